@@ -4,8 +4,8 @@
 #include "native/comm/collectives.h"
 
 #include "native/abi/buffers.h"
+#include "native/abi/streams.h"
 #include "native/base/text.h"
-#include "native/comm/enqueuing.h"
 
 using namespace windlass;
 
@@ -248,21 +248,12 @@ int32_t wl_enqueue(wl_comm_t* comm, uint64_t stream, int32_t operation, const vo
                    uint64_t in_elements, void* out, uint64_t out_elements, int32_t dtype,
                    int32_t op, int32_t algorithm, int32_t root, int64_t rows, int64_t deadline_ns,
                    uint64_t* ticket, wl_error_t* error) {
-  if (Code code = checkCall(comm, deadline_ns, error); code != WL_OK) return code;
-  if (Code code = checkNotNull(ticket, "ticket", error); code != WL_OK) return code;
-  *ticket = 0;
-  if (comm->comm.group().config().offloadCores == 0) {
-    return fail(error, WL_UNSUPPORTED, "kernels of target %s run on no stream: those of cuda do",
-                wl_target());
-  }
-  OnStream on = {stream, 0};
-  const int32_t code = operation == WL_OP_BARRIER
-                        ? barrier(comm->comm, deadline_ns, error, &on)
-                        : kFunctions.of(operation)(comm, operation, in, in_elements, out,
-                                                   out_elements, dtype, op, algorithm, root, rows,
-                                                   deadline_ns, error, &on);
-  *ticket = on.ticket;
-  return code;
+  return enqueue(comm, stream, deadline_ns, ticket, error, [&](OnStream* on) {
+    if (operation == WL_OP_BARRIER) return barrier(comm->comm, deadline_ns, error, on);
+    return static_cast<Code>(kFunctions.of(operation)(comm, operation, in, in_elements, out,
+                                                      out_elements, dtype, op, algorithm, root,
+                                                      rows, deadline_ns, error, on));
+  });
 }
 
 int32_t wl_enqueued_await(wl_comm_t* comm, uint64_t ticket, int64_t limit_ns, int32_t* over,

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "native/abi/buffers.h"
+#include "native/abi/streams.h"
 #include "native/comm/collectives.h"
 
 using namespace windlass;
@@ -161,6 +162,51 @@ Code checkOwnPart(const wl_comm_t* comm, const char* name, const void* part, uin
   return WL_OK;
 }
 
+// What the three are, on a stream or over when they return.
+Code exchangeParts(wl_comm_t* comm, const Parts& sent, const Parts& received, int32_t dtype,
+                   int64_t deadlineNs, wl_error_t* error, OnStream* on) {
+  if (Code code = checkCall(comm, deadlineNs, error); code != WL_OK) return code;
+  uint64_t inBytes = 0;
+  uint64_t outBytes = 0;
+  if (Code code = checkParts(comm, sent, dtype, &inBytes, error); code != WL_OK) return code;
+  if (Code code = checkParts(comm, received, dtype, &outBytes, error); code != WL_OK) return code;
+  if (overlap(sent.buffer, inBytes, received.buffer, outBytes))
+    return badExchange(sent.elements, received.elements, dtype, error);
+  if (Code code = checkApart(received, comm->comm.group().ranks(), error); code != WL_OK)
+    return code;
+  const uint32_t rank = comm->comm.rank();
+  if (sent.counts[rank] != received.counts[rank]) {
+    return fail(error, WL_INVALID_ARGUMENT,
+                "allToAllv: sendCounts[%u] is %lld and receiveCounts[%u] is %lld: what rank %u "
+                "sends to itself; they must agree",
+                rank, text(sent.counts[rank]), rank, text(received.counts[rank]), rank);
+  }
+  const PartLists lists = {sent.counts, sent.offsets, received.counts, received.offsets, 0};
+  return allToAllV(comm->comm, sent.buffer, const_cast<void*>(received.buffer), lists, dtype,
+                   deadlineNs, error, on);
+}
+
+Code gatherParts(wl_comm_t* comm, const void* in, uint64_t inElements, void* out,
+                 uint64_t outElements, const int64_t* counts, int32_t dtype, int64_t deadlineNs,
+                 wl_error_t* error, OnStream* on) {
+  if (Code code = checkCall(comm, deadlineNs, error); code != WL_OK) return code;
+  const Parts whole = {kGathered, out, outElements, counts, nullptr};
+  if (Code code = checkOwnPart(comm, "in", in, inElements, whole, dtype, error); code != WL_OK)
+    return code;
+  return allGatherV(comm->comm, in, out, counts, dtype, deadlineNs, error, WL_OP_ALL_GATHER_V, on);
+}
+
+Code reduceParts(wl_comm_t* comm, const void* in, uint64_t inElements, void* out,
+                 uint64_t outElements, const int64_t* counts, int32_t dtype, int32_t op,
+                 int64_t deadlineNs, wl_error_t* error, OnStream* on) {
+  if (Code code = checkCall(comm, deadlineNs, error); code != WL_OK) return code;
+  if (Code code = checkReduction("reduce-scatter-v", dtype, op, error); code != WL_OK) return code;
+  const Parts whole = {kReduced, in, inElements, counts, nullptr};
+  if (Code code = checkOwnPart(comm, "out", out, outElements, whole, dtype, error); code != WL_OK)
+    return code;
+  return reduceScatterV(comm->comm, in, out, counts, dtype, op, deadlineNs, error, on);
+}
+
 }  // namespace
 
 extern "C" {
@@ -170,26 +216,22 @@ int32_t wl_all_to_all_v(wl_comm_t* comm, const void* in, uint64_t in_elements,
                         uint64_t out_elements, const int64_t* receive_counts,
                         const int64_t* receive_offsets, int32_t dtype, int64_t deadline_ns,
                         wl_error_t* error) {
-  if (Code code = checkCall(comm, deadline_ns, error); code != WL_OK) return code;
-  const Parts sent = {kSent, in, in_elements, send_counts, send_offsets};
-  const Parts received = {kReceived, out, out_elements, receive_counts, receive_offsets};
-  uint64_t inBytes = 0;
-  uint64_t outBytes = 0;
-  if (Code code = checkParts(comm, sent, dtype, &inBytes, error); code != WL_OK) return code;
-  if (Code code = checkParts(comm, received, dtype, &outBytes, error); code != WL_OK) return code;
-  if (overlap(in, inBytes, out, outBytes))
-    return badExchange(in_elements, out_elements, dtype, error);
-  if (Code code = checkApart(received, comm->comm.group().ranks(), error); code != WL_OK)
-    return code;
-  const uint32_t rank = comm->comm.rank();
-  if (send_counts[rank] != receive_counts[rank]) {
-    return fail(error, WL_INVALID_ARGUMENT,
-                "allToAllv: sendCounts[%u] is %lld and receiveCounts[%u] is %lld: what rank %u "
-                "sends to itself; they must agree",
-                rank, text(send_counts[rank]), rank, text(receive_counts[rank]), rank);
-  }
-  const PartLists lists = {send_counts, send_offsets, receive_counts, receive_offsets, 0};
-  return allToAllV(comm->comm, in, out, lists, dtype, deadline_ns, error);
+  return exchangeParts(comm, {kSent, in, in_elements, send_counts, send_offsets},
+                       {kReceived, out, out_elements, receive_counts, receive_offsets}, dtype,
+                       deadline_ns, error, nullptr);
+}
+
+int32_t wl_enqueue_all_to_all_v(wl_comm_t* comm, uint64_t stream, const void* in,
+                                uint64_t in_elements, const int64_t* send_counts,
+                                const int64_t* send_offsets, void* out, uint64_t out_elements,
+                                const int64_t* receive_counts, const int64_t* receive_offsets,
+                                int32_t dtype, int64_t deadline_ns, uint64_t* ticket,
+                                wl_error_t* error) {
+  return enqueue(comm, stream, deadline_ns, ticket, error, [&](OnStream* on) {
+    return exchangeParts(comm, {kSent, in, in_elements, send_counts, send_offsets},
+                         {kReceived, out, out_elements, receive_counts, receive_offsets}, dtype,
+                         deadline_ns, error, on);
+  });
 }
 
 int32_t wl_all_to_all_v_packed(wl_comm_t* comm, const void* in, uint64_t in_elements,
@@ -215,11 +257,18 @@ int32_t wl_all_to_all_v_packed(wl_comm_t* comm, const void* in, uint64_t in_elem
 int32_t wl_all_gather_v(wl_comm_t* comm, const void* in, uint64_t in_elements, void* out,
                         uint64_t out_elements, const int64_t* counts, int32_t dtype,
                         int64_t deadline_ns, wl_error_t* error) {
-  if (Code code = checkCall(comm, deadline_ns, error); code != WL_OK) return code;
-  const Parts whole = {kGathered, out, out_elements, counts, nullptr};
-  if (Code code = checkOwnPart(comm, "in", in, in_elements, whole, dtype, error); code != WL_OK)
-    return code;
-  return allGatherV(comm->comm, in, out, counts, dtype, deadline_ns, error);
+  return gatherParts(comm, in, in_elements, out, out_elements, counts, dtype, deadline_ns, error,
+                     nullptr);
+}
+
+int32_t wl_enqueue_all_gather_v(wl_comm_t* comm, uint64_t stream, const void* in,
+                                uint64_t in_elements, void* out, uint64_t out_elements,
+                                const int64_t* counts, int32_t dtype, int64_t deadline_ns,
+                                uint64_t* ticket, wl_error_t* error) {
+  return enqueue(comm, stream, deadline_ns, ticket, error, [&](OnStream* on) {
+    return gatherParts(comm, in, in_elements, out, out_elements, counts, dtype, deadline_ns, error,
+                       on);
+  });
 }
 
 int32_t wl_exchange_v(wl_comm_t* comm, int32_t operation, const void* own, uint64_t own_bytes,
@@ -238,12 +287,18 @@ int32_t wl_exchange_v(wl_comm_t* comm, int32_t operation, const void* own, uint6
 int32_t wl_reduce_scatter_v(wl_comm_t* comm, const void* in, uint64_t in_elements, void* out,
                             uint64_t out_elements, const int64_t* counts, int32_t dtype, int32_t op,
                             int64_t deadline_ns, wl_error_t* error) {
-  if (Code code = checkCall(comm, deadline_ns, error); code != WL_OK) return code;
-  if (Code code = checkReduction("reduce-scatter-v", dtype, op, error); code != WL_OK) return code;
-  const Parts whole = {kReduced, in, in_elements, counts, nullptr};
-  if (Code code = checkOwnPart(comm, "out", out, out_elements, whole, dtype, error); code != WL_OK)
-    return code;
-  return reduceScatterV(comm->comm, in, out, counts, dtype, op, deadline_ns, error);
+  return reduceParts(comm, in, in_elements, out, out_elements, counts, dtype, op, deadline_ns,
+                     error, nullptr);
+}
+
+int32_t wl_enqueue_reduce_scatter_v(wl_comm_t* comm, uint64_t stream, const void* in,
+                                    uint64_t in_elements, void* out, uint64_t out_elements,
+                                    const int64_t* counts, int32_t dtype, int32_t op,
+                                    int64_t deadline_ns, uint64_t* ticket, wl_error_t* error) {
+  return enqueue(comm, stream, deadline_ns, ticket, error, [&](OnStream* on) {
+    return reduceParts(comm, in, in_elements, out, out_elements, counts, dtype, op, deadline_ns,
+                       error, on);
+  });
 }
 
 }  // extern "C"

@@ -52,9 +52,10 @@ Call exchange(const Comm& comm, const void* in, void* out, const PartLists& part
 }  // namespace
 
 Code allToAllV(Comm& comm, const void* in, void* out, const PartLists& parts, int32_t dtype,
-               int64_t deadlineNs, wl_error_t* error) {
-  return comm.run(kKernels.collectives[WL_OP_ALL_TO_ALL_V].algorithms[0].kernel,
-                  exchange(comm, in, out, parts, false, dtype, deadlineNs, error));
+               int64_t deadlineNs, wl_error_t* error, OnStream* on) {
+  Call call = exchange(comm, in, out, parts, false, dtype, deadlineNs, error);
+  call.on = on;
+  return comm.run(kKernels.collectives[WL_OP_ALL_TO_ALL_V].algorithms[0].kernel, call);
 }
 
 Code allToAllVPacked(Comm& comm, const void* in, void* out, const PartLists& parts,
@@ -80,7 +81,7 @@ Code allToAllVPacked(Comm& comm, const void* in, void* out, const PartLists& par
 }
 
 Code allGatherV(Comm& comm, const void* in, void* out, const int64_t* counts, int32_t dtype,
-                int64_t deadlineNs, wl_error_t* error, wl_operation as) {
+                int64_t deadlineNs, wl_error_t* error, wl_operation as, OnStream* on) {
   const uint64_t ranks = comm.group().ranks();
   const uint64_t elementBytes = sizeOf(static_cast<DType>(dtype));
   const Counts all(counts, ranks);
@@ -93,12 +94,13 @@ Code allGatherV(Comm& comm, const void* in, void* out, const int64_t* counts, in
   call.deadlineNs = deadlineNs;
   call.error = error;
   call.parts = &parts;
+  call.on = on;
   const Collective& collective = kKernels.collectives[WL_OP_ALL_GATHER_V];
   return comm.run(kernelFor(comm, collective, all.largest * elementBytes), call);
 }
 
 Code reduceScatterV(Comm& comm, const void* in, void* out, const int64_t* counts, int32_t dtype,
-                    int32_t op, int64_t deadlineNs, wl_error_t* error) {
+                    int32_t op, int64_t deadlineNs, wl_error_t* error, OnStream* on) {
   const uint64_t ranks = comm.group().ranks();
   const Counts all(counts, ranks);
   const PartLists parts = {counts, nullptr, nullptr, nullptr, 0};
@@ -111,6 +113,7 @@ Code reduceScatterV(Comm& comm, const void* in, void* out, const int64_t* counts
   call.deadlineNs = deadlineNs;
   call.error = error;
   call.parts = &parts;
+  call.on = on;
   const Collective& collective = kKernels.collectives[WL_OP_REDUCE_SCATTER_V];
   return comm.run(kernelFor(comm, collective, call.inBytes), call);
 }

@@ -67,16 +67,17 @@ inline Code run(Comm& comm, const Collective& collective, Holds in, Holds out,
 
 // `parts` states inCounts and outCounts.
 Code allToAllV(Comm& comm, const void* in, void* out, const PartLists& parts, int32_t dtype,
-               int64_t deadlineNs, wl_error_t* error);
+               int64_t deadlineNs, wl_error_t* error, OnStream* on = nullptr);
 // `parts` states inCounts and room; `received` gets a count for each rank.
 Code allToAllVPacked(Comm& comm, const void* in, void* out, const PartLists& parts,
                      int64_t* received, int32_t dtype, int64_t deadlineNs, wl_error_t* error);
 // `counts` holds one for each rank. `as` is what ranks agree on and messages name: an operation
 // that this is a step of, or all-gather-v itself.
 Code allGatherV(Comm& comm, const void* in, void* out, const int64_t* counts, int32_t dtype,
-                int64_t deadlineNs, wl_error_t* error, wl_operation as = WL_OP_ALL_GATHER_V);
+                int64_t deadlineNs, wl_error_t* error, wl_operation as = WL_OP_ALL_GATHER_V,
+                OnStream* on = nullptr);
 Code reduceScatterV(Comm& comm, const void* in, void* out, const int64_t* counts, int32_t dtype,
-                    int32_t op, int64_t deadlineNs, wl_error_t* error);
+                    int32_t op, int64_t deadlineNs, wl_error_t* error, OnStream* on = nullptr);
 Code barrier(Comm& comm, int64_t deadlineNs, wl_error_t* error, OnStream* on = nullptr);
 
 }  // namespace windlass

@@ -56,6 +56,7 @@ Code Enqueuing::find(const Offload::Buffers& buffers, wl_error_t* error) {
   using Lies = RankDevice::Lies;
   own_.in = buffers.inBytes;
   own_.out = buffers.outBytes;
+  own_.parts = buffers.partBytes;
   own_.inThere = own_.outThere = 0;
   const auto findOne = [&](const char* name, const void* data, uint64_t bytes, uint64_t* there) {
     if (bytes == 0) return WL_OK;
@@ -122,7 +123,8 @@ Enqueuing::Places Enqueuing::placesOf(const Statement& stated, uint32_t cores) c
   places.counters = stated_.size() * cores * kDeviceLineBytes;
   places.in = aligned(places.counters + kDeviceLineBytes);
   places.out = aligned(places.in + (isOneDevice_ ? 0 : stated.in));
-  places.end = aligned(places.out + (isOneDevice_ ? 0 : stated.out));
+  places.parts = aligned(places.out + (isOneDevice_ ? 0 : stated.out));
+  places.end = aligned(places.parts + stated.parts);
   return places;
 }
 
@@ -166,7 +168,8 @@ OffloadedOperation Enqueuing::describe(const Offload::Operation& operation, uint
       return bytes == 0 ? Place{0} : Place::of(kAddressSpace, isOneDevice_ ? there : base + at);
     };
     given.entries[rank] = {place(places.in, of.in, of.inThere),
-                           place(places.out, of.out, of.outThere), Place{0}};
+                           place(places.out, of.out, of.outThere),
+                           place(places.parts, of.parts, base + places.parts)};
     given.lines[rank] = given.windows[rank] = base;
     if (rank == rank_) given.counters = base + places.counters;
   }
@@ -185,7 +188,7 @@ Code Enqueuing::run(const Offload::Operation& operation, Code opened, int64_t de
   stated_.resize(peers.ranks());
   isHere_.resize(peers.ranks());
   for (uint32_t rank = 0; rank < peers.ranks(); ++rank)
-    isHere_[rank] = peers.firstBeside(rank) == peers.firstBeside(rank_);
+    isHere_[rank] = group_.liveTogether(rank, rank_);
   spansProcesses_ = std::find(isHere_.begin(), isHere_.end(), false) != isHere_.end();
   own_ = {};
   uint32_t place = 0;
@@ -218,14 +221,14 @@ Code Enqueuing::hand(const Offload::Operation& operation, int64_t deadlineNs, On
   const Places places = placesOf(own_, operation.cores);
   auto* const part = static_cast<unsigned char*>(streams_->part(rank_));
   // Whole, since a kernel may leave parts of it as they are.
-  const StreamDevice::Copy copies[] = {
-      {part + places.in, operation.buffers.in, own_.in},
-      {part + places.out, operation.buffers.out, own_.out},
+  const StreamDevice::Brought brought = {
+      {part + places.in, operation.buffers.in, isOneDevice_ ? 0 : own_.in},
+      {part + places.out, operation.buffers.out, isOneDevice_ ? 0 : own_.out},
+      {part + places.parts, operation.buffers.parts, own_.parts},
   };
   own_.cores = Grids::coresOf(device_, operation, peers, stated_,
                               streams_->coresAtOnce(operation.cores));
-  Code code = streams_->mark(on.stream, own_.capture, place, copies, isOneDevice_ ? 0 : 2,
-                             &own_.mark, error);
+  Code code = streams_->mark(on.stream, own_.capture, place, brought, &own_.mark, error);
   // What a stream has been given is not refused any more.
   if (code = agree(code, peers, culprit, error); code != WL_OK) return code;
   uint32_t cores = operation.cores;

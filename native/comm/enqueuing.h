@@ -57,15 +57,15 @@ class Enqueuing {
     uint32_t device;
     uint32_t cores;
     uint32_t reserved;
-    uint64_t in, out;
-    // Where they lie, if that is on the rank's own device; else 0.
+    uint64_t in, out, parts;
+    // Where the first two lie, if that is on the rank's own device; else 0.
     uint64_t inThere, outThere;
     uint64_t capture;
     uint64_t mark;
   };
   // Where what a rank brings lies in its window, but what kernels take from where it lies.
   struct Places {
-    uint64_t counters, in, out, end;
+    uint64_t counters, in, out, parts, end;
   };
   struct InFlight {
     const char* name;

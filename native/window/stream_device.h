@@ -19,6 +19,13 @@ class StreamDevice {
     const void* from;
     uint64_t bytes;  // 0: none
   };
+  // What a rank brings to its part of the window.
+  struct Brought {
+    Copy in, out;
+    // From the host, of kMostPartsBytes at most, as it is now.
+    Copy parts;
+  };
+  static constexpr uint64_t kMostPartsBytes = PartTable::bytes(kMostDeviceRanks);
 
   virtual ~StreamDevice() = default;
 
@@ -47,8 +54,8 @@ class StreamDevice {
   // kMostCaptured, is its own for good.
   //
   // Has the stream make the copies, and marks that point: *mark, for all ranks' join().
-  virtual Code mark(uint64_t stream, uint64_t capture, uint32_t place, const Copy* copies,
-                    uint32_t count, uint64_t* mark, wl_error_t* error) = 0;
+  virtual Code mark(uint64_t stream, uint64_t capture, uint32_t place, const Brought& brought,
+                    uint64_t* mark, wl_error_t* error) = 0;
   // Has the rank's cores in the next launch, which begins after all `marks`, those of the ranks of
   // this process, and the stream go on after it. The last of the device's ranks there launches.
   virtual Code join(uint64_t stream, uint64_t capture, uint32_t place,

@@ -662,6 +662,11 @@ CALL void standInBlocks(int blocks) {
 CALL void standInLibrariesFit(int fit) {
   librariesFit = fit != 0;
 }
+// The stream comes to nothing more until it is let go, where `holds` is 0.
+CALL void standInHoldStream(CuStream stream, int holds) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  hold(stream, holds != 0);
+}
 CALL void standInVersion(int of) {
   version = of;
 }

@@ -80,6 +80,20 @@ class Awaited final : public Work {
   const uint64_t number_;
 };
 
+std::set<Stream*> held;
+
+class Hold final : public Work {
+ public:
+  explicit Hold(Stream* stream) : stream_(stream) {}
+  Progress goOn() override {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return held.count(stream_) == 0 ? Progress::kOver : Progress::kWaits;
+  }
+
+ private:
+  Stream* const stream_;
+};
+
 // A graph's launch: of what may go on, the last one first.
 class Launched final : public Work {
  public:
@@ -176,6 +190,12 @@ CuResult submitOnce(CuStream stream, std::function<void()> body) {
   return submit(stream, [body = std::move(body)] { return std::make_unique<Once>(body); });
 }
 
+void hold(CuStream handle, bool holds) {
+  Stream* const stream = find(handle);
+  if (holds && held.insert(stream).second) stream->work.push_back(std::make_unique<Hold>(stream));
+  if (!holds) held.erase(stream);
+}
+
 int deviceOf(CuStream stream) {
   const Stream* found = find(stream);
   return found == nullptr ? -1 : found->device;
@@ -198,6 +218,7 @@ void resetStreams() {
   for (Graph* graph : graphs) delete graph;
   for (Graph* graph : launchable) delete graph;
   streams.clear();
+  held.clear();
   events.clear();
   destroyed.clear();
   graphs.clear();

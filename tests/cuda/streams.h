@@ -30,6 +30,8 @@ class Work {
 windlass::cuda::CuResult submit(windlass::cuda::CuStream stream,
                                 std::function<std::unique_ptr<Work>()> make);
 windlass::cuda::CuResult submitOnce(windlass::cuda::CuStream stream, std::function<void()> body);
+// Has a stream wait for nothing but to be let go. The mutex is held.
+void hold(windlass::cuda::CuStream stream, bool holds);
 // The device of a stream; -1: there is no such stream. The mutex is held.
 int deviceOf(windlass::cuda::CuStream stream);
 // What a call that another thread's capture forbids returns; 0: nothing forbids it.

@@ -651,15 +651,16 @@ WL_API int32_t wl_collective(wl_comm_t* comm, int32_t operation, const void* in,
 
 /* ---- streams ----
  *
- * On the target cuda a collective of equal parts may be put on a stream of its caller's: the call
- * meets the other ranks on the host, for no longer than its deadline, and returns once all of them
- * have enqueued it. The GPUs begin it once all ranks' streams have come to it, and what follows on
- * a rank's stream begins once the rank's part is over. Its deadline counts anew from when the
- * rank's stream has come to it.
+ * On the target cuda a collective may be put on a stream of its caller's: the call meets the other
+ * ranks on the host, for no longer than its deadline, and returns once all of them have enqueued
+ * it. The GPUs begin it once all ranks' streams have come to it, and what follows on a rank's
+ * stream begins once the rank's part is over. Its deadline counts anew from when the rank's stream
+ * has come to it.
  *
- * Streams of all ranks of a process that capture one graph get it as part of the graph, which may
- * be launched as often as you like, in the order of what else the ranks enqueue, until the
- * communicator closes. Some that capture and some that don't, or two graphs: WL_UNSUPPORTED. */
+ * Streams of all ranks that capture one graph get it as part of the graph, which may be launched as
+ * often as you like, in the order of what else the ranks enqueue, until the communicator closes.
+ * Some that capture and some that don't, two graphs, or a graph where ranks live in several
+ * processes: WL_UNSUPPORTED. */
 
 /* wl_barrier or wl_collective, on `stream`, a CUstream of the rank's GPU, in its primary context; 0
  * and 1: the legacy default stream. Buffers lie in GPUs' memory. *ticket names the operation to
@@ -707,6 +708,23 @@ WL_API int32_t wl_all_gather_v(wl_comm_t* comm, const void* in, uint64_t in_elem
 WL_API int32_t wl_reduce_scatter_v(wl_comm_t* comm, const void* in, uint64_t in_elements, void* out,
                                    uint64_t out_elements, const int64_t* counts, int32_t dtype,
                                    int32_t op, int64_t deadline_ns, wl_error_t* error);
+
+/* The three on a stream, as wl_enqueue has it. */
+WL_API int32_t wl_enqueue_all_to_all_v(wl_comm_t* comm, uint64_t stream, const void* in,
+                                       uint64_t in_elements, const int64_t* send_counts,
+                                       const int64_t* send_offsets, void* out,
+                                       uint64_t out_elements, const int64_t* receive_counts,
+                                       const int64_t* receive_offsets, int32_t dtype,
+                                       int64_t deadline_ns, uint64_t* ticket, wl_error_t* error);
+WL_API int32_t wl_enqueue_all_gather_v(wl_comm_t* comm, uint64_t stream, const void* in,
+                                       uint64_t in_elements, void* out, uint64_t out_elements,
+                                       const int64_t* counts, int32_t dtype, int64_t deadline_ns,
+                                       uint64_t* ticket, wl_error_t* error);
+WL_API int32_t wl_enqueue_reduce_scatter_v(wl_comm_t* comm, uint64_t stream, const void* in,
+                                           uint64_t in_elements, void* out, uint64_t out_elements,
+                                           const int64_t* counts, int32_t dtype, int32_t op,
+                                           int64_t deadline_ns, uint64_t* ticket,
+                                           wl_error_t* error);
 
 /* ---- steps ---- */
 

@@ -2,6 +2,7 @@
 #include "native/window/cuda/streams.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 namespace windlass::cuda {
@@ -24,17 +25,17 @@ Code Streams::openEvent(CuEvent* event, wl_error_t* error) {
 }
 
 Code Streams::open(wl_error_t* error) {
-  if (operations_ != 0) return WL_OK;
+  if (given_ != 0) return WL_OK;
   const Cuda& cuda = gpu_.cuda();
-  constexpr uint64_t kBytes = sizeof(OffloadedOperation);
+  constexpr uint64_t kBytes = sizeof(Given);
   constexpr uint64_t kAll = kBytes * (kMostInFlight + kMostCaptured);
-  Code code = gpu_.checkMemory(cuda.cuMemAlloc(&operations_, kAll), "cuMemAlloc", kAll, error);
-  if (code != WL_OK) operations_ = 0;
+  Code code = gpu_.checkMemory(cuda.cuMemAlloc(&given_, kAll), "cuMemAlloc", kAll, error);
+  if (code != WL_OK) given_ = 0;
   void* memory = nullptr;
   if (code == WL_OK) {
     code = gpu_.check(cuda.cuMemHostAlloc(&memory, kBytes * kMostInFlight, kHostPortable),
                       "cuMemHostAlloc", error);
-    if (code == WL_OK) pinned_ = static_cast<OffloadedOperation*>(memory);
+    if (code == WL_OK) pinned_ = static_cast<Given*>(memory);
   }
   if (code == WL_OK) {
     code = gpu_.check(
@@ -71,10 +72,10 @@ Code Streams::close(wl_error_t* error) {
   isWithdrawn_ = false;
   if (words_ != nullptr) undo(cuda.cuMemFreeHost(words_), "cuMemFreeHost");
   if (pinned_ != nullptr) undo(cuda.cuMemFreeHost(pinned_), "cuMemFreeHost");
-  if (operations_ != 0) undo(cuda.cuMemFree(operations_), "cuMemFree");
+  if (given_ != 0) undo(cuda.cuMemFree(given_), "cuMemFree");
   words_ = nullptr;
   pinned_ = nullptr;
-  operations_ = 0;
+  given_ = 0;
   return undo.code;
 }
 
@@ -133,15 +134,34 @@ Code Streams::copy(CuStream stream, const Copy& copy, wl_error_t* error) {
       "cuMemcpyAsync", error);
 }
 
-Code Streams::mark(uint64_t stream, uint64_t capture, uint32_t place, const Copy* copies,
-                   uint32_t count, uint64_t* mark, wl_error_t* error) {
+// Of a graph they stay on the device, where each launch copies them from.
+Code Streams::bringParts(CuStream stream, uint64_t capture, uint32_t place, const Copy& parts,
+                         wl_error_t* error) {
+  if (parts.bytes == 0) return WL_OK;
+  if (capture == 0) {
+    unsigned char* const own = pinned_[place].parts;
+    std::memcpy(own, parts.from, parts.bytes);
+    return gpu_.check(gpu_.cuda().cuMemcpyHtoDAsync(reinterpret_cast<CuAddress>(parts.to), own,
+                                                    parts.bytes, stream),
+                      "cuMemcpyHtoDAsync", error);
+  }
+  const CuAddress own = givenThere(capture, place) + offsetof(Given, parts);
+  const Code code = copies_.toDevice(own, parts.from, parts.bytes, error);
+  if (code != WL_OK) return code;
+  return copy(stream, {parts.to, reinterpret_cast<const void*>(own), parts.bytes}, error);
+}
+
+Code Streams::mark(uint64_t stream, uint64_t capture, uint32_t place, const Brought& brought,
+                   uint64_t* mark, wl_error_t* error) {
   const CuStream on = streamOf(stream);
   Code code = WL_OK;
   // What the copies write, and kernels write for this rank, is the operation's before until that is
   // over. An event tells nothing of it in another capture.
   if (last_.over != nullptr && last_.stream != stream && last_.capture == capture)
     code = gpu_.check(gpu_.cuda().cuStreamWaitEvent(on, last_.over, 0), "cuStreamWaitEvent", error);
-  for (uint32_t i = 0; i < count && code == WL_OK; ++i) code = copy(on, copies[i], error);
+  if (code == WL_OK) code = bringParts(on, capture, place, brought.parts, error);
+  if (code == WL_OK) code = copy(on, brought.in, error);
+  if (code == WL_OK) code = copy(on, brought.out, error);
   const CuEvent event = (capture != 0 ? captured_ : places_[place]).mark;
   *mark = reinterpret_cast<uint64_t>(event);
   if (code != WL_OK) return code;
@@ -152,12 +172,12 @@ Code Streams::join(uint64_t stream, uint64_t capture, uint32_t place,
                    const OffloadedOperation& given, const uint64_t* marks, uint32_t count,
                    wl_error_t* error) {
   Grid& grid = window_.grid();
-  const CuAddress there =
-      operations_ + (capture == 0 ? place : kMostInFlight + place) * sizeof given;
+  const CuAddress there = givenThere(capture, place) + offsetof(Given, operation);
   Code code = WL_OK;
   if (capture == 0) {
-    std::memcpy(static_cast<void*>(&pinned_[place]), &given, sizeof given);
-    code = grid.send(there, &pinned_[place], sizeof given, error);
+    OffloadedOperation& own = pinned_[place].operation;
+    std::memcpy(static_cast<void*>(&own), &given, sizeof given);
+    code = grid.send(there, &own, sizeof given, error);
   } else {
     code = copies_.toDevice(there, &given, sizeof given, error);
   }

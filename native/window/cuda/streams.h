@@ -25,7 +25,7 @@ class Streams final : public StreamDevice {
   Code look(uint64_t stream, uint64_t* capture, wl_error_t* error) override;
   uint64_t stopWord() const override { return wordsAddress_; }
   uint64_t reportWord() const override { return wordsAddress_ + kDeviceLineBytes; }
-  Code mark(uint64_t stream, uint64_t capture, uint32_t place, const Copy* copies, uint32_t count,
+  Code mark(uint64_t stream, uint64_t capture, uint32_t place, const Brought& brought,
             uint64_t* mark, wl_error_t* error) override;
   Code join(uint64_t stream, uint64_t capture, uint32_t place, const OffloadedOperation& given,
             const uint64_t* marks, uint32_t count, wl_error_t* error) override;
@@ -38,13 +38,24 @@ class Streams final : public StreamDevice {
   uint32_t reported() const override;
 
  private:
+  // What an operation has of its host, as long as its place is its own.
+  struct Given {
+    OffloadedOperation operation;
+    alignas(8) unsigned char parts[kMostPartsBytes];
+  };
   // Of an operation in flight.
   struct Place {
     CuEvent mark = nullptr;
     CuEvent over = nullptr;
   };
 
+  // Where the device has it.
+  CuAddress givenThere(uint64_t capture, uint32_t place) const {
+    return given_ + (capture == 0 ? place : kMostInFlight + place) * sizeof(Given);
+  }
   Code openEvent(CuEvent* event, wl_error_t* error);
+  Code bringParts(CuStream stream, uint64_t capture, uint32_t place, const Copy& parts,
+                  wl_error_t* error);
   Code copy(CuStream stream, const Copy& copy, wl_error_t* error);
   Code query(CuEvent event, bool* has, wl_error_t* error);
 
@@ -52,8 +63,8 @@ class Streams final : public StreamDevice {
   Copies& copies_;
   DeviceWindow window_;
   // Of all that are in flight, then of all that are captured.
-  CuAddress operations_ = 0;
-  OffloadedOperation* pinned_ = nullptr;  // of those in flight
+  CuAddress given_ = 0;
+  Given* pinned_ = nullptr;  // of those in flight
   Place places_[kMostInFlight];
   Place captured_;  // of the last one that is captured
   // The rank's last operation.

@@ -48,6 +48,10 @@ inline void isStuck(uint32_t rank, bool is) {
 inline void hang(uint32_t rank) {
   find<void (*)(uint32_t, int)>("standInCores")(rank, 2);
 }
+// What the stream is given from now on waits until it is let go, where not `holds`.
+inline void holdStream(uint64_t stream, bool holds) {
+  find<void (*)(uint64_t, int)>("standInHoldStream")(stream, holds ? 1 : 0);
+}
 // A tensor of a caller's on the device, which this process may write too; reset takes it back.
 template <class T>
 T* tensor(int device, size_t count) {

@@ -3,6 +3,7 @@
 // and which captures are refused.
 #include <functional>
 
+#include "tests/native/offload/every_collective.h"
 #include "tests/native/offload/graph_replay.h"
 #include "tests/native/offload/stream_programs.h"
 
@@ -17,6 +18,68 @@ TEST_F(GpusStreams, AGraphOfSeveralCollectivesRunsAsOftenAsItIsLaunched) {
     gpus::devices(devices);
     replay(kRanks, devices, 1000);
     EXPECT_EQ(gpus::held(), "");
+  }
+}
+
+// Also those whose parts differ in size, which stay as they were when it was captured.
+TEST_F(GpusStreams, AGraphHoldsAllCollectives) {
+  for (const int devices : {1, 2, 3}) {
+    gpus::reset();
+    gpus::devices(devices);
+    Program program(kRanks, devices, kRanks);
+    std::vector<EveryCollective> every;
+    for (int rank = 0; rank < kRanks; ++rank) every.emplace_back(rank, kRanks, rank % devices);
+    LocalRanks ranks(kRanks);
+    const auto run = [&](int rank, wl_comm_t* comm) {
+      Error error;
+      EXPECT_EQ(every[static_cast<size_t>(rank)].run(comm, &error), WL_OK) << error.message;
+    };
+    // The largest of them, of those that are captured.
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      Error error;
+      uint64_t ticket = 0;
+      const uint64_t stream = program.stream(rank).handle();
+      const EveryCollective& own = every[static_cast<size_t>(rank)];
+      ASSERT_EQ(own.enqueue(comm, stream, &ticket, &error), WL_OK) << error.message;
+      ASSERT_EQ(awaitEnqueued(comm, ticket, &error), WL_OK) << error.message;
+    });
+    program.beginCapture();
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      Error error;
+      uint64_t ticket = 1;
+      const uint64_t stream = program.stream(rank).handle();
+      EXPECT_EQ(every[static_cast<size_t>(rank)].enqueue(comm, stream, &ticket, &error), WL_OK)
+          << error.message;
+      EXPECT_EQ(ticket, 0u);
+    });
+    void* const graph = program.endCapture();
+    ASSERT_NE(graph, nullptr);
+    for (uint32_t round = 0; round < 10; ++round) {
+      for (EveryCollective& each : every) each.fill(round);
+      // Others, of other counts, take what those in flight have.
+      ranks.run([&](int rank, wl_comm_t* comm) {
+        const int64_t counts[kRanks] = {1, 1, 1};
+        Error error;
+        uint64_t ticket = 0;
+        const auto at = static_cast<size_t>(rank);
+        for (int i = 0; round == 0 && i < 64; ++i) {
+          ASSERT_EQ(wl_enqueue_all_gather_v(comm, program.stream(rank).handle(), program.in[at], 1,
+                                            program.out[at], kRanks, counts, WL_I32, 0, &ticket,
+                                            &error),
+                    WL_OK)
+              << error.message;
+        }
+        if (round == 0) {
+          ASSERT_EQ(awaitEnqueued(comm, ticket, &error), WL_OK) << error.message;
+        }
+      });
+      program.stream(0).launch(graph);
+      program.stream(0).synchronize();
+      ranks.run(run);
+      for (const EveryCollective& each : every)
+        ASSERT_EQ(each.differs(), -1) << "round " << round << ", " << devices << " devices";
+    }
+    UserStream::dropGraph(graph);
   }
 }
 

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "tests/native/cuda/given_back.h"
-#include "tests/native/offload/stream_programs.h"
+#include "tests/native/offload/every_collective.h"
 
 namespace windlass_test {
 namespace {
@@ -61,6 +61,57 @@ TEST_F(GpusStreams, CarryOperationsInTheirOrder) {
       EXPECT_EQ(one.code, WL_OK) << one.error.message;
     EXPECT_EQ(gpus::countCalls("cuLaunchCooperativeKernel"), 100 * devices);
     EXPECT_EQ(gpus::held(), kTensors);
+  }
+}
+
+TEST_F(GpusStreams, AllCollectivesComeToWhatTheirCallersGet) {
+  for (const int devices : {1, 2, 3}) {
+    gpus::reset();
+    gpus::devices(devices);
+    Program program(kRanks, devices, 1);
+    LocalRanks ranks(kRanks);
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      EveryCollective every(rank, kRanks, rank % devices);
+      for (uint32_t round = 0; round < 5; ++round) {
+        Error error;
+        uint64_t ticket = 0;
+        every.fill(round);
+        ASSERT_EQ(every.enqueue(comm, program.stream(rank).handle(), &ticket, &error), WL_OK)
+            << error.message;
+        ASSERT_EQ(awaitEnqueued(comm, ticket, &error), WL_OK) << error.message;
+        ASSERT_EQ(every.run(comm, &error), WL_OK) << error.message;
+        EXPECT_EQ(every.differs(), -1) << "rank " << rank << " of " << devices << " devices";
+      }
+    });
+  }
+}
+
+TEST_F(GpusStreams, WhatMovesNothingWaitsForTheStreamsOfAll) {
+  for (const int devices : {1, 2}) {
+    for (const int32_t operation : {WL_OP_BARRIER, WL_OP_ALL_REDUCE}) {
+      gpus::reset();
+      gpus::devices(devices);
+      Program program(kRanks, devices, 1);
+      LocalRanks ranks(kRanks);
+      gpus::holdStream(program.stream(1).handle(), true);
+      ranks.run([&](int rank, wl_comm_t* comm) {
+        Error error;
+        uint64_t ticket = 0;
+        ASSERT_EQ(enqueue(comm, program.stream(rank).handle(), operation, nullptr, 0, nullptr, 0,
+                          WL_I32, WL_AUTO, 0, &ticket, &error),
+                  WL_OK)
+            << error.message;
+        EXPECT_EQ(ticket, 1u);
+        int32_t over = 1;
+        EXPECT_EQ(wl_enqueued_await(comm, ticket, 50 * kMs, &over, &error), WL_OK);
+        EXPECT_EQ(over, 0);
+      });
+      gpus::holdStream(program.stream(1).handle(), false);
+      ranks.run([&](int, wl_comm_t* comm) {
+        Error error;
+        EXPECT_EQ(awaitEnqueued(comm, 1, &error), WL_OK) << error.message;
+      });
+    }
   }
 }
 

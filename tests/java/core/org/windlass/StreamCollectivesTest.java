@@ -7,13 +7,18 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.testing.CudaStandIn;
+import org.windlass.testing.OnRanks;
+import org.windlass.testing.Ranks;
+import org.windlass.testing.TestClasses;
 
 /** Collectives on the default streams of GPUs, over the stand-in for NVIDIA's driver. */
 @Timeout(180)
@@ -28,8 +33,9 @@ class StreamCollectivesTest {
   @ParameterizedTest
   @ValueSource(ints = {1, 3})
   void areOverInTheirOrder(int devices) throws Exception {
-    assertThat(CudaStandIn.run(folder, devices, true, StreamCollectivesTest.class))
-        .contains("on cuda, all are over");
+    String tests = OnGpus.class.getName();
+    assertThat(CudaStandIn.run(folder, devices, true, TestClasses.class, tests))
+        .containsPattern("(?m)^[1-9]\\d* tests passed on cuda$");
   }
 
   @Test
@@ -48,11 +54,17 @@ class StreamCollectivesTest {
     }
   }
 
-  public static void main(String[] arguments) {
-    try (LocalGroup group = Communicator.local(RANKS)) {
-      group.run(StreamCollectivesTest::sum);
+  /** Not found by name as tests: for processes where all memory is a device's. */
+  static final class OnGpus {
+    @OnRanks(RANKS)
+    void equalParts(Ranks ranks) {
+      ranks.run(StreamCollectivesTest::sum);
     }
-    System.out.println("on " + Target.loaded() + ", all are over");
+
+    @OnRanks(RANKS)
+    void partsThatDifferInSize(Ranks ranks) {
+      ranks.run(StreamCollectivesTest::exchange);
+    }
   }
 
   /** The memory of a tensor of the host, which lies on a device here. */
@@ -66,11 +78,7 @@ class StreamCollectivesTest {
   }
 
   private static void sum(Communicator comm) {
-    int[] values = new int[COUNT];
-    for (int i = 0; i < COUNT; i++) {
-      values[i] = value(comm.rank(), i);
-    }
-    Tensor in = Tensor.allocate(DType.I32, COUNT).copyFrom(values);
+    Tensor in = Tensor.allocate(DType.I32, COUNT).copyFrom(values(comm.rank(), COUNT));
     Tensor sums = Tensor.allocate(DType.I32, COUNT);
     Tensor all = Tensor.allocate(DType.I32, RANKS, COUNT);
     StreamCollectives stream = comm.on(0);
@@ -102,6 +110,71 @@ class StreamCollectivesTest {
       }
       assertThat(summed[i]).isEqualTo(RANKS * expected);
     }
+  }
+
+  /** Rank r sends s + 1 elements to rank s, and has r + 1 of a whole. */
+  private static void exchange(Communicator comm) {
+    int own = comm.rank();
+    long[] counts = {1, 2, 3, 4};
+    long[] received = new long[RANKS];
+    Arrays.fill(received, own + 1);
+    int whole = 10;
+    Tensor in = Tensor.allocate(DType.I32, whole).copyFrom(values(own, whole));
+    Tensor part = Tensor.allocate(DType.I32, own + 1).copyFrom(values(own, own + 1));
+    Tensor exchanged = Tensor.allocate(DType.I32, RANKS * (own + 1));
+    Tensor placed = Tensor.allocate(DType.I32, RANKS * (own + 1));
+    Tensor gathered = Tensor.allocate(DType.I32, whole);
+    Tensor reduced = Tensor.allocate(DType.I32, own + 1);
+    StreamCollectives stream = comm.on(0);
+    long[] ascending = {0, 1, 3, 6};
+    long[] descending = new long[RANKS];
+    for (int rank = 0; rank < RANKS; rank++) {
+      descending[rank] = (long) (RANKS - 1 - rank) * (own + 1);
+    }
+
+    List<Operation<Void>> operations =
+        List.of(
+            stream.allToAllv(onDevice(in), counts, onDevice(exchanged), received),
+            stream.allToAllv(
+                onDevice(in), counts, ascending, onDevice(placed), received, descending),
+            stream.allGatherv(onDevice(part), onDevice(gathered), counts),
+            stream.reduceScatterv(onDevice(in), onDevice(reduced), counts, ReduceOp.SUM));
+    // They have been read.
+    Arrays.fill(counts, 0);
+    Arrays.fill(received, 0);
+    for (Operation<Void> each : operations) {
+      each.await(LIMIT);
+    }
+
+    for (int from = 0; from < RANKS; from++) {
+      for (int i = 0; i <= own; i++) {
+        int sent = value(from, own * (own + 1) / 2 + i);
+        assertThat(exchanged.getLong(from * (own + 1) + i)).isEqualTo(sent);
+        assertThat(placed.getLong((RANKS - 1 - from) * (own + 1) + i)).isEqualTo(sent);
+      }
+      for (int i = 0; i <= from; i++) {
+        assertThat(gathered.getLong(from * (from + 1) / 2 + i)).isEqualTo(value(from, i));
+      }
+    }
+    for (int i = 0; i <= own; i++) {
+      int sum = 0;
+      for (int rank = 0; rank < RANKS; rank++) {
+        sum += value(rank, own * (own + 1) / 2 + i);
+      }
+      assertThat(reduced.getLong(i)).isEqualTo(sum);
+    }
+    assertThatThrownBy(() -> stream.allGatherv(part, onDevice(gathered), new long[] {1, 2, 3, 4}))
+        .isInstanceOf(UnsupportedException.class)
+        .hasMessageStartingWith("allGatherv on a stream: in (i32[");
+    assertThatThrownBy(
+            () -> stream.allGatherv(onDevice(part), onDevice(gathered), new long[] {1, 2, 3}))
+        .isInstanceOf(InvalidArgumentException.class)
+        .hasMessageStartingWith("allGatherv: counts has 3 values");
+    comm.barrier();
+  }
+
+  private static int[] values(int rank, int count) {
+    return IntStream.range(0, count).map(i -> value(rank, i)).toArray();
   }
 
   private static void refuseHostTensors(

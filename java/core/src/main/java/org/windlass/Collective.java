@@ -94,6 +94,16 @@ final class Collective {
             deadlineNs,
             own.scratch.out(),
             own.error);
+    return enqueued(own, code, in, out, owner);
+  }
+
+  /**
+   * The operation that a call has enqueued, which came to {@code code}, and has stated its ticket in
+   * the endpoint's scratch memory.
+   */
+  static Operation<Void> enqueued(
+      Endpoint own, int code, Tensor in, Tensor out, Object owner) {
+    Tensor any = in != null ? in : out;
     Memory source = any == null ? null : any.memory;
     Memory target = any == null ? null : (out != null ? out : in).memory;
     if (code != Native.WL_OK) {

@@ -371,7 +371,7 @@ public sealed class Collectives permits Communicator {
   }
 
   /**
-   * The same rank's collectives of equal parts, enqueued on a CUDA stream instead of run: {@code
+   * The same rank's collectives, enqueued on a CUDA stream instead of run: {@code
    * comm.on(stream).allReduce(gradients, ReduceOp.SUM)}. Keep the result where calls are frequent.
    *
    * @param stream a {@code CUstream} or {@code cudaStream_t} of this rank's GPU, in its primary

@@ -43,6 +43,40 @@ final class PartCollective {
     Collective.end(own, code, in, out);
   }
 
+  /** The same on a stream. */
+  static Operation<Void> enqueueAllToAll(
+      Endpoint own,
+      Thread thread,
+      long stream,
+      Tensor in,
+      long[] sendCounts,
+      long[] sendOffsets,
+      Tensor out,
+      long[] receiveCounts,
+      long[] receiveOffsets,
+      long deadlineNs,
+      Object owner) {
+    RankLists lists = own.lists();
+    Collective.begin(own, thread, Native.WL_OP_ALL_TO_ALL_V, in, out);
+    int code =
+        Native.wl_enqueue_all_to_all_v(
+            own.handle,
+            stream,
+            in.address,
+            in.numel,
+            lists.put(0, sendCounts),
+            lists.put(1, sendOffsets),
+            out.address,
+            out.numel,
+            lists.put(2, receiveCounts),
+            lists.put(3, receiveOffsets),
+            in.dtype.code(),
+            deadlineNs,
+            own.scratch.out(),
+            own.error);
+    return Collective.enqueued(own, code, in, out, owner);
+  }
+
   /** How many elements came from each rank. */
   static long[] allToAllPacked(
       Endpoint own, Thread thread, Tensor in, long[] sendCounts, Tensor out, long deadlineNs) {
@@ -85,6 +119,62 @@ final class PartCollective {
             deadlineNs,
             own.error);
     Collective.end(own, code, in, out);
+  }
+
+  static Operation<Void> enqueueAllGather(
+      Endpoint own,
+      Thread thread,
+      long stream,
+      Tensor in,
+      Tensor out,
+      long[] counts,
+      long deadlineNs,
+      Object owner) {
+    RankLists lists = own.lists();
+    Collective.begin(own, thread, Native.WL_OP_ALL_GATHER_V, in, out);
+    int code =
+        Native.wl_enqueue_all_gather_v(
+            own.handle,
+            stream,
+            in.address,
+            in.numel,
+            out.address,
+            out.numel,
+            lists.put(0, counts),
+            in.dtype.code(),
+            deadlineNs,
+            own.scratch.out(),
+            own.error);
+    return Collective.enqueued(own, code, in, out, owner);
+  }
+
+  static Operation<Void> enqueueReduceScatter(
+      Endpoint own,
+      Thread thread,
+      long stream,
+      Tensor in,
+      Tensor out,
+      long[] counts,
+      int op,
+      long deadlineNs,
+      Object owner) {
+    RankLists lists = own.lists();
+    Collective.begin(own, thread, Native.WL_OP_REDUCE_SCATTER_V, in, out);
+    int code =
+        Native.wl_enqueue_reduce_scatter_v(
+            own.handle,
+            stream,
+            in.address,
+            in.numel,
+            out.address,
+            out.numel,
+            lists.put(0, counts),
+            in.dtype.code(),
+            op,
+            deadlineNs,
+            own.scratch.out(),
+            own.error);
+    return Collective.enqueued(own, code, in, out, owner);
   }
 
   static void reduceScatter(

@@ -20,16 +20,20 @@ import org.windlass.internal.Native;
  * <p>Tensors lie in GPUs' memory, {@link Tensor#isOnDevice}, and may be closed once the operation is
  * over. Whatever the arguments mean is what {@link Collectives} says.
  *
- * <p>While the streams of all ranks of a process capture one graph, begun on one of them and joined
- * by the others, a call adds the operation to the graph: its Operation is over at once, and each
- * launch of the graph runs it anew. The communicator keeps what such an operation takes until it is
- * closed, and no graph that holds one runs after that.
+ * <p>Ranks may live in several processes. A GPU then waits in the kernel for the streams of ranks of
+ * other processes.
+ *
+ * <p>While the streams of all ranks, which live in one process, capture one graph, begun on one of
+ * them and joined by the others, a call adds the operation to the graph: its Operation is over at
+ * once, and each launch of the graph runs it anew, with the counts that its call was given. The
+ * communicator keeps what such an operation takes until it is closed, and no graph that holds one
+ * runs after that.
  *
  * <p>Any call throws {@link UnsupportedException}, and nothing was enqueued, where the kernels are of
  * another target than {@link Target#CUDA}; a tensor lies in the host's memory; the stream is the
- * calling thread's, 2, or of another GPU; some ranks' streams capture a graph and some don't. It
- * throws {@link ResourceException} where the communicator holds as many captured operations as it
- * can.
+ * calling thread's, 2, or of another GPU; some ranks' streams capture a graph and some don't; any
+ * captures one where ranks live in several processes. It throws {@link ResourceException} where the
+ * communicator holds as many captured operations as it can.
  */
 public final class StreamCollectives {
   private final Endpoint endpoint;
@@ -129,6 +133,106 @@ public final class StreamCollectives {
   public Operation<Void> reduce(Tensor in, Tensor out, ReduceOp op, int root) {
     Tensor to = endpoint.rank == root ? given(out, "out") : null;
     return enqueue(Native.WL_OP_REDUCE, given(in, "in"), to, code(op), root, 0, 0);
+  }
+
+  /** {@link Collectives#allToAllv(Tensor, long[], Tensor, long[])}. */
+  public Operation<Void> allToAllv(
+      Tensor in, long[] sendCounts, Tensor out, long[] receiveCounts) {
+    given(in, "in");
+    given(out, "out");
+    list("allToAllv", "sendCounts", sendCounts);
+    list("allToAllv", "receiveCounts", receiveCounts);
+    return exchange(in, sendCounts, null, out, receiveCounts, null);
+  }
+
+  /** {@link Collectives#allToAllv(Tensor, long[], long[], Tensor, long[], long[])}. */
+  public Operation<Void> allToAllv(
+      Tensor in,
+      long[] sendCounts,
+      long[] sendOffsets,
+      Tensor out,
+      long[] receiveCounts,
+      long[] receiveOffsets) {
+    given(in, "in");
+    given(out, "out");
+    list("allToAllv", "sendCounts", sendCounts);
+    list("allToAllv", "sendOffsets", sendOffsets);
+    list("allToAllv", "receiveCounts", receiveCounts);
+    list("allToAllv", "receiveOffsets", receiveOffsets);
+    return exchange(in, sendCounts, sendOffsets, out, receiveCounts, receiveOffsets);
+  }
+
+  /** {@link Collectives#allGatherv}. */
+  public Operation<Void> allGatherv(Tensor in, Tensor out, long[] counts) {
+    given(in, "in");
+    given(out, "out");
+    list("allGatherv", "counts", counts);
+    check(Native.WL_OP_ALL_GATHER_V, in, out);
+    Thread thread = Thread.currentThread();
+    if (endpoint.mustHandOff(thread)) {
+      return endpoint.handOff(() -> allGatherv(in, out, counts));
+    }
+    Operation<Void> enqueued =
+        PartCollective.enqueueAllGather(
+            endpoint, thread, stream, in, out, counts, deadlineNs, owner);
+    Reference.reachabilityFence(owner);
+    return enqueued;
+  }
+
+  /** {@link Collectives#reduceScatterv}. */
+  public Operation<Void> reduceScatterv(Tensor in, Tensor out, long[] counts, ReduceOp op) {
+    given(in, "in");
+    given(out, "out");
+    list("reduceScatterv", "counts", counts);
+    int code = code(op);
+    check(Native.WL_OP_REDUCE_SCATTER_V, in, out);
+    Thread thread = Thread.currentThread();
+    if (endpoint.mustHandOff(thread)) {
+      return endpoint.handOff(() -> reduceScatterv(in, out, counts, op));
+    }
+    Operation<Void> enqueued =
+        PartCollective.enqueueReduceScatter(
+            endpoint, thread, stream, in, out, counts, code, deadlineNs, owner);
+    Reference.reachabilityFence(owner);
+    return enqueued;
+  }
+
+  private Operation<Void> exchange(
+      Tensor in,
+      long[] sendCounts,
+      long[] sendOffsets,
+      Tensor out,
+      long[] receiveCounts,
+      long[] receiveOffsets) {
+    check(Native.WL_OP_ALL_TO_ALL_V, in, out);
+    Thread thread = Thread.currentThread();
+    if (endpoint.mustHandOff(thread)) {
+      return endpoint.handOff(
+          () -> exchange(in, sendCounts, sendOffsets, out, receiveCounts, receiveOffsets));
+    }
+    Operation<Void> enqueued =
+        PartCollective.enqueueAllToAll(
+            endpoint,
+            thread,
+            stream,
+            in,
+            sendCounts,
+            sendOffsets,
+            out,
+            receiveCounts,
+            receiveOffsets,
+            deadlineNs,
+            owner);
+    Reference.reachabilityFence(owner);
+    return enqueued;
+  }
+
+  private void check(int operation, Tensor in, Tensor out) {
+    Arguments.onStream(operation, in, out, 0, endpoint.size);
+  }
+
+  private void list(String operation, String name, long[] list) {
+    Arguments.list(operation, name, list, endpoint.size);
   }
 
   private Operation<Void> enqueue(
