@@ -285,7 +285,7 @@ class CommandTest {
   void examplesAreListedAndRun() {
     Cli list = Cli.run("example");
     assertThat(list.status()).isZero();
-    assertThat(list.out()).contains("all-to-all", "broadcast", "weight-sync");
+    assertThat(list.out()).contains("all-to-all", "broadcast", "weight-sync", "torch-trainer");
     Cli one = Cli.run("example", "broadcast", "--ranks", "3", "--target", "sim");
     assertThat(one.status()).as(one.err()).isZero();
     assertThat(one.out()).contains("broadcast");

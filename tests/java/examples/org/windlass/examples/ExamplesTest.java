@@ -3,6 +3,7 @@ package org.windlass.examples;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
@@ -71,6 +72,21 @@ class ExamplesTest {
         .containsPattern("inference-b: lost")
         .containsPattern("inference-a +turns to version 5 after [0-9]+ answers by 4")
         .contains("weight-sync: 5 versions from 2 trainer processes to 2 inference jobs");
+  }
+
+  @Test
+  @Timeout(240)
+  void eachStepOfTheTorchTrainerIsAsTorchCastsIt() {
+    ExampleOfProcesses example = ExampleOfProcesses.find("torch-trainer").orElseThrow();
+    String lacking = example.lacking().get().orElse("");
+    assumeTrue(lacking.isEmpty(), lacking);
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    example.jobs().run(new PrintStream(bytes, true, StandardCharsets.UTF_8));
+    String printed = bytes.toString(StandardCharsets.UTF_8);
+    assertThat(printed.lines().filter(line -> line.endsWith("4977 values are torch's own")))
+        .as(printed)
+        .hasSize(10);
+    assertThat(printed).contains("every value equals torch's own cast to bf16");
   }
 
   private static void spinUntil(AtomicBoolean isOver) {

@@ -20,7 +20,8 @@ import java.util.function.Consumer;
 
 /**
  * A process of a job that an example starts: a JVM like this one, which runs the {@code main} of a
- * class. What it prints goes to whoever started it, line by line; it ends when that one does.
+ * class and ends when that one does, or another program. What it prints goes to whoever started it,
+ * line by line.
  */
 final class JobProcess implements AutoCloseable {
   /** Variables of a launcher around this process, which would speak for its children too. */
@@ -32,18 +33,8 @@ final class JobProcess implements AutoCloseable {
   private final PrintStream input;
   private final Thread reader;
 
-  /**
-   * Starts it.
-   *
-   * @param main the class
-   * @param variables to be set for it, of its environment
-   * @param lines gets each line that it prints, on a thread of its own
-   */
-  JobProcess(
-      Class<?> main,
-      List<String> arguments,
-      Map<String, String> variables,
-      Consumer<String> lines) {
+  /** The command of a JVM that runs the {@code main} of a class. */
+  static List<String> java(Class<?> main, List<String> arguments) {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.addAll(List.of("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"));
@@ -56,6 +47,16 @@ final class JobProcess implements AutoCloseable {
     command.add(classPath());
     command.add(main.getName());
     command.addAll(arguments);
+    return command;
+  }
+
+  /**
+   * Starts it.
+   *
+   * @param variables to be set for it, of its environment
+   * @param lines gets each line that it prints, on a thread of its own
+   */
+  JobProcess(List<String> command, Map<String, String> variables, Consumer<String> lines) {
     ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
     builder.environment().keySet().removeIf(name -> name.matches(LAUNCHER));
     builder.environment().putAll(variables);
@@ -119,7 +120,8 @@ final class JobProcess implements AutoCloseable {
 
   /** Kills it, as {@code kill -9} does, and waits for its end. */
   void kill() throws InterruptedException {
-    process.destroyForcibly().waitFor();
+    close();
+    process.waitFor();
   }
 
   /** Waits until it has ended, and all that it has said is told; false where it has not in time. */
@@ -134,9 +136,10 @@ final class JobProcess implements AutoCloseable {
     return !process.isAlive() && process.exitValue() != 0;
   }
 
-  /** Ends it. */
+  /** Ends it, and those that it has started. */
   @Override
   public void close() {
+    process.descendants().forEach(ProcessHandle::destroyForcibly);
     process.destroyForcibly();
   }
 }

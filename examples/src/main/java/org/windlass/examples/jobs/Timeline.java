@@ -3,6 +3,7 @@ package org.windlass.examples.jobs;
 
 import java.io.PrintStream;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -17,20 +18,25 @@ import org.windlass.VerificationFailedException;
  * heard of them.
  */
 final class Timeline implements AutoCloseable {
+  private final String example;
   private final PrintStream out;
   private final long startNs = System.nanoTime();
-  private final String unique = "weight-sync-" + UUID.randomUUID();
+  private final String unique;
   private final Map<String, List<JobProcess>> jobs = new LinkedHashMap<>();
 
   /** Of all jobs, in the order in which they came. Guarded by itself. */
   private final List<String> said = new ArrayList<>();
 
-  Timeline(PrintStream out) {
+  Timeline(String example, PrintStream out) {
+    this.example = example;
     this.out = out;
+    unique = example + "-" + UUID.randomUUID();
   }
 
-  /** Starts a job of so many processes, whose {@code main} gets the job's name. */
-  void start(Class<?> main, String job, int ranks) {
+  /** Starts a job of so many processes, whose {@code main} gets its name, and {@code more}. */
+  void start(Class<?> main, String job, int ranks, String... more) {
+    List<String> arguments = new ArrayList<>(List.of(job));
+    arguments.addAll(List.of(more));
     List<JobProcess> processes = new ArrayList<>();
     jobs.put(job, processes);
     for (int rank = 0; rank < ranks; rank++) {
@@ -38,12 +44,23 @@ final class Timeline implements AutoCloseable {
           Map.of(
               "WINDLASS_RANK", String.valueOf(rank),
               "WINDLASS_WORLD_SIZE", String.valueOf(ranks),
-              "WINDLASS_TARGET", Target.loaded().toString(),
-              "WINDLASS_JOB", job + "-" + unique,
-              "WINDLASS_MEETING", unique);
-      processes.add(new JobProcess(main, List.of(job), variables, line -> say(job, line)));
+              "WINDLASS_JOB", job + "-" + unique);
+      processes.add(process(job, JobProcess.java(main, arguments), variables));
     }
     say(job, "starts, of " + ranks + (ranks == 1 ? " process" : " processes"));
+  }
+
+  /** Starts a job by a launcher of its own. */
+  void launch(String job, List<String> command, Map<String, String> variables) {
+    jobs.put(job, List.of(process(job, command, variables)));
+    say(job, "starts, by " + command.get(0));
+  }
+
+  private JobProcess process(String job, List<String> command, Map<String, String> variables) {
+    Map<String, String> all = new HashMap<>(variables);
+    all.put("WINDLASS_TARGET", Target.loaded().toString());
+    all.put("WINDLASS_MEETING", unique);
+    return new JobProcess(command, all, line -> say(job, line));
   }
 
   /** Gives rank 0 of a job a line to read. */
@@ -96,7 +113,7 @@ final class Timeline implements AutoCloseable {
   private VerificationFailedException failure(String what) {
     synchronized (said) {
       return new VerificationFailedException(
-          "weight-sync: " + what + "; the jobs have said: " + String.join(" | ", said));
+          example + ": " + what + "; the jobs have said: " + String.join(" | ", said));
     }
   }
 

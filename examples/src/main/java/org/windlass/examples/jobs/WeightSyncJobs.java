@@ -31,7 +31,7 @@ public final class WeightSyncJobs {
 
   /** Starts the jobs, and prints what they say as a timeline. */
   public static void run(PrintStream out) {
-    try (Timeline timeline = new Timeline(out)) {
+    try (Timeline timeline = new Timeline("weight-sync", out)) {
       new WeightSyncJobs(timeline).play();
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();

@@ -7,11 +7,15 @@ import java.io.Writer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Optional;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.windlass.InvalidArgumentException;
 import org.windlass.KernelProfile;
 import org.windlass.LocalGroup;
+import org.windlass.UnsupportedException;
 import org.windlass.cli.out.WholeFile;
+import org.windlass.examples.ExampleOfProcesses;
 import org.windlass.examples.Examples;
 import org.windlass.examples.Examples.Example;
 import picocli.CommandLine.Command;
@@ -33,7 +37,9 @@ final class ExampleCommand implements Runnable {
   @Parameters(arity = "0..1", paramLabel = "NAME", description = "The example to run.")
   private String name;
 
-  @Option(names = "--all", description = "Run every example.")
+  @Option(
+      names = "--all",
+      description = "Run every example but torch-trainer, which takes PyTorch.")
   private boolean all;
 
   @Option(
@@ -42,7 +48,7 @@ final class ExampleCommand implements Runnable {
       defaultValue = "4",
       description =
           "Ranks, 1 to " + RankCount.MOST + " (${DEFAULT-VALUE}); weight-sync as processes has five,"
-              + " of three jobs.")
+              + " of three jobs, and torch-trainer four, of two.")
   private int ranks;
 
   @Option(
@@ -72,13 +78,22 @@ final class ExampleCommand implements Runnable {
           "example: --counters and --trace are of a run; give the name of an example, or --all");
     }
     if (!all && name == null) {
-      int width = Examples.all().stream().mapToInt(each -> each.name().length()).max().orElse(1);
+      int width = names().mapToInt(String::length).max().orElse(1);
       for (Example example : Examples.all()) {
+        out.printf("%-" + width + "s  %s%n", example.name(), example.summary());
+      }
+      for (ExampleOfProcesses example : ExampleOfProcesses.all()) {
         out.printf("%-" + width + "s  %s%n", example.name(), example.summary());
       }
       return;
     }
     moving.target();
+    Optional<ExampleOfProcesses> ofProcesses =
+        all ? Optional.empty() : ExampleOfProcesses.find(name);
+    if (ofProcesses.isPresent()) {
+      run(ofProcesses.get(), out);
+      return;
+    }
     if (!counters && trace == null) {
       runChosen(out);
       return;
@@ -103,6 +118,27 @@ final class ExampleCommand implements Runnable {
         file.commit();
       }
     }
+  }
+
+  private static Stream<String> names() {
+    return Stream.concat(
+        Examples.all().stream().map(Example::name),
+        ExampleOfProcesses.all().stream().map(ExampleOfProcesses::name));
+  }
+
+  private void run(ExampleOfProcesses example, PrintWriter out) {
+    if (counters || trace != null) {
+      throw new InvalidArgumentException(
+          "--counters and --trace: "
+              + example.name()
+              + " is processes, which count each for itself");
+    }
+    Optional<String> lacking = example.lacking().get();
+    if (lacking.isPresent()) {
+      throw new UnsupportedException(example.name() + ": " + lacking.get());
+    }
+    out.println(example.name() + ": " + example.summary());
+    example.jobs().run(stream(out));
   }
 
   private void runChosen(PrintWriter out) {
@@ -146,7 +182,7 @@ final class ExampleCommand implements Runnable {
             () ->
                 new InvalidArgumentException(
                     "example '" + name + "': no such example; there are "
-                        + Examples.all().stream().map(Example::name).collect(Collectors.joining(", "))));
+                        + names().collect(Collectors.joining(", "))));
   }
 
   /** A stream whose text reaches {@code out}. */
