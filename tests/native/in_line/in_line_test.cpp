@@ -58,6 +58,7 @@ class Operation {
         // Some take several tiles, and are cut into several pieces.
         elements(random_() % 16 == 0 ? 9000 : 1 + random_() % 64),
         machine({architecture, kernel, ranks, kCores, seed, false}),
+        meets_(seed % 2 == 1),
         lines_(ranks * ranks * kCores),
         parts_(ranks),
         args_(ranks) {
@@ -111,13 +112,17 @@ class Operation {
     std::vector<Position> at(cores_.size());
     std::vector<uint32_t> running(ranks, kCores);
     size_t left = cores_.size();
+    if (meets_) bringLate();
     for (uint32_t turn = 0; left > 0; ++turn) {
       ASSERT_LT(turn, 20000u) << "a core waits for what nobody does";
       const size_t next = random_() % cores_.size();
       if (at[next].left) continue;
       const auto rank = static_cast<uint32_t>(next / kCores);
       const checked::Core::Running runs(*cores_[next]);
-      if (!runInLine<K>(launch, lineOf(rank, next % kCores), at[next])) continue;
+      const InLine own = lineOf(rank, next % kCores);
+      if (meets_ && next % kCores == 0 && !at[next].told) bring(rank);
+      if (meets_ && !meetInLine(launch, own, at[next])) continue;
+      if (!runInLine<K>(launch, own, at[next])) continue;
       --left;
       if (--running[rank] == 0 && K::leavesAfter(launch, rank) == kEveryRank) useAgain(rank);
     }
@@ -151,6 +156,19 @@ class Operation {
             reinterpret_cast<unsigned char*>(lines_.data()),
             ranks * kCores * sizeof(Line)};
   }
+  // Inputs that ranks write themselves, each as it comes to the operation: no host has seen all come.
+  void bringLate() {
+    brought_ = in;
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      std::fill(in[rank].begin(), in[rank].end(), 0);
+      share(rank, brought_[rank].data(), brought_[rank].size() * sizeof(int32_t));
+    }
+  }
+  void bring(uint32_t rank) {
+    uint8_t* from = reinterpret_cast<uint8_t*>(brought_[rank].data());
+    uint8_t* to = reinterpret_cast<uint8_t*>(in[rank].data());
+    put({to, from, in[rank].size() * sizeof(int32_t)});
+  }
   // What its caller may do once a rank has left: read the output, and write the input.
   void useAgain(uint32_t rank) {
     const checked::Core::Running runs(core(rank, 0));
@@ -160,6 +178,8 @@ class Operation {
   }
 
   uint32_t sequence_;
+  const bool meets_;  // cores, before they touch what peers bring
+  std::vector<Values> brought_;
   std::vector<Line> lines_;
   std::vector<std::vector<uint64_t>> parts_;
   std::vector<RankArgs> args_;
