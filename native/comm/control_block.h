@@ -27,7 +27,8 @@ constexpr size_t kLine = 64;
 // What every rank of an operation must agree on; compared as two words. A one-sided operation is
 // described likewise, and compared with nothing.
 struct Descriptor {
-  uint64_t what;  // operation | dtype << 8 | reduce op << 16 | algorithm << 24 | root << 32
+  // operation | dtype << 8 | reduce op << 16 | algorithm << 24 | on a stream << 31 | root << 32
+  uint64_t what;
   // elements, bytes of a window, the fingerprint of a plan or of counts, or a signal's value;
   // all-to-all-v: 1 where parts are packed as they come, 0 where each receiver states its own
   uint64_t count;
@@ -42,7 +43,10 @@ struct Descriptor {
   wl_operation operation() const { return static_cast<wl_operation>(what & 0xff); }
   int32_t dtype() const { return static_cast<int32_t>(what >> 8 & 0xff); }
   int32_t reduceOp() const { return static_cast<int32_t>(what >> 16 & 0xff); }
-  int32_t algorithm() const { return static_cast<int32_t>(what >> 24 & 0xff); }
+  int32_t algorithm() const { return static_cast<int32_t>(what >> 24 & 0x7f); }
+  // Put on a stream, which all ranks do or none.
+  Descriptor onStream() const { return {what | kOnStream, count}; }
+  bool isOnStream() const { return (what & kOnStream) != 0; }
   // What a rank sends to a peer must be what that peer expects from it.
   bool pairsParts() const { return operation() == WL_OP_ALL_TO_ALL_V && count == 0; }
   int32_t root() const { return static_cast<int32_t>(what >> 32); }  // or the one peer
@@ -50,6 +54,9 @@ struct Descriptor {
   bool operator==(const Descriptor& other) const {
     return what == other.what && count == other.count;
   }
+
+ private:
+  static constexpr uint64_t kOnStream = uint64_t{1} << 31;
 };
 
 // An eager input, which is copied on ENTER, rides in the ENTER's own line up to kInlineBytes, a

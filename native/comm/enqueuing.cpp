@@ -205,9 +205,11 @@ Code Enqueuing::run(const Offload::Operation& operation, Code opened, int64_t de
   if (code == WL_OK) code = takePlace(peers, &place, error);
   if (code = agreeOrRefuse(code, peers, culprit, error); code != WL_OK) return code;
   if (code = checkCaptures(error); code != WL_OK) return code;
+  // What lies on another device than its rank's is copied, and so is then all else.
   isOneDevice_ = !spansProcesses_ &&
                  std::all_of(stated_.begin(), stated_.end(), [&](const Statement& each) {
-                   return each.device == own_.device;
+                   return each.device == own_.device && (each.in == 0 || each.inThere != 0) &&
+                          (each.out == 0 || each.outThere != 0);
                  });
   if (code = makeRoom(operation.cores, peers, culprit, error); code != WL_OK) return code;
 
@@ -226,8 +228,11 @@ Code Enqueuing::hand(const Offload::Operation& operation, int64_t deadlineNs, On
       {part + places.out, operation.buffers.out, isOneDevice_ ? 0 : own_.out},
       {part + places.parts, operation.buffers.parts, own_.parts},
   };
-  own_.cores = Grids::coresOf(device_, operation, peers, stated_,
-                              streams_->coresAtOnce(operation.cores));
+  own_.cores = streams_->coresAtOnce(operation.cores);
+  // Ranks of other processes may still write the lines of the operation before, which lie elsewhere
+  // where that has another number of cores.
+  if (!spansProcesses_)
+    own_.cores = Grids::coresOf(device_, operation, peers, stated_, own_.cores);
   Code code = streams_->mark(on.stream, own_.capture, place, brought, &own_.mark, error);
   // What a stream has been given is not refused any more.
   if (code = agree(code, peers, culprit, error); code != WL_OK) return code;

@@ -174,10 +174,8 @@ void writeLost(Text& out, const Group& group, int32_t pid, const char* why, cons
   out.add(". See what that process logged last, and whether it was killed for memory");
 }
 
-}  // namespace
-
-void describe(const Descriptor& descriptor, char* text, size_t room) {
-  Text out(text, room);
+// The operation and what it takes.
+void describeTo(Text& out, const Descriptor& descriptor) {
   const auto count = static_cast<unsigned long long>(descriptor.count);
   out.add("%s", operationName(descriptor.operation()));
   const Collective* collective = collectiveOf(descriptor.operation());
@@ -243,6 +241,14 @@ void describe(const Descriptor& descriptor, char* text, size_t room) {
     default:
       break;
   }
+}
+
+}  // namespace
+
+void describe(const Descriptor& descriptor, char* text, size_t room) {
+  Text out(text, room);
+  describeTo(out, descriptor);
+  if (descriptor.isOnStream()) out.add(" on a stream");
 }
 
 OperationText::OperationText(int32_t operation, uint32_t sequence) {

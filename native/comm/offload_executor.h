@@ -10,8 +10,10 @@
 namespace windlass {
 
 template <class K>
-Code Comm::runOffloaded(const Call& call, uint32_t kernel) {
+Code Comm::runOffloaded(const Call& stated, uint32_t kernel) {
   static_assert(!K::kEager, "a device fetches what a rank brings from its memory");
+  Call call = stated;
+  if (call.on != nullptr) call.descriptor = call.descriptor.onStream();
   if (group_->config().spansProcesses && !devicesSpanProcesses()) {
     return fail(call.error, WL_UNSUPPORTED,
                 "ranks in several processes don't run %s on devices yet: have them be threads of "

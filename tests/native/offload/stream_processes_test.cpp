@@ -131,6 +131,44 @@ TEST_P(StreamProcesses, CarryOperationsInTheirOrder) {
   expectRight(muster);
 }
 
+// Of which a table has one on two cores a rank and the other on one.
+TEST_P(StreamProcesses, OperationsFollowThoseOfOtherGrids) {
+  Muster muster(GetParam());
+  muster.run([&](Mate& mate) {
+    const int ranks = wl_comm_size(mate.comm);
+    std::string rows;
+    for (const char* of : {"broadcast", "reduce-scatter"})
+      for (const int sharers : {1, 2})
+        rows += "9.0 16 " + std::string(of) + " " + std::to_string(ranks) + " " +
+                std::to_string(sharers) + " 0 1000000 " + (*of == 'b' ? "2" : "1") + "\n";
+    Error error;
+    const std::string table = "windlass-cuda-grids 1\n" + rows + "end 4\n";
+    EXPECT_OF_MATE(mate, isOk(wl_cuda_grids_use(table.c_str(), &error), error));
+    OnStream own(mate.rank, 1);
+    // Of more than one block for each core.
+    constexpr size_t kMany = 70'000;
+    auto* const from = gpus::tensor<int32_t>(0, kMany);
+    auto* const to = gpus::tensor<int32_t>(0, kMany);
+    std::fill(from, from + kMany, mate.rank);
+    const size_t part = kCount / static_cast<size_t>(ranks);
+    uint64_t ticket = 0;
+    bool isRight = true;
+    for (int i = 0; isRight && i < 100; ++i) {
+      isRight = isOk(enqueue(mate.comm, own.stream.handle(), WL_OP_BROADCAST, from, kMany, to,
+                             kMany, WL_I32, WL_AUTO, 5000 * kMs, &ticket, &error),
+                     error) &&
+                isOk(enqueue(mate.comm, own.stream.handle(), WL_OP_REDUCE_SCATTER, own.source,
+                             part * static_cast<size_t>(ranks), own.out, part, WL_I32, WL_AUTO,
+                             5000 * kMs, &ticket, &error),
+                     error);
+    }
+    EXPECT_OF_MATE(mate, isRight);
+    EXPECT_OF_MATE(mate, isOk(awaitEnqueued(mate.comm, ticket, &error), error));
+    EXPECT_OF_MATE(mate, isOk(wl_cuda_grids_use(nullptr, &error), error));
+  });
+  expectRight(muster);
+}
+
 TEST_P(StreamProcesses, LargerOperationsFollowSmallerOnes) {
   constexpr size_t kMost = 700'000;
   Muster muster(GetParam());

@@ -86,6 +86,46 @@ TEST_F(GpusStreams, AllCollectivesComeToWhatTheirCallersGet) {
   }
 }
 
+TEST_F(GpusStreams, TensorsOfAnotherDeviceThanTheirRanksAreCopied) {
+  constexpr size_t kCount = 1000;
+  gpus::devices(2);
+  Program program(1, 2, kCount);
+  auto* const in = gpus::tensor<int32_t>(1, kCount);
+  auto* const out = gpus::tensor<int32_t>(1, kCount);
+  std::iota(in, in + kCount, 7);
+  for (int32_t* const to : {program.out[0], out}) {
+    LocalRanks ranks(1);
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      Error error;
+      uint64_t ticket = 0;
+      ASSERT_EQ(sum(comm, program.stream(rank).handle(), in, to, kCount, &ticket, &error), WL_OK)
+          << error.message;
+      ASSERT_EQ(awaitEnqueued(comm, ticket, &error), WL_OK) << error.message;
+    });
+    for (size_t i = 0; i < kCount; ++i) ASSERT_EQ(to[i], in[i]) << i;
+  }
+}
+
+TEST_F(GpusStreams, ARankThatCallsItWithoutAStreamIsAMismatch) {
+  for (const int devices : {1, 2}) {
+    gpus::reset();
+    gpus::devices(devices);
+    Program program(kRanks, devices, 1000);
+    LocalRanks ranks(kRanks);
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      const auto at = static_cast<size_t>(rank);
+      Error error;
+      uint64_t ticket = 0;
+      const int32_t code =
+          rank == 1 ? program.sum(comm, rank, &ticket, &error)
+                    : allReduce(comm, program.source[at], program.out[at], 1000, WL_I32, WL_SUM,
+                                WL_TWO_PHASE, 0, &error);
+      EXPECT_EQ(code, WL_MISMATCH) << error.message;
+      EXPECT_TRUE(contains(error.message, "on a stream")) << error.message;
+    });
+  }
+}
+
 TEST_F(GpusStreams, WhatMovesNothingWaitsForTheStreamsOfAll) {
   for (const int devices : {1, 2}) {
     for (const int32_t operation : {WL_OP_BARRIER, WL_OP_ALL_REDUCE}) {
