@@ -156,7 +156,7 @@ class Operation {
             reinterpret_cast<unsigned char*>(lines_.data()),
             ranks * kCores * sizeof(Line)};
   }
-  // Inputs that ranks write themselves, each as it comes to the operation: no host has seen all come.
+  // Inputs that ranks write themselves as they come to the operation: no host has seen all come.
   void bringLate() {
     brought_ = in;
     for (uint32_t rank = 0; rank < ranks; ++rank) {
