@@ -50,7 +50,8 @@ final class DoctorCommand implements Runnable {
     Optional<String> refusal =
         NativeLibrary.refusal().map(why -> why.strip().replaceAll("\\s*\\R\\s*", " "));
     Map<Target, String> targets = targets(refusal.isEmpty());
-    Map<String, String> transports = transports(refusal.isEmpty());
+    Map<String, String> transports =
+        transports(refusal.isEmpty(), targets.get(Target.CUDA));
     CudaReport cuda =
         refusal.isEmpty() ? CudaReport.ofMachine() : CudaReport.refused(NO_NATIVES);
     Map<String, Object> facts = facts(refusal, targets);
@@ -185,13 +186,17 @@ final class DoctorCommand implements Runnable {
         : MEETING + " is " + place.replaceAll("(?s).*@", "...@").replaceAll("\\p{Cntrl}", "?");
   }
 
-  /** Each way between ranks, with "available" or why not. */
-  private static Map<String, String> transports(boolean loaded) {
+  /**
+   * Each way between ranks, with "available" or why not.
+   *
+   * @param cuda of the target, whose ranks have it
+   */
+  private static Map<String, String> transports(boolean loaded, String cuda) {
     Map<String, String> transports = new LinkedHashMap<>();
     transports.put("threads", loaded ? AVAILABLE : NO_NATIVES);
     transports.put("processes", loaded ? AVAILABLE : NO_NATIVES);
     transports.put("ucx", "this build holds no UCX");
-    transports.put("cuda", "this build holds no CUDA windows");
+    transports.put("cuda", cuda);
     return transports;
   }
 
