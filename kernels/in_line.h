@@ -29,13 +29,14 @@ WL_CORE inline bool reachedInLine(comm::Signal& signal, uint32_t want) {
          comm::TTEST(signal, end, comm::WaitCmp::LT);
 }
 
-// Looks at `count` lines, the first of them `first`, by as many threads of the core as there are.
+// Looks at `count` lines, the first of them `first` and each `apart` behind the one before, by as
+// many threads of the core as there are.
 template <class Threads>
-WL_CORE inline bool awaitTogether(const InLine& own, int32_t* first, uint32_t count,
+WL_CORE inline bool awaitTogether(const InLine& own, int32_t* first, uint32_t apart, uint32_t count,
                                   uint32_t phases) {
   constexpr uint32_t kStep = kDeviceLineBytes / sizeof *first;
   uint32_t look = 0;
-  while (!Threads::haveReached(first, kStep, count, own.word(phases))) {
+  while (!Threads::haveReached(first, apart * kStep, count, own.word(phases))) {
     if (++look == own.looks) return false;
     relax(own.sharesCores);
   }
@@ -50,7 +51,9 @@ WL_CORE inline bool awaitInLine(const Launch& launch, const InLine& own, uint32_
   const uint32_t last = peer == kEveryRank ? launch.ranks : peer + 1;
   if constexpr (Threads::kCount > 1) {
     const uint32_t count = peer == kNobody ? 0 : (last - first) * own.cores;
-    if (!awaitTogether<Threads>(own, own.line(own.rank, first, 0), count, phases)) return false;
+    const uint32_t apart = peer == kEveryRank ? 1 : own.ranks;
+    if (!awaitTogether<Threads>(own, own.line(own.rank, first, 0), apart, count, phases))
+      return false;
   } else {
     for (uint32_t of = first; peer != kNobody && of < last; ++of) {
       for (uint32_t core = 0; core < own.cores; ++core) {

@@ -42,6 +42,7 @@ InLine Comm::inLine(uint32_t core) const {
   return {rank_,
           core,
           group_->config().deviceCores,
+          group_->ranks(),
           sequence(),
           group_->oversubscribed(),
           kLooksInLine,

@@ -158,7 +158,7 @@ OffloadedOperation Enqueuing::describe(const Offload::Operation& operation, uint
   OffloadedOperation given = {};
   given.kernel = operation.kernel;
   given.launch = *operation.launch;
-  given.line = {rank_, 0, cores, 0, false, kDeviceLooks, nullptr, 0};
+  given.line = {rank_, 0, cores, static_cast<uint32_t>(stated_.size()), 0, false, kDeviceLooks, nullptr, 0};
   given.windowBytes = streams_->partBytes();
   for (uint32_t rank = 0; rank < stated_.size(); ++rank) {
     const Statement& of = stated_[rank];
@@ -229,10 +229,9 @@ Code Enqueuing::hand(const Offload::Operation& operation, int64_t deadlineNs, On
       {part + places.parts, operation.buffers.parts, own_.parts},
   };
   own_.cores = streams_->coresAtOnce(operation.cores);
-  // Ranks of other processes may still write the lines of the operation before, which lie elsewhere
-  // where that has another number of cores.
-  if (!spansProcesses_)
-    own_.cores = Grids::coresOf(device_, operation, peers, stated_, own_.cores);
+  // The host doesn't see how often a graph is launched, in which cores would fall behind.
+  if (own_.capture == 0)
+    own_.cores = Grids::coresOf(device_, operation, peers, stated_, own_.cores, last_.load());
   Code code = streams_->mark(on.stream, own_.capture, place, brought, &own_.mark, error);
   // What a stream has been given is not refused any more.
   if (code = agree(code, peers, culprit, error); code != WL_OK) return code;

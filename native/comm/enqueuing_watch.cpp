@@ -205,8 +205,8 @@ Code Enqueuing::readSteps(uint32_t sequence, uint32_t cores, std::vector<int32_t
   for (uint32_t rank = 0; rank < stated_.size(); ++rank) {
     for (uint32_t core = 0; core < cores; ++core) {
       uint32_t told = 0;
-      std::memcpy(&told, lines.data() + size_t{rank * cores + core} * kDeviceLineBytes,
-                  sizeof told);
+      const size_t at = size_t{core} * stated_.size() + rank;
+      std::memcpy(&told, lines.data() + at * kDeviceLineBytes, sizeof told);
       const int32_t over = reached(told, none) ? static_cast<int32_t>(told - none) : -1;
       (*steps)[rank] = std::min((*steps)[rank], over);
     }

@@ -352,7 +352,7 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
   Code code = cores_ == 0 ? countCores(operation.cores, peers, error) : WL_OK;
   usable_ = cores_;
   if (code == WL_OK && launch != nullptr) code = countCoresOf(*launch, operation.cores, error);
-  usable_ = Grids::coresOf(*device_, operation, peers, stated_, usable_);
+  usable_ = Grids::coresOf(*device_, operation, peers, stated_, usable_, sequence_);
   nextSequence();
   const Places own = placesOf(stated_[peers.rank()], operation.cores);
   auto* const part = static_cast<unsigned char*>(device_->part(peers.rank()));

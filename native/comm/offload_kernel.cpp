@@ -41,7 +41,7 @@ Code Offload::countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error) 
   OffloadedOperation given = {};
   given.kernel = kMeetingKernel;
   given.launch.ranks = 1;
-  given.line = {0, 0, most, sequence_, false, kDeviceLooks, nullptr, 0};
+  given.line = {0, 0, most, 1, sequence_, false, kDeviceLooks, nullptr, 0};
   given.windows[0] = base;
   given.windowBytes = device_->partBytes();
   // Those that the rank writes in its own window.
@@ -84,7 +84,7 @@ Code Offload::look(const OffloadedOperation& given, wl_error_t* error) {
     OffloadProgress::Rank& of = progress_.ranks[rank];
     of = {progress_.phases, 0};
     for (uint32_t core = 0; core < cores; ++core) {
-      const uint32_t told = lineAt(lines_, rank * cores + core);
+      const uint32_t told = lineAt(lines_, core * given.launch.ranks + rank);
       const uint32_t over = reached(told, none) ? told - none : 0;
       if (over < of.over) of = {over, core};
     }
@@ -142,7 +142,7 @@ Code Offload::runKernel(const Operation& operation, uint64_t call, OffloadPeers&
   OffloadedOperation given = {};
   given.kernel = operation.kernel;
   given.launch = *operation.launch;
-  given.line = {self, 0, cores, sequence_, false, kDeviceLooks, nullptr, 0};
+  given.line = {self, 0, cores, ranks, sequence_, false, kDeviceLooks, nullptr, 0};
   given.windowBytes = device_->partBytes();
   given.stopValue = sequence_;
   given.call = call;

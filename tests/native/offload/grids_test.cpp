@@ -3,6 +3,7 @@
 // a table says, bounded by what a GPU runs at a time, and alike where their tables differ.
 #include <cstdio>
 
+#include "native/comm/grids.h"
 #include "tests/native/comm/crew.h"
 #include "tests/native/offload/stream_programs.h"
 
@@ -104,6 +105,14 @@ TEST_F(GpusGrids, AreThoseOfTheirTable) {
             3));
   // Bytes of a rank; from there on no row says anything.
   EXPECT_EQ(blocksOfSums({10'000, 10'001, 20'000, 20'001}), (Blocks{6, 10, 10, 32}));
+}
+
+TEST_F(GpusGrids, AreAllCoresNowAndThenSoThatNoneFallsBehind) {
+  use(table(row("all-reduce", 2, 0, 40'000, 3), 1));
+  windlass::allCoresEvery = 3;
+  EXPECT_EQ(blocksOfSums({10'000, 10'000, 10'000, 10'000, 10'000, 10'000}),
+            (Blocks{6, 6, 32, 6, 6, 32}));
+  windlass::allCoresEvery = windlass::kAllCoresEvery;
 }
 
 TEST_F(GpusGrids, AreNeverMoreThanRunAtATime) {
