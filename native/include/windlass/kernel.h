@@ -414,8 +414,8 @@ struct InLine {
   const uint64_t* apart = nullptr;  // of each rank, where they lie anywhere
   Patience patience = {};
 
-  // Where core `ofCore` of rank `of` signals to rank `owner`: at one place whatever `cores` is, since
-  // ranks may have operations in flight that differ in it. Lines of one core lie side by side.
+  // Where core `ofCore` of rank `of` signals to rank `owner`: at one place whatever `cores` is,
+  // since ranks may have operations in flight that differ in it. Lines of one core lie side by side.
   WL_CORE int32_t* line(uint32_t owner, uint32_t of, uint32_t ofCore) const {
     unsigned char* const first = apart == nullptr ? lines + owner * lineStride
                                                   : reinterpret_cast<unsigned char*>(apart[owner]);
