@@ -415,7 +415,7 @@ struct InLine {
   Patience patience = {};
 
   // Where core `ofCore` of rank `of` signals to rank `owner`: at one place whatever `cores` is,
-  // since ranks may have operations in flight that differ in it. Lines of one core lie side by side.
+  // since ranks may have operations in flight that differ in it. Those of a core lie side by side.
   WL_CORE int32_t* line(uint32_t owner, uint32_t of, uint32_t ofCore) const {
     unsigned char* const first = apart == nullptr ? lines + owner * lineStride
                                                   : reinterpret_cast<unsigned char*>(apart[owner]);
