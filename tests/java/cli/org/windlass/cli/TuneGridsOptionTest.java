@@ -10,6 +10,7 @@ import java.nio.file.Path;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.CudaGrids;
 import org.windlass.InvalidArgumentException;
@@ -59,10 +60,30 @@ class TuneGridsOptionTest {
       assertThat(file).hasContent(other);
     }
     Files.writeString(file, "\n".repeat((1 << 20) + 1));
-    assertThatThrownBy(this::require).hasMessageContaining("it has 1048577 bytes");
+    assertThatThrownBy(this::require).hasMessageContaining("it has more than 1048576 bytes");
     Files.delete(file);
     Files.createDirectory(file);
-    assertThatThrownBy(this::require).hasMessageContaining("is a folder, not a file");
+    assertThatThrownBy(this::require).hasMessageContaining(file + " is no regular file");
+  }
+
+  /** None of them is opened: a pipe that nobody writes would keep who reads it for ever. */
+  @Test
+  @Timeout(value = 20, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+  void refusesPipesAndDevices() throws Exception {
+    Process made = new ProcessBuilder("mkfifo", file.toString()).start();
+    assertThat(made.waitFor()).isZero();
+    refusesAsIrregular(file);
+    for (String device : new String[] {"/dev/zero", "/dev/null"}) {
+      option = new TuneGridsOption();
+      CommandLine.populateCommand(option, "--tune-grids", device);
+      refusesAsIrregular(Path.of(device));
+    }
+  }
+
+  private void refusesAsIrregular(Path named) {
+    assertThatThrownBy(this::require)
+        .isInstanceOf(InvalidArgumentException.class)
+        .hasMessageContaining(named + " is no regular file");
   }
 
   @Test

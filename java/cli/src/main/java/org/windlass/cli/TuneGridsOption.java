@@ -2,6 +2,7 @@
 package org.windlass.cli;
 
 import java.io.IOException;
+import java.io.InputStream;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -33,7 +34,9 @@ final class TuneGridsOption {
   static final String NAME = "--tune-grids";
 
   private static final String ROW = "%-14s %5s %8s %6s %10s %10s %12s%n";
-  private static final long MOST_BYTES = 1 << 20;
+
+  /** What the library takes of a table, GridTable::kMostTextBytes. */
+  private static final int MOST_BYTES = 1 << 20;
 
   @Option(
       names = NAME,
@@ -74,11 +77,18 @@ final class TuneGridsOption {
     if (!Files.exists(file)) {
       return GridRows.none();
     }
-    try {
-      if (Files.size(file) > MOST_BYTES) {
-        throw new InvalidArgumentException("it has " + Files.size(file) + " bytes");
+    // To open a pipe or a device, or to read it, may take for ever.
+    if (!Files.isRegularFile(file)) {
+      throw new InvalidArgumentException(
+          NAME + ": " + file + " is no regular file, which a table of grids is written as");
+    }
+    try (InputStream in = Files.newInputStream(file)) {
+      byte[] text = in.readNBytes(MOST_BYTES + 1);
+      if (text.length > MOST_BYTES) {
+        throw new InvalidArgumentException(
+            "it has more than " + MOST_BYTES + " bytes, which a table has at most");
       }
-      return GridRows.of(Files.readString(file, StandardCharsets.ISO_8859_1));
+      return GridRows.of(new String(text, StandardCharsets.ISO_8859_1));
     } catch (IOException fault) {
       throw FileFault.reading(file, fault);
     } catch (InvalidArgumentException wrong) {
