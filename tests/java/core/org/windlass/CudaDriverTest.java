@@ -4,6 +4,8 @@ package org.windlass;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.util.List;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 
@@ -25,6 +27,22 @@ class CudaDriverTest {
         .isInstanceOf(UnsupportedException.class)
         .hasMessageStartingWith("target cuda is not available here: ")
         .hasMessageEndingWith(reason);
+  }
+
+  @Test
+  void aNegativeNumberIsNoGpus() {
+    List<ThrowingCallable> calls =
+        List.of(
+            () -> CudaDriver.device(-1),
+            () -> CudaDriver.reaches(-1, 0),
+            () -> CudaDriver.reaches(0, -1),
+            () -> CudaGrids.cores(-1),
+            () -> CudaGrids.rows(-1));
+    for (ThrowingCallable call : calls) {
+      assertThatThrownBy(call)
+          .isInstanceOf(InvalidArgumentException.class)
+          .hasMessage("there is no device -1: they are numbered from 0");
+    }
   }
 
   @Test

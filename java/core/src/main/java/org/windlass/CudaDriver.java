@@ -80,6 +80,7 @@ public final class CudaDriver {
    */
   public static Device device(int device) {
     Natives.require(WindlassException::of);
+    requireNumber(device);
     ByteBuffer found = Structs.allocate(CudaDevice.SIZE);
     found.putInt(0, CudaDevice.SIZE);
     try (Scratch scratch = Scratch.take()) {
@@ -104,9 +105,19 @@ public final class CudaDriver {
    */
   public static boolean reaches(int from, int to) {
     Natives.require(WindlassException::of);
+    requireNumber(from);
+    requireNumber(to);
     try (Scratch scratch = Scratch.take()) {
       check(Native.wl_cuda_peer(from, to, scratch.out(), scratch.error()), scratch);
       return scratch.outValue() != 0;
+    }
+  }
+
+  /** Refuses what the C ABI, whose numbers have no sign, would call by another number. */
+  static void requireNumber(int device) {
+    if (device < 0) {
+      throw new InvalidArgumentException(
+          "there is no device " + device + ": they are numbered from 0");
     }
   }
 

@@ -27,6 +27,7 @@ public final class CudaGrids {
    */
   public static int cores(int device) {
     Natives.require(WindlassException::of);
+    CudaDriver.requireNumber(device);
     try (Scratch scratch = Scratch.take()) {
       check(Native.wl_cuda_cores(device, scratch.out(), scratch.error()), scratch);
       return (int) scratch.outValue();
@@ -41,6 +42,7 @@ public final class CudaGrids {
    */
   public static int rows(int device) {
     Natives.require(WindlassException::of);
+    CudaDriver.requireNumber(device);
     try (Scratch scratch = Scratch.take()) {
       check(Native.wl_cuda_grids_rows(device, scratch.out(), scratch.error()), scratch);
       return (int) scratch.outValue();
