@@ -6,12 +6,15 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.Target;
 
 /** Which target's kernels a command runs, by its option, by the variable, and without either. */
 @Timeout(120)
@@ -54,12 +57,21 @@ class TargetOptionTest {
     assertThat(ran.out()).contains("--target a5sim");
   }
 
-  @Test
-  void aVariableThatNamesNoLibraryIsNamed() throws Exception {
-    Cli refused = run("a9sim", "bench", "barrier", "--seconds", "0.01");
-    assertThat(refused.status()).as(refused.err()).isEqualTo(3);
-    assertThat(refused.err())
-        .contains("environment variable WINDLASS_TARGET is \"a9sim\"", "a2a3sim", "windlass doctor");
+  @ParameterizedTest
+  @ValueSource(strings = {"gpu", "a9sim", ""})
+  void aNameThatNoTargetHasIsRefusedByTheVariableAsByTheOption(String name) throws Exception {
+    String[] bench = {"bench", "barrier", "--seconds", "0.01"};
+    Cli byVariable = run(name, bench);
+    Cli byOption = run(null, "bench", "barrier", "--seconds", "0.01", "--target=" + name);
+    String known =
+        Stream.of(Target.values()).map(Target::toString).collect(Collectors.joining(", "));
+    for (Cli refused : List.of(byVariable, byOption)) {
+      assertThat(refused.status()).as(refused.err()).isEqualTo(2);
+      assertThat(refused.err()).contains(" is \"" + name + "\"; known are " + known);
+    }
+    assertThat(byVariable.err()).contains("environment variable WINDLASS_TARGET is", "windlass doctor");
+    Cli doctor = run(name, "doctor");
+    assertThat(doctor.out() + doctor.err()).contains("environment variable WINDLASS_TARGET is");
   }
 
   @ParameterizedTest

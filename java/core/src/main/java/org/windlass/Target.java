@@ -3,8 +3,6 @@ package org.windlass;
 
 import java.util.Locale;
 import java.util.Objects;
-import java.util.stream.Collectors;
-import java.util.stream.Stream;
 import org.windlass.internal.DeviceToolkit;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeLoader;
@@ -29,6 +27,7 @@ public enum Target {
    * The target that the native library was built for.
    *
    * @throws UnsupportedException if that does not load
+   * @throws InvalidArgumentException if {@code WINDLASS_TARGET} names no target
    */
   public static Target loaded() {
     Natives.require(WindlassException::of);
@@ -59,9 +58,7 @@ public enum Target {
         return target;
       }
     }
-    throw new InvalidArgumentException(
-        "target is \"" + name + "\"; known are "
-            + Stream.of(values()).map(Target::toString).collect(Collectors.joining(", ")));
+    throw new InvalidArgumentException("target is " + NativeLoader.unknown(name));
   }
 
   /**

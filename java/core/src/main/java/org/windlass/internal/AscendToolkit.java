@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal;
 
+import java.util.List;
+
 /** What this machine has of the Ascend toolkit (CANN), which the targets a2a3 and a5 take. */
 record AscendToolkit() implements DeviceToolkit {
   @Override
-  public boolean serves(String target) {
-    return target.equals("a2a3") || target.equals("a5");
+  public List<String> targets() {
+    return List.of("a2a3", "a5");
   }
 
   @Override

@@ -4,14 +4,15 @@ package org.windlass.internal;
 import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 /** What this machine has of NVIDIA's: nvcc, which compiles the target cuda, and the driver. */
 record CudaToolkit() implements DeviceToolkit {
   @Override
-  public boolean serves(String target) {
-    return target.equals("cuda");
+  public List<String> targets() {
+    return List.of("cuda");
   }
 
   @Override

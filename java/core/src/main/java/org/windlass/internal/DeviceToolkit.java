@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal;
 
-import java.util.stream.Stream;
+import java.util.List;
 
 /** What targets take whose kernels run on devices: who compiles them, and who runs them. */
 public sealed interface DeviceToolkit permits AscendToolkit, CudaToolkit {
+  /** Those there are. */
+  List<DeviceToolkit> ALL = List.of(new CudaToolkit(), new AscendToolkit());
+
   /** That of {@code target}; null where the processor runs its kernels. */
   static DeviceToolkit of(String target) {
-    return Stream.of(new AscendToolkit(), new CudaToolkit())
-        .filter(toolkit -> toolkit.serves(target))
+    return ALL.stream()
+        .filter(toolkit -> toolkit.targets().contains(target))
         .findFirst()
         .orElse(null);
   }
 
-  /** Whether kernels of that target are compiled and run by it. */
-  boolean serves(String target);
+  /** Those whose kernels are compiled and run by it. */
+  List<String> targets();
 
   /**
    * What is missing here for {@code target}, with what was looked for, and where; empty: nothing

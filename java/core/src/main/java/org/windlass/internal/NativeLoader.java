@@ -13,6 +13,8 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /**
  * The loader of the native library and its JNI library, once for each class loader, from the first
@@ -42,7 +44,7 @@ public final class NativeLoader {
   public static final String TARGET_VARIABLE = "WINDLASS_TARGET";
 
   /** Targets that every build has libraries of; those of devices are here if their library is. */
-  public static final List<String> TARGETS = List.of("sim", "a2a3sim", "a5sim");
+  private static final List<String> EVERYWHERE = List.of("sim", "a2a3sim", "a5sim");
 
   /** The platforms that have natives, by os.name and os.arch, as JavaCPP names them. */
   private static final Map<String, String> PLATFORMS =
@@ -74,7 +76,12 @@ public final class NativeLoader {
   public static synchronized void load() {
     // JavaCPP's build tool initialises these classes to read them, before there is a library.
     if (loadedFrom == null && !"false".equals(System.getProperty(BUILD_PROPERTY))) {
-      if (DeviceToolkit.of(target()) != null && !has(target())) {
+      if (!has(target())) {
+        if (DeviceToolkit.of(target()) == null) {
+          throw new UnknownTargetError(
+              setting() + " is " + unknown(target())
+                  + "; without that setting, windlass doctor tells which of them run here");
+        }
         throw new UnsatisfiedLinkError(absence());
       }
       String from = find();
@@ -107,7 +114,7 @@ public final class NativeLoader {
       if (named == null) {
         named = System.getenv(TARGET_VARIABLE);
       }
-      selected = named == null ? TARGETS.get(0) : named.toLowerCase(Locale.ROOT);
+      selected = named == null ? EVERYWHERE.get(0) : named.toLowerCase(Locale.ROOT);
     }
     return selected;
   }
@@ -116,7 +123,7 @@ public final class NativeLoader {
   private static String absence() {
     if (absence == null) {
       String target = target();
-      selected = TARGETS.get(0);
+      selected = EVERYWHERE.get(0);
       try {
         find();
         absence =
@@ -135,14 +142,21 @@ public final class NativeLoader {
         : "environment variable " + TARGET_VARIABLE;
   }
 
+  /** What to say of a name that no target has. */
+  public static String unknown(String name) {
+    Stream<String> devices = DeviceToolkit.ALL.stream().flatMap(each -> each.targets().stream());
+    return "\"" + name + "\"; known are "
+        + Stream.concat(EVERYWHERE.stream(), devices).collect(Collectors.joining(", "));
+  }
+
   /** Whether there is a library of that target. */
   public static boolean has(String target) {
-    return TARGETS.contains(target)
+    return EVERYWHERE.contains(target)
         || DeviceToolkit.of(target) != null && isThere(library(target));
   }
 
   private static String library(String target) {
-    String suffix = target.equals(TARGETS.get(0)) ? "" : "-" + target;
+    String suffix = target.equals(EVERYWHERE.get(0)) ? "" : "-" + target;
     return "lib" + NativeConfig.LIBRARY + suffix + ".so";
   }
 
@@ -164,16 +178,18 @@ public final class NativeLoader {
     }
   }
 
+  /** The refusal of a name that no target has: whoever gave it is wrong, and no library lacks. */
+  static final class UnknownTargetError extends UnsatisfiedLinkError {
+    private static final long serialVersionUID = 1L;
+
+    private UnknownTargetError(String message) {
+      super(message);
+    }
+  }
+
   /** In the order in which they are loaded. The JNI library is one for all targets. */
   private static List<String> files() {
-    String target = target();
-    if (!has(target)) {
-      throw new UnsatisfiedLinkError(
-          setting() + " is \"" + target + (target.isEmpty() ? "\"; unset it" : "\"")
-              + "; this build has kernels of " + String.join(", ", TARGETS)
-              + "; without that setting, windlass doctor tells what others take");
-    }
-    return List.of(library(target), "lib" + NativeConfig.JNI_LIBRARY + ".so");
+    return List.of(library(target()), "lib" + NativeConfig.JNI_LIBRARY + ".so");
   }
 
   /** Where the libraries came from. */

@@ -33,11 +33,16 @@ public final class Natives {
    * Refuses whatever needs it.
    *
    * @param failures makes what is thrown, of code Unsupported: it names each place where the
-   *     library was looked for, and what was wrong there
+   *     library was looked for, and what was wrong there; of code InvalidArgument, where the target
+   *     of this process is a name that none has
    */
   public static void require(FailureMaker failures) {
     if (REFUSAL != null) {
-      throw failures.make(Native.WL_UNSUPPORTED, REFUSAL.getMessage(), REFUSAL, "", List.of());
+      int code =
+          REFUSAL instanceof NativeLoader.UnknownTargetError
+              ? Native.WL_INVALID_ARGUMENT
+              : Native.WL_UNSUPPORTED;
+      throw failures.make(code, REFUSAL.getMessage(), REFUSAL, "", List.of());
     }
   }
 }
