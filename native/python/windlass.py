@@ -36,7 +36,7 @@ import uuid
 from ctypes import POINTER, byref, c_char, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 
 # What two sides compare, as the JVM's classes have it.
-ABI = 6
+ABI = 7
 START_PROTOCOL = 3
 STORE_PROTOCOL = 1
 MEETING_PROTOCOL = 3
@@ -231,6 +231,16 @@ def library_path(environment=None):
     return path
 
 
+def _function(library, name):
+    """That call of the library, which knows its arguments from then on."""
+    result, arguments = _SIGNATURES[name]
+    function = getattr(library, name)
+    function.restype = result
+    takes_error = not arguments or arguments[0] is not None
+    function.argtypes = arguments + [c_void_p] if takes_error else arguments[1:]
+    return function
+
+
 def native():
     """The native library, loaded on first use; UnsupportedException where it is another ABI's."""
     global _library
@@ -239,17 +249,16 @@ def native():
             path = library_path()
             try:
                 library = ctypes.CDLL(path, use_errno=False)
-                for name, (result, arguments) in _SIGNATURES.items():
-                    function = getattr(library, name)
-                    function.restype = result
-                    takes_error = not arguments or arguments[0] is not None
-                    function.argtypes = arguments + [c_void_p] if takes_error else arguments[1:]
+                # Before the other calls, of which a library of another version may lack some.
+                version = _function(library, "wl_abi_version")()
+                if version != ABI:
+                    raise UnsupportedException(
+                        "%s has C ABI version %d, this windlass.py wants %d: use those of one"
+                        " version" % (path, version, ABI))
+                for name in _SIGNATURES:
+                    _function(library, name)
             except (OSError, AttributeError) as e:
                 raise UnsupportedException("%s can't be used: %s" % (path, e)) from e
-            if library.wl_abi_version() != ABI:
-                raise UnsupportedException(
-                    "%s has C ABI version %d, this windlass.py wants %d: use those of one version"
-                    % (path, library.wl_abi_version(), ABI))
             _library = library
     return _library
 

@@ -13,6 +13,10 @@
  *  - Counts are elements unless a name says bytes. Strides are in elements and may be zero (on
  *    sources only) but never negative.
  *  - Numbers of enums are ABI: append only.
+ *  - WL_ABI_VERSION is one more than that of the last commit whose library has not what this header
+ *    declares, or has it otherwise: whatever adds, removes or changes a declaration raises it. Who
+ *    loads a library takes it only if wl_abi_version() is the version they were written for, and
+ *    need not look for each call.
  */
 #pragma once
 
@@ -24,7 +28,7 @@ extern "C" {
 #endif
 
 #define WL_API __attribute__((visibility("default")))
-#define WL_ABI_VERSION 6u
+#define WL_ABI_VERSION 7u
 
 typedef enum wl_code {
   WL_OK = 0,
