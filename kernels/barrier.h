@@ -14,6 +14,7 @@ namespace windlass {
 struct Barrier {
   WL_CORE static constexpr uint32_t phases(const Launch&) { return 0; }
   static constexpr bool kEager = false;
+  static constexpr bool kMovesNothing = true;
   WL_CORE static void plan(Launch& launch) { launch.cut(1, 1); }
   WL_CORE static uint32_t blocks(const Launch&, uint32_t) { return 0; }
   WL_CORE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) { return kNobody; }

@@ -23,6 +23,7 @@
 #include "native/base/target.h"
 #include "native/comm/cpu_executor.h"
 #include "native/comm/device_executor.h"
+#include "native/comm/hosts_executor.h"
 #include "native/comm/kernels.h"
 #include "native/comm/offload_executor.h"
 
@@ -49,6 +50,7 @@ struct InLineKernel : Scoped<K> {
 
 template <class K>
 Code onDevice(Comm& comm, const Call& call) {
+  if (comm.group().hosts() != nullptr) return comm.runOverHosts<Scoped<K>>(call);
   return comm.runInLine<InLineKernel<K>>(call);
 }
 

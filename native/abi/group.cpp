@@ -14,6 +14,11 @@ int32_t wl_group_create(const wl_group_config_t* config, wl_group_t** group, wl_
   *group = nullptr;
   GroupConfig own;
   if (Code code = readGroupConfig(config, &own, error); code != WL_OK) return code;
+  if (config->hosts != nullptr) {
+    return fail(error, WL_INVALID_ARGUMENT,
+                "config->hosts is set: ranks on several hosts live in several processes, which "
+                "wl_group_share and wl_group_attach are for");
+  }
   if (Code code = checkDevicesAndGrids(error); code != WL_OK) return code;
   try {
     auto made = std::make_unique<wl_group>();

@@ -57,6 +57,9 @@ inline Code checkDeadline(int64_t deadlineNs, wl_error_t* error) {
 // Checks it all; native/abi/group_config.cpp.
 Code readGroupConfig(const wl_group_config_t* config, GroupConfig* out, wl_error_t* error);
 
+// How many hosts there are; native/abi/hosts.cpp.
+Code readHosts(const wl_group_config_t& config, GroupConfig* out, wl_error_t* error);
+
 // What every operation of a communicator checks first.
 inline Code checkCall(const wl_comm_t* comm, int64_t deadlineNs, wl_error_t* error) {
   if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;

@@ -21,6 +21,7 @@ namespace {
 Code readConfig(const wl_group_config_t* config, GroupConfig* own, wl_error_t* error) {
   if (Code code = readGroupConfig(config, own, error); code != WL_OK) return code;
   own->spansProcesses = true;
+  if (Code code = readHosts(*config, own, error); code != WL_OK) return code;
   Group::decide(own);
   return WL_OK;
 }
@@ -92,7 +93,8 @@ int32_t wl_group_share(const wl_group_config_t* config, int32_t* file, wl_error_
   OpenFile shared(made);
   SharedMapping mapping;
   if (Code code = mapping.map(made, error); code != WL_OK) return code;
-  ControlBlock::make(mapping.memory(), own);
+  ControlBlock::make(mapping.memory(), own, nullptr, 0,
+                     reinterpret_cast<const uint32_t*>(config->hosts));
   *file = shared.release();
   return WL_OK;
 }

@@ -29,7 +29,8 @@ Comm::Comm(std::shared_ptr<Group> group, uint32_t rank)
       rank_(rank),
       own_(group_->lines(rank)),
       recorder_(group_->recorder(rank)),
-      executor_(group_->config().deviceCores > 0 ? Executor::kDevice : Executor::kCpu),
+      executor_(group_->config().deviceCores > 0 || group_->hosts() != nullptr ? Executor::kDevice
+                                                                              : Executor::kCpu),
       sequence_(group_->config().firstSequence - 1),
       allEntered_(sequence_),
       waiter_(*group_, rank, *this) {
@@ -60,6 +61,11 @@ Code Comm::enterCall(wl_error_t* error) {
 }
 
 Code Comm::beginShrink(wl_error_t* error) {
+  if (group_->hosts() != nullptr) {
+    return fail(error, WL_UNSUPPORTED,
+                "rank %u: shrink: a communicator that spans hosts makes no smaller one yet; meet "
+                "again", rank_);
+  }
   if (Code code = enterCall(error); code != WL_OK) return code;
   Code code = closes() ? status(error) : WL_OK;
   if (code == WL_OK && group_->failure() == nullptr) {

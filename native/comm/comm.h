@@ -111,6 +111,12 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // The same by the device executor; native/comm/device_executor.h.
   template <class K>
   Code runInLine(const Call& call);
+  // The same where ranks live on several hosts; native/comm/hosts_executor.h.
+  template <class K>
+  Code runOverHosts(const Call& call);
+  template <class K>
+  Code runHere(Hosts& hosts, const Launch& launch, Deadline& deadline);
+  void tellEntry(Hosts& hosts, const Call& call, bool eager) const;
   // The same by this rank's device, which has it as that kernel; native/comm/offload_executor.h.
   template <class K>
   Code runOffloaded(const Call& call, uint32_t kernel);

@@ -41,7 +41,8 @@ bool copyConfig(const GroupConfig& from, GroupConfig* to) {
   std::memcpy(static_cast<void*>(to), bytes, sizeof bytes);
   const GroupConfig& config = *to;
   return config.ranks >= 1 && config.ranks <= WL_MAX_RANKS && config.cores >= 1 &&
-         config.firstSequence >= 1 && config.blocks <= WL_MAX_BLOCKS &&
+         config.firstSequence >= 1 && config.blocks <= WL_MAX_BLOCKS && config.hosts >= 1 &&
+         config.hosts <= config.ranks &&
          config.deviceCores <= WL_MAX_DEVICE_CORES && config.deadlineNs > 0;
 }
 
@@ -95,7 +96,7 @@ uint64_t ControlBlock::stageBytes(const GroupConfig& config) {
 }
 
 void ControlBlock::make(void* memory, const GroupConfig& config, const uint32_t* former,
-                        uint64_t parent) {
+                        uint64_t parent, const uint32_t* hosts) {
   const ControlBlock block(memory, config);
   SharedLines& shared = *new (memory) SharedLines();
   shared.config = config;
@@ -118,6 +119,7 @@ void ControlBlock::make(void* memory, const GroupConfig& config, const uint32_t*
     if (config.spansProcesses) new (&block.stageLines_[rank]) StageLine();
     new (&block.members_[rank]) Member();
     block.members_[rank].former = former == nullptr ? kNobody : former[rank];
+    block.members_[rank].host = hosts == nullptr ? 0 : hosts[rank];
     new (&block.recorders_[rank]) FlightRecorder;  // zeroed, and untouched until its rank calls
   }
   for (size_t at = 0; at < config.deviceLineBytes() * config.ranks; at += kDeviceLineBytes)

@@ -164,9 +164,9 @@ struct alignas(kLine) StageLine {
 // What a rank has for one reader in the operation of a transfer: its part of either half of the
 // stage, by turns.
 struct StagePair {
-  std::atomic<uint32_t> filled;  // times, over all operations
-  std::atomic<uint32_t> taken;
-  uint32_t bytes[2];  // in each half
+  std::atomic<uint64_t> filled;  // times, over all operations
+  std::atomic<uint64_t> taken;
+  uint64_t bytes[2];  // in each half
 };
 
 struct RankLines {
@@ -191,6 +191,7 @@ struct alignas(kLine) Member {
   std::atomic<uint32_t> pidNamespace;
   std::atomic<uint64_t> started;
   uint32_t former;  // its rank in the communicator that this one is a part of; kNobody: of none
+  uint32_t host;    // where its process runs
 };
 
 // How far the ranks of a failed communicator have come in making the next one
@@ -241,6 +242,8 @@ struct GroupConfig {
   bool adjustsThreads = false;
   // Ranks live in several processes, each of which reaches the others' windows alone.
   bool spansProcesses = false;
+  // On so many hosts, each of which has such a block; more than one: ranks span processes too.
+  uint32_t hosts = 1;
 
   // More ranks than cores: waits give up the core at once, and whoever arrives last opens an
   // operation whose inputs are not eager.
@@ -313,9 +316,9 @@ class ControlBlock {
   // Over memory that make() filled in, in this process or another.
   explicit ControlBlock(void* memory);
   // Fills in zeroed memory of bytes(config). `former`, where it isn't nullptr, are the members in
-  // the communicator that they come from, and `parent` its id.
+  // the communicator that they come from, and `parent` its id. `hosts`: of each rank; nullptr: one.
   static void make(void* memory, const GroupConfig& config, const uint32_t* former = nullptr,
-                   uint64_t parent = 0);
+                   uint64_t parent = 0, const uint32_t* hosts = nullptr);
   static bool isLaidOut(const void* memory);
   // Whether `bytes` from there are a control block that make() filled in, as this library lays it
   // out.

@@ -10,6 +10,7 @@
 
 #include "native/base/clock.h"
 #include "native/base/dtype.h"
+#include "native/comm/hosts.h"
 #include "native/comm/kernel_library.h"
 #include "native/comm/kernels.h"
 #include "native/comm/names.h"
@@ -71,8 +72,24 @@ class HostName {
   char text_[65] = {};
 };
 
+// "it entered barrier #41 last": what a rank of another host has told.
+void addEntered(Text& out, const Group& group, uint32_t peer, bool described) {
+  const Entry* const entries = group.lines(peer).entry;
+  const uint32_t even = entries[0].sequence.load(std::memory_order_acquire);
+  const uint32_t odd = entries[1].sequence.load(std::memory_order_acquire);
+  const Entry& last = entries[reached(even, odd) ? 0 : 1];
+  const uint32_t sequence = last.sequence.load(std::memory_order_acquire);
+  if (last.descriptor.what == 0) return out.add("it called nothing yet");
+  char what[256];
+  describe(last.descriptor, what, sizeof what);
+  out.add("it entered %s #%u last",
+          described ? what : operationName(last.descriptor.operation()), sequence);
+}
+
 // "it finished barrier #41 2.0 s ago" or "it is in barrier #41, for 2.0 s".
 void addCall(Text& out, const Group& group, uint32_t peer, bool described) {
+  const Hosts* const hosts = group.hosts();
+  if (hosts != nullptr && !hosts->isHere(peer)) return addEntered(out, group, peer, described);
   const FlightRecorder& recorder = group.recorder(peer);
   const uint64_t newest = recorder.newest();
   Recorded last;
@@ -109,7 +126,10 @@ void addWhereabouts(Text& out, const Group& group, uint32_t peer, bool described
   if (group.config().offloadCores > 0 && group.block().offloadLine(peer).call.read(call))
     out.add(", whose device's driver does not return from %s", call);
   const int32_t pid = group.member(peer).pid.load(std::memory_order_acquire);
-  if (pid != 0) out.add(" (process %d on %s)", pid, HostName().text());
+  const Hosts* const hosts = group.hosts();
+  const HostName own;
+  const char* host = hosts == nullptr ? own.text() : hosts->nameOf(hosts->hostOf(peer));
+  if (pid != 0) out.add(" (process %d on %s)", pid, host);
 }
 
 // Whom a rank that is inside a call waits for.

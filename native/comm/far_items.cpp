@@ -6,6 +6,7 @@
 
 #include "native/comm/comm.h"
 #include "native/comm/far.h"
+#include "native/comm/hosts.h"
 #include "native/comm/kernels.h"
 #include "windlass/chunk.h"
 
@@ -14,6 +15,7 @@ namespace windlass {
 FarItems::FarItems(Comm& comm, PeerAccess& access)
     : comm_(comm),
       access_(access),
+      hosts_(comm.group().hosts()),
       rank_(comm.rank()),
       ranks_(comm.group().ranks()),
       partBytes_(comm.group().config().stagePartBytes()),
@@ -35,6 +37,7 @@ Code FarItems::run(FarPlan& far, const Launch& launch, uint32_t firstPhase, Dead
       if (code != WL_OK) return code;
     }
     comm_.finishPhase(rank_, k);
+    if (hosts_ != nullptr) hosts_->tell(comm_.own_.done.word);
     comm_.waiter_.ring();
     if (Code code = comm_.awaitNeed(kEveryRank, k + 1, deadline); code != WL_OK) return code;
   }
@@ -124,23 +127,26 @@ Code FarItems::takeBox(const FarPlan& far, uint32_t from, uint64_t bytes, unsign
   const ControlBlock& block = comm_.group().block();
   StagePair& pair = block.stagePair(from, rank_);
   while (bytes > 0) {
-    const uint32_t turn = pair.taken.load(std::memory_order_relaxed);
+    const uint64_t turn = pair.taken.load(std::memory_order_relaxed);
     const auto isFilled = [&](bool) {
       return pair.filled.load(std::memory_order_acquire) != turn;
     };
     if (Code code = awaitServing(far, from, deadline, isFilled); code != WL_OK) return code;
-    uint32_t& read = read_[from];
-    const uint32_t count =
-        static_cast<uint32_t>(std::min<uint64_t>(pair.bytes[turn & 1] - read, bytes));
+    uint64_t& read = read_[from];
+    // What another host has put there is held against the room.
+    const uint64_t filled = std::min(pair.bytes[turn & 1], partBytes_);
+    const uint64_t count = std::min(filled - std::min<uint64_t>(read, filled), bytes);
+    if (count == 0) return comm_.publishResource("what came of a transfer is not what was planned");
     const unsigned char* half = block.stage(from, turn) + rank_ * partBytes_;
     if (const char* broken = kKernels.copy(to, half + read, count))
       return comm_.publishBreach(rank_, broken);
     to += count;
     bytes -= count;
     read += count;
-    if (read < pair.bytes[turn & 1]) continue;
+    if (read < filled) continue;
     read = 0;
     pair.taken.store(turn + 1, std::memory_order_release);
+    if (hosts_ != nullptr && !hosts_->isHere(from)) hosts_->tell(hosts_->hostOf(from), pair.taken);
     comm_.waiter_.ring();
   }
   return WL_OK;
@@ -164,11 +170,12 @@ bool FarItems::serve(const FarPlan& far, uint32_t reader) {
   };
   if (words.empty()) return true;
   for (;;) {
-    const uint32_t turn = pair.filled.load(std::memory_order_relaxed);
-    const uint32_t ahead = turn - pair.taken.load(std::memory_order_acquire);
+    const uint64_t turn = pair.filled.load(std::memory_order_relaxed);
+    const uint64_t ahead = turn - pair.taken.load(std::memory_order_acquire);
     if (isOver()) return ahead == 0;
     if (ahead == 2) return false;
-    unsigned char* to = block.stage(rank_, turn) + reader * partBytes_;
+    unsigned char* const half = block.stage(rank_, turn) + reader * partBytes_;
+    unsigned char* to = half;
     uint64_t left = partBytes_;
     while (left > 0 && !isOver()) {
       const ServedBox served = {words.data() + next.at};
@@ -180,8 +187,14 @@ bool FarItems::serve(const FarPlan& far, uint32_t reader) {
       next.from += count;
       if (next.from == box.bytes()) next = {next.at + served.size(), 0};
     }
-    pair.bytes[turn & 1] = static_cast<uint32_t>(partBytes_ - left);
+    pair.bytes[turn & 1] = partBytes_ - left;
     pair.filled.store(turn + 1, std::memory_order_release);
+    if (hosts_ != nullptr && !hosts_->isHere(reader)) {
+      const uint32_t host = hosts_->hostOf(reader);
+      hosts_->put(host, half, partBytes_ - left);
+      hosts_->put(host, &pair.bytes[turn & 1], sizeof pair.bytes[0]);
+      hosts_->putWord(host, pair.filled);
+    }
     comm_.waiter_.ring();
   }
 }

@@ -17,6 +17,7 @@ namespace windlass {
 
 class Comm;
 class FarBox;
+class Hosts;
 struct FarPlan;
 
 class FarItems {
@@ -48,6 +49,7 @@ class FarItems {
 
   Comm& comm_;
   PeerAccess& access_;
+  Hosts* const hosts_;  // nullptr: all ranks live on one
   const uint32_t rank_;
   const uint32_t ranks_;
   const uint64_t partBytes_;  // of a half of a stage, for one reader
@@ -58,7 +60,7 @@ class FarItems {
     uint64_t from;
   };
   std::vector<Served> served_;
-  std::vector<uint32_t> read_;  // of each owner: how much of its half this rank has read
+  std::vector<uint64_t> read_;  // of each owner: how much of its half this rank has read
   std::string broken_;          // what the target doesn't allow of how this rank served one
 };
 

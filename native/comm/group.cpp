@@ -16,6 +16,7 @@
 #include "native/base/cpu.h"
 #include "native/base/process.h"
 #include "native/base/target.h"
+#include "native/comm/hosts.h"
 #include "native/comm/kept_devices.h"
 #include "native/comm/offload_seats.h"
 #include "native/comm/watch.h"
@@ -116,11 +117,29 @@ std::shared_ptr<Group> Group::attach(void* block, std::shared_ptr<const void> me
   return group;
 }
 
+void Group::setHosts(std::unique_ptr<Hosts> hosts) {
+  hosts_ = std::move(hosts);
+}
+
 Group::~Group() {
+  hosts_.reset();
   watch_.reset();
   // What goes with it looks at the group once more.
   retired_.clear();
   if (mapping_ != nullptr) unmapMemory(mapping_, mapped_);
+}
+
+uint32_t Group::firstHere() const {
+  uint32_t rank = 0;
+  while (hosts_ != nullptr && !hosts_->isHere(rank)) ++rank;
+  return rank;
+}
+
+uint32_t Group::ranksHere() const {
+  uint32_t count = 0;
+  for (uint32_t rank = 0; rank < config_.ranks; ++rank)
+    count += hosts_ == nullptr || hosts_->isHere(rank) ? 1 : 0;
+  return count;
 }
 
 uint32_t Group::takeWindow() {
@@ -128,7 +147,7 @@ uint32_t Group::takeWindow() {
   for (uint32_t window = kControlBlock + 1; window < kMostWindows; ++window) {
     if (windowBytes_[window].load(std::memory_order_acquire) != 0) continue;
     uint32_t none = 0;
-    if (shared().holders[window].compare_exchange_strong(none, config_.ranks)) return window;
+    if (shared().holders[window].compare_exchange_strong(none, ranksHere())) return window;
   }
   return kNobody;
 }
@@ -175,6 +194,7 @@ bool Group::shareProcess(uint32_t a, uint32_t b) const {
 
 bool Group::liveTogether(uint32_t a, uint32_t b) const {
   if (!config_.spansProcesses || a == b) return true;
+  if (member(a).host != member(b).host) return false;
   const wl_process_t ofA = processOf(a);
   const wl_process_t ofB = processOf(b);
   return ofA.pid == ofB.pid && ofA.started == ofB.started &&
@@ -261,11 +281,17 @@ void Group::beat() {
 bool Group::leave(uint32_t rank) {
   if (lines(rank).state.left.exchange(1, std::memory_order_seq_cst) != 0) return false;
   shared().leavers.fetch_add(1, std::memory_order_seq_cst);
+  if (hosts_ != nullptr) hosts_->tellLeft(rank);
   wakeSleepers();
   return true;
 }
 
 void Group::publishFailure(const wl_error_t& error) {
+  if (publishHere(error) && hosts_ != nullptr) hosts_->tellFailure(error);
+}
+
+bool Group::publishHere(const wl_error_t& error) {
+  bool stands = false;
   if (failure() == nullptr) {
     constexpr uint32_t kLast = kFailureRecords - 1;
     const uint32_t own = std::min(shared().failing.fetch_add(1, std::memory_order_seq_cst), kLast);
@@ -275,14 +301,17 @@ void Group::publishFailure(const wl_error_t& error) {
       if (clockNs() - start > kRecordLimitNs) break;
     }
     uint32_t none = 0;
-    shared().failed.compare_exchange_strong(none, own + 1, std::memory_order_seq_cst);
+    stands = shared().failed.compare_exchange_strong(none, own + 1, std::memory_order_seq_cst);
   }
   wakeSleepers();
+  return stands;
 }
 
 bool Group::quiescent() const {
   if (failure() == nullptr) return true;
   for (uint32_t rank = 0; rank < config_.ranks; ++rank) {
+    // What ranks of other hosts touch lies in the control block.
+    if (hosts_ != nullptr && !hosts_->isHere(rank)) continue;
     if (lines(rank).state.busy.load(std::memory_order_seq_cst) != 0 &&
         member(rank).lost.load(std::memory_order_seq_cst) == 0) {
       return false;

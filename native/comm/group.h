@@ -19,6 +19,7 @@
 
 namespace windlass {
 
+class Hosts;
 class Watch;
 class OffloadSeats;
 
@@ -71,7 +72,7 @@ class Group {
   // until the last rank has dropped it: its number is taken by one rank for all of them, its memory
   // held by each process, and every rank drops it once.
   //
-  // A number that no window has, for as many ranks as the group has; kNobody: none is left.
+  // A number that no window has, for as many ranks as this host has; kNobody: none is left.
   uint32_t takeWindow();
   // `memory` keeps what lies there; nullptr: it stays.
   void holdWindow(uint32_t window, std::shared_ptr<const void> memory, void* base, uint64_t stride,
@@ -93,6 +94,13 @@ class Group {
   // Whether that rank lives in this process, and the process of one that has joined.
   bool isHere(uint32_t rank);
   wl_process_t processOf(uint32_t rank) const;
+  // The others, where ranks live on several; nullptr: on one.
+  Hosts* hosts() const { return hosts_.get(); }
+  // Of this host's ranks the lowest, and how many they are.
+  uint32_t firstHere() const;
+  uint32_t ranksHere() const;
+  // Before any rank of this process joins.
+  void setHosts(std::unique_ptr<Hosts> hosts);
   // Of two that have joined: whether they live in one process, and whether they reach one another's
   // ordinary memory there.
   bool liveTogether(uint32_t a, uint32_t b) const;
@@ -111,7 +119,8 @@ class Group {
   // How `rank`, of this process, names `bytes` of its memory to its peers: in the address space
   // where no window holds them all.
   Place placeOf(uint32_t rank, const void* memory, uint64_t bytes) const {
-    return config_.spansProcesses ? find(rank, memory, bytes) : placeInAddressSpace(memory);
+    return config_.spansProcesses && hosts_ == nullptr ? find(rank, memory, bytes)
+                                                       : placeInAddressSpace(memory);
   }
   // What `rank` names by the place, in this process.
   void* at(uint32_t rank, Place place) const {
@@ -152,6 +161,8 @@ class Group {
   }
   // Writes the failure record unless one stands, and wakes every rank. failure() is set on return.
   void publishFailure(const wl_error_t& error);
+  // The same on this host alone. Whether it is this record that stands.
+  bool publishHere(const wl_error_t& error);
   // No operation failed, or no rank that lives is inside a call: nobody can touch memory named in a
   // failed operation.
   bool quiescent() const;
@@ -208,6 +219,7 @@ class Group {
   std::shared_ptr<OffloadSeats> offloadSeats_;  // where ranks have devices
   uint64_t mapped_ = 0;
   std::shared_ptr<const void> memory_;  // keeps the control block, where another process made it
+  std::unique_ptr<Hosts> hosts_;
   std::mutex sweepMutex_;    // taken before mutex_: one thread unmaps windows
   std::mutex mutex_;         // guards what follows; in an operation, while it first opens a peer's
                              // memory

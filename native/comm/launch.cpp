@@ -200,6 +200,11 @@ void LaunchMisuses::write(const Misuse& misuse) {
 }
 
 Code launch(Comm& comm, const LaunchCall& of) {
+  if (comm.group().hosts() != nullptr) {
+    return fail(of.error, WL_UNSUPPORTED,
+                "%s: kernels of libraries write their peers' memory, which on another host they "
+                "don't reach", LaunchName(*of.kernel, comm.rank()).text());
+  }
   const KernelCall own = {of.kernel->entry, of.arguments, of.kernel->entry->argumentCount,
                           of.misuses};
   const auto misused = [&] {

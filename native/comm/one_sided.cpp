@@ -3,6 +3,8 @@
 
 #include "native/base/target.h"
 #include "native/comm/executor.h"
+#include "native/comm/hosts.h"
+#include "native/comm/names.h"
 #include "native/comm/offload_seats.h"
 #include "native/comm/rank_waits.h"
 
@@ -23,6 +25,14 @@ Code refuseOneSided(wl_error_t* error) {
   return fail(error, WL_UNSUPPORTED,
               "one-sided operations don't run on %s yet: windows lie in the host's memory there, "
               "and its devices run collectives alone", kTarget.limits.name);
+}
+
+// What another host has is not reached yet.
+Code refuseFar(const Comm& comm, uint32_t peer, wl_operation operation, wl_error_t* error) {
+  const Hosts* hosts = comm.group().hosts();
+  if (hosts == nullptr || hosts->isHere(peer)) return WL_OK;
+  return fail(error, WL_UNSUPPORTED, "rank %u: %s: rank %u is on another host, which one-sided "
+              "operations don't reach yet", comm.rank(), operationName(operation), peer);
 }
 
 Descriptor ofSignal(wl_operation operation, uint32_t peer, uint32_t value) {
@@ -84,6 +94,7 @@ Code Comm::testSignal(const Descriptor& descriptor, const uint32_t* signal, bool
 Code put(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
          wl_error_t* error) {
   if (Code code = refuseOneSided(error); code != WL_OK) return code;
+  if (Code code = refuseFar(comm, peer, WL_OP_PUT, error); code != WL_OK) return code;
   return comm.reachPeer(ofMove(WL_OP_PUT, peer, local), error,
                         [&] { return kKernels.put(remote, local); });
 }
@@ -91,6 +102,7 @@ Code put(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView
 Code accumulate(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
                 wl_error_t* error) {
   if (Code code = refuseOneSided(error); code != WL_OK) return code;
+  if (Code code = refuseFar(comm, peer, WL_OP_ACCUMULATE, error); code != WL_OK) return code;
   return comm.reachPeer(ofMove(WL_OP_ACCUMULATE, peer, local), error,
                         [&] { return kKernels.accumulate(remote, local); });
 }
@@ -98,6 +110,7 @@ Code accumulate(Comm& comm, uint32_t peer, const StridedView& remote, const Stri
 Code get(Comm& comm, uint32_t peer, const StridedView& local, const StridedView& remote,
          wl_error_t* error) {
   if (Code code = refuseOneSided(error); code != WL_OK) return code;
+  if (Code code = refuseFar(comm, peer, WL_OP_GET, error); code != WL_OK) return code;
   return comm.reachPeer(ofMove(WL_OP_GET, peer, local), error,
                         [&] { return kKernels.get(local, remote); });
 }
@@ -178,6 +191,7 @@ Code haveDevice(Comm& comm, wl_operation operation, const StridedView& view,
 }
 
 Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_error_t* error) {
+  if (Code code = refuseFar(comm, peer, WL_OP_NOTIFY, error); code != WL_OK) return code;
   const uint32_t seen = lookAt(signal);
   if (!movesForward(seen, value)) {
     return fail(error, WL_INVALID_ARGUMENT,
@@ -194,11 +208,13 @@ Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_erro
 
 Code wait(Comm& comm, uint32_t peer, const uint32_t* signal, uint32_t value, int64_t deadlineNs,
           wl_error_t* error) {
+  if (Code code = refuseFar(comm, peer, WL_OP_WAIT, error); code != WL_OK) return code;
   return comm.awaitSignal(ofSignal(WL_OP_WAIT, peer, value), signal, deadlineNs, error);
 }
 
 Code test(Comm& comm, uint32_t peer, const uint32_t* signal, uint32_t value, bool* isReached,
           wl_error_t* error) {
+  if (Code code = refuseFar(comm, peer, WL_OP_WAIT, error); code != WL_OK) return code;
   return comm.testSignal(ofSignal(WL_OP_WAIT, peer, value), signal, isReached, error);
 }
 

@@ -9,6 +9,7 @@
 
 #include "native/comm/comm.h"
 #include "native/comm/failure_text.h"
+#include "native/comm/hosts.h"
 #include "native/comm/names.h"
 #include "native/window/shared_memory.h"
 
@@ -69,6 +70,7 @@ void writeRefused(const PeerAccess::Told& all, uint32_t own, const char* ownWhy,
 
 PeerAccess::PeerAccess(Comm& comm)
     : comm_(comm),
+      hosts_(comm.group().hosts()),
       rank_(comm.rank()),
       ranks_(comm.group().ranks()),
       process_(ranks_),
@@ -93,7 +95,7 @@ void PeerAccess::look() {
 Code PeerAccess::answer(uint32_t* said) {
   Group& group = comm_.group();
   *said = kReads;
-  if (group.peerMemoryUse() == PeerMemoryUse::kStage) {
+  if (group.peerMemoryUse() == PeerMemoryUse::kStage || hosts_ != nullptr) {
     *said = kStages;
     return WL_OK;
   }
@@ -146,7 +148,12 @@ Code PeerAccess::reserveStages(Deadline& deadline) {
   unsigned char* own = block.stageArea(rank_);
   wl_error_t error = {};
   error.struct_size = sizeof error;
-  const bool isOwn = reserveShared(own, block.stageAreaBytes(), &error) == WL_OK;
+  bool isOwn = reserveShared(own, block.stageAreaBytes(), &error) == WL_OK;
+  // What ranks of other hosts fill arrives here.
+  for (uint32_t rank = 0; hosts_ != nullptr && isOwn && rank < ranks_; ++rank) {
+    if (!hosts_->isHere(rank))
+      isOwn = reserveShared(block.stageArea(rank), block.stageAreaBytes(), &error) == WL_OK;
+  }
   if (!isOwn && !reads_) return comm_.publishResource(error.message);
   if (!isOwn) Text(why_, sizeof why_).add("%s", error.message);
   if (Code code = tell(&StageLine::reserved, isOwn ? kReserved : kLacked, deadline);
@@ -163,6 +170,7 @@ Code PeerAccess::reserveStages(Deadline& deadline) {
 Code PeerAccess::tell(ToldWord word, uint32_t value, Deadline& deadline) {
   const ControlBlock& block = comm_.group().block();
   (block.stageLine(rank_).*word).store(value, std::memory_order_release);
+  if (hosts_ != nullptr) hosts_->tell(block.stageLine(rank_).*word);
   comm_.waiter_.ring();
   agreeing_ = word;
   Code code = WL_OK;

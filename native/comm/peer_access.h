@@ -19,6 +19,7 @@ namespace windlass {
 
 class Comm;
 class ControlBlock;
+class Hosts;
 struct StageLine;
 
 class PeerAccess {
@@ -76,6 +77,7 @@ class PeerAccess {
   Code outcome(uint32_t from, int failed, Deadline& deadline);
 
   Comm& comm_;
+  Hosts* const hosts_;  // nullptr: all ranks live on one
   const uint32_t rank_;
   const uint32_t ranks_;
   bool looked_ = false;

@@ -5,6 +5,7 @@
 
 #include "native/base/target.h"
 #include "native/comm/comm.h"
+#include "native/comm/hosts.h"
 
 namespace windlass {
 
@@ -29,12 +30,13 @@ Code Pulling::runRounds(const Phase& phase, uint64_t segment, uint64_t rounds,
   for (uint64_t round = 0; round < rounds; ++round) {
     if (!isFilled_) {
       if (Code code = fill(phase, segment, round, deadline); code != WL_OK) return code;
-      own.filled.store(rounds_ + round + 1, std::memory_order_release);
+      tellFilled(round);
       comm_.waiter_.ring();
     }
     isFilled_ = false;
     if (Code code = take(phase, segment, round, deadline); code != WL_OK) return code;
     own.taken.store(rounds_ + round + 1, std::memory_order_release);
+    if (hosts_ != nullptr) hosts_->tell(own.taken);
     comm_.waiter_.ring();
   }
   rounds_ += rounds;
@@ -81,7 +83,32 @@ Code Pulling::fill(const Phase& phase, uint64_t segment, uint64_t round, Deadlin
     if (Code code = comm_.wait(isTaken, reader, deadline); code != WL_OK) return code;
   }
   copyHalf(phase, segment, round);
+  if (hosts_ != nullptr) putHalf(phase, segment, round);
   return WL_OK;
+}
+
+void Pulling::putHalf(const Phase& phase, uint64_t segment, uint64_t round) {
+  const uint64_t at = round * segment;
+  for (uint32_t host = 0; host < hosts_->count(); ++host) {
+    if (host == hosts_->own()) continue;
+    uint64_t most = 0;  // of what all ranks there read alike
+    for (uint32_t to = 0; to < ranks_; ++to) {
+      if (hosts_->hostOf(to) != host) continue;
+      const Pulled pulled = phase.pulled(rank_, to);
+      if (pulled.bytes <= at) continue;
+      const uint64_t count = std::min(pulled.bytes - at, segment);
+      if (phase.of().apart) hosts_->put(host, staged(phase, rank_, to, segment, round), count);
+      most = std::max(most, count);
+    }
+    if (!phase.of().apart && most > 0)
+      hosts_->put(host, staged(phase, rank_, rank_, segment, round), most);
+  }
+}
+
+void Pulling::tellFilled(uint64_t round) {
+  StageLine& own = comm_.group().block().stageLine(rank_);
+  own.filled.store(rounds_ + round + 1, std::memory_order_release);
+  if (hosts_ != nullptr) hosts_->putWord(own.filled);
 }
 
 void Pulling::fillEarly(const PullForm& form, const Launch& launch) {
@@ -93,7 +120,8 @@ void Pulling::fillEarly(const PullForm& form, const Launch& launch) {
   for (uint32_t reader = 0; reader < ranks_; ++reader)
     if (!access_.shareProcess(reader, rank_) && !hasTaken(reader, 0)) return;
   copyHalf(phase, segmentOf(phase.of()), 0);
-  comm_.group().block().stageLine(rank_).filled.store(rounds_ + 1, std::memory_order_release);
+  if (hosts_ != nullptr) putHalf(phase, segmentOf(phase.of()), 0);
+  tellFilled(0);
   isFilled_ = true;
 }
 

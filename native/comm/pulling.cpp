@@ -7,6 +7,7 @@
 
 #include "native/base/target.h"
 #include "native/comm/comm.h"
+#include "native/comm/hosts.h"
 #include "native/comm/kernels.h"
 #include "native/window/memory.h"
 
@@ -37,6 +38,7 @@ std::unique_ptr<Pulling> Pulling::make(Comm& comm) {
 
 Pulling::Pulling(Comm& comm)
     : comm_(comm),
+      hosts_(comm.group().hosts()),
       rank_(comm.rank()),
       ranks_(comm.group().ranks()),
       access_(comm),
@@ -102,6 +104,7 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
   for (uint32_t k = 0; k < form.phases; ++k) {
     if (k == 0 && form.lead != nullptr) {
       if (const char* broken = kKernels.lead(form, launch, rank_)) broken_ = broken;
+      if (hosts_ != nullptr) tellRefused(launch);
     }
     if (Code code = runPhase({form, launch, k, staged}, deadline); code != WL_OK) return code;
     if (!broken_.empty()) {
@@ -112,12 +115,23 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
     // What was read after a failure may be what its rank has made of it since.
     if (Code code = goesOn(deadline); code != WL_OK) return code;
     comm_.finishPhase(rank_, k);
+    if (hosts_ != nullptr) hosts_->tell(comm_.own_.done.word);
     comm_.waiter_.ring();
     // Who fills a half anew waits for those that read it.
     if (isFree) continue;
     if (Code code = comm_.awaitNeed(kEveryRank, k + 1, deadline); code != WL_OK) return code;
   }
   return WL_OK;
+}
+
+// What the lead of this rank has written beside its own table, where the parts of others exceed
+// its room.
+void Pulling::tellRefused(const Launch& launch) const {
+  const PartTable& own = launch.parts(rank_);
+  if (own.needed <= own.room) return;
+  hosts_->tell(reinterpret_cast<const std::atomic<uint64_t>&>(own.needed));
+  for (uint32_t other = 0; other < ranks_; ++other)
+    hosts_->tell(reinterpret_cast<const std::atomic<uint32_t>&>(launch.parts(other).refused));
 }
 
 Code Pulling::goesOn(Deadline& deadline) {

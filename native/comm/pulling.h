@@ -19,6 +19,7 @@
 namespace windlass {
 
 class Comm;
+class Hosts;
 
 class Pulling {
  public:
@@ -102,7 +103,13 @@ class Pulling {
   const uint8_t* staged(const Phase& phase, uint32_t from, uint32_t to, uint64_t segment,
                         uint64_t round) const;
 
+  // Sends what ranks of other hosts read of this rank's half.
+  void putHalf(const Phase& phase, uint64_t segment, uint64_t round);
+  void tellFilled(uint64_t round);
+  void tellRefused(const Launch& launch) const;
+
   Comm& comm_;
+  Hosts* const hosts_;  // nullptr: all ranks live on one
   const uint32_t rank_;
   const uint32_t ranks_;
   PeerAccess access_;

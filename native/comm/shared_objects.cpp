@@ -9,8 +9,11 @@
 #include <vector>
 
 #include "native/comm/failure_text.h"
+#include "native/comm/hosts.h"
+#include "native/comm/names.h"
 #include "native/comm/shared_group.h"
 #include "native/window/shared_mapping.h"
+#include "native/window/shared_memory.h"
 
 namespace windlass {
 namespace {
@@ -79,6 +82,7 @@ Code mapOf(Group& group, uint32_t owner, const SharedFile& file, SharedMapping& 
 Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
                         std::shared_ptr<Window>* window, wl_error_t* error) {
   Group& group = comm.group();
+  const uint32_t maker = group.firstHere();
   const Descriptor descriptor = asked.descriptor();
   const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
   wl_error_t failure = blankError();
@@ -93,9 +97,10 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
                                      [] { return std::make_shared<SharedWindow>(); });
     made = *joint;
     if (Window::strideOf(asked.name(), asked.bytes, group.ranks(), &stride, &failure) == WL_OK &&
-        group.isHere(0)) {
+        group.isHere(maker)) {
       const uint64_t whole = stride * group.ranks();
-      made->mapping().make(whole, &failure, asked.isSparse() ? whole : 0);
+      const bool isPartly = asked.isSparse() || group.hosts() != nullptr;
+      made->mapping().make(whole, &failure, isPartly ? whole : 0);
     }
   } catch (const std::bad_alloc&) {
     failure = noMemory(comm.rank());
@@ -104,10 +109,10 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
   Code code = shareOutcome(comm, descriptor, failure, limit, error);
   if (code != WL_OK) return code;
   ToldWindow own = {kNobody, {}};
-  if (comm.rank() == 0) own = {group.takeWindow(), made->mapping().named()};
+  if (comm.rank() == maker) own = {group.takeWindow(), made->mapping().named()};
   code = gatherWords(comm, descriptor, &own, sizeof own, all.data(), limit, error);
   if (code != WL_OK) return code;
-  const ToldWindow& told = all[0];
+  const ToldWindow& told = all[maker];
   const auto number = static_cast<uint32_t>(told.number);
   if (number >= kMostWindows) {
     return fail(error, WL_RESOURCE,
@@ -118,8 +123,11 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
   std::shared_ptr<Held> held;
   try {
     held = std::make_shared<Held>(group, number, made);
-    if (mapOf(group, 0, told.file, made->mapping(), &failure) == WL_OK)
+    if (mapOf(group, maker, told.file, made->mapping(), &failure) == WL_OK)
       made->hold(group, number, asked, stride, made);
+    // Of what other hosts have nothing lies here.
+    if (group.hosts() != nullptr && !asked.isSparse() && failure.code == WL_OK)
+      reserveShared(made->window()->address(comm.rank()), stride, &failure);
   } catch (const std::bad_alloc&) {
     failure = noMemory(comm.rank());
     if (held == nullptr) group.dropWindow(number);
@@ -133,6 +141,11 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
 Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
                       std::shared_ptr<Group>* group, uint32_t* rank, wl_error_t* error) {
   Group& whole = comm.group();
+  if (whole.hosts() != nullptr) {
+    return fail(error, WL_UNSUPPORTED,
+                "rank %u: %s: a communicator that spans hosts has no parts yet", comm.rank(),
+                operationName(split.operation));
+  }
   const Descriptor descriptor = split.descriptor();
   const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
   wl_error_t failure = blankError();

@@ -10,6 +10,7 @@
 
 #include "native/base/cpu.h"
 #include "native/comm/adjustment.h"
+#include "native/comm/hosts.h"
 #include "native/comm/waiter.h"
 
 namespace windlass {
@@ -40,6 +41,11 @@ constexpr int64_t kStayAfterContestNs = 100'000'000;
 constexpr int64_t kCompareRankNs = 1'000'000;
 
 }  // namespace
+
+bool Waiter::Look::operator()() const {
+  if (hosts != nullptr && !ready(context)) hosts->progress();
+  return ready(context);
+}
 
 void Waiter::ring() {
   own_.state.awaited.fetch_add(0, std::memory_order_seq_cst);

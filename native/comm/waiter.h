@@ -52,7 +52,8 @@ class Waiter {
     }
     using Callable = std::remove_reference_t<Ready>;
     const Look slow = {[](void* context) { return (*static_cast<Callable*>(context))(); },
-                       const_cast<std::remove_const_t<Callable>*>(&ready), awaited, inside};
+                       const_cast<std::remove_const_t<Callable>*>(&ready), awaited, inside,
+                       group_.hosts()};
     return waitSlow(slow, deadline);
   }
 
@@ -82,8 +83,9 @@ class Waiter {
     void* context;
     uint32_t awaited;
     Inside inside;
+    Hosts* hosts;  // what it looks for may have to be taken from the wire first
 
-    bool operator()() const { return ready(context); }
+    bool operator()() const;
   };
 
   Code waitSlow(const Look& look, Deadline& deadline);

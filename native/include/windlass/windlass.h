@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 #define WL_API __attribute__((visibility("default")))
-#define WL_ABI_VERSION 7u
+#define WL_ABI_VERSION 8u
 
 typedef enum wl_code {
   WL_OK = 0,
@@ -235,6 +235,8 @@ typedef struct wl_group_config {
                               wl_thread_adopt allows; 0 */
   int32_t device_cores;    /* 0: the cpu executor; 1 to WL_MAX_DEVICE_CORES: the device executor,
                               as on silicon, on so many cores a rank (blocks is ignored) */
+  const int32_t* hosts;    /* of each rank, from 0 on, none left out, for wl_group_share; NULL: all
+                              ranks live on one */
 } wl_group_config_t;
 
 WL_API int32_t wl_group_create(const wl_group_config_t* config, wl_group_t** group,
@@ -302,6 +304,28 @@ WL_API int32_t wl_group_watch(wl_group_t* group, const wl_process_t* process, co
  * thread. */
 WL_API int32_t wl_group_fail(wl_group_t* group, int32_t code, const int32_t* culprits,
                              uint32_t count, const char* message, wl_error_t* error);
+
+/* ---- several hosts ----
+ *
+ * One process of each host shares a group's memory, by the same configuration but for cores; those
+ * of the host attach to it. Then each opens its wire, which UCX carries, and connects to the others
+ * before its ranks join. WINDLASS_UCX_NET_DEVICES names the network, loopback where it is not set:
+ * whoever reaches it may write these processes' memory. How the wires' names get from one process to
+ * another is the callers'. */
+
+/* Opens the wire of this process, in which `count` ranks live, all of one host. WL_UNSUPPORTED says
+ * what to install; or the target runs on one host alone. */
+WL_API int32_t wl_group_open_wire(wl_group_t* group, const int32_t* ranks, uint32_t count,
+                                  wl_error_t* error);
+/* The name by which others connect to it: *bytes of them, where `room` suffices; else *bytes alone
+ * is set. */
+WL_API int32_t wl_group_wire_name(const wl_group_t* group, uint8_t* name, uint64_t room,
+                                  uint64_t* bytes, wl_error_t* error);
+/* `names`: of the wires of all processes of all hosts, side by side, each of so many bytes. With
+ * silence_ns > 0, at least 5e8, a host of which nothing comes for so long is lost, with all its
+ * ranks. */
+WL_API int32_t wl_group_connect(wl_group_t* group, const uint8_t* names, const uint64_t* bytes,
+                                uint32_t count, int64_t silence_ns, wl_error_t* error);
 
 /* ---- ranks ---- */
 

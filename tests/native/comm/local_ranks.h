@@ -48,9 +48,15 @@ inline int processes(int ranks) {
     const char* given = std::getenv("WINDLASS_TEST_LAUNCH");
     return std::string(given == nullptr ? "threads" : given);
   }();
-  if (launch == "processes") return ranks;     // one a rank
-  if (launch == "both") return std::min(ranks, 2);
+  if (launch == "processes" || launch == "hosts_processes") return ranks;  // one a rank
+  if (launch == "both" || launch == "hosts") return std::min(ranks, 2);
   return launch == "threads" ? 0 : (std::abort(), 0);
+}
+
+// Hosts among which those processes are dealt out; 1: they are this one's.
+inline int hosts(int ranks) {
+  const char* given = std::getenv("WINDLASS_TEST_LAUNCH");
+  return given != nullptr && std::strncmp(given, "hosts", 5) == 0 ? std::min(ranks, 2) : 1;
 }
 
 // Whether this run takes what CI has no time for.
@@ -175,18 +181,53 @@ struct LocalRanks {
   std::vector<wl_comm_t*> comms;  // null for those of other processes
 
  private:
-  void attach(const wl_group_config_t& config) {
+  void attach(wl_group_config_t config) {
     Error error;
-    int32_t file = -1;
-    EXPECT_EQ(WL_OK, wl_group_share(&config, &file, &error)) << error.message;
-    others = std::make_unique<TestProcesses>(processes(config.ranks));
-    EXPECT_EQ(WL_OK, wl_group_attach(file, &group, &error)) << error.message;
-    wl_file_close(file);
+    const int count = processes(config.ranks);
+    const int apart = hosts(config.ranks);
+    std::vector<int32_t> hostOf;
+    for (int rank = 0; rank < config.ranks; ++rank) hostOf.push_back(rank % count % apart);
+    if (apart > 1) config.hosts = hostOf.data();
+    std::vector<int32_t> files(static_cast<size_t>(apart), -1);  // of each host its own
+    for (int32_t& file : files)
+      EXPECT_EQ(WL_OK, wl_group_share(&config, &file, &error)) << error.message;
+    const Shared<WireNames> names;
+    others = std::make_unique<TestProcesses>(count);
+    const auto host = static_cast<size_t>(others->own() % apart);
+    EXPECT_EQ(WL_OK, wl_group_attach(files[host], &group, &error)) << error.message;
+    for (const int32_t file : files) wl_file_close(file);
+    if (apart > 1) connect(*names);
+  }
+
+  struct WireNames {
+    static constexpr uint64_t kRoom = 4096;
+    uint64_t bytes[16];
+    uint8_t names[16][kRoom];
+  };
+
+  void connect(WireNames& names) {
+    Error error;
+    const std::vector<int32_t> own = ranksOf(others->own(), others->count(), size());
+    EXPECT_EQ(WL_OK, wl_group_open_wire(group, own.data(), static_cast<uint32_t>(own.size()),
+                                        &error))
+        << error.message;
+    EXPECT_EQ(WL_OK, wl_group_wire_name(group, names.names[others->own()], WireNames::kRoom,
+                                        &names.bytes[others->own()], &error));
+    others->meet();
+    std::vector<uint8_t> all;
+    for (int process = 0; process < others->count(); ++process)
+      all.insert(all.end(), names.names[process], names.names[process] + names.bytes[process]);
+    EXPECT_EQ(WL_OK, wl_group_connect(group, all.data(), names.bytes,
+                                      static_cast<uint32_t>(others->count()), 0, &error))
+        << error.message;
+    others->meet();
   }
 
   void watchOthers() {
+    const int apart = hosts(size());
     for (int process = 0; process < others->count(); ++process) {
-      if (process != others->own()) {
+      // What lives on another host shows by the wire alone.
+      if (process != others->own() && process % apart == others->own() % apart) {
         watch(group, others->name(process), ranksOf(process, others->count(), size()), 0);
       }
     }

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+# libwindlass-ucx.so: what carries bytes between hosts, over UCX, which it alone links. libwindlass.so opens it when a
+# communicator spans hosts.
+find_path(WINDLASS_UCX_HEADERS ucp/api/ucp.h)
+find_library(WINDLASS_UCP ucp)
+find_library(WINDLASS_UCS ucs)
+if(CMAKE_CROSSCOMPILING OR WINDLASS_SANITIZE STREQUAL "thread")
+  # Not in this build.
+elseif(WINDLASS_UCX_HEADERS AND WINDLASS_UCP AND WINDLASS_UCS)
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/native/window/ucx/library/*.cpp")
+  add_library(windlass_ucx MODULE ${sources} native/base/error.cpp)
+  target_link_libraries(windlass_ucx PRIVATE windlass_options "${WINDLASS_UCP}" "${WINDLASS_UCS}")
+  target_include_directories(windlass_ucx SYSTEM PRIVATE "${WINDLASS_UCX_HEADERS}")
+  target_link_options(windlass_ucx PRIVATE -Wl,-z,relro,-z,now -Wl,-z,noexecstack -Wl,--exclude-libs,ALL)
+  if(NOT WINDLASS_SANITIZE)
+    target_link_options(windlass_ucx PRIVATE -static-libstdc++ -static-libgcc -Wl,--no-undefined)
+  endif()
+  set_target_properties(windlass_ucx PROPERTIES OUTPUT_NAME windlass-ucx)
+  add_dependencies(windlass_libraries windlass_ucx)
+else()
+  message(STATUS "libwindlass-ucx.so is left out: there are no headers of UCX (Debian: libucx-dev)")
+endif()

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// C ABI: groups whose ranks live on several hosts.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <system_error>
+#include <vector>
+
+#include "native/abi/handles.h"
+#include "native/base/target.h"
+#include "native/comm/hosts.h"
+#include "native/comm/watch.h"
+
+using namespace windlass;
+
+namespace {
+
+Code requireHosts(const wl_group_t* group, wl_error_t* error) {
+  if (Code code = checkNotNull(group, "group", error); code != WL_OK) return code;
+  return group->group->config().hosts > 1
+             ? WL_OK
+             : fail(error, WL_INVALID_ARGUMENT,
+                    "the ranks of this group live on one host: wl_group_config_t.hosts was NULL");
+}
+
+Code requireWire(const wl_group_t* group, wl_error_t* error) {
+  if (Code code = requireHosts(group, error); code != WL_OK) return code;
+  return group->group->hosts() != nullptr
+             ? WL_OK
+             : fail(error, WL_INVALID_ARGUMENT, "wl_group_open_wire comes first");
+}
+
+const char* setting(const char* name) {
+  const char* given = std::getenv(name);
+  return given == nullptr || *given == 0 ? nullptr : given;
+}
+
+}  // namespace
+
+namespace windlass {
+
+Code readHosts(const wl_group_config_t& config, GroupConfig* out, wl_error_t* error) {
+  if (config.hosts == nullptr) return WL_OK;
+  std::vector<bool> has;
+  try {
+    has.resize(out->ranks);
+  } catch (const std::bad_alloc&) {
+    return fail(error, WL_RESOURCE, "out of memory");
+  }
+  uint32_t count = 0;
+  for (uint32_t rank = 0; rank < out->ranks; ++rank) {
+    const int32_t host = config.hosts[rank];
+    if (host < 0 || static_cast<uint32_t>(host) >= out->ranks) {
+      return fail(error, WL_INVALID_ARGUMENT, "hosts[%u] is %d, not 0 to %u", rank, host,
+                  out->ranks - 1);
+    }
+    has[static_cast<uint32_t>(host)] = true;
+    count = std::max(count, static_cast<uint32_t>(host) + 1);
+  }
+  for (uint32_t host = 0; host < count; ++host) {
+    if (!has[host])
+      return fail(error, WL_INVALID_ARGUMENT, "no rank is on host %u of %u", host, count);
+  }
+  if (count == 1) return WL_OK;
+  if (kTarget.limits.isolatesRanks || kTarget.limits.offloadCores > 0) {
+    return fail(error, WL_UNSUPPORTED,
+                "a communicator that spans hosts runs on sim: %s runs on one host alone",
+                kTarget.limits.name);
+  }
+  if (out->deviceCores > 0) {
+    return fail(error, WL_UNSUPPORTED,
+                "device_cores is %u: the device executor runs on one host alone", out->deviceCores);
+  }
+  out->hosts = count;
+  // A rank that waits lets others run: it doesn't know how many of them have a core.
+  out->cores = std::min(out->cores, out->ranks - 1);
+  return WL_OK;
+}
+
+}  // namespace windlass
+
+extern "C" {
+
+int32_t wl_group_open_wire(wl_group_t* group, const int32_t* ranks, uint32_t count,
+                           wl_error_t* error) {
+  if (Code code = requireHosts(group, error); code != WL_OK) return code;
+  if (Code code = checkNotNull(ranks, "ranks", error); code != WL_OK) return code;
+  const uint32_t all = group->group->ranks();
+  if (count == 0) return fail(error, WL_INVALID_ARGUMENT, "ranks is empty");
+  if (group->group->hosts() != nullptr)
+    return fail(error, WL_INVALID_ARGUMENT, "this group's wire is open");
+  const char* devices = setting("WINDLASS_UCX_NET_DEVICES");
+  const WireSettings settings = {devices == nullptr ? "lo" : devices,
+                                 setting("WINDLASS_UCX_PORT_RANGE"), setting("WINDLASS_UCX_TLS")};
+  try {
+    std::vector<uint32_t> own;
+    for (uint32_t i = 0; i < count; ++i) {
+      if (ranks[i] < 0 || static_cast<uint32_t>(ranks[i]) >= all) {
+        return fail(error, WL_INVALID_ARGUMENT, "ranks[%u] is %d, not 0 to %u", i, ranks[i],
+                    all - 1);
+      }
+      own.push_back(static_cast<uint32_t>(ranks[i]));
+    }
+    std::sort(own.begin(), own.end());
+    std::unique_ptr<Hosts> hosts;
+    const Code code = Hosts::open(*group->group, settings, std::move(own), &hosts, error);
+    if (code == WL_OK) group->group->setHosts(std::move(hosts));
+    return code;
+  } catch (const std::bad_alloc&) {
+  }
+  return fail(error, WL_RESOURCE, "out of memory");
+}
+
+int32_t wl_group_wire_name(const wl_group_t* group, uint8_t* name, uint64_t room, uint64_t* bytes,
+                           wl_error_t* error) {
+  if (Code code = requireWire(group, error); code != WL_OK) return code;
+  if (Code code = checkNotNull(bytes, "bytes", error); code != WL_OK) return code;
+  const std::vector<unsigned char>& own = group->group->hosts()->name();
+  *bytes = own.size();
+  if (name != nullptr && room >= own.size()) std::memcpy(name, own.data(), own.size());
+  return WL_OK;
+}
+
+int32_t wl_group_connect(wl_group_t* group, const uint8_t* names, const uint64_t* bytes,
+                         uint32_t count, int64_t silence_ns, wl_error_t* error) {
+  if (Code code = requireWire(group, error); code != WL_OK) return code;
+  if (Code code = checkNotNull(names, "names", error); code != WL_OK) return code;
+  if (Code code = checkNotNull(bytes, "bytes", error); code != WL_OK) return code;
+  if (silence_ns < 0 || (silence_ns > 0 && silence_ns < kLeastSilenceNs)) {
+    return fail(error, WL_INVALID_ARGUMENT,
+                "silence_ns is %lld, not at least %lld; 0 lets a host be silent",
+                static_cast<long long>(silence_ns), static_cast<long long>(kLeastSilenceNs));
+  }
+  try {
+    std::vector<std::vector<unsigned char>> all;
+    for (uint32_t i = 0; i < count; ++i) {
+      all.emplace_back(names, names + bytes[i]);
+      names += bytes[i];
+    }
+    return group->group->hosts()->connect(all, silence_ns, error);
+  } catch (const std::bad_alloc&) {
+  } catch (const std::system_error&) {
+  }
+  return fail(error, WL_RESOURCE, "no memory, or no thread, for the wire");
+}
+
+}  // extern "C"

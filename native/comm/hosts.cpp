@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/comm/hosts.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+
+#include "native/base/clock.h"
+#include "native/base/no_signals.h"
+#include "native/comm/failure_text.h"
+#include "native/comm/group.h"
+
+namespace windlass {
+namespace {
+
+constexpr uint32_t kMostHosts = 64;
+constexpr int64_t kBeatNs = 100'000'000;
+// How long this process's thread leaves the wire to ranks that drove it last.
+constexpr int64_t kLeftNs = 200'000;
+// For what was sent to leave, and for others to leave as well, before the wire is closed.
+constexpr int64_t kCloseNs = 1'000'000'000;
+constexpr uint32_t kHelloMagic = 0x57484f31;
+
+// How a process is named to others: this, its ranks, and its wire.
+struct Hello {
+  uint32_t magic;
+  uint32_t host;
+  uint32_t ranks;
+  int32_t pid;
+  uint64_t layout;
+  uint64_t blockBytes;
+  char hostName[64];
+};
+
+enum class Kind : uint32_t { kStore = 1, kLeft, kFailure };
+
+// What a rank's state tells its peers: what stands before `closing`.
+constexpr uint64_t kStateBytes = offsetof(State, closing);
+// Of an ENTER, behind its sequence and its core, which is of another machine.
+constexpr uint64_t kEntryAt = offsetof(Entry, descriptor);
+
+}  // namespace
+
+// Bytes of each range follow; the word is stored behind them.
+struct Hosts::Message {
+  static constexpr uint32_t kMostRanges = 2 + kMostRiding;
+
+  Kind kind = Kind::kStore;
+  uint32_t count = 0;      // of ranges; kLeft: the rank
+  uint64_t wordAt = 0;
+  uint64_t word = 0;
+  uint32_t wordBytes = 0;  // 4 or 8; 0: there is none
+  uint32_t unused = 0;
+  struct Range {
+    uint64_t at;
+    uint64_t bytes;
+  } ranges[kMostRanges] = {};
+};
+
+Hosts::Hosts(Group& group, std::vector<uint32_t> ranks) : group_(group), ranks_(std::move(ranks)) {}
+
+Code Hosts::open(Group& group, const WireSettings& settings, std::vector<uint32_t> ranks,
+                 std::unique_ptr<Hosts>* hosts, wl_error_t* error) {
+  std::unique_ptr<Hosts> made(new Hosts(group, std::move(ranks)));
+  const uint32_t count = group.config().hosts;
+  if (count > kMostHosts)
+    return fail(error, WL_UNSUPPORTED, "%u hosts, of which %u may meet", count, kMostHosts);
+  made->own_ = made->hostOf(made->ranks_[0]);
+  for (const uint32_t rank : made->ranks_) {
+    if (made->hostOf(rank) == made->own_) continue;
+    return fail(error, WL_INVALID_ARGUMENT, "ranks %u and %u of one process are on two hosts",
+                made->ranks_[0], rank);
+  }
+  made->names_.resize(count);
+  made->peers_.resize(count, kNone);
+  made->beats_.resize(count);
+  made->beatNs_.resize(count);
+  made->bell_ = OpenFile(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!made->bell_)
+    return fail(error, WL_RESOURCE, "no event file for the wire: %s", std::strerror(errno));
+  if (Code code = openWire(settings, *made, &made->wire_, error); code != WL_OK) return code;
+  const ControlBlock& block = group.block();
+  std::vector<unsigned char> wire;
+  const uint64_t blockBytes = ControlBlock::bytes(group.config());
+  Code code = made->wire_->expose(reinterpret_cast<void*>(block.base()), blockBytes, &wire, error);
+  if (code != WL_OK) return code;
+  Hello hello = {};
+  hello.magic = kHelloMagic;
+  hello.host = made->own_;
+  hello.ranks = static_cast<uint32_t>(made->ranks_.size());
+  hello.pid = getpid();
+  hello.layout = group.shared().layout.load(std::memory_order_relaxed);
+  hello.blockBytes = blockBytes;
+  if (gethostname(hello.hostName, sizeof hello.hostName - 1) != 0) hello.hostName[0] = '?';
+  std::vector<unsigned char>& name = made->name_;
+  const auto add = [&](const void* bytes, uint64_t length) {
+    const auto* from = static_cast<const unsigned char*>(bytes);
+    name.insert(name.end(), from, from + length);
+  };
+  add(&hello, sizeof hello);
+  add(made->ranks_.data(), made->ranks_.size() * sizeof(uint32_t));
+  add(wire.data(), wire.size());
+  *hosts = std::move(made);
+  return WL_OK;
+}
+
+Code Hosts::read(const std::vector<unsigned char>& name, Process* process,
+                 wl_error_t* error) const {
+  Hello hello;
+  const uint32_t ranks = group_.ranks();
+  if (name.size() >= sizeof hello) std::memcpy(&hello, name.data(), sizeof hello);
+  if (name.size() < sizeof hello || hello.magic != kHelloMagic || hello.ranks == 0 ||
+      hello.ranks > ranks || hello.host >= count() ||
+      name.size() < sizeof hello + hello.ranks * sizeof(uint32_t)) {
+    return fail(error, WL_INVALID_ARGUMENT, "%zu bytes name no process of this communicator",
+                name.size());
+  }
+  if (hello.layout != group_.shared().layout.load(std::memory_order_relaxed) ||
+      hello.blockBytes != ControlBlock::bytes(group_.config())) {
+    return fail(error, WL_INVALID_ARGUMENT,
+                "a process of host %u has another version of this library, or another "
+                "configuration of the communicator; have the same on all hosts",
+                hello.host);
+  }
+  process->host = hello.host;
+  process->pid = hello.pid;
+  process->hostName.assign(hello.hostName, strnlen(hello.hostName, sizeof hello.hostName));
+  process->ranks.resize(hello.ranks);
+  const unsigned char* at = name.data() + sizeof hello;
+  std::memcpy(process->ranks.data(), at, hello.ranks * sizeof(uint32_t));
+  for (const uint32_t rank : process->ranks) {
+    if (rank < ranks && hostOf(rank) == hello.host) continue;
+    return fail(error, WL_INVALID_ARGUMENT, "a process of host %u says that it has rank %u",
+                hello.host, rank);
+  }
+  process->wire.assign(at + hello.ranks * sizeof(uint32_t), name.data() + name.size());
+  return WL_OK;
+}
+
+Code Hosts::connect(const std::vector<std::vector<unsigned char>>& names, int64_t silenceNs,
+                    wl_error_t* error) {
+  std::vector<std::vector<Process>> all(count());
+  std::vector<bool> told(group_.ranks());
+  for (const std::vector<unsigned char>& name : names) {
+    Process process;
+    if (Code code = read(name, &process, error); code != WL_OK) return code;
+    for (const uint32_t rank : process.ranks) {
+      if (told[rank])
+        return fail(error, WL_INVALID_ARGUMENT, "two processes say that they have rank %u", rank);
+      told[rank] = true;
+    }
+    all[process.host].push_back(std::move(process));
+  }
+  for (uint32_t rank = 0; rank < told.size(); ++rank)
+    if (!told[rank])
+      return fail(error, WL_INVALID_ARGUMENT, "no process says that it has rank %u", rank);
+  size_t index = 0;  // of this process, on its host
+  for (std::vector<Process>& processes : all) {
+    std::sort(processes.begin(), processes.end(),
+              [](const Process& a, const Process& b) { return a.ranks[0] < b.ranks[0]; });
+  }
+  while (all[own_][index].ranks[0] != ranks_[0]) ++index;
+  const int64_t now = clockNs();
+  for (uint32_t host = 0; host < count(); ++host) {
+    names_[host] = all[host][0].hostName;
+    beatNs_[host] = now;
+    if (host == own_) continue;
+    for (const Process& process : all[host]) {
+      for (const uint32_t rank : process.ranks) {
+        Member& member = group_.member(rank);
+        member.pid.store(process.pid, std::memory_order_relaxed);
+        member.joined.store(1, std::memory_order_release);
+      }
+    }
+    Process& chosen = all[host][index % all[host].size()];
+    uint32_t peer = 0;
+    const Code code = wire_->connect(chosen.wire.data(), chosen.wire.size(), &peer, error);
+    if (code != WL_OK) return code;
+    peers_[host] = peer;
+    processes_.push_back(std::move(chosen));
+    why_.emplace_back();
+  }
+  silenceNs_ = silenceNs;
+  const NoSignals masked;
+  thread_ = std::thread([this] { run(); });
+  return WL_OK;
+}
+
+Hosts::~Hosts() {
+  if (thread_.joinable()) {
+    // Others may still read what they were sent last, or send what this process drops.
+    const int64_t start = clockNs();
+    while (!haveAllLeft() && group_.failure() == nullptr && clockNs() - start < kCloseNs)
+      usleep(200);
+    ends_.store(true);
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = write(bell_.number(), &one, sizeof one);
+    thread_.join();
+    wire_->flush(kCloseNs);
+  }
+  wire_.reset();
+}
+
+bool Hosts::haveAllLeft() const {
+  for (uint32_t rank = 0; rank < group_.ranks(); ++rank)
+    if (group_.lines(rank).state.left.load(std::memory_order_seq_cst) == 0) return false;
+  return true;
+}
+
+uint32_t Hosts::hostOf(uint32_t rank) const {
+  return group_.member(rank).host;
+}
+
+uint64_t Hosts::offsetOf(const void* at) const {
+  return reinterpret_cast<uint64_t>(at) - group_.block().base();
+}
+
+void Hosts::send(uint32_t host, const Message& message, const Wire::Part* parts, uint32_t count) {
+  if (peers_[host] == kNone) return;
+  Wire::Part all[1 + Message::kMostRanges] = {{&message, sizeof message}};
+  for (uint32_t i = 0; i < count; ++i) all[1 + i] = parts[i];
+  wire_->send(peers_[host], all, 1 + count);
+}
+
+void Hosts::sendAll(const Message& message, const Wire::Part* parts, uint32_t count) {
+  for (uint32_t host = 0; host < this->count(); ++host) send(host, message, parts, count);
+}
+
+void Hosts::tellEntry(uint32_t rank, uint64_t sequence, const Riding* riding, uint32_t count) {
+  const RankLines& lines = group_.lines(rank);
+  const Entry& entry = lines.entry[sequence & 1];
+  Message message;
+  message.wordAt = offsetOf(&entry.sequence);
+  message.word = static_cast<uint32_t>(sequence);
+  message.wordBytes = sizeof(uint32_t);
+  Wire::Part parts[Message::kMostRanges];
+  const auto add = [&](const void* at, uint64_t length) {
+    message.ranges[message.count] = {offsetOf(at), length};
+    parts[message.count++] = {at, length};
+  };
+  add(reinterpret_cast<const unsigned char*>(&entry) + kEntryAt, sizeof entry - kEntryAt);
+  add(&lines.state, kStateBytes);
+  for (uint32_t i = 0; i < count; ++i) add(riding[i].at, riding[i].bytes);
+  sendAll(message, parts, message.count);
+}
+
+void Hosts::tell(const std::atomic<uint64_t>& word) {
+  for (uint32_t host = 0; host < count(); ++host) tell(host, word);
+}
+
+void Hosts::tell(uint32_t host, const std::atomic<uint64_t>& word) {
+  Message message;
+  message.wordAt = offsetOf(&word);
+  message.word = word.load(std::memory_order_relaxed);
+  message.wordBytes = sizeof(uint64_t);
+  send(host, message, nullptr, 0);
+}
+
+void Hosts::tell(const std::atomic<uint32_t>& word) {
+  Message message;
+  message.wordAt = offsetOf(&word);
+  message.word = word.load(std::memory_order_relaxed);
+  message.wordBytes = sizeof(uint32_t);
+  sendAll(message, nullptr, 0);
+}
+
+void Hosts::tellBytes(const void* at, uint64_t bytes) {
+  Message message;
+  message.count = 1;
+  message.ranges[0] = {offsetOf(at), bytes};
+  const Wire::Part part = {at, bytes};
+  sendAll(message, &part, 1);
+}
+
+void Hosts::tellLeft(uint32_t rank) {
+  Message message;
+  message.kind = Kind::kLeft;
+  message.count = rank;
+  sendAll(message, nullptr, 0);
+}
+
+void Hosts::tellFailure(const wl_error_t& failure) {
+  Message message;
+  message.kind = Kind::kFailure;
+  const Wire::Part part = {&failure, sizeof failure};
+  sendAll(message, &part, 1);
+}
+
+void Hosts::put(uint32_t host, const void* at, uint64_t bytes) {
+  wire_->put(peers_[host], offsetOf(at), at, bytes);
+}
+
+void Hosts::putWord(uint32_t host, const std::atomic<uint64_t>& word) {
+  wire_->putWord(peers_[host], offsetOf(&word), word.load(std::memory_order_relaxed));
+}
+
+void Hosts::putWord(const std::atomic<uint64_t>& word) {
+  for (uint32_t host = 0; host < count(); ++host)
+    if (peers_[host] != kNone) putWord(host, word);
+}
+
+void Hosts::arrived(const unsigned char* bytes, uint64_t count) {
+  Message message;
+  if (count < sizeof message) return;
+  std::memcpy(&message, bytes, sizeof message);
+  const unsigned char* at = bytes + sizeof message;
+  uint64_t left = count - sizeof message;
+  auto* const base = reinterpret_cast<unsigned char*>(group_.block().base());
+  const uint64_t end = ControlBlock::bytes(group_.config());
+  const auto isWithin = [&](uint64_t from, uint64_t length) {
+    return from >= sizeof(SharedLines) && from <= end && length <= end - from;
+  };
+  switch (message.kind) {
+    case Kind::kLeft:
+      if (message.count >= group_.ranks() || isHere(message.count)) return;
+      if (group_.lines(message.count).state.left.exchange(1, std::memory_order_seq_cst) == 0)
+        group_.shared().leavers.fetch_add(1, std::memory_order_seq_cst);
+      return;
+    case Kind::kFailure: {
+      if (left != sizeof(wl_error_t)) return;
+      wl_error_t record;
+      std::memcpy(&record, at, sizeof record);
+      record.struct_size = sizeof record;
+      record.message[sizeof record.message - 1] = 0;
+      record.culprit_count = std::clamp<int32_t>(record.culprit_count, 0,
+                                                 static_cast<int32_t>(group_.ranks()));
+      if (record.code > WL_OK && record.code <= WL_INTERNAL) group_.publishHere(record);
+      return;
+    }
+    case Kind::kStore:
+      break;
+    default:
+      return;
+  }
+  if (message.count > Message::kMostRanges) return;
+  for (uint32_t i = 0; i < message.count; ++i) {
+    const Message::Range& range = message.ranges[i];
+    if (range.bytes > left || !isWithin(range.at, range.bytes)) return;
+    std::memcpy(base + range.at, at, range.bytes);
+    at += range.bytes;
+    left -= range.bytes;
+  }
+  if (message.wordBytes == 0 || !isWithin(message.wordAt, message.wordBytes) ||
+      message.wordAt % message.wordBytes != 0) {
+    return;
+  }
+  if (message.wordBytes == sizeof(uint64_t)) {
+    reinterpret_cast<std::atomic<uint64_t>*>(base + message.wordAt)
+        ->store(message.word, std::memory_order_release);
+  } else if (message.wordBytes == sizeof(uint32_t)) {
+    reinterpret_cast<std::atomic<uint32_t>*>(base + message.wordAt)
+        ->store(static_cast<uint32_t>(message.word), std::memory_order_release);
+  }
+}
+
+// The wire is held: what follows of it comes with look().
+void Hosts::lost(uint32_t peer, const char* why) {
+  if (peer >= why_.size()) return;
+  std::snprintf(why_[peer].text, sizeof why_[peer].text, "%s", why);
+  lost_.fetch_or(uint64_t{1} << peer, std::memory_order_release);
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(bell_.number(), &one, sizeof one);
+}
+
+void Hosts::progress() {
+  if (wire_->progress() > 0) group_.wakeSleepers();
+  drivenNs_.store(clockNs(), std::memory_order_relaxed);
+}
+
+void Hosts::lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* why) {
+  wl_error_t record = blankError(WL_PEER_LOST);
+  Text out(record.message, sizeof record.message);
+  const auto hasLeft = [&](uint32_t rank) {
+    return group_.lines(rank).state.left.load(std::memory_order_seq_cst) != 0;
+  };
+  uint32_t lost = 0;
+  for (const uint32_t rank : ranks) {
+    if (hasLeft(rank)) continue;
+    if (lost < WL_ERROR_CULPRITS) record.culprits[lost] = static_cast<int32_t>(rank);
+    ++lost;
+  }
+  if (lost == 0) return;
+  record.culprit_count = static_cast<int32_t>(lost);
+  record.observer = static_cast<int32_t>(ranks_[0]);
+  out.add("host %u (%s) is lost, with", host, nameOf(host));
+  for (uint32_t i = 0; i < std::min<uint32_t>(lost, 8); ++i)
+    out.add("%s rank %d", i == 0 ? "" : ",", record.culprits[i]);
+  if (lost > 8) out.add(" and %u more", lost - 8);
+  out.add(": %s", why);
+  group_.publishFailure(record);
+}
+
+void Hosts::look(int64_t now) {
+  const uint64_t lost = lost_.load(std::memory_order_acquire);
+  for (uint32_t peer = 0; peer < processes_.size(); ++peer) {
+    if ((lost & ~told_ & uint64_t{1} << peer) == 0) continue;
+    told_ |= uint64_t{1} << peer;
+    char why[256];
+    std::snprintf(why, sizeof why, "the connection to its process %d broke (%s)",
+                  processes_[peer].pid, why_[peer].text);
+    lose(processes_[peer].host, processes_[peer].ranks, why);
+  }
+  if (silenceNs_ == 0) return;
+  for (uint32_t host = 0; host < count(); ++host) {
+    if (host == own_) continue;
+    uint32_t beats = 0;
+    std::vector<uint32_t> ranks;
+    for (uint32_t rank = 0; rank < group_.ranks(); ++rank) {
+      if (hostOf(rank) != host) continue;
+      beats += group_.member(rank).beats.load(std::memory_order_relaxed);
+      ranks.push_back(rank);
+    }
+    if (beats != beats_[host]) {
+      beats_[host] = beats;
+      beatNs_[host] = now;
+    } else if (now - beatNs_[host] > silenceNs_) {
+      char why[256];
+      std::snprintf(why, sizeof why,
+                    "nothing came from it for %.1f s: the link is cut, or the host stands still",
+                    static_cast<double>(now - beatNs_[host]) / 1e9);
+      beatNs_[host] = now;
+      lose(host, ranks, why);
+    }
+  }
+}
+
+// Tells what peers may want to know of ranks that wait, and that this process lives.
+void Hosts::beat() {
+  for (const uint32_t rank : ranks_) {
+    const State& state = group_.lines(rank).state;
+    Member& member = group_.member(rank);
+    Message message;
+    message.count = 1;
+    message.ranges[0] = {offsetOf(&state), kStateBytes};
+    message.wordAt = offsetOf(&member.beats);
+    message.word = member.beats.fetch_add(1, std::memory_order_relaxed) + 1;
+    message.wordBytes = sizeof(uint32_t);
+    const Wire::Part part = {&state, kStateBytes};
+    sendAll(message, &part, 1);
+  }
+}
+
+void Hosts::run() {
+  int64_t beaten = 0;
+  while (!ends_.load()) {
+    const int64_t now = clockNs();
+    if (now - beaten >= kBeatNs) {
+      beaten = now;
+      beat();
+    }
+    look(now);
+    const int64_t driven = drivenNs_.load(std::memory_order_relaxed);
+    if (now - driven < kLeftNs) {
+      usleep(kLeftNs / 1000);
+      if (clockNs() - drivenNs_.load(std::memory_order_relaxed) < kLeftNs) continue;
+    }
+    if (wire_->progress() > 0) {
+      group_.wakeSleepers();
+      continue;
+    }
+    if (!wire_->arm()) continue;
+    pollfd files[2] = {{wire_->file(), POLLIN, 0}, {bell_.number(), POLLIN, 0}};
+    poll(files, 2, static_cast<int>(kBeatNs / 1'000'000));
+    uint64_t rung = 0;
+    [[maybe_unused]] const ssize_t got = ::read(bell_.number(), &rung, sizeof rung);
+  }
+}
+
+}  // namespace windlass

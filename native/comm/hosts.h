@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hosts of a communicator that spans several. Each has a control block of its own, laid out
+// alike, in which a line has its one writer as on one host: what a rank writes there for others its
+// process repeats to one process of each other host, which stores it at the same offset.
+//
+// A message holds what is small: bytes, and behind them the word that says that they are there.
+// What is large is put where it belongs, and its word behind it; both by a wire, which a rank that
+// waits drives, and a thread of this process where none has for a while.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "native/base/error.h"
+#include "native/base/open_file.h"
+#include "native/comm/control_block.h"
+#include "native/window/ucx/wire.h"
+
+namespace windlass {
+
+class Group;
+
+class Hosts final : private WireEnds {
+ public:
+  // For a group whose control block says which rank lives on which host; these ranks live in this
+  // process. Throws std::bad_alloc, std::system_error.
+  static Code open(Group& group, const WireSettings& settings, std::vector<uint32_t> ranks,
+                   std::unique_ptr<Hosts>* hosts, wl_error_t* error);
+  ~Hosts();
+  Hosts(const Hosts&) = delete;
+  Hosts& operator=(const Hosts&) = delete;
+
+  // By which other processes find this one.
+  const std::vector<unsigned char>& name() const { return name_; }
+  // `names`: of all processes, this one's among them. A host of which nothing is heard for that
+  // long is lost; 0: it may be silent. Throws std::bad_alloc, std::system_error.
+  Code connect(const std::vector<std::vector<unsigned char>>& names, int64_t silenceNs,
+               wl_error_t* error);
+
+  uint32_t own() const { return own_; }
+  uint32_t hostOf(uint32_t rank) const;
+  bool isHere(uint32_t rank) const { return hostOf(rank) == own_; }
+  const char* nameOf(uint32_t host) const { return names_[host].c_str(); }
+  uint32_t count() const { return static_cast<uint32_t>(names_.size()); }
+
+  // Once this process has stored it: tells the other hosts.
+  //
+  // A rank's ENTER, and what rides with it beside its line.
+  struct Riding {
+    const void* at;
+    uint64_t bytes;
+  };
+  static constexpr uint32_t kMostRiding = 2;
+  void tellEntry(uint32_t rank, uint64_t sequence, const Riding* riding, uint32_t count);
+  void tell(const std::atomic<uint64_t>& word);
+  void tell(const std::atomic<uint32_t>& word);
+  // That host alone.
+  void tell(uint32_t host, const std::atomic<uint64_t>& word);
+  void tellBytes(const void* at, uint64_t bytes);
+  void tellLeft(uint32_t rank);
+  void tellFailure(const wl_error_t& failure);
+  // Puts bytes of the control block, which stay as they are until that host has said that it took
+  // them; then the word that says so.
+  void put(uint32_t host, const void* at, uint64_t bytes);
+  void putWord(uint32_t host, const std::atomic<uint64_t>& word);
+  void putWord(const std::atomic<uint64_t>& word);
+
+  // Has what came arrive, and wakes who waits for it.
+  void progress();
+
+ private:
+  struct Message;
+  struct Process {
+    uint32_t host;
+    std::vector<uint32_t> ranks;
+    int32_t pid;
+    std::string hostName;
+    std::vector<unsigned char> wire;
+  };
+
+  struct Why {
+    char text[128];
+  };
+
+  Hosts(Group& group, std::vector<uint32_t> ranks);
+
+  void arrived(const unsigned char* message, uint64_t bytes) override;
+  void lost(uint32_t peer, const char* why) override;
+
+  Code read(const std::vector<unsigned char>& name, Process* process, wl_error_t* error) const;
+  uint64_t offsetOf(const void* at) const;
+  void send(uint32_t host, const Message& message, const Wire::Part* parts, uint32_t count);
+  void sendAll(const Message& message, const Wire::Part* parts, uint32_t count);
+  void run();
+  void beat();
+  // Names hosts that were lost, or are silent.
+  void look(int64_t now);
+  void lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* why);
+  bool haveAllLeft() const;
+
+  static constexpr uint32_t kNone = ~0u;
+
+  Group& group_;
+  const std::vector<uint32_t> ranks_;
+  uint32_t own_ = 0;
+  std::vector<unsigned char> name_;
+  std::vector<std::string> names_;          // of hosts
+  std::vector<uint32_t> peers_;             // of each host: the wire's number, kNone of this one
+  std::vector<Process> processes_;          // by the wire's numbers
+  std::unique_ptr<Wire> wire_;
+  std::atomic<uint64_t> lost_{0};           // a bit for each peer, and
+  std::vector<Why> why_;                    // why, written before it
+  uint64_t told_ = 0;
+  int64_t silenceNs_ = 0;
+  std::vector<uint32_t> beats_;             // of each host, when last seen to go on
+  std::vector<int64_t> beatNs_;
+  std::atomic<int64_t> drivenNs_{0};        // when a rank drove the wire last
+  std::atomic<bool> ends_{false};
+  OpenFile bell_;
+  std::thread thread_;
+};
+
+}  // namespace windlass

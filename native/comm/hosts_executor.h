@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// The executor of a communicator that spans hosts: a rank runs its own items alone, once all have
+// entered. What it reads of others rode with their ENTER, or is pulled (native/comm/pulling.h):
+// memory of another host is never named, and the bytes that cross go through stages of both.
+#pragma once
+
+#include "native/comm/executor.h"
+#include "native/comm/hosts.h"
+#include "native/comm/names.h"
+
+namespace windlass {
+
+template <class K, class = void>
+struct MovesNothing : std::false_type {};
+template <class K>
+struct MovesNothing<K, std::void_t<decltype(K::kMovesNothing)>> : std::true_type {};
+
+// Whether all that K moves is pulled, rode with ENTER, or lies in its rank's process.
+template <class K>
+constexpr bool kSpansHosts =
+    K::kEager || Pulls<K>::value || Asks<K>::value || MovesNothing<K>::value;
+
+template <class K>
+Code Comm::runOverHosts(const Call& call) {
+  if constexpr (!kSpansHosts<K>) {
+    return fail(call.error, WL_UNSUPPORTED,
+                "rank %u: %s does not run on a communicator that spans hosts", rank_,
+                operationName(call.descriptor.operation()));
+  } else {
+    return operate<K>(call, [&](const Launch& launch, Deadline& deadline) {
+      Hosts& hosts = *group_->hosts();
+      shownPhases_ = K::phases(launch);
+      claims_ = false;
+      Code code = awaitPrevious(deadline);
+      if (code != WL_OK) return code;
+      fillEntry(call, kRides<K>);
+      if constexpr (Pulls<K>::value) {
+        if (pulling_ != nullptr) pulling_->fillEarly(K::kPull, launch);
+      }
+      publishEntry();
+      tellEntry(hosts, call, kRides<K>);
+      waiter_.announce(-1);
+      code = awaitNeed(kEveryRank, 0, deadline);
+      if (code != WL_OK) return code;
+      if constexpr (Asks<K>::value) {
+        bool runs = false;
+        if (Code asked = ask<K>(launch, &runs); asked != WL_OK || !runs) return asked;
+        if (call.far != nullptr) return pullItems(call, launch, deadline);
+      }
+      if constexpr (Pulls<K>::value) {
+        return pull(K::kPull, call, launch, deadline);
+      } else {
+        return runHere<K>(hosts, launch, deadline);
+      }
+    });
+  }
+}
+
+// Of what lies in this process, or in the control block.
+template <class K>
+Code Comm::runHere(Hosts& hosts, const Launch& launch, Deadline& deadline) {
+  for (uint32_t phase = 0; phase < K::phases(launch); ++phase) {
+    for (uint32_t block = 0; block < K::blocks(launch, rank_); ++block) {
+      const Code code = awaitNeed(K::needs(launch, rank_, block, phase), phase, deadline);
+      if (code != WL_OK) return code;
+      K::phase(launch, rank_, block, phase);
+    }
+    if (K::kEager) continue;
+    finishPhase(rank_, phase);
+    hosts.tell(own_.done.word);
+    waiter_.ring();
+  }
+  const uint32_t leave = K::kEager ? kNobody : K::leavesAfter(launch, rank_);
+  return K::phases(launch) == 0 ? WL_OK : awaitNeed(leave, K::phases(launch), deadline);
+}
+
+inline void Comm::tellEntry(Hosts& hosts, const Call& call, bool eager) const {
+  const ControlBlock& block = group_->block();
+  Hosts::Riding riding[2];
+  uint32_t count = 0;
+  if (eager && call.inBytes > kInlineBytes)
+    riding[count++] = {block.eager(rank_, sequence_), call.inBytes};
+  if (call.parts != nullptr)
+    riding[count++] = {&block.parts(rank_, sequence_), PartTable::bytes(group_->ranks())};
+  hosts.tellEntry(rank_, sequence_, riding, count);
+}
+
+}  // namespace windlass

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// What carries bytes between hosts, as one process has it: UCX, behind a library of its own, so that
+// whoever stays on one host needs none. What arrives lies in this process's memory once progress()
+// has seen it; over TCP nothing does before.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "native/base/error.h"
+
+namespace windlass {
+
+// What a wire tells, in progress() and in calls that send, whose thread holds it.
+class WireEnds {
+ public:
+  // A message of a peer, which lasts until this returns.
+  virtual void arrived(const unsigned char* message, uint64_t bytes) = 0;
+  // That peer is gone: nothing reaches it any more.
+  virtual void lost(uint32_t peer, const char* why) = 0;
+
+ protected:
+  ~WireEnds() = default;
+};
+
+struct WireSettings {
+  const char* devices;    // UCX_NET_DEVICES: the network that ranks trust
+  const char* ports;      // UCX_TCP_PORT_RANGE; nullptr: any
+  const char* transports;  // UCX_TLS; nullptr: all that reach another host
+};
+
+class Wire {
+ public:
+  struct Part {
+    const void* from;
+    uint64_t bytes;
+  };
+
+  virtual ~Wire() = default;
+
+  // What others connect() by; they may put into that memory then.
+  virtual Code expose(void* memory, uint64_t bytes, std::vector<unsigned char>* name,
+                      wl_error_t* error) = 0;
+  // *peer: its number, from 0 on.
+  virtual Code connect(const unsigned char* name, uint64_t bytes, uint32_t* peer,
+                       wl_error_t* error) = 0;
+
+  // Of a peer, in the order of the calls, but for what lies in between of the other kind. Any
+  // thread. What fails is lost().
+  //
+  // A message, of copies of the parts.
+  virtual void send(uint32_t peer, const Part* parts, uint32_t count) = 0;
+  // To the peer's memory, from `at` on. What lies there stays until the peer has said that it came.
+  virtual void put(uint32_t peer, uint64_t at, const void* from, uint64_t bytes) = 0;
+  // The same, of a word that only grows, behind all that was put to that peer before.
+  virtual void putWord(uint32_t peer, uint64_t at, uint64_t word) = 0;
+
+  // Has what came so far arrive; how much that was. 0 as well while another thread is inside.
+  virtual uint32_t progress() = 0;
+  // Whether nothing is there, so that file() turns readable with what comes next.
+  virtual bool arm() = 0;
+  virtual int file() const = 0;
+  // Until all that was sent has left, or so long.
+  virtual bool flush(int64_t limitNs) = 0;
+};
+
+// WL_UNSUPPORTED: UCX is not installed, and what to install. Throws std::bad_alloc.
+Code openWire(const WireSettings& settings, WireEnds& ends, std::unique_ptr<Wire>* wire,
+              wl_error_t* error);
+
+// What the library exports under that name.
+using OpenWire = Code (*)(const WireSettings& settings, WireEnds& ends, Wire** wire,
+                          wl_error_t* error);
+constexpr const char* kOpenWire = "windlass_open_wire_1";
+
+}  // namespace windlass
