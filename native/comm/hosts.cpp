@@ -27,7 +27,7 @@ constexpr int64_t kLeftNs = 200'000;
 constexpr int64_t kCloseNs = 1'000'000'000;
 constexpr uint32_t kHelloMagic = 0x57484f31;
 
-// How a process is named to others: this, its ranks, and its wire.
+// How a process is named to others: this, its ranks, the key of its block, and its wire.
 struct Hello {
   uint32_t magic;
   uint32_t host;
@@ -35,7 +35,8 @@ struct Hello {
   int32_t pid;
   uint64_t layout;
   uint64_t blockBytes;
-  char hostName[64];
+  uint32_t keyBytes;
+  char hostName[60];
 };
 
 enum class Kind : uint32_t { kStore = 1, kLeft, kFailure };
@@ -87,8 +88,10 @@ Code Hosts::open(Group& group, const WireSettings& settings, std::vector<uint32_
   if (Code code = openWire(settings, *made, &made->wire_, error); code != WL_OK) return code;
   const ControlBlock& block = group.block();
   std::vector<unsigned char> wire;
+  std::vector<unsigned char> key;
   const uint64_t blockBytes = ControlBlock::bytes(group.config());
-  Code code = made->wire_->expose(reinterpret_cast<void*>(block.base()), blockBytes, &wire, error);
+  if (Code code = made->wire_->address(&wire, error); code != WL_OK) return code;
+  Code code = made->wire_->share(reinterpret_cast<void*>(block.base()), blockBytes, &key, error);
   if (code != WL_OK) return code;
   Hello hello = {};
   hello.magic = kHelloMagic;
@@ -97,6 +100,7 @@ Code Hosts::open(Group& group, const WireSettings& settings, std::vector<uint32_
   hello.pid = getpid();
   hello.layout = group.shared().layout.load(std::memory_order_relaxed);
   hello.blockBytes = blockBytes;
+  hello.keyBytes = static_cast<uint32_t>(key.size());
   if (gethostname(hello.hostName, sizeof hello.hostName - 1) != 0) hello.hostName[0] = '?';
   std::vector<unsigned char>& name = made->name_;
   const auto add = [&](const void* bytes, uint64_t length) {
@@ -105,6 +109,7 @@ Code Hosts::open(Group& group, const WireSettings& settings, std::vector<uint32_
   };
   add(&hello, sizeof hello);
   add(made->ranks_.data(), made->ranks_.size() * sizeof(uint32_t));
+  add(key.data(), key.size());
   add(wire.data(), wire.size());
   *hosts = std::move(made);
   return WL_OK;
@@ -117,7 +122,8 @@ Code Hosts::read(const std::vector<unsigned char>& name, Process* process,
   if (name.size() >= sizeof hello) std::memcpy(&hello, name.data(), sizeof hello);
   if (name.size() < sizeof hello || hello.magic != kHelloMagic || hello.ranks == 0 ||
       hello.ranks > ranks || hello.host >= count() ||
-      name.size() < sizeof hello + hello.ranks * sizeof(uint32_t)) {
+      hello.keyBytes > Wire::kMostKeyBytes ||
+      name.size() < sizeof hello + hello.ranks * sizeof(uint32_t) + hello.keyBytes) {
     return fail(error, WL_INVALID_ARGUMENT, "%zu bytes name no process of this communicator",
                 name.size());
   }
@@ -139,7 +145,9 @@ Code Hosts::read(const std::vector<unsigned char>& name, Process* process,
     return fail(error, WL_INVALID_ARGUMENT, "a process of host %u says that it has rank %u",
                 hello.host, rank);
   }
-  process->wire.assign(at + hello.ranks * sizeof(uint32_t), name.data() + name.size());
+  at += hello.ranks * sizeof(uint32_t);
+  process->key.assign(at, at + hello.keyBytes);
+  process->wire.assign(at + hello.keyBytes, name.data() + name.size());
   return WL_OK;
 }
 
@@ -180,7 +188,10 @@ Code Hosts::connect(const std::vector<std::vector<unsigned char>>& names, int64_
     }
     Process& chosen = all[host][index % all[host].size()];
     uint32_t peer = 0;
-    const Code code = wire_->connect(chosen.wire.data(), chosen.wire.size(), &peer, error);
+    uint32_t region = 0;
+    Code code = wire_->connect(chosen.wire.data(), chosen.wire.size(), &peer, error);
+    if (code == WL_OK)
+      code = wire_->reach(peer, chosen.key.data(), chosen.key.size(), &region, error);
     if (code != WL_OK) return code;
     peers_[host] = peer;
     processes_.push_back(std::move(chosen));
@@ -293,11 +304,11 @@ void Hosts::tellFailure(const wl_error_t& failure) {
 }
 
 void Hosts::put(uint32_t host, const void* at, uint64_t bytes) {
-  wire_->put(peers_[host], offsetOf(at), at, bytes);
+  wire_->put({peers_[host], kBlock, offsetOf(at)}, at, bytes, nullptr);
 }
 
 void Hosts::putWord(uint32_t host, const std::atomic<uint64_t>& word) {
-  wire_->putWord(peers_[host], offsetOf(&word), word.load(std::memory_order_relaxed));
+  wire_->putWord({peers_[host], kBlock, offsetOf(&word)}, word.load(std::memory_order_relaxed));
 }
 
 void Hosts::putWord(const std::atomic<uint64_t>& word) {

@@ -79,6 +79,7 @@ class Hosts final : private WireEnds {
     std::vector<uint32_t> ranks;
     int32_t pid;
     std::string hostName;
+    std::vector<unsigned char> key;
     std::vector<unsigned char> wire;
   };
 
@@ -103,6 +104,7 @@ class Hosts final : private WireEnds {
   bool haveAllLeft() const;
 
   static constexpr uint32_t kNone = ~0u;
+  static constexpr uint32_t kBlock = 0;  // of a peer's memory, what it shares first
 
   Group& group_;
   const std::vector<uint32_t> ranks_;

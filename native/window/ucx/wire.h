@@ -4,6 +4,7 @@
 // has seen it; over TCP nothing does before.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -31,31 +32,51 @@ struct WireSettings {
   const char* transports;  // UCX_TLS; nullptr: all that reach another host
 };
 
+// Puts that still read their source.
+using Unread = std::shared_ptr<std::atomic<uint32_t>>;
+
 class Wire {
  public:
   struct Part {
     const void* from;
     uint64_t bytes;
   };
+  // Memory of a peer, `at` bytes from where it begins.
+  struct There {
+    uint32_t peer;
+    uint32_t region;  // as reach() numbers them
+    uint64_t at;
+  };
 
   virtual ~Wire() = default;
 
-  // What others connect() by; they may put into that memory then.
-  virtual Code expose(void* memory, uint64_t bytes, std::vector<unsigned char>* name,
-                      wl_error_t* error) = 0;
-  // *peer: its number, from 0 on.
+  // What others connect() by.
+  virtual Code address(std::vector<unsigned char>* name, wl_error_t* error) = 0;
+  // *peer: its number, from 0 on. Messages of it may arrive from now on.
   virtual Code connect(const unsigned char* name, uint64_t bytes, uint32_t* peer,
                        wl_error_t* error) = 0;
+  // Has peers put into that memory, once they reach() it, until hide(). *key: what they do so by,
+  // kMostKeyBytes at most.
+  static constexpr uint64_t kMostKeyBytes = 512;
+  virtual Code share(void* memory, uint64_t bytes, std::vector<unsigned char>* key,
+                     wl_error_t* error) = 0;
+  virtual void hide(void* memory) = 0;
+  // *region: its number, of those of that peer, from 0 on.
+  virtual Code reach(uint32_t peer, const unsigned char* key, uint64_t bytes, uint32_t* region,
+                     wl_error_t* error) = 0;
 
-  // Of a peer, in the order of the calls, but for what lies in between of the other kind. Any
-  // thread. What fails is lost().
+  // To a peer, each kind in the order of the calls. Any thread, and one that is told something. What
+  // fails is lost().
   //
   // A message, of copies of the parts.
   virtual void send(uint32_t peer, const Part* parts, uint32_t count) = 0;
-  // To the peer's memory, from `at` on. What lies there stays until the peer has said that it came.
-  virtual void put(uint32_t peer, uint64_t at, const void* from, uint64_t bytes) = 0;
-  // The same, of a word that only grows, behind all that was put to that peer before.
-  virtual void putWord(uint32_t peer, uint64_t at, uint64_t word) = 0;
+  // What lies at `from` stays until `unread`, which counts this one, counts none; nullptr: until the
+  // peer has said that it came.
+  virtual void put(const There& to, const void* from, uint64_t bytes, const Unread& unread) = 0;
+  // A word that only grows, behind all that was put to that peer before.
+  virtual void putWord(const There& to, uint64_t word) = 0;
+  // Ends what is under way to that peer, which is lost then: nothing here is read for it any more.
+  virtual void drop(uint32_t peer) = 0;
 
   // Has what came so far arrive; how much that was. 0 as well while another thread is inside.
   virtual uint32_t progress() = 0;

@@ -21,14 +21,17 @@ namespace {
 
 constexpr unsigned kMessage = 7;  // its number among active messages
 constexpr uint32_t kNameMagic = 0x57444e31;
+constexpr uint32_t kKeyMagic = 0x57444b31;
 constexpr uint64_t kMostNameBytes = 1u << 16;
 
-// How a wire is named to others: this, the worker's address, and the key of the memory.
+// What names a wire to others, before the worker's address; and memory, before its key.
 struct Name {
   uint32_t magic;
-  uint32_t addressBytes;
-  uint32_t keyBytes;
-  uint32_t unused;
+  uint32_t bytes;
+};
+struct Key {
+  uint32_t magic;
+  uint32_t bytes;
   uint64_t memory;
   uint64_t memoryBytes;
 };
@@ -47,51 +50,70 @@ class UcpWire final : public Wire {
   ~UcpWire() override;
 
   Code open(const WireSettings& settings, wl_error_t* error);
-  Code expose(void* memory, uint64_t bytes, std::vector<unsigned char>* name,
-              wl_error_t* error) override;
+  Code address(std::vector<unsigned char>* name, wl_error_t* error) override;
+  Code share(void* memory, uint64_t bytes, std::vector<unsigned char>* key,
+             wl_error_t* error) override;
+  void hide(void* memory) override;
+  Code reach(uint32_t peer, const unsigned char* key, uint64_t bytes, uint32_t* region,
+             wl_error_t* error) override;
   Code connect(const unsigned char* name, uint64_t bytes, uint32_t* peer,
                wl_error_t* error) override;
   void send(uint32_t peer, const Part* parts, uint32_t count) override;
-  void put(uint32_t peer, uint64_t at, const void* from, uint64_t bytes) override;
-  void putWord(uint32_t peer, uint64_t at, uint64_t word) override;
+  void put(const There& to, const void* from, uint64_t bytes, const Unread& unread) override;
+  void putWord(const There& to, uint64_t word) override;
+  void drop(uint32_t peer) override;
   uint32_t progress() override;
   bool arm() override;
   int file() const override { return file_; }
   bool flush(int64_t limitNs) override;
 
  private:
+  struct Region {
+    ucp_rkey_h key;
+    uint64_t memory;
+    uint64_t bytes;
+  };
   struct Peer {
     UcpWire* wire = nullptr;
     uint32_t number = 0;
     ucp_ep_h endpoint = nullptr;
-    ucp_rkey_h key = nullptr;
-    uint64_t memory = 0;
-    uint64_t memoryBytes = 0;
+    std::vector<Region> regions;
     bool isLost = false;
   };
-  // What a send in flight reads.
+  struct SharedMemory {
+    void* memory;
+    ucp_mem_h handle;
+  };
+  // What a send in flight reads, or keeps.
   struct Held {
     UcpWire* wire;
     uint64_t word;
     std::vector<unsigned char> bytes;
+    Unread unread;
   };
 
   Held* hold();
-  void release(Held* held) { free_.push_back(held); }
+  void release(Held* held) {
+    if (held->unread != nullptr) held->unread->fetch_sub(1, std::memory_order_release);
+    held->unread.reset();
+    free_.push_back(held);
+  }
+  // nullptr: the peer is lost, as it is where it has no such memory.
+  const Region* regionOf(const There& to, uint64_t bytes);
+  void close(Peer& peer);
   void lose(Peer& peer, const char* why);
   // What a call that sends came to: `held` until it is over.
   void settle(Peer& peer, ucs_status_ptr_t request, Held* held, const char* call);
   static void sent(void* request, ucs_status_t status, void* held);
-  static void flushed(void* request, ucs_status_t status, void* wire);
   static ucs_status_t arrived(void* wire, const void* header, size_t headerBytes, void* data,
                               size_t bytes, const ucp_am_recv_param_t* param);
   static void broken(void* peer, ucp_ep_h endpoint, ucs_status_t status);
 
   WireEnds& ends_;
-  std::mutex mutex_;
+  std::recursive_mutex mutex_;  // what a peer tells may be answered at once
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
-  ucp_mem_h memory_ = nullptr;
+  std::vector<SharedMemory> shared_;
   int file_ = -1;
   std::deque<Peer> peers_;
   std::deque<Held> held_;
@@ -149,57 +171,118 @@ Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
   return status == UCS_OK ? WL_OK : failed("ucp_worker_get_efd", status, error);
 }
 
-UcpWire::~UcpWire() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  for (Peer& peer : peers_) {
-    if (peer.key != nullptr) ucp_rkey_destroy(peer.key);
-    if (peer.endpoint == nullptr) continue;
-    ucp_request_param_t param = {};
-    param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-    param.flags = UCP_EP_CLOSE_FLAG_FORCE;
-    const ucs_status_ptr_t request = ucp_ep_close_nbx(peer.endpoint, &param);
-    if (!UCS_PTR_IS_PTR(request)) continue;
-    const int64_t start = clockNs();
-    while (ucp_request_check_status(request) == UCS_INPROGRESS &&
-           clockNs() - start < 1'000'000'000) {
-      ucp_worker_progress(worker_);
-    }
-    ucp_request_free(request);
+void UcpWire::close(Peer& peer) {
+  for (const Region& region : peer.regions) ucp_rkey_destroy(region.key);
+  peer.regions.clear();
+  if (peer.endpoint == nullptr) return;
+  ucp_request_param_t param = {};
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+  param.flags = UCP_EP_CLOSE_FLAG_FORCE;
+  const ucs_status_ptr_t request = ucp_ep_close_nbx(peer.endpoint, &param);
+  peer.endpoint = nullptr;
+  if (!UCS_PTR_IS_PTR(request)) return;
+  const int64_t start = clockNs();
+  while (ucp_request_check_status(request) == UCS_INPROGRESS &&
+         clockNs() - start < 1'000'000'000) {
+    ucp_worker_progress(worker_);
   }
-  if (memory_ != nullptr) ucp_mem_unmap(context_, memory_);
+  ucp_request_free(request);
+}
+
+void UcpWire::drop(uint32_t number) {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  Peer& peer = peers_[number];
+  lose(peer, "this process gave it up");
+  close(peer);
+}
+
+UcpWire::~UcpWire() {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  for (Peer& peer : peers_) close(peer);
+  for (const SharedMemory& each : shared_) ucp_mem_unmap(context_, each.handle);
   if (worker_ != nullptr) ucp_worker_destroy(worker_);
   if (context_ != nullptr) ucp_cleanup(context_);
 }
 
-Code UcpWire::expose(void* memory, uint64_t bytes, std::vector<unsigned char>* name,
-                     wl_error_t* error) {
-  std::lock_guard<std::mutex> lock(mutex_);
+Code UcpWire::address(std::vector<unsigned char>* name, wl_error_t* error) {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  ucp_address_t* address = nullptr;
+  size_t bytes = 0;
+  const ucs_status_t status = ucp_worker_get_address(worker_, &address, &bytes);
+  if (status != UCS_OK) return failed("ucp_worker_get_address", status, error);
+  const Name head = {kNameMagic, static_cast<uint32_t>(bytes)};
+  name->resize(sizeof head + bytes);
+  std::memcpy(name->data(), &head, sizeof head);
+  std::memcpy(name->data() + sizeof head, address, bytes);
+  ucp_worker_release_address(worker_, address);
+  return WL_OK;
+}
+
+Code UcpWire::share(void* memory, uint64_t bytes, std::vector<unsigned char>* packed,
+                    wl_error_t* error) {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  shared_.reserve(shared_.size() + 1);
   ucp_mem_map_params_t params = {};
   params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
   params.address = memory;
   params.length = bytes;
-  ucs_status_t status = ucp_mem_map(context_, &params, &memory_);
+  ucp_mem_h handle = nullptr;
+  ucs_status_t status = ucp_mem_map(context_, &params, &handle);
   if (status != UCS_OK) return failed("ucp_mem_map", status, error);
+  shared_.push_back({memory, handle});
   void* key = nullptr;
   size_t keyBytes = 0;
-  status = ucp_rkey_pack(context_, memory_, &key, &keyBytes);
+  status = ucp_rkey_pack(context_, handle, &key, &keyBytes);
   if (status != UCS_OK) return failed("ucp_rkey_pack", status, error);
-  ucp_address_t* address = nullptr;
-  size_t addressBytes = 0;
-  status = ucp_worker_get_address(worker_, &address, &addressBytes);
-  if (status != UCS_OK) {
-    ucp_rkey_buffer_release(key);
-    return failed("ucp_worker_get_address", status, error);
-  }
-  const Name head = {kNameMagic, static_cast<uint32_t>(addressBytes),
-                     static_cast<uint32_t>(keyBytes), 0, reinterpret_cast<uint64_t>(memory), bytes};
-  name->resize(sizeof head + addressBytes + keyBytes);
-  std::memcpy(name->data(), &head, sizeof head);
-  std::memcpy(name->data() + sizeof head, address, addressBytes);
-  std::memcpy(name->data() + sizeof head + addressBytes, key, keyBytes);
-  ucp_worker_release_address(worker_, address);
+  const Key head = {kKeyMagic, static_cast<uint32_t>(keyBytes),
+                    reinterpret_cast<uint64_t>(memory), bytes};
+  packed->resize(sizeof head + keyBytes);
+  std::memcpy(packed->data(), &head, sizeof head);
+  std::memcpy(packed->data() + sizeof head, key, keyBytes);
   ucp_rkey_buffer_release(key);
+  if (packed->size() <= kMostKeyBytes) return WL_OK;
+  return fail(error, WL_UNSUPPORTED, "UCX's keys of memory take %zu bytes here, more than %llu",
+              packed->size(), static_cast<unsigned long long>(kMostKeyBytes));
+}
+
+void UcpWire::hide(void* memory) {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  const auto found = std::find_if(shared_.begin(), shared_.end(), [&](const SharedMemory& each) {
+    return each.memory == memory;
+  });
+  if (found == shared_.end()) return;
+  ucp_mem_unmap(context_, found->handle);
+  shared_.erase(found);
+}
+
+Code UcpWire::reach(uint32_t number, const unsigned char* key, uint64_t bytes, uint32_t* region,
+                    wl_error_t* error) {
+  Key head;
+  if (bytes >= sizeof head) std::memcpy(&head, key, sizeof head);
+  if (bytes < sizeof head || head.magic != kKeyMagic || bytes < sizeof head + head.bytes)
+    return fail(error, WL_INVALID_ARGUMENT, "%llu bytes are no key of memory",
+                static_cast<unsigned long long>(bytes));
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  Peer& peer = peers_[number];
+  if (peer.isLost) return fail(error, WL_PEER_LOST, "the peer is lost");
+  peer.regions.reserve(peer.regions.size() + 1);
+  ucp_rkey_h unpacked = nullptr;
+  const ucs_status_t status = ucp_ep_rkey_unpack(peer.endpoint, key + sizeof head, &unpacked);
+  if (status != UCS_OK) return failed("ucp_ep_rkey_unpack", status, error);
+  *region = static_cast<uint32_t>(peer.regions.size());
+  peer.regions.push_back({unpacked, head.memory, head.memoryBytes});
   return WL_OK;
+}
+
+const UcpWire::Region* UcpWire::regionOf(const There& to, uint64_t bytes) {
+  Peer& peer = peers_[to.peer];
+  if (peer.isLost) return nullptr;
+  if (to.region < peer.regions.size()) {
+    const Region& region = peer.regions[to.region];
+    if (to.at <= region.bytes && bytes <= region.bytes - to.at) return &region;
+  }
+  lose(peer, "this process would put where it has nothing");
+  return nullptr;
 }
 
 Code UcpWire::connect(const unsigned char* name, uint64_t bytes, uint32_t* number,
@@ -207,16 +290,14 @@ Code UcpWire::connect(const unsigned char* name, uint64_t bytes, uint32_t* numbe
   Name head;
   if (bytes >= sizeof head) std::memcpy(&head, name, sizeof head);
   if (bytes < sizeof head || bytes > kMostNameBytes || head.magic != kNameMagic ||
-      bytes != sizeof head + uint64_t{head.addressBytes} + head.keyBytes) {
+      bytes != sizeof head + uint64_t{head.bytes}) {
     return fail(error, WL_INVALID_ARGUMENT, "%llu bytes are no name of a wire",
                 static_cast<unsigned long long>(bytes));
   }
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
   Peer& peer = peers_.emplace_back();
   peer.wire = this;
   peer.number = static_cast<uint32_t>(peers_.size() - 1);
-  peer.memory = head.memory;
-  peer.memoryBytes = head.memoryBytes;
   ucp_ep_params_t params = {};
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                       UCP_EP_PARAM_FIELD_ERR_HANDLER;
@@ -224,15 +305,10 @@ Code UcpWire::connect(const unsigned char* name, uint64_t bytes, uint32_t* numbe
   params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
   params.err_handler.cb = broken;
   params.err_handler.arg = &peer;
-  ucs_status_t status = ucp_ep_create(worker_, &params, &peer.endpoint);
+  const ucs_status_t status = ucp_ep_create(worker_, &params, &peer.endpoint);
   if (status != UCS_OK) {
     peer.endpoint = nullptr;
     return failed("ucp_ep_create", status, error);
-  }
-  status = ucp_ep_rkey_unpack(peer.endpoint, name + sizeof head + head.addressBytes, &peer.key);
-  if (status != UCS_OK) {
-    peer.key = nullptr;
-    return failed("ucp_ep_rkey_unpack", status, error);
   }
   *number = peer.number;
   return WL_OK;
@@ -241,7 +317,7 @@ Code UcpWire::connect(const unsigned char* name, uint64_t bytes, uint32_t* numbe
 UcpWire::Held* UcpWire::hold() {
   if (free_.empty()) {
     free_.reserve(held_.size() + 1);
-    held_.push_back({this, 0, {}});
+    held_.push_back({this, 0, {}, nullptr});
     return &held_.back();
   }
   Held* const held = free_.back();
@@ -274,13 +350,8 @@ void UcpWire::sent(void* request, ucs_status_t, void* context) {
   ucp_request_free(request);
 }
 
-void UcpWire::flushed(void* request, ucs_status_t, void* wire) {
-  --static_cast<UcpWire*>(wire)->flying_;
-  ucp_request_free(request);
-}
-
 void UcpWire::send(uint32_t number, const Part* parts, uint32_t count) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
   Peer& peer = peers_[number];
   if (peer.isLost) return;
   Held* held = nullptr;
@@ -307,24 +378,33 @@ void UcpWire::send(uint32_t number, const Part* parts, uint32_t count) {
          held, "ucp_am_send_nbx");
 }
 
-void UcpWire::put(uint32_t number, uint64_t at, const void* from, uint64_t bytes) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  Peer& peer = peers_[number];
-  if (peer.isLost) return;
-  if (at > peer.memoryBytes || bytes > peer.memoryBytes - at)
-    return lose(peer, "this process would put beyond what it exposes");
+void UcpWire::put(const There& to, const void* from, uint64_t bytes, const Unread& unread) {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  const Region* const region = regionOf(to, bytes);
+  if (region == nullptr) return;
+  Peer& peer = peers_[to.peer];
+  Held* held = nullptr;
+  try {
+    held = hold();
+  } catch (const std::bad_alloc&) {
+    return lose(peer, "this process has no memory to send by");
+  }
+  held->unread = unread;
+  if (unread != nullptr) unread->fetch_add(1, std::memory_order_relaxed);
   ucp_request_param_t param = {};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-  param.cb.send = flushed;
-  param.user_data = this;
-  settle(peer, ucp_put_nbx(peer.endpoint, from, bytes, peer.memory + at, peer.key, &param), nullptr,
-         "ucp_put_nbx");
+  param.cb.send = sent;
+  param.user_data = held;
+  settle(peer,
+         ucp_put_nbx(peer.endpoint, from, bytes, region->memory + to.at, region->key, &param),
+         held, "ucp_put_nbx");
 }
 
-void UcpWire::putWord(uint32_t number, uint64_t at, uint64_t word) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  Peer& peer = peers_[number];
-  if (peer.isLost) return;
+void UcpWire::putWord(const There& to, uint64_t word) {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  const Region* const region = regionOf(to, sizeof word);
+  if (region == nullptr) return;
+  Peer& peer = peers_[to.peer];
   Held* held = nullptr;
   try {
     held = hold();
@@ -341,13 +421,13 @@ void UcpWire::putWord(uint32_t number, uint64_t at, uint64_t word) {
   param.cb.send = sent;
   param.user_data = held;
   settle(peer,
-         ucp_put_nbx(peer.endpoint, &held->word, sizeof held->word, peer.memory + at, peer.key,
-                     &param),
+         ucp_put_nbx(peer.endpoint, &held->word, sizeof held->word, region->memory + to.at,
+                     region->key, &param),
          held, "ucp_put_nbx");
 }
 
 uint32_t UcpWire::progress() {
-  std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
+  std::unique_lock<std::recursive_mutex> lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return 0;
   uint32_t came = 0;
   for (int turn = 0; turn < 64; ++turn) {
@@ -359,7 +439,7 @@ uint32_t UcpWire::progress() {
 }
 
 bool UcpWire::arm() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
   return ucp_worker_arm(worker_) == UCS_OK;
 }
 
@@ -367,7 +447,7 @@ bool UcpWire::flush(int64_t limitNs) {
   const int64_t start = clockNs();
   for (;;) {
     {
-      std::lock_guard<std::mutex> lock(mutex_);
+      std::lock_guard<std::recursive_mutex> lock(mutex_);
       while (ucp_worker_progress(worker_) != 0) {
       }
       if (flying_ == 0) break;
@@ -375,7 +455,7 @@ bool UcpWire::flush(int64_t limitNs) {
     if (clockNs() - start > limitNs) return false;
   }
   // What UCX has taken over may still stand in its own queues.
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
   ucp_request_param_t param = {};
   const ucs_status_ptr_t request = ucp_worker_flush_nbx(worker_, &param);
   if (!UCS_PTR_IS_PTR(request)) return true;
