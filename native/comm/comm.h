@@ -132,6 +132,11 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // error of the rank's device.
   template <class Move>
   Code reachPeer(const Descriptor& descriptor, wl_error_t* error, Move&& move);
+  // What it runs where the peer lives on another host; native/comm/far_one_sided.cpp. `remote` lies
+  // in this process's mapping of the peer's part, which holds nothing. On return `local` may change.
+  Code putFar(uint32_t peer, const StridedView& remote, const StridedView& local, bool adds);
+  Code getFar(uint32_t peer, const StridedView& local, const StridedView& remote);
+  Code notifyFar(uint32_t peer, Place signal, uint32_t value);
   // Waits until `signal`, which the peer alone writes, has reached descriptor.count.
   Code awaitSignal(const Descriptor& descriptor, const uint32_t* signal, int64_t deadlineNs,
                    wl_error_t* error);
@@ -345,6 +350,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Code publishMismatch(uint32_t a, uint32_t b, uint64_t sequence);
   // This rank can't read the peer's memory, which gives that errno.
   Code publishUnread(uint32_t peer, int reason);
+  // Nothing moves between this rank and the peer, on another host.
+  Code publishUnmoved(uint32_t peer, int64_t limitNs);
   // The peer's process has ended, with all its ranks.
   Code publishLost(uint32_t peer);
   // This rank lacks what the operation takes.
@@ -354,7 +361,9 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Code publishDevice(const wl_error_t& error);
   // That rank's device is busy with another group's operation.
   Code publishBusy(uint32_t culprit, const char* with, int64_t limitNs);
+  Code awaitRead(const std::shared_ptr<std::atomic<uint32_t>>& unread, uint32_t peer);
   Code outcomeOf(const char* broken, wl_error_t* error);
+  Code outcomeOf(Code code, wl_error_t*) { return code; }
   Code outcomeOf(const wl_error_t& ofDevice, wl_error_t* error);
   // A core of that rank broke what the target allows.
   Code publishBreach(uint32_t culprit, const char* broken);

@@ -191,6 +191,14 @@ Code Comm::publishUnread(uint32_t peer, int reason) {
   });
 }
 
+Code Comm::publishUnmoved(uint32_t peer, int64_t limitNs) {
+  const auto culprit = static_cast<int32_t>(peer);
+  return publish(WL_TIMEOUT, &culprit, 1, [&](Text& out) {
+    out.add("rank %u: %s: the host of rank %u took nothing of it, or gave nothing, for %.1f s",
+            rank_, OperationText(own_.state).text(), peer, static_cast<double>(limitNs) / 1e9);
+  });
+}
+
 Code Comm::publishLost(uint32_t peer) {
   group_->publishFailure(endedOf(*group_, peer));
   return WL_PEER_LOST;

@@ -129,17 +129,15 @@ Group::~Group() {
   if (mapping_ != nullptr) unmapMemory(mapping_, mapped_);
 }
 
-uint32_t Group::firstHere() const {
-  uint32_t rank = 0;
-  while (hosts_ != nullptr && !hosts_->isHere(rank)) ++rank;
-  return rank;
+uint32_t Group::firstBeside(uint32_t rank) const {
+  uint32_t first = 0;
+  while (member(first).host != member(rank).host) ++first;
+  return first;
 }
 
-uint32_t Group::ranksHere() const {
-  uint32_t count = 0;
-  for (uint32_t rank = 0; rank < config_.ranks; ++rank)
-    count += hosts_ == nullptr || hosts_->isHere(rank) ? 1 : 0;
-  return count;
+void Group::dropWindow(uint32_t window) {
+  shared().holders[window].fetch_sub(1, std::memory_order_seq_cst);
+  if (hosts_ != nullptr) hosts_->tellDropped(window);
 }
 
 uint32_t Group::takeWindow() {
@@ -147,7 +145,7 @@ uint32_t Group::takeWindow() {
   for (uint32_t window = kControlBlock + 1; window < kMostWindows; ++window) {
     if (windowBytes_[window].load(std::memory_order_acquire) != 0) continue;
     uint32_t none = 0;
-    if (shared().holders[window].compare_exchange_strong(none, ranksHere())) return window;
+    if (shared().holders[window].compare_exchange_strong(none, config_.ranks)) return window;
   }
   return kNobody;
 }
@@ -167,7 +165,8 @@ void Group::sweepWindows() {
   // Unmapped, which may take long, once others get on with the group.
   std::shared_ptr<const void> dropped[kMostWindows];
   std::lock_guard<std::mutex> lock(mutex_);
-  const bool isOver = failure() != nullptr && quiescent();
+  // Ranks of other hosts may put into them as long as there is a wire.
+  const bool isOver = failure() != nullptr && hosts_ == nullptr && quiescent();
   for (uint32_t window = kControlBlock + 1; window < kMostWindows; ++window) {
     if (held_[window].use_count() != 1) continue;
     if (!isOver && shared().holders[window].load(std::memory_order_seq_cst) != 0) continue;

@@ -72,7 +72,7 @@ class Group {
   // until the last rank has dropped it: its number is taken by one rank for all of them, its memory
   // held by each process, and every rank drops it once.
   //
-  // A number that no window has, for as many ranks as this host has; kNobody: none is left.
+  // A number that no window has, for as many ranks as the group has; kNobody: none is left.
   uint32_t takeWindow();
   // `memory` keeps what lies there; nullptr: it stays.
   void holdWindow(uint32_t window, std::shared_ptr<const void> memory, void* base, uint64_t stride,
@@ -86,8 +86,15 @@ class Group {
       if (bytes != 0) visit(windows_[window], bytes);
     }
   }
-  void dropWindow(uint32_t window) {
-    shared().holders[window].fetch_sub(1, std::memory_order_seq_cst);
+  void dropWindow(uint32_t window);
+  // Where `rank`'s part of it, and an offset there, lie in this process; nullptr: not all of them.
+  void* within(uint32_t rank, uint32_t window, uint64_t offset, uint64_t bytes) const {
+    const uint64_t held = windowBytes_[window].load(std::memory_order_acquire);
+    return offset <= held && bytes <= held - offset ? at(rank, Place::of(window, offset)) : nullptr;
+  }
+  // The window that holds so many bytes of `rank`'s part, and where; else the address space.
+  Place windowOf(uint32_t rank, const void* memory, uint64_t bytes) const {
+    return find(rank, memory, bytes);
   }
   // Unmaps what nobody holds any more; on return that is so of what others do, too.
   void sweepWindows();
@@ -96,9 +103,8 @@ class Group {
   wl_process_t processOf(uint32_t rank) const;
   // The others, where ranks live on several; nullptr: on one.
   Hosts* hosts() const { return hosts_.get(); }
-  // Of this host's ranks the lowest, and how many they are.
-  uint32_t firstHere() const;
-  uint32_t ranksHere() const;
+  // Of the ranks of that one's host the lowest.
+  uint32_t firstBeside(uint32_t rank) const;
   // Before any rank of this process joins.
   void setHosts(std::unique_ptr<Hosts> hosts);
   // Of two that have joined: whether they live in one process, and whether they reach one another's

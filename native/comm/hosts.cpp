@@ -12,9 +12,12 @@
 #include <cstring>
 
 #include "native/base/clock.h"
+#include "native/base/dtype.h"
+#include "native/base/extent.h"
 #include "native/base/no_signals.h"
 #include "native/comm/failure_text.h"
 #include "native/comm/group.h"
+#include "native/comm/kernels.h"
 
 namespace windlass {
 namespace {
@@ -39,7 +42,20 @@ struct Hello {
   char hostName[60];
 };
 
-enum class Kind : uint32_t { kStore = 1, kLeft, kFailure };
+enum class Kind : uint32_t { kStore = 1, kLeft, kFailure, kDropped, kMove };
+
+// What follows of kMove, before its elements, packed in the order of its dimensions.
+struct View {
+  uint32_t rank;
+  uint32_t window;
+  uint64_t offset;
+  uint32_t adds;
+  uint32_t dtype;
+  uint32_t ndim;
+  uint32_t unused;
+  int64_t shape[kMaxDims];
+  int64_t strides[kMaxDims];
+};
 
 // What a rank's state tells its peers: what stands before `closing`.
 constexpr uint64_t kStateBytes = offsetof(State, closing);
@@ -53,7 +69,7 @@ struct Hosts::Message {
   static constexpr uint32_t kMostRanges = 2 + kMostRiding;
 
   Kind kind = Kind::kStore;
-  uint32_t count = 0;      // of ranges; kLeft: the rank
+  uint32_t count = 0;      // of ranges; kLeft: the rank; kDropped: the window
   uint64_t wordAt = 0;
   uint64_t word = 0;
   uint32_t wordBytes = 0;  // 4 or 8; 0: there is none
@@ -80,6 +96,9 @@ Code Hosts::open(Group& group, const WireSettings& settings, std::vector<uint32_
   }
   made->names_.resize(count);
   made->peers_.resize(count, kNone);
+  made->far_.resize(count, std::vector<FarWindow>(kMostWindows));
+  made->keys_.resize(kMostWindows);
+  made->moved_.resize(count);
   made->beats_.resize(count);
   made->beatNs_.resize(count);
   made->bell_ = OpenFile(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -321,12 +340,7 @@ void Hosts::arrived(const unsigned char* bytes, uint64_t count) {
   if (count < sizeof message) return;
   std::memcpy(&message, bytes, sizeof message);
   const unsigned char* at = bytes + sizeof message;
-  uint64_t left = count - sizeof message;
-  auto* const base = reinterpret_cast<unsigned char*>(group_.block().base());
-  const uint64_t end = ControlBlock::bytes(group_.config());
-  const auto isWithin = [&](uint64_t from, uint64_t length) {
-    return from >= sizeof(SharedLines) && from <= end && length <= end - from;
-  };
+  const uint64_t left = count - sizeof message;
   switch (message.kind) {
     case Kind::kLeft:
       if (message.count >= group_.ranks() || isHere(message.count)) return;
@@ -344,11 +358,24 @@ void Hosts::arrived(const unsigned char* bytes, uint64_t count) {
       if (record.code > WL_OK && record.code <= WL_INTERNAL) group_.publishHere(record);
       return;
     }
-    case Kind::kStore:
-      break;
-    default:
+    case Kind::kDropped:
+      if (message.count >= kMostWindows) return;
+      group_.shared().holders[message.count].fetch_sub(1, std::memory_order_seq_cst);
+      dropped_.store(true, std::memory_order_release);
       return;
+    case Kind::kMove:
+      return moveHere(message, at, left);
+    case Kind::kStore:
+      return store(message, at, left);
   }
+}
+
+void Hosts::store(const Message& message, const unsigned char* at, uint64_t left) {
+  auto* const base = reinterpret_cast<unsigned char*>(group_.block().base());
+  const uint64_t end = ControlBlock::bytes(group_.config());
+  const auto isWithin = [&](uint64_t from, uint64_t length) {
+    return from >= sizeof(SharedLines) && from <= end && length <= end - from;
+  };
   if (message.count > Message::kMostRanges) return;
   for (uint32_t i = 0; i < message.count; ++i) {
     const Message::Range& range = message.ranges[i];
@@ -377,6 +404,170 @@ void Hosts::lost(uint32_t peer, const char* why) {
   lost_.fetch_or(uint64_t{1} << peer, std::memory_order_release);
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(bell_.number(), &one, sizeof one);
+}
+
+void Hosts::nameWindow(uint32_t window, uint32_t host, uint32_t theirs) {
+  std::lock_guard<std::mutex> lock(windowMutex_);
+  far_[host][window] = {theirs, kNone, 0};
+}
+
+Code Hosts::shareWindow(uint32_t window, void* base, uint64_t stride, WindowKey* key,
+                        wl_error_t* error) {
+  std::lock_guard<std::mutex> lock(windowMutex_);
+  std::vector<unsigned char>& own = keys_[window];
+  if (own.empty()) {
+    std::vector<unsigned char> made;
+    if (Code code = wire_->share(base, stride * group_.ranks(), &made, error); code != WL_OK)
+      return code;
+    own = std::move(made);
+  }
+  key->stride = stride;
+  key->bytes = static_cast<uint32_t>(own.size());
+  std::copy(own.begin(), own.end(), key->key);
+  return WL_OK;
+}
+
+Code Hosts::reachWindow(uint32_t window, const WindowKey* keys, wl_error_t* error) {
+  std::lock_guard<std::mutex> lock(windowMutex_);
+  for (const Process& process : processes_) {
+    FarWindow& far = far_[process.host][window];
+    if (far.region != kNone) continue;  // by another rank of this process
+    const WindowKey& key = keys[process.ranks[0]];
+    if (key.bytes > sizeof key.key)
+      return fail(error, WL_INVALID_ARGUMENT, "host %u tells no key of a window", process.host);
+    const Code code = wire_->reach(peers_[process.host], key.key, key.bytes, &far.region, error);
+    if (code != WL_OK) return code;
+    far.stride = key.stride;
+  }
+  return WL_OK;
+}
+
+void Hosts::hideWindow(uint32_t window, void* base) {
+  std::lock_guard<std::mutex> lock(windowMutex_);
+  if (keys_[window].empty()) return;
+  keys_[window].clear();
+  wire_->hide(base);
+}
+
+void Hosts::tellDropped(uint32_t window) {
+  for (uint32_t host = 0; host < count(); ++host) {
+    Message message;
+    message.kind = Kind::kDropped;
+    {
+      std::lock_guard<std::mutex> lock(windowMutex_);
+      message.count = far_[host][window].number;
+    }
+    if (message.count != kNone) send(host, message, nullptr, 0);
+  }
+}
+
+Wire::There Hosts::thereOf(uint32_t rank, Place at) {
+  const uint32_t host = hostOf(rank);
+  std::lock_guard<std::mutex> lock(windowMutex_);
+  const FarWindow& far = far_[host][at.window()];
+  return {peers_[host], far.region, rank * far.stride + at.offset()};
+}
+
+void Hosts::move(Move how, uint32_t rank, Place at, const StridedView& remote,
+                 const StridedView& local) {
+  alignas(16) unsigned char packed[kMostPieceBytes];
+  const uint32_t host = hostOf(rank);
+  View view = {};
+  view.rank = rank;
+  view.offset = at.offset();
+  view.adds = how == kAdds ? 1 : 0;
+  view.dtype = static_cast<uint32_t>(remote.dtype);
+  view.ndim = remote.ndim;
+  int64_t dense[kMaxDims];
+  auto bytes = static_cast<int64_t>(sizeOf(remote.dtype));
+  int64_t step = 1;
+  for (uint32_t d = remote.ndim; d-- > 0; step *= remote.shape[d]) {
+    view.shape[d] = remote.shape[d];
+    view.strides[d] = remote.strides[d];
+    dense[d] = step;
+    bytes *= remote.shape[d];
+  }
+  kKernels.get({packed, local.dtype, local.ndim, local.shape, dense}, local);
+  Message message;
+  message.kind = Kind::kMove;
+  {
+    std::lock_guard<std::mutex> lock(windowMutex_);
+    view.window = far_[host][at.window()].number;
+    moved_[host] = true;
+  }
+  const Wire::Part parts[] = {{&view, sizeof view}, {packed, static_cast<uint64_t>(bytes)}};
+  send(host, message, parts, 2);
+}
+
+void Hosts::moveHere(const Message&, const unsigned char* at, uint64_t left) {
+  View view;
+  if (left < sizeof view) return;
+  std::memcpy(&view, at, sizeof view);
+  left -= sizeof view;
+  if (view.rank >= group_.ranks() || !isHere(view.rank) || view.window <= kControlBlock ||
+      view.window >= kMostWindows || view.ndim > kMaxDims || view.dtype >= WL_DTYPE_COUNT) {
+    return;
+  }
+  const auto dtype = static_cast<DType>(view.dtype);
+  const uint64_t elementBytes = sizeOf(dtype);
+  uint64_t elements = 1;
+  int64_t dense[kMaxDims];
+  for (uint32_t d = view.ndim; d-- > 0;) {
+    if (view.shape[d] < 0 || view.strides[d] < 0) return;
+    dense[d] = static_cast<int64_t>(elements);
+    if (__builtin_mul_overflow(elements, static_cast<uint64_t>(view.shape[d]), &elements)) return;
+  }
+  int64_t reach = 0;
+  if (elements == 0 || left / elementBytes != elements || left % elementBytes != 0 ||
+      left > kMostPieceBytes ||
+      !extentOf(view.ndim, view.shape, view.strides, elementBytes, &reach)) {
+    return;
+  }
+  void* const there =
+      group_.within(view.rank, view.window, view.offset, static_cast<uint64_t>(reach));
+  if (there == nullptr || reinterpret_cast<uint64_t>(there) % elementBytes != 0) return;
+  alignas(16) unsigned char packed[kMostPieceBytes];
+  std::memcpy(packed, at + sizeof view, left);
+  const StridedView to = {there, dtype, view.ndim, view.shape, view.strides};
+  const StridedView from = {packed, dtype, view.ndim, view.shape, dense};
+  if (view.adds == 0) {
+    kKernels.put(to, from);
+  } else if (canAccumulate(dtype)) {
+    kKernels.accumulate(to, from);
+  }
+}
+
+void Hosts::put(uint32_t rank, Place at, const void* from, uint64_t bytes, const Unread& unread) {
+  wire_->put(thereOf(rank, at), from, bytes, unread);
+}
+
+void Hosts::get(uint32_t rank, Place at, void* into, uint64_t bytes, const Unread& unread) {
+  wire_->get(thereOf(rank, at), into, bytes, unread);
+}
+
+bool Hosts::notify(uint32_t rank, Place at, uint32_t value) {
+  const uint32_t host = hostOf(rank);
+  bool moved = false;
+  {
+    std::lock_guard<std::mutex> lock(windowMutex_);
+    moved = moved_[host];
+    moved_[host] = false;
+    notified_[{rank, at.word}] = value;
+  }
+  // Messages and puts have orders of their own.
+  if (moved && !wire_->flush(group_.config().deadlineNs)) return false;
+  wire_->putWord(thereOf(rank, at), value);
+  return true;
+}
+
+uint32_t Hosts::notified(uint32_t rank, Place at) {
+  std::lock_guard<std::mutex> lock(windowMutex_);
+  const auto found = notified_.find({rank, at.word});
+  return found == notified_.end() ? 0 : found->second;
+}
+
+void Hosts::drop(uint32_t rank) {
+  wire_->drop(peers_[hostOf(rank)]);
 }
 
 void Hosts::progress() {
@@ -466,6 +657,7 @@ void Hosts::run() {
       beat();
     }
     look(now);
+    if (dropped_.exchange(false)) group_.sweepWindows();
     const int64_t driven = drivenNs_.load(std::memory_order_relaxed);
     if (now - driven < kLeftNs) {
       usleep(kLeftNs / 1000);

@@ -10,8 +10,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <tuple>
 #include <thread>
 #include <vector>
 
@@ -69,10 +72,42 @@ class Hosts final : private WireEnds {
   void putWord(uint32_t host, const std::atomic<uint64_t>& word);
   void putWord(const std::atomic<uint64_t>& word);
 
+  // Windows, which each host makes and numbers by itself: theirs for this host's `window`.
+  void nameWindow(uint32_t window, uint32_t host, uint32_t theirs);
+  // What others reach it by: told by every process, then taken for every other host. Throws
+  // std::bad_alloc.
+  struct WindowKey {
+    uint64_t stride;
+    uint32_t bytes;
+    unsigned char key[Wire::kMostKeyBytes];
+  };
+  Code shareWindow(uint32_t window, void* base, uint64_t stride, WindowKey* key, wl_error_t* error);
+  // `keys`: of each rank, what its process told.
+  Code reachWindow(uint32_t window, const WindowKey* keys, wl_error_t* error);
+  void hideWindow(uint32_t window, void* base);
+  // A rank of this process has dropped it.
+  void tellDropped(uint32_t window);
+
+  // One-sided, to `rank`'s part of the window there, or of it.
+  using Move = enum : uint32_t { kStores, kAdds };
+  // A piece of at most kMostPieceBytes: copied at once.
+  static constexpr uint64_t kMostPieceBytes = uint64_t{32} << 10;
+  void move(Move how, uint32_t rank, Place at, const StridedView& remote, const StridedView& local);
+  void put(uint32_t rank, Place at, const void* from, uint64_t bytes, const Unread& unread);
+  void get(uint32_t rank, Place at, void* into, uint64_t bytes, const Unread& unread);
+  // Behind all that this process has moved there before. False: it could not be sent in time.
+  bool notify(uint32_t rank, Place at, uint32_t value);
+  // What this process has last notified there; 0: nothing.
+  uint32_t notified(uint32_t rank, Place at);
+  void drop(uint32_t rank);
+
   // Has what came arrive, and wakes who waits for it.
   void progress();
 
  private:
+  static constexpr uint32_t kNone = ~0u;
+  static constexpr uint32_t kBlock = 0;  // of a peer's memory, what it shares first
+
   struct Message;
   struct Process {
     uint32_t host;
@@ -87,10 +122,20 @@ class Hosts final : private WireEnds {
     char text[128];
   };
 
+  // A window as another host has it.
+  struct FarWindow {
+    uint32_t number = kNone;
+    uint32_t region = kNone;
+    uint64_t stride = 0;
+  };
+
   Hosts(Group& group, std::vector<uint32_t> ranks);
 
   void arrived(const unsigned char* message, uint64_t bytes) override;
   void lost(uint32_t peer, const char* why) override;
+  void store(const Message& message, const unsigned char* at, uint64_t left);
+  void moveHere(const Message& message, const unsigned char* at, uint64_t left);
+  Wire::There thereOf(uint32_t rank, Place at);
 
   Code read(const std::vector<unsigned char>& name, Process* process, wl_error_t* error) const;
   uint64_t offsetOf(const void* at) const;
@@ -103,8 +148,6 @@ class Hosts final : private WireEnds {
   void lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* why);
   bool haveAllLeft() const;
 
-  static constexpr uint32_t kNone = ~0u;
-  static constexpr uint32_t kBlock = 0;  // of a peer's memory, what it shares first
 
   Group& group_;
   const std::vector<uint32_t> ranks_;
@@ -113,6 +156,12 @@ class Hosts final : private WireEnds {
   std::vector<std::string> names_;          // of hosts
   std::vector<uint32_t> peers_;             // of each host: the wire's number, kNone of this one
   std::vector<Process> processes_;          // by the wire's numbers
+  std::mutex windowMutex_;                  // guards
+  std::vector<std::vector<FarWindow>> far_;  // of each host, by this one's numbers
+  std::vector<std::vector<unsigned char>> keys_;                       // of what this one shares
+  std::map<std::tuple<uint32_t, uint64_t>, uint32_t> notified_;        // by rank and place
+  std::vector<bool> moved_;                 // messages to each host, since the last notify
+  std::atomic<bool> dropped_{false};        // by others
   std::unique_ptr<Wire> wire_;
   std::atomic<uint64_t> lost_{0};           // a bit for each peer, and
   std::vector<Why> why_;                    // why, written before it

@@ -4,7 +4,6 @@
 #include "native/base/target.h"
 #include "native/comm/executor.h"
 #include "native/comm/hosts.h"
-#include "native/comm/names.h"
 #include "native/comm/offload_seats.h"
 #include "native/comm/rank_waits.h"
 
@@ -27,12 +26,10 @@ Code refuseOneSided(wl_error_t* error) {
               "and its devices run collectives alone", kTarget.limits.name);
 }
 
-// What another host has is not reached yet.
-Code refuseFar(const Comm& comm, uint32_t peer, wl_operation operation, wl_error_t* error) {
+// Whether the peer lives on another host.
+bool isFar(const Comm& comm, uint32_t peer) {
   const Hosts* hosts = comm.group().hosts();
-  if (hosts == nullptr || hosts->isHere(peer)) return WL_OK;
-  return fail(error, WL_UNSUPPORTED, "rank %u: %s: rank %u is on another host, which one-sided "
-              "operations don't reach yet", comm.rank(), operationName(operation), peer);
+  return hosts != nullptr && !hosts->isHere(peer);
 }
 
 Descriptor ofSignal(wl_operation operation, uint32_t peer, uint32_t value) {
@@ -94,7 +91,10 @@ Code Comm::testSignal(const Descriptor& descriptor, const uint32_t* signal, bool
 Code put(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
          wl_error_t* error) {
   if (Code code = refuseOneSided(error); code != WL_OK) return code;
-  if (Code code = refuseFar(comm, peer, WL_OP_PUT, error); code != WL_OK) return code;
+  if (isFar(comm, peer)) {
+    return comm.reachPeer(ofMove(WL_OP_PUT, peer, local), error,
+                          [&] { return comm.putFar(peer, remote, local, false); });
+  }
   return comm.reachPeer(ofMove(WL_OP_PUT, peer, local), error,
                         [&] { return kKernels.put(remote, local); });
 }
@@ -102,7 +102,10 @@ Code put(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView
 Code accumulate(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
                 wl_error_t* error) {
   if (Code code = refuseOneSided(error); code != WL_OK) return code;
-  if (Code code = refuseFar(comm, peer, WL_OP_ACCUMULATE, error); code != WL_OK) return code;
+  if (isFar(comm, peer)) {
+    return comm.reachPeer(ofMove(WL_OP_ACCUMULATE, peer, local), error,
+                          [&] { return comm.putFar(peer, remote, local, true); });
+  }
   return comm.reachPeer(ofMove(WL_OP_ACCUMULATE, peer, local), error,
                         [&] { return kKernels.accumulate(remote, local); });
 }
@@ -110,7 +113,10 @@ Code accumulate(Comm& comm, uint32_t peer, const StridedView& remote, const Stri
 Code get(Comm& comm, uint32_t peer, const StridedView& local, const StridedView& remote,
          wl_error_t* error) {
   if (Code code = refuseOneSided(error); code != WL_OK) return code;
-  if (Code code = refuseFar(comm, peer, WL_OP_GET, error); code != WL_OK) return code;
+  if (isFar(comm, peer)) {
+    return comm.reachPeer(ofMove(WL_OP_GET, peer, local), error,
+                          [&] { return comm.getFar(peer, local, remote); });
+  }
   return comm.reachPeer(ofMove(WL_OP_GET, peer, local), error,
                         [&] { return kKernels.get(local, remote); });
 }
@@ -191,13 +197,19 @@ Code haveDevice(Comm& comm, wl_operation operation, const StridedView& view,
 }
 
 Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_error_t* error) {
-  if (Code code = refuseFar(comm, peer, WL_OP_NOTIFY, error); code != WL_OK) return code;
-  const uint32_t seen = lookAt(signal);
+  const bool far = isFar(comm, peer);
+  const Place place =
+      far ? comm.group().windowOf(peer, signal, WL_SIGNAL_LINE_BYTES) : placeInAddressSpace(signal);
+  const uint32_t seen = far ? comm.group().hosts()->notified(peer, place) : lookAt(signal);
   if (!movesForward(seen, value)) {
     return fail(error, WL_INVALID_ARGUMENT,
                 "notify: value %u: the signal is at %u, and moves forward by less than 2^30 at a "
                 "time",
                 value, seen);
+  }
+  if (far) {
+    return comm.reachPeer(ofSignal(WL_OP_NOTIFY, peer, value), error,
+                          [&] { return comm.notifyFar(peer, place, value); });
   }
   // end() rings the peer if it sleeps.
   return comm.reachPeer(ofSignal(WL_OP_NOTIFY, peer, value), error,
@@ -208,13 +220,11 @@ Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_erro
 
 Code wait(Comm& comm, uint32_t peer, const uint32_t* signal, uint32_t value, int64_t deadlineNs,
           wl_error_t* error) {
-  if (Code code = refuseFar(comm, peer, WL_OP_WAIT, error); code != WL_OK) return code;
   return comm.awaitSignal(ofSignal(WL_OP_WAIT, peer, value), signal, deadlineNs, error);
 }
 
 Code test(Comm& comm, uint32_t peer, const uint32_t* signal, uint32_t value, bool* isReached,
           wl_error_t* error) {
-  if (Code code = refuseFar(comm, peer, WL_OP_WAIT, error); code != WL_OK) return code;
   return comm.testSignal(ofSignal(WL_OP_WAIT, peer, value), signal, isReached, error);
 }
 

@@ -21,6 +21,14 @@ namespace {
 // A window as this process maps it, by whichever of its ranks comes first.
 class SharedWindow {
  public:
+  SharedWindow() = default;
+  ~SharedWindow() {
+    if (group_ != nullptr && group_->hosts() != nullptr)
+      group_->hosts()->hideWindow(number_, mapping_.memory());
+  }
+  SharedWindow(const SharedWindow&) = delete;
+  SharedWindow& operator=(const SharedWindow&) = delete;
+
   SharedMapping& mapping() { return mapping_; }
   Window* window() { return &*window_; }
   // Once it is mapped, ranks name it by that number. Others hold it, as the group does.
@@ -30,6 +38,8 @@ class SharedWindow {
     if (window_.has_value()) return;
     if (asked.isSparse()) keepOutOfDumps(mapping_.memory(), mapping_.bytes());
     window_.emplace(mapping_.memory(), asked.bytes, stride);
+    group_ = &group;
+    number_ = number;
     group.holdWindow(number, self, mapping_.memory(), stride, asked.bytes);
   }
 
@@ -37,6 +47,8 @@ class SharedWindow {
   SharedMapping mapping_;
   std::mutex mutex_;
   std::optional<Window> window_;
+  Group* group_ = nullptr;  // that holds it
+  uint32_t number_ = 0;
 };
 
 // One rank's hold of a window, from when its number was taken.
@@ -82,24 +94,28 @@ Code mapOf(Group& group, uint32_t owner, const SharedFile& file, SharedMapping& 
 Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
                         std::shared_ptr<Window>* window, wl_error_t* error) {
   Group& group = comm.group();
-  const uint32_t maker = group.firstHere();
+  const uint32_t maker = group.firstBeside(comm.rank());
+  Hosts* const hosts = group.hosts();
   const Descriptor descriptor = asked.descriptor();
   const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
   wl_error_t failure = blankError();
   Group::Joint<SharedWindow> joint;
   std::shared_ptr<SharedWindow> made;
   std::vector<ToldWindow> all;
+  std::vector<Hosts::WindowKey> keys;
+  Hosts::WindowKey key = {};
   uint64_t stride = 0;
   try {
     if (window == nullptr) throw std::bad_alloc();
     all.resize(group.ranks());
+    if (hosts != nullptr) keys.resize(group.ranks());
     joint = group.join<SharedWindow>(comm.nextSequence(), Group::kJointWindow,
                                      [] { return std::make_shared<SharedWindow>(); });
     made = *joint;
     if (Window::strideOf(asked.name(), asked.bytes, group.ranks(), &stride, &failure) == WL_OK &&
         group.isHere(maker)) {
       const uint64_t whole = stride * group.ranks();
-      const bool isPartly = asked.isSparse() || group.hosts() != nullptr;
+      const bool isPartly = asked.isSparse() || hosts != nullptr;
       made->mapping().make(whole, &failure, isPartly ? whole : 0);
     }
   } catch (const std::bad_alloc&) {
@@ -120,17 +136,28 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
                 "memory pools; close one",
                 kMostWindows - 2);
   }
+  for (uint32_t rank = 0; hosts != nullptr && rank < group.ranks(); ++rank) {
+    if (!hosts->isHere(rank) && group.firstBeside(rank) == rank)
+      hosts->nameWindow(number, hosts->hostOf(rank), static_cast<uint32_t>(all[rank].number));
+  }
   std::shared_ptr<Held> held;
   try {
     held = std::make_shared<Held>(group, number, made);
     if (mapOf(group, maker, told.file, made->mapping(), &failure) == WL_OK)
       made->hold(group, number, asked, stride, made);
     // Of what other hosts have nothing lies here.
-    if (group.hosts() != nullptr && !asked.isSparse() && failure.code == WL_OK)
+    if (hosts != nullptr && !asked.isSparse() && failure.code == WL_OK)
       reserveShared(made->window()->address(comm.rank()), stride, &failure);
+    if (hosts != nullptr && failure.code == WL_OK)
+      hosts->shareWindow(number, made->mapping().memory(), stride, &key, &failure);
   } catch (const std::bad_alloc&) {
     failure = noMemory(comm.rank());
     if (held == nullptr) group.dropWindow(number);
+  }
+  if (hosts != nullptr) {
+    code = gatherWords(comm, descriptor, &key, sizeof key, keys.data(), limit, error);
+    if (code == WL_OK && failure.code == WL_OK) hosts->reachWindow(number, keys.data(), &failure);
+    if (code != WL_OK) return code;
   }
   code = shareOutcome(comm, descriptor, failure, limit, error);
   made->mapping().closeFile();

@@ -32,7 +32,7 @@ struct WireSettings {
   const char* transports;  // UCX_TLS; nullptr: all that reach another host
 };
 
-// Puts that still read their source.
+// Puts that still read their source, or gets whose bytes are not there yet.
 using Unread = std::shared_ptr<std::atomic<uint32_t>>;
 
 class Wire {
@@ -75,6 +75,8 @@ class Wire {
   virtual void put(const There& to, const void* from, uint64_t bytes, const Unread& unread) = 0;
   // A word that only grows, behind all that was put to that peer before.
   virtual void putWord(const There& to, uint64_t word) = 0;
+  // Takes what lies there to `into`; it is there once `unread` counts none.
+  virtual void get(const There& from, void* into, uint64_t bytes, const Unread& unread) = 0;
   // Ends what is under way to that peer, which is lost then: nothing here is read for it any more.
   virtual void drop(uint32_t peer) = 0;
 

@@ -61,6 +61,7 @@ class UcpWire final : public Wire {
   void send(uint32_t peer, const Part* parts, uint32_t count) override;
   void put(const There& to, const void* from, uint64_t bytes, const Unread& unread) override;
   void putWord(const There& to, uint64_t word) override;
+  void get(const There& from, void* into, uint64_t bytes, const Unread& unread) override;
   void drop(uint32_t peer) override;
   uint32_t progress() override;
   bool arm() override;
@@ -398,6 +399,28 @@ void UcpWire::put(const There& to, const void* from, uint64_t bytes, const Unrea
   settle(peer,
          ucp_put_nbx(peer.endpoint, from, bytes, region->memory + to.at, region->key, &param),
          held, "ucp_put_nbx");
+}
+
+void UcpWire::get(const There& from, void* into, uint64_t bytes, const Unread& unread) {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  const Region* const region = regionOf(from, bytes);
+  if (region == nullptr) return;
+  Peer& peer = peers_[from.peer];
+  Held* held = nullptr;
+  try {
+    held = hold();
+  } catch (const std::bad_alloc&) {
+    return lose(peer, "this process has no memory to receive by");
+  }
+  held->unread = unread;
+  unread->fetch_add(1, std::memory_order_relaxed);
+  ucp_request_param_t param = {};
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  param.cb.send = sent;
+  param.user_data = held;
+  settle(peer,
+         ucp_get_nbx(peer.endpoint, into, bytes, region->memory + from.at, region->key, &param),
+         held, "ucp_get_nbx");
 }
 
 void UcpWire::putWord(const There& to, uint64_t word) {

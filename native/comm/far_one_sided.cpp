@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// One-sided moves between a rank's memory and a window of a peer on another host. What is in pieces
+// travels packed, in messages, and the peer's process stores or adds it; what is long and lies one
+// behind the other is put or taken where it lies.
+#include <sched.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "native/base/extent.h"
+#include "native/comm/comm.h"
+#include "native/comm/hosts.h"
+#include "native/comm/kernels.h"
+
+namespace windlass {
+namespace {
+
+// From which a run is moved by itself.
+constexpr uint64_t kLongRunBytes = uint64_t{8} << 10;
+// Up to so many runs are taken one by one; of more, all that lies between them as well, if that is
+// no more than so many times as much.
+constexpr uint64_t kFewRuns = 16;
+constexpr uint64_t kMostSpread = 8;
+
+// Two views of one shape.
+class Pair {
+ public:
+  Pair(const StridedView& remote, const StridedView& local) : remote_(remote), local_(local) {
+    elementBytes_ = sizeOf(remote.dtype);
+    runBytes_ = elementBytes_;
+    outer_ = remote.ndim;
+    bytes_ = elementBytes_;
+    for (uint32_t d = 0; d < remote.ndim; ++d) bytes_ *= static_cast<uint64_t>(remote.shape[d]);
+    const auto follows = [&](const StridedView& view, uint32_t d) {
+      return view.shape[d] == 1 ||
+             static_cast<uint64_t>(view.strides[d]) * elementBytes_ == runBytes_;
+    };
+    while (outer_ > 0 && follows(remote, outer_ - 1) && follows(local, outer_ - 1))
+      runBytes_ *= static_cast<uint64_t>(remote.shape[--outer_]);
+  }
+
+  uint64_t bytes() const { return bytes_; }
+  uint64_t runBytes() const { return runBytes_; }
+  uint64_t runs() const { return bytes_ / runBytes_; }
+
+  // visit(offset in remote, offset in local) for each run, in bytes.
+  template <class Visit>
+  void forEachRun(Visit&& visit) const {
+    int64_t at[kMaxDims] = {};
+    int64_t there = 0;
+    int64_t here = 0;
+    for (;;) {
+      visit(static_cast<uint64_t>(there) * elementBytes_, static_cast<uint64_t>(here) * elementBytes_);
+      uint32_t d = outer_;
+      for (;;) {
+        if (d == 0) return;
+        --d;
+        there += remote_.strides[d];
+        here += local_.strides[d];
+        if (++at[d] < remote_.shape[d]) break;
+        there -= at[d] * remote_.strides[d];
+        here -= at[d] * local_.strides[d];
+        at[d] = 0;
+      }
+    }
+  }
+
+ private:
+  const StridedView& remote_;
+  const StridedView& local_;
+  uint64_t elementBytes_;
+  uint64_t runBytes_;
+  uint64_t bytes_;
+  uint32_t outer_;  // dimensions that a run does not span
+};
+
+StridedView movedBy(const StridedView& view, const int64_t* shape, uint32_t d, int64_t steps) {
+  StridedView part = view;
+  part.shape = shape;
+  part.data = static_cast<unsigned char*>(view.data) +
+              steps * view.strides[d] * static_cast<int64_t>(sizeOf(view.dtype));
+  return part;
+}
+
+// visit(remote, local) for pieces of at most so many bytes, of which the whole consists.
+template <class Visit>
+void forEachPiece(const StridedView& remote, const StridedView& local, uint64_t most,
+                  const Visit& visit) {
+  uint64_t bytes = sizeOf(remote.dtype);
+  for (uint32_t d = 0; d < remote.ndim; ++d) bytes *= static_cast<uint64_t>(remote.shape[d]);
+  if (bytes <= most) return visit(remote, local);
+  uint32_t d = 0;
+  while (remote.shape[d] == 1) ++d;
+  int64_t shape[kMaxDims];
+  std::copy_n(remote.shape, remote.ndim, shape);
+  const uint64_t rowBytes = bytes / static_cast<uint64_t>(remote.shape[d]);
+  const auto rows = static_cast<int64_t>(std::max<uint64_t>(1, most / rowBytes));
+  for (int64_t at = 0; at < remote.shape[d]; at += rows) {
+    shape[d] = std::min(rows, remote.shape[d] - at);
+    forEachPiece(movedBy(remote, shape, d, at), movedBy(local, shape, d, at), most, visit);
+  }
+}
+
+Place behind(Place place, uint64_t bytes) {
+  return Place::of(place.window(), place.offset() + bytes);
+}
+
+}  // namespace
+
+// Until nothing here is read for what was put, or all that was taken is there.
+Code Comm::awaitRead(const Unread& unread, uint32_t peer) {
+  Hosts& hosts = *group_->hosts();
+  Deadline deadline(group_->config().deadlineNs);
+  while (unread->load(std::memory_order_acquire) != 0) {
+    hosts.progress();
+    const int64_t now = clockNs();
+    Code code = WL_OK;
+    if (group_->failure() != nullptr) {
+      code = static_cast<Code>(group_->failure()->code);
+    } else if (closes()) {
+      code = WL_CLOSED;
+    } else if (deadline.left(now) <= 0) {
+      code = publishUnmoved(peer, deadline.limitNs());
+    }
+    if (code == WL_OK) {
+      sched_yield();
+      continue;
+    }
+    hosts.drop(peer);
+    return code;
+  }
+  return WL_OK;
+}
+
+Code Comm::putFar(uint32_t peer, const StridedView& remote, const StridedView& local, bool adds) {
+  Hosts& hosts = *group_->hosts();
+  const Pair pair(remote, local);
+  if (pair.bytes() == 0) return WL_OK;
+  const Place start = group_->windowOf(peer, remote.data, 1);
+  if (!adds && pair.runBytes() >= kLongRunBytes) {
+    const Unread unread = std::make_shared<std::atomic<uint32_t>>(0);
+    pair.forEachRun([&](uint64_t there, uint64_t here) {
+      hosts.put(peer, behind(start, there), static_cast<const unsigned char*>(local.data) + here,
+                pair.runBytes(), unread);
+    });
+    return awaitRead(unread, peer);
+  }
+  const auto how = adds ? Hosts::kAdds : Hosts::kStores;
+  forEachPiece(remote, local, Hosts::kMostPieceBytes,
+               [&](const StridedView& there, const StridedView& here) {
+                 const auto moved = static_cast<const unsigned char*>(there.data) -
+                                    static_cast<const unsigned char*>(remote.data);
+                 hosts.move(how, peer, behind(start, static_cast<uint64_t>(moved)), there, here);
+               });
+  return WL_OK;
+}
+
+Code Comm::getFar(uint32_t peer, const StridedView& local, const StridedView& remote) {
+  Hosts& hosts = *group_->hosts();
+  const Pair pair(remote, local);
+  if (pair.bytes() == 0) return WL_OK;
+  const Place start = group_->windowOf(peer, remote.data, 1);
+  const Unread unread = std::make_shared<std::atomic<uint32_t>>(0);
+  int64_t extent = 0;
+  extentOf(remote.ndim, remote.shape, remote.strides, sizeOf(remote.dtype), &extent);
+  const auto span = static_cast<uint64_t>(extent);
+  if (pair.runBytes() >= kLongRunBytes || pair.runs() <= kFewRuns ||
+      span / kMostSpread > pair.bytes()) {
+    pair.forEachRun([&](uint64_t there, uint64_t here) {
+      hosts.get(peer, behind(start, there), static_cast<unsigned char*>(local.data) + here,
+                pair.runBytes(), unread);
+    });
+    return awaitRead(unread, peer);
+  }
+  std::vector<unsigned char> taken(span);
+  hosts.get(peer, start, taken.data(), span, unread);
+  const Code code = awaitRead(unread, peer);
+  if (code != WL_OK) return code;
+  StridedView from = remote;
+  from.data = taken.data();
+  kKernels.get(local, from);
+  return WL_OK;
+}
+
+Code Comm::notifyFar(uint32_t peer, Place signal, uint32_t value) {
+  return group_->hosts()->notify(peer, signal, value)
+             ? WL_OK
+             : publishUnmoved(peer, group_->config().deadlineNs);
+}
+
+}  // namespace windlass
