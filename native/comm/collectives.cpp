@@ -10,8 +10,9 @@ namespace {
 
 // The kernel of a collective whose parts differ in size, of which the largest input holds `bytes`.
 const Kernel& kernelFor(const Comm& comm, const Collective& collective, uint64_t bytes) {
-  const uint64_t most = std::min<uint64_t>(collective.eagerBytes,
-                                           comm.group().config().eagerBytes());
+  const GroupConfig& config = comm.group().config();
+  const uint64_t most =
+      std::min(uint64_t{collective.eagerBytes} << config.eagerShift, config.eagerBytes());
   return bytes <= most ? collective.eager : collective.algorithms[0].kernel;
 }
 

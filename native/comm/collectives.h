@@ -31,8 +31,10 @@ struct CollectiveCall {
 inline bool isEager(const Comm& comm, const Collective& collective, Holds in,
                     const Algorithm& algorithm, uint64_t bytes) {
   const uint64_t inBytes = isOnePart(in) ? bytes : bytes * comm.group().ranks();
-  return algorithm.eager && collective.eager && inBytes <= collective.eagerBytes &&
-         inBytes <= comm.group().config().eagerBytes();
+  const GroupConfig& config = comm.group().config();
+  return algorithm.eager && collective.eager &&
+         inBytes <= uint64_t{collective.eagerBytes} << config.eagerShift &&
+         inBytes <= config.eagerBytes();
 }
 
 inline Code run(Comm& comm, const Collective& collective, Holds in, Holds out,

@@ -132,8 +132,9 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // error of the rank's device.
   template <class Move>
   Code reachPeer(const Descriptor& descriptor, wl_error_t* error, Move&& move);
-  // What it runs where the peer lives on another host; native/comm/far_one_sided.cpp. `remote` lies
-  // in this process's mapping of the peer's part, which holds nothing. On return `local` may change.
+  // What it runs where the peer lives on another host; native/comm/far_one_sided.cpp. `remote`
+  // lies in this process's mapping of the peer's part, which holds nothing. On return `local` may
+  // change.
   Code putFar(uint32_t peer, const StridedView& remote, const StridedView& local, bool adds);
   Code getFar(uint32_t peer, const StridedView& local, const StridedView& remote);
   Code notifyFar(uint32_t peer, Place signal, uint32_t value);

@@ -42,7 +42,7 @@ bool copyConfig(const GroupConfig& from, GroupConfig* to) {
   const GroupConfig& config = *to;
   return config.ranks >= 1 && config.ranks <= WL_MAX_RANKS && config.cores >= 1 &&
          config.firstSequence >= 1 && config.blocks <= WL_MAX_BLOCKS && config.hosts >= 1 &&
-         config.hosts <= config.ranks &&
+         config.hosts <= config.ranks && config.eagerShift < 16 &&
          config.deviceCores <= WL_MAX_DEVICE_CORES && config.deadlineNs > 0;
 }
 

@@ -244,6 +244,9 @@ struct GroupConfig {
   bool spansProcesses = false;
   // On so many hosts, each of which has such a block; more than one: ranks span processes too.
   uint32_t hosts = 1;
+  // How many times as much, as a power of two, rides with ENTER as where ranks share memory:
+  // between hosts what is not there at once takes several messages.
+  uint32_t eagerShift = 0;
 
   // More ranks than cores: waits give up the core at once, and whoever arrives last opens an
   // operation whose inputs are not eager.

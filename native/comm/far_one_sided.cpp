@@ -50,7 +50,8 @@ class Pair {
     int64_t there = 0;
     int64_t here = 0;
     for (;;) {
-      visit(static_cast<uint64_t>(there) * elementBytes_, static_cast<uint64_t>(here) * elementBytes_);
+      visit(static_cast<uint64_t>(there) * elementBytes_,
+            static_cast<uint64_t>(here) * elementBytes_);
       uint32_t d = outer_;
       for (;;) {
         if (d == 0) return;

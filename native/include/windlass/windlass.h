@@ -310,8 +310,8 @@ WL_API int32_t wl_group_fail(wl_group_t* group, int32_t code, const int32_t* cul
  * One process of each host shares a group's memory, by the same configuration but for cores; those
  * of the host attach to it. Then each opens its wire, which UCX carries, and connects to the others
  * before its ranks join. WINDLASS_UCX_NET_DEVICES names the network, loopback where it is not set:
- * whoever reaches it may write these processes' memory. How the wires' names get from one process to
- * another is the callers'. */
+ * whoever reaches it may write these processes' memory. How the wires' names get from one process
+ * to another is the callers'. */
 
 /* Opens the wire of this process, in which `count` ranks live, all of one host. WL_UNSUPPORTED says
  * what to install; or the target runs on one host alone. */

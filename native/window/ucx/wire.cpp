@@ -31,8 +31,8 @@ void* open() {
 
 Code openWire(const WireSettings& settings, WireEnds& ends, std::unique_ptr<Wire>* wire,
               wl_error_t* error) {
-  // Its handlers of signals, which come as it is loaded, would end a JVM at the first of its own. What
-  // it logs, it says by its results.
+  // Its handlers of signals, which come as it is loaded, would end a JVM at the first of its own.
+  // What it logs, it says by its results.
   setenv("UCX_ERROR_SIGNALS", "", 0);
   setenv("UCX_LOG_LEVEL", "fatal", 0);
   dlerror();

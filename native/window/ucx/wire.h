@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What carries bytes between hosts, as one process has it: UCX, behind a library of its own, so that
-// whoever stays on one host needs none. What arrives lies in this process's memory once progress()
-// has seen it; over TCP nothing does before.
+// What carries bytes between hosts, as one process has it: UCX, behind a library of its own, so
+// that whoever stays on one host needs none. What arrives lies in this process's memory once
+// progress() has seen it; over TCP nothing does before.
 #pragma once
 
 #include <atomic>
@@ -65,13 +65,13 @@ class Wire {
   virtual Code reach(uint32_t peer, const unsigned char* key, uint64_t bytes, uint32_t* region,
                      wl_error_t* error) = 0;
 
-  // To a peer, each kind in the order of the calls. Any thread, and one that is told something. What
-  // fails is lost().
+  // To a peer, each kind in the order of the calls. Any thread, and one that is told something.
+  // What fails is lost().
   //
   // A message, of copies of the parts.
   virtual void send(uint32_t peer, const Part* parts, uint32_t count) = 0;
-  // What lies at `from` stays until `unread`, which counts this one, counts none; nullptr: until the
-  // peer has said that it came.
+  // What lies at `from` stays until `unread`, which counts this one, counts none; nullptr: until
+  // the peer has said that it came.
   virtual void put(const There& to, const void* from, uint64_t bytes, const Unread& unread) = 0;
   // A word that only grows, behind all that was put to that peer before.
   virtual void putWord(const There& to, uint64_t word) = 0;
