@@ -61,7 +61,7 @@ Code Enqueuing::find(const Offload::Buffers& buffers, wl_error_t* error) {
   const auto findOne = [&](const char* name, const void* data, uint64_t bytes, uint64_t* there) {
     if (bytes == 0) return WL_OK;
     Lies lies = Lies::kHost;
-    if (Code code = device_.find(data, &lies, error); code != WL_OK) return code;
+    if (Code code = device_.find({name, data, bytes}, &lies, error); code != WL_OK) return code;
     if (lies == Lies::kHost) {
       return fail(error, WL_UNSUPPORTED,
                   "%s lies in the host's memory: what is put on a stream lies in a device's", name);

@@ -260,9 +260,11 @@ Code Offload::find(Buffers* buffers, const OffloadPeers& peers, uint32_t cores,
     buffers->partBytes = launch->callBytes();
     return code;
   }
-  if (buffers->inBytes > 0) code = device_->find(buffers->in, &found_.in, error);
-  if (code == WL_OK && buffers->outBytes > 0)
-    code = device_->find(buffers->out, &found_.out, error);
+  const auto findOne = [&](const RankDevice::Named& memory, Lies* lies) {
+    if (code == WL_OK && memory.bytes > 0) code = device_->find(memory, lies, error);
+  };
+  findOne({"in", buffers->in, buffers->inBytes}, &found_.in);
+  findOne({"out", buffers->out, buffers->outBytes}, &found_.out);
   if (found_.in == Lies::kHere) inThere_ = reinterpret_cast<uint64_t>(buffers->in);
   if (found_.out == Lies::kHere) outThere_ = reinterpret_cast<uint64_t>(buffers->out);
   return code;

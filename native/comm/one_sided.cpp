@@ -118,7 +118,7 @@ wl_error_t byDevice(Comm& comm, const Body& body) {
 Code find(RankDevice& device, const StridedView& local, bool takesHost, MoveSide* side,
           wl_error_t* error) {
   *side = {local, RankDevice::Lies::kHost};
-  const Code code = device.find(local.data, &side->lies, error);
+  const Code code = findView(device, "the tensor", local, &side->lies, error);
   if (code != WL_OK || takesHost || side->lies != RankDevice::Lies::kHost) return code;
   return fail(error, WL_UNSUPPORTED,
               "the tensor at %p is in no device's memory that the driver knows", local.data);

@@ -94,9 +94,9 @@ Code CudaRankDevice::checkAdds(const DeviceParts& parts, uint32_t rank, uint32_t
   return static_cast<const WindowParts&>(parts).checkAdds(*gpu_, rank, peer, error);
 }
 
-Code CudaRankDevice::find(const void* memory, Lies* lies, wl_error_t* error) {
+Code CudaRankDevice::find(const Named& memory, Lies* lies, wl_error_t* error) {
   const Cuda& cuda = gpu_->cuda();
-  const auto address = reinterpret_cast<CuAddress>(memory);
+  const auto address = reinterpret_cast<CuAddress>(memory.data);
   *lies = Lies::kHost;
   int32_t type = 0;
   const CuResult result = cuda.cuPointerGetAttribute(&type, kMemoryType, address);

@@ -347,11 +347,11 @@ TEST(CudaDevices, DoNotHaveWhatLiesInAnotherContextOfTheSameGpu) {
     auto* const theirs = gpus::tensor<float>(0, 10);
     gpus::isForeign(theirs);
     RankDevice::Lies lies = RankDevice::Lies::kHost;
-    EXPECT_EQ(device.find(own, &lies, error), WL_OK) << error->message;
+    EXPECT_EQ(device.find({"it", own, 40}, &lies, error), WL_OK) << error->message;
     EXPECT_EQ(lies, RankDevice::Lies::kHere);
-    EXPECT_EQ(device.find(gpus::mappedTensor<float>(0, 10, 1), &lies, error), WL_OK);
+    EXPECT_EQ(device.find({"it", gpus::mappedTensor<float>(0, 10, 1), 40}, &lies, error), WL_OK);
     EXPECT_EQ(lies, RankDevice::Lies::kHere);
-    EXPECT_EQ(device.find(theirs, &lies, error), WL_OK) << error->message;
+    EXPECT_EQ(device.find({"it", theirs, 40}, &lies, error), WL_OK) << error->message;
     EXPECT_EQ(lies, RankDevice::Lies::kOtherDevice);
     return WL_OK;
   });
