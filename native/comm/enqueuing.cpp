@@ -14,7 +14,7 @@ namespace {
 
 // What all ranks refuse before anything was enqueued ends no communicator.
 bool isRefusal(Code code) {
-  return code == WL_UNSUPPORTED || code == WL_RESOURCE;
+  return code == WL_UNSUPPORTED || code == WL_RESOURCE || code == WL_INVALID_ARGUMENT;
 }
 
 }  // namespace

@@ -295,7 +295,11 @@ Code Offload::agree(Code code, const Buffers& buffers, OffloadPeers& peers, uint
   for (uint32_t rank = 0; rank < stated_.size(); ++rank) {
     if (stated_[rank].code == WL_OK) continue;
     *culprit = rank;
-    return fail(error, static_cast<Code>(stated_[rank].code), "rank %u's device failed", rank);
+    const auto theirs = static_cast<Code>(stated_[rank].code);
+    if (theirs == WL_INVALID_ARGUMENT) {
+      return fail(error, theirs, "rank %u does not take its memory: its own error says why", rank);
+    }
+    return fail(error, theirs, "rank %u's device failed", rank);
   }
   return WL_OK;
 }
@@ -335,7 +339,11 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
   *culprit = peers.rank();
   Code found = open(error);
   if (found == WL_OK) found = find(&buffers, peers, operation.cores, error);
-  if (Code code = agree(found, buffers, peers, culprit, error); code != WL_OK) return code;
+  if (Code code = agree(found, buffers, peers, culprit, error); code != WL_OK) {
+    // All refuse memory that is none, with nothing moved.
+    if (code == WL_INVALID_ARGUMENT) *culprit = kNobody;
+    return code;
+  }
   if (Code code = checkExtents(culprit, error); code != WL_OK) return code;
   isOneDevice_ = true;
   for (uint32_t rank = 0; rank < peers.ranks(); ++rank)

@@ -3,6 +3,7 @@
 
 #include "native/base/target.h"
 #include "native/comm/executor.h"
+#include "native/comm/failure_text.h"
 #include "native/comm/offload_seats.h"
 #include "native/comm/rank_waits.h"
 
@@ -52,10 +53,14 @@ Code Comm::outcomeOf(const char* broken, wl_error_t*) {
   return broken == nullptr ? WL_OK : publishBreach(rank_, broken);
 }
 
-// What the device doesn't do leaves the communicator as it was.
+// What the device doesn't do, or is no memory, leaves the communicator as it was.
 Code Comm::outcomeOf(const wl_error_t& ofDevice, wl_error_t* error) {
   const auto code = static_cast<Code>(ofDevice.code);
   if (code == WL_OK) return code;
+  if (code == WL_INVALID_ARGUMENT) {
+    return fail(error, code, "rank %u: %s: %s", rank_, OperationText(own_.state).text(),
+                ofDevice.message);
+  }
   return code == WL_UNSUPPORTED ? copyError(error, ofDevice, nullptr) : publishDevice(ofDevice);
 }
 

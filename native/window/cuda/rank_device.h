@@ -82,6 +82,8 @@ class CudaRankDevice final : public RankDevice {
 
  private:
   Code openStop(wl_error_t* error);
+  // Whether memory of a device is as long as its caller says.
+  Code checkEnd(const Named& memory, bool isAllocated, wl_error_t* error);
 
   const void* const image_;
   Gpu* gpu_ = nullptr;
