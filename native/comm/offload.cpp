@@ -22,11 +22,6 @@ constexpr auto kWaitLook = std::chrono::milliseconds(20);
 // Of a call of the driver that the others are told of.
 constexpr int64_t kLongCallNs = 100'000'000;
 
-// Before anything runs.
-OffloadProgress progressOfNone(uint32_t ranks) {
-  return {0, std::vector<OffloadProgress::Rank>(ranks)};
-}
-
 }  // namespace
 
 Offload::Offload(uint32_t device) : number_(device), device_(makeRankDevice()) {}
@@ -335,7 +330,7 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
   stated_.resize(peers.ranks());
   *culprit = kNobody;
   // What is on streams may hold the device's processors, of which both would wait for others'.
-  if (owned_ != nullptr && !owned_->drain(peers)) return peers.ended(progressOfNone(peers.ranks()));
+  if (owned_ != nullptr && !owned_->drain(peers)) return owned_->ended(peers);
   *culprit = peers.rank();
   Code found = open(error);
   if (found == WL_OK) found = find(&buffers, peers, operation.cores, error);

@@ -346,6 +346,50 @@ TEST_F(GpusStreams, ARankWhoseStreamDoesNotComeIsNamed) {
   EXPECT_EQ(wl_comm_abort(others.comms[0], "enough of it", &error), WL_OK);
 }
 
+// The 65th, one that takes a larger window, and one that is on no stream.
+TEST_F(GpusStreams, WhatWaitsForThoseInFlightNamesTheStreamThatDoesNotCome) {
+  for (const int devices : {1, 2}) {
+    for (const int waits : {0, 1, 2}) {
+      gpus::reset();
+      gpus::devices(devices);
+      const int before = waits == 0 ? 64 : 2;
+      Program program(kRanks, devices, 4'000'000);
+      LocalRanks ranks(kRanks);
+      gpus::holdStream(program.stream(1).handle(), true);
+      ranks.run([&](int rank, wl_comm_t* comm) {
+        const auto at = static_cast<size_t>(rank);
+        const auto put = [&](uint64_t count, int64_t deadlineNs, Error* error) {
+          uint64_t ticket = 0;
+          return sum(comm, program.stream(rank).handle(), program.source[at], program.out[at],
+                     count, &ticket, error, deadlineNs);
+        };
+        Error error;
+        for (int i = 0; i < before; ++i)
+          ASSERT_EQ(put(100, 0, &error), WL_OK) << error.message;
+        int32_t code = WL_OK;
+        if (waits == 2) {
+          std::vector<int32_t> own(100);
+          code = allReduce(comm, own.data(), own.data(), 100, WL_I32, WL_SUM, WL_TWO_PHASE,
+                           300 * kMs, &error);
+        } else {
+          code = put(waits == 0 ? 100 : 4'000'000, 300 * kMs, &error);
+        }
+        // Of one device kernels take the tensors where they lie, and no larger window.
+        if (waits == 1 && devices == 1) {
+          EXPECT_EQ(code, WL_OK) << error.message;
+          return;
+        }
+        EXPECT_EQ(code, WL_TIMEOUT) << devices << " devices, case " << waits << ": " << error.message;
+        ASSERT_EQ(error.culprit_count, 1) << error.message;
+        EXPECT_EQ(error.culprits[0], 1) << error.message;
+        EXPECT_TRUE(contains(error.message, "operations that are in flight")) << error.message;
+        EXPECT_TRUE(contains(error.message, "the stream of rank 1 has not")) << error.message;
+      });
+      gpus::holdStream(program.stream(1).handle(), false);
+    }
+  }
+}
+
 TEST_F(GpusStreams, LargerOperationsFollowSmallerOnes) {
   for (const int devices : {1, 2}) {
     gpus::reset();
