@@ -379,7 +379,7 @@ TEST_F(GpusStreams, WhatWaitsForThoseInFlightNamesTheStreamThatDoesNotCome) {
           EXPECT_EQ(code, WL_OK) << error.message;
           return;
         }
-        EXPECT_EQ(code, WL_TIMEOUT) << devices << " devices, case " << waits << ": " << error.message;
+        EXPECT_EQ(code, WL_TIMEOUT) << devices << " devices, " << waits << ": " << error.message;
         ASSERT_EQ(error.culprit_count, 1) << error.message;
         EXPECT_EQ(error.culprits[0], 1) << error.message;
         EXPECT_TRUE(contains(error.message, "operations that are in flight")) << error.message;
