@@ -44,7 +44,8 @@ Code hashByDevice(RankDevice& device, const Hashed& what, uint64_t seed, uint64_
   std::vector<MoveSide> sides;
   for (uint32_t i = 0; i < what.count; ++i) {
     MoveSide side = {what.views[i], RankDevice::Lies::kHost};
-    if (Code code = device.find(side.view.data, &side.lies, error); code != WL_OK) return code;
+    const Code code = findView(device, "a source", side.view, &side.lies, error);
+    if (code != WL_OK) return code;
     sides.push_back(side);
   }
   Xxh64 state(seed);

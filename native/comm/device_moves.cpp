@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 
+#include "native/base/extent.h"
 #include "native/comm/kernels.h"
 
 namespace windlass {
@@ -174,6 +175,13 @@ Code toDevice(RankDevice& device, const MoveSide& to, const StridedView& from, b
 }
 
 }  // namespace
+
+Code findView(RankDevice& device, const char* name, const StridedView& view, Lies* lies,
+              wl_error_t* error) {
+  int64_t bytes = 0;
+  extentOf(view.ndim, view.shape, view.strides, sizeOf(view.dtype), &bytes);
+  return device.find({name, view.data, static_cast<uint64_t>(bytes)}, lies, error);
+}
 
 void appendRows(const FarBox& box, uint64_t copy, bool isToCopy,
                 std::vector<RankDevice::Rows>* rows) {

@@ -19,6 +19,10 @@ struct MoveSide {
   RankDevice::Lies lies;
 };
 
+// Where a view of that name lies, as the device finds it.
+Code findView(RankDevice& device, const char* name, const StridedView& view, RankDevice::Lies* lies,
+              wl_error_t* error);
+
 // Adds rows from the box to its copy at that address, or back.
 void appendRows(const FarBox& box, uint64_t copy, bool isToCopy,
                 std::vector<RankDevice::Rows>* rows);

@@ -115,13 +115,26 @@ class Making {
   void attempt(Body&& body) {
     try {
       body();
+      if (failure_.code != WL_OK) name(&failure_);
     } catch (const std::bad_alloc&) {
       failure_ = noMemory(comm_.rank());
     } catch (const std::system_error&) {
-      failure_ =
-          errorOf(WL_RESOURCE, "rank %u: the system has no more threads for a device's calls",
-                  comm_.rank());
+      failure_ = errorOf(WL_RESOURCE, "the system has no more threads for a device's calls");
+      name(&failure_);
     }
+  }
+  // As the others read it, of whose devices it says nothing. Of what ranks have apart, or of one
+  // that went away, it names them itself.
+  void name(wl_error_t* failure) const {
+    if (failure->code == WL_MISMATCH || failure->code == WL_PEER_LOST) return;
+    const wl_error_t own = *failure;
+    *failure = errorOf(static_cast<Code>(own.code), "rank %u: %s: %s", comm_.rank(),
+                       operationName(WL_OP_DEVICE_WINDOW), own.message);
+    failure->operation = WL_OP_DEVICE_WINDOW;
+    failure->observer = static_cast<int32_t>(comm_.rank());
+    failure->sequence = comm_.sequence();
+    failure->culprit_count = 1;
+    failure->culprits[0] = failure->observer;
   }
   template <class Body>
   void onDevice(const Body& body) {
@@ -130,8 +143,17 @@ class Making {
     own.alone([&](RankDevice& device) { return body(device, &failed); }, waits_, &failed);
     failure_ = failed;
   }
+  // A device that has failed on one rank ends the communicator on all, which know it alike.
   Code agree(wl_error_t* error) {
-    return shareOutcome(comm_, descriptor_, failure_, limit_, error);
+    const bool lived = comm_.group().failure() == nullptr;
+    wl_error_t told = blankError();
+    const Code code = shareOutcome(comm_, descriptor_, failure_, limit_, &told);
+    if (code == WL_OK) return code;
+    if (code == WL_DEVICE && comm_.group().failure() == nullptr) comm_.blame(told, nullptr);
+    // Whoever knew it first may have ended the communicator before this rank was told.
+    const wl_error_t* const failure = comm_.group().failure();
+    const bool isOfThis = lived && failure != nullptr && failure->code == code;
+    return copyError(error, isOfThis ? *failure : told, nullptr);
   }
   DeviceParts& parts() const { return *(*made_)->parts(); }
 

@@ -14,7 +14,7 @@ namespace {
 
 // What all ranks refuse before anything was enqueued ends no communicator.
 bool isRefusal(Code code) {
-  return code == WL_UNSUPPORTED || code == WL_RESOURCE;
+  return code == WL_UNSUPPORTED || code == WL_RESOURCE || code == WL_INVALID_ARGUMENT;
 }
 
 }  // namespace
@@ -46,7 +46,8 @@ Code Enqueuing::agreeOrRefuse(Code code, OffloadPeers& peers, uint32_t* culprit,
   return code;
 }
 
-Code Enqueuing::ended(OffloadPeers& peers) const {
+Code Enqueuing::ended(OffloadPeers& peers) {
+  if (group_.failure() == nullptr && peers.leftNs() <= 0) publishInTheWay();
   OffloadProgress none = {};
   none.ranks.resize(peers.ranks());
   return peers.ended(none);
@@ -61,7 +62,7 @@ Code Enqueuing::find(const Offload::Buffers& buffers, wl_error_t* error) {
   const auto findOne = [&](const char* name, const void* data, uint64_t bytes, uint64_t* there) {
     if (bytes == 0) return WL_OK;
     Lies lies = Lies::kHost;
-    if (Code code = device_.find(data, &lies, error); code != WL_OK) return code;
+    if (Code code = device_.find({name, data, bytes}, &lies, error); code != WL_OK) return code;
     if (lies == Lies::kHost) {
       return fail(error, WL_UNSUPPORTED,
                   "%s lies in the host's memory: what is put on a stream lies in a device's", name);
@@ -146,8 +147,8 @@ Code Enqueuing::makeRoom(uint32_t cores, OffloadPeers& peers, uint32_t* culprit,
                 static_cast<unsigned long long>(streams_->partBytes()),
                 static_cast<unsigned long long>(bytes));
   }
-  const Code drained = drain(peers) ? WL_OK : ended(peers);
-  if (Code code = agree(drained, peers, culprit, error); code != WL_OK) return code;
+  if (!drain(peers)) return ended(peers);
+  if (Code code = agree(WL_OK, peers, culprit, error); code != WL_OK) return code;
   const Code code = streams_->makeWindow(peers, bytes, error);
   *culprit = isRefusal(code) ? kNobody : streams_->culprit();
   return code;
@@ -203,7 +204,13 @@ Code Enqueuing::run(const Offload::Operation& operation, Code opened, int64_t de
   if (code == WL_OK) code = streams_->open(error);
   if (code == WL_OK) code = streams_->look(on.stream, &own_.capture, error);
   if (code == WL_OK) code = find(operation.buffers, error);
-  if (code == WL_OK) code = takePlace(peers, &place, error);
+  if (code == WL_OK) {
+    code = takePlace(peers, &place, error);
+    if (code != WL_OK && !peers.goesOn()) {
+      *culprit = kNobody;
+      return code;
+    }
+  }
   if (code = agreeOrRefuse(code, peers, culprit, error); code != WL_OK) return code;
   if (code = checkCaptures(error); code != WL_OK) return code;
   // What lies on another device than its rank's is copied, and so is then all else.

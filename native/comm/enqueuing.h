@@ -36,6 +36,9 @@ class Enqueuing {
            OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
   // Waits until nothing is in flight, or `peers` end that.
   bool drain(OffloadPeers& peers);
+  // Why a wait for what is in flight does not go on; at the deadline all are told whose stream has
+  // not come to it.
+  Code ended(OffloadPeers& peers);
 
   // One look at what is in flight. In how many ns to look again; kNever: there is nothing to see.
   static constexpr int64_t kNever = -1;
@@ -86,7 +89,6 @@ class Enqueuing {
   // The same where what one can't do is refused by all alike: *culprit is kNobody.
   Code agreeOrRefuse(Code code, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
   // Why `peers` end what it waits for before anything is enqueued.
-  Code ended(OffloadPeers& peers) const;
   Code find(const Offload::Buffers& buffers, wl_error_t* error);
   // Of what a stream was given though not all ranks have enqueued it: it ends with the
   // communicator, and is in flight until then.
@@ -109,6 +111,7 @@ class Enqueuing {
   // Looks whether the oldest one is over in time, and publishes the failure where it is not.
   Code checkDeadline(InFlight& oldest, wl_error_t* error);
   Code publishLate(const InFlight& late, wl_error_t* error);
+  void publishInTheWay();
   // Publishes that of one that ended before it was over.
   Code publishReported(uint32_t sequence, wl_error_t* error);
   void publish(Code code, const InFlight& of, const std::vector<uint32_t>& culprits,

@@ -164,6 +164,34 @@ Code Enqueuing::publishLate(const InFlight& late, wl_error_t* error) {
   return WL_OK;
 }
 
+void Enqueuing::publishInTheWay() {
+  const std::lock_guard<std::mutex> looking(lookMutex_);
+  if (!isInFlight()) return;
+  const InFlight& oldest = inFlight(over_.load() + 1);
+  const auto count = static_cast<uint32_t>(last_.load() - over_.load());
+  std::vector<uint32_t> culprits;
+  for (uint32_t rank = 0; rank < stated_.size(); ++rank) {
+    bool has = false;
+    wl_error_t error = blankError();
+    // What the look itself fails with its own watch tells.
+    if (hasCome(rank, &has, &error) != WL_OK) return;
+    if (!has) culprits.push_back(rank);
+  }
+  char message[WL_ERROR_MESSAGE];
+  Text text(message, sizeof message);
+  text.add("rank %u waited for %u operation%s that %s in flight on streams%s: ", rank_, count,
+           count == 1 ? "" : "s", count == 1 ? "is" : "are",
+           count == StreamDevice::kMostInFlight ? ", as many as may be" : "");
+  if (culprits.empty()) {
+    text.add("all streams have come to the oldest, %s, and it is not over", oldest.name);
+  } else {
+    text.add("the stream%s of ", culprits.size() == 1 ? "" : "s");
+    addRanks(text, culprits);
+    text.add(" ha%s not come to the oldest, %s", culprits.size() == 1 ? "s" : "ve", oldest.name);
+  }
+  publish(WL_TIMEOUT, oldest, culprits, message);
+}
+
 Code Enqueuing::publishReported(uint32_t sequence, wl_error_t* error) {
   std::vector<uint32_t> culprits;
   uint32_t over = 0;

@@ -7,6 +7,7 @@
 
 #include "native/base/clock.h"
 #include "native/comm/enqueuing.h"
+#include "native/comm/failure_text.h"
 #include "native/comm/kernels.h"
 #include "native/comm/names.h"
 #include "native/comm/offload_seats.h"
@@ -172,11 +173,11 @@ Code Comm::offload(const Call& call, uint32_t kernel, uint32_t phases, const Lau
     return own.run(operation, peers, &culprit, &error);
   });
   // What all refuse of it.
-  if (call.on != nullptr && culprit == kNobody && code != WL_OK) {
-    copyError(call.error, error, nullptr);
-    return code;
+  if (code != WL_OK && culprit == kNobody) {
+    return fail(call.error, code, "rank %u: %s: %s", rank_, OperationText(own_.state).text(),
+                error.message);
   }
-  if (code == WL_OK || culprit == kNobody) return code;
+  if (code == WL_OK) return code;
   if (culprit == rank_) return publishDevice(error);
   // That rank says why.
   return wait([] { return false; }, culprit, deadline);

@@ -22,11 +22,6 @@ constexpr auto kWaitLook = std::chrono::milliseconds(20);
 // Of a call of the driver that the others are told of.
 constexpr int64_t kLongCallNs = 100'000'000;
 
-// Before anything runs.
-OffloadProgress progressOfNone(uint32_t ranks) {
-  return {0, std::vector<OffloadProgress::Rank>(ranks)};
-}
-
 }  // namespace
 
 Offload::Offload(uint32_t device) : number_(device), device_(makeRankDevice()) {}
@@ -260,9 +255,11 @@ Code Offload::find(Buffers* buffers, const OffloadPeers& peers, uint32_t cores,
     buffers->partBytes = launch->callBytes();
     return code;
   }
-  if (buffers->inBytes > 0) code = device_->find(buffers->in, &found_.in, error);
-  if (code == WL_OK && buffers->outBytes > 0)
-    code = device_->find(buffers->out, &found_.out, error);
+  const auto findOne = [&](const RankDevice::Named& memory, Lies* lies) {
+    if (code == WL_OK && memory.bytes > 0) code = device_->find(memory, lies, error);
+  };
+  findOne({"in", buffers->in, buffers->inBytes}, &found_.in);
+  findOne({"out", buffers->out, buffers->outBytes}, &found_.out);
   if (found_.in == Lies::kHere) inThere_ = reinterpret_cast<uint64_t>(buffers->in);
   if (found_.out == Lies::kHere) outThere_ = reinterpret_cast<uint64_t>(buffers->out);
   return code;
@@ -293,7 +290,11 @@ Code Offload::agree(Code code, const Buffers& buffers, OffloadPeers& peers, uint
   for (uint32_t rank = 0; rank < stated_.size(); ++rank) {
     if (stated_[rank].code == WL_OK) continue;
     *culprit = rank;
-    return fail(error, static_cast<Code>(stated_[rank].code), "rank %u's device failed", rank);
+    const auto theirs = static_cast<Code>(stated_[rank].code);
+    if (theirs == WL_INVALID_ARGUMENT) {
+      return fail(error, theirs, "rank %u does not take its memory: its own error says why", rank);
+    }
+    return fail(error, theirs, "rank %u's device failed", rank);
   }
   return WL_OK;
 }
@@ -329,11 +330,15 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
   stated_.resize(peers.ranks());
   *culprit = kNobody;
   // What is on streams may hold the device's processors, of which both would wait for others'.
-  if (owned_ != nullptr && !owned_->drain(peers)) return peers.ended(progressOfNone(peers.ranks()));
+  if (owned_ != nullptr && !owned_->drain(peers)) return owned_->ended(peers);
   *culprit = peers.rank();
   Code found = open(error);
   if (found == WL_OK) found = find(&buffers, peers, operation.cores, error);
-  if (Code code = agree(found, buffers, peers, culprit, error); code != WL_OK) return code;
+  if (Code code = agree(found, buffers, peers, culprit, error); code != WL_OK) {
+    // All refuse memory that is none, with nothing moved.
+    if (code == WL_INVALID_ARGUMENT) *culprit = kNobody;
+    return code;
+  }
   if (Code code = checkExtents(culprit, error); code != WL_OK) return code;
   isOneDevice_ = true;
   for (uint32_t rank = 0; rank < peers.ranks(); ++rank)

@@ -20,7 +20,8 @@ Code OffloadedLaunch::find(RankDevice& device, uint32_t rank, uint32_t ranks, wl
     if (argument.isScalar || bytes == 0) continue;
     const uint64_t from = argument.word + rank * argument.stride;
     RankDevice::Lies lies = RankDevice::Lies::kHost;
-    const Code code = device.find(reinterpret_cast<const void*>(from), &lies, error);
+    const RankDevice::Named named = {entry(i).name, reinterpret_cast<const void*>(from), bytes};
+    const Code code = device.find(named, &lies, error);
     if (code != WL_OK) return code;
     if (lies == RankDevice::Lies::kHere) continue;
     staged_.push_back({i, from, bytes, 0, false, lies == RankDevice::Lies::kOtherDevice});

@@ -3,6 +3,7 @@
 
 #include "native/base/target.h"
 #include "native/comm/executor.h"
+#include "native/comm/failure_text.h"
 #include "native/comm/hosts.h"
 #include "native/comm/offload_seats.h"
 #include "native/comm/rank_waits.h"
@@ -59,10 +60,14 @@ Code Comm::outcomeOf(const char* broken, wl_error_t*) {
   return broken == nullptr ? WL_OK : publishBreach(rank_, broken);
 }
 
-// What the device doesn't do leaves the communicator as it was.
+// What the device doesn't do, or is no memory, leaves the communicator as it was.
 Code Comm::outcomeOf(const wl_error_t& ofDevice, wl_error_t* error) {
   const auto code = static_cast<Code>(ofDevice.code);
   if (code == WL_OK) return code;
+  if (code == WL_INVALID_ARGUMENT) {
+    return fail(error, code, "rank %u: %s: %s", rank_, OperationText(own_.state).text(),
+                ofDevice.message);
+  }
   return code == WL_UNSUPPORTED ? copyError(error, ofDevice, nullptr) : publishDevice(ofDevice);
 }
 
@@ -137,7 +142,7 @@ wl_error_t byDevice(Comm& comm, const Body& body) {
 Code find(RankDevice& device, const StridedView& local, bool takesHost, MoveSide* side,
           wl_error_t* error) {
   *side = {local, RankDevice::Lies::kHost};
-  const Code code = device.find(local.data, &side->lies, error);
+  const Code code = findView(device, "the tensor", local, &side->lies, error);
   if (code != WL_OK || takesHost || side->lies != RankDevice::Lies::kHost) return code;
   return fail(error, WL_UNSUPPORTED,
               "the tensor at %p is in no device's memory that the driver knows", local.data);

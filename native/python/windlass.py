@@ -36,7 +36,7 @@ import uuid
 from ctypes import POINTER, byref, c_char, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 
 # What two sides compare, as the JVM's classes have it.
-ABI = 7
+ABI = 8
 START_PROTOCOL = 3
 STORE_PROTOCOL = 1
 MEETING_PROTOCOL = 3
@@ -63,49 +63,29 @@ class WindlassException(Exception):
         return _KINDS.get(code, InternalException)(message, culprits)
 
 
-class InvalidArgumentException(WindlassException):
-    code = 1
+def _kind(code, name, doc):
+    """The class of the failures of a code."""
+    members = {"code": code, "__doc__": doc, "__module__": __name__}
+    return type(name, (WindlassException,), members)
 
 
-class MismatchException(WindlassException):
-    code = 2
-
-
-class DeadlineExceededException(WindlassException):
-    code = 3
-
-
-class PeerLostException(WindlassException):
-    code = 4
-
-
-class AbortedException(WindlassException):
-    code = 5
-
-
-class VerificationFailedException(WindlassException):
-    code = 6
-
-
-class UnsupportedException(WindlassException):
-    code = 7
-
-
-class ResourceException(WindlassException):
-    code = 8
-
-
-class ClosedException(WindlassException):
-    code = 9
-
-
-class DeviceException(WindlassException):
-    code = 10
-
-
-class InternalException(WindlassException):
-    code = 11
-
+InvalidArgumentException = _kind(
+    1, "InvalidArgumentException", "A call that can't be carried out as written; nothing was sent.")
+MismatchException = _kind(
+    2, "MismatchException", "Ranks disagree about an operation; the message names both sides.")
+DeadlineExceededException = _kind(
+    3, "DeadlineExceededException", "A deadline passed; the message names the ranks behind.")
+PeerLostException = _kind(4, "PeerLostException", "A peer of an operation is gone.")
+AbortedException = _kind(5, "AbortedException", "Someone ended it; the message has the reason.")
+VerificationFailedException = _kind(
+    6, "VerificationFailedException", "What arrived is not what was sent.")
+UnsupportedException = _kind(
+    7, "UnsupportedException", "A target, dtype or feature is lacking here.")
+ResourceException = _kind(
+    8, "ResourceException", "Memory, disk, /dev/shm or a permission is lacking.")
+ClosedException = _kind(9, "ClosedException", "A call on what was closed.")
+DeviceException = _kind(10, "DeviceException", "A fault of the device.")
+InternalException = _kind(11, "InternalException", "A fault of Windlass itself.")
 
 _KINDS = {kind.code: kind for kind in WindlassException.__subclasses__()}
 

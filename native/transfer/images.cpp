@@ -154,7 +154,7 @@ class Owner {
   Code locate(RankDevice& device, const std::vector<uint32_t>& devices, Located* memory,
               wl_error_t* error) const {
     const auto* at = reinterpret_cast<const void*>(memory->address);
-    Code code = device.find(at, &memory->lies, error);
+    Code code = device.find({"what is bound", at, memory->bytes}, &memory->lies, error);
     // What one process has on a device another one's kernels don't get at.
     if (code != WL_OK || memory->lies == Lies::kHost || group_.config().spansProcesses) return code;
     memory->isReached = memory->lies == Lies::kHere && devices.size() == 1;

@@ -145,7 +145,13 @@ class RankDevice {
 
   // Where memory that a caller names lies.
   enum class Lies { kHost, kHere, kOtherDevice };
-  virtual Code find(const void* memory, Lies* lies, wl_error_t* error) = 0;
+  // Such memory, and what errors call it.
+  struct Named {
+    const char* name;
+    const void* data;
+    uint64_t bytes;
+  };
+  virtual Code find(const Named& memory, Lies* lies, wl_error_t* error) = 0;
   // From memory of any device of the process to that of any.
   virtual Code onDevices(void* to, const void* from, uint64_t bytes, wl_error_t* error) = 0;
   virtual Code toDevice(void* to, const void* from, uint64_t bytes, wl_error_t* error) = 0;

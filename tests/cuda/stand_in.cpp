@@ -129,13 +129,19 @@ bool lies(const std::map<uint64_t, size_t>& in, uint64_t address, size_t bytes) 
 int placeOf(uint64_t address, size_t bytes) {
   if (lies(allocated, address, bytes)) return std::prev(allocatedOn.upper_bound(address))->second;
   auto after = mapped.upper_bound(address);
+  const uint64_t end = address + bytes;
   const auto turn = static_cast<int>(address / kStretch % static_cast<uint64_t>(deviceCount));
   const int none = isAllOnDevices ? turn : -1;
   if (after == mapped.begin()) return none;
   --after;
   const Mapping& of = after->second;
   if (address >= after->first + of.bytes) return none;
-  if (address + bytes > after->first + of.bytes || of.readers.count(current.back()) == 0) return -1;
+  // Mappings side by side are one stretch of memory.
+  for (uint64_t at = address; at < end; at = after->first + after->second.bytes, ++after) {
+    const bool goesOn = after != mapped.end() && after->first <= at;
+    if (!goesOn || after->second.readers.count(current.back()) == 0) return -1;
+    if (after->first + after->second.bytes >= end) break;
+  }
   return of.physical->device;
 }
 
@@ -377,6 +383,14 @@ CALL CuResult cuPointerGetAttribute(void* value, int32_t attribute, CuAddress ad
     return 0;
   }
   *static_cast<int32_t*>(value) = attribute == kMemoryType ? kDeviceMemory : device;
+  return 0;
+}
+CALL CuResult cuMemGetAddressRange_v2(CuAddress* base, size_t* bytes, CuAddress address) {
+  BEGIN_IN_CONTEXT("cuMemGetAddressRange")
+  if (!lies(allocated, address, 1)) return kNotFound;
+  const auto found = std::prev(allocated.upper_bound(address));
+  *base = found->first;
+  *bytes = found->second;
   return 0;
 }
 CALL CuResult cuMemHostAlloc(void** memory, size_t bytes, uint32_t flags) {
@@ -707,20 +721,24 @@ CALL void standInForeign(void* tensor) {
   const std::lock_guard<std::mutex> lock(mutex);
   foreign.insert(reinterpret_cast<uint64_t>(tensor));
 }
-// The same in memory that the caller maps, and that devices 0 to `readers` - 1 reach.
+// The same in memory that the caller maps, piece by piece, and that devices 0 to `readers` - 1
+// reach.
 CALL void* standInMapped(int device, size_t bytes, int readers) {
   const std::lock_guard<std::mutex> lock(mutex);
   const size_t whole = (bytes + kGranularity - 1) / kGranularity * kGranularity;
   auto* physical = new Physical{memfd_create("tensor", MFD_CLOEXEC), whole, device, kHandleNone};
   if (ftruncate(physical->file, static_cast<off_t>(whole)) != 0) return nullptr;
-  void* made = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_SHARED, physical->file, 0);
+  // What follows is nobody's.
+  const size_t taken = whole + kGranularity;
+  void* made = mmap(nullptr, taken, PROT_READ | PROT_WRITE, MAP_SHARED, physical->file, 0);
   if (made == MAP_FAILED) return nullptr;
-  physical->mappings = 1;
   physical->isReleased = true;
   const auto address = reinterpret_cast<uint64_t>(made);
-  reserved[address] = whole;
-  mapped[address] = {physical, whole, {}};
-  for (int reader = 0; reader < readers; ++reader) mapped[address].readers.insert(reader);
+  reserved[address] = taken;
+  for (size_t at = 0; at < whole; at += kGranularity, ++physical->mappings) {
+    Mapping& piece = mapped[address + at] = {physical, kGranularity, {}};
+    for (int reader = 0; reader < readers; ++reader) piece.readers.insert(reader);
+  }
   return made;
 }
 // The call of that name and number, from 1, fails; 0: each.

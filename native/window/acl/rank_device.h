@@ -43,7 +43,7 @@ class AclRankDevice final : public RankDevice {
   Code stage(void**, wl_error_t* error) override { return noParts(error); }
 
   // Callers name memory of the host alone.
-  Code find(const void*, Lies* lies, wl_error_t*) override {
+  Code find(const Named&, Lies* lies, wl_error_t*) override {
     *lies = Lies::kHost;
     return WL_OK;
   }

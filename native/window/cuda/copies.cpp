@@ -80,13 +80,15 @@ Code Copies::await(Stage& stage, wl_error_t* error) {
   return code;
 }
 
-Code Copies::awaitAll(wl_error_t* error) {
-  return ended(awaitStream(*gpu_, stream_, copyLimitNs, error), error);
+Code Copies::finish(Code enqueued, wl_error_t* error) {
+  if (enqueued != WL_OK) return settled(enqueued);
+  return settled(ended(awaitStream(*gpu_, stream_, copyLimitNs, error), error));
 }
 
 Code Copies::settled(Code code) {
-  if (code != WL_OK && !isStuck_ && awaitAll(nullptr) == WL_OK)
-    for (Stage& stage : stages_) stage.isBusy = false;
+  if (code == WL_OK || isStuck_) return code;
+  isStuck_ = mayRunOn(*gpu_, stream_, copyLimitNs);
+  for (Stage& stage : stages_) stage.isBusy = isStuck_;
   return code;
 }
 
@@ -145,16 +147,17 @@ Code Copies::take(CuAddress from, uint64_t bytes, const RankDevice::Take& take, 
 
 Code Copies::onDevices(CuAddress to, CuAddress from, uint64_t bytes, wl_error_t* error) {
   if (Code code = checkUse(error); code != WL_OK) return code;
-  const Code code =
-      gpu_->check(gpu_->cuda().cuMemcpyAsync(to, from, bytes, stream_), "cuMemcpyAsync", error);
-  return code == WL_OK ? awaitAll(error) : code;
+  return finish(
+      gpu_->check(gpu_->cuda().cuMemcpyAsync(to, from, bytes, stream_), "cuMemcpyAsync", error),
+      error);
 }
 
 Code Copies::copyRows(const std::vector<RankDevice::Rows>& rows, wl_error_t* error) {
   if (Code code = checkUse(error); code != WL_OK || rows.empty()) return code;
-  for (const RankDevice::Rows& each : rows)
-    if (Code code = enqueue(each, error); code != WL_OK) return settled(code);
-  return awaitAll(error);
+  Code code = WL_OK;
+  for (auto each = rows.begin(); code == WL_OK && each != rows.end(); ++each)
+    code = enqueue(*each, error);
+  return finish(code, error);
 }
 
 Code Copies::enqueue(const RankDevice::Rows& rows, wl_error_t* error) {
@@ -184,9 +187,9 @@ Code Copies::enqueue(const RankDevice::Rows& rows, wl_error_t* error) {
 
 Code Copies::zero(CuAddress to, uint64_t bytes, wl_error_t* error) {
   if (Code code = checkUse(error); code != WL_OK) return code;
-  const Code code =
-      gpu_->check(gpu_->cuda().cuMemsetD8Async(to, 0, bytes, stream_), "cuMemsetD8Async", error);
-  return code == WL_OK ? awaitAll(error) : code;
+  return finish(
+      gpu_->check(gpu_->cuda().cuMemsetD8Async(to, 0, bytes, stream_), "cuMemsetD8Async", error),
+      error);
 }
 
 }  // namespace windlass::cuda

@@ -27,7 +27,8 @@ class Copies {
   Code copyRows(const std::vector<RankDevice::Rows>& rows, wl_error_t* error);
   Code zero(CuAddress to, uint64_t bytes, wl_error_t* error);
 
-  // Whether one runs on that did not end: it may touch what it was given at any time.
+  // Whether one may run on, that did not end in time or of whose end the driver does not tell: it
+  // may touch what it was given at any time.
   bool isStuck() const { return isStuck_; }
 
  private:
@@ -42,8 +43,9 @@ class Copies {
   // Notes what the stream has been given as the stage's.
   Code begin(Stage& stage, CuResult result, const char* call, wl_error_t* error);
   Code await(Stage& stage, wl_error_t* error);
-  Code awaitAll(wl_error_t* error);
-  // `code`; after a failure nothing is in flight, but what does not end.
+  // Waits for what the stream was given, where `enqueued` is WL_OK.
+  Code finish(Code enqueued, wl_error_t* error);
+  // `code`; after a failure nothing is in flight, or isStuck().
   Code settled(Code code);
   Code enqueue(const RankDevice::Rows& rows, wl_error_t* error);
   Code ended(Code code, wl_error_t* error);

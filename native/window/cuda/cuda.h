@@ -17,6 +17,8 @@ using CuResult = int32_t;
 constexpr CuResult kCuOk = 0;
 constexpr CuResult kCuInvalidValue = 1;
 constexpr CuResult kCuOutOfMemory = 2;
+constexpr CuResult kCuInvalidHandle = 400;
+constexpr CuResult kCuNotFound = 500;
 constexpr CuResult kCuNotReady = 600;  // what was asked for goes on
 
 using CuDevice = int32_t;
@@ -179,6 +181,8 @@ struct CuCopy2D {
   call(CuResult, cuMemUnmap, cuMemUnmap, (CuAddress address, size_t bytes))                        \
   call(CuResult, cuPointerGetAttribute, cuPointerGetAttribute,                                     \
        (void* value, int32_t attribute, CuAddress address))                                        \
+  call(CuResult, cuMemGetAddressRange, cuMemGetAddressRange_v2,                                    \
+       (CuAddress* base, size_t* bytes, CuAddress address))                                        \
   call(CuResult, cuMemSetAccess, cuMemSetAccess,                                                   \
        (CuAddress address, size_t bytes, const CuAccess* access, size_t count))                    \
   call(CuResult, cuMemGetAccess, cuMemGetAccess,                                                   \

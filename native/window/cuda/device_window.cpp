@@ -53,12 +53,13 @@ Code DeviceWindow::make(Gpu& gpu, Copies& copies, AllRanks& exchange, uint64_t b
   }
   if (code == WL_OK) code = state(exchange, attempt([&] { return reach(error); }, error), error);
   // Where the exchange itself ended, a peer may still try this part: it stays until close().
-  if (code != WL_OK && isWhole_ && !copies.isStuck()) close(nullptr);
+  if (code != WL_OK && isWhole_ && isQuiet()) close(nullptr);
   return code;
 }
 
 Code DeviceWindow::state(AllRanks& exchange, Code code, wl_error_t* error) {
   own_.code = code;
+  own_.keeps = copies_->isStuck() ? 1 : 0;
   return stateToAll(exchange, own_, statements_, &culprit_, &isWhole_, error);
 }
 
@@ -84,6 +85,11 @@ std::vector<uint32_t> DeviceWindow::devices() const {
 
 bool DeviceWindow::spansProcesses() const {
   return std::any_of(beside_.begin(), beside_.end(), [](uint32_t first) { return first != 0; });
+}
+
+bool DeviceWindow::isQuiet() const {
+  return std::none_of(statements_.begin(), statements_.end(),
+                      [](const Statement& each) { return each.keeps != 0; });
 }
 
 uint32_t DeviceWindow::firstOnDevice() const {

@@ -35,7 +35,8 @@ class DeviceWindow {
  private:
   // What ranks tell one another.
   struct Statement {
-    int32_t code;  // of this rank, so far
+    int32_t code;    // of this rank, so far
+    uint32_t keeps;  // a copy of it may run on: then nobody's part is given back
     uint32_t device;
     uint64_t bytes;
     uint64_t address;
@@ -64,6 +65,8 @@ class DeviceWindow {
     return isHere(rank) && statements_[rank].device == own_.device;
   }
   bool spansProcesses() const;
+  // Whether no rank's copies may touch a part any more, as all have stated.
+  bool isQuiet() const;
   uint32_t firstOnDevice() const;
   // Each GPU of this process's ranks once, this rank's first.
   std::vector<uint32_t> devices() const;

@@ -15,7 +15,7 @@ class Moves {
   Code run(const Gpu& gpu, Copies& copies, const DeviceMove& move, wl_error_t* error);
   // kDeviceStageBytes of the device, for nothing but what one move brings through them.
   Code stage(const Gpu& gpu, void** memory, wl_error_t* error);
-  // Whether a kernel runs on that did not end.
+  // Whether a kernel may run on, that did not end in time or of whose end the driver does not tell.
   bool isStuck() const { return isStuck_; }
   // Gives back what it took, whatever fails, and tells the first failure.
   Code close(wl_error_t* error);

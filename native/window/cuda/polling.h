@@ -48,6 +48,13 @@ inline Code awaitStream(const Gpu& gpu, CuStream stream, int64_t limitNs, wl_err
       gpu, "cuStreamQuery", [&] { return gpu.cuda().cuStreamQuery(stream); }, limitNs, error);
 }
 
+// Of a stream of which a look has failed: whether what it was given may run on, which it has this
+// time to end. A device that has failed, as it says then too, runs nothing.
+inline bool mayRunOn(const Gpu& gpu, CuStream stream, int64_t limitNs) {
+  const Code code = awaitStream(gpu, stream, limitNs, nullptr);
+  return code != WL_OK && code != WL_DEVICE;
+}
+
 inline Code awaitEvent(const Gpu& gpu, CuEvent event, int64_t limitNs, wl_error_t* error) {
   return poll(
       gpu, "cuEventQuery", [&] { return gpu.cuda().cuEventQuery(event); }, limitNs, error);

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/window/cuda/rank_device.h"
 
+#include <sys/uio.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <new>
 
 #include "native/window/cuda/window_parts.h"
@@ -11,6 +15,25 @@ namespace {
 
 // Whole ones of these are mapped at least where a program maps memory by itself.
 constexpr uint64_t kPage = uint64_t{2} << 20;
+
+// Whether the processor finds the first byte and the last one. Where the kernel forbids the call
+// that asks, as sandboxes have it do, nothing is known against them.
+bool isMapped(const RankDevice::Named& memory) {
+  if (memory.bytes == 0) return true;
+  auto* const first = static_cast<const unsigned char*>(memory.data);
+  for (const unsigned char* at : {first, first + memory.bytes - 1}) {
+    unsigned char byte = 0;
+    const iovec to = {&byte, 1};
+    const iovec from = {const_cast<unsigned char*>(at), 1};
+    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) < 0 && errno == EFAULT) return false;
+  }
+  return true;
+}
+
+Code refuseMemory(const RankDevice::Named& memory, const char* why, wl_error_t* error) {
+  return fail(error, WL_INVALID_ARGUMENT, "%s, %llu bytes at %p, %s", memory.name,
+              static_cast<unsigned long long>(memory.bytes), memory.data, why);
+}
 
 }  // namespace
 
@@ -94,14 +117,20 @@ Code CudaRankDevice::checkAdds(const DeviceParts& parts, uint32_t rank, uint32_t
   return static_cast<const WindowParts&>(parts).checkAdds(*gpu_, rank, peer, error);
 }
 
-Code CudaRankDevice::find(const void* memory, Lies* lies, wl_error_t* error) {
+Code CudaRankDevice::find(const Named& memory, Lies* lies, wl_error_t* error) {
   const Cuda& cuda = gpu_->cuda();
-  const auto address = reinterpret_cast<CuAddress>(memory);
+  const auto address = reinterpret_cast<CuAddress>(memory.data);
   *lies = Lies::kHost;
   int32_t type = 0;
   const CuResult result = cuda.cuPointerGetAttribute(&type, kMemoryType, address);
   // It has never heard of ordinary memory.
-  if (result == kCuInvalidValue) return WL_OK;
+  if (result == kCuInvalidValue) {
+    if (isMapped(memory)) return WL_OK;
+    return refuseMemory(memory,
+                        "are neither the driver's nor mapped in this process: were they freed, or "
+                        "are they another process's?",
+                        error);
+  }
   Code code = gpu_->check(result, "cuPointerGetAttribute", error);
   if (code != WL_OK || type != kDeviceMemory) return code;
   int32_t device = 0;
@@ -115,7 +144,38 @@ Code CudaRankDevice::find(const void* memory, Lies* lies, wl_error_t* error) {
   const bool isOurs = context == nullptr || context == gpu_->context();
   const bool isHere = device == static_cast<int32_t>(gpu_->number()) && isOurs;
   *lies = isHere ? Lies::kHere : Lies::kOtherDevice;
-  return code;
+  return code == WL_OK ? checkEnd(memory, context != nullptr, error) : code;
+}
+
+// What a program maps by itself may be many pieces: its last byte alone is asked for.
+Code CudaRankDevice::checkEnd(const Named& memory, bool isAllocated, wl_error_t* error) {
+  if (memory.bytes == 0) return WL_OK;
+  const Cuda& cuda = gpu_->cuda();
+  const auto address = reinterpret_cast<CuAddress>(memory.data);
+  if (isAllocated) {
+    CuAddress base = 0;
+    size_t bytes = 0;
+    const CuResult asked = cuda.cuMemGetAddressRange(&base, &bytes, address);
+    // Not found: it has a context, and is no allocation for all that.
+    if (asked != kCuNotFound) {
+      const Code code = gpu_->check(asked, "cuMemGetAddressRange", error);
+      const uint64_t left = base + bytes - address;
+      if (code != WL_OK || memory.bytes <= left) return code;
+      return fail(error, WL_INVALID_ARGUMENT,
+                  "%s, %llu bytes at %p, is longer than its allocation, which has %llu from there "
+                  "on: state the bytes that it has",
+                  memory.name, static_cast<unsigned long long>(memory.bytes), memory.data,
+                  static_cast<unsigned long long>(left));
+    }
+  }
+  int32_t type = 0;
+  const CuResult last =
+      cuda.cuPointerGetAttribute(&type, kMemoryType, address + memory.bytes - 1);
+  if (last != kCuInvalidValue) {
+    const Code code = gpu_->check(last, "cuPointerGetAttribute", error);
+    if (code != WL_OK || type == kDeviceMemory) return code;
+  }
+  return refuseMemory(memory, "is longer than what is mapped there, which ends before", error);
 }
 
 // As each page is mapped. Of memory that cuMemAlloc gave the driver says nothing: it is its own

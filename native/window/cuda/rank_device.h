@@ -41,7 +41,7 @@ class CudaRankDevice final : public RankDevice {
     return moves_.stage(*gpu_, memory, error);
   }
 
-  Code find(const void* memory, Lies* lies, wl_error_t* error) override;
+  Code find(const Named& memory, Lies* lies, wl_error_t* error) override;
   Code onDevices(void* to, const void* from, uint64_t bytes, wl_error_t* error) override {
     return copies_.onDevices(reinterpret_cast<CuAddress>(to), reinterpret_cast<CuAddress>(from),
                              bytes, error);
@@ -82,6 +82,8 @@ class CudaRankDevice final : public RankDevice {
 
  private:
   Code openStop(wl_error_t* error);
+  // Whether memory of a device is as long as its caller says.
+  Code checkEnd(const Named& memory, bool isAllocated, wl_error_t* error);
 
   const void* const image_;
   Gpu* gpu_ = nullptr;

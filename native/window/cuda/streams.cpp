@@ -100,8 +100,13 @@ Code Streams::look(uint64_t stream, uint64_t* capture, wl_error_t* error) {
   }
   if (stream > kPerThread) {
     CuContext context = nullptr;
-    const Code code =
-        gpu_.check(cuda.cuStreamGetCtx(streamOf(stream), &context), "cuStreamGetCtx", error);
+    const CuResult found = cuda.cuStreamGetCtx(streamOf(stream), &context);
+    if (found == kCuInvalidHandle) {
+      return fail(error, WL_INVALID_ARGUMENT,
+                  "stream %#llx is no stream of this process: was it destroyed?",
+                  static_cast<unsigned long long>(stream));
+    }
+    const Code code = gpu_.check(found, "cuStreamGetCtx", error);
     if (code != WL_OK) return code;
     if (context != gpu_.context()) {
       return fail(error, WL_UNSUPPORTED,

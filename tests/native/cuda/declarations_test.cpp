@@ -58,7 +58,8 @@ static_assert(offsetof(CuCopy2D, rowBytes) == offsetof(CUDA_MEMCPY2D, WidthInByt
 static_assert(offsetof(CuCopy2D, rows) == offsetof(CUDA_MEMCPY2D, Height));
 
 static_assert(kCuOk == CUDA_SUCCESS && kCuOutOfMemory == CUDA_ERROR_OUT_OF_MEMORY);
-static_assert(kCuNotReady == CUDA_ERROR_NOT_READY);
+static_assert(kCuNotReady == CUDA_ERROR_NOT_READY && kCuNotFound == CUDA_ERROR_NOT_FOUND);
+static_assert(kCuInvalidHandle == CUDA_ERROR_INVALID_HANDLE);
 static_assert(kMultiprocessors == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 static_assert(kMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 static_assert(kMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);

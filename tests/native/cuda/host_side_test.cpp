@@ -347,11 +347,11 @@ TEST(CudaDevices, DoNotHaveWhatLiesInAnotherContextOfTheSameGpu) {
     auto* const theirs = gpus::tensor<float>(0, 10);
     gpus::isForeign(theirs);
     RankDevice::Lies lies = RankDevice::Lies::kHost;
-    EXPECT_EQ(device.find(own, &lies, error), WL_OK) << error->message;
+    EXPECT_EQ(device.find({"it", own, 40}, &lies, error), WL_OK) << error->message;
     EXPECT_EQ(lies, RankDevice::Lies::kHere);
-    EXPECT_EQ(device.find(gpus::mappedTensor<float>(0, 10, 1), &lies, error), WL_OK);
+    EXPECT_EQ(device.find({"it", gpus::mappedTensor<float>(0, 10, 1), 40}, &lies, error), WL_OK);
     EXPECT_EQ(lies, RankDevice::Lies::kHere);
-    EXPECT_EQ(device.find(theirs, &lies, error), WL_OK) << error->message;
+    EXPECT_EQ(device.find({"it", theirs, 40}, &lies, error), WL_OK) << error->message;
     EXPECT_EQ(lies, RankDevice::Lies::kOtherDevice);
     return WL_OK;
   });
@@ -380,6 +380,65 @@ TEST(CudaCopies, ThatFailLeaveNoneInFlight) {
     return WL_OK;
   });
   EXPECT_EQ(gpus::held(), "");
+}
+
+// Whichever look fails, nothing that was given is in flight once the call has returned.
+TEST(CudaCopies, ThatAFailedLookHidesAreOverBeforeTheirMemoryGoes) {
+  for (const int result : {2, 719}) {
+    gpus::reset();
+    onRanks(1, 1, [&](uint32_t, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
+      const auto failNext = [&] {
+        gpus::failCall("cuStreamQuery", gpus::countCalls("cuStreamQuery") + 1, result);
+      };
+      const Code expected = result == 2 ? WL_RESOURCE : WL_DEVICE;
+      failNext();
+      EXPECT_EQ(device.makeWindow(exchange, 4 * kPart, error), expected);
+      EXPECT_TRUE(says(*error, "cuStreamQuery of device 0"));
+      EXPECT_EQ(device.makeWindow(exchange, 4 * kPart, error), WL_OK) << error->message;
+      auto* const part = static_cast<unsigned char*>(device.part(0));
+      const auto at = reinterpret_cast<uint64_t>(part);
+      const std::vector<unsigned char> sent(100, 7);
+      EXPECT_EQ(device.toDevice(part, sent.data(), sent.size(), error), WL_OK);
+      failNext();
+      EXPECT_EQ(device.onDevices(part + kPart, part, sent.size(), error), expected);
+      EXPECT_EQ(std::memcmp(part + kPart, sent.data(), sent.size()), 0);
+      failNext();
+      EXPECT_EQ(device.copyRows({{at + 2 * kPart, at, 100, 1, 0, 0}}, error), expected);
+      EXPECT_EQ(std::memcmp(part + 2 * kPart, sent.data(), sent.size()), 0);
+      MoveViews views = {};
+      views.to = at + 3 * kPart;
+      views.from = at;
+      views.ndim = 1;
+      views.shape[0] = 100;
+      views.toStrides[0] = views.fromStrides[0] = 1;
+      failNext();
+      EXPECT_EQ(device.move({DType(WL_U8), views}, error), expected);
+      EXPECT_EQ(std::memcmp(part + 3 * kPart, sent.data(), sent.size()), 0);
+      EXPECT_EQ(device.lasting(), nullptr);
+      return WL_OK;
+    });
+    EXPECT_EQ(gpus::held(), "");
+  }
+}
+
+// Where the driver tells of no end, no rank's part is given back.
+TEST(CudaCopies, OfWhoseEndTheDriverDoesNotTellKeepAllParts) {
+  gpus::reset();
+  const auto body = [&](uint32_t rank, CudaRankDevice& device, AllRanks& exchange,
+                        wl_error_t* error) {
+    gpus::failCall("cuStreamQuery", 0, 2);
+    const Code code = device.makeWindow(exchange, 100, error);
+    EXPECT_STREQ(device.lasting(), "a copy") << rank;
+    int32_t said = 0;
+    int32_t everyones[2];
+    EXPECT_EQ(exchange.all(&said, everyones, sizeof said, nullptr), WL_OK);
+    EXPECT_EQ(gpus::countCalls("cuMemUnmap"), 0);
+    gpus::failCall("", 0, 0);
+    return code;
+  };
+  const auto outcomes = onRanks(2, 1, body);
+  for (const Outcome& one : outcomes) EXPECT_EQ(one.code, WL_RESOURCE) << one.error.message;
+  gpus::reset();
 }
 
 // The barrier of `cores` cores of each of `ranks` ranks.

@@ -61,7 +61,8 @@ T* tensor(int device, size_t count) {
 inline void isForeign(void* tensor) {
   find<void (*)(void*)>("standInForeign")(tensor);
 }
-// The same in memory that the caller maps, and that devices 0 to `readers` - 1 reach.
+// The same in memory that the caller maps, 2 MiB at a time, and that devices 0 to `readers` - 1
+// reach.
 template <class T>
 T* mappedTensor(int device, size_t count, int readers) {
   return static_cast<T*>(find<void* (*)(int, size_t, int)>("standInMapped")(

@@ -2,11 +2,13 @@
 // What a rank's GPU does with tensors of its caller's on any GPU, over the stand-in for NVIDIA's
 // driver: hashes as the processor takes them of the same memory, bits that are cleared, of those
 // elements alone, and moves to and from windows of the host.
+#include <algorithm>
 #include <map>
 #include <string>
 
 #include "native/window/device.h"
 #include "tests/native/comm/windows.h"
+#include "tests/native/cuda/no_memory.h"
 #include "tests/native/cuda/stand_in.h"
 
 namespace windlass_test {
@@ -109,6 +111,33 @@ TEST_F(DeviceTensors, OfTheHostAreRefusedAndTheCommunicatorLives) {
   });
 }
 
+// One that was freed, or is another process's, and one of fewer elements than its name says.
+TEST_F(DeviceTensors, OfNoMemoryAreRefusedAndTheCommunicatorLives) {
+  static const int64_t kFew = 100;
+  static const int64_t kStep = 1;
+  const NoMemory none;
+  LocalRanks ranks(2);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    Error error;
+    auto* const isShort = gpus::tensor<float>(0, kFew - 1);
+    std::fill_n(isShort, kFew - 1, 3.0f);
+    const auto isRefused = [&](void* memory, const char* because) {
+      const wl_tensor_t tensor = {sizeof tensor, WL_F32, 1, 0, memory, &kFew, &kStep};
+      uint64_t hash = 0;
+      EXPECT_EQ(wl_device_clear(comm, &tensor, &error), WL_INVALID_ARGUMENT);
+      EXPECT_TRUE(contains(error.message, "rank 1: ")) << error.message;
+      EXPECT_TRUE(contains(error.message, because)) << error.message;
+      EXPECT_EQ(wl_device_hash(comm, &tensor, 0, &hash, &error), WL_INVALID_ARGUMENT);
+    };
+    if (rank == 1) {
+      isRefused(none.begin(), "nor mapped in this process");
+      isRefused(isShort, "which has 396 from there on");
+    }
+    EXPECT_EQ(std::count(isShort, isShort + kFew - 1, 3.0f), kFew - 1);
+    EXPECT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+  });
+}
+
 // Whichever call fails: all ranks are told.
 TEST_F(DeviceTensors, AFailureOfAnyCallIsToldToAll) {
   static const int64_t kShape[] = {40, 7};
@@ -142,7 +171,7 @@ TEST_F(DeviceTensors, AFailureOfAnyCallIsToldToAll) {
   for (const auto& [call, count] : calls) {
     // Of what opens devices, and what looks, other tests have all.
     const bool moves = call.rfind("cuMemcpy", 0) == 0 || call == "cuLaunchKernel" ||
-                       call == "cuPointerGetAttribute";
+                       call == "cuPointerGetAttribute" || call == "cuMemGetAddressRange";
     for (int number = 1; number <= (moves ? count : 1); ++number) {
       gpus::reset();
       gpus::devices(2);
@@ -279,6 +308,25 @@ TEST_F(DeviceTensors, AreAddedToWindowsOfTheHost) {
       }
     });
   }
+}
+
+TEST_F(DeviceTensors, OfNoMemoryAreNotPut) {
+  const NoMemory none;
+  LocalRanks ranks(kRanks);
+  HostWindows windows;
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    Error error;
+    ASSERT_EQ(windows.make(comm, rank, 8 * kCount, &error), WL_OK) << error.message;
+    const wl_tensor_t local = {sizeof local, WL_F32, 1, 0, none.begin(), &kCount, &kOne};
+    const wl_tensor_t there = {sizeof there, WL_F32, 1, 0, windows.at(rank, 0), &kCount, &kOne};
+    if (rank == 1) {
+      for (const auto move : {wl_device_put, wl_device_get}) {
+        EXPECT_EQ(move(comm, windows[rank], &local, 2, &there, &error), WL_INVALID_ARGUMENT);
+        EXPECT_TRUE(contains(error.message, "nor mapped in this process")) << error.message;
+      }
+    }
+    EXPECT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+  });
 }
 
 TEST_F(DeviceTensors, ThatNoDeviceHasAreNotPut) {

@@ -2,6 +2,7 @@
 // Windows in the memory of GPUs, over the stand-in for NVIDIA's driver, whose devices' memory this
 // process reads and writes too: one-sided moves bit for bit, tensors of collectives where they lie,
 // refusals by name, and whichever call fails, nothing stays behind.
+#include <array>
 #include <map>
 #include <string>
 
@@ -192,6 +193,42 @@ TEST_F(DeviceWindows, AMoveOrACopyThatDoesNotEndKeepsItsDevice) {
   };
   EXPECT_EXIT(hangs("cuStreamQuery", "a move"), testing::ExitedWithCode(0), "");
   EXPECT_EXIT(hangs("cuEventQuery", "a copy"), testing::ExitedWithCode(0), "");
+}
+
+// A device that has failed ends the communicator on all ranks; what it lacks does not.
+TEST_F(DeviceWindows, ARankWhoseDeviceFailsIsNamedToAll) {
+  for (const int devices : {1, 2}) {
+    for (const int result : {2, 719}) {
+      gpus::reset();
+      gpus::devices(devices);
+      std::array<Error, kRanks> errors;
+      LocalRanks ranks(kRanks);
+      Handles windows(ranks);
+      ranks.run([&](int rank, wl_comm_t* comm) {
+        Error& error = errors[static_cast<size_t>(rank)];
+        ASSERT_EQ(windows.make(comm, rank, 4096, &error), WL_OK) << error.message;
+        wl_window_free(windows[rank]);
+        ASSERT_EQ(wl_barrier(comm, 0, &error), WL_OK) << error.message;
+        if (rank == 0) {
+          constexpr const char* kCall = "cuMemsetD8Async";
+          gpus::failCall(kCall, gpus::countCalls(kCall) + 1, result);
+        }
+        ASSERT_EQ(wl_barrier(comm, 0, &error), WL_OK) << error.message;
+        const int32_t code = result == 2 ? WL_RESOURCE : WL_DEVICE;
+        EXPECT_EQ(windows.make(comm, rank, 4096, &error), code) << error.message;
+        Error after;
+        EXPECT_EQ(wl_barrier(comm, 0, &after), result == 2 ? WL_OK : WL_DEVICE) << after.message;
+      });
+      for (const Error& error : errors) {
+        ASSERT_EQ(error.culprit_count, 1);
+        EXPECT_EQ(error.culprits[0], errors[0].culprits[0]);
+        const std::string named = "rank " + std::to_string(error.culprits[0]) +
+                                  ": device window creation: cuMemsetD8Async of device " +
+                                  std::to_string(error.culprits[0] % devices);
+        EXPECT_EQ(std::string(error.message).rfind(named, 0), 0u) << error.message;
+      }
+    }
+  }
 }
 
 void failPuts(int devices, const std::string& call, int number, bool isDone) {

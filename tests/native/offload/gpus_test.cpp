@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives of the target cuda over the stand-in for NVIDIA's driver: ranks share a GPU or have
 // several, whichever call fails every rank is told, and nothing stays behind.
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <string>
@@ -10,6 +11,7 @@
 #include "native/comm/offload_seats.h"
 #include "tests/native/comm/local_ranks.h"
 #include "tests/native/cuda/given_back.h"
+#include "tests/native/cuda/no_memory.h"
 #include "tests/native/offload/expert_exchange.h"
 
 namespace windlass_test {
@@ -157,6 +159,56 @@ TEST_F(Gpus, TensorsOfDevicesAndOfTheHostMeet) {
     for (size_t i = 0; i < out.size(); ++i)
       ASSERT_EQ(all[i], static_cast<int32_t>(1000 * (i / in.size()) + i % in.size())) << i;
   });
+}
+
+// On rank 1; the others are told, and all go on.
+TEST_F(Gpus, TensorsOfNoMemoryAreRefusedAndTheCommunicatorLives) {
+  constexpr size_t kCount = 100;
+  const NoMemory none;
+  for (const int devices : {1, 2}) {
+    gpus::reset();
+    gpus::devices(devices);
+    LocalRanks ranks(kRanks);
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      std::vector<int32_t> host(kCount, -1);
+      Error error;
+      const auto isRefused = [&](void* in, void* out, const std::string& because) {
+        const bool isOwn = rank == 1;
+        EXPECT_EQ(allReduce(comm, isOwn ? in : host.data(), isOwn ? out : host.data(), kCount,
+                            WL_I32, WL_SUM, WL_TWO_PHASE, 0, &error),
+                  WL_INVALID_ARGUMENT);
+        EXPECT_TRUE(contains(error.message, "rank " + std::to_string(rank) + ": all"))
+            << error.message;
+        EXPECT_TRUE(contains(error.message, isOwn ? because : "rank 1 does not take"))
+            << error.message;
+      };
+      const std::string lost = "nor mapped in this process";
+      isRefused(none.begin(), host.data(), "in, 400 bytes at 0x");
+      isRefused(none.begin(), host.data(), lost);
+      isRefused(host.data(), none.begin(), "out, 400 bytes at 0x");
+      isRefused(host.data(), none.begin(), lost);
+      isRefused(none.before(396), host.data(), lost);
+      // A device's, which is shorter.
+      auto* const isShort = gpus::tensor<int32_t>(rank % devices, kCount - 1);
+      isRefused(isShort, host.data(), "which has 396 from there on");
+      isRefused(host.data(), isShort + 1, "which has 392 from there on");
+      const size_t most = (size_t{2} << 20) / sizeof(int32_t);
+      auto* const isMapped = gpus::mappedTensor<int32_t>(rank % devices, 2 * most, devices);
+      isRefused(isMapped + 2 * most - kCount + 1, host.data(), "ends");
+      EXPECT_EQ(host, std::vector<int32_t>(kCount, -1));
+      // All of it, over both of the mappings that it is of, and what is there to its last byte.
+      std::fill_n(isMapped, 2 * most, 1);
+      const size_t count = 2 * most;
+      ASSERT_EQ(allReduce(comm, isMapped, isMapped, count, WL_I32, WL_SUM, WL_TWO_PHASE, 0, &error),
+                WL_OK)
+          << error.message;
+      EXPECT_EQ(std::count(isMapped, isMapped + count, kRanks), static_cast<ptrdiff_t>(count));
+      auto* last = static_cast<int32_t*>(none.before(400));
+      if (rank != 1) last = host.data();
+      EXPECT_EQ(allReduce(comm, last, last, kCount, WL_I32, WL_SUM, WL_TWO_PHASE, 0, &error), WL_OK)
+          << error.message;
+    });
+  }
 }
 
 void sendToExperts(int devices, bool isOnDevice) {

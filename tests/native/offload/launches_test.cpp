@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "tests/native/comm/launches.h"
+#include "tests/native/cuda/no_memory.h"
 #include "tests/native/cuda/stand_in.h"
 
 namespace windlass_test {
@@ -135,6 +136,20 @@ TEST_F(GpusLaunches, RefuseTensorsOfWhichEachHoldsPartOfTheOther) {
     Error error;
     EXPECT_EQ(work(comm, data.data(), data.data() + 10, 90 - 1, &error), WL_UNSUPPORTED);
     EXPECT_TRUE(contains(error.message, "argument 0, in, and argument 1, out, overlap in part"));
+  });
+}
+
+TEST_F(GpusLaunches, RefuseTensorsOfNoMemoryAndTheCommunicatorLives) {
+  const NoMemory none;
+  LocalRanks ranks(2);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    std::vector<float> data(100, 5.0f);
+    const auto* in = rank == 1 ? static_cast<const float*>(none.begin()) : data.data();
+    Error error;
+    EXPECT_EQ(work(comm, in, data.data(), 100, &error), WL_INVALID_ARGUMENT);
+    EXPECT_TRUE(contains(error.message, rank == 1 ? "in, 400 bytes at 0x" : "rank 1 does not take"))
+        << error.message;
+    ASSERT_EQ(work(comm, data.data(), data.data(), 100, &error), WL_OK) << error.message;
   });
 }
 

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "tests/native/cuda/given_back.h"
+#include "tests/native/cuda/no_memory.h"
 #include "tests/native/offload/every_collective.h"
 
 namespace windlass_test {
@@ -207,15 +208,20 @@ TEST_F(GpusStreams, WhatAllRefuseLeavesTheCommunicatorAsItIs) {
   gpus::devices(2);
   Program program(kRanks, 2, 100);
   UserStream ofAnother(1);
+  const uint64_t destroyed = UserStream(0).handle();
+  const NoMemory none;
   LocalRanks ranks(kRanks);
   std::vector<int32_t> host(100, 1);
   ranks.run([&](int rank, wl_comm_t* comm) {
     const auto at = static_cast<size_t>(rank);
     uint64_t ticket = 0;
-    const auto isRefused = [&](uint64_t stream, const int32_t* in, const char* because) {
+    const auto isRefused = [&](uint64_t stream, const int32_t* in, const char* because,
+                               int32_t code = WL_UNSUPPORTED) {
       Error error;
-      EXPECT_EQ(sum(comm, stream, in, program.out[at], 100, &ticket, &error), WL_UNSUPPORTED);
-      EXPECT_TRUE(contains(error.message, rank == 0 ? because : "rank 0 does not put it"));
+      EXPECT_EQ(sum(comm, stream, in, program.out[at], 100, &ticket, &error), code);
+      EXPECT_TRUE(contains(error.message, rank == 0 ? because : "rank 0 does not put it"))
+          << error.message;
+      EXPECT_TRUE(contains(error.message, "rank " + std::to_string(rank) + ": "));
       EXPECT_EQ(ticket, 0u);
     };
     const uint64_t own = program.stream(rank).handle();
@@ -223,6 +229,11 @@ TEST_F(GpusStreams, WhatAllRefuseLeavesTheCommunicatorAsItIs) {
     isRefused(rank == 0 ? 2 : own, program.source[at], "stream 2 is the calling thread's own");
     isRefused(rank == 0 ? ofAnother.handle() : own, program.source[at],
               "is not of the primary context of device 0");
+    for (const uint64_t gone : {destroyed, uint64_t{0x5ca1ab1e}})
+      isRefused(rank == 0 ? gone : own, program.source[at], "is no stream of this process",
+                WL_INVALID_ARGUMENT);
+    isRefused(own, rank == 0 ? static_cast<const int32_t*>(none.begin()) : program.source[at],
+              "in, 400 bytes at 0x", WL_INVALID_ARGUMENT);
     Error error;
     EXPECT_EQ(program.sum(comm, rank, &ticket, &error), WL_OK) << error.message;
     EXPECT_EQ(awaitEnqueued(comm, ticket, &error), WL_OK) << error.message;
@@ -333,6 +344,50 @@ TEST_F(GpusStreams, ARankWhoseStreamDoesNotComeIsNamed) {
   });
   Error error;
   EXPECT_EQ(wl_comm_abort(others.comms[0], "enough of it", &error), WL_OK);
+}
+
+// The 65th, one that takes a larger window, and one that is on no stream.
+TEST_F(GpusStreams, WhatWaitsForThoseInFlightNamesTheStreamThatDoesNotCome) {
+  for (const int devices : {1, 2}) {
+    for (const int waits : {0, 1, 2}) {
+      gpus::reset();
+      gpus::devices(devices);
+      const int before = waits == 0 ? 64 : 2;
+      Program program(kRanks, devices, 4'000'000);
+      LocalRanks ranks(kRanks);
+      gpus::holdStream(program.stream(1).handle(), true);
+      ranks.run([&](int rank, wl_comm_t* comm) {
+        const auto at = static_cast<size_t>(rank);
+        const auto put = [&](uint64_t count, int64_t deadlineNs, Error* error) {
+          uint64_t ticket = 0;
+          return sum(comm, program.stream(rank).handle(), program.source[at], program.out[at],
+                     count, &ticket, error, deadlineNs);
+        };
+        Error error;
+        for (int i = 0; i < before; ++i)
+          ASSERT_EQ(put(100, 0, &error), WL_OK) << error.message;
+        int32_t code = WL_OK;
+        if (waits == 2) {
+          std::vector<int32_t> own(100);
+          code = allReduce(comm, own.data(), own.data(), 100, WL_I32, WL_SUM, WL_TWO_PHASE,
+                           300 * kMs, &error);
+        } else {
+          code = put(waits == 0 ? 100 : 4'000'000, 300 * kMs, &error);
+        }
+        // Of one device kernels take the tensors where they lie, and no larger window.
+        if (waits == 1 && devices == 1) {
+          EXPECT_EQ(code, WL_OK) << error.message;
+          return;
+        }
+        EXPECT_EQ(code, WL_TIMEOUT) << devices << " devices, " << waits << ": " << error.message;
+        ASSERT_EQ(error.culprit_count, 1) << error.message;
+        EXPECT_EQ(error.culprits[0], 1) << error.message;
+        EXPECT_TRUE(contains(error.message, "operations that are in flight")) << error.message;
+        EXPECT_TRUE(contains(error.message, "the stream of rank 1 has not")) << error.message;
+      });
+      gpus::holdStream(program.stream(1).handle(), false);
+    }
+  }
 }
 
 TEST_F(GpusStreams, LargerOperationsFollowSmallerOnes) {

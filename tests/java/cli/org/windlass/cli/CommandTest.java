@@ -262,6 +262,15 @@ class CommandTest {
     assertThat(text.out()).containsPattern("(?m)^cuda\\n  driver +\\S");
   }
 
+  /** Ranks reach each other on GPUs where the target runs, and nowhere else. */
+  @Test
+  void doctorSaysOfCudaAsATransportWhatItSaysOfTheTarget() {
+    assertThat(Cli.run("doctor").out())
+        .containsPattern("(?s)\\ntargets\\n.*\\n  cuda +([^\\n]+)\\n.*\\ntransports\\n.*\\n  cuda +\\1\\n");
+    assertThat(Cli.run("doctor", "--json").out())
+        .containsPattern("\"targets\":\\{.*\"cuda\":(\".+\")[,}].*\"transports\":\\{.*\"cuda\":\\1}");
+  }
+
   @Test
   void doctorDetectsLaunchers() {
     assertThat(DoctorCommand.launch(Map.of("HOME", "/"))).isEqualTo("none detected");

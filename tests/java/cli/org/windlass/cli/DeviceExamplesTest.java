@@ -142,12 +142,17 @@ class DeviceExamplesTest {
   }
 
   private String withTable(int status, Path table, Object... command) throws Exception {
+    return withVariable(status, "WINDLASS_CUDA_GRIDS", table.toString(), command);
+  }
+
+  private String withVariable(int status, String name, String value, Object... command)
+      throws Exception {
     return run(
         status,
         "cuda",
         natives -> {
           ProcessBuilder builder = ChildCommand.withNatives(natives, command);
-          builder.environment().put("WINDLASS_CUDA_GRIDS", table.toString());
+          builder.environment().put(name, value);
           return builder;
         });
   }
@@ -159,6 +164,8 @@ class DeviceExamplesTest {
         .containsPattern("\\n  cuda +this process runs another target's kernels; WINDLASS_TARGET=cuda")
         .containsPattern("\\ncuda\\n  driver +for CUDA \\d+\\.\\d\\n  GPU 0 +\\S.*, compute capability \\d")
         .contains("processes that share a GPU take turns there");
+    assertThat(withVariable(0, "WINDLASS_TARGET", "cuda", "doctor"))
+        .containsPattern("(?s)\\ntargets\\n.*\\n  cuda +available\\n.*\\ntransports\\n.*\\n  cuda +available\\n");
   }
 
   /** What the command says, which ends with status 3. {@code runtime}: whose stand-in; null: none. */

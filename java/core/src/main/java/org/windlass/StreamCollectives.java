@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
-import java.lang.ref.Reference;
 import java.util.Objects;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Native;
@@ -172,11 +171,8 @@ public final class StreamCollectives {
     if (endpoint.mustHandOff(thread)) {
       return endpoint.handOff(() -> allGatherv(in, out, counts));
     }
-    Operation<Void> enqueued =
-        PartCollective.enqueueAllGather(
-            endpoint, thread, stream, in, out, counts, deadlineNs, owner);
-    Reference.reachabilityFence(owner);
-    return enqueued;
+    return PartCollective.enqueueAllGather(
+        endpoint, thread, stream, in, out, counts, deadlineNs, owner);
   }
 
   /** {@link Collectives#reduceScatterv}. */
@@ -190,11 +186,8 @@ public final class StreamCollectives {
     if (endpoint.mustHandOff(thread)) {
       return endpoint.handOff(() -> reduceScatterv(in, out, counts, op));
     }
-    Operation<Void> enqueued =
-        PartCollective.enqueueReduceScatter(
-            endpoint, thread, stream, in, out, counts, code, deadlineNs, owner);
-    Reference.reachabilityFence(owner);
-    return enqueued;
+    return PartCollective.enqueueReduceScatter(
+        endpoint, thread, stream, in, out, counts, code, deadlineNs, owner);
   }
 
   private Operation<Void> exchange(
@@ -210,21 +203,18 @@ public final class StreamCollectives {
       return endpoint.handOff(
           () -> exchange(in, sendCounts, sendOffsets, out, receiveCounts, receiveOffsets));
     }
-    Operation<Void> enqueued =
-        PartCollective.enqueueAllToAll(
-            endpoint,
-            thread,
-            stream,
-            in,
-            sendCounts,
-            sendOffsets,
-            out,
-            receiveCounts,
-            receiveOffsets,
-            deadlineNs,
-            owner);
-    Reference.reachabilityFence(owner);
-    return enqueued;
+    return PartCollective.enqueueAllToAll(
+        endpoint,
+        thread,
+        stream,
+        in,
+        sendCounts,
+        sendOffsets,
+        out,
+        receiveCounts,
+        receiveOffsets,
+        deadlineNs,
+        owner);
   }
 
   private void check(int operation, Tensor in, Tensor out) {
@@ -242,12 +232,8 @@ public final class StreamCollectives {
     if (endpoint.mustHandOff(thread)) {
       return endpoint.handOff(() -> enqueue(operation, in, out, op, root, rows, algorithm));
     }
-    Operation<Void> enqueued =
-        Collective.enqueue(
-            endpoint, thread, stream, operation, in, out, op, root, rows, algorithm, deadlineNs,
-            owner);
-    Reference.reachabilityFence(owner);
-    return enqueued;
+    return Collective.enqueue(
+        endpoint, thread, stream, operation, in, out, op, root, rows, algorithm, deadlineNs, owner);
   }
 
   private static Tensor given(Tensor tensor, String name) {
