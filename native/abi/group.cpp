@@ -3,6 +3,7 @@
 #include <new>
 
 #include "native/abi/handles.h"
+#include "native/comm/hosts.h"
 #include "native/comm/grids.h"
 
 using namespace windlass;
@@ -39,6 +40,13 @@ int32_t wl_group_join(wl_group_t* group, int32_t rank, wl_comm_t** comm, wl_erro
   if (rank < 0) {
     return fail(error, WL_INVALID_ARGUMENT, "rank %d is not in 0 to %u", rank,
                 group->group->ranks() - 1);
+  }
+  const Hosts* const hosts = group->group->hosts();
+  if (group->group->config().hosts > 1 && (hosts == nullptr || !hosts->isConnected())) {
+    return fail(error, WL_INVALID_ARGUMENT,
+                "rank %d joins a group of %u hosts that this process has not connected to: "
+                "wl_group_connect comes first",
+                rank, group->group->config().hosts);
   }
   if (Code code = group->group->claim(static_cast<uint32_t>(rank), error); code != WL_OK)
     return code;

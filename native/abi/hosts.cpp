@@ -128,6 +128,8 @@ int32_t wl_group_connect(wl_group_t* group, const uint8_t* names, const uint64_t
   if (Code code = requireWire(group, error); code != WL_OK) return code;
   if (Code code = checkNotNull(names, "names", error); code != WL_OK) return code;
   if (Code code = checkNotNull(bytes, "bytes", error); code != WL_OK) return code;
+  if (group->group->hosts()->isConnected())
+    return fail(error, WL_INVALID_ARGUMENT, "this group's wire is connected");
   if (silence_ns < 0 || (silence_ns > 0 && silence_ns < kLeastSilenceNs)) {
     return fail(error, WL_INVALID_ARGUMENT,
                 "silence_ns is %lld, not at least %lld; 0 lets a host be silent",

@@ -309,6 +309,8 @@ void Hosts::tellBytes(const void* at, uint64_t bytes) {
 }
 
 void Hosts::tellLeft(uint32_t rank) {
+  // Whoever told of the failure did so to other processes, which may hear of it later, or be gone.
+  if (const wl_error_t* failure = group_.failure()) tellFailure(*failure);
   Message message;
   message.kind = Kind::kLeft;
   message.count = rank;
@@ -650,8 +652,13 @@ void Hosts::beat() {
 
 void Hosts::run() {
   int64_t beaten = 0;
+  bool hasFailed = false;
   while (!ends_.load()) {
     const int64_t now = clockNs();
+    if (const wl_error_t* failure = hasFailed ? nullptr : group_.failure()) {
+      hasFailed = true;
+      tellFailure(*failure);
+    }
     if (now - beaten >= kBeatNs) {
       beaten = now;
       beat();

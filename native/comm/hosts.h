@@ -43,6 +43,7 @@ class Hosts final : private WireEnds {
   // long is lost; 0: it may be silent. Throws std::bad_alloc, std::system_error.
   Code connect(const std::vector<std::vector<unsigned char>>& names, int64_t silenceNs,
                wl_error_t* error);
+  bool isConnected() const { return thread_.joinable(); }
 
   uint32_t own() const { return own_; }
   uint32_t hostOf(uint32_t rank) const;

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "tests/native/collective_calls.h"
+#include "tests/native/comm/namespaces.h"
 #include "tests/native/comm/test_processes.h"
 #include "windlass/windlass.h"
 
@@ -42,21 +43,25 @@ inline int deviceCores() {
   return cores;
 }
 
-// Processes among which ranks are dealt out; 0: they are threads of this one.
-inline int processes(int ranks) {
-  static const std::string launch = [] {
+inline const std::string& launch() {
+  static const std::string name = [] {
     const char* given = std::getenv("WINDLASS_TEST_LAUNCH");
     return std::string(given == nullptr ? "threads" : given);
   }();
-  if (launch == "processes" || launch == "hosts_processes") return ranks;  // one a rank
-  if (launch == "both" || launch == "hosts") return std::min(ranks, 2);
-  return launch == "threads" ? 0 : (std::abort(), 0);
+  return name;
 }
 
-// Hosts among which those processes are dealt out; 1: they are this one's.
+// Hosts among which ranks are dealt out; 1: they are this one's.
 inline int hosts(int ranks) {
-  const char* given = std::getenv("WINDLASS_TEST_LAUNCH");
-  return given != nullptr && std::strncmp(given, "hosts", 5) == 0 ? std::min(ranks, 2) : 1;
+  return launch().compare(0, 5, "hosts") == 0 ? std::min(ranks, mostHosts()) : 1;
+}
+
+// Processes among which ranks are dealt out; 0: they are threads of this one.
+inline int processes(int ranks) {
+  if (launch() == "processes" || launch() == "hosts_processes") return ranks;  // one a rank
+  if (launch() == "both") return std::min(ranks, 2);
+  if (launch() == "hosts") return hosts(ranks);
+  return launch() == "threads" ? 0 : (std::abort(), 0);
 }
 
 // Whether this run takes what CI has no time for.
@@ -85,6 +90,11 @@ inline bool few() {
 
 // Numbers of ranks that suites go over.
 inline std::vector<int> rankCounts() {
+  if (const int apart = hosts(mostHosts()); apart > 1) {
+    // One to four of each host, and where one has one more.
+    if (longForm()) return {apart, apart + 1, 2 * apart, 3 * apart, 4 * apart};
+    return {apart, apart + 1, 3 * apart};
+  }
   if (few()) return {1, 2, 5};
   return {1, 2, 3, 4, 7, 8};
 }
@@ -194,6 +204,7 @@ struct LocalRanks {
     const Shared<WireNames> names;
     others = std::make_unique<TestProcesses>(count);
     const auto host = static_cast<size_t>(others->own() % apart);
+    if (apart > 1) enterHost(static_cast<int>(host));
     EXPECT_EQ(WL_OK, wl_group_attach(files[host], &group, &error)) << error.message;
     for (const int32_t file : files) wl_file_close(file);
     if (apart > 1) connect(*names);

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks of several hosts in forked processes, which a test looks on, kills, stops and cuts off: it is
+// none of them.
+#pragma once
+
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+
+#include "tests/native/comm/forks.h"
+
+namespace windlass_test {
+
+constexpr int kMostSeats = 16;
+
+struct HostSpread {
+  int hosts;
+  int processes;  // of each host
+  int threads;    // ranks of each process
+
+  int all() const { return hosts * processes; }
+  int ranks() const { return all() * threads; }
+  int processOf(int rank) const { return rank / threads; }
+  int hostOf(int rank) const { return processOf(rank) / processes; }
+  std::vector<int32_t> ranksOf(int process) const {
+    std::vector<int32_t> own;
+    for (int rank = process * threads; rank < (process + 1) * threads; ++rank) own.push_back(rank);
+    return own;
+  }
+  std::vector<int32_t> ranksOfHost(int host) const {
+    std::vector<int32_t> own;
+    for (int rank = 0; rank < ranks(); ++rank)
+      if (hostOf(rank) == host) own.push_back(rank);
+    return own;
+  }
+};
+
+inline void PrintTo(const HostSpread& spread, std::ostream* out) {
+  *out << spread.hosts << " hosts of " << spread.processes << " processes of " << spread.threads
+       << " ranks";
+}
+
+// How a rank's calls ended.
+struct Seen {
+  std::atomic<int32_t> code{-1};  // once the rest is there; -1: they have not
+  int64_t atNs = 0;
+  std::vector<int32_t> culprits() const {
+    return {named, named + std::min<int32_t>(count, kMostSeats)};
+  }
+  int32_t count = 0;
+  int32_t named[kMostSeats] = {};
+  char message[WL_ERROR_MESSAGE] = {};
+};
+
+// What all processes and the test see.
+struct HostBoard {
+  std::atomic<uint32_t> rounds[kMostSeats];  // that each rank's calls have ended
+  std::atomic<int> wrong;
+  Seen seen[kMostSeats];
+  uint64_t nameBytes[kMostSeats];
+  uint8_t names[kMostSeats][4096];
+  wl_process_t processes[kMostSeats];
+  std::atomic<int> arrived[3];
+};
+
+// One rank, in its own thread.
+struct Seat {
+  int rank;
+  wl_comm_t* comm;
+  HostBoard& board;
+
+  // Says how the rank's calls ended.
+  void sees(int32_t code, const wl_error_t& error) const {
+    Seen& seen = board.seen[rank];
+    seen.atNs = wl_clock_ns();
+    seen.count = error.culprit_count;
+    std::copy_n(error.culprits, std::min(kMostSeats, WL_ERROR_CULPRITS), seen.named);
+    std::snprintf(seen.message, sizeof seen.message, "%s", error.message);
+    seen.code = code;
+  }
+};
+
+class HostCrew {
+ public:
+  static constexpr int64_t kDeadlineNs = 20'000 * kMs;
+
+  HostCrew(const HostSpread& spread, int64_t silenceNs, const std::function<void(Seat&)>& body)
+      : spread_(spread) {
+    if (spread.ranks() > kMostSeats) std::abort();
+    wl_group_config_t config = {};
+    config.struct_size = sizeof config;
+    config.ranks = spread.ranks();
+    config.first_sequence = 0xffffff00u;
+    config.deadline_ns = kDeadlineNs;
+    config.blocks = 1;
+    std::vector<int32_t> hosts;
+    for (int rank = 0; rank < spread.ranks(); ++rank) hosts.push_back(spread.hostOf(rank));
+    config.hosts = hosts.data();
+    std::vector<int32_t> files(static_cast<size_t>(spread.hosts), -1);
+    for (int32_t& file : files) {
+      Error error;
+      EXPECT_EQ(WL_OK, wl_group_share(&config, &file, &error)) << error.message;
+    }
+    forks_.emplace(spread.all(), [&](int process) {
+      enterHost(process / spread_.processes);
+      wl_group_t* group = nullptr;
+      check(wl_group_attach(files[static_cast<size_t>(process / spread_.processes)], &group,
+                            &error_));
+      for (const int32_t file : files) wl_file_close(file);
+      connect(group, process, silenceNs);
+      OwnRanks own(group, spread_.ranksOf(process));
+      own.run([&](int rank, wl_comm_t*& comm) {
+        Seat seat = {rank, comm, *board_};
+        body(seat);
+      });
+      return 0;
+    });
+    for (const int32_t file : files) wl_file_close(file);
+  }
+  HostCrew(const HostCrew&) = delete;
+  HostCrew& operator=(const HostCrew&) = delete;
+
+  HostBoard& board() { return *board_; }
+  pid_t pid(int process) const { return forks_->pids()[static_cast<size_t>(process)]; }
+
+  // Until all ranks have ended that many rounds; false where that lasts too long.
+  bool awaitRounds(uint32_t least) {
+    return await([&] {
+      for (int rank = 0; rank < spread_.ranks(); ++rank)
+        if (board_->rounds[rank] < least) return false;
+      return true;
+    }, 30'000 * kMs);
+  }
+  // Until these have said how their calls ended.
+  bool awaitSeen(const std::vector<int32_t>& ranks) {
+    return await([&] {
+      for (const int32_t rank : ranks)
+        if (board_->seen[rank].code < 0) return false;
+      return true;
+    }, 2 * kDeadlineNs);
+  }
+  void signal(int process, int number) const { kill(pid(process), number); }
+  void signalHost(int host, int number) const {
+    for (int i = 0; i < spread_.processes; ++i) signal(host * spread_.processes + i, number);
+  }
+  // How the processes ended; none lasts longer than the deadline, and what closing takes.
+  std::vector<int> end() {
+    std::vector<int> ends = forks_->wait(kDeadlineNs + 10'000 * kMs);
+    EXPECT_EQ(0, forks_->late()) << "processes hung";
+    EXPECT_EQ(0, board_->wrong);
+    return ends;
+  }
+
+ private:
+  void check(int32_t code) const {
+    if (code == WL_OK) return;
+    std::fprintf(stderr, "%s\n", error_.message);
+    _exit(1);
+  }
+  void meet(int turn) {
+    ++board_->arrived[turn];
+    while (board_->arrived[turn] < spread_.all()) usleep(100);
+  }
+  void connect(wl_group_t* group, int process, int64_t silenceNs) {
+    const std::vector<int32_t> own = spread_.ranksOf(process);
+    check(wl_group_open_wire(group, own.data(), static_cast<uint32_t>(own.size()), &error_));
+    check(wl_group_wire_name(group, board_->names[process], sizeof board_->names[process],
+                             &board_->nameBytes[process], &error_));
+    board_->processes[process] = self();
+    meet(0);
+    std::vector<uint8_t> all;
+    for (int i = 0; i < spread_.all(); ++i)
+      all.insert(all.end(), board_->names[i], board_->names[i] + board_->nameBytes[i]);
+    check(wl_group_connect(group, all.data(), board_->nameBytes,
+                           static_cast<uint32_t>(spread_.all()), silenceNs, &error_));
+    meet(1);
+    for (int i = 0; i < spread_.all(); ++i) {
+      if (i != process && i / spread_.processes == process / spread_.processes)
+        watch(group, board_->processes[i], spread_.ranksOf(i), 0);
+    }
+    meet(2);
+  }
+
+  const HostSpread spread_;
+  const Shared<HostBoard> board_;
+  Error error_;
+  std::optional<Forks> forks_;  // the first to go
+};
+
+// The link of a host that is a namespace, down or up.
+inline bool setLink(int host, bool isUp) {
+  bool isSet = false;
+  std::thread([&] {
+    enterHost(host);
+    const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ifreq link = {};
+    std::snprintf(link.ifr_name, sizeof link.ifr_name, "%s",
+                  std::getenv("WINDLASS_UCX_NET_DEVICES"));
+    isSet = ioctl(socket, SIOCGIFFLAGS, &link) == 0;
+    link.ifr_flags = static_cast<short>(isUp ? link.ifr_flags | IFF_UP : link.ifr_flags & ~IFF_UP);
+    isSet = isSet && ioctl(socket, SIOCSIFFLAGS, &link) == 0;
+    close(socket);
+  }).join();
+  return isSet;
+}
+
+}  // namespace windlass_test
