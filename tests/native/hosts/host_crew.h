@@ -203,6 +203,10 @@ inline bool setLink(int host, bool isUp) {
     isSet = ioctl(socket, SIOCGIFFLAGS, &link) == 0;
     link.ifr_flags = static_cast<short>(isUp ? link.ifr_flags | IFF_UP : link.ifr_flags & ~IFF_UP);
     isSet = isSet && ioctl(socket, SIOCSIFFLAGS, &link) == 0;
+    // UCX takes a device once the kernel says that it runs, which comes up to a second later.
+    isSet = isSet && (!isUp || await([&] {
+              return ioctl(socket, SIOCGIFFLAGS, &link) == 0 && (link.ifr_flags & IFF_RUNNING) != 0;
+            }, 5'000 * kMs));
     close(socket);
   }).join();
   return isSet;
