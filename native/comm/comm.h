@@ -346,6 +346,9 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // them, as far as shown: phases, or rounds of a phase that goes through stages.
   uint32_t shownSteps() const;
   uint32_t stepsOver(uint32_t rank) const;
+  // Where ranks bring an operation to their devices: whether this one waits for `peer` to have its
+  // turn, to state its next step or why its device failed, and for nobody that is further behind.
+  bool isUnmet(uint32_t peer) const;
   Code publishTimeout(int64_t limitNs);
   Code publishSignalTimeout(int64_t limitNs);
   Code publishMismatch(uint32_t a, uint32_t b, uint64_t sequence);
@@ -390,6 +393,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   bool isPulling_ = false;            // it runs the operation in progress
   // Of the operation in progress, where devices run it and this one's has been asked.
   const OffloadProgress* progress_ = nullptr;
+  uint32_t owesWhy_ = kNobody;  // whose device fails it, as all know, before that rank says why
+  bool meetsOnHosts_ = false;   // ranks bring the operation in progress to their devices
 };
 
 }  // namespace windlass

@@ -131,9 +131,30 @@ uint32_t Comm::stepsOver(uint32_t rank) const {
   return fewest;
 }
 
-// Names the ranks whose sequence is furthest behind. When all came: those that are inside and don't
-// wait, or, where it shows, those of whose items the fewest steps have run: this rank too, if it
-// is the only one.
+bool Comm::isUnmet(uint32_t peer) const {
+  if (owesWhy_ != kNobody) return peer == owesWhy_;
+  const auto hasTurn = [&](uint32_t rank) {
+    return group_->block().offloadLine(rank).taken.load(std::memory_order_acquire) >= sequence_;
+  };
+  const auto stated = [&](uint32_t rank) {
+    return group_->block().offloadLine(rank).turn.load(std::memory_order_acquire);
+  };
+  if (!hasTurn(peer)) {
+    for (uint32_t rank = 0; rank < group_->ranks(); ++rank)
+      if (group_->isProcessBefore(rank, peer) && !hasTurn(rank)) return false;
+    return true;
+  }
+  uint64_t fewest = stated(rank_);
+  for (uint32_t rank = 0; rank < group_->ranks(); ++rank) {
+    if (!hasTurn(rank)) return false;
+    fewest = std::min(fewest, stated(rank));
+  }
+  return stated(peer) == fewest && fewest < stated(rank_);
+}
+
+// Names the ranks whose sequence is furthest behind. When all came: those that have not told what
+// hosts wait for that bring it to their devices; those that are inside and don't wait; or, where it
+// shows, those of whose items the fewest steps have run: this rank too, if it is the only one.
 Code Comm::publishTimeout(int64_t limitNs) {
   int32_t culprits[WL_ERROR_CULPRITS];
   uint32_t count = 0;
@@ -148,7 +169,9 @@ Code Comm::publishTimeout(int64_t limitNs) {
   const bool behind =
       collect([&](uint32_t peer) { return !group_->entered(peer, sequence_ - 1); }) ||
       collect([&](uint32_t peer) { return !group_->entered(peer, sequence_); });
-  if (!behind) {
+  const bool isMet =
+      behind || !meetsOnHosts_ || !collect([&](uint32_t peer) { return isUnmet(peer); });
+  if (!behind && isMet) {
     // Nobody says for whom a device waits.
     const bool works = progress_ == nullptr && collect([&](uint32_t peer) {
       const State& state = group_->lines(peer).state;

@@ -179,7 +179,8 @@ Code Comm::offload(const Call& call, uint32_t kernel, uint32_t phases, const Lau
   }
   if (code == WL_OK) return code;
   if (culprit == rank_) return publishDevice(error);
-  // That rank says why.
+  // That rank says why, and ends the communicator.
+  owesWhy_ = culprit;
   return wait([] { return false; }, culprit, deadline);
 }
 

@@ -36,7 +36,9 @@ Code Comm::runOffloaded(const Call& stated, uint32_t kernel) {
     }
     const uint32_t phases = K::phases(launch);
     const bool isTheDevices = phases > 0 || call.on != nullptr;
+    meetsOnHosts_ = true;
     if (code == WL_OK && isTheDevices) code = offload(call, kernel, phases, launch, deadline);
+    meetsOnHosts_ = false;
     if (code != WL_OK) return code;
     finishPhase(rank_, K::phases(launch));
     waiter_.announce(-1);

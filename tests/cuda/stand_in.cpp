@@ -78,6 +78,7 @@ struct {
   int calls = 0;  // that are in there
   // Some may be when the process ends.
   std::condition_variable& changed = *new std::condition_variable;
+  CuResult result = 0;  // once it is let go; 0: what the call itself comes to
 } held;
 int failures = 0;  // of injected calls
 int refused = 0;
@@ -176,7 +177,7 @@ int stand_in::record(std::unique_lock<std::mutex>& lock, const char* format, ...
     held.changed.wait(lock, [] { return held.call.empty(); });
     --held.calls;
     held.changed.notify_all();
-    return kLaunchFailed;
+    if (held.result != 0) return held.result;
   }
   if (injected.call != name) return 0;
   if (injected.number != 0 && injected.number != number) return 0;
@@ -747,13 +748,20 @@ CALL void standInFail(const char* call, int number, int error) {
   injected = {call, number, error};
 }
 // The call of that name and number, from 1, does not return until it is let go: "" as the name.
-// Then it has done nothing, and fails.
+// Then it has done nothing, and fails, or it is late and does what it is for.
 CALL void standInHold(const char* call, int number) {
   std::unique_lock<std::mutex> lock(mutex);
   held.call = call;
   held.number = number;
+  if (!held.call.empty()) held.result = kLaunchFailed;
   held.changed.notify_all();
   if (held.call.empty()) held.changed.wait(lock, [] { return held.calls == 0; });
+}
+CALL void standInDelay(const char* call, int number) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  held.call = call;
+  held.number = number;
+  held.result = 0;
 }
 // How many calls are held.
 CALL int standInHolds() {

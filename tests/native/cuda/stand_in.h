@@ -71,9 +71,13 @@ T* mappedTensor(int device, size_t count, int readers) {
 inline void failCall(const std::string& call, int number, int result) {
   find<void (*)(const char*, int, int)>("standInFail")(call.c_str(), number, result);
 }
-// That call does not return until letGo().
+// That call does not return until letGo(), and fails.
 inline void hold(const std::string& call, int number) {
   find<void (*)(const char*, int)>("standInHold")(call.c_str(), number);
+}
+// The same, but it does what it is for.
+inline void delay(const std::string& call, int number) {
+  find<void (*)(const char*, int)>("standInDelay")(call.c_str(), number);
 }
 inline void letGo() {
   hold("", 0);

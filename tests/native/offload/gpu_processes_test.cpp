@@ -212,6 +212,55 @@ TEST_P(GpuProcesses, AFailureInOneIsToldToAll) {
   }
 }
 
+// Rank 0 is between two of the steps by which ranks bring an operation to their devices, and rank
+// 1, whose device has failed, owes the others why when its process is stopped.
+TEST(GpuProcessesAlone, AStoppedOneIsNamedThatOwesWhyItsDeviceFailed) {
+  const Crew crew = {2, 1};
+  constexpr int kStopped = 1;
+  constexpr const char* kCall = "cuMemcpyHtoDAsync";
+  gpus::reset();
+  Muster muster(crew, 60'000 * kMs);
+  muster.run(
+      [&](Mate& mate) {
+        Error error;
+        bool isRight = false;
+        const auto sum = [&](int64_t deadlineNs) {
+          return sumOnce(mate.comm, mate.rank, 1000, false, WL_RING, deadlineNs, &error, &isRight);
+        };
+        EXPECT_OF_MATE(mate, sum(0) == WL_OK);
+        const int next = gpus::countCalls(kCall) + 1;
+        mate.board.at[mate.rank] = 1;
+        EXPECT_OF_MATE(mate, mate.board.awaitAll(crew, 1));
+        if (mate.rank == kStopped) {
+          gpus::failCall(kCall, next, 719);
+          sum(0);
+          return;
+        }
+        gpus::delay(kCall, next);
+        std::thread beside([&] {
+          EXPECT_OF_MATE(mate, await([] { return gpus::holds() == 1; }));
+          mate.board.at[mate.rank] = 2;
+          EXPECT_OF_MATE(mate, await([&] { return mate.board.at[kStopped] == 2; }));
+          gpus::letGo();
+        });
+        EXPECT_OF_MATE(mate, sum(1'500 * kMs) == WL_TIMEOUT);
+        beside.join();
+        EXPECT_OF_MATE(mate, error.culprit_count == 1 && error.culprits[0] == kStopped);
+        EXPECT_OF_MATE(mate, contains(error.message, "rank 1 has not finished: it is in all"));
+        mate.board.at[mate.rank] = 3;
+      },
+      [&] {
+        EXPECT_TRUE(await([&] { return muster.board().at[0] >= 2; }));
+        usleep(100'000);
+        kill(muster.pid(kStopped), SIGSTOP);
+        muster.board().at[kStopped] = 2;
+        EXPECT_TRUE(muster.board().awaitAll(crew, 3, kStopped));
+        kill(muster.pid(kStopped), SIGCONT);
+      });
+  EXPECT_EQ(muster.board().wrong, 0);
+  gpus::reset();
+}
+
 TEST(GpuProcessesAlone, RefuseMemoryThatCannotLeaveItsProcess) {
   gpus::reset();
   gpus::exports(false);
