@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <new>
 
 #include "native/base/clock.h"
 #include "native/base/dtype.h"
@@ -663,7 +664,11 @@ void Hosts::run() {
       beaten = now;
       beat();
     }
-    look(now);
+    try {
+      look(now);
+    } catch (const std::bad_alloc&) {
+      // It looks again.
+    }
     if (dropped_.exchange(false)) group_.sweepWindows();
     const int64_t driven = drivenNs_.load(std::memory_order_relaxed);
     if (now - driven < kLeftNs) {
