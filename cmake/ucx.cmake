@@ -3,13 +3,14 @@
 # communicator spans hosts.
 find_path(WINDLASS_UCX_HEADERS ucp/api/ucp.h)
 find_library(WINDLASS_UCP ucp)
+find_library(WINDLASS_UCT uct)
 find_library(WINDLASS_UCS ucs)
 if(CMAKE_CROSSCOMPILING OR WINDLASS_SANITIZE STREQUAL "thread")
   # Not in this build.
-elseif(WINDLASS_UCX_HEADERS AND WINDLASS_UCP AND WINDLASS_UCS)
+elseif(WINDLASS_UCX_HEADERS AND WINDLASS_UCP AND WINDLASS_UCT AND WINDLASS_UCS)
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/native/window/ucx/library/*.cpp")
   add_library(windlass_ucx MODULE ${sources} native/base/error.cpp)
-  target_link_libraries(windlass_ucx PRIVATE windlass_options "${WINDLASS_UCP}" "${WINDLASS_UCS}")
+  target_link_libraries(windlass_ucx PRIVATE windlass_options "${WINDLASS_UCP}" "${WINDLASS_UCT}" "${WINDLASS_UCS}")
   target_include_directories(windlass_ucx SYSTEM PRIVATE "${WINDLASS_UCX_HEADERS}")
   target_link_options(windlass_ucx PRIVATE -Wl,-z,relro,-z,now -Wl,-z,noexecstack -Wl,--exclude-libs,ALL)
   if(NOT WINDLASS_SANITIZE)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // C ABI: groups whose ranks live on several hosts.
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <new>
+#include <string>
 #include <system_error>
 #include <vector>
 
@@ -29,11 +29,6 @@ Code requireWire(const wl_group_t* group, wl_error_t* error) {
   return group->group->hosts() != nullptr
              ? WL_OK
              : fail(error, WL_INVALID_ARGUMENT, "wl_group_open_wire comes first");
-}
-
-const char* setting(const char* name) {
-  const char* given = std::getenv(name);
-  return given == nullptr || *given == 0 ? nullptr : given;
 }
 
 }  // namespace
@@ -83,6 +78,28 @@ Code readHosts(const wl_group_config_t& config, GroupConfig* out, wl_error_t* er
 
 extern "C" {
 
+int32_t wl_ucx_find(const char* path, wl_error_t* error) {
+  try {
+    return findWires(path, error);
+  } catch (const std::bad_alloc&) {
+  }
+  return fail(error, WL_RESOURCE, "out of memory");
+}
+
+int32_t wl_ucx_describe(char* text, uint64_t room, uint64_t* bytes, wl_error_t* error) {
+  if (Code code = checkNotNull(bytes, "bytes", error); code != WL_OK) return code;
+  try {
+    std::string said;
+    const Code code = describeWires(WireSettings::ofEnvironment(), &said, error);
+    if (code != WL_OK) return code;
+    *bytes = said.size() + 1;
+    if (text != nullptr && room >= *bytes) std::memcpy(text, said.c_str(), *bytes);
+    return WL_OK;
+  } catch (const std::bad_alloc&) {
+  }
+  return fail(error, WL_RESOURCE, "out of memory");
+}
+
 int32_t wl_group_open_wire(wl_group_t* group, const int32_t* ranks, uint32_t count,
                            wl_error_t* error) {
   if (Code code = requireHosts(group, error); code != WL_OK) return code;
@@ -91,9 +108,7 @@ int32_t wl_group_open_wire(wl_group_t* group, const int32_t* ranks, uint32_t cou
   if (count == 0) return fail(error, WL_INVALID_ARGUMENT, "ranks is empty");
   if (group->group->hosts() != nullptr)
     return fail(error, WL_INVALID_ARGUMENT, "this group's wire is open");
-  const char* devices = setting("WINDLASS_UCX_NET_DEVICES");
-  const WireSettings settings = {devices == nullptr ? "lo" : devices,
-                                 setting("WINDLASS_UCX_PORT_RANGE"), setting("WINDLASS_UCX_TLS")};
+  const WireSettings settings = WireSettings::ofEnvironment();
   try {
     std::vector<uint32_t> own;
     for (uint32_t i = 0; i < count; ++i) {

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 
@@ -121,7 +122,11 @@ Code Hosts::open(Group& group, const WireSettings& settings, std::vector<uint32_
   hello.layout = group.shared().layout.load(std::memory_order_relaxed);
   hello.blockBytes = blockBytes;
   hello.keyBytes = static_cast<uint32_t>(key.size());
-  if (gethostname(hello.hostName, sizeof hello.hostName - 1) != 0) hello.hostName[0] = '?';
+  const char* const named = std::getenv("WINDLASS_HOST");
+  if (named != nullptr && *named != 0)
+    std::snprintf(hello.hostName, sizeof hello.hostName, "%s", named);
+  else if (gethostname(hello.hostName, sizeof hello.hostName - 1) != 0)
+    hello.hostName[0] = '?';
   std::vector<unsigned char>& name = made->name_;
   const auto add = [&](const void* bytes, uint64_t length) {
     const auto* from = static_cast<const unsigned char*>(bytes);

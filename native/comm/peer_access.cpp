@@ -223,7 +223,9 @@ int32_t formAsTold(const ControlBlock& block, uint32_t ranks, uint32_t own, cons
     return WL_PEER_MEMORY_REFUSED;
   }
   const bool isOwn = all.other == own;
-  if (all.otherStages) {
+  if (block.shared().config.hosts > 1) {
+    std::snprintf(why, room, "ranks live on several hosts");
+  } else if (all.otherStages) {
     std::snprintf(why, room, "WINDLASS_PEER_MEMORY is stage in the process of rank %u", all.other);
   } else {
     std::snprintf(why, room, "the process of rank %u can't read all others'%s%s", all.other,

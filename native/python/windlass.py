@@ -36,8 +36,8 @@ import uuid
 from ctypes import POINTER, byref, c_char, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 
 # What two sides compare, as the JVM's classes have it.
-ABI = 8
-START_PROTOCOL = 3
+ABI = 9
+START_PROTOCOL = 4
 STORE_PROTOCOL = 1
 MEETING_PROTOCOL = 3
 PLAN_VERSION = 2
@@ -126,7 +126,7 @@ class _Error(ctypes.Structure):
 class _GroupConfig(ctypes.Structure):
     _fields_ = [("struct_size", c_uint32), ("ranks", c_int32), ("first_sequence", c_uint32),
                 ("cores", c_int32), ("deadline_ns", c_int64), ("blocks", c_int32),
-                ("adjust_threads", c_int32), ("device_cores", c_int32)]
+                ("adjust_threads", c_int32), ("device_cores", c_int32), ("hosts", c_void_p)]
 
 
 class _Process(ctypes.Structure):
@@ -1706,8 +1706,10 @@ class _Gathering:
 class _Arrival:
     """What a rank says of itself when it comes to a start."""
 
-    def __init__(self, library, rank, target, host, process, cores, cpus, options):
+    def __init__(
+            self, library, rank, target, host, machine, named, process, cores, cpus, options):
         self.library, self.rank, self.target, self.host = library, rank, target, host
+        self.machine, self.named = machine, named
         self.process, self.cores, self.cpus, self.options = process, cores, cpus, options
 
     @staticmethod
@@ -1719,12 +1721,14 @@ class _Arrival:
         process = _own_process()
         return _Arrival(
             _version(), rank, native().wl_target().decode("ascii"), _boot_id(),
+            os.uname().nodename, os.environ.get("WINDLASS_HOST", ""),
             (process.pid, process.started, process.pid_namespace), native().wl_allowed_cores(),
             cpus[0] if cpus else "", options)
 
     def bytes(self):
         return (struct.pack(">i", START_PROTOCOL) + _utf(self.library)
                 + struct.pack(">i", self.rank) + _utf(self.target) + _utf(self.host)
+                + _utf(self.machine) + _utf(self.named)
                 + struct.pack(">iQQ", *self.process)
                 + struct.pack(">i", self.cores) + _utf(self.cpus) + _utf(self.options))
 
@@ -1740,7 +1744,8 @@ class _Arrival:
                     " %d; use one version everywhere"
                     % (rank, library, protocol, _version(), START_PROTOCOL), [rank])
             told = _Arrival(
-                library, reader.int(), _printable(reader.utf()), reader.utf(), reader.unpack("iQQ"),
+                library, reader.int(), _printable(reader.utf()), reader.utf(),
+                _printable(reader.utf()), _printable(reader.utf()), reader.unpack("iQQ"),
                 reader.int(), reader.utf(), _printable(reader.utf()))
         except _Malformed as e:
             raise MismatchException(
@@ -1793,6 +1798,7 @@ def _start(store, prefix, others, opened, rank, size, options, until):
         said = gathering.gather("arrive", _Arrival.own(rank, options.text()).bytes())
         arrivals = [_Arrival.of(each, data) for each, data in enumerate(said)]
         _compare(arrivals)
+        _require_one_host(gathering, arrivals, rank)
         comm = _share_and_attach(gathering, arrivals, rank, size, options)
         is_done = True
         return comm
@@ -1803,23 +1809,26 @@ def _start(store, prefix, others, opened, rank, size, options, until):
 def _compare(arrivals):
     first = arrivals[0]
     for other in arrivals[1:]:
-        kind, what = MismatchException, None
+        what = None
         if other.library != first.library:
             what = "run windlass %s and %s" % (first.library, other.library)
         elif other.target != first.target:
             what = "have kernels for %s and %s" % (first.target, other.target)
         elif other.options != first.options:
             what = "ask for %s and %s" % (first.options, other.options)
-        elif other.host != first.host:
-            kind = UnsupportedException
-            what = "live on different hosts, between which nothing moves yet"
-        elif other.process[2] != first.process[2]:
-            kind = UnsupportedException
-            what = ("live in different pid namespaces, where one can't open what the other shares;"
-                    " start"
-                    " both in one container, or share its pid namespace")
         if what:
-            raise kind("ranks 0 and %d %s" % (other.rank, what), [0, other.rank])
+            raise MismatchException("ranks 0 and %d %s" % (other.rank, what), [0, other.rank])
+
+
+def _require_one_host(gathering, arrivals, rank):
+    """Refuses ranks of several hosts, and tells them: a guest has no wire to reach others by."""
+    hosts = {each.named or (each.host, each.process[2]) for each in arrivals}
+    if len(hosts) > 1:
+        gathering.gather("share", b"", _Refused(
+            UnsupportedException.code,
+            "this rank is a guest, and ranks live on several hosts (or in several pid namespaces,"
+            " or have several WINDLASS_HOST), where guests can't be yet; have all live on one"))
+        raise AssertionError("rank %d has refused a step" % rank)
 
 
 def _tried(step):
@@ -1978,7 +1987,7 @@ def _meet(launch, address, token, options, until):
                 except PeerLostException:
                     continue  # it was that of an earlier start
             arrival = _Arrival.own(launch.rank, "")
-            store.set("process/%d" % arrival.process[0], arrival.bytes(), until)
+            store.set("process/%d/%s" % (arrival.process[0], arrival.host), arrival.bytes(), until)
             return _start(
                 store, "start/", None, opened, launch.rank, launch.size, options, until)
         finally:

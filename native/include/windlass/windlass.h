@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 #define WL_API __attribute__((visibility("default")))
-#define WL_ABI_VERSION 8u
+#define WL_ABI_VERSION 9u
 
 typedef enum wl_code {
   WL_OK = 0,
@@ -313,6 +313,14 @@ WL_API int32_t wl_group_fail(wl_group_t* group, int32_t code, const int32_t* cul
  * whoever reaches it may write these processes' memory. How the wires' names get from one process
  * to another is the callers'. */
 
+/* Opens UCX, by libwindlass-ucx.so: the file at `path`, or where it is NULL that beside this
+ * library, else where the linker looks; once a process. What opens a wire does so where nobody has.
+ * WL_UNSUPPORTED says what to install. */
+WL_API int32_t wl_ucx_find(const char* path, wl_error_t* error);
+/* UCX's version, and the network devices that are here, as "1.13.1: eth0 lo": *bytes of them, NUL
+ * counted, where `room` suffices; else *bytes alone is set. WL_UNSUPPORTED also where no wire opens
+ * by the settings of this process. */
+WL_API int32_t wl_ucx_describe(char* text, uint64_t room, uint64_t* bytes, wl_error_t* error);
 /* Opens the wire of this process, in which `count` ranks live, all of one host. WL_UNSUPPORTED says
  * what to install; or the target runs on one host alone. */
 WL_API int32_t wl_group_open_wire(wl_group_t* group, const int32_t* ranks, uint32_t count,

@@ -2,8 +2,10 @@
 #include "native/window/ucx/wire.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <mutex>
 #include <string>
 
 namespace windlass {
@@ -11,44 +13,90 @@ namespace {
 
 constexpr const char* kLibrary = "libwindlass-ucx.so";
 
+std::mutex opening;
+void* opened = nullptr;  // once a process; guarded by `opening`
+
 // Beside the file that holds this code, else where the linker looks.
-void* open() {
+void* openBeside() {
   Dl_info own = {};
-  if (dladdr(reinterpret_cast<const void*>(&open), &own) != 0 && own.dli_fname != nullptr) {
+  if (dladdr(reinterpret_cast<const void*>(&openBeside), &own) != 0 && own.dli_fname != nullptr) {
     std::string beside(own.dli_fname);
     const size_t folder = beside.rfind('/');
     if (folder != std::string::npos) {
       beside.resize(folder + 1);
-      if (void* opened = dlopen((beside + kLibrary).c_str(), RTLD_NOW | RTLD_LOCAL)) return opened;
-      // Where it is there, its own reason says more than that of a name.
-      if (std::string(dlerror()).find(beside) == std::string::npos) return nullptr;
+      beside += kLibrary;
+      if (void* library = dlopen(beside.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+      // What is there says by itself why it does not open.
+      if (access(beside.c_str(), F_OK) == 0) return nullptr;
     }
   }
   return dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
 }
 
+// What the library exports under that name.
+Code find(const char* path, const char* name, void** exported, wl_error_t* error) {
+  const std::lock_guard<std::mutex> lock(opening);
+  std::string why;
+  if (opened == nullptr) {
+    // Its handlers of signals, which come as it is loaded, would end a JVM at the first of its own.
+    // What it logs, it says by its results.
+    setenv("UCX_ERROR_SIGNALS", "", 0);
+    setenv("UCX_LOG_LEVEL", "fatal", 0);
+    dlerror();
+    opened = path == nullptr ? openBeside() : dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    const char* const said = opened == nullptr ? dlerror() : nullptr;
+    if (opened == nullptr) why = said == nullptr ? "it does not open" : said;
+  }
+  *exported = opened == nullptr ? nullptr : dlsym(opened, name);
+  if (*exported != nullptr) return WL_OK;
+  if (opened != nullptr) why = "it is not this version's";
+  return fail(error, WL_UNSUPPORTED,
+              "ranks on several hosts need UCX, by %s: %s; install UCX (Debian: libucx0), and keep "
+              "that library beside libwindlass.so",
+              kLibrary, why.c_str());
+}
+
+const char* setting(const char* name) {
+  const char* given = std::getenv(name);
+  return given == nullptr || *given == 0 ? nullptr : given;
+}
+
+// Of a wire that is opened to see whether it opens.
+class NoEnds final : public WireEnds {
+  void arrived(const unsigned char*, uint64_t) override {}
+  void lost(uint32_t, const char*) override {}
+};
+
 }  // namespace
+
+WireSettings WireSettings::ofEnvironment() {
+  const char* devices = setting("WINDLASS_UCX_NET_DEVICES");
+  return {devices == nullptr ? "lo" : devices, setting("WINDLASS_UCX_PORT_RANGE"),
+          setting("WINDLASS_UCX_TLS")};
+}
+
+Code findWires(const char* path, wl_error_t* error) {
+  void* exported = nullptr;
+  return find(path, kOpenWire, &exported, error);
+}
 
 Code openWire(const WireSettings& settings, WireEnds& ends, std::unique_ptr<Wire>* wire,
               wl_error_t* error) {
-  // Its handlers of signals, which come as it is loaded, would end a JVM at the first of its own.
-  // What it logs, it says by its results.
-  setenv("UCX_ERROR_SIGNALS", "", 0);
-  setenv("UCX_LOG_LEVEL", "fatal", 0);
-  dlerror();
-  void* const library = open();
-  const char* const said = library == nullptr ? dlerror() : nullptr;
-  void* const found = library == nullptr ? nullptr : dlsym(library, kOpenWire);
-  if (found == nullptr) {
-    return fail(error, WL_UNSUPPORTED,
-                "ranks on several hosts need UCX, by %s: %s; install UCX (Debian: libucx0), and "
-                "keep that library beside libwindlass.so",
-                kLibrary, said == nullptr ? "it is not this version's" : said);
-  }
-  Wire* opened = nullptr;
-  const Code code = reinterpret_cast<OpenWire>(found)(settings, ends, &opened, error);
-  wire->reset(opened);
+  void* open = nullptr;
+  if (Code code = find(nullptr, kOpenWire, &open, error); code != WL_OK) return code;
+  Wire* made = nullptr;
+  const Code code = reinterpret_cast<OpenWire>(open)(settings, ends, &made, error);
+  wire->reset(made);
   return code;
+}
+
+Code describeWires(const WireSettings& settings, std::string* text, wl_error_t* error) {
+  void* describe = nullptr;
+  if (Code code = find(nullptr, kDescribeWires, &describe, error); code != WL_OK) return code;
+  NoEnds ends;
+  std::unique_ptr<Wire> wire;
+  if (Code code = openWire(settings, ends, &wire, error); code != WL_OK) return code;
+  return reinterpret_cast<DescribeWires>(describe)(text, error);
 }
 
 }  // namespace windlass

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "native/base/error.h"
@@ -30,6 +31,9 @@ struct WireSettings {
   const char* devices;    // UCX_NET_DEVICES: the network that ranks trust
   const char* ports;      // UCX_TCP_PORT_RANGE; nullptr: any
   const char* transports;  // UCX_TLS; nullptr: all that reach another host
+
+  // What WINDLASS_UCX_NET_DEVICES, _PORT_RANGE and _TLS say; loopback where the first says nothing.
+  static WireSettings ofEnvironment();
 };
 
 // Puts that still read their source, or gets whose bytes are not there yet.
@@ -89,13 +93,24 @@ class Wire {
   virtual bool flush(int64_t limitNs) = 0;
 };
 
-// WL_UNSUPPORTED: UCX is not installed, and what to install. Throws std::bad_alloc.
+// The library that has wires, at `path`, or where that is nullptr beside this code's, else where
+// the linker looks; once a process. WL_UNSUPPORTED: UCX is not installed, and what to install.
+// Throws std::bad_alloc, as do those below.
+Code findWires(const char* path, wl_error_t* error);
+
+// WL_UNSUPPORTED also where UCX reaches nothing by these settings.
 Code openWire(const WireSettings& settings, WireEnds& ends, std::unique_ptr<Wire>* wire,
               wl_error_t* error);
 
-// What the library exports under that name.
+// UCX's version, and the network devices that this host has, as "1.13.1: eth0 lo"; what openWire()
+// fails with.
+Code describeWires(const WireSettings& settings, std::string* text, wl_error_t* error);
+
+// What the library exports under these names.
 using OpenWire = Code (*)(const WireSettings& settings, WireEnds& ends, Wire** wire,
                           wl_error_t* error);
 constexpr const char* kOpenWire = "windlass_open_wire_1";
+using DescribeWires = Code (*)(std::string* text, wl_error_t* error);
+constexpr const char* kDescribeWires = "windlass_describe_wires_1";
 
 }  // namespace windlass

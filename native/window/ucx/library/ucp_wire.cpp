@@ -14,6 +14,7 @@
 #include <string>
 
 #include "native/base/clock.h"
+#include "native/window/ucx/library/ucx_devices.h"
 #include "native/window/ucx/wire.h"
 
 namespace windlass {
@@ -144,6 +145,7 @@ Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
   ucp_params_t params = {};
   params.field_mask = UCP_PARAM_FIELD_FEATURES;
   params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  if (code == WL_OK) code = requireDevice(settings.devices, error);
   if (code == WL_OK) {
     status = ucp_init(&params, config, &context_);
     if (status != UCS_OK) {
@@ -309,6 +311,11 @@ Code UcpWire::connect(const unsigned char* name, uint64_t bytes, uint32_t* numbe
   const ucs_status_t status = ucp_ep_create(worker_, &params, &peer.endpoint);
   if (status != UCS_OK) {
     peer.endpoint = nullptr;
+    if (status == UCS_ERR_UNREACHABLE) {
+      return fail(error, WL_UNSUPPORTED,
+                  "UCX finds no way to another host's process: have WINDLASS_UCX_NET_DEVICES name "
+                  "a network that both are on, and WINDLASS_UCX_TLS, if set, what both have");
+    }
     return failed("ucp_ep_create", status, error);
   }
   *number = peer.number;

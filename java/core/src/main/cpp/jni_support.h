@@ -37,6 +37,7 @@ static const StructLayout kStructLayout[] = {
     WL_FIELD(wl_group_config_t, blocks),
     WL_FIELD(wl_group_config_t, adjust_threads),
     WL_FIELD(wl_group_config_t, device_cores),
+    WL_FIELD(wl_group_config_t, hosts),
     WL_SIZE(wl_cuda_device_t),
     WL_FIELD(wl_cuda_device_t, struct_size),
     WL_FIELD(wl_cuda_device_t, major),

@@ -49,7 +49,7 @@ class CollectivesTest {
   }
 
   static Stream<org.junit.jupiter.params.provider.Arguments> ranksAndBuffers() {
-    return Ranks.with(RANKS, (Object[]) Buffers.values());
+    return Ranks.everywhereWith(RANKS, (Object[]) Buffers.values());
   }
 
   /** Byte {@code i} of what {@code from} sends to {@code to} in round {@code round}. */
@@ -90,7 +90,12 @@ class CollectivesTest {
             }
           }
           if (buffers == Buffers.WINDOW) { // which no copy from one process to another reads
-            String way = ranks.launch() == Launch.THREADS ? "shared" : "not yet";
+            String way =
+                switch (ranks.launch()) {
+                  case THREADS -> "shared";
+                  case HOSTS -> "stage: ranks live on several hosts";
+                  default -> "not yet";
+                };
             assertThat(communicator.report().peerMemory()).startsWith(way);
           }
         });

@@ -25,7 +25,7 @@ class ColumnsTest {
   };
 
   static Stream<org.junit.jupiter.params.provider.Arguments> cases() {
-    return Ranks.with(RANKS, (Object[]) DTYPES);
+    return Ranks.everywhereWith(RANKS, (Object[]) DTYPES);
   }
 
   /** Byte {@code b} of the element at {@code row}, {@code column} of what {@code rank} brings. */

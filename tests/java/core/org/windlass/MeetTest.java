@@ -13,6 +13,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
@@ -37,6 +38,7 @@ import org.windlass.testing.NothingLeft;
 import org.windlass.testing.Processes;
 import org.windlass.testing.RandomSeeds;
 import org.windlass.testing.Resources;
+import org.windlass.testing.Ucx;
 
 /** Starts by what has started the ranks, here threads of one JVM, or JVMs with several ranks each. */
 @Timeout(180)
@@ -209,7 +211,8 @@ class MeetTest {
   }
 
   @Test
-  void ranksOfSeveralHostsAreRefusedByName() throws Exception {
+  void ranksOfSeveralMachinesMeet() throws Exception {
+    Ucx.require();
     byte[] host = Files.readAllBytes(Path.of("/proc/sys/kernel/random/boot_id"));
     String own = new String(host, StandardCharsets.US_ASCII).strip();
     List<Seat> seats = seats(3);
@@ -221,8 +224,7 @@ class MeetTest {
                     new String(word, StandardCharsets.ISO_8859_1)
                         .replace(own, own.replaceAll("[0-9a-f]", "7"))
                         .getBytes(StandardCharsets.ISO_8859_1)));
-    assertFails(
-        seats, UnsupportedException.class, "ranks 0 and 2 live on different hosts, between which");
+    assertThat(meet(seats, LONG)).containsExactly(0, 1, 2);
   }
 
   @Test
@@ -430,6 +432,11 @@ class MeetTest {
   }
 
   private void run(int jvms, String body) throws Exception {
+    run(jvms, "", body);
+  }
+
+  /** JVM j is on the host that the j-th letter of {@code hosts} names, where there are any. */
+  private void run(int jvms, String hosts, String body) throws Exception {
     String token = Token.random().digits();
     try (StoreServer table =
             StoreServer.open(
@@ -442,8 +449,12 @@ class MeetTest {
       processes.with("TEST_TABLE", table.name()).with("WINDLASS_TOKEN", token);
       List<Processes.Rank> started = new ArrayList<>();
       for (int jvm = 0; jvm < jvms; jvm++) {
-        started.add(
-            processes.start(jvm, body, Map.of("TEST_JVM", jvm + " " + jvms)));
+        Map<String, String> variables = new HashMap<>();
+        variables.put("TEST_JVM", jvm + " " + jvms);
+        if (!hosts.isEmpty()) {
+          variables.put("WINDLASS_HOST", "" + hosts.charAt(jvm));
+        }
+        started.add(processes.start(jvm, body, variables));
       }
       for (Processes.Rank jvm : started) {
         jvm.ended();
@@ -485,6 +496,22 @@ class MeetTest {
                 assertThat(groups()).isBetween(1L, round + 1L);
                 return summed(comm);
               });
+      assertThat(results).hasOnlyElementsOfType(Integer.class);
+    }
+    seats.forEach(StoreSeat::close);
+  }
+
+  @Test
+  void threadsOfProcessesOfSeveralHostsMeet() throws Exception {
+    Ucx.require();
+    run(3, "aba", "fiveRanksOfTwoHosts");
+  }
+
+  static void fiveRanksOfTwoHosts() throws Exception {
+    List<StoreSeat> seats = ownSeats(5);
+    for (int again = 0; again < 2; again++) {
+      List<Object> results =
+          all(seats.size(), i -> summed(Communicator.meet(seats.get(i), OPTIONS, LONG)));
       assertThat(results).hasOnlyElementsOfType(Integer.class);
     }
     seats.forEach(StoreSeat::close);

@@ -63,7 +63,7 @@ class PartCollectivesTest {
 
   static Stream<org.junit.jupiter.params.provider.Arguments> cases() {
     System.out.println("seed " + SEED);
-    return Ranks.with(RANKS, (Object[]) DTYPES);
+    return Ranks.everywhereWith(RANKS, (Object[]) DTYPES);
   }
 
   private static long sum(long[] counts) {

@@ -38,7 +38,7 @@ class ReductionsTest {
   };
 
   static Stream<org.junit.jupiter.params.provider.Arguments> cases() {
-    return Ranks.with(RANKS, (Object[]) DTYPES);
+    return Ranks.everywhereWith(RANKS, (Object[]) DTYPES);
   }
 
   /** Inputs of all ranks, and their reductions by the slow reference. */

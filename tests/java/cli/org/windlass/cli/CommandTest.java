@@ -249,6 +249,10 @@ class CommandTest {
     assertThat(text.out()).contains("jdk", "allowed_cores", "launch", "cuda");
     assertThat(text.out()).containsPattern("sim +available\\n").containsPattern("threads +available\\n");
     assertThat(text.out()).containsPattern("processes +available\\n");
+    assertThat(text.out())
+        .containsPattern(
+            "ucx +(available: UCX [0-9.]+ over lo, this machine alone, as \\S+ is not set; network"
+                + " devices: .*\\blo\\b|ranks on several hosts need UCX, by libwindlass-ucx.so: )");
     Cli json = Cli.run("doctor", "--json");
     assertThat(json.out().lines()).hasSize(1);
     Map<String, Object> facts = object(json.out());

@@ -11,6 +11,7 @@ import static org.windlass.redistribute.Role.TARGET;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
@@ -21,6 +22,7 @@ import org.windlass.DeadlineExceededException;
 import org.windlass.MismatchException;
 import org.windlass.WindlassException;
 import org.windlass.internal.rendezvous.Announcement;
+import org.windlass.internal.rendezvous.Host;
 import org.windlass.internal.rendezvous.Pairing;
 import org.windlass.internal.rendezvous.Start;
 import org.windlass.internal.store.Store;
@@ -116,6 +118,7 @@ class AbandonedMeetingTest {
         List.of(rank),
         5,
         GHOSTS,
+        Host.of(Map.of(), WindlassException::of),
         most,
         WindlassException::of);
   }

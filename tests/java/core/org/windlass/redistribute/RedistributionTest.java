@@ -28,6 +28,7 @@ import org.windlass.testing.RandomLayouts;
 import org.windlass.testing.RandomSeeds;
 import org.windlass.testing.Ranks;
 import org.windlass.testing.ScalarReference;
+import org.windlass.testing.Ucx;
 
 /**
  * Transfers of random tensors between random layouts, through the native library, bit for bit
@@ -78,6 +79,13 @@ class RedistributionTest {
   @Timeout(180)
   void theSameWhereRanksLiveInTwoProcesses(long seed) {
     checkBatch(seed, Launch.BOTH);
+  }
+
+  @RandomSeeds(value = 5, inLong = 100)
+  @Timeout(180)
+  void theSameWhereRanksLiveOnTwoHosts(long seed) {
+    Ucx.require();
+    checkBatch(seed, Launch.HOSTS);
   }
 
   /** On whichever target this process runs. */

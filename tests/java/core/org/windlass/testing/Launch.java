@@ -45,6 +45,28 @@ public enum Launch {
     int processes(int ranks) {
       return 2;
     }
+  },
+  /** Each in one of its own, on two hosts by turns. */
+  HOSTS("processes of two hosts") {
+    @Override
+    boolean takes(int ranks) {
+      return PROCESSES.takes(ranks) && Ucx.isThere();
+    }
+
+    @Override
+    public int most() {
+      return PROCESSES.most();
+    }
+
+    @Override
+    int processes(int ranks) {
+      return ranks;
+    }
+
+    @Override
+    String host(int process) {
+      return process % 2 == 0 ? "even" : "odd";
+    }
   };
 
   /** As many ranks as more than threads are made of, where a test goes over several numbers. */
@@ -61,6 +83,11 @@ public enum Launch {
 
   /** Each with as many of the ranks as the others. */
   abstract int processes(int ranks);
+
+  /** What the host of that process is called; empty where nobody says. */
+  String host(int process) {
+    return "";
+  }
 
   /** Ranks that it takes at most. */
   public int most() {

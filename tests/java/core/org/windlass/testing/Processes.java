@@ -36,7 +36,7 @@ public final class Processes implements AutoCloseable {
   /** What a launcher around the tests may have set. */
   private static final String LAUNCHER =
       "(WINDLASS_)?(LOCAL_)?(RANK|WORLD_SIZE)"
-          + "|WINDLASS_(RENDEZVOUS|LAUNCHER_STORE|TOKEN|TOKEN_FILE|JOB|MEETING|PEER_MEMORY)"
+          + "|WINDLASS_(HOST|HOST_SILENCE|RENDEZVOUS|LAUNCHER_STORE|TOKEN|TOKEN_FILE|JOB|MEETING|PEER_MEMORY)"
           + "|(MASTER|TORCHELASTIC|OMPI|PMIX|SLURM)_.*";
 
   /** Of a process of ranks: what the test has sent to it. */
@@ -48,6 +48,7 @@ public final class Processes implements AutoCloseable {
   private final String address = loopback();
   private final List<Rank> ranks = new ArrayList<>();
   private final Map<String, String> settings = new HashMap<>();
+  private boolean isOfClassPath;
 
   /** {@code size} ranks that run static methods of {@code bodies}; the token lies in {@code folder}. */
   public Processes(Class<?> bodies, int size, Path folder) throws IOException {
@@ -66,6 +67,17 @@ public final class Processes implements AutoCloseable {
   public Processes with(String variable, String value) {
     settings.put(variable, value);
     return this;
+  }
+
+  /** Has them take the natives from the class path, as from the jar of this platform. */
+  public Processes ofClassPath() {
+    isOfClassPath = true;
+    return this;
+  }
+
+  /** Those that were started. */
+  public List<Rank> all() {
+    return List.copyOf(ranks);
   }
 
   /** Where the ranks meet. */
@@ -230,6 +242,10 @@ public final class Processes implements AutoCloseable {
   }
 
   private List<String> command(String body) {
+    String natives = System.getProperty("org.windlass.library.path");
+    String classes = System.getProperty("java.class.path");
+    // Resources lie beside the package that they are of.
+    Path resources = Path.of(natives).resolve("../../../..").normalize();
     return List.of(
         Path.of(System.getProperty("java.home"), "bin", "java").toString(),
         "-Xmx128m",
@@ -239,9 +255,9 @@ public final class Processes implements AutoCloseable {
         "--enable-native-access=ALL-UNNAMED",
         "-Dwindlass.long=" + Boolean.getBoolean("windlass.long"),
         "-Dwindlass.root=" + System.getProperty("windlass.root"),
-        "-Dorg.windlass.library.path=" + System.getProperty("org.windlass.library.path"),
+        isOfClassPath ? "-Dtest.natives=class.path" : "-Dorg.windlass.library.path=" + natives,
         "-cp",
-        System.getProperty("java.class.path"),
+        isOfClassPath ? resources + ":" + classes : classes,
         Processes.class.getName(),
         bodies.getName(),
         body);

@@ -52,9 +52,10 @@ final class RankJvms {
       Ranks.Body body)
       implements Serializable {}
 
-  /** Runs {@code body} on {@code ranks} ranks, which as many processes share alike. */
+  /** Runs {@code body} on {@code ranks} ranks, which the launch's processes share alike. */
   static synchronized void run(
-      int processes, int ranks, Ranks.Options options, Ranks.Body body) {
+      Launch launch, int ranks, Ranks.Options options, Ranks.Body body) {
+    int processes = launch.processes(ranks);
     long start = System.nanoTime();
     boolean isOver = false;
     try {
@@ -67,6 +68,7 @@ final class RankJvms {
         variables.put("WINDLASS_WORLD_SIZE", "" + processes);
         variables.put("WINDLASS_JOB", "run-" + runs);
         variables.put("XDG_RUNTIME_DIR", folder.toString());
+        variables.put("WINDLASS_HOST", launch.host(process));
         taken.get(process).forget();
         Part part = new Part(runs, variables, ranks / processes, left(start), options, body);
         taken.get(process).send(part);

@@ -35,27 +35,37 @@ public record Ranks(Launch launch, int count) implements Serializable {
     return new Ranks(launch, taken);
   }
 
-  /** All launches of each of {@code counts}. */
+  /** All launches of each of {@code counts} on one host. */
   public static Stream<Ranks> each(int... counts) {
     return Arrays.stream(Launch.values())
+        .filter(launch -> launch != Launch.HOSTS)
         .flatMap(
             launch -> IntStream.of(launch.of(counts)).mapToObj(count -> new Ranks(launch, count)));
   }
 
   /**
    * Pairs of ranks and {@code others}: all of them as threads, and in the long form; else each
-   * number of ranks and each other value at least once in each launch.
+   * number of ranks and each other value at least once in each launch on one host.
    */
   public static Stream<Arguments> with(int[] counts, Object... others) {
+    return Stream.of(Launch.values())
+        .filter(launch -> launch != Launch.HOSTS)
+        .flatMap(launch -> with(launch, counts, others));
+  }
+
+  /** The same, and where ranks live on several hosts. */
+  public static Stream<Arguments> everywhereWith(int[] counts, Object... others) {
+    return Stream.of(Launch.values()).flatMap(launch -> with(launch, counts, others));
+  }
+
+  private static Stream<Arguments> with(Launch launch, int[] counts, Object... others) {
     List<Arguments> pairs = new ArrayList<>();
-    for (Launch launch : Launch.values()) {
-      int[] taken = launch.of(counts);
-      for (int i = 0; i < taken.length; i++) {
-        for (int j = 0; j < others.length; j++) {
-          boolean isTurn = i % others.length == j || j % taken.length == i;
-          if (launch.isWhole() || isTurn) {
-            pairs.add(Arguments.of(new Ranks(launch, taken[i]), others[j]));
-          }
+    int[] taken = launch.of(counts);
+    for (int i = 0; i < taken.length; i++) {
+      for (int j = 0; j < others.length; j++) {
+        boolean isTurn = i % others.length == j || j % taken.length == i;
+        if (launch.isWhole() || isTurn) {
+          pairs.add(Arguments.of(new Ranks(launch, taken[i]), others[j]));
         }
       }
     }
@@ -70,7 +80,7 @@ public record Ranks(Launch launch, int count) implements Serializable {
   /** The same with options of their communicator. */
   public void run(Options options, Body body) {
     if (launch != Launch.THREADS) {
-      RankJvms.run(launch.processes(count), count, options, body);
+      RankJvms.run(launch, count, options, body);
       return;
     }
     try (LocalGroup group = Communicator.local(count, options.get())) {

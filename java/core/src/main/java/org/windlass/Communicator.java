@@ -16,6 +16,7 @@ import org.windlass.internal.NativeMemory;
 import org.windlass.internal.PeerMemory;
 import org.windlass.internal.RankLook;
 import org.windlass.internal.rendezvous.AllGatherStart;
+import org.windlass.internal.rendezvous.Host;
 import org.windlass.internal.rendezvous.OwnStore;
 
 /**
@@ -97,7 +98,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
   }
 
   /**
-   * Collective: meets the other ranks that a launcher started, each a process of this host; see
+   * Collective: meets the other ranks that a launcher started, each a process; see
    * {@link LaunchEnvironment} for the variables that say which rank this process is, and {@link
    * LaunchEnvironment#rendezvous} for where they meet. Peers reach the tensors of a {@link Window}
    * and of a {@link MemoryPool} as they are; what others hold is copied from one process to another.
@@ -108,7 +109,8 @@ public final class Communicator extends Collectives implements AutoCloseable {
    * @throws InvalidArgumentException if the environment has no launcher's variables, or wrong ones
    * @throws ResourceException if rank 0 can't say where the ranks meet, or does so for another job
    * @throws MismatchException if ranks run different versions, or ask for different options
-   * @throws UnsupportedException if ranks live on different hosts, or in different pid namespaces
+   * @throws UnsupportedException if ranks live on several hosts, and one of them has no UCX, or
+   *     none of the networks that its settings name
    */
   public static Communicator fromEnvironment(CommunicatorOptions options, Duration deadline) {
     Objects.requireNonNull(options, "options");
@@ -117,19 +119,20 @@ public final class Communicator extends Collectives implements AutoCloseable {
   }
 
   /**
-   * Collective: meets the other ranks of one host by what has started them; each calls it on a
+   * Collective: meets the other ranks by what has started them; each calls it on a
    * thread of its own, with its own {@link Rendezvous}. Ranks of one process share memory as threads
    * do, those of several as {@link #fromEnvironment(CommunicatorOptions, Duration)} has them.
    *
-   * @param rendezvous called three times at most; another start of the same ranks waits until this
+   * @param rendezvous called four times at most; another start of the same ranks waits until this
    *     one is over
    * @param options the same on all ranks; cores 0 means those that all ranks together may use
    * @param deadline for all ranks to have come
    * @throws DeadlineExceededException if some have not
    * @throws MismatchException if ranks run different versions, ask for different options, or say
    *     what is no part of a start
-   * @throws UnsupportedException if ranks live on different hosts, in different pid namespaces, or
-   *     in one process under several class loaders; or the natives don't load for one of them
+   * @throws UnsupportedException if ranks live on several hosts, and one of them has no UCX, or none
+   *     of the networks that its settings name; in one process under several class loaders; or the
+   *     natives don't load for one of them
    */
   public static Communicator meet(
       Rendezvous rendezvous, CommunicatorOptions options, Duration deadline) {
@@ -149,6 +152,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
             rank,
             size,
             options.config(),
+            Host.of(System.getenv(), WindlassException::of),
             () -> LocalHandles.create(size, options),
             deadline,
             WindlassException::of);

@@ -12,6 +12,7 @@ import java.util.stream.IntStream;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.Natives;
+import org.windlass.internal.rendezvous.Host;
 import org.windlass.internal.rendezvous.JobProcesses;
 import org.windlass.internal.rendezvous.MeetingFile;
 import org.windlass.internal.rendezvous.MeetingPlace;
@@ -42,6 +43,7 @@ final class EnvironmentStart {
   private final int size;
   private final CommunicatorOptions options;
   private final Duration deadline;
+  private final Host host;
 
   /** That of this job, as long as its ranks have their communicator; null where others have it. */
   private OwnStore kept;
@@ -55,6 +57,7 @@ final class EnvironmentStart {
     this.variables = variables;
     this.options = options;
     this.deadline = deadline;
+    host = Host.of(variables, WindlassException::of);
     environment =
         LaunchEnvironment.of(variables)
             .orElseThrow(
@@ -237,6 +240,7 @@ final class EnvironmentStart {
         own,
         size,
         options.config(),
+        host,
         until.left(),
         WindlassException::of);
   }

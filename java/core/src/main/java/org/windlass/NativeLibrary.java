@@ -6,6 +6,7 @@ import org.windlass.internal.Native;
 import org.windlass.internal.NativeLoader;
 import org.windlass.internal.Natives;
 import org.windlass.internal.PeerMemory;
+import org.windlass.internal.UcxLibrary;
 
 /**
  * The native library of this process: whether it loads, where from, and what it says of itself and of
@@ -52,6 +53,18 @@ public final class NativeLibrary {
   public static String peerMemory() {
     Natives.require(WindlassException::of);
     return PeerMemory.of(PeerMemory.NO_COMM, WindlassException::of);
+  }
+
+  /**
+   * What carries bytes between hosts: UCX's version, and the network devices that are here, such as
+   * {@code 1.13.1: eth0 lo}. UCX stays open in this process.
+   *
+   * @throws UnsupportedException if UCX is not installed, or none of the devices that {@code
+   *     WINDLASS_UCX_NET_DEVICES} names is here
+   */
+  public static String ucx() {
+    Natives.require(WindlassException::of);
+    return UcxLibrary.describe(WindlassException::of);
   }
 
   /** The cores that this process may use, by affinity and quota. */

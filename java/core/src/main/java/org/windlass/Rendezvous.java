@@ -22,7 +22,7 @@ public interface Rendezvous {
   /**
    * Collective: what each rank has said, in rank order, once all have.
    *
-   * @param own what this one says, some hundred bytes
+   * @param own what this one says, some hundred bytes; up to 4 KiB where ranks live on several hosts
    * @param deadline how long it may take
    * @throws TimeoutException if that passes before all have come
    * @throws InterruptedException if the calling thread is interrupted meanwhile

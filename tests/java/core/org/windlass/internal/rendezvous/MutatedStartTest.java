@@ -63,6 +63,7 @@ class MutatedStartTest {
                   List.of(rank),
                   SIZE,
                   OPTIONS,
+                  new Host("", 0),
                   deadline,
                   Failure::make)) {
             Native.wl_comm_free(handle);
@@ -133,6 +134,8 @@ class MutatedStartTest {
                       told.library(),
                       told.target(),
                       told.host(),
+                      told.machine(),
+                      told.named(),
                       told.process(),
                       told.cores(),
                       told.cpus(),

@@ -309,7 +309,7 @@ class GatheringTest {
     Map<Integer, byte[]> said = new LinkedHashMap<>();
     for (int rank = 0; rank < Native.WL_MAX_RANKS; rank++) {
       Arrival arrival =
-          new Arrival(rank, "0.1.0", "sim", host, process, 2, "0-1", options);
+          new Arrival(rank, "0.1.0", "sim", host, "node-7", "", process, 2, "0-1", options);
       said.put(rank, arrival.toBytes());
     }
     try (LocalStore store = new LocalStore(Failure::make)) {

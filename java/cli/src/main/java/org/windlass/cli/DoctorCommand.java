@@ -33,6 +33,7 @@ import picocli.CommandLine.Spec;
     description =
         "Shows version, JDK, processor, launch environment, targets, transports and NVIDIA GPUs.")
 final class DoctorCommand implements Runnable {
+  private static final String NET_DEVICES = "WINDLASS_UCX_NET_DEVICES";
   private static final String MEETING = "WINDLASS_MEETING";
   private static final String AVAILABLE = "available";
   private static final String NO_NATIVES = "the natives do not load";
@@ -195,9 +196,24 @@ final class DoctorCommand implements Runnable {
     Map<String, String> transports = new LinkedHashMap<>();
     transports.put("threads", loaded ? AVAILABLE : NO_NATIVES);
     transports.put("processes", loaded ? AVAILABLE : NO_NATIVES);
-    transports.put("ucx", "this build holds no UCX");
+    transports.put("ucx", loaded ? ucx(System.getenv()) : NO_NATIVES);
     transports.put("cuda", cuda);
     return transports;
+  }
+
+  /** What would carry bytes between hosts, by these variables. */
+  private static String ucx(Map<String, String> variables) {
+    String devices = variables.getOrDefault(NET_DEVICES, "");
+    String over =
+        devices.isEmpty()
+            ? "lo, this machine alone, as " + NET_DEVICES + " is not set"
+            : devices.replaceAll("\\p{Cntrl}", "?") + ", as " + NET_DEVICES + " says";
+    try {
+      String[] words = NativeLibrary.ucx().split(": ", 2);
+      return AVAILABLE + ": UCX " + words[0] + " over " + over + "; network devices: " + words[1];
+    } catch (WindlassException refused) {
+      return refused.getMessage().strip();
+    }
   }
 
   private static void print(PrintWriter out, String indent, Map<?, ?> facts) {

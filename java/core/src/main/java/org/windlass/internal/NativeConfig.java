@@ -67,6 +67,7 @@ public class NativeConfig implements InfoMapper {
             .skip());
 
     infoMap.put(new Info("void").valueTypes("void").pointerTypes("long").cast());
+    infoMap.put(new Info("uint8_t").valueTypes("byte").pointerTypes("long").cast());
     infoMap.put(new Info("int32_t").valueTypes("int").pointerTypes("long").cast());
     infoMap.put(new Info("uint32_t").valueTypes("int").pointerTypes("long").cast());
     infoMap.put(new Info("int64_t").valueTypes("long").pointerTypes("long").cast());
@@ -99,6 +100,12 @@ public class NativeConfig implements InfoMapper {
         "int",
         "@Cast(\"wl_memory_pool_t*\") long pool, @Cast(\"uint64_t\") long bytes,"
             + " @Cast(\"void**\") long memory, @Cast(\"wl_error_t*\") long error");
+    text(
+        infoMap,
+        "wl_ucx_describe",
+        "int",
+        "@Cast(\"char*\") long text, @Cast(\"uint64_t\") long room,"
+            + " @Cast(\"uint64_t*\") long bytes, @Cast(\"wl_error_t*\") long error");
     text(
         infoMap,
         "wl_file_map",

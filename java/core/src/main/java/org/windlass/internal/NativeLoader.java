@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.Paths;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -60,10 +61,17 @@ public final class NativeLoader {
 
   private static final String RESOURCES = "org/windlass/internal/" + PLATFORM + "/";
 
+  /** What carries bytes between hosts; whoever stays on one needs neither it nor UCX. */
+  private static final String UCX = "lib" + NativeConfig.LIBRARY + "-ucx.so";
+
   /** What to do about a path that is beyond what the JVM's locale can name. */
   private static final String LOCALE = "in the JVM's locale; set LC_ALL=C.UTF-8";
 
   private static String loadedFrom;
+
+  /** What the libraries were copied from that are loaded; null where they lie in a folder. */
+  private static Source copied;
+
   /** Asked for by {@link #select}; null: by nobody. */
   private static String selected;
 
@@ -198,6 +206,35 @@ public final class NativeLoader {
     return loadedFrom;
   }
 
+  /**
+   * Has the native library open that of UCX: the one beside it, or a copy of the one that lies where
+   * it was copied from, which is gone again when this returns.
+   *
+   * @param error a {@code wl_error_t*}
+   * @return as {@code wl_ucx_find}
+   */
+  static synchronized int findUcx(long error) throws IOException {
+    load();
+    if (copied == null) {
+      return Native.wl_ucx_find(null, error);
+    }
+    Path folder = privateFolder(Paths.get(temporary()));
+    try {
+      Path file = folder.resolve(UCX);
+      try (InputStream in = copied.open(UCX)) {
+        if (in == null) {
+          return Native.wl_ucx_find(null, error);
+        }
+        Files.copy(in, file);
+      } catch (NoSuchFileException e) {
+        return Native.wl_ucx_find(null, error);
+      }
+      return Native.wl_ucx_find(NativeMemory.utf8(file.toString()), error);
+    } finally {
+      delete(folder, List.of(UCX));
+    }
+  }
+
   private static String find() {
     if (!PLATFORMS.containsKey(SYSTEM)) {
       throw new UnsatisfiedLinkError(
@@ -280,7 +317,7 @@ public final class NativeLoader {
   }
 
   private static boolean fromCopy(String place, Source source, List<String> tried) {
-    String named = System.getProperty("java.io.tmpdir");
+    String named = temporary();
     Path temporary;
     try {
       temporary = Paths.get(named);
@@ -293,14 +330,14 @@ public final class NativeLoader {
     }
     Path folder = null;
     try {
-      var mode = PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"));
-      folder = Files.createTempDirectory(temporary, "windlass-", mode);
+      folder = privateFolder(temporary);
       for (String file : files()) {
         try (InputStream in = source.open(file)) {
           Files.copy(in, folder.resolve(file));
         }
       }
       loadAll(folder);
+      copied = source;
       return true;
     } catch (IOException e) {
       tried.add(
@@ -313,8 +350,18 @@ public final class NativeLoader {
           place + "copied to the temporary folder " + temporary + ", which " + refusal(e, temporary));
       return false;
     } finally {
-      delete(folder);
+      delete(folder, files());
     }
+  }
+
+  /** Where copies are put. */
+  static String temporary() {
+    return System.getProperty("java.io.tmpdir");
+  }
+
+  private static Path privateFolder(Path temporary) throws IOException {
+    var mode = PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"));
+    return Files.createTempDirectory(temporary, "windlass-", mode);
   }
 
   private static String refusal(UnsatisfiedLinkError e, Path temporary) {
@@ -339,12 +386,12 @@ public final class NativeLoader {
   }
 
   /** Loaded libraries stay mapped when their files are gone. */
-  private static void delete(Path folder) {
+  private static void delete(Path folder, List<String> files) {
     if (folder == null) {
       return;
     }
     try {
-      for (String file : files()) {
+      for (String file : files) {
         Files.deleteIfExists(folder.resolve(file));
       }
       Files.deleteIfExists(folder);

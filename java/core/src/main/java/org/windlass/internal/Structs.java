@@ -47,6 +47,7 @@ public final class Structs {
     public static final int BLOCKS = NativeStruct.offset("wl_group_config_t", "blocks");
     public static final int ADJUST_THREADS =
         NativeStruct.offset("wl_group_config_t", "adjust_threads");
+    public static final int HOSTS = NativeStruct.offset("wl_group_config_t", "hosts");
 
     private GroupConfig() {}
   }

@@ -27,6 +27,7 @@ import org.windlass.internal.Access;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.rendezvous.Announcement;
+import org.windlass.internal.rendezvous.Host;
 import org.windlass.internal.rendezvous.OthersGoneException;
 import org.windlass.internal.rendezvous.Pairing;
 import org.windlass.internal.rendezvous.Sign;
@@ -128,6 +129,7 @@ public final class Job implements AutoCloseable {
   private final Communicator communicator;
   private final boolean ownsCommunicator;
   private final CommunicatorOptions options;
+  private final Host host;
 
   /** The same ranks, for what this calls by itself. */
   private final JobRanks ranks;
@@ -156,6 +158,7 @@ public final class Job implements AutoCloseable {
     this.communicator = communicator;
     this.ownsCommunicator = ownsCommunicator;
     this.options = options;
+    host = Host.of(environment, WindlassException::of);
     Until until = until(deadline);
     ranks = new JobRanks(name, communicator, until);
     store = new JobStore(name, ranks, environment);
@@ -598,6 +601,7 @@ public final class Job implements AutoCloseable {
               List.of((sends ? 0 : source.ranks()) + ranks.rank()),
               source.ranks() + target.ranks(),
               source.options(),
+              host,
               until.left(),
               WindlassException::of)[0];
       Communicator both =

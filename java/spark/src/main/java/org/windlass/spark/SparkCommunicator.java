@@ -40,8 +40,8 @@ public final class SparkCommunicator {
    * @throws org.windlass.DeadlineExceededException if some have not
    * @throws org.windlass.MismatchException if tasks run different versions of Windlass, ask for
    *     different options, or call {@code allGather} in another order
-   * @throws org.windlass.UnsupportedException if executors of the tasks live on several hosts or in
-   *     several pid namespaces, or the natives don't load in one of them
+   * @throws org.windlass.UnsupportedException if executors of the tasks live on several hosts, and one
+   *     has no UCX, or none of the networks that its settings name; or the natives don't load in one
    */
   public static Communicator of(
       BarrierTaskContext task, CommunicatorOptions options, Duration deadline) {

@@ -69,10 +69,11 @@ public final class AllGatherStart {
   /**
    * Meets the other ranks.
    *
+   * @param host as this process's settings have it
    * @param alone makes a {@code wl_comm_t*} for each rank where all live in this process
    * @param failures makes what is thrown: Mismatch where ranks differ in what all have to be alike,
-   *     or what they say is none of this; Unsupported where they live on several hosts, in several
-   *     pid namespaces, or in one process under several class loaders; Timeout; Resource
+   *     or what they say is none of this; Unsupported where they live on several hosts and can't
+   *     reach one another, or in one process under several class loaders; Timeout; Resource
    * @return a {@code wl_comm_t*}
    */
   public static long join(
@@ -80,12 +81,13 @@ public final class AllGatherStart {
       int rank,
       int size,
       Start.Config config,
+      Host host,
       Supplier<long[]> alone,
       Duration deadline,
       FailureMaker failures) {
     Deadline until = Deadline.of(deadline, failures);
     AllGatherSteps steps = new AllGatherSteps(all, rank, size, until, failures);
-    Start start = new Start(steps, size, config, failures);
+    Start start = new Start(steps, size, config, host, failures);
     return new AllGatherStart(steps, rank, size, start, alone, until, failures).join();
   }
 
@@ -95,14 +97,13 @@ public final class AllGatherStart {
     try {
       Natives.refusal().ifPresent(this::tellThatNothingLoads);
       Natives.require(failures);
-      List<Arrival> all = start.arrive(List.of(rank));
-      requireLoadedTogether(all);
-      List<Integer> here = here(all);
+      Hosts hosts = start.arrive(List.of(rank));
+      requireLoadedTogether(hosts.all());
+      List<Integer> here = here(hosts);
       if (here.get(0) == rank) {
-        lead(here, all);
+        lead(here, hosts);
       } else if (here.size() < size) {
-        say("share", null);
-        say("attach", null);
+        Start.steps(hosts).forEach(step -> say(step, null));
       }
       long taken = awaited(here.get(0));
       isTaken = true;
@@ -129,10 +130,11 @@ public final class AllGatherStart {
   }
 
   /** Those of this process. */
-  private List<Integer> here(List<Arrival> all) {
-    ProcessName process = all.get(rank).process();
-    return all.stream()
+  private List<Integer> here(Hosts hosts) {
+    ProcessName process = hosts.all().get(rank).process();
+    return hosts.all().stream()
         .filter(each -> each.process().equals(process))
+        .filter(each -> hosts.areTogether(each.rank(), rank))
         .map(Arrival::rank)
         .toList();
   }
@@ -154,14 +156,14 @@ public final class AllGatherStart {
   }
 
   /** As the first of this process. */
-  private void lead(List<Integer> here, List<Arrival> all) {
+  private void lead(List<Integer> here, Hosts hosts) {
     List<CompletableFuture<Long>> waiting = new ArrayList<>();
     try {
       for (int other : here) {
         CompletableFuture<Long> its = STARTING.get(steps.member(other));
         waiting.add(its != null ? its : GONE);
       }
-      long[] handles = here.size() == size ? alone.get() : start.make(here, all);
+      long[] handles = here.size() == size ? alone.get() : start.make(here, hosts);
       for (int i = 0; i < handles.length; i++) {
         if (!waiting.get(i).complete(handles[i])) {
           Native.wl_comm_free(handles[i]); // that rank has given up

@@ -31,6 +31,9 @@ final class AllGatherSteps implements StartSteps {
   /** By which each rank spoke first; null before. */
   private List<UUID> members;
 
+  /** Null before it is known which ranks live on which. */
+  private Hosts hosts;
+
   AllGatherSteps(
       AllGatherStart.AllGather all, int rank, int size, Deadline until, FailureMaker failures) {
     this.all = all;
@@ -52,6 +55,11 @@ final class AllGatherSteps implements StartSteps {
   /** Whether two ranks of one process, which have spoken, find one another in it. */
   boolean areLoadedTogether(int one, int other) {
     return member(one).getMostSignificantBits() == member(other).getMostSignificantBits();
+  }
+
+  @Override
+  public void settle(Hosts settled) {
+    hosts = settled;
   }
 
   /** Says what {@code own} has for this rank; others of its process speak for themselves. */
@@ -81,7 +89,7 @@ final class AllGatherSteps implements StartSteps {
     for (int other = 0; other < size; other++) {
       Refused why = words.get(other).refused();
       if (why != null) {
-        throw failures.make(why.code(), why.of(other), null, "", List.of(other));
+        throw failures.make(why.code(), why.of(Hosts.rank(hosts, other)), null, "", List.of(other));
       }
     }
     return words.stream().map(Word::value).toList();

@@ -19,7 +19,9 @@ import org.windlass.internal.store.Texts;
  *
  * @param library the version of its library
  * @param target what its kernels are compiled for
- * @param host tells its host from others
+ * @param host tells its machine from others, as it was booted
+ * @param machine what that machine is called
+ * @param named what its host is called by {@link Host#NAME_VARIABLE}; empty for nothing
  * @param process in which it lives
  * @param cores how many it may use at once
  * @param cpus those that it may use, as the kernel lists them: {@code 0-3,8}
@@ -30,19 +32,27 @@ record Arrival(
     String library,
     String target,
     String host,
+    String machine,
+    String named,
     ProcessName process,
     int cores,
     String cpus,
     String options) {
   /** Goes up with every change of what ranks tell one another at the start. */
-  static final int PROTOCOL = 3;
+  static final int PROTOCOL = 4;
 
   private static final Path BOOT_ID = Path.of("/proc/sys/kernel/random/boot_id");
+  private static final Path HOST_NAME = Path.of("/proc/sys/kernel/hostname");
   private static final Path STATUS = Path.of("/proc/self/status");
   private static final String ALLOWED = "Cpus_allowed_list:";
 
-  /** One of {@code rank}, which lives in this process. */
-  static Arrival own(int rank, ProcessName process, String options, FailureMaker failures) {
+  /**
+   * One of {@code rank}, which lives in this process.
+   *
+   * @param named what this host is called; empty for nothing
+   */
+  static Arrival own(
+      int rank, ProcessName process, String named, String options, FailureMaker failures) {
     try {
       String cpus =
           Files.readAllLines(STATUS).stream()
@@ -55,6 +65,8 @@ record Arrival(
           Native.wl_version(),
           Native.wl_target(),
           ownHost(),
+          Files.readString(HOST_NAME).strip(),
+          named,
           process,
           Native.wl_allowed_cores(),
           cpus,
@@ -78,6 +90,8 @@ record Arrival(
           out.writeInt(rank);
           out.writeUTF(target);
           out.writeUTF(host);
+          out.writeUTF(machine);
+          out.writeUTF(named);
           out.writeInt(process.pid());
           out.writeLong(process.started());
           out.writeLong(process.pidNamespace());
@@ -126,6 +140,8 @@ record Arrival(
           library,
           Texts.printable(in.readUTF()),
           in.readUTF(),
+          Texts.printable(in.readUTF()),
+          Texts.printable(in.readUTF()),
           new ProcessName(in.readInt(), in.readLong(), in.readLong()),
           in.readInt(),
           in.readUTF(),

@@ -74,6 +74,9 @@ final class Gathering implements StartSteps {
 
   private final Word[] heard;
 
+  /** Null before it is known which ranks live on which. */
+  private Hosts hosts;
+
   /** Whether it was said who is awaited. */
   private boolean hasTold;
 
@@ -131,6 +134,11 @@ final class Gathering implements StartSteps {
   private static boolean isOpen(byte[] decision) {
     Outcome outcome = Outcome.peek(decision);
     return outcome != null && outcome.kind() == Outcome.Kind.OPEN;
+  }
+
+  @Override
+  public void settle(Hosts settled) {
+    hosts = settled;
   }
 
   @Override
@@ -357,16 +365,21 @@ final class Gathering implements StartSteps {
         List.of(rank));
   }
 
-  private static Outcome.Failed rankZeroLeft() {
+  private Outcome.Failed rankZeroLeft() {
     return new Outcome.Failed(
         Native.WL_PEER_LOST,
         left(0),
         List.of(0));
   }
 
-  private static String left(int rank) {
-    return "rank " + rank
+  private String left(int rank) {
+    return "rank " + name(rank)
         + " came to the start and left before all had met; see what its process says";
+  }
+
+  /** What a rank is called, behind "rank". */
+  private String name(int rank) {
+    return Hosts.rank(hosts, rank);
   }
 
   private RuntimeException thrown(Outcome.Failed why, Throwable cause) {
@@ -511,7 +524,7 @@ final class Gathering implements StartSteps {
             step,
             new Outcome.Failed(
                 word.refused().code(),
-                word.refused().of(rank),
+                word.refused().of(name(rank)),
                 List.of(rank)));
       }
       words.add(word);
@@ -630,7 +643,7 @@ final class Gathering implements StartSteps {
     for (int rank = 0; rank < size; rank++) {
       words.add(Word.peek(store.get(key(rank), end.left()).orElse(null)));
     }
-    return Missing.of(words, start, step, store.address());
+    return Missing.of(words, start, step, store.address(), this::name);
   }
 
   /** Where all have come, which rank 0 is to say. */

@@ -36,33 +36,48 @@ public final class JobProcesses {
    */
   public static void tell(Store store, int rank, Duration deadline, FailureMaker failures) {
     ProcessName process = ProcessName.own(failures);
-    byte[] said = Arrival.own(rank, process, "", failures).toBytes();
-    store.set(PREFIX + process.pid(), said, deadline);
+    Arrival own = Arrival.own(rank, process, "", "", failures);
+    // Another host may have that pid, too.
+    store.set(PREFIX + process.pid() + "/" + own.host(), own.toBytes(), deadline);
   }
 
   /**
-   * Those that have told of themselves at a store; none where the job has not begun to start.
+   * Those of this host that have told of themselves at a store; none where the job has not begun to
+   * start.
    *
    * @param deadline for the store to answer
    * @param failures makes what is thrown: as {@link SocketStore#connect} does, and Mismatch where
-   *     the job runs another version, Unsupported where it runs on another host
+   *     the job runs another version, Unsupported where it runs on other hosts alone
    */
   public static Set<ProcessName> at(
       InetSocketAddress address, Token token, Duration deadline, FailureMaker failures) {
     Member own = Member.observer(OBSERVER, Native.wl_version());
     Set<ProcessName> processes = new LinkedHashSet<>();
+    boolean isElsewhere = false;
     try (Store store = SocketStore.connect(address, token, own, deadline, failures)) {
       for (String key : store.keys(PREFIX, deadline)) {
         Optional<byte[]> said = store.get(key, deadline);
         if (said.isPresent()) {
-          processes.add(processOf(key.substring(PREFIX.length()), said.get(), failures));
+          String pid = key.substring(PREFIX.length()).replaceFirst("/.*", "");
+          Arrival told = told(pid, said.get(), failures);
+          if (told.host().equals(ownHost(failures))) {
+            processes.add(told.process());
+          } else {
+            isElsewhere = true;
+          }
         }
       }
+    }
+    if (isElsewhere && processes.isEmpty()) {
+      throw failures.make(
+          Native.WL_UNSUPPORTED,
+          "the job runs on another host, and what its ranks share can be read there alone; run"
+              + " this on that host");
     }
     return processes;
   }
 
-  private static ProcessName processOf(String pid, byte[] said, FailureMaker failures) {
+  private static Arrival told(String pid, byte[] said, FailureMaker failures) {
     Arrival told = Arrival.of("process " + Texts.printable(pid), List.of(), said, failures);
     if (!told.library().equals(Native.wl_version()) || !told.target().equals(Native.wl_target())) {
       throw failures.make(
@@ -77,17 +92,15 @@ public final class JobProcesses {
               + Native.wl_target()
               + "; take the one that the job runs");
     }
+    return told;
+  }
+
+  private static String ownHost(FailureMaker failures) {
     try {
-      if (!told.host().equals(Arrival.ownHost())) {
-        throw failures.make(
-            Native.WL_UNSUPPORTED,
-            "the job runs on another host, and what its ranks share can be read there alone; run"
-                + " this on that host");
-      }
+      return Arrival.ownHost();
     } catch (IOException e) {
       throw failures.make(
           Native.WL_UNSUPPORTED, "/proc doesn't tell of this host: " + e, e, "", List.of());
     }
-    return told.process();
   }
 }

@@ -4,6 +4,7 @@ package org.windlass.internal.rendezvous;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
+import java.util.function.IntFunction;
 import java.util.stream.Stream;
 import org.windlass.internal.Native;
 
@@ -15,20 +16,24 @@ import org.windlass.internal.Native;
  * @param absent that have not come
  * @param elsewhere those of them of which there is what they said in another start
  * @param behind that have come and not said anything in this step
+ * @param name what one is called, behind "rank"
  */
 record Missing(
     int size,
     String address,
     List<Integer> absent,
     List<Integer> elsewhere,
-    List<Integer> behind) {
+    List<Integer> behind,
+    IntFunction<String> name) {
   /**
    * Those that a step lacks.
    *
    * @param words what each rank says; null where there is nothing of it
    * @param start that of the step; null where rank 0 has not opened it so far
+   * @param name what a rank is called, behind "rank"
    */
-  static Missing of(List<Word> words, UUID start, String step, String address) {
+  static Missing of(
+      List<Word> words, UUID start, String step, String address, IntFunction<String> name) {
     List<Integer> absent = new ArrayList<>();
     List<Integer> elsewhere = new ArrayList<>();
     List<Integer> behind = new ArrayList<>();
@@ -43,7 +48,7 @@ record Missing(
         behind.add(rank);
       }
     }
-    return new Missing(words.size(), address, absent, elsewhere, behind);
+    return new Missing(words.size(), address, absent, elsewhere, behind, name);
   }
 
   boolean isNone() {
@@ -85,10 +90,10 @@ record Missing(
   }
 
   /** Such as {@code ranks 1, 3}. */
-  private static String listed(List<Integer> ranks) {
+  private String listed(List<Integer> ranks) {
     int most = 16;
     String first =
-        String.join(", ", ranks.stream().limit(most).map(String::valueOf).toList());
+        String.join(", ", ranks.stream().limit(most).map(name::apply).toList());
     return (ranks.size() == 1 ? "rank " : "ranks ")
         + first
         + (ranks.size() <= most ? "" : " and " + (ranks.size() - most) + " more");

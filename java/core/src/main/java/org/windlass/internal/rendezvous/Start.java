@@ -8,7 +8,6 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.TreeMap;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
@@ -20,25 +19,32 @@ import org.windlass.internal.Structs;
 import org.windlass.internal.store.Store;
 
 /**
- * The start of a communicator whose ranks live in several processes of one host, in three steps:
- * each says what it is, rank 0's process makes the memory that all share, each attaches to it, joins
- * its ranks and watches the others' processes. All of it, or none: a rank that fails tells the
- * others.
+ * The start of a communicator whose ranks live in several processes, in steps: each says what it is,
+ * a process of each host makes the memory that those of its host share, and each attaches to it,
+ * joins its ranks and watches the others' processes there. Where there are several hosts, each opens
+ * its wire before it joins, and connects it to those of the others. All of it, or none: a rank that
+ * fails tells the others.
  */
 public final class Start {
   /** What the communicator is to be like, the same on all ranks; numbers as the C ABI takes them. */
   public record Config(
       int firstSequence, int cores, int blocks, long deadlineNs, boolean adjustThreads) {}
 
+  private static final String SHARE = "share";
+  private static final String WIRE = "wire";
+  private static final String ATTACH = "attach";
+
   private final StartSteps ranks;
   private final int size;
   private final Config config;
+  private final Host host;
   private final FailureMaker failures;
 
-  Start(StartSteps ranks, int size, Config config, FailureMaker failures) {
+  Start(StartSteps ranks, int size, Config config, Host host, FailureMaker failures) {
     this.ranks = ranks;
     this.size = size;
     this.config = config;
+    this.host = host;
     this.failures = failures;
   }
 
@@ -53,10 +59,11 @@ public final class Start {
    * @param open a start of {@link #awaitOpen} to take part in; null for the next one
    * @param own the ranks of this process
    * @param size how many there are in all processes
+   * @param host as this process's settings have it
    * @param deadline for all of it
    * @param failures makes what is thrown: Timeout names the ranks that have not come; Mismatch
    *     where ranks differ in what all have to be alike, of which their number is told at
-   *     once; Unsupported where they live on several hosts or in several pid namespaces; Resource
+   *     once; Unsupported where they live on several hosts and can't reach one another; Resource
    * @return a {@code wl_comm_t*} for each of {@code own}
    */
   public static long[] join(
@@ -67,6 +74,7 @@ public final class Start {
       List<Integer> own,
       int size,
       Config config,
+      Host host,
       Duration deadline,
       FailureMaker failures) {
     Natives.require(failures);
@@ -74,7 +82,7 @@ public final class Start {
     ranks.joining(open);
     boolean isDone = false;
     try {
-      long[] handles = new Start(ranks, size, config, failures).join(own);
+      long[] handles = new Start(ranks, size, config, host, failures).join(own);
       isDone = true;
       return handles;
     } finally {
@@ -98,14 +106,19 @@ public final class Start {
     return make(own, arrive(own));
   }
 
-  /** The first step: what each rank is, in rank order, which fits together. */
-  List<Arrival> arrive(List<Integer> own) {
+  /** Names of the steps that {@link #make} takes part in. */
+  static List<String> steps(Hosts hosts) {
+    return hosts.areSeveral() ? List.of(SHARE, WIRE, ATTACH) : List.of(SHARE, ATTACH);
+  }
+
+  /** The first step: what each rank is, which fits together. */
+  Hosts arrive(List<Integer> own) {
     Map<Integer, byte[]> said = new LinkedHashMap<>();
     StartSteps.Refused refused = null;
     try {
       ProcessName process = ProcessName.own(Unable.MAKER);
       for (int rank : own) {
-        said.put(rank, Arrival.own(rank, process, config.toString(), Unable.MAKER).toBytes());
+        said.put(rank, own(rank, process).toBytes());
       }
     } catch (Unable e) {
       said = alike(own, new byte[0]);
@@ -117,24 +130,31 @@ public final class Start {
       all.add(Arrival.of(rank, told.get(rank), failures));
     }
     compare(all);
-    return all;
+    Hosts hosts = Hosts.of(all, failures);
+    ranks.settle(hosts);
+    return hosts;
   }
 
-  /** The other steps: a {@code wl_comm_t*} for each of {@code own}. */
-  long[] make(List<Integer> own, List<Arrival> all) {
+  private Arrival own(int rank, ProcessName process) {
+    return Arrival.own(rank, process, host.name(), config.toString(), Unable.MAKER);
+  }
+
+  /** The other steps: a {@code wl_comm_t*} for each of {@code own}, which live on one host. */
+  long[] make(List<Integer> own, Hosts hosts) {
+    int maker = hosts.first(own.get(0)).rank();
     int file = -1;
     try {
       StartSteps.Refused refused = null;
-      if (own.contains(0)) {
+      if (own.contains(maker)) {
         try {
-          file = share(Arrival.cores(all));
+          file = share(hosts);
         } catch (Unable e) {
           refused = e.refused();
         }
       }
       List<byte[]> files =
-          ranks.gather("share", alike(own, SharedFile.of(file).toBytes()), refused);
-      return attach(own, all, SharedFile.of(files.get(0), failures));
+          ranks.gather(SHARE, alike(own, SharedFile.of(file).toBytes()), refused);
+      return attach(own, hosts, SharedFile.of(files.get(maker), maker, failures));
     } finally {
       if (file >= 0) {
         Native.wl_file_close(file);
@@ -149,7 +169,7 @@ public final class Start {
   }
 
   /**
-   * The group's memory as rank 0's process names it.
+   * A host's memory of the group as the process names it that has made it.
    *
    * @param number of the file there; -1 for none
    * @param inode tells it from a later one of that number
@@ -161,16 +181,16 @@ public final class Start {
       return new SharedFile(number, number < 0 ? 0 : Native.wl_file_inode(number));
     }
 
-    static SharedFile of(byte[] told, FailureMaker failures) {
+    static SharedFile of(byte[] told, int maker, FailureMaker failures) {
       if (told.length != BYTES) {
         throw failures.make(
             Native.WL_MISMATCH,
-            "what rank 0 says of the memory that all share can't be read: it has "
+            "what rank " + maker + " says of the memory that all share can't be read: it has "
                 + told.length
                 + " bytes; run one version of windlass on all ranks",
             null,
             "",
-            List.of(0));
+            List.of(maker));
       }
       ByteBuffer words = ByteBuffer.wrap(told);
       return new SharedFile(words.getInt(), words.getLong());
@@ -203,7 +223,6 @@ public final class Start {
   private void compare(List<Arrival> all) {
     Arrival first = all.get(0);
     for (Arrival other : all.subList(1, size)) {
-      int code = Native.WL_MISMATCH;
       String what = null;
       if (!other.library().equals(first.library())) {
         what = "run windlass " + first.library() + " and " + other.library();
@@ -211,18 +230,10 @@ public final class Start {
         what = "have kernels for " + first.target() + " and " + other.target();
       } else if (!other.options().equals(first.options())) {
         what = "ask for " + first.options() + " and " + other.options();
-      } else if (!other.host().equals(first.host())) {
-        code = Native.WL_UNSUPPORTED;
-        what = "live on different hosts, between which nothing moves yet";
-      } else if (other.process().pidNamespace() != first.process().pidNamespace()) {
-        code = Native.WL_UNSUPPORTED;
-        what =
-            "live in different pid namespaces, where one can't open what the other shares; start"
-                + " both in one container, or share its pid namespace";
       }
       if (what != null) {
         throw failures.make(
-            code,
+            Native.WL_MISMATCH,
             "ranks 0 and " + other.rank() + " " + what,
             null,
             "",
@@ -231,22 +242,29 @@ public final class Start {
     }
   }
 
-  /** The memory of the group, as a number of this process's. */
-  private int share(int cores) {
+  /** This host's memory of the group, as a number of this process's. */
+  private int share(Hosts hosts) {
+    ByteBuffer numbers = hosts.areSeveral() ? NativeMemory.copy(hosts.numbers()) : null;
+    int cores = config.cores() == 0 ? hosts.cores() : config.cores();
     try (Scratch scratch = Scratch.take()) {
       long address = scratch.config(Structs.GroupConfig.SIZE);
       scratch.configInt(Structs.GroupConfig.RANKS, size);
       scratch.configInt(Structs.GroupConfig.FIRST_SEQUENCE, config.firstSequence());
-      scratch.configInt(Structs.GroupConfig.CORES, config.cores() == 0 ? cores : config.cores());
+      scratch.configInt(Structs.GroupConfig.CORES, cores);
       scratch.configInt(Structs.GroupConfig.BLOCKS, config.blocks());
       scratch.configLong(Structs.GroupConfig.DEADLINE_NS, config.deadlineNs());
       scratch.configInt(Structs.GroupConfig.ADJUST_THREADS, config.adjustThreads() ? 1 : 0);
+      if (numbers != null) {
+        scratch.configLong(Structs.GroupConfig.HOSTS, NativeMemory.address(numbers));
+      }
       check(Native.wl_group_share(address, scratch.out(), scratch.error()), scratch);
       return (int) scratch.outValue();
+    } finally {
+      Reference.reachabilityFence(numbers);
     }
   }
 
-  private long[] attach(List<Integer> own, List<Arrival> all, SharedFile shared) {
+  private long[] attach(List<Integer> own, Hosts hosts, SharedFile shared) {
     ProcessName process = ProcessName.own(failures);
     long group = 0;
     long[] handles = new long[own.size()];
@@ -254,15 +272,25 @@ public final class Start {
     try {
       StartSteps.Refused refused = null;
       try {
-        group = open(process, all.get(0).process(), shared);
-        for (int i = 0; i < handles.length; i++) {
-          handles[i] = joined(group, own.get(i));
-        }
-        watch(group, process, all);
+        group = open(process, hosts.first(own.get(0)).process(), shared);
       } catch (Unable e) {
         refused = e.refused();
       }
-      ranks.gather("attach", alike(own, new byte[0]), refused);
+      List<byte[]> wires = hosts.areSeveral() ? wires(group, own, refused) : List.of();
+      if (refused == null) {
+        try {
+          if (hosts.areSeveral()) {
+            HostWire.connect(group, wires, host.silenceNs(), Unable.MAKER);
+          }
+          for (int i = 0; i < handles.length; i++) {
+            handles[i] = joined(group, own.get(i));
+          }
+          watch(group, process, own.get(0), hosts);
+        } catch (Unable e) {
+          refused = e.refused();
+        }
+      }
+      ranks.gather(ATTACH, alike(own, new byte[0]), refused);
       isDone = true;
       return handles;
     } finally {
@@ -275,6 +303,20 @@ public final class Start {
         Native.wl_group_release(group);
       }
     }
+  }
+
+  /** By which processes reach one another's wires: a name of each, told by its lowest rank. */
+  private List<byte[]> wires(long group, List<Integer> own, StartSteps.Refused before) {
+    Map<Integer, byte[]> said = alike(own, new byte[0]);
+    StartSteps.Refused refused = before;
+    if (refused == null) {
+      try {
+        said.put(own.get(0), HostWire.open(group, own, Unable.MAKER));
+      } catch (Unable e) {
+        refused = e.refused();
+      }
+    }
+    return ranks.gather(WIRE, said, refused).stream().filter(name -> name.length > 0).toList();
   }
 
   private static long open(ProcessName process, ProcessName maker, SharedFile shared) {
@@ -310,13 +352,14 @@ public final class Start {
     }
   }
 
-  private static void watch(long group, ProcessName own, List<Arrival> all) {
+  /** Watches the processes of the host that {@code rank} of this one lives on. */
+  private static void watch(long group, ProcessName own, int rank, Hosts hosts) {
     Map<ProcessName, List<Integer>> processes = new LinkedHashMap<>();
-    Map<Integer, ProcessName> ordered = new TreeMap<>();
-    all.forEach(each -> ordered.put(each.rank(), each.process()));
-    ordered.forEach(
-        (rank, process) ->
-            processes.computeIfAbsent(process, name -> new ArrayList<>()).add(rank));
+    for (Arrival each : hosts.all()) {
+      if (hosts.areTogether(each.rank(), rank)) {
+        processes.computeIfAbsent(each.process(), name -> new ArrayList<>()).add(each.rank());
+      }
+    }
     processes.remove(own);
     try (Scratch scratch = Scratch.take()) {
       for (Map.Entry<ProcessName, List<Integer>> other : processes.entrySet()) {

@@ -16,11 +16,14 @@ interface StartSteps {
    */
   List<byte[]> gather(String step, Map<Integer, byte[]> own, Refused refused);
 
+  /** Says which ranks live on which hosts, once that is known. */
+  default void settle(Hosts hosts) {}
+
   /** A failure as ranks tell it. */
   record Refused(int code, String message) {
-    /** As errors tell it of {@code rank}. */
-    String of(int rank) {
-      return "rank " + rank + ": " + message;
+    /** As errors tell it of a rank that is called {@code name}, behind "rank". */
+    String of(String name) {
+      return "rank " + name + ": " + message;
     }
   }
 }

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.rendezvous;
+
+import java.lang.ref.Reference;
+import java.nio.ByteBuffer;
+import java.util.List;
+import org.windlass.internal.FailureMaker;
+import org.windlass.internal.Failures;
+import org.windlass.internal.Native;
+import org.windlass.internal.NativeMemory;
+import org.windlass.internal.Scratch;
+import org.windlass.internal.Structs;
+import org.windlass.internal.UcxLibrary;
+
+/** The wire by which a process of a group reaches those on other hosts. */
+final class HostWire {
+  private HostWire() {}
+
+  /**
+   * Opens that of this process.
+   *
+   * @param group a {@code wl_group_t*}, which this process has attached to
+   * @param own its ranks here
+   * @return the name by which others connect to it
+   */
+  static byte[] open(long group, List<Integer> own, FailureMaker failures) {
+    UcxLibrary.open(failures);
+    ByteBuffer ranks = NativeMemory.copy(own.stream().mapToInt(Integer::intValue).toArray());
+    try (Scratch scratch = Scratch.take()) {
+      int code =
+          Native.wl_group_open_wire(
+              group, NativeMemory.address(ranks), own.size(), scratch.error());
+      Failures.check(code, scratch, failures);
+      code = Native.wl_group_wire_name(group, 0, 0, scratch.out(), scratch.error());
+      Failures.check(code, scratch, failures);
+      ByteBuffer room = Structs.allocate((int) scratch.outValue());
+      code =
+          Native.wl_group_wire_name(
+              group, NativeMemory.address(room), room.capacity(), scratch.out(), scratch.error());
+      Failures.check(code, scratch, failures);
+      byte[] name = new byte[room.capacity()];
+      room.get(name);
+      return name;
+    } finally {
+      Reference.reachabilityFence(ranks);
+    }
+  }
+
+  /**
+   * Connects it to the others.
+   *
+   * @param names of the wires of all processes
+   * @param silenceNs after which a host of which nothing comes is lost; 0: never
+   */
+  static void connect(long group, List<byte[]> names, long silenceNs, FailureMaker failures) {
+    ByteBuffer all = Structs.allocate(names.stream().mapToInt(name -> name.length).sum());
+    ByteBuffer lengths = Structs.allocate(names.size() * Long.BYTES);
+    for (byte[] name : names) {
+      all.put(name);
+      lengths.putLong(name.length);
+    }
+    try (Scratch scratch = Scratch.take()) {
+      int code =
+          Native.wl_group_connect(
+              group,
+              NativeMemory.address(all),
+              NativeMemory.address(lengths),
+              names.size(),
+              silenceNs,
+              scratch.error());
+      Failures.check(code, scratch, failures);
+    } finally {
+      Reference.reachabilityFence(all);
+      Reference.reachabilityFence(lengths);
+    }
+  }
+}

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.windlass.layout.Layout;
+import org.windlass.layout.TensorSpec;
+import org.windlass.redistribute.Batch;
+import org.windlass.redistribute.Transfer;
+import org.windlass.testing.Processes;
+import org.windlass.testing.Ucx;
+
+/**
+ * Communicators of processes that WINDLASS_HOST puts on several hosts, which reach one another over
+ * loopback. Methods without {@code @Test} are what the processes run.
+ */
+@Timeout(180)
+class HostsTest {
+  private static final Duration SOON = Duration.ofSeconds(60);
+  private static final CommunicatorOptions OPTIONS =
+      CommunicatorOptions.defaults().withDeadline(SOON);
+
+  @TempDir Path folder;
+
+  @BeforeEach
+  void requireUcx() {
+    Ucx.require();
+  }
+
+  /** Process p of those is on the host that the p-th letter of {@code hosts} names. */
+  private static List<Processes.Rank> start(Processes processes, String hosts, String body)
+      throws Exception {
+    List<Processes.Rank> all = new ArrayList<>();
+    for (int process = 0; process < hosts.length(); process++) {
+      all.add(start(processes, hosts, process, body, Map.of()));
+    }
+    return all;
+  }
+
+  private static Processes.Rank start(
+      Processes processes, String hosts, int process, String body, Map<String, String> others)
+      throws Exception {
+    Map<String, String> variables = new HashMap<>(processes.variables());
+    variables.put("WINDLASS_RANK", "" + process);
+    variables.put("WINDLASS_WORLD_SIZE", "" + hosts.length());
+    variables.put("WINDLASS_RENDEZVOUS", processes.address());
+    variables.put("WINDLASS_HOST", "" + hosts.charAt(process));
+    variables.putAll(others);
+    return processes.start(process, body, variables);
+  }
+
+  private Processes processes(String hosts) throws Exception {
+    return new Processes(HostsTest.class, hosts.length(), folder);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"ab, 1", "abab, 1", "aabb, 1", "abcd, 1", "ab, 2"})
+  void collectivesGiveWhatTheyGiveOnOneHost(String hosts, int ranks) throws Exception {
+    try (Processes processes = processes(hosts).with("TEST_RANKS", "" + ranks)) {
+      for (Processes.Rank rank : start(processes, hosts, "collectives")) {
+        assertThat(rank.ended()).contains("all is as it should be");
+      }
+    }
+  }
+
+  static void collectives() throws Exception {
+    int ranks = Integer.parseInt(System.getenv("TEST_RANKS"));
+    try (LocalGroup group = LocalGroup.fromEnvironment(ranks, OPTIONS, SOON)) {
+      group.run(HostsTest::runCollectives);
+    }
+    System.out.println("all is as it should be");
+  }
+
+  /** Term {@code i} of a rank: sums of these depend on their order. */
+  private static float term(int rank, long i) {
+    return (float) Math.scalb(1.0 + (rank * 31L + i * 17) % 1009 / 1009.0, (int) ((rank + i) % 9) * 4);
+  }
+
+  private static void runCollectives(Communicator comm) {
+    int size = comm.size();
+    for (int count : new int[] {1, 57, 5_000, 300_000}) {
+      Tensor tensor = Tensor.allocate(DType.F32, count);
+      float[] own = new float[count];
+      for (int i = 0; i < count; i++) {
+        own[i] = term(comm.rank(), i);
+      }
+      tensor.copyFrom(own);
+      comm.allReduce(tensor, ReduceOp.SUM);
+      float[] sums = new float[count];
+      tensor.copyTo(sums);
+      for (int i = 0; i < count; i++) {
+        float sum = term(0, i);
+        for (int rank = 1; rank < size; rank++) {
+          sum += term(rank, i);
+        }
+        assertThat(sums[i]).as("sum %d of %d", i, count).isEqualTo(sum);
+      }
+      comm.barrier();
+
+      Tensor in = Tensor.allocate(DType.I32, size, count);
+      Tensor out = Tensor.allocate(DType.I32, size, count);
+      int[] blocks = new int[size * count];
+      for (int i = 0; i < blocks.length; i++) {
+        blocks[i] = comm.rank() * 1_000_003 + i;
+      }
+      in.copyFrom(blocks);
+      comm.allToAll(in, out);
+      out.copyTo(blocks);
+      for (int i = 0; i < blocks.length; i++) {
+        int from = i / count;
+        int at = comm.rank() * count + i % count;
+        assertThat(blocks[i]).isEqualTo(from * 1_000_003 + at);
+      }
+      int root = count % size;
+      Tensor copy = Tensor.allocate(DType.F32, count);
+      copy.copyFrom(own);
+      comm.broadcast(copy, root);
+      copy.copyTo(sums);
+      for (int i = 0; i < count; i++) {
+        assertThat(sums[i]).isEqualTo(term(root, i));
+      }
+      List.of(tensor, in, out, copy).forEach(Tensor::close);
+    }
+  }
+
+  @Test
+  void aTensorGoesFromOneLayoutToAnother() throws Exception {
+    String hosts = "abab";
+    try (Processes processes = processes(hosts)) {
+      for (Processes.Rank rank : start(processes, hosts, "redistribution")) {
+        assertThat(rank.ended()).contains("all is as it should be");
+      }
+    }
+  }
+
+  static void redistribution() throws Exception {
+    try (Communicator comm = Communicator.fromEnvironment(OPTIONS, SOON);
+        Tensor rows = Tensor.allocate(DType.F32, 64, 500);
+        Tensor columns = Tensor.allocate(DType.F32, 256, 125)) {
+      int rank = comm.rank();
+      float[] own = new float[64 * 500];
+      for (int i = 0; i < own.length; i++) {
+        own[i] = (rank * 64 + i / 500) * 1000f + i % 500;
+      }
+      Batch batch =
+          Batch.of(comm)
+              .add(
+                  TensorSpec.of("t", DType.F32, Layout.parse("4:S0"), 256, 500),
+                  rows,
+                  TensorSpec.of("t", DType.F32, Layout.parse("4:S1"), 256, 500),
+                  columns);
+      try (Transfer transfer = batch.register()) {
+        for (int round = 1; round <= 3; round++) {
+          float[] scaled = new float[own.length];
+          for (int i = 0; i < own.length; i++) {
+            scaled[i] = own[i] * round;
+          }
+          rows.copyFrom(scaled);
+          transfer.run();
+          float[] moved = new float[256 * 125];
+          columns.copyTo(moved);
+          for (int i = 0; i < moved.length; i++) {
+            float there = i / 125 * 1000f + rank * 125 + i % 125;
+            assertThat(moved[i]).isEqualTo(there * round);
+          }
+        }
+      }
+    }
+    System.out.println("all is as it should be");
+  }
+
+  @Test
+  void aKilledProcessIsNamedOnAllHosts() throws Exception {
+    String hosts = "aabb";
+    try (Processes processes = processes(hosts)) {
+      List<Processes.Rank> ranks = start(processes, hosts, "lostPeer");
+      ranks.get(2).await("the others wait");
+      ranks.get(2).kill();
+      for (int rank : new int[] {0, 1, 3}) {
+        assertThat(ranks.get(rank).ended()).contains("lost: [2]").contains("rank 2");
+      }
+    }
+  }
+
+  static void lostPeer() throws Exception {
+    try (Communicator comm = Communicator.fromEnvironment(OPTIONS, SOON)) {
+      comm.barrier();
+      if (comm.rank() == 2) {
+        System.out.println("the others wait");
+        Thread.sleep(60_000);
+      }
+      PeerLostException lost = (PeerLostException) catchThrowable(comm::barrier);
+      System.out.println("lost: " + lost.culprits() + ", " + lost.getMessage());
+    }
+  }
+
+  @Test
+  void aHostThatStandsStillIsLostAfterItsSilence() throws Exception {
+    String hosts = "abb";
+    try (Processes processes = processes(hosts).with("WINDLASS_HOST_SILENCE", "0.5")) {
+      List<Processes.Rank> ranks = start(processes, hosts, "silentHost");
+      ranks.get(1).await("it waits");
+      ranks.get(2).await("it waits");
+      ranks.get(1).signal("STOP");
+      ranks.get(2).signal("STOP");
+      assertThat(ranks.get(0).ended())
+          .contains("lost: [1, 2]")
+          .contains("host 1 (b) is lost")
+          .contains("nothing came from it for");
+    }
+  }
+
+  static void silentHost() throws Exception {
+    try (Communicator comm = Communicator.fromEnvironment(OPTIONS, SOON)) {
+      comm.barrier();
+      if (comm.rank() > 0) {
+        System.out.println("it waits");
+        Thread.sleep(60_000);
+      }
+      PeerLostException lost = (PeerLostException) catchThrowable(comm::barrier);
+      System.out.println("lost: " + lost.culprits() + ", " + lost.getMessage());
+    }
+  }
+
+  @Test
+  void aProcessThatNeverComesIsNamed() throws Exception {
+    String hosts = "abb";
+    try (Processes processes = processes(hosts).with("TEST_SECONDS", "4")) {
+      for (int process = 0; process < 2; process++) {
+        start(processes, hosts, process, "refused", Map.of());
+      }
+      for (Processes.Rank rank : processes.all()) {
+        assertThat(rank.ended())
+            .contains("DeadlineExceededException [2]")
+            .contains("rank 2 of 3 had not come to " + processes.address());
+      }
+    }
+  }
+
+  /** One process with those variables is what the others hear of. */
+  private void assertRefused(
+      String hosts, int culprit, Map<String, String> others, String... said) throws Exception {
+    long began = System.nanoTime();
+    try (Processes processes = processes(hosts).with("TEST_SECONDS", "60")) {
+      for (int process = 0; process < hosts.length(); process++) {
+        start(processes, hosts, process, "refused", process == culprit ? others : Map.of());
+      }
+      for (Processes.Rank rank : processes.all()) {
+        assertThat(rank.ended()).contains(said);
+      }
+    }
+    assertThat(Duration.ofNanos(System.nanoTime() - began)).isLessThan(Duration.ofSeconds(40));
+  }
+
+  static void refused() throws Exception {
+    Duration deadline = Duration.ofSeconds(Integer.parseInt(System.getenv("TEST_SECONDS")));
+    WindlassException failure =
+        (WindlassException)
+            catchThrowable(() -> Communicator.fromEnvironment(OPTIONS, deadline).close());
+    System.out.println(
+        failure.getClass().getSimpleName() + " " + failure.culprits() + ": " + failure.getMessage());
+  }
+
+  @Test
+  void aProcessWithoutUcxSaysSoToAll() throws Exception {
+    Files.createFile(folder.resolve("libucp.so.0"));
+    assertRefused(
+        "abb",
+        2,
+        Map.of("LD_LIBRARY_PATH", folder.toString()),
+        "UnsupportedException [2]: rank 2 on host 1 (b): ranks on several hosts need UCX, by"
+            + " libwindlass-ucx.so: ",
+        "install UCX (Debian: libucx0)");
+  }
+
+  @Test
+  void aNetworkThatIsNotThereIsNamedToAll() throws Exception {
+    assertRefused(
+        "aab",
+        1,
+        Map.of("WINDLASS_UCX_NET_DEVICES", "nosuch0"),
+        "UnsupportedException [1]: rank 1 on host 0 (a): UCX finds no network device \"nosuch0\""
+            + " here, but: ",
+        "WINDLASS_UCX_NET_DEVICES");
+  }
+
+  @Test
+  void whatNoHostIsCalledIsRefused() {
+    Map<String, String> rank =
+        Map.of("WINDLASS_RANK", "0", "WINDLASS_WORLD_SIZE", "2", "WINDLASS_JOB", "names");
+    for (String[] setting :
+        new String[][] {
+          {"WINDLASS_HOST", "two words"},
+          {"WINDLASS_HOST", "x".repeat(64)},
+          {"WINDLASS_HOST_SILENCE", "0.4"},
+          {"WINDLASS_HOST_SILENCE", "-1"},
+          {"WINDLASS_HOST_SILENCE", "soon"},
+        }) {
+      Map<String, String> variables = new HashMap<>(rank);
+      variables.put(setting[0], setting[1]);
+      assertThatThrownBy(() -> LocalGroup.fromEnvironment(variables, 1, OPTIONS, SOON))
+          .isInstanceOf(InvalidArgumentException.class)
+          .hasMessageContaining(setting[0] + " is '" + setting[1] + "'");
+    }
+  }
+
+  /** As from the jar of a platform, whose copies are gone once they are loaded. */
+  @Test
+  void nativesOfTheClassPathBringTheirUcx() throws Exception {
+    String hosts = "ab";
+    try (Processes processes = processes(hosts).with("TEST_RANKS", "1").ofClassPath()) {
+      for (Processes.Rank rank : start(processes, hosts, "collectives")) {
+        assertThat(rank.ended()).contains("all is as it should be");
+      }
+    }
+  }
+}
