@@ -122,8 +122,8 @@ void Group::setHosts(std::unique_ptr<Hosts> hosts) {
 }
 
 Group::~Group() {
+  watch_.reset();  // which tells of hosts
   hosts_.reset();
-  watch_.reset();
   // What goes with it looks at the group once more.
   retired_.clear();
   if (mapping_ != nullptr) unmapMemory(mapping_, mapped_);
