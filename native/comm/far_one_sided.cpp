@@ -184,9 +184,8 @@ Code Comm::getFar(uint32_t peer, const StridedView& local, const StridedView& re
 }
 
 Code Comm::notifyFar(uint32_t peer, Place signal, uint32_t value) {
-  return group_->hosts()->notify(peer, signal, value)
-             ? WL_OK
-             : publishUnmoved(peer, group_->config().deadlineNs);
+  group_->hosts()->notify(peer, signal, value);
+  return WL_OK;
 }
 
 }  // namespace windlass

@@ -100,7 +100,6 @@ Code Hosts::open(Group& group, const WireSettings& settings, std::vector<uint32_
   made->peers_.resize(count, kNone);
   made->far_.resize(count, std::vector<FarWindow>(kMostWindows));
   made->keys_.resize(kMostWindows);
-  made->moved_.resize(count);
   made->beats_.resize(count);
   made->beatNs_.resize(count);
   made->bell_ = OpenFile(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -501,7 +500,6 @@ void Hosts::move(Move how, uint32_t rank, Place at, const StridedView& remote,
   {
     std::lock_guard<std::mutex> lock(windowMutex_);
     view.window = far_[host][at.window()].number;
-    moved_[host] = true;
   }
   const Wire::Part parts[] = {{&view, sizeof view}, {packed, static_cast<uint64_t>(bytes)}};
   send(host, message, parts, 2);
@@ -553,19 +551,12 @@ void Hosts::get(uint32_t rank, Place at, void* into, uint64_t bytes, const Unrea
   wire_->get(thereOf(rank, at), into, bytes, unread);
 }
 
-bool Hosts::notify(uint32_t rank, Place at, uint32_t value) {
-  const uint32_t host = hostOf(rank);
-  bool moved = false;
+void Hosts::notify(uint32_t rank, Place at, uint32_t value) {
   {
     std::lock_guard<std::mutex> lock(windowMutex_);
-    moved = moved_[host];
-    moved_[host] = false;
     notified_[{rank, at.word}] = value;
   }
-  // Messages and puts have orders of their own.
-  if (moved && !wire_->flush(group_.config().deadlineNs)) return false;
   wire_->putWord(thereOf(rank, at), value);
-  return true;
 }
 
 uint32_t Hosts::notified(uint32_t rank, Place at) {

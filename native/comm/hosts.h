@@ -96,8 +96,8 @@ class Hosts final : private WireEnds {
   void move(Move how, uint32_t rank, Place at, const StridedView& remote, const StridedView& local);
   void put(uint32_t rank, Place at, const void* from, uint64_t bytes, const Unread& unread);
   void get(uint32_t rank, Place at, void* into, uint64_t bytes, const Unread& unread);
-  // Behind all that this process has moved there before. False: it could not be sent in time.
-  bool notify(uint32_t rank, Place at, uint32_t value);
+  // Behind all that this process has moved there before.
+  void notify(uint32_t rank, Place at, uint32_t value);
   // What this process has last notified there; 0: nothing.
   uint32_t notified(uint32_t rank, Place at);
   void drop(uint32_t rank);
@@ -161,7 +161,6 @@ class Hosts final : private WireEnds {
   std::vector<std::vector<FarWindow>> far_;  // of each host, by this one's numbers
   std::vector<std::vector<unsigned char>> keys_;                       // of what this one shares
   std::map<std::tuple<uint32_t, uint64_t>, uint32_t> notified_;        // by rank and place
-  std::vector<bool> moved_;                 // messages to each host, since the last notify
   std::atomic<bool> dropped_{false};        // by others
   std::unique_ptr<Wire> wire_;
   std::atomic<uint64_t> lost_{0};           // a bit for each peer, and

@@ -69,7 +69,7 @@ class Wire {
   virtual Code reach(uint32_t peer, const unsigned char* key, uint64_t bytes, uint32_t* region,
                      wl_error_t* error) = 0;
 
-  // To a peer, each kind in the order of the calls. Any thread, and one that is told something.
+  // To a peer, in the order of the calls. Any thread, and one that is told something.
   // What fails is lost().
   //
   // A message, of copies of the parts.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A wire over UCX's protocol layer. Messages are active messages, sent eagerly; what is put goes to
-// memory that the peer has exposed, and the word behind it is put after a fence. One worker, which
-// one thread at a time is inside.
+// A wire over UCX's protocol layer, by its active messages alone, sent eagerly, which arrive in the
+// order in which they were sent: what is put is a message as well, which the peer's process stores
+// where it shares memory. UCX's own puts are no more over TCP, but that the target answers each, and
+// UCX 1.13 ends the process whose answer finds that the peer has died. One worker, which one thread
+// at a time is inside.
 #include <ucp/api/ucp.h>
 
 #include <algorithm>
@@ -12,6 +14,7 @@
 #include <mutex>
 #include <new>
 #include <string>
+#include <unordered_map>
 
 #include "native/base/clock.h"
 #include "native/window/ucx/library/ucx_devices.h"
@@ -20,21 +23,38 @@
 namespace windlass {
 namespace {
 
-constexpr unsigned kMessage = 7;  // its number among active messages
+// Their numbers among active messages.
+constexpr unsigned kMessage = 7;
+constexpr unsigned kMove = 8;
+// Of what is moved at once: less than a segment, so that it is stored from where it was received.
+constexpr uint64_t kPieceBytes = uint64_t{512} << 10;
+// Pieces that a peer may be asked for before the first of them has come.
+constexpr uint32_t kMostAsked = 8;
+// What is kept of the memory of messages that were sent.
+constexpr uint64_t kKeptBytes = uint64_t{64} << 10;
 constexpr uint32_t kNameMagic = 0x57444e31;
 constexpr uint32_t kKeyMagic = 0x57444b31;
 constexpr uint64_t kMostNameBytes = 1u << 16;
 
-// What names a wire to others, before the worker's address; and memory, before its key.
+// What names a wire to others, before the worker's address; and memory that one shares.
 struct Name {
   uint32_t magic;
   uint32_t bytes;
 };
 struct Key {
   uint32_t magic;
-  uint32_t bytes;
-  uint64_t memory;
-  uint64_t memoryBytes;
+  uint32_t number;
+  uint64_t bytes;
+};
+
+// Before what is put there, or of what is wanted from there.
+struct Move {
+  enum Kind : uint32_t { kPut = 1, kWord, kGet, kGot };
+  Kind kind;
+  uint32_t region;  // the key's number
+  uint64_t at;
+  uint64_t word;  // kGet: so many bytes
+  uint64_t token;  // of kGet, and of the kGot that answers
 };
 
 Code failed(const char* call, ucs_status_t status, wl_error_t* error) {
@@ -71,25 +91,34 @@ class UcpWire final : public Wire {
 
  private:
   struct Region {
-    ucp_rkey_h key;
-    uint64_t memory;
+    uint32_t number;
     uint64_t bytes;
+  };
+  // A piece of what is taken from a peer.
+  struct Get {
+    There from;
+    unsigned char* into;
+    uint64_t bytes;
+    Unread unread;
   };
   struct Peer {
     UcpWire* wire = nullptr;
     uint32_t number = 0;
     ucp_ep_h endpoint = nullptr;
     std::vector<Region> regions;
+    std::deque<Get> wanted;  // and not asked for
+    uint32_t asked = 0;
     bool isLost = false;
   };
   struct SharedMemory {
-    void* memory;
-    ucp_mem_h handle;
+    unsigned char* memory;
+    uint64_t bytes;
+    uint32_t number;
   };
   // What a send in flight reads, or keeps.
   struct Held {
     UcpWire* wire;
-    uint64_t word;
+    Move move;
     std::vector<unsigned char> bytes;
     Unread unread;
   };
@@ -98,10 +127,18 @@ class UcpWire final : public Wire {
   void release(Held* held) {
     if (held->unread != nullptr) held->unread->fetch_sub(1, std::memory_order_release);
     held->unread.reset();
+    if (held->bytes.capacity() > kKeptBytes) std::vector<unsigned char>().swap(held->bytes);
     free_.push_back(held);
   }
   // nullptr: the peer is lost, as it is where it has no such memory.
   const Region* regionOf(const There& to, uint64_t bytes);
+  // What lies there in this process; nullptr: it shares no such memory.
+  unsigned char* sharedAt(uint32_t number, uint64_t at, uint64_t bytes) const;
+  void sendMove(Peer& peer, const Move& move, const void* from, uint64_t bytes,
+                const Unread& unread);
+  void ask(Peer& peer);
+  void answer(ucp_ep_h endpoint, const Move& wanted);
+  void moveHere(const Move& move, const void* data, uint64_t bytes);
   void close(Peer& peer);
   void lose(Peer& peer, const char* why);
   // What a call that sends came to: `held` until it is over.
@@ -109,6 +146,8 @@ class UcpWire final : public Wire {
   static void sent(void* request, ucs_status_t status, void* held);
   static ucs_status_t arrived(void* wire, const void* header, size_t headerBytes, void* data,
                               size_t bytes, const ucp_am_recv_param_t* param);
+  static ucs_status_t moved(void* wire, const void* header, size_t headerBytes, void* data,
+                            size_t bytes, const ucp_am_recv_param_t* param);
   static void broken(void* peer, ucp_ep_h endpoint, ucs_status_t status);
 
   WireEnds& ends_;
@@ -116,10 +155,13 @@ class UcpWire final : public Wire {
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
   std::vector<SharedMemory> shared_;
+  uint32_t shares_ = 0;  // over all time
   int file_ = -1;
   std::deque<Peer> peers_;
   std::deque<Held> held_;
   std::vector<Held*> free_;
+  std::unordered_map<uint64_t, Get> asked_;  // by their tokens
+  uint64_t tokens_ = 0;                      // over all time
   uint32_t flying_ = 0;  // requests that are not over
   uint32_t seen_ = 0;    // messages, over all time
 };
@@ -142,9 +184,11 @@ Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
   // Threefold what it moves over TCP.
   if (code == WL_OK) code = set("TX_SEG_SIZE", "1M", "segment");
   if (code == WL_OK) code = set("RX_SEG_SIZE", "2M", "segment");
+  // Messages of several lanes would overtake one another.
+  if (code == WL_OK) code = set("MAX_EAGER_LANES", "1", "number of lanes");
   ucp_params_t params = {};
   params.field_mask = UCP_PARAM_FIELD_FEATURES;
-  params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
   if (code == WL_OK) code = requireDevice(settings.devices, error);
   if (code == WL_OK) {
     status = ucp_init(&params, config, &context_);
@@ -162,20 +206,23 @@ Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
   worker.thread_mode = UCS_THREAD_MODE_SERIALIZED;
   status = ucp_worker_create(context_, &worker, &worker_);
   if (status != UCS_OK) return failed("ucp_worker_create", status, error);
-  ucp_am_handler_param_t handler = {};
-  handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
-                       UCP_AM_HANDLER_PARAM_FIELD_ARG;
-  handler.id = kMessage;
-  handler.cb = arrived;
-  handler.arg = this;
-  status = ucp_worker_set_am_recv_handler(worker_, &handler);
-  if (status != UCS_OK) return failed("ucp_worker_set_am_recv_handler", status, error);
+  const std::pair<unsigned, ucp_am_recv_callback_t> handlers[] = {{kMessage, arrived},
+                                                                  {kMove, moved}};
+  for (const auto& [number, callback] : handlers) {
+    ucp_am_handler_param_t handler = {};
+    handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
+                         UCP_AM_HANDLER_PARAM_FIELD_ARG;
+    handler.id = number;
+    handler.cb = callback;
+    handler.arg = this;
+    status = ucp_worker_set_am_recv_handler(worker_, &handler);
+    if (status != UCS_OK) return failed("ucp_worker_set_am_recv_handler", status, error);
+  }
   status = ucp_worker_get_efd(worker_, &file_);
   return status == UCS_OK ? WL_OK : failed("ucp_worker_get_efd", status, error);
 }
 
 void UcpWire::close(Peer& peer) {
-  for (const Region& region : peer.regions) ucp_rkey_destroy(region.key);
   peer.regions.clear();
   if (peer.endpoint == nullptr) return;
   ucp_request_param_t param = {};
@@ -202,7 +249,6 @@ void UcpWire::drop(uint32_t number) {
 UcpWire::~UcpWire() {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   for (Peer& peer : peers_) close(peer);
-  for (const SharedMemory& each : shared_) ucp_mem_unmap(context_, each.handle);
   if (worker_ != nullptr) ucp_worker_destroy(worker_);
   if (context_ != nullptr) ucp_cleanup(context_);
 }
@@ -221,31 +267,13 @@ Code UcpWire::address(std::vector<unsigned char>* name, wl_error_t* error) {
   return WL_OK;
 }
 
-Code UcpWire::share(void* memory, uint64_t bytes, std::vector<unsigned char>* packed,
-                    wl_error_t* error) {
+Code UcpWire::share(void* memory, uint64_t bytes, std::vector<unsigned char>* key, wl_error_t*) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
-  shared_.reserve(shared_.size() + 1);
-  ucp_mem_map_params_t params = {};
-  params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
-  params.address = memory;
-  params.length = bytes;
-  ucp_mem_h handle = nullptr;
-  ucs_status_t status = ucp_mem_map(context_, &params, &handle);
-  if (status != UCS_OK) return failed("ucp_mem_map", status, error);
-  shared_.push_back({memory, handle});
-  void* key = nullptr;
-  size_t keyBytes = 0;
-  status = ucp_rkey_pack(context_, handle, &key, &keyBytes);
-  if (status != UCS_OK) return failed("ucp_rkey_pack", status, error);
-  const Key head = {kKeyMagic, static_cast<uint32_t>(keyBytes),
-                    reinterpret_cast<uint64_t>(memory), bytes};
-  packed->resize(sizeof head + keyBytes);
-  std::memcpy(packed->data(), &head, sizeof head);
-  std::memcpy(packed->data() + sizeof head, key, keyBytes);
-  ucp_rkey_buffer_release(key);
-  if (packed->size() <= kMostKeyBytes) return WL_OK;
-  return fail(error, WL_UNSUPPORTED, "UCX's keys of memory take %zu bytes here, more than %llu",
-              packed->size(), static_cast<unsigned long long>(kMostKeyBytes));
+  const Key head = {kKeyMagic, shares_, bytes};
+  key->resize(sizeof head);
+  std::memcpy(key->data(), &head, sizeof head);
+  shared_.push_back({static_cast<unsigned char*>(memory), bytes, shares_++});
+  return WL_OK;
 }
 
 void UcpWire::hide(void* memory) {
@@ -253,27 +281,30 @@ void UcpWire::hide(void* memory) {
   const auto found = std::find_if(shared_.begin(), shared_.end(), [&](const SharedMemory& each) {
     return each.memory == memory;
   });
-  if (found == shared_.end()) return;
-  ucp_mem_unmap(context_, found->handle);
-  shared_.erase(found);
+  if (found != shared_.end()) shared_.erase(found);
+}
+
+unsigned char* UcpWire::sharedAt(uint32_t number, uint64_t at, uint64_t bytes) const {
+  const auto found = std::find_if(shared_.begin(), shared_.end(), [&](const SharedMemory& each) {
+    return each.number == number;
+  });
+  const bool isThere =
+      found != shared_.end() && at <= found->bytes && bytes <= found->bytes - at;
+  return isThere ? found->memory + at : nullptr;
 }
 
 Code UcpWire::reach(uint32_t number, const unsigned char* key, uint64_t bytes, uint32_t* region,
                     wl_error_t* error) {
   Key head;
   if (bytes >= sizeof head) std::memcpy(&head, key, sizeof head);
-  if (bytes < sizeof head || head.magic != kKeyMagic || bytes < sizeof head + head.bytes)
+  if (bytes < sizeof head || head.magic != kKeyMagic)
     return fail(error, WL_INVALID_ARGUMENT, "%llu bytes are no key of memory",
                 static_cast<unsigned long long>(bytes));
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   Peer& peer = peers_[number];
   if (peer.isLost) return fail(error, WL_PEER_LOST, "the peer is lost");
-  peer.regions.reserve(peer.regions.size() + 1);
-  ucp_rkey_h unpacked = nullptr;
-  const ucs_status_t status = ucp_ep_rkey_unpack(peer.endpoint, key + sizeof head, &unpacked);
-  if (status != UCS_OK) return failed("ucp_ep_rkey_unpack", status, error);
-  *region = static_cast<uint32_t>(peer.regions.size());
-  peer.regions.push_back({unpacked, head.memory, head.memoryBytes});
+  peer.regions.push_back({head.number, head.bytes});
+  *region = static_cast<uint32_t>(peer.regions.size() - 1);
   return WL_OK;
 }
 
@@ -284,7 +315,7 @@ const UcpWire::Region* UcpWire::regionOf(const There& to, uint64_t bytes) {
     const Region& region = peer.regions[to.region];
     if (to.at <= region.bytes && bytes <= region.bytes - to.at) return &region;
   }
-  lose(peer, "this process would put where it has nothing");
+  lose(peer, "this process would reach where it has nothing");
   return nullptr;
 }
 
@@ -325,7 +356,7 @@ Code UcpWire::connect(const unsigned char* name, uint64_t bytes, uint32_t* numbe
 UcpWire::Held* UcpWire::hold() {
   if (free_.empty()) {
     free_.reserve(held_.size() + 1);
-    held_.push_back({this, 0, {}, nullptr});
+    held_.push_back({this, {}, {}, nullptr});
     return &held_.back();
   }
   Held* const held = free_.back();
@@ -336,6 +367,10 @@ UcpWire::Held* UcpWire::hold() {
 void UcpWire::lose(Peer& peer, const char* why) {
   if (peer.isLost) return;
   peer.isLost = true;
+  // Those that wait for what was taken from it learn of the loss by other ways, not that it came.
+  peer.wanted.clear();
+  for (auto each = asked_.begin(); each != asked_.end();)
+    each = each->second.from.peer == peer.number ? asked_.erase(each) : std::next(each);
   ends_.lost(peer.number, why);
 }
 
@@ -386,74 +421,113 @@ void UcpWire::send(uint32_t number, const Part* parts, uint32_t count) {
          held, "ucp_am_send_nbx");
 }
 
-void UcpWire::put(const There& to, const void* from, uint64_t bytes, const Unread& unread) {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
-  const Region* const region = regionOf(to, bytes);
-  if (region == nullptr) return;
-  Peer& peer = peers_[to.peer];
+void UcpWire::sendMove(Peer& peer, const Move& move, const void* from, uint64_t bytes,
+                       const Unread& unread) {
+  if (peer.isLost) return;
   Held* held = nullptr;
   try {
     held = hold();
   } catch (const std::bad_alloc&) {
     return lose(peer, "this process has no memory to send by");
   }
+  held->move = move;
   held->unread = unread;
   if (unread != nullptr) unread->fetch_add(1, std::memory_order_relaxed);
   ucp_request_param_t param = {};
-  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  param.op_attr_mask =
+      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
+  param.flags = UCP_AM_SEND_FLAG_EAGER;
+  if (move.kind == Move::kGet) param.flags |= UCP_AM_SEND_FLAG_REPLY;
   param.cb.send = sent;
   param.user_data = held;
   settle(peer,
-         ucp_put_nbx(peer.endpoint, from, bytes, region->memory + to.at, region->key, &param),
-         held, "ucp_put_nbx");
+         ucp_am_send_nbx(peer.endpoint, kMove, &held->move, sizeof held->move, from, bytes, &param),
+         held, "ucp_am_send_nbx");
 }
 
-void UcpWire::get(const There& from, void* into, uint64_t bytes, const Unread& unread) {
+void UcpWire::put(const There& to, const void* from, uint64_t bytes, const Unread& unread) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
-  const Region* const region = regionOf(from, bytes);
+  const Region* const region = regionOf(to, bytes);
   if (region == nullptr) return;
-  Peer& peer = peers_[from.peer];
-  Held* held = nullptr;
-  try {
-    held = hold();
-  } catch (const std::bad_alloc&) {
-    return lose(peer, "this process has no memory to receive by");
+  Peer& peer = peers_[to.peer];
+  for (uint64_t at = 0; at < bytes; at += kPieceBytes) {
+    sendMove(peer, {Move::kPut, region->number, to.at + at, 0, 0},
+             static_cast<const unsigned char*>(from) + at, std::min(kPieceBytes, bytes - at),
+             unread);
   }
-  held->unread = unread;
-  unread->fetch_add(1, std::memory_order_relaxed);
-  ucp_request_param_t param = {};
-  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-  param.cb.send = sent;
-  param.user_data = held;
-  settle(peer,
-         ucp_get_nbx(peer.endpoint, into, bytes, region->memory + from.at, region->key, &param),
-         held, "ucp_get_nbx");
 }
 
 void UcpWire::putWord(const There& to, uint64_t word) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   const Region* const region = regionOf(to, sizeof word);
   if (region == nullptr) return;
-  Peer& peer = peers_[to.peer];
+  sendMove(peers_[to.peer], {Move::kWord, region->number, to.at, word, 0}, nullptr, 0, nullptr);
+}
+
+void UcpWire::get(const There& from, void* into, uint64_t bytes, const Unread& unread) {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  Peer& peer = peers_[from.peer];
+  for (uint64_t at = 0; at < bytes; at += kPieceBytes) {
+    unread->fetch_add(1, std::memory_order_relaxed);
+    if (regionOf(from, bytes) == nullptr) return;
+    try {
+      peer.wanted.push_back({{from.peer, from.region, from.at + at},
+                             static_cast<unsigned char*>(into) + at,
+                             std::min(kPieceBytes, bytes - at),
+                             unread});
+    } catch (const std::bad_alloc&) {
+      return lose(peer, "this process has no memory to receive by");
+    }
+  }
+  ask(peer);
+}
+
+void UcpWire::ask(Peer& peer) {
+  while (!peer.isLost && !peer.wanted.empty() && peer.asked < kMostAsked) {
+    const uint64_t token = ++tokens_;
+    const There from = peer.wanted.front().from;
+    const uint64_t bytes = peer.wanted.front().bytes;
+    try {
+      asked_.emplace(token, std::move(peer.wanted.front()));
+    } catch (const std::bad_alloc&) {
+      return lose(peer, "this process has no memory to receive by");
+    }
+    peer.wanted.pop_front();
+    ++peer.asked;
+    const uint32_t number = peer.regions[from.region].number;
+    sendMove(peer, {Move::kGet, number, from.at, bytes, token}, nullptr, 0, nullptr);
+  }
+}
+
+// Of a copy: the memory may be hidden before it has left. Whoever has asked is not told where there
+// is no memory, as none is where the peer has dropped the window.
+void UcpWire::answer(ucp_ep_h endpoint, const Move& wanted) {
+  if (wanted.word > kPieceBytes) return;
+  const unsigned char* const from = sharedAt(wanted.region, wanted.at, wanted.word);
+  if (from == nullptr) return;
   Held* held = nullptr;
   try {
     held = hold();
+    held->bytes.assign(from, from + wanted.word);
   } catch (const std::bad_alloc&) {
-    return lose(peer, "this process has no memory to send by");
+    if (held != nullptr) release(held);
+    return;
   }
-  held->word = word;
-  if (const ucs_status_t status = ucp_worker_fence(worker_); status != UCS_OK) {
-    release(held);
-    return lose(peer, ucs_status_string(status));
-  }
+  held->move = {Move::kGot, 0, 0, 0, wanted.token};
   ucp_request_param_t param = {};
-  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  param.op_attr_mask =
+      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
+  param.flags = UCP_AM_SEND_FLAG_EAGER;
   param.cb.send = sent;
   param.user_data = held;
-  settle(peer,
-         ucp_put_nbx(peer.endpoint, &held->word, sizeof held->word, region->memory + to.at,
-                     region->key, &param),
-         held, "ucp_put_nbx");
+  const ucs_status_ptr_t request =
+      ucp_am_send_nbx(endpoint, kMove, &held->move, sizeof held->move, held->bytes.data(),
+                      held->bytes.size(), &param);
+  if (UCS_PTR_IS_PTR(request)) {
+    ++flying_;
+  } else {
+    release(held);
+  }
 }
 
 uint32_t UcpWire::progress() {
@@ -506,6 +580,42 @@ ucs_status_t UcpWire::arrived(void* context, const void*, size_t, void* data, si
   ++wire.seen_;
   wire.ends_.arrived(static_cast<const unsigned char*>(data), bytes);
   return UCS_OK;
+}
+
+ucs_status_t UcpWire::moved(void* context, const void* header, size_t headerBytes, void* data,
+                            size_t bytes, const ucp_am_recv_param_t* param) {
+  auto& wire = *static_cast<UcpWire*>(context);
+  Move move;
+  if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0 || headerBytes != sizeof move)
+    return UCS_OK;
+  std::memcpy(&move, header, sizeof move);
+  ++wire.seen_;
+  if (move.kind != Move::kGet) {
+    wire.moveHere(move, data, bytes);
+  } else if ((param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0) {
+    wire.answer(param->reply_ep, move);
+  }
+  return UCS_OK;
+}
+
+void UcpWire::moveHere(const Move& move, const void* data, uint64_t bytes) {
+  if (move.kind == Move::kPut) {
+    if (unsigned char* to = sharedAt(move.region, move.at, bytes)) std::memcpy(to, data, bytes);
+  } else if (move.kind == Move::kWord) {
+    unsigned char* const to = sharedAt(move.region, move.at, sizeof move.word);
+    if (to == nullptr || reinterpret_cast<uint64_t>(to) % sizeof move.word != 0) return;
+    reinterpret_cast<std::atomic<uint64_t>*>(to)->store(move.word, std::memory_order_release);
+  } else if (move.kind == Move::kGot) {
+    const auto found = asked_.find(move.token);
+    if (found == asked_.end() || found->second.bytes != bytes) return;
+    const Get got = std::move(found->second);
+    asked_.erase(found);
+    std::memcpy(got.into, data, bytes);
+    got.unread->fetch_sub(1, std::memory_order_release);
+    Peer& peer = peers_[got.from.peer];
+    --peer.asked;
+    ask(peer);
+  }
 }
 
 void UcpWire::broken(void* context, ucp_ep_h, ucs_status_t status) {
