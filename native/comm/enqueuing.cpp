@@ -147,8 +147,8 @@ Code Enqueuing::makeRoom(uint32_t cores, OffloadPeers& peers, uint32_t* culprit,
                 static_cast<unsigned long long>(streams_->partBytes()),
                 static_cast<unsigned long long>(bytes));
   }
-  if (!drain(peers)) return ended(peers);
-  if (Code code = agree(WL_OK, peers, culprit, error); code != WL_OK) return code;
+  const Code drained = drain(peers) ? WL_OK : ended(peers);
+  if (Code code = agree(drained, peers, culprit, error); code != WL_OK) return code;
   const Code code = streams_->makeWindow(peers, bytes, error);
   *culprit = isRefusal(code) ? kNobody : streams_->culprit();
   return code;
@@ -204,13 +204,7 @@ Code Enqueuing::run(const Offload::Operation& operation, Code opened, int64_t de
   if (code == WL_OK) code = streams_->open(error);
   if (code == WL_OK) code = streams_->look(on.stream, &own_.capture, error);
   if (code == WL_OK) code = find(operation.buffers, error);
-  if (code == WL_OK) {
-    code = takePlace(peers, &place, error);
-    if (code != WL_OK && !peers.goesOn()) {
-      *culprit = kNobody;
-      return code;
-    }
-  }
+  if (code == WL_OK) code = takePlace(peers, &place, error);
   if (code = agreeOrRefuse(code, peers, culprit, error); code != WL_OK) return code;
   if (code = checkCaptures(error); code != WL_OK) return code;
   // What lies on another device than its rank's is copied, and so is then all else.

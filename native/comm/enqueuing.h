@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "native/base/text.h"
 #include "native/comm/offload.h"
 #include "native/window/stream_device.h"
 
@@ -111,7 +112,12 @@ class Enqueuing {
   // Looks whether the oldest one is over in time, and publishes the failure where it is not.
   Code checkDeadline(InFlight& oldest, wl_error_t* error);
   Code publishLate(const InFlight& late, wl_error_t* error);
+  // That of what waits for those in flight.
   void publishInTheWay();
+  // Who holds up the oldest one, and how: whose streams have not come to it, or whose cores are
+  // least far in it.
+  Code findLate(const InFlight& oldest, Text* text, std::vector<uint32_t>* ranks,
+                wl_error_t* error);
   // Publishes that of one that ended before it was over.
   Code publishReported(uint32_t sequence, wl_error_t* error);
   void publish(Code code, const InFlight& of, const std::vector<uint32_t>& culprits,

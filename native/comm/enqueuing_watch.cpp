@@ -141,26 +141,32 @@ Code Enqueuing::publishLate(const InFlight& late, wl_error_t* error) {
   text.add("rank %u: %s on a stream was not over %.3f s after its stream had come to it: ", rank_,
            late.name, static_cast<double>(late.deadlineNs) / 1e9);
   std::vector<uint32_t> culprits;
+  if (Code code = findLate(late, &text, &culprits, error); code != WL_OK) return code;
+  publish(WL_TIMEOUT, late, culprits, message);
+  return WL_OK;
+}
+
+Code Enqueuing::findLate(const InFlight& oldest, Text* text, std::vector<uint32_t>* ranks,
+                         wl_error_t* error) {
   for (uint32_t rank = 0; rank < stated_.size(); ++rank) {
     bool has = false;
     if (Code code = hasCome(rank, &has, error); code != WL_OK) return code;
-    if (!has) culprits.push_back(rank);
+    if (!has) ranks->push_back(rank);
   }
-  if (!culprits.empty()) {
-    text.add("the stream%s of ", culprits.size() == 1 ? "" : "s");
-    addRanks(text, culprits);
-    text.add(" ha%s not", culprits.size() == 1 ? "s" : "ve");
-  } else {
-    uint32_t sequence = 0;
-    uint32_t over = 0;
-    Code code = sequenceThere(&sequence, error);
-    if (code == WL_OK) code = leastFar(sequence, late.cores, &culprits, &over, error);
-    if (code != WL_OK) return code;
-    text.add("of its %u phases, the device of ", late.phases);
-    addRanks(text, culprits);
-    text.add(" has ended %u", over);
+  if (!ranks->empty()) {
+    text->add("the stream%s of ", ranks->size() == 1 ? "" : "s");
+    addRanks(*text, *ranks);
+    text->add(" ha%s not", ranks->size() == 1 ? "s" : "ve");
+    return WL_OK;
   }
-  publish(WL_TIMEOUT, late, culprits, message);
+  uint32_t sequence = 0;
+  uint32_t over = 0;
+  Code code = sequenceThere(&sequence, error);
+  if (code == WL_OK) code = leastFar(sequence, oldest.cores, ranks, &over, error);
+  if (code != WL_OK) return code;
+  text->add("of its %u phases, the device of ", oldest.phases);
+  addRanks(*text, *ranks);
+  text->add(" has ended %u", over);
   return WL_OK;
 }
 
@@ -169,27 +175,17 @@ void Enqueuing::publishInTheWay() {
   if (!isInFlight()) return;
   const InFlight& oldest = inFlight(over_.load() + 1);
   const auto count = static_cast<uint32_t>(last_.load() - over_.load());
-  std::vector<uint32_t> culprits;
-  for (uint32_t rank = 0; rank < stated_.size(); ++rank) {
-    bool has = false;
-    wl_error_t error = blankError();
-    // What the look itself fails with its own watch tells.
-    if (hasCome(rank, &has, &error) != WL_OK) return;
-    if (!has) culprits.push_back(rank);
-  }
   char message[WL_ERROR_MESSAGE];
   Text text(message, sizeof message);
-  text.add("rank %u waited for %u operation%s that %s in flight on streams%s: ", rank_, count,
-           count == 1 ? "" : "s", count == 1 ? "is" : "are",
-           count == StreamDevice::kMostInFlight ? ", as many as may be" : "");
-  if (culprits.empty()) {
-    text.add("all streams have come to the oldest, %s, and it is not over", oldest.name);
-  } else {
-    text.add("the stream%s of ", culprits.size() == 1 ? "" : "s");
-    addRanks(text, culprits);
-    text.add(" ha%s not come to the oldest, %s", culprits.size() == 1 ? "s" : "ve", oldest.name);
-  }
-  publish(WL_TIMEOUT, oldest, culprits, message);
+  text.add("rank %u waited for %u operation%s that %s in flight on streams%s, until its stream and "
+           "those of all have come to the oldest, %s, and it is over: ",
+           rank_, count, count == 1 ? "" : "s", count == 1 ? "is" : "are",
+           count == StreamDevice::kMostInFlight ? ", as many as may be" : "", oldest.name);
+  std::vector<uint32_t> culprits;
+  wl_error_t error = blankError();
+  // What the look itself fails with its own watch tells.
+  if (findLate(oldest, &text, &culprits, &error) == WL_OK)
+    publish(WL_TIMEOUT, oldest, culprits, message);
 }
 
 Code Enqueuing::publishReported(uint32_t sequence, wl_error_t* error) {

@@ -178,7 +178,8 @@ Code Comm::offload(const Call& call, uint32_t kernel, uint32_t phases, const Lau
                 error.message);
   }
   if (code == WL_OK) return code;
-  if (culprit == rank_) return publishDevice(error);
+  // What a wait of its own ended, without an error of its device's, the record says.
+  if (culprit == rank_) return error.code == WL_OK ? code : publishDevice(error);
   // That rank says why, and ends the communicator.
   owesWhy_ = culprit;
   return wait([] { return false; }, culprit, deadline);

@@ -63,29 +63,71 @@ class WindlassException(Exception):
         return _KINDS.get(code, InternalException)(message, culprits)
 
 
-def _kind(code, name, doc):
-    """The class of the failures of a code."""
-    members = {"code": code, "__doc__": doc, "__module__": __name__}
-    return type(name, (WindlassException,), members)
+class InvalidArgumentException(WindlassException):
+    """A call that can't be carried out as written; nothing was sent."""
+
+    code = 1
 
 
-InvalidArgumentException = _kind(
-    1, "InvalidArgumentException", "A call that can't be carried out as written; nothing was sent.")
-MismatchException = _kind(
-    2, "MismatchException", "Ranks disagree about an operation; the message names both sides.")
-DeadlineExceededException = _kind(
-    3, "DeadlineExceededException", "A deadline passed; the message names the ranks behind.")
-PeerLostException = _kind(4, "PeerLostException", "A peer of an operation is gone.")
-AbortedException = _kind(5, "AbortedException", "Someone ended it; the message has the reason.")
-VerificationFailedException = _kind(
-    6, "VerificationFailedException", "What arrived is not what was sent.")
-UnsupportedException = _kind(
-    7, "UnsupportedException", "A target, dtype or feature is lacking here.")
-ResourceException = _kind(
-    8, "ResourceException", "Memory, disk, /dev/shm or a permission is lacking.")
-ClosedException = _kind(9, "ClosedException", "A call on what was closed.")
-DeviceException = _kind(10, "DeviceException", "A fault of the device.")
-InternalException = _kind(11, "InternalException", "A fault of Windlass itself.")
+class MismatchException(WindlassException):
+    """Ranks disagree about an operation; the message names both sides."""
+
+    code = 2
+
+
+class DeadlineExceededException(WindlassException):
+    """A deadline passed; the message names the ranks behind."""
+
+    code = 3
+
+
+class PeerLostException(WindlassException):
+    """A peer of an operation is gone."""
+
+    code = 4
+
+
+class AbortedException(WindlassException):
+    """Someone ended it; the message has the reason."""
+
+    code = 5
+
+
+class VerificationFailedException(WindlassException):
+    """What arrived is not what was sent."""
+
+    code = 6
+
+
+class UnsupportedException(WindlassException):
+    """A target, dtype or feature is lacking here."""
+
+    code = 7
+
+
+class ResourceException(WindlassException):
+    """Memory, disk, /dev/shm or a permission is lacking."""
+
+    code = 8
+
+
+class ClosedException(WindlassException):
+    """A call on what was closed."""
+
+    code = 9
+
+
+class DeviceException(WindlassException):
+    """A fault of the device."""
+
+    code = 10
+
+
+class InternalException(WindlassException):
+    """A fault of Windlass itself."""
+
+    code = 11
+
 
 _KINDS = {kind.code: kind for kind in WindlassException.__subclasses__()}
 

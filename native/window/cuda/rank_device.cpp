@@ -20,14 +20,12 @@ constexpr uint64_t kPage = uint64_t{2} << 20;
 // that asks, as sandboxes have it do, nothing is known against them.
 bool isMapped(const RankDevice::Named& memory) {
   if (memory.bytes == 0) return true;
-  auto* const first = static_cast<const unsigned char*>(memory.data);
-  for (const unsigned char* at : {first, first + memory.bytes - 1}) {
-    unsigned char byte = 0;
-    const iovec to = {&byte, 1};
-    const iovec from = {const_cast<unsigned char*>(at), 1};
-    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) < 0 && errno == EFAULT) return false;
-  }
-  return true;
+  auto* const first = static_cast<unsigned char*>(const_cast<void*>(memory.data));
+  unsigned char ends[2] = {};
+  const iovec to = {ends, sizeof ends};
+  const iovec from[] = {{first, 1}, {first + memory.bytes - 1, 1}};
+  const ssize_t read = process_vm_readv(getpid(), &to, 1, from, 2, 0);
+  return read < 0 ? errno != EFAULT : read == sizeof ends;
 }
 
 Code refuseMemory(const RankDevice::Named& memory, const char* why, wl_error_t* error) {
