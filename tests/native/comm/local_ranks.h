@@ -64,6 +64,12 @@ inline int processes(int ranks) {
   return launch() == "threads" ? 0 : (std::abort(), 0);
 }
 
+// Ranks that follow one another are on different hosts where a host is one process, and where it has
+// one a rank on the same, as launchers have it.
+inline int hostOfProcess(int process, int count, int apart) {
+  return process * apart / count;
+}
+
 // Whether this run takes what CI has no time for.
 inline bool longForm() {
   return std::getenv("WINDLASS_TEST_LONG") != nullptr;
@@ -196,14 +202,15 @@ struct LocalRanks {
     const int count = processes(config.ranks);
     const int apart = hosts(config.ranks);
     std::vector<int32_t> hostOf;
-    for (int rank = 0; rank < config.ranks; ++rank) hostOf.push_back(rank % count % apart);
+    for (int rank = 0; rank < config.ranks; ++rank)
+      hostOf.push_back(hostOfProcess(rank % count, count, apart));
     if (apart > 1) config.hosts = hostOf.data();
     std::vector<int32_t> files(static_cast<size_t>(apart), -1);  // of each host its own
     for (int32_t& file : files)
       EXPECT_EQ(WL_OK, wl_group_share(&config, &file, &error)) << error.message;
     const Shared<WireNames> names;
     others = std::make_unique<TestProcesses>(count);
-    const auto host = static_cast<size_t>(others->own() % apart);
+    const auto host = static_cast<size_t>(hostOfProcess(others->own(), count, apart));
     if (apart > 1) enterHost(static_cast<int>(host));
     EXPECT_EQ(WL_OK, wl_group_attach(files[host], &group, &error)) << error.message;
     for (const int32_t file : files) wl_file_close(file);
@@ -235,10 +242,11 @@ struct LocalRanks {
   }
 
   void watchOthers() {
-    const int apart = hosts(size());
-    for (int process = 0; process < others->count(); ++process) {
+    const int count = others->count();
+    const int host = hostOfProcess(others->own(), count, hosts(size()));
+    for (int process = 0; process < count; ++process) {
       // What lives on another host shows by the wire alone.
-      if (process != others->own() && process % apart == others->own() % apart) {
+      if (process != others->own() && hostOfProcess(process, count, hosts(size())) == host) {
         watch(group, others->name(process), ranksOf(process, others->count(), size()), 0);
       }
     }

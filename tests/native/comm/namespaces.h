@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hosts that tests make up: processes that are told apart, each host's in a network namespace of its
-// own where WINDLASS_TEST_NAMESPACES names some, as `ip netns` made them. All have a device of one
-// name, which WINDLASS_UCX_NET_DEVICES is; the test begins in the first of them (`ip netns exec`), by
-// whose /sys UCX finds it.
+// Hosts that tests make up: processes that are told apart, each host's in a network namespace of
+// its own where WINDLASS_TEST_NAMESPACES names some, as `ip netns` made them. All have a device of
+// one name, which WINDLASS_UCX_NET_DEVICES is; the test begins in the first of them (`ip netns
+// exec`), by whose /sys UCX finds it.
 #pragma once
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks of several hosts in forked processes, which a test looks on, kills, stops and cuts off: it is
-// none of them.
+// Ranks of several hosts in forked processes, which a test looks on, kills, stops and cuts off: it
+// is none of them.
 #pragma once
 
 #include <net/if.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults of ranks on several hosts: every survivor gets the same error, which names the right ranks,
-// in time, and nobody hangs; a new group meets after. Prints how long each took to show.
+// Faults of ranks on several hosts: every survivor gets the same error, which names the right
+// ranks, in time, and nobody hangs; a new group meets after. Prints how long each took to show.
 #include "tests/native/hosts/host_crew.h"
 #include "tests/native/transfer_configs.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A wire over UCX's protocol layer, by its active messages alone, sent eagerly, which arrive in the
 // order in which they were sent: what is put is a message as well, which the peer's process stores
-// where it shares memory. UCX's own puts are no more over TCP, but that the target answers each, and
-// UCX 1.13 ends the process whose answer finds that the peer has died. One worker, which one thread
-// at a time is inside.
+// where it shares memory. UCX's own puts are no more over TCP, but that the target answers each,
+// and UCX 1.13 ends the process whose answer finds that the peer has died. One worker, which one
+// thread at a time is inside.
 #include <ucp/api/ucp.h>
 
 #include <algorithm>

@@ -45,7 +45,7 @@ class DocumentsTest {
   @Test
   void everyQuotedMessageStandsInTheSources() throws IOException {
     List<Path> files = new ArrayList<>(sources("java", ".java"));
-    files.addAll(sources("native", ".cpp", ".h"));
+    files.addAll(sources("native", ".cpp", ".h", ".py"));
     files.addAll(sources("scripts"));
     // Adjacent literals are one; what formats fill in is any text.
     String text =
