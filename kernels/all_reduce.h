@@ -138,7 +138,7 @@ struct AllReduceReads {
     const Part share = Part{0, launch.bytes}.piece(k == 0 ? to : from, launch.ranks);
     return {share.start, share.start, share.bytes};
   }
-  static constexpr PullForm kForm = {2, {kFoldsApart, kPullsOutputs}, pulled, nullptr};
+  static constexpr PullForm kForm = {2, {kFoldsApart, kPullsOutputs}, pulled, nullptr, true};
 };
 
 }  // namespace windlass

@@ -198,13 +198,17 @@ const char* moveItem(const Launch& launch, const ChunkItem& item) {
     return nullptr;
   }
 }
-const char* fold(const StridedView& dst, const StridedView* src, uint32_t count, ReduceOp op) {
+const char* fold(void* dst, const void* const* src, uint32_t count, int64_t elements, DType dtype,
+                 ReduceOp op, uint32_t terms) {
+  const auto body = [&] { foldAlone(dst, src, count, elements, dtype, op, terms); };
   if constexpr (kLimits.isolatesRanks) {
-    std::vector<StridedView> views(src, src + count);
-    views.push_back(dst);
-    return runAlone("fold", views, [&] { foldAlone(dst, src, count, op); });
+    const int64_t one = 1;
+    std::vector<StridedView> views = {{dst, dtype, 1, &elements, &one}};
+    for (uint32_t s = 0; s < count; ++s)
+      views.push_back({const_cast<void*>(src[s]), dtype, 1, &elements, &one});
+    return runAlone("fold", views, body);
   } else {
-    TFOLD(&dst, 1, src, count, op, dst.dtype, Stores::kCached);
+    body();
     return nullptr;
   }
 }

@@ -25,14 +25,16 @@ WL_CORE inline void foldRanks(const Launch& launch, uint64_t bytes, uint32_t des
         launch.op, launch.ranks, tile);
 }
 
-// dst = the fold of `count` views of dst's shape and dtype, by one core.
-WL_CORE inline void foldAlone(const StridedView& dst, const StridedView* src, uint32_t count,
-                              ReduceOp op) {
+// dst = the fold of `count` rows of `elements` elements of `dtype`, by one core. avg divides by
+// `terms`.
+WL_CORE inline void foldAlone(void* dst, const void* const* src, uint32_t count, int64_t elements,
+                              DType dtype, ReduceOp op, uint32_t terms) {
   const auto target = [&](uint32_t) { return dst; };
   const auto source = [&](uint32_t i) { return src[i]; };
   FoldTile tile;
   TASSIGN(tile, 0);
-  TFOLD(viewsAt(1, target), viewsAt(count, source), op, dst.dtype, tile);
+  TFOLD(rowsAt(1, target), rowsAt(count, source), elements, dtype, op, terms, tile,
+        Stores::kCached);
 }
 
 // A unit on each rank, folded in pieces of about kPieceBytes.

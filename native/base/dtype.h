@@ -34,6 +34,11 @@ constexpr bool canCast(DType from, DType to) noexcept {
   return from == to || (isFloat(from) && isFloat(to));
 }
 
+// Whether the result is one of what is reduced.
+constexpr bool isSelection(ReduceOp op) noexcept {
+  return op == ReduceOp::kMax || op == ReduceOp::kMin;
+}
+
 // True for the six float dtypes with any op, integers with all but avg, bool with max and min.
 constexpr bool canReduce(DType dtype, ReduceOp op) noexcept {
   switch (dtype) {
@@ -41,7 +46,7 @@ constexpr bool canReduce(DType dtype, ReduceOp op) noexcept {
     case DType::kC64:
       return false;
     case DType::kBool:
-      return op == ReduceOp::kMax || op == ReduceOp::kMin;
+      return isSelection(op);
     default:
       return op != ReduceOp::kAvg || isFloat(dtype);
   }

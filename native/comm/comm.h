@@ -179,6 +179,7 @@ class alignas(kLine) Comm : private Waiter::Ends {
   friend class FarItems;
   friend class PeerAccess;
   friend class Pulling;
+  friend class TwoLevels;
   class Handover;
   template <class K>
   class Helped;

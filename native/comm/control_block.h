@@ -159,7 +159,15 @@ struct alignas(kLine) StageLine {
   std::atomic<uint32_t> reserved;  // whether its stage may be touched, as it says; 0: nothing yet
   std::atomic<uint64_t> filled;    // rounds that this rank has filled its half for
   std::atomic<uint64_t> taken;     // rounds of which it has read all that it needs
+  // Rounds of two levels, over all operations (native/comm/two_levels.h). As this rank's host has
+  // it: for which it has shown its input, and of which it has taken the result.
+  std::atomic<uint64_t> shown;
+  std::atomic<uint64_t> used;
+  // For which it has passed its lane on; and of which its lane's result has come to this host.
+  std::atomic<uint64_t> passed;
+  std::atomic<uint64_t> came;
 };
+static_assert(sizeof(StageLine) == kLine, "what a rank tells is one line");
 
 // What a rank has for one reader in the operation of a transfer: its part of either half of the
 // stage, by turns.

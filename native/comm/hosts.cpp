@@ -334,7 +334,11 @@ void Hosts::put(uint32_t host, const void* at, uint64_t bytes) {
 }
 
 void Hosts::putWord(uint32_t host, const std::atomic<uint64_t>& word) {
-  wire_->putWord({peers_[host], kBlock, offsetOf(&word)}, word.load(std::memory_order_relaxed));
+  putWord(host, word, word.load(std::memory_order_relaxed));
+}
+
+void Hosts::putWord(uint32_t host, const std::atomic<uint64_t>& word, uint64_t value) {
+  wire_->putWord({peers_[host], kBlock, offsetOf(&word)}, value);
 }
 
 void Hosts::putWord(const std::atomic<uint64_t>& word) {

@@ -71,6 +71,7 @@ class Hosts final : private WireEnds {
   // them; then the word that says so.
   void put(uint32_t host, const void* at, uint64_t bytes);
   void putWord(uint32_t host, const std::atomic<uint64_t>& word);
+  void putWord(uint32_t host, const std::atomic<uint64_t>& word, uint64_t value);
   void putWord(const std::atomic<uint64_t>& word);
 
   // Windows, which each host makes and numbers by itself: theirs for this host's `window`.

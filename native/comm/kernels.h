@@ -101,12 +101,14 @@ struct Kernels {
 
   // What a rank does by itself where memory goes through stages: dst = src, of bytes that don't
   // overlap or are the same; dst = bytes [from, from + count) of the copy of a box; an item of a
-  // transfer; form.lead(); and dst = the left fold of contiguous views.
+  // transfer; form.lead(); and dst = the left fold of rows of `elements` elements, where avg divides
+  // by `terms`: `count`, or more where src[0] is a sum.
   const char* (*copy)(void* dst, const void* src, size_t bytes);
   const char* (*copyBox)(void* dst, const FarBox& box, uint64_t from, uint64_t count);
   const char* (*moveItem)(const Launch& launch, const ChunkItem& item);
   const char* (*lead)(const PullForm& form, const Launch& launch, uint32_t rank);
-  const char* (*fold)(const StridedView& dst, const StridedView* src, uint32_t count, ReduceOp op);
+  const char* (*fold)(void* dst, const void* const* src, uint32_t count, int64_t elements,
+                      DType dtype, ReduceOp op, uint32_t terms);
 };
 
 extern const Kernels kKernels;

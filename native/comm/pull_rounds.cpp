@@ -11,6 +11,7 @@ namespace windlass {
 
 uint32_t Pulling::stepsOver(uint32_t rank) const {
   if (access_.isAgreeing()) return access_.hasTold(rank) ? 1 : 0;
+  if (twoLevels_.steps() > 0) return twoLevels_.stepsOver(rank);
   const StageLine& line = comm_.group().block().stageLine(rank);
   const uint64_t over = line.filled.load(std::memory_order_acquire) +
                         line.taken.load(std::memory_order_acquire);
@@ -111,7 +112,16 @@ void Pulling::tellFilled(uint64_t round) {
   if (hosts_ != nullptr) hosts_->putWord(own.filled);
 }
 
+Code Pulling::runTwoLevels(const Launch& launch, Deadline& deadline) {
+  for (uint32_t reader = 0; reader < ranks_; ++reader) {
+    const auto hasTakenAll = [&] { return hasTaken(reader, 1); };
+    if (Code code = comm_.wait(hasTakenAll, reader, deadline); code != WL_OK) return code;
+  }
+  return twoLevels_.run(launch, deadline, &broken_);
+}
+
 void Pulling::fillEarly(const PullForm& form, const Launch& launch) {
+  if (twoLevels_.takes(form, launch)) return;
   // What is read where parts differ in size the others state.
   if (launch.bytes == 0 || !access_.areReserved() || !access_.isStaged(isShort(form, launch)))
     return;

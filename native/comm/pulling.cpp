@@ -43,8 +43,8 @@ Pulling::Pulling(Comm& comm)
       ranks_(comm.group().ranks()),
       access_(comm),
       items_(comm, access_),
-      sources_(ranks_),
-      views_(ranks_) {}
+      twoLevels_(comm, access_),
+      sources_(ranks_) {}
 
 Pulling::~Pulling() {
   if (scratch_ != nullptr) unmapMemory(scratch_, kScratchBytes);
@@ -100,13 +100,18 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
     if (Code code = access_.choose(isShort(form, launch), &staged, deadline); code != WL_OK)
       return code;
   }
-  const bool isFree = staged && meetInStages(launch);
-  for (uint32_t k = 0; k < form.phases; ++k) {
+  const bool inTwoLevels = twoLevels_.takes(form, launch);
+  const bool isFree = staged && !inTwoLevels && meetInStages(launch);
+  for (uint32_t k = inTwoLevels ? form.phases - 1 : 0; k < form.phases; ++k) {
     if (k == 0 && form.lead != nullptr) {
       if (const char* broken = kKernels.lead(form, launch, rank_)) broken_ = broken;
       if (hosts_ != nullptr) tellRefused(launch);
     }
-    if (Code code = runPhase({form, launch, k, staged}, deadline); code != WL_OK) return code;
+    if (Code code = inTwoLevels ? runTwoLevels(launch, deadline)
+                                : runPhase({form, launch, k, staged}, deadline);
+        code != WL_OK) {
+      return code;
+    }
     if (!broken_.empty()) {
       const std::string broken = std::exchange(broken_, std::string());
       return comm_.publishBreach(comm_.rank_, broken.c_str());
@@ -239,14 +244,9 @@ void Pulling::put(const Phase& phase, const Pulled& pulled, uint64_t at, const u
 
 void Pulling::fold(const Phase& phase, const Pulled& pulled, uint64_t at, uint64_t count) {
   const DType dtype = phase.launch.dtype;
-  const auto elements = static_cast<int64_t>(count / sizeOf(dtype));
-  const int64_t one = 1;
-  const auto rowOf = [&](const uint8_t* data) {
-    return StridedView{const_cast<uint8_t*>(data), dtype, 1, &elements, &one};
-  };
-  std::transform(sources_.begin(), sources_.end(), views_.begin(), rowOf);
-  const StridedView out = rowOf(phase.launch.out(rank_) + pulled.into + at);
-  const char* broken = kKernels.fold(out, views_.data(), ranks_, phase.launch.op);
+  const char* broken = kKernels.fold(phase.launch.out(rank_) + pulled.into + at, sources_.data(),
+                                     ranks_, static_cast<int64_t>(count / sizeOf(dtype)), dtype,
+                                     phase.launch.op, ranks_);
   if (broken != nullptr) broken_ = broken;
 }
 

@@ -14,6 +14,7 @@
 #include "native/base/error.h"
 #include "native/comm/far_items.h"
 #include "native/comm/peer_access.h"
+#include "native/comm/two_levels.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
@@ -39,7 +40,9 @@ class Pulling {
 
   // Of the phase in progress, where ranks read through stages: twice its rounds, else 0; and how
   // many halves of them `rank` has filled or read. While ranks agree: 1, and whether it has told.
-  uint32_t steps() const { return access_.isAgreeing() ? 1 : steps_; }
+  uint32_t steps() const {
+    return access_.isAgreeing() ? 1 : twoLevels_.steps() > 0 ? twoLevels_.steps() : steps_;
+  }
   uint32_t stepsOver(uint32_t rank) const;
 
   const PeerAccess& access() const { return access_; }
@@ -93,6 +96,8 @@ class Pulling {
   Code fill(const Phase& phase, uint64_t segment, uint64_t round, Deadline& deadline);
   // Whether a rank that lives elsewhere reads this one's memory from `at` on.
   bool isReadFrom(const Phase& phase, uint64_t at) const;
+  // Runs what two levels take.
+  Code runTwoLevels(const Launch& launch, Deadline& deadline);
   // Whether that rank, in another process, has read what this rank's half held before.
   bool hasTaken(uint32_t reader, uint64_t round) const;
   void copyHalf(const Phase& phase, uint64_t segment, uint64_t round);
@@ -114,8 +119,8 @@ class Pulling {
   const uint32_t ranks_;
   PeerAccess access_;
   FarItems items_;
-  std::vector<const uint8_t*> sources_;
-  std::vector<StridedView> views_;
+  TwoLevels twoLevels_;
+  std::vector<const void*> sources_;
   unsigned char* scratch_ = nullptr;
   uint64_t rounds_ = 0;    // over all operations
   bool isFilled_ = false;  // its half for the next of them

@@ -461,6 +461,9 @@ struct PullForm {
   Pulled (*pulled)(const Launch& launch, uint32_t from, uint32_t to, uint32_t k);
   // What `rank` does before phase 0 is over; nullptr: nothing.
   void (*lead)(const Launch& launch, uint32_t rank);
+  // Every rank's output becomes the fold of all inputs, which are as large: it may run in two
+  // levels where ranks live on several hosts.
+  bool reducesForAll = false;
 };
 
 // How far a core has come in it. `left`: its rank may be left.

@@ -309,6 +309,64 @@ TEST(ReductionSoak, KeepsItsBitsOverAndOver) {
   }
 }
 
+// One all-reduce of which every rank keeps the canonical fold.
+template <class T>
+void checkLong(wl_comm_t* comm, int rank, int n, uint64_t count, uint64_t first, int op,
+               bool inPlace, const std::string& what) {
+  std::vector<T> in(count), out(inPlace ? 0 : count), want(count);
+  for (uint64_t i = 0; i < count; ++i) {
+    in[i] = elementAt<T>(rank, first + i);
+    T fold = elementAt<T>(0, first + i);
+    for (int from = 1; from < n; ++from)
+      fold = combine(fold, elementAt<T>(from, first + i), op == WL_AVG ? WL_SUM : op);
+    want[i] = op == WL_AVG ? static_cast<T>(fold / static_cast<T>(n)) : fold;
+  }
+  T* const result = inPlace ? in.data() : out.data();
+  Error error;
+  ASSERT_EQ(WL_OK, allReduce(comm, in.data(), result, count, Typed<T>::kDType, op, WL_AUTO, 0,
+                             &error))
+      << error.message;
+  compare(result, want.data(), count, what);
+}
+
+// Reductions of many pieces, which take other ways than short ones where ranks don't share memory,
+// in turn with what leaves its traces in the same places.
+TEST(LongReductions, KeepTheirBitsInTurnWithOthers) {
+  for (const int n : rankCounts()) {
+    LocalRanks ranks(n);
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      std::mt19937_64 common(seed() + static_cast<uint64_t>(n));
+      const auto size = static_cast<uint64_t>(n);
+      for (int i = 0; i < (longForm() ? 60 : 12) / (kSlow > 1 ? 4 : 1); ++i) {
+        const uint64_t count = common() % (i % 3 == 0 ? 600'000 : 140'000);
+        const uint64_t first = common();
+        const bool inPlace = common() % 2 == 0;
+        const uint32_t kind = common() % 5;
+        const std::string what = "step " + std::to_string(i) + " of " + std::to_string(n) +
+                                 " ranks, rank " + std::to_string(rank);
+        if (kind == 0) checkLong<float>(comm, rank, n, count, first, WL_SUM, inPlace, what);
+        if (kind == 1) checkLong<float>(comm, rank, n, count, first, WL_AVG, inPlace, what);
+        if (kind == 2) checkLong<double>(comm, rank, n, count, first, WL_PRODUCT, inPlace, what);
+        if (kind == 3) checkLong<int32_t>(comm, rank, n, count, first, WL_SUM, inPlace, what);
+        if (kind == 4) checkLong<uint8_t>(comm, rank, n, count, first, WL_MAX, inPlace, what);
+        if (testing::Test::HasFailure()) return;
+        Error error;
+        std::vector<int32_t> in(count / 8 * size), out(count / 8 * size);
+        for (uint64_t e = 0; e < in.size(); ++e) in[e] = static_cast<int32_t>(e + first) * rank;
+        ASSERT_EQ(WL_OK, allToAll(comm, in.data(), out.data(), count / 8, WL_I32, WL_AUTO, 0,
+                                  &error))
+            << error.message;
+        for (uint64_t e = 0; e < out.size(); ++e) {
+          const uint64_t from = e / (count / 8);
+          const uint64_t at = static_cast<uint64_t>(rank) * (count / 8) + e % (count / 8);
+          const int32_t want = static_cast<int32_t>(at + first) * static_cast<int32_t>(from);
+          ASSERT_EQ(want, out[e]) << what << ": element " << e << " of the exchange";
+        }
+      }
+    });
+  }
+}
+
 TEST(ReductionArguments, AreCheckedBeforeAnythingIsSent) {
   LocalRanks ranks(1);
   wl_comm_t* comm = ranks.comms[0];
