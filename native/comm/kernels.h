@@ -101,8 +101,8 @@ struct Kernels {
 
   // What a rank does by itself where memory goes through stages: dst = src, of bytes that don't
   // overlap or are the same; dst = bytes [from, from + count) of the copy of a box; an item of a
-  // transfer; form.lead(); and dst = the left fold of rows of `elements` elements, where avg divides
-  // by `terms`: `count`, or more where src[0] is a sum.
+  // transfer; form.lead(); and dst = the left fold of rows of `elements` elements, where avg
+  // divides by `terms`: `count`, or more where src[0] is a sum.
   const char* (*copy)(void* dst, const void* src, size_t bytes);
   const char* (*copyBox)(void* dst, const FarBox& box, uint64_t from, uint64_t count);
   const char* (*moveItem)(const Launch& launch, const ChunkItem& item);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How operations over several hosts are timed, by every contender alike: rank 0's time for a batch of
-// them one after another, and of so many batches the median.
+// How operations over several hosts are timed, by every contender alike: rank 0's time for a batch
+// of them one after another, and of so many batches the median.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +13,9 @@
 namespace hosts_bench {
 
 constexpr int kBatches = 11;
+// Bytes of a put: one whose latency counts, and one whose bandwidth does.
+constexpr uint64_t kShortPut = 8;
+constexpr uint64_t kLongPut = uint64_t{16} << 20;
 
 inline std::vector<uint64_t> sizes() {
   std::vector<uint64_t> all;
@@ -21,7 +24,7 @@ inline std::vector<uint64_t> sizes() {
 }
 
 inline int callsOf(uint64_t bytes) {
-  return static_cast<int>(std::clamp<uint64_t>((uint64_t{8} << 20) / bytes, 1, 256));
+  return static_cast<int>(std::clamp<uint64_t>((uint64_t{8} << 20) / bytes, 2, 512));
 }
 
 // us a call.

@@ -64,8 +64,8 @@ inline int processes(int ranks) {
   return launch() == "threads" ? 0 : (std::abort(), 0);
 }
 
-// Ranks that follow one another are on different hosts where a host is one process, and where it has
-// one a rank on the same, as launchers have it.
+// Ranks that follow one another are on different hosts where a host is one process, and where it
+// has one a rank on the same, as launchers have it.
 inline int hostOfProcess(int process, int count, int apart) {
   return process * apart / count;
 }

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// UCX by itself, between two hosts: a put and a put of a counter behind a fence, whose waiter
+// polls. Half of a round trip, and the bandwidth of puts that are answered one by one.
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <ucp/api/ucp.h>
+
+#include <atomic>
+#include <cstring>
+#include <string>
+
+#include "sampling.h"
+#include "tests/native/comm/namespaces.h"
+
+namespace {
+
+constexpr uint64_t kMost = hosts_bench::kLongPut;
+constexpr uint64_t kRoom = 4096;
+
+void check(ucs_status_t status, const char* call) {
+  if (status == UCS_OK) return;
+  std::fprintf(stderr, "%s: %s\n", call, ucs_status_string(status));
+  std::_Exit(1);
+}
+
+// What both processes see, to find one another by.
+struct Meeting {
+  struct Side {
+    std::atomic<uint32_t> steps;
+    uint64_t addressBytes, keyBytes, memory;
+    unsigned char address[kRoom], key[kRoom];
+  } sides[2];
+};
+
+class End {
+ public:
+  End(Meeting& meeting, int own) : meeting_(meeting), own_(own) {
+    ucp_config_t* config = nullptr;
+    check(ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
+    const char* const devices = std::getenv("WINDLASS_UCX_NET_DEVICES");
+    check(ucp_config_modify(config, "NET_DEVICES", devices == nullptr ? "lo" : devices), "devices");
+    check(ucp_config_modify(config, "TLS", "tcp"), "TLS");  // else it shares the machine's memory
+    check(ucp_config_modify(config, "TX_SEG_SIZE", "1M"), "TX_SEG_SIZE");
+    check(ucp_config_modify(config, "RX_SEG_SIZE", "2M"), "RX_SEG_SIZE");
+    ucp_params_t params = {};
+    params.field_mask = UCP_PARAM_FIELD_FEATURES;
+    params.features = UCP_FEATURE_RMA;
+    check(ucp_init(&params, config, &context_), "ucp_init");
+    ucp_config_release(config);
+    ucp_worker_params_t worker = {};
+    check(ucp_worker_create(context_, &worker, &worker_), "ucp_worker_create");
+    memory_ = static_cast<unsigned char*>(mmap(nullptr, kMost + kRoom, PROT_READ | PROT_WRITE,
+                                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0));
+    ucp_mem_map_params_t map = {};
+    map.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+    map.address = memory_;
+    map.length = kMost + kRoom;
+    ucp_mem_h handle;
+    check(ucp_mem_map(context_, &map, &handle), "ucp_mem_map");
+    Meeting::Side& side = meeting_.sides[own_];
+    void* key = nullptr;
+    size_t bytes = 0;
+    check(ucp_rkey_pack(context_, handle, &key, &bytes), "ucp_rkey_pack");
+    std::memcpy(side.key, key, bytes);
+    ucp_address_t* address = nullptr;
+    check(ucp_worker_get_address(worker_, &address, &bytes), "ucp_worker_get_address");
+    std::memcpy(side.address, address, bytes);
+    side.memory = reinterpret_cast<uint64_t>(memory_);
+    meet();
+    const Meeting::Side& other = meeting_.sides[1 - own_];
+    there_ = other.memory;
+    ucp_ep_params_t end = {};
+    end.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
+    end.address = reinterpret_cast<const ucp_address_t*>(other.address);
+    check(ucp_ep_create(worker_, &end, &endpoint_), "ucp_ep_create");
+    check(ucp_ep_rkey_unpack(endpoint_, other.key, &key_), "ucp_ep_rkey_unpack");
+    flush();
+    meet();
+  }
+
+  void meet() {
+    const uint32_t step = meeting_.sides[own_].steps.fetch_add(1) + 1;
+    while (meeting_.sides[1 - own_].steps.load() < step) ucp_worker_progress(worker_);
+  }
+
+  void put(uint64_t bytes) {
+    ucp_request_param_t param = {};
+    const auto request =
+        ucp_put_nbx(endpoint_, memory_ + kRoom, bytes, there_ + kRoom, key_, &param);
+    check(ucp_worker_fence(worker_), "ucp_worker_fence");
+    ++told_;
+    const auto told = ucp_put_nbx(endpoint_, &told_, sizeof told_, there_, key_, &param);
+    finish(request);
+    finish(told);
+  }
+
+  void await(uint64_t count) {
+    while (reinterpret_cast<std::atomic<uint64_t>*>(memory_)->load(std::memory_order_acquire) <
+           count) {
+      ucp_worker_progress(worker_);
+    }
+  }
+
+  void flush() {
+    ucp_request_param_t param = {};
+    finish(ucp_ep_flush_nbx(endpoint_, &param));
+  }
+
+ private:
+  void finish(ucs_status_ptr_t request) {
+    if (!UCS_PTR_IS_PTR(request)) return check(UCS_PTR_STATUS(request), "request");
+    while (ucp_request_check_status(request) == UCS_INPROGRESS) ucp_worker_progress(worker_);
+    ucp_request_free(request);
+  }
+
+  Meeting& meeting_;
+  const int own_;
+  ucp_context_h context_ = nullptr;
+  ucp_worker_h worker_ = nullptr;
+  ucp_ep_h endpoint_ = nullptr;
+  ucp_rkey_h key_ = nullptr;
+  unsigned char* memory_ = nullptr;
+  uint64_t there_ = 0;
+  uint64_t told_ = 0;
+};
+
+void run(Meeting& meeting, int own) {
+  End end(meeting, own);
+  uint64_t count = 0;
+  for (const uint64_t bytes : {hosts_bench::kShortPut, hosts_bench::kLongPut}) {
+    const double us = hosts_bench::sample(bytes, [&] {
+      ++count;
+      if (own == 0) {
+        end.put(bytes);
+        end.await(count);
+      } else {
+        end.await(count);
+        end.put(8);
+      }
+    });
+    if (own == 0) hosts_bench::print("put-notify", bytes, us);
+    end.meet();
+  }
+}
+
+}  // namespace
+
+int main() {
+  void* shared = mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                      -1, 0);
+  auto& meeting = *new (shared) Meeting();
+  const pid_t child = fork();
+  const int own = child == 0 ? 1 : 0;
+  windlass_test::enterHost(own);
+  run(meeting, own);
+  if (child == 0) std::_Exit(0);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status == 0 ? 0 : 1;
+}
