@@ -413,9 +413,15 @@ class StartTest {
     assertThat(new Rank(0, 2).without("WINDLASS_RENDEZVOUS").failure())
         .isInstanceOf(InvalidArgumentException.class)
         .hasMessageContaining("does not say where the ranks meet");
-    assertThat(new Rank(1, 2).with("WINDLASS_RENDEZVOUS", "nowhere.invalid:7000").failure())
-        .isInstanceOf(InvalidArgumentException.class)
-        .hasMessageContaining("nowhere.invalid");
+  }
+
+  @Test
+  void aNameThatNobodyHasIsMissedAtTheDeadline() throws Exception {
+    for (int rank = 0; rank < 2; rank++) {
+      assertThat(new Rank(rank, 2).with("WINDLASS_RENDEZVOUS", "nowhere.invalid:7000").failure())
+          .isInstanceOf(DeadlineExceededException.class)
+          .hasMessageContaining("the host nowhere.invalid has no known address");
+    }
   }
 
   @Test

@@ -168,7 +168,13 @@ final class EnvironmentStart {
 
   /** Meets the others at a store of this process, which stays. */
   private long[] meetAtOwn(MeetingFile.Place place, Deadline until) {
-    OwnStore opened = open(place);
+    InetSocketAddress known =
+        HostAndPort.awaited(
+            "fromEnvironment: the place where the ranks meet",
+            place.address(),
+            until,
+            WindlassException::of);
+    OwnStore opened = open(new MeetingFile.Place(known, place.token()));
     try {
       long[] handles = meet(opened.place(), until);
       opened.started();
@@ -272,19 +278,17 @@ final class EnvironmentStart {
     }
   }
 
+  /** Not looked up: the host may come up, and get its name, later than this one. */
   private InetSocketAddress address() {
-    InetSocketAddress named =
-        environment
-            .rendezvous()
-            .orElseThrow(
-                () ->
-                    new InvalidArgumentException(
-                        "fromEnvironment: "
-                            + environment.launcher()
-                            + " does not say where the ranks meet; set WINDLASS_RENDEZVOUS to"
-                            + " HOST:PORT, such as 127.0.0.1:29500, on all of them"));
-    return HostAndPort.resolved(
-        "fromEnvironment: the place where the ranks meet", named, WindlassException::of);
+    return environment
+        .rendezvous()
+        .orElseThrow(
+            () ->
+                new InvalidArgumentException(
+                    "fromEnvironment: "
+                        + environment.launcher()
+                        + " does not say where the ranks meet; set WINDLASS_RENDEZVOUS to"
+                        + " HOST:PORT, such as 127.0.0.1:29500, on all of them"));
   }
 
   private Token token() {

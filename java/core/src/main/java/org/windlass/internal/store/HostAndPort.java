@@ -3,14 +3,18 @@ package org.windlass.internal.store;
 
 import java.net.InetSocketAddress;
 import java.net.UnknownHostException;
+import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 
 /** HOST:PORT as settings have it: its parser, which looks up no name, and its look-up. */
 public final class HostAndPort {
   public static final int LAST_PORT = 65_535;
+
+  private static final long LOOK_UP_AGAIN_MS = 200;
 
   /** A name or an address; one of IPv6 may end in an interface. */
   private static final Pattern HOST =
@@ -76,6 +80,38 @@ public final class HostAndPort {
       return Sockets.resolved(parsed);
     } catch (UnknownHostException e) {
       throw failures.make(Native.WL_INVALID_ARGUMENT, where + ": " + e.getMessage());
+    }
+  }
+
+  /**
+   * {@code parsed} with its host looked up until it is known: a host that comes up may get its name
+   * later. Timeout where it has none by the deadline; Aborted.
+   *
+   * @param where it stands, as the message begins
+   */
+  public static InetSocketAddress awaited(
+      String where, InetSocketAddress parsed, Deadline until, FailureMaker failures) {
+    while (true) {
+      try {
+        return Sockets.resolved(parsed);
+      } catch (UnknownHostException e) {
+        long left = TimeUnit.NANOSECONDS.toMillis(until.leftNs());
+        if (left <= 0) {
+          throw failures.make(
+              Native.WL_TIMEOUT,
+              where + ": " + e.getMessage() + " after " + Deadline.text(until.deadline())
+                  + "; correct the name, or see why it is not known here");
+        }
+        pause(where, Math.min(LOOK_UP_AGAIN_MS, left), failures);
+      }
+    }
+  }
+
+  private static void pause(String where, long millis, FailureMaker failures) {
+    try {
+      Thread.sleep(millis);
+    } catch (InterruptedException e) {
+      throw Waits.interrupted(where, failures);
     }
   }
 
