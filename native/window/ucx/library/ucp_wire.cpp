@@ -65,6 +65,20 @@ Code failed(const char* call, ucs_status_t status, wl_error_t* error) {
   return fail(error, code, "%s: %s", call, ucs_status_string(status));
 }
 
+// FIRST-LAST, or one port: UCX takes what it can't read for any.
+bool isPortRange(const char* text) {
+  unsigned first = 0;
+  unsigned last = 0;
+  int one = 0;
+  int two = 0;
+  const int count = std::sscanf(text, "%5u%n-%5u%n", &first, &one, &last, &two);
+  const size_t length = std::strlen(text);
+  const bool isOne = count == 1 && length == static_cast<size_t>(one);
+  const bool isTwo = count == 2 && length == static_cast<size_t>(two);
+  if (isOne) last = first;
+  return (isOne || isTwo) && first >= 1 && first <= last && last <= 65'535;
+}
+
 class UcpWire final : public Wire {
  public:
   UcpWire(WireEnds& ends) : ends_(ends) {}
@@ -180,6 +194,12 @@ Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
   Code code = set("NET_DEVICES", settings.devices, "network device");
   // Inside a host memory is shared by other means.
   if (code == WL_OK) code = set("TLS", settings.transports, "transports");
+  if (code == WL_OK && settings.ports != nullptr && !isPortRange(settings.ports)) {
+    code = fail(error, WL_INVALID_ARGUMENT,
+                "WINDLASS_UCX_PORT_RANGE is \"%s\"; it has the first and the last port, such as "
+                "7100-7199",
+                settings.ports);
+  }
   if (code == WL_OK) code = set("PORT_RANGE", settings.ports, "port range");
   // Threefold what it moves over TCP.
   if (code == WL_OK) code = set("TX_SEG_SIZE", "1M", "segment");
@@ -205,6 +225,12 @@ Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
   worker.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   worker.thread_mode = UCS_THREAD_MODE_SERIALIZED;
   status = ucp_worker_create(context_, &worker, &worker_);
+  if (status == UCS_ERR_BUSY && settings.ports != nullptr) {
+    return fail(error, WL_RESOURCE,
+                "none of the ports %s, of WINDLASS_UCX_PORT_RANGE, is free on \"%s\": give it as "
+                "many as this host has processes, and some more",
+                settings.ports, settings.devices);
+  }
   if (status != UCS_OK) return failed("ucp_worker_create", status, error);
   const std::pair<unsigned, ucp_am_recv_callback_t> handlers[] = {{kMessage, arrived},
                                                                   {kMove, moved}};

@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
+import java.net.InetAddress;
+import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -297,6 +299,23 @@ class HostsTest {
         "UnsupportedException [1]: rank 1 on host 0 (a): UCX finds no network device \"nosuch0\""
             + " here, but: ",
         "WINDLASS_UCX_NET_DEVICES");
+  }
+
+  @Test
+  void portsThatAreNoneOrTakenAreNamedToAll() throws Exception {
+    assertRefused(
+        "ab",
+        1,
+        Map.of("WINDLASS_UCX_PORT_RANGE", "7100-x"),
+        "InvalidArgumentException [1]: rank 1 on host 1 (b): WINDLASS_UCX_PORT_RANGE is \"7100-x\"");
+    try (ServerSocket taken = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      String range = taken.getLocalPort() + "-" + taken.getLocalPort();
+      assertRefused(
+          "ab",
+          1,
+          Map.of("WINDLASS_UCX_PORT_RANGE", range),
+          "ResourceException [1]: rank 1 on host 1 (b): none of the ports " + range);
+    }
   }
 
   @Test
