@@ -26,6 +26,7 @@ final class SourceBlocks {
     QUOTABLE.put("examples/src/main/java", "ExamplesTest");
     QUOTABLE.put("examples/cuda/src/main/java", "PresetsAllReduceTest");
     QUOTABLE.put("examples/spark/src/main/java", "SparkExamplesTest");
+    QUOTABLE.put("examples/launchers", "LauncherFilesTest and KubernetesManifestTest");
     QUOTABLE.put("kernels", "suite maven");
     QUOTABLE.put("tests/kernels", "suite maven");
     QUOTABLE.put("examples/kernels", "suite maven, by the example own-kernel");
@@ -43,7 +44,7 @@ final class SourceBlocks {
     for (Map.Entry<String, String> place : QUOTABLE.entrySet()) {
       try (Stream<Path> files = Files.walk(Pages.ROOT.resolve(place.getKey()))) {
         for (Path file :
-            files.filter(file -> file.toString().matches(".*\\.(java|cpp|h|py)")).toList()) {
+            files.filter(file -> file.toString().matches(".*\\.(java|cpp|h|py|sh|sbatch|yaml)")).toList()) {
           String name = Pages.ROOT.relativize(file).toString();
           if (!name.contains("/target/")) {
             sources.add(new Text(name, flat(Files.readString(file)), place.getValue()));

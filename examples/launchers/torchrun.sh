@@ -1,0 +1,9 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# FIRST=node-a NODES=2 NODE=0 torchrun.sh COMMAND..., and with NODE=1 on the second host: torchrun starts
+# COMMAND as 2 ranks on each. WINDLASS_TOKEN_FILE has one token on all of them.
+set -eu
+export WINDLASS_UCX_NET_DEVICES="${WINDLASS_UCX_NET_DEVICES:-eth0}"
+# Ranks meet at the port after that of torchrun itself.
+exec torchrun --nnodes "$NODES" --node_rank "$NODE" --nproc_per_node 2 \
+  --master_addr "$FIRST" --master_port "${PORT:-29500}" --no_python "$@"
