@@ -42,7 +42,6 @@ InLine Comm::inLine(uint32_t core) const {
   return {rank_,
           core,
           group_->config().deviceCores,
-          group_->ranks(),
           sequence(),
           group_->oversubscribed(),
           kLooksInLine,
@@ -161,7 +160,7 @@ Code Comm::skipInLine(Code code, uint32_t phases) {
     for (uint32_t core = 0; core < group_->config().deviceCores; ++core) {
       const InLine own = inLine(core);
       for (uint32_t peer = 0; peer < group_->ranks(); ++peer)
-        kKernels.notify(own.line(peer, rank_, core), own.word(phases));
+        kKernels.notify(own.line(peer, rank_, core, group_->ranks()), own.word(phases));
     }
     return code;
   });

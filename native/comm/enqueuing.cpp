@@ -159,8 +159,7 @@ OffloadedOperation Enqueuing::describe(const Offload::Operation& operation, uint
   OffloadedOperation given = {};
   given.kernel = operation.kernel;
   given.launch = *operation.launch;
-  const auto ranks = static_cast<uint32_t>(stated_.size());
-  given.line = {rank_, 0, cores, ranks, 0, false, kDeviceLooks, nullptr, 0};
+  given.line = {rank_, 0, cores, 0, false, kDeviceLooks, nullptr, 0};
   given.windowBytes = streams_->partBytes();
   for (uint32_t rank = 0; rank < stated_.size(); ++rank) {
     const Statement& of = stated_[rank];

@@ -3,7 +3,6 @@
 // thread that makes the device's calls looks: at those that have ended, at the oldest one's
 // deadline, which counts from when its rank's stream has come to it, and at the communicator.
 #include <algorithm>
-#include <cstring>
 
 #include "native/base/clock.h"
 #include "native/base/text.h"
@@ -226,11 +225,10 @@ Code Enqueuing::readSteps(uint32_t sequence, uint32_t cores, std::vector<int32_t
     return code;
   }
   steps->assign(stated_.size(), INT32_MAX);
-  for (uint32_t rank = 0; rank < stated_.size(); ++rank) {
+  const auto ranks = static_cast<uint32_t>(stated_.size());
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
     for (uint32_t core = 0; core < cores; ++core) {
-      uint32_t told = 0;
-      const size_t at = size_t{core} * stated_.size() + rank;
-      std::memcpy(&told, lines.data() + at * kDeviceLineBytes, sizeof told);
+      const uint32_t told = lineAt(lines, lineIndex(core, rank, ranks));
       const int32_t over = reached(told, none) ? static_cast<int32_t>(told - none) : -1;
       (*steps)[rank] = std::min((*steps)[rank], over);
     }

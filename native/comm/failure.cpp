@@ -125,7 +125,8 @@ uint32_t Comm::stepsOver(uint32_t rank) const {
   const InLine own = inLine(0);
   uint32_t fewest = kMostPhases;
   for (uint32_t core = 0; core < own.cores; ++core) {
-    const uint32_t told = lookAt(reinterpret_cast<const uint32_t*>(own.line(rank_, rank, core)));
+    const int32_t* const line = own.line(rank_, rank, core, group_->ranks());
+    const uint32_t told = lookAt(reinterpret_cast<const uint32_t*>(line));
     fewest = std::min(fewest, reached(told, own.word(0)) ? told - own.word(0) : 0);
   }
   return fewest;

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstring>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -34,6 +35,13 @@ constexpr uint32_t kDeviceLooks = 1024;
 constexpr uint64_t aligned(uint64_t at) {
   constexpr uint64_t kAlignment = 512;
   return (at + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// The word of line `index` of those that a rank has read of its device.
+inline uint32_t lineAt(const std::vector<unsigned char>& lines, size_t index) {
+  uint32_t word = 0;
+  std::memcpy(&word, lines.data() + index * kDeviceLineBytes, sizeof word);
+  return word;
 }
 
 // How far the ranks of an operation that runs on their devices are, as their cores have told one of

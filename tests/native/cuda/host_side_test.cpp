@@ -446,7 +446,7 @@ OffloadedOperation meeting(CudaRankDevice& device, uint32_t rank, uint32_t ranks
   OffloadedOperation given = {};
   given.kernel = kMeetingKernel;
   given.launch.ranks = ranks;
-  given.line = {rank, 0, cores, ranks, 1, false, 16, nullptr, 0};
+  given.line = {rank, 0, cores, 1, false, 16, nullptr, 0};
   given.windowBytes = device.partBytes();
   for (uint32_t of = 0; of < ranks; ++of)
     given.lines[of] = given.windows[of] = reinterpret_cast<uint64_t>(device.part(of));
