@@ -230,9 +230,10 @@ Code Enqueuing::hand(const Offload::Operation& operation, int64_t deadlineNs, On
       {part + places.parts, operation.buffers.parts, own_.parts},
   };
   own_.cores = streams_->coresAtOnce(operation.cores);
-  // The host doesn't see how often a graph is launched, in which cores would fall behind.
-  if (own_.capture == 0)
-    own_.cores = Grids::coresOf(device_, operation, peers, stated_, own_.cores, last_.load());
+  // All cores write their lines where the host doesn't see how often that is, in a graph, and each
+  // so-manieth time.
+  if (own_.capture == 0 && (last_.load() + 1) % allLinesEvery != 0)
+    own_.cores = Grids::coresOf(device_, operation, peers, stated_, own_.cores);
   Code code = streams_->mark(on.stream, own_.capture, place, brought, &own_.mark, error);
   // What a stream has been given is not refused any more.
   if (code = agree(code, peers, culprit, error); code != WL_OK) return code;

@@ -349,7 +349,7 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
   if (bytes > device_->partBytes()) {
     Code code = agree(device_->closeWindow(error), buffers, peers, culprit, error);
     if (code != WL_OK) return code;
-    sequence_ = 0;
+    sequence_ = written_ = 0;
     code = device_->makeWindow(peers, bytes, error);
     *culprit = device_->culprit();
     if (code != WL_OK) return code;
@@ -357,8 +357,9 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
   Code code = cores_ == 0 ? countCores(operation.cores, peers, error) : WL_OK;
   usable_ = cores_;
   if (code == WL_OK && launch != nullptr) code = countCoresOf(*launch, operation.cores, error);
-  usable_ = Grids::coresOf(*device_, operation, peers, stated_, usable_, sequence_);
+  usable_ = Grids::coresOf(*device_, operation, peers, stated_, usable_);
   nextSequence();
+  if (code == WL_OK) code = writeLines(peers.rank(), operation.cores, error);
   const Places own = placesOf(stated_[peers.rank()], operation.cores);
   auto* const part = static_cast<unsigned char*>(device_->part(peers.rank()));
   OffloadedTransfer* const transfer = buffers.transfer;

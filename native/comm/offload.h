@@ -30,6 +30,12 @@ inline std::atomic<int64_t> callLimitNs{kCallLimitNs};
 constexpr int64_t kDeviceOwnLimitNs = 2 * kStopLimitNs;
 // Looks at a signal before a core looks whether it shall stop.
 constexpr uint32_t kDeviceLooks = 1024;
+// Cores that an operation does not take leave their lines alone, whose words must not fall behind
+// by 2^22 operations: kernels/in_line.h. After so many all lines are written; tests have less.
+constexpr uint32_t kAllLinesEvery = 1u << 20;
+inline std::atomic<uint32_t> allLinesEvery{kAllLinesEvery};
+// From one operation's number in a device's window to the next one's; tests have more.
+inline std::atomic<uint32_t> deviceSequenceStep{1};
 
 // The next place in a device's window where something may begin.
 constexpr uint64_t aligned(uint64_t at) {
@@ -198,6 +204,8 @@ class Offload {
   // Refuses what no window holds, on all ranks alike.
   Code checkExtents(uint32_t* culprit, wl_error_t* error) const;
   Places placesOf(const Stated& stated, uint32_t cores) const;
+  // Has no core's lines to this rank fall behind. Nobody's cores are in an operation there.
+  Code writeLines(uint32_t self, uint32_t most, wl_error_t* error);
   // Finds out how many cores the device runs at a time: those that it says, or as many as meet, of
   // `most`. More than those would wait for one another until the deadline.
   Code countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error);
@@ -217,8 +225,9 @@ class Offload {
   // Has the kernel end that runs; whether it did. The thread then waits for it no more.
   bool stop(const char* kernel, const OffloadedOperation& given);
   void nextSequence() {
+    sequence_ += deviceSequenceStep.load(std::memory_order_relaxed);
     // Never 0, which is what the word that stops cores is until then.
-    if (++sequence_ == 0) ++sequence_;
+    if (sequence_ == 0) ++sequence_;
   }
 
   const uint32_t number_;
@@ -232,6 +241,7 @@ class Offload {
   OffloadProgress progress_ = {};
   std::vector<unsigned char> lines_;
   uint32_t sequence_ = 0;  // of operations in this window
+  uint32_t written_ = 0;   // the one at which all lines were written
   uint32_t cores_ = 0;     // that the device runs at a time; 0: nobody has counted them
   uint32_t usable_ = 0;    // of those, in the operation in progress
   bool isOpen_ = false;

@@ -69,6 +69,20 @@ Code Offload::countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error) 
   return WL_OK;
 }
 
+// As those of the operation before, which is over: a core that is in this one writes them anew.
+Code Offload::writeLines(uint32_t self, uint32_t most, wl_error_t* error) {
+  if (sequence_ - written_ < allLinesEvery) return WL_OK;
+  InLine before = {};
+  before.sequence = sequence_ - 1;
+  const uint32_t word = before.word(0);
+  const size_t count = stated_.size() * most;
+  lines_.assign(count * kDeviceLineBytes, 0);
+  for (size_t index = 0; index < count; ++index)
+    std::memcpy(lines_.data() + index * kDeviceLineBytes, &word, sizeof word);
+  written_ = sequence_;
+  return device_->toDevice(device_->part(self), lines_.data(), lines_.size(), error);
+}
+
 Code Offload::look(const OffloadedOperation& given, wl_error_t* error) {
   const uint32_t cores = given.line.cores;
   const uint32_t none = given.line.word(0);

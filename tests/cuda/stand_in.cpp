@@ -104,7 +104,7 @@ int deviceCount = devicesAtFirst();
 const bool isAllOnDevices = hasAllMemory();
 int multiprocessors = 16;
 int blocksEach = 2;
-bool librariesFit = true;  // a block of a library's kernels on a multiprocessor
+int mostOfLibraries = INT32_MAX;  // the same of a library's kernels, where that is less
 int version = 13000;
 int major = 9;
 bool reaches = true;
@@ -322,8 +322,8 @@ CALL CuResult cuOccupancyMaxActiveBlocksPerMultiprocessor(int32_t* blocks, CuFun
                                                           int32_t threads, size_t sharedBytes) {
   BEGIN_IN_CONTEXT("cuOccupancyMaxActiveBlocksPerMultiprocessor %d %zu", threads, sharedBytes)
   *blocks = blocksEach;
-  if (!librariesFit && reinterpret_cast<CuModule>(function)->library != nullptr)
-    *blocks = 0;
+  if (reinterpret_cast<CuModule>(function)->library != nullptr)
+    *blocks = std::min(*blocks, mostOfLibraries);
   return 0;
 }
 CALL CuResult cuLaunchCooperativeKernel(CuFunction function, uint32_t gridX, uint32_t gridY, uint32_t gridZ,
@@ -658,7 +658,7 @@ CALL void standInReset() {
   deviceCount = devicesAtFirst();
   multiprocessors = 16;
   blocksEach = 2;
-  librariesFit = true;
+  mostOfLibraries = INT32_MAX;
   version = 13000;
   major = 9;
   reaches = true;
@@ -674,8 +674,8 @@ CALL void standInBlocks(int blocks) {
   multiprocessors = blocks;
   blocksEach = 1;
 }
-CALL void standInLibrariesFit(int fit) {
-  librariesFit = fit != 0;
+CALL void standInLibraryBlocks(int most) {
+  mostOfLibraries = most;
 }
 // The stream comes to nothing more until it is let go, where `holds` is 0.
 CALL void standInHoldStream(CuStream stream, int holds) {

@@ -17,9 +17,9 @@ inline void devices(int count) {
 inline void blocks(int count) {
   find<void (*)(int)>("standInBlocks")(count);
 }
-// Whether a multiprocessor has room for a block of a library's kernels.
-inline void librariesFit(bool fit) {
-  find<void (*)(int)>("standInLibrariesFit")(fit ? 1 : 0);
+// How many blocks of a library's kernels a multiprocessor has room for, at most.
+inline void libraryBlocks(int most) {
+  find<void (*)(int)>("standInLibraryBlocks")(most);
 }
 inline void version(int of) {
   find<void (*)(int)>("standInVersion")(of);
@@ -47,6 +47,10 @@ inline void isStuck(uint32_t rank, bool is) {
 // Its cores do not even that.
 inline void hang(uint32_t rank) {
   find<void (*)(uint32_t, int)>("standInCores")(rank, 2);
+}
+// The upper half of its cores begins late.
+inline void isLate(uint32_t rank) {
+  find<void (*)(uint32_t, int)>("standInCores")(rank, 3);
 }
 // What the stream is given from now on waits until it is let go, where not `holds`.
 inline void holdStream(uint64_t stream, bool holds) {
