@@ -88,6 +88,7 @@ std::map<uint64_t, size_t> allocated;
 std::map<uint64_t, int> allocatedOn;  // devices
 std::set<uint64_t> foreign;           // of those, in a context that a caller has made
 std::map<uint64_t, size_t> pinned;
+std::map<uint64_t, size_t> registered;  // memory of callers that is pinned
 std::map<uint64_t, Physical*> physicals;
 std::map<uint64_t, size_t> reserved;
 std::map<uint64_t, Mapping> mapped;
@@ -374,6 +375,11 @@ CALL CuResult cuMemFree_v2(CuAddress memory) {
 }
 CALL CuResult cuPointerGetAttribute(void* value, int32_t attribute, CuAddress address) {
   BEGIN_IN_CONTEXT("cuPointerGetAttribute %d", attribute)
+  const bool isPinned = lies(pinned, address, 1) || lies(registered, address, 1);
+  if (attribute == kMemoryType && isPinned) {
+    *static_cast<int32_t*>(value) = kHostMemory;
+    return 0;
+  }
   const int device = placeOf(address, 1);
   if (device < 0) return kInvalidValue;
   if (attribute == kMemoryContext) {
@@ -645,6 +651,7 @@ CALL void standInReset() {
   allocatedOn.clear();
   foreign.clear();
   pinned.clear();
+  registered.clear();
   mapped.clear();
   physicals.clear();
   reserved.clear();
@@ -716,6 +723,11 @@ CALL void* standInTensor(int device, size_t bytes) {
   allocated[address] = bytes;
   allocatedOn[address] = device;
   return made;
+}
+// The caller has pinned that memory of the host's.
+CALL void standInPin(void* memory, size_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  registered[reinterpret_cast<uint64_t>(memory)] = bytes;
 }
 // It is in a context that the caller has made.
 CALL void standInForeign(void* tensor) {

@@ -61,6 +61,10 @@ template <class T>
 T* tensor(int device, size_t count) {
   return static_cast<T*>(find<void* (*)(int, size_t)>("standInTensor")(device, count * sizeof(T)));
 }
+// The caller has pinned that memory of the host's; until reset.
+inline void pin(void* memory, size_t bytes) {
+  find<void (*)(void*, size_t)>("standInPin")(memory, bytes);
+}
 // It is in a context that the caller has made.
 inline void isForeign(void* tensor) {
   find<void (*)(void*)>("standInForeign")(tensor);

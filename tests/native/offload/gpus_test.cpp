@@ -188,6 +188,8 @@ TEST_F(Gpus, TensorsOfNoMemoryAreRefusedAndTheCommunicatorLives) {
       isRefused(host.data(), none.begin(), "out, 400 bytes at 0x");
       isRefused(host.data(), none.begin(), lost);
       isRefused(none.before(396), host.data(), lost);
+      if (rank == 1) gpus::pin(none.before(200), 200);
+      isRefused(none.before(200), host.data(), "which ends before");
       // A device's, which is shorter.
       auto* const isShort = gpus::tensor<int32_t>(rank % devices, kCount - 1);
       isRefused(isShort, host.data(), "which has 396 from there on");
