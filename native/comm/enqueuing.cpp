@@ -47,7 +47,7 @@ Code Enqueuing::agreeOrRefuse(Code code, OffloadPeers& peers, uint32_t* culprit,
 }
 
 Code Enqueuing::ended(OffloadPeers& peers) {
-  if (group_.failure() == nullptr && peers.leftNs() <= 0) publishInTheWay();
+  if (group_.failure() == nullptr && peers.leftNs() <= 0) publishInTheWay(peers);
   OffloadProgress none = {};
   none.ranks.resize(peers.ranks());
   return peers.ended(none);

@@ -113,7 +113,7 @@ class Enqueuing {
   Code checkDeadline(InFlight& oldest, wl_error_t* error);
   Code publishLate(const InFlight& late, wl_error_t* error);
   // That of what waits for those in flight.
-  void publishInTheWay();
+  void publishInTheWay(OffloadPeers& peers);
   // Who holds up the oldest one, and how: whose streams have not come to it, or whose cores are
   // least far in it.
   Code findLate(const InFlight& oldest, Text* text, std::vector<uint32_t>* ranks,

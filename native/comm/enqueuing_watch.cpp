@@ -169,22 +169,22 @@ Code Enqueuing::findLate(const InFlight& oldest, Text* text, std::vector<uint32_
   return WL_OK;
 }
 
-void Enqueuing::publishInTheWay() {
+void Enqueuing::publishInTheWay(OffloadPeers& peers) {
   const std::lock_guard<std::mutex> looking(lookMutex_);
   if (!isInFlight()) return;
   const InFlight& oldest = inFlight(over_.load() + 1);
   const auto count = static_cast<uint32_t>(last_.load() - over_.load());
-  char message[WL_ERROR_MESSAGE];
-  Text text(message, sizeof message);
-  text.add("rank %u waited for %u operation%s that %s in flight on streams%s, until its stream and "
-           "those of all have come to the oldest, %s, and it is over: ",
-           rank_, count, count == 1 ? "" : "s", count == 1 ? "is" : "are",
+  char what[WL_ERROR_MESSAGE];
+  Text text(what, sizeof what);
+  text.add("%u operation%s that %s in flight on streams%s, until the streams of all have come to "
+           "the oldest, %s, and it is over: ",
+           count, count == 1 ? "" : "s", count == 1 ? "is" : "are",
            count == StreamDevice::kMostInFlight ? ", as many as may be" : "", oldest.name);
   std::vector<uint32_t> culprits;
   wl_error_t error = blankError();
   // What the look itself fails with its own watch tells.
   if (findLate(oldest, &text, &culprits, &error) == WL_OK)
-    publish(WL_TIMEOUT, oldest, culprits, message);
+    peers.busy(culprits, what);
 }
 
 Code Enqueuing::publishReported(uint32_t sequence, wl_error_t* error) {

@@ -380,6 +380,7 @@ class Asleep final : public windlass::OffloadPeers {
   bool goesOn() override { return true; }
   int64_t leftNs() override { return 0; }
   windlass::Code ended(const windlass::OffloadProgress&) override { return WL_ABORTED; }
+  windlass::Code busy(const std::vector<uint32_t>&, const char*) override { return WL_ABORTED; }
 
  private:
   struct Patient final : windlass::DeviceWait {
