@@ -189,10 +189,7 @@ void Comm::takeSequence(const Call& call) {
 
 Code Comm::outcome(Code code, wl_error_t* error) {
   if (code == WL_OK) return code;
-  // What all ranks refuse alike, with nothing moved, leaves the communicator as it was.
-  const bool isRefusal =
-      code == WL_UNSUPPORTED || code == WL_RESOURCE || code == WL_INVALID_ARGUMENT;
-  if (isRefusal && group_->failure() == nullptr) return code;
+  if (isRefusal(code) && group_->failure() == nullptr) return code;
   if (code != WL_CLOSED) {
     told_.store(true, std::memory_order_relaxed);
     return told(nullptr, error);

@@ -10,14 +10,6 @@
 #include "native/comm/offload_seats.h"
 
 namespace windlass {
-namespace {
-
-// What all ranks refuse before anything was enqueued ends no communicator.
-bool isRefusal(Code code) {
-  return code == WL_UNSUPPORTED || code == WL_RESOURCE || code == WL_INVALID_ARGUMENT;
-}
-
-}  // namespace
 
 Enqueuing::Enqueuing(Group& group, uint32_t rank, RankDevice& device)
     : group_(group), rank_(rank), device_(device), inFlight_(StreamDevice::kMostInFlight) {}

@@ -129,7 +129,8 @@ class Offload {
   // does not return: WL_DEVICE, and the device takes nothing else.
   //
   // Collective: every rank has entered the operation. Where it fails on one rank it fails on all:
-  // *culprit is that rank, whose own error says why; kNobody where `peers` ended it.
+  // *culprit is that rank, whose own error says why; kNobody where `peers` ended it, and where all
+  // refuse it, isRefusal(), with nothing moved.
   Code run(const Operation& operation, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
   // What the rank does by itself: body(device) on the thread that makes the device's calls, once it
   // is open.
