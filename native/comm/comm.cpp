@@ -14,6 +14,7 @@
 #include "native/comm/executor.h"
 #include "native/comm/failure_text.h"
 #include "native/comm/names.h"
+#include "native/comm/offload_seats.h"
 
 namespace windlass {
 namespace {
@@ -259,6 +260,8 @@ Code Comm::close(wl_error_t* error) {
   if (!group_->leave(rank_)) return WL_OK;
   // Of two ranks that leave at once, the second to be marked sees the other one's mark.
   if (group_->failure() == nullptr) compareLast();
+  workers_.reset();
+  if (group_->config().offloadCores > 0) group_->offloadSeats().close(rank_);
   return untoldMismatch(error);
 }
 

@@ -53,6 +53,7 @@ int64_t Enqueuing::look() {
 bool Enqueuing::close() {
   const std::unique_lock<std::mutex> looking(lookMutex_, std::try_to_lock);
   if (!looking.owns_lock()) return false;
+  if (isClosed_) return true;
   isClosed_ = true;
   if (streams_ != nullptr && (isInFlight() || captured_ > 0)) end();
   return true;

@@ -30,25 +30,29 @@ Offload::~Offload() = default;
 
 void Offload::beginToClose(bool keeps) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  ends_ = true;
   if (!thread_.joinable()) return;
   closingBytes_ = device_->partBytes();
   keeps_ = keeps;
-  ends_ = true;
   changed_.notify_all();
 }
 
 bool Offload::closed(int64_t untilNs) {
+  std::thread thread;
+  bool hasEnded = false;
   {
     std::unique_lock<std::mutex> lock(mutex_);
     if (!thread_.joinable()) return givenUp_ == nullptr;
     const auto left = std::chrono::nanoseconds(std::max<int64_t>(0, untilNs - clockNs()));
-    if (!changed_.wait_for(lock, left, [this] { return isClosed_; })) {
-      thread_.detach();
-      return false;
-    }
+    hasEnded = changed_.wait_for(lock, left, [this] { return isClosed_; });
+    thread = std::move(thread_);
   }
-  thread_.join();
-  return true;
+  if (hasEnded) {
+    thread.join();
+  } else {
+    thread.detach();
+  }
+  return hasEnded;
 }
 
 void Offload::start() {
@@ -100,6 +104,7 @@ void Offload::keepWhatLasts() {
 Code Offload::onItsThread(const std::function<void()>& body, DeviceWait& wait, wl_error_t* error) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (givenUp_ != nullptr) return failGivenUp(error);
+  if (ends_) return fail(error, WL_CLOSED, "device %u has given back what the rank had", number_);
   if (!thread_.joinable()) start();
   body_ = &body;
   changed_.notify_all();

@@ -86,6 +86,25 @@ TEST_F(Gpus, RunWhatTheirRanksBringAndGiveAllBack) {
   }
 }
 
+TEST_F(Gpus, GiveBackWhatTheyHoldOnceTheLastRankHasClosed) {
+  gpus::devices(2);
+  LocalRanks ranks(kRanks);
+  ranks.run([](int rank, wl_comm_t* comm) {
+    Error error;
+    EXPECT_EQ(sumOnce(comm, rank, 1000, WL_TWO_PHASE, 0, &error), WL_OK) << error.message;
+  });
+  for (wl_comm_t* comm : ranks.comms) {
+    EXPECT_NE(gpus::held(), "");
+    EXPECT_EQ(wl_comm_close(comm, nullptr), WL_OK);
+  }
+  // The handles are there still, and what they say of the communicator.
+  EXPECT_EQ(gpus::held(), "");
+  Error error;
+  EXPECT_EQ(sumOnce(ranks.comms[0], 0, 1000, WL_TWO_PHASE, 0, &error), WL_CLOSED);
+  EXPECT_EQ(wl_comm_close(ranks.comms[0], &error), WL_OK) << error.message;
+  EXPECT_EQ(gpus::held(), "");
+}
+
 TEST_F(Gpus, AStepOfSomethingElseGoesThroughThem) {
   gpus::reset();
   LocalRanks ranks(kRanks);
