@@ -51,13 +51,13 @@ WL_CORE inline bool awaitInLine(const Launch& launch, const InLine& own, uint32_
   const uint32_t last = peer == kEveryRank ? launch.ranks : peer + 1;
   if constexpr (Threads::kCount > 1) {
     const uint32_t count = peer == kNobody ? 0 : (last - first) * own.cores;
-    const uint32_t apart = peer == kEveryRank ? 1 : own.ranks;
-    if (!awaitTogether<Threads>(own, own.line(own.rank, first, 0), apart, count, phases))
-      return false;
+    const uint32_t apart = peer == kEveryRank ? 1 : launch.ranks;
+    int32_t* const line = own.line(own.rank, first, 0, launch.ranks);
+    if (!awaitTogether<Threads>(own, line, apart, count, phases)) return false;
   } else {
     for (uint32_t of = first; peer != kNobody && of < last; ++of) {
       for (uint32_t core = 0; core < own.cores; ++core) {
-        comm::Signal line(own.line(own.rank, of, core));
+        comm::Signal line(own.line(own.rank, of, core, launch.ranks));
         uint32_t look = 0;
         while (!reachedInLine(line, own.word(phases))) {
           if (++look == own.looks) return false;
@@ -73,14 +73,16 @@ WL_CORE inline bool awaitInLine(const Launch& launch, const InLine& own, uint32_
 template <class Threads = CoreThreads>
 WL_CORE inline void tellInLine(const Launch& launch, const InLine& own, uint32_t phases) {
   if constexpr (Threads::kCount > 1) {
-    const auto line = [&](uint32_t peer) { return own.line(peer, own.rank, own.core); };
+    const auto line = [&](uint32_t peer) {
+      return own.line(peer, own.rank, own.core, launch.ranks);
+    };
     Threads::notifyEach(launch.ranks, own.word(phases), line);
   } else {
     pipe_barrier(PIPE_ALL);
     dsb(DSB_DDR);
     for (uint32_t step = 1; step <= launch.ranks; ++step) {
       const uint32_t peer = (own.rank + step) % launch.ranks;
-      comm::Signal line(own.line(peer, own.rank, own.core));
+      comm::Signal line(own.line(peer, own.rank, own.core, launch.ranks));
       comm::TNOTIFY(line, static_cast<int32_t>(own.word(phases)), comm::NotifyOp::Set);
     }
   }

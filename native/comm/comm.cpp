@@ -14,6 +14,7 @@
 #include "native/comm/executor.h"
 #include "native/comm/failure_text.h"
 #include "native/comm/names.h"
+#include "native/comm/offload_seats.h"
 
 namespace windlass {
 namespace {
@@ -43,7 +44,6 @@ InLine Comm::inLine(uint32_t core) const {
   return {rank_,
           core,
           group_->config().deviceCores,
-          group_->ranks(),
           sequence(),
           group_->oversubscribed(),
           kLooksInLine,
@@ -167,7 +167,7 @@ Code Comm::skipInLine(Code code, uint32_t phases) {
     for (uint32_t core = 0; core < group_->config().deviceCores; ++core) {
       const InLine own = inLine(core);
       for (uint32_t peer = 0; peer < group_->ranks(); ++peer)
-        kKernels.notify(own.line(peer, rank_, core), own.word(phases));
+        kKernels.notify(own.line(peer, rank_, core, group_->ranks()), own.word(phases));
     }
     return code;
   });
@@ -196,10 +196,7 @@ void Comm::takeSequence(const Call& call) {
 
 Code Comm::outcome(Code code, wl_error_t* error) {
   if (code == WL_OK) return code;
-  // What all ranks refuse alike, with nothing moved, leaves the communicator as it was.
-  const bool isRefusal =
-      code == WL_UNSUPPORTED || code == WL_RESOURCE || code == WL_INVALID_ARGUMENT;
-  if (isRefusal && group_->failure() == nullptr) return code;
+  if (isRefusal(code) && group_->failure() == nullptr) return code;
   if (code != WL_CLOSED) {
     told_.store(true, std::memory_order_relaxed);
     return told(nullptr, error);
@@ -269,6 +266,8 @@ Code Comm::close(wl_error_t* error) {
   if (!group_->leave(rank_)) return WL_OK;
   // Of two ranks that leave at once, the second to be marked sees the other one's mark.
   if (group_->failure() == nullptr) compareLast();
+  workers_.reset();
+  if (group_->config().offloadCores > 0) group_->offloadSeats().close(rank_);
   return untoldMismatch(error);
 }
 

@@ -362,10 +362,12 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // This rank lacks what the operation takes.
   Code publishResource(const char* why);
   Code publishNoMemory();
+  // Of the operation in progress, which leaves the communicator as it was.
+  Code refuse(Code code, const char* why, wl_error_t* error) const;
   // This rank's device failed.
   Code publishDevice(const wl_error_t& error);
-  // That rank's device is busy with another group's operation.
-  Code publishBusy(uint32_t culprit, const char* with, int64_t limitNs);
+  // Those ranks' devices are busy with `what`, for which the operation waits.
+  Code publishBusy(const int32_t* culprits, uint32_t count, const char* what, int64_t limitNs);
   Code awaitRead(const std::shared_ptr<std::atomic<uint32_t>>& unread, uint32_t peer);
   Code outcomeOf(const char* broken, wl_error_t* error);
   Code outcomeOf(Code code, wl_error_t*) { return code; }

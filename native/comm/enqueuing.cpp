@@ -10,14 +10,6 @@
 #include "native/comm/offload_seats.h"
 
 namespace windlass {
-namespace {
-
-// What all ranks refuse before anything was enqueued ends no communicator.
-bool isRefusal(Code code) {
-  return code == WL_UNSUPPORTED || code == WL_RESOURCE || code == WL_INVALID_ARGUMENT;
-}
-
-}  // namespace
 
 Enqueuing::Enqueuing(Group& group, uint32_t rank, RankDevice& device)
     : group_(group), rank_(rank), device_(device), inFlight_(StreamDevice::kMostInFlight) {}
@@ -47,7 +39,7 @@ Code Enqueuing::agreeOrRefuse(Code code, OffloadPeers& peers, uint32_t* culprit,
 }
 
 Code Enqueuing::ended(OffloadPeers& peers) {
-  if (group_.failure() == nullptr && peers.leftNs() <= 0) publishInTheWay();
+  if (group_.failure() == nullptr && peers.leftNs() <= 0) publishInTheWay(peers);
   OffloadProgress none = {};
   none.ranks.resize(peers.ranks());
   return peers.ended(none);
@@ -159,8 +151,7 @@ OffloadedOperation Enqueuing::describe(const Offload::Operation& operation, uint
   OffloadedOperation given = {};
   given.kernel = operation.kernel;
   given.launch = *operation.launch;
-  const auto ranks = static_cast<uint32_t>(stated_.size());
-  given.line = {rank_, 0, cores, ranks, 0, false, kDeviceLooks, nullptr, 0};
+  given.line = {rank_, 0, cores, 0, false, kDeviceLooks, nullptr, 0};
   given.windowBytes = streams_->partBytes();
   for (uint32_t rank = 0; rank < stated_.size(); ++rank) {
     const Statement& of = stated_[rank];
@@ -231,9 +222,10 @@ Code Enqueuing::hand(const Offload::Operation& operation, int64_t deadlineNs, On
       {part + places.parts, operation.buffers.parts, own_.parts},
   };
   own_.cores = streams_->coresAtOnce(operation.cores);
-  // The host doesn't see how often a graph is launched, in which cores would fall behind.
-  if (own_.capture == 0)
-    own_.cores = Grids::coresOf(device_, operation, peers, stated_, own_.cores, last_.load());
+  // All cores write their lines where the host doesn't see how often that is, in a graph, and each
+  // so-manieth time.
+  if (own_.capture == 0 && (last_.load() + 1) % allLinesEvery != 0)
+    own_.cores = Grids::coresOf(device_, operation, peers, stated_, own_.cores);
   Code code = streams_->mark(on.stream, own_.capture, place, brought, &own_.mark, error);
   // What a stream has been given is not refused any more.
   if (code = agree(code, peers, culprit, error); code != WL_OK) return code;

@@ -31,8 +31,7 @@ class Enqueuing {
   Enqueuing(const Enqueuing&) = delete;
   Enqueuing& operator=(const Enqueuing&) = delete;
 
-  // Collective, as Offload::run(): it returns once all ranks have enqueued it. WL_UNSUPPORTED and
-  // WL_RESOURCE with *culprit kNobody, on all ranks: nothing was enqueued.
+  // Collective, as Offload::run(): it returns once all ranks have enqueued it.
   Code run(const Offload::Operation& operation, Code opened, int64_t deadlineNs, OnStream& on,
            OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
   // Waits until nothing is in flight, or `peers` end that.
@@ -87,9 +86,9 @@ class Enqueuing {
             OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
   // WL_OK once all ranks have stated theirs, and all are OK.
   Code agree(Code code, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
-  // The same where what one can't do is refused by all alike: *culprit is kNobody.
+  // The same where what one refuses all do, of which *culprit is then kNobody.
   Code agreeOrRefuse(Code code, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
-  // Why `peers` end what it waits for before anything is enqueued.
+  // States where what the rank brings lies. WL_UNSUPPORTED: not on a device.
   Code find(const Offload::Buffers& buffers, wl_error_t* error);
   // Of what a stream was given though not all ranks have enqueued it: it ends with the
   // communicator, and is in flight until then.
@@ -113,7 +112,7 @@ class Enqueuing {
   Code checkDeadline(InFlight& oldest, wl_error_t* error);
   Code publishLate(const InFlight& late, wl_error_t* error);
   // That of what waits for those in flight.
-  void publishInTheWay();
+  void publishInTheWay(OffloadPeers& peers);
   // Who holds up the oldest one, and how: whose streams have not come to it, or whose cores are
   // least far in it.
   Code findLate(const InFlight& oldest, Text* text, std::vector<uint32_t>* ranks,

@@ -3,7 +3,6 @@
 // thread that makes the device's calls looks: at those that have ended, at the oldest one's
 // deadline, which counts from when its rank's stream has come to it, and at the communicator.
 #include <algorithm>
-#include <cstring>
 
 #include "native/base/clock.h"
 #include "native/base/text.h"
@@ -54,6 +53,7 @@ int64_t Enqueuing::look() {
 bool Enqueuing::close() {
   const std::unique_lock<std::mutex> looking(lookMutex_, std::try_to_lock);
   if (!looking.owns_lock()) return false;
+  if (isClosed_) return true;
   isClosed_ = true;
   if (streams_ != nullptr && (isInFlight() || captured_ > 0)) end();
   return true;
@@ -170,22 +170,22 @@ Code Enqueuing::findLate(const InFlight& oldest, Text* text, std::vector<uint32_
   return WL_OK;
 }
 
-void Enqueuing::publishInTheWay() {
+void Enqueuing::publishInTheWay(OffloadPeers& peers) {
   const std::lock_guard<std::mutex> looking(lookMutex_);
   if (!isInFlight()) return;
   const InFlight& oldest = inFlight(over_.load() + 1);
   const auto count = static_cast<uint32_t>(last_.load() - over_.load());
-  char message[WL_ERROR_MESSAGE];
-  Text text(message, sizeof message);
-  text.add("rank %u waited for %u operation%s that %s in flight on streams%s, until its stream and "
-           "those of all have come to the oldest, %s, and it is over: ",
-           rank_, count, count == 1 ? "" : "s", count == 1 ? "is" : "are",
+  char what[WL_ERROR_MESSAGE];
+  Text text(what, sizeof what);
+  text.add("%u operation%s that %s in flight on streams%s, until the streams of all have come to "
+           "the oldest, %s, and it is over: ",
+           count, count == 1 ? "" : "s", count == 1 ? "is" : "are",
            count == StreamDevice::kMostInFlight ? ", as many as may be" : "", oldest.name);
   std::vector<uint32_t> culprits;
   wl_error_t error = blankError();
   // What the look itself fails with its own watch tells.
   if (findLate(oldest, &text, &culprits, &error) == WL_OK)
-    publish(WL_TIMEOUT, oldest, culprits, message);
+    peers.busy(culprits, what);
 }
 
 Code Enqueuing::publishReported(uint32_t sequence, wl_error_t* error) {
@@ -226,11 +226,10 @@ Code Enqueuing::readSteps(uint32_t sequence, uint32_t cores, std::vector<int32_t
     return code;
   }
   steps->assign(stated_.size(), INT32_MAX);
-  for (uint32_t rank = 0; rank < stated_.size(); ++rank) {
+  const auto ranks = static_cast<uint32_t>(stated_.size());
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
     for (uint32_t core = 0; core < cores; ++core) {
-      uint32_t told = 0;
-      const size_t at = size_t{core} * stated_.size() + rank;
-      std::memcpy(&told, lines.data() + at * kDeviceLineBytes, sizeof told);
+      const uint32_t told = lineAt(lines, lineIndex(core, rank, ranks));
       const int32_t over = reached(told, none) ? static_cast<int32_t>(told - none) : -1;
       (*steps)[rank] = std::min((*steps)[rank], over);
     }

@@ -125,7 +125,8 @@ uint32_t Comm::stepsOver(uint32_t rank) const {
   const InLine own = inLine(0);
   uint32_t fewest = kMostPhases;
   for (uint32_t core = 0; core < own.cores; ++core) {
-    const uint32_t told = lookAt(reinterpret_cast<const uint32_t*>(own.line(rank_, rank, core)));
+    const int32_t* const line = own.line(rank_, rank, core, group_->ranks());
+    const uint32_t told = lookAt(reinterpret_cast<const uint32_t*>(line));
     fewest = std::min(fewest, reached(told, own.word(0)) ? told - own.word(0) : 0);
   }
   return fewest;
@@ -242,17 +243,22 @@ Code Comm::publishNoMemory() {
 Code Comm::publishDevice(const wl_error_t& error) {
   const auto self = static_cast<int32_t>(rank_);
   return publish(static_cast<Code>(error.code), &self, 1, [&](Text& out) {
-    out.add("rank %u: %s: %s", rank_, OperationText(own_.state).text(), error.message);
+    writeWhy(out, rank_, own_.state, error.message);
   });
 }
 
-Code Comm::publishBusy(uint32_t culprit, const char* with, int64_t limitNs) {
-  const auto rank = static_cast<int32_t>(culprit);
-  return publish(WL_TIMEOUT, &rank, 1, [&](Text& out) {
-    out.add("rank %u waited %.3f s in %s for its turn: rank %u's device runs %s of another "
-            "communicator of this process, and runs one operation at a time",
-            rank_, static_cast<double>(limitNs) / 1e9, OperationText(own_.state).text(), culprit,
-            with);
+Code Comm::refuse(Code code, const char* why, wl_error_t* error) const {
+  char message[WL_ERROR_MESSAGE];
+  Text out(message, sizeof message);
+  writeWhy(out, rank_, own_.state, why);
+  return fail(error, code, "%s", message);
+}
+
+Code Comm::publishBusy(const int32_t* culprits, uint32_t count, const char* what,
+                       int64_t limitNs) {
+  return publish(WL_TIMEOUT, culprits, count, [&](Text& out) {
+    out.add("rank %u waited %.3f s in %s for %s", rank_, static_cast<double>(limitNs) / 1e9,
+            OperationText(own_.state).text(), what);
   });
 }
 

@@ -288,6 +288,10 @@ void writeClosed(Text& out, uint32_t rank, const State& state) {
   out.add("rank %u closed its handle while %s was in progress", rank, OperationText(state).text());
 }
 
+void writeWhy(Text& out, uint32_t rank, const State& state, const char* why) {
+  out.add("rank %u: %s: %s", rank, OperationText(state).text(), why);
+}
+
 void writeMissed(Text& out, uint32_t peer, uint32_t rank, const State& state) {
   out.add("rank %u closed the communicator, and rank %u waits for it in %s; every rank must call "
           "the same operations before it closes",

@@ -28,6 +28,8 @@ class OperationText {
 void writeAborted(Text& out, uint32_t rank, const char* reason);
 // `rank` closes in the operation that its state names.
 void writeClosed(Text& out, uint32_t rank, const State& state);
+// What befell `rank` in the operation that its state names.
+void writeWhy(Text& out, uint32_t rank, const State& state, const char* why);
 // `peer` left without the operation in which `rank` waits, as its state names it.
 void writeMissed(Text& out, uint32_t peer, uint32_t rank, const State& state);
 // The peer of a one-sided operation of `rank` has left.

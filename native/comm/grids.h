@@ -4,18 +4,12 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
 
 #include "native/comm/grid_table.h"
 #include "native/comm/offload.h"
 
 namespace windlass {
-
-// Each so-manieth operation takes as many cores as run at a time, whatever the table says, so that
-// no core's lines fall behind by as much as their words tell apart; tests have less.
-constexpr uint32_t kAllCoresEvery = 1u << 20;
-inline std::atomic<uint32_t> allCoresEvery{kAllCoresEvery};
 
 class Grids {
  public:
@@ -30,13 +24,13 @@ class Grids {
   static std::shared_ptr<const GridTable> table();
 
   // Of a rank of `operation`, whose ranks have all stated what they bring: of the `atOnce` that its
-  // device runs at a time; `before`: how many operations its cores had there.
+  // device runs at a time.
   template <class Statement>
   static uint32_t coresOf(const RankDevice& device, const Offload::Operation& operation,
                           const AllRanks& ranks, const std::vector<Statement>& stated,
-                          uint32_t atOnce, uint64_t before) {
+                          uint32_t atOnce) {
     const std::shared_ptr<const GridTable> own = table();
-    if (own == nullptr || (before + 1) % allCoresEvery == 0) return atOnce;
+    if (own == nullptr) return atOnce;
     GridTable::Case of = {device.kind(), operation.operation, ranks.ranks(), 0, 0};
     const uint32_t beside = ranks.firstBeside(ranks.rank());
     for (uint32_t rank = 0; rank < of.ranks; ++rank) {

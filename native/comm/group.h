@@ -28,6 +28,11 @@ inline Place placeInAddressSpace(const void* memory) {
   return Place::of(kAddressSpace, Place::offsetOf(reinterpret_cast<uint64_t>(memory)));
 }
 
+// Of what all ranks refuse alike, with nothing moved, which leaves the communicator as it was.
+constexpr bool isRefusal(Code code) {
+  return code == WL_UNSUPPORTED || code == WL_RESOURCE || code == WL_INVALID_ARGUMENT;
+}
+
 class Group {
  public:
   // Whose ranks all live in this process. nullptr when memory is short.

@@ -6,8 +6,8 @@
 #include <new>
 
 #include "native/base/clock.h"
+#include "native/base/text.h"
 #include "native/comm/enqueuing.h"
-#include "native/comm/failure_text.h"
 #include "native/comm/kernels.h"
 #include "native/comm/names.h"
 #include "native/comm/offload_seats.h"
@@ -70,6 +70,11 @@ class Comm::Handover final : public OffloadPeers {
     comm_.progress_ = nullptr;
     return code;
   }
+  Code busy(const std::vector<uint32_t>& ranks, const char* what) override {
+    const std::vector<int32_t> culprits(ranks.begin(), ranks.end());
+    return comm_.publishBusy(culprits.data(), static_cast<uint32_t>(culprits.size()), what,
+                             deadline_.limitNs());
+  }
 
  private:
   OffloadLine& lineOf(uint32_t rank) const { return comm_.group().block().offloadLine(rank); }
@@ -99,8 +104,15 @@ Code Comm::awaitTurn(Deadline& deadline) {
   const char* name = operationName(current_.operation());
   while (!group_->offloadSeats().take(sequence_, name, kTurnLookNs, &busy)) {
     const int64_t now = clockNs();
-    if (group_->failure() == nullptr && deadline.left(now) <= 0)
-      return publishBusy(busy.rank, busy.with, deadline.limitNs());
+    if (group_->failure() == nullptr && deadline.left(now) <= 0) {
+      char what[WL_ERROR_MESSAGE];
+      Text(what, sizeof what)
+          .add("its turn: rank %u's device runs %s of another communicator of this process, and "
+               "runs one operation at a time",
+               busy.rank, busy.with);
+      const auto culprit = static_cast<int32_t>(busy.rank);
+      return publishBusy(&culprit, 1, what, deadline.limitNs());
+    }
     if (Code code = ended(deadline, now); code != WL_OK) return code;
   }
   group_->block().offloadLine(rank_).taken.store(sequence_, std::memory_order_seq_cst);
@@ -173,10 +185,7 @@ Code Comm::offload(const Call& call, uint32_t kernel, uint32_t phases, const Lau
     return own.run(operation, peers, &culprit, &error);
   });
   // What all refuse of it.
-  if (code != WL_OK && culprit == kNobody) {
-    return fail(call.error, code, "rank %u: %s: %s", rank_, OperationText(own_.state).text(),
-                error.message);
-  }
+  if (code != WL_OK && culprit == kNobody) return refuse(code, error.message, call.error);
   if (code == WL_OK) return code;
   // What a wait of its own ended, without an error of its device's, the record says.
   if (culprit == rank_) return error.code == WL_OK ? code : publishDevice(error);

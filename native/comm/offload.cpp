@@ -30,25 +30,29 @@ Offload::~Offload() = default;
 
 void Offload::beginToClose(bool keeps) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  ends_ = true;
   if (!thread_.joinable()) return;
   closingBytes_ = device_->partBytes();
   keeps_ = keeps;
-  ends_ = true;
   changed_.notify_all();
 }
 
 bool Offload::closed(int64_t untilNs) {
+  std::thread thread;
+  bool hasEnded = false;
   {
     std::unique_lock<std::mutex> lock(mutex_);
     if (!thread_.joinable()) return givenUp_ == nullptr;
     const auto left = std::chrono::nanoseconds(std::max<int64_t>(0, untilNs - clockNs()));
-    if (!changed_.wait_for(lock, left, [this] { return isClosed_; })) {
-      thread_.detach();
-      return false;
-    }
+    hasEnded = changed_.wait_for(lock, left, [this] { return isClosed_; });
+    thread = std::move(thread_);
   }
-  thread_.join();
-  return true;
+  if (hasEnded) {
+    thread.join();
+  } else {
+    thread.detach();
+  }
+  return hasEnded;
 }
 
 void Offload::start() {
@@ -100,6 +104,7 @@ void Offload::keepWhatLasts() {
 Code Offload::onItsThread(const std::function<void()>& body, DeviceWait& wait, wl_error_t* error) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (givenUp_ != nullptr) return failGivenUp(error);
+  if (ends_) return fail(error, WL_CLOSED, "device %u has given back what the rank had", number_);
   if (!thread_.joinable()) start();
   body_ = &body;
   changed_.notify_all();
@@ -349,7 +354,7 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
   if (bytes > device_->partBytes()) {
     Code code = agree(device_->closeWindow(error), buffers, peers, culprit, error);
     if (code != WL_OK) return code;
-    sequence_ = 0;
+    sequence_ = written_ = 0;
     code = device_->makeWindow(peers, bytes, error);
     *culprit = device_->culprit();
     if (code != WL_OK) return code;
@@ -357,8 +362,9 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
   Code code = cores_ == 0 ? countCores(operation.cores, peers, error) : WL_OK;
   usable_ = cores_;
   if (code == WL_OK && launch != nullptr) code = countCoresOf(*launch, operation.cores, error);
-  usable_ = Grids::coresOf(*device_, operation, peers, stated_, usable_, sequence_);
+  usable_ = Grids::coresOf(*device_, operation, peers, stated_, usable_);
   nextSequence();
+  if (code == WL_OK) code = writeLines(peers.rank(), operation.cores, error);
   const Places own = placesOf(stated_[peers.rank()], operation.cores);
   auto* const part = static_cast<unsigned char*>(device_->part(peers.rank()));
   OffloadedTransfer* const transfer = buffers.transfer;

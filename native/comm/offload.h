@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstring>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -29,11 +30,24 @@ inline std::atomic<int64_t> callLimitNs{kCallLimitNs};
 constexpr int64_t kDeviceOwnLimitNs = 2 * kStopLimitNs;
 // Looks at a signal before a core looks whether it shall stop.
 constexpr uint32_t kDeviceLooks = 1024;
+// Cores that an operation does not take leave their lines alone, whose words must not fall behind
+// by 2^22 operations: kernels/in_line.h. After so many all lines are written; tests have less.
+constexpr uint32_t kAllLinesEvery = 1u << 20;
+inline std::atomic<uint32_t> allLinesEvery{kAllLinesEvery};
+// From one operation's number in a device's window to the next one's; tests have more.
+inline std::atomic<uint32_t> deviceSequenceStep{1};
 
 // The next place in a device's window where something may begin.
 constexpr uint64_t aligned(uint64_t at) {
   constexpr uint64_t kAlignment = 512;
   return (at + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// The word of line `index` of those that a rank has read of its device.
+inline uint32_t lineAt(const std::vector<unsigned char>& lines, size_t index) {
+  uint32_t word = 0;
+  std::memcpy(&word, lines.data() + index * kDeviceLineBytes, sizeof word);
+  return word;
 }
 
 // How far the ranks of an operation that runs on their devices are, as their cores have told one of
@@ -67,6 +81,8 @@ class OffloadPeers : public AllRanks {
   virtual int64_t leftNs() = 0;  // of the time in which it goes on
   // Why it does not go on; at the deadline all are told so, with who is least far.
   virtual Code ended(const OffloadProgress& progress) = 0;
+  // The same of what waits, at the deadline, until devices of those ranks are done with `what`.
+  virtual Code busy(const std::vector<uint32_t>& ranks, const char* what) = 0;
 
  protected:
   ~OffloadPeers() = default;
@@ -113,7 +129,8 @@ class Offload {
   // does not return: WL_DEVICE, and the device takes nothing else.
   //
   // Collective: every rank has entered the operation. Where it fails on one rank it fails on all:
-  // *culprit is that rank, whose own error says why; kNobody where `peers` ended it.
+  // *culprit is that rank, whose own error says why; kNobody where `peers` ended it, and where all
+  // refuse it, isRefusal(), with nothing moved.
   Code run(const Operation& operation, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
   // What the rank does by itself: body(device) on the thread that makes the device's calls, once it
   // is open.
@@ -190,6 +207,8 @@ class Offload {
   // Refuses what no window holds, on all ranks alike.
   Code checkExtents(uint32_t* culprit, wl_error_t* error) const;
   Places placesOf(const Stated& stated, uint32_t cores) const;
+  // Has no core's lines to this rank fall behind. Nobody's cores are in an operation there.
+  Code writeLines(uint32_t self, uint32_t most, wl_error_t* error);
   // Finds out how many cores the device runs at a time: those that it says, or as many as meet, of
   // `most`. More than those would wait for one another until the deadline.
   Code countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error);
@@ -209,8 +228,9 @@ class Offload {
   // Has the kernel end that runs; whether it did. The thread then waits for it no more.
   bool stop(const char* kernel, const OffloadedOperation& given);
   void nextSequence() {
+    sequence_ += deviceSequenceStep.load(std::memory_order_relaxed);
     // Never 0, which is what the word that stops cores is until then.
-    if (++sequence_ == 0) ++sequence_;
+    if (sequence_ == 0) ++sequence_;
   }
 
   const uint32_t number_;
@@ -224,6 +244,7 @@ class Offload {
   OffloadProgress progress_ = {};
   std::vector<unsigned char> lines_;
   uint32_t sequence_ = 0;  // of operations in this window
+  uint32_t written_ = 0;   // the one at which all lines were written
   uint32_t cores_ = 0;     // that the device runs at a time; 0: nobody has counted them
   uint32_t usable_ = 0;    // of those, in the operation in progress
   bool isOpen_ = false;

@@ -18,13 +18,6 @@ constexpr int64_t kLookNs = 20'000'000;
 constexpr int64_t kMeetingLimitNs = 1'000'000'000;
 constexpr const char* kMeeting = "the count of its cores";
 
-// The word of line `index`.
-uint32_t lineAt(const std::vector<unsigned char>& lines, uint32_t index) {
-  uint32_t word = 0;
-  std::memcpy(&word, lines.data() + size_t{index} * kDeviceLineBytes, sizeof word);
-  return word;
-}
-
 }  // namespace
 
 uint32_t OffloadProgress::fewest() const {
@@ -41,11 +34,11 @@ Code Offload::countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error) 
   OffloadedOperation given = {};
   given.kernel = kMeetingKernel;
   given.launch.ranks = 1;
-  given.line = {0, 0, most, 1, sequence_, false, kDeviceLooks, nullptr, 0};
+  given.line = {0, 0, most, sequence_, false, kDeviceLooks, nullptr, 0};
   given.windows[0] = base;
   given.windowBytes = device_->partBytes();
-  // Those that the rank writes in its own window.
-  given.lines[0] = base + uint64_t{self} * most * kDeviceLineBytes;
+  // As if it were alone. Whoever looks at these lines later finds there an operation before.
+  given.lines[0] = base;
   given.stop = device_->stopWord(base + placesOf(stated_[self], most).stop);
   given.stopValue = sequence_;
   lines_.resize(most * kDeviceLineBytes);
@@ -64,7 +57,7 @@ Code Offload::countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error) 
   if (code != WL_OK) return code;
   uint32_t begun = 0;
   for (uint32_t core = 0; core < most; ++core)
-    begun += lineAt(lines_, core) == given.line.word(0) ? 1 : 0;
+    begun += lineAt(lines_, lineIndex(core, 0, 1)) == given.line.word(0) ? 1 : 0;
   if (!ended || begun == 0) {
     return fail(error, WL_DEVICE,
                 "device %u began %u of %u cores within %lld ms%s: another program uses it, or it "
@@ -76,6 +69,20 @@ Code Offload::countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error) 
   return WL_OK;
 }
 
+// As those of the operation before, which is over: a core that is in this one writes them anew.
+Code Offload::writeLines(uint32_t self, uint32_t most, wl_error_t* error) {
+  if (sequence_ - written_ < allLinesEvery) return WL_OK;
+  InLine before = {};
+  before.sequence = sequence_ - 1;
+  const uint32_t word = before.word(0);
+  const size_t count = stated_.size() * most;
+  lines_.assign(count * kDeviceLineBytes, 0);
+  for (size_t index = 0; index < count; ++index)
+    std::memcpy(lines_.data() + index * kDeviceLineBytes, &word, sizeof word);
+  written_ = sequence_;
+  return device_->toDevice(device_->part(self), lines_.data(), lines_.size(), error);
+}
+
 Code Offload::look(const OffloadedOperation& given, wl_error_t* error) {
   const uint32_t cores = given.line.cores;
   const uint32_t none = given.line.word(0);
@@ -84,7 +91,7 @@ Code Offload::look(const OffloadedOperation& given, wl_error_t* error) {
     OffloadProgress::Rank& of = progress_.ranks[rank];
     of = {progress_.phases, 0};
     for (uint32_t core = 0; core < cores; ++core) {
-      const uint32_t told = lineAt(lines_, core * given.launch.ranks + rank);
+      const uint32_t told = lineAt(lines_, lineIndex(core, rank, given.launch.ranks));
       const uint32_t over = reached(told, none) ? told - none : 0;
       if (over < of.over) of = {over, core};
     }
@@ -142,7 +149,7 @@ Code Offload::runKernel(const Operation& operation, uint64_t call, OffloadPeers&
   OffloadedOperation given = {};
   given.kernel = operation.kernel;
   given.launch = *operation.launch;
-  given.line = {self, 0, cores, ranks, sequence_, false, kDeviceLooks, nullptr, 0};
+  given.line = {self, 0, cores, sequence_, false, kDeviceLooks, nullptr, 0};
   given.windowBytes = device_->partBytes();
   given.stopValue = sequence_;
   given.call = call;

@@ -90,22 +90,38 @@ void OffloadSeats::leave(uint32_t rank, uint64_t sequence) {
   changed.notify_all();
 }
 
+void OffloadSeats::close(uint32_t rank) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    seats_[rank].hasClosed = true;
+    for (uint32_t other = 0; other < ranks_; ++other)
+      if (!seats_[other].isElsewhere && !seats_[other].hasClosed) return;
+  }
+  giveBack();
+}
+
 OffloadSeats::~OffloadSeats() {
+  giveBack();
+  for (uint32_t rank = 0; rank < ranks_; ++rank)
+    if (seats_[rank].isKept) static_cast<void>(seats_[rank].offload.release());
+}
+
+void OffloadSeats::giveBack() {
+  const std::lock_guard<std::mutex> closing(closing_);
   bool keeps = false;
+  std::vector<OffloadSeat*> held;
   for (uint32_t rank = 0; rank < ranks_; ++rank) {
-    const Offload* offload = seats_[rank].offload.get();
-    keeps = keeps || (offload != nullptr && offload->isStuck());
+    OffloadSeat& seat = seats_[rank];
+    if (seat.offload == nullptr) continue;
+    keeps = keeps || seat.isKept || seat.offload->isStuck();
+    if (!seat.isGivenBack) held.push_back(&seat);
   }
-  for (uint32_t rank = 0; rank < ranks_; ++rank) {
-    if (seats_[rank].offload != nullptr) seats_[rank].offload->beginToClose(keeps);
-  }
+  for (OffloadSeat* const seat : held) seat->offload->beginToClose(keeps);
   const int64_t untilNs = clockNs() + kCloseLimitNs;
-  for (uint32_t rank = 0; rank < ranks_; ++rank) {
-    std::unique_ptr<Offload>& own = seats_[rank].offload;
-    if (own == nullptr || (own->closed(untilNs) && !keeps)) continue;
-    KeptDevices::addWindow(own->windowBytes());
-    // It stays, and all that its device has of it.
-    static_cast<void>(own.release());
+  for (OffloadSeat* const seat : held) {
+    seat->isGivenBack = true;
+    seat->isKept = !seat->offload->closed(untilNs) || keeps;
+    if (seat->isKept) KeptDevices::addWindow(seat->offload->windowBytes());
   }
 }
 

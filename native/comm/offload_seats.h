@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 
 #include "native/comm/offload.h"
 
@@ -15,6 +16,9 @@ struct OffloadSeat {
   uint32_t device = 0;               // as the process counts them
   bool isElsewhere = false;          // in another process, whose devices it takes by itself
   uint64_t left = 0;                 // the last operation that the rank is out of
+  bool hasClosed = false;            // the rank enters nothing any more
+  bool isGivenBack = false;          // what its device held, but what is kept
+  bool isKept = false;               // that is all of it, for good
   std::unique_ptr<Offload> offload;  // the rank's own, from its first operation or transfer on
 };
 
@@ -28,8 +32,7 @@ class OffloadSeats {
   explicit OffloadSeats(uint32_t ranks) : ranks_(ranks), seats_(new OffloadSeat[ranks]) {
     for (uint32_t rank = 0; rank < ranks; ++rank) seats_[rank].device = deviceOf(rank);
   }
-  // Gives back what the devices hold, in no more than 5 s. What a kernel may still touch that did
-  // not end, or a call that does not return, is kept and counted: native/comm/kept_devices.h.
+  // Gives back what no close() has.
   ~OffloadSeats();
   OffloadSeats(const OffloadSeats&) = delete;
   OffloadSeats& operator=(const OffloadSeats&) = delete;
@@ -58,12 +61,19 @@ class OffloadSeats {
   bool take(uint64_t sequence, const char* name, int64_t limitNs, Busy* busy);
   void leave(uint32_t rank, uint64_t sequence);
 
+  // The rank has left the communicator and is in no call. The last of those that live here gives
+  // back what their devices hold, in no more than 5 s. What a kernel may still touch that did not
+  // end, or a call that does not return, is kept and counted: native/comm/kept_devices.h.
+  void close(uint32_t rank);
+
  private:
+  void giveBack();
   bool takeNow(uint64_t sequence, const char* name, Busy* busy);
 
   uint32_t ranks_;
   const std::unique_ptr<OffloadSeat[]> seats_;
   uint64_t taken_ = 0;  // the last operation that had its turn
+  std::mutex closing_;  // held while devices are given back
 };
 
 // A rank's part in the turn of one operation.

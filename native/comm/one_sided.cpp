@@ -3,7 +3,6 @@
 
 #include "native/base/target.h"
 #include "native/comm/executor.h"
-#include "native/comm/failure_text.h"
 #include "native/comm/hosts.h"
 #include "native/comm/offload_seats.h"
 #include "native/comm/rank_waits.h"
@@ -64,10 +63,7 @@ Code Comm::outcomeOf(const char* broken, wl_error_t*) {
 Code Comm::outcomeOf(const wl_error_t& ofDevice, wl_error_t* error) {
   const auto code = static_cast<Code>(ofDevice.code);
   if (code == WL_OK) return code;
-  if (code == WL_INVALID_ARGUMENT) {
-    return fail(error, code, "rank %u: %s: %s", rank_, OperationText(own_.state).text(),
-                ofDevice.message);
-  }
+  if (code == WL_INVALID_ARGUMENT) return refuse(code, ofDevice.message, error);
   return code == WL_UNSUPPORTED ? copyError(error, ofDevice, nullptr) : publishDevice(ofDevice);
 }
 

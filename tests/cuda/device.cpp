@@ -12,6 +12,7 @@ namespace windlass {
 namespace {
 
 std::atomic<uint32_t> running[64];  // blocks of each device
+constexpr int64_t kLateNs = 5'000'000;
 
 class Grid final : public stand_in::Work {
  public:
@@ -32,13 +33,17 @@ class Grid final : public stand_in::Work {
       const OffloadedOperation& operation = *core.operation;
       const stand_in::Cores cores = stand_in::coresOf(operation.line.rank);
       const Position before = core.at;
-      if (cores == stand_in::Cores::kRun) core.hasLeft = goOn(core);
+      const bool isLate = cores == stand_in::Cores::kLate && core.line.core >= coresOfRank_ / 2 &&
+                          clockNs() - startNs_ < kLateNs;
+      const bool runs = cores == stand_in::Cores::kRun || cores == stand_in::Cores::kLate;
+      if (runs && !isLate) core.hasLeft = goOn(core);
       if (cores == stand_in::Cores::kWait) core.hasLeft = isStopped(operation);
       if (operation.limitNs != 0 && clockNs() - startNs_ > static_cast<int64_t>(operation.limitNs))
         core.hasLeft = true;
       if (core.hasLeft) leave(core);
       over = over && core.hasLeft;
-      moved = moved || core.hasLeft || before.phase != core.at.phase || before.left != core.at.left;
+      moved = moved || isLate || core.hasLeft || before.phase != core.at.phase ||
+              before.left != core.at.left;
     }
     if (over) end();
     if (over) return stand_in::Progress::kOver;

@@ -88,6 +88,7 @@ std::map<uint64_t, size_t> allocated;
 std::map<uint64_t, int> allocatedOn;  // devices
 std::set<uint64_t> foreign;           // of those, in a context that a caller has made
 std::map<uint64_t, size_t> pinned;
+std::map<uint64_t, size_t> registered;  // memory of callers that is pinned
 std::map<uint64_t, Physical*> physicals;
 std::map<uint64_t, size_t> reserved;
 std::map<uint64_t, Mapping> mapped;
@@ -104,7 +105,7 @@ int deviceCount = devicesAtFirst();
 const bool isAllOnDevices = hasAllMemory();
 int multiprocessors = 16;
 int blocksEach = 2;
-bool librariesFit = true;  // a block of a library's kernels on a multiprocessor
+int mostOfLibraries = INT32_MAX;  // the same of a library's kernels, where that is less
 int version = 13000;
 int major = 9;
 bool reaches = true;
@@ -322,8 +323,8 @@ CALL CuResult cuOccupancyMaxActiveBlocksPerMultiprocessor(int32_t* blocks, CuFun
                                                           int32_t threads, size_t sharedBytes) {
   BEGIN_IN_CONTEXT("cuOccupancyMaxActiveBlocksPerMultiprocessor %d %zu", threads, sharedBytes)
   *blocks = blocksEach;
-  if (!librariesFit && reinterpret_cast<CuModule>(function)->library != nullptr)
-    *blocks = 0;
+  if (reinterpret_cast<CuModule>(function)->library != nullptr)
+    *blocks = std::min(*blocks, mostOfLibraries);
   return 0;
 }
 CALL CuResult cuLaunchCooperativeKernel(CuFunction function, uint32_t gridX, uint32_t gridY, uint32_t gridZ,
@@ -374,6 +375,11 @@ CALL CuResult cuMemFree_v2(CuAddress memory) {
 }
 CALL CuResult cuPointerGetAttribute(void* value, int32_t attribute, CuAddress address) {
   BEGIN_IN_CONTEXT("cuPointerGetAttribute %d", attribute)
+  const bool isPinned = lies(pinned, address, 1) || lies(registered, address, 1);
+  if (attribute == kMemoryType && isPinned) {
+    *static_cast<int32_t*>(value) = kHostMemory;
+    return 0;
+  }
   const int device = placeOf(address, 1);
   if (device < 0) return kInvalidValue;
   if (attribute == kMemoryContext) {
@@ -645,6 +651,7 @@ CALL void standInReset() {
   allocatedOn.clear();
   foreign.clear();
   pinned.clear();
+  registered.clear();
   mapped.clear();
   physicals.clear();
   reserved.clear();
@@ -658,7 +665,7 @@ CALL void standInReset() {
   deviceCount = devicesAtFirst();
   multiprocessors = 16;
   blocksEach = 2;
-  librariesFit = true;
+  mostOfLibraries = INT32_MAX;
   version = 13000;
   major = 9;
   reaches = true;
@@ -674,8 +681,8 @@ CALL void standInBlocks(int blocks) {
   multiprocessors = blocks;
   blocksEach = 1;
 }
-CALL void standInLibrariesFit(int fit) {
-  librariesFit = fit != 0;
+CALL void standInLibraryBlocks(int most) {
+  mostOfLibraries = most;
 }
 // The stream comes to nothing more until it is let go, where `holds` is 0.
 CALL void standInHoldStream(CuStream stream, int holds) {
@@ -716,6 +723,11 @@ CALL void* standInTensor(int device, size_t bytes) {
   allocated[address] = bytes;
   allocatedOn[address] = device;
   return made;
+}
+// The caller has pinned that memory of the host's.
+CALL void standInPin(void* memory, size_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  registered[reinterpret_cast<uint64_t>(memory)] = bytes;
 }
 // It is in a context that the caller has made.
 CALL void standInForeign(void* tensor) {

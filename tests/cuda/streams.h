@@ -53,8 +53,9 @@ std::atomic<size_t>& orphans();
 // How many blocks a device runs at a time.
 uint32_t blocksAtOnce();
 
-// What cores of that rank do: kWait looks whether they shall stop and nothing else, kHang nothing.
-enum class Cores { kRun, kWait, kHang };
+// What cores of that rank do: kWait looks whether they shall stop and nothing else, kHang nothing;
+// of kLate the upper half begins some ms after the others.
+enum class Cores { kRun, kWait, kHang, kLate };
 Cores coresOf(uint32_t rank);
 
 }  // namespace stand_in

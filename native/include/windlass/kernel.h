@@ -400,12 +400,18 @@ struct Patience {
   const void* operation = nullptr;
 };
 
+// Of the lines in which a rank is told, the one of core `core` of rank `rank` of `ranks`: at one
+// place however many cores an operation takes, since ranks may have some in flight that differ in
+// it. Those of a core lie side by side.
+WL_CORE constexpr size_t lineIndex(uint32_t core, uint32_t rank, uint32_t ranks) {
+  return size_t{core} * ranks + rank;
+}
+
 // One core of a rank in one operation, as the device executor runs it: kernels/in_line.h.
 struct InLine {
   uint32_t rank;
   uint32_t core;
   uint32_t cores;       // of each rank
-  uint32_t ranks;
   uint32_t sequence;    // of the operation
   bool sharesCores;     // ranks exceed cores: relax() gives the core up
   uint32_t looks;       // at one signal, at most, before the core says that it waits
@@ -414,12 +420,11 @@ struct InLine {
   const uint64_t* apart = nullptr;  // of each rank, where they lie anywhere
   Patience patience = {};
 
-  // Where core `ofCore` of rank `of` signals to rank `owner`: at one place whatever `cores` is,
-  // since ranks may have operations in flight that differ in it. Those of a core lie side by side.
-  WL_CORE int32_t* line(uint32_t owner, uint32_t of, uint32_t ofCore) const {
+  // Where core `ofCore` of rank `of`, one of `ranks`, signals to rank `owner`.
+  WL_CORE int32_t* line(uint32_t owner, uint32_t of, uint32_t ofCore, uint32_t ranks) const {
     unsigned char* const first = apart == nullptr ? lines + owner * lineStride
                                                   : reinterpret_cast<unsigned char*>(apart[owner]);
-    return reinterpret_cast<int32_t*>(first + (size_t{ofCore} * ranks + of) * kDeviceLineBytes);
+    return reinterpret_cast<int32_t*>(first + lineIndex(ofCore, of, ranks) * kDeviceLineBytes);
   }
   // What a core states once `phases` phases of this operation are over.
   WL_CORE uint32_t word(uint32_t phases) const { return sequence << 8 | phases; }

@@ -533,6 +533,8 @@ WL_API int32_t wl_comm_quiescent(const wl_comm_t* comm);
 /* Ends this rank's call in flight with WL_CLOSED, waits until that call has left, and marks the
  * rank as gone: a peer that waits for it later gets WL_ABORTED that names it. Idempotent. Any
  * thread. The handle stays valid, and every operation on it returns WL_CLOSED, until wl_comm_free.
+ * The last rank of a process to leave gives back what the devices of its ranks there hold, but
+ * windows that callers have, in no more than 5 s, and each rank ends its threads.
  *
  * WL_MISMATCH: the rank has left, and ranks disagreed in an operation that returned WL_OK here,
  * which no call of this rank has said. It compares the last operation of this rank with those of

@@ -86,7 +86,7 @@ Code Moves::run(const Gpu& gpu, Copies& copies, const DeviceMove& move, wl_error
   operation.launch.dtype = move.dtype;
   operation.launch.bytes = bytes;
   operation.launch.pieces = pieces;
-  operation.line = {0, 0, cores, 1, 1, false, kLooks, nullptr, 0};
+  operation.line = {0, 0, cores, 1, false, kLooks, nullptr, 0};
   operation.entries[0].aux = Place::of(kAddressSpace, given_ + offsetof(Given, views));
   operation.windows[0] = given_;
   operation.windowBytes = sizeof given;

@@ -16,6 +16,8 @@ namespace {
 // Whole ones of these are mapped at least where a program maps memory by itself.
 constexpr uint64_t kPage = uint64_t{2} << 20;
 
+constexpr const char* kEndsBefore = "are more than what is there, which ends before";
+
 // Whether the processor finds the first byte and the last one. Where the kernel forbids the call
 // that asks, as sandboxes have it do, nothing is known against them.
 bool isMapped(const RankDevice::Named& memory) {
@@ -26,6 +28,11 @@ bool isMapped(const RankDevice::Named& memory) {
   const iovec from[] = {{first, 1}, {first + memory.bytes - 1, 1}};
   const ssize_t read = process_vm_readv(getpid(), &to, 1, from, 2, 0);
   return read < 0 ? errno != EFAULT : read == sizeof ends;
+}
+
+bool isLastMapped(const RankDevice::Named& memory) {
+  const auto* const first = static_cast<const unsigned char*>(memory.data);
+  return isMapped({memory.name, first + memory.bytes - 1, 1});
 }
 
 Code refuseMemory(const RankDevice::Named& memory, const char* why, wl_error_t* error) {
@@ -130,7 +137,8 @@ Code CudaRankDevice::find(const Named& memory, Lies* lies, wl_error_t* error) {
                         error);
   }
   Code code = gpu_->check(result, "cuPointerGetAttribute", error);
-  if (code != WL_OK || type != kDeviceMemory) return code;
+  if (code != WL_OK) return code;
+  if (type != kDeviceMemory) return checkHostEnd(memory, error);
   int32_t device = 0;
   code = gpu_->check(cuda.cuPointerGetAttribute(&device, kMemoryDevice, address),
                      "cuPointerGetAttribute", error);
@@ -143,6 +151,21 @@ Code CudaRankDevice::find(const Named& memory, Lies* lies, wl_error_t* error) {
   const bool isHere = device == static_cast<int32_t>(gpu_->number()) && isOurs;
   *lies = isHere ? Lies::kHere : Lies::kOtherDevice;
   return code == WL_OK ? checkEnd(memory, context != nullptr, error) : code;
+}
+
+// Pinned memory, of which the system may find nothing where the driver has mapped it.
+Code CudaRankDevice::checkHostEnd(const Named& memory, wl_error_t* error) {
+  if (memory.bytes == 0) return WL_OK;
+  const auto last = reinterpret_cast<CuAddress>(memory.data) + memory.bytes - 1;
+  int32_t type = 0;
+  const CuResult asked = gpu_->cuda().cuPointerGetAttribute(&type, kMemoryType, last);
+  if (asked != kCuInvalidValue) {
+    const Code code = gpu_->check(asked, "cuPointerGetAttribute", error);
+    if (code != WL_OK || type != kDeviceMemory) return code;
+  } else if (isLastMapped(memory)) {
+    return WL_OK;
+  }
+  return refuseMemory(memory, kEndsBefore, error);
 }
 
 // What a program maps by itself may be many pieces: its last byte alone is asked for.
@@ -173,7 +196,7 @@ Code CudaRankDevice::checkEnd(const Named& memory, bool isAllocated, wl_error_t*
     const Code code = gpu_->check(last, "cuPointerGetAttribute", error);
     if (code != WL_OK || type == kDeviceMemory) return code;
   }
-  return refuseMemory(memory, "is longer than what is mapped there, which ends before", error);
+  return refuseMemory(memory, kEndsBefore, error);
 }
 
 // As each page is mapped. Of memory that cuMemAlloc gave the driver says nothing: it is its own

@@ -84,6 +84,7 @@ class CudaRankDevice final : public RankDevice {
   Code openStop(wl_error_t* error);
   // Whether memory of a device is as long as its caller says.
   Code checkEnd(const Named& memory, bool isAllocated, wl_error_t* error);
+  Code checkHostEnd(const Named& memory, wl_error_t* error);
 
   const void* const image_;
   Gpu* gpu_ = nullptr;

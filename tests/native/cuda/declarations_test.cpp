@@ -68,7 +68,8 @@ static_assert(kVirtualMemory == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SU
 static_assert(kMemoryType == CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
 static_assert(kMemoryDevice == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
 static_assert(kUnifiedMemory == CU_MEMORYTYPE_UNIFIED);
-static_assert(kDeviceMemory == CU_MEMORYTYPE_DEVICE && kCuInvalidValue == CUDA_ERROR_INVALID_VALUE);
+static_assert(kHostMemory == CU_MEMORYTYPE_HOST && kDeviceMemory == CU_MEMORYTYPE_DEVICE);
+static_assert(kCuInvalidValue == CUDA_ERROR_INVALID_VALUE);
 static_assert(kMostThreads == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
 static_assert(kStreamNonBlocking == CU_STREAM_NON_BLOCKING);
 static_assert(kEventDisableTiming == CU_EVENT_DISABLE_TIMING);

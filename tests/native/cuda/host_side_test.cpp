@@ -9,6 +9,7 @@
 #include "native/window/cuda/errors.h"
 #include "native/window/cuda/polling.h"
 #include "tests/native/cuda/given_back.h"
+#include "tests/native/cuda/no_memory.h"
 #include "tests/native/cuda/on_ranks.h"
 
 namespace windlass::cuda {
@@ -358,6 +359,27 @@ TEST(CudaDevices, DoNotHaveWhatLiesInAnotherContextOfTheSameGpu) {
   gpus::reset();
 }
 
+// What the driver has mapped for the processor the system may know nothing of.
+TEST(CudaDevices, TakeTheDriversWordForPinnedMemoryAndLookAtItsEnd) {
+  gpus::reset();
+  onRanks(1, 1, [&](uint32_t, CudaRankDevice& device, AllRanks&, wl_error_t* error) {
+    const windlass_test::NoMemory none;
+    gpus::pin(none.begin(), 400);
+    RankDevice::Lies lies = RankDevice::Lies::kHere;
+    EXPECT_EQ(device.find({"it", none.begin(), 400}, &lies, error), WL_OK) << error->message;
+    EXPECT_EQ(lies, RankDevice::Lies::kHost);
+    EXPECT_EQ(device.find({"it", none.begin(), 401}, &lies, error), WL_INVALID_ARGUMENT);
+    const std::string told = error->message;
+    EXPECT_EQ(told.find("it, 401 bytes at 0x"), 0u) << told;
+    EXPECT_NE(told.find("which ends before"), std::string::npos) << told;
+    // A part of ordinary memory may be pinned.
+    gpus::pin(none.before(800), 100);
+    EXPECT_EQ(device.find({"it", none.before(800), 800}, &lies, error), WL_OK) << error->message;
+    return WL_OK;
+  });
+  gpus::reset();
+}
+
 // The stand-in copies while somebody looks.
 TEST(CudaCopies, ThatFailLeaveNoneInFlight) {
   gpus::reset();
@@ -446,7 +468,7 @@ OffloadedOperation meeting(CudaRankDevice& device, uint32_t rank, uint32_t ranks
   OffloadedOperation given = {};
   given.kernel = kMeetingKernel;
   given.launch.ranks = ranks;
-  given.line = {rank, 0, cores, ranks, 1, false, 16, nullptr, 0};
+  given.line = {rank, 0, cores, 1, false, 16, nullptr, 0};
   given.windowBytes = device.partBytes();
   for (uint32_t of = 0; of < ranks; ++of)
     given.lines[of] = given.windows[of] = reinterpret_cast<uint64_t>(device.part(of));

@@ -17,9 +17,9 @@ inline void devices(int count) {
 inline void blocks(int count) {
   find<void (*)(int)>("standInBlocks")(count);
 }
-// Whether a multiprocessor has room for a block of a library's kernels.
-inline void librariesFit(bool fit) {
-  find<void (*)(int)>("standInLibrariesFit")(fit ? 1 : 0);
+// How many blocks of a library's kernels a multiprocessor has room for, at most.
+inline void libraryBlocks(int most) {
+  find<void (*)(int)>("standInLibraryBlocks")(most);
 }
 inline void version(int of) {
   find<void (*)(int)>("standInVersion")(of);
@@ -48,6 +48,10 @@ inline void isStuck(uint32_t rank, bool is) {
 inline void hang(uint32_t rank) {
   find<void (*)(uint32_t, int)>("standInCores")(rank, 2);
 }
+// The upper half of its cores begins late.
+inline void isLate(uint32_t rank) {
+  find<void (*)(uint32_t, int)>("standInCores")(rank, 3);
+}
 // What the stream is given from now on waits until it is let go, where not `holds`.
 inline void holdStream(uint64_t stream, bool holds) {
   find<void (*)(uint64_t, int)>("standInHoldStream")(stream, holds ? 1 : 0);
@@ -56,6 +60,10 @@ inline void holdStream(uint64_t stream, bool holds) {
 template <class T>
 T* tensor(int device, size_t count) {
   return static_cast<T*>(find<void* (*)(int, size_t)>("standInTensor")(device, count * sizeof(T)));
+}
+// The caller has pinned that memory of the host's; until reset.
+inline void pin(void* memory, size_t bytes) {
+  find<void (*)(void*, size_t)>("standInPin")(memory, bytes);
 }
 // It is in a context that the caller has made.
 inline void isForeign(void* tensor) {

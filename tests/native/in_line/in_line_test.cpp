@@ -152,7 +152,7 @@ class Operation {
     machine.memory().add({rank, data, bytes, true});
   }
   InLine lineOf(uint32_t rank, size_t core) {
-    return {rank, static_cast<uint32_t>(core), kCores, ranks, sequence_, false, 1,
+    return {rank, static_cast<uint32_t>(core), kCores, sequence_, false, 1,
             reinterpret_cast<unsigned char*>(lines_.data()),
             ranks * kCores * sizeof(Line)};
   }

@@ -40,6 +40,7 @@ class Peers final : public windlass::OffloadPeers {
     progress = told;
     return WL_TIMEOUT;
   }
+  Code busy(const std::vector<uint32_t>&, const char*) override { return WL_TIMEOUT; }
 
   OffloadProgress progress = {};
 

@@ -86,6 +86,25 @@ TEST_F(Gpus, RunWhatTheirRanksBringAndGiveAllBack) {
   }
 }
 
+TEST_F(Gpus, GiveBackWhatTheyHoldOnceTheLastRankHasClosed) {
+  gpus::devices(2);
+  LocalRanks ranks(kRanks);
+  ranks.run([](int rank, wl_comm_t* comm) {
+    Error error;
+    EXPECT_EQ(sumOnce(comm, rank, 1000, WL_TWO_PHASE, 0, &error), WL_OK) << error.message;
+  });
+  for (wl_comm_t* comm : ranks.comms) {
+    EXPECT_NE(gpus::held(), "");
+    EXPECT_EQ(wl_comm_close(comm, nullptr), WL_OK);
+  }
+  // The handles are there still, and what they say of the communicator.
+  EXPECT_EQ(gpus::held(), "");
+  Error error;
+  EXPECT_EQ(sumOnce(ranks.comms[0], 0, 1000, WL_TWO_PHASE, 0, &error), WL_CLOSED);
+  EXPECT_EQ(wl_comm_close(ranks.comms[0], &error), WL_OK) << error.message;
+  EXPECT_EQ(gpus::held(), "");
+}
+
 TEST_F(Gpus, AStepOfSomethingElseGoesThroughThem) {
   gpus::reset();
   LocalRanks ranks(kRanks);
@@ -188,6 +207,8 @@ TEST_F(Gpus, TensorsOfNoMemoryAreRefusedAndTheCommunicatorLives) {
       isRefused(host.data(), none.begin(), "out, 400 bytes at 0x");
       isRefused(host.data(), none.begin(), lost);
       isRefused(none.before(396), host.data(), lost);
+      if (rank == 1) gpus::pin(none.before(200), 200);
+      isRefused(none.before(200), host.data(), "which ends before");
       // A device's, which is shorter.
       auto* const isShort = gpus::tensor<int32_t>(rank % devices, kCount - 1);
       isRefused(isShort, host.data(), "which has 396 from there on");
@@ -378,6 +399,7 @@ class Asleep final : public windlass::OffloadPeers {
   bool goesOn() override { return true; }
   int64_t leftNs() override { return 0; }
   windlass::Code ended(const windlass::OffloadProgress&) override { return WL_ABORTED; }
+  windlass::Code busy(const std::vector<uint32_t>&, const char*) override { return WL_ABORTED; }
 
  private:
   struct Patient final : windlass::DeviceWait {

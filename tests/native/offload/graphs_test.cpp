@@ -21,6 +21,41 @@ TEST_F(GpusStreams, AGraphOfSeveralCollectivesRunsAsOftenAsItIsLaunched) {
   }
 }
 
+TEST_F(GpusStreams, GiveBackWhatGraphsHeldOnceAllRanksHaveClosed) {
+  gpus::devices(2);
+  Program program(kRanks, 2, 1000);
+  const std::string own = gpus::held();
+  LocalRanks ranks(kRanks);
+  std::vector<uint64_t> tickets(kRanks);
+  const auto enqueue = [&](int rank, wl_comm_t* comm) {
+    const auto at = static_cast<size_t>(rank);
+    Error error;
+    ASSERT_EQ(sum(comm, program.stream(rank).handle(), program.in[at], program.out[at], 1000,
+                  &tickets[at], &error),
+              WL_OK)
+        << error.message;
+    if (tickets[at] == 0) return;
+    EXPECT_EQ(awaitEnqueued(comm, tickets[at], &error), WL_OK) << error.message;
+  };
+  ranks.run(enqueue);
+  const std::vector<uint64_t> first = tickets;
+  program.beginCapture();
+  ranks.run(enqueue);
+  void* const graph = program.endCapture();
+  ASSERT_NE(graph, nullptr);
+  UserStream::dropGraph(graph);
+  // A handle may be closed again, and asked for what it has enqueued, until it is freed.
+  for (int time = 0; time < 2; ++time) {
+    for (wl_comm_t* comm : ranks.comms) EXPECT_EQ(wl_comm_close(comm, nullptr), WL_OK);
+    EXPECT_EQ(gpus::held(), own);
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      Error error;
+      EXPECT_EQ(awaitEnqueued(comm, first[static_cast<size_t>(rank)], &error), WL_OK)
+          << error.message;
+    });
+  }
+}
+
 // Also those whose parts differ in size, which stay as they were when it was captured.
 TEST_F(GpusStreams, AGraphHoldsAllCollectives) {
   for (const int devices : {1, 2, 3}) {

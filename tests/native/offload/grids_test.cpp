@@ -5,6 +5,7 @@
 
 #include "native/comm/grids.h"
 #include "tests/native/comm/crew.h"
+#include "tests/native/comm/launches.h"
 #include "tests/native/offload/stream_programs.h"
 
 namespace windlass_test {
@@ -64,8 +65,8 @@ class GpusGrids : public testing::Test {
     ASSERT_EQ(wl_cuda_grids_use(text.c_str(), &error), WL_OK) << error.message;
   }
 
-  // Of sums of so many elements, one after another.
-  static std::vector<int> blocksOfSums(const std::vector<size_t>& counts, int ranks = kRanks) {
+  template <class Body>
+  static void run(int ranks, const Body& body) {
     wl_group_config_t config = {};
     config.struct_size = sizeof config;
     config.ranks = ranks;
@@ -74,7 +75,11 @@ class GpusGrids : public testing::Test {
     Error error;
     EXPECT_EQ(wl_group_create(&config, &group, &error), WL_OK) << error.message;
     OwnRanks own(group, all(ranks));
-    own.run([&](int rank, wl_comm_t* comm) {
+    own.run(body);
+  }
+  // Of sums of so many elements, one after another.
+  static std::vector<int> blocksOfSums(const std::vector<size_t>& counts, int ranks = kRanks) {
+    run(ranks, [&](int rank, wl_comm_t* comm) {
       for (const size_t count : counts) {
         Error ofSum;
         EXPECT_EQ(sumOf(comm, rank, count, &ofSum), WL_OK) << ofSum.message;
@@ -107,12 +112,58 @@ TEST_F(GpusGrids, AreThoseOfTheirTable) {
   EXPECT_EQ(blocksOfSums({10'000, 10'001, 20'000, 20'001}), (Blocks{6, 10, 10, 32}));
 }
 
-TEST_F(GpusGrids, AreAllCoresNowAndThenSoThatNoneFallsBehind) {
-  use(table(row("all-reduce", 2, 0, 40'000, 3), 1));
-  windlass::allCoresEvery = 3;
-  EXPECT_EQ(blocksOfSums({10'000, 10'000, 10'000, 10'000, 10'000, 10'000}),
-            (Blocks{6, 6, 32, 6, 6, 32}));
-  windlass::allCoresEvery = windlass::kAllCoresEvery;
+// Operations are numbered as far apart as their words allow, so that what some leave alone would
+// read as reached three of them later, by a rank that comes before the other's upper cores.
+class GpusLines : public GpusGrids {
+ protected:
+  GpusLines() {
+    gpus::devices(2);
+    gpus::isLate(1);
+    windlass::deviceSequenceStep = (1u << 22) - 1;
+  }
+  ~GpusLines() override { windlass::deviceSequenceStep = 1; }
+
+  static constexpr size_t kMany = 1'000'000;
+};
+
+TEST_F(GpusLines, OfCoresThatATableLeavesOutDoNotFallBehind) {
+  use(table(row("all-reduce", 1, 0, 40'000, 3), 1));
+  EXPECT_EQ(blocksOfSums({kMany, 10, 10, kMany, 10, 10, 10, kMany}).size(), 16u);
+}
+
+TEST_F(GpusLines, OfCoresThatALibrarysKernelHasNoRoomForDoNotFallBehind) {
+  gpus::libraryBlocks(1);
+  const auto* const kernels = library();
+  run(kRanks, [&](int rank, wl_comm_t* comm) {
+    std::vector<float> data(100, 5.0f);
+    for (int i = 0; i < 6; ++i) {
+      Error error;
+      ASSERT_EQ(sumOf(comm, rank, kMany, &error), WL_OK) << error.message;
+      for (int launches = 0; launches < 2; ++launches) {
+        Words words;
+        words.tensor(WL_F32, data.data(), {100}).tensor(WL_F32, data.data(), {100});
+        ASSERT_EQ(words.launch(comm, "vocabulary", &error, 0, kernels), WL_OK) << error.message;
+      }
+    }
+  });
+}
+
+TEST_F(GpusGrids, OnStreamsAreAllCoresNowAndThenSoThatNoneFallsBehind) {
+  use(table(row("all-reduce", 2, 0, 4000, 1), 1));
+  windlass::allLinesEvery = 3;
+  Program program(kRanks, 1, 1000);
+  LocalRanks ranks(kRanks);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    for (int i = 0; i < 6; ++i) {
+      uint64_t ticket = 0;
+      Error error;
+      ASSERT_EQ(program.sum(comm, rank, &ticket, &error), WL_OK) << error.message;
+      ASSERT_EQ(awaitEnqueued(comm, ticket, &error), WL_OK) << error.message;
+    }
+  });
+  windlass::allLinesEvery = windlass::kAllLinesEvery;
+  const int all = kRanks * (deviceCores() == 0 ? 16 : deviceCores());
+  EXPECT_EQ(blocksOfLaunches(), (Blocks{kRanks, kRanks, all, kRanks, kRanks, all}));
 }
 
 TEST_F(GpusGrids, AreNeverMoreThanRunAtATime) {

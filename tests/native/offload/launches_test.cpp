@@ -154,7 +154,7 @@ TEST_F(GpusLaunches, RefuseTensorsOfNoMemoryAndTheCommunicatorLives) {
 }
 
 TEST_F(GpusLaunches, OfMoreRanksThanRunAtATimeAreRefused) {
-  gpus::librariesFit(false);
+  gpus::libraryBlocks(0);
   LocalRanks ranks(2);
   ranks.run([&](int, wl_comm_t* comm) {
     std::vector<float> in(100, 5.0f);

@@ -369,8 +369,7 @@ TEST_F(GpusStreams, WhatWaitsForThoseInFlightNamesTheStreamThatDoesNotCome) {
         int32_t code = WL_OK;
         if (waits == 2) {
           std::vector<int32_t> own(100);
-          code = allReduce(comm, own.data(), own.data(), 100, WL_I32, WL_SUM, WL_TWO_PHASE,
-                           300 * kMs, &error);
+          code = broadcast(comm, own.data(), own.data(), 100, WL_I32, 0, 0, 300 * kMs, &error);
         } else {
           code = put(waits == 0 ? 100 : 4'000'000, 300 * kMs, &error);
         }
@@ -382,6 +381,11 @@ TEST_F(GpusStreams, WhatWaitsForThoseInFlightNamesTheStreamThatDoesNotCome) {
         EXPECT_EQ(code, WL_TIMEOUT) << devices << " devices, " << waits << ": " << error.message;
         ASSERT_EQ(error.culprit_count, 1) << error.message;
         EXPECT_EQ(error.culprits[0], 1) << error.message;
+        // The call that had no more time, and how much it had.
+        const std::string called = waits == 2 ? "broadcast" : "all-reduce";
+        EXPECT_EQ(error.operation, waits == 2 ? WL_OP_BROADCAST : WL_OP_ALL_REDUCE);
+        EXPECT_EQ(error.sequence, static_cast<uint32_t>(before) + 1);
+        EXPECT_TRUE(contains(error.message, "waited 0.300 s in " + called)) << error.message;
         EXPECT_TRUE(contains(error.message, "operations that are in flight")) << error.message;
         EXPECT_TRUE(contains(error.message, "the stream of rank 1 has not")) << error.message;
       });

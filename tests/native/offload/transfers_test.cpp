@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/native/cuda/given_back.h"
+#include "tests/native/cuda/no_memory.h"
 #include "tests/native/offload/columns.h"
 #include "windlass/offload.h"
 
@@ -46,6 +47,38 @@ TEST_F(GpusTransfers, LeaveWhatLiesBetweenTheirElements) {
     }
     EXPECT_EQ(gpus::countCalls("cuLaunchCooperativeKernel"), 2 * devices);
     EXPECT_EQ(gpus::held(), "");
+  }
+}
+
+// All ranks say of which one, and all go on.
+TEST_F(GpusTransfers, OfNoMemoryAreRefusedAndTheCommunicatorLives) {
+  constexpr size_t kBytes = kRows * kRanks * sizeof(int32_t);
+  const NoMemory none;
+  for (const int devices : {1, 2}) {
+    gpus::reset();
+    gpus::devices(devices);
+    int32_t* const isShort = gpus::tensor<int32_t>(1 % devices, kRows * kRanks - 1);
+    const auto isRefused = [&](void* source, void* target) {
+      LocalRanks ranks(kRanks);
+      ranks.run([&](int rank, wl_comm_t* comm) {
+        std::vector<int32_t> own(kRows * kRanks, -1), out(kRows * kRanks, -1);
+        Columns columns = {own.data(), out.data(), kRanks, kRanks};
+        if (rank == 1 && source != nullptr) columns.source = static_cast<int32_t*>(source);
+        if (rank == 1 && target != nullptr) columns.target = static_cast<int32_t*>(target);
+        Error error;
+        wl_transfer_t* transfer = nullptr;
+        EXPECT_EQ(columns.create(rank, comm, &transfer, &error), WL_INVALID_ARGUMENT);
+        EXPECT_TRUE(contains(error.message, "rank 1's part of the transfer: what is bound, "))
+            << error.message;
+        EXPECT_TRUE(contains(error.message, " bytes at 0x")) << error.message;
+        EXPECT_EQ(wl_barrier(comm, 0, &error), WL_OK) << error.message;
+      });
+    };
+    isRefused(none.begin(), nullptr);
+    isRefused(nullptr, none.begin());
+    isRefused(none.before(kBytes - 4), nullptr);
+    isRefused(isShort, nullptr);
+    isRefused(nullptr, isShort);
   }
 }
 

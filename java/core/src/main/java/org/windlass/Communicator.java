@@ -465,6 +465,9 @@ public final class Communicator extends Collectives implements AutoCloseable {
    * ClosedException} first, as do those queued and every later one; a peer that waits for this
    * rank gets an {@link AbortedException} that names it. Idempotent.
    *
+   * <p>The last rank of this process to leave gives back what devices hold for its ranks, but windows
+   * and pools, which are closed on their own.
+   *
    * @throws MismatchException if ranks disagreed in an operation that returned normally here, and no
    *     call has said so; the rank has left all the same. Ranks that left before this one may not
    *     have known: where ranks disagree, the last to leave is told

@@ -32,7 +32,14 @@ import org.windlass.internal.Native;
  * another target than {@link Target#CUDA}; a tensor lies in the host's memory; the stream is the
  * calling thread's, 2, or of another GPU; some ranks' streams capture a graph and some don't; any
  * captures one where ranks live in several processes. It throws {@link ResourceException} where the
- * communicator holds as many captured operations as it can.
+ * communicator holds as many captured operations as it can, and {@link InvalidArgumentException}
+ * where a tensor's memory was freed or ends before the tensor does, or the driver knows no stream of
+ * that handle, as of one that was destroyed: on all ranks, with the one whose it is named.
+ *
+ * <p>What a call tells from its arguments alone it refuses on its own rank, before others learn of
+ * it: a tensor that was made in the host's memory, an address that no process can have, extents that
+ * don't fit, another target. The others wait for that rank, until it makes the call that they made or
+ * their deadline has passed.
  */
 public final class StreamCollectives {
   private final Endpoint endpoint;

@@ -57,6 +57,14 @@ class PresetsAllReduceTest {
     assertThat(end.status()).as(end.said()).isEqualTo(3);
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"x", "0", "-1", "65"})
+  void saysThatThereAreNoSuchRanks(String ranks) throws Exception {
+    End end = run(System.getProperty("org.windlass.library.path"), null, ranks);
+    assertThat(end.said()).startsWith("the number of ranks is \"" + ranks + "\"; give one from 1");
+    assertThat(end.status()).as(end.said()).isEqualTo(2);
+  }
+
   /** The example in a process of its own. {@code standIns}: where they lie; null: none. */
   private End run(String natives, Path standIns, String... arguments) throws Exception {
     List<String> command = new ArrayList<>();

@@ -87,8 +87,9 @@ public final class NativeLoader {
       if (!has(target())) {
         if (DeviceToolkit.of(target()) == null) {
           throw new UnknownTargetError(
-              setting() + " is " + unknown(target())
-                  + "; without that setting, windlass doctor tells which of them run here");
+              setting() + " is " + unknown(named())
+                  + "; name one or unset it: without that setting, windlass doctor tells which of"
+                  + " them run here");
         }
         throw new UnsatisfiedLinkError(absence());
       }
@@ -118,13 +119,15 @@ public final class NativeLoader {
   /** The target whose library is loaded, or will be. */
   private static String target() {
     if (selected == null) {
-      String named = System.getProperty(TARGET_PROPERTY);
-      if (named == null) {
-        named = System.getenv(TARGET_VARIABLE);
-      }
+      String named = named();
       selected = named == null ? EVERYWHERE.get(0) : named.toLowerCase(Locale.ROOT);
     }
     return selected;
+  }
+
+  /** The target as whoever started this process has named it; null if nobody did. */
+  private static String named() {
+    return System.getProperty(TARGET_PROPERTY, System.getenv(TARGET_VARIABLE));
   }
 
   /** What {@code --target} says of the target that is named, once another's library is loaded. */
@@ -135,7 +138,7 @@ public final class NativeLoader {
       try {
         find();
         absence =
-            setting() + " is \"" + target + "\": target " + target + " is not available here: "
+            setting() + " is \"" + named() + "\": target " + target + " is not available here: "
                 + DeviceToolkit.of(target).lacking(target);
       } finally {
         selected = target;

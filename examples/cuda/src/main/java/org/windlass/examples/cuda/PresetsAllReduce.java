@@ -23,11 +23,17 @@ public final class PresetsAllReduce {
   private static final int COUNT = 1 << 20;
   private static final long BYTES = (long) COUNT * Float.BYTES;
 
+  /** Of a communicator on GPUs. */
+  private static final int MOST_RANKS = 64;
+
   private PresetsAllReduce() {}
 
-  /** Reads the number of ranks (2); ends with status 3 where no GPU or no presets are to be had. */
+  /**
+   * Reads the number of ranks (2); ends with status 2 where that is none, and with 3 where no GPU or
+   * no presets are to be had.
+   */
   public static void main(String[] args) {
-    int ranks = args.length == 0 ? 2 : Integer.parseInt(args[0]);
+    int ranks = args.length == 0 ? 2 : ranks(args[0]);
     try {
       Target.CUDA.use();
     } catch (UnsupportedException e) {
@@ -40,9 +46,21 @@ public final class PresetsAllReduce {
     System.out.printf("%d ranks, %d sums equal the golden ones%n", ranks, COUNT);
   }
 
+  private static int ranks(String given) {
+    int ranks = given.matches("\\d{1,2}") ? Integer.parseInt(given) : 0;
+    if (ranks < 1 || ranks > MOST_RANKS) {
+      end(2, "the number of ranks is \"" + given + "\"; give one from 1 to " + MOST_RANKS);
+    }
+    return ranks;
+  }
+
   private static void refuse(String reason) {
-    System.err.println("this example takes an NVIDIA GPU: " + reason);
-    System.exit(3);
+    end(3, "this example takes an NVIDIA GPU: " + reason);
+  }
+
+  private static void end(int status, String said) {
+    System.err.println(said);
+    System.exit(status);
   }
 
   private static void sumOnGpu(Communicator comm) {
