@@ -56,7 +56,11 @@ Code Comm::outcomeOf(const char* broken, wl_error_t*) {
 Code Comm::outcomeOf(const wl_error_t& ofDevice, wl_error_t* error) {
   const auto code = static_cast<Code>(ofDevice.code);
   if (code == WL_OK) return code;
-  if (code == WL_INVALID_ARGUMENT) return refuse(code, ofDevice.message, error);
+  if (code == WL_INVALID_ARGUMENT) {
+    refuse(code, ofDevice.message, error);
+    nameCulprit(error, rank_);
+    return code;
+  }
   return code == WL_UNSUPPORTED ? copyError(error, ofDevice, nullptr) : publishDevice(ofDevice);
 }
 
