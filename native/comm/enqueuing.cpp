@@ -34,7 +34,9 @@ Code Enqueuing::agree(Code code, OffloadPeers& peers, uint32_t* culprit, wl_erro
 Code Enqueuing::agreeOrRefuse(Code code, OffloadPeers& peers, uint32_t* culprit,
                               wl_error_t* error) {
   code = agree(code, peers, culprit, error);
-  if (isRefusal(code)) *culprit = kNobody;
+  if (!isRefusal(code)) return code;
+  if (*culprit != kNobody) nameCulprit(error, *culprit);
+  *culprit = kNobody;
   return code;
 }
 

@@ -248,10 +248,8 @@ Code Comm::publishDevice(const wl_error_t& error) {
 }
 
 Code Comm::refuse(Code code, const char* why, wl_error_t* error) const {
-  char message[WL_ERROR_MESSAGE];
-  Text out(message, sizeof message);
-  writeWhy(out, rank_, own_.state, why);
-  return fail(error, code, "%s", message);
+  const auto write = [&](Text& out) { writeWhy(out, rank_, own_.state, why); };
+  return copyError(error, recordOf(code, nullptr, 0, write), nullptr);
 }
 
 Code Comm::publishBusy(const int32_t* culprits, uint32_t count, const char* what,

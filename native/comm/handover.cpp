@@ -185,7 +185,11 @@ Code Comm::offload(const Call& call, uint32_t kernel, uint32_t phases, const Lau
     return own.run(operation, peers, &culprit, &error);
   });
   // What all refuse of it.
-  if (code != WL_OK && culprit == kNobody) return refuse(code, error.message, call.error);
+  if (code != WL_OK && culprit == kNobody) {
+    refuse(code, error.message, call.error);
+    if (error.culprit_count > 0) nameCulprit(call.error, static_cast<uint32_t>(error.culprits[0]));
+    return code;
+  }
   if (code == WL_OK) return code;
   // What a wait of its own ended, without an error of its device's, the record says.
   if (culprit == rank_) return error.code == WL_OK ? code : publishDevice(error);

@@ -341,7 +341,9 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
   if (found == WL_OK) found = find(&buffers, peers, operation.cores, error);
   if (Code code = agree(found, buffers, peers, culprit, error); code != WL_OK) {
     // All refuse memory that is none, with nothing moved.
-    if (code == WL_INVALID_ARGUMENT) *culprit = kNobody;
+    if (code != WL_INVALID_ARGUMENT) return code;
+    nameCulprit(error, *culprit);
+    *culprit = kNobody;
     return code;
   }
   if (Code code = checkExtents(culprit, error); code != WL_OK) return code;

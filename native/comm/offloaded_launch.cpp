@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "native/comm/offload.h"
 #include "windlass/offload.h"
@@ -20,7 +21,8 @@ Code OffloadedLaunch::find(RankDevice& device, uint32_t rank, uint32_t ranks, wl
     if (argument.isScalar || bytes == 0) continue;
     const uint64_t from = argument.word + rank * argument.stride;
     RankDevice::Lies lies = RankDevice::Lies::kHost;
-    const RankDevice::Named named = {entry(i).name, reinterpret_cast<const void*>(from), bytes};
+    const std::string name = std::string(entry(i).name) + " of kernel " + kernel_.entry->name;
+    const RankDevice::Named named = {name.c_str(), reinterpret_cast<const void*>(from), bytes};
     const Code code = device.find(named, &lies, error);
     if (code != WL_OK) return code;
     if (lies == RankDevice::Lies::kHere) continue;

@@ -69,7 +69,11 @@ Code Comm::outcomeOfReading(const wl_error_t& ofDevice, wl_error_t* error) {
 Code Comm::outcomeOf(const wl_error_t& ofDevice, wl_error_t* error) {
   const auto code = static_cast<Code>(ofDevice.code);
   if (code == WL_OK) return code;
-  if (code == WL_INVALID_ARGUMENT) return refuse(code, ofDevice.message, error);
+  if (code == WL_INVALID_ARGUMENT) {
+    refuse(code, ofDevice.message, error);
+    nameCulprit(error, rank_);
+    return code;
+  }
   return code == WL_UNSUPPORTED ? copyError(error, ofDevice, nullptr) : publishDevice(ofDevice);
 }
 

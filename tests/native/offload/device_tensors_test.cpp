@@ -127,6 +127,9 @@ TEST_F(DeviceTensors, OfNoMemoryAreRefusedAndTheCommunicatorLives) {
       EXPECT_EQ(wl_device_clear(comm, &tensor, &error), WL_INVALID_ARGUMENT);
       EXPECT_TRUE(contains(error.message, "rank 1: ")) << error.message;
       EXPECT_TRUE(contains(error.message, because)) << error.message;
+      EXPECT_EQ(error.operation, WL_OP_PUT);
+      ASSERT_EQ(error.culprit_count, 1);
+      EXPECT_EQ(error.culprits[0], 1);
       EXPECT_EQ(wl_device_hash(comm, &tensor, 0, &hash, &error), WL_INVALID_ARGUMENT);
     };
     if (rank == 1) {

@@ -200,6 +200,10 @@ TEST_F(Gpus, TensorsOfNoMemoryAreRefusedAndTheCommunicatorLives) {
             << error.message;
         EXPECT_TRUE(contains(error.message, isOwn ? because : "rank 1 does not take"))
             << error.message;
+        EXPECT_EQ(error.operation, WL_OP_ALL_REDUCE);
+        EXPECT_EQ(error.observer, rank);
+        ASSERT_EQ(error.culprit_count, 1);
+        EXPECT_EQ(error.culprits[0], 1);
       };
       const std::string lost = "nor mapped in this process";
       isRefused(none.begin(), host.data(), "in, 400 bytes at 0x");

@@ -147,8 +147,12 @@ TEST_F(GpusLaunches, RefuseTensorsOfNoMemoryAndTheCommunicatorLives) {
     const auto* in = rank == 1 ? static_cast<const float*>(none.begin()) : data.data();
     Error error;
     EXPECT_EQ(work(comm, in, data.data(), 100, &error), WL_INVALID_ARGUMENT);
-    EXPECT_TRUE(contains(error.message, rank == 1 ? "in, 400 bytes at 0x" : "rank 1 does not take"))
+    EXPECT_TRUE(contains(error.message, rank == 1 ? "in of kernel vocabulary, 400 bytes at 0x"
+                                                  : "rank 1 does not take"))
         << error.message;
+    EXPECT_EQ(error.operation, WL_OP_LAUNCH);
+    ASSERT_EQ(error.culprit_count, 1);
+    EXPECT_EQ(error.culprits[0], 1);
     ASSERT_EQ(work(comm, data.data(), data.data(), 100, &error), WL_OK) << error.message;
   });
 }

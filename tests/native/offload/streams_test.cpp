@@ -224,6 +224,10 @@ TEST_F(GpusStreams, WhatAllRefuseLeavesTheCommunicatorAsItIs) {
       EXPECT_TRUE(contains(error.message, rank == 0 ? because : "rank 0 does not put it"))
           << error.message;
       EXPECT_TRUE(contains(error.message, "rank " + std::to_string(rank) + ": "));
+      EXPECT_EQ(error.operation, WL_OP_ALL_REDUCE);
+      EXPECT_EQ(error.observer, rank);
+      ASSERT_EQ(error.culprit_count, 1);
+      EXPECT_EQ(error.culprits[0], 0);
       EXPECT_EQ(ticket, 0u);
     };
     const uint64_t own = program.stream(rank).handle();
