@@ -32,6 +32,7 @@ import org.windlass.manifest.Slot;
 import org.windlass.plan.Plan;
 import org.windlass.plan.HostTraffic;
 import org.windlass.plan.Hosts;
+import org.windlass.plan.LinkSpeeds;
 import org.windlass.plan.PlanOptions;
 import org.windlass.plan.Route;
 import org.windlass.plan.TransferMode;
@@ -68,6 +69,9 @@ final class Samples extends SampleValues {
     put(Placement[].class, () -> new Placement[] {Placement.replicate(), Placement.replicate()});
     put(TensorSpec.class, () -> TensorSpec.of("w", DType.I64, Layout.parse("1x1:R,R"), 2, 2));
     put(Hosts.class, () -> Hosts.ofEach(2));
+    put(
+        LinkSpeeds.class,
+        () -> LinkSpeeds.parse("{\"within\":{\"GBps\":1},\"between\":{\"GBps\":1}}"));
     put(HostTraffic.class, () -> plan().totals().hosts());
     put(PlanOptions.class, PlanOptions::defaults);
     put(Plan.class, Samples::plan);
