@@ -21,6 +21,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
+import org.windlass.plan.Hosts;
 import org.windlass.redistribute.Batch;
 import org.windlass.redistribute.Transfer;
 import org.windlass.testing.Processes;
@@ -198,6 +199,7 @@ class HostsTest {
                   rows,
                   TensorSpec.of("t", DType.F32, Layout.parse("4:S1"), 256, 500),
                   columns);
+      assertThat(batch.plans().get(0).options().hosts()).isEqualTo(Hosts.of(0, 1, 0, 1));
       try (Transfer transfer = batch.register()) {
         for (int round = 1; round <= 3; round++) {
           float[] scaled = new float[own.length];
