@@ -6,10 +6,10 @@ import org.windlass.InvalidArgumentException;
 import org.windlass.internal.Copies;
 
 /**
- * The bytes of plans by the {@link Hosts} of their {@link PlanOptions}. What several ranks of a host
- * get by one route, or read to reduce it, counts once on its way there: it has to cross once, and is
- * shared inside. In mode {@link TransferMode#STAGED} values cross in the wire dtype; in the others
- * what a rank reads of sources does so in theirs.
+ * The bytes of plans by the {@link Hosts} of their {@link PlanOptions}. What several ranks of a
+ * host get by one route, or read to reduce it, counts once on its way there: it has to cross once,
+ * and is shared inside. In mode {@link TransferMode#STAGED} values cross in the wire dtype; in the
+ * others what a rank reads of sources does so in theirs.
  *
  * @param between bytes that have to cross from one host to another, by source, then target
  * @param within wire bytes that ranks of a host get, from wherever, all their copies, by host

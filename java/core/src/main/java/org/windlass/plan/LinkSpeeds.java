@@ -21,9 +21,9 @@ import org.windlass.internal.JsonText;
  *  "pairs": [{"src": 0, "dst": 1, "GBps": 1.2, "us": 80}]}
  * }</pre>
  *
- * <p>{@code within} is the speed at which the ranks of a host get what they need, all together. Each
- * host has a port, by which it sends to all others at the speed of {@code between}, and gets from
- * all others at once; {@code us} is how long the first byte takes, 0 without. A pair of {@code
+ * <p>{@code within} is the speed at which the ranks of a host get what they need, all together.
+ * Each host has a port, by which it sends to all others at the speed of {@code between}, and gets
+ * from all others at once; {@code us} is how long the first byte takes, 0 without. A pair of {@code
  * pairs} has a link of its own in that direction, and takes nothing of the ports; its {@code us} is
  * that of {@code between} unless it says another. GBps are 10^9 bytes in a second.
  */
@@ -86,6 +86,7 @@ public final class LinkSpeeds {
    * @throws InvalidArgumentException if it is none: it names the place, and what is wrong there
    */
   public static LinkSpeeds parse(String json) {
+    Objects.requireNonNull(json, "json");
     return parse("links", json.getBytes(StandardCharsets.UTF_8));
   }
 
@@ -196,6 +197,7 @@ public final class LinkSpeeds {
 
   /** How long what moves takes at least. */
   public Prediction predict(HostTraffic traffic) {
+    Objects.requireNonNull(traffic, "traffic");
     Map<Integer, Double> sent = new TreeMap<>();
     Map<Integer, Double> got = new TreeMap<>();
     Slowest slowest = new Slowest();

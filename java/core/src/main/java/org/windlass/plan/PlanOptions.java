@@ -12,8 +12,8 @@ import org.windlass.InvalidArgumentException;
  *     alone, and 1 means one chunk a bucket
  * @param turn which replica's share comes first, so that tensors of few regions do not all come
  *     from the first replica; a batch gives each tensor its index
- * @param hosts which ranks live together: where a replica is on the host of a rank that needs it, it
- *     comes from there, and what several ranks of a host need from others comes once
+ * @param hosts which ranks live together: where a replica is on the host of a rank that needs it,
+ *     it comes from there, and what several ranks of a host need from others comes once
  */
 public record PlanOptions(TransferMode mode, long bucketBytes, int turn, Hosts hosts) {
   /** What {@link #bucketBytes} is where nothing else is asked: 16 MiB. */
