@@ -55,6 +55,7 @@ void fill(const ControlBlock& block, const GroupConfig& config, uint32_t rank,
   state->pid = member.pid.load(std::memory_order_acquire);
   state->started = member.started.load(std::memory_order_relaxed);
   state->pid_namespace = member.pidNamespace.load(std::memory_order_relaxed);
+  state->host = member.host < config.hosts ? static_cast<int32_t>(member.host) : 0;
 }
 
 int32_t fill(const ControlBlock& block, uint32_t rank, wl_record_t* records, int32_t capacity) {

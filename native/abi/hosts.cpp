@@ -67,10 +67,7 @@ Code readHosts(const wl_group_config_t& config, GroupConfig* out, wl_error_t* er
     return fail(error, WL_UNSUPPORTED,
                 "device_cores is %u: the device executor runs on one host alone", out->deviceCores);
   }
-  out->hosts = count;
-  out->eagerShift = 4;
-  // A rank that waits lets others run: it doesn't know how many of them have a core.
-  out->cores = std::min(out->cores, out->ranks - 1);
+  out->spread(count);
   return WL_OK;
 }
 

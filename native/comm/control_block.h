@@ -256,6 +256,14 @@ struct GroupConfig {
   // between hosts what is not there at once takes several messages.
   uint32_t eagerShift = 0;
 
+  // On so many. Where they are several, a rank that waits lets others run: it doesn't know how many
+  // of them have a core.
+  void spread(uint32_t over) {
+    hosts = over;
+    eagerShift = over > 1 ? 4 : 0;
+    if (over > 1 && cores >= ranks) cores = ranks - 1;
+  }
+
   // More ranks than cores: waits give up the core at once, and whoever arrives last opens an
   // operation whose inputs are not eager.
   bool oversubscribed() const { return ranks > cores; }

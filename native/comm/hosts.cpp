@@ -97,7 +97,9 @@ Code Hosts::open(Group& group, const WireSettings& settings, std::vector<uint32_
                 made->ranks_[0], rank);
   }
   made->names_.resize(count);
-  made->peers_.resize(count, kNone);
+  made->peers_ = std::vector<std::atomic<uint32_t>>(count);
+  for (std::atomic<uint32_t>& peer : made->peers_) peer.store(kNone, std::memory_order_relaxed);
+  made->why_.resize(count);
   made->far_.resize(count, std::vector<FarWindow>(kMostWindows));
   made->keys_.resize(kMostWindows);
   made->beats_.resize(count);
@@ -219,7 +221,6 @@ Code Hosts::connect(const std::vector<std::vector<unsigned char>>& names, int64_
     if (code != WL_OK) return code;
     peers_[host] = peer;
     processes_.push_back(std::move(chosen));
-    why_.emplace_back();
   }
   silenceNs_ = silenceNs;
   const NoSignals masked;

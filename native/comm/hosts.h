@@ -44,6 +44,9 @@ class Hosts final : private WireEnds {
   Code connect(const std::vector<std::vector<unsigned char>>& names, int64_t silenceNs,
                wl_error_t* error);
   bool isConnected() const { return thread_.joinable(); }
+  int64_t silenceNs() const { return silenceNs_; }
+  // Of this process's ranks the lowest.
+  uint32_t first() const { return ranks_[0]; }
 
   uint32_t own() const { return own_; }
   uint32_t hostOf(uint32_t rank) const;
@@ -156,7 +159,8 @@ class Hosts final : private WireEnds {
   uint32_t own_ = 0;
   std::vector<unsigned char> name_;
   std::vector<std::string> names_;          // of hosts
-  std::vector<uint32_t> peers_;             // of each host: the wire's number, kNone of this one
+  // Of each host: the wire's number; kNone of this one, and until it is connected.
+  std::vector<std::atomic<uint32_t>> peers_;
   std::vector<Process> processes_;          // by the wire's numbers
   std::mutex windowMutex_;                  // guards
   std::vector<std::vector<FarWindow>> far_;  // of each host, by this one's numbers

@@ -22,13 +22,20 @@ class SharedGroup {
   SharedMapping& mapping() { return mapping_; }
   Group* group() { return group_.get(); }
 
-  // Its memory, for `members` of the whole, as they are numbered there.
+  // Its memory on this host, for `members` of the whole, as they are numbered there. Throws
+  // std::bad_alloc.
   Code make(const Group& whole, const std::vector<uint32_t>& members, wl_error_t* error);
-  // Once it is mapped: joins, and watches the processes of all members that live elsewhere. Throws
-  // std::bad_alloc, std::system_error.
+  // Once it is mapped. Where members live on several hosts, opens this process's wire; else that is
+  // all, and it watches, as below. Throws std::bad_alloc, std::system_error.
   Code attach(Group& whole, wl_error_t* error);
+  // Once all are attached: by the wires that their processes opened, once a process. Watches the
+  // processes of all members that live elsewhere on this host. Throws as attach().
+  Code connect(Group& whole, const std::vector<std::vector<unsigned char>>& names,
+               wl_error_t* error);
 
  private:
+  static Code watchOthers(Group& whole, Group& made, wl_error_t* error);
+
   SharedMapping mapping_;
   std::mutex mutex_;
   std::shared_ptr<Group> group_;

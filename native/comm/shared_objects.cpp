@@ -10,7 +10,6 @@
 
 #include "native/comm/failure_text.h"
 #include "native/comm/hosts.h"
-#include "native/comm/names.h"
 #include "native/comm/shared_group.h"
 #include "native/window/shared_mapping.h"
 #include "native/window/shared_memory.h"
@@ -87,6 +86,37 @@ Code mapOf(Group& group, uint32_t owner, const SharedFile& file, SharedMapping& 
     *failure = *group.failure();
   }
   return code;
+}
+
+// What one rank of each process that opened a wire says of it, and all others don't.
+struct WireName {
+  static constexpr uint64_t kMostBytes = kGatheredBytes - sizeof(uint64_t);
+
+  uint64_t bytes;
+  unsigned char name[kMostBytes];
+};
+
+Code tellName(const Hosts& hosts, WireName* told, wl_error_t* error) {
+  const std::vector<unsigned char>& name = hosts.name();
+  if (name.size() > WireName::kMostBytes) {
+    return fail(error, WL_RESOURCE,
+                "what names the wire of rank %u's process takes %zu bytes, and there is room for "
+                "%llu; have WINDLASS_UCX_NET_DEVICES name one network",
+                hosts.first(), name.size(), static_cast<unsigned long long>(WireName::kMostBytes));
+  }
+  told->bytes = name.size();
+  std::copy(name.begin(), name.end(), told->name);
+  return WL_OK;
+}
+
+std::vector<std::vector<unsigned char>> namesOf(const std::vector<uint32_t>& members,
+                                                const std::vector<WireName>& told) {
+  std::vector<std::vector<unsigned char>> names;
+  for (const uint32_t member : members) {
+    const WireName& each = told[member];
+    if (each.bytes > 0) names.emplace_back(each.name, each.name + each.bytes);
+  }
+  return names;
 }
 
 }  // namespace
@@ -168,11 +198,6 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
 Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
                       std::shared_ptr<Group>* group, uint32_t* rank, wl_error_t* error) {
   Group& whole = comm.group();
-  if (whole.hosts() != nullptr) {
-    return fail(error, WL_UNSUPPORTED,
-                "rank %u: %s: a communicator that spans hosts has no parts yet", comm.rank(),
-                operationName(split.operation));
-  }
   const Descriptor descriptor = split.descriptor();
   const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
   wl_error_t failure = blankError();
@@ -180,10 +205,14 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
   std::shared_ptr<SharedGroup> made;
   std::vector<ToldSplit> all;
   std::vector<SharedFile> files;
+  std::vector<WireName> names;
   std::vector<uint32_t> members;
+  WireName told = {};
+  bool connects = false;  // for its process
   try {
     all.resize(whole.ranks());
     files.resize(whole.ranks());
+    if (whole.hosts() != nullptr) names.resize(whole.ranks());
     members.reserve(whole.ranks());
     if (split.color >= 0) {
       joint = whole.join<SharedGroup>(comm.nextSequence(), split.color,
@@ -209,16 +238,19 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
       fail(&failure, WL_RESOURCE, "rank %u: no thread to watch other processes", comm.rank());
     }
   };
+  // Of this host's members the first.
+  uint32_t maker = kNobody;
   attempt([&] {
     findMembers(all, split.color, &members);
-    if (whole.isHere(members[0]))
-      made->make(whole, members, &failure);
+    maker = *std::find_if(members.begin(), members.end(), [&](uint32_t member) {
+      return whole.member(member).host == whole.member(comm.rank()).host;
+    });
+    if (whole.isHere(maker)) made->make(whole, members, &failure);
   });
   const SharedFile file = made == nullptr ? SharedFile{} : made->mapping().named();
   code = gatherWords(comm, descriptor, &file, sizeof file, files.data(), limit, error);
   if (code != WL_OK) return code;
   attempt([&] {
-    const uint32_t maker = members[0];
     if (files[maker].number < 0) return;  // its outcome says why
     if (mapOf(whole, maker, files[maker], made->mapping(), &failure) != WL_OK ||
         made->attach(whole, &failure) != WL_OK) {
@@ -226,16 +258,33 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
     }
     *rank = static_cast<uint32_t>(
         std::find(members.begin(), members.end(), comm.rank()) - members.begin());
-    made->group()->claim(*rank, &failure);
+    const Hosts* const hosts = made->group()->hosts();
+    connects = hosts != nullptr && hosts->first() == *rank;
+    if (made->group()->claim(*rank, &failure) == WL_OK && connects)
+      tellName(*hosts, &told, &failure);
   });
+  if (whole.hosts() != nullptr) {
+    code = shareOutcome(comm, descriptor, failure, limit, error);
+    if (code == WL_OK)
+      code = gatherWords(comm, descriptor, &told, sizeof told, names.data(), limit, error);
+    if (code != WL_OK) return code;
+    attempt([&] {
+      if (connects) made->connect(whole, namesOf(members, names), &failure);
+    });
+  }
   code = shareOutcome(comm, descriptor, failure, limit, error);
   if (made == nullptr) return code;
   if (code == WL_OK) {
     *group = std::shared_ptr<Group>(made, made->group());
-  } else if (failure.code == WL_OK && made->group() != nullptr) {
-    // Others may have been told that all is well.
-    if (const wl_error_t* record = whole.failure())
+  } else if (made->group() != nullptr) {
+    const wl_error_t* const record = whole.failure();
+    if (record == nullptr) {
+      // All were told so, and nobody has it, or waits for others there.
+      made->group()->publishHere(errorOf(WL_ABORTED, "it was never made"));
+    } else if (failure.code == WL_OK) {
+      // Others may have been told that all is well.
       leaveSplit(*made->group(), *rank, split.operation, *record);
+    }
   }
   return code;
 }

@@ -397,6 +397,7 @@ typedef struct wl_rank_state {
   int32_t pid;        /* of its process, where ranks live in several and it has joined; else 0 */
   uint64_t started;   /* this and the next one as wl_process_t has them */
   uint64_t pid_namespace;
+  int32_t host;       /* where it lives, from 0 on, as wl_group_config_t.hosts says */
 } wl_rank_state_t;
 /* One look at any rank's state line, with no lock. Any thread. */
 WL_API int32_t wl_comm_state(const wl_comm_t* comm, int32_t rank, wl_rank_state_t* state);

@@ -10,7 +10,6 @@ import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -22,6 +21,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
+import org.windlass.plan.Hosts;
 import org.windlass.redistribute.Batch;
 import org.windlass.redistribute.Transfer;
 import org.windlass.testing.Processes;
@@ -44,26 +44,15 @@ class HostsTest {
     Ucx.require();
   }
 
-  /** Process p of those is on the host that the p-th letter of {@code hosts} names. */
   private static List<Processes.Rank> start(Processes processes, String hosts, String body)
       throws Exception {
-    List<Processes.Rank> all = new ArrayList<>();
-    for (int process = 0; process < hosts.length(); process++) {
-      all.add(start(processes, hosts, process, body, Map.of()));
-    }
-    return all;
+    return processes.startOnHosts(hosts, body);
   }
 
   private static Processes.Rank start(
       Processes processes, String hosts, int process, String body, Map<String, String> others)
       throws Exception {
-    Map<String, String> variables = new HashMap<>(processes.variables());
-    variables.put("WINDLASS_RANK", "" + process);
-    variables.put("WINDLASS_WORLD_SIZE", "" + hosts.length());
-    variables.put("WINDLASS_RENDEZVOUS", processes.address());
-    variables.put("WINDLASS_HOST", "" + hosts.charAt(process));
-    variables.putAll(others);
-    return processes.start(process, body, variables);
+    return processes.startOnHost(hosts, process, body, others);
   }
 
   private Processes processes(String hosts) throws Exception {
@@ -140,6 +129,50 @@ class HostsTest {
     }
   }
 
+  @ParameterizedTest
+  @CsvSource({"ab", "abab", "aabb", "abcd"})
+  void partsLieOnOneHostOrSeveral(String hosts) throws Exception {
+    try (Processes processes = processes(hosts)) {
+      for (Processes.Rank rank : start(processes, hosts, "parts")) {
+        assertThat(rank.ended()).contains("all is as it should be");
+      }
+    }
+  }
+
+  static void parts() throws Exception {
+    try (Communicator comm = Communicator.fromEnvironment(OPTIONS, SOON)) {
+      int rank = comm.rank();
+      int size = comm.size();
+      for (int round = 0; round < 3; round++) {
+        try (Communicator reversed = comm.split(0, -rank);
+            Communicator half = comm.split(rank % 2, rank);
+            Communicator quarter = half.split(half.rank() % 2, 0);
+            Communicator first = comm.split(rank < size / 2 ? 0 : -1, 0)) {
+          assertThat(reversed.rank()).isEqualTo(size - 1 - rank);
+          requireSum(reversed, rank, (long) size * (size - 1) / 2);
+          requireSum(half, 1, half.size());
+          requireSum(quarter, 1, quarter.size());
+          assertThat(first == null).isEqualTo(rank >= size / 2);
+          if (first != null) {
+            requireSum(first, 1, size / 2);
+          }
+        }
+        comm.barrier();
+      }
+    }
+    System.out.println("all is as it should be");
+  }
+
+  private static void requireSum(Communicator comm, long own, long sum) {
+    try (Tensor tensor = Tensor.allocate(DType.I64, 1000)) {
+      tensor.fill(own);
+      comm.allReduce(tensor, ReduceOp.SUM);
+      long[] values = new long[1000];
+      tensor.copyTo(values);
+      assertThat(values).containsOnly(sum);
+    }
+  }
+
   @Test
   void aTensorGoesFromOneLayoutToAnother() throws Exception {
     String hosts = "abab";
@@ -166,6 +199,7 @@ class HostsTest {
                   rows,
                   TensorSpec.of("t", DType.F32, Layout.parse("4:S1"), 256, 500),
                   columns);
+      assertThat(batch.plans().get(0).options().hosts()).isEqualTo(Hosts.of(0, 1, 0, 1));
       try (Transfer transfer = batch.register()) {
         for (int round = 1; round <= 3; round++) {
           float[] scaled = new float[own.length];

@@ -45,6 +45,7 @@ class IndexArgumentsTest {
           "Bucket.pack(rank)",
           "Chunk(rank)",
           "DeviceMesh.ranks(ranks)",
+          "Hosts.hostOf(rank)",
           "Plan.bucketsFor(rank)",
           "Plan.chunksFor(rank)",
           "Plan.routesFor(rank)",

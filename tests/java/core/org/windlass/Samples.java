@@ -30,6 +30,9 @@ import org.windlass.manifest.ElementType;
 import org.windlass.manifest.HostTensors;
 import org.windlass.manifest.Slot;
 import org.windlass.plan.Plan;
+import org.windlass.plan.HostTraffic;
+import org.windlass.plan.Hosts;
+import org.windlass.plan.LinkSpeeds;
 import org.windlass.plan.PlanOptions;
 import org.windlass.plan.Route;
 import org.windlass.plan.TransferMode;
@@ -65,6 +68,11 @@ final class Samples extends SampleValues {
     put(Layout.class, () -> Layout.parse("1x1:R,R"));
     put(Placement[].class, () -> new Placement[] {Placement.replicate(), Placement.replicate()});
     put(TensorSpec.class, () -> TensorSpec.of("w", DType.I64, Layout.parse("1x1:R,R"), 2, 2));
+    put(Hosts.class, () -> Hosts.ofEach(2));
+    put(
+        LinkSpeeds.class,
+        () -> LinkSpeeds.parse("{\"within\":{\"GBps\":1},\"between\":{\"GBps\":1}}"));
+    put(HostTraffic.class, () -> plan().totals().hosts());
     put(PlanOptions.class, PlanOptions::defaults);
     put(Plan.class, Samples::plan);
     put(Region.class, () -> Region.whole(2, 2));
@@ -77,6 +85,8 @@ final class Samples extends SampleValues {
         () -> Map.of(KernelProfile.Engine.S, new KernelProfile.Work(1, 1, 1)));
     generic("List<org.windlass.plan.Plan>", () -> List.of(plan()));
     generic("List<org.windlass.plan.Traffic$Link>", () -> plan().traffic().links());
+    generic("List<org.windlass.plan.HostTraffic$Link>", List::of);
+    generic("List<org.windlass.plan.HostTraffic$Within>", List::of);
     generic("List<org.windlass.Report$Call>", List::of);
     generic("List<org.windlass.Report$Rank>", List::of);
     generic("List<org.windlass.JobReport$Group>", List::of);

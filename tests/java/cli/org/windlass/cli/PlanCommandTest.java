@@ -185,6 +185,62 @@ class PlanCommandTest {
         .contains("\"sent_bytes\":" + (bytes + replicatedOnThree) + ",");
   }
 
+  private static final Object[] HOSTS = {
+    "--from", "2:S0", "--to", "4@2:R", "--shape", "1024", "--dtype", "f32", "--ranks-per-host", "2"
+  };
+
+  @Test
+  void hostsSayWhatCrossesBetweenThem() {
+    assertThat(plan(with(HOSTS, "--json")).out())
+        .contains(
+            "\"staging_bytes\":0,\"hosts\":3,"
+                + "\"between_hosts\":[{\"src\":0,\"dst\":1,\"bytes\":4096},{\"src\":0,\"dst\":2,\"bytes\":4096}],"
+                + "\"cross_bytes\":8192,\"plan_ms\":")
+        .contains("\"sent_bytes\":16384,")
+        .doesNotContain("predicted");
+    assertThat(plan(with(HOSTS, "--json", "--summary")).out())
+        .contains("\"staging_bytes\":0,\"hosts\":3,\"cross_bytes\":8192,");
+    assertThat(plan(with(HOSTS, "--json", "--rank", "2")).out())
+        .contains("\"between_hosts\":[{\"src\":0,\"dst\":1,");
+    assertThat(plan(HOSTS).out())
+        .contains(
+            "  host 0 -> host 1  4,096 bytes\n  host 0 -> host 2  4,096 bytes\n"
+                + "  3 hosts: 8,192 bytes have to cross between them\n");
+    Cli zero =
+        Cli.run("plan", "--from", "2:R", "--to", "2:R", "--shape", "4", "--dtype", "u8", "--ranks-per-host", "0");
+    assertThat(zero.status()).isEqualTo(2);
+    assertThat(zero.err()).contains("--ranks-per-host 0: a host has at least 1 rank");
+  }
+
+  @Test
+  void aTableOfSpeedsPredictsTheTime(@TempDir Path folder) throws IOException {
+    Path file =
+        Files.writeString(
+            folder.resolve("links.json"),
+            """
+            {"within": {"GBps": 0.01}, "between": {"GBps": 0.004, "us": 100},
+             "pairs": [{"src": 0, "dst": 2, "GBps": 0.001, "us": 0}]}
+            """);
+    assertThat(plan(with(HOSTS, "--links", file, "--json", "--summary")).out())
+        .contains(
+            "\"cross_bytes\":8192,\"predicted_ms\":4.096,\"bound_by\":\"the link of hosts 0 -> 2\",");
+    assertThat(plan(with(HOSTS, "--links", file)).out())
+        .contains("  predicted: 4.096 ms, bound by the link of hosts 0 -> 2\n");
+    // On one host 4 ranks get 4 KiB each.
+    assertThat(
+            plan("--from", "2:S0", "--to", "4@2:R", "--shape", "1024", "--dtype", "f32", "--links", file, "--json")
+                .out())
+        .contains("\"predicted_ms\":1.638,\"bound_by\":\"what ranks of host 0 get\",")
+        .doesNotContain("cross_bytes");
+    Path bad = Files.writeString(folder.resolve("bad.json"), "{\"within\": {}}");
+    Cli refused = Cli.run(with(new Object[] {"plan"}, with(HOSTS, "--links", bad)));
+    assertThat(refused.status()).isEqualTo(2);
+    assertThat(refused.err()).contains("bad.json: within.GBps is missing");
+    Cli gone = Cli.run(with(new Object[] {"plan"}, with(HOSTS, "--links", folder.resolve("gone"))));
+    assertThat(gone.status()).isEqualTo(2);
+    assertThat(gone.err()).contains("no such file");
+  }
+
   @Test
   void aBadListIsRefused(@TempDir Path folder) throws IOException {
     String[][] cases = {

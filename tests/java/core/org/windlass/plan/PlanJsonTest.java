@@ -41,14 +41,14 @@ class PlanJsonTest {
   void whatWasWrittenIsReadAsTheSamePlan(long seed) {
     RandomLayouts random = new RandomLayouts(seed, 32);
     long[] shape = random.shape(5, 2000);
+    Layout from = random.layout(shape.length, true);
+    Layout to = random.layout(shape.length, false);
     PlanOptions options =
         new PlanOptions(
             TransferMode.values()[Math.floorMod(seed, 3)],
             1 + Math.floorMod(seed, 1000),
             Math.floorMod(seed, 7),
-            random.ranksPerHost());
-    Layout from = random.layout(shape.length, true);
-    Layout to = random.layout(shape.length, false);
+            random.hosts(from, to));
     Plan plan =
         Plan.of(
             TensorSpec.of("", DType.F32, from, shape).padded(random.padded(shape)),
@@ -78,6 +78,14 @@ class PlanJsonTest {
     refused(
         json.replace("\"turn\":3", "\"turn\":3,\"ranks_per_host\":0"),
         "ranks_per_host is 0, not at least 1");
+    refused(
+        json.replace("\"turn\":3", "\"turn\":3,\"hosts\":[]"), "hosts: hosts: is empty");
+    refused(
+        json.replace("\"turn\":3", "\"turn\":3,\"hosts\":[0,-1]"),
+        "hosts[1] is -1, which is negative");
+    refused(
+        json.replace("\"turn\":3", "\"turn\":3,\"hosts\":[0,0,0,1,1]"),
+        "has rank 5, whose host is not known");
     refused(
         json.replace("\"dtype\":\"f32\"", "\"padded_to\":[8,5],\"dtype\":\"f32\""),
         "padded shape [8, 5]");

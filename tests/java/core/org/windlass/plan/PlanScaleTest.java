@@ -42,12 +42,18 @@ class PlanScaleTest {
 
   /** How many routes one rank's plans of all tensors have, which all are held until the end. */
   private static long routes(int ranks, int shift, boolean targets) {
+    return routes(ranks, shift, targets, Hosts.one());
+  }
+
+  private static long routes(int ranks, int shift, boolean targets, Hosts hosts) {
     List<Layout[]> pairs = pairs(ranks);
     List<Route> routes = new ArrayList<>();
     for (int i = 0; i < TENSORS; i++) {
       Layout[] pair = pairs.get(i % pairs.size());
       long[] shape = {4096 + 8L * i + shift, 7168 + i};
-      Plan plan = Plan.of(pair[0], pair[1], shape, DType.BF16);
+      PlanOptions options = PlanOptions.defaults().withHosts(hosts);
+      Plan plan =
+          Plan.of(pair[0], pair[1], shape, DType.BF16, DType.BF16, DType.BF16, options);
       routes.addAll(plan.routesFor((targets ? ranks : 0) + ranks / 3));
     }
     return routes.size();
@@ -80,6 +86,19 @@ class PlanScaleTest {
         targets ? "target" : "source", routes[0], seconds, allocated / 1_000_000);
     assertThat(seconds).isLessThan(1);
     assertThat(allocated).isLessThan(200_000_000);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {8, 24})
+  void soTheyDoOnManyHosts(int ranksPerHost) {
+    Hosts hosts = Hosts.ofEach(ranksPerHost);
+    routes(8192, 1, true, hosts);
+    long[] routes = new long[1];
+    double seconds = seconds(() -> routes[0] = routes(8192, 0, true, hosts));
+    System.out.printf(
+        "1,000 tensors, 8,192 + 8,192 ranks, %d on a host, one target: %d routes in %.3f s%n",
+        ranksPerHost, routes[0], seconds);
+    assertThat(seconds).isLessThan(1);
   }
 
   @ParameterizedTest

@@ -90,16 +90,14 @@ class PlanTest {
             "P2P 1 -> [3] [0,8)",
             "P2P 4 -> [6] [0,8)",
             "P2P 5 -> [7] [0,8)",
-            "P2P 0 -> [8] [0,8)",
-            "P2P 4 -> [9] [0,8)");
+            "BROADCAST 0 -> [8, 9] [0,8)");
     assertThat(routes(hosted(from, to, options.withTurn(1), 8)))
-        .contains("P2P 1 -> [2] [0,8)", "P2P 0 -> [3] [0,8)", "P2P 1 -> [8] [0,8)");
+        .contains("P2P 1 -> [2] [0,8)", "P2P 0 -> [3] [0,8)", "BROADCAST 1 -> [8, 9] [0,8)");
     assertThat(routes(hosted(Layout.parse("2@[0,4]:R"), to, options, 8)))
         .containsExactly(
             "BROADCAST 0 -> [2, 3] [0,8)",
-            "P2P 0 -> [8] [0,8)",
-            "BROADCAST 4 -> [6, 7] [0,8)",
-            "P2P 4 -> [9] [0,8)");
+            "BROADCAST 0 -> [8, 9] [0,8)",
+            "BROADCAST 4 -> [6, 7] [0,8)");
   }
 
   private static Plan hosted(Layout from, Layout to, PlanOptions options, long... shape) {
@@ -378,12 +376,21 @@ class PlanTest {
                 padded(8, 10, 8, 8).fingerprint(),
                 padded(10, 8, 8, 8).fingerprint(),
                 padded(8, 8, 10, 8).fingerprint(),
-                hosted(plan.from(), plan.to(), PlanOptions.defaults().withRanksPerHost(2), 8, 8)
-                    .fingerprint(),
+                on(Hosts.ofEach(2), plan).fingerprint(),
+                on(Hosts.of(0, 0, 1, 1), plan).fingerprint(),
+                on(Hosts.of(0, 1, 0, 1), plan).fingerprint(),
+                on(Hosts.of(0, 1, 0, 1, 0), plan).fingerprint(),
                 Plan.of(plan.from(), plan.to(), plan.shape(), DType.I32).fingerprint()))
         .doesNotContain(plan.fingerprint())
         .doesNotHaveDuplicates();
     assertThat(padded(8, 8, 8, 8).fingerprint()).isEqualTo(plan.fingerprint());
+    assertThat(on(Hosts.of(7, 7, 7, 7), plan).fingerprint()).isEqualTo(plan.fingerprint());
+    assertThat(on(Hosts.of(5, 5, 2, 2), plan).fingerprint())
+        .isEqualTo(on(Hosts.of(0, 0, 1, 1), plan).fingerprint());
+  }
+
+  private static Plan on(Hosts hosts, Plan plan) {
+    return with(plan.options().withHosts(hosts), plan);
   }
 
   private static Plan padded(long fromRows, long fromColumns, long toRows, long toColumns) {
@@ -419,7 +426,7 @@ class PlanTest {
   @Test
   void theFingerprintIsTheSameInEveryVirtualMachine() {
     // Computed outside Java from the definition in Fingerprint and Plan.
-    assertThat(plan("2:S0", "2:S1", 8, 8).fingerprint()).isEqualTo(1677202368581423874L);
+    assertThat(plan("2:S0", "2:S1", 8, 8).fingerprint()).isEqualTo(107584873678698944L);
   }
 
   @Test

@@ -13,7 +13,6 @@ import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.windlass.DType;
 import org.windlass.internal.Shapes;
-import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Region;
 import org.windlass.testing.RandomLayouts;
@@ -46,7 +45,7 @@ class SendingTest {
   @Test
   void partialGroupsAreEven() {
     Plan plan =
-        plan(Layout.parse("2x4:P,S0"), Layout.parse("1x3@8:R,S1"), 0, 1 << 20, 1024, 1024);
+        plan(Layout.parse("2x4:P,S0"), Layout.parse("1x3@8:R,S1"), 0, Hosts.one(), 1024, 1024);
     assertThat(unevenness(plan)).isLessThanOrEqualTo(1.01);
     List<Route> sent = sent(plan);
     assertThat(sent).hasSize(4 * 3 + 4); // the middle one of three regions is cut, once
@@ -55,7 +54,7 @@ class SendingTest {
 
   @Test
   void whatReplicasSendToSeveralTargetsIsCutIntoTheSameParts() {
-    Plan plan = plan(Layout.parse("4:R"), Layout.parse("3@4:R"), 0, 1 << 20, 1024, 256);
+    Plan plan = plan(Layout.parse("4:R"), Layout.parse("3@4:R"), 0, Hosts.one(), 1024, 256);
     assertThat(plan.routes().stream().map(Route::toString))
         .containsExactly(
             "BROADCAST 0 -> [4, 5, 6] [0,256) x [0,256)",
@@ -66,7 +65,7 @@ class SendingTest {
 
   @Test
   void manyReplicasGiveATargetItsCopyFromOneOrTwo() {
-    Plan plan = plan(Layout.parse("48:R"), Layout.parse("64@48:R"), 0, 1 << 20, 1024, 256);
+    Plan plan = plan(Layout.parse("48:R"), Layout.parse("64@48:R"), 0, Hosts.one(), 1024, 256);
     assertThat(unevenness(plan)).isLessThanOrEqualTo(1.01);
     for (int rank : plan.to().mesh().ranks()) {
       assertThat(plan.routesFor(rank).size()).isLessThanOrEqualTo(2);
@@ -75,7 +74,7 @@ class SendingTest {
 
   @Test
   void cutsStandAtWholeLinesOfCaches() {
-    Plan plan = plan(Layout.parse("3:R"), Layout.parse("1@3:R"), 0, 1 << 20, 1_000_000);
+    Plan plan = plan(Layout.parse("3:R"), Layout.parse("1@3:R"), 0, Hosts.one(), 1_000_000);
     assertThat(plan.routes().stream().map(route -> route.region().toString()))
         .containsExactly("[0,333328)", "[333328,666672)", "[666672,1000000)");
   }
@@ -85,14 +84,10 @@ class SendingTest {
     Random random = new Random(seed);
     RandomLayouts layouts = new RandomLayouts(seed, random.nextBoolean() ? 12 : 40);
     long[] shape = SHAPES.get(random.nextInt(SHAPES.size()));
-    int perHost = random.nextInt(3) == 0 ? 1 + random.nextInt(12) : DeviceMesh.MAX_RANKS;
-    Plan plan =
-        plan(
-            layouts.layout(shape.length, true),
-            layouts.layout(shape.length, false),
-            random.nextInt(4),
-            perHost,
-            shape);
+    Layout from = layouts.layout(shape.length, true);
+    Layout to = layouts.layout(shape.length, false);
+    Hosts hosts = random.nextInt(2) == 0 ? layouts.hosts(from, to) : Hosts.one();
+    Plan plan = plan(from, to, random.nextInt(4), hosts, shape);
     assertThat(unevenness(plan)).as("%s", plan).isLessThanOrEqualTo(1.01 + 1e-9);
     if (random.nextInt(10) == 0) {
       PlanPropertyTest.requireRestrictions(plan);
@@ -110,8 +105,8 @@ class SendingTest {
     }
   }
 
-  private static Plan plan(Layout from, Layout to, int turn, int perHost, long... shape) {
-    PlanOptions options = PlanOptions.defaults().withTurn(turn).withRanksPerHost(perHost);
+  private static Plan plan(Layout from, Layout to, int turn, Hosts hosts, long... shape) {
+    PlanOptions options = PlanOptions.defaults().withTurn(turn).withHosts(hosts);
     return Plan.of(from, to, shape, DType.F32, DType.F32, DType.F32, options);
   }
 
@@ -123,9 +118,9 @@ class SendingTest {
 
   /**
    * The most that a rank sends as a multiple of the mean of those that could send it: the replicas
-   * on the target's host, where there are some, else all of them. 0 where one alone could, or where
-   * no cut through one dimension of each region can come within a hundredth. No rank sends parts of
-   * more than two regions: the first and the last of its stretch.
+   * on the target's host, where there are some, else all of them, which send it to a host once. 0
+   * where one alone could, or where no cut through one dimension of each region can come within a
+   * hundredth. No rank sends parts of more than two regions: the first and the last of its stretch.
    */
   private static double unevenness(Plan plan) {
     Map<String, List<Integer>> replicas = new HashMap<>();
@@ -144,16 +139,18 @@ class SendingTest {
       wanted.put(rank, plan.to().localRegion(plan.shape(), rank));
       copies.merge(wanted.get(rank).toString(), 1, Integer::sum);
     }
-    int perHost = plan.options().ranksPerHost();
     Map<String, Senders> groups = new HashMap<>();
     Map<String, List<Integer>> members = new HashMap<>();
     for (Route route : sent(plan)) {
+      Set<Integer> crossed = new HashSet<>();
       for (int target : route.targets()) {
-        List<Integer> all = replicasOf.get(route.source());
-        List<Integer> near = all.stream().filter(r -> r / perHost == target / perHost).toList();
-        boolean isNear = !near.isEmpty() && !near.equals(all);
-        String key = isNear ? "near " + near : "all " + all;
-        members.put(key, isNear ? near : all);
+        PlanPropertyTest.Sharing sharing =
+            PlanPropertyTest.Sharing.of(plan, replicasOf.get(route.source()), target);
+        if (sharing.crosses() && !crossed.add(plan.options().hosts().of(target))) {
+          continue;
+        }
+        String key = sharing.toString();
+        members.put(key, sharing.senders());
         Senders group = groups.computeIfAbsent(key, k -> new Senders());
         group.bytes.merge(route.source(), route.bytes(), Long::sum);
         long[] common = common(held.get(route.source()), wanted.get(target));
@@ -192,7 +189,7 @@ class SendingTest {
   }
 
   /** For each dimension, how many elements both regions have. */
-  private static long[] common(Region a, Region b) {
+  static long[] common(Region a, Region b) {
     long[] common = new long[a.ndim()];
     for (int d = 0; d < common.length; d++) {
       for (Region.Interval one : a.intervals(d)) {

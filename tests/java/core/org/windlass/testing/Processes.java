@@ -214,6 +214,27 @@ public final class Processes implements AutoCloseable {
             "WINDLASS_TOKEN_FILE", token.toString()));
   }
 
+  /** Ranks on several hosts: process p on the one that the p-th letter of {@code hosts} names. */
+  public List<Rank> startOnHosts(String hosts, String body) throws IOException {
+    List<Rank> all = new ArrayList<>();
+    for (int process = 0; process < hosts.length(); process++) {
+      all.add(startOnHost(hosts, process, body, Map.of()));
+    }
+    return all;
+  }
+
+  /** One of them, whose environment has {@code others} as well. */
+  public Rank startOnHost(String hosts, int process, String body, Map<String, String> others)
+      throws IOException {
+    Map<String, String> variables = new HashMap<>(variables());
+    variables.put("WINDLASS_RANK", "" + process);
+    variables.put("WINDLASS_WORLD_SIZE", "" + hosts.length());
+    variables.put("WINDLASS_RENDEZVOUS", address);
+    variables.put("WINDLASS_HOST", "" + hosts.charAt(process));
+    variables.putAll(others);
+    return start(process, body, variables);
+  }
+
   /** One that is told {@code variables}, and nothing else of a launcher's. */
   public Rank start(int rank, String body, Map<String, String> variables) throws IOException {
     return start(rank, command(body), variables);

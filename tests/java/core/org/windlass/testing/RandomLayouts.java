@@ -9,6 +9,7 @@ import org.windlass.ReduceOp;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
+import org.windlass.plan.Hosts;
 
 /** Random layouts and shapes; the same seed gives the same ones. */
 public final class RandomLayouts {
@@ -45,9 +46,18 @@ public final class RandomLayouts {
     return padded;
   }
 
-  /** Often all ranks, else few. */
-  public int ranksPerHost() {
-    return random.nextBoolean() ? DeviceMesh.MAX_RANKS : 1 + random.nextInt(12);
+  /** Often one, else several of some ranks each, or of any that {@code layouts} have. */
+  public Hosts hosts(Layout... layouts) {
+    int kind = random.nextInt(4);
+    if (kind < 2) {
+      return kind == 0 ? Hosts.one() : Hosts.ofEach(1 + random.nextInt(12));
+    }
+    int ranks = 1;
+    for (Layout layout : layouts) {
+      ranks = Math.max(ranks, layout.mesh().highestRank() + 1);
+    }
+    int count = 1 + random.nextInt(kind == 2 ? 4 : 12);
+    return Hosts.of(random.ints(ranks, 0, count).toArray());
   }
 
   /** A layout of consecutive or listed ranks; Partial only for sources. */

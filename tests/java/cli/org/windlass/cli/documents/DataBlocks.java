@@ -24,6 +24,7 @@ import org.w3c.dom.Element;
 import org.windlass.DType;
 import org.windlass.cli.Cli;
 import org.windlass.manifest.CommManifest;
+import org.windlass.plan.LinkSpeeds;
 import org.windlass.testing.TestFile;
 import org.xml.sax.InputSource;
 
@@ -33,6 +34,7 @@ final class DataBlocks {
   static final Map<String, String> WORDS =
       Map.of(
           "manifest", "a comm manifest, which commands of its page find as comm_manifest.json",
+          "links", "a table of speeds, which commands of its page find as links.json",
           "rules", "what windlass reshard --rules takes",
           "report", "what windlass report --json prints",
           "error", "what --json has the command print where it fails");
@@ -53,6 +55,11 @@ final class DataBlocks {
         Path file = Files.writeString(sandbox.folder().resolve("comm_manifest.json"), block.text());
         assertThat(CommManifest.read(file).groups()).as("%s", block).isNotEmpty();
         yield new Treatment(READ, "CommManifest.read");
+      }
+      case "links" -> {
+        Path file = Files.writeString(sandbox.folder().resolve("links.json"), block.text());
+        assertThat(LinkSpeeds.read(file)).as("%s", block).isNotNull();
+        yield new Treatment(READ, "LinkSpeeds.read");
       }
       case "rules" -> rules(block);
       case "report" -> {

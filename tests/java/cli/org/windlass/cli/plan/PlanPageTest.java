@@ -163,6 +163,23 @@ class PlanPageTest {
   }
 
   @Test
+  void hostsHaveWhatCrossesBetweenThem() throws Exception {
+    Path links =
+        Files.writeString(
+            folder.resolve("links.json"), "{\"within\": {\"GBps\": 1}, \"between\": {\"GBps\": 0.001}}");
+    String document =
+        opened(
+            page(
+                "--from", "2:S0", "--to", "4@2:R", "--shape", "1024", "--dtype", "f32",
+                "--ranks-per-host", "2", "--links", links),
+            "");
+    assertThat(document)
+        .contains("<b>8.00 KiB</b><span>have to cross between 3 hosts</span>")
+        .contains("<b>8.19 ms</b><span>predicted, bound by what host 0 sends</span>")
+        .contains("<tr><td>host 0</td><td>host 1</td><td>4.00 KiB</td></tr>");
+  }
+
+  @Test
   void hundredsOfRanks() throws Exception {
     Path page =
         page(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli;
 
+import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -11,11 +12,15 @@ import java.util.OptionalLong;
 import java.util.stream.Stream;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
+import org.windlass.checkpoint.FileFault;
 import org.windlass.checkpoint.TensorList;
 import org.windlass.cli.plan.PlanPage;
 import org.windlass.cli.plan.PlanReport;
 import org.windlass.cli.plan.PlannedTensor;
+import org.windlass.cli.plan.Topology;
 import org.windlass.layout.Layout;
+import org.windlass.plan.Hosts;
+import org.windlass.plan.LinkSpeeds;
 import org.windlass.plan.PlanOptions;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -41,6 +46,12 @@ import picocli.CommandLine.Spec;
           + " what mode staged packs; mode direct has none.",
       "%nWith --tensors, each tensor has such lines, and the last line sums all of them; with --summary"
           + " there is the last line alone.",
+      "%nWith --ranks-per-host, what is needed comes from the nearest replica, and a line for each pair"
+          + " of hosts says what has to cross: what several ranks of a host need counts once.",
+      "--links takes a JSON table: 'within' a host, the GB/s (10^9 bytes a second) at which its ranks get"
+          + " what they need; 'between' hosts, those of each host's port each way, and 'us' until the first"
+          + " byte is there; 'pairs', a list of {src, dst, GBps, us?}, those that have a link of their own."
+          + " The prediction is the time of the slowest of these, were all to move at once.",
       "%n--html replaces a page that it wrote, or an empty file, and nothing else."
     })
 final class PlanCommand implements Runnable {
@@ -79,6 +90,20 @@ final class PlanCommand implements Runnable {
       description = "A JSON list of {name, shape, dtype, from?, to?, count?}.")
   private Path tensors;
 
+  @Option(
+      names = "--ranks-per-host",
+      paramLabel = "N",
+      description = "So many ranks, from 0 on, live on a host each; default all on one.")
+  private Integer ranksPerHost;
+
+  @Option(
+      names = "--links",
+      paramLabel = "FILE",
+      description =
+          "Predict the time from a table of speeds:"
+              + " {\"within\": {\"GBps\": 12}, \"between\": {\"GBps\": 3.1, \"us\": 25}}.")
+  private Path links;
+
   @Mixin private JsonOption json;
 
   @Option(
@@ -91,14 +116,15 @@ final class PlanCommand implements Runnable {
   @Override
   public void run() {
     Path page = html == null ? null : PlanPage.place(html);
-    PlanOptions options = options();
+    Topology topology = topology();
+    PlanOptions options = options(topology);
     OptionalInt only = rank == null ? OptionalInt.empty() : OptionalInt.of(rank);
     List<PlannedTensor> planned = tensors == null ? List.of(single()) : listed();
     requireRank(planned);
     if (page != null) {
-      PlanPage.write(page, options, only, planned);
+      PlanPage.write(page, options, topology, only, planned);
     }
-    PlanReport report = new PlanReport(options, only, summary, json.isGiven());
+    PlanReport report = new PlanReport(options, topology, only, summary, json.isGiven());
     PrintWriter out = spec.commandLine().getOut();
     for (String line : tensors == null ? report.one(planned.get(0)) : report.list(planned)) {
       out.println(line);
@@ -118,8 +144,25 @@ final class PlanCommand implements Runnable {
     }
   }
 
-  private PlanOptions options() {
-    PlanOptions options = PlanOptions.defaults().withMode(mode.chosen());
+  private Topology topology() {
+    if (ranksPerHost != null && ranksPerHost < 1) {
+      throw new InvalidArgumentException(
+          "--ranks-per-host " + ranksPerHost + ": a host has at least 1 rank");
+    }
+    try {
+      return new Topology(
+          Optional.ofNullable(ranksPerHost).map(Hosts::ofEach),
+          links == null ? Optional.empty() : Optional.of(LinkSpeeds.read(links)));
+    } catch (IOException fault) {
+      throw FileFault.reading(links, fault);
+    }
+  }
+
+  private PlanOptions options(Topology topology) {
+    PlanOptions options =
+        PlanOptions.defaults()
+            .withMode(mode.chosen())
+            .withHosts(topology.hosts().orElse(Hosts.one()));
     OptionalLong bytes = bucket.bytes();
     return bytes.isPresent() ? options.withBucketBytes(bytes.getAsLong()) : options;
   }

@@ -225,6 +225,20 @@ public final class JsonText implements AutoCloseable {
     return parser.getLongValue();
   }
 
+  /** The number that the parser is on, which is not negative and not too large for a double. */
+  public double number(String what) throws IOException {
+    JsonToken token = parser.currentToken();
+    if (token != JsonToken.VALUE_NUMBER_INT && token != JsonToken.VALUE_NUMBER_FLOAT) {
+      throw bad(what + " is " + found() + ", not a number");
+    }
+    double value = Double.parseDouble(parser.getText());
+    if (value < 0 || Double.isInfinite(value)) {
+      throw bad(
+          what + " is " + parser.getText() + ", which is " + (value < 0 ? "negative" : "too large"));
+    }
+    return value;
+  }
+
   /** The boolean that the parser is on. */
   public boolean bool(String what) throws IOException {
     JsonToken token = parser.currentToken();

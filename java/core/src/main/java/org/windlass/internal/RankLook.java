@@ -3,6 +3,7 @@ package org.windlass.internal;
 
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -94,17 +95,27 @@ public record RankLook(
    * empty where it comes from none.
    */
   public static List<Integer> former(Endpoint endpoint) {
+    return Arrays.stream(of(endpoint, Structs.RankState.FORMER))
+        .filter(former -> former >= 0)
+        .boxed()
+        .toList();
+  }
+
+  /** The number of each rank's host, in rank order. */
+  public static int[] hosts(Endpoint endpoint) {
+    return of(endpoint, Structs.RankState.HOST);
+  }
+
+  /** What the state of each rank has at an offset. */
+  private static int[] of(Endpoint endpoint, int offset) {
     ByteBuffer state = Structs.allocate(Structs.RankState.SIZE);
-    List<Integer> former = new ArrayList<>(endpoint.size);
+    int[] values = new int[endpoint.size];
     for (int rank = 0; rank < endpoint.size; rank++) {
       state.putInt(0, Structs.RankState.SIZE);
       Native.wl_comm_state(endpoint.handle, rank, NativeMemory.address(state));
-      int of = state.getInt(Structs.RankState.FORMER);
-      if (of >= 0) {
-        former.add(of);
-      }
+      values[rank] = state.getInt(offset);
     }
-    return List.copyOf(former);
+    return values;
   }
 
   /** A look at every rank of {@code ranks}. */

@@ -92,6 +92,7 @@ public final class Structs {
     public static final int PID = NativeStruct.offset("wl_rank_state_t", "pid");
     public static final int STARTED = NativeStruct.offset("wl_rank_state_t", "started");
     public static final int PID_NAMESPACE = NativeStruct.offset("wl_rank_state_t", "pid_namespace");
+    public static final int HOST = NativeStruct.offset("wl_rank_state_t", "host");
 
     private RankState() {}
   }

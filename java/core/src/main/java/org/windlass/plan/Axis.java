@@ -8,28 +8,28 @@ import java.util.List;
 /**
  * A line of all that targets need from one source cell and that its members share in sending:
  * target cells in row-major order, each as long as its overlap times the copies of it that are
- * shared. Copies that are served from nearer are left out: members copy what they need themselves,
- * and serve ranks of their hosts ({@link Nearby}).
+ * shared: one for each of the {@link HostGroups}. Copies that are served from nearer are left out:
+ * members copy what they need themselves, and serve ranks of their hosts ({@link Nearby}).
  *
  * <p>A target cell is named by the elements of the source cell in lesser target cells. Places are
  * doubles, which every machine rounds alike: elements times copies may exceed 63 bits.
  */
 final class Axis {
-  /** A copy that is served from nearer. */
-  record Hole(long before, long size, int member) {}
+  /** A copy that is served from nearer, or that nobody needs. */
+  record Hole(long before, long size, int group) {}
 
   private static final long[] NONE = {};
-  private static final int[] NO_MEMBERS = {};
+  private static final int[] NO_GROUPS = {};
   private static final double[] NO_SUMS = {0};
 
-  private final int targets;
+  private final int width;
   private final long size;
 
-  /** Of each hole, ascending; then by member. */
+  /** Of each hole, ascending; then by group. */
   private final long[] before;
 
   private final long[] sizes;
-  private final int[] members;
+  private final int[] groups;
 
   /** Length of the first i holes. */
   private final double[] sums;
@@ -38,28 +38,28 @@ final class Axis {
    * A line with holes.
    *
    * @param size elements of the source cell
-   * @param targets target members of every target cell
+   * @param width groups of every target cell, those among them that it lacks and {@code holes} say
    */
-  Axis(long size, int targets, List<Hole> holes) {
+  Axis(long size, int width, List<Hole> holes) {
     this.size = size;
-    this.targets = targets;
+    this.width = width;
     if (holes.isEmpty()) {
       this.before = NONE;
       this.sizes = NONE;
-      this.members = NO_MEMBERS;
+      this.groups = NO_GROUPS;
       this.sums = NO_SUMS;
       return;
     }
     Hole[] sorted = holes.toArray(new Hole[0]);
-    Arrays.sort(sorted, Comparator.comparingLong(Hole::before).thenComparingInt(Hole::member));
+    Arrays.sort(sorted, Comparator.comparingLong(Hole::before).thenComparingInt(Hole::group));
     this.before = new long[sorted.length];
     this.sizes = new long[sorted.length];
-    this.members = new int[sorted.length];
+    this.groups = new int[sorted.length];
     this.sums = new double[sorted.length + 1];
     for (int i = 0; i < sorted.length; i++) {
       before[i] = sorted[i].before();
       sizes[i] = sorted[i].size();
-      members[i] = sorted[i].member();
+      groups[i] = sorted[i].group();
       sums[i + 1] = sums[i] + sorted[i].size();
     }
   }
@@ -71,28 +71,28 @@ final class Axis {
 
   /** Where a target cell begins. */
   double place(long cell) {
-    return (double) cell * targets - sums[holesBefore(cell)];
+    return (double) cell * width - sums[holesBefore(cell)];
   }
 
   /** How many copies of a target cell are on the line. */
   int copies(long cell) {
-    return targets - (holesBefore(cell + 1) - holesBefore(cell));
+    return width - (holesBefore(cell + 1) - holesBefore(cell));
   }
 
-  /** The target member that gets copy {@code copy} of a target cell. */
-  int member(long cell, int copy) {
-    int member = copy;
+  /** The group that gets copy {@code copy} of a target cell. */
+  int group(long cell, int copy) {
+    int group = copy;
     for (int i = holesBefore(cell); i < before.length && before[i] == cell; i++) {
-      member += members[i] <= member ? 1 : 0;
+      group += groups[i] <= group ? 1 : 0;
     }
-    return member;
+    return group;
   }
 
-  /** Which copy of a target cell {@code member} gets. */
-  int copy(long cell, int member) {
-    int copy = member;
+  /** Which copy of a target cell {@code group} gets. */
+  int copy(long cell, int group) {
+    int copy = group;
     for (int i = holesBefore(cell); i < before.length && before[i] == cell; i++) {
-      copy -= members[i] < member ? 1 : 0;
+      copy -= groups[i] < group ? 1 : 0;
     }
     return copy;
   }
@@ -110,11 +110,11 @@ final class Axis {
       }
     }
     if (low == 0) {
-      return (long) (place / targets);
+      return (long) (place / width);
     }
     long cell = before[low - 1];
     double past = place - (place(cell) + (double) sizes[low - 1] * copies(cell));
-    return past < 0 ? cell : cell + sizes[low - 1] + (long) (past / targets);
+    return past < 0 ? cell : cell + sizes[low - 1] + (long) (past / width);
   }
 
   private int holesBefore(long cell) {

@@ -25,10 +25,6 @@ final class Nearby {
   private final List<Service> services = new ArrayList<>();
   private final Map<Integer, List<Service>> byTarget = new HashMap<>();
 
-  boolean isEmpty() {
-    return services.isEmpty();
-  }
-
   /** All services, by host, then by target cell. */
   List<Service> services() {
     return services;

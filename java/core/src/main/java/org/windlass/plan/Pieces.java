@@ -37,10 +37,11 @@ final class Pieces {
   private final Grid source;
   private final Grid target;
   private final boolean meshesOverlap;
+  private final HostGroups groups;
   private final boolean hostsOverlap;
   private final boolean gathers;
   private final Senders all;
-  private final int ranksPerHost;
+  private final Hosts hosts;
   private final int turn;
   private final boolean cutsSmall;
   private final DType wire;
@@ -55,8 +56,10 @@ final class Pieces {
     this.meshesOverlap = source.mesh.overlaps(target.mesh);
     this.gathers = options.mode() == TransferMode.GATHER_BROADCAST;
     this.all = Senders.all(source.members, options.turn());
-    this.ranksPerHost = options.ranksPerHost();
-    this.hostsOverlap = hostsOverlap();
+    this.hosts = options.hosts();
+    boolean areDivided = !gathers && hosts.divide(source.mesh, target.mesh);
+    this.groups = areDivided ? HostGroups.of(target, hosts) : HostGroups.single(target);
+    this.hostsOverlap = areDivided && hosts.mayShare(source.mesh, target.mesh);
     this.turn = options.turn();
     this.cutsSmall = terms.dtype().bytesOf(numel) >= LEAST_EVEN;
     this.wire = terms.wire();
@@ -120,21 +123,26 @@ final class Pieces {
       return new Piece(cells, slabs, size, sole, Nearby.NONE, axis, whole);
     }
     Piece bare = piece(cells, slabs, size, Nearby.NONE, List.of());
-    if (size == 0 || !meshesOverlap && !hostsOverlap) {
+    if (size == 0 || !meshesOverlap && !hostsOverlap && !groups.areUneven()) {
       return bare;
     }
     List<Axis.Hole> holes = new ArrayList<>();
-    if (meshesOverlap) {
+    Nearby nearby = Nearby.NONE;
+    if (hostsOverlap) {
+      nearby = nearby(bare, holes);
+    } else if (meshesOverlap) {
       addOwnNeeds(bare, holes);
     }
-    Nearby nearby = hostsOverlap ? nearby(bare, holes) : Nearby.NONE;
+    if (groups.areUneven()) {
+      addLacking(bare, 0, 0, 1, new int[cells.length], holes);
+    }
     return piece(cells, slabs, size, nearby, holes);
   }
 
   /** A piece that all members share, but for what {@code holes} say. */
   private Piece piece(
       int[] cells, Slab[] slabs, long size, Nearby nearby, List<Axis.Hole> holes) {
-    Axis axis = new Axis(size, target.members, holes);
+    Axis axis = new Axis(size, groups.most(), holes);
     Shares shares = Shares.of(source.members, axis.length(), size, cutsSmall, wire);
     return new Piece(cells, slabs, size, all, nearby, axis, shares);
   }
@@ -147,7 +155,7 @@ final class Pieces {
     }
     for (int i = 0; i < source.members; i++) {
       int member = (i + turn % source.members) % source.members;
-      if (source.rank(cells, member) / ranksPerHost == root / ranksPerHost) {
+      if (hosts.areTogether(source.rank(cells, member), root)) {
         return member;
       }
     }
@@ -158,15 +166,8 @@ final class Pieces {
     return meshesOverlap;
   }
 
-  /** Whether there are several hosts, and one may hold ranks of both meshes. */
-  private boolean hostsOverlap() {
-    int sourceLow = source.mesh.lowestRank() / ranksPerHost;
-    int sourceHigh = source.mesh.highestRank() / ranksPerHost;
-    int targetLow = target.mesh.lowestRank() / ranksPerHost;
-    int targetHigh = target.mesh.highestRank() / ranksPerHost;
-    return sourceLow <= targetHigh
-        && targetLow <= sourceHigh
-        && (sourceLow != targetHigh || targetLow != sourceHigh);
+  HostGroups groups() {
+    return groups;
   }
 
   /** Adds what the piece's members copy to themselves. */
@@ -181,30 +182,64 @@ final class Pieces {
 
   private Axis.Hole hole(Nearby.Need need) {
     int member = target.memberOf(target.mesh.placeOf(need.rank()));
-    return new Axis.Hole(need.before(), need.size(), member);
+    return new Axis.Hole(need.before(), need.size(), groups.of(need.cells(), member));
   }
 
-  /** What is sent within hosts, which it adds to {@code holes}. */
+  /**
+   * Adds the groups that target cells have fewer than the most.
+   *
+   * @param before elements of the piece in target cells less than those of {@code cells[0..d)}
+   * @param width elements of the fixed dimensions' overlap
+   */
+  private void addLacking(
+      Piece piece, int d, long before, long width, int[] cells, List<Axis.Hole> holes) {
+    if (d == cells.length) {
+      for (int group = groups.of(cells).count(); group < groups.most(); group++) {
+        holes.add(new Axis.Hole(before, width, group));
+      }
+      return;
+    }
+    Slab slab = piece.slabs[d];
+    long unit = width;
+    for (int i = d + 1; i < cells.length; i++) {
+      unit *= piece.slabs[i].length;
+    }
+    int cell = 0;
+    long passed = 0;
+    while (passed < slab.length) {
+      cell = target.cuts[d].cellAt(slab.bounds, passed, cell);
+      cells[d] = cell;
+      long length = target.cuts[d].countIn(slab.bounds, cell);
+      addLacking(piece, d + 1, before + unit * passed, width * length, cells, holes);
+      passed += length;
+    }
+  }
+
+  /** What is sent within hosts; all that their ranks need it adds to {@code holes}. */
   private Nearby nearby(Piece piece, List<Axis.Hole> holes) {
     Map<Integer, List<Integer>> membersOfHosts = new TreeMap<>();
     for (int member = 0; member < source.members; member++) {
-      int host = source.rank(piece.cells, member) / ranksPerHost;
+      int host = hosts.of(source.rank(piece.cells, member));
       membersOfHosts.computeIfAbsent(host, h -> new ArrayList<>()).add(member);
-    }
-    if (membersOfHosts.size() == 1) {
-      return Nearby.NONE; // all members are equally near to every rank
     }
     Nearby nearby = new Nearby();
     membersOfHosts.forEach(
         (host, members) -> {
           Map<Long, List<Nearby.Need>> needs = new TreeMap<>();
-          for (int rank = host * ranksPerHost; rank < (host + 1) * ranksPerHost; rank++) {
-            Nearby.Need need = isSender(piece, rank) ? null : need(piece, rank);
-            if (need != null) {
-              needs.computeIfAbsent(need.before(), b -> new ArrayList<>()).add(need);
-              holes.add(hole(need));
-            }
-          }
+          Map<Long, Axis.Hole> served = new TreeMap<>();
+          hosts.forEachRankOf(
+              host,
+              rank -> {
+                Nearby.Need need = need(piece, rank);
+                if (need == null) {
+                  return;
+                }
+                served.computeIfAbsent(need.before(), before -> hole(need));
+                if (!isSender(piece, rank)) {
+                  needs.computeIfAbsent(need.before(), before -> new ArrayList<>()).add(need);
+                }
+              });
+          holes.addAll(served.values());
           for (List<Nearby.Need> same : needs.values()) {
             same.sort(Comparator.comparingInt(n -> target.mesh.placeOf(n.rank())));
           }
@@ -220,16 +255,11 @@ final class Pieces {
   }
 
   /** Whether {@code rank} sends of the piece, and so copies what it needs of it to itself. */
-  private boolean isSender(Piece piece, int rank) {
+  boolean isSender(Piece piece, int rank) {
     int place = source.mesh.placeOf(rank);
     return place >= 0
         && Arrays.equals(source.cellsOf(place), piece.cells)
         && piece.senders.share(source.memberOf(place)) >= 0;
-  }
-
-  /** Whether {@code rank}, if it needs the piece, gets it other than by {@link Piece#shares}. */
-  boolean isServedNearer(Piece piece, int rank) {
-    return isSender(piece, rank) || !piece.nearby.of(rank).isEmpty();
   }
 
   /** What {@code rank} needs of the piece, or null if that is nothing. */

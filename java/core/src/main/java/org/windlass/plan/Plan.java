@@ -27,9 +27,11 @@ import org.windlass.layout.TensorSpec;
  * comes to the same routes.
  *
  * <p>Every target element is written once, from ranks that hold it. Among replicas the rank itself
- * comes first, then those on its host; the ranks of one host, and all ranks without a replica on
- * theirs, are shared among replicas. Of a tensor of 1 MiB and more they send the same amount to
- * within a hundredth, as far as rows allow: a region is cut, through one dimension, where a share
+ * comes first, then those on its host; the ranks of one host, and all hosts without a replica, are
+ * shared among replicas. What several ranks of a host need from others is one route to all of them:
+ * each element has to cross to that host once, as {@link HostTraffic} counts it. Of a tensor of
+ * 1 MiB and more replicas send the same amount to within a hundredth, as far as rows allow, where
+ * what goes to another host counts once: a region is cut, through one dimension, where a share
  * ends. Where n senders would have at least n times 4 KiB each, what several targets get is cut
  * into the same parts for all of them, so that each part is read once. Smaller tensors are shared
  * to within one region. With {@code Partial} a whole group of terms serves a target, the group that
@@ -38,11 +40,12 @@ import org.windlass.layout.TensorSpec;
  * <p>The routes are those that run. In mode {@link TransferMode#GATHER_BROADCAST} they name whose
  * elements a target gets, by way of the root.
  *
- * <p>What one rank asks for costs what its own routes cost, whatever the mesh.
+ * <p>What one rank asks for costs what its own routes cost, whatever the mesh; with several hosts,
+ * beside that a look at the host of each target rank.
  */
 public final class Plan {
   /** That of the planner: changes whenever equal arguments give other routes. */
-  public static final int VERSION = 2;
+  public static final int VERSION = 3;
 
   static {
     Access.SCHEDULING.open(Plan.class, first -> Plan::schedule);
@@ -126,7 +129,7 @@ public final class Plan {
     Objects.requireNonNull(to, "to");
     Objects.requireNonNull(wire, "wire");
     Objects.requireNonNull(options, "options");
-    PlanChecks.require(from, to, wire, options.mode());
+    PlanChecks.require(from, to, wire, options);
     return new Plan(from, to, wire, options);
   }
 

@@ -7,6 +7,7 @@ import org.windlass.ReduceOp;
 import org.windlass.UnsupportedException;
 import org.windlass.internal.Access;
 import org.windlass.internal.Cut;
+import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 
 /** The checks of what a plan is made of: shapes, dtypes, reductions and cuts inside a byte. */
@@ -14,7 +15,7 @@ final class PlanChecks {
   private PlanChecks() {}
 
   /** Throws as {@link Plan#of(TensorSpec, TensorSpec, DType, PlanOptions)} says. */
-  static void require(TensorSpec from, TensorSpec to, DType wire, TransferMode mode) {
+  static void require(TensorSpec from, TensorSpec to, DType wire, PlanOptions options) {
     if (!from.shape().equals(to.shape())) {
       throw new InvalidArgumentException(
           "tensor '"
@@ -34,17 +35,35 @@ final class PlanChecks {
     requireCast(from.dtype(), wire);
     requireCast(wire, to.dtype());
     from.layout().partialOp().ifPresent(op -> requireReduce(from.dtype(), op));
-    if (mode != TransferMode.DIRECT && Math.min(from.dtype().bits(), wire.bits()) < 8) {
+    requireHosts(from.layout(), options.hosts());
+    requireHosts(to.layout(), options.hosts());
+    if (options.mode() != TransferMode.DIRECT
+        && Math.min(from.dtype().bits(), wire.bits()) < 8) {
       throw new UnsupportedException(
           "elements of "
               + from.dtype()
               + " are less than a byte, which mode "
-              + mode
+              + options.mode()
               + " does not move");
     }
     if (from.dtype().bits() < 8) {
       requireWholeBytes(from);
       requireWholeBytes(to);
+    }
+  }
+
+  private static void requireHosts(Layout layout, Hosts hosts) {
+    int highest = layout.mesh().highestRank();
+    if (highest >= hosts.known()) {
+      throw new InvalidArgumentException(
+          "layout "
+              + layout.qualified()
+              + " has rank "
+              + highest
+              + ", whose host is not known: "
+              + hosts
+              + " say it of ranks 0 to "
+              + (hosts.known() - 1));
     }
   }
 

@@ -29,14 +29,22 @@ final class PlanFingerprint {
         .add(options.mode().toString())
         .add(options.bucketBytes())
         .add(options.turn());
-    if (options.ranksPerHost() < DeviceMesh.MAX_RANKS) {
-      fingerprint.add(options.ranksPerHost());
+    Hosts hosts = options.hosts();
+    if (hosts.areSeveral()) {
+      hosts.ranksPerHost().ifPresent(fingerprint::add);
+      hosts.numbers().ifPresent(numbers -> add(fingerprint, numbers));
     }
     if (plan.source().isPadded() || plan.target().isPadded()) {
       plan.source().paddedShape().forEach(fingerprint::add);
       plan.target().paddedShape().forEach(fingerprint::add);
     }
     return fingerprint.value();
+  }
+
+  /** So that no list reads as a number of ranks, or as another with what follows. */
+  private static void add(Fingerprint fingerprint, List<Integer> numbers) {
+    fingerprint.add(-numbers.size());
+    numbers.forEach(fingerprint::add);
   }
 
   private static void addLayout(Fingerprint fingerprint, Layout layout) {

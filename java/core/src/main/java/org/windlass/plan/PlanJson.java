@@ -3,6 +3,7 @@ package org.windlass.plan;
 
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.Function;
@@ -10,7 +11,6 @@ import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.internal.JsonObject;
 import org.windlass.internal.JsonText;
-import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 
@@ -43,8 +43,16 @@ final class PlanJson {
           json.writeStringField("mode", plan.options().mode().toString());
           json.writeNumberField("bucket_bytes", plan.options().bucketBytes());
           json.writeNumberField("turn", plan.options().turn());
-          if (plan.options().ranksPerHost() < DeviceMesh.MAX_RANKS) {
-            json.writeNumberField("ranks_per_host", plan.options().ranksPerHost());
+          Hosts hosts = plan.options().hosts();
+          if (hosts.areSeveral() && hosts.ranksPerHost().isPresent()) {
+            json.writeNumberField("ranks_per_host", hosts.ranksPerHost().getAsInt());
+          }
+          if (hosts.numbers().isPresent()) {
+            json.writeArrayFieldStart("hosts");
+            for (int host : hosts.numbers().get()) {
+              json.writeNumber(host);
+            }
+            json.writeEndArray();
           }
           json.writeStringField("fingerprint", hex(plan.fingerprint()));
         });
@@ -64,7 +72,7 @@ final class PlanJson {
     TransferMode mode;
     Long bucketBytes;
     Integer turn;
-    int ranksPerHost = DeviceMesh.MAX_RANKS;
+    Hosts hosts = Hosts.one();
     String fingerprint;
   }
 
@@ -96,7 +104,7 @@ final class PlanJson {
                 require("mode", fields.mode),
                 require("bucket_bytes", fields.bucketBytes),
                 require("turn", fields.turn),
-                fields.ranksPerHost));
+                fields.hosts));
     if (!require("fingerprint", fields.fingerprint).equals(hex(plan.fingerprint()))) {
       throw new InvalidArgumentException(
           WHERE
@@ -134,13 +142,25 @@ final class PlanJson {
       }
       case "turn" -> fields.turn = integer(json, key);
       case "ranks_per_host" -> {
-        fields.ranksPerHost = integer(json, key);
-        if (fields.ranksPerHost < 1) {
-          throw json.bad(key + " is " + fields.ranksPerHost + ", not at least 1");
+        int ranks = integer(json, key);
+        if (ranks < 1) {
+          throw json.bad(key + " is " + ranks + ", not at least 1");
         }
+        fields.hosts = Hosts.ofEach(ranks);
       }
+      case "hosts" -> fields.hosts = hosts(json, key);
       case "fingerprint" -> fields.fingerprint = json.string(key);
       default -> throw json.bad("unknown key " + JsonText.quoted(key));
+    }
+  }
+
+  private static Hosts hosts(JsonText json, String key) throws IOException {
+    List<Integer> numbers = new ArrayList<>();
+    json.elements(key, index -> numbers.add(integer(json, key + "[" + index + "]")));
+    try {
+      return Hosts.of(numbers.stream().mapToInt(Integer::intValue).toArray());
+    } catch (InvalidArgumentException malformed) {
+      throw json.bad(key + ": " + malformed.getMessage());
     }
   }
 

@@ -16,7 +16,7 @@ import org.windlass.internal.Cut;
  * found from its own cell outwards: the cells of the other layout that meet it, in order, each by a
  * binary search, so the cost follows the routes and not the mesh. Where the meshes overlap, sharing
  * a source cell also looks once at each of that cell's members; where they share hosts, at each
- * rank of those members' hosts.
+ * rank of those members' hosts. Where there are several hosts, it looks once at each target rank's.
  *
  * <p>An instance remembers cells, overlaps and groups that it met; it serves one thread.
  */
@@ -228,7 +228,7 @@ final class RouteFinder {
         .shares()
         .into(
             demand,
-            piece.axis().copy(before, targetMember),
+            piece.axis().copy(before, pieces.groups().of(cells, targetMember)),
             (share, low, high, from, to) -> {
               if (last.isEmpty() || high - low != demand.copies) {
                 last.clear();
@@ -328,9 +328,12 @@ final class RouteFinder {
     if (low >= high) {
       return List.of();
     }
-    int first = piece.axis().member(before, low);
-    int last = piece.axis().member(before, high - 1);
-    if (!pieces.meshesOverlap() && piece.nearby().isEmpty()) {
+    if (!pieces.groups().areSingle()) {
+      return targetsOfGroups(piece, before, cells, low, high);
+    }
+    int first = piece.axis().group(before, low);
+    int last = piece.axis().group(before, high - 1);
+    if (!pieces.meshesOverlap()) {
       return first == last
           ? List.of(target.rank(cells, first))
           : new Members(target, cells, first, last + 1);
@@ -338,11 +341,35 @@ final class RouteFinder {
     List<Integer> targets = new ArrayList<>(high - low);
     for (int member = first; member <= last; member++) {
       int rank = target.rank(cells, member);
-      if (!pieces.isServedNearer(piece, rank)) {
+      if (!pieces.isSender(piece, rank)) {
         targets.add(rank);
       }
     }
     return List.copyOf(targets);
+  }
+
+  private List<Integer> targetsOfGroups(
+      Pieces.Piece piece, long before, int[] cells, int low, int high) {
+    HostGroups.Cell groups = pieces.groups().of(cells);
+    if (high - low == groups.count()) {
+      return new Members(target, cells, 0, groups.members().length);
+    }
+    int first = piece.axis().group(before, low);
+    int last = piece.axis().group(before, high - 1);
+    int[] starts = groups.starts();
+    int[] members = Arrays.copyOfRange(groups.members(), starts[first], starts[last + 1]);
+    if (last - first > high - 1 - low) { // there are holes between
+      int count = 0;
+      for (int copy = low; copy < high; copy++) {
+        int group = piece.axis().group(before, copy);
+        int length = starts[group + 1] - starts[group];
+        System.arraycopy(groups.members(), starts[group], members, count, length);
+        count += length;
+      }
+      members = Arrays.copyOf(members, count);
+    }
+    Arrays.sort(members);
+    return new SomeMembers(target, cells, members);
   }
 
   /** The ranks of the member's group, one list for all routes that fold it. */
@@ -361,6 +388,29 @@ final class RouteFinder {
           }
           return List.of(ranks);
         });
+  }
+
+  /** Members of one cell, as ranks. */
+  private static final class SomeMembers extends AbstractList<Integer> {
+    private final Grid grid;
+    private final int first;
+    private final int[] members;
+
+    SomeMembers(Grid grid, int[] cells, int[] members) {
+      this.grid = grid;
+      this.first = grid.place(cells, 0);
+      this.members = members;
+    }
+
+    @Override
+    public Integer get(int index) {
+      return grid.mesh.rankOf(first + grid.offset(members[index]));
+    }
+
+    @Override
+    public int size() {
+      return members.length;
+    }
   }
 
   /** Consecutive members of one cell, as ranks. */

@@ -2,6 +2,7 @@
 package org.windlass.plan;
 
 import java.util.List;
+import java.util.Objects;
 import org.windlass.InvalidArgumentException;
 import org.windlass.internal.Copies;
 
@@ -12,8 +13,15 @@ import org.windlass.internal.Copies;
  * @param localBytes as {@link Traffic#localBytes}
  * @param reduceBytes as {@link Traffic#reduceBytes}
  * @param buckets how many {@link Bucket#pack} makes
+ * @param hosts the same bytes by hosts
  */
-public record Totals(long sentBytes, long localBytes, long reduceBytes, long buckets) {
+public record Totals(
+    long sentBytes, long localBytes, long reduceBytes, long buckets, HostTraffic hosts) {
+  /** Checks the components. */
+  public Totals {
+    Objects.requireNonNull(hosts, "hosts");
+  }
+
   /**
    * The totals of a transfer of {@code plans} together.
    *
@@ -58,6 +66,7 @@ public record Totals(long sentBytes, long localBytes, long reduceBytes, long buc
   /** Totals that are being added up. */
   private static final class Sums {
     final Bucket.Packing packing = new Bucket.Packing();
+    final HostSums hosts = new HostSums();
     private long sent;
     private long local;
     private long reduced;
@@ -83,6 +92,7 @@ public record Totals(long sentBytes, long localBytes, long reduceBytes, long buc
           }
           long read = Math.multiplyExact(plan.readers(route).size(), route.reduceBytes());
           reduced = Math.addExact(reduced, read);
+          hosts.add(plan, route);
         }
       } catch (ArithmeticException e) {
         throw Traffic.overflow(e);
@@ -90,7 +100,7 @@ public record Totals(long sentBytes, long localBytes, long reduceBytes, long buc
     }
 
     Totals totals() {
-      return new Totals(sent, local, reduced, packing.buckets());
+      return new Totals(sent, local, reduced, packing.buckets(), hosts.traffic());
     }
   }
 }

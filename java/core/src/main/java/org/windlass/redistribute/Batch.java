@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.redistribute;
 
+import java.lang.ref.Reference;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -13,9 +14,12 @@ import org.windlass.InvalidArgumentException;
 import org.windlass.Tensor;
 import org.windlass.UnsupportedException;
 import org.windlass.WindlassException;
+import org.windlass.internal.Access;
 import org.windlass.internal.Deadline;
+import org.windlass.internal.RankLook;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
+import org.windlass.plan.Hosts;
 import org.windlass.plan.Plan;
 import org.windlass.plan.PlanOptions;
 import org.windlass.plan.TransferMode;
@@ -23,7 +27,8 @@ import org.windlass.plan.TransferMode;
 /**
  * A batch of tensors that are redistributed together: each a global tensor with its layouts before
  * and after, bound to this rank's local views. Every rank of the communicator adds the same tensors
- * in the same order; {@link #register} then makes a {@link Transfer} of them.
+ * in the same order; {@link #register} then makes a {@link Transfer} of them. Plans know which
+ * ranks of the communicator live on one host.
  *
  * <p>A view holds this rank's piece in the layout's local order, with any strides: fused tensors
  * are bound by {@code narrow}, stacks by {@code select}. It is null on a rank outside the layout's
@@ -32,6 +37,7 @@ import org.windlass.plan.TransferMode;
  */
 public final class Batch {
   private final Communicator communicator;
+  private final Hosts hosts;
   private final List<BoundTensor> tensors = new ArrayList<>();
   private final Map<String, TensorSpec> sources = new HashMap<>();
   private Moving moving = Moving.DEFAULT;
@@ -39,6 +45,11 @@ public final class Batch {
 
   private Batch(Communicator communicator) {
     this.communicator = communicator;
+    try {
+      this.hosts = Hosts.of(RankLook.hosts(Access.ENDPOINT.of(communicator)));
+    } finally {
+      Reference.reachabilityFence(communicator);
+    }
   }
 
   /** A batch of tensors to redistribute among the ranks of {@code communicator}. */
@@ -164,7 +175,8 @@ public final class Batch {
     }
     try {
       DType wire = moving.wire(from.dtype(), to.dtype());
-      return Plan.of(from, to, wire, moving.options().withTurn(tensors.size()));
+      PlanOptions options = moving.options().withTurn(tensors.size()).withHosts(hosts);
+      return Plan.of(from, to, wire, options);
     } catch (InvalidArgumentException e) {
       throw new InvalidArgumentException(name + e.getMessage(), e);
     } catch (UnsupportedException e) {

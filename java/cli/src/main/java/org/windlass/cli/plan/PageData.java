@@ -6,9 +6,11 @@ import java.io.IOException;
 import java.io.StringWriter;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.OptionalInt;
 import org.windlass.InvalidArgumentException;
 import org.windlass.cli.out.JsonLine;
@@ -16,8 +18,11 @@ import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.layout.Region;
+import org.windlass.plan.HostTraffic;
+import org.windlass.plan.LinkSpeeds;
 import org.windlass.plan.Plan;
 import org.windlass.plan.PlanOptions;
+import org.windlass.plan.Totals;
 import org.windlass.plan.Traffic;
 import org.windlass.plan.Traffic.Link;
 
@@ -33,6 +38,7 @@ final class PageData {
   private static final int MOST_INTERVALS = 256;
 
   private final PlanOptions options;
+  private final Topology topology;
   private final OptionalInt rank;
 
   /** Places of layouts of shapes in {@link #layouts}. */
@@ -45,10 +51,12 @@ final class PageData {
   /**
    * How to plan.
    *
+   * @param topology what was asked of hosts
    * @param rank the one rank whose links are shown, if it is one
    */
-  PageData(PlanOptions options, OptionalInt rank) {
+  PageData(PlanOptions options, Topology topology, OptionalInt rank) {
     this.options = options;
+    this.topology = topology;
     this.rank = rank;
   }
 
@@ -71,9 +79,36 @@ final class PageData {
           out.writeNumberField(
               "staged",
               rank.isPresent() ? Plan.stagingBytes(plans, rank.getAsInt()) : Plan.stagingBytes(plans));
+          if (!topology.equals(Topology.NONE)) {
+            writeHosts(out, tensors);
+          }
           out.writeFieldName("layouts");
           out.writeRawValue("[" + layouts + "]");
         });
+  }
+
+  /** What crosses between hosts, and how long all takes. */
+  private void writeHosts(JsonGenerator out, List<PlannedTensor> tensors) throws IOException {
+    HostTraffic traffic =
+        (rank.isPresent() ? Totals.of(plans, rank.getAsInt()) : Totals.of(plans)).hosts();
+    BitSet ranks = new BitSet();
+    tensors.forEach(tensor -> tensor.addRanks(ranks));
+    out.writeObjectFieldStart("hosts");
+    out.writeNumberField("count", topology.count(ranks));
+    out.writeNumberField("cross", traffic.crossBytes());
+    out.writeArrayFieldStart("between");
+    for (HostTraffic.Link link : traffic.between()) {
+      out.writeNumber(link.source());
+      out.writeNumber(link.target());
+      out.writeNumber(link.bytes());
+    }
+    out.writeEndArray();
+    Optional<LinkSpeeds.Prediction> predicted = topology.predict(traffic);
+    if (predicted.isPresent()) {
+      out.writeNumberField("ms", predicted.get().seconds() * 1e3);
+      out.writeStringField("bound", predicted.get().bound());
+    }
+    out.writeEndObject();
   }
 
   /** A tensor, with the sums over all of its {@code count}. */

@@ -73,13 +73,18 @@ public final class PlanPage {
    * Writes the page of some tensors; {@code place} appears whole or stays as it was.
    *
    * @param place what {@link #place} found
+   * @param topology what was asked of hosts
    * @param rank the one rank whose links are shown, if it is one
    * @throws InvalidArgumentException if there are too many links to show
    */
   public static void write(
-      Path place, PlanOptions options, OptionalInt rank, List<PlannedTensor> tensors) {
+      Path place,
+      PlanOptions options,
+      Topology topology,
+      OptionalInt rank,
+      List<PlannedTensor> tensors) {
     // In a script element only this could end the JSON.
-    String plans = new PageData(options, rank).json(tensors).replace("<", "\\u003c");
+    String plans = new PageData(options, topology, rank).json(tensors).replace("<", "\\u003c");
     try (InputStream template = PlanPage.class.getResourceAsStream("plan.html");
         WholeFile file = WholeFile.create(place)) {
       String page = new String(template.readAllBytes(), StandardCharsets.UTF_8);

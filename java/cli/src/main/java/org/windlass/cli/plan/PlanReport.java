@@ -10,11 +10,13 @@ import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.stream.Collectors;
 import org.windlass.cli.out.JsonLine;
-import org.windlass.layout.Layout;
 import org.windlass.layout.Region;
+import org.windlass.plan.HostTraffic;
+import org.windlass.plan.LinkSpeeds;
 import org.windlass.plan.Plan;
 import org.windlass.plan.PlanOptions;
 import org.windlass.plan.Route;
@@ -26,6 +28,7 @@ import org.windlass.plan.Transport;
 /** Plans as lines: JSON objects, or text for people. */
 public final class PlanReport {
   private final PlanOptions options;
+  private final Topology topology;
   private final OptionalInt rank;
   private final boolean summary;
   private final boolean json;
@@ -33,12 +36,15 @@ public final class PlanReport {
   /**
    * How to report.
    *
+   * @param topology what was asked of hosts
    * @param rank the one rank that is planned, if it is one
    * @param summary whether routes and links are left out
    * @param json whether lines are JSON
    */
-  public PlanReport(PlanOptions options, OptionalInt rank, boolean summary, boolean json) {
+  public PlanReport(
+      PlanOptions options, Topology topology, OptionalInt rank, boolean summary, boolean json) {
     this.options = options;
+    this.topology = topology;
     this.rank = rank;
     this.summary = summary;
     this.json = json;
@@ -50,6 +56,7 @@ public final class PlanReport {
       PlannedTensor tensor,
       int tensors,
       int ranks,
+      int hosts,
       List<Route> routes,
       List<Link> links,
       Totals totals,
@@ -69,7 +76,7 @@ public final class PlanReport {
     List<Plan> plans = new ArrayList<>();
     BitSet ranks = new BitSet();
     for (PlannedTensor tensor : tensors) {
-      addRanks(ranks, tensor);
+      tensor.addRanks(ranks);
       long tensorBegin = System.nanoTime();
       List<Plan> same = tensor.plans(options, plans.size());
       plans.addAll(same);
@@ -84,6 +91,7 @@ public final class PlanReport {
                 null,
                 plans.size(),
                 ranks.cardinality(),
+                topology.count(ranks),
                 List.of(),
                 links(plans),
                 totals(plans),
@@ -94,13 +102,14 @@ public final class PlanReport {
 
   private String ofTensor(String name, PlannedTensor tensor, Plan plan, long begin) {
     BitSet ranks = new BitSet();
-    addRanks(ranks, tensor);
+    tensor.addRanks(ranks);
     return written(
         new Planned(
             name,
             tensor,
             tensor.count(),
             ranks.cardinality(),
+            topology.count(ranks),
             routes(plan),
             links(List.of(plan)),
             totals(List.of(plan)),
@@ -139,12 +148,6 @@ public final class PlanReport {
         : Plan.stagingBytes(plans);
   }
 
-  private static void addRanks(BitSet ranks, PlannedTensor tensor) {
-    for (Layout layout : List.of(tensor.from(), tensor.to())) {
-      layout.mesh().ranks().forEach(ranks::set);
-    }
-  }
-
   private String json(Planned planned) {
     return JsonLine.of(
         generator -> {
@@ -177,9 +180,43 @@ public final class PlanReport {
           generator.writeNumberField("local_bytes", planned.totals().localBytes());
           generator.writeNumberField("reduce_bytes", planned.totals().reduceBytes());
           generator.writeNumberField("staging_bytes", planned.stagingBytes());
-          generator.writeNumberField(
-              "plan_ms", BigDecimal.valueOf(planned.millis()).setScale(3, RoundingMode.HALF_UP));
+          writeHosts(generator, planned);
+          generator.writeNumberField("plan_ms", thousandths(planned.millis()));
         });
+  }
+
+  private static BigDecimal thousandths(double value) {
+    return BigDecimal.valueOf(value).setScale(3, RoundingMode.HALF_UP);
+  }
+
+  /** What was asked of hosts. */
+  private void writeHosts(JsonGenerator generator, Planned planned) throws IOException {
+    HostTraffic traffic = planned.totals().hosts();
+    if (topology.hosts().isPresent()) {
+      generator.writeNumberField("hosts", planned.hosts());
+      if (!summary) {
+        generator.writeArrayFieldStart("between_hosts");
+        for (HostTraffic.Link link : traffic.between()) {
+          writeLink(generator, link.source(), link.target(), link.bytes());
+        }
+        generator.writeEndArray();
+      }
+      generator.writeNumberField("cross_bytes", traffic.crossBytes());
+    }
+    Optional<LinkSpeeds.Prediction> predicted = topology.predict(traffic);
+    if (predicted.isPresent()) {
+      generator.writeNumberField("predicted_ms", thousandths(predicted.get().seconds() * 1e3));
+      generator.writeStringField("bound_by", predicted.get().bound());
+    }
+  }
+
+  private static void writeLink(JsonGenerator generator, int source, int target, long bytes)
+      throws IOException {
+    generator.writeStartObject();
+    generator.writeNumberField("src", source);
+    generator.writeNumberField("dst", target);
+    generator.writeNumberField("bytes", bytes);
+    generator.writeEndObject();
   }
 
   private static void writeRoutes(JsonGenerator generator, List<Route> routes)
@@ -225,11 +262,7 @@ public final class PlanReport {
   private static void writeLinks(JsonGenerator generator, List<Link> links) throws IOException {
     generator.writeArrayFieldStart("links");
     for (Link link : links) {
-      generator.writeStartObject();
-      generator.writeNumberField("src", link.source());
-      generator.writeNumberField("dst", link.target());
-      generator.writeNumberField("bytes", link.bytes());
-      generator.writeEndObject();
+      writeLink(generator, link.source(), link.target(), link.bytes());
     }
     generator.writeEndArray();
   }
@@ -255,6 +288,11 @@ public final class PlanReport {
     for (Route route : planned.routes()) {
       text.append(line(route));
     }
+    HostTraffic traffic = planned.totals().hosts();
+    if (topology.hosts().isPresent()) {
+      text.append(hosts(planned, traffic));
+    }
+    topology.predict(traffic).ifPresent(predicted -> text.append(line(predicted)));
     text.append(
         String.format(
             Locale.ROOT,
@@ -288,6 +326,35 @@ public final class PlanReport {
         route.targets().size() > 1 ? " each" : "",
         route.region(),
         terms);
+  }
+
+  /** What crosses between hosts: each pair, unless summed up, and all. */
+  private String hosts(Planned planned, HostTraffic traffic) {
+    StringBuilder text = new StringBuilder();
+    for (HostTraffic.Link link : summary ? List.<HostTraffic.Link>of() : traffic.between()) {
+      text.append(
+          String.format(
+              Locale.ROOT,
+              "  host %d -> host %d  %,d bytes%n",
+              link.source(),
+              link.target(),
+              link.bytes()));
+    }
+    return text.append(
+            String.format(
+                Locale.ROOT,
+                "  %d hosts: %,d bytes have to cross between them%n",
+                planned.hosts(),
+                traffic.crossBytes()))
+        .toString();
+  }
+
+  private static String line(LinkSpeeds.Prediction predicted) {
+    return String.format(
+        Locale.ROOT,
+        "  predicted: %.3f ms, bound by %s%n",
+        predicted.seconds() * 1e3,
+        predicted.bound());
   }
 
   private static String joined(List<Integer> ranks) {

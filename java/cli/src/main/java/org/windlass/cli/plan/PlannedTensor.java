@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli.plan;
 
+import java.util.BitSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
@@ -61,6 +62,12 @@ public record PlannedTensor(
                 new InvalidArgumentException(
                     "tensor '" + entry.name() + "': has no " + which + ", and --" + which
                         + " is missing"));
+  }
+
+  /** Adds the ranks of both layouts. */
+  void addRanks(BitSet ranks) {
+    from.mesh().ranks().forEach(ranks::set);
+    to.mesh().ranks().forEach(ranks::set);
   }
 
   /** The plans of all {@code count}, of which the first stands {@code turn}th in its batch. */

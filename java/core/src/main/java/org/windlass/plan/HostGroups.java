@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.plan;
+
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
+
+/**
+ * The members of each target cell by the hosts that they live on. They need the same: what crosses
+ * to a host for one member of a group is there for all. On one host each member is a group.
+ *
+ * <p>Finding out how many groups a cell has takes one look at each target rank.
+ */
+final class HostGroups {
+  /**
+   * The groups of one cell, in the order of their first members.
+   *
+   * @param of each member's group
+   * @param members by group, then ascending
+   * @param starts where in {@code members} each group's begin; then where the last one's end
+   */
+  record Cell(int[] of, int[] members, int[] starts) {
+    int count() {
+      return starts.length - 1;
+    }
+  }
+
+  private final Grid target;
+  private final Hosts hosts;
+
+  /** How far each member's place lies from that of the first; null where hosts play no part. */
+  private final int[] offsets;
+
+  private final Map<Integer, Cell> cells = new HashMap<>();
+  private int most;
+  private int least;
+
+  private HostGroups(Grid target, Hosts hosts, int[] offsets) {
+    this.target = target;
+    this.hosts = hosts;
+    this.offsets = offsets;
+    this.most = target.members;
+    this.least = target.members;
+  }
+
+  /** Each member by itself. */
+  static HostGroups single(Grid target) {
+    return new HostGroups(target, Hosts.one(), null);
+  }
+
+  static HostGroups of(Grid target, Hosts hosts) {
+    int[] offsets = new int[target.members];
+    Arrays.setAll(offsets, target::offset);
+    HostGroups groups = new HostGroups(target, hosts, offsets);
+    groups.count();
+    return groups;
+  }
+
+  private void count() {
+    if (target.members == 1) {
+      return;
+    }
+    int[] cells = new int[target.cuts.length];
+    int[] seen = new int[16]; // of each host, the last cell that has a rank there
+    most = 0;
+    int cell = 0;
+    int d;
+    do {
+      cell++;
+      int base = target.place(cells, 0);
+      int count = 0;
+      for (int offset : offsets) {
+        int host = hosts.of(target.mesh.rankOf(base + offset));
+        if (host >= seen.length) {
+          seen = Arrays.copyOf(seen, 2 * host);
+        }
+        count += seen[host] == cell ? 0 : 1;
+        seen[host] = cell;
+      }
+      most = Math.max(most, count);
+      least = Math.min(least, count);
+      for (d = cells.length - 1; d >= 0 && ++cells[d] == target.cuts[d].cells(); d--) {
+        cells[d] = 0;
+      }
+    } while (d >= 0);
+  }
+
+  boolean areSingle() {
+    return offsets == null;
+  }
+
+  /** That a cell has at most. */
+  int most() {
+    return most;
+  }
+
+  /** Whether cells differ in how many they have. */
+  boolean areUneven() {
+    return least < most;
+  }
+
+  /** Those of a target cell, where hosts play a part. */
+  Cell of(int[] cell) {
+    return cells.computeIfAbsent(target.index(cell), index -> find(target.place(cell, 0)));
+  }
+
+  /** The group of a member. */
+  int of(int[] cell, int member) {
+    return areSingle() ? member : of(cell).of[member];
+  }
+
+  private Cell find(int base) {
+    int[] of = new int[offsets.length];
+    int[] starts = new int[offsets.length + 1];
+    Map<Integer, Integer> known = new HashMap<>();
+    for (int member = 0; member < of.length; member++) {
+      int host = hosts.of(target.mesh.rankOf(base + offsets[member]));
+      Integer group = known.putIfAbsent(host, known.size());
+      of[member] = group == null ? known.size() - 1 : group;
+      starts[of[member] + 1]++;
+    }
+    int count = known.size();
+    for (int group = 0; group < count; group++) {
+      starts[group + 1] += starts[group];
+    }
+    int[] members = new int[of.length];
+    int[] at = starts.clone();
+    for (int member = 0; member < of.length; member++) {
+      members[at[of[member]]++] = member;
+    }
+    return new Cell(of, members, Arrays.copyOf(starts, count + 1));
+  }
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.plan;
+
+import java.util.Arrays;
+import java.util.BitSet;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.OptionalInt;
+import java.util.function.IntConsumer;
+import org.windlass.InvalidArgumentException;
+import org.windlass.layout.DeviceMesh;
+
+/**
+ * The hosts that ranks live on. They have numbers from 0 on, by their lowest ranks: equal ones say
+ * of each rank the same.
+ */
+public final class Hosts {
+  private static final Hosts ONE = new Hosts(DeviceMesh.MAX_RANKS, null);
+
+  /** Consecutive ranks of a host, where {@link #numbers} does not say. */
+  private final int ranksPerHost;
+
+  /** Of each rank, its host; null where each host has as many. */
+  private final int[] numbers;
+
+  /** With {@link #numbers}, the ranks of each host. */
+  private final int[][] ranks;
+
+  private Hosts(int ranksPerHost, int[] numbers) {
+    this.ranksPerHost = ranksPerHost;
+    this.numbers = numbers;
+    this.ranks = numbers == null ? null : byHost(numbers);
+  }
+
+  private static int[][] byHost(int[] numbers) {
+    int[] counts = new int[Arrays.stream(numbers).max().orElseThrow() + 1];
+    for (int host : numbers) {
+      counts[host]++;
+    }
+    int[][] ranks = new int[counts.length][];
+    for (int rank = numbers.length - 1; rank >= 0; rank--) {
+      int host = numbers[rank];
+      if (ranks[host] == null) {
+        ranks[host] = new int[counts[host]];
+      }
+      ranks[host][--counts[host]] = rank;
+    }
+    return ranks;
+  }
+
+  /** All ranks on one. */
+  public static Hosts one() {
+    return ONE;
+  }
+
+  /** So many consecutive ranks on each, from rank 0 on. */
+  public static Hosts ofEach(int ranksPerHost) {
+    if (ranksPerHost < 1) {
+      throw new InvalidArgumentException("ranksPerHost is at least 1, not " + ranksPerHost);
+    }
+    return ranksPerHost >= DeviceMesh.MAX_RANKS ? ONE : new Hosts(ranksPerHost, null);
+  }
+
+  /**
+   * Those of the ranks from 0 on, and of no others: ranks for which the same stands here share one.
+   *
+   * @param hosts any numbers, which tell hosts apart
+   */
+  public static Hosts of(int... hosts) {
+    Objects.requireNonNull(hosts, "hosts");
+    if (hosts.length == 0) {
+      throw new InvalidArgumentException("hosts: is empty; a rank has a host");
+    }
+    if (hosts.length > DeviceMesh.MAX_RANKS) {
+      throw new InvalidArgumentException(
+          "hosts: has " + hosts.length + " ranks, more than " + DeviceMesh.MAX_RANKS);
+    }
+    Map<Integer, Integer> known = new HashMap<>();
+    int[] numbers = new int[hosts.length];
+    for (int rank = 0; rank < hosts.length; rank++) {
+      Integer number = known.putIfAbsent(hosts[rank], known.size());
+      numbers[rank] = number == null ? known.size() - 1 : number;
+    }
+    return known.size() == 1 ? ONE : new Hosts(0, numbers);
+  }
+
+  /** Whether ranks may live on different ones. */
+  public boolean areSeveral() {
+    return this != ONE;
+  }
+
+  /** The number of that rank's host. */
+  public int hostOf(int rank) {
+    if (rank < 0 || rank >= known()) {
+      throw new InvalidArgumentException(
+          "rank " + rank + " has no host: " + this + " says it of ranks 0 to " + (known() - 1));
+    }
+    return of(rank);
+  }
+
+  /** Of how many ranks they are known. */
+  int known() {
+    return numbers == null ? DeviceMesh.MAX_RANKS : numbers.length;
+  }
+
+  /** {@link #hostOf} of a rank of which it is known. */
+  int of(int rank) {
+    return numbers == null ? rank / ranksPerHost : numbers[rank];
+  }
+
+  boolean areTogether(int one, int other) {
+    return of(one) == of(other);
+  }
+
+  /** What {@link #ofEach} was given; empty where each rank's is. */
+  OptionalInt ranksPerHost() {
+    return numbers == null ? OptionalInt.of(ranksPerHost) : OptionalInt.empty();
+  }
+
+  /** Of each rank its host; empty where each host has as many ranks. */
+  Optional<List<Integer>> numbers() {
+    return Optional.ofNullable(numbers).map(n -> Arrays.stream(n).boxed().toList());
+  }
+
+  void forEachRankOf(int host, IntConsumer action) {
+    if (numbers != null) {
+      Arrays.stream(ranks[host]).forEach(action);
+      return;
+    }
+    long end = Math.min(DeviceMesh.MAX_RANKS, (host + 1L) * ranksPerHost);
+    for (int rank = host * ranksPerHost; rank < end; rank++) {
+      action.accept(rank);
+    }
+  }
+
+  /** Whether a mesh has ranks on several, or two meshes have. */
+  boolean divide(DeviceMesh one, DeviceMesh other) {
+    if (!areSeveral()) {
+      return false;
+    }
+    int first = of(one.rankOf(0));
+    return leaves(first, one) || leaves(first, other);
+  }
+
+  private boolean leaves(int host, DeviceMesh mesh) {
+    if (numbers == null) {
+      return of(mesh.lowestRank()) != host || of(mesh.highestRank()) != host;
+    }
+    for (int place = 0; place < mesh.size(); place++) {
+      if (of(mesh.rankOf(place)) != host) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** Whether a host may have ranks of both meshes. */
+  boolean mayShare(DeviceMesh one, DeviceMesh other) {
+    if (numbers == null) {
+      return of(one.lowestRank()) <= of(other.highestRank())
+          && of(other.lowestRank()) <= of(one.highestRank());
+    }
+    return of(one).intersects(of(other));
+  }
+
+  private BitSet of(DeviceMesh mesh) {
+    BitSet hosts = new BitSet();
+    for (int place = 0; place < mesh.size(); place++) {
+      hosts.set(of(mesh.rankOf(place)));
+    }
+    return hosts;
+  }
+
+  @Override
+  public boolean equals(Object object) {
+    return object instanceof Hosts other
+        && ranksPerHost == other.ranksPerHost
+        && Arrays.equals(numbers, other.numbers);
+  }
+
+  @Override
+  public int hashCode() {
+    return 31 * ranksPerHost + Arrays.hashCode(numbers);
+  }
+
+  @Override
+  public String toString() {
+    if (numbers != null) {
+      return "hosts " + Arrays.toString(numbers);
+    }
+    return areSeveral() ? "hosts of " + ranksPerHost + " ranks" : "one host";
+  }
+}

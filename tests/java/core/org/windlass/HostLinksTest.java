@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalLong;
+import java.util.Random;
+import java.util.UUID;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+import org.windlass.redistribute.Job;
+import org.windlass.redistribute.Link;
+import org.windlass.redistribute.LinkBatch;
+import org.windlass.redistribute.LinkTransfer;
+import org.windlass.redistribute.Role;
+import org.windlass.testing.Processes;
+import org.windlass.testing.RandomSeeds;
+import org.windlass.testing.Ucx;
+
+/**
+ * Links whose ranks WINDLASS_HOST puts on several hosts: versions arrive whole or not at all, though
+ * a host is killed on the way. Methods without an annotation are what the processes run.
+ */
+@Timeout(180)
+class HostLinksTest {
+  private static final Duration SOON = Duration.ofSeconds(60);
+  private static final CommunicatorOptions OPTIONS =
+      CommunicatorOptions.defaults().withDeadline(SOON);
+  private static final int TENSORS = 3;
+  private static final long[] SHAPE = {64, 3000};
+  private static final long VERSIONS = 20;
+
+  /** Ranks 0 and 1 send to ranks 2 and 3. */
+  private static final DeviceMesh SENDERS = DeviceMesh.of(2);
+
+  private static final DeviceMesh RECEIVERS = DeviceMesh.of(2).at(2);
+
+  @TempDir Path folder;
+
+  @BeforeEach
+  void requireUcx() {
+    Ucx.require();
+  }
+
+  private Processes processes(int size) throws Exception {
+    return new Processes(HostLinksTest.class, size, folder);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"aabb, false", "abab, true", "abcd, false", "abbb, true"})
+  void versionsGoFromHostToHost(String hosts, boolean inPlace) throws Exception {
+    try (Processes processes = processes(4).with("TEST_IN_PLACE", "" + inPlace)) {
+      for (Processes.Rank rank : processes.startOnHosts(hosts, "versions")) {
+        assertThat(rank.ended()).contains("holds " + VERSIONS);
+      }
+    }
+  }
+
+  static void versions() throws Exception {
+    try (Communicator comm = Communicator.fromEnvironment(OPTIONS, SOON);
+        Side side = new Side(comm)) {
+      for (long version = 1; version <= VERSIONS; version++) {
+        side.move(version);
+        side.requireHolds(version);
+      }
+      System.out.println("holds " + VERSIONS);
+    }
+  }
+
+  /** Killed are all ranks of a host: senders, receivers or both. */
+  @RandomSeeds(value = 4, inLong = 20)
+  void aHostThatIsKilledLeavesWholeVersions(long seed) throws Exception {
+    Random random = new Random(seed);
+    String hosts = List.of("aabb", "abab", "abcd", "abbc").get(random.nextInt(4));
+    char victim = hosts.charAt(random.nextInt(4));
+    try (Processes processes = processes(4)) {
+      List<Processes.Rank> ranks = processes.startOnHosts(hosts, "endlessVersions");
+      for (Processes.Rank rank : ranks) {
+        rank.await("moved 3");
+      }
+      Thread.sleep(random.nextInt(60));
+      for (int rank = 0; rank < 4; rank++) {
+        if (hosts.charAt(rank) == victim) {
+          ranks.get(rank).kill();
+        }
+      }
+      for (int rank = 0; rank < 4; rank++) {
+        if (hosts.charAt(rank) != victim) {
+          assertThat(ranks.get(rank).ended()).as(hosts + " less " + victim).contains("it is whole");
+        }
+      }
+    }
+  }
+
+  static void endlessVersions() throws Exception {
+    try (Communicator comm = Communicator.fromEnvironment(OPTIONS, SOON);
+        Side side = new Side(comm)) {
+      long[] moved = {0};
+      WindlassException lost =
+          catchThrowableOfType(
+              WindlassException.class,
+              () -> {
+                while (true) {
+                  side.move(moved[0] + 1);
+                  if (++moved[0] == 3) {
+                    System.out.println("moved 3");
+                  }
+                }
+              });
+      assertThat(lost).isInstanceOf(PeerLostException.class);
+      side.requireHolds(moved[0]);
+      System.out.println("it is whole: " + moved[0]);
+    }
+  }
+
+  /** One rank's end of a link. */
+  private static final class Side implements AutoCloseable {
+    private final Link link;
+    private final LinkTransfer transfer;
+    private final List<Tensor> bound = new ArrayList<>();
+
+    Side(Communicator comm) {
+      link = Link.open(comm, "hosts", SENDERS, RECEIVERS);
+      Layout from = SENDERS.layout(Placement.shard(1));
+      Layout to = RECEIVERS.layout(Placement.shard(0));
+      LinkBatch batch = link.batch();
+      if ("true".equals(System.getenv("TEST_IN_PLACE"))) {
+        batch.inPlace();
+      }
+      for (int i = 0; i < TENSORS; i++) {
+        Layout own = link.sends() ? from : to;
+        bound.add(Tensor.allocate(DType.F32, own.localShape(SHAPE, comm.rank())));
+        if (link.sends()) {
+          batch.add("t" + i, SHAPE, bound.get(i), own);
+        } else {
+          batch.into("t" + i, SHAPE, bound.get(i), own);
+        }
+      }
+      transfer = batch.register(SOON);
+    }
+
+    void move(long version) {
+      if (link.sends()) {
+        bound.forEach(tensor -> tensor.fill(version));
+        transfer.send(version, SOON);
+      } else {
+        assertThat(transfer.receive(SOON)).isEqualTo(version);
+      }
+    }
+
+    void requireHolds(long version) {
+      if (link.sends()) {
+        return;
+      }
+      assertThat(transfer.version()).isEqualTo(OptionalLong.of(version));
+      assertThat(transfer.torn()).isEmpty();
+      for (int i = 0; i < TENSORS; i++) {
+        Tensor tensor = transfer.tensor("t" + i);
+        float[] values = new float[Math.toIntExact(tensor.numel())];
+        tensor.copyTo(values);
+        for (float value : values) {
+          if (value != version) {
+            throw new AssertionError("t" + i + " holds " + value + " of version " + version);
+          }
+        }
+      }
+    }
+
+    @Override
+    public void close() {
+      transfer.close();
+      link.close();
+    }
+  }
+
+  /** Two jobs, each of two ranks, meet across hosts, whichever they are on. */
+  @ParameterizedTest
+  @CsvSource({"aa, bb", "ab, ab", "ab, cd"})
+  void jobsOfSeveralHostsMeet(String trainer, String inference) throws Exception {
+    String meeting = "test-" + UUID.randomUUID();
+    try (Processes source = processes(2);
+        Processes target = processes(2)) {
+      List<Processes.Rank> all = new ArrayList<>();
+      all.addAll(start(source, trainer, meeting, "trainer", "jobs"));
+      all.addAll(start(target, inference, meeting, "inference", "jobs"));
+      for (Processes.Rank rank : all) {
+        assertThat(rank.ended()).contains("holds " + VERSIONS);
+      }
+    }
+  }
+
+  private List<Processes.Rank> start(
+      Processes processes, String hosts, String meeting, String job, String body)
+      throws Exception {
+    List<Processes.Rank> ranks = new ArrayList<>();
+    Map<String, String> variables = new HashMap<>();
+    variables.put("WINDLASS_MEETING", meeting);
+    variables.put("XDG_RUNTIME_DIR", folder.toString());
+    variables.put("TEST_JOB", job);
+    for (int process = 0; process < hosts.length(); process++) {
+      ranks.add(processes.startOnHost(hosts, process, body, variables));
+    }
+    return ranks;
+  }
+
+  static void jobs() throws Exception {
+    String name = System.getenv("TEST_JOB");
+    Role role = name.equals("trainer") ? Role.SOURCE : Role.TARGET;
+    Layout layout = SENDERS.layout(Placement.shard(role == Role.SOURCE ? 1 : 0));
+    try (Job job = Job.fromEnvironment(name, OPTIONS, SOON);
+        Link link = job.meet("policy", role, SOON);
+        Tensor own =
+            Tensor.allocate(DType.F32, layout.localShape(SHAPE, job.communicator().rank()))) {
+      LinkBatch batch = link.batch();
+      if (role == Role.SOURCE) {
+        batch.add("t", SHAPE, own, layout);
+      } else {
+        batch.into("t", SHAPE, own, layout);
+      }
+      try (LinkTransfer transfer = batch.register(SOON)) {
+        for (long version = 1; version <= VERSIONS; version++) {
+          if (role == Role.SOURCE) {
+            own.fill(version);
+            transfer.send(version, SOON);
+            continue;
+          }
+          assertThat(transfer.receive(SOON)).isEqualTo(version);
+          float[] values = new float[Math.toIntExact(own.numel())];
+          transfer.tensor("t").copyTo(values);
+          assertThat(values).containsOnly(version);
+        }
+      }
+      System.out.println("holds " + VERSIONS);
+    }
+  }
+
+  /** The hosts of one job are killed, and it starts anew there; the other job goes on. */
+  @Test
+  void hostsThatStartAnewMeetAgain() throws Exception {
+    String meeting = "test-" + UUID.randomUUID();
+    try (Processes source = processes(2);
+        Processes target = processes(2);
+        Processes anew = processes(2)) {
+      List<Processes.Rank> trainers =
+          start(source, "ab", meeting, "trainer", "sendsToWhoeverComes");
+      List<Processes.Rank> killed =
+          start(target, "cd", meeting, "inference", "receives");
+      for (Processes.Rank rank : killed) {
+        rank.await("received 3");
+      }
+      killed.forEach(Processes.Rank::kill);
+      for (Processes.Rank rank : trainers) {
+        rank.await("meets again");
+      }
+      for (Processes.Rank rank : start(anew, "cd", meeting, "inference", "receives")) {
+        rank.await("received 10");
+      }
+    }
+  }
+
+  static void sendsToWhoeverComes() throws Exception {
+    Layout layout = SENDERS.layout(Placement.shard(1));
+    long version = 0;
+    try (Job job = Job.fromEnvironment("trainer", OPTIONS, SOON);
+        Tensor own =
+            Tensor.allocate(DType.F32, layout.localShape(SHAPE, job.communicator().rank()))) {
+      while (true) {
+        try (Link link = job.meet("policy", Role.SOURCE, SOON);
+            LinkTransfer transfer = link.batch().add("t", SHAPE, own, layout).register(SOON)) {
+          version = most(job.communicator(), version); // one rank may have sent one more
+          while (true) {
+            own.fill(++version);
+            transfer.send(version, SOON);
+          }
+        } catch (PeerLostException | AbortedException e) {
+          System.out.println("meets again");
+        }
+      }
+    }
+  }
+
+  private static long most(Communicator comm, long own) {
+    try (Tensor tensor = Tensor.allocate(DType.I64, 1)) {
+      tensor.fill(own);
+      comm.allReduce(tensor, ReduceOp.MAX);
+      long[] most = new long[1];
+      tensor.copyTo(most);
+      return most[0];
+    }
+  }
+
+  static void receives() throws Exception {
+    Layout layout = SENDERS.layout(Placement.shard(0));
+    try (Job job = Job.fromEnvironment("inference", OPTIONS, SOON);
+        Link link = job.meet("policy", Role.TARGET, SOON);
+        Tensor own =
+            Tensor.allocate(DType.F32, layout.localShape(SHAPE, job.communicator().rank()));
+        LinkTransfer transfer = link.batch().into("t", SHAPE, own, layout).register(SOON)) {
+      for (int received = 1; ; received++) {
+        long version = transfer.receive(SOON);
+        float[] values = new float[Math.toIntExact(own.numel())];
+        transfer.tensor("t").copyTo(values);
+        assertThat(values).containsOnly(version);
+        System.out.println("received " + received);
+      }
+    }
+  }
+}
