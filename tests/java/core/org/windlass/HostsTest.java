@@ -186,7 +186,8 @@ class HostsTest {
   static void redistribution() throws Exception {
     try (Communicator comm = Communicator.fromEnvironment(OPTIONS, SOON);
         Tensor rows = Tensor.allocate(DType.F32, 64, 500);
-        Tensor columns = Tensor.allocate(DType.F32, 256, 125)) {
+        Tensor columns = Tensor.allocate(DType.F32, 256, 125);
+        Tensor whole = Tensor.allocate(DType.F32, 256, 500)) {
       int rank = comm.rank();
       float[] own = new float[64 * 500];
       for (int i = 0; i < own.length; i++) {
@@ -198,7 +199,12 @@ class HostsTest {
                   TensorSpec.of("t", DType.F32, Layout.parse("4:S0"), 256, 500),
                   rows,
                   TensorSpec.of("t", DType.F32, Layout.parse("4:S1"), 256, 500),
-                  columns);
+                  columns)
+              .add(
+                  TensorSpec.of("t", DType.F32, Layout.parse("4:S0"), 256, 500),
+                  rows,
+                  TensorSpec.of("whole", DType.F32, Layout.parse("4:R"), 256, 500),
+                  whole);
       assertThat(batch.plans().get(0).options().hosts()).isEqualTo(Hosts.of(0, 1, 0, 1));
       try (Transfer transfer = batch.register()) {
         for (int round = 1; round <= 3; round++) {
@@ -213,6 +219,11 @@ class HostsTest {
           for (int i = 0; i < moved.length; i++) {
             float there = i / 125 * 1000f + rank * 125 + i % 125;
             assertThat(moved[i]).isEqualTo(there * round);
+          }
+          float[] gathered = new float[256 * 500];
+          whole.copyTo(gathered);
+          for (int i = 0; i < gathered.length; i++) {
+            assertThat(gathered[i]).isEqualTo((i / 500 * 1000f + i % 500) * round);
           }
         }
       }

@@ -193,13 +193,13 @@ class PlanCommandTest {
   void hostsSayWhatCrossesBetweenThem() {
     assertThat(plan(with(HOSTS, "--json")).out())
         .contains(
-            "\"staging_bytes\":0,\"hosts\":3,"
+            "\"staging_bytes\":8192,\"hosts\":3,"
                 + "\"between_hosts\":[{\"src\":0,\"dst\":1,\"bytes\":4096},{\"src\":0,\"dst\":2,\"bytes\":4096}],"
                 + "\"cross_bytes\":8192,\"plan_ms\":")
         .contains("\"sent_bytes\":16384,")
         .doesNotContain("predicted");
     assertThat(plan(with(HOSTS, "--json", "--summary")).out())
-        .contains("\"staging_bytes\":0,\"hosts\":3,\"cross_bytes\":8192,");
+        .contains("\"staging_bytes\":8192,\"hosts\":3,\"cross_bytes\":8192,");
     assertThat(plan(with(HOSTS, "--json", "--rank", "2")).out())
         .contains("\"between_hosts\":[{\"src\":0,\"dst\":1,");
     assertThat(plan(HOSTS).out())

@@ -17,6 +17,7 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Region;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
+import org.windlass.plan.Hosts;
 import org.windlass.plan.PlanOptions;
 import org.windlass.plan.Route;
 import org.windlass.plan.TransferMode;
@@ -43,9 +44,10 @@ class RoutesTest {
   void targetsHoldWhatTheRoutesSay(long seed) {
     Random random = new Random(seed);
     RandomLayouts layouts = new RandomLayouts(seed, 12);
+    Hosts hosts = hosts(random);
     List<Plan> plans = new ArrayList<>();
     for (int i = 0; i < 6; i++) {
-      plans.addAll(inAllModes(random, layouts, layouts.shape(4, 600), plans.size()));
+      plans.addAll(inAllModes(random, layouts, hosts, layouts.shape(4, 600), plans.size()));
     }
     check(plans);
   }
@@ -54,7 +56,15 @@ class RoutesTest {
   void largeTargetsToo(long seed) {
     Random random = new Random(seed);
     RandomLayouts layouts = new RandomLayouts(seed, 8);
-    check(inAllModes(random, layouts, LARGE_SHAPES.get(random.nextInt(5)), 0));
+    check(inAllModes(random, layouts, hosts(random), LARGE_SHAPES.get(random.nextInt(5)), 0));
+  }
+
+  /** Of more ranks than layouts have. */
+  private static Hosts hosts(Random random) {
+    int count = 1 + random.nextInt(4);
+    return random.nextInt(3) == 0
+        ? Hosts.one()
+        : Hosts.of(random.ints(64, 0, count).toArray());
   }
 
   @Test
@@ -81,7 +91,7 @@ class RoutesTest {
 
   /** One plan of random layouts for each mode, of tensors {@code first} and on. */
   private static List<Plan> inAllModes(
-      Random random, RandomLayouts layouts, long[] shape, int first) {
+      Random random, RandomLayouts layouts, Hosts hosts, long[] shape, int first) {
     Layout from = layouts.layout(shape.length, true);
     while (!from.partialOp().map(DType.I64::canReduce).orElse(true)) {
       from = layouts.layout(shape.length, true);
@@ -96,6 +106,7 @@ class RoutesTest {
           PlanOptions.defaults()
               .withMode(mode)
               .withBucketBytes(1 + numel / 4 * random.nextInt(12))
+              .withHosts(hosts)
               .withTurn(first + plans.size());
       plans.add(
           Plan.of(
@@ -137,6 +148,7 @@ class RoutesTest {
       }
       targets.add(target);
       batch
+          .hosts(plan.options().hosts())
           .mode(plan.options().mode())
           .bucketBytes(plan.options().bucketBytes())
           .add(

@@ -304,9 +304,10 @@ public final class Plan {
   }
 
   /**
-   * Bytes that a transfer of this plan alone stages beside its tensors, on all ranks together: none
-   * in mode {@link TransferMode#DIRECT}. In mode {@link TransferMode#STAGED} tensors of a batch
-   * share buckets, so that it takes less than their sum.
+   * Bytes that a transfer of this plan alone stages beside its tensors, on all ranks together: in
+   * mode {@link TransferMode#DIRECT} what ranks stage of other hosts for those of theirs, else
+   * none. In mode {@link TransferMode#STAGED} tensors of a batch share buckets, so that it takes
+   * less than their sum.
    */
   public long stagingBytes() {
     return stagingBytes(List.of(this));
@@ -322,7 +323,7 @@ public final class Plan {
     List<Plan> all = Copies.list(plans, "plans");
     BitSet ranks = new BitSet();
     for (Plan plan : all) {
-      if (plan.options.mode() != TransferMode.DIRECT) {
+      if (plan.options.mode() != TransferMode.DIRECT || plan.options.hosts().areSeveral()) {
         plan.from.mesh().ranks().forEach(ranks::set);
         plan.to.mesh().ranks().forEach(ranks::set);
       }

@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.HashMap;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import org.windlass.DType;
@@ -48,22 +49,31 @@ final class Schedule {
     this.plans = plans;
     this.rank = rank;
     this.steps = steps;
+    for (Plan plan : plans) {
+      Hosts hosts = plan.options().hosts();
+      if (!hosts.equals(plans.get(0).options().hosts())) {
+        throw new InvalidArgumentException(
+            "plans of one transfer know other hosts: "
+                + plans.get(0).options().hosts()
+                + ", and "
+                + hosts);
+      }
+    }
   }
 
   /** Gives the steps of {@code rank} in a transfer of {@code plans} to {@code steps}. */
   static void of(List<Plan> plans, int rank, Steps steps) {
     Schedule schedule = new Schedule(plans, rank, steps);
-    for (int tensor = 0; tensor < plans.size(); tensor++) {
-      if (plans.get(tensor).options().mode() == TransferMode.DIRECT) {
-        schedule.written(tensor, plans.get(tensor)).forEach(piece -> schedule.move(0, piece));
-      }
-    }
+    schedule.direct();
     schedule.indirect();
   }
 
   /** The bytes that {@code rank} stages in a transfer of {@code plans}. */
   static long stagingBytes(List<Plan> plans, int rank) {
     Schedule schedule = new Schedule(plans, rank, new Measure());
+    if (!plans.isEmpty() && plans.get(0).options().hosts().areSeveral()) {
+      schedule.direct();
+    }
     schedule.indirect();
     long[] half = new long[2];
     for (int phase = 0; phase < schedule.staged.length; phase++) {
@@ -86,6 +96,83 @@ final class Schedule {
         Place source,
         int wire,
         int op) {}
+  }
+
+  // ---- direct
+
+  /** A piece that crosses to the ranks that share it by way of one of them. */
+  private record Relayed(Piece piece, int relay, List<Integer> sharing) {}
+
+  /** A part of a route that a relay of its own is worth. */
+  private static final long LEAST_RELAYED = 64L << 10;
+
+  private void direct() {
+    List<Relayed> relayed = new ArrayList<>();
+    for (int tensor = 0; tensor < plans.size(); tensor++) {
+      Plan plan = plans.get(tensor);
+      if (plan.options().mode() != TransferMode.DIRECT) {
+        continue;
+      }
+      for (Chunk chunk : plan.chunksFor(rank)) {
+        if (!chunk.isTarget()) {
+          continue;
+        }
+        List<Integer> sharing = Relays.sharing(plan, chunk.route(), rank);
+        if (!sharing.isEmpty()) {
+          addRelayed(tensor, plan, chunk.route(), sharing, relayed);
+          continue;
+        }
+        for (Chunk.Box box : chunk.boxes()) {
+          move(0, new Piece(tensor, chunk.route(), box));
+        }
+      }
+    }
+    relay(relayed);
+  }
+
+  /** Adds the parts of a route, each as large as goes into a load, with their relays. */
+  private static void addRelayed(
+      int tensor, Plan plan, Route route, List<Integer> sharing, List<Relayed> relayed) {
+    boolean isWorth = route.bytes() / sharing.size() >= LEAST_RELAYED;
+    long most = mostBytes(route.bytes(), plan) / route.wire().bytes();
+    int part = 0;
+    for (Chunk.Box box : route.boxes()) {
+      long numel = Shapes.numel(box.length());
+      long each = isWorth ? (numel - 1) / sharing.size() + 1 : numel;
+      for (Chunk.Box cut : cut(box, Math.max(1, Math.min(most, each)))) {
+        int relay = Relays.of(plan, route, sharing, part++);
+        relayed.add(new Relayed(new Piece(tensor, route, cut), relay, sharing));
+      }
+    }
+  }
+
+  /**
+   * Stages what this rank relays, in loads one phase after the other, and finalizes all from the
+   * relays' stages.
+   */
+  private void relay(List<Relayed> relayed) {
+    long all = 0;
+    for (Relayed each : relayed) {
+      all += each.relay == rank ? bytesOf(each.piece) : 0;
+    }
+    int phase = 0;
+    long load = 0;
+    for (Relayed each : relayed) {
+      Piece piece = each.piece;
+      if (each.relay == rank) {
+        long most = mostBytes(all, plans.get(piece.tensor()));
+        long bytes = bytesOf(piece);
+        if (load > 0 && load > most - bytes) {
+          phase++;
+          load = 0;
+        }
+        load += bytes;
+        int stage =
+            stage(phase, piece.wire(), piece.box().length(), reserve(phase, bytes), each.sharing);
+        write(phase, new Place(stage, corner(piece)), piece);
+      }
+      finalizePiece(piece, each.relay);
+    }
   }
 
   private void indirect() {
@@ -112,33 +199,108 @@ final class Schedule {
       }
     }
     requireFewLoads(some);
-    Map<Integer, Integer> next = new HashMap<>(); // for each target, the phase of its next load
+    Turns turns = new Turns();
+    Map<Integer, Iterator<Integer>> phases = new HashMap<>(); // of loads of others that it relays
     for (Bucket bucket : Bucket.pack(some, rank)) {
       boolean sends = bucket.source() == rank;
       if (sends && bucket.targets().isEmpty()) {
         continue; // peers read this rank's terms
       }
-      for (List<Piece> load : loads(bucket, some, tensors)) {
-        if (!sends) {
-          load.forEach(piece -> finalizePiece(piece, bucket.source()));
-          continue;
-        }
-        int phase = 0;
-        for (int target : bucket.targets()) {
-          phase = Math.max(phase, next.getOrDefault(target, 0));
-        }
-        for (int target : bucket.targets()) {
-          next.put(target, phase + 1);
-        }
+      List<List<Piece>> loads = loads(bucket, some, tensors);
+      if (!sends) {
+        take(bucket, loads, some, tensors, phases);
+        continue;
+      }
+      int part = 0;
+      for (List<Piece> load : loads) {
+        int phase = turns.next(bucket.targets());
         if (bucket.transport() == Transport.LOCAL) {
-          for (Piece piece : load) {
-            move(phase, piece);
-          }
+          load.forEach(piece -> move(phase, piece));
         } else {
-          prepare(phase, load, bucket.targets());
+          prepare(phase, load, part);
+        }
+        part += load.size();
+      }
+    }
+  }
+
+  /** Which phases the loads of one source are staged in. */
+  private static final class Turns {
+    /** For each target, the phase of its next load. */
+    private final Map<Integer, Integer> next = new HashMap<>();
+
+    /** That of the next load, for those targets. */
+    int next(List<Integer> targets) {
+      int phase = 0;
+      for (int target : targets) {
+        phase = Math.max(phase, next.getOrDefault(target, 0));
+      }
+      for (int target : targets) {
+        next.put(target, phase + 1);
+      }
+      return phase;
+    }
+  }
+
+  /** Finalizes loads of another rank, from its stage or a relay's, which this rank may be. */
+  private void take(
+      Bucket bucket,
+      List<List<Piece>> loads,
+      List<Plan> some,
+      List<Integer> tensors,
+      Map<Integer, Iterator<Integer>> phases) {
+    int source = bucket.source();
+    Route route = bucket.entries().get(0).route();
+    Plan plan = some.get(bucket.entries().get(0).tensor());
+    List<Integer> sharing = Relays.sharing(plan, route, rank);
+    Iterator<Integer> turns =
+        sharing.isEmpty()
+            ? null
+            : phases.computeIfAbsent(source, s -> turnsOf(s, some, tensors).iterator());
+    int part = 0;
+    for (List<Piece> load : loads) {
+      int phase = turns == null ? 0 : turns.next() + 1;
+      for (Piece piece : load) {
+        int relay = turns == null ? source : relay(piece, sharing, part);
+        part++;
+        if (turns != null && relay == rank) {
+          long offset = reserve(phase, bytesOf(piece));
+          Place staged =
+              new Place(
+                  stage(phase, piece.wire(), piece.box().length(), offset, sharing),
+                  corner(piece));
+          Place there = new Place(nextFrom(source), corner(piece));
+          copy(staged, piece.box().length(), source, there, piece.wire());
+        }
+        finalizePiece(piece, relay);
+      }
+    }
+  }
+
+  private int relay(Piece piece, List<Integer> sharing, int part) {
+    return Relays.of(plans.get(piece.tensor()), piece.route(), sharing, part);
+  }
+
+  /** In which phases {@code source} stages the loads that this rank shares with others. */
+  private List<Integer> turnsOf(int source, List<Plan> some, List<Integer> tensors) {
+    Turns turns = new Turns();
+    List<Integer> phases = new ArrayList<>();
+    for (Bucket bucket : Bucket.pack(some, source)) {
+      if (bucket.source() != source || bucket.targets().isEmpty()) {
+        continue;
+      }
+      Bucket.Entry first = bucket.entries().get(0);
+      boolean shares =
+          bucket.targets().contains(rank)
+              && !Relays.sharing(some.get(first.tensor()), first.route(), rank).isEmpty();
+      for (int load = loads(bucket, some, tensors).size(); load > 0; load--) {
+        int phase = turns.next(bucket.targets());
+        if (shares) {
+          phases.add(phase);
         }
       }
     }
+    return phases;
   }
 
   /** Refuses on every rank alike, and before any load is made. */
@@ -161,10 +323,9 @@ final class Schedule {
     }
   }
 
-  /** What is staged of a bucket at a time. */
-  private static long mostBytes(Bucket bucket, List<Plan> plans) {
-    long most = plans.get(bucket.entries().get(0).tensor()).options().bucketBytes();
-    return Math.max(most, (bucket.bytes() - 1) / MOST_LOADS + 1);
+  /** What is staged of so many bytes at a time. */
+  private static long mostBytes(long bytes, Plan plan) {
+    return Math.max(plan.options().bucketBytes(), (bytes - 1) / MOST_LOADS + 1);
   }
 
   /**
@@ -172,7 +333,7 @@ final class Schedule {
    * first, so that all lie aligned without gaps.
    */
   private static List<List<Piece>> loads(Bucket bucket, List<Plan> plans, List<Integer> tensors) {
-    long most = mostBytes(bucket, plans);
+    long most = mostBytes(bucket.bytes(), plans.get(bucket.entries().get(0).tensor()));
     List<Piece> pieces = new ArrayList<>();
     for (Bucket.Entry entry : bucket.entries()) {
       Route route = entry.route();
@@ -226,9 +387,11 @@ final class Schedule {
     return parts;
   }
 
-  private void prepare(int phase, List<Piece> load, List<Integer> readers) {
+  /** @param part how many pieces of the bucket come before the load */
+  private void prepare(int phase, List<Piece> load, int part) {
     long offset = reserve(phase, load.stream().mapToLong(Schedule::bytesOf).sum());
     for (Piece piece : load) {
+      List<Integer> readers = Relays.readers(plans.get(piece.tensor()), piece.route(), part++);
       int stage = stage(phase, piece.wire(), piece.box().length(), offset, readers);
       offset += bytesOf(piece);
       write(phase, new Place(stage, corner(piece)), piece);
@@ -272,7 +435,8 @@ final class Schedule {
     long[] shape = plan.shape();
     long[] corner = new long[shape.length];
     if (rank == root) {
-      int stage = stage(phase, wire, shape, reserve(phase, plan), plan.to().mesh().ranks());
+      List<Integer> readers = Relays.readersOfWhole(plan, root);
+      int stage = stage(phase, wire, shape, reserve(phase, plan), readers);
       for (Piece piece : written(tensor, gather)) {
         write(phase, new Place(stage, piece.box().targetStart()), piece);
       }
@@ -281,9 +445,14 @@ final class Schedule {
       return;
     }
     if (rank != root) {
-      int next = phase + 1;
-      int stage = stage(next, wire, shape, reserve(next, plan), List.of(rank));
-      copy(new Place(stage, corner), shape, root, new Place(nextFrom(root), corner), wire);
+      int giver = Relays.giverOfWhole(plan, root, rank);
+      int next = giver == root ? phase + 1 : phase + 2;
+      List<Integer> readers =
+          giver == root && !plan.options().hosts().areTogether(root, rank)
+              ? Relays.together(plan.options().hosts(), plan.to().mesh().ranks(), rank)
+              : List.of(rank);
+      int stage = stage(next, wire, shape, reserve(next, plan), readers);
+      copy(new Place(stage, corner), shape, giver, new Place(nextFrom(giver), corner), wire);
     }
     int copied = nextFrom(rank);
     for (Piece piece : written(tensor, plan.cutOut())) {

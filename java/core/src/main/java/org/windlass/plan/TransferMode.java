@@ -14,7 +14,10 @@ import org.windlass.InvalidArgumentException;
 public enum TransferMode {
   /**
    * One pass from source memory to target memory, with nothing staged. What one route takes to
-   * several ranks is read, reduced and cast once.
+   * several ranks is read, reduced and cast once. Where several of these live on one host and read
+   * it from another, one of them does, and stages it in the wire dtype for all, in at most two
+   * loads at a time: each of {@link PlanOptions#bucketBytes}, or of a 4,096th of what it stages
+   * where that is more.
    */
   DIRECT,
   /**

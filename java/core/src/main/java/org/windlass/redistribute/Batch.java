@@ -37,7 +37,7 @@ import org.windlass.plan.TransferMode;
  */
 public final class Batch {
   private final Communicator communicator;
-  private final Hosts hosts;
+  private Hosts hosts;
   private final List<BoundTensor> tensors = new ArrayList<>();
   private final Map<String, TensorSpec> sources = new HashMap<>();
   private Moving moving = Moving.DEFAULT;
@@ -75,6 +75,12 @@ public final class Batch {
   /** {@link PlanOptions#bucketBytes()} of tensors that are added from here on. */
   public Batch bucketBytes(long bytes) {
     moving = moving.withBucketBytes(bytes);
+    return this;
+  }
+
+  /** Plans what is added from here on as if ranks lived on these. */
+  Batch hosts(Hosts hosts) {
+    this.hosts = hosts;
     return this;
   }
 
