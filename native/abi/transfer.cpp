@@ -130,7 +130,9 @@ int32_t wl_transfer_hash(wl_transfer_t* transfer, uint32_t binding, const int32_
       if (code != WL_OK) return code;
       if (kTarget.hasGpus()) {
         return transfer->transfer.haveDevice(
-            [&](RankDevice& device) { return hashByDevice(device, what, seed, hash, error); },
+            [&](RankDevice& device, wl_error_t* failed) {
+              return hashByDevice(device, what, seed, hash, failed);
+            },
             error);
       }
       *hash = hashOf(what, seed);

@@ -138,6 +138,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
     leaveCall();
     return code;
   }
+  // Inside readPeers(), of what this rank's device said: one that has failed ends the communicator.
+  Code outcomeOfReading(const wl_error_t& ofDevice, wl_error_t* error);
   // One look at it.
   Code testSignal(const Descriptor& descriptor, const uint32_t* signal, bool* isReached,
                   wl_error_t* error);

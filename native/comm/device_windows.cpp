@@ -143,17 +143,8 @@ class Making {
     own.alone([&](RankDevice& device) { return body(device, &failed); }, waits_, &failed);
     failure_ = failed;
   }
-  // A device that has failed on one rank ends the communicator on all, which know it alike.
   Code agree(wl_error_t* error) {
-    const bool lived = comm_.group().failure() == nullptr;
-    wl_error_t told = blankError();
-    const Code code = shareOutcome(comm_, descriptor_, failure_, limit_, &told);
-    if (code == WL_OK) return code;
-    if (code == WL_DEVICE && comm_.group().failure() == nullptr) comm_.blame(told, nullptr);
-    // Whoever knew it first may have ended the communicator before this rank was told.
-    const wl_error_t* const failure = comm_.group().failure();
-    const bool isOfThis = lived && failure != nullptr && failure->code == code;
-    return copyError(error, isOfThis ? *failure : told, nullptr);
+    return shareDeviceOutcome(comm_, descriptor_, failure_, limit_, error);
   }
   DeviceParts& parts() const { return *(*made_)->parts(); }
 

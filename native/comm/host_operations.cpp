@@ -110,6 +110,19 @@ Code shareOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& ow
   return code == WL_OK ? copyError(error, told, nullptr) : code;
 }
 
+Code shareDeviceOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& own,
+                        const TimeLimit& limit, wl_error_t* error) {
+  const bool lived = comm.group().failure() == nullptr;
+  wl_error_t told = blankError();
+  const Code code = shareOutcome(comm, descriptor, own, limit, &told);
+  if (code == WL_OK) return code;
+  if (code == WL_DEVICE && comm.group().failure() == nullptr) comm.blame(told, nullptr);
+  // Whoever knew it first may have ended the communicator before this rank was told.
+  const wl_error_t* const failure = comm.group().failure();
+  const bool isOfThis = lived && failure != nullptr && failure->code == code;
+  return copyError(error, isOfThis ? *failure : told, nullptr);
+}
+
 Code createWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
                   std::shared_ptr<Window>* window, wl_error_t* error) {
   if (comm.group().config().spansProcesses)

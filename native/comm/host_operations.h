@@ -31,6 +31,11 @@ Code gatherWords(Comm& comm, const Descriptor& descriptor, const void* own, uint
 Code shareOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& own,
                   const TimeLimit& limit, wl_error_t* error);
 
+// The same of what ranks' devices do: one that has failed on a rank, WL_DEVICE, ends the
+// communicator on all, which know it alike.
+Code shareDeviceOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& own,
+                        const TimeLimit& limit, wl_error_t* error);
+
 // What ranks ask for alike.
 struct NewWindow {
   wl_operation operation;  // WL_OP_WINDOW, or WL_OP_MEMORY_POOL: no page of it has memory at first

@@ -52,6 +52,12 @@ Code Comm::outcomeOf(const char* broken, wl_error_t*) {
   return broken == nullptr ? WL_OK : publishBreach(rank_, broken);
 }
 
+Code Comm::outcomeOfReading(const wl_error_t& ofDevice, wl_error_t* error) {
+  const auto code = static_cast<Code>(ofDevice.code);
+  if (code == WL_DEVICE) return outcome(publishDevice(ofDevice), error);
+  return code == WL_OK ? code : copyError(error, ofDevice, nullptr);
+}
+
 // What the device doesn't do, or is no memory, leaves the communicator as it was.
 Code Comm::outcomeOf(const wl_error_t& ofDevice, wl_error_t* error) {
   const auto code = static_cast<Code>(ofDevice.code);

@@ -89,8 +89,16 @@ Code Exchange::tell() {
   wl_error_t told = failure_;
   char prefix[64];
   std::snprintf(prefix, sizeof prefix, "rank %u's part of the transfer: ", comm_.rank());
-  if (failed()) copyError(&told, failure_, prefix);
-  return shareOutcome(comm_, Descriptor::of(WL_OP_REGISTER, fingerprint_), told, limit_, error_);
+  if (failed()) {
+    copyError(&told, failure_, prefix);
+    told.operation = WL_OP_REGISTER;
+    told.observer = static_cast<int32_t>(comm_.rank());
+    told.sequence = comm_.sequence();
+    told.culprit_count = 1;
+    told.culprits[0] = told.observer;
+  }
+  return shareDeviceOutcome(comm_, Descriptor::of(WL_OP_REGISTER, fingerprint_), told, limit_,
+                            error_);
 }
 
 void Exchange::outOfMemory() {

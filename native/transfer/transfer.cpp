@@ -5,6 +5,7 @@
 
 #include "native/comm/host_operations.h"
 #include "native/comm/kernels.h"
+#include "native/comm/rank_waits.h"
 
 namespace windlass {
 namespace {
@@ -88,6 +89,15 @@ Code Transfer::move(uint64_t number, int64_t* version, int64_t deadlineNs, wl_er
   if (isStated) moves_.fetch_add(1, std::memory_order_seq_cst);
   entering_.store(0, std::memory_order_seq_cst);
   return code;
+}
+
+Code Transfer::haveDevice(const std::function<Code(RankDevice&, wl_error_t*)>& body,
+                          wl_error_t* error) {
+  wl_error_t own = blankError();
+  const auto run = [&](RankDevice& device) { return body(device, &own); };
+  RankWaits waits(*group_, comm_.rank());
+  group_->offloadSeats().offload(comm_.rank()).alone(run, waits, &own);
+  return comm_.outcomeOfReading(own, error);
 }
 
 uint64_t Transfer::begun() const {

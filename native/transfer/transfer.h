@@ -10,7 +10,6 @@
 #include "native/comm/far.h"
 #include "native/comm/offload_seats.h"
 #include "native/comm/offloaded_transfer.h"
-#include "native/comm/rank_waits.h"
 #include "native/transfer/peers.h"
 #include "native/transfer/progress.h"
 #include "native/transfer/stages.h"
@@ -64,11 +63,9 @@ class Transfer {
   Code readSources(wl_error_t* error, Body&& body) {
     return comm_.readPeers(Descriptor::of(WL_OP_LINK_CHECK, 0), error, body);
   }
-  // body(device) by this rank's own, where ranks have devices. Throws std::bad_alloc.
-  Code haveDevice(const std::function<Code(RankDevice&)>& body, wl_error_t* error) {
-    RankWaits waits(*group_, comm_.rank());
-    return group_->offloadSeats().offload(comm_.rank()).alone(body, waits, error);
-  }
+  // Inside readSources(): body(device, error) by this rank's own, where ranks have devices; one
+  // that has failed ends the communicator. Throws std::bad_alloc.
+  Code haveDevice(const std::function<Code(RankDevice&, wl_error_t*)>& body, wl_error_t* error);
   // Where this process finds what `rank` names; nullptr where that is in another process alone.
   void* addressOf(int32_t rank, Place place) const;
   uint64_t stagingBytes() const { return plan_->stages.bytes(); }

@@ -807,6 +807,7 @@ CALL const char* standInCall(int number) {
 // Things that were made and not given back; *what names them.
 CALL int standInHeld(const char** what) {
   static std::string text;
+  const size_t leaving = leavingCount();
   const std::lock_guard<std::mutex> lock(mutex);
   text.clear();
   size_t all = 0;
@@ -819,6 +820,7 @@ CALL int standInHeld(const char** what) {
   count(" contexts", contexts);
   count(" modules", modules.size());
   count(" streams", streamCount());
+  count(" destroyed streams that go on", leaving);
   count(" events", eventCount());
   count(" graphs", graphCount());
   count(" orphaned grids", orphans());

@@ -48,6 +48,9 @@ struct Event {
 };
 
 std::set<Stream*> streams;
+// Given back with work left, which goes on; and those without, where a look may still be at them.
+std::set<Stream*> leaving;
+std::vector<std::unique_ptr<Stream>> gone;
 Stream* legacy[64] = {};  // of each device, made when it is asked for
 std::set<Event*> events;
 std::vector<std::unique_ptr<Event>> destroyed;  // streams may still wait for them
@@ -161,6 +164,15 @@ void goOnWithAll() {
       if (!stream->work.empty()) all.push_back(stream);
     for (Stream* stream : legacy)
       if (stream != nullptr && !stream->work.empty()) all.push_back(stream);
+    for (auto each = leaving.begin(); each != leaving.end();) {
+      Stream* const stream = *each;
+      if (stream->work.empty()) {
+        each = leaving.erase(each);
+      } else {
+        all.push_back(stream);
+        ++each;
+      }
+    }
   }
   for (Stream* stream : all) goOn(stream);
 }
@@ -191,7 +203,8 @@ CuResult submitOnce(CuStream stream, std::function<void()> body) {
 }
 
 void hold(CuStream handle, bool holds) {
-  Stream* const stream = find(handle);
+  auto* const left = reinterpret_cast<Stream*>(handle);
+  Stream* const stream = leaving.count(left) == 0 ? find(handle) : left;
   if (holds && held.insert(stream).second) stream->work.push_back(std::make_unique<Hold>(stream));
   if (!holds) held.erase(stream);
 }
@@ -218,6 +231,8 @@ void resetStreams() {
   for (Graph* graph : graphs) delete graph;
   for (Graph* graph : launchable) delete graph;
   streams.clear();
+  leaving.clear();
+  gone.clear();
   held.clear();
   events.clear();
   destroyed.clear();
@@ -227,6 +242,12 @@ void resetStreams() {
 
 size_t streamCount() {
   return streams.size();
+}
+size_t leavingCount() {
+  goOnWithAll();
+  const std::lock_guard<std::mutex> lock(mutex);
+  return static_cast<size_t>(std::count_if(
+      leaving.begin(), leaving.end(), [](const Stream* stream) { return !stream->work.empty(); }));
 }
 size_t eventCount() {
   return events.size();
@@ -253,7 +274,8 @@ CALL CuResult cuStreamDestroy_v2(CuStream stream) {
   BEGIN_GIVING_IN_CONTEXT("cuStreamDestroy")
   auto* of = reinterpret_cast<Stream*>(stream);
   if (streams.erase(of) == 0) return refuse(kInvalidHandle);
-  delete of;
+  gone.emplace_back(of);
+  if (!of->work.empty()) leaving.insert(of);
   return told;
 }
 CALL CuResult cuStreamQuery(CuStream stream) {

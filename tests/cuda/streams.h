@@ -40,6 +40,8 @@ windlass::cuda::CuResult checkUnsafe();
 void resetStreams();
 // Those that were not given back.
 size_t streamCount();
+// Those that were, and have work left. Takes the mutex itself, as does what goes on meanwhile.
+size_t leavingCount();
 size_t eventCount();
 size_t graphCount();
 

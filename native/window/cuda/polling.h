@@ -8,6 +8,7 @@
 #include <atomic>
 
 #include "native/base/clock.h"
+#include "native/window/cuda/errors.h"
 #include "native/window/cuda/gpu.h"
 
 namespace windlass::cuda {
@@ -49,10 +50,14 @@ inline Code awaitStream(const Gpu& gpu, CuStream stream, int64_t limitNs, wl_err
 }
 
 // Of a stream of which a look has failed: whether what it was given may run on, which it has this
-// time to end. A device that has failed, as it says then too, runs nothing.
+// time to end. A device that has failed, as it says then too, runs nothing; of an error that the
+// table of errors does not know nobody says that it has.
 inline bool mayRunOn(const Gpu& gpu, CuStream stream, int64_t limitNs) {
-  const Code code = awaitStream(gpu, stream, limitNs, nullptr);
-  return code != WL_OK && code != WL_DEVICE;
+  const CuResult result =
+      lookUntil([&] { return gpu.cuda().cuStreamQuery(stream); }, limitNs);
+  const Meaning& meaning = meaningOf(result);
+  const bool hasFailed = meaning.result == result && meaning.code == WL_DEVICE;
+  return result != kCuOk && !hasFailed;
 }
 
 inline Code awaitEvent(const Gpu& gpu, CuEvent event, int64_t limitNs, wl_error_t* error) {

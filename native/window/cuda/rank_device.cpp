@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/window/cuda/rank_device.h"
 
-#include <sys/uio.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <new>
 
+#include "native/base/readable.h"
 #include "native/window/cuda/window_parts.h"
 
 namespace windlass::cuda {
@@ -18,21 +15,13 @@ constexpr uint64_t kPage = uint64_t{2} << 20;
 
 constexpr const char* kEndsBefore = "are more than what is there, which ends before";
 
-// Whether the processor finds the first byte and the last one. Where the kernel forbids the call
-// that asks, as sandboxes have it do, nothing is known against them.
-bool isMapped(const RankDevice::Named& memory) {
-  if (memory.bytes == 0) return true;
-  auto* const first = static_cast<unsigned char*>(const_cast<void*>(memory.data));
-  unsigned char ends[2] = {};
-  const iovec to = {ends, sizeof ends};
-  const iovec from[] = {{first, 1}, {first + memory.bytes - 1, 1}};
-  const ssize_t read = process_vm_readv(getpid(), &to, 1, from, 2, 0);
-  return read < 0 ? errno != EFAULT : read == sizeof ends;
+bool isLastMapped(const RankDevice::Named& memory) {
+  return isReadable(static_cast<const unsigned char*>(memory.data) + memory.bytes - 1);
 }
 
-bool isLastMapped(const RankDevice::Named& memory) {
-  const auto* const first = static_cast<const unsigned char*>(memory.data);
-  return isMapped({memory.name, first + memory.bytes - 1, 1});
+// Whether the processor finds the first byte and the last one.
+bool isMapped(const RankDevice::Named& memory) {
+  return memory.bytes == 0 || (isReadable(memory.data) && isLastMapped(memory));
 }
 
 Code refuseMemory(const RankDevice::Named& memory, const char* why, wl_error_t* error) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives on streams of their callers over the stand-in for NVIDIA's driver: their order, what
 // is refused, and how each rank is told of what does not end.
+#include <atomic>
 #include <functional>
+#include <memory>
 #include <thread>
 
 #include "tests/native/cuda/given_back.h"
@@ -394,6 +396,65 @@ TEST_F(GpusStreams, WhatWaitsForThoseInFlightNamesTheStreamThatDoesNotCome) {
         EXPECT_TRUE(contains(error.message, "the stream of rank 1 has not")) << error.message;
       });
       gpus::holdStream(program.stream(1).handle(), false);
+    }
+  }
+}
+
+// Rank 1 destroys its stream, which has not come to its operation; the driver has it go on. Then
+// it does, or is late.
+TEST_F(GpusStreams, WhatADestroyedStreamHasInFlightEnds) {
+  for (const int devices : {1, 2}) {
+    for (const bool isLate : {false, true}) {
+      gpus::reset();
+      gpus::devices(devices);
+      Program program(kRanks, devices, 1000);
+      const std::string before = gpus::held();
+      {
+        LocalRanks ranks(kRanks);
+        std::atomic<int> waited{0};
+        ranks.run([&](int rank, wl_comm_t* comm) {
+          const auto at = static_cast<size_t>(rank);
+          auto own = std::make_unique<UserStream>(rank % devices);
+          const uint64_t handle = own->handle();
+          const auto put = [&](uint64_t stream, uint64_t* ticket, Error* error) {
+            return sum(comm, stream, program.source[at], program.out[at], program.count, ticket,
+                       error, isLate ? 100 * kMs : 0);
+          };
+          if (rank == 1) gpus::holdStream(handle, true);
+          Error error;
+          uint64_t ticket = 0;
+          ASSERT_EQ(put(handle, &ticket, &error), WL_OK) << error.message;
+          if (rank == 1) own.reset();
+          if (!isLate) {
+            int32_t isOver = 0;
+            EXPECT_EQ(wl_enqueued_await(comm, ticket, 30 * kMs, &isOver, &error), WL_OK)
+                << error.message;
+            EXPECT_EQ(isOver, 0);
+            ++waited;
+            while (rank == 1 && waited < kRanks) std::this_thread::yield();
+            if (rank == 1) gpus::holdStream(handle, false);
+          }
+          const int32_t code = awaitEnqueued(comm, ticket, &error);
+          if (isLate) {
+            EXPECT_EQ(code, WL_TIMEOUT) << error.message;
+            EXPECT_TRUE(contains(error.message, "the stream of rank 1 has not")) << error.message;
+            EXPECT_EQ(error.culprits[0], 1);
+            if (rank == 1) gpus::holdStream(handle, false);
+            return;
+          }
+          ASSERT_EQ(code, WL_OK) << error.message;
+          for (size_t i = 0; i < program.count; ++i)
+            ASSERT_EQ(program.out[at][i], program.sumAt(i)) << i;
+          // It is none any more, on rank 1; on another one all go on.
+          const UserStream another(rank % devices);
+          if (rank == 1) {
+            EXPECT_EQ(gpus::find<int (*)(uint64_t)>("cuStreamQuery")(handle), 400);
+          }
+          ASSERT_EQ(put(another.handle(), &ticket, &error), WL_OK) << error.message;
+          ASSERT_EQ(awaitEnqueued(comm, ticket, &error), WL_OK) << error.message;
+        });
+      }
+      EXPECT_EQ(gpus::held(), before);
     }
   }
 }

@@ -195,6 +195,86 @@ TEST_F(GpusTransfers, BringOfTheHostWhatItemsNameAlone) {
   EXPECT_LT(bytesOf("cuMemcpyDtoHAsync"), 2 * kRanks * kTensorBytes + slack);
 }
 
+// Waits until all have come, before and after rank 0 has the next look at memory fail so.
+void failNextLook(int rank, wl_comm_t* comm, int result) {
+  Error error;
+  ASSERT_EQ(wl_barrier(comm, 0, &error), WL_OK) << error.message;
+  constexpr const char* kLook = "cuPointerGetAttribute";
+  if (rank == 0) gpus::failCall(kLook, gpus::countCalls(kLook) + 1, result);
+  ASSERT_EQ(wl_barrier(comm, 0, &error), WL_OK) << error.message;
+}
+
+// A device that has failed ends the communicator on all ranks; what it lacks does not.
+TEST_F(GpusTransfers, NameTheRankWhoseDeviceFailsAsTheyAreMade) {
+  for (const int devices : {1, 3}) {
+    for (const int result : {2, 719}) {
+      gpus::reset();
+      gpus::devices(devices);
+      const int32_t expected = result == 2 ? WL_RESOURCE : WL_DEVICE;
+      std::vector<Error> errors(kRanks);
+      LocalRanks ranks(kRanks);
+      ranks.run([&](int rank, wl_comm_t* comm) {
+        std::vector<int32_t> from(kRows * kRanks), to(kRows * kRanks);
+        const Columns columns = {from.data(), to.data(), kRanks, kRanks};
+        columns.moveTwice(rank, comm);
+        failNextLook(rank, comm, result);
+        wl_transfer_t* transfer = nullptr;
+        Error& error = errors[static_cast<size_t>(rank)];
+        EXPECT_EQ(columns.create(rank, comm, &transfer, &error), expected) << error.message;
+        Error after;
+        EXPECT_EQ(wl_barrier(comm, 0, &after), result == 2 ? WL_OK : WL_DEVICE) << after.message;
+        if (result == 2) columns.moveTwice(rank, comm);
+      });
+      for (const Error& error : errors) {
+        ASSERT_EQ(error.culprit_count, 1);
+        EXPECT_EQ(error.culprits[0], errors[0].culprits[0]);
+        const std::string rank = std::to_string(error.culprits[0]);
+        const std::string named = "rank " + rank + "'s part of the transfer: ";
+        EXPECT_EQ(std::string(error.message).rfind(named, 0), 0u) << error.message;
+        EXPECT_TRUE(contains(error.message, "cuPointerGetAttribute of device " +
+                                                std::to_string(error.culprits[0] % devices)))
+            << error.message;
+      }
+    }
+  }
+}
+
+TEST_F(GpusTransfers, NameTheRankWhoseDeviceFailsAsItHashesSources) {
+  for (const int result : {2, 719}) {
+    gpus::reset();
+    gpus::devices(kRanks);
+    std::vector<Error> errors(kRanks);
+    LocalRanks ranks(kRanks);
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      std::vector<int32_t> from(kRows * kRanks), to(kRows * kRanks);
+      const Columns columns = {from.data(), to.data(), kRanks, kRanks};
+      wl_transfer_t* transfer = nullptr;
+      Error& error = errors[static_cast<size_t>(rank)];
+      ASSERT_EQ(columns.create(rank, comm, &transfer, &error), WL_OK) << error.message;
+      failNextLook(rank, comm, result);
+      if (rank == 1) {
+        const int32_t of = 2;
+        const int64_t start[] = {0, 0}, length[] = {5, 1};
+        uint64_t hash = 0;
+        EXPECT_EQ(wl_transfer_hash(transfer, 0, &of, 1, start, length, WL_SUM, WL_I32, WL_I32, 9,
+                                   &hash, &error),
+                  result == 2 ? WL_RESOURCE : WL_DEVICE);
+        EXPECT_TRUE(contains(error.message, "cuPointerGetAttribute of device 1")) << error.message;
+      }
+      Error next;
+      Error& after = rank == 1 ? next : error;
+      EXPECT_EQ(wl_barrier(comm, 0, &after), result == 2 ? WL_OK : WL_DEVICE) << after.message;
+      wl_transfer_free(transfer);
+    });
+    for (const Error& error : errors) {
+      if (result == 2) continue;
+      ASSERT_EQ(error.culprit_count, 1) << error.message;
+      EXPECT_EQ(error.culprits[0], 1);
+      EXPECT_TRUE(contains(error.message, "rank 1: ")) << error.message;
+    }
+  }
+}
+
 // 65 ranks' worth of sources in one item.
 TEST_F(GpusTransfers, RefuseItemsOfMoreSourcesThanACoreTakes) {
   LocalRanks ranks(2);
