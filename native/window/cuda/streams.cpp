@@ -161,8 +161,9 @@ Code Streams::mark(uint64_t stream, uint64_t capture, uint32_t place, const Brou
   const CuStream on = streamOf(stream);
   Code code = WL_OK;
   // What the copies write, and kernels write for this rank, is the operation's before until that is
-  // over. An event tells nothing of it in another capture.
-  if (last_.over != nullptr && last_.stream != stream && last_.capture == capture)
+  // over, on whichever stream: one of the same handle may be another, made since. An event tells
+  // nothing of it in another capture.
+  if (last_.over != nullptr && last_.capture == capture)
     code = gpu_.check(gpu_.cuda().cuStreamWaitEvent(on, last_.over, 0), "cuStreamWaitEvent", error);
   if (code == WL_OK) code = bringParts(on, capture, place, brought.parts, error);
   if (code == WL_OK) code = copy(on, brought.in, error);
@@ -198,7 +199,7 @@ Code Streams::leave(uint64_t stream, uint64_t capture, uint32_t place, const Cop
   if (code != WL_OK) return code;
   const CuEvent event = (capture != 0 ? captured_ : places_[place]).over;
   code = gpu_.check(gpu_.cuda().cuEventRecord(event, streamOf(stream)), "cuEventRecord", error);
-  if (code == WL_OK) last_ = {event, stream, capture};
+  if (code == WL_OK) last_ = {event, capture};
   return code;
 }
 

@@ -70,7 +70,6 @@ class Streams final : public StreamDevice {
   // The rank's last operation.
   struct Last {
     CuEvent over;  // nullptr: there is none
-    uint64_t stream;
     uint64_t capture;
   };
   Last last_ = {};
