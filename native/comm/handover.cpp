@@ -237,8 +237,7 @@ void Comm::endInFlight(uint32_t count) {
   record.operation = own_.state.operation.load(std::memory_order_relaxed);
   record.observer = static_cast<int32_t>(rank_);
   record.sequence = sequence();
-  record.culprit_count = 1;
-  record.culprits[0] = static_cast<int32_t>(rank_);
+  nameCulprit(&record, rank_);
   group_->publishFailure(record);
   const int64_t untilNs = clockNs() + kEndLimitNs;
   while (seat.enqueued.load() != 0 && clockNs() < untilNs) usleep(100);

@@ -37,13 +37,6 @@ inline std::atomic<uint32_t> allLinesEvery{kAllLinesEvery};
 // From one operation's number in a device's window to the next one's; tests have more.
 inline std::atomic<uint32_t> deviceSequenceStep{1};
 
-// Of what all ranks refuse: names the rank whose it is. `error` may be null.
-inline void nameCulprit(wl_error_t* error, uint32_t rank) {
-  if (error == nullptr || error->struct_size < sizeof(wl_error_t)) return;
-  error->culprit_count = 1;
-  error->culprits[0] = static_cast<int32_t>(rank);
-}
-
 // The next place in a device's window where something may begin.
 constexpr uint64_t aligned(uint64_t at) {
   constexpr uint64_t kAlignment = 512;
