@@ -81,8 +81,9 @@ class OffloadPeers : public AllRanks {
   virtual int64_t leftNs() = 0;  // of the time in which it goes on
   // Why it does not go on; at the deadline all are told so, with who is least far.
   virtual Code ended(const OffloadProgress& progress) = 0;
-  // The same of what waits, at the deadline, until devices of those ranks are done with `what`.
-  virtual Code busy(const std::vector<uint32_t>& ranks, const char* what) = 0;
+  // The same of what waits at the deadline, as `why` says, such as "for its turn", since those
+  // ranks hold it up.
+  virtual Code busy(const std::vector<uint32_t>& ranks, const char* why) = 0;
 
  protected:
   ~OffloadPeers() = default;
