@@ -78,6 +78,12 @@ Code copyError(wl_error_t* to, const wl_error_t& from, const char* prefix) {
   return code;
 }
 
+void nameCulprit(wl_error_t* error, uint32_t rank) {
+  if (error == nullptr || error->struct_size < sizeof(wl_error_t)) return;
+  error->culprit_count = 1;
+  error->culprits[0] = static_cast<int32_t>(rank);
+}
+
 const char* codeName(int32_t code) {
   switch (code) {
     case WL_OK:

@@ -24,6 +24,9 @@ wl_error_t noMemory(uint32_t rank);
 // the message.
 Code copyError(wl_error_t* to, const wl_error_t& from, const char* prefix);
 
+// Names one rank in `error` (may be null), where that has room for it.
+void nameCulprit(wl_error_t* error, uint32_t rank);
+
 const char* codeName(int32_t code);
 
 }  // namespace windlass

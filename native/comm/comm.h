@@ -368,8 +368,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Code refuse(Code code, const char* why, wl_error_t* error) const;
   // This rank's device failed.
   Code publishDevice(const wl_error_t& error);
-  // Those ranks' devices are busy with `what`, for which the operation waits.
-  Code publishBusy(const int32_t* culprits, uint32_t count, const char* what, int64_t limitNs);
+  // The operation waits `why`, such as "for its turn", and those ranks hold it up.
+  Code publishBusy(const int32_t* culprits, uint32_t count, const char* why, int64_t limitNs);
   Code awaitRead(const std::shared_ptr<std::atomic<uint32_t>>& unread, uint32_t peer);
   Code outcomeOf(const char* broken, wl_error_t* error);
   Code outcomeOf(Code code, wl_error_t*) { return code; }

@@ -93,6 +93,9 @@ class Making {
   Code run(std::shared_ptr<Window>* window, wl_error_t* error) {
     attempt([&] {
       if (window == nullptr) throw std::bad_alloc();
+      // What is made for such a device stays, and nothing comes of it.
+      const uint32_t number = comm_.group().offloadSeats()[comm_.rank()].device;
+      if (KeptDevices::check(number, &failure_) != WL_OK) return;
       reserve();
       // Where ranks disagree, one of them may have made a window of the host.
       if (*made_ != nullptr && (*made_)->parts() != nullptr)
@@ -133,8 +136,7 @@ class Making {
     failure->operation = WL_OP_DEVICE_WINDOW;
     failure->observer = static_cast<int32_t>(comm_.rank());
     failure->sequence = comm_.sequence();
-    failure->culprit_count = 1;
-    failure->culprits[0] = failure->observer;
+    nameCulprit(failure, comm_.rank());
   }
   template <class Body>
   void onDevice(const Body& body) {
@@ -159,6 +161,11 @@ class Making {
     }
     offers_.resize(group.ranks());
     made_ = group.join<Window>(comm_.nextSequence(), Group::kJointWindow, [&] {
+      // Of the other ranks here as well: they say so too.
+      for (const uint32_t device : devices_) {
+        if (device != kNobody && KeptDevices::check(device, &failure_) != WL_OK)
+          return std::shared_ptr<Window>();
+      }
       const auto reserved = std::make_shared<Reservation>();
       reserved->devices = devices_;
       reserved->otherProcesses = otherProcesses_;

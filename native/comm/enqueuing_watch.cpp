@@ -175,17 +175,17 @@ void Enqueuing::publishInTheWay(OffloadPeers& peers) {
   if (!isInFlight()) return;
   const InFlight& oldest = inFlight(over_.load() + 1);
   const auto count = static_cast<uint32_t>(last_.load() - over_.load());
-  char what[WL_ERROR_MESSAGE];
-  Text text(what, sizeof what);
-  text.add("%u operation%s that %s in flight on streams%s, until the streams of all have come to "
-           "the oldest, %s, and it is over: ",
+  char why[WL_ERROR_MESSAGE];
+  Text text(why, sizeof why);
+  text.add("for %u operation%s that %s in flight on streams%s, until the streams of all have come "
+           "to the oldest, %s, and it is over: ",
            count, count == 1 ? "" : "s", count == 1 ? "is" : "are",
            count == StreamDevice::kMostInFlight ? ", as many as may be" : "", oldest.name);
   std::vector<uint32_t> culprits;
   wl_error_t error = blankError();
   // What the look itself fails with its own watch tells.
   if (findLate(oldest, &text, &culprits, &error) == WL_OK)
-    peers.busy(culprits, what);
+    peers.busy(culprits, why);
 }
 
 Code Enqueuing::publishReported(uint32_t sequence, wl_error_t* error) {

@@ -252,11 +252,11 @@ Code Comm::refuse(Code code, const char* why, wl_error_t* error) const {
   return copyError(error, recordOf(code, nullptr, 0, write), nullptr);
 }
 
-Code Comm::publishBusy(const int32_t* culprits, uint32_t count, const char* what,
+Code Comm::publishBusy(const int32_t* culprits, uint32_t count, const char* why,
                        int64_t limitNs) {
   return publish(WL_TIMEOUT, culprits, count, [&](Text& out) {
-    out.add("rank %u waited %.3f s in %s for %s", rank_, static_cast<double>(limitNs) / 1e9,
-            OperationText(own_.state).text(), what);
+    out.add("rank %u waited %.3f s in %s %s", rank_, static_cast<double>(limitNs) / 1e9,
+            OperationText(own_.state).text(), why);
   });
 }
 

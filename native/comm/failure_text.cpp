@@ -387,8 +387,7 @@ wl_error_t leftOutOf(const Group& group, uint32_t rank) {
   record.operation = WL_OP_SHRINK;
   record.observer = static_cast<int32_t>(rank);
   record.sequence = group.lines(rank).state.sequence.load(std::memory_order_relaxed);
-  record.culprit_count = 1;
-  record.culprits[0] = static_cast<int32_t>(rank);
+  nameCulprit(&record, rank);
   return record;
 }
 

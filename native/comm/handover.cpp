@@ -70,9 +70,9 @@ class Comm::Handover final : public OffloadPeers {
     comm_.progress_ = nullptr;
     return code;
   }
-  Code busy(const std::vector<uint32_t>& ranks, const char* what) override {
+  Code busy(const std::vector<uint32_t>& ranks, const char* why) override {
     const std::vector<int32_t> culprits(ranks.begin(), ranks.end());
-    return comm_.publishBusy(culprits.data(), static_cast<uint32_t>(culprits.size()), what,
+    return comm_.publishBusy(culprits.data(), static_cast<uint32_t>(culprits.size()), why,
                              deadline_.limitNs());
   }
 
@@ -105,13 +105,13 @@ Code Comm::awaitTurn(Deadline& deadline) {
   while (!group_->offloadSeats().take(sequence_, name, kTurnLookNs, &busy)) {
     const int64_t now = clockNs();
     if (group_->failure() == nullptr && deadline.left(now) <= 0) {
-      char what[WL_ERROR_MESSAGE];
-      Text(what, sizeof what)
-          .add("its turn: rank %u's device runs %s of another communicator of this process, and "
-               "runs one operation at a time",
+      char why[WL_ERROR_MESSAGE];
+      Text(why, sizeof why)
+          .add("for its turn: rank %u's device runs %s of another communicator of this process, "
+               "and runs one operation at a time",
                busy.rank, busy.with);
       const auto culprit = static_cast<int32_t>(busy.rank);
-      return publishBusy(&culprit, 1, what, deadline.limitNs());
+      return publishBusy(&culprit, 1, why, deadline.limitNs());
     }
     if (Code code = ended(deadline, now); code != WL_OK) return code;
   }
@@ -237,8 +237,7 @@ void Comm::endInFlight(uint32_t count) {
   record.operation = own_.state.operation.load(std::memory_order_relaxed);
   record.observer = static_cast<int32_t>(rank_);
   record.sequence = sequence();
-  record.culprit_count = 1;
-  record.culprits[0] = static_cast<int32_t>(rank_);
+  nameCulprit(&record, rank_);
   group_->publishFailure(record);
   const int64_t untilNs = clockNs() + kEndLimitNs;
   while (seat.enqueued.load() != 0 && clockNs() < untilNs) usleep(100);

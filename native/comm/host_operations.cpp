@@ -156,8 +156,7 @@ void leaveSplit(Group& group, uint32_t rank, wl_operation operation, const wl_er
               rank, operationName(operation), why.message);
   record.operation = operation;
   record.observer = static_cast<int32_t>(rank);
-  record.culprit_count = 1;
-  record.culprits[0] = static_cast<int32_t>(rank);
+  nameCulprit(&record, rank);
   group.publishFailure(record);
   // Behind the record: a peer that sees a rank gone without one would write its own.
   group.lines(rank).state.closing.store(1, std::memory_order_seq_cst);

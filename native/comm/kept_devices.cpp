@@ -49,8 +49,8 @@ Code KeptDevices::check(uint32_t device, wl_error_t* error) {
       static_cast<unsigned long long>(windowBytes.load(std::memory_order_relaxed));
   if (const char* kernel = at(kernels, device); kernel != nullptr) {
     return fail(error, WL_DEVICE,
-                "device %u still runs %s, which did not end when it was told to; what such kernels "
-                "reach is kept, so far %llu windows of %llu bytes in all, until this process ends",
+                "device %u may still run %s, which was not seen to end; what it may touch is kept, "
+                "so far %llu windows of %llu bytes in all, until this process ends",
                 device, kernel, count, bytes);
   }
   const char* const call = at(calls, device);

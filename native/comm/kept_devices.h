@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices of this process on which a kernel runs that did not end when it was told to, or a copy
-// that did not end in time, or whose driver does not return from a call, and memory that is never
-// given back since such may use it. Any thread may ask.
+// Devices of this process on which a kernel may run that was not seen to end when it was told to,
+// or a copy that was not seen to end in time, or whose driver does not return from a call, and
+// memory that is never given back since such may use it. Any thread may ask.
 #pragma once
 
 #include <cstdint>

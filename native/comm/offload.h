@@ -37,13 +37,6 @@ inline std::atomic<uint32_t> allLinesEvery{kAllLinesEvery};
 // From one operation's number in a device's window to the next one's; tests have more.
 inline std::atomic<uint32_t> deviceSequenceStep{1};
 
-// Of what all ranks refuse: names the rank whose it is. `error` may be null.
-inline void nameCulprit(wl_error_t* error, uint32_t rank) {
-  if (error == nullptr || error->struct_size < sizeof(wl_error_t)) return;
-  error->culprit_count = 1;
-  error->culprits[0] = static_cast<int32_t>(rank);
-}
-
 // The next place in a device's window where something may begin.
 constexpr uint64_t aligned(uint64_t at) {
   constexpr uint64_t kAlignment = 512;
@@ -88,8 +81,9 @@ class OffloadPeers : public AllRanks {
   virtual int64_t leftNs() = 0;  // of the time in which it goes on
   // Why it does not go on; at the deadline all are told so, with who is least far.
   virtual Code ended(const OffloadProgress& progress) = 0;
-  // The same of what waits, at the deadline, until devices of those ranks are done with `what`.
-  virtual Code busy(const std::vector<uint32_t>& ranks, const char* what) = 0;
+  // The same of what waits at the deadline, as `why` says, such as "for its turn", since those
+  // ranks hold it up.
+  virtual Code busy(const std::vector<uint32_t>& ranks, const char* why) = 0;
 
  protected:
   ~OffloadPeers() = default;

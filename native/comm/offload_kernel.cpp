@@ -122,7 +122,7 @@ bool Offload::stop(const char* kernel, const OffloadedOperation& given) {
   do {
     const Code code = device_->await(kernel, std::max<int64_t>(0, endNs - clockNs()), &untold);
     // A device that has failed runs nothing. Any other refusal to say so tells nothing of a kernel.
-    if (code == WL_OK || code == WL_DEVICE) return true;
+    if (code == WL_OK || (code == WL_DEVICE && !device_->mayRunOn())) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   } while (clockNs() < endNs);
   device_->giveUp();

@@ -108,21 +108,22 @@ OffloadSeats::~OffloadSeats() {
 
 void OffloadSeats::giveBack() {
   const std::lock_guard<std::mutex> closing(closing_);
+  const auto forEachHeld = [&](auto&& visit) {
+    for (uint32_t rank = 0; rank < ranks_; ++rank)
+      if (seats_[rank].offload != nullptr && !seats_[rank].isGivenBack) visit(seats_[rank]);
+  };
   bool keeps = false;
-  std::vector<OffloadSeat*> held;
   for (uint32_t rank = 0; rank < ranks_; ++rank) {
-    OffloadSeat& seat = seats_[rank];
-    if (seat.offload == nullptr) continue;
-    keeps = keeps || seat.isKept || seat.offload->isStuck();
-    if (!seat.isGivenBack) held.push_back(&seat);
+    const OffloadSeat& seat = seats_[rank];
+    keeps = keeps || seat.isKept || (seat.offload != nullptr && seat.offload->isStuck());
   }
-  for (OffloadSeat* const seat : held) seat->offload->beginToClose(keeps);
+  forEachHeld([&](OffloadSeat& seat) { seat.offload->beginToClose(keeps); });
   const int64_t untilNs = clockNs() + kCloseLimitNs;
-  for (OffloadSeat* const seat : held) {
-    seat->isGivenBack = true;
-    seat->isKept = !seat->offload->closed(untilNs) || keeps;
-    if (seat->isKept) KeptDevices::addWindow(seat->offload->windowBytes());
-  }
+  forEachHeld([&](OffloadSeat& seat) {
+    seat.isGivenBack = true;
+    seat.isKept = !seat.offload->closed(untilNs) || keeps;
+    if (seat.isKept) KeptDevices::addWindow(seat.offload->windowBytes());
+  });
 }
 
 }  // namespace windlass

@@ -94,8 +94,7 @@ Code Exchange::tell() {
     told.operation = WL_OP_REGISTER;
     told.observer = static_cast<int32_t>(comm_.rank());
     told.sequence = comm_.sequence();
-    told.culprit_count = 1;
-    told.culprits[0] = told.observer;
+    nameCulprit(&told, comm_.rank());
   }
   return shareDeviceOutcome(comm_, Descriptor::of(WL_OP_REGISTER, fingerprint_), told, limit_,
                             error_);

@@ -190,12 +190,13 @@ class RankDevice {
   virtual Code writeStop(uint64_t word, uint32_t value, wl_error_t* error) = 0;
 
   // Starts a kernel, of such a library or of the target's own, which runs on for ever where it does
-  // not end. await(): WL_TIMEOUT after
-  // limitNs, and may be called again then; any other answer is about a kernel that has ended.
-  // giveUp(): nobody will call it.
+  // not end. await(): WL_TIMEOUT after limitNs, and may be called again then, as after an error of
+  // which mayRunOn() says that the kernel may not have ended; any other answer is about one that
+  // has. giveUp(): nobody will call it.
   virtual Code start(const char* kernel, const void* image, const OffloadedOperation& given,
                      wl_error_t* error) = 0;
   virtual Code await(const char* kernel, int64_t limitNs, wl_error_t* error) = 0;
+  virtual bool mayRunOn() { return false; }
   virtual void giveUp() = 0;
   // What else runs on though its time is up, and may touch what it was given at any time: then
   // nothing is given back. nullptr: nothing.

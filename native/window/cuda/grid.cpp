@@ -112,6 +112,14 @@ Code Grid::await(uint32_t slot, const char* kernel, int64_t limitNs, wl_error_t*
               gpu_.number(), static_cast<long long>(limitNs / 1'000'000));
 }
 
+bool Grid::mayRunOn(uint32_t slot) {
+  {
+    const WatchedLock lock(mutex_);
+    if (!isLaunched(slot)) return false;
+  }
+  return cuda::mayRunOn(gpu_, stream_, 0);
+}
+
 void Grid::withdraw(uint32_t slot) {
   const WatchedLock lock(mutex_);
   if (isLaunched(slot)) return;

@@ -51,6 +51,8 @@ class Grid {
   // Until the grid has ended that the rank has joined; WL_TIMEOUT after limitNs, also where one of
   // the others has not come.
   Code await(uint32_t slot, const char* kernel, int64_t limitNs, wl_error_t* error);
+  // Whether what it has launched for that rank may run on, as cuda::mayRunOn() has it, now.
+  bool mayRunOn(uint32_t slot);
   // Where the grid has not been launched that the rank has joined, it never will be.
   void withdraw(uint32_t slot);
 

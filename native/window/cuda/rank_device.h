@@ -74,6 +74,7 @@ class CudaRankDevice final : public RankDevice {
   Code start(const char* kernel, const void* image, const OffloadedOperation& given,
              wl_error_t* error) override;
   Code await(const char* kernel, int64_t limitNs, wl_error_t* error) override;
+  bool mayRunOn() override { return window_.grid().mayRunOn(window_.slot()); }
   void giveUp() override { isStuck_ = true; }
   const char* lasting() const override {
     return moves_.isStuck() ? "a move" : copies_.isStuck() ? "a copy" : nullptr;

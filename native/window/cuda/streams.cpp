@@ -68,7 +68,8 @@ Code Streams::close(wl_error_t* error) {
   };
   for (Place& place : places_) drop(place);
   drop(captured_);
-  last_ = {};
+  last_ = nullptr;
+  lastCapture_ = lastCaptured_ = 0;
   isWithdrawn_ = false;
   if (words_ != nullptr) undo(cuda.cuMemFreeHost(words_), "cuMemFreeHost");
   if (pinned_ != nullptr) undo(cuda.cuMemFreeHost(pinned_), "cuMemFreeHost");
@@ -128,7 +129,28 @@ Code Streams::look(uint64_t stream, uint64_t* capture, wl_error_t* error) {
                 static_cast<unsigned long long>(stream));
   }
   *capture = id;
-  return WL_OK;
+  return checkCapture(stream, id, error);
+}
+
+Code Streams::checkCapture(uint64_t stream, uint64_t capture, wl_error_t* error) {
+  if (lastCapture_ == 0 || lastCapture_ == capture) return WL_OK;
+  const Cuda& cuda = gpu_.cuda();
+  const CuStream last = streamOf(lastCaptured_);
+  CuContext context = nullptr;
+  int32_t state = 0;
+  uint64_t id = 0;
+  CuResult result = cuda.cuStreamGetCtx(last, &context);
+  if (result == kCuOk)
+    result = cuda.cuStreamGetCaptureInfo(last, &state, &id, nullptr, nullptr, nullptr, nullptr);
+  // One that is destroyed captures nothing any more.
+  if (result == kCuInvalidHandle) return WL_OK;
+  const Code code = gpu_.check(result, "cuStreamGetCaptureInfo", error);
+  if (code != WL_OK || state == kCaptureNone || id != lastCapture_) return code;
+  return fail(error, WL_UNSUPPORTED,
+              "stream %#llx captures another graph than stream %#llx, whose capture goes on and "
+              "holds operations of this communicator: end that one first",
+              static_cast<unsigned long long>(stream),
+              static_cast<unsigned long long>(lastCaptured_));
 }
 
 Code Streams::copy(CuStream stream, const Copy& copy, wl_error_t* error) {
@@ -161,10 +183,13 @@ Code Streams::mark(uint64_t stream, uint64_t capture, uint32_t place, const Brou
   const CuStream on = streamOf(stream);
   Code code = WL_OK;
   // What the copies write, and kernels write for this rank, is the operation's before until that is
-  // over, on whichever stream: one of the same handle may be another, made since. An event tells
-  // nothing of it in another capture.
-  if (last_.over != nullptr && last_.capture == capture)
-    code = gpu_.check(gpu_.cuda().cuStreamWaitEvent(on, last_.over, 0), "cuStreamWaitEvent", error);
+  // over, on whichever stream: one of the same handle may be another, made since. What a capture
+  // holds follows what the same one does, and all else what none holds.
+  const CuEvent before = capture == 0              ? last_
+                         : capture == lastCapture_ ? captured_.over
+                                                   : nullptr;
+  if (before != nullptr)
+    code = gpu_.check(gpu_.cuda().cuStreamWaitEvent(on, before, 0), "cuStreamWaitEvent", error);
   if (code == WL_OK) code = bringParts(on, capture, place, brought.parts, error);
   if (code == WL_OK) code = copy(on, brought.in, error);
   if (code == WL_OK) code = copy(on, brought.out, error);
@@ -199,8 +224,14 @@ Code Streams::leave(uint64_t stream, uint64_t capture, uint32_t place, const Cop
   if (code != WL_OK) return code;
   const CuEvent event = (capture != 0 ? captured_ : places_[place]).over;
   code = gpu_.check(gpu_.cuda().cuEventRecord(event, streamOf(stream)), "cuEventRecord", error);
-  if (code == WL_OK) last_ = {event, capture};
-  return code;
+  if (code != WL_OK) return code;
+  if (capture == 0) {
+    last_ = event;
+  } else {
+    lastCapture_ = capture;
+    lastCaptured_ = stream;
+  }
+  return WL_OK;
 }
 
 // A launch may have come to something though a call failed that follows it: events don't say so.

@@ -58,6 +58,9 @@ class Streams final : public StreamDevice {
                   wl_error_t* error);
   Code copy(CuStream stream, const Copy& copy, wl_error_t* error);
   Code query(CuEvent event, bool* has, wl_error_t* error);
+  // Refuses a capture while another one goes on that holds operations of the rank: of one alone is
+  // the order known.
+  Code checkCapture(uint64_t stream, uint64_t capture, wl_error_t* error);
 
   Gpu& gpu_;
   Copies& copies_;
@@ -67,12 +70,11 @@ class Streams final : public StreamDevice {
   Given* pinned_ = nullptr;  // of those in flight
   Place places_[kMostInFlight];
   Place captured_;  // of the last one that is captured
-  // The rank's last operation.
-  struct Last {
-    CuEvent over;  // nullptr: there is none
-    uint64_t capture;
-  };
-  Last last_ = {};
+  // Of the rank's last operation that no capture holds; nullptr: there is none.
+  CuEvent last_ = nullptr;
+  // Of the last one that a capture holds; 0: there is none. Whose `over` is captured_'s.
+  uint64_t lastCapture_ = 0;
+  uint64_t lastCaptured_ = 0;  // the stream
   bool isWithdrawn_ = false;  // one was
   unsigned char* words_ = nullptr;
   CuAddress wordsAddress_ = 0;

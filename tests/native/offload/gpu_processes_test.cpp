@@ -253,6 +253,8 @@ TEST(GpuProcessesAlone, AStoppedOneIsNamedThatOwesWhyItsDeviceFailed) {
         EXPECT_TRUE(await([&] { return muster.board().at[0] >= 2; }));
         usleep(100'000);
         kill(muster.pid(kStopped), SIGSTOP);
+        // All its threads: one that runs on tells the others why before it stops.
+        EXPECT_EQ(waitpid(muster.pid(kStopped), nullptr, WUNTRACED), muster.pid(kStopped));
         muster.board().at[kStopped] = 2;
         EXPECT_TRUE(muster.board().awaitAll(crew, 3, kStopped));
         kill(muster.pid(kStopped), SIGCONT);

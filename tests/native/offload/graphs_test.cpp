@@ -21,6 +21,101 @@ TEST_F(GpusStreams, AGraphOfSeveralCollectivesRunsAsOftenAsItIsLaunched) {
   }
 }
 
+// What the second of two operations brings takes the place of what the first one has brought, whose
+// streams are late; between them ranks capture another one.
+TEST_F(GpusStreams, OperationsKeepTheirOrderAroundACapture) {
+  for (const int devices : {1, 2}) {
+    gpus::reset();
+    gpus::devices(devices);
+    const std::vector<int64_t> counts[] = {{3, 1}, {1, 3}};
+    constexpr int kTwo = 2;
+    Program first(kTwo, devices, 1000), second(kTwo, devices, 1000), captured(kTwo, devices, 1000);
+    for (int32_t* const source : second.source)
+      for (size_t i = 0; i < 1000; ++i) source[i] += 1000;
+    LocalRanks ranks(kTwo);
+    const auto enqueue = [&](Program& of, const std::vector<int64_t>& parts) {
+      std::vector<uint64_t> tickets(kTwo);
+      ranks.run([&](int rank, wl_comm_t* comm) {
+        const auto at = static_cast<size_t>(rank);
+        Error error;
+        EXPECT_EQ(wl_enqueue_all_gather_v(comm, of.stream(rank).handle(), of.source[at],
+                                          static_cast<uint64_t>(parts[at]), of.out[at], 4,
+                                          parts.data(), WL_I32, 0, &tickets[at], &error),
+                  WL_OK)
+            << error.message;
+      });
+      return tickets;
+    };
+    gpus::holdStream(first.stream(1).handle(), true);
+    const std::vector<uint64_t> one = enqueue(first, counts[0]);
+    captured.beginCapture();
+    enqueue(captured, counts[0]);
+    void* const graph = captured.endCapture();
+    ASSERT_NE(graph, nullptr);
+    const std::vector<uint64_t> two = enqueue(second, counts[1]);
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      Error error;
+      int32_t isOver = 0;
+      EXPECT_EQ(wl_enqueued_await(comm, two[static_cast<size_t>(rank)], 50 * kMs, &isOver, &error),
+                WL_OK)
+          << error.message;
+      EXPECT_EQ(isOver, 0);
+    });
+    gpus::holdStream(first.stream(1).handle(), false);
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      for (const auto& tickets : {one, two}) {
+        Error error;
+        EXPECT_EQ(awaitEnqueued(comm, tickets[static_cast<size_t>(rank)], &error), WL_OK)
+            << error.message;
+      }
+    });
+    for (size_t rank = 0; rank < kTwo; ++rank) {
+      const auto gathered = [&](const Program& of) {
+        return std::vector<int32_t>(of.out[rank], of.out[rank] + 4);
+      };
+      EXPECT_EQ(gathered(first), (std::vector<int32_t>{0, 1, 2, 1})) << devices << ", " << rank;
+      EXPECT_EQ(gathered(second), (std::vector<int32_t>{1000, 1001, 1002, 1003}))
+          << devices << ", " << rank;
+    }
+    UserStream::dropGraph(graph);
+  }
+}
+
+// Of two that go on at once nobody would know the order of what each holds.
+TEST_F(GpusStreams, ACaptureBesideAnotherIsRefusedUntilThatHasEnded) {
+  gpus::devices(2);
+  Program first(kRanks, 2, 1000), second(kRanks, 2, 1000);
+  LocalRanks ranks(kRanks);
+  const auto enqueue = [&](Program& of, int32_t code) {
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      uint64_t ticket = 0;
+      Error error;
+      EXPECT_EQ(of.sum(comm, rank, &ticket, &error), code) << error.message;
+      if (code != WL_OK) {
+        EXPECT_TRUE(contains(error.message, "end that one first")) << error.message;
+      }
+    });
+  };
+  first.beginCapture();
+  enqueue(first, WL_OK);
+  second.beginCapture();
+  enqueue(second, WL_UNSUPPORTED);
+  enqueue(first, WL_OK);
+  void* const graph = first.endCapture();
+  ASSERT_NE(graph, nullptr);
+  enqueue(second, WL_OK);
+  void* const other = second.endCapture();
+  ASSERT_NE(other, nullptr);
+  for (void* const each : {graph, other}) {
+    Program& of = each == graph ? first : second;
+    of.stream(0).launch(each);
+    of.stream(0).synchronize();
+    for (const int32_t* const out : of.out)
+      for (size_t i = 0; i < 1000; ++i) ASSERT_EQ(out[i], of.sumAt(i)) << i;
+    UserStream::dropGraph(each);
+  }
+}
+
 TEST_F(GpusStreams, GiveBackWhatGraphsHeldOnceAllRanksHaveClosed) {
   gpus::devices(2);
   Program program(kRanks, 2, 1000);
