@@ -230,6 +230,8 @@ TEST_P(StreamProcesses, ARankWhoseStreamDoesNotComeIsNamed) {
     EXPECT_OF_MATE(mate, awaitEnqueued(mate.comm, ticket, &error) == WL_TIMEOUT);
     EXPECT_OF_MATE(mate, error.culprit_count == 1 && error.culprits[0] == 1);
     EXPECT_OF_MATE(mate, contains(error.message, "the stream of rank 1 has not"));
+    mate.board.at[mate.rank] = 1;
+    EXPECT_OF_MATE(mate, mate.board.awaitAll(GetParam(), 1));
     if (mate.rank == 1) gpus::holdStream(own.stream.handle(), false);
   });
   expectRight(muster);

@@ -439,6 +439,8 @@ TEST_F(GpusStreams, WhatADestroyedStreamHasInFlightEnds) {
             EXPECT_EQ(code, WL_TIMEOUT) << error.message;
             EXPECT_TRUE(contains(error.message, "the stream of rank 1 has not")) << error.message;
             EXPECT_EQ(error.culprits[0], 1);
+            ++waited;
+            while (rank == 1 && waited < kRanks) std::this_thread::yield();
             if (rank == 1) gpus::holdStream(handle, false);
             return;
           }
