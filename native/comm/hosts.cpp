@@ -26,6 +26,9 @@ namespace {
 
 constexpr uint32_t kMostHosts = 64;
 constexpr int64_t kBeatNs = 100'000'000;
+// Of a host that nothing has come from yet: where packets are lost, TCP asks for a connection again
+// after 1, 3 and 7 s.
+constexpr int64_t kFirstNs = 10'000'000'000;
 // How long this process's thread leaves the wire to ranks that drove it last.
 constexpr int64_t kLeftNs = 200'000;
 // For what was sent to leave, and for others to leave as well, before the wire is closed.
@@ -103,7 +106,7 @@ Code Hosts::open(Group& group, const WireSettings& settings, std::vector<uint32_
   made->far_.resize(count, std::vector<FarWindow>(kMostWindows));
   made->keys_.resize(kMostWindows);
   made->beats_.resize(count);
-  made->beatNs_.resize(count);
+  made->quietNs_.resize(count);
   made->bell_ = OpenFile(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!made->bell_)
     return fail(error, WL_RESOURCE, "no event file for the wire: %s", std::strerror(errno));
@@ -200,10 +203,8 @@ Code Hosts::connect(const std::vector<std::vector<unsigned char>>& names, int64_
               [](const Process& a, const Process& b) { return a.ranks[0] < b.ranks[0]; });
   }
   while (all[own_][index].ranks[0] != ranks_[0]) ++index;
-  const int64_t now = clockNs();
   for (uint32_t host = 0; host < count(); ++host) {
     names_[host] = all[host][0].hostName;
-    beatNs_[host] = now;
     if (host == own_) continue;
     for (const Process& process : all[host]) {
       for (const uint32_t rank : process.ranks) {
@@ -223,6 +224,7 @@ Code Hosts::connect(const std::vector<std::vector<unsigned char>>& names, int64_
     processes_.push_back(std::move(chosen));
   }
   silenceNs_ = silenceNs;
+  lookedNs_ = clockNs();
   const NoSignals masked;
   thread_ = std::thread([this] { run(); });
   return WL_OK;
@@ -612,6 +614,9 @@ void Hosts::look(int64_t now) {
                   processes_[peer].pid, why_[peer].text);
     lose(processes_[peer].host, processes_[peer].ranks, why);
   }
+  // What this process has slept through says nothing of others.
+  const int64_t looked = std::min(now - lookedNs_, 2 * kBeatNs);
+  lookedNs_ = now;
   if (silenceNs_ == 0) return;
   for (uint32_t host = 0; host < count(); ++host) {
     if (host == own_) continue;
@@ -622,17 +627,16 @@ void Hosts::look(int64_t now) {
       beats += group_.member(rank).beats.load(std::memory_order_relaxed);
       ranks.push_back(rank);
     }
-    if (beats != beats_[host]) {
-      beats_[host] = beats;
-      beatNs_[host] = now;
-    } else if (now - beatNs_[host] > silenceNs_) {
-      char why[256];
-      std::snprintf(why, sizeof why,
-                    "nothing came from it for %.1f s: the link is cut, or the host stands still",
-                    static_cast<double>(now - beatNs_[host]) / 1e9);
-      beatNs_[host] = now;
-      lose(host, ranks, why);
-    }
+    int64_t& quiet = quietNs_[host];
+    quiet = beats == beats_[host] ? quiet + looked : 0;
+    beats_[host] = beats;
+    if (quiet <= (beats == 0 ? std::max(silenceNs_, kFirstNs) : silenceNs_)) continue;
+    char why[256];
+    std::snprintf(why, sizeof why,
+                  "nothing came from it for %.1f s: the link is cut, or the host stands still",
+                  static_cast<double>(quiet) / 1e9);
+    quiet = 0;
+    lose(host, ranks, why);
   }
 }
 

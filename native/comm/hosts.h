@@ -40,7 +40,8 @@ class Hosts final : private WireEnds {
   // By which other processes find this one.
   const std::vector<unsigned char>& name() const { return name_; }
   // `names`: of all processes, this one's among them. A host of which nothing is heard for that
-  // long is lost; 0: it may be silent. Throws std::bad_alloc, std::system_error.
+  // long is lost, before the first time 10 s at least; 0: it may be silent. Throws std::bad_alloc,
+  // std::system_error.
   Code connect(const std::vector<std::vector<unsigned char>>& names, int64_t silenceNs,
                wl_error_t* error);
   bool isConnected() const { return thread_.joinable(); }
@@ -172,8 +173,9 @@ class Hosts final : private WireEnds {
   std::vector<Why> why_;                    // why, written before it
   uint64_t told_ = 0;
   int64_t silenceNs_ = 0;
-  std::vector<uint32_t> beats_;             // of each host, when last seen to go on
-  std::vector<int64_t> beatNs_;
+  std::vector<uint32_t> beats_;             // of each host, when this one looked last,
+  int64_t lookedNs_ = 0;                    // when that was,
+  std::vector<int64_t> quietNs_;            // and for how long it has looked and seen no more
   std::atomic<int64_t> drivenNs_{0};        // when a rank drove the wire last
   std::atomic<bool> ends_{false};
   OpenFile bell_;

@@ -331,7 +331,7 @@ WL_API int32_t wl_group_wire_name(const wl_group_t* group, uint8_t* name, uint64
                                   uint64_t* bytes, wl_error_t* error);
 /* `names`: of the wires of all processes of all hosts, side by side, each of so many bytes. With
  * silence_ns > 0, at least 5e8, a host of which nothing comes for so long is lost, with all its
- * ranks. */
+ * ranks; before anything has come, so long and 10 s at least. */
 WL_API int32_t wl_group_connect(wl_group_t* group, const uint8_t* names, const uint64_t* bytes,
                                 uint32_t count, int64_t silence_ns, wl_error_t* error);
 

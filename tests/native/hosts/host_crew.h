@@ -13,7 +13,11 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <optional>
+#include <string>
 
 #include "tests/native/comm/forks.h"
 
@@ -63,7 +67,9 @@ struct Seen {
 // What all processes and the test see.
 struct HostBoard {
   std::atomic<uint32_t> rounds[kMostSeats];  // that each rank's calls have ended
+  std::atomic<uint32_t> versions[kMostSeats];  // that each rank has
   std::atomic<int> wrong;
+  std::atomic<int> torn;  // ranks whose last version isn't there as a whole
   Seen seen[kMostSeats];
   uint64_t nameBytes[kMostSeats];
   uint8_t names[kMostSeats][4096];
@@ -93,6 +99,30 @@ inline void noteFallInUcx(std::atomic<bool>* note) {
   });
 }
 
+// What this process has that ends with a group: open files, sockets and shared memory among them,
+// threads, and mappings of shared memory.
+struct Holding {
+  long files = 0;
+  long threads = 0;
+  long mappings = 0;
+
+  bool operator==(const Holding& other) const {
+    return files == other.files && threads == other.threads && mappings == other.mappings;
+  }
+  static Holding now() {
+    const auto entries = [](const char* folder) {
+      return std::distance(std::filesystem::directory_iterator(folder), {});
+    };
+    Holding held;
+    held.files = entries("/proc/self/fd") - 1;  // the folder's
+    held.threads = entries("/proc/self/task");
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);)
+      held.mappings += line.find("/memfd:") != std::string::npos ? 1 : 0;
+    return held;
+  }
+};
+
 // One rank, in its own thread.
 struct Seat {
   int rank;
@@ -114,7 +144,9 @@ class HostCrew {
  public:
   static constexpr int64_t kDeadlineNs = 20'000 * kMs;
 
-  HostCrew(const HostSpread& spread, int64_t silenceNs, const std::function<void(Seat&)>& body)
+  // lateNs: by which the first host connects later than the others.
+  HostCrew(const HostSpread& spread, int64_t silenceNs, const std::function<void(Seat&)>& body,
+           int64_t lateNs = 0)
       : spread_(spread) {
     if (spread.ranks() > kMostSeats) std::abort();
     wl_group_config_t config = {};
@@ -134,17 +166,26 @@ class HostCrew {
     forks_.emplace(spread.all(), [&](int process) {
       noteFallInUcx(&board_->fellInUcx[process]);
       enterHost(process / spread_.processes);
-      wl_group_t* group = nullptr;
-      check(wl_group_attach(files[static_cast<size_t>(process / spread_.processes)], &group,
-                            &error_));
-      for (const int32_t file : files) wl_file_close(file);
-      connect(group, process, silenceNs);
-      OwnRanks own(group, spread_.ranksOf(process));
-      own.run([&](int rank, wl_comm_t*& comm) {
-        Seat seat = {rank, comm, *board_};
-        body(seat);
-      });
-      return 0;
+      Holding before = Holding::now();
+      before.files -= spread_.hosts;
+      {
+        wl_group_t* group = nullptr;
+        check(wl_group_attach(files[static_cast<size_t>(process / spread_.processes)], &group,
+                              &error_));
+        for (const int32_t file : files) wl_file_close(file);
+        connect(group, process, silenceNs, process < spread_.processes ? lateNs : 0);
+        OwnRanks own(group, spread_.ranksOf(process));
+        own.run([&](int rank, wl_comm_t*& comm) {
+          Seat seat = {rank, comm, *board_};
+          body(seat);
+        });
+      }
+      const Holding after = Holding::now();
+      if (after == before) return 0;
+      std::fprintf(stderr, "process %d keeps %ld files, %ld threads, %ld mappings\n", process,
+                   after.files - before.files, after.threads - before.threads,
+                   after.mappings - before.mappings);
+      return 1;
     });
     for (const int32_t file : files) wl_file_close(file);
   }
@@ -161,6 +202,10 @@ class HostCrew {
         if (board_->rounds[rank] < least) return false;
       return true;
     }, 30'000 * kMs);
+  }
+  // Of the rank that is ahead.
+  uint32_t mostRounds() const {
+    return *std::max_element(board_->rounds, board_->rounds + spread_.ranks());
   }
   // Until these have said how their calls ended.
   bool awaitSeen(const std::vector<int32_t>& ranks) {
@@ -180,6 +225,10 @@ class HostCrew {
     std::vector<int> ends = forks_->wait(kDeadlineNs + 10'000 * kMs);
     EXPECT_EQ(0, forks_->late()) << "processes hung";
     EXPECT_EQ(0, board_->wrong);
+    EXPECT_EQ(0, board_->torn);
+    // Nobody has one before all have the one before it.
+    const auto versions = std::minmax_element(board_->versions, board_->versions + spread_.ranks());
+    EXPECT_LE(*versions.second, *versions.first + 1);
     return ends;
   }
 
@@ -193,7 +242,7 @@ class HostCrew {
     ++board_->arrived[turn];
     while (board_->arrived[turn] < spread_.all()) usleep(100);
   }
-  void connect(wl_group_t* group, int process, int64_t silenceNs) {
+  void connect(wl_group_t* group, int process, int64_t silenceNs, int64_t lateNs) {
     const std::vector<int32_t> own = spread_.ranksOf(process);
     check(wl_group_open_wire(group, own.data(), static_cast<uint32_t>(own.size()), &error_));
     check(wl_group_wire_name(group, board_->names[process], sizeof board_->names[process],
@@ -203,6 +252,7 @@ class HostCrew {
     std::vector<uint8_t> all;
     for (int i = 0; i < spread_.all(); ++i)
       all.insert(all.end(), board_->names[i], board_->names[i] + board_->nameBytes[i]);
+    usleep(static_cast<useconds_t>(lateNs / 1000));
     check(wl_group_connect(group, all.data(), board_->nameBytes,
                            static_cast<uint32_t>(spread_.all()), silenceNs, &error_));
     meet(1);
@@ -219,25 +269,40 @@ class HostCrew {
   std::optional<Forks> forks_;  // the first to go
 };
 
-// The link of a host that is a namespace, down or up.
-inline bool setLink(int host, bool isUp) {
-  bool isSet = false;
+// Asks for the flags of a host's link, a namespace's, or has it go down or up.
+template <class Ask>
+inline bool askLink(int host, Ask&& ask) {
+  bool isDone = false;
   std::thread([&] {
     enterHost(host);
     const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     ifreq link = {};
     std::snprintf(link.ifr_name, sizeof link.ifr_name, "%s",
                   std::getenv("WINDLASS_UCX_NET_DEVICES"));
-    isSet = ioctl(socket, SIOCGIFFLAGS, &link) == 0;
-    link.ifr_flags = static_cast<short>(isUp ? link.ifr_flags | IFF_UP : link.ifr_flags & ~IFF_UP);
-    isSet = isSet && ioctl(socket, SIOCSIFFLAGS, &link) == 0;
-    // UCX takes a device once the kernel says that it runs, which comes up to a second later.
-    isSet = isSet && (!isUp || await([&] {
-              return ioctl(socket, SIOCGIFFLAGS, &link) == 0 && (link.ifr_flags & IFF_RUNNING) != 0;
-            }, 5'000 * kMs));
+    isDone = ask(socket, link);
     close(socket);
   }).join();
-  return isSet;
+  return isDone;
+}
+
+inline bool setLink(int host, bool isUp) {
+  return askLink(host, [&](int socket, ifreq& link) {
+    if (ioctl(socket, SIOCGIFFLAGS, &link) != 0) return false;
+    link.ifr_flags = static_cast<short>(isUp ? link.ifr_flags | IFF_UP : link.ifr_flags & ~IFF_UP);
+    return ioctl(socket, SIOCSIFFLAGS, &link) == 0;
+  });
+}
+
+// UCX takes a device once the kernel says that it runs. The kernel acts on what became of links once
+// a second, and drops packets until it has.
+inline bool awaitLink(int host) {
+  const bool runs = askLink(host, [&](int socket, ifreq& link) {
+    return await([&] {
+      return ioctl(socket, SIOCGIFFLAGS, &link) == 0 && (link.ifr_flags & IFF_RUNNING) != 0;
+    }, 10'000 * kMs);
+  });
+  usleep(1'100'000);
+  return runs;
 }
 
 }  // namespace windlass_test
