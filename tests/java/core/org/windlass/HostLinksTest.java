@@ -33,7 +33,8 @@ import org.windlass.testing.Ucx;
 
 /**
  * Links whose ranks WINDLASS_HOST puts on several hosts: versions arrive whole or not at all, though
- * a host is killed on the way. Methods without an annotation are what the processes run.
+ * a host is killed or stands still on the way. Methods without an annotation are what the
+ * processes run.
  */
 @Timeout(180)
 class HostLinksTest {
@@ -81,29 +82,52 @@ class HostLinksTest {
     }
   }
 
-  /** Killed are all ranks of a host: senders, receivers or both. */
+  /** What happens to all ranks of a host: senders, receivers or both. */
+  private interface Fault {
+    void strike(Processes.Rank rank) throws Exception;
+  }
+
   @RandomSeeds(value = 4, inLong = 20)
   void aHostThatIsKilledLeavesWholeVersions(long seed) throws Exception {
+    try (Processes processes = processes(4)) {
+      strike(processes, seed, Processes.Rank::kill);
+    }
+  }
+
+  @RandomSeeds(value = 4, inLong = 20)
+  void aHostThatStandsStillLeavesWholeVersions(long seed) throws Exception {
+    try (Processes processes = processes(4).with("WINDLASS_HOST_SILENCE", "0.5")) {
+      for (Processes.Rank stopped : strike(processes, seed, rank -> rank.signal("STOP"))) {
+        stopped.signal("CONT");
+        assertThat(stopped.ended()).contains("it is whole");
+      }
+    }
+  }
+
+  /** Strikes a host while versions move; the ranks that lived there, once all others have ended. */
+  private static List<Processes.Rank> strike(Processes processes, long seed, Fault fault)
+      throws Exception {
     Random random = new Random(seed);
     String hosts = List.of("aabb", "abab", "abcd", "abbc").get(random.nextInt(4));
     char victim = hosts.charAt(random.nextInt(4));
-    try (Processes processes = processes(4)) {
-      List<Processes.Rank> ranks = processes.startOnHosts(hosts, "endlessVersions");
-      for (Processes.Rank rank : ranks) {
-        rank.await("moved 3");
-      }
-      Thread.sleep(random.nextInt(60));
-      for (int rank = 0; rank < 4; rank++) {
-        if (hosts.charAt(rank) == victim) {
-          ranks.get(rank).kill();
-        }
-      }
-      for (int rank = 0; rank < 4; rank++) {
-        if (hosts.charAt(rank) != victim) {
-          assertThat(ranks.get(rank).ended()).as(hosts + " less " + victim).contains("it is whole");
-        }
+    List<Processes.Rank> ranks = processes.startOnHosts(hosts, "endlessVersions");
+    for (Processes.Rank rank : ranks) {
+      rank.await("moved 3");
+    }
+    Thread.sleep(random.nextInt(60));
+    List<Processes.Rank> struck = new ArrayList<>();
+    for (int rank = 0; rank < 4; rank++) {
+      if (hosts.charAt(rank) == victim) {
+        fault.strike(ranks.get(rank));
+        struck.add(ranks.get(rank));
       }
     }
+    for (int rank = 0; rank < 4; rank++) {
+      if (hosts.charAt(rank) != victim) {
+        assertThat(ranks.get(rank).ended()).as(hosts + " less " + victim).contains("it is whole");
+      }
+    }
+    return struck;
   }
 
   static void endlessVersions() throws Exception {
