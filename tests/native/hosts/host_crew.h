@@ -293,8 +293,8 @@ inline bool setLink(int host, bool isUp) {
   });
 }
 
-// UCX takes a device once the kernel says that it runs. The kernel acts on what became of links once
-// a second, and drops packets until it has.
+// UCX takes a device once the kernel says that it runs. The kernel acts on what became of links
+// once a second, and drops packets until it has.
 inline bool awaitLink(int host) {
   const bool runs = askLink(host, [&](int socket, ifreq& link) {
     return await([&] {
