@@ -31,6 +31,12 @@ constexpr int64_t kBeatNs = 100'000'000;
 constexpr int64_t kFirstNs = 10'000'000'000;
 // How long this process's thread leaves the wire to ranks that drove it last.
 constexpr int64_t kLeftNs = 200'000;
+// After a failure: between two looks at connections, and how long one is left to be refused; and
+// how long one lasts that was not.
+constexpr int64_t kLookNs = 20'000'000;
+constexpr int64_t kLastingNs = 1'000'000'000;
+// How often in a row each process of a host refuses before the host is lost.
+constexpr uint32_t kMostRefusals = 3;
 // For what was sent to leave, and for others to leave as well, before the wire is closed.
 constexpr int64_t kCloseNs = 1'000'000'000;
 constexpr uint32_t kHelloMagic = 0x57484f31;
@@ -47,7 +53,7 @@ struct Hello {
   char hostName[60];
 };
 
-enum class Kind : uint32_t { kStore = 1, kLeft, kFailure, kDropped, kMove };
+enum class Kind : uint32_t { kStore = 1, kLeft, kLost, kFailure, kDropped, kMove };
 
 // What follows of kMove, before its elements, packed in the order of its dimensions.
 struct View {
@@ -74,7 +80,7 @@ struct Hosts::Message {
   static constexpr uint32_t kMostRanges = 2 + kMostRiding;
 
   Kind kind = Kind::kStore;
-  uint32_t count = 0;      // of ranges; kLeft: the rank; kDropped: the window
+  uint32_t count = 0;      // of ranges; kLeft, kLost: the rank; kDropped: the window
   uint64_t wordAt = 0;
   uint64_t word = 0;
   uint32_t wordBytes = 0;  // 4 or 8; 0: there is none
@@ -102,6 +108,8 @@ Code Hosts::open(Group& group, const WireSettings& settings, std::vector<uint32_
   made->names_.resize(count);
   made->peers_ = std::vector<std::atomic<uint32_t>>(count);
   for (std::atomic<uint32_t>& peer : made->peers_) peer.store(kNone, std::memory_order_relaxed);
+  made->routes_ = std::vector<Route>(count);
+  made->toldGone_.resize(group.ranks());
   made->why_.resize(count);
   made->far_.resize(count, std::vector<FarWindow>(kMostWindows));
   made->keys_.resize(kMostWindows);
@@ -213,7 +221,8 @@ Code Hosts::connect(const std::vector<std::vector<unsigned char>>& names, int64_
         member.joined.store(1, std::memory_order_release);
       }
     }
-    Process& chosen = all[host][index % all[host].size()];
+    const size_t partner = index % all[host].size();
+    const Process& chosen = all[host][partner];
     uint32_t peer = 0;
     uint32_t region = 0;
     Code code = wire_->connect(chosen.wire.data(), chosen.wire.size(), &peer, error);
@@ -221,8 +230,12 @@ Code Hosts::connect(const std::vector<std::vector<unsigned char>>& names, int64_
       code = wire_->reach(peer, chosen.key.data(), chosen.key.size(), &region, error);
     if (code != WL_OK) return code;
     peers_[host] = peer;
-    processes_.push_back(std::move(chosen));
+    routes_[host].peer = peer;
+    routes_[host].tried = peer;
+    routes_[host].next = partner;
+    partners_.push_back({host, partner});
   }
+  processes_ = std::move(all);
   silenceNs_ = silenceNs;
   lookedNs_ = clockNs();
   const NoSignals masked;
@@ -260,10 +273,11 @@ uint64_t Hosts::offsetOf(const void* at) const {
 }
 
 void Hosts::send(uint32_t host, const Message& message, const Wire::Part* parts, uint32_t count) {
-  if (peers_[host] == kNone) return;
+  const uint32_t peer = routes_[host].peer.load(std::memory_order_acquire);
+  if (peer == kNone) return;
   Wire::Part all[1 + Message::kMostRanges] = {{&message, sizeof message}};
   for (uint32_t i = 0; i < count; ++i) all[1 + i] = parts[i];
-  wire_->send(peers_[host], all, 1 + count);
+  wire_->send(peer, all, 1 + count);
 }
 
 void Hosts::sendAll(const Message& message, const Wire::Part* parts, uint32_t count) {
@@ -361,6 +375,10 @@ void Hosts::arrived(const unsigned char* bytes, uint64_t count) {
       if (group_.lines(message.count).state.left.exchange(1, std::memory_order_seq_cst) == 0)
         group_.shared().leavers.fetch_add(1, std::memory_order_seq_cst);
       return;
+    case Kind::kLost:
+      if (message.count >= group_.ranks() || isHere(message.count)) return;
+      group_.member(message.count).lost.store(1, std::memory_order_seq_cst);
+      return;
     case Kind::kFailure: {
       if (left != sizeof(wl_error_t)) return;
       wl_error_t record;
@@ -413,9 +431,10 @@ void Hosts::store(const Message& message, const unsigned char* at, uint64_t left
 
 // The wire is held: what follows of it comes with look().
 void Hosts::lost(uint32_t peer, const char* why) {
-  if (peer >= why_.size()) return;
-  std::snprintf(why_[peer].text, sizeof why_[peer].text, "%s", why);
-  lost_.fetch_or(uint64_t{1} << peer, std::memory_order_release);
+  if (peer < why_.size()) {
+    std::snprintf(why_[peer].text, sizeof why_[peer].text, "%s", why);
+    lost_.fetch_or(uint64_t{1} << peer, std::memory_order_release);
+  }
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(bell_.number(), &one, sizeof one);
 }
@@ -443,13 +462,14 @@ Code Hosts::shareWindow(uint32_t window, void* base, uint64_t stride, WindowKey*
 
 Code Hosts::reachWindow(uint32_t window, const WindowKey* keys, wl_error_t* error) {
   std::lock_guard<std::mutex> lock(windowMutex_);
-  for (const Process& process : processes_) {
-    FarWindow& far = far_[process.host][window];
+  for (const Partner& partner : partners_) {
+    const uint32_t host = partner.host;
+    FarWindow& far = far_[host][window];
     if (far.region != kNone) continue;  // by another rank of this process
-    const WindowKey& key = keys[process.ranks[0]];
+    const WindowKey& key = keys[processes_[host][partner.process].ranks[0]];
     if (key.bytes > sizeof key.key)
-      return fail(error, WL_INVALID_ARGUMENT, "host %u tells no key of a window", process.host);
-    const Code code = wire_->reach(peers_[process.host], key.key, key.bytes, &far.region, error);
+      return fail(error, WL_INVALID_ARGUMENT, "host %u tells no key of a window", host);
+    const Code code = wire_->reach(peers_[host], key.key, key.bytes, &far.region, error);
     if (code != WL_OK) return code;
     far.stride = key.stride;
   }
@@ -606,13 +626,14 @@ void Hosts::lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* 
 
 void Hosts::look(int64_t now) {
   const uint64_t lost = lost_.load(std::memory_order_acquire);
-  for (uint32_t peer = 0; peer < processes_.size(); ++peer) {
+  for (uint32_t peer = 0; peer < partners_.size(); ++peer) {
     if ((lost & ~told_ & uint64_t{1} << peer) == 0) continue;
     told_ |= uint64_t{1} << peer;
+    const Process& partner = processes_[partners_[peer].host][partners_[peer].process];
     char why[256];
-    std::snprintf(why, sizeof why, "the connection to its process %d broke (%s)",
-                  processes_[peer].pid, why_[peer].text);
-    lose(processes_[peer].host, processes_[peer].ranks, why);
+    std::snprintf(why, sizeof why, "the connection to its process %d broke (%s)", partner.pid,
+                  why_[peer].text);
+    lose(partner.host, partner.ranks, why);
   }
   // What this process has slept through says nothing of others.
   const int64_t looked = std::min(now - lookedNs_, 2 * kBeatNs);
@@ -637,6 +658,7 @@ void Hosts::look(int64_t now) {
                   static_cast<double>(quiet) / 1e9);
     quiet = 0;
     lose(host, ranks, why);
+    giveUp(host);
   }
 }
 
@@ -656,21 +678,92 @@ void Hosts::beat() {
   }
 }
 
+bool Hosts::mayLive(const Process& process) const {
+  return std::any_of(process.ranks.begin(), process.ranks.end(), [&](uint32_t rank) {
+    return group_.member(rank).lost.load(std::memory_order_relaxed) == 0;
+  });
+}
+
+void Hosts::giveUp(uint32_t host) {
+  for (uint32_t rank = 0; rank < group_.ranks(); ++rank)
+    if (hostOf(rank) == host) group_.member(rank).lost.store(1, std::memory_order_seq_cst);
+}
+
+// What refuses a connection does so at once, or within kLookNs.
+void Hosts::tryNext(uint32_t host, Route& route) {
+  const std::vector<Process>& processes = processes_[host];
+  for (size_t each = 0; each < processes.size(); ++each) {
+    const Process& process = processes[route.next];
+    route.next = (route.next + 1) % processes.size();
+    if (!mayLive(process)) continue;
+    if (++route.refusals > kMostRefusals * processes.size()) break;
+    wl_error_t why = blankError();
+    uint32_t peer = 0;
+    if (wire_->connect(process.wire.data(), process.wire.size(), &peer, &why) == WL_OK)
+      route.tried = peer;
+    return;
+  }
+  giveUp(host);
+}
+
+void Hosts::reconnect(int64_t now) {
+  for (uint32_t host = 0; host < count(); ++host) {
+    Route& route = routes_[host];
+    if (host == own_ || now - route.triedNs < kLookNs) continue;
+    if (route.tried != kNone && !wire_->isLost(route.tried)) {
+      if (now - route.triedNs > kLastingNs) route.refusals = 0;
+      if (route.peer.load(std::memory_order_relaxed) == route.tried) continue;
+      route.peer.store(route.tried, std::memory_order_release);
+      // What was told meanwhile was told to nobody there.
+      tellFailure(*group_.failure());
+      tellGone(true);
+      beat();
+      continue;
+    }
+    const std::vector<Process>& processes = processes_[host];
+    const bool isOver = std::none_of(processes.begin(), processes.end(),
+                                     [&](const Process& process) { return mayLive(process); });
+    route.tried = kNone;
+    route.peer.store(kNone, std::memory_order_release);
+    if (isOver) continue;
+    route.triedNs = now;
+    tryNext(host, route);
+  }
+}
+
+void Hosts::tellGone(bool all) {
+  for (uint32_t rank = 0; rank < group_.ranks(); ++rank) {
+    if (!isHere(rank)) continue;
+    const bool hasLeft = group_.lines(rank).state.left.load(std::memory_order_seq_cst) != 0;
+    const bool isLost = group_.member(rank).lost.load(std::memory_order_seq_cst) != 0;
+    if ((!hasLeft && !isLost) || (toldGone_[rank] && !all)) continue;
+    toldGone_[rank] = true;
+    Message message;
+    message.count = rank;
+    for (const Kind kind : {Kind::kLeft, Kind::kLost}) {
+      message.kind = kind;
+      if (kind == Kind::kLeft ? hasLeft : isLost) sendAll(message, nullptr, 0);
+    }
+  }
+}
+
 void Hosts::run() {
   int64_t beaten = 0;
-  bool hasFailed = false;
+  const wl_error_t* failure = nullptr;
   while (!ends_.load()) {
     const int64_t now = clockNs();
-    if (const wl_error_t* failure = hasFailed ? nullptr : group_.failure()) {
-      hasFailed = true;
-      tellFailure(*failure);
-    }
-    if (now - beaten >= kBeatNs) {
+    if (failure == nullptr && (failure = group_.failure()) != nullptr) tellFailure(*failure);
+    const bool beats = now - beaten >= kBeatNs;
+    if (beats) {
       beaten = now;
       beat();
     }
     try {
       look(now);
+      if (failure != nullptr) {
+        reconnect(now);
+        tellGone(beats);
+      }
     } catch (const std::bad_alloc&) {
       // It looks again.
     }
@@ -686,7 +779,8 @@ void Hosts::run() {
     }
     if (!wire_->arm()) continue;
     pollfd files[2] = {{wire_->file(), POLLIN, 0}, {bell_.number(), POLLIN, 0}};
-    poll(files, 2, static_cast<int>(kBeatNs / 1'000'000));
+    const int64_t restNs = failure == nullptr ? kBeatNs : kLookNs;
+    poll(files, 2, static_cast<int>(restNs / 1'000'000));
     uint64_t rung = 0;
     [[maybe_unused]] const ssize_t got = ::read(bell_.number(), &rung, sizeof rung);
   }

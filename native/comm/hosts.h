@@ -6,6 +6,11 @@
 // A message holds what is small: bytes, and behind them the word that says that they are there.
 // What is large is put where it belongs, and its word behind it; both by a wire, which a rank that
 // waits drives, and a thread of this process where none has for a while.
+//
+// A communicator that has failed goes on telling messages, by which its ranks shrink it: where a
+// connection is lost, as where its process died or an operation ended with bytes on their way, the
+// thread connects anew, to any process of that host that is not lost. A host none of whose
+// processes takes a connection, or that is silent, is lost with all its ranks.
 #pragma once
 
 #include <atomic>
@@ -40,8 +45,8 @@ class Hosts final : private WireEnds {
   // By which other processes find this one.
   const std::vector<unsigned char>& name() const { return name_; }
   // `names`: of all processes, this one's among them. A host of which nothing is heard for that
-  // long is lost, before the first time 10 s at least; 0: it may be silent. Throws std::bad_alloc,
-  // std::system_error.
+  // long is lost, before the first time 10 s at least; 0: it may be silent. WL_INVALID_ARGUMENT:
+  // they name no such processes, and this is as it was. Throws std::bad_alloc, std::system_error.
   Code connect(const std::vector<std::vector<unsigned char>>& names, int64_t silenceNs,
                wl_error_t* error);
   bool isConnected() const { return thread_.joinable(); }
@@ -128,6 +133,16 @@ class Hosts final : private WireEnds {
     char text[128];
   };
 
+  // By what messages to another host go: until a failure by what all goes by.
+  struct Route {
+    std::atomic<uint32_t> peer{kNone};  // the wire's number
+    // Written by the thread alone, once the communicator has failed.
+    uint32_t tried = kNone;    // the wire's number of what was connected last
+    size_t next = 0;           // of that host's processes, what it tries next
+    uint32_t refusals = 0;     // by those that may live, in a row
+    int64_t triedNs = 0;       // when that was
+  };
+
   // A window as another host has it.
   struct FarWindow {
     uint32_t number = kNone;
@@ -152,17 +167,30 @@ class Hosts final : private WireEnds {
   // Names hosts that were lost, or are silent.
   void look(int64_t now);
   void lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* why);
+  // After a failure: sees that messages reach the other hosts, and have what was missed told.
+  void reconnect(int64_t now);
+  void tryNext(uint32_t host, Route& route);
+  void giveUp(uint32_t host);
+  bool mayLive(const Process& process) const;
+  // Which ranks of this host have left or are lost: all of them, or those that nobody was told of.
+  void tellGone(bool all);
   bool haveAllLeft() const;
-
 
   Group& group_;
   const std::vector<uint32_t> ranks_;
   uint32_t own_ = 0;
   std::vector<unsigned char> name_;
   std::vector<std::string> names_;          // of hosts
-  // Of each host: the wire's number; kNone of this one, and until it is connected.
+  // Of each host: the wire's number of what operations go by; kNone of this one, and until it is
+  // connected.
   std::vector<std::atomic<uint32_t>> peers_;
-  std::vector<Process> processes_;          // by the wire's numbers
+  std::vector<Route> routes_;               // of each host
+  std::vector<std::vector<Process>> processes_;  // of each host, by their lowest ranks
+  struct Partner {
+    uint32_t host;
+    size_t process;
+  };
+  std::vector<Partner> partners_;           // by the wire's numbers, of peers_
   std::mutex windowMutex_;                  // guards
   std::vector<std::vector<FarWindow>> far_;  // of each host, by this one's numbers
   std::vector<std::vector<unsigned char>> keys_;                       // of what this one shares
@@ -172,6 +200,7 @@ class Hosts final : private WireEnds {
   std::atomic<uint64_t> lost_{0};           // a bit for each peer, and
   std::vector<Why> why_;                    // why, written before it
   uint64_t told_ = 0;
+  std::vector<bool> toldGone_;              // of each rank of this host
   int64_t silenceNs_ = 0;
   std::vector<uint32_t> beats_;             // of each host, when this one looked last,
   int64_t lookedNs_ = 0;                    // when that was,

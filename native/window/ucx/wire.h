@@ -59,6 +59,8 @@ class Wire {
   // *peer: its number, from 0 on. Messages of it may arrive from now on.
   virtual Code connect(const unsigned char* name, uint64_t bytes, uint32_t* peer,
                        wl_error_t* error) = 0;
+  // Whether nothing reaches it any more; it may be connected to once more, under another number.
+  virtual bool isLost(uint32_t peer) = 0;
   // Has peers put into that memory, once they reach() it, until hide(). *key: what they do so by,
   // kMostKeyBytes at most.
   static constexpr uint64_t kMostKeyBytes = 512;
@@ -109,7 +111,7 @@ Code describeWires(const WireSettings& settings, std::string* text, wl_error_t* 
 // What the library exports under these names.
 using OpenWire = Code (*)(const WireSettings& settings, WireEnds& ends, Wire** wire,
                           wl_error_t* error);
-constexpr const char* kOpenWire = "windlass_open_wire_1";
+constexpr const char* kOpenWire = "windlass_open_wire_2";
 using DescribeWires = Code (*)(std::string* text, wl_error_t* error);
 constexpr const char* kDescribeWires = "windlass_describe_wires_1";
 

@@ -93,6 +93,7 @@ class UcpWire final : public Wire {
              wl_error_t* error) override;
   Code connect(const unsigned char* name, uint64_t bytes, uint32_t* peer,
                wl_error_t* error) override;
+  bool isLost(uint32_t peer) override;
   void send(uint32_t peer, const Part* parts, uint32_t count) override;
   void put(const There& to, const void* from, uint64_t bytes, const Unread& unread) override;
   void putWord(const There& to, uint64_t word) override;
@@ -379,6 +380,11 @@ Code UcpWire::connect(const unsigned char* name, uint64_t bytes, uint32_t* numbe
   return WL_OK;
 }
 
+bool UcpWire::isLost(uint32_t peer) {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  return peers_[peer].isLost;
+}
+
 UcpWire::Held* UcpWire::hold() {
   if (free_.empty()) {
     free_.reserve(held_.size() + 1);
@@ -652,7 +658,7 @@ void UcpWire::broken(void* context, ucp_ep_h, ucs_status_t status) {
 }  // namespace
 }  // namespace windlass
 
-extern "C" __attribute__((visibility("default"))) windlass::Code windlass_open_wire_1(
+extern "C" __attribute__((visibility("default"))) windlass::Code windlass_open_wire_2(
     const windlass::WireSettings& settings, windlass::WireEnds& ends, windlass::Wire** wire,
     wl_error_t* error) {
   *wire = nullptr;
