@@ -61,11 +61,6 @@ Code Comm::enterCall(wl_error_t* error) {
 }
 
 Code Comm::beginShrink(wl_error_t* error) {
-  if (group_->hosts() != nullptr) {
-    return fail(error, WL_UNSUPPORTED,
-                "rank %u: shrink: a communicator that spans hosts makes no smaller one yet; meet "
-                "again", rank_);
-  }
   if (Code code = enterCall(error); code != WL_OK) return code;
   Code code = closes() ? status(error) : WL_OK;
   if (code == WL_OK && group_->failure() == nullptr) {

@@ -21,9 +21,11 @@ constexpr uint64_t rounded(uint64_t bytes, uint64_t to) {
 // operations alike.
 uint64_t layoutOfThisLibrary() {
   char text[256];
-  std::snprintf(text, sizeof text, "windlass %s for %s, ABI %u, blocks of %zu, %zu, %zu, %zu, %zu",
+  std::snprintf(text, sizeof text,
+                "windlass %s for %s, ABI %u, blocks of %zu, %zu, %zu, %zu, %zu, %zu",
                 WINDLASS_VERSION, kTarget.limits.name, WL_ABI_VERSION, sizeof(SharedLines),
-                sizeof(RankLines), sizeof(Member), sizeof(FlightRecorder), sizeof(OffloadLine));
+                sizeof(RankLines), sizeof(Member), sizeof(FlightRecorder), sizeof(OffloadLine),
+                sizeof(ShrinkNote));
   uint64_t word = 0xcbf29ce484222325u;
   for (const char* at = text; *at != 0; ++at)
     word = (word ^ static_cast<unsigned char>(*at)) * 0x100000001b3u;
@@ -80,6 +82,8 @@ ControlBlock::ControlBlock(void* memory, const GroupConfig& config)
   offloadLines_ = reinterpret_cast<OffloadLine*>(take(sizeof(OffloadLine) * offloading, kLine));
   const uint64_t staging = config.spansProcesses ? ranks : 0;
   stageLines_ = reinterpret_cast<StageLine*>(take(sizeof(StageLine) * staging, kLine));
+  const uint64_t noting = config.hosts > 1 ? ranks : 0;
+  notes_ = reinterpret_cast<ShrinkNote*>(take(sizeof(ShrinkNote) * noting, kPage));
   stages_ = take(stageAreaBytes_ * staging, kPage);
   bytes_ = rounded(end, kPage);
 }

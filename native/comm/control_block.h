@@ -200,17 +200,22 @@ struct alignas(kLine) Member {
   std::atomic<uint64_t> started;
   uint32_t former;  // its rank in the communicator that this one is a part of; kNobody: of none
   uint32_t host;    // where its process runs
+  // Over hosts: in which Agreement its own was when it said what it says in a shrink.
+  std::atomic<uint64_t> agreement;
 };
+static_assert(sizeof(Member) == kLine, "who a rank is, is one line");
 
 // How far the ranks of a failed communicator have come in making the next one
 // (native/comm/shrink.h): one word, which moves by compare-and-swap from kOpen to kProposed, and
-// from there to kAgreed, which stands, or to the next round's kOpen.
+// from there to kAgreed, which stands, or to a later round's kOpen. Each host has one.
 struct Agreement {
   enum Step : uint32_t { kOpen, kProposed, kAgreed };
   Step step;
   uint32_t round;  // up to kMostRounds
   uint32_t maker;  // the rank that proposes
-  int32_t file;    // the number that the memory of the new one has in its process, if it has one
+  // The number that the memory of the new one has in its process, if it has one: that of `maker`,
+  // or on another host of the lowest rank there that is proposed; -1: not yet.
+  int32_t file;
 
   static constexpr uint32_t kMostRounds = 0xffff;
 
@@ -222,13 +227,35 @@ struct Agreement {
     return {static_cast<Step>(word >> 62), static_cast<uint32_t>(word >> 44 & kMostRounds),
             static_cast<uint32_t>(word >> 32 & 0xfff), static_cast<int32_t>(word)};
   }
-  // A rank's own word: it waits in that round; it holds what the round proposes, and is a member;
-  // it will not take part. 0: it never came.
-  static uint32_t came(uint32_t round) { return (round + 1) << 1; }
-  static uint32_t holds(uint32_t round) { return came(round) | 1; }
+  // A rank's own word: it waits in that round; it is a member of what the round proposes, and its
+  // process has opened the memory and, over hosts, a wire; it holds it, so that it can be used; it
+  // will not take part. 0: it never came.
+  static uint32_t came(uint32_t round) { return (round + 1) << 2; }
+  static uint32_t opened(uint32_t round) { return came(round) | 1; }
+  static uint32_t holds(uint32_t round) { return came(round) | 2; }
   static constexpr uint32_t kGaveUp = ~0u;
+
+  // Of two hosts' words: whether they speak of one proposal.
+  bool isOf(const Agreement& other) const {
+    return round == other.round && maker == other.maker && step != kOpen && other.step != kOpen;
+  }
 };
 static_assert(WL_MAX_RANKS <= 0xfff + 1, "a rank fits the word");
+
+// What a rank tells over hosts of what its round proposes, as soon as it knows the members:
+// native/comm/shrink_notes.h. A page, which it alone writes.
+struct ShrinkNote {
+  static constexpr uint32_t kMostNameBytes = 3560;
+
+  uint64_t digest;  // of the rest, as far as the name goes
+  uint32_t round;
+  uint32_t maker;
+  uint32_t nameBytes;  // 0: another rank of its process names the wire
+  uint32_t unused;
+  uint64_t members[WL_MAX_RANKS / 64];  // a bit for each
+  unsigned char name[kMostNameBytes];   // of its process's wire
+};
+static_assert(sizeof(ShrinkNote) == 4096, "a note is one page");
 
 // To one rank, at the least, of what a rank copies for all.
 constexpr uint64_t kEagerWords = 4;
@@ -361,6 +388,8 @@ class ControlBlock {
   }
   // Where ranks have devices.
   OffloadLine& offloadLine(uint32_t rank) const { return offloadLines_[rank]; }
+  // Where ranks live on several hosts.
+  ShrinkNote& note(uint32_t rank) const { return notes_[rank]; }
   // Where ranks live in several processes.
   StageLine& stageLine(uint32_t rank) const { return stageLines_[rank]; }
   StagePair& stagePair(uint32_t owner, uint32_t reader) const {
@@ -393,6 +422,7 @@ class ControlBlock {
   unsigned char* deviceLines_ = nullptr;
   OffloadLine* offloadLines_ = nullptr;
   StageLine* stageLines_ = nullptr;
+  ShrinkNote* notes_ = nullptr;
   unsigned char* stages_ = nullptr;
   uint64_t stageHalfBytes_ = 0;
   uint64_t stageAreaBytes_ = 0;

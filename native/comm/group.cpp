@@ -324,6 +324,27 @@ bool Group::quiescent() const {
   return true;
 }
 
+Agreement Group::agreement() const {
+  uint64_t word = shared().shrink.load(std::memory_order_seq_cst);
+  for (uint32_t rank = 0; hosts_ != nullptr && rank < config_.ranks; ++rank) {
+    const Agreement own = Agreement::of(word);
+    if (own.step == Agreement::kAgreed) break;
+    if (hosts_->isHere(rank)) continue;
+    const Agreement theirs =
+        Agreement::of(member(rank).agreement.load(std::memory_order_acquire));
+    const bool isNews =
+        own.step == Agreement::kOpen || theirs.isOf(own) || theirs.round > own.round;
+    if (theirs.step != Agreement::kAgreed || !isNews) continue;
+    const Agreement agreed = {Agreement::kAgreed, theirs.round, theirs.maker,
+                              theirs.isOf(own) ? own.file : -1};
+    if (shared().shrink.compare_exchange_strong(word, agreed.word(), std::memory_order_seq_cst))
+      word = agreed.word();
+    else
+      rank = 0;
+  }
+  return Agreement::of(word);
+}
+
 Code Group::watch(const wl_process_t& process, std::vector<uint32_t> ranks, int64_t silenceNs,
                   wl_error_t* error) {
   bool isGone = false;

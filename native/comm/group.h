@@ -178,9 +178,12 @@ class Group {
   // failed operation.
   bool quiescent() const;
 
+  // How far a shrink has come on this host. Once ranks have agreed on any host, it has heard of it,
+  // and holds nothing of a later round itself, they have here.
+  Agreement agreement() const;
   // Whether the ranks that live have formed a new communicator without that one.
   bool leftOut(uint32_t rank) const {
-    const Agreement agreed = Agreement::of(shared().shrink.load(std::memory_order_seq_cst));
+    const Agreement agreed = agreement();
     return agreed.step == Agreement::kAgreed &&
            member(rank).shrink.load(std::memory_order_seq_cst) != Agreement::holds(agreed.round);
   }

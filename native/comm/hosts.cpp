@@ -35,6 +35,9 @@ constexpr int64_t kLeftNs = 200'000;
 // how long one lasts that was not.
 constexpr int64_t kLookNs = 20'000'000;
 constexpr int64_t kLastingNs = 1'000'000'000;
+// Between the loss of a connection and the first try at another: a process that is dying takes one
+// yet, and UCX 1.13 then ends this one.
+constexpr int64_t kDyingNs = 50'000'000;
 // How often in a row each process of a host refuses before the host is lost.
 constexpr uint32_t kMostRefusals = 3;
 // For what was sent to leave, and for others to leave as well, before the wire is closed.
@@ -247,8 +250,10 @@ Hosts::~Hosts() {
   if (thread_.joinable()) {
     // Others may still read what they were sent last, or send what this process drops.
     const int64_t start = clockNs();
-    while (!haveAllLeft() && group_.failure() == nullptr && clockNs() - start < kCloseNs)
+    while (!(group_.failure() == nullptr ? haveAllLeft() : haveAllHeard()) &&
+           clockNs() - start < kCloseNs) {
       usleep(200);
+    }
     ends_.store(true);
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = write(bell_.number(), &one, sizeof one);
@@ -261,6 +266,21 @@ Hosts::~Hosts() {
 bool Hosts::haveAllLeft() const {
   for (uint32_t rank = 0; rank < group_.ranks(); ++rank)
     if (group_.lines(rank).state.left.load(std::memory_order_seq_cst) == 0) return false;
+  return true;
+}
+
+bool Hosts::haveAllHeard() const {
+  const Agreement agreed = group_.agreement();
+  if (agreed.step != Agreement::kAgreed) return true;
+  for (uint32_t rank = 0; rank < group_.ranks(); ++rank) {
+    const Member& member = group_.member(rank);
+    const bool holds =
+        member.shrink.load(std::memory_order_acquire) == Agreement::holds(agreed.round);
+    const bool isGone = member.lost.load(std::memory_order_relaxed) != 0 ||
+                        group_.lines(rank).state.left.load(std::memory_order_relaxed) != 0;
+    const Agreement theirs = Agreement::of(member.agreement.load(std::memory_order_acquire));
+    if (!isHere(rank) && holds && !isGone && theirs.step != Agreement::kAgreed) return false;
+  }
   return true;
 }
 
@@ -344,6 +364,23 @@ void Hosts::tellFailure(const wl_error_t& failure) {
   message.kind = Kind::kFailure;
   const Wire::Part part = {&failure, sizeof failure};
   sendAll(message, &part, 1);
+}
+
+void Hosts::tellShrink(uint32_t rank) {
+  std::lock_guard<std::mutex> lock(shrinkMutex_);
+  const Member& member = group_.member(rank);
+  const ShrinkNote& note = group_.block().note(rank);
+  const uint64_t noteBytes =
+      offsetof(ShrinkNote, name) + std::min(note.nameBytes, ShrinkNote::kMostNameBytes);
+  Message message;
+  message.wordAt = offsetOf(&member.shrink);
+  message.word = member.shrink.load(std::memory_order_seq_cst);
+  message.wordBytes = sizeof member.shrink;
+  message.count = 2;
+  message.ranges[0] = {offsetOf(&note), noteBytes};
+  message.ranges[1] = {offsetOf(&member.agreement), sizeof member.agreement};
+  const Wire::Part parts[] = {{&note, noteBytes}, {&member.agreement, sizeof member.agreement}};
+  sendAll(message, parts, 2);
 }
 
 void Hosts::put(uint32_t host, const void* at, uint64_t bytes) {
@@ -675,6 +712,8 @@ void Hosts::beat() {
     message.wordBytes = sizeof(uint32_t);
     const Wire::Part part = {&state, kStateBytes};
     sendAll(message, &part, 1);
+    // It may have found no connection when it said so.
+    if (member.shrink.load(std::memory_order_seq_cst) != 0) tellShrink(rank);
   }
 }
 
@@ -723,8 +762,12 @@ void Hosts::reconnect(int64_t now) {
     const std::vector<Process>& processes = processes_[host];
     const bool isOver = std::none_of(processes.begin(), processes.end(),
                                      [&](const Process& process) { return mayLive(process); });
-    route.tried = kNone;
-    route.peer.store(kNone, std::memory_order_release);
+    if (route.tried != kNone) {
+      route.tried = kNone;
+      route.peer.store(kNone, std::memory_order_release);
+      route.triedNs = now + kDyingNs - kLookNs;
+      continue;
+    }
     if (isOver) continue;
     route.triedNs = now;
     tryNext(host, route);

@@ -76,6 +76,8 @@ class Hosts final : private WireEnds {
   void tellBytes(const void* at, uint64_t bytes);
   void tellLeft(uint32_t rank);
   void tellFailure(const wl_error_t& failure);
+  // What a rank of this process says in a shrink, with its note. Any thread.
+  void tellShrink(uint32_t rank);
   // Puts bytes of the control block, which stay as they are until that host has said that it took
   // them; then the word that says so.
   void put(uint32_t host, const void* at, uint64_t bytes);
@@ -175,6 +177,8 @@ class Hosts final : private WireEnds {
   // Which ranks of this host have left or are lost: all of them, or those that nobody was told of.
   void tellGone(bool all);
   bool haveAllLeft() const;
+  // Whether other hosts' ranks that hold what a shrink made have heard that ranks agreed on it.
+  bool haveAllHeard() const;
 
   Group& group_;
   const std::vector<uint32_t> ranks_;
@@ -191,6 +195,7 @@ class Hosts final : private WireEnds {
     size_t process;
   };
   std::vector<Partner> partners_;           // by the wire's numbers, of peers_
+  std::mutex shrinkMutex_;                  // what is told of a shrink last was so last
   std::mutex windowMutex_;                  // guards
   std::vector<std::vector<FarWindow>> far_;  // of each host, by this one's numbers
   std::vector<std::vector<unsigned char>> keys_;                       // of what this one shares

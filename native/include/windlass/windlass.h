@@ -363,7 +363,9 @@ WL_API int32_t wl_comm_subset(wl_comm_t* comm, const int32_t* ranks, uint32_t co
  * stays as it is, to be closed. WL_INVALID_ARGUMENT: comm has not failed (wl_comm_abort ends it),
  * or this rank is in the new one already. WL_TIMEOUT: no decision came about; it may be called
  * again. WL_RESOURCE: what the new one takes is not to be had in this process; the others go on
- * without it. */
+ * without it. Over hosts, where a rank dies or gives up while they agree, some may get a new one
+ * that has failed already, which they shrink again, while the others go on without them; hosts that
+ * are cut off from one another go on apart. */
 WL_API int32_t wl_comm_shrink(wl_comm_t* comm, int64_t deadline_ns, wl_comm_t** out,
                               wl_error_t* error);
 

@@ -220,11 +220,14 @@ class HostCrew {
   void signalHost(int host, int number) const {
     for (int i = 0; i < spread_.processes; ++i) signal(host * spread_.processes + i, number);
   }
-  // How the processes ended; none lasts longer than the deadline, and what closing takes.
-  std::vector<int> end() {
+  // How the processes ended; none lasts longer than the deadline, and what closing takes. Nothing
+  // is wrong, unless more are gone than the test wanted.
+  std::vector<int> end(bool isAsWanted = true) {
     std::vector<int> ends = forks_->wait(kDeadlineNs + 10'000 * kMs);
     EXPECT_EQ(0, forks_->late()) << "processes hung";
-    EXPECT_EQ(0, board_->wrong);
+    if (isAsWanted) {
+      EXPECT_EQ(0, board_->wrong);
+    }
     EXPECT_EQ(0, board_->torn);
     // Nobody has one before all have the one before it.
     const auto versions = std::minmax_element(board_->versions, board_->versions + spread_.ranks());

@@ -10,6 +10,7 @@ import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -254,6 +255,51 @@ class HostsTest {
       PeerLostException lost = (PeerLostException) catchThrowable(comm::barrier);
       System.out.println("lost: " + lost.culprits() + ", " + lost.getMessage());
     }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"aabb, 2", "abb, 0", "abcd, 1"})
+  void theOthersGoOnWithoutAKilledProcess(String hosts, int victim) throws Exception {
+    try (Processes processes = processes(hosts).with("TEST_VICTIM", "" + victim)) {
+      List<Processes.Rank> ranks = start(processes, hosts, "goOn");
+      ranks.get(victim).await("the others wait");
+      ranks.get(victim).kill();
+      for (int rank = 0; rank < hosts.length(); rank++) {
+        if (rank != victim) {
+          assertThat(ranks.get(rank).ended()).contains("all is as it should be");
+        }
+      }
+    }
+  }
+
+  static void goOn() throws Exception {
+    int victim = Integer.parseInt(System.getenv("TEST_VICTIM"));
+    Communicator comm = Communicator.fromEnvironment(OPTIONS, SOON);
+    int size = comm.size();
+    int own = comm.rank();
+    comm.barrier();
+    if (own == victim) {
+      System.out.println("the others wait");
+      Thread.sleep(60_000);
+    }
+    assertThatThrownBy(comm::barrier).isInstanceOf(PeerLostException.class);
+    // The old one may be closed as soon as there is a new one.
+    try (Communicator dead = comm) {
+      comm = dead.shrink(SOON);
+    }
+    List<Integer> others = new ArrayList<>();
+    for (int rank = 0; rank < size; rank++) {
+      if (rank != victim) {
+        others.add(rank);
+      }
+    }
+    assertThat(comm.formerRanks()).isEqualTo(others);
+    requireSum(comm, own, (long) size * (size - 1) / 2 - victim);
+    try (Communicator reversed = comm.split(0, -comm.rank())) {
+      requireSum(reversed, own, (long) size * (size - 1) / 2 - victim);
+    }
+    comm.close();
+    System.out.println("all is as it should be");
   }
 
   @Test

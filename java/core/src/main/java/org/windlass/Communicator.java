@@ -350,6 +350,12 @@ public final class Communicator extends Collectives implements AutoCloseable {
    * rank dies meanwhile, or can't take part, the others agree anew without it, which may take some
    * seconds beyond the deadline.
    *
+   * <p>Across hosts a failure that comes while ranks agree may leave some of them with a new
+   * communicator that has failed already, with {@link PeerLostException} or {@link AbortedException}
+   * at its next call: call shrink on that one. Hosts that are cut off from one another go on apart,
+   * each side with a communicator of its own; where only one of them may, let it be the one whose
+   * {@link #size} is more than half of this one's.
+   *
    * <p>The new communicator has a control block and a failure record of its own, and no window:
    * those that are needed are made again. This one stays dead; close it, and what lies in its
    * windows, once nothing of them is needed. After {@link DeadlineExceededException} the call may be
