@@ -163,7 +163,7 @@ bool Waiter::yieldOnce(const Look& look, int64_t* now) {
       *now = clockNs();
       return look();
     }
-    for (int i = 0; !near.needed && i < kLooksElsewhere; ++i) {
+    for (int i = 0; !near.needed && look.hosts == nullptr && i < kLooksElsewhere; ++i) {
       if (look()) return true;
       cpuPause();
     }

@@ -10,7 +10,10 @@ int main(int argc, char** argv) {
   int ranks = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  for (const uint64_t bytes : hosts_bench::sizes()) {
+  std::vector<uint64_t> sizes = hosts_bench::sizes();
+  if (argc > 1) sizes.clear();
+  for (int i = 1; i < argc; ++i) sizes.push_back(std::strtoull(argv[i], nullptr, 10));
+  for (const uint64_t bytes : sizes) {
     std::vector<float> in(bytes / sizeof(float), 1), out(bytes / sizeof(float));
     const auto count = static_cast<int>(in.size());
     const double reduced = hosts_bench::sample(bytes, [&] {

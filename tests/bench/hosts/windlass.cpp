@@ -2,7 +2,7 @@
 // Windlass over several hosts, which tests/bench/hosts/run makes: ranks in forked processes, a
 // process a rank. With two ranks, puts and notifies; with more, collectives.
 //
-// usage: hosts_bench RANKS
+// usage: hosts_bench RANKS [BYTES...]
 #include "sampling.h"
 #include "tests/native/comm/windows.h"
 
@@ -74,6 +74,9 @@ void collectives(int rank, int ranks, wl_comm_t* comm, uint64_t bytes) {
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   const int ranks = argc > 1 ? std::atoi(argv[1]) : 4;
+  std::vector<uint64_t> sizes = hosts_bench::sizes();
+  if (argc > 2) sizes.clear();
+  for (int i = 2; i < argc; ++i) sizes.push_back(std::strtoull(argv[i], nullptr, 10));
   windlass_test::LocalRanks group(ranks);
   if (ranks == 2) {
     windlass_test::Windows windows(group, hosts_bench::kLongPut, 1);
@@ -84,7 +87,7 @@ int main(int argc, char** argv) {
     });
   } else {
     group.run([&](int rank, wl_comm_t* comm) {
-      for (const uint64_t bytes : hosts_bench::sizes()) collectives(rank, ranks, comm, bytes);
+      for (const uint64_t bytes : sizes) collectives(rank, ranks, comm, bytes);
     });
   }
   return 0;
