@@ -148,7 +148,7 @@ const char* notify(int32_t* signal, uint32_t value) {
   const StridedView word = {signal, DType::kI32, 0, nullptr, nullptr};
   return alone("notify", {word}, [&] { oneSidedNotify(signal, value); });
 }
-const char* copy(void* dst, const void* src, size_t bytes) {
+const char* copy(void* dst, const void* src, size_t bytes, bool streams) {
   const auto length = static_cast<int64_t>(bytes);
   const int64_t one = 1;
   const StridedView to = {dst, DType::kU8, 1, &length, &one};
@@ -156,6 +156,8 @@ const char* copy(void* dst, const void* src, size_t bytes) {
   return alone("copy", {to, from}, [&] {
     if constexpr (kLimits.isolatesRanks) {
       oneSidedGet(to, from);
+    } else if (streams) {
+      TMOVE_CVT(to, from, DType::kU8, Stores::kStreaming);
     } else {
       copyBytes(dst, src, bytes);
     }

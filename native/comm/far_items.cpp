@@ -138,7 +138,7 @@ Code FarItems::takeBox(const FarPlan& far, uint32_t from, uint64_t bytes, unsign
     const uint64_t count = std::min(filled - std::min<uint64_t>(read, filled), bytes);
     if (count == 0) return comm_.publishResource("what came of a transfer is not what was planned");
     const unsigned char* half = block.stage(from, turn) + rank_ * partBytes_;
-    if (const char* broken = kKernels.copy(to, half + read, count))
+    if (const char* broken = kKernels.copy(to, half + read, count, false))
       return comm_.publishBreach(rank_, broken);
     to += count;
     bytes -= count;
@@ -191,9 +191,8 @@ bool FarItems::serve(const FarPlan& far, uint32_t reader) {
     pair.filled.store(turn + 1, std::memory_order_release);
     if (hosts_ != nullptr && !hosts_->isHere(reader)) {
       const uint32_t host = hosts_->hostOf(reader);
-      hosts_->put(host, half, partBytes_ - left);
       hosts_->put(host, &pair.bytes[turn & 1], sizeof pair.bytes[0]);
-      hosts_->putWord(host, pair.filled);
+      hosts_->put(host, half, partBytes_ - left, pair.filled, turn + 1);
     }
     comm_.waiter_.ring();
   }

@@ -113,7 +113,6 @@ Code Hosts::open(Group& group, const WireSettings& settings, std::vector<uint32_
   for (std::atomic<uint32_t>& peer : made->peers_) peer.store(kNone, std::memory_order_relaxed);
   made->routes_ = std::vector<Route>(count);
   made->toldGone_.resize(group.ranks());
-  made->why_.resize(count);
   made->far_.resize(count, std::vector<FarWindow>(kMostWindows));
   made->keys_.resize(kMostWindows);
   made->beats_.resize(count);
@@ -224,26 +223,64 @@ Code Hosts::connect(const std::vector<std::vector<unsigned char>>& names, int64_
         member.joined.store(1, std::memory_order_release);
       }
     }
-    const size_t partner = index % all[host].size();
-    const Process& chosen = all[host][partner];
-    uint32_t peer = 0;
-    uint32_t region = 0;
-    Code code = wire_->connect(chosen.wire.data(), chosen.wire.size(), &peer, error);
-    if (code == WL_OK)
-      code = wire_->reach(peer, chosen.key.data(), chosen.key.size(), &region, error);
-    if (code != WL_OK) return code;
+  }
+  partners_.resize(count());
+  peerOf_ = std::vector<std::atomic<uint32_t>>(group_.ranks());
+  for (std::atomic<uint32_t>& peer : peerOf_) peer.store(kNone, std::memory_order_relaxed);
+  connections_ = std::vector<Connection>(names.size());
+  processes_ = std::move(all);
+  for (uint32_t host = 0; host < count(); ++host) {
+    if (host == own_) continue;
+    partners_[host] = index % processes_[host].size();
+    if (Code code = connectProcess(host, partners_[host], error); code != WL_OK) return code;
+    const uint32_t peer = peerOf_[processes_[host][partners_[host]].ranks[0]];
     peers_[host] = peer;
     routes_[host].peer = peer;
     routes_[host].tried = peer;
-    routes_[host].next = partner;
-    partners_.push_back({host, partner});
+    routes_[host].next = partners_[host];
   }
-  processes_ = std::move(all);
   silenceNs_ = silenceNs;
   lookedNs_ = clockNs();
   const NoSignals masked;
   thread_ = std::thread([this] { run(); });
   return WL_OK;
+}
+
+Code Hosts::connectProcess(uint32_t host, size_t number, wl_error_t* error) {
+  std::lock_guard<std::mutex> lock(connecting_);
+  const Process& process = processes_[host][number];
+  if (peerOf_[process.ranks[0]] != kNone) return WL_OK;
+  uint32_t peer = 0;
+  uint32_t region = 0;
+  Code code = wire_->connect(process.wire.data(), process.wire.size(), &peer, error);
+  if (code == WL_OK)
+    code = wire_->reach(peer, process.key.data(), process.key.size(), &region, error);
+  if (code != WL_OK) return code;
+  // Who connects anew after a failure counts on.
+  if (peer >= connections_.size()) return fail(error, WL_PEER_LOST, "the communicator has failed");
+  connections_[peer].process = number;
+  connections_[peer].host.store(host, std::memory_order_release);
+  for (const uint32_t rank : process.ranks) peerOf_[rank].store(peer, std::memory_order_release);
+  return WL_OK;
+}
+
+Code Hosts::connectTo(uint32_t rank, wl_error_t* error) {
+  if (peerOf_[rank] != kNone) return WL_OK;
+  const std::vector<Process>& all = processes_[hostOf(rank)];
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Process& process) {
+    return std::find(process.ranks.begin(), process.ranks.end(), rank) != process.ranks.end();
+  });
+  return connectProcess(hostOf(rank), static_cast<size_t>(found - all.begin()), error);
+}
+
+void Hosts::receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes) {
+  wire_->receive(rank, turn, into, bytes);
+}
+
+void Hosts::land(uint32_t rank, uint64_t turn, uint64_t at, const void* from, uint64_t bytes,
+                 const Unread& unread, const std::atomic<uint64_t>& word) {
+  wire_->land({peerOf_[rank], rank, turn, at}, from, bytes, unread,
+              {kBlock, offsetOf(&word), word.load(std::memory_order_relaxed)});
 }
 
 Hosts::~Hosts() {
@@ -384,7 +421,14 @@ void Hosts::tellShrink(uint32_t rank) {
 }
 
 void Hosts::put(uint32_t host, const void* at, uint64_t bytes) {
-  wire_->put({peers_[host], kBlock, offsetOf(at)}, at, bytes, nullptr);
+  wire_->put({peers_[host], kBlock, offsetOf(at)}, at, bytes, nullptr, nullptr);
+}
+
+void Hosts::put(uint32_t host, const void* at, uint64_t bytes, const std::atomic<uint64_t>& word,
+                uint64_t value) {
+  if (bytes == 0) return putWord(host, word, value);
+  const Wire::Word behind = {kBlock, offsetOf(&word), value};
+  wire_->put({peers_[host], kBlock, offsetOf(at)}, at, bytes, nullptr, &behind);
 }
 
 void Hosts::putWord(uint32_t host, const std::atomic<uint64_t>& word) {
@@ -468,9 +512,10 @@ void Hosts::store(const Message& message, const unsigned char* at, uint64_t left
 
 // The wire is held: what follows of it comes with look().
 void Hosts::lost(uint32_t peer, const char* why) {
-  if (peer < why_.size()) {
-    std::snprintf(why_[peer].text, sizeof why_[peer].text, "%s", why);
-    lost_.fetch_or(uint64_t{1} << peer, std::memory_order_release);
+  if (peer < connections_.size()) {
+    Connection& connection = connections_[peer];
+    std::snprintf(connection.why, sizeof connection.why, "%s", why);
+    connection.isLost.store(true, std::memory_order_release);
   }
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(bell_.number(), &one, sizeof one);
@@ -499,11 +544,11 @@ Code Hosts::shareWindow(uint32_t window, void* base, uint64_t stride, WindowKey*
 
 Code Hosts::reachWindow(uint32_t window, const WindowKey* keys, wl_error_t* error) {
   std::lock_guard<std::mutex> lock(windowMutex_);
-  for (const Partner& partner : partners_) {
-    const uint32_t host = partner.host;
+  for (uint32_t host = 0; host < count(); ++host) {
+    if (host == own_) continue;
     FarWindow& far = far_[host][window];
     if (far.region != kNone) continue;  // by another rank of this process
-    const WindowKey& key = keys[processes_[host][partner.process].ranks[0]];
+    const WindowKey& key = keys[processes_[host][partners_[host]].ranks[0]];
     if (key.bytes > sizeof key.key)
       return fail(error, WL_INVALID_ARGUMENT, "host %u tells no key of a window", host);
     const Code code = wire_->reach(peers_[host], key.key, key.bytes, &far.region, error);
@@ -608,7 +653,7 @@ void Hosts::moveHere(const Message&, const unsigned char* at, uint64_t left) {
 }
 
 void Hosts::put(uint32_t rank, Place at, const void* from, uint64_t bytes, const Unread& unread) {
-  wire_->put(thereOf(rank, at), from, bytes, unread);
+  wire_->put(thereOf(rank, at), from, bytes, unread, nullptr);
 }
 
 void Hosts::get(uint32_t rank, Place at, void* into, uint64_t bytes, const Unread& unread) {
@@ -631,6 +676,8 @@ uint32_t Hosts::notified(uint32_t rank, Place at) {
 
 void Hosts::drop(uint32_t rank) {
   wire_->drop(peers_[hostOf(rank)]);
+  const uint32_t own = peerOf_[rank];
+  if (own != kNone && own != peers_[hostOf(rank)]) wire_->drop(own);
 }
 
 void Hosts::progress() {
@@ -662,15 +709,16 @@ void Hosts::lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* 
 }
 
 void Hosts::look(int64_t now) {
-  const uint64_t lost = lost_.load(std::memory_order_acquire);
-  for (uint32_t peer = 0; peer < partners_.size(); ++peer) {
-    if ((lost & ~told_ & uint64_t{1} << peer) == 0) continue;
-    told_ |= uint64_t{1} << peer;
-    const Process& partner = processes_[partners_[peer].host][partners_[peer].process];
+  for (Connection& connection : connections_) {
+    const uint32_t host = connection.host.load(std::memory_order_acquire);
+    if (connection.isTold || host == kNone || !connection.isLost.load(std::memory_order_acquire))
+      continue;
+    connection.isTold = true;
+    const Process& process = processes_[host][connection.process];
     char why[256];
-    std::snprintf(why, sizeof why, "the connection to its process %d broke (%s)", partner.pid,
-                  why_[peer].text);
-    lose(partner.host, partner.ranks, why);
+    std::snprintf(why, sizeof why, "the connection to its process %d broke (%s)", process.pid,
+                  connection.why);
+    lose(host, process.ranks, why);
   }
   // What this process has slept through says nothing of others.
   const int64_t looked = std::min(now - lookedNs_, 2 * kBeatNs);

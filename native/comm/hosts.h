@@ -81,9 +81,22 @@ class Hosts final : private WireEnds {
   // Puts bytes of the control block, which stay as they are until that host has said that it took
   // them; then the word that says so.
   void put(uint32_t host, const void* at, uint64_t bytes);
+  void put(uint32_t host, const void* at, uint64_t bytes, const std::atomic<uint64_t>& word,
+           uint64_t value);
   void putWord(uint32_t host, const std::atomic<uint64_t>& word);
   void putWord(uint32_t host, const std::atomic<uint64_t>& word, uint64_t value);
   void putWord(const std::atomic<uint64_t>& word);
+
+  // What is long goes to the process that wants it, which has a connection of its own from the first
+  // time on. Others put into that memory by land() while `rank`, of this process, is in that turn;
+  // nullptr: no more.
+  void receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes);
+  // Makes that process's connection. WL_UNSUPPORTED, WL_INTERNAL and the like, as Wire::connect().
+  Code connectTo(uint32_t rank, wl_error_t* error);
+  // What lies at `from` goes `at` bytes behind where that rank receives; then, behind all of it, that
+  // word of the control block.
+  void land(uint32_t rank, uint64_t turn, uint64_t at, const void* from, uint64_t bytes,
+            const Unread& unread, const std::atomic<uint64_t>& word);
 
   // Windows, which each host makes and numbers by itself: theirs for this host's `window`.
   void nameWindow(uint32_t window, uint32_t host, uint32_t theirs);
@@ -131,8 +144,13 @@ class Hosts final : private WireEnds {
     std::vector<unsigned char> wire;
   };
 
-  struct Why {
-    char text[128];
+  // Of a connection, by the wire's number.
+  struct Connection {
+    std::atomic<uint32_t> host{kNone};  // once `process` is there
+    size_t process = 0;                 // of that host's
+    std::atomic<bool> isLost{false};  // once `why` is there
+    bool isTold = false;
+    char why[128];
   };
 
   // By what messages to another host go: until a failure by what all goes by.
@@ -160,6 +178,7 @@ class Hosts final : private WireEnds {
   void moveHere(const Message& message, const unsigned char* at, uint64_t left);
   Wire::There thereOf(uint32_t rank, Place at);
 
+  Code connectProcess(uint32_t host, size_t process, wl_error_t* error);
   Code read(const std::vector<unsigned char>& name, Process* process, wl_error_t* error) const;
   uint64_t offsetOf(const void* at) const;
   void send(uint32_t host, const Message& message, const Wire::Part* parts, uint32_t count);
@@ -190,11 +209,10 @@ class Hosts final : private WireEnds {
   std::vector<std::atomic<uint32_t>> peers_;
   std::vector<Route> routes_;               // of each host
   std::vector<std::vector<Process>> processes_;  // of each host, by their lowest ranks
-  struct Partner {
-    uint32_t host;
-    size_t process;
-  };
-  std::vector<Partner> partners_;           // by the wire's numbers, of peers_
+  std::vector<size_t> partners_;            // of each host: which of them hears all
+  std::mutex connecting_;
+  std::vector<std::atomic<uint32_t>> peerOf_;  // of each rank: the wire's number, or kNone
+  std::vector<Connection> connections_;
   std::mutex shrinkMutex_;                  // what is told of a shrink last was so last
   std::mutex windowMutex_;                  // guards
   std::vector<std::vector<FarWindow>> far_;  // of each host, by this one's numbers
@@ -202,9 +220,6 @@ class Hosts final : private WireEnds {
   std::map<std::tuple<uint32_t, uint64_t>, uint32_t> notified_;        // by rank and place
   std::atomic<bool> dropped_{false};        // by others
   std::unique_ptr<Wire> wire_;
-  std::atomic<uint64_t> lost_{0};           // a bit for each peer, and
-  std::vector<Why> why_;                    // why, written before it
-  uint64_t told_ = 0;
   std::vector<bool> toldGone_;              // of each rank of this host
   int64_t silenceNs_ = 0;
   std::vector<uint32_t> beats_;             // of each host, when this one looked last,

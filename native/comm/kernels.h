@@ -103,7 +103,7 @@ struct Kernels {
   // overlap or are the same; dst = bytes [from, from + count) of the copy of a box; an item of a
   // transfer; form.lead(); and dst = the left fold of rows of `elements` elements, where avg
   // divides by `terms`: `count`, or more where src[0] is a sum.
-  const char* (*copy)(void* dst, const void* src, size_t bytes);
+  const char* (*copy)(void* dst, const void* src, size_t bytes, bool streams);
   const char* (*copyBox)(void* dst, const FarBox& box, uint64_t from, uint64_t count);
   const char* (*moveItem)(const Launch& launch, const ChunkItem& item);
   const char* (*lead)(const PullForm& form, const Launch& launch, uint32_t rank);

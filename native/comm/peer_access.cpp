@@ -22,6 +22,7 @@ constexpr uint32_t kStages = 2;   // its process was told to use stages
 constexpr uint32_t kCannot = 3;   // it can't read that of one
 constexpr uint32_t kInsists = 8;  // beside these: its process was told to read
 constexpr uint32_t kSaid = 7;     // bits of the above
+constexpr uint32_t kBeside = 16;  // it reads that of every other process of its host
 // And in StageLine::reserved.
 constexpr uint32_t kReserved = 1;
 constexpr uint32_t kLacked = 2;  // it had no memory for its stage
@@ -34,6 +35,7 @@ struct PeerAccess::Told {
   uint32_t other = kNobody;    // one that does not read: `own`, where it is one of them
   bool otherStages = false;    // it was told to use stages; else it can't read
   uint32_t lacks = kNobody;    // one that has no memory for its stage
+  bool readBeside = true;
 
   static Told look(const ControlBlock& block, uint32_t ranks, uint32_t own) {
     Told all;
@@ -42,6 +44,7 @@ struct PeerAccess::Told {
       const uint32_t said = line.answer.load(std::memory_order_acquire);
       all.areThere = all.areThere && said != 0;
       if ((said & kInsists) != 0) all.insists = rank;
+      all.readBeside = all.readBeside && (said & kBeside) != 0;
       if (line.reserved.load(std::memory_order_acquire) == kLacked && all.lacks != own)
         all.lacks = rank;
       // What a rank knows best is why it can't itself.
@@ -95,14 +98,14 @@ void PeerAccess::look() {
 Code PeerAccess::answer(uint32_t* said) {
   Group& group = comm_.group();
   *said = kReads;
-  if (group.peerMemoryUse() == PeerMemoryUse::kStage || hosts_ != nullptr) {
+  if (group.peerMemoryUse() == PeerMemoryUse::kStage) {
     *said = kStages;
     return WL_OK;
   }
   wl_error_t error = {};
   error.struct_size = sizeof error;
   for (uint32_t rank = 0; rank < ranks_ && *said == kReads; ++rank) {
-    if (process_[rank] == process_[rank_]) continue;
+    if (process_[rank] == process_[rank_] || (hosts_ != nullptr && !hosts_->isHere(rank))) continue;
     Code code = WL_OK;
     try {
       code = group.peerMemory(process_[rank], &memories_[rank], &error);
@@ -111,6 +114,10 @@ Code PeerAccess::answer(uint32_t* said) {
     }
     if (code == WL_PEER_LOST) return comm_.publishLost(rank);
     if (code != WL_OK) *said = kCannot;
+  }
+  if (hosts_ != nullptr) {
+    *said = *said == kReads ? kStages | kBeside : kStages;
+    return WL_OK;
   }
   if (*said == kCannot) Text(why_, sizeof why_).add("%s", error.message);
   if (group.peerMemoryUse() == PeerMemoryUse::kReadv) *said |= kInsists;
@@ -129,6 +136,7 @@ Code PeerAccess::settle(Deadline& deadline, wl_error_t* error) {
   if (all.other != kNobody && all.insists != kNobody) return refuse(all, error);
   reads_ = all.other == kNobody;
   readsShort_ = all.insists != kNobody;
+  readsBeside_ = all.readBeside;
   if (!reads_) {
     if (Code code = reserveStages(deadline); code != WL_OK) return code;
   }

@@ -46,6 +46,8 @@ class PeerAccess {
   // don't read, and where its parts are short, as all ranks find alike. Stages are reserved then,
   // or what is short is read too.
   Code choose(bool isShort, bool* staged, Deadline& deadline);
+  // Where ranks live on several hosts: whether those of one host read by process_vm_readv.
+  bool readsBeside() const { return readsBeside_; }
   bool isStaged(bool isShort) const { return !reads_ || (!readsShort_ && isShort); }
   bool areReserved() const { return areReserved_; }
   // While ranks agree: whether they do, and whether `rank` has told what the others wait for.
@@ -86,6 +88,7 @@ class PeerAccess {
   bool settled_ = false;
   bool reads_ = false;
   bool readsShort_ = false;   // what is short too: one was told to read, or lacks a stage
+  bool readsBeside_ = false;
   bool areReserved_ = false;  // all stages
   ToldWord agreeing_ = nullptr;  // what ranks tell one another now
   std::vector<const PeerMemory*> memories_;  // of each rank, where reads_

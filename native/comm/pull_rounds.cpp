@@ -31,7 +31,7 @@ Code Pulling::runRounds(const Phase& phase, uint64_t segment, uint64_t rounds,
   for (uint64_t round = 0; round < rounds; ++round) {
     if (!isFilled_) {
       if (Code code = fill(phase, segment, round, deadline); code != WL_OK) return code;
-      tellFilled(round);
+      tellFilled(phase, segment, round);
       comm_.waiter_.ring();
     }
     isFilled_ = false;
@@ -53,7 +53,7 @@ const uint8_t* Pulling::staged(const Phase& phase, uint32_t from, uint32_t to, u
 
 bool Pulling::isReadFrom(const Phase& phase, uint64_t at) const {
   for (uint32_t to = 0; to < ranks_; ++to)
-    if (isFar(phase, rank_, to) && phase.pulled(rank_, to).bytes > at) return true;
+    if (isStaged(phase, rank_, to) && phase.pulled(rank_, to).bytes > at) return true;
   return false;
 }
 
@@ -69,7 +69,7 @@ void Pulling::copyHalf(const Phase& phase, uint64_t segment, uint64_t round) {
   for (uint32_t step = 1; step < ranks_; ++step) {
     const uint32_t to = (rank_ + step) % ranks_;
     const Pulled pulled = phase.pulled(rank_, to);
-    if (!isFar(phase, rank_, to) || pulled.bytes <= at) continue;
+    if (!isStaged(phase, rank_, to) || pulled.bytes <= at) continue;
     copy(const_cast<uint8_t*>(staged(phase, rank_, to, segment, round)),
                  source + pulled.from + at, std::min(pulled.bytes - at, segment));
     if (!phase.of().apart) return;
@@ -84,32 +84,38 @@ Code Pulling::fill(const Phase& phase, uint64_t segment, uint64_t round, Deadlin
     if (Code code = comm_.wait(isTaken, reader, deadline); code != WL_OK) return code;
   }
   copyHalf(phase, segment, round);
-  if (hosts_ != nullptr) putHalf(phase, segment, round);
   return WL_OK;
 }
 
 void Pulling::putHalf(const Phase& phase, uint64_t segment, uint64_t round) {
   const uint64_t at = round * segment;
+  const std::atomic<uint64_t>& word = comm_.group().block().stageLine(rank_).filled;
   for (uint32_t host = 0; host < hosts_->count(); ++host) {
     if (host == hosts_->own()) continue;
-    uint64_t most = 0;  // of what all ranks there read alike
+    // The last to go, behind which the word does.
+    const uint8_t* last = staged(phase, rank_, rank_, segment, round);
+    uint64_t bytes = 0;
     for (uint32_t to = 0; to < ranks_; ++to) {
-      if (hosts_->hostOf(to) != host) continue;
+      if (hosts_->hostOf(to) != host || !isStaged(phase, rank_, to)) continue;
       const Pulled pulled = phase.pulled(rank_, to);
       if (pulled.bytes <= at) continue;
       const uint64_t count = std::min(pulled.bytes - at, segment);
-      if (phase.of().apart) hosts_->put(host, staged(phase, rank_, to, segment, round), count);
-      most = std::max(most, count);
+      if (!phase.of().apart) {
+        bytes = std::max(bytes, count);
+        continue;
+      }
+      if (bytes > 0) hosts_->put(host, last, bytes);
+      last = staged(phase, rank_, to, segment, round);
+      bytes = count;
     }
-    if (!phase.of().apart && most > 0)
-      hosts_->put(host, staged(phase, rank_, rank_, segment, round), most);
+    hosts_->put(host, last, bytes, word, rounds_ + round + 1);
   }
 }
 
-void Pulling::tellFilled(uint64_t round) {
+void Pulling::tellFilled(const Phase& phase, uint64_t segment, uint64_t round) {
   StageLine& own = comm_.group().block().stageLine(rank_);
   own.filled.store(rounds_ + round + 1, std::memory_order_release);
-  if (hosts_ != nullptr) hosts_->putWord(own.filled);
+  if (hosts_ != nullptr) putHalf(phase, segment, round);
 }
 
 Code Pulling::runTwoLevels(const Launch& launch, Deadline& deadline) {
@@ -121,6 +127,7 @@ Code Pulling::runTwoLevels(const Launch& launch, Deadline& deadline) {
 }
 
 void Pulling::fillEarly(const PullForm& form, const Launch& launch) {
+  if (hosts_ != nullptr) receive(form, launch);
   if (twoLevels_.takes(form, launch)) return;
   // What is read where parts differ in size the others state.
   if (launch.bytes == 0 || !access_.areReserved() || !access_.isStaged(isShort(form, launch)))
@@ -130,8 +137,7 @@ void Pulling::fillEarly(const PullForm& form, const Launch& launch) {
   for (uint32_t reader = 0; reader < ranks_; ++reader)
     if (!access_.shareProcess(reader, rank_) && !hasTaken(reader, 0)) return;
   copyHalf(phase, segmentOf(phase.of()), 0);
-  if (hosts_ != nullptr) putHalf(phase, segmentOf(phase.of()), 0);
-  tellFilled(0);
+  tellFilled(phase, segmentOf(phase.of()), 0);
   isFilled_ = true;
 }
 
@@ -149,7 +155,7 @@ Code Pulling::take(const Phase& phase, uint64_t segment, uint64_t round, Deadlin
   for (uint32_t step = 0; step < ranks_; ++step) {
     const uint32_t from = (rank_ + step) % ranks_;
     const Pulled pulled = phase.pulled(from, rank_);
-    if (!isFar(phase, from, rank_) || pulled.bytes <= at) continue;
+    if (!isStaged(phase, from, rank_) || pulled.bytes <= at) continue;
     if (Code code = awaitFilled(from, round, deadline); code != WL_OK) return code;
     const uint8_t* bytes = staged(phase, from, rank_, segment, round);
     isAny = true;

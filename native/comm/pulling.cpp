@@ -23,6 +23,8 @@ constexpr uint64_t kFoldedPiece = uint64_t{64} << 10;
 // copy take place side by side, and pay sooner.
 constexpr uint64_t kShortBytes = uint64_t{256} << 10;
 constexpr uint64_t kShortCopiedBytes = uint64_t{32} << 10;
+// From which ranks of one of several hosts read, rather than through stages, what others do not.
+constexpr uint64_t kLeastReadBeside = uint64_t{16} << 10;
 
 }  // namespace
 
@@ -52,6 +54,11 @@ Pulling::~Pulling() {
 
 bool Pulling::isFar(const Phase& phase, uint32_t from, uint32_t to) const {
   return phase.place(from).isOrdinary() && !access_.shareProcess(from, to);
+}
+
+bool Pulling::isReadBeside(const Phase& phase, uint32_t from, uint32_t to) const {
+  return access_.readsBeside() && !phase.of().folds && hosts_->hostOf(from) == hosts_->hostOf(to) &&
+         isFar(phase, from, to) && phase.pulled(from, to).bytes >= kLeastReadBeside;
 }
 
 bool Pulling::isAnyFar(const PullForm& form, const Launch& launch) const {
@@ -100,8 +107,16 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
     if (Code code = access_.choose(isShort(form, launch), &staged, deadline); code != WL_OK)
       return code;
   }
+  struct Ends {
+    Pulling& pulling;
+    ~Ends() { pulling.endLanding(); }
+  } const ends = {*this};
   const bool inTwoLevels = twoLevels_.takes(form, launch);
-  const bool isFree = staged && !inTwoLevels && meetInStages(launch);
+  bool isFree = staged && !inTwoLevels && meetInStages(launch);
+  for (uint32_t k = 0; isFree && k < form.phases; ++k) {
+    for (uint32_t to = 0; to < ranks_; ++to)
+      isFree = isFree && !isReadBeside({form, launch, k, true}, rank_, to);
+  }
   for (uint32_t k = inTwoLevels ? form.phases - 1 : 0; k < form.phases; ++k) {
     if (k == 0 && form.lead != nullptr) {
       if (const char* broken = kKernels.lead(form, launch, rank_)) broken_ = broken;
@@ -148,13 +163,16 @@ Code Pulling::runPhase(const Phase& phase, Deadline& deadline) {
   uint64_t most = 0;
   for (uint32_t from = 0; phase.staged && from < ranks_; ++from) {
     for (uint32_t to = 0; to < ranks_; ++to)
-      if (isFar(phase, from, to)) most = std::max(most, phase.pulled(from, to).bytes);
+      if (isStaged(phase, from, to)) most = std::max(most, phase.pulled(from, to).bytes);
   }
+  if (Code code = land(phase, deadline); code != WL_OK) return code;
   const uint64_t rounds = (most + segment - 1) / segment;
   if (rounds > 0) {
     if (Code code = runRounds(phase, segment, rounds, deadline); code != WL_OK) return code;
   }
-  return phase.of().folds ? foldAll(phase, deadline) : readAll(phase, deadline);
+  if (phase.of().folds) return foldAll(phase, deadline);
+  const Code code = readAll(phase, deadline);
+  return code == WL_OK ? awaitLanded(phase, deadline) : code;
 }
 
 // What does not come through stages.
@@ -163,7 +181,8 @@ Code Pulling::readAll(const Phase& phase, Deadline& deadline) {
     const uint32_t from = (rank_ + step) % ranks_;
     const bool liesFar = isFar(phase, from, rank_);
     const Pulled pulled = phase.pulled(from, rank_);
-    if (pulled.bytes == 0 || (liesFar && phase.staged)) continue;
+    if (pulled.bytes == 0 || isStaged(phase, from, rank_)) continue;
+    if (phase.staged && lands(phase, from, rank_)) continue;
     const Place place = phase.place(from);
     for (uint64_t at = 0; at < pulled.bytes; at += kPieceBytes) {
       const uint64_t count = std::min(pulled.bytes - at, kPieceBytes);
@@ -220,7 +239,7 @@ Code Pulling::foldAll(const Phase& phase, Deadline& deadline) {
 }
 
 void Pulling::copy(void* to, const void* from, uint64_t bytes) const {
-  const char* broken = kKernels.copy(to, from, bytes);
+  const char* broken = kKernels.copy(to, from, bytes, false);
   if (broken != nullptr) broken_ = broken;
 }
 

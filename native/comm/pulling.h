@@ -78,6 +78,25 @@ class Pulling {
   Code runPhase(const Phase& phase, Deadline& deadline);
   Code readAll(const Phase& phase, Deadline& deadline);
   Code foldAll(const Phase& phase, Deadline& deadline);
+  // Whether what a rank reads goes through stages: all that is far, but what lands.
+  bool isStaged(const Phase& phase, uint32_t from, uint32_t to) const {
+    return phase.staged && isFar(phase, from, to) && !lands(phase, from, to) &&
+           !isReadBeside(phase, from, to);
+  }
+  // Whether `to`, in another process of the same of several hosts, reads it itself.
+  bool isReadBeside(const Phase& phase, uint32_t from, uint32_t to) const;
+  // native/comm/landing.cpp
+  //
+  // Whether the process of `from` puts what `to`, on another host, reads of it where `to` wants it.
+  bool lands(const Phase& phase, uint32_t from, uint32_t to) const;
+  // Before others see this rank enter: has that come.
+  void receive(const PullForm& form, const Launch& launch);
+  // Sends what lands elsewhere; and once all that lands here is there, and nothing is read any more.
+  Code land(const Phase& phase, Deadline& deadline);
+  Code awaitLanded(const Phase& phase, Deadline& deadline);
+  // After that, or a failure: nothing comes any more, nor is read.
+  void endLanding();
+
   // Bytes of what is read of `from`, from `at` on, go to this rank's output.
   void put(const Phase& phase, const Pulled& pulled, uint64_t at, const uint8_t* bytes,
            uint64_t count) const;
@@ -108,9 +127,9 @@ class Pulling {
   const uint8_t* staged(const Phase& phase, uint32_t from, uint32_t to, uint64_t segment,
                         uint64_t round) const;
 
-  // Sends what ranks of other hosts read of this rank's half.
+  // Tells that this rank's half is filled; other hosts, behind what their ranks read of it.
+  void tellFilled(const Phase& phase, uint64_t segment, uint64_t round);
   void putHalf(const Phase& phase, uint64_t segment, uint64_t round);
-  void tellFilled(uint64_t round);
   void tellRefused(const Launch& launch) const;
 
   Comm& comm_;
@@ -124,6 +143,9 @@ class Pulling {
   unsigned char* scratch_ = nullptr;
   uint64_t rounds_ = 0;    // over all operations
   bool isFilled_ = false;  // its half for the next of them
+  bool receives_ = false;  // what lands
+  std::vector<uint32_t> landing_;  // ranks to which it is on its way, and
+  Unread unread_;                  // what of it is not read yet
   mutable std::string broken_;  // what the target doesn't allow of what this rank did
   uint32_t steps_ = 0;
 };

@@ -145,7 +145,7 @@ void TwoLevels::show(const Launch& launch, uint64_t round) {
   for (uint32_t lane = 0; isRead && lane < width_; ++lane) {
     const Part piece = laneOf(launch, round, lane);
     if (lane == lane_ || piece.bytes == 0) continue;
-    keep(kKernels.copy(slot(rank_, round) + piece.start, from + piece.start, piece.bytes));
+    keep(kKernels.copy(slot(rank_, round) + piece.start, from + piece.start, piece.bytes, false));
   }
   StageLine& own = comm_.group().block().stageLine(rank_);
   own.shown.store(before_ + round + 1, std::memory_order_release);
@@ -171,19 +171,18 @@ void TwoLevels::pass(const Launch& launch, uint64_t round) {
     keep(kKernels.fold(to, sources_.data(), count,
                        static_cast<int64_t>(piece.bytes / sizeOf(launch.dtype)), launch.dtype,
                        isMean && !isLast ? ReduceOp::kSum : launch.op, launch.ranks));
-    hosts_->put(isLast ? host - 1 : host + 1, to, piece.bytes);
   }
   std::atomic<uint64_t>& word = isLast ? own.came : own.passed;
   own.passed.store(before_ + round + 1, std::memory_order_release);
   word.store(before_ + round + 1, std::memory_order_release);
-  hosts_->putWord(isLast ? host - 1 : host + 1, word);
+  hosts_->put(isLast ? host - 1 : host + 1, to, piece.bytes, word, before_ + round + 1);
 }
 
 void TwoLevels::giveBack(const Launch& launch, uint64_t round) {
   const Part piece = laneOf(launch, round, lane_);
   const uint32_t host = hosts_->own() - 1;
-  if (piece.bytes > 0) hosts_->put(host, slot(last(lane_), round) + piece.start, piece.bytes);
-  hosts_->putWord(host, comm_.group().block().stageLine(last(lane_)).came, before_ + round + 1);
+  hosts_->put(host, slot(last(lane_), round) + piece.start, piece.bytes,
+              comm_.group().block().stageLine(last(lane_)).came, before_ + round + 1);
 }
 
 void TwoLevels::take(const Launch& launch, uint64_t round) {
@@ -192,7 +191,8 @@ void TwoLevels::take(const Launch& launch, uint64_t round) {
     const Part piece = laneOf(launch, round, lane);
     if (piece.bytes == 0) continue;
     keep(kKernels.copy(launch.out(rank_) + part.start + piece.start,
-                       slot(last(lane), round) + piece.start, piece.bytes));
+                       slot(last(lane), round) + piece.start, piece.bytes,
+                       launch.streams));
   }
   StageLine& own = comm_.group().block().stageLine(rank_);
   own.used.store(before_ + round + 1, std::memory_order_release);

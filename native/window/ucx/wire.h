@@ -78,11 +78,31 @@ class Wire {
   virtual void send(uint32_t peer, const Part* parts, uint32_t count) = 0;
   // What lies at `from` stays until `unread`, which counts this one, counts none; nullptr: until
   // the peer has said that it came.
-  virtual void put(const There& to, const void* from, uint64_t bytes, const Unread& unread) = 0;
+  // `behind`: a word of the same peer that is there once all of it is; nullptr: none.
+  struct Word {
+    uint32_t region;
+    uint64_t at;
+    uint64_t value;
+  };
+  virtual void put(const There& to, const void* from, uint64_t bytes, const Unread& unread,
+                   const Word* behind) = 0;
   // A word that only grows, behind all that was put to that peer before.
   virtual void putWord(const There& to, uint64_t word) = 0;
   // Takes what lies there to `into`; it is there once `unread` counts none.
   virtual void get(const There& from, void* into, uint64_t bytes, const Unread& unread) = 0;
+  // Has peers put into that memory by land(), as long as `rank` of this process is in that turn;
+  // nullptr: into none any more, from when this returns.
+  virtual void receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes) = 0;
+  // As put(), to what a rank of the peer receives in that turn, `at` bytes from where it begins.
+  // What comes in another turn is dropped.
+  struct Landing {
+    uint32_t peer;
+    uint32_t rank;
+    uint64_t turn;
+    uint64_t at;
+  };
+  virtual void land(const Landing& to, const void* from, uint64_t bytes, const Unread& unread,
+                    const Word& behind) = 0;
   // Ends what is under way to that peer, which is lost then: nothing here is read for it any more.
   virtual void drop(uint32_t peer) = 0;
 

@@ -49,12 +49,19 @@ struct Key {
 
 // Before what is put there, or of what is wanted from there.
 struct Move {
-  enum Kind : uint32_t { kPut = 1, kWord, kGet, kGot };
+  enum Kind : uint32_t { kPut = 1, kWord, kGet, kGot, kLand };
   Kind kind;
-  uint32_t region;  // the key's number
+  uint32_t region;  // the key's number; kLand: the rank
   uint64_t at;
-  uint64_t word;  // kGet: so many bytes
+  uint64_t word;  // kGet: so many bytes; kLand: the turn
   uint64_t token;  // of kGet, and of the kGot that answers
+  // Of kPut and kLand: what is stored behind them there.
+  uint32_t wordRegion = kNoRegion;
+  uint32_t unused = 0;
+  uint64_t wordAt = 0;
+  uint64_t wordValue = 0;
+
+  static constexpr uint32_t kNoRegion = ~0u;
 };
 
 Code failed(const char* call, ucs_status_t status, wl_error_t* error) {
@@ -95,9 +102,13 @@ class UcpWire final : public Wire {
                wl_error_t* error) override;
   bool isLost(uint32_t peer) override;
   void send(uint32_t peer, const Part* parts, uint32_t count) override;
-  void put(const There& to, const void* from, uint64_t bytes, const Unread& unread) override;
+  void put(const There& to, const void* from, uint64_t bytes, const Unread& unread,
+           const Word* behind) override;
   void putWord(const There& to, uint64_t word) override;
   void get(const There& from, void* into, uint64_t bytes, const Unread& unread) override;
+  void receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes) override;
+  void land(const Landing& to, const void* from, uint64_t bytes, const Unread& unread,
+            const Word& behind) override;
   void drop(uint32_t peer) override;
   uint32_t progress() override;
   bool arm() override;
@@ -130,6 +141,12 @@ class UcpWire final : public Wire {
     uint64_t bytes;
     uint32_t number;
   };
+  struct Received {
+    uint32_t rank;
+    uint64_t turn;
+    unsigned char* into;
+    uint64_t bytes;
+  };
   // What a send in flight reads, or keeps.
   struct Held {
     UcpWire* wire;
@@ -149,6 +166,10 @@ class UcpWire final : public Wire {
   const Region* regionOf(const There& to, uint64_t bytes);
   // What lies there in this process; nullptr: it shares no such memory.
   unsigned char* sharedAt(uint32_t number, uint64_t at, uint64_t bytes) const;
+  // In pieces, with the word behind the last.
+  void sendPieces(Peer& peer, Move move, const void* from, uint64_t bytes, const Unread& unread,
+                  const Word* behind);
+  void storeWord(uint32_t number, uint64_t at, uint64_t word) const;
   void sendMove(Peer& peer, const Move& move, const void* from, uint64_t bytes,
                 const Unread& unread);
   void ask(Peer& peer);
@@ -171,6 +192,7 @@ class UcpWire final : public Wire {
   ucp_worker_h worker_ = nullptr;
   std::vector<SharedMemory> shared_;
   uint32_t shares_ = 0;  // over all time
+  std::vector<Received> received_;
   int file_ = -1;
   std::deque<Peer> peers_;
   std::deque<Held> held_;
@@ -477,16 +499,33 @@ void UcpWire::sendMove(Peer& peer, const Move& move, const void* from, uint64_t 
          held, "ucp_am_send_nbx");
 }
 
-void UcpWire::put(const There& to, const void* from, uint64_t bytes, const Unread& unread) {
+void UcpWire::sendPieces(Peer& peer, Move move, const void* from, uint64_t bytes,
+                         const Unread& unread, const Word* behind) {
+  const auto* data = static_cast<const unsigned char*>(from);
+  while (bytes > 0) {
+    const uint64_t count = std::min(kPieceBytes, bytes);
+    bytes -= count;
+    if (bytes == 0 && behind != nullptr) {
+      const Region* const region =
+          regionOf({peer.number, behind->region, behind->at}, sizeof behind->value);
+      if (region == nullptr) return;
+      move.wordRegion = region->number;
+      move.wordAt = behind->at;
+      move.wordValue = behind->value;
+    }
+    sendMove(peer, move, data, count, unread);
+    move.at += count;
+    data += count;
+  }
+}
+
+void UcpWire::put(const There& to, const void* from, uint64_t bytes, const Unread& unread,
+                  const Word* behind) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   const Region* const region = regionOf(to, bytes);
   if (region == nullptr) return;
-  Peer& peer = peers_[to.peer];
-  for (uint64_t at = 0; at < bytes; at += kPieceBytes) {
-    sendMove(peer, {Move::kPut, region->number, to.at + at, 0, 0},
-             static_cast<const unsigned char*>(from) + at, std::min(kPieceBytes, bytes - at),
-             unread);
-  }
+  sendPieces(peers_[to.peer], {Move::kPut, region->number, to.at, 0, 0}, from, bytes, unread,
+             behind);
 }
 
 void UcpWire::putWord(const There& to, uint64_t word) {
@@ -494,6 +533,25 @@ void UcpWire::putWord(const There& to, uint64_t word) {
   const Region* const region = regionOf(to, sizeof word);
   if (region == nullptr) return;
   sendMove(peers_[to.peer], {Move::kWord, region->number, to.at, word, 0}, nullptr, 0, nullptr);
+}
+
+void UcpWire::receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes) {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  const auto found = std::find_if(received_.begin(), received_.end(),
+                                  [&](const Received& each) { return each.rank == rank; });
+  const Received now = {rank, turn, static_cast<unsigned char*>(into), bytes};
+  if (found != received_.end()) {
+    *found = now;
+  } else if (into != nullptr) {
+    received_.push_back(now);
+  }
+}
+
+void UcpWire::land(const Landing& to, const void* from, uint64_t bytes, const Unread& unread,
+                   const Word& behind) {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  sendPieces(peers_[to.peer], {Move::kLand, to.rank, to.at, to.turn, 0}, from, bytes, unread,
+             &behind);
 }
 
 void UcpWire::get(const There& from, void* into, uint64_t bytes, const Unread& unread) {
@@ -630,13 +688,23 @@ ucs_status_t UcpWire::moved(void* context, const void* header, size_t headerByte
   return UCS_OK;
 }
 
+void UcpWire::storeWord(uint32_t number, uint64_t at, uint64_t word) const {
+  unsigned char* const to = sharedAt(number, at, sizeof word);
+  if (to == nullptr || reinterpret_cast<uint64_t>(to) % sizeof word != 0) return;
+  reinterpret_cast<std::atomic<uint64_t>*>(to)->store(word, std::memory_order_release);
+}
+
 void UcpWire::moveHere(const Move& move, const void* data, uint64_t bytes) {
   if (move.kind == Move::kPut) {
     if (unsigned char* to = sharedAt(move.region, move.at, bytes)) std::memcpy(to, data, bytes);
   } else if (move.kind == Move::kWord) {
-    unsigned char* const to = sharedAt(move.region, move.at, sizeof move.word);
-    if (to == nullptr || reinterpret_cast<uint64_t>(to) % sizeof move.word != 0) return;
-    reinterpret_cast<std::atomic<uint64_t>*>(to)->store(move.word, std::memory_order_release);
+    storeWord(move.region, move.at, move.word);
+  } else if (move.kind == Move::kLand) {
+    for (const Received& each : received_) {
+      const bool isThere = each.rank == move.region && each.turn == move.word &&
+                           move.at <= each.bytes && bytes <= each.bytes - move.at;
+      if (isThere && each.into != nullptr) std::memcpy(each.into + move.at, data, bytes);
+    }
   } else if (move.kind == Move::kGot) {
     const auto found = asked_.find(move.token);
     if (found == asked_.end() || found->second.bytes != bytes) return;
@@ -648,6 +716,9 @@ void UcpWire::moveHere(const Move& move, const void* data, uint64_t bytes) {
     --peer.asked;
     ask(peer);
   }
+  const bool isPut = move.kind == Move::kPut || move.kind == Move::kLand;
+  if (isPut && move.wordRegion != Move::kNoRegion)
+    storeWord(move.wordRegion, move.wordAt, move.wordValue);
 }
 
 void UcpWire::broken(void* context, ucp_ep_h, ucs_status_t status) {

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is long, and read by one rank of another host alone, goes there without a stage: its owner's
+// process puts it into the reader's output, which the reader has it come to before it enters.
+#include <algorithm>
+
+#include "native/comm/comm.h"
+#include "native/comm/hosts.h"
+
+namespace windlass {
+namespace {
+
+// From which a part lands: less is told sooner through a stage, whose message brings the word too.
+constexpr uint64_t kLeastLanded = uint64_t{32} << 10;
+
+}  // namespace
+
+bool Pulling::lands(const Phase& phase, uint32_t from, uint32_t to) const {
+  const PullPhase& of = phase.of();
+  // Parts that differ in size others state, too late for who receives.
+  return hosts_ != nullptr && of.apart && !of.folds && !of.byColumns && phase.launch.bytes > 0 &&
+         hosts_->hostOf(from) != hosts_->hostOf(to) &&
+         phase.pulled(from, to).bytes >= kLeastLanded;
+}
+
+void Pulling::receive(const PullForm& form, const Launch& launch) {
+  uint64_t end = 0;
+  for (uint32_t k = 0; k < form.phases; ++k) {
+    const Phase phase = {form, launch, k, true};
+    for (uint32_t from = 0; from < ranks_; ++from) {
+      if (!lands(phase, from, rank_)) continue;
+      const Pulled pulled = phase.pulled(from, rank_);
+      end = std::max(end, pulled.into + pulled.bytes);
+    }
+  }
+  if (end == 0) return;
+  hosts_->receive(rank_, comm_.sequence_, launch.out(rank_), end);
+  receives_ = true;
+}
+
+Code Pulling::land(const Phase& phase, Deadline& deadline) {
+  const ControlBlock& block = comm_.group().block();
+  for (uint32_t step = 1; step < ranks_; ++step) {
+    const uint32_t to = (rank_ + step) % ranks_;
+    if (!lands(phase, rank_, to)) continue;
+    wl_error_t error = blankError();
+    if (hosts_->connectTo(to, &error) != WL_OK) return comm_.publishResource(error.message);
+    if (unread_ == nullptr) unread_ = std::make_shared<std::atomic<uint32_t>>(0);
+    landing_.push_back(to);
+    const Pulled pulled = phase.pulled(rank_, to);
+    const auto* from = phase.launch.at<const uint8_t>(rank_, phase.place(rank_));
+    StagePair& pair = block.stagePair(rank_, to);
+    pair.filled.fetch_add(1, std::memory_order_release);
+    hosts_->land(to, comm_.sequence_, pulled.into, from + pulled.from, pulled.bytes, unread_,
+                 pair.filled);
+    if (Code code = goesOn(deadline); code != WL_OK) return code;
+  }
+  return WL_OK;
+}
+
+Code Pulling::awaitLanded(const Phase& phase, Deadline& deadline) {
+  const ControlBlock& block = comm_.group().block();
+  for (uint32_t from = 0; from < ranks_; ++from) {
+    if (!lands(phase, from, rank_)) continue;
+    StagePair& pair = block.stagePair(from, rank_);
+    const uint64_t turn = pair.taken.load(std::memory_order_relaxed);
+    const auto hasCome = [&] { return pair.filled.load(std::memory_order_acquire) > turn; };
+    if (Code code = comm_.wait(hasCome, from, deadline); code != WL_OK) return code;
+    pair.taken.store(turn + 1, std::memory_order_release);
+    hosts_->tell(hosts_->hostOf(from), pair.taken);
+  }
+  if (landing_.empty()) return WL_OK;
+  const auto isRead = [&] { return unread_->load(std::memory_order_acquire) == 0; };
+  const Code code = comm_.wait(isRead, landing_.back(), deadline);
+  if (code == WL_OK) landing_.clear();
+  return code;
+}
+
+void Pulling::endLanding() {
+  if (receives_) hosts_->receive(rank_, 0, nullptr, 0);
+  receives_ = false;
+  // Of an operation that failed.
+  for (const uint32_t to : landing_) hosts_->drop(to);
+  if (!landing_.empty()) unread_.reset();
+  landing_.clear();
+}
+
+}  // namespace windlass
