@@ -87,13 +87,13 @@ class Hosts final : private WireEnds {
   void putWord(uint32_t host, const std::atomic<uint64_t>& word, uint64_t value);
   void putWord(const std::atomic<uint64_t>& word);
 
-  // What is long goes to the process that wants it, which has a connection of its own from the first
-  // time on. Others put into that memory by land() while `rank`, of this process, is in that turn;
-  // nullptr: no more.
+  // What is long goes to the process that wants it, by a connection of its own from the first time
+  // on. Others land() there while `rank`, of this process, is in that turn; nullptr: no more.
   void receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes);
-  // Makes that process's connection. WL_UNSUPPORTED, WL_INTERNAL and the like, as Wire::connect().
+  // Makes that process's connection. WL_UNSUPPORTED, WL_INTERNAL and the like, as Wire::connect();
+  // WL_PEER_LOST: the communicator has failed.
   Code connectTo(uint32_t rank, wl_error_t* error);
-  // What lies at `from` goes `at` bytes behind where that rank receives; then, behind all of it, that
+  // What lies at `from` goes `at` bytes behind where that rank receives; behind all of it, that
   // word of the control block.
   void land(uint32_t rank, uint64_t turn, uint64_t at, const void* from, uint64_t bytes,
             const Unread& unread, const std::atomic<uint64_t>& word);

@@ -91,7 +91,7 @@ class Pulling {
   bool lands(const Phase& phase, uint32_t from, uint32_t to) const;
   // Before others see this rank enter: has that come.
   void receive(const PullForm& form, const Launch& launch);
-  // Sends what lands elsewhere; and once all that lands here is there, and nothing is read any more.
+  // Sends what lands elsewhere; waits until all that lands here is there, and all of that is sent.
   Code land(const Phase& phase, Deadline& deadline);
   Code awaitLanded(const Phase& phase, Deadline& deadline);
   // After that, or a failure: nothing comes any more, nor is read.
