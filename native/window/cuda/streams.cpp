@@ -69,7 +69,8 @@ Code Streams::close(wl_error_t* error) {
   for (Place& place : places_) drop(place);
   drop(captured_);
   last_ = nullptr;
-  lastCapture_ = lastCaptured_ = 0;
+  lastCapture_ = 0;
+  leftCount_ = 0;
   isWithdrawn_ = false;
   if (words_ != nullptr) undo(cuda.cuMemFreeHost(words_), "cuMemFreeHost");
   if (pinned_ != nullptr) undo(cuda.cuMemFreeHost(pinned_), "cuMemFreeHost");
@@ -132,25 +133,12 @@ Code Streams::look(uint64_t stream, uint64_t* capture, wl_error_t* error) {
   return checkCapture(stream, id, error);
 }
 
-Code Streams::checkCapture(uint64_t stream, uint64_t capture, wl_error_t* error) {
-  if (lastCapture_ == 0 || lastCapture_ == capture) return WL_OK;
-  const Cuda& cuda = gpu_.cuda();
-  const CuStream last = streamOf(lastCaptured_);
-  CuContext context = nullptr;
-  int32_t state = 0;
-  uint64_t id = 0;
-  CuResult result = cuda.cuStreamGetCtx(last, &context);
-  if (result == kCuOk)
-    result = cuda.cuStreamGetCaptureInfo(last, &state, &id, nullptr, nullptr, nullptr, nullptr);
-  // One that is destroyed captures nothing any more.
-  if (result == kCuInvalidHandle) return WL_OK;
-  const Code code = gpu_.check(result, "cuStreamGetCaptureInfo", error);
-  if (code != WL_OK || state == kCaptureNone || id != lastCapture_) return code;
+Code Streams::checkCapture(uint64_t stream, uint64_t capture, wl_error_t* error) const {
+  if (std::find(left_, left_ + leftCount_, capture) == left_ + leftCount_) return WL_OK;
   return fail(error, WL_UNSUPPORTED,
-              "stream %#llx captures another graph than stream %#llx, whose capture goes on and "
-              "holds operations of this communicator: end that one first",
-              static_cast<unsigned long long>(stream),
-              static_cast<unsigned long long>(lastCaptured_));
+              "stream %#llx captures a graph that holds operations of this communicator, and so "
+              "does one that was captured since: put all of one graph before the first of the next",
+              static_cast<unsigned long long>(stream));
 }
 
 Code Streams::copy(CuStream stream, const Copy& copy, wl_error_t* error) {
@@ -227,9 +215,9 @@ Code Streams::leave(uint64_t stream, uint64_t capture, uint32_t place, const Cop
   if (code != WL_OK) return code;
   if (capture == 0) {
     last_ = event;
-  } else {
+  } else if (capture != lastCapture_) {
+    if (lastCapture_ != 0) left_[leftCount_++] = lastCapture_;
     lastCapture_ = capture;
-    lastCaptured_ = stream;
   }
   return WL_OK;
 }

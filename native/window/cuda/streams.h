@@ -58,9 +58,8 @@ class Streams final : public StreamDevice {
                   wl_error_t* error);
   Code copy(CuStream stream, const Copy& copy, wl_error_t* error);
   Code query(CuEvent event, bool* has, wl_error_t* error);
-  // Refuses a capture while another one goes on that holds operations of the rank: of one alone is
-  // the order known.
-  Code checkCapture(uint64_t stream, uint64_t capture, wl_error_t* error);
+  // Refuses a capture that another one came after: of the last alone is the order known.
+  Code checkCapture(uint64_t stream, uint64_t capture, wl_error_t* error) const;
 
   Gpu& gpu_;
   Copies& copies_;
@@ -74,7 +73,9 @@ class Streams final : public StreamDevice {
   CuEvent last_ = nullptr;
   // Of the last one that a capture holds; 0: there is none. Whose `over` is captured_'s.
   uint64_t lastCapture_ = 0;
-  uint64_t lastCaptured_ = 0;  // the stream
+  // Those that held operations before, each of them one at least.
+  uint64_t left_[kMostCaptured];
+  uint32_t leftCount_ = 0;
   bool isWithdrawn_ = false;  // one was
   unsigned char* words_ = nullptr;
   CuAddress wordsAddress_ = 0;

@@ -431,8 +431,10 @@ TEST_F(GpusStreams, WhatADestroyedStreamHasInFlightEnds) {
                 << error.message;
             EXPECT_EQ(isOver, 0);
             ++waited;
-            while (rank == 1 && waited < kRanks) std::this_thread::yield();
-            if (rank == 1) gpus::holdStream(handle, false);
+            if (rank == 1) {
+              EXPECT_TRUE(await([&] { return waited == kRanks; }));
+              gpus::holdStream(handle, false);
+            }
           }
           const int32_t code = awaitEnqueued(comm, ticket, &error);
           if (isLate) {
@@ -440,8 +442,10 @@ TEST_F(GpusStreams, WhatADestroyedStreamHasInFlightEnds) {
             EXPECT_TRUE(contains(error.message, "the stream of rank 1 has not")) << error.message;
             EXPECT_EQ(error.culprits[0], 1);
             ++waited;
-            while (rank == 1 && waited < kRanks) std::this_thread::yield();
-            if (rank == 1) gpus::holdStream(handle, false);
+            if (rank == 1) {
+              EXPECT_TRUE(await([&] { return waited == kRanks; }));
+              gpus::holdStream(handle, false);
+            }
             return;
           }
           ASSERT_EQ(code, WL_OK) << error.message;
