@@ -200,8 +200,10 @@ struct alignas(kLine) Member {
   std::atomic<uint64_t> started;
   uint32_t former;  // its rank in the communicator that this one is a part of; kNobody: of none
   uint32_t host;    // where its process runs
-  // Over hosts: in which Agreement its own was when it said what it says in a shrink.
+  // Over hosts: in which Agreement its own was when it said what it says in a shrink; 1 once its
+  // process, of another host, has said that the communicator has failed.
   std::atomic<uint64_t> agreement;
+  std::atomic<uint32_t> saysFailed;
 };
 static_assert(sizeof(Member) == kLine, "who a rank is, is one line");
 

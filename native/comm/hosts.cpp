@@ -40,8 +40,10 @@ constexpr int64_t kLastingNs = 1'000'000'000;
 constexpr int64_t kDyingNs = 50'000'000;
 // How often in a row each process of a host refuses before the host is lost.
 constexpr uint32_t kMostRefusals = 3;
-// For what was sent to leave, and for others to leave as well, before the wire is closed.
+// For what was sent to leave, and for others to leave as well, before the wire is closed; after a
+// failure, for other hosts to say that they know of it.
 constexpr int64_t kCloseNs = 1'000'000'000;
+constexpr int64_t kFailedCloseNs = 200'000'000;
 constexpr uint32_t kHelloMagic = 0x57484f31;
 
 // How a process is named to others: this, its ranks, the key of its block, and its wire.
@@ -83,7 +85,8 @@ struct Hosts::Message {
   static constexpr uint32_t kMostRanges = 2 + kMostRiding;
 
   Kind kind = Kind::kStore;
-  uint32_t count = 0;      // of ranges; kLeft, kLost: the rank; kDropped: the window
+  // Of ranges; kLeft, kLost: the rank; kFailure: a rank of who tells; kDropped: the window.
+  uint32_t count = 0;
   uint64_t wordAt = 0;
   uint64_t word = 0;
   uint32_t wordBytes = 0;  // 4 or 8; 0: there is none
@@ -287,13 +290,13 @@ Hosts::~Hosts() {
   if (thread_.joinable()) {
     // Others may still read what they were sent last, or send what this process drops.
     const int64_t start = clockNs();
-    while (!(group_.failure() == nullptr ? haveAllLeft() : haveAllHeard()) &&
-           clockNs() - start < kCloseNs) {
-      usleep(200);
-    }
+    const auto mayEnd = [&] {
+      if (group_.failure() == nullptr) return haveAllLeft();
+      return haveAllHeard() && (haveHostsFailed() || clockNs() - start > kFailedCloseNs);
+    };
+    while (!mayEnd() && clockNs() - start < kCloseNs) usleep(200);
     ends_.store(true);
-    const uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = write(bell_.number(), &one, sizeof one);
+    ring();
     thread_.join();
     wire_->flush(kCloseNs);
   }
@@ -303,6 +306,26 @@ Hosts::~Hosts() {
 bool Hosts::haveAllLeft() const {
   for (uint32_t rank = 0; rank < group_.ranks(); ++rank)
     if (group_.lines(rank).state.left.load(std::memory_order_seq_cst) == 0) return false;
+  return true;
+}
+
+bool Hosts::haveHostsFailed() const {
+  const wl_error_t& failure = *group_.failure();
+  const int32_t* const end =
+      failure.culprits + std::min<int32_t>(failure.culprit_count, WL_ERROR_CULPRITS);
+  for (uint32_t host = 0; host < count(); ++host) {
+    bool knows = host == own_;
+    bool mayLive = false;
+    for (uint32_t rank = 0; rank < group_.ranks() && !knows; ++rank) {
+      if (hostOf(rank) != host) continue;
+      const Member& member = group_.member(rank);
+      knows = member.saysFailed.load(std::memory_order_relaxed) != 0;
+      mayLive |= member.lost.load(std::memory_order_relaxed) == 0 &&
+                 group_.lines(rank).state.left.load(std::memory_order_relaxed) == 0 &&
+                 std::find(failure.culprits, end, static_cast<int32_t>(rank)) == end;
+    }
+    if (mayLive && !knows) return false;
+  }
   return true;
 }
 
@@ -399,6 +422,7 @@ void Hosts::tellLeft(uint32_t rank) {
 void Hosts::tellFailure(const wl_error_t& failure) {
   Message message;
   message.kind = Kind::kFailure;
+  message.count = first();
   const Wire::Part part = {&failure, sizeof failure};
   sendAll(message, &part, 1);
 }
@@ -468,7 +492,12 @@ void Hosts::arrived(const unsigned char* bytes, uint64_t count) {
       record.message[sizeof record.message - 1] = 0;
       record.culprit_count = std::clamp<int32_t>(record.culprit_count, 0,
                                                  static_cast<int32_t>(group_.ranks()));
-      if (record.code > WL_OK && record.code <= WL_INTERNAL) group_.publishHere(record);
+      if (record.code <= WL_OK || record.code > WL_INTERNAL) return;
+      group_.publishHere(record);
+      if (message.count < group_.ranks() && !isHere(message.count))
+        group_.member(message.count).saysFailed.store(1, std::memory_order_relaxed);
+      // The thread tells others that this host knows.
+      ring();
       return;
     }
     case Kind::kDropped:
@@ -517,6 +546,10 @@ void Hosts::lost(uint32_t peer, const char* why) {
     std::snprintf(connection.why, sizeof connection.why, "%s", why);
     connection.isLost.store(true, std::memory_order_release);
   }
+  ring();
+}
+
+void Hosts::ring() {
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(bell_.number(), &one, sizeof one);
 }

@@ -184,6 +184,8 @@ class Hosts final : private WireEnds {
   void send(uint32_t host, const Message& message, const Wire::Part* parts, uint32_t count);
   void sendAll(const Message& message, const Wire::Part* parts, uint32_t count);
   void run();
+  // Has the thread look at once.
+  void ring();
   void beat();
   // Names hosts that were lost, or are silent.
   void look(int64_t now);
@@ -196,6 +198,9 @@ class Hosts final : private WireEnds {
   // Which ranks of this host have left or are lost: all of them, or those that nobody was told of.
   void tellGone(bool all);
   bool haveAllLeft() const;
+  // Whether each other host, or what is left of it, knows that the communicator has failed: it
+  // blames no process for closing its wire.
+  bool haveHostsFailed() const;
   // Whether other hosts' ranks that hold what a shrink made have heard that ranks agreed on it.
   bool haveAllHeard() const;
 
