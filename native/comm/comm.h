@@ -179,6 +179,7 @@ class alignas(kLine) Comm : private Waiter::Ends {
 
  private:
   friend class FarItems;
+  friend class Landing;
   friend class PeerAccess;
   friend class Pulling;
   friend class TwoLevels;

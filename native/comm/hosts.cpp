@@ -281,9 +281,10 @@ void Hosts::receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes) {
 }
 
 void Hosts::land(uint32_t rank, uint64_t turn, uint64_t at, const void* from, uint64_t bytes,
-                 const Unread& unread, const std::atomic<uint64_t>& word) {
-  wire_->land({peerOf_[rank], rank, turn, at}, from, bytes, unread,
-              {kBlock, offsetOf(&word), word.load(std::memory_order_relaxed)});
+                 const Unread& unread, const std::atomic<uint64_t>& word, uint64_t value) {
+  const uint32_t peer = peerOf_[rank];
+  if (bytes == 0) return wire_->putWord({peer, kBlock, offsetOf(&word)}, value);
+  wire_->land({peer, rank, turn, at}, from, bytes, unread, {kBlock, offsetOf(&word), value});
 }
 
 Hosts::~Hosts() {

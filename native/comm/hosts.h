@@ -96,7 +96,7 @@ class Hosts final : private WireEnds {
   // What lies at `from` goes `at` bytes behind where that rank receives; behind all of it, that
   // word of the control block.
   void land(uint32_t rank, uint64_t turn, uint64_t at, const void* from, uint64_t bytes,
-            const Unread& unread, const std::atomic<uint64_t>& word);
+            const Unread& unread, const std::atomic<uint64_t>& word, uint64_t value);
 
   // Windows, which each host makes and numbers by itself: theirs for this host's `window`.
   void nameWindow(uint32_t window, uint32_t host, uint32_t theirs);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is long, and read by one rank of another host alone, goes there without a stage: its owner's
-// process puts it into the reader's output, which the reader has it come to before it enters.
+#include "native/comm/landing.h"
+
 #include <algorithm>
 
 #include "native/comm/comm.h"
@@ -14,6 +14,40 @@ constexpr uint64_t kLeastLanded = uint64_t{32} << 10;
 
 }  // namespace
 
+Landing::Landing(Comm& comm) : comm_(comm), hosts_(comm.group().hosts()) {}
+
+void Landing::receive(void* into, uint64_t bytes) {
+  hosts_->receive(comm_.rank(), comm_.sequence_, into, bytes);
+  receives_ = true;
+}
+
+Code Landing::send(uint32_t to, uint64_t at, const void* from, uint64_t bytes,
+                   const std::atomic<uint64_t>& word, uint64_t value) {
+  wl_error_t error = blankError();
+  if (hosts_->connectTo(to, &error) != WL_OK) return comm_.publishResource(error.message);
+  if (unread_ == nullptr) unread_ = std::make_shared<std::atomic<uint32_t>>(0);
+  if (std::find(to_.begin(), to_.end(), to) == to_.end()) to_.push_back(to);
+  hosts_->land(to, comm_.sequence_, at, from, bytes, unread_, word, value);
+  return WL_OK;
+}
+
+Code Landing::awaitSent(Deadline& deadline) {
+  if (to_.empty()) return WL_OK;
+  const auto isRead = [&] { return unread_->load(std::memory_order_acquire) == 0; };
+  const Code code = comm_.wait(isRead, to_.back(), deadline);
+  if (code == WL_OK) to_.clear();
+  return code;
+}
+
+void Landing::end() {
+  if (receives_) hosts_->receive(comm_.rank(), 0, nullptr, 0);
+  receives_ = false;
+  // Of an operation that failed.
+  for (const uint32_t to : to_) hosts_->drop(to);
+  if (!to_.empty()) unread_.reset();
+  to_.clear();
+}
+
 bool Pulling::lands(const Phase& phase, uint32_t from, uint32_t to) const {
   const PullPhase& of = phase.of();
   // Parts that differ in size others state, too late for who receives.
@@ -24,17 +58,19 @@ bool Pulling::lands(const Phase& phase, uint32_t from, uint32_t to) const {
 
 void Pulling::receive(const PullForm& form, const Launch& launch) {
   uint64_t end = 0;
-  for (uint32_t k = 0; k < form.phases; ++k) {
-    const Phase phase = {form, launch, k, true};
-    for (uint32_t from = 0; from < ranks_; ++from) {
-      if (!lands(phase, from, rank_)) continue;
-      const Pulled pulled = phase.pulled(from, rank_);
-      end = std::max(end, pulled.into + pulled.bytes);
+  if (twoLevels_.takes(form, launch)) {
+    if (twoLevels_.receives()) end = launch.bytes;
+  } else {
+    for (uint32_t k = 0; k < form.phases; ++k) {
+      const Phase phase = {form, launch, k, true};
+      for (uint32_t from = 0; from < ranks_; ++from) {
+        if (!lands(phase, from, rank_)) continue;
+        const Pulled pulled = phase.pulled(from, rank_);
+        end = std::max(end, pulled.into + pulled.bytes);
+      }
     }
   }
-  if (end == 0) return;
-  hosts_->receive(rank_, comm_.sequence_, launch.out(rank_), end);
-  receives_ = true;
+  if (end > 0) landing_.receive(launch.out(rank_), end);
 }
 
 Code Pulling::land(const Phase& phase, Deadline& deadline) {
@@ -42,16 +78,15 @@ Code Pulling::land(const Phase& phase, Deadline& deadline) {
   for (uint32_t step = 1; step < ranks_; ++step) {
     const uint32_t to = (rank_ + step) % ranks_;
     if (!lands(phase, rank_, to)) continue;
-    wl_error_t error = blankError();
-    if (hosts_->connectTo(to, &error) != WL_OK) return comm_.publishResource(error.message);
-    if (unread_ == nullptr) unread_ = std::make_shared<std::atomic<uint32_t>>(0);
-    landing_.push_back(to);
     const Pulled pulled = phase.pulled(rank_, to);
     const auto* from = phase.launch.at<const uint8_t>(rank_, phase.place(rank_));
     StagePair& pair = block.stagePair(rank_, to);
-    pair.filled.fetch_add(1, std::memory_order_release);
-    hosts_->land(to, comm_.sequence_, pulled.into, from + pulled.from, pulled.bytes, unread_,
-                 pair.filled);
+    const uint64_t turn = pair.filled.fetch_add(1, std::memory_order_release) + 1;
+    if (Code code = landing_.send(to, pulled.into, from + pulled.from, pulled.bytes, pair.filled,
+                                  turn);
+        code != WL_OK) {
+      return code;
+    }
     if (Code code = goesOn(deadline); code != WL_OK) return code;
   }
   return WL_OK;
@@ -68,20 +103,7 @@ Code Pulling::awaitLanded(const Phase& phase, Deadline& deadline) {
     pair.taken.store(turn + 1, std::memory_order_release);
     hosts_->tell(hosts_->hostOf(from), pair.taken);
   }
-  if (landing_.empty()) return WL_OK;
-  const auto isRead = [&] { return unread_->load(std::memory_order_acquire) == 0; };
-  const Code code = comm_.wait(isRead, landing_.back(), deadline);
-  if (code == WL_OK) landing_.clear();
-  return code;
-}
-
-void Pulling::endLanding() {
-  if (receives_) hosts_->receive(rank_, 0, nullptr, 0);
-  receives_ = false;
-  // Of an operation that failed.
-  for (const uint32_t to : landing_) hosts_->drop(to);
-  if (!landing_.empty()) unread_.reset();
-  landing_.clear();
+  return landing_.awaitSent(deadline);
 }
 
 }  // namespace windlass

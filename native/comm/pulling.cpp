@@ -14,8 +14,6 @@
 namespace windlass {
 namespace {
 
-// Where what is folded lies while it is.
-constexpr uint64_t kScratchBytes = uint64_t{1} << 20;
 // Between two looks at whether the operation goes on.
 constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
 constexpr uint64_t kFoldedPiece = uint64_t{64} << 10;
@@ -45,7 +43,8 @@ Pulling::Pulling(Comm& comm)
       ranks_(comm.group().ranks()),
       access_(comm),
       items_(comm, access_),
-      twoLevels_(comm, access_),
+      landing_(comm),
+      twoLevels_(comm, access_, landing_),
       sources_(ranks_) {}
 
 Pulling::~Pulling() {
@@ -109,7 +108,7 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
   }
   struct Ends {
     Pulling& pulling;
-    ~Ends() { pulling.endLanding(); }
+    ~Ends() { pulling.landing_.end(); }
   } const ends = {*this};
   const bool inTwoLevels = twoLevels_.takes(form, launch);
   bool isFree = staged && !inTwoLevels && meetInStages(launch);

@@ -13,6 +13,7 @@
 #include "native/base/clock.h"
 #include "native/base/error.h"
 #include "native/comm/far_items.h"
+#include "native/comm/landing.h"
 #include "native/comm/peer_access.h"
 #include "native/comm/two_levels.h"
 #include "windlass/kernel.h"
@@ -94,8 +95,6 @@ class Pulling {
   // Sends what lands elsewhere; waits until all that lands here is there, and all of that is sent.
   Code land(const Phase& phase, Deadline& deadline);
   Code awaitLanded(const Phase& phase, Deadline& deadline);
-  // After that, or a failure: nothing comes any more, nor is read.
-  void endLanding();
 
   // Bytes of what is read of `from`, from `at` on, go to this rank's output.
   void put(const Phase& phase, const Pulled& pulled, uint64_t at, const uint8_t* bytes,
@@ -132,20 +131,21 @@ class Pulling {
   void putHalf(const Phase& phase, uint64_t segment, uint64_t round);
   void tellRefused(const Launch& launch) const;
 
+  // Where what is folded lies while it is.
+  static constexpr uint64_t kScratchBytes = uint64_t{1} << 20;
+
   Comm& comm_;
   Hosts* const hosts_;  // nullptr: all ranks live on one
   const uint32_t rank_;
   const uint32_t ranks_;
   PeerAccess access_;
   FarItems items_;
+  Landing landing_;
   TwoLevels twoLevels_;
   std::vector<const void*> sources_;
   unsigned char* scratch_ = nullptr;
   uint64_t rounds_ = 0;    // over all operations
   bool isFilled_ = false;  // its half for the next of them
-  bool receives_ = false;  // what lands
-  std::vector<uint32_t> landing_;  // ranks to which it is on its way, and
-  Unread unread_;                  // what of it is not read yet
   mutable std::string broken_;  // what the target doesn't allow of what this rank did
   uint32_t steps_ = 0;
 };
