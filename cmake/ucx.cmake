@@ -19,5 +19,6 @@ elseif(WINDLASS_UCX_HEADERS AND WINDLASS_UCP AND WINDLASS_UCT AND WINDLASS_UCS)
   set_target_properties(windlass_ucx PROPERTIES OUTPUT_NAME windlass-ucx)
   add_dependencies(windlass_libraries windlass_ucx)
 else()
-  message(STATUS "libwindlass-ucx.so is left out: there are no headers of UCX (Debian: libucx-dev)")
+  message(STATUS "libwindlass-ucx.so, without which ranks don't meet across hosts, is left out: there are no "
+    "headers of UCX (Debian: libucx-dev)")
 endif()

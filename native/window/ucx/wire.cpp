@@ -51,8 +51,9 @@ Code find(const char* path, const char* name, void** exported, wl_error_t* error
   if (*exported != nullptr) return WL_OK;
   if (opened != nullptr) why = "it is not this version's";
   return fail(error, WL_UNSUPPORTED,
-              "ranks on several hosts need UCX, by %s: %s; install UCX (Debian: libucx0), and keep "
-              "that library beside libwindlass.so",
+              "ranks on several hosts need UCX, by %s: %s; install UCX (Debian: libucx0); where "
+              "that library itself is missing, build windlass where UCX's headers are (Debian: "
+              "libucx-dev), and keep it beside libwindlass.so",
               kLibrary, why.c_str());
 }
 
