@@ -100,8 +100,10 @@ public final class Communicator extends Collectives implements AutoCloseable {
   /**
    * Collective: meets the other ranks that a launcher started, each a process; see
    * {@link LaunchEnvironment} for the variables that say which rank this process is, and {@link
-   * LaunchEnvironment#rendezvous} for where they meet. Peers reach the tensors of a {@link Window}
-   * and of a {@link MemoryPool} as they are; what others hold is copied from one process to another.
+   * LaunchEnvironment#rendezvous} for where they meet. Where all live on one host, peers reach the
+   * tensors of a {@link Window} and of a {@link MemoryPool} as they are, and what others hold is
+   * copied from one process to another; where they live on several, so is all that collectives and
+   * transfers move.
    *
    * @param options the same on all ranks; cores 0 means those that all ranks together may use
    * @param deadline for all ranks to have come
@@ -236,8 +238,8 @@ public final class Communicator extends Collectives implements AutoCloseable {
 
   /**
    * Collective: memory for {@code bytes} bytes of tensors on every rank, in whole pages, that ranks
-   * allocate by themselves and all ranks' processes map. Until then it takes none: it may be as
-   * large as all that tensors ever need.
+   * allocate by themselves and all ranks' processes of its host map. Until then it takes none: it
+   * may be as large as all that tensors ever need.
    *
    * @param bytes 1 or more
    */

@@ -13,9 +13,9 @@ import org.windlass.internal.Shapes;
 
 /**
  * A memory pool: what a rank allocates tensors from by itself, in any order, of any size, and what
- * the processes of all ranks map. Collectives, batches and links of its communicator move such a
- * tensor among processes as one of a {@link Window}, with no copy more; elsewhere it is a tensor
- * like that of {@link Tensor#allocate}.
+ * the processes of all ranks of its host map. Collectives, batches and links of its communicator
+ * move such a tensor as one of a {@link Window}: among processes of one host, where all ranks live
+ * on it, with no copy more. Elsewhere it is a tensor like that of {@link Tensor#allocate}.
  *
  * <pre>{@code
  * try (var pool = comm.memoryPool(64L << 30)) {          // all ranks together
