@@ -266,7 +266,8 @@ WL_API int32_t wl_process_self(wl_process_t* process, wl_error_t* error);
 WL_API int32_t wl_process_named(int32_t pid, wl_process_t* process, wl_error_t* error);
 
 typedef enum wl_process_state {
-  WL_PROCESS_UNKNOWN = 0, /* it lives in another pid namespace, or /proc hides it */
+  WL_PROCESS_UNKNOWN = 0, /* it lives on another host or in another pid namespace, or /proc hides
+                           * it */
   WL_PROCESS_RUNS = 1,
   WL_PROCESS_STOPPED = 2, /* by a signal, such as SIGSTOP, or a debugger */
   WL_PROCESS_ENDED = 3
@@ -276,7 +277,8 @@ WL_API int32_t wl_process_look(const wl_process_t* process);
 
 /* The memory of a group: *file, which has no name and can neither shrink nor grow, and is closed
  * once all have attached. Everything that decides how ranks move data is agreed there. WL_RESOURCE
- * says what was asked for and what is free. */
+ * says what was asked for and what is free. WL_UNSUPPORTED: config->hosts names several, and the
+ * target, or device_cores, is for one host alone. */
 WL_API int32_t wl_group_share(const wl_group_config_t* config, int32_t* file, wl_error_t* error);
 /* Opens what another process of this host shares as `number`, its *file there: *file is this
  * process's. WL_PEER_LOST: it has ended, or has begun to. WL_UNSUPPORTED: it lives in another pid
@@ -322,7 +324,8 @@ WL_API int32_t wl_ucx_find(const char* path, wl_error_t* error);
  * by the settings of this process. */
 WL_API int32_t wl_ucx_describe(char* text, uint64_t room, uint64_t* bytes, wl_error_t* error);
 /* Opens the wire of this process, in which `count` ranks live, all of one host. WL_UNSUPPORTED says
- * what to install; or the target runs on one host alone. */
+ * what to install, or that no device is there as WINDLASS_UCX_NET_DEVICES names it; or there are
+ * more than 64 hosts. WL_RESOURCE: no port of WINDLASS_UCX_PORT_RANGE is free. */
 WL_API int32_t wl_group_open_wire(wl_group_t* group, const int32_t* ranks, uint32_t count,
                                   wl_error_t* error);
 /* The name by which others connect to it: *bytes of them, where `room` suffices; else *bytes alone
@@ -809,7 +812,8 @@ typedef enum wl_argument_kind { WL_ARGUMENT_TENSOR = 0, WL_ARGUMENT_SCALAR = 1 }
  * may not be written or 0, ndim, shape[ndim], strides[ndim]. Tensors are contiguous.
  *
  * The waits of a kernel end with the deadline, an abort and the loss of a peer, as all do; one that
- * never leaves a phase ends nothing, and holds up its rank. */
+ * never leaves a phase ends nothing, and holds up its rank. WL_UNSUPPORTED: ranks live on several
+ * hosts. */
 WL_API int32_t wl_launch(wl_comm_t* comm, const wl_kernel_library_t* library, int32_t kernel,
                          const int64_t* arguments, uint64_t words, int64_t deadline_ns,
                          wl_error_t* error);
@@ -891,7 +895,8 @@ WL_API int32_t wl_experts_combine(wl_comm_t* comm, void* table, const void* outp
  * dtype and one shape, are aligned to the dtype, and share no byte. remote->data is symmetric: an
  * address in this rank's own part of the window, which stands for the same offset in the peer's. On
  * return `local` may be changed; the peer sees the data once it has waited for a notify that
- * follows. */
+ * follows. WL_TIMEOUT: the peer lives on another host, which has not taken it within the
+ * communicator's deadline. */
 WL_API int32_t wl_put(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
                       int32_t peer, const wl_tensor_t* remote, wl_error_t* error);
 /* remote += local, element by element, with the arithmetic of a sum of two in a reduction. No add
@@ -901,7 +906,7 @@ WL_API int32_t wl_put(wl_comm_t* comm, const wl_window_t* window, const wl_tenso
  * WL_UNSUPPORTED. Otherwise like wl_put. */
 WL_API int32_t wl_accumulate(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
                              int32_t peer, const wl_tensor_t* remote, wl_error_t* error);
-/* local = remote. On return `local` is complete. */
+/* local = remote. On return `local` is complete. WL_TIMEOUT as of wl_put. */
 WL_API int32_t wl_get(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
                       int32_t peer, const wl_tensor_t* remote, wl_error_t* error);
 /* The same by the rank's device where `local` lies in a device's memory, and the window on devices

@@ -354,6 +354,7 @@ public sealed class Collectives permits Communicator {
    *     refuses them; nothing was sent
    * @throws MismatchException if ranks launch different kernels, or the same otherwise; nothing has
    *     moved between them
+   * @throws UnsupportedException if ranks live on several hosts; the communicator lives
    */
   public final void launch(Kernel kernel, Object... arguments) {
     Objects.requireNonNull(kernel, "kernel");

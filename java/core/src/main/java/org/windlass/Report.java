@@ -50,7 +50,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
     STOPPED,
     /** By itself or by a signal, whether or not it has been waited for. */
     ENDED,
-    /** It lives in another pid namespace, or {@code /proc} hides it. */
+    /** It lives on another host or in another pid namespace, or {@code /proc} hides it. */
     UNKNOWN;
 
     @Override

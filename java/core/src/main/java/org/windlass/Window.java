@@ -187,6 +187,8 @@ public final class Window implements AutoCloseable {
    * @throws UnsupportedException if {@code local} lies in a device's memory, and the target is not
    *     {@code cuda}; or both sides lie on devices, {@code local} on another one than the rank's,
    *     and one of them is strided. The communicator lives
+   * @throws DeadlineExceededException if {@code peer} lives on another host, which has not taken it
+   *     in the communicator's deadline; that ends the communicator
    */
   public void put(Tensor local, int peer, DistributedTensor remote) {
     Arguments.oneSided("put", this, local, remote);
@@ -223,6 +225,10 @@ public final class Window implements AutoCloseable {
   /**
    * Copies to {@code local} what lies where {@code remote} is in {@code peer}'s part of this
    * window; {@link #put} the other way round. When it returns, {@code local} is complete.
+   *
+   * @throws UnsupportedException as {@link #put} does
+   * @throws DeadlineExceededException if {@code peer} lives on another host, which has not given it
+   *     in the communicator's deadline; that ends the communicator
    */
   public void get(Tensor local, int peer, DistributedTensor remote) {
     Arguments.oneSided("get", this, local, remote);

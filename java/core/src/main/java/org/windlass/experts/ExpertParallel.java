@@ -103,7 +103,8 @@ public final class ExpertParallel implements AutoCloseable {
   }
 
   /**
-   * Collective: makes room for the rows that come to each rank's experts.
+   * Collective: makes room for the rows that come to each rank's experts. All ranks live on one
+   * host: where they live on several, {@link #dispatch} is refused.
    *
    * @param options the same on all ranks
    * @throws InvalidArgumentException on all ranks if they aren't, or don't suit the communicator
