@@ -4,7 +4,7 @@
 #include <new>
 
 #include "native/abi/handles.h"
-#include "native/comm/host_operations.h"
+#include "native/comm/object_operations.h"
 #include "native/comm/shrink.h"
 
 using namespace windlass;

@@ -5,7 +5,7 @@
 #include "native/abi/handles.h"
 #include "native/base/free_memory.h"
 #include "native/comm/device_windows.h"
-#include "native/comm/host_operations.h"
+#include "native/comm/object_operations.h"
 
 using namespace windlass;
 

@@ -135,9 +135,9 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // What it runs where the peer lives on another host; native/comm/far_one_sided.cpp. `remote`
   // lies in this process's mapping of the peer's part, which holds nothing. On return `local` may
   // change.
-  Code putFar(uint32_t peer, const StridedView& remote, const StridedView& local, bool adds);
-  Code getFar(uint32_t peer, const StridedView& local, const StridedView& remote);
-  Code notifyFar(uint32_t peer, Place signal, uint32_t value);
+  Code putOverHosts(uint32_t peer, const StridedView& remote, const StridedView& local, bool adds);
+  Code getOverHosts(uint32_t peer, const StridedView& local, const StridedView& remote);
+  Code notifyOverHosts(uint32_t peer, Place signal, uint32_t value);
   // Waits until `signal`, which the peer alone writes, has reached descriptor.count.
   Code awaitSignal(const Descriptor& descriptor, const uint32_t* signal, int64_t deadlineNs,
                    wl_error_t* error);
@@ -298,6 +298,9 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // Waits for the peer's ENTER and compares what it calls with what this rank calls.
   Code awaitEntry(uint32_t peer, Deadline& deadline);
   Code awaitNeed(uint32_t need, uint32_t phase, Deadline& deadline);
+  // Until nothing here is read for what was put to the peer, on another host, or all that was taken
+  // from it is there.
+  Code awaitMoved(const std::shared_ptr<std::atomic<uint32_t>>& unread, uint32_t peer);
 
   // Looks until ready(). `awaited` is a rank or kEveryRank.
   template <class Ready>
@@ -371,7 +374,6 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Code publishDevice(const wl_error_t& error);
   // The operation waits `why`, such as "for its turn", and those ranks hold it up.
   Code publishBusy(const int32_t* culprits, uint32_t count, const char* why, int64_t limitNs);
-  Code awaitRead(const std::shared_ptr<std::atomic<uint32_t>>& unread, uint32_t peer);
   Code outcomeOf(const char* broken, wl_error_t* error);
   Code outcomeOf(Code code, wl_error_t*) { return code; }
   Code outcomeOf(const wl_error_t& ofDevice, wl_error_t* error);
@@ -389,6 +391,7 @@ class alignas(kLine) Comm : private Waiter::Ends {
   uint32_t shownPhases_ = 0;
   Descriptor current_ = {};           // of the operation in progress, or of the last one
   const uint32_t* signal_ = nullptr;  // that a one-sided wait in progress looks at
+  uint32_t movedWith_ = kNobody;      // whose memory, on another host, it waits for to be moved
   uint64_t meetings_ = 0;             // entered so far
   uint64_t allEntered_;               // every rank is known to have entered this sequence
   Waiter waiter_;

@@ -30,7 +30,7 @@ Code Comm::run(const Call& call) {
     fillEntry(call, kRides<K>);
     if (claims_) offerItems(rank_, 0, K::blocks(launch, rank_));
     if constexpr (Pulls<K>::value) {
-      if (pulling_ != nullptr) pulling_->fillEarly(K::kPull, launch);
+      if (pulling_ != nullptr) pulling_->beforeEntry(K::kPull, launch);
     }
     publishEntry();
     code = meets ? runMeeting<K>(call, launch, deadline) : runDirect<K>(call, launch, deadline);

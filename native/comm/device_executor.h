@@ -149,7 +149,7 @@ Code Comm::runInLine(const Call& call) {
     if constexpr (Pulls<K>::value) {
       if (pulling_ != nullptr) {
         code = orNoMemory([&] {
-          pulling_->fillEarly(K::kPull, launch);
+          pulling_->beforeEntry(K::kPull, launch);
           return WL_OK;
         });
         if (code != WL_OK) return code;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "native/base/target.h"
-#include "native/comm/host_operations.h"
+#include "native/comm/object_operations.h"
 #include "native/comm/kept_devices.h"
 #include "native/comm/names.h"
 #include "native/comm/offload_seats.h"

@@ -62,6 +62,8 @@ Code Comm::ended(Deadline& deadline, int64_t now) {
     publish(WL_ABORTED, &self, 1, [&](Text& out) { writeClosed(out, rank_, own_.state); });
     return WL_CLOSED;
   }
+  if (movedWith_ != kNobody)
+    return deadline.left(now) > 0 ? WL_OK : publishUnmoved(movedWith_, deadline.limitNs());
   if (Code code = missed(); code != WL_OK) return code;
   if (deadline.left(now) > 0) return WL_OK;
   return signal_ == nullptr ? publishTimeout(deadline.limitNs())

@@ -89,7 +89,7 @@ void addEntered(Text& out, const Group& group, uint32_t peer, bool described) {
 // "it finished barrier #41 2.0 s ago" or "it is in barrier #41, for 2.0 s".
 void addCall(Text& out, const Group& group, uint32_t peer, bool described) {
   const Hosts* const hosts = group.hosts();
-  if (hosts != nullptr && !hosts->isHere(peer)) return addEntered(out, group, peer, described);
+  if (hosts != nullptr && !hosts->isBeside(peer)) return addEntered(out, group, peer, described);
   const FlightRecorder& recorder = group.recorder(peer);
   const uint64_t newest = recorder.newest();
   Recorded last;

@@ -146,7 +146,8 @@ Code FarItems::takeBox(const FarPlan& far, uint32_t from, uint64_t bytes, unsign
     if (read < filled) continue;
     read = 0;
     pair.taken.store(turn + 1, std::memory_order_release);
-    if (hosts_ != nullptr && !hosts_->isHere(from)) hosts_->tell(hosts_->hostOf(from), pair.taken);
+    if (hosts_ != nullptr && !hosts_->isBeside(from))
+      hosts_->tell(hosts_->hostOf(from), pair.taken);
     comm_.waiter_.ring();
   }
   return WL_OK;
@@ -189,7 +190,7 @@ bool FarItems::serve(const FarPlan& far, uint32_t reader) {
     }
     pair.bytes[turn & 1] = partBytes_ - left;
     pair.filled.store(turn + 1, std::memory_order_release);
-    if (hosts_ != nullptr && !hosts_->isHere(reader)) {
+    if (hosts_ != nullptr && !hosts_->isBeside(reader)) {
       const uint32_t host = hosts_->hostOf(reader);
       hosts_->put(host, &pair.bytes[turn & 1], sizeof pair.bytes[0]);
       hosts_->put(host, half, partBytes_ - left, pair.filled, turn + 1);

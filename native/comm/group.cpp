@@ -310,7 +310,7 @@ bool Group::quiescent() const {
   if (failure() == nullptr) return true;
   for (uint32_t rank = 0; rank < config_.ranks; ++rank) {
     // What ranks of other hosts touch lies in the control block.
-    if (hosts_ != nullptr && !hosts_->isHere(rank)) continue;
+    if (hosts_ != nullptr && !hosts_->isBeside(rank)) continue;
     if (lines(rank).state.busy.load(std::memory_order_seq_cst) != 0 &&
         member(rank).lost.load(std::memory_order_seq_cst) == 0) {
       return false;
@@ -329,7 +329,7 @@ Agreement Group::agreement() const {
   for (uint32_t rank = 0; hosts_ != nullptr && rank < config_.ranks; ++rank) {
     const Agreement own = Agreement::of(word);
     if (own.step == Agreement::kAgreed) break;
-    if (hosts_->isHere(rank)) continue;
+    if (hosts_->isBeside(rank)) continue;
     const Agreement theirs =
         Agreement::of(member(rank).agreement.load(std::memory_order_acquire));
     const bool isNews =

@@ -35,14 +35,15 @@ class Group;
 class Hosts final : private WireEnds {
  public:
   // For a group whose control block says which rank lives on which host; these ranks live in this
-  // process. Throws std::bad_alloc, std::system_error.
+  // process. WL_RESOURCE: they are too many. Throws std::bad_alloc, std::system_error.
   static Code open(Group& group, const WireSettings& settings, std::vector<uint32_t> ranks,
                    std::unique_ptr<Hosts>* hosts, wl_error_t* error);
   ~Hosts();
   Hosts(const Hosts&) = delete;
   Hosts& operator=(const Hosts&) = delete;
 
-  // By which other processes find this one.
+  // By which other processes find this one; kMostNameBytes at most.
+  static constexpr uint64_t kMostNameBytes = ShrinkNote::kMostNameBytes;
   const std::vector<unsigned char>& name() const { return name_; }
   // `names`: of all processes, this one's among them. A host of which nothing is heard for that
   // long is lost, before the first time 10 s at least; 0: it may be silent. WL_INVALID_ARGUMENT:
@@ -56,11 +57,15 @@ class Hosts final : private WireEnds {
 
   uint32_t own() const { return own_; }
   uint32_t hostOf(uint32_t rank) const;
-  bool isHere(uint32_t rank) const { return hostOf(rank) == own_; }
+  bool isBeside(uint32_t rank) const { return hostOf(rank) == own_; }
   const char* nameOf(uint32_t host) const { return names_[host].c_str(); }
   uint32_t count() const { return static_cast<uint32_t>(names_.size()); }
 
-  // Once this process has stored it: tells the other hosts.
+  // native/comm/hosts_messages.cpp
+  //
+  // Once this process has stored it: tells the other hosts. What is told is short, and goes on
+  // being told after a failure; what is put may be long, goes by what operations go by, and its
+  // word lies behind it.
   //
   // A rank's ENTER, and what rides with it beside its line.
   struct Riding {
@@ -73,7 +78,6 @@ class Hosts final : private WireEnds {
   void tell(const std::atomic<uint32_t>& word);
   // That host alone.
   void tell(uint32_t host, const std::atomic<uint64_t>& word);
-  void tellBytes(const void* at, uint64_t bytes);
   void tellLeft(uint32_t rank);
   void tellFailure(const wl_error_t& failure);
   // What a rank of this process says in a shrink, with its note. Any thread.
@@ -83,9 +87,7 @@ class Hosts final : private WireEnds {
   void put(uint32_t host, const void* at, uint64_t bytes);
   void put(uint32_t host, const void* at, uint64_t bytes, const std::atomic<uint64_t>& word,
            uint64_t value);
-  void putWord(uint32_t host, const std::atomic<uint64_t>& word);
   void putWord(uint32_t host, const std::atomic<uint64_t>& word, uint64_t value);
-  void putWord(const std::atomic<uint64_t>& word);
 
   // What is long goes to the process that wants it, by a connection of its own from the first time
   // on. Others land() there while `rank`, of this process, is in that turn; nullptr: no more.
@@ -98,6 +100,8 @@ class Hosts final : private WireEnds {
   void land(uint32_t rank, uint64_t turn, uint64_t at, const void* from, uint64_t bytes,
             const Unread& unread, const std::atomic<uint64_t>& word, uint64_t value);
 
+  // native/comm/hosts_windows.cpp
+  //
   // Windows, which each host makes and numbers by itself: theirs for this host's `window`.
   void nameWindow(uint32_t window, uint32_t host, uint32_t theirs);
   // What others reach it by: told by every process, then taken for every other host. Throws
@@ -119,8 +123,8 @@ class Hosts final : private WireEnds {
   // A piece of at most kMostPieceBytes: copied at once.
   static constexpr uint64_t kMostPieceBytes = uint64_t{32} << 10;
   void move(Move how, uint32_t rank, Place at, const StridedView& remote, const StridedView& local);
-  void put(uint32_t rank, Place at, const void* from, uint64_t bytes, const Unread& unread);
-  void get(uint32_t rank, Place at, void* into, uint64_t bytes, const Unread& unread);
+  void putIn(uint32_t rank, Place at, const void* from, uint64_t bytes, const Unread& unread);
+  void getFrom(uint32_t rank, Place at, void* into, uint64_t bytes, const Unread& unread);
   // Behind all that this process has moved there before.
   void notify(uint32_t rank, Place at, uint32_t value);
   // What this process has last notified there; 0: nothing.
@@ -164,7 +168,7 @@ class Hosts final : private WireEnds {
   };
 
   // A window as another host has it.
-  struct FarWindow {
+  struct TheirWindow {
     uint32_t number = kNone;
     uint32_t region = kNone;
     uint64_t stride = 0;
@@ -175,7 +179,7 @@ class Hosts final : private WireEnds {
   void arrived(const unsigned char* message, uint64_t bytes) override;
   void lost(uint32_t peer, const char* why) override;
   void store(const Message& message, const unsigned char* at, uint64_t left);
-  void moveHere(const Message& message, const unsigned char* at, uint64_t left);
+  void moveHere(const unsigned char* at, uint64_t left);
   Wire::There thereOf(uint32_t rank, Place at);
 
   Code connectProcess(uint32_t host, size_t process, wl_error_t* error);
@@ -220,7 +224,7 @@ class Hosts final : private WireEnds {
   std::vector<Connection> connections_;
   std::mutex shrinkMutex_;                  // what is told of a shrink last was so last
   std::mutex windowMutex_;                  // guards
-  std::vector<std::vector<FarWindow>> far_;  // of each host, by this one's numbers
+  std::vector<std::vector<TheirWindow>> theirs_;  // of each host, by this one's numbers
   std::vector<std::vector<unsigned char>> keys_;                       // of what this one shares
   std::map<std::tuple<uint32_t, uint64_t>, uint32_t> notified_;        // by rank and place
   std::atomic<bool> dropped_{false};        // by others

@@ -35,7 +35,7 @@ Code Comm::runOverHosts(const Call& call) {
       if (code != WL_OK) return code;
       fillEntry(call, kRides<K>);
       if constexpr (Pulls<K>::value) {
-        if (pulling_ != nullptr) pulling_->fillEarly(K::kPull, launch);
+        if (pulling_ != nullptr) pulling_->beforeEntry(K::kPull, launch);
       }
       publishEntry();
       tellEntry(hosts, call, kRides<K>);

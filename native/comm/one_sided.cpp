@@ -27,9 +27,9 @@ Code refuseOneSided(wl_error_t* error) {
 }
 
 // Whether the peer lives on another host.
-bool isFar(const Comm& comm, uint32_t peer) {
+bool isElsewhere(const Comm& comm, uint32_t peer) {
   const Hosts* hosts = comm.group().hosts();
-  return hosts != nullptr && !hosts->isHere(peer);
+  return hosts != nullptr && !hosts->isBeside(peer);
 }
 
 Descriptor ofSignal(wl_operation operation, uint32_t peer, uint32_t value) {
@@ -102,9 +102,9 @@ Code Comm::testSignal(const Descriptor& descriptor, const uint32_t* signal, bool
 Code put(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
          wl_error_t* error) {
   if (Code code = refuseOneSided(error); code != WL_OK) return code;
-  if (isFar(comm, peer)) {
+  if (isElsewhere(comm, peer)) {
     return comm.reachPeer(ofMove(WL_OP_PUT, peer, local), error,
-                          [&] { return comm.putFar(peer, remote, local, false); });
+                          [&] { return comm.putOverHosts(peer, remote, local, false); });
   }
   return comm.reachPeer(ofMove(WL_OP_PUT, peer, local), error,
                         [&] { return kKernels.put(remote, local); });
@@ -113,9 +113,9 @@ Code put(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView
 Code accumulate(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
                 wl_error_t* error) {
   if (Code code = refuseOneSided(error); code != WL_OK) return code;
-  if (isFar(comm, peer)) {
+  if (isElsewhere(comm, peer)) {
     return comm.reachPeer(ofMove(WL_OP_ACCUMULATE, peer, local), error,
-                          [&] { return comm.putFar(peer, remote, local, true); });
+                          [&] { return comm.putOverHosts(peer, remote, local, true); });
   }
   return comm.reachPeer(ofMove(WL_OP_ACCUMULATE, peer, local), error,
                         [&] { return kKernels.accumulate(remote, local); });
@@ -124,9 +124,9 @@ Code accumulate(Comm& comm, uint32_t peer, const StridedView& remote, const Stri
 Code get(Comm& comm, uint32_t peer, const StridedView& local, const StridedView& remote,
          wl_error_t* error) {
   if (Code code = refuseOneSided(error); code != WL_OK) return code;
-  if (isFar(comm, peer)) {
+  if (isElsewhere(comm, peer)) {
     return comm.reachPeer(ofMove(WL_OP_GET, peer, local), error,
-                          [&] { return comm.getFar(peer, local, remote); });
+                          [&] { return comm.getOverHosts(peer, local, remote); });
   }
   return comm.reachPeer(ofMove(WL_OP_GET, peer, local), error,
                         [&] { return kKernels.get(local, remote); });
@@ -208,19 +208,19 @@ Code haveDevice(Comm& comm, wl_operation operation, const StridedView& view,
 }
 
 Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_error_t* error) {
-  const bool far = isFar(comm, peer);
-  const Place place =
-      far ? comm.group().windowOf(peer, signal, WL_SIGNAL_LINE_BYTES) : placeInAddressSpace(signal);
-  const uint32_t seen = far ? comm.group().hosts()->notified(peer, place) : lookAt(signal);
+  const bool elsewhere = isElsewhere(comm, peer);
+  const Place place = elsewhere ? comm.group().windowOf(peer, signal, WL_SIGNAL_LINE_BYTES)
+                                : placeInAddressSpace(signal);
+  const uint32_t seen = elsewhere ? comm.group().hosts()->notified(peer, place) : lookAt(signal);
   if (!movesForward(seen, value)) {
     return fail(error, WL_INVALID_ARGUMENT,
                 "notify: value %u: the signal is at %u, and moves forward by less than 2^30 at a "
                 "time",
                 value, seen);
   }
-  if (far) {
+  if (elsewhere) {
     return comm.reachPeer(ofSignal(WL_OP_NOTIFY, peer, value), error,
-                          [&] { return comm.notifyFar(peer, place, value); });
+                          [&] { return comm.notifyOverHosts(peer, place, value); });
   }
   // end() rings the peer if it sleeps.
   return comm.reachPeer(ofSignal(WL_OP_NOTIFY, peer, value), error,

@@ -105,7 +105,8 @@ Code PeerAccess::answer(uint32_t* said) {
   wl_error_t error = {};
   error.struct_size = sizeof error;
   for (uint32_t rank = 0; rank < ranks_ && *said == kReads; ++rank) {
-    if (process_[rank] == process_[rank_] || (hosts_ != nullptr && !hosts_->isHere(rank))) continue;
+    if (process_[rank] == process_[rank_]) continue;
+    if (hosts_ != nullptr && !hosts_->isBeside(rank)) continue;
     Code code = WL_OK;
     try {
       code = group.peerMemory(process_[rank], &memories_[rank], &error);
@@ -159,7 +160,7 @@ Code PeerAccess::reserveStages(Deadline& deadline) {
   bool isOwn = reserveShared(own, block.stageAreaBytes(), &error) == WL_OK;
   // What ranks of other hosts fill arrives here.
   for (uint32_t rank = 0; hosts_ != nullptr && isOwn && rank < ranks_; ++rank) {
-    if (!hosts_->isHere(rank))
+    if (!hosts_->isBeside(rank))
       isOwn = reserveShared(block.stageArea(rank), block.stageAreaBytes(), &error) == WL_OK;
   }
   if (!isOwn && !reads_) return comm_.publishResource(error.message);

@@ -126,7 +126,7 @@ Code Pulling::runTwoLevels(const Launch& launch, Deadline& deadline) {
   return twoLevels_.run(launch, {scratch_, kScratchBytes}, deadline, &broken_);
 }
 
-void Pulling::fillEarly(const PullForm& form, const Launch& launch) {
+void Pulling::beforeEntry(const PullForm& form, const Launch& launch) {
   if (hosts_ != nullptr) receive(form, launch);
   if (twoLevels_.takes(form, launch)) return;
   // What is read where parts differ in size the others state.

@@ -35,9 +35,9 @@ class Pulling {
   // PeerAccess::settle(), with nothing moved.
   Code run(const PullForm& form, const Launch& launch, Deadline& deadline, wl_error_t* error);
 
-  // Before this rank enters an operation that all will run through stages, as far as it can tell by
-  // itself: fills its half of the first round.
-  void fillEarly(const PullForm& form, const Launch& launch);
+  // Before this rank enters: has other hosts put where it receives; and in an operation that all
+  // will run through stages, as far as it can tell by itself, fills its half of the first round.
+  void beforeEntry(const PullForm& form, const Launch& launch);
 
   // Of the phase in progress, where ranks read through stages: twice its rounds, else 0; and how
   // many halves of them `rank` has filled or read. While ranks agree: 1, and whether it has told.

@@ -77,8 +77,8 @@ Code SharedGroup::watchOthers(Group& whole, Group& made, wl_error_t* error) {
   std::vector<bool> watched(made.ranks());
   for (uint32_t first = 0; first < made.ranks(); ++first) {
     const uint32_t former = made.member(first).former;
-    const bool isFar = whole.hosts() != nullptr && !whole.hosts()->isHere(former);
-    if (watched[first] || isFar || whole.isHere(former)) continue;
+    const bool isElsewhere = whole.hosts() != nullptr && !whole.hosts()->isBeside(former);
+    if (watched[first] || isElsewhere || whole.isHere(former)) continue;
     std::vector<uint32_t> ranks;
     for (uint32_t rank = first; rank < made.ranks(); ++rank) {
       if (!whole.shareProcess(former, made.member(rank).former)) continue;

@@ -96,17 +96,13 @@ struct WireName {
   unsigned char name[kMostBytes];
 };
 
-Code tellName(const Hosts& hosts, WireName* told, wl_error_t* error) {
-  const std::vector<unsigned char>& name = hosts.name();
-  if (name.size() > WireName::kMostBytes) {
-    return fail(error, WL_RESOURCE,
-                "what names the wire of rank %u's process takes %zu bytes, and there is room for "
-                "%llu; have WINDLASS_UCX_NET_DEVICES name one network",
-                hosts.first(), name.size(), static_cast<unsigned long long>(WireName::kMostBytes));
-  }
-  told->bytes = name.size();
-  std::copy(name.begin(), name.end(), told->name);
-  return WL_OK;
+static_assert(WireName::kMostBytes >= Hosts::kMostNameBytes, "every process's name has room");
+
+WireName tellName(const Hosts& hosts) {
+  WireName told = {};
+  told.bytes = hosts.name().size();
+  std::copy(hosts.name().begin(), hosts.name().end(), told.name);
+  return told;
 }
 
 std::vector<std::vector<unsigned char>> namesOf(const std::vector<uint32_t>& members,
@@ -167,7 +163,7 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
                 kMostWindows - 2);
   }
   for (uint32_t rank = 0; hosts != nullptr && rank < group.ranks(); ++rank) {
-    if (!hosts->isHere(rank) && group.firstBeside(rank) == rank)
+    if (!hosts->isBeside(rank) && group.firstBeside(rank) == rank)
       hosts->nameWindow(number, hosts->hostOf(rank), static_cast<uint32_t>(all[rank].number));
   }
   std::shared_ptr<Held> held;
@@ -260,8 +256,7 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
         std::find(members.begin(), members.end(), comm.rank()) - members.begin());
     const Hosts* const hosts = made->group()->hosts();
     connects = hosts != nullptr && hosts->first() == *rank;
-    if (made->group()->claim(*rank, &failure) == WL_OK && connects)
-      tellName(*hosts, &told, &failure);
+    if (made->group()->claim(*rank, &failure) == WL_OK && connects) told = tellName(*hosts);
   });
   if (whole.hosts() != nullptr) {
     code = shareOutcome(comm, descriptor, failure, limit, error);

@@ -10,7 +10,7 @@
 
 #include "native/base/clock.h"
 #include "native/comm/failure_text.h"
-#include "native/comm/host_operations.h"
+#include "native/comm/object_operations.h"
 #include "native/comm/hosts.h"
 #include "native/comm/shrink_notes.h"
 #include "native/comm/shrink_proposal.h"
@@ -21,7 +21,7 @@ namespace {
 // How long the next rank waits before it does what the one before it should have done.
 constexpr int64_t kTurnNs = 100'000'000;
 // The same over hosts, where it takes time to hear of what was done.
-constexpr int64_t kFarTurnNs = 500'000'000;
+constexpr int64_t kHostTurnNs = 500'000'000;
 // How long a host is gone before others decide on what it proposed: what it has told one rank of
 // that comes to all in less.
 constexpr int64_t kSettleNs = 200'000'000;
@@ -100,7 +100,7 @@ class Shrink {
   uint32_t said() const { return own_.load(std::memory_order_relaxed); }
   bool holds() const { return said() == Agreement::holds(round_); }
   // Whether this host decides on what that one proposes.
-  bool decides(uint32_t maker) const { return hosts_ == nullptr || hosts_->isHere(maker); }
+  bool decides(uint32_t maker) const { return hosts_ == nullptr || hosts_->isBeside(maker); }
 
   // Whether this rank is out of it: not where ranks agreed meanwhile, and it holds the new one.
   bool givesUp() {
@@ -193,7 +193,7 @@ class Shrink {
     } else if (completeNs_ == 0) {
       completeNs_ = atNs;
     }
-    const int64_t turnNs = hosts_ == nullptr ? kTurnNs : kFarTurnNs;
+    const int64_t turnNs = hosts_ == nullptr ? kTurnNs : kHostTurnNs;
     return atNs >= (complete ? std::min(completeNs_, limitNs_) : limitNs_) + before * turnNs;
   }
 
@@ -267,7 +267,7 @@ class Shrink {
   // Moves this host's word to what others have heard of before it; whether it did.
   bool follow(const Agreement& now) const {
     for (uint32_t rank = 0; rank < whole_.ranks(); ++rank) {
-      if (hosts_->isHere(rank) || whole_.member(rank).lost.load(std::memory_order_seq_cst) != 0)
+      if (hosts_->isBeside(rank) || whole_.member(rank).lost.load(std::memory_order_seq_cst) != 0)
         continue;
       const Agreement theirs = agreementOf(rank);
       if (theirs.step == Agreement::kAgreed || theirs.maker >= whole_.ranks()) continue;
@@ -314,7 +314,7 @@ class Shrink {
           decides(proposed.maker)
               ? proposed.maker
               : *std::find_if(members_.begin(), members_.end(),
-                              [&](uint32_t member) { return hosts_->isHere(member); });
+                              [&](uint32_t member) { return hosts_->isBeside(member); });
       if (proposed.file < 0) return maker == comm_.rank() ? offer(proposed) : WL_OK;
       const Code code = open(proposed, maker);
       if (code != WL_OK || proposal_ == nullptr) return code;
@@ -322,9 +322,11 @@ class Shrink {
     if (said() == Agreement::came(round_)) {
       if (Code code = proposal_->join(whole_, rank_, error_); code != WL_OK) return code;
       hasJoined_ = true;
-      std::vector<unsigned char> name;
-      if (Code code = nameWire(&name); code != WL_OK) return code;
-      writeNote(proposed, members_, name, &note(comm_.rank()));
+      // Of a process one rank tells it.
+      const Hosts* const made = proposal_->hosts();
+      const bool tells = made != nullptr && made->first() == rank_;
+      writeNote(proposed, members_, tells ? made->name() : std::vector<unsigned char>(),
+                &note(comm_.rank()));
       own_.store(Agreement::opened(round_), std::memory_order_seq_cst);
     }
     if (said() != Agreement::opened(round_) || !allSay(proposed, Agreement::opened(round_)))
@@ -352,18 +354,6 @@ class Shrink {
     return WL_OK;
   }
 
-  // Empty where another rank of this process tells it, or there is none.
-  Code nameWire(std::vector<unsigned char>* name) {
-    Hosts* const made = proposal_->hosts();
-    if (made == nullptr || made->first() != rank_) return WL_OK;
-    *name = made->name();
-    if (name->size() <= ShrinkNote::kMostNameBytes) return WL_OK;
-    return fail(error_, WL_RESOURCE,
-                "what names the wire of rank %u's process takes %zu bytes, and there is room for "
-                "%u; have WINDLASS_UCX_NET_DEVICES name one network",
-                comm_.rank(), name->size(), ShrinkNote::kMostNameBytes);
-  }
-
   // Whether it did, for its process. Who is gone is named by others soon, and else the round ends.
   bool connect(const Agreement& proposed) {
     if (hasTried_) return false;
@@ -385,14 +375,14 @@ class Shrink {
     return !members_.empty() && std::all_of(members_.begin(), members_.end(), [&](uint32_t rank) {
       const uint32_t says = whole_.member(rank).shrink.load(std::memory_order_seq_cst);
       const bool saysSo = says == least || says == Agreement::holds(round_);
-      return saysSo && (hosts_->isHere(rank) || agreementOf(rank).isOf(proposed));
+      return saysSo && (hosts_->isBeside(rank) || agreementOf(rank).isOf(proposed));
     });
   }
   // Whether a member can't come to hold it any more.
   bool anyGoesOn(const Agreement& proposed) const {
     return std::any_of(members_.begin(), members_.end(), [&](uint32_t rank) {
       if (isGone(rank)) return true;
-      if (hosts_->isHere(rank)) return false;
+      if (hosts_->isBeside(rank)) return false;
       const Agreement theirs = agreementOf(rank);
       return theirs.round > round_ ||
              (theirs.round == round_ && theirs.step != Agreement::kOpen && !theirs.isOf(proposed));

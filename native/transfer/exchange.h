@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "native/comm/host_operations.h"
+#include "native/comm/object_operations.h"
 #include "native/transfer/words.h"
 
 namespace windlass {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "native/comm/host_operations.h"
+#include "native/comm/object_operations.h"
 #include "native/comm/kernels.h"
 #include "native/comm/rank_waits.h"
 

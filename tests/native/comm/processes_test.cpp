@@ -6,7 +6,7 @@
 
 #include "native/comm/collectives.h"
 #include "native/comm/control_block.h"
-#include "native/comm/host_operations.h"
+#include "native/comm/object_operations.h"
 #include "native/transfer/transfer.h"
 #include "tests/native/comm/comms.h"
 #include "tests/native/comm/forks.h"

@@ -444,6 +444,52 @@ TEST_P(HostFaults, AClosedHandleIsNamedToThoseWhoWaitForIt) {
   expectMeeting(spread());
 }
 
+TEST_P(HostFaults, ACloseAmongALongPutNamesWhoCloses) {
+  constexpr int64_t kMoved = int64_t{64} << 20;  // more than sockets hold
+  const Shared<std::atomic<bool>> isPaused;
+  HostCrew crew(spread(), 0, [&](Seat& seat) {
+    Error error;
+    wl_window_t* window = nullptr;
+    int32_t code = wl_window_create(seat.comm, kMoved, 0, &window, &error);
+    ++seat.board.rounds[seat.rank];
+    while (!*isPaused) usleep(1000);
+    if (seat.rank == 0) {
+      std::vector<uint8_t> data(kMoved);
+      const int64_t shape[] = {kMoved};
+      const int64_t strides[] = {1};
+      const wl_tensor_t local = {sizeof(wl_tensor_t), WL_U8, 1, 0, data.data(), shape, strides};
+      wl_tensor_t remote = local;
+      remote.data = wl_window_address(window, 0);
+      const int peer = wl_comm_size(seat.comm) - 1;
+      std::thread closer([&] {
+        usleep(200'000);
+        Error closed;
+        if (wl_comm_close(seat.comm, &closed) != WL_OK) ++seat.board.wrong;
+      });
+      code = wl_put(seat.comm, window, &local, peer, &remote, &error);
+      closer.join();
+    } else {
+      while (code == WL_OK) code = wl_barrier(seat.comm, 0, &error);
+    }
+    seat.sees(code, error);
+    wl_window_free(window);
+  });
+  ASSERT_TRUE(crew.awaitRounds(1));
+  const int paused = spread().hosts - 1;
+  crew.signalHost(paused, SIGSTOP);
+  *isPaused = true;
+  std::vector<int32_t> others = allBut(spread(), spread().ranksOfHost(paused));
+  others.erase(others.begin());
+  EXPECT_TRUE(crew.awaitSeen({0}));
+  EXPECT_EQ(WL_CLOSED, crew.board().seen[0].code) << crew.board().seen[0].message;
+  EXPECT_TRUE(crew.awaitSeen(others));
+  crew.signalHost(paused, SIGCONT);
+  for (const int32_t rank : spread().ranksOfHost(paused)) others.push_back(rank);
+  expectSeen(crew, others, WL_ABORTED, wl_clock_ns());
+  expectCulprits(crew, others, {0});
+  EXPECT_EQ(std::vector<int>(static_cast<size_t>(spread().all()), 0), crew.end());
+}
+
 std::vector<HostSpread> spreads(std::vector<HostSpread> some, const HostSpread& more) {
   if (longForm()) some.push_back(more);
   return some;

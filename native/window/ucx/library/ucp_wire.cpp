@@ -200,7 +200,6 @@ class UcpWire final : public Wire {
   std::unordered_map<uint64_t, Get> asked_;  // by their tokens
   uint64_t tokens_ = 0;                      // over all time
   uint32_t flying_ = 0;  // requests that are not over
-  uint32_t seen_ = 0;    // messages, over all time
 };
 
 Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
@@ -667,7 +666,6 @@ ucs_status_t UcpWire::arrived(void* context, const void*, size_t, void* data, si
   auto& wire = *static_cast<UcpWire*>(context);
   // Nobody sends what is announced first; it is dropped.
   if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;
-  ++wire.seen_;
   wire.ends_.arrived(static_cast<const unsigned char*>(data), bytes);
   return UCS_OK;
 }
@@ -679,7 +677,6 @@ ucs_status_t UcpWire::moved(void* context, const void* header, size_t headerByte
   if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0 || headerBytes != sizeof move)
     return UCS_OK;
   std::memcpy(&move, header, sizeof move);
-  ++wire.seen_;
   if (move.kind != Move::kGet) {
     wire.moveHere(move, data, bytes);
   } else if ((param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0) {

@@ -2,8 +2,6 @@
 // One-sided moves between a rank's memory and a window of a peer on another host. What is in pieces
 // travels packed, in messages, and the peer's process stores or adds it; what is long and lies one
 // behind the other is put or taken where it lies.
-#include <sched.h>
-
 #include <algorithm>
 #include <vector>
 
@@ -108,32 +106,19 @@ Place behind(Place place, uint64_t bytes) {
 
 }  // namespace
 
-// Until nothing here is read for what was put, or all that was taken is there.
-Code Comm::awaitRead(const Unread& unread, uint32_t peer) {
-  Hosts& hosts = *group_->hosts();
+Code Comm::awaitMoved(const Unread& unread, uint32_t peer) {
   Deadline deadline(group_->config().deadlineNs);
-  while (unread->load(std::memory_order_acquire) != 0) {
-    hosts.progress();
-    const int64_t now = clockNs();
-    Code code = WL_OK;
-    if (group_->failure() != nullptr) {
-      code = static_cast<Code>(group_->failure()->code);
-    } else if (closes()) {
-      code = WL_CLOSED;
-    } else if (deadline.left(now) <= 0) {
-      code = publishUnmoved(peer, deadline.limitNs());
-    }
-    if (code == WL_OK) {
-      sched_yield();
-      continue;
-    }
-    hosts.drop(peer);
-    return code;
-  }
-  return WL_OK;
+  const auto isMoved = [&] { return unread->load(std::memory_order_acquire) == 0; };
+  movedWith_ = peer;
+  const Code code = waiter_.wait(isMoved, peer, {sequence_, true}, deadline);
+  movedWith_ = kNobody;
+  // What is still under way names this rank's memory.
+  if (code != WL_OK) group_->hosts()->drop(peer);
+  return code;
 }
 
-Code Comm::putFar(uint32_t peer, const StridedView& remote, const StridedView& local, bool adds) {
+Code Comm::putOverHosts(uint32_t peer, const StridedView& remote, const StridedView& local,
+                        bool adds) {
   Hosts& hosts = *group_->hosts();
   const Pair pair(remote, local);
   if (pair.bytes() == 0) return WL_OK;
@@ -141,10 +126,10 @@ Code Comm::putFar(uint32_t peer, const StridedView& remote, const StridedView& l
   if (!adds && pair.runBytes() >= kLongRunBytes) {
     const Unread unread = std::make_shared<std::atomic<uint32_t>>(0);
     pair.forEachRun([&](uint64_t there, uint64_t here) {
-      hosts.put(peer, behind(start, there), static_cast<const unsigned char*>(local.data) + here,
+      hosts.putIn(peer, behind(start, there), static_cast<const unsigned char*>(local.data) + here,
                 pair.runBytes(), unread);
     });
-    return awaitRead(unread, peer);
+    return awaitMoved(unread, peer);
   }
   const auto how = adds ? Hosts::kAdds : Hosts::kStores;
   forEachPiece(remote, local, Hosts::kMostPieceBytes,
@@ -156,7 +141,7 @@ Code Comm::putFar(uint32_t peer, const StridedView& remote, const StridedView& l
   return WL_OK;
 }
 
-Code Comm::getFar(uint32_t peer, const StridedView& local, const StridedView& remote) {
+Code Comm::getOverHosts(uint32_t peer, const StridedView& local, const StridedView& remote) {
   Hosts& hosts = *group_->hosts();
   const Pair pair(remote, local);
   if (pair.bytes() == 0) return WL_OK;
@@ -168,14 +153,14 @@ Code Comm::getFar(uint32_t peer, const StridedView& local, const StridedView& re
   if (pair.runBytes() >= kLongRunBytes || pair.runs() <= kFewRuns ||
       span / kMostSpread > pair.bytes()) {
     pair.forEachRun([&](uint64_t there, uint64_t here) {
-      hosts.get(peer, behind(start, there), static_cast<unsigned char*>(local.data) + here,
+      hosts.getFrom(peer, behind(start, there), static_cast<unsigned char*>(local.data) + here,
                 pair.runBytes(), unread);
     });
-    return awaitRead(unread, peer);
+    return awaitMoved(unread, peer);
   }
   std::vector<unsigned char> taken(span);
-  hosts.get(peer, start, taken.data(), span, unread);
-  const Code code = awaitRead(unread, peer);
+  hosts.getFrom(peer, start, taken.data(), span, unread);
+  const Code code = awaitMoved(unread, peer);
   if (code != WL_OK) return code;
   StridedView from = remote;
   from.data = taken.data();
@@ -183,7 +168,7 @@ Code Comm::getFar(uint32_t peer, const StridedView& local, const StridedView& re
   return WL_OK;
 }
 
-Code Comm::notifyFar(uint32_t peer, Place signal, uint32_t value) {
+Code Comm::notifyOverHosts(uint32_t peer, Place signal, uint32_t value) {
   group_->hosts()->notify(peer, signal, value);
   return WL_OK;
 }

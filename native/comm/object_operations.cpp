@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/comm/host_operations.h"
+#include "native/comm/object_operations.h"
 
 #include <algorithm>
 #include <new>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ranks make together in several operations: under one deadline, and apart from what they made
 // 2^32 operations before.
-#include "native/comm/host_operations.h"
+#include "native/comm/object_operations.h"
 
 #include "native/transfer/exchange.h"
 #include "tests/native/comm/comms.h"
@@ -28,7 +28,7 @@ void pause() {
 }
 
 // Rank 1 comes to each of two operations late, and to neither later than the deadline.
-TEST(HostOperations, OfASplitShareItsDeadline) {
+TEST(ObjectOperations, OfASplitShareItsDeadline) {
   Comms ranks(2, 64);
   ranks.run([](uint32_t rank, Comm& comm) {
     Error error;
@@ -54,7 +54,7 @@ TEST(HostOperations, OfASplitShareItsDeadline) {
   });
 }
 
-TEST(HostOperations, OfARegistrationShareItsDeadline) {
+TEST(ObjectOperations, OfARegistrationShareItsDeadline) {
   Comms ranks(2, 64);
   ranks.run([](uint32_t rank, Comm& comm) {
     Error error;
@@ -82,7 +82,7 @@ void comeRound(Comms* ranks) {
   }
 }
 
-TEST(HostOperations, MakeAWindowOfTheirOwnThoughAnotherHadTheirSequence) {
+TEST(ObjectOperations, MakeAWindowOfTheirOwnThoughAnotherHadTheirSequence) {
   constexpr uint64_t kSmall = 4096;
   constexpr uint64_t kLarge = uint64_t{1} << 20;
   Comms ranks(3, 64);
@@ -106,7 +106,7 @@ TEST(HostOperations, MakeAWindowOfTheirOwnThoughAnotherHadTheirSequence) {
   }
 }
 
-TEST(HostOperations, KnowWhichOperationAllHaveStated) {
+TEST(ObjectOperations, KnowWhichOperationAllHaveStated) {
   Comms ranks(2, 64);
   ranks.run([](uint32_t, Comm& comm) {
     Error error;

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the processes of several hosts tell one another.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "native/comm/hosts.h"
+
+namespace windlass {
+
+// What a rank's state tells its peers: what stands before `closing`.
+constexpr uint64_t kStateBytes = offsetof(State, closing);
+
+// Bytes of each range follow; the word is stored behind them.
+struct Hosts::Message {
+  enum Kind : uint32_t { kStore = 1, kLeft, kLost, kFailure, kDropped, kMove };
+
+  static constexpr uint32_t kMostRanges = 2 + kMostRiding;
+
+  Kind kind = kStore;
+  uint32_t count = 0;  // of ranges
+  uint64_t wordAt = 0;
+  uint64_t word = 0;
+  uint32_t wordBytes = 0;  // 4 or 8; 0: there is none
+  // kLeft, kLost: the rank; kFailure: one of who tells; kDropped: the window.
+  uint32_t about = 0;
+  struct Range {
+    uint64_t at;
+    uint64_t bytes;
+  } ranges[kMostRanges] = {};
+};
+
+}  // namespace windlass

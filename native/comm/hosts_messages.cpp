@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "native/comm/group.h"
+#include "native/comm/hosts_message.h"
+
+namespace windlass {
+namespace {
+
+// Of an ENTER, behind its sequence and its core, which is of another machine.
+constexpr uint64_t kEntryAt = offsetof(Entry, descriptor);
+
+}  // namespace
+
+void Hosts::send(uint32_t host, const Message& message, const Wire::Part* parts, uint32_t count) {
+  const uint32_t peer = routes_[host].peer.load(std::memory_order_acquire);
+  if (peer == kNone) return;
+  Wire::Part all[1 + Message::kMostRanges] = {{&message, sizeof message}};
+  for (uint32_t i = 0; i < count; ++i) all[1 + i] = parts[i];
+  wire_->send(peer, all, 1 + count);
+}
+
+void Hosts::sendAll(const Message& message, const Wire::Part* parts, uint32_t count) {
+  for (uint32_t host = 0; host < this->count(); ++host) send(host, message, parts, count);
+}
+
+void Hosts::tellEntry(uint32_t rank, uint64_t sequence, const Riding* riding, uint32_t count) {
+  const RankLines& lines = group_.lines(rank);
+  const Entry& entry = lines.entry[sequence & 1];
+  Message message;
+  message.wordAt = offsetOf(&entry.sequence);
+  message.word = static_cast<uint32_t>(sequence);
+  message.wordBytes = sizeof(uint32_t);
+  Wire::Part parts[Message::kMostRanges];
+  const auto add = [&](const void* at, uint64_t length) {
+    message.ranges[message.count] = {offsetOf(at), length};
+    parts[message.count++] = {at, length};
+  };
+  add(reinterpret_cast<const unsigned char*>(&entry) + kEntryAt, sizeof entry - kEntryAt);
+  add(&lines.state, kStateBytes);
+  for (uint32_t i = 0; i < count; ++i) add(riding[i].at, riding[i].bytes);
+  sendAll(message, parts, message.count);
+}
+
+void Hosts::tell(const std::atomic<uint64_t>& word) {
+  for (uint32_t host = 0; host < count(); ++host) tell(host, word);
+}
+
+void Hosts::tell(uint32_t host, const std::atomic<uint64_t>& word) {
+  Message message;
+  message.wordAt = offsetOf(&word);
+  message.word = word.load(std::memory_order_relaxed);
+  message.wordBytes = sizeof(uint64_t);
+  send(host, message, nullptr, 0);
+}
+
+void Hosts::tell(const std::atomic<uint32_t>& word) {
+  Message message;
+  message.wordAt = offsetOf(&word);
+  message.word = word.load(std::memory_order_relaxed);
+  message.wordBytes = sizeof(uint32_t);
+  sendAll(message, nullptr, 0);
+}
+
+void Hosts::tellLeft(uint32_t rank) {
+  // Whoever told of the failure did so to other processes, which may hear of it later, or be gone.
+  if (const wl_error_t* failure = group_.failure()) tellFailure(*failure);
+  Message message;
+  message.kind = Message::kLeft;
+  message.about = rank;
+  sendAll(message, nullptr, 0);
+}
+
+void Hosts::tellFailure(const wl_error_t& failure) {
+  Message message;
+  message.kind = Message::kFailure;
+  message.about = first();
+  const Wire::Part part = {&failure, sizeof failure};
+  sendAll(message, &part, 1);
+}
+
+void Hosts::tellShrink(uint32_t rank) {
+  std::lock_guard<std::mutex> lock(shrinkMutex_);
+  const Member& member = group_.member(rank);
+  const ShrinkNote& note = group_.block().note(rank);
+  const uint64_t noteBytes =
+      offsetof(ShrinkNote, name) + std::min(note.nameBytes, ShrinkNote::kMostNameBytes);
+  Message message;
+  message.wordAt = offsetOf(&member.shrink);
+  message.word = member.shrink.load(std::memory_order_seq_cst);
+  message.wordBytes = sizeof member.shrink;
+  message.count = 2;
+  message.ranges[0] = {offsetOf(&note), noteBytes};
+  message.ranges[1] = {offsetOf(&member.agreement), sizeof member.agreement};
+  const Wire::Part parts[] = {{&note, noteBytes}, {&member.agreement, sizeof member.agreement}};
+  sendAll(message, parts, 2);
+}
+
+void Hosts::put(uint32_t host, const void* at, uint64_t bytes) {
+  wire_->put({peers_[host], kBlock, offsetOf(at)}, at, bytes, nullptr, nullptr);
+}
+
+void Hosts::put(uint32_t host, const void* at, uint64_t bytes, const std::atomic<uint64_t>& word,
+                uint64_t value) {
+  if (bytes == 0) return putWord(host, word, value);
+  const Wire::Word behind = {kBlock, offsetOf(&word), value};
+  wire_->put({peers_[host], kBlock, offsetOf(at)}, at, bytes, nullptr, &behind);
+}
+
+void Hosts::putWord(uint32_t host, const std::atomic<uint64_t>& word, uint64_t value) {
+  wire_->putWord({peers_[host], kBlock, offsetOf(&word)}, value);
+}
+
+void Hosts::arrived(const unsigned char* bytes, uint64_t count) {
+  Message message;
+  if (count < sizeof message) return;
+  std::memcpy(&message, bytes, sizeof message);
+  const unsigned char* at = bytes + sizeof message;
+  const uint64_t left = count - sizeof message;
+  switch (message.kind) {
+    case Message::kLeft:
+      if (message.about >= group_.ranks() || isBeside(message.about)) return;
+      if (group_.lines(message.about).state.left.exchange(1, std::memory_order_seq_cst) == 0)
+        group_.shared().leavers.fetch_add(1, std::memory_order_seq_cst);
+      return;
+    case Message::kLost:
+      if (message.about >= group_.ranks() || isBeside(message.about)) return;
+      group_.member(message.about).lost.store(1, std::memory_order_seq_cst);
+      return;
+    case Message::kFailure: {
+      if (left != sizeof(wl_error_t)) return;
+      wl_error_t record;
+      std::memcpy(&record, at, sizeof record);
+      record.struct_size = sizeof record;
+      record.message[sizeof record.message - 1] = 0;
+      record.culprit_count = std::clamp<int32_t>(record.culprit_count, 0,
+                                                 static_cast<int32_t>(group_.ranks()));
+      if (record.code <= WL_OK || record.code > WL_INTERNAL) return;
+      group_.publishHere(record);
+      if (message.about < group_.ranks() && !isBeside(message.about))
+        group_.member(message.about).saysFailed.store(1, std::memory_order_relaxed);
+      // The thread tells others that this host knows.
+      ring();
+      return;
+    }
+    case Message::kDropped:
+      if (message.about >= kMostWindows) return;
+      group_.shared().holders[message.about].fetch_sub(1, std::memory_order_seq_cst);
+      dropped_.store(true, std::memory_order_release);
+      return;
+    case Message::kMove:
+      return moveHere(at, left);
+    case Message::kStore:
+      return store(message, at, left);
+  }
+}
+
+void Hosts::store(const Message& message, const unsigned char* at, uint64_t left) {
+  auto* const base = reinterpret_cast<unsigned char*>(group_.block().base());
+  const uint64_t end = ControlBlock::bytes(group_.config());
+  const auto isWithin = [&](uint64_t from, uint64_t length) {
+    return from >= sizeof(SharedLines) && from <= end && length <= end - from;
+  };
+  if (message.count > Message::kMostRanges) return;
+  for (uint32_t i = 0; i < message.count; ++i) {
+    const Message::Range& range = message.ranges[i];
+    if (range.bytes > left || !isWithin(range.at, range.bytes)) return;
+    std::memcpy(base + range.at, at, range.bytes);
+    at += range.bytes;
+    left -= range.bytes;
+  }
+  if (message.wordBytes == 0 || !isWithin(message.wordAt, message.wordBytes) ||
+      message.wordAt % message.wordBytes != 0) {
+    return;
+  }
+  if (message.wordBytes == sizeof(uint64_t)) {
+    reinterpret_cast<std::atomic<uint64_t>*>(base + message.wordAt)
+        ->store(message.word, std::memory_order_release);
+  } else if (message.wordBytes == sizeof(uint32_t)) {
+    reinterpret_cast<std::atomic<uint32_t>*>(base + message.wordAt)
+        ->store(static_cast<uint32_t>(message.word), std::memory_order_release);
+  }
+}
+
+}  // namespace windlass

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <new>
+
+#include "native/base/clock.h"
+#include "native/comm/failure_text.h"
+#include "native/comm/group.h"
+#include "native/comm/hosts_message.h"
+
+namespace windlass {
+namespace {
+
+constexpr int64_t kBeatNs = 100'000'000;
+// Of a host that nothing has come from yet: where packets are lost, TCP asks for a connection again
+// after 1, 3 and 7 s.
+constexpr int64_t kFirstNs = 10'000'000'000;
+// How long this process's thread leaves the wire to ranks that drove it last.
+constexpr int64_t kLeftNs = 200'000;
+// After a failure: between two looks at connections, and how long one is left to be refused; and
+// how long one lasts that was not.
+constexpr int64_t kLookNs = 20'000'000;
+constexpr int64_t kLastingNs = 1'000'000'000;
+// Between the loss of a connection and the first try at another: a process that is dying takes one
+// yet, and UCX 1.13 then ends this one.
+constexpr int64_t kDyingNs = 50'000'000;
+// How often in a row each process of a host refuses before the host is lost.
+constexpr uint32_t kMostRefusals = 3;
+
+}  // namespace
+
+// The wire is held: what follows of it comes with look().
+void Hosts::lost(uint32_t peer, const char* why) {
+  if (peer < connections_.size()) {
+    Connection& connection = connections_[peer];
+    std::snprintf(connection.why, sizeof connection.why, "%s", why);
+    connection.isLost.store(true, std::memory_order_release);
+  }
+  ring();
+}
+
+void Hosts::ring() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(bell_.number(), &one, sizeof one);
+}
+
+void Hosts::progress() {
+  if (wire_->progress() > 0) group_.wakeSleepers();
+  drivenNs_.store(clockNs(), std::memory_order_relaxed);
+}
+
+void Hosts::lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* why) {
+  wl_error_t record = blankError(WL_PEER_LOST);
+  Text out(record.message, sizeof record.message);
+  const auto hasLeft = [&](uint32_t rank) {
+    return group_.lines(rank).state.left.load(std::memory_order_seq_cst) != 0;
+  };
+  uint32_t lost = 0;
+  for (const uint32_t rank : ranks) {
+    if (hasLeft(rank)) continue;
+    if (lost < WL_ERROR_CULPRITS) record.culprits[lost] = static_cast<int32_t>(rank);
+    ++lost;
+  }
+  if (lost == 0) return;
+  record.culprit_count = static_cast<int32_t>(lost);
+  record.observer = static_cast<int32_t>(ranks_[0]);
+  out.add("host %u (%s) is lost, with", host, nameOf(host));
+  for (uint32_t i = 0; i < std::min<uint32_t>(lost, 8); ++i)
+    out.add("%s rank %d", i == 0 ? "" : ",", record.culprits[i]);
+  if (lost > 8) out.add(" and %u more", lost - 8);
+  out.add(": %s", why);
+  group_.publishFailure(record);
+}
+
+void Hosts::look(int64_t now) {
+  for (Connection& connection : connections_) {
+    const uint32_t host = connection.host.load(std::memory_order_acquire);
+    if (connection.isTold || host == kNone || !connection.isLost.load(std::memory_order_acquire))
+      continue;
+    connection.isTold = true;
+    const Process& process = processes_[host][connection.process];
+    char why[256];
+    std::snprintf(why, sizeof why, "the connection to its process %d broke (%s)", process.pid,
+                  connection.why);
+    lose(host, process.ranks, why);
+  }
+  // What this process has slept through says nothing of others.
+  const int64_t looked = std::min(now - lookedNs_, 2 * kBeatNs);
+  lookedNs_ = now;
+  if (silenceNs_ == 0) return;
+  for (uint32_t host = 0; host < count(); ++host) {
+    if (host == own_) continue;
+    uint32_t beats = 0;
+    std::vector<uint32_t> ranks;
+    for (uint32_t rank = 0; rank < group_.ranks(); ++rank) {
+      if (hostOf(rank) != host) continue;
+      beats += group_.member(rank).beats.load(std::memory_order_relaxed);
+      ranks.push_back(rank);
+    }
+    int64_t& quiet = quietNs_[host];
+    quiet = beats == beats_[host] ? quiet + looked : 0;
+    beats_[host] = beats;
+    if (quiet <= (beats == 0 ? std::max(silenceNs_, kFirstNs) : silenceNs_)) continue;
+    char why[256];
+    std::snprintf(why, sizeof why,
+                  "nothing came from it for %.1f s: the link is cut, or the host stands still",
+                  static_cast<double>(quiet) / 1e9);
+    quiet = 0;
+    lose(host, ranks, why);
+    giveUp(host);
+  }
+}
+
+// Tells what peers may want to know of ranks that wait, and that this process lives.
+void Hosts::beat() {
+  for (const uint32_t rank : ranks_) {
+    const State& state = group_.lines(rank).state;
+    Member& member = group_.member(rank);
+    Message message;
+    message.count = 1;
+    message.ranges[0] = {offsetOf(&state), kStateBytes};
+    message.wordAt = offsetOf(&member.beats);
+    message.word = member.beats.fetch_add(1, std::memory_order_relaxed) + 1;
+    message.wordBytes = sizeof(uint32_t);
+    const Wire::Part part = {&state, kStateBytes};
+    sendAll(message, &part, 1);
+    // It may have found no connection when it said so.
+    if (member.shrink.load(std::memory_order_seq_cst) != 0) tellShrink(rank);
+  }
+}
+
+bool Hosts::mayLive(const Process& process) const {
+  return std::any_of(process.ranks.begin(), process.ranks.end(), [&](uint32_t rank) {
+    return group_.member(rank).lost.load(std::memory_order_relaxed) == 0;
+  });
+}
+
+void Hosts::giveUp(uint32_t host) {
+  for (uint32_t rank = 0; rank < group_.ranks(); ++rank)
+    if (hostOf(rank) == host) group_.member(rank).lost.store(1, std::memory_order_seq_cst);
+}
+
+// What refuses a connection does so at once, or within kLookNs.
+void Hosts::tryNext(uint32_t host, Route& route) {
+  const std::vector<Process>& processes = processes_[host];
+  for (size_t each = 0; each < processes.size(); ++each) {
+    const Process& process = processes[route.next];
+    route.next = (route.next + 1) % processes.size();
+    if (!mayLive(process)) continue;
+    if (++route.refusals > kMostRefusals * processes.size()) break;
+    wl_error_t why = blankError();
+    uint32_t peer = 0;
+    if (wire_->connect(process.wire.data(), process.wire.size(), &peer, &why) == WL_OK)
+      route.tried = peer;
+    return;
+  }
+  giveUp(host);
+}
+
+void Hosts::reconnect(int64_t now) {
+  for (uint32_t host = 0; host < count(); ++host) {
+    Route& route = routes_[host];
+    if (host == own_ || now - route.triedNs < kLookNs) continue;
+    if (route.tried != kNone && !wire_->isLost(route.tried)) {
+      if (now - route.triedNs > kLastingNs) route.refusals = 0;
+      if (route.peer.load(std::memory_order_relaxed) == route.tried) continue;
+      route.peer.store(route.tried, std::memory_order_release);
+      // What was told meanwhile was told to nobody there.
+      tellFailure(*group_.failure());
+      tellGone(true);
+      beat();
+      continue;
+    }
+    const std::vector<Process>& processes = processes_[host];
+    const bool isOver = std::none_of(processes.begin(), processes.end(),
+                                     [&](const Process& process) { return mayLive(process); });
+    if (route.tried != kNone) {
+      route.tried = kNone;
+      route.peer.store(kNone, std::memory_order_release);
+      route.triedNs = now + kDyingNs - kLookNs;
+      continue;
+    }
+    if (isOver) continue;
+    route.triedNs = now;
+    tryNext(host, route);
+  }
+}
+
+void Hosts::tellGone(bool all) {
+  for (uint32_t rank = 0; rank < group_.ranks(); ++rank) {
+    if (!isBeside(rank)) continue;
+    const bool hasLeft = group_.lines(rank).state.left.load(std::memory_order_seq_cst) != 0;
+    const bool isLost = group_.member(rank).lost.load(std::memory_order_seq_cst) != 0;
+    if ((!hasLeft && !isLost) || (toldGone_[rank] && !all)) continue;
+    toldGone_[rank] = true;
+    Message message;
+    message.about = rank;
+    for (const Message::Kind kind : {Message::kLeft, Message::kLost}) {
+      message.kind = kind;
+      if (kind == Message::kLeft ? hasLeft : isLost) sendAll(message, nullptr, 0);
+    }
+  }
+}
+
+void Hosts::run() {
+  int64_t beaten = 0;
+  const wl_error_t* failure = nullptr;
+  while (!ends_.load()) {
+    const int64_t now = clockNs();
+    if (failure == nullptr && (failure = group_.failure()) != nullptr) tellFailure(*failure);
+    const bool beats = now - beaten >= kBeatNs;
+    if (beats) {
+      beaten = now;
+      beat();
+    }
+    try {
+      look(now);
+      if (failure != nullptr) {
+        reconnect(now);
+        tellGone(beats);
+      }
+    } catch (const std::bad_alloc&) {
+      // It looks again.
+    }
+    if (dropped_.exchange(false)) group_.sweepWindows();
+    const int64_t driven = drivenNs_.load(std::memory_order_relaxed);
+    if (now - driven < kLeftNs) {
+      usleep(kLeftNs / 1000);
+      if (clockNs() - drivenNs_.load(std::memory_order_relaxed) < kLeftNs) continue;
+    }
+    if (wire_->progress() > 0) {
+      group_.wakeSleepers();
+      continue;
+    }
+    if (!wire_->arm()) continue;
+    pollfd files[2] = {{wire_->file(), POLLIN, 0}, {bell_.number(), POLLIN, 0}};
+    const int64_t restNs = failure == nullptr ? kBeatNs : kLookNs;
+    poll(files, 2, static_cast<int>(restNs / 1'000'000));
+    uint64_t rung = 0;
+    [[maybe_unused]] const ssize_t got = ::read(bell_.number(), &rung, sizeof rung);
+  }
+}
+
+}  // namespace windlass
