@@ -136,8 +136,9 @@ uint32_t Group::firstBeside(uint32_t rank) const {
 }
 
 void Group::dropWindow(uint32_t window) {
-  shared().holders[window].fetch_sub(1, std::memory_order_seq_cst);
+  // While the number is this window's.
   if (hosts_ != nullptr) hosts_->tellDropped(window);
+  shared().holders[window].fetch_sub(1, std::memory_order_seq_cst);
 }
 
 uint32_t Group::takeWindow() {

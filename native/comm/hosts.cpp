@@ -60,7 +60,6 @@ Code Hosts::open(Group& group, const WireSettings& settings, std::vector<uint32_
   made->routes_ = std::vector<Route>(count);
   made->toldGone_.resize(group.ranks());
   made->theirs_.resize(count, std::vector<TheirWindow>(kMostWindows));
-  made->keys_.resize(kMostWindows);
   made->beats_.resize(count);
   made->quietNs_.resize(count);
   made->bell_ = OpenFile(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

@@ -104,17 +104,18 @@ class Hosts final : private WireEnds {
   //
   // Windows, which each host makes and numbers by itself: theirs for this host's `window`.
   void nameWindow(uint32_t window, uint32_t host, uint32_t theirs);
-  // What others reach it by: told by every process, then taken for every other host. Throws
-  // std::bad_alloc.
+  // What others reach one by: told by every process, which shares it once, then taken for every
+  // other host. Throws std::bad_alloc.
   struct WindowKey {
     uint64_t stride;
     uint32_t bytes;
     unsigned char key[Wire::kMostKeyBytes];
   };
-  Code shareWindow(uint32_t window, void* base, uint64_t stride, WindowKey* key, wl_error_t* error);
+  Code shareWindow(void* base, uint64_t stride, WindowKey* key, wl_error_t* error);
   // `keys`: of each rank, what its process told.
   Code reachWindow(uint32_t window, const WindowKey* keys, wl_error_t* error);
-  void hideWindow(uint32_t window, void* base);
+  // Before it is unmapped.
+  void hideWindow(void* base);
   // A rank of this process has dropped it.
   void tellDropped(uint32_t window);
 
@@ -225,7 +226,6 @@ class Hosts final : private WireEnds {
   std::mutex shrinkMutex_;                  // what is told of a shrink last was so last
   std::mutex windowMutex_;                  // guards
   std::vector<std::vector<TheirWindow>> theirs_;  // of each host, by this one's numbers
-  std::vector<std::vector<unsigned char>> keys_;                       // of what this one shares
   std::map<std::tuple<uint32_t, uint64_t>, uint32_t> notified_;        // by rank and place
   std::atomic<bool> dropped_{false};        // by others
   std::unique_ptr<Wire> wire_;

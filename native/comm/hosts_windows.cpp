@@ -31,16 +31,10 @@ void Hosts::nameWindow(uint32_t window, uint32_t host, uint32_t theirs) {
   theirs_[host][window] = {theirs, kNone, 0};
 }
 
-Code Hosts::shareWindow(uint32_t window, void* base, uint64_t stride, WindowKey* key,
-                        wl_error_t* error) {
-  std::lock_guard<std::mutex> lock(windowMutex_);
-  std::vector<unsigned char>& own = keys_[window];
-  if (own.empty()) {
-    std::vector<unsigned char> made;
-    if (Code code = wire_->share(base, stride * group_.ranks(), &made, error); code != WL_OK)
-      return code;
-    own = std::move(made);
-  }
+Code Hosts::shareWindow(void* base, uint64_t stride, WindowKey* key, wl_error_t* error) {
+  std::vector<unsigned char> own;
+  if (Code code = wire_->share(base, stride * group_.ranks(), &own, error); code != WL_OK)
+    return code;
   key->stride = stride;
   key->bytes = static_cast<uint32_t>(own.size());
   std::copy(own.begin(), own.end(), key->key);
@@ -63,10 +57,7 @@ Code Hosts::reachWindow(uint32_t window, const WindowKey* keys, wl_error_t* erro
   return WL_OK;
 }
 
-void Hosts::hideWindow(uint32_t window, void* base) {
-  std::lock_guard<std::mutex> lock(windowMutex_);
-  if (keys_[window].empty()) return;
-  keys_[window].clear();
+void Hosts::hideWindow(void* base) {
   wire_->hide(base);
 }
 

@@ -22,8 +22,8 @@ class SharedWindow {
  public:
   SharedWindow() = default;
   ~SharedWindow() {
-    if (group_ != nullptr && group_->hosts() != nullptr)
-      group_->hosts()->hideWindow(number_, mapping_.memory());
+    if (key_.bytes > 0 && group_->hosts() != nullptr)
+      group_->hosts()->hideWindow(mapping_.memory());
   }
   SharedWindow(const SharedWindow&) = delete;
   SharedWindow& operator=(const SharedWindow&) = delete;
@@ -38,8 +38,18 @@ class SharedWindow {
     if (asked.isSparse()) keepOutOfDumps(mapping_.memory(), mapping_.bytes());
     window_.emplace(mapping_.memory(), asked.bytes, stride);
     group_ = &group;
-    number_ = number;
     group.holdWindow(number, self, mapping_.memory(), stride, asked.bytes);
+  }
+  // Has other hosts reach what is held, by the key.
+  Code share(Hosts::WindowKey* key, wl_error_t* error) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (key_.bytes == 0) {
+      const Code code =
+          group_->hosts()->shareWindow(mapping_.memory(), window_->stride(), &key_, error);
+      if (code != WL_OK) return code;
+    }
+    *key = key_;
+    return WL_OK;
   }
 
  private:
@@ -47,7 +57,7 @@ class SharedWindow {
   std::mutex mutex_;
   std::optional<Window> window_;
   Group* group_ = nullptr;  // that holds it
-  uint32_t number_ = 0;
+  Hosts::WindowKey key_ = {};
 };
 
 // One rank's hold of a window, from when its number was taken.
@@ -175,7 +185,7 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
     if (hosts != nullptr && !asked.isSparse() && failure.code == WL_OK)
       reserveShared(made->window()->address(comm.rank()), stride, &failure);
     if (hosts != nullptr && failure.code == WL_OK)
-      hosts->shareWindow(number, made->mapping().memory(), stride, &key, &failure);
+      made->share(&key, &failure);
   } catch (const std::bad_alloc&) {
     failure = noMemory(comm.rank());
     if (held == nullptr) group.dropWindow(number);

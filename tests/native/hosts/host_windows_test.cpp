@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Windows of ranks on several hosts, one after the other under one number: each has memory and
+// signals of its own, as long as anybody may store there. And names that lack a process's own.
+#include "tests/native/hosts/host_crew.h"
+
+#include "native/abi/handles.h"
+#include "native/comm/hosts.h"
+
+namespace windlass_test {
+namespace {
+
+using windlass::Group;
+using windlass::Place;
+
+constexpr uint64_t kBytes = 65536;
+constexpr uint64_t kSignal = 32768;
+constexpr int64_t kPut = 16384;
+constexpr int64_t kWaitNs = 1'000 * kMs;
+
+// Counts what is not so, which the test finds at the end.
+void expect(const Seat& seat, bool holds, const char* what, const char* said = "") {
+  if (holds) return;
+  ++seat.board.wrong;
+  std::fprintf(stderr, "rank %d: %s %s\n", seat.rank, what, said);
+}
+
+wl_window_t* make(const Seat& seat) {
+  Error error;
+  wl_window_t* window = nullptr;
+  const int32_t code = wl_window_create(seat.comm, kBytes, 0, &window, &error);
+  expect(seat, code == WL_OK, "makes no window:", error.message);
+  return window;
+}
+
+void meet(const Seat& seat) {
+  Error error;
+  expect(seat, wl_barrier(seat.comm, 0, &error) == WL_OK, "finds no barrier:", error.message);
+}
+
+Group& groupOf(const Seat& seat) {
+  return seat.comm->comm.group();
+}
+
+// On this host.
+uint32_t numberOf(const Seat& seat, const wl_window_t* window) {
+  const auto rank = static_cast<uint32_t>(seat.rank);
+  return groupOf(seat).windowOf(rank, wl_window_address(window, seat.rank), 1).window();
+}
+
+int32_t putBytes(const Seat& seat, const wl_window_t* window, int peer, int value, Error* error) {
+  std::vector<unsigned char> from(kPut, static_cast<unsigned char>(value));
+  const int64_t step = 1;
+  const wl_tensor_t local = {sizeof local, WL_U8, 1, 0, from.data(), &kPut, &step};
+  wl_tensor_t remote = local;
+  remote.data = wl_window_address(window, seat.rank);
+  return wl_put(seat.comm, window, &local, peer, &remote, error);
+}
+
+// One is made while a process still unmaps the last of its number, after another that takes long.
+TEST(HostWindows, ANewOneIsReachedByAKeyOfItsOwn) {
+  HostCrew crew({2, 2, 1}, 0, [](Seat& seat) {
+    HostBoard& board = seat.board;
+    Group& group = groupOf(seat);
+    wl_window_t* const first = make(seat);
+    if (first == nullptr) return;
+    const uint32_t number = numberOf(seat, first);
+    std::atomic<bool> isMade{false};
+    static unsigned char place[1];
+    std::shared_ptr<const void> lasting;
+    if (seat.rank == 1) {
+      lasting = std::shared_ptr<const void>(place, [&](const void*) {
+        await([&] { return isMade.load(); }, 500 * kMs);
+      });
+      group.holdWindow(windlass::kMostWindows - 1, lasting, place, 0, sizeof place);
+    }
+    meet(seat);
+    if (seat.rank == 3)
+      await([&] { return board.rounds[0] + board.rounds[1] + board.rounds[2] == 3; });
+    wl_window_free(first);
+    lasting.reset();
+    // Of the ranks that drop it, rank 3 is the last: what it tells has rank 1's process unmap both.
+    if (seat.rank == 0)
+      expect(seat, await([&] { return group.shared().holders[number] <= 1; }), "hears no drop");
+    ++board.rounds[seat.rank];
+    if (seat.rank == 1)
+      expect(seat, await([&] { return group.within(1, number, 0, 1) == nullptr; }), "unmaps none");
+    wl_window_t* const second = make(seat);
+    if (second == nullptr) return;
+    if (seat.rank == 1) expect(seat, numberOf(seat, second) == number, "has another number");
+    isMade = true;
+    Error error;
+    int32_t code = WL_OK;
+    if (seat.rank == 3) {
+      code = putBytes(seat, second, 1, 7, &error);
+      if (code == WL_OK) code = wl_notify(seat.comm, second, 1, kSignal, 1, &error);
+    } else if (seat.rank == 1) {
+      code = wl_wait(seat.comm, second, 3, kSignal, 1, kWaitNs, &error);
+      const auto* at = static_cast<const unsigned char*>(wl_window_address(second, 1));
+      expect(seat, at[0] == 7 && at[kPut - 1] == 7, "lacks what was put");
+    }
+    expect(seat, code == WL_OK, "moves nothing:", error.message);
+    meet(seat);
+    wl_window_free(second);
+  });
+  EXPECT_EQ(std::vector<int>(4, 0), crew.end());
+}
+
+}  // namespace
+}  // namespace windlass_test
