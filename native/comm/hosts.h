@@ -102,7 +102,8 @@ class Hosts final : private WireEnds {
 
   // native/comm/hosts_windows.cpp
   //
-  // Windows, which each host makes and numbers by itself: theirs for this host's `window`.
+  // Windows, which each host makes and numbers by itself: theirs for this host's `window`, a new
+  // one. Each rank of this process comes here before any uses it.
   void nameWindow(uint32_t window, uint32_t host, uint32_t theirs);
   // What others reach one by: told by every process, which shares it once, then taken for every
   // other host. Throws std::bad_alloc.
@@ -128,7 +129,7 @@ class Hosts final : private WireEnds {
   void getFrom(uint32_t rank, Place at, void* into, uint64_t bytes, const Unread& unread);
   // Behind all that this process has moved there before.
   void notify(uint32_t rank, Place at, uint32_t value);
-  // What this process has last notified there; 0: nothing.
+  // What this process has last notified there in this window; 0: nothing.
   uint32_t notified(uint32_t rank, Place at);
   void drop(uint32_t rank);
 
@@ -173,6 +174,7 @@ class Hosts final : private WireEnds {
     uint32_t number = kNone;
     uint32_t region = kNone;
     uint64_t stride = 0;
+    std::map<std::tuple<uint32_t, uint64_t>, uint32_t> notified;  // by rank and offset
   };
 
   Hosts(Group& group, std::vector<uint32_t> ranks);
@@ -226,7 +228,6 @@ class Hosts final : private WireEnds {
   std::mutex shrinkMutex_;                  // what is told of a shrink last was so last
   std::mutex windowMutex_;                  // guards
   std::vector<std::vector<TheirWindow>> theirs_;  // of each host, by this one's numbers
-  std::map<std::tuple<uint32_t, uint64_t>, uint32_t> notified_;        // by rank and place
   std::atomic<bool> dropped_{false};        // by others
   std::unique_ptr<Wire> wire_;
   std::vector<bool> toldGone_;              // of each rank of this host

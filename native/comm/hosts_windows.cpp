@@ -28,7 +28,7 @@ struct View {
 
 void Hosts::nameWindow(uint32_t window, uint32_t host, uint32_t theirs) {
   std::lock_guard<std::mutex> lock(windowMutex_);
-  theirs_[host][window] = {theirs, kNone, 0};
+  theirs_[host][window] = {theirs, kNone, 0, {}};
 }
 
 Code Hosts::shareWindow(void* base, uint64_t stride, WindowKey* key, wl_error_t* error) {
@@ -159,15 +159,16 @@ void Hosts::getFrom(uint32_t rank, Place at, void* into, uint64_t bytes, const U
 void Hosts::notify(uint32_t rank, Place at, uint32_t value) {
   {
     std::lock_guard<std::mutex> lock(windowMutex_);
-    notified_[{rank, at.word}] = value;
+    theirs_[hostOf(rank)][at.window()].notified[{rank, at.offset()}] = value;
   }
   wire_->putWord(thereOf(rank, at), value);
 }
 
 uint32_t Hosts::notified(uint32_t rank, Place at) {
   std::lock_guard<std::mutex> lock(windowMutex_);
-  const auto found = notified_.find({rank, at.word});
-  return found == notified_.end() ? 0 : found->second;
+  const auto& notified = theirs_[hostOf(rank)][at.window()].notified;
+  const auto found = notified.find({rank, at.offset()});
+  return found == notified.end() ? 0 : found->second;
 }
 
 void Hosts::drop(uint32_t rank) {

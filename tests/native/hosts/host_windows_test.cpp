@@ -105,5 +105,25 @@ TEST(HostWindows, ANewOneIsReachedByAKeyOfItsOwn) {
   EXPECT_EQ(std::vector<int>(4, 0), crew.end());
 }
 
+TEST(HostWindows, SignalsOfANewOneStartAt0) {
+  HostCrew crew({2, 1, 1}, 0, [](Seat& seat) {
+    uint32_t number = 0;
+    for (const uint32_t value : {5, 1}) {
+      wl_window_t* const window = make(seat);
+      if (window == nullptr) return;
+      expect(seat, number == 0 || numberOf(seat, window) == number, "has another number");
+      number = numberOf(seat, window);
+      Error error;
+      const int32_t code = seat.rank == 0
+                               ? wl_notify(seat.comm, window, 1, 0, value, &error)
+                               : wl_wait(seat.comm, window, 0, 0, value, kWaitNs, &error);
+      expect(seat, code == WL_OK, "signals nothing:", error.message);
+      wl_window_free(window);
+      meet(seat);
+    }
+  });
+  EXPECT_EQ(std::vector<int>(2, 0), crew.end());
+}
+
 }  // namespace
 }  // namespace windlass_test
