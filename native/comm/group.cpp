@@ -123,6 +123,8 @@ void Group::setHosts(std::unique_ptr<Hosts> hosts) {
 
 Group::~Group() {
   watch_.reset();  // which tells of hosts
+  // Its thread looks for it here until it has ended.
+  if (hosts_ != nullptr && hosts_->isConnected()) hosts_->close();
   hosts_.reset();
   // What goes with it looks at the group once more.
   retired_.clear();

@@ -237,20 +237,18 @@ void Hosts::land(uint32_t rank, uint64_t turn, uint64_t at, const void* from, ui
   wire_->land({peer, rank, turn, at}, from, bytes, unread, {kBlock, offsetOf(&word), value});
 }
 
-Hosts::~Hosts() {
-  if (thread_.joinable()) {
-    // Others may still read what they were sent last, or send what this process drops.
-    const int64_t start = clockNs();
-    const auto mayEnd = [&] {
-      if (group_.failure() == nullptr) return haveAllLeft();
-      return haveAllHeard() && (haveHostsFailed() || clockNs() - start > kFailedCloseNs);
-    };
-    while (!mayEnd() && clockNs() - start < kCloseNs) usleep(200);
-    ends_.store(true);
-    ring();
-    thread_.join();
-    wire_->flush(kCloseNs);
-  }
+void Hosts::close() {
+  // Others may still read what they were sent last, or send what this process drops.
+  const int64_t start = clockNs();
+  const auto mayEnd = [&] {
+    if (group_.failure() == nullptr) return haveAllLeft();
+    return haveAllHeard() && (haveHostsFailed() || clockNs() - start > kFailedCloseNs);
+  };
+  while (!mayEnd() && clockNs() - start < kCloseNs) usleep(200);
+  ends_.store(true);
+  ring();
+  thread_.join();
+  wire_->flush(kCloseNs);
   wire_.reset();
 }
 

@@ -38,7 +38,6 @@ class Hosts final : private WireEnds {
   // process. WL_RESOURCE: they are too many. Throws std::bad_alloc, std::system_error.
   static Code open(Group& group, const WireSettings& settings, std::vector<uint32_t> ranks,
                    std::unique_ptr<Hosts>* hosts, wl_error_t* error);
-  ~Hosts();
   Hosts(const Hosts&) = delete;
   Hosts& operator=(const Hosts&) = delete;
 
@@ -50,6 +49,9 @@ class Hosts final : private WireEnds {
   // they name no such processes, and this is as it was. Throws std::bad_alloc, std::system_error.
   Code connect(const std::vector<std::vector<unsigned char>>& names, int64_t silenceNs,
                wl_error_t* error);
+  // Once it is connected, before it goes, while the group still has it: waits till others have what
+  // they were told, a second at most. Nothing comes from them any more.
+  void close();
   bool isConnected() const { return thread_.joinable(); }
   int64_t silenceNs() const { return silenceNs_; }
   // Of this process's ranks the lowest.
@@ -229,7 +231,8 @@ class Hosts final : private WireEnds {
   std::mutex windowMutex_;                  // guards
   std::vector<std::vector<TheirWindow>> theirs_;  // of each host, by this one's numbers
   std::atomic<bool> dropped_{false};        // by others
-  std::unique_ptr<Wire> wire_;
+  OpenFile bell_;
+  std::unique_ptr<Wire> wire_;              // which may ring as it goes
   std::vector<bool> toldGone_;              // of each rank of this host
   int64_t silenceNs_ = 0;
   std::vector<uint32_t> beats_;             // of each host, when this one looked last,
@@ -237,7 +240,6 @@ class Hosts final : private WireEnds {
   std::vector<int64_t> quietNs_;            // and for how long it has looked and seen no more
   std::atomic<int64_t> drivenNs_{0};        // when a rank drove the wire last
   std::atomic<bool> ends_{false};
-  OpenFile bell_;
   std::thread thread_;
 };
 

@@ -125,5 +125,48 @@ TEST(HostWindows, SignalsOfANewOneStartAt0) {
   EXPECT_EQ(std::vector<int>(2, 0), crew.end());
 }
 
+// After a failure, of which a host that stands still does not say that it knows, rank 0 closes;
+// meanwhile rank 1 drops a window, and stores into another.
+TEST(HostWindows, StayWhileAWireThatClosesMayStoreThere) {
+  HostCrew crew({3, 1, 1}, 0, [](Seat& seat) {
+    wl_window_t* const dropped = make(seat);
+    wl_window_t* const window = make(seat);
+    if (dropped == nullptr || window == nullptr) return;
+    const uint32_t number = numberOf(seat, window);
+    meet(seat);
+    Error error;
+    if (seat.rank == 0) {
+      // Nobody is in a call, as far as this host knows.
+      for (const uint32_t rank : {1, 2})
+        await([&] { return groupOf(seat).lines(rank).state.busy == 0; });
+      ++seat.board.rounds[0];
+      await([&] { return seat.board.rounds[2] == 1; });
+      usleep(20'000);
+      wl_comm_abort(seat.comm, "the test's reason", &error);
+    } else if (seat.rank == 1) {
+      await([&] { return wl_comm_status(seat.comm, &error) != WL_OK; });
+      usleep(40'000);
+      wl_window_free(dropped);
+      usleep(40'000);
+      unsigned char from[kPut] = {};
+      const auto unread = std::make_shared<std::atomic<uint32_t>>(0);
+      windlass::Hosts& hosts = *groupOf(seat).hosts();
+      hosts.putIn(0, Place::of(number, 0), from, sizeof from, unread);
+      await([&] { return hosts.progress(), *unread == 0; }, kWaitNs);
+      usleep(20'000);
+      seat.sees(WL_OK, error);
+    } else {
+      await([&] { return seat.board.rounds[0] == 1; });
+      ++seat.board.rounds[2];
+      raise(SIGSTOP);
+    }
+    if (seat.rank != 1) wl_window_free(dropped);
+    wl_window_free(window);
+  });
+  EXPECT_TRUE(crew.awaitSeen({1}));
+  crew.signal(2, SIGKILL);
+  EXPECT_EQ((std::vector<int>{0, 0, -SIGKILL}), crew.end());
+}
+
 }  // namespace
 }  // namespace windlass_test
