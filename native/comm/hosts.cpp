@@ -147,7 +147,9 @@ Code Hosts::connect(const std::vector<std::vector<unsigned char>>& names, int64_
                     wl_error_t* error) {
   std::vector<std::vector<Process>> all(count());
   std::vector<bool> told(group_.ranks());
+  bool isAmongThem = false;
   for (const std::vector<unsigned char>& name : names) {
+    isAmongThem |= name == name_;
     Process process;
     if (Code code = read(name, &process, error); code != WL_OK) return code;
     for (const uint32_t rank : process.ranks) {
@@ -160,6 +162,10 @@ Code Hosts::connect(const std::vector<std::vector<unsigned char>>& names, int64_
   for (uint32_t rank = 0; rank < told.size(); ++rank)
     if (!told[rank])
       return fail(error, WL_INVALID_ARGUMENT, "no process says that it has rank %u", rank);
+  if (!isAmongThem) {
+    return fail(error, WL_INVALID_ARGUMENT,
+                "the names lack what this process, which has rank %u, is named by", first());
+  }
   size_t index = 0;  // of this process, on its host
   for (std::vector<Process>& processes : all) {
     std::sort(processes.begin(), processes.end(),

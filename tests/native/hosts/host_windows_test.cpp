@@ -168,5 +168,43 @@ TEST(HostWindows, StayWhileAWireThatClosesMayStoreThere) {
   EXPECT_EQ((std::vector<int>{0, 0, -SIGKILL}), crew.end());
 }
 
+TEST(HostWindows, NamesThatLackAProcessesOwnAreRefused) {
+  Forks fork(1, [](int) {
+    enterHost(0);
+    Error error;
+    const int32_t hosts[] = {0, 0, 1};
+    wl_group_config_t config = {};
+    config.struct_size = sizeof config;
+    config.ranks = 3;
+    config.hosts = hosts;
+    const std::vector<int32_t> ranks[] = {{1}, {0, 1}, {2}};
+    wl_group_t* groups[3] = {};
+    std::vector<uint8_t> names;
+    std::vector<uint64_t> bytes;
+    int32_t files[2] = {};
+    for (int32_t& file : files)
+      if (wl_group_share(&config, &file, &error) != WL_OK) return 1;
+    for (size_t i = 0; i < 3; ++i) {
+      uint8_t name[4096];
+      uint64_t length = 0;
+      if (wl_group_attach(files[i == 2], &groups[i], &error) != WL_OK ||
+          wl_group_open_wire(groups[i], ranks[i].data(), static_cast<uint32_t>(ranks[i].size()),
+                             &error) != WL_OK ||
+          wl_group_wire_name(groups[i], name, sizeof name, &length, &error) != WL_OK) {
+        return 2;
+      }
+      if (i == 0) continue;
+      names.insert(names.end(), name, name + length);
+      bytes.push_back(length);
+    }
+    const int32_t code = wl_group_connect(groups[0], names.data(), bytes.data(), 2, 0, &error);
+    const bool isSaid = contains(error.message, "the names lack what this process");
+    for (wl_group_t* group : groups) wl_group_release(group);
+    for (const int32_t file : files) wl_file_close(file);
+    return code == WL_INVALID_ARGUMENT && isSaid ? 0 : 3;
+  });
+  EXPECT_EQ(std::vector<int>{0}, fork.wait());
+}
+
 }  // namespace
 }  // namespace windlass_test
