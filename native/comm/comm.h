@@ -137,7 +137,7 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // change.
   Code putOverHosts(uint32_t peer, const StridedView& remote, const StridedView& local, bool adds);
   Code getOverHosts(uint32_t peer, const StridedView& local, const StridedView& remote);
-  Code notifyOverHosts(uint32_t peer, Place signal, uint32_t value);
+  Code notifyOverHosts(uint32_t peer, Place place, uint32_t* signal, uint32_t value);
   // Waits until `signal`, which the peer alone writes, has reached descriptor.count.
   Code awaitSignal(const Descriptor& descriptor, const uint32_t* signal, int64_t deadlineNs,
                    wl_error_t* error);
@@ -300,7 +300,11 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Code awaitNeed(uint32_t need, uint32_t phase, Deadline& deadline);
   // Until nothing here is read for what was put to the peer, on another host, or all that was taken
   // from it is there.
-  Code awaitMoved(const std::shared_ptr<std::atomic<uint32_t>>& unread, uint32_t peer);
+  Code awaitMoved(const std::shared_ptr<std::atomic<uint32_t>>& unread, uint32_t peer,
+                  Deadline& deadline);
+  // Until what this rank has put is there, on all hosts but that one, which hears what follows by
+  // the same way; kNobody: on all.
+  Code flushMoved(uint32_t butHost, Deadline& deadline);
 
   // Looks until ready(). `awaited` is a rank or kEveryRank.
   template <class Ready>
@@ -392,6 +396,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Descriptor current_ = {};           // of the operation in progress, or of the last one
   const uint32_t* signal_ = nullptr;  // that a one-sided wait in progress looks at
   uint32_t movedWith_ = kNobody;      // whose memory, on another host, it waits for to be moved
+  std::vector<uint32_t> movedTo_;     // of each host, a rank that it has put to since it flushed
+  uint64_t flushed_ = 0;              // what says so, read of those hosts
   uint64_t meetings_ = 0;             // entered so far
   uint64_t allEntered_;               // every rank is known to have entered this sequence
   Waiter waiter_;

@@ -15,10 +15,13 @@ namespace {
 
 // From which a run is moved by itself.
 constexpr uint64_t kLongRunBytes = uint64_t{8} << 10;
-// Up to so many runs are taken one by one; of more, all that lies between them as well, if that is
-// no more than so many times as much.
+// What is taken at once. Up to so many runs of it are taken one by one; of more, all that lies
+// between them as well, unless they lie so far apart that asking for each takes no longer, or all
+// that would take this much memory.
+constexpr uint64_t kMostTaken = uint64_t{1} << 20;
 constexpr uint64_t kFewRuns = 16;
-constexpr uint64_t kMostSpread = 8;
+constexpr uint64_t kMostApart = uint64_t{32} << 10;
+constexpr uint64_t kMostSpan = uint64_t{64} << 20;
 
 // Two views of one shape.
 class Pair {
@@ -106,8 +109,7 @@ Place behind(Place place, uint64_t bytes) {
 
 }  // namespace
 
-Code Comm::awaitMoved(const Unread& unread, uint32_t peer) {
-  Deadline deadline(group_->config().deadlineNs);
+Code Comm::awaitMoved(const Unread& unread, uint32_t peer, Deadline& deadline) {
   const auto isMoved = [&] { return unread->load(std::memory_order_acquire) == 0; };
   movedWith_ = peer;
   const Code code = waiter_.wait(isMoved, peer, {sequence_, true}, deadline);
@@ -117,19 +119,34 @@ Code Comm::awaitMoved(const Unread& unread, uint32_t peer) {
   return code;
 }
 
+Code Comm::flushMoved(uint32_t butHost, Deadline& deadline) {
+  for (uint32_t host = 0; host < movedTo_.size(); ++host) {
+    const uint32_t peer = movedTo_[host];
+    if (peer == kNobody || host == butHost) continue;
+    const Unread unread = std::make_shared<std::atomic<uint32_t>>(0);
+    group_->hosts()->flush(host, &flushed_, unread);
+    if (Code code = awaitMoved(unread, peer, deadline); code != WL_OK) return code;
+    movedTo_[host] = kNobody;
+  }
+  return WL_OK;
+}
+
 Code Comm::putOverHosts(uint32_t peer, const StridedView& remote, const StridedView& local,
                         bool adds) {
   Hosts& hosts = *group_->hosts();
   const Pair pair(remote, local);
   if (pair.bytes() == 0) return WL_OK;
   const Place start = group_->windowOf(peer, remote.data, 1);
+  movedTo_.resize(hosts.count(), kNobody);
+  movedTo_[hosts.hostOf(peer)] = peer;
+  Deadline deadline(group_->config().deadlineNs);
   if (!adds && pair.runBytes() >= kLongRunBytes) {
     const Unread unread = std::make_shared<std::atomic<uint32_t>>(0);
     pair.forEachRun([&](uint64_t there, uint64_t here) {
       hosts.putIn(peer, behind(start, there), static_cast<const unsigned char*>(local.data) + here,
                 pair.runBytes(), unread);
     });
-    return awaitMoved(unread, peer);
+    return awaitMoved(unread, peer, deadline);
   }
   const auto how = adds ? Hosts::kAdds : Hosts::kStores;
   forEachPiece(remote, local, Hosts::kMostPieceBytes,
@@ -143,33 +160,46 @@ Code Comm::putOverHosts(uint32_t peer, const StridedView& remote, const StridedV
 
 Code Comm::getOverHosts(uint32_t peer, const StridedView& local, const StridedView& remote) {
   Hosts& hosts = *group_->hosts();
-  const Pair pair(remote, local);
-  if (pair.bytes() == 0) return WL_OK;
-  const Place start = group_->windowOf(peer, remote.data, 1);
   const Unread unread = std::make_shared<std::atomic<uint32_t>>(0);
-  int64_t extent = 0;
-  extentOf(remote.ndim, remote.shape, remote.strides, sizeOf(remote.dtype), &extent);
-  const auto span = static_cast<uint64_t>(extent);
-  if (pair.runBytes() >= kLongRunBytes || pair.runs() <= kFewRuns ||
-      span / kMostSpread > pair.bytes()) {
-    pair.forEachRun([&](uint64_t there, uint64_t here) {
-      hosts.getFrom(peer, behind(start, there), static_cast<unsigned char*>(local.data) + here,
-                pair.runBytes(), unread);
-    });
-    return awaitMoved(unread, peer);
-  }
-  std::vector<unsigned char> taken(span);
-  hosts.getFrom(peer, start, taken.data(), span, unread);
-  const Code code = awaitMoved(unread, peer);
-  if (code != WL_OK) return code;
-  StridedView from = remote;
-  from.data = taken.data();
-  kKernels.get(local, from);
-  return WL_OK;
+  Deadline deadline(group_->config().deadlineNs);
+  Code code = WL_OK;
+  forEachPiece(remote, local, kMostTaken, [&](const StridedView& there, const StridedView& here) {
+    const Pair pair(there, here);
+    if (code != WL_OK || pair.bytes() == 0) return;
+    const Place start = group_->windowOf(peer, there.data, 1);
+    int64_t extent = 0;
+    extentOf(there.ndim, there.shape, there.strides, sizeOf(there.dtype), &extent);
+    const auto span = static_cast<uint64_t>(extent);
+    if (pair.runBytes() >= kLongRunBytes || pair.runs() <= kFewRuns ||
+        span / pair.runs() > kMostApart || span > kMostSpan) {
+      pair.forEachRun([&](uint64_t from, uint64_t to) {
+        hosts.getFrom(peer, behind(start, from), static_cast<unsigned char*>(here.data) + to,
+                      pair.runBytes(), unread);
+      });
+      return;
+    }
+    std::vector<unsigned char> taken(span);
+    hosts.getFrom(peer, start, taken.data(), span, unread);
+    code = awaitMoved(unread, peer, deadline);
+    if (code != WL_OK) return;
+    StridedView from = there;
+    from.data = taken.data();
+    kKernels.get(here, from);
+  });
+  return code == WL_OK ? awaitMoved(unread, peer, deadline) : code;
 }
 
-Code Comm::notifyOverHosts(uint32_t peer, Place signal, uint32_t value) {
-  group_->hosts()->notify(peer, signal, value);
+// On its own host or another.
+Code Comm::notifyOverHosts(uint32_t peer, Place place, uint32_t* signal, uint32_t value) {
+  Hosts& hosts = *group_->hosts();
+  const bool isBeside = hosts.isBeside(peer);
+  Deadline deadline(group_->config().deadlineNs);
+  const uint32_t butHost = isBeside ? kNobody : hosts.hostOf(peer);
+  if (Code code = flushMoved(butHost, deadline); code != WL_OK) return code;
+  if (isBeside) {
+    return outcomeOf(kKernels.notify(reinterpret_cast<int32_t*>(signal), value), nullptr);
+  }
+  hosts.notify(peer, place, value);
   return WL_OK;
 }
 

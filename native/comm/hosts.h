@@ -129,6 +129,9 @@ class Hosts final : private WireEnds {
   void move(Move how, uint32_t rank, Place at, const StridedView& remote, const StridedView& local);
   void putIn(uint32_t rank, Place at, const void* from, uint64_t bytes, const Unread& unread);
   void getFrom(uint32_t rank, Place at, void* into, uint64_t bytes, const Unread& unread);
+  // `unread` counts none once all that this process has moved to that host before is there; `into`
+  // is written till then.
+  void flush(uint32_t host, uint64_t* into, const Unread& unread);
   // Behind all that this process has moved there before.
   void notify(uint32_t rank, Place at, uint32_t value);
   // What this process has last notified there in this window; 0: nothing.

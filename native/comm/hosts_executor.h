@@ -32,10 +32,22 @@ Code Comm::runOverHosts(const Call& call) {
       shownPhases_ = K::phases(launch);
       claims_ = false;
       Code code = awaitPrevious(deadline);
+      if (code == WL_OK) code = flushMoved(kNobody, deadline);
       if (code != WL_OK) return code;
       fillEntry(call, kRides<K>);
+      // However it ends: what others send then lands nowhere.
+      struct Landed {
+        Pulling* pulling;
+        ~Landed() {
+          if (pulling != nullptr) pulling->endLanding();
+        }
+      } const ends = {pulling_.get()};
       if constexpr (Pulls<K>::value) {
-        if (pulling_ != nullptr) pulling_->beforeEntry(K::kPull, launch);
+        code = orNoMemory([&] {
+          if (pulling_ != nullptr) pulling_->beforeEntry(K::kPull, launch);
+          return WL_OK;
+        });
+        if (code != WL_OK) return code;
       }
       publishEntry();
       tellEntry(hosts, call, kRides<K>);

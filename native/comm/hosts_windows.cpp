@@ -156,6 +156,11 @@ void Hosts::getFrom(uint32_t rank, Place at, void* into, uint64_t bytes, const U
   wire_->get(thereOf(rank, at), into, bytes, unread);
 }
 
+// The answer comes behind what came before the question.
+void Hosts::flush(uint32_t host, uint64_t* into, const Unread& unread) {
+  wire_->get({peers_[host], kBlock, 0}, into, sizeof *into, unread);
+}
+
 void Hosts::notify(uint32_t rank, Place at, uint32_t value) {
   {
     std::lock_guard<std::mutex> lock(windowMutex_);

@@ -218,9 +218,9 @@ Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_erro
                 "time",
                 value, seen);
   }
-  if (elsewhere) {
+  if (comm.group().hosts() != nullptr) {
     return comm.reachPeer(ofSignal(WL_OP_NOTIFY, peer, value), error,
-                          [&] { return comm.notifyOverHosts(peer, place, value); });
+                          [&] { return comm.notifyOverHosts(peer, place, signal, value); });
   }
   // end() rings the peer if it sleeps.
   return comm.reachPeer(ofSignal(WL_OP_NOTIFY, peer, value), error,

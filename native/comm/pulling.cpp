@@ -106,10 +106,6 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
     if (Code code = access_.choose(isShort(form, launch), &staged, deadline); code != WL_OK)
       return code;
   }
-  struct Ends {
-    Pulling& pulling;
-    ~Ends() { pulling.landing_.end(); }
-  } const ends = {*this};
   const bool inTwoLevels = twoLevels_.takes(form, launch);
   bool isFree = staged && !inTwoLevels && meetInStages(launch);
   for (uint32_t k = 0; isFree && k < form.phases; ++k) {

@@ -38,6 +38,8 @@ class Pulling {
   // Before this rank enters: has other hosts put where it receives; and in an operation that all
   // will run through stages, as far as it can tell by itself, fills its half of the first round.
   void beforeEntry(const PullForm& form, const Launch& launch);
+  // Over hosts, once that is over: nothing lands here any more, nor is read.
+  void endLanding() { landing_.end(); }
 
   // Of the phase in progress, where ranks read through stages: twice its rounds, else 0; and how
   // many halves of them `rank` has filled or read. While ranks agree: 1, and whether it has told.

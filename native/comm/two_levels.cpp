@@ -272,7 +272,7 @@ Code TwoLevels::run(const Launch& launch, Scratch scratch, Deadline& deadline,
   broken_ = broken;
   scratch_ = scratch;
   staged_ = !access_.readsBeside();
-  const uint64_t least = std::clamp(launch.bytes / kRounds, kLeastRoundBytes, slotBytes());
+  const uint64_t least = std::min(std::max(launch.bytes / kRounds, kLeastRoundBytes), slotBytes());
   const uint64_t rounds = (launch.bytes + least - 1) / least;
   roundBytes_ = wholeLines((launch.bytes + rounds - 1) / rounds);
   rounds_ = static_cast<uint32_t>((launch.bytes + roundBytes_ - 1) / roundBytes_);
