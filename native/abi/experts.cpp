@@ -84,6 +84,11 @@ Code checkPlaced(const Comm& comm, const void* memory, uint64_t bytes, const cha
                  wl_error_t* error) {
   if (Code code = checkBuffer(memory, bytes, WL_I64, name, error); code != WL_OK) return code;
   const GroupConfig& config = comm.group().config();
+  if (config.hosts > 1) {
+    return fail(error, WL_UNSUPPORTED,
+                "experts: the communicator spans %u hosts, and expert parallelism runs on one",
+                config.hosts);
+  }
   if (!config.spansProcesses || config.offloadCores > 0) return WL_OK;
   if (!comm.group().placeOf(comm.rank(), memory, bytes).isOrdinary()) return WL_OK;
   return fail(error, WL_INVALID_ARGUMENT, "experts: %s lies in no window of the communicator",

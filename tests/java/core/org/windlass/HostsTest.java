@@ -20,6 +20,9 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.windlass.experts.ExpertOptions;
+import org.windlass.experts.ExpertParallel;
+import org.windlass.experts.ExpertRouting;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Hosts;
@@ -128,6 +131,30 @@ class HostsTest {
       }
       List.of(tensor, in, out, copy).forEach(Tensor::close);
     }
+  }
+
+  @Test
+  void expertParallelismIsRefused() throws Exception {
+    try (Processes processes = processes("ab")) {
+      for (Processes.Rank rank : start(processes, "ab", "experts")) {
+        assertThat(rank.ended()).contains("refused, and goes on");
+      }
+    }
+  }
+
+  static void experts() throws Exception {
+    try (Communicator comm = Communicator.fromEnvironment(OPTIONS, SOON);
+        ExpertParallel experts =
+            ExpertParallel.open(comm, ExpertOptions.of(2, 1, 8, 4, DType.F32));
+        ExpertRouting routing = experts.routing()) {
+      Tensor tokens = Tensor.allocate(DType.F32, 4, 8);
+      Tensor ids = Tensor.allocate(DType.I32, 4, 1);
+      assertThatThrownBy(() -> experts.dispatch(routing, tokens, ids, null))
+          .isInstanceOf(UnsupportedException.class)
+          .hasMessageContaining("the communicator spans 2 hosts");
+      comm.barrier();
+    }
+    System.out.println("refused, and goes on");
   }
 
   @ParameterizedTest
