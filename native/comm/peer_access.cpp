@@ -20,6 +20,7 @@ namespace {
 constexpr uint32_t kReads = 1;    // it reads the memory of every other process
 constexpr uint32_t kStages = 2;   // its process was told to use stages
 constexpr uint32_t kCannot = 3;   // it can't read that of one
+constexpr uint32_t kSpans = 4;    // some live on another host
 constexpr uint32_t kInsists = 8;  // beside these: its process was told to read
 constexpr uint32_t kSaid = 7;     // bits of the above
 constexpr uint32_t kBeside = 16;  // it reads that of every other process of its host
@@ -33,7 +34,7 @@ struct PeerAccess::Told {
   bool areThere = true;
   uint32_t insists = kNobody;  // a rank whose process was told to read
   uint32_t other = kNobody;    // one that does not read: `own`, where it is one of them
-  bool otherStages = false;    // it was told to use stages; else it can't read
+  uint32_t otherSays = 0;      // why: kStages, kCannot or kSpans
   uint32_t lacks = kNobody;    // one that has no memory for its stage
   bool readBeside = true;
 
@@ -50,7 +51,7 @@ struct PeerAccess::Told {
       // What a rank knows best is why it can't itself.
       if (said == 0 || (said & kSaid) == kReads || all.other == own) continue;
       all.other = rank;
-      all.otherStages = (said & kSaid) == kStages;
+      all.otherSays = said & kSaid;
     }
     return all;
   }
@@ -60,13 +61,14 @@ namespace {
 
 void writeRefused(const PeerAccess::Told& all, uint32_t own, const char* ownWhy, char* why,
                   size_t room) {
-  const bool isOwn = all.other == own && !all.otherStages;
+  const bool isOwn = all.other == own && all.otherSays == kCannot;
+  const char* const because = all.otherSays == kStages  ? "was set to stage"
+                              : all.otherSays == kSpans ? "reads no memory of another host's"
+                                                        : "can't read all others' memory";
   std::snprintf(why, room,
                 "WINDLASS_PEER_MEMORY is readv in the process of rank %u, and that of rank %u "
                 "%s%s%s",
-                all.insists, all.other,
-                all.otherStages ? "was set to stage" : "can't read all others' memory",
-                isOwn ? ": " : "", isOwn ? ownWhy : "");
+                all.insists, all.other, because, isOwn ? ": " : "", isOwn ? ownWhy : "");
 }
 
 }  // namespace
@@ -117,10 +119,10 @@ Code PeerAccess::answer(uint32_t* said) {
     if (code != WL_OK) *said = kCannot;
   }
   if (hosts_ != nullptr) {
-    *said = *said == kReads ? kStages | kBeside : kStages;
-    return WL_OK;
+    *said = *said == kReads ? kSpans | kBeside : kSpans;
+  } else if (*said == kCannot) {
+    Text(why_, sizeof why_).add("%s", error.message);
   }
-  if (*said == kCannot) Text(why_, sizeof why_).add("%s", error.message);
   if (group.peerMemoryUse() == PeerMemoryUse::kReadv) *said |= kInsists;
   return WL_OK;
 }
@@ -232,9 +234,9 @@ int32_t formAsTold(const ControlBlock& block, uint32_t ranks, uint32_t own, cons
     return WL_PEER_MEMORY_REFUSED;
   }
   const bool isOwn = all.other == own;
-  if (block.shared().config.hosts > 1) {
+  if (all.otherSays == kSpans) {
     std::snprintf(why, room, "ranks live on several hosts");
-  } else if (all.otherStages) {
+  } else if (all.otherSays == kStages) {
     std::snprintf(why, room, "WINDLASS_PEER_MEMORY is stage in the process of rank %u", all.other);
   } else {
     std::snprintf(why, room, "the process of rank %u can't read all others'%s%s", all.other,

@@ -134,6 +134,26 @@ class HostsTest {
   }
 
   @Test
+  void readingAloneIsRefusedAndTheCommunicatorLives() throws Exception {
+    try (Processes processes = processes("ab").with("WINDLASS_PEER_MEMORY", "readv")) {
+      for (Processes.Rank rank : start(processes, "ab", "readingAlone")) {
+        assertThat(rank.ended()).contains("refused, and goes on");
+      }
+    }
+  }
+
+  static void readingAlone() throws Exception {
+    try (Communicator comm = Communicator.fromEnvironment(OPTIONS, SOON)) {
+      Tensor tensor = Tensor.allocate(DType.F32, 100_000);
+      assertThatThrownBy(() -> comm.allReduce(tensor, ReduceOp.SUM))
+          .isInstanceOf(UnsupportedException.class)
+          .hasMessageContaining("reads no memory of another host's");
+      comm.barrier();
+    }
+    System.out.println("refused, and goes on");
+  }
+
+  @Test
   void expertParallelismIsRefused() throws Exception {
     try (Processes processes = processes("ab")) {
       for (Processes.Rank rank : start(processes, "ab", "experts")) {
