@@ -40,7 +40,8 @@ void fill(const ControlBlock& block, const GroupConfig& config, uint32_t rank,
   state->operation = line.operation.load(std::memory_order_relaxed);
   const int32_t awaited = line.awaited.load(std::memory_order_relaxed);
   state->awaited = awaited < -2 || awaited >= static_cast<int32_t>(config.ranks) ? -1 : awaited;
-  state->closed = line.closing.load(std::memory_order_relaxed) != 0 ? 1 : 0;
+  const bool left = line.left.load(std::memory_order_relaxed) != 0;
+  state->closed = left || line.closing.load(std::memory_order_relaxed) != 0 ? 1 : 0;
   state->contested = line.contested.load(std::memory_order_relaxed);
   const Item item = Item::of(line.item.load(std::memory_order_relaxed));
   const bool runs = line.running.load(std::memory_order_relaxed) > 0;
@@ -56,6 +57,7 @@ void fill(const ControlBlock& block, const GroupConfig& config, uint32_t rank,
   state->started = member.started.load(std::memory_order_relaxed);
   state->pid_namespace = member.pidNamespace.load(std::memory_order_relaxed);
   state->host = member.host < config.hosts ? static_cast<int32_t>(member.host) : 0;
+  state->elsewhere = member.isElsewhere() ? 1 : 0;
 }
 
 int32_t fill(const ControlBlock& block, uint32_t rank, wl_record_t* records, int32_t capacity) {

@@ -200,6 +200,12 @@ struct alignas(kLine) Member {
   std::atomic<uint64_t> started;
   uint32_t former;  // its rank in the communicator that this one is a part of; kNobody: of none
   uint32_t host;    // where its process runs
+  // Whether it has joined on another host than this block's, of whose processes it has numbers
+  // alone.
+  bool isElsewhere() const {
+    return pid.load(std::memory_order_acquire) != 0 &&
+           pidNamespace.load(std::memory_order_relaxed) == 0;
+  }
   // Over hosts: in which Agreement its own was when it said what it says in a shrink; 1 once its
   // process, of another host, has said that the communicator has failed.
   std::atomic<uint64_t> agreement;

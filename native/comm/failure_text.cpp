@@ -72,24 +72,9 @@ class HostName {
   char text_[65] = {};
 };
 
-// "it entered barrier #41 last": what a rank of another host has told.
-void addEntered(Text& out, const Group& group, uint32_t peer, bool described) {
-  const Entry* const entries = group.lines(peer).entry;
-  const uint32_t even = entries[0].sequence.load(std::memory_order_acquire);
-  const uint32_t odd = entries[1].sequence.load(std::memory_order_acquire);
-  const Entry& last = entries[reached(even, odd) ? 0 : 1];
-  const uint32_t sequence = last.sequence.load(std::memory_order_acquire);
-  if (last.descriptor.what == 0) return out.add("it called nothing yet");
-  char what[256];
-  describe(last.descriptor, what, sizeof what);
-  out.add("it entered %s #%u last",
-          described ? what : operationName(last.descriptor.operation()), sequence);
-}
-
-// "it finished barrier #41 2.0 s ago" or "it is in barrier #41, for 2.0 s".
+// "it finished barrier #41 2.0 s ago" or "it is in barrier #41, for 2.0 s"; of a rank of another
+// host "it entered barrier #41 2.0 s ago", when this one heard of it.
 void addCall(Text& out, const Group& group, uint32_t peer, bool described) {
-  const Hosts* const hosts = group.hosts();
-  if (hosts != nullptr && !hosts->isBeside(peer)) return addEntered(out, group, peer, described);
   const FlightRecorder& recorder = group.recorder(peer);
   const uint64_t newest = recorder.newest();
   Recorded last;
@@ -115,7 +100,11 @@ void addCall(Text& out, const Group& group, uint32_t peer, bool described) {
     addDuration(out, now - last.enteredNs);
     return;
   }
-  out.add("it %s %s ", last.code == WL_OK ? "finished" : "left", operation);
+  out.add("it %s %s ",
+          last.code == WL_OK                ? "finished"
+          : last.code == WL_RECORD_ENTERED ? "entered"
+                                           : "left",
+          operation);
   addDuration(out, now - last.leftNs);
   out.add(" ago");
 }

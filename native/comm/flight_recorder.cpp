@@ -71,6 +71,12 @@ void FlightRecorder::leave(int32_t code, int64_t waitedNs, bool stampEnd) {
   slot.outcome.store(outcomeOf(sequence, code), std::memory_order_release);
 }
 
+void FlightRecorder::hear(uint32_t sequence, const Descriptor& descriptor) {
+  enter(sequence, descriptor, 0);
+  stampEntry();
+  leave(WL_RECORD_ENTERED, 0, false);
+}
+
 bool FlightRecorder::read(uint64_t number, const TickScale& scale, Recorded* out) const {
   const Slot& slot = slots_[number % kRecords];
   if (number == 0 || slot.number.load(std::memory_order_acquire) != number) return false;

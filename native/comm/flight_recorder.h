@@ -19,7 +19,7 @@ struct Recorded {
   Descriptor descriptor;
   uint64_t bytes;
   uint32_t sequence;  // of the last operation that took one, where this one takes none
-  int32_t code;       // wl_code; WL_RECORD_INSIDE while the operation is in progress
+  int32_t code;       // wl_code; WL_RECORD_INSIDE while in progress; WL_RECORD_ENTERED
   int64_t enteredNs;  // 0 until ENTER is published or a wait turns slow
   int64_t leftNs;     // 0 while inside; enteredNs when the end was not stamped
   int64_t waitedNs;   // in waits that turned slow; 0 while inside
@@ -53,10 +53,12 @@ class FlightRecorder {
  public:
   static constexpr uint64_t kRecords = 64;
 
-  // The writer's.
+  // The writer's: of a rank of another host, whoever takes what its process tells.
   void enter(uint32_t sequence, const Descriptor& descriptor, uint64_t bytes);
   void stampEntry();  // the first one of an operation stands
   void leave(int32_t code, int64_t waitedNs, bool stampEnd);
+  // That a rank of another host has entered, of which no more is told.
+  void hear(uint32_t sequence, const Descriptor& descriptor);
 
   // Any thread's. Operations have numbers from 1 on.
   uint64_t newest() const { return newest_.load(std::memory_order_acquire); }

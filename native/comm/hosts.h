@@ -186,6 +186,7 @@ class Hosts final : private WireEnds {
 
   void arrived(const unsigned char* message, uint64_t bytes) override;
   void lost(uint32_t peer, const char* why) override;
+  void hear(const Message& message, const unsigned char* at, uint64_t left);
   void store(const Message& message, const unsigned char* at, uint64_t left);
   void moveHere(const unsigned char* at, uint64_t left);
   Wire::There thereOf(uint32_t rank, Place at);

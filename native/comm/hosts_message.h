@@ -14,7 +14,7 @@ constexpr uint64_t kStateBytes = offsetof(State, closing);
 
 // Bytes of each range follow; the word is stored behind them.
 struct Hosts::Message {
-  enum Kind : uint32_t { kStore = 1, kLeft, kLost, kFailure, kDropped, kMove };
+  enum Kind : uint32_t { kStore = 1, kEntry, kLeft, kLost, kFailure, kDropped, kMove };
 
   static constexpr uint32_t kMostRanges = 2 + kMostRiding;
 
@@ -23,7 +23,7 @@ struct Hosts::Message {
   uint64_t wordAt = 0;
   uint64_t word = 0;
   uint32_t wordBytes = 0;  // 4 or 8; 0: there is none
-  // kLeft, kLost: the rank; kFailure: one of who tells; kDropped: the window.
+  // kEntry, kLeft, kLost: the rank; kFailure: one of who tells; kDropped: the window.
   uint32_t about = 0;
   struct Range {
     uint64_t at;

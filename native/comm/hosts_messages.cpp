@@ -30,6 +30,8 @@ void Hosts::tellEntry(uint32_t rank, uint64_t sequence, const Riding* riding, ui
   const RankLines& lines = group_.lines(rank);
   const Entry& entry = lines.entry[sequence & 1];
   Message message;
+  message.kind = Message::kEntry;
+  message.about = rank;
   message.wordAt = offsetOf(&entry.sequence);
   message.word = static_cast<uint32_t>(sequence);
   message.wordBytes = sizeof(uint32_t);
@@ -152,9 +154,21 @@ void Hosts::arrived(const unsigned char* bytes, uint64_t count) {
       return;
     case Message::kMove:
       return moveHere(at, left);
+    case Message::kEntry:
+      hear(message, at, left);
+      return store(message, at, left);
     case Message::kStore:
       return store(message, at, left);
   }
+}
+
+// Before it is there: who sees that the rank has entered finds it recorded.
+void Hosts::hear(const Message& message, const unsigned char* at, uint64_t left) {
+  Descriptor descriptor;
+  const uint32_t rank = message.about;
+  if (rank >= group_.ranks() || isBeside(rank) || left < sizeof descriptor) return;
+  std::memcpy(&descriptor, at, sizeof descriptor);
+  group_.recorder(rank).hear(static_cast<uint32_t>(message.word), descriptor);
 }
 
 void Hosts::store(const Message& message, const unsigned char* at, uint64_t left) {

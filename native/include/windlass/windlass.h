@@ -397,12 +397,13 @@ typedef struct wl_rank_state {
   int32_t item_phase;
   int32_t item;
   int32_t joined;     /* 1 once it has, or had, a handle */
-  int32_t lost;       /* 1 once another process has seen its own end */
+  int32_t lost;       /* 1 once another process has seen its own end, or has given up its host */
   int32_t former;     /* its rank in the communicator that this was split or shrunk from: -1 none */
   int32_t pid;        /* of its process, where ranks live in several and it has joined; else 0 */
-  uint64_t started;   /* this and the next one as wl_process_t has them */
+  uint64_t started;   /* this and the next one as wl_process_t has them; 0 on another host */
   uint64_t pid_namespace;
   int32_t host;       /* where it lives, from 0 on, as wl_group_config_t.hosts says */
+  int32_t elsewhere;  /* 1 once it has joined on another host, which tells what it has entered */
 } wl_rank_state_t;
 /* One look at any rank's state line, with no lock. Any thread. */
 WL_API int32_t wl_comm_state(const wl_comm_t* comm, int32_t rank, wl_rank_state_t* state);
@@ -410,6 +411,8 @@ WL_API int32_t wl_comm_state(const wl_comm_t* comm, int32_t rank, wl_rank_state_
 #define WL_RECORDS 64         /* operations that are recorded of each rank */
 #define WL_RECORD_TEXT 128    /* bytes of an operation's description */
 #define WL_RECORD_INSIDE (-1) /* code of an operation in progress */
+#define WL_RECORD_ENTERED (-2) /* of one of another host's rank: that it was entered is all that is
+                                  known, and since when this host has known; bytes is 0 */
 
 /* One recorded operation. Times are those of wl_clock_ns, good to about a microsecond. */
 typedef struct wl_record {
@@ -420,7 +423,7 @@ typedef struct wl_record {
   int32_t dtype;     /* this, op and root as the operation takes them, else 0 */
   int32_t op;
   int32_t root;       /* or a one-sided operation's peer */
-  int32_t code;       /* wl_code that the call returned, or WL_RECORD_INSIDE */
+  int32_t code;       /* wl_code that the call returned, or WL_RECORD_INSIDE or _ENTERED */
   uint64_t count;     /* elements, bytes of a window, a signal's value, a transfer's version, or a
                          fingerprint */
   uint64_t bytes;     /* of one part, as wl_floor_config_t counts them; what this rank sends, where
@@ -436,8 +439,8 @@ typedef struct wl_record {
  * written, or -1 for a wrong argument. Any thread. */
 WL_API int32_t wl_comm_recorded(const wl_comm_t* comm, int32_t rank, wl_record_t* records,
                                 int32_t capacity);
-/* The rank that entered operation `sequence` last, of those that have; -1 if no rank's record has
- * it any more. Any thread. */
+/* The rank that entered operation `sequence` last, of those that have; one of another host did when
+ * this one heard of it. -1 if no rank's record has it any more. Any thread. */
 WL_API int32_t wl_comm_last_to_enter(const wl_comm_t* comm, uint32_t sequence);
 
 typedef enum wl_peer_memory_form {

@@ -70,6 +70,7 @@ static const StructLayout kStructLayout[] = {
     WL_FIELD(wl_rank_state_t, started),
     WL_FIELD(wl_rank_state_t, pid_namespace),
     WL_FIELD(wl_rank_state_t, host),
+    WL_FIELD(wl_rank_state_t, elsewhere),
     WL_SIZE(wl_report_group_t),
     WL_FIELD(wl_report_group_t, struct_size),
     WL_FIELD(wl_report_group_t, ranks),

@@ -108,7 +108,7 @@ class CopiesTest {
   void aReportStandsInRankOrder() {
     Report.Rank third =
         new Report.Rank(
-            2, Optional.empty(), false, List.of(), 0, Optional.empty(), List.of());
+            2, 0, false, Optional.empty(), false, List.of(), 0, Optional.empty(), List.of());
     assertThatThrownBy(() -> new Report(List.of(third), Optional.empty(), ""))
         .isInstanceOf(InvalidArgumentException.class)
         .hasMessageContaining("ranks[0] is of rank 2");

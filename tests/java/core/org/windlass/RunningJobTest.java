@@ -23,6 +23,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.windlass.internal.store.Token;
 import org.windlass.testing.NothingLeft;
 import org.windlass.testing.Processes;
+import org.windlass.testing.Ucx;
 
 /**
  * Jobs of processes, looked at from outside, by this one. Methods without {@code @Test} are what the
@@ -196,6 +197,92 @@ class RunningJobTest {
         JobReport end = awaitReport(job, JobReport::isOver);
         assertThat(end.communicators().get(0).lost()).containsExactly(2);
         assertThat(ofStopped.report().isOver()).isTrue();
+      }
+    }
+  }
+
+  /** What a look on host a, at rank 0 alone, says of ranks 1 and 2, on host b. */
+  @Test
+  void ofOtherHostsItIsSeenWhatRanksHaveEntered() throws Exception {
+    Ucx.require();
+    try (Processes processes = processes()) {
+      List<Processes.Rank> started = processes.startOnHosts("abb", "oneIsLate");
+      for (Processes.Rank rank : started) {
+        rank.await("met");
+      }
+      try (RunningJob job = at(started.get(0))) {
+        JobReport waits =
+            awaitReport(
+                job,
+                report ->
+                    waitsFor(0, 2, report) && sequence(1, report) == sequence(2, report) + 1);
+        assertThat(ranks(waits).get(0).waitsFor()).containsExactly(2);
+        assertThat(ranks(waits)).extracting(Report.Rank::host).containsExactly(0, 1, 1);
+        assertThat(ranks(waits))
+            .extracting(Report.Rank::elsewhere)
+            .containsExactly(false, true, true);
+        for (int rank : new int[] {1, 2}) {
+          assertThat(ranks(waits).get(rank).process())
+              .contains(
+                  new Report.Process((int) started.get(rank).pid(), Report.ProcessState.UNKNOWN));
+          assertThat(ranks(waits).get(rank).current()).isEmpty();
+          assertThat(ranks(waits).get(rank).waitsFor()).isEmpty();
+        }
+        assertThat(waits.toString().lines().skip(1).map(line -> line.replaceAll(" +", " ")))
+            .contains("rank host process where since contested waits for")
+            .anyMatch(line -> line.matches(" 0 0 \\d+ in barrier #\\d+ \\S+ \\S+ \\d+ 2"))
+            .anyMatch(line -> line.matches(" 1 1 \\d+ unknown entered barrier #\\d+ \\S+ \\S+"))
+            .anyMatch(line -> line.matches(" 2 1 \\d+ unknown entered barrier #\\d+ \\S+ \\S+"));
+      }
+      say("come");
+      say("end");
+      for (Processes.Rank rank : started) {
+        rank.ended();
+      }
+    }
+  }
+
+  private static int sequence(int rank, JobReport report) {
+    return ranks(report).get(rank).recent().get(0).sequence();
+  }
+
+  @Test
+  void aJobIsOverOnAHostOnceItsOwnRanksAreGone() throws Exception {
+    Ucx.require();
+    try (Processes processes = processes()) {
+      List<Processes.Rank> started = processes.startOnHosts("aab", "oneIsLate");
+      for (Processes.Rank rank : started) {
+        rank.await("met");
+      }
+      try (RunningJob job = at(started.get(0))) {
+        // So that nobody on host a hears what becomes of host b.
+        started.get(2).signal("STOP");
+        assertThat(job.report().isOver()).isFalse();
+        started.get(0).kill();
+        started.get(1).kill();
+        JobReport end = awaitReport(job, JobReport::isOver);
+        assertThat(end.communicators().get(0).lost()).containsExactly(0, 1);
+        assertThat(ranks(end).get(2).isGone()).isFalse();
+      }
+    }
+  }
+
+  /** A rank of another host that was killed is lost, as one of this host is. */
+  @Test
+  void aRankOfAnotherHostThatEndedIsLost() throws Exception {
+    Ucx.require();
+    try (Processes processes = processes()) {
+      List<Processes.Rank> started = processes.startOnHosts("abb", "oneIsLate");
+      for (Processes.Rank rank : started) {
+        rank.await("met");
+      }
+      try (RunningJob job = at(started.get(0))) {
+        started.get(2).kill();
+        awaitReport(job, report -> report.communicators().get(0).lost().equals(List.of(2)));
+        say("end");
+        JobReport end = awaitReport(job, JobReport::isOver);
+        assertThat(end.communicators().get(0).lost()).containsExactly(2);
+        assertThat(ranks(end).get(0).closed()).isTrue();
       }
     }
   }

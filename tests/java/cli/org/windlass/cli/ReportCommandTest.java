@@ -142,6 +142,8 @@ class ReportCommandTest {
             "communicators/peer_memory",
             "communicators/ranks",
             "communicators/ranks/rank",
+            "communicators/ranks/host",
+            "communicators/ranks/elsewhere",
             "communicators/ranks/process",
             "communicators/ranks/process_state",
             "communicators/ranks/closed",
@@ -160,8 +162,9 @@ class ReportCommandTest {
     assertThat(told.out())
         .startsWith("{\"over\":false,")
         .contains("\"parent\":null", "\"failure\":null")
-        .contains("\"rank\":0,\"process\":" + bench.pid() + ",\"process_state\":\"runs\"")
-        .contains("\"rank\":1,\"process\":" + second.pid() + ",\"process_state\":\"stopped\"");
+        .contains("\"rank\":0,\"host\":0,\"elsewhere\":false,\"process\":" + bench.pid())
+        .contains("\"process\":" + bench.pid() + ",\"process_state\":\"runs\"")
+        .contains("\"process\":" + second.pid() + ",\"process_state\":\"stopped\"");
     new ProcessBuilder("kill", "-CONT", "" + second.pid()).start().waitFor();
   }
 

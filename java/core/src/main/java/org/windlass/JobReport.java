@@ -15,8 +15,8 @@ import org.windlass.internal.Copies;
  * {@link #toString} has a table for each communicator.
  *
  * @param communicators the one that was made first stands first; none where the job has not begun
- * @param isOver whether all ranks of its communicators are closed, or their processes have ended,
- *     and no other communicator follows
+ * @param isOver whether all ranks of its communicators that live on this host are closed, or their
+ *     processes have ended, and no other communicator follows
  */
 public record JobReport(List<Group> communicators, boolean isOver) {
   /** Checks the components. */
@@ -44,7 +44,10 @@ public record JobReport(List<Group> communicators, boolean isOver) {
       Objects.requireNonNull(report, "report");
     }
 
-    /** The ranks whose processes have ended before they closed it. */
+    /**
+     * The ranks whose processes have ended before they closed it; of those of another host the ones
+     * of which this host was told so.
+     */
     public List<Integer> lost() {
       return report.ranks().stream()
           .filter(rank -> rank.isGone() && !rank.closed())

@@ -48,7 +48,10 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
     RUNS,
     /** By a signal such as SIGSTOP, or a debugger. */
     STOPPED,
-    /** By itself or by a signal, whether or not it has been waited for. */
+    /**
+     * By itself or by a signal, whether or not it has been waited for; on another host also where
+     * that was silent, or took no connection.
+     */
     ENDED,
     /** It lives on another host or in another pid namespace, or {@code /proc} hides it. */
     UNKNOWN;
@@ -88,8 +91,12 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
   }
 
   /**
-   * One rank.
+   * One rank. Of one that is elsewhere {@code recent} has what it has entered, each since this host
+   * has known of it: nobody here knows whether it is inside, how long it was, how many bytes it
+   * moves, whom it waits for and how often it found its core busy.
    *
+   * @param host the number of its host, from 0 on
+   * @param elsewhere whether that is another one than where this report was made
    * @param process in which it lives; empty where all ranks live in one, or it has not come yet
    * @param closed whether its communicator is closed
    * @param waitsFor the ranks that it waits for in the operation that it is in
@@ -100,6 +107,8 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
    */
   public record Rank(
       int rank,
+      int host,
+      boolean elsewhere,
       Optional<Process> process,
       boolean closed,
       List<Integer> waitsFor,
@@ -111,6 +120,9 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
       if (rank < 0 || rank >= Native.WL_MAX_RANKS) {
         throw new InvalidArgumentException(
             "rank is " + rank + "; it must lie in [0, " + Native.WL_MAX_RANKS + ")");
+      }
+      if (host < 0) {
+        throw new InvalidArgumentException("host is " + host + "; hosts count from 0");
       }
       Objects.requireNonNull(process, "process");
       waitsFor = Copies.list(waitsFor, "waitsFor");
@@ -208,6 +220,8 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
                   RankLook look = looks.get(rank);
                   return new Rank(
                       rank,
+                      look.host(),
+                      look.elsewhere(),
                       Process.of(look),
                       look.closed(),
                       waitsFor(rank, looks),
@@ -265,24 +279,27 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
   @Override
   public String toString() {
     boolean areProcesses = ranks.stream().anyMatch(rank -> rank.process().isPresent());
+    boolean spanHosts = ranks.stream().anyMatch(Rank::elsewhere);
     List<List<String>> rows = new ArrayList<>();
-    rows.add(List.of("rank", "process", "where", "since", "contested", "waits for"));
+    rows.add(List.of("rank", "host", "process", "where", "since", "contested", "waits for"));
     for (Rank rank : ranks) {
       rows.add(
           List.of(
               String.valueOf(rank.rank()),
+              String.valueOf(rank.host()),
               rank.process().map(Process::toString).orElse("none yet"),
               where(rank),
               duration(rank),
-              String.valueOf(rank.contested()),
+              rank.elsewhere() ? "" : String.valueOf(rank.contested()),
               names(rank.waitsFor())));
     }
     String format =
         "%1$4s  "
-            + (areProcesses ? "%2$-" + width(rows, 1) + "s  " : "")
-            + "%3$-"
-            + width(rows, 2)
-            + "s  %4$8s  %5$9s  %6$s";
+            + (spanHosts ? "%2$4s  " : "")
+            + (areProcesses ? "%3$-" + width(rows, 2) + "s  " : "")
+            + "%4$-"
+            + width(rows, 3)
+            + "s  %5$8s  %6$9s  %7$s";
     String table =
         rows.stream()
             .map(row -> String.format(Locale.ROOT, format, row.toArray()).stripTrailing())
@@ -302,6 +319,9 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
     Call last = rank.recent().get(0);
     if (last.inside()) {
       return closed + "in " + last + rank.item().map(item -> ", at " + item).orElse("");
+    }
+    if (rank.elsewhere()) {
+      return closed + "entered " + last;
     }
     return closed + last.failure().map(code -> code + " in ").orElse("left ") + last;
   }

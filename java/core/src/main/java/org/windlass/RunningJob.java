@@ -32,7 +32,8 @@ import org.windlass.internal.store.Token;
 /**
  * A job that runs on this host in several processes, as one sees it that is none of them. It reads
  * what the processes share, as their user or root may, and writes nothing there: it holds up no
- * rank, and sees ranks that hang, whose processes are stopped or have ended.
+ * rank, and sees ranks that hang, whose processes are stopped or have ended. Of the ranks that a
+ * job has on other hosts it sees what this one was told.
  *
  * <pre>{@code
  * try (var job = RunningJob.at("127.0.0.1:29500", System.getenv(), ofSeconds(10))) {
@@ -294,7 +295,8 @@ public final class RunningJob implements AutoCloseable {
     List<JobReport.Group> over = new ArrayList<>();
     for (ObservedGroup group : inOrder()) {
       JobReport.Group made = reportOf(group, now);
-      boolean isOver = made.report().ranks().stream().allMatch(Report.Rank::isGone);
+      boolean isOver =
+          made.report().ranks().stream().allMatch(rank -> rank.elsewhere() || rank.isGone());
       (isOver ? over : living).add(made);
     }
     if (living.isEmpty() && !over.isEmpty()) {
@@ -328,7 +330,11 @@ public final class RunningJob implements AutoCloseable {
     Search search = new Search();
     List.copyOf(processes).forEach(search::look);
     if (!isComplete && !seen.groups.isEmpty()) {
-      List<ProcessName> first = inOrder().get(0).looks().stream().map(RankLook::process).toList();
+      List<ProcessName> first =
+          inOrder().get(0).looks().stream()
+              .filter(look -> !look.elsewhere())
+              .map(RankLook::process)
+              .toList();
       isComplete = !first.contains(null);
       Set<ProcessName> looked = Set.copyOf(processes);
       first.stream().filter(Objects::nonNull).forEach(processes::add);

@@ -35,8 +35,11 @@ import picocli.CommandLine.Spec;
       "%nA row for each rank: its process, and whether that is stopped or has ended; the operation"
           + " that it is in or was in last, with its number; since when; how many of its waits found"
           + " another thread busy on its core; whom it waits for.",
-      "%n--watch goes on until the job is over: status 0 where all ranks have closed their"
-          + " communicators, 5 where one has ended without."
+      "%nOf a job on several hosts it shows, on each, the ranks of that host so, and of the others"
+          + " what they have entered, as far as this host knows; columns stay empty that it can't"
+          + " know.",
+      "%n--watch goes on until the job is over on this host: status 0 where all ranks have closed"
+          + " their communicators, 5 where one has ended without."
     })
 final class ReportCommand implements Callable<Integer> {
   private static final double LEAST_S = 0.01;
@@ -129,7 +132,14 @@ final class ReportCommand implements Callable<Integer> {
       throw new PeerLostException("report: the job is over: " + lost);
     }
     if (!json.isGiven()) {
-      out.println("the job is over: all ranks have closed their communicators");
+      boolean spansHosts =
+          report.communicators().stream()
+              .flatMap(group -> group.report().ranks().stream())
+              .anyMatch(Report.Rank::elsewhere);
+      out.println(
+          "the job is over: all ranks "
+              + (spansHosts ? "of this host " : "")
+              + "have closed their communicators");
     }
     return 0;
   }
@@ -210,6 +220,8 @@ final class ReportCommand implements Callable<Integer> {
   }
 
   private static void write(JsonGenerator json, Report.Rank rank) throws IOException {
+    json.writeNumberField("host", rank.host());
+    json.writeBooleanField("elsewhere", rank.elsewhere());
     if (rank.process().isPresent()) {
       json.writeNumberField("process", rank.process().get().pid());
       json.writeStringField("process_state", rank.process().get().state().toString());
@@ -221,24 +233,40 @@ final class ReportCommand implements Callable<Integer> {
     if (rank.recent().isEmpty()) {
       json.writeNull();
     } else {
-      write(json, rank.recent().get(0));
+      write(json, rank.recent().get(0), rank.elsewhere());
     }
     json.writeStringField("item", rank.item().orElse(null));
     writeRanks(json, "waits_for", rank.waitsFor());
-    json.writeNumberField("contested", Integer.toUnsignedLong(rank.contested()));
+    writeKnown(json, "contested", rank.elsewhere(), Integer.toUnsignedLong(rank.contested()));
   }
 
-  private static void write(JsonGenerator json, Report.Call call) throws IOException {
+  private static void write(JsonGenerator json, Report.Call call, boolean elsewhere)
+      throws IOException {
     json.writeStartObject();
     json.writeStringField("operation", call.operation());
     json.writeStringField("text", call.text());
     json.writeNumberField("sequence", Integer.toUnsignedLong(call.sequence()));
-    json.writeBooleanField("inside", call.inside());
+    json.writeFieldName("inside");
+    if (elsewhere) {
+      json.writeNull();
+    } else {
+      json.writeBoolean(call.inside());
+    }
     json.writeStringField("failure", call.failure().map(Object::toString).orElse(null));
-    json.writeNumberField("bytes", call.bytes());
+    writeKnown(json, "bytes", elsewhere, call.bytes());
     json.writeNumberField("since_us", micros(call.since()));
-    json.writeNumberField("took_us", micros(call.took()));
+    writeKnown(json, "took_us", elsewhere, micros(call.took()));
     json.writeEndObject();
+  }
+
+  /** Null of a rank that is elsewhere: nobody here knows. */
+  private static void writeKnown(JsonGenerator json, String name, boolean elsewhere, long value)
+      throws IOException {
+    if (elsewhere) {
+      json.writeNullField(name);
+    } else {
+      json.writeNumberField(name, value);
+    }
   }
 
   private static void writeRanks(JsonGenerator json, String name, List<Integer> ranks)

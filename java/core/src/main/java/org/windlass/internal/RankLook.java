@@ -19,6 +19,8 @@ import java.util.Map;
  * @param process in which it lives, or null where all live in one or it has not come yet
  * @param processState a {@code wl_process_state} of that
  * @param former which rank it is in the communicator that this one comes from; -1 for none
+ * @param host the number of its host
+ * @param elsewhere whether that is another one than where it is looked at
  */
 public record RankLook(
     boolean closed,
@@ -28,7 +30,9 @@ public record RankLook(
     List<Recorded> recorded,
     ProcessName process,
     int processState,
-    int former) {
+    int former,
+    int host,
+    boolean elsewhere) {
   public static final int NOBODY = -1;
   public static final int SEVERAL = -2;
 
@@ -38,7 +42,8 @@ public record RankLook(
    * @param sequence of a one-sided operation, that of the last one before
    * @param algorithm which one it was; {@code WL_AUTO} where it has one alone
    * @param text the operation with what it moves
-   * @param code {@code WL_RECORD_INSIDE} while it is in progress
+   * @param code {@code WL_RECORD_INSIDE} while it is in progress; {@code WL_RECORD_ENTERED} of a rank
+   *     that is elsewhere
    * @param enteredNs 0 if it has not entered yet
    */
   public record Recorded(
@@ -152,6 +157,7 @@ public record RankLook(
     for (int i = 0; i < count; i++) {
       recorded.add(recorded(records, i * Structs.Record.SIZE));
     }
+    boolean elsewhere = state.getInt(Structs.RankState.ELSEWHERE) != 0;
     return new RankLook(
         state.getInt(Structs.RankState.CLOSED) != 0,
         state.getInt(Structs.RankState.AWAITED),
@@ -159,10 +165,19 @@ public record RankLook(
         item(state),
         recorded,
         process,
-        process == null
-            ? Native.WL_PROCESS_UNKNOWN
+        elsewhere || process == null
+            ? toldOf(state)
             : states.computeIfAbsent(process, ProcessName::look),
-        state.getInt(Structs.RankState.FORMER));
+        state.getInt(Structs.RankState.FORMER),
+        state.getInt(Structs.RankState.HOST),
+        elsewhere);
+  }
+
+  /** What others tell of the process of a rank that can't be looked at. */
+  private static int toldOf(ByteBuffer state) {
+    return state.getInt(Structs.RankState.LOST) == 0
+        ? Native.WL_PROCESS_UNKNOWN
+        : Native.WL_PROCESS_ENDED;
   }
 
   private static String item(ByteBuffer state) {

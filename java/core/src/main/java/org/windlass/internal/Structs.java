@@ -93,6 +93,8 @@ public final class Structs {
     public static final int STARTED = NativeStruct.offset("wl_rank_state_t", "started");
     public static final int PID_NAMESPACE = NativeStruct.offset("wl_rank_state_t", "pid_namespace");
     public static final int HOST = NativeStruct.offset("wl_rank_state_t", "host");
+    public static final int ELSEWHERE = NativeStruct.offset("wl_rank_state_t", "elsewhere");
+    public static final int LOST = NativeStruct.offset("wl_rank_state_t", "lost");
 
     private RankState() {}
   }
