@@ -305,6 +305,10 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // Until what this rank has put is there, on all hosts but that one, which hears what follows by
   // the same way; kNobody: on all.
   Code flushMoved(uint32_t butHost, Deadline& deadline);
+  // Until this process keeps few enough of what this rank has moved and notified by copies.
+  Code awaitCopies(uint32_t peer, Deadline& deadline);
+  // Ends a move for all of which there is no memory.
+  Code giveUpMoving(uint32_t peer);
 
   // Looks until ready(). `awaited` is a rank or kEveryRank.
   template <class Ready>
@@ -395,6 +399,7 @@ class alignas(kLine) Comm : private Waiter::Ends {
   uint32_t shownPhases_ = 0;
   Descriptor current_ = {};           // of the operation in progress, or of the last one
   const uint32_t* signal_ = nullptr;  // that a one-sided wait in progress looks at
+  std::shared_ptr<std::atomic<uint32_t>> copies_;  // once it has moved or notified by any
   uint32_t movedWith_ = kNobody;      // whose memory, on another host, it waits for to be moved
   std::vector<uint32_t> movedTo_;     // of each host, a rank that it has put to since it flushed
   uint64_t flushed_ = 0;              // what says so, read of those hosts

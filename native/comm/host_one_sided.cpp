@@ -22,6 +22,8 @@ constexpr uint64_t kMostTaken = uint64_t{1} << 20;
 constexpr uint64_t kFewRuns = 16;
 constexpr uint64_t kMostApart = uint64_t{32} << 10;
 constexpr uint64_t kMostSpan = uint64_t{64} << 20;
+// Messages and words of a rank, of kMostPieceBytes at most, that this process keeps at a time.
+constexpr uint32_t kMostCopies = 128;
 
 // Two views of one shape.
 class Pair {
@@ -44,18 +46,20 @@ class Pair {
   uint64_t runBytes() const { return runBytes_; }
   uint64_t runs() const { return bytes_ / runBytes_; }
 
-  // visit(offset in remote, offset in local) for each run, in bytes.
+  // Whether visit(offset in remote, offset in local) for each run, in bytes, is true.
   template <class Visit>
-  void forEachRun(Visit&& visit) const {
+  bool forEachRun(Visit&& visit) const {
     int64_t at[kMaxDims] = {};
     int64_t there = 0;
     int64_t here = 0;
     for (;;) {
-      visit(static_cast<uint64_t>(there) * elementBytes_,
-            static_cast<uint64_t>(here) * elementBytes_);
+      if (!visit(static_cast<uint64_t>(there) * elementBytes_,
+                 static_cast<uint64_t>(here) * elementBytes_)) {
+        return false;
+      }
       uint32_t d = outer_;
       for (;;) {
-        if (d == 0) return;
+        if (d == 0) return true;
         --d;
         there += remote_.strides[d];
         here += local_.strides[d];
@@ -84,9 +88,10 @@ StridedView movedBy(const StridedView& view, const int64_t* shape, uint32_t d, i
   return part;
 }
 
-// visit(remote, local) for pieces of at most so many bytes, of which the whole consists.
+// visit(remote, local) for pieces of at most so many bytes, of which the whole consists, until one
+// is not Ok.
 template <class Visit>
-void forEachPiece(const StridedView& remote, const StridedView& local, uint64_t most,
+Code forEachPiece(const StridedView& remote, const StridedView& local, uint64_t most,
                   const Visit& visit) {
   uint64_t bytes = sizeOf(remote.dtype);
   for (uint32_t d = 0; d < remote.ndim; ++d) bytes *= static_cast<uint64_t>(remote.shape[d]);
@@ -99,8 +104,11 @@ void forEachPiece(const StridedView& remote, const StridedView& local, uint64_t 
   const auto rows = static_cast<int64_t>(std::max<uint64_t>(1, most / rowBytes));
   for (int64_t at = 0; at < remote.shape[d]; at += rows) {
     shape[d] = std::min(rows, remote.shape[d] - at);
-    forEachPiece(movedBy(remote, shape, d, at), movedBy(local, shape, d, at), most, visit);
+    const Code code =
+        forEachPiece(movedBy(remote, shape, d, at), movedBy(local, shape, d, at), most, visit);
+    if (code != WL_OK) return code;
   }
+  return WL_OK;
 }
 
 Place behind(Place place, uint64_t bytes) {
@@ -119,12 +127,27 @@ Code Comm::awaitMoved(const Unread& unread, uint32_t peer, Deadline& deadline) {
   return code;
 }
 
+Code Comm::giveUpMoving(uint32_t peer) {
+  group_->hosts()->drop(peer);
+  return publishNoMemory();
+}
+
+Code Comm::awaitCopies(uint32_t peer, Deadline& deadline) {
+  if (copies_ == nullptr) copies_ = std::make_shared<std::atomic<uint32_t>>(0);
+  const auto hasRoom = [&] { return copies_->load(std::memory_order_acquire) < kMostCopies; };
+  if (hasRoom()) return WL_OK;
+  movedWith_ = peer;
+  const Code code = waiter_.wait(hasRoom, peer, {sequence_, true}, deadline);
+  movedWith_ = kNobody;
+  return code;
+}
+
 Code Comm::flushMoved(uint32_t butHost, Deadline& deadline) {
   for (uint32_t host = 0; host < movedTo_.size(); ++host) {
     const uint32_t peer = movedTo_[host];
     if (peer == kNobody || host == butHost) continue;
     const Unread unread = std::make_shared<std::atomic<uint32_t>>(0);
-    group_->hosts()->flush(host, &flushed_, unread);
+    if (!group_->hosts()->flush(host, &flushed_, unread)) return giveUpMoving(peer);
     if (Code code = awaitMoved(unread, peer, deadline); code != WL_OK) return code;
     movedTo_[host] = kNobody;
   }
@@ -142,50 +165,53 @@ Code Comm::putOverHosts(uint32_t peer, const StridedView& remote, const StridedV
   Deadline deadline(group_->config().deadlineNs);
   if (!adds && pair.runBytes() >= kLongRunBytes) {
     const Unread unread = std::make_shared<std::atomic<uint32_t>>(0);
-    pair.forEachRun([&](uint64_t there, uint64_t here) {
-      hosts.putIn(peer, behind(start, there), static_cast<const unsigned char*>(local.data) + here,
-                pair.runBytes(), unread);
+    const bool goes = pair.forEachRun([&](uint64_t there, uint64_t here) {
+      return hosts.putIn(peer, behind(start, there),
+                         static_cast<const unsigned char*>(local.data) + here, pair.runBytes(),
+                         unread);
     });
-    return awaitMoved(unread, peer, deadline);
+    return goes ? awaitMoved(unread, peer, deadline) : giveUpMoving(peer);
   }
   const auto how = adds ? Hosts::kAdds : Hosts::kStores;
-  forEachPiece(remote, local, Hosts::kMostPieceBytes,
-               [&](const StridedView& there, const StridedView& here) {
-                 const auto moved = static_cast<const unsigned char*>(there.data) -
-                                    static_cast<const unsigned char*>(remote.data);
-                 hosts.move(how, peer, behind(start, static_cast<uint64_t>(moved)), there, here);
-               });
-  return WL_OK;
+  const auto send = [&](const StridedView& there, const StridedView& here) {
+    if (Code code = awaitCopies(peer, deadline); code != WL_OK) return code;
+    const auto moved = static_cast<const unsigned char*>(there.data) -
+                       static_cast<const unsigned char*>(remote.data);
+    const bool goes = hosts.move(how, peer, behind(start, static_cast<uint64_t>(moved)), there,
+                                 here, copies_);
+    return goes ? WL_OK : publishNoMemory();
+  };
+  return forEachPiece(remote, local, Hosts::kMostPieceBytes, send);
 }
 
 Code Comm::getOverHosts(uint32_t peer, const StridedView& local, const StridedView& remote) {
   Hosts& hosts = *group_->hosts();
   const Unread unread = std::make_shared<std::atomic<uint32_t>>(0);
   Deadline deadline(group_->config().deadlineNs);
-  Code code = WL_OK;
-  forEachPiece(remote, local, kMostTaken, [&](const StridedView& there, const StridedView& here) {
+  const auto take = [&](const StridedView& there, const StridedView& here) {
     const Pair pair(there, here);
-    if (code != WL_OK || pair.bytes() == 0) return;
+    if (pair.bytes() == 0) return WL_OK;
     const Place start = group_->windowOf(peer, there.data, 1);
     int64_t extent = 0;
     extentOf(there.ndim, there.shape, there.strides, sizeOf(there.dtype), &extent);
     const auto span = static_cast<uint64_t>(extent);
     if (pair.runBytes() >= kLongRunBytes || pair.runs() <= kFewRuns ||
         span / pair.runs() > kMostApart || span > kMostSpan) {
-      pair.forEachRun([&](uint64_t from, uint64_t to) {
-        hosts.getFrom(peer, behind(start, from), static_cast<unsigned char*>(here.data) + to,
-                      pair.runBytes(), unread);
+      const bool goes = pair.forEachRun([&](uint64_t from, uint64_t to) {
+        return hosts.getFrom(peer, behind(start, from), static_cast<unsigned char*>(here.data) + to,
+                             pair.runBytes(), unread);
       });
-      return;
+      return goes ? WL_OK : giveUpMoving(peer);
     }
     std::vector<unsigned char> taken(span);
-    hosts.getFrom(peer, start, taken.data(), span, unread);
-    code = awaitMoved(unread, peer, deadline);
-    if (code != WL_OK) return;
+    if (!hosts.getFrom(peer, start, taken.data(), span, unread)) return giveUpMoving(peer);
+    if (Code code = awaitMoved(unread, peer, deadline); code != WL_OK) return code;
     StridedView from = there;
     from.data = taken.data();
     kKernels.get(here, from);
-  });
+    return WL_OK;
+  };
+  const Code code = forEachPiece(remote, local, kMostTaken, take);
   return code == WL_OK ? awaitMoved(unread, peer, deadline) : code;
 }
 
@@ -199,8 +225,8 @@ Code Comm::notifyOverHosts(uint32_t peer, Place place, uint32_t* signal, uint32_
   if (isBeside) {
     return outcomeOf(kKernels.notify(reinterpret_cast<int32_t*>(signal), value), nullptr);
   }
-  hosts.notify(peer, place, value);
-  return WL_OK;
+  if (Code code = awaitCopies(peer, deadline); code != WL_OK) return code;
+  return hosts.notify(peer, place, value, copies_) ? WL_OK : publishNoMemory();
 }
 
 }  // namespace windlass

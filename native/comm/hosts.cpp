@@ -239,8 +239,12 @@ void Hosts::receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes) {
 void Hosts::land(uint32_t rank, uint64_t turn, uint64_t at, const void* from, uint64_t bytes,
                  const Unread& unread, const std::atomic<uint64_t>& word, uint64_t value) {
   const uint32_t peer = peerOf_[rank];
-  if (bytes == 0) return wire_->putWord({peer, kBlock, offsetOf(&word)}, value);
-  wire_->land({peer, rank, turn, at}, from, bytes, unread, {kBlock, offsetOf(&word), value});
+  const bool goes =
+      bytes == 0
+          ? wire_->putWord({peer, kBlock, offsetOf(&word)}, value, nullptr)
+          : wire_->land({peer, rank, turn, at}, from, bytes, unread,
+                        {kBlock, offsetOf(&word), value});
+  if (!goes) lackMemory();
 }
 
 void Hosts::close() {

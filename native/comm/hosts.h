@@ -126,14 +126,18 @@ class Hosts final : private WireEnds {
   using Move = enum : uint32_t { kStores, kAdds };
   // A piece of at most kMostPieceBytes: copied at once.
   static constexpr uint64_t kMostPieceBytes = uint64_t{32} << 10;
-  void move(Move how, uint32_t rank, Place at, const StridedView& remote, const StridedView& local);
-  void putIn(uint32_t rank, Place at, const void* from, uint64_t bytes, const Unread& unread);
-  void getFrom(uint32_t rank, Place at, void* into, uint64_t bytes, const Unread& unread);
+  // False of these: this process has no memory for all of it.
+  [[nodiscard]] bool move(Move how, uint32_t rank, Place at, const StridedView& remote,
+                          const StridedView& local, const Unread& unread);
+  [[nodiscard]] bool putIn(uint32_t rank, Place at, const void* from, uint64_t bytes,
+                           const Unread& unread);
+  [[nodiscard]] bool getFrom(uint32_t rank, Place at, void* into, uint64_t bytes,
+                             const Unread& unread);
   // `unread` counts none once all that this process has moved to that host before is there; `into`
   // is written till then.
-  void flush(uint32_t host, uint64_t* into, const Unread& unread);
+  [[nodiscard]] bool flush(uint32_t host, uint64_t* into, const Unread& unread);
   // Behind all that this process has moved there before.
-  void notify(uint32_t rank, Place at, uint32_t value);
+  [[nodiscard]] bool notify(uint32_t rank, Place at, uint32_t value, const Unread& unread);
   // What this process has last notified there in this window; 0: nothing.
   uint32_t notified(uint32_t rank, Place at);
   void drop(uint32_t rank);
@@ -146,6 +150,7 @@ class Hosts final : private WireEnds {
   static constexpr uint32_t kBlock = 0;  // of a peer's memory, what it shares first
 
   struct Message;
+  struct Parts;  // a message's head, and what follows
   struct Process {
     uint32_t host;
     std::vector<uint32_t> ranks;
@@ -194,8 +199,15 @@ class Hosts final : private WireEnds {
   Code connectProcess(uint32_t host, size_t process, wl_error_t* error);
   Code read(const std::vector<unsigned char>& name, Process* process, wl_error_t* error) const;
   uint64_t offsetOf(const void* at) const;
+  // A message with its parts, behind all that was sent and put there before, and waits.
   void send(uint32_t host, const Message& message, const Wire::Part* parts, uint32_t count);
   void sendAll(const Message& message, const Wire::Part* parts, uint32_t count);
+  // Past what waits: what says that this process lives, or that the communicator has failed, after
+  // which all is sent so.
+  void sendPast(uint32_t host, const Message& message, const Wire::Part* parts, uint32_t count);
+  void sendAllPast(const Message& message, const Wire::Part* parts, uint32_t count);
+  // Fails the communicator, and has the thread tell others again once there is memory.
+  void lackMemory();
   void run();
   // Has the thread look at once.
   void ring();
@@ -235,6 +247,7 @@ class Hosts final : private WireEnds {
   std::mutex windowMutex_;                  // guards
   std::vector<std::vector<TheirWindow>> theirs_;  // of each host, by this one's numbers
   std::atomic<bool> dropped_{false};        // by others
+  std::atomic<bool> untold_{false};         // there was no memory for what was told
   OpenFile bell_;
   std::unique_ptr<Wire> wire_;              // which may ring as it goes
   std::vector<bool> toldGone_;              // of each rank of this host

@@ -12,7 +12,7 @@ namespace windlass {
 // What a rank's state tells its peers: what stands before `closing`.
 constexpr uint64_t kStateBytes = offsetof(State, closing);
 
-// Bytes of each range follow; the word is stored behind them.
+// The head of a message. Bytes of each range follow; the word is stored behind them.
 struct Hosts::Message {
   enum Kind : uint32_t { kStore = 1, kEntry, kLeft, kLost, kFailure, kDropped, kMove };
 
@@ -29,6 +29,15 @@ struct Hosts::Message {
     uint64_t at;
     uint64_t bytes;
   } ranges[kMostRanges] = {};
+};
+
+struct Hosts::Parts {
+  Parts(const Message& message, const Wire::Part* ranges, uint32_t count)
+      : parts{{&message, sizeof message}} {
+    for (uint32_t i = 0; i < count; ++i) parts[1 + i] = ranges[i];
+  }
+
+  Wire::Part parts[1 + Message::kMostRanges];
 };
 
 }  // namespace windlass

@@ -15,11 +15,32 @@ constexpr uint64_t kEntryAt = offsetof(Entry, descriptor);
 }  // namespace
 
 void Hosts::send(uint32_t host, const Message& message, const Wire::Part* parts, uint32_t count) {
+  if (group_.failure() != nullptr) return sendPast(host, message, parts, count);
   const uint32_t peer = routes_[host].peer.load(std::memory_order_acquire);
   if (peer == kNone) return;
-  Wire::Part all[1 + Message::kMostRanges] = {{&message, sizeof message}};
-  for (uint32_t i = 0; i < count; ++i) all[1 + i] = parts[i];
-  wire_->send(peer, all, 1 + count);
+  const Parts all(message, parts, count);
+  if (!wire_->send(peer, all.parts, 1 + count, nullptr)) lackMemory();
+}
+
+void Hosts::sendPast(uint32_t host, const Message& message, const Wire::Part* parts,
+                     uint32_t count) {
+  const uint32_t peer = routes_[host].peer.load(std::memory_order_acquire);
+  if (peer == kNone) return;
+  const Parts all(message, parts, count);
+  if (!wire_->sendPast(peer, all.parts, 1 + count)) lackMemory();
+}
+
+void Hosts::sendAllPast(const Message& message, const Wire::Part* parts, uint32_t count) {
+  for (uint32_t host = 0; host < this->count(); ++host) sendPast(host, message, parts, count);
+}
+
+void Hosts::lackMemory() {
+  untold_.store(true);
+  wl_error_t record = noMemory(first());
+  record.culprits[0] = static_cast<int32_t>(first());
+  record.culprit_count = 1;
+  record.observer = record.culprits[0];
+  if (group_.publishHere(record)) ring();
 }
 
 void Hosts::sendAll(const Message& message, const Wire::Part* parts, uint32_t count) {
@@ -80,7 +101,7 @@ void Hosts::tellFailure(const wl_error_t& failure) {
   message.kind = Message::kFailure;
   message.about = first();
   const Wire::Part part = {&failure, sizeof failure};
-  sendAll(message, &part, 1);
+  sendAllPast(message, &part, 1);
 }
 
 void Hosts::tellShrink(uint32_t rank) {
@@ -101,18 +122,18 @@ void Hosts::tellShrink(uint32_t rank) {
 }
 
 void Hosts::put(uint32_t host, const void* at, uint64_t bytes) {
-  wire_->put({peers_[host], kBlock, offsetOf(at)}, at, bytes, nullptr, nullptr);
+  if (!wire_->put({peers_[host], kBlock, offsetOf(at)}, at, bytes, nullptr, nullptr)) lackMemory();
 }
 
 void Hosts::put(uint32_t host, const void* at, uint64_t bytes, const std::atomic<uint64_t>& word,
                 uint64_t value) {
   if (bytes == 0) return putWord(host, word, value);
   const Wire::Word behind = {kBlock, offsetOf(&word), value};
-  wire_->put({peers_[host], kBlock, offsetOf(at)}, at, bytes, nullptr, &behind);
+  if (!wire_->put({peers_[host], kBlock, offsetOf(at)}, at, bytes, nullptr, &behind)) lackMemory();
 }
 
 void Hosts::putWord(uint32_t host, const std::atomic<uint64_t>& word, uint64_t value) {
-  wire_->putWord({peers_[host], kBlock, offsetOf(&word)}, value);
+  if (!wire_->putWord({peers_[host], kBlock, offsetOf(&word)}, value, nullptr)) lackMemory();
 }
 
 void Hosts::arrived(const unsigned char* bytes, uint64_t count) {

@@ -126,7 +126,7 @@ void Hosts::beat() {
     message.word = member.beats.fetch_add(1, std::memory_order_relaxed) + 1;
     message.wordBytes = sizeof(uint32_t);
     const Wire::Part part = {&state, kStateBytes};
-    sendAll(message, &part, 1);
+    sendAllPast(message, &part, 1);
     // It may have found no connection when it said so.
     if (member.shrink.load(std::memory_order_seq_cst) != 0) tellShrink(rank);
   }
@@ -220,6 +220,9 @@ void Hosts::run() {
       look(now);
       if (failure != nullptr) {
         reconnect(now);
+        const bool again = beats && untold_.exchange(false);
+        if (again) tellFailure(*failure);
+        if (again) beat();
         tellGone(beats);
       }
     } catch (const std::bad_alloc&) {

@@ -80,8 +80,8 @@ Wire::There Hosts::thereOf(uint32_t rank, Place at) {
   return {peers_[host], theirs.region, rank * theirs.stride + at.offset()};
 }
 
-void Hosts::move(Move how, uint32_t rank, Place at, const StridedView& remote,
-                 const StridedView& local) {
+bool Hosts::move(Move how, uint32_t rank, Place at, const StridedView& remote,
+                 const StridedView& local, const Unread& unread) {
   alignas(16) unsigned char packed[kMostPieceBytes];
   const uint32_t host = hostOf(rank);
   View view = {};
@@ -106,8 +106,10 @@ void Hosts::move(Move how, uint32_t rank, Place at, const StridedView& remote,
     std::lock_guard<std::mutex> lock(windowMutex_);
     view.window = theirs_[host][at.window()].number;
   }
-  const Wire::Part parts[] = {{&view, sizeof view}, {packed, static_cast<uint64_t>(bytes)}};
-  send(host, message, parts, 2);
+  const uint32_t peer = routes_[host].peer.load(std::memory_order_acquire);
+  if (peer == kNone) return true;
+  const Wire::Part ranges[] = {{&view, sizeof view}, {packed, static_cast<uint64_t>(bytes)}};
+  return wire_->send(peer, Parts(message, ranges, 2).parts, 3, unread);
 }
 
 void Hosts::moveHere(const unsigned char* at, uint64_t left) {
@@ -148,25 +150,25 @@ void Hosts::moveHere(const unsigned char* at, uint64_t left) {
   }
 }
 
-void Hosts::putIn(uint32_t rank, Place at, const void* from, uint64_t bytes, const Unread& unread) {
-  wire_->put(thereOf(rank, at), from, bytes, unread, nullptr);
+bool Hosts::putIn(uint32_t rank, Place at, const void* from, uint64_t bytes, const Unread& unread) {
+  return wire_->put(thereOf(rank, at), from, bytes, unread, nullptr);
 }
 
-void Hosts::getFrom(uint32_t rank, Place at, void* into, uint64_t bytes, const Unread& unread) {
-  wire_->get(thereOf(rank, at), into, bytes, unread);
+bool Hosts::getFrom(uint32_t rank, Place at, void* into, uint64_t bytes, const Unread& unread) {
+  return wire_->get(thereOf(rank, at), into, bytes, unread);
 }
 
 // The answer comes behind what came before the question.
-void Hosts::flush(uint32_t host, uint64_t* into, const Unread& unread) {
-  wire_->get({peers_[host], kBlock, 0}, into, sizeof *into, unread);
+bool Hosts::flush(uint32_t host, uint64_t* into, const Unread& unread) {
+  return wire_->get({peers_[host], kBlock, 0}, into, sizeof *into, unread);
 }
 
-void Hosts::notify(uint32_t rank, Place at, uint32_t value) {
+bool Hosts::notify(uint32_t rank, Place at, uint32_t value, const Unread& unread) {
   {
     std::lock_guard<std::mutex> lock(windowMutex_);
     theirs_[hostOf(rank)][at.window()].notified[{rank, at.offset()}] = value;
   }
-  wire_->putWord(thereOf(rank, at), value);
+  return wire_->putWord(thereOf(rank, at), value, unread);
 }
 
 uint32_t Hosts::notified(uint32_t rank, Place at) {

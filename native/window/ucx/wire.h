@@ -36,7 +36,8 @@ struct WireSettings {
   static WireSettings ofEnvironment();
 };
 
-// Puts that still read their source, or gets whose bytes are not there yet.
+// Puts that still read their source, messages and words that this process still keeps, or gets
+// whose bytes are not there yet.
 using Unread = std::shared_ptr<std::atomic<uint32_t>>;
 
 class Wire {
@@ -72,10 +73,14 @@ class Wire {
                      wl_error_t* error) = 0;
 
   // To a peer, in the order of the calls. Any thread, and one that is told something.
-  // What fails is lost().
+  // What fails is lost(); false: this process has no memory for all of it. A few MiB are under way
+  // to a peer at a time, and the rest waits.
   //
-  // A message, of copies of the parts.
-  virtual void send(uint32_t peer, const Part* parts, uint32_t count) = 0;
+  // A message, of copies of the parts, which `unread` counts; nullptr: nothing does.
+  [[nodiscard]] virtual bool send(uint32_t peer, const Part* parts, uint32_t count,
+                                  const Unread& unread) = 0;
+  // Past what waits, in the order of these calls alone.
+  [[nodiscard]] virtual bool sendPast(uint32_t peer, const Part* parts, uint32_t count) = 0;
   // What lies at `from` stays until `unread`, which counts this one, counts none; nullptr: until
   // the peer has said that it came.
   // `behind`: a word of the same peer that is there once all of it is; nullptr: none.
@@ -84,12 +89,13 @@ class Wire {
     uint64_t at;
     uint64_t value;
   };
-  virtual void put(const There& to, const void* from, uint64_t bytes, const Unread& unread,
-                   const Word* behind) = 0;
-  // A word that only grows, behind all that was put to that peer before.
-  virtual void putWord(const There& to, uint64_t word) = 0;
+  [[nodiscard]] virtual bool put(const There& to, const void* from, uint64_t bytes,
+                                 const Unread& unread, const Word* behind) = 0;
+  // A word that only grows, behind all that was put to that peer before; `unread` as of send().
+  [[nodiscard]] virtual bool putWord(const There& to, uint64_t word, const Unread& unread) = 0;
   // Takes what lies there to `into`; it is there once `unread` counts none.
-  virtual void get(const There& from, void* into, uint64_t bytes, const Unread& unread) = 0;
+  [[nodiscard]] virtual bool get(const There& from, void* into, uint64_t bytes,
+                                 const Unread& unread) = 0;
   // Has peers put into that memory by land(), as long as `rank` of this process is in that turn;
   // nullptr: into none any more, from when this returns.
   virtual void receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes) = 0;
@@ -101,8 +107,8 @@ class Wire {
     uint64_t turn;
     uint64_t at;
   };
-  virtual void land(const Landing& to, const void* from, uint64_t bytes, const Unread& unread,
-                    const Word& behind) = 0;
+  [[nodiscard]] virtual bool land(const Landing& to, const void* from, uint64_t bytes,
+                                  const Unread& unread, const Word& behind) = 0;
   // Ends what is under way to that peer, which is lost then: nothing here is read for it any more.
   virtual void drop(uint32_t peer) = 0;
 
@@ -131,7 +137,7 @@ Code describeWires(const WireSettings& settings, std::string* text, wl_error_t* 
 // What the library exports under these names.
 using OpenWire = Code (*)(const WireSettings& settings, WireEnds& ends, Wire** wire,
                           wl_error_t* error);
-constexpr const char* kOpenWire = "windlass_open_wire_2";
+constexpr const char* kOpenWire = "windlass_open_wire_3";
 using DescribeWires = Code (*)(std::string* text, wl_error_t* error);
 constexpr const char* kDescribeWires = "windlass_describe_wires_1";
 

@@ -296,6 +296,17 @@ inline bool setLink(int host, bool isUp) {
   });
 }
 
+// What a command says that fails.
+inline std::optional<std::string> refusalOf(const std::string& command) {
+  FILE* const output = popen(command.c_str(), "r");
+  if (output == nullptr) return "no shell";
+  std::string said;
+  for (int c = std::fgetc(output); c != EOF; c = std::fgetc(output))
+    said += c == '\n' ? ' ' : static_cast<char>(c);
+  if (pclose(output) == 0) return std::nullopt;
+  return command + ": " + said;
+}
+
 // UCX takes a device once the kernel says that it runs. The kernel acts on what became of links
 // once a second, and drops packets until it has.
 inline bool awaitLink(int host) {

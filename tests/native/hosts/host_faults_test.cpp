@@ -202,17 +202,6 @@ void expectCulprits(HostCrew& crew, const std::vector<int32_t>& survivors,
   }
 }
 
-// What a command says that fails.
-std::optional<std::string> refusalOf(const std::string& command) {
-  FILE* const output = popen(command.c_str(), "r");
-  if (output == nullptr) return "no shell";
-  std::string said;
-  for (int c = std::fgetc(output); c != EOF; c = std::fgetc(output))
-    said += c == '\n' ? ' ' : static_cast<char>(c);
-  if (pclose(output) == 0) return std::nullopt;
-  return command + ": " + said;
-}
-
 class HostFaults : public testing::TestWithParam<HostSpread> {
  protected:
   const HostSpread& spread() const { return GetParam(); }

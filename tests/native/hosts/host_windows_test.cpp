@@ -151,7 +151,7 @@ TEST(HostWindows, StayWhileAWireThatClosesMayStoreThere) {
       unsigned char from[kPut] = {};
       const auto unread = std::make_shared<std::atomic<uint32_t>>(0);
       windlass::Hosts& hosts = *groupOf(seat).hosts();
-      hosts.putIn(0, Place::of(number, 0), from, sizeof from, unread);
+      if (!hosts.putIn(0, Place::of(number, 0), from, sizeof from, unread)) ++seat.board.wrong;
       await([&] { return hosts.progress(), *unread == 0; }, kWaitNs);
       usleep(20'000);
       seat.sees(WL_OK, error);

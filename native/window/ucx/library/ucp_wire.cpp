@@ -4,6 +4,9 @@
 // where it shares memory. UCX's own puts are no more over TCP, but that the target answers each,
 // and UCX 1.13 ends the process whose answer finds that the peer has died. One worker, which one
 // thread at a time is inside.
+//
+// What UCX has taken stands in one line, before whatever is sent next; so it is handed little at a
+// time, and what is more waits in a queue of the peer, which goes on as sends end.
 #include <ucp/api/ucp.h>
 
 #include <algorithm>
@@ -30,6 +33,10 @@ constexpr unsigned kMove = 8;
 constexpr uint64_t kPieceBytes = uint64_t{512} << 10;
 // Pieces that a peer may be asked for before the first of them has come.
 constexpr uint32_t kMostAsked = 8;
+// What UCX has of a peer's at a time, to which a piece may come.
+constexpr uint64_t kMostHandedBytes = uint64_t{2} << 20;
+// What it keeps of any send, about, besides its bytes.
+constexpr uint64_t kSendBytes = 256;
 // What is kept of the memory of messages that were sent.
 constexpr uint64_t kKeptBytes = uint64_t{64} << 10;
 constexpr uint32_t kNameMagic = 0x57444e31;
@@ -101,13 +108,14 @@ class UcpWire final : public Wire {
   Code connect(const unsigned char* name, uint64_t bytes, uint32_t* peer,
                wl_error_t* error) override;
   bool isLost(uint32_t peer) override;
-  void send(uint32_t peer, const Part* parts, uint32_t count) override;
-  void put(const There& to, const void* from, uint64_t bytes, const Unread& unread,
+  bool send(uint32_t peer, const Part* parts, uint32_t count, const Unread& unread) override;
+  bool sendPast(uint32_t peer, const Part* parts, uint32_t count) override;
+  bool put(const There& to, const void* from, uint64_t bytes, const Unread& unread,
            const Word* behind) override;
-  void putWord(const There& to, uint64_t word) override;
-  void get(const There& from, void* into, uint64_t bytes, const Unread& unread) override;
+  bool putWord(const There& to, uint64_t word, const Unread& unread) override;
+  bool get(const There& from, void* into, uint64_t bytes, const Unread& unread) override;
   void receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes) override;
-  void land(const Landing& to, const void* from, uint64_t bytes, const Unread& unread,
+  bool land(const Landing& to, const void* from, uint64_t bytes, const Unread& unread,
             const Word& behind) override;
   void drop(uint32_t peer) override;
   uint32_t progress() override;
@@ -127,12 +135,32 @@ class UcpWire final : public Wire {
     uint64_t bytes;
     Unread unread;
   };
+  struct Peer;
+  // What a send in flight reads, or keeps.
+  struct Held {
+    UcpWire* wire;
+    Peer* peer;       // nullptr: what it asked for, which it has asked for little of
+    uint64_t handed;  // of what UCX has for that peer
+    Move move;
+    std::vector<unsigned char> bytes;
+    Unread unread;
+  };
+  // What is sent in pieces of kPieceBytes, with the word of `move` behind the last; or a message.
+  struct Send {
+    Move move;
+    const unsigned char* from;
+    uint64_t bytes;
+    Unread unread;
+    Held* message;  // nullptr: it is none
+  };
   struct Peer {
     UcpWire* wire = nullptr;
     uint32_t number = 0;
     ucp_ep_h endpoint = nullptr;
     std::vector<Region> regions;
-    std::deque<Get> wanted;  // and not asked for
+    uint64_t handed = 0;      // to UCX, which has not sent it
+    std::deque<Send> queue;   // behind that; empty once the peer is lost
+    std::deque<Get> wanted;   // and not asked for
     uint32_t asked = 0;
     bool isLost = false;
   };
@@ -147,14 +175,7 @@ class UcpWire final : public Wire {
     unsigned char* into;
     uint64_t bytes;
   };
-  // What a send in flight reads, or keeps.
-  struct Held {
-    UcpWire* wire;
-    Move move;
-    std::vector<unsigned char> bytes;
-    Unread unread;
-  };
-
+  // Throws std::bad_alloc.
   Held* hold();
   void release(Held* held) {
     if (held->unread != nullptr) held->unread->fetch_sub(1, std::memory_order_release);
@@ -166,19 +187,37 @@ class UcpWire final : public Wire {
   const Region* regionOf(const There& to, uint64_t bytes);
   // What lies there in this process; nullptr: it shares no such memory.
   unsigned char* sharedAt(uint32_t number, uint64_t at, uint64_t bytes) const;
-  // In pieces, with the word behind the last.
-  void sendPieces(Peer& peer, Move move, const void* from, uint64_t bytes, const Unread& unread,
-                  const Word* behind);
+  // With the word behind it, if any.
+  bool goBehind(Peer& peer, Move move, const void* from, uint64_t bytes, const Unread& unread,
+                const Word* behind);
+  // Throws std::bad_alloc.
+  Held* messageOf(const Part* parts, uint32_t count);
+  // Hands it over where nothing waits, else has it wait; false: there is no memory for that, and
+  // `message` of it is the caller's.
+  bool go(Peer& peer, Send&& send);
+  static bool hasRoom(const Peer& peer) { return peer.handed < kMostHandedBytes; }
+  // Hands over what waits, as far as there is room.
+  void pump(Peer& peer);
+  // To UCX the next piece, which `send` is without then, or all of a message. UCS_ERR_NO_MEMORY:
+  // nothing; any other error loses the peer.
+  ucs_status_t handOver(Peer& peer, Send& send);
+  ucs_status_t handMessage(Peer& peer, Held* message);
+  // UCX's, and what goes on by it; how much there was.
+  unsigned drive();
   void storeWord(uint32_t number, uint64_t at, uint64_t word) const;
-  void sendMove(Peer& peer, const Move& move, const void* from, uint64_t bytes,
-                const Unread& unread);
-  void ask(Peer& peer);
+  // False: there is no memory for it.
+  bool ask(Peer& peer);
   void answer(ucp_ep_h endpoint, const Move& wanted);
   void moveHere(const Move& move, const void* data, uint64_t bytes);
   void close(Peer& peer);
+  // Lets go of what waits.
+  void clear(Peer& peer);
   void lose(Peer& peer, const char* why);
-  // What a call that sends came to: `held` until it is over.
-  void settle(Peer& peer, ucs_status_ptr_t request, Held* held, const char* call);
+  void lose(Peer& peer, ucs_status_t why);
+  // What a call that sends came to: `held` until it is over, and the caller's where the status is
+  // UCS_ERR_NO_MEMORY.
+  ucs_status_t settle(Peer& peer, ucs_status_ptr_t request, Held* held);
+  static ucp_request_param_t paramOf(Held* held);
   static void sent(void* request, ucs_status_t status, void* held);
   static ucs_status_t arrived(void* wire, const void* header, size_t headerBytes, void* data,
                               size_t bytes, const ucp_am_recv_param_t* param);
@@ -199,7 +238,8 @@ class UcpWire final : public Wire {
   std::vector<Held*> free_;
   std::unordered_map<uint64_t, Get> asked_;  // by their tokens
   uint64_t tokens_ = 0;                      // over all time
-  uint32_t flying_ = 0;  // requests that are not over
+  uint32_t flying_ = 0;                      // requests that are not over
+  uint32_t waiting_ = 0;                     // in the queues of all peers
 };
 
 Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
@@ -292,11 +332,15 @@ void UcpWire::drop(uint32_t number) {
   Peer& peer = peers_[number];
   lose(peer, "this process gave it up");
   close(peer);
+  drive();  // others' sends may have ended meanwhile
 }
 
 UcpWire::~UcpWire() {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
-  for (Peer& peer : peers_) close(peer);
+  for (Peer& peer : peers_) {
+    clear(peer);
+    close(peer);
+  }
   if (worker_ != nullptr) ucp_worker_destroy(worker_);
   if (context_ != nullptr) ucp_cleanup(context_);
 }
@@ -409,7 +453,7 @@ bool UcpWire::isLost(uint32_t peer) {
 UcpWire::Held* UcpWire::hold() {
   if (free_.empty()) {
     free_.reserve(held_.size() + 1);
-    held_.push_back({this, {}, {}, nullptr});
+    held_.push_back({this, nullptr, 0, {}, {}, nullptr});
     return &held_.back();
   }
   Held* const held = free_.back();
@@ -417,9 +461,19 @@ UcpWire::Held* UcpWire::hold() {
   return held;
 }
 
+void UcpWire::clear(Peer& peer) {
+  for (Send& send : peer.queue) {
+    if (send.message != nullptr) release(send.message);
+    if (send.unread != nullptr) send.unread->fetch_sub(1, std::memory_order_release);
+  }
+  waiting_ -= static_cast<uint32_t>(peer.queue.size());
+  peer.queue.clear();
+}
+
 void UcpWire::lose(Peer& peer, const char* why) {
   if (peer.isLost) return;
   peer.isLost = true;
+  clear(peer);
   // Those that wait for what was taken from it learn of the loss by other ways, not that it came.
   peer.wanted.clear();
   for (auto each = asked_.begin(); each != asked_.end();)
@@ -427,111 +481,200 @@ void UcpWire::lose(Peer& peer, const char* why) {
   ends_.lost(peer.number, why);
 }
 
-void UcpWire::settle(Peer& peer, ucs_status_ptr_t request, Held* held, const char* call) {
+void UcpWire::lose(Peer& peer, ucs_status_t status) {
+  char why[128];
+  std::snprintf(why, sizeof why, "ucp_am_send_nbx: %s", ucs_status_string(status));
+  lose(peer, why);
+}
+
+ucs_status_t UcpWire::settle(Peer& peer, ucs_status_ptr_t request, Held* held) {
   if (UCS_PTR_IS_PTR(request)) {
     ++flying_;
-    return;
+    held->peer = &peer;
+    peer.handed += held->handed;
+    return UCS_OK;
   }
-  if (held != nullptr) release(held);
-  if (!UCS_PTR_IS_ERR(request)) return;
-  char why[128];
-  std::snprintf(why, sizeof why, "%s: %s", call, ucs_status_string(UCS_PTR_STATUS(request)));
-  lose(peer, why);
+  const ucs_status_t status = UCS_PTR_STATUS(request);
+  if (status != UCS_ERR_NO_MEMORY) release(held);
+  return status;
 }
 
 void UcpWire::sent(void* request, ucs_status_t, void* context) {
   auto* const held = static_cast<Held*>(context);
   --held->wire->flying_;
+  if (held->peer != nullptr) held->peer->handed -= held->handed;
   held->wire->release(held);
   ucp_request_free(request);
 }
 
-void UcpWire::send(uint32_t number, const Part* parts, uint32_t count) {
+ucp_request_param_t UcpWire::paramOf(Held* held) {
+  ucp_request_param_t param = {};
+  param.op_attr_mask =
+      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
+  param.flags = UCP_AM_SEND_FLAG_EAGER;
+  param.cb.send = sent;
+  param.user_data = held;
+  return param;
+}
+
+ucs_status_t UcpWire::handMessage(Peer& peer, Held* message) {
+  const ucp_request_param_t param = paramOf(message);
+  message->handed = kSendBytes + message->bytes.size();
+  return settle(peer,
+                ucp_am_send_nbx(peer.endpoint, kMessage, nullptr, 0, message->bytes.data(),
+                                message->bytes.size(), &param),
+                message);
+}
+
+ucs_status_t UcpWire::handOver(Peer& peer, Send& send) {
+  if (send.message != nullptr) {
+    const ucs_status_t status = handMessage(peer, send.message);
+    if (status != UCS_ERR_NO_MEMORY) send.message = nullptr;
+    return status;
+  }
+  Held* held = nullptr;
+  try {
+    held = hold();
+  } catch (const std::bad_alloc&) {
+    return UCS_ERR_NO_MEMORY;
+  }
+  const uint64_t count = std::min(kPieceBytes, send.bytes);
+  held->move = send.move;
+  if (count < send.bytes) held->move.wordRegion = Move::kNoRegion;
+  held->handed = kSendBytes + count;
+  held->unread = send.unread;
+  if (held->unread != nullptr) held->unread->fetch_add(1, std::memory_order_relaxed);
+  ucp_request_param_t param = paramOf(held);
+  if (send.move.kind == Move::kGet) param.flags |= UCP_AM_SEND_FLAG_REPLY;
+  const ucs_status_t status =
+      settle(peer,
+             ucp_am_send_nbx(peer.endpoint, kMove, &held->move, sizeof held->move, send.from, count,
+                             &param),
+             held);
+  if (status == UCS_ERR_NO_MEMORY) {
+    release(held);
+    return status;
+  }
+  send.move.at += count;
+  send.from += count;
+  send.bytes -= count;
+  return status;
+}
+
+void UcpWire::pump(Peer& peer) {
+  while (!peer.queue.empty() && hasRoom(peer)) {
+    Send& next = peer.queue.front();
+    const ucs_status_t status = handOver(peer, next);
+    if (status == UCS_ERR_NO_MEMORY) return;  // there may be some in the next turn
+    if (status != UCS_OK) return lose(peer, status);
+    if (next.bytes > 0) continue;
+    if (next.unread != nullptr) next.unread->fetch_sub(1, std::memory_order_release);
+    peer.queue.pop_front();
+    --waiting_;
+  }
+}
+
+bool UcpWire::go(Peer& peer, Send&& send) {
+  if (peer.queue.empty() && hasRoom(peer) && send.bytes <= kPieceBytes) {
+    const ucs_status_t status = handOver(peer, send);
+    if (status != UCS_OK && status != UCS_ERR_NO_MEMORY) lose(peer, status);
+    if (status != UCS_ERR_NO_MEMORY) return true;
+  }
+  try {
+    peer.queue.push_back(std::move(send));
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  ++waiting_;
+  const Unread& unread = peer.queue.back().unread;
+  if (unread != nullptr) unread->fetch_add(1, std::memory_order_relaxed);
+  pump(peer);
+  return true;
+}
+
+UcpWire::Held* UcpWire::messageOf(const Part* parts, uint32_t count) {
+  Held* const held = hold();
+  try {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < count; ++i) bytes += parts[i].bytes;
+    held->bytes.clear();
+    held->bytes.reserve(bytes);
+  } catch (const std::bad_alloc&) {
+    release(held);
+    throw;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto* from = static_cast<const unsigned char*>(parts[i].from);
+    held->bytes.insert(held->bytes.end(), from, from + parts[i].bytes);
+  }
+  return held;
+}
+
+bool UcpWire::send(uint32_t number, const Part* parts, uint32_t count, const Unread& unread) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   Peer& peer = peers_[number];
-  if (peer.isLost) return;
-  Held* held = nullptr;
+  if (peer.isLost) return true;
+  Held* message = nullptr;
   try {
-    held = hold();
-    held->bytes.clear();
-    for (uint32_t i = 0; i < count; ++i) {
-      const auto* from = static_cast<const unsigned char*>(parts[i].from);
-      held->bytes.insert(held->bytes.end(), from, from + parts[i].bytes);
-    }
+    message = messageOf(parts, count);
   } catch (const std::bad_alloc&) {
-    if (held != nullptr) release(held);
-    return lose(peer, "this process has no memory to send by");
+    return false;
   }
-  ucp_request_param_t param = {};
-  param.op_attr_mask =
-      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
-  param.flags = UCP_AM_SEND_FLAG_EAGER;
-  param.cb.send = sent;
-  param.user_data = held;
-  settle(peer,
-         ucp_am_send_nbx(peer.endpoint, kMessage, nullptr, 0, held->bytes.data(),
-                         held->bytes.size(), &param),
-         held, "ucp_am_send_nbx");
-}
-
-void UcpWire::sendMove(Peer& peer, const Move& move, const void* from, uint64_t bytes,
-                       const Unread& unread) {
-  if (peer.isLost) return;
-  Held* held = nullptr;
-  try {
-    held = hold();
-  } catch (const std::bad_alloc&) {
-    return lose(peer, "this process has no memory to send by");
-  }
-  held->move = move;
-  held->unread = unread;
+  message->unread = unread;
   if (unread != nullptr) unread->fetch_add(1, std::memory_order_relaxed);
-  ucp_request_param_t param = {};
-  param.op_attr_mask =
-      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
-  param.flags = UCP_AM_SEND_FLAG_EAGER;
-  if (move.kind == Move::kGet) param.flags |= UCP_AM_SEND_FLAG_REPLY;
-  param.cb.send = sent;
-  param.user_data = held;
-  settle(peer,
-         ucp_am_send_nbx(peer.endpoint, kMove, &held->move, sizeof held->move, from, bytes, &param),
-         held, "ucp_am_send_nbx");
+  if (go(peer, {{}, nullptr, 0, nullptr, message})) return true;
+  release(message);
+  return false;
 }
 
-void UcpWire::sendPieces(Peer& peer, Move move, const void* from, uint64_t bytes,
-                         const Unread& unread, const Word* behind) {
-  const auto* data = static_cast<const unsigned char*>(from);
-  while (bytes > 0) {
-    const uint64_t count = std::min(kPieceBytes, bytes);
-    bytes -= count;
-    if (bytes == 0 && behind != nullptr) {
-      const Region* const region =
-          regionOf({peer.number, behind->region, behind->at}, sizeof behind->value);
-      if (region == nullptr) return;
-      move.wordRegion = region->number;
-      move.wordAt = behind->at;
-      move.wordValue = behind->value;
-    }
-    sendMove(peer, move, data, count, unread);
-    move.at += count;
-    data += count;
+bool UcpWire::sendPast(uint32_t number, const Part* parts, uint32_t count) {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  Peer& peer = peers_[number];
+  if (peer.isLost) return true;
+  Held* message = nullptr;
+  try {
+    message = messageOf(parts, count);
+  } catch (const std::bad_alloc&) {
+    return false;
   }
+  const ucs_status_t status = handMessage(peer, message);
+  if (status == UCS_ERR_NO_MEMORY) {
+    release(message);
+    return false;
+  }
+  if (status != UCS_OK) lose(peer, status);
+  return true;
 }
 
-void UcpWire::put(const There& to, const void* from, uint64_t bytes, const Unread& unread,
+bool UcpWire::goBehind(Peer& peer, Move move, const void* from, uint64_t bytes,
+                       const Unread& unread, const Word* behind) {
+  if (peer.isLost || bytes == 0) return true;
+  if (behind != nullptr) {
+    const Region* const region =
+        regionOf({peer.number, behind->region, behind->at}, sizeof behind->value);
+    if (region == nullptr) return true;
+    move.wordRegion = region->number;
+    move.wordAt = behind->at;
+    move.wordValue = behind->value;
+  }
+  return go(peer, {move, static_cast<const unsigned char*>(from), bytes, unread, nullptr});
+}
+
+bool UcpWire::put(const There& to, const void* from, uint64_t bytes, const Unread& unread,
                   const Word* behind) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   const Region* const region = regionOf(to, bytes);
-  if (region == nullptr) return;
-  sendPieces(peers_[to.peer], {Move::kPut, region->number, to.at, 0, 0}, from, bytes, unread,
-             behind);
+  if (region == nullptr) return true;
+  return goBehind(peers_[to.peer], {Move::kPut, region->number, to.at, 0, 0}, from, bytes, unread,
+                  behind);
 }
 
-void UcpWire::putWord(const There& to, uint64_t word) {
+bool UcpWire::putWord(const There& to, uint64_t word, const Unread& unread) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   const Region* const region = regionOf(to, sizeof word);
-  if (region == nullptr) return;
-  sendMove(peers_[to.peer], {Move::kWord, region->number, to.at, word, 0}, nullptr, 0, nullptr);
+  if (region == nullptr) return true;
+  return go(peers_[to.peer],
+            {{Move::kWord, region->number, to.at, word, 0}, nullptr, 0, unread, nullptr});
 }
 
 void UcpWire::receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes) {
@@ -546,32 +689,32 @@ void UcpWire::receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes) 
   }
 }
 
-void UcpWire::land(const Landing& to, const void* from, uint64_t bytes, const Unread& unread,
+bool UcpWire::land(const Landing& to, const void* from, uint64_t bytes, const Unread& unread,
                    const Word& behind) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
-  sendPieces(peers_[to.peer], {Move::kLand, to.rank, to.at, to.turn, 0}, from, bytes, unread,
-             &behind);
+  return goBehind(peers_[to.peer], {Move::kLand, to.rank, to.at, to.turn, 0}, from, bytes, unread,
+                  &behind);
 }
 
-void UcpWire::get(const There& from, void* into, uint64_t bytes, const Unread& unread) {
+bool UcpWire::get(const There& from, void* into, uint64_t bytes, const Unread& unread) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   Peer& peer = peers_[from.peer];
   for (uint64_t at = 0; at < bytes; at += kPieceBytes) {
     unread->fetch_add(1, std::memory_order_relaxed);
-    if (regionOf(from, bytes) == nullptr) return;
+    if (regionOf(from, bytes) == nullptr) return true;
     try {
       peer.wanted.push_back({{from.peer, from.region, from.at + at},
                              static_cast<unsigned char*>(into) + at,
                              std::min(kPieceBytes, bytes - at),
                              unread});
     } catch (const std::bad_alloc&) {
-      return lose(peer, "this process has no memory to receive by");
+      return false;
     }
   }
-  ask(peer);
+  return ask(peer);
 }
 
-void UcpWire::ask(Peer& peer) {
+bool UcpWire::ask(Peer& peer) {
   while (!peer.isLost && !peer.wanted.empty() && peer.asked < kMostAsked) {
     const uint64_t token = ++tokens_;
     const There from = peer.wanted.front().from;
@@ -579,13 +722,15 @@ void UcpWire::ask(Peer& peer) {
     try {
       asked_.emplace(token, std::move(peer.wanted.front()));
     } catch (const std::bad_alloc&) {
-      return lose(peer, "this process has no memory to receive by");
+      return false;
     }
     peer.wanted.pop_front();
     ++peer.asked;
     const uint32_t number = peer.regions[from.region].number;
-    sendMove(peer, {Move::kGet, number, from.at, bytes, token}, nullptr, 0, nullptr);
+    if (!go(peer, {{Move::kGet, number, from.at, bytes, token}, nullptr, 0, nullptr, nullptr}))
+      return false;
   }
+  return true;
 }
 
 // Of a copy: the memory may be hidden before it has left. Whoever has asked is not told where there
@@ -602,13 +747,9 @@ void UcpWire::answer(ucp_ep_h endpoint, const Move& wanted) {
     if (held != nullptr) release(held);
     return;
   }
+  held->peer = nullptr;
   held->move = {Move::kGot, 0, 0, 0, wanted.token};
-  ucp_request_param_t param = {};
-  param.op_attr_mask =
-      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
-  param.flags = UCP_AM_SEND_FLAG_EAGER;
-  param.cb.send = sent;
-  param.user_data = held;
+  const ucp_request_param_t param = paramOf(held);
   const ucs_status_ptr_t request =
       ucp_am_send_nbx(endpoint, kMove, &held->move, sizeof held->move, held->bytes.data(),
                       held->bytes.size(), &param);
@@ -619,12 +760,20 @@ void UcpWire::answer(ucp_ep_h endpoint, const Move& wanted) {
   }
 }
 
+unsigned UcpWire::drive() {
+  const unsigned events = ucp_worker_progress(worker_);
+  if (waiting_ > 0) {
+    for (Peer& peer : peers_) pump(peer);
+  }
+  return events;
+}
+
 uint32_t UcpWire::progress() {
   std::unique_lock<std::recursive_mutex> lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return 0;
   uint32_t came = 0;
   for (int turn = 0; turn < 64; ++turn) {
-    const unsigned events = ucp_worker_progress(worker_);
+    const unsigned events = drive();
     if (events == 0) break;
     came += events;
   }
@@ -641,9 +790,10 @@ bool UcpWire::flush(int64_t limitNs) {
   for (;;) {
     {
       std::lock_guard<std::recursive_mutex> lock(mutex_);
-      while (ucp_worker_progress(worker_) != 0) {
+      // A peer may have more and more come.
+      while (drive() != 0 && clockNs() - start <= limitNs) {
       }
-      if (flying_ == 0) break;
+      if (flying_ == 0 && waiting_ == 0) break;
     }
     if (clockNs() - start > limitNs) return false;
   }
@@ -711,7 +861,7 @@ void UcpWire::moveHere(const Move& move, const void* data, uint64_t bytes) {
     got.unread->fetch_sub(1, std::memory_order_release);
     Peer& peer = peers_[got.from.peer];
     --peer.asked;
-    ask(peer);
+    if (!ask(peer)) lose(peer, "this process has no memory to receive by");
   }
   const bool isPut = move.kind == Move::kPut || move.kind == Move::kLand;
   if (isPut && move.wordRegion != Move::kNoRegion)
@@ -726,7 +876,7 @@ void UcpWire::broken(void* context, ucp_ep_h, ucs_status_t status) {
 }  // namespace
 }  // namespace windlass
 
-extern "C" __attribute__((visibility("default"))) windlass::Code windlass_open_wire_2(
+extern "C" __attribute__((visibility("default"))) windlass::Code windlass_open_wire_3(
     const windlass::WireSettings& settings, windlass::WireEnds& ends, windlass::Wire** wire,
     wl_error_t* error) {
   *wire = nullptr;
