@@ -171,6 +171,31 @@ TEST_F(HostPressure, ASenderThatLacksMemoryNamesItself) {
   EXPECT_EQ(std::vector<int>(2, 0), crew.end());
 }
 
+// A program's signals go to its own threads.
+TEST_F(HostPressure, ThreadsOfTheWireTakeNoSignals) {
+  HostCrew crew(kPair, 0, [](Seat& seat) {
+    Error error;
+    const int32_t code = wl_barrier(seat.comm, 0, &error);
+    int threads = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+      const std::string name = entry.path().filename();
+      if (name == std::to_string(getpid()) || name == std::to_string(gettid())) continue;
+      ++threads;
+      std::ifstream status(entry.path() / "status");
+      for (std::string line; std::getline(status, line);) {
+        if (line.rfind("SigBlk:", 0) != 0) continue;
+        const uint64_t blocked = std::stoull(line.substr(7), nullptr, 16);
+        for (const int number : {SIGTERM, SIGINT, SIGCHLD, SIGUSR1})
+          if ((blocked >> (number - 1) & 1) == 0) ++seat.board.wrong;
+      }
+    }
+    // UCX's, and this library's.
+    if (threads < 2) ++seat.board.wrong;
+    seat.sees(code, error);
+  });
+  EXPECT_EQ(std::vector<int>(2, 0), crew.end());
+}
+
 // Links of 25 MB/s, over which kSlowBytes take longer than a host may be silent, and than a close
 // waits.
 constexpr int64_t kSlowBytes = int64_t{64} << 20;
