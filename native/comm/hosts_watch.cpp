@@ -83,8 +83,8 @@ void Hosts::look(int64_t now) {
     connection.isTold = true;
     const Process& process = processes_[host][connection.process];
     char why[256];
-    std::snprintf(why, sizeof why, "the connection to its process %d broke (%s)", process.pid,
-                  connection.why);
+    std::snprintf(why, sizeof why, "its process %d has ended, or lost its connection (UCX: %s)",
+                  process.pid, connection.why);
     lose(host, process.ranks, why);
   }
   // What this process has slept through says nothing of others.

@@ -277,10 +277,14 @@ Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
   if (code == WL_OK) {
     status = ucp_init(&params, config, &context_);
     if (status != UCS_OK) {
+      const char* const transports = settings.transports;
       code = fail(error, WL_UNSUPPORTED,
-                  "UCX finds nothing to reach other hosts by on \"%s\" (%s): name the network by "
-                  "WINDLASS_UCX_NET_DEVICES, as `ip link` has it",
-                  settings.devices, ucs_status_string(status));
+                  "UCX finds nothing to reach other hosts by on \"%s\"%s%s%s (%s): name the "
+                  "network by WINDLASS_UCX_NET_DEVICES, as `ip link` has it%s",
+                  settings.devices, transports == nullptr ? "" : " with the transports \"",
+                  transports == nullptr ? "" : transports, transports == nullptr ? "" : "\"",
+                  ucs_status_string(status),
+                  transports == nullptr ? "" : ", and transports that it has by WINDLASS_UCX_TLS");
     }
   }
   ucp_config_release(config);
