@@ -58,16 +58,12 @@ bool Pulling::lands(const Phase& phase, uint32_t from, uint32_t to) const {
 
 void Pulling::receive(const PullForm& form, const Launch& launch) {
   uint64_t end = 0;
-  if (twoLevels_.takes(form, launch)) {
-    if (twoLevels_.receives()) end = launch.bytes;
-  } else {
-    for (uint32_t k = 0; k < form.phases; ++k) {
-      const Phase phase = {form, launch, k, true};
-      for (uint32_t from = 0; from < ranks_; ++from) {
-        if (!lands(phase, from, rank_)) continue;
-        const Pulled pulled = phase.pulled(from, rank_);
-        end = std::max(end, pulled.into + pulled.bytes);
-      }
+  for (uint32_t k = 0; k < form.phases; ++k) {
+    const Phase phase = {form, launch, k, true};
+    for (uint32_t from = 0; from < ranks_; ++from) {
+      if (!lands(phase, from, rank_)) continue;
+      const Pulled pulled = phase.pulled(from, rank_);
+      end = std::max(end, pulled.into + pulled.bytes);
     }
   }
   if (end > 0) landing_.receive(launch.out(rank_), end);

@@ -123,7 +123,7 @@ Code Pulling::runTwoLevels(const Launch& launch, Deadline& deadline) {
     const auto hasTakenAll = [&] { return hasTaken(reader, 1); };
     if (Code code = comm_.wait(hasTakenAll, reader, deadline); code != WL_OK) return code;
   }
-  return twoLevels_.run(launch, {scratch_, kScratchBytes}, deadline, &broken_);
+  return twoLevels_.run(launch, deadline, &broken_);
 }
 
 void Pulling::beforeEntry(const PullForm& form, const Launch& launch) {

@@ -14,6 +14,8 @@
 namespace windlass {
 namespace {
 
+// Where what is folded lies while it is.
+constexpr uint64_t kScratchBytes = uint64_t{1} << 20;
 // Between two looks at whether the operation goes on.
 constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
 constexpr uint64_t kFoldedPiece = uint64_t{64} << 10;
@@ -44,7 +46,7 @@ Pulling::Pulling(Comm& comm)
       access_(comm),
       items_(comm, access_),
       landing_(comm),
-      twoLevels_(comm, access_, landing_),
+      twoLevels_(comm, access_),
       sources_(ranks_) {}
 
 Pulling::~Pulling() {

@@ -133,9 +133,6 @@ class Pulling {
   void putHalf(const Phase& phase, uint64_t segment, uint64_t round);
   void tellRefused(const Launch& launch) const;
 
-  // Where what is folded lies while it is.
-  static constexpr uint64_t kScratchBytes = uint64_t{1} << 20;
-
   Comm& comm_;
   Hosts* const hosts_;  // nullptr: all ranks live on one
   const uint32_t rank_;

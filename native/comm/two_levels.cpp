@@ -6,7 +6,6 @@
 #include "native/base/dtype.h"
 #include "native/comm/comm.h"
 #include "native/comm/kernels.h"
-#include "native/comm/landing.h"
 #include "native/comm/peer_access.h"
 
 namespace windlass {
@@ -18,8 +17,6 @@ constexpr uint64_t kLeastBytes = uint64_t{256} << 10;
 // Rounds that both levels are kept busy by, unless they are too short to pay for their turns.
 constexpr uint64_t kRounds = 8;
 constexpr uint64_t kLeastRoundBytes = uint64_t{64} << 10;
-// What is folded at once of what has to be read.
-constexpr uint64_t kFoldedBytes = uint64_t{32} << 10;
 
 // Whether a fold of folds has the bits of one left fold; of sums of narrow floats, which are folded
 // wider, it has not.
@@ -33,12 +30,8 @@ bool hasReached(const std::atomic<uint64_t>& word, uint64_t count) {
 
 }  // namespace
 
-TwoLevels::TwoLevels(Comm& comm, PeerAccess& access, Landing& landing)
-    : comm_(comm),
-      access_(access),
-      landing_(landing),
-      hosts_(comm.group().hosts()),
-      rank_(comm.rank()) {
+TwoLevels::TwoLevels(Comm& comm, const PeerAccess& access)
+    : comm_(comm), access_(access), hosts_(comm.group().hosts()), rank_(comm.rank()) {
   if (hosts_ == nullptr) return;
   const uint32_t ranks = comm.group().ranks();
   std::vector<std::vector<uint32_t>> of(hosts_->count());
@@ -111,7 +104,7 @@ bool TwoLevels::isTaken(uint64_t round) const {
   const uint64_t count = before_ + round - kSlots + 1;
   const ControlBlock& block = comm_.group().block();
   if (!hasReached(block.stageLine(last(lane_)).came, count)) return false;
-  return !staged_ || std::all_of(here_.begin(), here_.end(), [&](uint32_t rank) {
+  return std::all_of(here_.begin(), here_.end(), [&](uint32_t rank) {
     return hasReached(block.stageLine(rank).used, count);
   });
 }
@@ -121,7 +114,7 @@ bool TwoLevels::canPass(uint64_t round) const {
   const uint64_t count = before_ + round + 1;
   const uint32_t own = hosts_->own();
   if (own > 0 && !hasReached(block.stageLine(rankOf(own - 1, lane_)).passed, count)) return false;
-  const bool areShown = !staged_ || std::all_of(here_.begin(), here_.end(), [&](uint32_t rank) {
+  const bool areShown = std::all_of(here_.begin(), here_.end(), [&](uint32_t rank) {
     return access_.shareProcess(rank, rank_) || hasReached(block.stageLine(rank).shown, count);
   });
   return areShown && isTaken(round);
@@ -143,17 +136,13 @@ void TwoLevels::keep(const char* broken) {
   if (broken != nullptr) *broken_ = broken;
 }
 
-bool TwoLevels::isRead(uint32_t rank, Place place) const {
-  return !staged_ && place.isOrdinary() && !access_.shareProcess(rank, rank_);
-}
-
 void TwoLevels::show(const Launch& launch, uint64_t round) {
-  const bool isShown = staged_ && std::any_of(here_.begin(), here_.end(), [&](uint32_t rank) {
+  const bool isRead = std::any_of(here_.begin(), here_.end(), [&](uint32_t rank) {
     return !access_.shareProcess(rank, rank_);
   });
   const Part part = roundOf(launch, round);
   const auto* from = launch.in(rank_) + part.start;
-  for (uint32_t lane = 0; isShown && lane < width_; ++lane) {
+  for (uint32_t lane = 0; isRead && lane < width_; ++lane) {
     const Part piece = laneOf(launch, round, lane);
     if (lane == lane_ || piece.bytes == 0) continue;
     keep(kKernels.copy(slot(rank_, round) + piece.start, from + piece.start, piece.bytes, false));
@@ -162,102 +151,51 @@ void TwoLevels::show(const Launch& launch, uint64_t round) {
   own.shown.store(before_ + round + 1, std::memory_order_release);
 }
 
-Code TwoLevels::foldLane(const Launch& launch, uint64_t round, unsigned char* to,
-                         Deadline& deadline) {
-  const uint32_t host = hosts_->own();
-  const Part piece = laneOf(launch, round, lane_);
-  const uint64_t start = roundOf(launch, round).start + piece.start;
-  const ReduceOp op = launch.op == ReduceOp::kAvg && host + 1 < hosts_->count() ? ReduceOp::kSum
-                                                                                : launch.op;
-  const uint64_t read = std::min(kFoldedBytes, scratch_.bytes / here_.size() / kLine * kLine);
-  const bool readsAny = std::any_of(here_.begin(), here_.end(), [&](uint32_t rank) {
-    return isRead(rank, launch.of(rank).in);
-  });
-  const uint64_t most = readsAny ? read : piece.bytes;
-  for (uint64_t at = 0; at < piece.bytes; at += most) {
-    const uint64_t bytes = std::min(most, piece.bytes - at);
-    uint32_t count = 0;
-    unsigned char* next = scratch_.at;
-    if (host > 0) sources_[count++] = slot(rankOf(host - 1, lane_), round) + piece.start + at;
-    for (const uint32_t rank : here_) {
-      const Place in = launch.of(rank).in;
-      if (isRead(rank, in)) {
-        if (Code code = access_.read(rank, next, in.offset() + start + at, bytes, deadline);
-            code != WL_OK) {
-          return code;
-        }
-        sources_[count++] = next;
-        next += read;
-      } else {
-        const bool isShown = staged_ && !access_.shareProcess(rank, rank_);
-        sources_[count++] = isShown ? slot(rank, round) + piece.start + at
-                                    : launch.in(rank) + start + at;
-      }
-    }
-    keep(kKernels.fold(to + at, sources_.data(), count,
-                       static_cast<int64_t>(bytes / sizeOf(launch.dtype)), launch.dtype, op,
-                       launch.ranks));
-  }
-  return WL_OK;
-}
-
-Code TwoLevels::pass(const Launch& launch, uint64_t round, Deadline& deadline) {
+void TwoLevels::pass(const Launch& launch, uint64_t round) {
   const ControlBlock& block = comm_.group().block();
   const uint32_t host = hosts_->own();
   const bool isLast = host + 1 == hosts_->count();
+  const Part part = roundOf(launch, round);
   const Part piece = laneOf(launch, round, lane_);
-  const uint64_t count = before_ + round + 1;
-  unsigned char* const to =
-      isLast && !staged_ ? launch.out(rank_) + roundOf(launch, round).start + piece.start
-                         : slot(rank_, round) + piece.start;
-  if (Code code = foldLane(launch, round, to, deadline); code != WL_OK) return code;
   StageLine& own = block.stageLine(rank_);
-  own.passed.store(count, std::memory_order_release);
-  if (isLast) {
-    own.came.store(count, std::memory_order_release);
-    return giveBack(launch, round);
+  unsigned char* const to = slot(rank_, round) + piece.start;
+  if (piece.bytes > 0) {
+    uint32_t count = 0;
+    if (host > 0) sources_[count++] = slot(rankOf(host - 1, lane_), round) + piece.start;
+    for (const uint32_t rank : here_) {
+      sources_[count++] = access_.shareProcess(rank, rank_)
+                              ? launch.in(rank) + part.start + piece.start
+                              : slot(rank, round) + piece.start;
+    }
+    const bool isMean = launch.op == ReduceOp::kAvg;
+    keep(kKernels.fold(to, sources_.data(), count,
+                       static_cast<int64_t>(piece.bytes / sizeOf(launch.dtype)), launch.dtype,
+                       isMean && !isLast ? ReduceOp::kSum : launch.op, launch.ranks));
   }
-  hosts_->put(host + 1, to, piece.bytes, own.passed, count);
-  return WL_OK;
+  std::atomic<uint64_t>& word = isLast ? own.came : own.passed;
+  own.passed.store(before_ + round + 1, std::memory_order_release);
+  word.store(before_ + round + 1, std::memory_order_release);
+  hosts_->put(isLast ? host - 1 : host + 1, to, piece.bytes, word, before_ + round + 1);
 }
 
-Code TwoLevels::giveBack(const Launch& launch, uint64_t round) {
+void TwoLevels::giveBack(const Launch& launch, uint64_t round) {
   const Part piece = laneOf(launch, round, lane_);
   const uint32_t host = hosts_->own() - 1;
-  const uint64_t count = before_ + round + 1;
-  const std::atomic<uint64_t>& came = comm_.group().block().stageLine(last(lane_)).came;
-  if (staged_) {
-    hosts_->put(host, slot(last(lane_), round) + piece.start, piece.bytes, came, count);
-    return WL_OK;
-  }
-  const uint64_t start = roundOf(launch, round).start + piece.start;
-  return landing_.send(rankOf(host, lane_), start, launch.out(rank_) + start, piece.bytes, came,
-                       count);
+  hosts_->put(host, slot(last(lane_), round) + piece.start, piece.bytes,
+              comm_.group().block().stageLine(last(lane_)).came, before_ + round + 1);
 }
 
-Code TwoLevels::take(const Launch& launch, uint64_t round, Deadline& deadline) {
+void TwoLevels::take(const Launch& launch, uint64_t round) {
   const Part part = roundOf(launch, round);
   for (uint32_t lane = 0; lane < width_; ++lane) {
     const Part piece = laneOf(launch, round, lane);
-    const uint32_t of = rankOf(hosts_->own(), lane);
-    if (piece.bytes == 0 || (!staged_ && of == rank_)) continue;
-    const uint64_t start = part.start + piece.start;
-    unsigned char* const to = launch.out(rank_) + start;
-    const Place out = launch.of(of).out;
-    if (isRead(of, out)) {
-      if (Code code = access_.read(of, to, out.offset() + start, piece.bytes, deadline);
-          code != WL_OK) {
-        return code;
-      }
-      continue;
-    }
-    const unsigned char* const from =
-        staged_ ? slot(last(lane), round) + piece.start : launch.out(of) + start;
-    keep(kKernels.copy(to, from, piece.bytes, launch.streams));
+    if (piece.bytes == 0) continue;
+    keep(kKernels.copy(launch.out(rank_) + part.start + piece.start,
+                       slot(last(lane), round) + piece.start, piece.bytes,
+                       launch.streams));
   }
   StageLine& own = comm_.group().block().stageLine(rank_);
   own.used.store(before_ + round + 1, std::memory_order_release);
-  return WL_OK;
 }
 
 bool TwoLevels::canGoOn(const Progress& now) const {
@@ -267,11 +205,8 @@ bool TwoLevels::canGoOn(const Progress& now) const {
          (now.taken < rounds_ && canTake(now.taken));
 }
 
-Code TwoLevels::run(const Launch& launch, Scratch scratch, Deadline& deadline,
-                    std::string* broken) {
+Code TwoLevels::run(const Launch& launch, Deadline& deadline, std::string* broken) {
   broken_ = broken;
-  scratch_ = scratch;
-  staged_ = !access_.readsBeside();
   const uint64_t least = std::min(std::max(launch.bytes / kRounds, kLeastRoundBytes), slotBytes());
   const uint64_t rounds = (launch.bytes + least - 1) / least;
   roundBytes_ = wholeLines((launch.bytes + rounds - 1) / rounds);
@@ -284,20 +219,16 @@ Code TwoLevels::run(const Launch& launch, Scratch scratch, Deadline& deadline,
     const auto isReady = [&] { return canGoOn(now); };
     if (Code code = comm_.wait(isReady, kEveryRank, deadline); code != WL_OK) return code;
     // What others wait for comes first.
-    Code code = WL_OK;
-    if (now.passed < rounds_ && canPass(now.passed)) code = pass(launch, now.passed++, deadline);
-    if (code == WL_OK && now.returned < rounds_ && canReturn(now.returned))
-      code = giveBack(launch, now.returned++);
+    if (now.passed < rounds_ && canPass(now.passed)) pass(launch, now.passed++);
+    if (now.returned < rounds_ && canReturn(now.returned)) giveBack(launch, now.returned++);
     if (now.shown < rounds_ && canShow(now.shown)) show(launch, now.shown++);
-    if (code == WL_OK && now.taken < rounds_ && canTake(now.taken))
-      code = take(launch, now.taken++, deadline);
-    if (code != WL_OK) return code;
+    if (now.taken < rounds_ && canTake(now.taken)) take(launch, now.taken++);
     comm_.waiter_.ring();
     hosts_->progress();
   }
   before_ += rounds_;
   rounds_ = 0;
-  return landing_.awaitSent(deadline);
+  return WL_OK;
 }
 
 }  // namespace windlass

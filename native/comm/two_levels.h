@@ -9,11 +9,9 @@
 // back from host to host, where each rank takes it. So inputs are folded in the order of the hosts,
 // which is that of ranks where each host has the ones that follow the host's before.
 //
-// Where things lie: what a rank puts to the next host in its stage, in its own lane of slots that
-// rounds take by turns; of each lane the result in the output of its rank, where the others of its
-// host read it, as they read inputs. Where processes of a host don't read one another's memory, a
-// rank shows its input in its slots, and results lie in those of the last host's ranks, on every
-// host.
+// Where things lie: in the stage of a rank, in slots that rounds take by turns. The rank's input,
+// for its host alone; in its own lane, which nobody else reads of that, what it puts to the next
+// host; and of the last host's ranks their lane's result, on every host.
 #pragma once
 
 #include <cstdint>
@@ -28,26 +26,17 @@
 namespace windlass {
 
 class Comm;
-class Landing;
 class PeerAccess;
-
-// Memory of one rank's, for a while.
-struct Scratch {
-  unsigned char* at;
-  uint64_t bytes;
-};
 
 class TwoLevels {
  public:
-  TwoLevels(Comm& comm, PeerAccess& access, Landing& landing);
+  TwoLevels(Comm& comm, const PeerAccess& access);
 
   // Whether ranks run that so: the same on all of them, who can tell before they have entered.
   bool takes(const PullForm& form, const Launch& launch) const;
-  // Whether results come to this rank's output from another host.
-  bool receives() const { return hasLane() && hosts_->own() + 1 < hosts_->count(); }
   // Runs it, once all have entered and nobody reads stages any more. *broken: what the target
   // doesn't allow of what this rank did.
-  Code run(const Launch& launch, Scratch scratch, Deadline& deadline, std::string* broken);
+  Code run(const Launch& launch, Deadline& deadline, std::string* broken);
 
   // As Pulling's, of ranks as far as their own host tells.
   uint32_t steps() const { return 2 * rounds_; }
@@ -85,19 +74,13 @@ class TwoLevels {
   bool canGoOn(const Progress& now) const;
 
   void show(const Launch& launch, uint64_t round);
-  // Folds this rank's lane, and has other hosts have it.
-  Code pass(const Launch& launch, uint64_t round, Deadline& deadline);
-  Code foldLane(const Launch& launch, uint64_t round, unsigned char* to, Deadline& deadline);
-  // Has the host before have the lane's result, which is at hand.
-  Code giveBack(const Launch& launch, uint64_t round);
-  Code take(const Launch& launch, uint64_t round, Deadline& deadline);
-  // Whether this rank copies what that one of its host names there before it can use it.
-  bool isRead(uint32_t rank, Place place) const;
+  void pass(const Launch& launch, uint64_t round);
+  void giveBack(const Launch& launch, uint64_t round);
+  void take(const Launch& launch, uint64_t round);
   void keep(const char* broken);
 
   Comm& comm_;
-  PeerAccess& access_;
-  Landing& landing_;
+  const PeerAccess& access_;
   Hosts* const hosts_;
   const uint32_t rank_;
   uint32_t width_ = 0;           // lanes
@@ -106,8 +89,6 @@ class TwoLevels {
   uint32_t lane_ = kNone;        // of this rank
   bool inOrder_ = false;         // hosts have ranks that follow one another
   std::vector<const void*> sources_;
-  Scratch scratch_ = {};
-  bool staged_ = false;  // processes of a host don't read one another's memory
   std::string* broken_ = nullptr;
   uint32_t rounds_ = 0;      // of the operation in progress
   uint64_t roundBytes_ = 0;  // but for the last, which may be shorter
