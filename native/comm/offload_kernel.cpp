@@ -169,7 +169,8 @@ Code Offload::runKernel(const Operation& operation, uint64_t call, OffloadPeers&
   }
   if (const uint64_t note = noteOf(operation.buffers); note != 0) {
     given.noteTo = device_->notes().address;
-    given.noteFrom = imagesOf(self, operation.cores).written + operation.buffers.transfer->countsAt();
+    given.noteFrom =
+        imagesOf(self, operation.cores).written + operation.buffers.transfer->countsAt();
     given.noteBytes = note;
   }
   given.limitNs = static_cast<uint64_t>(std::max<int64_t>(peers.leftNs(), 0) + kDeviceOwnLimitNs);

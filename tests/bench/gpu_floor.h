@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a GPU takes for the bytes of an operation by itself: copies of the driver's side by side, an
-// empty kernel, plain copies and casts by kernels. Times are of the host, from the first call to the end of what was asked for.
+// empty kernel, plain copies and casts by kernels. Times are of the host, from the first call to
+// the end of what was asked for.
 #pragma once
 
 #include <dlfcn.h>
