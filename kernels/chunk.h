@@ -53,6 +53,7 @@ struct ChunkViews {
 
 // Rounds to the wire dtype in between. The sources stay as they are. What goes to a stage is read
 // in the next phase.
+template <class Threads = CoreThreads>
 WL_CORE inline void moveChunk(const Launch& launch, const ChunkItem& item) {
   const ChunkViews views = {launch, item};
   const auto target = [&](uint32_t t) { return views.target(t); };
@@ -70,11 +71,15 @@ WL_CORE inline void moveChunk(const Launch& launch, const ChunkItem& item) {
           tile, stores);
   }
   if (isStaged) return;
-  pipe_barrier(PIPE_ALL);
-  dsb(DSB_DDR);
-  for (uint32_t t = 0; t < item.targets(); ++t) {
-    comm::Signal signal(views.signal(t));
-    comm::TNOTIFY(signal, 1, comm::NotifyOp::AtomicAdd);
+  if constexpr (Threads::kMoveApart) {
+    Threads::countMoves(item.targets(), [&](uint32_t t) { return views.signal(t); });
+  } else {
+    pipe_barrier(PIPE_ALL);
+    dsb(DSB_DDR);
+    for (uint32_t t = 0; t < item.targets(); ++t) {
+      comm::Signal signal(views.signal(t));
+      comm::TNOTIFY(signal, 1, comm::NotifyOp::AtomicAdd);
+    }
   }
 }
 

@@ -45,6 +45,11 @@ WL_CORE_APART void leadCore(const OffloadedOperation& operation, uint32_t core) 
     cuda::storeRelease(reinterpret_cast<int32_t*>(operation.report),
                        static_cast<int32_t>(line.sequence));
   }
+  if (at.left && core == 0 && operation.noteBytes != 0) {
+    cuda::instructions::copyBytes(reinterpret_cast<void*>(operation.noteTo),
+                                  reinterpret_cast<const void*>(operation.noteFrom),
+                                  operation.noteBytes);
+  }
   if (counters == nullptr || !cuda::isLastOf(&counters->ended, line.cores)) return;
   counters->ended = 0;
   counters->over = line.sequence;

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -72,6 +73,7 @@ const OfFile& ofFile() {
   return *file;
 }
 
+std::atomic<bool> hasGiven{false};
 std::mutex mutex;  // guards what was given
 std::shared_ptr<const GridTable>& given() {
   static auto* const table = new std::shared_ptr<const GridTable>;
@@ -93,11 +95,12 @@ Code Grids::use(const char* text, wl_error_t* error) {
   }
   const std::lock_guard<std::mutex> lock(mutex);
   given() = std::move(made);
+  hasGiven = given() != nullptr;
   return WL_OK;
 }
 
 std::shared_ptr<const GridTable> Grids::table() {
-  {
+  if (hasGiven) {
     const std::lock_guard<std::mutex> lock(mutex);
     if (given() != nullptr) return given();
   }

@@ -11,6 +11,7 @@
 #include "native/base/clock.h"
 #include "native/base/no_signals.h"
 #include "native/base/target.h"
+#include "native/base/yielding.h"
 #include "native/comm/enqueuing.h"
 #include "native/comm/grids.h"
 #include "native/comm/kept_devices.h"
@@ -21,6 +22,10 @@ namespace {
 constexpr auto kWaitLook = std::chrono::milliseconds(20);
 // Of a call of the driver that the others are told of.
 constexpr int64_t kLongCallNs = 100'000'000;
+// Of a caller and its device's thread, for one another, before either sleeps: of the former for
+// most operations, of the latter for the next one of a caller that goes from one to the next.
+constexpr int64_t kCallerYieldsNs = 2'000'000;
+constexpr int64_t kThreadYieldsNs = 100'000;
 
 }  // namespace
 
@@ -63,8 +68,8 @@ void Offload::start() {
 void Offload::serve() {
   calls_.watchThisThread();
   std::unique_lock<std::mutex> lock(mutex_);
+  const auto isCalled = [this] { return body_ != nullptr || ends_; };
   for (;;) {
-    const auto isCalled = [this] { return body_ != nullptr || ends_; };
     // Meanwhile it looks at what is on streams.
     while (!isCalled() && owned_ != nullptr) {
       lock.unlock();
@@ -83,6 +88,9 @@ void Offload::serve() {
     lock.lock();
     body_ = nullptr;
     changed_.notify_all();
+    lock.unlock();
+    yieldUntil(isCalled, kThreadYieldsNs);
+    lock.lock();
   }
   lock.unlock();
   if (!keeps_) {
@@ -108,9 +116,13 @@ Code Offload::onItsThread(const std::function<void()>& body, DeviceWait& wait, w
   if (!thread_.joinable()) start();
   body_ = &body;
   changed_.notify_all();
+  const auto isDone = [this] { return body_ == nullptr; };
+  lock.unlock();
+  if (yieldUntil(isDone, kCallerYieldsNs)) return WL_OK;
+  lock.lock();
   int64_t endedNs = 0;  // when the caller's time was over
   const char* told = nullptr;
-  while (!changed_.wait_for(lock, kWaitLook, [this] { return body_ == nullptr; })) {
+  while (!changed_.wait_for(lock, kWaitLook, isDone)) {
     const int64_t now = clockNs();
     const char* const call = calls_.since(now - kLongCallNs);
     if (call != told) wait.tell(call);
@@ -357,6 +369,7 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
     Code code = agree(device_->closeWindow(error), buffers, peers, culprit, error);
     if (code != WL_OK) return code;
     sequence_ = written_ = 0;
+    held_ = 0;
     code = device_->makeWindow(peers, bytes, error);
     *culprit = device_->culprit();
     if (code != WL_OK) return code;
@@ -379,13 +392,15 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
     launch->name(staged, callAt, ownImages.written);
     if (code == WL_OK) code = launch->send(*device_, ownImages.read, error);
   }
+  bool isHeld = false;
   if (transfer != nullptr) {
     std::vector<OffloadedTransfer::Images> images;
     for (uint32_t rank = 0; rank < peers.ranks(); ++rank)
       images.push_back(imagesOf(rank, operation.cores));
-    transfer->name(images);
-    if (code == WL_OK) code = transfer->send(*device_, ownImages, error);
+    isHeld = transfer->name(images) && held_ == transfer->id();
+    if (code == WL_OK) code = transfer->send(*device_, ownImages, isHeld, error);
   }
+  held_ = 0;
   using Lies = RankDevice::Lies;
   const auto send = [&](uint64_t at, const void* from, uint64_t size, Lies lies) {
     if (code != WL_OK || size == 0 || (isOneDevice_ && lies == Lies::kHere)) return;
@@ -396,7 +411,7 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
   if (isPlain) send(own.in, buffers.in, buffers.inBytes, found_.in);
   // Whole, since a kernel may leave parts of it as they are.
   if (isPlain) send(own.out, buffers.out, buffers.outBytes, found_.out);
-  send(own.parts, buffers.parts, buffers.partBytes, Lies::kHost);
+  if (!isHeld) send(own.parts, buffers.parts, buffers.partBytes, Lies::kHost);
   if (code = agree(code, buffers, peers, culprit, error); code != WL_OK) return code;
   code = runKernel(operation, launch == nullptr ? 0 : callAt, peers, culprit, error);
   if (code != WL_OK) return code;
@@ -404,11 +419,19 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
     *culprit = peers.rank();
     return launch->fetch(*device_, ownImages.read, callAt, error);
   }
-  code = transfer != nullptr ? transfer->fetch(*device_, ownImages, error)
+  const void* const noted = noteOf(buffers) == 0 ? nullptr : device_->notes().memory;
+  code = transfer != nullptr ? transfer->fetch(*device_, ownImages, noted, error)
                              : fetch(buffers, own, part, error);
+  if (transfer != nullptr && code == WL_OK) held_ = transfer->id();
   *culprit = peers.rank();
   // Every rank's table is read by every host.
   return buffers.partBytes == 0 ? code : agree(code, buffers, peers, culprit, error);
+}
+
+uint64_t Offload::noteOf(const Buffers& buffers) const {
+  if (buffers.transfer == nullptr) return 0;
+  const uint64_t bytes = buffers.transfer->countBytes();
+  return bytes <= device_->notes().bytes ? bytes : 0;
 }
 
 Code Offload::fetch(const Buffers& buffers, const Places& own, const unsigned char* part,

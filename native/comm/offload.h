@@ -215,6 +215,8 @@ class Offload {
   Code countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error);
   // And of a library's kernel, of as many.
   Code countCoresOf(const OffloadedLaunch& launch, uint32_t most, wl_error_t* error);
+  // Bytes that a kernel notes of a transfer: its counts, where there is room for them.
+  uint64_t noteOf(const Buffers& buffers) const;
   Code fetch(const Buffers& buffers, const Places& own, const unsigned char* part,
              wl_error_t* error);
   // `call`: of a launch, where its OffloadedCall lies.
@@ -244,6 +246,7 @@ class Offload {
   bool isOneDevice_ = false;
   OffloadProgress progress_ = {};
   std::vector<unsigned char> lines_;
+  uint64_t held_ = 0;      // the transfer whose table the window has, whose operation was the last
   uint32_t sequence_ = 0;  // of operations in this window
   uint32_t written_ = 0;   // the one at which all lines were written
   uint32_t cores_ = 0;     // that the device runs at a time; 0: nobody has counted them
@@ -255,8 +258,8 @@ class Offload {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  const std::function<void()>* body_ = nullptr;
-  bool ends_ = false;
+  std::atomic<const std::function<void()>*> body_{nullptr};
+  std::atomic<bool> ends_{false};
   bool keeps_ = false;
   bool isClosed_ = false;
   uint64_t closingBytes_ = 0;

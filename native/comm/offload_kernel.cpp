@@ -167,6 +167,12 @@ Code Offload::runKernel(const Operation& operation, uint64_t call, OffloadPeers&
     given.lines[rank] = given.windows[rank] = base;
     if (rank == self) given.stop = device_->stopWord(base + places.stop);
   }
+  if (const uint64_t note = noteOf(operation.buffers); note != 0) {
+    given.noteTo = device_->notes().address;
+    given.noteFrom =
+        imagesOf(self, operation.cores).written + operation.buffers.transfer->countsAt();
+    given.noteBytes = note;
+  }
   given.limitNs = static_cast<uint64_t>(std::max<int64_t>(peers.leftNs(), 0) + kDeviceOwnLimitNs);
   *culprit = self;
   // No memory is taken while a kernel runs.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/comm/offload_seats.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <iterator>
@@ -8,12 +9,15 @@
 #include <mutex>
 
 #include "native/base/clock.h"
+#include "native/base/yielding.h"
 #include "native/comm/kept_devices.h"
 
 namespace windlass {
 namespace {
 
 constexpr int64_t kCloseLimitNs = 5'000'000'000;
+// Before a rank sleeps that waits for its turn.
+constexpr int64_t kYieldsNs = 1'000'000;
 
 // The devices of this process, which its groups take in turn.
 struct Holder {
@@ -70,13 +74,20 @@ bool OffloadSeats::takeNow(uint64_t sequence, const char* name, Busy* busy) {
 }
 
 bool OffloadSeats::take(uint64_t sequence, const char* name, int64_t limitNs, Busy* busy) {
+  const auto takes = [&] { return takeNow(sequence, name, busy); };
+  const auto looks = [&] {
+    lockYielding(mutex);
+    const std::lock_guard<std::mutex> lock(mutex, std::adopt_lock);
+    return takes();
+  };
+  if (yieldUntil(looks, std::min(limitNs, kYieldsNs))) return true;
   std::unique_lock<std::mutex> lock(mutex);
-  return changed.wait_for(lock, std::chrono::nanoseconds(limitNs),
-                          [&] { return takeNow(sequence, name, busy); });
+  return changed.wait_for(lock, std::chrono::nanoseconds(limitNs), takes);
 }
 
 void OffloadSeats::leave(uint32_t rank, uint64_t sequence) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  lockYielding(mutex);
+  const std::lock_guard<std::mutex> lock(mutex, std::adopt_lock);
   seats_[rank].left = sequence;
   const uint32_t device = seats_[rank].device;
   Holder& holder = holders[device];

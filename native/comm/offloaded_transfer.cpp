@@ -2,6 +2,8 @@
 #include "native/comm/offloaded_transfer.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstring>
 
 #include "native/base/target.h"
 #include "native/comm/device_moves.h"
@@ -10,6 +12,8 @@ namespace windlass {
 namespace {
 
 using Copied = ImageLayout::Copied;
+
+std::atomic<uint64_t> ids{0};
 
 template <class Visit>
 void forEachItem(const ChunkTable& table, Visit&& visit) {
@@ -105,9 +109,14 @@ void* pointerTo(uint64_t address) {
 }  // namespace
 
 OffloadedTransfer::OffloadedTransfer(ImageLayout layout, const uint64_t* table)
-    : layout_(std::move(layout)), named_(ownWords({table})), table_(named_) {}
+    : id_(++ids), layout_(std::move(layout)), named_(ownWords({table})), table_(named_) {}
 
-void OffloadedTransfer::name(const std::vector<Images>& images) {
+bool OffloadedTransfer::name(const std::vector<Images>& images) {
+  const auto isSame = [](const Images& a, const Images& b) {
+    return a.read == b.read && a.written == b.written;
+  };
+  if (std::equal(images.begin(), images.end(), images_.begin(), images_.end(), isSame)) return true;
+  images_ = images;
   forEachItem({named_.data()}, [&](const ChunkItem& item) {
     const auto rename = [&](const uint64_t* view, size_t word) {
       const Place place = {view[word]};
@@ -123,9 +132,11 @@ void OffloadedTransfer::name(const std::vector<Images>& images) {
       rename(item.target(t), 2);
     }
   });
+  return false;
 }
 
-Code OffloadedTransfer::send(RankDevice& device, const Images& own, wl_error_t* error) const {
+Code OffloadedTransfer::send(RankDevice& device, const Images& own, bool isHeld,
+                             wl_error_t* error) {
   HostBoxes hosts(layout_.read);
   Code code = device.fillDevice(
       pointerTo(own.read + hosts.begin()), hosts.bytes(),
@@ -143,11 +154,16 @@ Code OffloadedTransfer::send(RankDevice& device, const Images& own, wl_error_t* 
   std::vector<uint32_t> values;
   for (const uint32_t* count : layout_.counts)
     values.push_back(__atomic_load_n(count, __ATOMIC_RELAXED));
+  if (!isHeld) counts_ = values;
+  ahead_ = values;
+  for (size_t i = 0; i < values.size(); ++i) ahead_[i] -= counts_[i];
+  if (isHeld) return code;
   return device.toDevice(pointerTo(own.written + layout_.countsAt), values.data(),
-                         values.size() * sizeof values[0], error);
+                         countBytes(), error);
 }
 
-Code OffloadedTransfer::fetch(RankDevice& device, const Images& own, wl_error_t* error) const {
+Code OffloadedTransfer::fetch(RankDevice& device, const Images& own, const void* noted,
+                              wl_error_t* error) {
   HostBoxes hosts(layout_.written);
   Code code = device.takeFromDevice(
       pointerTo(own.written + hosts.begin()), hosts.bytes(),
@@ -163,10 +179,15 @@ Code OffloadedTransfer::fetch(RankDevice& device, const Images& own, wl_error_t*
     code = device.fromDevice(layout_.stages, pointerTo(own.written), layout_.stageBytes, error);
   std::vector<uint32_t> values(layout_.counts.size());
   if (code != WL_OK || values.empty()) return code;
-  code = device.fromDevice(values.data(), pointerTo(own.written + layout_.countsAt),
-                           values.size() * sizeof values[0], error);
+  if (noted != nullptr) {
+    std::memcpy(values.data(), noted, countBytes());
+  } else {
+    code = device.fromDevice(values.data(), pointerTo(own.written + layout_.countsAt),
+                             countBytes(), error);
+  }
   for (size_t i = 0; code == WL_OK && i < values.size(); ++i)
-    __atomic_store_n(layout_.counts[i], values[i], __ATOMIC_RELEASE);
+    __atomic_store_n(layout_.counts[i], values[i] + ahead_[i], __ATOMIC_RELEASE);
+  if (code == WL_OK) counts_ = std::move(values);
   return code;
 }
 

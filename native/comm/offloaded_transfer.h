@@ -49,22 +49,32 @@ class OffloadedTransfer {
 
   OffloadedTransfer(ImageLayout layout, const uint64_t* table);
 
+  // No other one's of this process, nor 0.
+  uint64_t id() const { return id_; }
   uint64_t readBytes() const { return layout_.readBytes; }
   uint64_t writtenBytes() const { return layout_.writtenBytes; }
   // A ChunkTable, whose items have addresses once name() has said so.
   void* table() { return table_.data(); }
   uint64_t tableBytes() const { return table_.size() * sizeof(uint64_t); }
 
-  // Has the table name the images of all ranks.
-  void name(const std::vector<Images>& images);
-  // Copies what kernels read to this rank's.
-  Code send(RankDevice& device, const Images& own, wl_error_t* error) const;
+  // Has the table name the images of all ranks; whether it did before.
+  bool name(const std::vector<Images>& images);
+  // Copies what kernels read to this rank's. `isHeld`: nothing has used the window since this last
+  // ran there, with the same images.
+  Code send(RankDevice& device, const Images& own, bool isHeld, wl_error_t* error);
+  // What they count there, of the written image.
+  uint64_t countsAt() const { return layout_.countsAt; }
+  uint64_t countBytes() const { return layout_.counts.size() * sizeof(uint32_t); }
   // Copies what they wrote to where it belongs, and then what they counted, since who sees that
-  // sees the elements.
-  Code fetch(RankDevice& device, const Images& own, wl_error_t* error) const;
+  // sees the elements. `noted`: the counts, where the kernel has brought them.
+  Code fetch(RankDevice& device, const Images& own, const void* noted, wl_error_t* error);
 
  private:
+  const uint64_t id_;
   ImageLayout layout_;
+  std::vector<Images> images_;    // that the table names
+  std::vector<uint32_t> counts_;  // as the device has them
+  std::vector<uint32_t> ahead_;   // by so much the host's own were more, when it was sent
   std::vector<uint64_t> named_;  // the table as it names images
   std::vector<uint64_t> table_;
 };

@@ -186,6 +186,13 @@ class RankDevice {
   // Where kernels look whether they shall stop: in `line`, which is of the rank's part and has no
   // other use, or in memory that is better for it.
   virtual uint64_t stopWord(uint64_t line) const = 0;
+  // Memory of the host that this rank's kernels write as well, and how they do.
+  struct Notes {
+    const void* memory;
+    uint64_t address;
+    uint64_t bytes;  // 0: there is none
+  };
+  virtual Notes notes() const { return {}; }
   // Writes that word while a kernel runs.
   virtual Code writeStop(uint64_t word, uint32_t value, wl_error_t* error) = 0;
 

@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "native/base/clock.h"
+#include "native/base/yielding.h"
 
 namespace windlass {
 
@@ -45,7 +46,7 @@ class WatchedCalls {
     if (mutex.try_lock()) return;
     WatchedCalls* const calls = own_;
     if (calls != nullptr) calls->enter(kOfOthers);
-    mutex.lock();
+    lockYielding(mutex);
     if (calls == nullptr || calls->tryLeave()) return;
     mutex.unlock();
     stay();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a GPU takes for the bytes of an operation by itself: copies side by side, an empty kernel, a
-// plain cast. Times are of the host, from the first call to the end of what was asked for.
+// What a GPU takes for the bytes of an operation by itself: copies of the driver's side by side, an
+// empty kernel, plain copies and casts by kernels. Times are of the host, from the first call to
+// the end of what was asked for.
 #pragma once
 
 #include <dlfcn.h>
@@ -39,6 +40,7 @@ class GpuFloor {
       return;
     }
     must(cuda_->cuModuleGetFunction(&nothing_, module_, "nothing"));
+    must(cuda_->cuModuleGetFunction(&copy_, module_, "copy"));
     must(cuda_->cuModuleGetFunction(&toBf16_, module_, "toBf16"));
   }
   ~GpuFloor() {
@@ -84,13 +86,15 @@ class GpuFloor {
     must(launch_(nothing_, 1, 1, 1, 1, 1, 1, 0, streams_[0], nullptr, nullptr));
     awaitStreams(1);
   }
-  // `elements` of f32, a multiple of 4.
-  void cast(void* to, void* from, uint64_t elements) const {
-    uint64_t vectors = elements / 4;
-    void* arguments[] = {&from, &to, &vectors};
-    const auto blocks = static_cast<unsigned>(std::min<uint64_t>((vectors + 511) / 512, 4096));
-    must(launch_(toBf16_, blocks, 1, 1, 512, 1, 1, 0, streams_[0], arguments, nullptr));
-    awaitStreams(1);
+  // By kernels, one behind the other; of `bytes` bytes each, a multiple of 16.
+  void copyByKernels(const std::vector<void*>& to, const std::vector<void*>& from,
+                     uint64_t bytes) const {
+    onVectors(copy_, to, from, bytes / 16);
+  }
+  // The same of casts, of `elements` of f32 each, a multiple of 4.
+  void castByKernels(const std::vector<void*>& to, const std::vector<void*>& from,
+                     uint64_t elements) const {
+    onVectors(toBf16_, to, from, elements / 4);
   }
 
  private:
@@ -103,6 +107,15 @@ class GpuFloor {
     std::abort();
   }
   static CuAddress addressOf(const void* memory) { return reinterpret_cast<CuAddress>(memory); }
+  void onVectors(windlass::cuda::CuFunction kernel, std::vector<void*> to, std::vector<void*> from,
+                 uint64_t vectors) const {
+    const auto blocks = static_cast<unsigned>(std::min<uint64_t>((vectors + 511) / 512, 4096));
+    for (size_t i = 0; i < to.size(); ++i) {
+      void* arguments[] = {&from[i], &to[i], &vectors};
+      must(launch_(kernel, blocks, 1, 1, 512, 1, 1, 0, streams_[0], arguments, nullptr));
+    }
+    awaitStreams(1);
+  }
   void awaitStreams(size_t count) const {
     for (size_t i = 0; i < count; ++i) {
       int32_t result = windlass::cuda::kCuNotReady;
@@ -115,6 +128,7 @@ class GpuFloor {
   windlass::cuda::CuContext context_ = nullptr;
   windlass::cuda::CuModule module_ = nullptr;
   windlass::cuda::CuFunction nothing_ = nullptr;
+  windlass::cuda::CuFunction copy_ = nullptr;
   windlass::cuda::CuFunction toBf16_ = nullptr;
   Launch* launch_ = nullptr;
   std::vector<windlass::cuda::CuStream> streams_;

@@ -2,6 +2,7 @@
 // The GPUs behind the stand-in for NVIDIA's driver: the device executor on sim's instructions, as
 // kernels/entry.cu has it on a GPU's.
 #include <atomic>
+#include <cstring>
 #include <vector>
 
 #include "kernels/all_offloaded.h"
@@ -101,6 +102,10 @@ class Grid final : public stand_in::Work {
     if (!core.at.left && operation.report != 0) {
       __atomic_store_n(reinterpret_cast<uint32_t*>(operation.report), core.line.sequence,
                        __ATOMIC_RELEASE);
+    }
+    if (core.at.left && core.line.core == 0 && operation.noteBytes != 0) {
+      std::memcpy(reinterpret_cast<void*>(operation.noteTo),
+                  reinterpret_cast<const void*>(operation.noteFrom), operation.noteBytes);
     }
     if (operation.counters == 0) return;
     DeviceCounters& counters = countersOf(operation);

@@ -64,6 +64,9 @@ struct OffloadedOperation {
   // operation was over; 0: nobody asks.
   uint64_t report;
   uint64_t call;  // of an OffloadedCall, where the kernel is a library's; else 0
+  // What the rank's core 0 copies for the host once the operation is over on all ranks, and the
+  // host reads once the kernel has ended; 0 bytes: nothing.
+  uint64_t noteTo, noteFrom, noteBytes;
   uint32_t stopValue;
   // Whether ranks may begin it before others have come to it: their cores wait for one another
   // before they touch what others bring.

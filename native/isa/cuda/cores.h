@@ -112,18 +112,27 @@ struct Jobs {
   Job job[kPlaces];
   Barrier64 given[kPlaces];
   Barrier64 done[kPlaces];
-  uint32_t count;  // given so far; the lead's
+  // The lead's: jobs given so far, and words that each adds to once it is done.
+  uint32_t count;
+  uint32_t words[kPlaces];
+  int32_t* word[kPlaces][kMostViews];
 
   // On one thread, before any other looks.
   WL_CORE_INLINE void begin() {
     count = 0;
     for (uint32_t place = 0; place < kPlaces; ++place) {
       given[place].begin(1);
-      done[place].begin(kWorkerWarps);
+      done[place].begin(kWorkers);
+      words[place] = 0;
     }
   }
-  // Until job n, one of the last kPlaces, is done.
-  WL_CORE_INLINE void awaitDone(uint32_t n) { done[n % kPlaces].await(n / kPlaces); }
+  // Until job n, one of the last kPlaces, is done, and counted.
+  WL_CORE_INLINE void awaitDone(uint32_t n) {
+    const uint32_t place = n % kPlaces;
+    done[place].await(n / kPlaces);
+    for (uint32_t i = 0; i < words[place]; ++i) addRelease(word[place][i], 1);
+    words[place] = 0;
+  }
 };
 
 WL_CORE_INLINE Jobs& jobs() {
@@ -160,6 +169,22 @@ namespace windlass {
 // Threads of a core that look at signals, and set them, side by side.
 struct CoreThreads {
   static constexpr uint32_t kCount = cuda::kWorkers;
+  static constexpr bool kMoveApart = true;
+
+  // Adds one to each word(0), word(1), ... once all moves so far are over, and before any signal
+  // that follows. kMostViews words at most.
+  template <class Word>
+  WL_CORE static void countMoves(uint32_t count, const Word& word) {
+    cuda::Jobs& own = cuda::jobs();
+    const uint32_t place = (own.count + cuda::Jobs::kPlaces - 1) % cuda::Jobs::kPlaces;
+    if (own.count == 0 || own.words[place] != 0) {
+      cuda::finish();
+      for (uint32_t i = 0; i < count; ++i) cuda::addRelease(word(i), 1);
+      return;
+    }
+    for (uint32_t i = 0; i < count; ++i) own.word[place][i] = word(i);
+    own.words[place] = count;
+  }
 
   // Whether `count` words, `step` apart from `first` on, have come to `want`: words that only move
   // forward, by less than 2^30 at a time.
@@ -439,16 +464,16 @@ WL_CORE_INLINE void workOnSignals(Job& job, uint32_t thread) {
   }
 }
 
-// Job n, once it is given; with all threads of the worker's warp.
+// Job n, once it is given; with all threads of the worker's warp, each of which waits and arrives
+// by itself, as racecheck asks: a warp's own barrier would pass it on as well.
 WL_CORE_INLINE Job& awaitJob(uint32_t n) {
   Jobs& own = jobs();
-  if (threadIdx.x % kWarpThreads == 0) own.given[n % Jobs::kPlaces].await(n / Jobs::kPlaces);
+  own.given[n % Jobs::kPlaces].await(n / Jobs::kPlaces);
   __syncwarp();
   return own.job[n % Jobs::kPlaces];
 }
 WL_CORE_INLINE void endJob(uint32_t n) {
-  __syncwarp();
-  if (threadIdx.x % kWarpThreads == 0) jobs().done[n % Jobs::kPlaces].arrive();
+  jobs().done[n % Jobs::kPlaces].arrive();
 }
 
 // Works from job n on, up to one that it leaves to the caller, whose number it returns.

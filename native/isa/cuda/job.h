@@ -90,7 +90,8 @@ struct Job {
     WL_NO_UNROLL
     for (uint32_t d = ndim; row != 0 && d > 1; --d) {
       const auto size = static_cast<Index>(extent[d - 2]);
-      const Index above = row / size;
+      // Of the outermost dimension no row is left, and nothing is divided.
+      const Index above = d == 2 ? 0 : row / size;
       address += static_cast<int64_t>(row - above * size) * step[view][axis[d - 2]];
       row = above;
     }

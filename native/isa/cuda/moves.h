@@ -11,7 +11,7 @@
 namespace windlass::cuda {
 
 // Accesses of a thread in flight.
-constexpr uint32_t kInFlight = 4;
+constexpr uint32_t kInFlight = 8;
 
 // Words of T, aligned on both sides.
 template <typename T>
@@ -91,7 +91,7 @@ WL_CORE_INLINE void castGroups(const Job& job, uint32_t thread) {
   using To = InVector<Element<kTo>>;
   constexpr uint32_t kIn = kCastGroup / From::kCount;
   constexpr uint32_t kOut = kCastGroup / To::kCount;
-  constexpr uint32_t kGroups = 2;
+  constexpr uint32_t kGroups = kInFlight / 2;
   shareGroups<kGroups>(job, thread, [&](uint32_t row, uint32_t first, uint32_t across,
                                   uint32_t count) {
     const auto* source = reinterpret_cast<const Vector*>(job.at(job.targets, row) +

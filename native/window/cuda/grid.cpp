@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/window/cuda/grid.h"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 
 #include "native/base/clock.h"
+#include "native/base/yielding.h"
 #include "native/window/cuda/by_name.h"
 #include "native/window/cuda/polling.h"
 
@@ -12,14 +14,17 @@ namespace windlass::cuda {
 namespace {
 
 ByName<Grid> grids;
+// In which the driver says whether a grid has ended.
+constexpr int64_t kAnswerNs = 1'000'000;
 
 }  // namespace
 
 Code Grid::make(Gpu& gpu, uint32_t ranks, uint32_t all, Grid** grid, wl_error_t* error) {
   std::unique_ptr<Grid> made(new Grid(gpu, ranks, all));
-  const Code code = gpu.check(gpu.cuda().cuStreamCreate(&made->stream_, kStreamNonBlocking),
-                              "cuStreamCreate", error);
-  if (code != WL_OK) return code;
+  if (Code code = made->open(error); code != WL_OK) {
+    made->end(nullptr);
+    return code;
+  }
   try {
     made->name_ = grids.add(made.get());
   } catch (...) {
@@ -28,6 +33,26 @@ Code Grid::make(Gpu& gpu, uint32_t ranks, uint32_t all, Grid** grid, wl_error_t*
   }
   *grid = made.release();
   return WL_OK;
+}
+
+Code Grid::open(wl_error_t* error) {
+  const Cuda& cuda = gpu_.cuda();
+  const uint64_t bytes = ranks_ * sizeof *given_;
+  Code code =
+      gpu_.check(cuda.cuStreamCreate(&stream_, kStreamNonBlocking), "cuStreamCreate", error);
+  if (code != WL_OK) {
+    stream_ = nullptr;
+    return code;
+  }
+  code = gpu_.checkMemory(cuda.cuMemAlloc(&givenThere_, bytes), "cuMemAlloc", bytes, error);
+  if (code != WL_OK) {
+    givenThere_ = 0;
+    return code;
+  }
+  void* memory = nullptr;
+  code = gpu_.check(cuda.cuMemHostAlloc(&memory, bytes, kHostPortable), "cuMemHostAlloc", error);
+  if (code == WL_OK) given_ = static_cast<OffloadedOperation*>(memory);
+  return code;
 }
 
 Grid* Grid::hold(uint64_t name) {
@@ -42,15 +67,16 @@ Code Grid::leave(wl_error_t* error) {
 
 Code Grid::end(wl_error_t* error) {
   const Cuda& cuda = gpu_.cuda();
-  Code code = gpu_.check(cuda.cuStreamDestroy(stream_), "cuStreamDestroy", error);
+  GivesBack undo(gpu_, error);
+  if (stream_ != nullptr) undo(cuda.cuStreamDestroy(stream_), "cuStreamDestroy");
   for (const CuEvent over : over_) {
     if (over == nullptr) continue;
     gpu_.forget(over);
-    const Code dropped =
-        gpu_.check(cuda.cuEventDestroy(over), "cuEventDestroy", code == WL_OK ? error : nullptr);
-    if (code == WL_OK) code = dropped;
+    undo(cuda.cuEventDestroy(over), "cuEventDestroy");
   }
-  return code;
+  if (given_ != nullptr) undo(cuda.cuMemFreeHost(given_), "cuMemFreeHost");
+  if (givenThere_ != 0) undo(cuda.cuMemFree(givenThere_), "cuMemFree");
+  return undo.code;
 }
 
 Code Grid::come(uint32_t slot, CuAddress operation, bool* isLast, wl_error_t* error) {
@@ -64,13 +90,16 @@ Code Grid::come(uint32_t slot, CuAddress operation, bool* isLast, wl_error_t* er
   return WL_OK;
 }
 
-Code Grid::join(uint32_t slot, CuFunction function, uint32_t cores, CuAddress operation,
-                wl_error_t* error) {
+Code Grid::join(uint32_t slot, CuFunction function, uint32_t cores,
+                const OffloadedOperation& given, wl_error_t* error) {
   const WatchedLock lock(mutex_);
+  given_[waiting_] = given;
+  const CuAddress there = givenThere_ + waiting_ * sizeof given;
   bool isLast = false;
-  if (Code code = come(slot, operation, &isLast, error); code != WL_OK || !isLast) return code;
+  if (Code code = come(slot, there, &isLast, error); code != WL_OK || !isLast) return code;
   void* arguments[] = {&joining_, &cores};
-  Code code = hasPeersElsewhere_ ? gpu_.followLast(stream_, nullptr, error) : WL_OK;
+  Code code = send(givenThere_, given_, ranks_ * sizeof given, error);
+  if (code == WL_OK && hasPeersElsewhere_) code = gpu_.followLast(stream_, nullptr, error);
   if (code == WL_OK) {
     code =
         gpu_.check(gpu_.cuda().cuLaunchCooperativeKernel(function, ranks_ * cores, 1, 1,
@@ -90,15 +119,18 @@ Code Grid::await(uint32_t slot, const char* kernel, int64_t limitNs, wl_error_t*
   bool isDecided = false;
   bool hasBegun = false;
   uint32_t arrived = 0;
+  uint64_t own = 0;
   {
     // The last one to come may not come back from its launch.
     const WatchedCalls::Scope waiting(WatchedCalls::kOfOthers);
+    yieldUntil([&] { return isLaunched(slot); }, std::min(limitNs, kYieldsNs));
     std::unique_lock<std::mutex> lock(mutex_);
-    isDecided = changed_.wait_for(lock, std::chrono::nanoseconds(limitNs), [&] {
+    isDecided = changed_.wait_for(lock, std::chrono::nanoseconds(endNs - clockNs()), [&] {
       return isLaunched(slot) || hasWithdrawn_[slot];
     });
     hasBegun = isLaunched(slot);
     arrived = waiting_;
+    own = joined_[slot];
   }
   if (!isDecided) {
     return fail(error, WL_TIMEOUT, "%s did not begin on device %u: %u of its %u ranks have come",
@@ -106,10 +138,24 @@ Code Grid::await(uint32_t slot, const char* kernel, int64_t limitNs, wl_error_t*
   }
   if (!hasBegun)
     return fail(error, WL_DEVICE, "%s never began on device %u", kernel, gpu_.number());
-  const Code code = awaitStream(gpu_, stream_, endNs - clockNs(), error);
+  const Code code =
+      poll(gpu_, "cuStreamQuery", [&] { return ask(own); }, endNs - clockNs(), error);
   if (code != WL_TIMEOUT) return code;
   return fail(error, WL_TIMEOUT, "%s did not end on device %u within %lld ms", kernel,
               gpu_.number(), static_cast<long long>(limitNs / 1'000'000));
+}
+
+CuResult Grid::ask(uint64_t grid) {
+  if (ended_.load(std::memory_order_acquire) >= grid) return kCuOk;
+  const int64_t now = clockNs();
+  int64_t since = 0;
+  const bool isFirst = askingNs_.compare_exchange_strong(since, now);
+  // One that gets no answer leaves the others to ask by themselves.
+  if (!isFirst && now - since < kAnswerNs) return kCuNotReady;
+  const CuResult result = gpu_.cuda().cuStreamQuery(stream_);
+  if (result == kCuOk) ended_.store(grid, std::memory_order_release);
+  if (isFirst) askingNs_ = 0;
+  return result;
 }
 
 bool Grid::mayRunOn(uint32_t slot) {

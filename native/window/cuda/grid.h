@@ -3,6 +3,7 @@
 // run at a time: they are one cooperative grid, which the last of them to come launches.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 
@@ -25,10 +26,10 @@ class Grid {
 
   uint32_t ranks() const { return ranks_; }
 
-  // Has rank `slot`'s cores in the next grid, so many as all others have there, for its
-  // OffloadedOperation that lies at `operation`. The last one to join launches it: that function,
-  // of which each rank names the same or a copy.
-  Code join(uint32_t slot, CuFunction function, uint32_t cores, CuAddress operation,
+  // Has rank `slot`'s cores in the next grid, so many as all others have there, for what it is
+  // given. The last one to join launches it: that function, of which each rank names the same or a
+  // copy.
+  Code join(uint32_t slot, CuFunction function, uint32_t cores, const OffloadedOperation& given,
             wl_error_t* error);
 
   // The same on streams of the ranks, native/window/cuda/grid_streams.cpp: the grid begins after
@@ -59,17 +60,28 @@ class Grid {
  private:
   Grid(Gpu& gpu, uint32_t ranks, uint32_t all)
       : gpu_(gpu), ranks_(ranks), hasPeersElsewhere_(ranks < all) {}
+  Code open(wl_error_t* error);
   Code end(wl_error_t* error);
   // Has the rank's operation in the next grid; whether all have theirs there. mutex_ is held.
   Code come(uint32_t slot, CuAddress operation, bool* isLast, wl_error_t* error);
   Code launchOn(CuStream stream, uint32_t cores, const OnStream& last, wl_error_t* error);
   bool isLaunched(uint32_t slot) const { return launched_ >= joined_[slot]; }
+  // Whether that grid has ended, as far as is known: of ranks that ask at a time one asks the
+  // driver, where they would wait for one another, and the others go by its answer.
+  CuResult ask(uint64_t grid);
 
   Gpu& gpu_;
   const uint32_t ranks_;
   const bool hasPeersElsewhere_;  // on other GPUs
   uint64_t name_ = 0;
   CuStream stream_ = nullptr;
+  // What the ranks' next grid is given, which goes to the device as one; no grid reads it that is
+  // over. Pinned, and the device's.
+  OffloadedOperation* given_ = nullptr;
+  CuAddress givenThere_ = 0;
+
+  std::atomic<int64_t> askingNs_{0};  // since when one asks; 0: nobody does
+  std::atomic<uint64_t> ended_{0};    // grids
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
@@ -80,7 +92,7 @@ class Grid {
   // nullptr: there was none.
   CuEvent over_[2] = {};
   uint64_t captured_ = 0;  // that graph
-  uint64_t launched_ = 0;  // grids
+  std::atomic<uint64_t> launched_{0};  // grids
   uint64_t joined_[kMostDeviceRanks] = {};
   bool hasWithdrawn_[kMostDeviceRanks] = {};
   bool isBroken_ = false;  // nothing is launched any more

@@ -18,16 +18,21 @@ constexpr int64_t kCopyLimitNs = 30'000'000'000;
 // The same of those of ranks and of moves; tests have less.
 inline std::atomic<int64_t> copyLimitNs{kCopyLimitNs};
 
+// A wait gives its core up between looks for so long; then it sleeps, which takes some 70 us each
+// time, and is little beside what it has waited.
+constexpr int64_t kYieldsNs = 4'000'000;
+
 // Looks until look() returns another result than kCuNotReady; that one after limitNs, and one look
 // at least.
 template <class Look>
 CuResult lookUntil(const Look& look, int64_t limitNs) {
-  constexpr uint32_t kYields = 256;
   constexpr uint32_t kPauseUs = 20;
-  const int64_t endNs = clockNs() + limitNs;
-  for (uint32_t looks = 0;; ++looks) {
-    if (const CuResult result = look(); result != kCuNotReady || clockNs() >= endNs) return result;
-    if (looks < kYields) {
+  const int64_t startNs = clockNs();
+  for (;;) {
+    const CuResult result = look();
+    const int64_t now = clockNs();
+    if (result != kCuNotReady || now >= startNs + limitNs) return result;
+    if (now < startNs + kYieldsNs) {
       sched_yield();
     } else {
       usleep(kPauseUs);

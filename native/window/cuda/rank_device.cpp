@@ -37,11 +37,6 @@ Code CudaRankDevice::open(uint32_t number, wl_error_t* error) {
   if (Code code = Gpu::take(*cuda, number, image_, &gpu_, error); code != WL_OK) return code;
   Code code = copies_.open(*gpu_, error);
   if (code == WL_OK) code = openStop(error);
-  if (code == WL_OK) {
-    constexpr uint64_t kBytes = sizeof(OffloadedOperation);
-    code = gpu_->checkMemory(cuda->cuMemAlloc(&operation_, kBytes), "cuMemAlloc", kBytes, error);
-    if (code != WL_OK) operation_ = 0;
-  }
   if (code == WL_OK) streams_ = std::make_unique<Streams>(*gpu_, copies_);
   if (code != WL_OK) close(nullptr);
   return code;
@@ -51,7 +46,8 @@ Code CudaRankDevice::openStop(wl_error_t* error) {
   const Cuda& cuda = gpu_->cuda();
   void* memory = nullptr;
   const Code code =
-      gpu_->check(cuda.cuMemHostAlloc(&memory, kDeviceLineBytes, kHostPortable | kHostDeviceMap),
+      gpu_->check(cuda.cuMemHostAlloc(&memory, kDeviceLineBytes + kNoteBytes,
+                                      kHostPortable | kHostDeviceMap),
                   "cuMemHostAlloc", error);
   if (code != WL_OK) return code;
   stop_ = new (memory) std::atomic<uint32_t>(0);
@@ -69,13 +65,11 @@ Code CudaRankDevice::close(wl_error_t* error) {
   };
   if (streams_ != nullptr) note(streams_->close(first()));
   streams_ = nullptr;
-  if (operation_ != 0) note(gpu_->check(cuda.cuMemFree(operation_), "cuMemFree", first()));
   if (stop_ != nullptr) note(gpu_->check(cuda.cuMemFreeHost(stop_), "cuMemFreeHost", first()));
   note(moves_.close(first()));
   note(copies_.close(first()));
   note(gpu_->leave(first()));
   gpu_ = nullptr;
-  operation_ = 0;
   stop_ = nullptr;
   isStuck_ = false;
   return code;
@@ -229,10 +223,8 @@ Code CudaRankDevice::start(const char* kernel, const void* image, const Offloade
                 "device %u still runs a kernel that did not end in time: it takes no %s; close it",
                 gpu_->number(), kernel);
   }
-  if (Code code = copies_.toDevice(operation_, &given, sizeof given, error); code != WL_OK)
-    return code;
-  return window_.grid().join(window_.slot(), gpu_->loaded(image).function, given.line.cores,
-                             operation_, error);
+  return window_.grid().join(window_.slot(), gpu_->loaded(image).function, given.line.cores, given,
+                             error);
 }
 
 Code CudaRankDevice::await(const char* kernel, int64_t limitNs, wl_error_t* error) {

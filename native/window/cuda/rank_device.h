@@ -69,6 +69,10 @@ class CudaRankDevice final : public RankDevice {
   uint32_t coresAtOnce(uint32_t most, const void* image) const override;
   // In memory of the host, which a kernel sees whatever else the device has to do.
   uint64_t stopWord(uint64_t) const override { return stopAddress_; }
+  Notes notes() const override {
+    return {reinterpret_cast<const unsigned char*>(stop_) + kDeviceLineBytes,
+            stopAddress_ + kDeviceLineBytes, kNoteBytes};
+  }
   Code writeStop(uint64_t word, uint32_t value, wl_error_t* error) override;
 
   Code start(const char* kernel, const void* image, const OffloadedOperation& given,
@@ -82,6 +86,8 @@ class CudaRankDevice final : public RankDevice {
   StreamDevice* streams() override { return streams_.get(); }
 
  private:
+  // The host's memory that kernels reach: a line of the word that stops them, and what they note.
+  static constexpr uint64_t kNoteBytes = 4096 - kDeviceLineBytes;
   Code openStop(wl_error_t* error);
   // Whether memory of a device is as long as its caller says.
   Code checkEnd(const Named& memory, bool isAllocated, wl_error_t* error);
@@ -93,7 +99,6 @@ class CudaRankDevice final : public RankDevice {
   Moves moves_;
   DeviceWindow window_;
   std::unique_ptr<Streams> streams_;
-  CuAddress operation_ = 0;
   std::atomic<uint32_t>* stop_ = nullptr;
   CuAddress stopAddress_ = 0;
   bool isStuck_ = false;

@@ -106,22 +106,23 @@ TEST(CudaCalls, OfARankComeInOrder) {
                    "cuModuleLoadData", "cuModuleGetFunction windlass_run", "cuFuncGetAttribute 0",
                    "cuOccupancyMaxActiveBlocksPerMultiprocessor 256 0",
                    "cuStreamCreate 1", "cuMemHostAlloc 2097152 1", "cuEventCreate 2",
-                   "cuMemHostAlloc 2097152 1", "cuEventCreate 2", "cuMemHostAlloc 64 3",
+                   "cuMemHostAlloc 2097152 1", "cuEventCreate 2", "cuMemHostAlloc 4096 3",
                    "cuMemHostGetDevicePointer 0",
-                   "cuMemAlloc " + std::to_string(sizeof(OffloadedOperation)),
                    "cuMemGetAllocationGranularity device 0 type 1, 1",
                    "cuMemCreate 2097152 device 0 type 1, kinds 1 0, 0",
                    "cuMemAddressReserve 2097152 0 0 0", "cuMemMap 2097152 0 0",
                    "cuMemSetAccess 2097152 0:1:3", "cuMemsetD8Async 0 2097152", "cuStreamQuery",
                    // Of the grid.
                    "cuStreamCreate 1",
+                   "cuMemAlloc " + std::to_string(sizeof(OffloadedOperation)),
+                   "cuMemHostAlloc " + std::to_string(sizeof(OffloadedOperation)) + " 1",
                    // The mapping keeps it.
                    "cuMemRelease", "cuMemcpyDtoHAsync 8", "cuEventRecord", "cuEventQuery",
                    "cuMemcpyHtoDAsync 8", "cuEventRecord", "cuEventQuery", "cuMemcpyDtoHAsync 8",
                    "cuEventRecord", "cuEventQuery",
                    // And all of it in reverse.
-                   "cuStreamDestroy", "cuMemUnmap 2097152", "cuMemAddressFree 2097152",
-                   "cuMemFree", "cuMemFreeHost", "cuStreamDestroy", "cuEventDestroy",
+                   "cuStreamDestroy", "cuMemFreeHost", "cuMemFree", "cuMemUnmap 2097152",
+                   "cuMemAddressFree 2097152", "cuMemFreeHost", "cuStreamDestroy", "cuEventDestroy",
                    "cuMemFreeHost", "cuEventDestroy", "cuMemFreeHost", "cuModuleUnload",
                    "cuCtxPopCurrent", "cuDevicePrimaryCtxRelease 0"}));
 }
