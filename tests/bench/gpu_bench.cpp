@@ -85,12 +85,12 @@ class GpuBench : public testing::Test {
   }
 
   // Of what moves those bytes: beside the driver's copies, and beside those of a plain kernel.
-  void tellBesideCopies(const char* what, double micros) const {
+  void tellBesideCopies(const char* what, double micros, int least) const {
     tell(what, bytes_, micros, "device copies",
          medianMicros([&] { floor_.copies(out_, in_, bytes_); }), 0);
     if (!floor_.hasKernels()) GTEST_SKIP() << "gpu_floor.ptx does not load here";
     tell(what, bytes_, micros, "plain copy kernels",
-         medianMicros([&] { floor_.copyByKernels(out_, in_, bytes_); }), 90);
+         medianMicros([&] { floor_.copyByKernels(out_, in_, bytes_); }), least);
   }
 
   // `least`: of the floor's speed, in percent; 0: it is told alone.
@@ -135,7 +135,7 @@ TEST_F(GpuBench, AllToAll) {
           << error.message;
     };
   });
-  tellBesideCopies("all-to-all", micros);
+  tellBesideCopies("all-to-all", micros, 85);
 }
 
 // From rows to columns: each rank takes its columns of all ranks' rows.
@@ -154,7 +154,7 @@ TEST_F(GpuBench, DirectRedistribution) {
                                    0, rank * own});
     return transferring(comm, source, target, chunks, kRanks);
   });
-  tellBesideCopies("rows to columns", micros);
+  tellBesideCopies("rows to columns", micros, 85);
 }
 
 TEST_F(GpuBench, CastOfF32ToBf16) {

@@ -31,7 +31,7 @@ import org.windlass.internal.Native;
  * <p>Any call throws {@link UnsupportedException}, and nothing was enqueued, where the kernels are of
  * another target than {@link Target#CUDA}; a tensor lies in the host's memory; the stream is the
  * calling thread's, 2, or of another GPU; some ranks' streams capture a graph and some don't; they
- * go on with one once a later one holds operations of the communicator; any
+ * go on with one once another, which came after it, holds operations of the communicator; any
  * captures one where ranks live in several processes. It throws {@link ResourceException} where the
  * communicator holds as many captured operations as it can, and {@link InvalidArgumentException}
  * where a tensor's memory was freed or ends before the tensor does, or the driver knows no stream of
