@@ -56,7 +56,8 @@ class LinkSpeedsTest {
     refused("{\"within\": 3}", "within is 3, not an object");
     refused("{\"within\": {}}", "within.GBps is missing, in 10^9 bytes a second");
     refused("{\"within\": {\"GBps\": 1, \"us\": 1}}", "within.us: unknown key");
-    refused("{\"between\": {\"GBps\": 0}}", "between.GBps is 0; it is more");
+    refused("{\"between\": {\"GBps\": 0}}", "between.GBps is 0.0; it is a byte a second, 1e-9, or more");
+    refused("{\"between\": {\"GBps\": 1e-320}}", "between.GBps is 1.0E-320; it is a byte");
     refused("{\"between\": {\"GBps\": -1}}", "between.GBps is -1, which is negative");
     refused("{\"between\": {\"GBps\": 1e400}}", "between.GBps is 1e400, which is too large");
     refused("{\"between\": {\"GBps\": \"1\"}}", "between.GBps is the string \"1\", not a number");

@@ -25,9 +25,12 @@ import org.windlass.internal.JsonText;
  * Each host has a port, by which it sends to all others at the speed of {@code between}, and gets
  * from all others at once; {@code us} is how long the first byte takes, 0 without. A pair of {@code
  * pairs} has a link of its own in that direction, and takes nothing of the ports; its {@code us} is
- * that of {@code between} unless it says another. GBps are 10^9 bytes in a second.
+ * that of {@code between} unless it says another; a table may have more hosts than a plan. GBps are
+ * 10^9 bytes in a second.
  */
 public final class LinkSpeeds {
+  private static final double LEAST_GIGABYTES = 1e-9;
+
   /** GB/s, and seconds that the first byte takes. */
   private record Speed(double gigabytes, double latency) {
     double seconds(double bytes) {
@@ -174,8 +177,9 @@ public final class LinkSpeeds {
             switch (key) {
               case "GBps" -> {
                 entry.gigabytes = json.number(what);
-                if (entry.gigabytes == 0) {
-                  throw json.bad(what + " is 0; it is more, in 10^9 bytes a second");
+                if (entry.gigabytes < LEAST_GIGABYTES) {
+                  throw json.bad(
+                      what + " is " + entry.gigabytes + "; it is a byte a second, 1e-9, or more");
                 }
               }
               case "us" -> entry.microseconds = json.number(what);
