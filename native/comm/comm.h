@@ -308,7 +308,7 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // Until this process keeps few enough of what this rank has moved and notified by copies.
   Code awaitCopies(uint32_t peer, Deadline& deadline);
   // Ends a move for all of which there is no memory.
-  Code giveUpMoving(uint32_t peer);
+  Code giveUpMoving(const Unread& unread, uint32_t peer);
 
   // Looks until ready(). `awaited` is a rank or kEveryRank.
   template <class Ready>

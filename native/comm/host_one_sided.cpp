@@ -123,12 +123,12 @@ Code Comm::awaitMoved(const Unread& unread, uint32_t peer, Deadline& deadline) {
   const Code code = waiter_.wait(isMoved, peer, {sequence_, true}, deadline);
   movedWith_ = kNobody;
   // What is still under way names this rank's memory.
-  if (code != WL_OK) group_->hosts()->drop(peer);
+  if (code != WL_OK) group_->hosts()->forget(peer, unread);
   return code;
 }
 
-Code Comm::giveUpMoving(uint32_t peer) {
-  group_->hosts()->drop(peer);
+Code Comm::giveUpMoving(const Unread& unread, uint32_t peer) {
+  group_->hosts()->forget(peer, unread);
   return publishNoMemory();
 }
 
@@ -147,7 +147,7 @@ Code Comm::flushMoved(uint32_t butHost, Deadline& deadline) {
     const uint32_t peer = movedTo_[host];
     if (peer == kNobody || host == butHost) continue;
     const Unread unread = std::make_shared<std::atomic<uint32_t>>(0);
-    if (!group_->hosts()->flush(host, &flushed_, unread)) return giveUpMoving(peer);
+    if (!group_->hosts()->flush(host, &flushed_, unread)) return giveUpMoving(unread, peer);
     if (Code code = awaitMoved(unread, peer, deadline); code != WL_OK) return code;
     movedTo_[host] = kNobody;
   }
@@ -170,7 +170,7 @@ Code Comm::putOverHosts(uint32_t peer, const StridedView& remote, const StridedV
                          static_cast<const unsigned char*>(local.data) + here, pair.runBytes(),
                          unread);
     });
-    return goes ? awaitMoved(unread, peer, deadline) : giveUpMoving(peer);
+    return goes ? awaitMoved(unread, peer, deadline) : giveUpMoving(unread, peer);
   }
   const auto how = adds ? Hosts::kAdds : Hosts::kStores;
   const auto send = [&](const StridedView& there, const StridedView& here) {
@@ -201,10 +201,10 @@ Code Comm::getOverHosts(uint32_t peer, const StridedView& local, const StridedVi
         return hosts.getFrom(peer, behind(start, from), static_cast<unsigned char*>(here.data) + to,
                              pair.runBytes(), unread);
       });
-      return goes ? WL_OK : giveUpMoving(peer);
+      return goes ? WL_OK : giveUpMoving(unread, peer);
     }
     std::vector<unsigned char> taken(span);
-    if (!hosts.getFrom(peer, start, taken.data(), span, unread)) return giveUpMoving(peer);
+    if (!hosts.getFrom(peer, start, taken.data(), span, unread)) return giveUpMoving(unread, peer);
     if (Code code = awaitMoved(unread, peer, deadline); code != WL_OK) return code;
     StridedView from = there;
     from.data = taken.data();

@@ -140,7 +140,8 @@ class Hosts final : private WireEnds {
   [[nodiscard]] bool notify(uint32_t rank, Place at, uint32_t value, const Unread& unread);
   // What this process has last notified there in this window; 0: nothing.
   uint32_t notified(uint32_t rank, Place at);
-  void drop(uint32_t rank);
+  // Has nothing read or written any more that is under way there by that `unread`.
+  void forget(uint32_t rank, const Unread& unread);
 
   // Has what came arrive, and wakes who waits for it.
   void progress();

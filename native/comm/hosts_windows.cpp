@@ -178,10 +178,10 @@ uint32_t Hosts::notified(uint32_t rank, Place at) {
   return found == notified.end() ? 0 : found->second;
 }
 
-void Hosts::drop(uint32_t rank) {
-  wire_->drop(peers_[hostOf(rank)]);
+void Hosts::forget(uint32_t rank, const Unread& unread) {
+  wire_->forget(peers_[hostOf(rank)], unread);
   const uint32_t own = peerOf_[rank];
-  if (own != kNone && own != peers_[hostOf(rank)]) wire_->drop(own);
+  if (own != kNone && own != peers_[hostOf(rank)]) wire_->forget(own, unread);
 }
 
 }  // namespace windlass

@@ -43,7 +43,7 @@ void Landing::end() {
   if (receives_) hosts_->receive(comm_.rank(), 0, nullptr, 0);
   receives_ = false;
   // Of an operation that failed.
-  for (const uint32_t to : to_) hosts_->drop(to);
+  for (const uint32_t to : to_) hosts_->forget(to, unread_);
   if (!to_.empty()) unread_.reset();
   to_.clear();
 }

@@ -38,8 +38,8 @@ constexpr uint32_t kMostAsked = 8;
 constexpr uint64_t kMostHandedBytes = uint64_t{2} << 20;
 // What it keeps of any send, about, besides its bytes.
 constexpr uint64_t kSendBytes = 256;
-// What is kept of the memory of messages that were sent.
-constexpr uint64_t kKeptBytes = uint64_t{64} << 10;
+// What is kept of the memory of what was sent.
+constexpr uint64_t kKeptBytes = kPieceBytes;
 constexpr uint32_t kNameMagic = 0x57444e31;
 constexpr uint32_t kKeyMagic = 0x57444b31;
 constexpr uint64_t kMostNameBytes = 1u << 16;
@@ -118,7 +118,7 @@ class UcpWire final : public Wire {
   void receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes) override;
   bool land(const Landing& to, const void* from, uint64_t bytes, const Unread& unread,
             const Word& behind) override;
-  void drop(uint32_t peer) override;
+  void forget(uint32_t peer, const Unread& unread) override;
   uint32_t progress() override;
   bool arm() override;
   int file() const override { return file_; }
@@ -210,6 +210,8 @@ class UcpWire final : public Wire {
   bool ask(Peer& peer);
   void answer(ucp_ep_h endpoint, const Move& wanted);
   void moveHere(const Move& move, const void* data, uint64_t bytes);
+  // Nothing is driven after it: a connection whose endpoint is gone, and that had something to send,
+  // has UCX 1.13 use what it has freed, once its peer goes as well.
   void close(Peer& peer);
   // Lets go of what waits.
   void clear(Peer& peer);
@@ -324,21 +326,28 @@ void UcpWire::close(Peer& peer) {
   param.flags = UCP_EP_CLOSE_FLAG_FORCE;
   const ucs_status_ptr_t request = ucp_ep_close_nbx(peer.endpoint, &param);
   peer.endpoint = nullptr;
-  if (!UCS_PTR_IS_PTR(request)) return;
-  const int64_t start = clockNs();
-  while (ucp_request_check_status(request) == UCS_INPROGRESS &&
-         clockNs() - start < 1'000'000'000) {
-    ucp_worker_progress(worker_);
-  }
-  ucp_request_free(request);
+  if (UCS_PTR_IS_PTR(request)) ucp_request_free(request);
 }
 
-void UcpWire::drop(uint32_t number) {
+void UcpWire::forget(uint32_t number, const Unread& unread) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   Peer& peer = peers_[number];
-  lose(peer, "this process gave it up");
-  close(peer);
-  drive();  // others' sends may have ended meanwhile
+  const auto isOf = [&](const auto& each) { return each.unread == unread; };
+  const auto sent = std::remove_if(peer.queue.begin(), peer.queue.end(), [&](const Send& send) {
+    return isOf(send) && send.from != nullptr;
+  });
+  waiting_ -= static_cast<uint32_t>(peer.queue.end() - sent);
+  peer.queue.erase(sent, peer.queue.end());
+  peer.wanted.erase(std::remove_if(peer.wanted.begin(), peer.wanted.end(), isOf),
+                    peer.wanted.end());
+  for (auto each = asked_.begin(); each != asked_.end();) {
+    if (each->second.from.peer != number || !isOf(each->second)) {
+      ++each;
+      continue;
+    }
+    --peer.asked;
+    each = asked_.erase(each);
+  }
 }
 
 UcpWire::~UcpWire() {
@@ -548,13 +557,25 @@ ucs_status_t UcpWire::handOver(Peer& peer, Send& send) {
   held->move = send.move;
   if (count < send.bytes) held->move.wordRegion = Move::kNoRegion;
   held->handed = kSendBytes + count;
-  held->unread = send.unread;
-  if (held->unread != nullptr) held->unread->fetch_add(1, std::memory_order_relaxed);
+  // What its owner may take back at any time UCX reads of a copy, since it does not give it back.
+  const unsigned char* from = send.from;
+  if (from != nullptr && send.unread != nullptr) {
+    try {
+      held->bytes.assign(from, from + count);
+    } catch (const std::bad_alloc&) {
+      release(held);
+      return UCS_ERR_NO_MEMORY;
+    }
+    from = held->bytes.data();
+  } else {
+    held->unread = send.unread;
+    if (held->unread != nullptr) held->unread->fetch_add(1, std::memory_order_relaxed);
+  }
   ucp_request_param_t param = paramOf(held);
   if (send.move.kind == Move::kGet) param.flags |= UCP_AM_SEND_FLAG_REPLY;
   const ucs_status_t status =
       settle(peer,
-             ucp_am_send_nbx(peer.endpoint, kMove, &held->move, sizeof held->move, send.from, count,
+             ucp_am_send_nbx(peer.endpoint, kMove, &held->move, sizeof held->move, from, count,
                              &param),
              held);
   if (status == UCS_ERR_NO_MEMORY) {
