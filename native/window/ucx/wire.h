@@ -109,8 +109,8 @@ class Wire {
   };
   [[nodiscard]] virtual bool land(const Landing& to, const void* from, uint64_t bytes,
                                   const Unread& unread, const Word& behind) = 0;
-  // Ends what is under way to and from that peer by that `unread`: no memory of its caller's is read
-  // or written for it any more once this returns, and what has not left does not come.
+  // Ends what is under way to and from that peer by that `unread`: no memory of its caller's is
+  // read or written for it any more once this returns, and what has not left does not come.
   virtual void forget(uint32_t peer, const Unread& unread) = 0;
 
   // Has what came so far arrive; how much that was. 0 as well while another thread is inside.

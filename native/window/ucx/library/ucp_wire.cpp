@@ -210,8 +210,8 @@ class UcpWire final : public Wire {
   bool ask(Peer& peer);
   void answer(ucp_ep_h endpoint, const Move& wanted);
   void moveHere(const Move& move, const void* data, uint64_t bytes);
-  // Nothing is driven after it: a connection whose endpoint is gone, and that had something to send,
-  // has UCX 1.13 use what it has freed, once its peer goes as well.
+  // Nothing is driven after it: a connection whose endpoint is gone, and that had something to
+  // send, has UCX 1.13 use what it has freed, once its peer goes as well.
   void close(Peer& peer);
   // Lets go of what waits.
   void clear(Peer& peer);
