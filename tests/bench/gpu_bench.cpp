@@ -88,7 +88,10 @@ class GpuBench : public testing::Test {
   void tellBesideCopies(const char* what, double micros, int least) const {
     tell(what, bytes_, micros, "device copies",
          medianMicros([&] { floor_.copies(out_, in_, bytes_); }), 0);
-    if (!floor_.hasKernels()) GTEST_SKIP() << "gpu_floor.ptx does not load here";
+    if (!floor_.hasKernels()) {
+      std::printf("# %s is compared with no kernel: gpu_floor.ptx does not load here\n", what);
+      return;
+    }
     tell(what, bytes_, micros, "plain copy kernels",
          medianMicros([&] { floor_.copyByKernels(out_, in_, bytes_); }), least);
   }
