@@ -93,10 +93,12 @@ Code Grid::come(uint32_t slot, CuAddress operation, bool* isLast, wl_error_t* er
 Code Grid::join(uint32_t slot, CuFunction function, uint32_t cores,
                 const OffloadedOperation& given, wl_error_t* error) {
   const WatchedLock lock(mutex_);
-  given_[waiting_] = given;
-  const CuAddress there = givenThere_ + waiting_ * sizeof given;
+  const uint32_t place = waiting_;
   bool isLast = false;
-  if (Code code = come(slot, there, &isLast, error); code != WL_OK || !isLast) return code;
+  if (Code code = come(slot, givenThere_ + place * sizeof given, &isLast, error); code != WL_OK)
+    return code;
+  given_[place] = given;
+  if (!isLast) return WL_OK;
   void* arguments[] = {&joining_, &cores};
   Code code = send(givenThere_, given_, ranks_ * sizeof given, error);
   if (code == WL_OK && hasPeersElsewhere_) code = gpu_.followLast(stream_, nullptr, error);

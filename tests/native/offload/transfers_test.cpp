@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/native/collective_calls.h"
 #include "tests/native/cuda/given_back.h"
 #include "tests/native/cuda/no_memory.h"
 #include "tests/native/offload/columns.h"
@@ -47,6 +48,59 @@ TEST_F(GpusTransfers, LeaveWhatLiesBetweenTheirElements) {
     }
     EXPECT_EQ(gpus::countCalls("cuLaunchCooperativeKernel"), 2 * devices);
     EXPECT_EQ(gpus::held(), "");
+  }
+}
+
+// What devices have of a transfer stands for the next run of it, until anything else uses their
+// windows.
+TEST_F(GpusTransfers, SendTheirTablesAgainOnceSomethingElseHasRun) {
+  for (const int devices : {1, 2}) {
+    gpus::reset();
+    gpus::devices(devices);
+    std::map<std::string, int> sent;  // copies to devices, of all ranks, by what ran before
+    LocalRanks ranks(kRanks);
+    ranks.run([&](int rank, wl_comm_t* comm) {
+      constexpr size_t kCount = size_t{4} * kRows * kRanks;
+      std::vector<int32_t> own(kRows * kRanks), one(kRows * kRanks), other(kRows * kRanks);
+      std::vector<int32_t> in(kCount, -1), out(kCount);
+      const Columns columns[] = {{own.data(), one.data(), kRanks, kRanks},
+                                 {own.data(), other.data(), kRanks, kRanks}};
+      Error error;
+      wl_transfer_t* transfers[2] = {};
+      for (int t = 0; t < 2; ++t)
+        ASSERT_EQ(columns[t].create(rank, comm, &transfers[t], &error), WL_OK) << error.message;
+      int64_t version = 0;
+      const auto together = [&] { ASSERT_EQ(wl_barrier(comm, 0, &error), WL_OK) << error.message; };
+      const auto run = [&](int t, const char* after) {
+        columns[t].fill(rank, ++version);
+        together();
+        const int before = gpus::countCalls("cuMemcpyHtoDAsync");
+        together();
+        ASSERT_EQ(wl_transfer_run(transfers[t], static_cast<uint64_t>(version), 0, &error), WL_OK)
+            << error.message;
+        columns[t].check(rank, version);
+        uint64_t moved = 0;
+        EXPECT_EQ(wl_transfer_progress(transfers[t], rank, &moved, 1, &error), WL_OK);
+        EXPECT_EQ(moved, static_cast<uint64_t>(kRows * kRanks * 4));
+        together();
+        if (rank == 0) sent[after] = gpus::countCalls("cuMemcpyHtoDAsync") - before;
+      };
+      run(0, "nothing");
+      run(0, "itself");
+      ASSERT_EQ(allReduce(comm, in.data(), out.data(), kCount, WL_I32, WL_SUM, WL_AUTO, 0, &error),
+                WL_OK)
+          << error.message;
+      run(0, "an all-reduce");
+      run(1, "nothing of its own");
+      run(0, "another");
+      run(0, "itself again");
+      for (wl_transfer_t* transfer : transfers) wl_transfer_free(transfer);
+    });
+    // A table and counts less on each rank.
+    EXPECT_EQ(sent["itself"] + 2 * kRanks, sent["an all-reduce"]);
+    EXPECT_EQ(sent["nothing of its own"], sent["an all-reduce"]);
+    EXPECT_EQ(sent["another"], sent["an all-reduce"]);
+    EXPECT_EQ(sent["itself again"], sent["itself"]);
   }
 }
 
