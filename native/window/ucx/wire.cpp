@@ -38,9 +38,11 @@ Code find(const char* path, const char* name, void** exported, wl_error_t* error
   const std::lock_guard<std::mutex> lock(opening);
   std::string why;
   if (opened == nullptr) {
-    // Its handlers of signals, which come as it is loaded, would end a JVM at the first of its own.
-    // What it logs, it says by its results.
+    // Its handlers of signals, which come as it is loaded, would end a JVM at the first of its own;
+    // and so it would write jumps into libc's mmap and the like, which other threads are in. What it
+    // logs, it says by its results.
     setenv("UCX_ERROR_SIGNALS", "", 0);
+    setenv("UCX_MEM_EVENTS", "no", 0);
     setenv("UCX_LOG_LEVEL", "fatal", 0);
     dlerror();
     opened = path == nullptr ? openBeside() : dlopen(path, RTLD_NOW | RTLD_LOCAL);

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What opening UCX does to a process that runs other threads meanwhile, such as a JVM: it leaves the
+// code of libc, which they may be in, as libc's file has it.
+#include <dlfcn.h>
+#include <link.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/native/comm/local_ranks.h"
+
+namespace windlass_test {
+namespace {
+
+constexpr size_t kBytes = 16;
+
+// Of what is loaded at `at`, as the file has it that it was loaded from.
+struct Loaded {
+  const unsigned char* at;
+  std::vector<unsigned char> bytes;
+};
+
+int findLoaded(dl_phdr_info* object, size_t, void* context) {
+  auto& loaded = *static_cast<Loaded*>(context);
+  const auto at = reinterpret_cast<ElfW(Addr)>(loaded.at);
+  for (int i = 0; i < object->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& segment = object->dlpi_phdr[i];
+    const ElfW(Addr) start = object->dlpi_addr + segment.p_vaddr;
+    if (segment.p_type != PT_LOAD || at < start || at + kBytes > start + segment.p_filesz) continue;
+    std::ifstream file(object->dlpi_name, std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(segment.p_offset + (at - start)));
+    loaded.bytes.resize(kBytes);
+    file.read(reinterpret_cast<char*>(loaded.bytes.data()), kBytes);
+    if (!file) loaded.bytes.clear();
+    return 1;
+  }
+  return 0;
+}
+
+TEST(HostLibrary, LeavesTheCodeOfLibcAsItIs) {
+  Error error;
+  uint64_t bytes = 0;
+  ASSERT_EQ(WL_OK, wl_ucx_describe(nullptr, 0, &bytes, &error)) << error.message;
+  void* const libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
+  ASSERT_NE(nullptr, libc) << dlerror();
+  for (const char* name :
+       {"mmap", "munmap", "mremap", "madvise", "brk", "sbrk", "shmat", "shmdt"}) {
+    Loaded loaded = {static_cast<const unsigned char*>(dlsym(libc, name)), {}};
+    ASSERT_NE(nullptr, loaded.at) << name;
+    dl_iterate_phdr(findLoaded, &loaded);
+    ASSERT_EQ(kBytes, loaded.bytes.size()) << name;
+    EXPECT_TRUE(std::equal(loaded.bytes.begin(), loaded.bytes.end(), loaded.at))
+        << name << " has other code than its file";
+  }
+  dlclose(libc);
+}
+
+}  // namespace
+}  // namespace windlass_test
