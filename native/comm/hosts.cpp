@@ -211,10 +211,16 @@ Code Hosts::connectProcess(uint32_t host, size_t number, wl_error_t* error) {
   if (peerOf_[process.ranks[0]] != kNone) return WL_OK;
   uint32_t peer = 0;
   uint32_t region = 0;
-  Code code = wire_->connect(process.wire.data(), process.wire.size(), &peer, error);
+  wl_error_t why = blankError();
+  Code code = wire_->connect(process.wire.data(), process.wire.size(), &peer, &why);
   if (code == WL_OK)
-    code = wire_->reach(peer, process.key.data(), process.key.size(), &region, error);
-  if (code != WL_OK) return code;
+    code = wire_->reach(peer, process.key.data(), process.key.size(), &region, &why);
+  if (code != WL_OK) {
+    char whom[128];
+    std::snprintf(whom, sizeof whom, "process %d of host %u (%s), with rank %u: ", process.pid, host,
+                  nameOf(host), process.ranks[0]);
+    return copyError(error, why, whom);
+  }
   // Who connects anew after a failure counts on.
   if (peer >= connections_.size()) return fail(error, WL_PEER_LOST, "the communicator has failed");
   connections_[peer].process = number;

@@ -451,8 +451,9 @@ Code UcpWire::connect(const unsigned char* name, uint64_t bytes, uint32_t* numbe
     peer.endpoint = nullptr;
     if (status == UCS_ERR_UNREACHABLE) {
       return fail(error, WL_UNSUPPORTED,
-                  "UCX finds no way to another host's process: have WINDLASS_UCX_NET_DEVICES name "
-                  "a network that both are on, and WINDLASS_UCX_TLS, if set, what both have");
+                  "UCX finds no way there: it has ended, or is on another network; have "
+                  "WINDLASS_UCX_NET_DEVICES name one that both are on, and WINDLASS_UCX_TLS, if "
+                  "set, what both have");
     }
     return failed("ucp_ep_create", status, error);
   }

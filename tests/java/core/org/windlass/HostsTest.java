@@ -14,6 +14,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -470,9 +471,14 @@ class HostsTest {
         }) {
       Map<String, String> variables = new HashMap<>(rank);
       variables.put(setting[0], setting[1]);
-      assertThatThrownBy(() -> LocalGroup.fromEnvironment(variables, 1, OPTIONS, SOON))
-          .isInstanceOf(InvalidArgumentException.class)
-          .hasMessageContaining(setting[0] + " is '" + setting[1] + "'");
+      for (ThrowingCallable call :
+          List.<ThrowingCallable>of(
+              () -> LocalGroup.fromEnvironment(variables, 1, OPTIONS, SOON),
+              () -> LaunchEnvironment.of(Map.of(setting[0], setting[1])))) {
+        assertThatThrownBy(call)
+            .isInstanceOf(InvalidArgumentException.class)
+            .hasMessageContaining(setting[0] + " is '" + setting[1] + "'");
+      }
     }
   }
 

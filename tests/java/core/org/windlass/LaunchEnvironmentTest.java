@@ -62,8 +62,8 @@ class LaunchEnvironmentTest {
             "windlass run, or by hand: rank 0 of 2, no job, rendezvous or token, so that ranks"
                 + " can't meet; set WINDLASS_JOB to a name of the job's own"),
         arguments(
-            "WINDLASS_RANK=0 WINDLASS_WORLD_SIZE=2 WINDLASS_RENDEZVOUS=h:1",
-            "windlass run, or by hand: rank 0 of 2, rendezvous h port 1, no token"),
+            "WINDLASS_RANK=0 WINDLASS_WORLD_SIZE=2 WINDLASS_HOST=a WINDLASS_RENDEZVOUS=h:1",
+            "windlass run, or by hand: rank 0 of 2, host a, rendezvous h port 1, no token"),
         arguments(
             "WINDLASS_RANK=0 WINDLASS_WORLD_SIZE=2 WINDLASS_RENDEZVOUS=etcd://h:1,[::1]:2/p/q",
             "windlass run, or by hand: rank 0 of 2, rendezvous etcd://h:1,[::1]:2/p/q, no job or"

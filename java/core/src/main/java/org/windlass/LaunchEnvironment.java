@@ -10,6 +10,7 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.windlass.internal.Copies;
 import org.windlass.internal.Native;
+import org.windlass.internal.rendezvous.Host;
 import org.windlass.internal.store.HostAndPort;
 import org.windlass.internal.store.StoreAddress;
 import org.windlass.internal.store.Token;
@@ -125,9 +126,11 @@ public final class LaunchEnvironment {
   private final boolean launcherHasStore;
   private final Optional<String> store;
   private final Optional<String> tokenVariable;
+  private final Host host;
 
-  private LaunchEnvironment(LaunchVariables variables, Launcher launcher) {
+  private LaunchEnvironment(LaunchVariables variables, Launcher launcher, Host host) {
     this.launcher = launcher;
+    this.host = host;
     variables.requireBoth(launcher.rank, launcher.size, launcher.cure);
     requireOneRank(variables, launcher);
     size = variables.number(launcher.size, 1, Native.WL_MAX_RANKS);
@@ -160,10 +163,12 @@ public final class LaunchEnvironment {
    *     without one that it needs; it names the variables
    */
   public static Optional<LaunchEnvironment> of(Map<String, String> variables) {
-    LaunchVariables all = new LaunchVariables(Copies.map(variables, "variables"));
+    Map<String, String> copy = Copies.map(variables, "variables");
+    LaunchVariables all = new LaunchVariables(copy);
+    Host host = Host.of(copy, WindlassException::of);
     for (Launcher launcher : Launcher.values()) {
       if (launcher.hasLeftTracesIn(all)) {
-        return Optional.of(new LaunchEnvironment(all, launcher));
+        return Optional.of(new LaunchEnvironment(all, launcher, host));
       }
     }
     return Optional.empty();
@@ -251,6 +256,9 @@ public final class LaunchEnvironment {
     text.add("rank " + rank + " of " + size);
     localRank.ifPresent(local -> text.add("local rank " + local));
     localSize.ifPresent(local -> text.add(local + " on this host"));
+    if (!host.name().isEmpty()) {
+      text.add("host " + host.name());
+    }
     job.ifPresent(id -> text.add("job " + id));
     return text.add(meeting()).toString();
   }

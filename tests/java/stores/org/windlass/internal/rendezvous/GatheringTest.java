@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -83,6 +84,38 @@ class GatheringTest {
       two.store1.close();
       Failure.assertFails(Native.WL_PEER_LOST, () -> two.rank0.gather("share", own(0), null))
           .startsWith("rank 1 came to the start and left before all had met");
+    }
+  }
+
+  /** Such as one that finds no way to it. */
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void aRankThatHasGoneIsNamedRatherThanOneThatCantGoOnWithoutIt(Meeting.Kind kind)
+      throws Exception {
+    try (Meeting meeting = new Meeting(kind)) {
+      Store last = meeting.join();
+      List<Gathering> ranks =
+          List.of(
+              gathering(meeting.join(), 3, Meeting.LONG),
+              gathering(meeting.join(), 3, Meeting.LONG),
+              gathering(last, 3, Meeting.LONG));
+      List<CompletableFuture<Throwable>> arrivals = new ArrayList<>();
+      for (int rank = 0; rank < 3; rank++) {
+        int own = rank;
+        arrivals.add(failing(() -> ranks.get(own).gather("arrive", own(own), null)));
+      }
+      for (CompletableFuture<Throwable> each : arrivals) {
+        assertThat(each.get(20, TimeUnit.SECONDS)).isNull();
+      }
+      last.close();
+      StartSteps.Refused refused = new StartSteps.Refused(Native.WL_UNSUPPORTED, "no way to it");
+      CompletableFuture<Throwable> other =
+          failing(() -> ranks.get(1).gather("attach", own(1), refused));
+      String left = "rank 2 came to the start and left before all had met";
+      Failure.assertFails(
+              Native.WL_PEER_LOST, () -> ranks.get(0).gather("attach", own(0), null))
+          .startsWith(left);
+      assertThat(other.get(20, TimeUnit.SECONDS)).hasMessageStartingWith(left);
     }
   }
 

@@ -520,16 +520,21 @@ final class Gathering implements StartSteps {
                 List.of(rank)));
       }
       if (word.refused() != null) {
-        return failed(
-            step,
-            new Outcome.Failed(
-                word.refused().code(),
-                word.refused().of(name(rank)),
-                List.of(rank)));
+        return failed(step, whyRefused(rank, word.refused()));
       }
       words.add(word);
     }
     return Outcome.said(start, step, words);
+  }
+
+  /** What {@code rank} says; where others have left meanwhile, that, which may be why it does. */
+  private Outcome.Failed whyRefused(int rank, Refused refused) {
+    for (int other = 0; other < size; other++) {
+      if (heard[other] != null && store.get(key(other), until.left()).isEmpty()) {
+        return new Outcome.Failed(Native.WL_PEER_LOST, left(other), List.of(other));
+      }
+    }
+    return new Outcome.Failed(refused.code(), refused.of(name(rank)), List.of(rank));
   }
 
   /** Of {@code rank} in this start. */

@@ -97,7 +97,11 @@ final class Connector {
             + Deadline.text(until.deadline())
             + ": "
             + why
-            + "; does its owner run?");
+            + "; does its owner run?"
+            + (address.getAddress() != null && address.getAddress().isLoopbackAddress()
+                ? " That address is another in each host: where ranks live on several, name one of"
+                    + " its owner's host that all reach"
+                : ""));
   }
 
   private Connection attempt() throws IOException {
