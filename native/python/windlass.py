@@ -206,6 +206,9 @@ _SIGNATURES = {  # name: (result, arguments before `wl_error_t*`); None in front
     "wl_group_join": (c_int32, [c_void_p, c_int32, c_void_p]),
     "wl_group_release": (None, [None, c_void_p]),
     "wl_group_watch": (c_int32, [c_void_p, c_void_p, c_void_p, c_uint32, c_int64]),
+    "wl_group_open_wire": (c_int32, [c_void_p, c_void_p, c_uint32]),
+    "wl_group_wire_name": (c_int32, [c_void_p, c_void_p, c_uint64, c_void_p]),
+    "wl_group_connect": (c_int32, [c_void_p, c_void_p, c_void_p, c_uint32, c_int64]),
     "wl_comm_rank": (c_int32, [None, c_void_p]),
     "wl_comm_size": (c_int32, [None, c_void_p]),
     "wl_comm_split": (c_int32, [c_void_p, c_int32, c_int32, c_int64, c_void_p]),
@@ -1444,6 +1447,7 @@ class _Gathering:
         self._said = None
         self._seen = [None] * size
         self._heard = [None] * size
+        self.hosts = None  # before it is known which ranks live on which
 
     @staticmethod
     def await_open(store, prefix, until):
@@ -1499,12 +1503,15 @@ class _Gathering:
             "another process has come to this start as rank %d too, and counts as that; two may not"
             " have one rank: start all ranks again" % rank, [rank])
 
-    @staticmethod
-    def _left(rank):
+    def _left(self, rank):
         return PeerLostException(
-            "rank %d came to the start and left before all had met; see what its process"
-            " says" % rank,
+            "rank %s came to the start and left before all had met; see what its process"
+            " says" % self._name(rank),
             [rank])
+
+    def _name(self, rank):
+        """What a rank is called, behind "rank": by its host, too, where they live on several."""
+        return "%d" % rank if self.hosts is None else self.hosts.rank(rank)
 
     def _open(self):
         self._start = uuid.uuid4()
@@ -1635,11 +1642,18 @@ class _Gathering:
             if word is None:
                 return _Outcome.failed(self._start, step, self._left(rank))
             if word.refused is not None:
-                why = WindlassException.of(
-                    word.refused.code, "rank %d: %s" % (rank, word.refused), [rank])
-                return _Outcome.failed(self._start, step, why)
+                return _Outcome.failed(self._start, step, self._why_refused(rank, word.refused))
             said.append(word.member.bytes + _array(word.value))
         return _Outcome(self._start, step, _SAID, b"".join(said))
+
+    def _why_refused(self, rank, refused):
+        """What `rank` says; where others have left meanwhile, that, which may be why it does."""
+        for other in range(self._size):
+            key = "%srank/%d" % (self._prefix, other)
+            if self._heard[other] is not None and self._store.get(key, self._until) is None:
+                return self._left(other)
+        return WindlassException.of(
+            refused.code, "rank %s: %s" % (self._name(rank), refused), [rank])
 
     def _first_word(self, rank):
         def look():
@@ -1755,7 +1769,7 @@ class _Arrival:
         self.process, self.cores, self.cpus, self.options = process, cores, cpus, options
 
     @staticmethod
-    def own(rank, options):
+    def own(rank, options, host):
         with open("/proc/self/status", encoding="ascii", errors="replace") as file:
             cpus = [
                 line.split(":")[1].strip() for line in file
@@ -1763,7 +1777,7 @@ class _Arrival:
         process = _own_process()
         return _Arrival(
             _version(), rank, native().wl_target().decode("ascii"), _boot_id(),
-            os.uname().nodename, os.environ.get("WINDLASS_HOST", ""),
+            os.uname().nodename, host.name,
             (process.pid, process.started, process.pid_namespace), native().wl_allowed_cores(),
             cpus[0] if cpus else "", options)
 
@@ -1817,6 +1831,65 @@ def _shared_cores(arrivals):
     return most if bounded or not union else len(union)
 
 
+class _Host:
+    """What a process's variables say of the host that it is of, as Java's class of this name."""
+
+    def __init__(self, variables):
+        self.name = variables.get("WINDLASS_HOST") or ""
+        if self.name and not re.fullmatch("[!-~]{1,63}", self.name):
+            raise InvalidArgumentException(
+                "WINDLASS_HOST is '%s'; a host's name has 1 to 63 letters of ASCII, none of them a"
+                " space" % _printable(self.name))
+        silence = variables.get("WINDLASS_HOST_SILENCE") or "2"
+        is_number = re.fullmatch("[0-9]{1,4}([.][0-9]{1,3})?", silence)
+        seconds = float(silence) if is_number else -1
+        if seconds != 0 and seconds < 0.5:
+            raise InvalidArgumentException(
+                "WINDLASS_HOST_SILENCE is '%s'; it is a number of seconds, 0.5 to 9999.999, or 0,"
+                " which lets a host be silent" % _printable(silence))
+        self.silence_ns = round(seconds * 1e9)
+
+
+class _Hosts:
+    """Which of the ranks of a start live on one host, and can share memory, as Java's class of this
+    name; hosts have numbers, from 0 on, in the order of their lowest ranks."""
+
+    def __init__(self, arrivals):
+        self.arrivals, self.numbers, self._firsts = arrivals, [], []
+        known = {}
+        for each in arrivals:
+            place = (each.host, each.process[2])
+            number = known.setdefault(each.named or place, len(known))
+            if number == len(self._firsts):
+                self._firsts.append(each)
+            first = self._firsts[number]
+            if (first.host, first.process[2]) != place:
+                raise MismatchException(
+                    "ranks %d and %d both have WINDLASS_HOST '%s', and live on different machines,"
+                    " or in different pid namespaces; give those of each a name of their own, or"
+                    " none" % (first.rank, each.rank, each.named), [first.rank, each.rank])
+            self.numbers.append(number)
+
+    def are_several(self):
+        return len(self._firsts) > 1
+
+    def first(self, rank):
+        """The one of the lowest rank of that rank's host."""
+        return self._firsts[self.numbers[rank]]
+
+    def cores(self):
+        """How many cores those of any host share, at least."""
+        return min(
+            _shared_cores([each for each in self.arrivals if self.numbers[each.rank] == number])
+            for number in range(len(self._firsts)))
+
+    def rank(self, rank):
+        """What a rank is called, behind "rank": by its host, too, where they live on several."""
+        arrival = self.arrivals[rank]
+        host = " on host %d (%s)" % (self.numbers[rank], arrival.named or arrival.machine)
+        return "%d%s" % (rank, host if self.are_several() else "")
+
+
 class Options:
     """What a communicator is to be like, the same on all ranks; defaults as Java's."""
 
@@ -1826,22 +1899,22 @@ class Options:
         self.adjust_threads = adjust_threads
 
     def text(self):
-        """As Java's record has it, which ranks compare."""
-        return "Config[firstSequence=%d, cores=%d, blocks=%d, deadlineNs=%d, adjustThreads=%s]" % (
+        """As Java's record has it, which ranks compare by its entries."""
+        return "firstSequence=%d, cores=%d, blocks=%d, deadline=%d ns, adjustThreads=%s" % (
             self.first_sequence, self.cores, self.blocks, self.deadline_ns,
             str(self.adjust_threads).lower())
 
 
-def _start(store, prefix, others, opened, rank, size, options, until):
+def _start(store, prefix, others, opened, rank, size, options, host, until):
     """Meets the other ranks of a start and joins their group: this rank's `wl_comm_t*`."""
     gathering = _Gathering(store, prefix, others, rank, size, until, opened)
     is_done = False
     try:
-        said = gathering.gather("arrive", _Arrival.own(rank, options.text()).bytes())
+        said = gathering.gather("arrive", _Arrival.own(rank, options.text(), host).bytes())
         arrivals = [_Arrival.of(each, data) for each, data in enumerate(said)]
         _compare(arrivals)
-        _require_one_host(gathering, arrivals, rank)
-        comm = _share_and_attach(gathering, arrivals, rank, size, options)
+        gathering.hosts = _Hosts(arrivals)
+        comm = _share_and_attach(gathering, rank, size, options, host)
         is_done = True
         return comm
     finally:
@@ -1857,20 +1930,12 @@ def _compare(arrivals):
         elif other.target != first.target:
             what = "have kernels for %s and %s" % (first.target, other.target)
         elif other.options != first.options:
-            what = "ask for %s and %s" % (first.options, other.options)
+            ones, others = first.options.split(", "), other.options.split(", ")
+            what = "were given %s and %s; give all ranks the same options" % (
+                ", ".join(each for each in ones if each not in others),
+                ", ".join(each for each in others if each not in ones))
         if what:
             raise MismatchException("ranks 0 and %d %s" % (other.rank, what), [0, other.rank])
-
-
-def _require_one_host(gathering, arrivals, rank):
-    """Refuses ranks of several hosts, and tells them: a guest has no wire to reach others by."""
-    hosts = {each.named or (each.host, each.process[2]) for each in arrivals}
-    if len(hosts) > 1:
-        gathering.gather("share", b"", _Refused(
-            UnsupportedException.code,
-            "this rank is a guest, and ranks live on several hosts (or in several pid namespaces,"
-            " or have several WINDLASS_HOST), where guests can't be yet; have all live on one"))
-        raise AssertionError("rank %d has refused a step" % rank)
 
 
 def _tried(step):
@@ -1881,31 +1946,36 @@ def _tried(step):
         return None, _Refused(e.code, str(e))
 
 
-def _share_and_attach(gathering, arrivals, rank, size, options):
+def _share_and_attach(gathering, rank, size, options, host):
+    hosts = gathering.hosts
+    maker = hosts.first(rank)
     shared = None
     group = c_void_p()
     comm = c_void_p()
     is_done = False
     try:
         refused = None
-        if rank == 0:
-            shared, refused = _tried(lambda: _share(size, options, _shared_cores(arrivals)))
+        if rank == maker.rank:
+            shared, refused = _tried(lambda: _share(size, options, hosts))
         inode = native().wl_file_inode(shared) if shared is not None else 0
         own = struct.pack(">iQ", -1 if shared is None else shared, inode)
-        told = gathering.gather("share", own, refused)[0]
+        told = gathering.gather("share", own, refused)[maker.rank]
         if len(told) != 12:
             raise MismatchException(
-                "what rank 0 says of the memory that all share can't be read: it has %d bytes; run"
-                " one"
-                " version of windlass on all ranks" % len(told), [0])
+                "what rank %d says of the memory that all share can't be read: it has %d bytes; run"
+                " one version of windlass on all ranks" % (maker.rank, len(told)), [maker.rank])
         number, inode = struct.unpack(">iQ", told)
+        _, refused = _tried(lambda: _attach(maker, rank, number, inode, group))
+        wires = _wires(gathering, group, rank, refused) if hosts.are_several() else []
 
-        def attach():
-            _attach(arrivals, rank, number, inode, group)
+        def join():
+            if wires:
+                _connect(group, wires, host)
             _call("wl_group_join", group, rank, byref(comm))
-            _watch(arrivals, rank, group)
+            _watch(hosts, rank, group)
 
-        _, refused = _tried(attach)
+        if refused is None:
+            _, refused = _tried(join)
         gathering.gather("attach", b"", refused)
         is_done = True
         return comm
@@ -1918,9 +1988,12 @@ def _share_and_attach(gathering, arrivals, rank, size, options):
             native().wl_file_close(shared)
 
 
-def _share(size, options, cores):
+def _share(size, options, hosts):
     file = c_int32()
-    _call("wl_group_share", byref(_group_config(size, options, cores)), byref(file))
+    numbers = (c_int32 * size)(*hosts.numbers)
+    config = _group_config(size, options, hosts.cores())
+    config.hosts = ctypes.addressof(numbers) if hosts.are_several() else None
+    _call("wl_group_share", byref(config), byref(file))
     return file.value
 
 
@@ -1935,26 +2008,49 @@ def _process_struct(name):
     return _Process(ctypes.sizeof(_Process), *name)
 
 
-def _attach(arrivals, rank, number, inode, group):
-    maker = arrivals[0].process
+def _attach(maker, rank, number, inode, group):
     file = c_int32(number)
-    if rank != 0:
-        _call("wl_file_open", byref(_process_struct(maker)), number, byref(file))
+    if rank != maker.rank:
+        _call("wl_file_open", byref(_process_struct(maker.process)), number, byref(file))
     try:
         if native().wl_file_inode(file) != inode:
             raise ResourceException(
-                "process %d has given up this start, and has other memory by now" % maker[0])
+                "process %d has given up this start, and has other memory by"
+                " now" % maker.process[0])
         _call("wl_group_attach", file, byref(group))
     finally:
-        if rank != 0:
+        if rank != maker.rank:
             native().wl_file_close(file)
 
 
-def _watch(arrivals, rank, group):
+def _wires(gathering, group, rank, refused):
+    """By which processes reach one another's wires: a name of each."""
+    def opened():
+        _call("wl_group_open_wire", group, (c_int32 * 1)(rank), 1)
+        count = c_uint64()
+        _call("wl_group_wire_name", group, None, 0, byref(count))
+        name = (c_char * count.value)()
+        _call("wl_group_wire_name", group, name, count.value, byref(count))
+        return name.raw
+
+    name = None
+    if refused is None:
+        name, refused = _tried(opened)
+    return [each for each in gathering.gather("wire", name or b"", refused) if each]
+
+
+def _connect(group, wires, host):
+    lengths = (c_uint64 * len(wires))(*map(len, wires))
+    _call("wl_group_connect", group, b"".join(wires), lengths, len(wires), host.silence_ns)
+
+
+def _watch(hosts, rank, group):
+    """Watches the processes of the host that `rank` of this one lives on."""
     processes = {}
-    for each in arrivals:
-        processes.setdefault(each.process, []).append(each.rank)
-    processes.pop(arrivals[rank].process)
+    for each in hosts.arrivals:
+        if hosts.numbers[each.rank] == hosts.numbers[rank]:
+            processes.setdefault(each.process, []).append(each.rank)
+    processes.pop(hosts.arrivals[rank].process)
     for name, ranks in processes.items():
         theirs = (c_int32 * len(ranks))(*ranks)
         _call("wl_group_watch", group, byref(_process_struct(name)), theirs, len(ranks), 0)
@@ -1972,6 +2068,7 @@ def _start_from_environment(environment, options, until):
             native().wl_group_release(group)
         return comm
     variables = os.environ if environment is None else environment
+    host = _Host(variables)
     if launch.rendezvous or launch.token:
         if launch.rendezvous is None:
             raise InvalidArgumentException(
@@ -1983,10 +2080,10 @@ def _start_from_environment(environment, options, until):
                 " WINDLASS_TOKEN_FILE to"
                 " a file that only you can read, of 64 hexadecimal digits (openssl rand -hex 32)")
         if launch.rank > 0 or launch.launcher_has_store:
-            return _meet(launch, launch.rendezvous, launch.token, options, until)
+            return _meet(launch, launch.rendezvous, launch.token, options, host, until)
         server = _StoreServer(launch.rendezvous, launch.token)
         try:
-            return _meet(launch, launch.rendezvous, launch.token, options, until)
+            return _meet(launch, launch.rendezvous, launch.token, options, host, until)
         finally:
             server.close()
     if launch.job is None:
@@ -1997,18 +2094,18 @@ def _start_from_environment(environment, options, until):
     file = _MeetingFile(launch.launcher + "\n" + launch.job, variables)
     if launch.rank > 0:
         address, token = file.wait(until, "rank 0")
-        return _meet(launch, address, token, options, until)
+        return _meet(launch, address, token, options, host, until)
     token = secrets.token_bytes(32)
     server = _StoreServer(("127.0.0.1", 0), token)
     try:
         file.write(server.address, token)
-        return _meet(launch, server.address, token, options, until)
+        return _meet(launch, server.address, token, options, host, until)
     finally:
         file.close()
         server.close()
 
 
-def _meet(launch, address, token, options, until):
+def _meet(launch, address, token, options, host, until):
     job = (launch.job or "windlass").encode("utf-8")
     name = job.decode("utf-8") if len(job) <= 128 else hashlib.sha256(job).hexdigest()
     is_own = launch.rank == 0 and not launch.launcher_has_store
@@ -2028,10 +2125,10 @@ def _meet(launch, address, token, options, until):
                     opened = _Gathering.await_open(store, "start/", until)
                 except PeerLostException:
                     continue  # it was that of an earlier start
-            arrival = _Arrival.own(launch.rank, "")
+            arrival = _Arrival.own(launch.rank, "", host)
             store.set("process/%d/%s" % (arrival.process[0], arrival.host), arrival.bytes(), until)
             return _start(
-                store, "start/", None, opened, launch.rank, launch.size, options, until)
+                store, "start/", None, opened, launch.rank, launch.size, options, host, until)
         finally:
             store.close()
 
@@ -2637,7 +2734,8 @@ class Job:
             own = _Announcement(versions(), self.name, "", 0, self._ranks.size, "")
             handle = _start(
                 store, "meeting/%d/" % meeting, (key.decode("utf-8"), value), None,
-                self._ranks.rank, own.ranks + theirs.ranks, self._options, until)
+                self._ranks.rank, own.ranks + theirs.ranks, self._options,
+                _Host(self._environment), until)
             comm = Communicator(handle, self._options)
             whose = " (%s, %s)" % (own.whose(0), theirs.whose(own.ranks))
             comm._agree(until, "meets as '%s' from layout none to layout %s%s" % (

@@ -20,6 +20,7 @@ import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.function.IntFunction;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -29,6 +30,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.testing.Processes;
+import org.windlass.testing.Ucx;
 
 /** Ranks that are no JVM, among ranks that are, here threads of the test's JVM. */
 @Timeout(180)
@@ -65,9 +67,11 @@ class GuestsTest {
   }
 
   private Communicator join(int rank, int size, boolean byFile) {
-    return new EnvironmentStart(
-            variables(rank, size, byFile), 1, CommunicatorOptions.defaults(), SOON)
-        .join();
+    return join(variables(rank, size, byFile));
+  }
+
+  private static Communicator join(Map<String, String> variables) {
+    return new EnvironmentStart(variables, 1, CommunicatorOptions.defaults(), SOON).join();
   }
 
   private Processes.Rank guest(int rank, int size, String function) throws IOException {
@@ -78,18 +82,37 @@ class GuestsTest {
   @ParameterizedTest
   @CsvSource({"JG, false", "GJ, false", "GJ, true", "JG, true", "GJGJ, false", "GG, true"})
   void guestsTakePartInCollectives(String kinds, boolean byFile) throws Exception {
+    takePartInCollectives(kinds, rank -> variables(rank, kinds.length(), byFile));
+  }
+
+  /** {@code hosts} has a letter for each rank as well: the host that it lives on. */
+  @ParameterizedTest
+  @CsvSource({"JG, ab", "GJ, ab", "GG, ab", "GJGJ, aabb", "JGGJ, abab"})
+  void guestsTakePartInCollectivesOfSeveralHosts(String kinds, String hosts) throws Exception {
+    Ucx.require();
+    takePartInCollectives(kinds, rank -> onHost(hosts, rank));
+  }
+
+  private Map<String, String> onHost(String hosts, int rank) {
+    Map<String, String> variables = variables(rank, hosts.length(), false);
+    variables.put("WINDLASS_HOST", hosts.substring(rank, rank + 1));
+    return variables;
+  }
+
+  private void takePartInCollectives(String kinds, IntFunction<Map<String, String>> variables)
+      throws Exception {
     int size = kinds.length();
     List<Processes.Rank> guests = new ArrayList<>();
     List<CompletableFuture<Void>> others = new ArrayList<>();
     for (int rank = 0; rank < size; rank++) {
       int own = rank;
       if (kinds.charAt(rank) == 'G') {
-        guests.add(processes.startGuest(rank, "collectives", variables(rank, size, byFile)));
+        guests.add(processes.startGuest(rank, "collectives", variables.apply(rank)));
       } else {
         others.add(
             CompletableFuture.runAsync(
                 () -> {
-                  try (Communicator comm = join(own, size, byFile)) {
+                  try (Communicator comm = join(variables.apply(own))) {
                     collectives(comm);
                   }
                 },
@@ -172,8 +195,19 @@ class GuestsTest {
   @ParameterizedTest
   @ValueSource(ints = {0, 1})
   void aGuestThatIsKilledIsNamed(int rank) throws Exception {
-    Processes.Rank guest = guest(rank, 2, "barriers");
-    try (Communicator comm = join(1 - rank, 2, false)) {
+    kill(rank, each -> variables(each, 2, false));
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1})
+  void aGuestThatIsKilledOnAnotherHostIsNamed(int rank) throws Exception {
+    Ucx.require();
+    kill(rank, each -> onHost("ab", each));
+  }
+
+  private void kill(int rank, IntFunction<Map<String, String>> variables) throws Exception {
+    Processes.Rank guest = processes.startGuest(rank, "barriers", variables.apply(rank));
+    try (Communicator comm = join(variables.apply(1 - rank))) {
       comm.within(SOON).barrier();
       guest.kill();
       assertThatThrownBy(
@@ -249,7 +283,7 @@ class GuestsTest {
     EnvironmentStart start = new EnvironmentStart(variables(0, 2, false), 1, other, SOON);
     assertThatThrownBy(start::join)
         .isInstanceOf(MismatchException.class)
-        .hasMessageContaining("blocks=1");
+        .hasMessageContaining("were given blocks=1 and blocks=0; give all ranks the same options");
     assertThat(guest.ended()).contains("MismatchException [0, 1]: ").contains("blocks=1");
   }
 

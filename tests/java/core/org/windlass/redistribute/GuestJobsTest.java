@@ -25,6 +25,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.AbortedException;
 import org.windlass.Communicator;
@@ -40,6 +41,7 @@ import org.windlass.WindlassException;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Region;
 import org.windlass.testing.Processes;
+import org.windlass.testing.Ucx;
 
 /** A job of guests that sends to one of JVMs, here threads of the test's JVM, or processes. */
 @Timeout(240)
@@ -85,12 +87,15 @@ class GuestJobsTest {
         new Processes(GuestJobsTest.class, 1, Files.createDirectory(folder.resolve("tokens")));
   }
 
-  private Map<String, String> environment() {
-    return Map.of("WINDLASS_MEETING", meeting, "XDG_RUNTIME_DIR", folder.toString());
+  private Map<String, String> environment(String host) {
+    return Map.of(
+        "WINDLASS_MEETING", meeting,
+        "XDG_RUNTIME_DIR", folder.toString(),
+        "WINDLASS_HOST", host);
   }
 
-  private Map<String, String> launched(String job, int rank, int size) {
-    Map<String, String> variables = new HashMap<>(environment());
+  private Map<String, String> launched(String job, int rank, int size, String host) {
+    Map<String, String> variables = new HashMap<>(environment(host));
     variables.put("WINDLASS_RANK", "" + rank);
     variables.put("WINDLASS_WORLD_SIZE", "" + size);
     variables.put("WINDLASS_JOB", job + meeting);
@@ -98,22 +103,32 @@ class GuestJobsTest {
   }
 
   private List<Processes.Rank> guests(String function) throws Exception {
+    return guests(function, List.of("", ""));
+  }
+
+  /** Each on the host of that name. */
+  private List<Processes.Rank> guests(String function, List<String> hosts) throws Exception {
     List<Processes.Rank> guests = new ArrayList<>();
     for (int rank = 0; rank < 2; rank++) {
-      guests.add(processes.startGuest(rank, function, launched("trainer", rank, 2)));
+      Map<String, String> variables = launched("trainer", rank, 2, hosts.get(rank));
+      guests.add(processes.startGuest(rank, function, variables));
     }
     return guests;
   }
 
   /** A job of threads. */
   private FutureTask<Void> fleet(int ranks, JobThreads.Body body) {
+    return fleet(ranks, "", body);
+  }
+
+  private FutureTask<Void> fleet(int ranks, String host, JobThreads.Body body) {
     FutureTask<Void> task =
         new FutureTask<>(
             () -> {
               try (LocalGroup group = Communicator.local(ranks, OPTIONS)) {
                 group.run(
                     comm -> {
-                      try (Job job = Job.of("fleet", comm, OPTIONS, environment(), SOON)) {
+                      try (Job job = Job.of("fleet", comm, OPTIONS, environment(host), SOON)) {
                         body.run(job);
                       } catch (WindlassException e) {
                         throw e;
@@ -187,10 +202,23 @@ class GuestJobsTest {
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3})
   void versionsGoFromGuestsToEachLayout(int ranks) throws Exception {
-    List<Processes.Rank> guests = guests("trainer");
+    sendVersions(List.of("", ""), "", ranks);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"a, a, b, 2", "a, b, c, 1", "a, b, b, 3"})
+  void versionsGoFromGuestsToJobsOnOtherHosts(String one, String other, String fleet, int ranks)
+      throws Exception {
+    Ucx.require();
+    sendVersions(List.of(one, other), fleet, ranks);
+  }
+
+  private void sendVersions(List<String> hosts, String fleetHost, int ranks) throws Exception {
+    List<Processes.Rank> guests = guests("trainer", hosts);
     FutureTask<Void> fleet =
         fleet(
             ranks,
+            fleetHost,
             job -> {
               List<Taken> tensors = tensors(ranks);
               try (Link link = job.meet("policy", Role.TARGET, SOON);
@@ -374,7 +402,7 @@ class GuestJobsTest {
     for (int round = 0; round < 2; round++) {
       List<Processes.Rank> fleet = new ArrayList<>();
       for (int rank = 0; rank < 2; rank++) {
-        fleet.add(processes.start(rank, "inference", launched("fleet" + round, rank, 2)));
+        fleet.add(processes.start(rank, "inference", launched("fleet" + round, rank, 2, "")));
       }
       fleet.get(1).await("received");
       fleet.get(1).kill();

@@ -28,7 +28,30 @@ import org.windlass.internal.store.Store;
 public final class Start {
   /** What the communicator is to be like, the same on all ranks; numbers as the C ABI takes them. */
   public record Config(
-      int firstSequence, int cores, int blocks, long deadlineNs, boolean adjustThreads) {}
+      int firstSequence, int cores, int blocks, long deadlineNs, boolean adjustThreads) {
+    static final String BETWEEN = ", ";
+
+    /** As ranks tell one another: entries of the same names in the same order. */
+    @Override
+    public String toString() {
+      return String.join(
+          BETWEEN,
+          "firstSequence=" + firstSequence,
+          "cores=" + cores,
+          "blocks=" + blocks,
+          "deadline=" + deadlineNs + " ns",
+          "adjustThreads=" + adjustThreads);
+    }
+
+    /** What two such texts differ in: entries of the first, and of the second. */
+    static List<String> difference(String one, String other) {
+      List<String> ones = new ArrayList<>(List.of(one.split(BETWEEN)));
+      List<String> others = new ArrayList<>(List.of(other.split(BETWEEN)));
+      ones.removeAll(List.of(other.split(BETWEEN)));
+      others.removeAll(List.of(one.split(BETWEEN)));
+      return List.of(String.join(BETWEEN, ones), String.join(BETWEEN, others));
+    }
+  }
 
   private static final String SHARE = "share";
   private static final String WIRE = "wire";
@@ -229,7 +252,10 @@ public final class Start {
       } else if (!other.target().equals(first.target())) {
         what = "have kernels for " + first.target() + " and " + other.target();
       } else if (!other.options().equals(first.options())) {
-        what = "ask for " + first.options() + " and " + other.options();
+        List<String> options = Config.difference(first.options(), other.options());
+        what =
+            "were given " + options.get(0) + " and " + options.get(1)
+                + "; give all ranks the same options";
       }
       if (what != null) {
         throw failures.make(
