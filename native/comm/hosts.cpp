@@ -217,8 +217,8 @@ Code Hosts::connectProcess(uint32_t host, size_t number, wl_error_t* error) {
     code = wire_->reach(peer, process.key.data(), process.key.size(), &region, &why);
   if (code != WL_OK) {
     char whom[128];
-    std::snprintf(whom, sizeof whom, "process %d of host %u (%s), with rank %u: ", process.pid, host,
-                  nameOf(host), process.ranks[0]);
+    std::snprintf(whom, sizeof whom, "process %d of host %u (%s), with rank %u: ", process.pid,
+                  host, nameOf(host), process.ranks[0]);
     return copyError(error, why, whom);
   }
   // Who connects anew after a failure counts on.

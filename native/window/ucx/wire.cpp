@@ -38,9 +38,9 @@ Code find(const char* path, const char* name, void** exported, wl_error_t* error
   const std::lock_guard<std::mutex> lock(opening);
   std::string why;
   if (opened == nullptr) {
-    // Its handlers of signals, which come as it is loaded, would end a JVM at the first of its own;
-    // and so it would write jumps into libc's mmap and the like, which other threads are in. What it
-    // logs, it says by its results.
+    // As it is loaded it would handle signals, and end a JVM at the first of its own; and write
+    // jumps into libc's mmap and the like, while other threads are in them. What it logs, its
+    // results say.
     setenv("UCX_ERROR_SIGNALS", "", 0);
     setenv("UCX_MEM_EVENTS", "no", 0);
     setenv("UCX_LOG_LEVEL", "fatal", 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What opening UCX does to a process that runs other threads meanwhile, such as a JVM: it leaves the
-// code of libc, which they may be in, as libc's file has it.
+// What opening UCX does to a process that runs other threads meanwhile, such as a JVM: it leaves
+// the code of libc, which they may be in, as libc's file has it.
 #include <dlfcn.h>
 #include <link.h>
 
