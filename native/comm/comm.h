@@ -132,7 +132,7 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // error of the rank's device.
   template <class Move>
   Code reachPeer(const Descriptor& descriptor, wl_error_t* error, Move&& move);
-  // What it runs where the peer lives on another host; native/comm/far_one_sided.cpp. `remote`
+  // What it runs where the peer lives on another host; native/comm/host_one_sided.cpp. `remote`
   // lies in this process's mapping of the peer's part, which holds nothing. On return `local` may
   // change.
   Code putOverHosts(uint32_t peer, const StridedView& remote, const StridedView& local, bool adds);
@@ -300,8 +300,7 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Code awaitNeed(uint32_t need, uint32_t phase, Deadline& deadline);
   // Until nothing here is read for what was put to the peer, on another host, or all that was taken
   // from it is there.
-  Code awaitMoved(const std::shared_ptr<std::atomic<uint32_t>>& unread, uint32_t peer,
-                  Deadline& deadline);
+  Code awaitMoved(const Unread& unread, uint32_t peer, Deadline& deadline);
   // Until what this rank has put is there, on all hosts but that one, which hears what follows by
   // the same way; kNobody: on all.
   Code flushMoved(uint32_t butHost, Deadline& deadline);
@@ -399,7 +398,7 @@ class alignas(kLine) Comm : private Waiter::Ends {
   uint32_t shownPhases_ = 0;
   Descriptor current_ = {};           // of the operation in progress, or of the last one
   const uint32_t* signal_ = nullptr;  // that a one-sided wait in progress looks at
-  std::shared_ptr<std::atomic<uint32_t>> copies_;  // once it has moved or notified by any
+  Unread copies_;  // once it has moved or notified by any
   uint32_t movedWith_ = kNobody;      // whose memory, on another host, it waits for to be moved
   std::vector<uint32_t> movedTo_;     // of each host, a rank that it has put to since it flushed
   uint64_t flushed_ = 0;              // what says so, read of those hosts

@@ -35,7 +35,8 @@ class Group;
 class Hosts final : private WireEnds {
  public:
   // For a group whose control block says which rank lives on which host; these ranks live in this
-  // process. WL_RESOURCE: they are too many. Throws std::bad_alloc, std::system_error.
+  // process. WL_UNSUPPORTED: more hosts than may meet, or as openWire(). WL_INVALID_ARGUMENT: they
+  // live on two, or as openWire(). WL_RESOURCE: their name has no room. Throws std::bad_alloc.
   static Code open(Group& group, const WireSettings& settings, std::vector<uint32_t> ranks,
                    std::unique_ptr<Hosts>* hosts, wl_error_t* error);
   Hosts(const Hosts&) = delete;
@@ -50,7 +51,7 @@ class Hosts final : private WireEnds {
   Code connect(const std::vector<std::vector<unsigned char>>& names, int64_t silenceNs,
                wl_error_t* error);
   // Once it is connected, before it goes, while the group still has it: waits till others have what
-  // they were told, a second at most. Nothing comes from them any more.
+  // they were told, two seconds at most. Nothing comes from them any more.
   void close();
   bool isConnected() const { return thread_.joinable(); }
   int64_t silenceNs() const { return silenceNs_; }
@@ -91,6 +92,8 @@ class Hosts final : private WireEnds {
            uint64_t value);
   void putWord(uint32_t host, const std::atomic<uint64_t>& word, uint64_t value);
 
+  // native/comm/hosts.cpp
+  //
   // What is long goes to the process that wants it, by a connection of its own from the first time
   // on. Others land() there while `rank`, of this process, is in that turn; nullptr: no more.
   void receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes);
@@ -143,6 +146,8 @@ class Hosts final : private WireEnds {
   // Has nothing read or written any more that is under way there by that `unread`.
   void forget(uint32_t rank, const Unread& unread);
 
+  // native/comm/hosts_watch.cpp
+  //
   // Has what came arrive, and wakes who waits for it.
   void progress();
 

@@ -88,7 +88,7 @@ Code Comm::runHere(Hosts& hosts, const Launch& launch, Deadline& deadline) {
 
 inline void Comm::tellEntry(Hosts& hosts, const Call& call, bool eager) const {
   const ControlBlock& block = group_->block();
-  Hosts::Riding riding[2];
+  Hosts::Riding riding[Hosts::kMostRiding];
   uint32_t count = 0;
   if (eager && call.inBytes > kInlineBytes)
     riding[count++] = {block.eager(rank_, sequence_), call.inBytes};

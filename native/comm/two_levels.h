@@ -62,7 +62,7 @@ class TwoLevels {
   Part laneOf(const Launch& launch, uint64_t round, uint32_t lane) const;
   uint32_t rankOf(uint32_t host, uint32_t lane) const { return lanes_[host * width_ + lane]; }
   uint32_t last(uint32_t lane) const { return rankOf(hosts_->count() - 1, lane); }
-  // Whether the rank of that host is a lane's.
+  // Whether this rank is of a lane.
   bool hasLane() const { return lane_ != kNone; }
 
   bool canShow(uint64_t round) const;

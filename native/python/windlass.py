@@ -886,7 +886,7 @@ class _StoreServer:
             self.waits = {}  # id: (key, seen)
             self.held = set()
 
-    def __init__(self, address, token):
+    def __init__(self, address, token, until):
         self._token = token
         self._table = {}
         self._holders = {}
@@ -897,7 +897,7 @@ class _StoreServer:
         self._closing = False
         self._selector = selectors.DefaultSelector()
         try:
-            family = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0]
+            family = self._resolved(address, until)
             self._listener = socket.socket(family[0], socket.SOCK_STREAM)
             self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             self._listener.bind(family[4])
@@ -915,6 +915,17 @@ class _StoreServer:
         self._thread = threading.Thread(
             target=self._run, name="windlass-store-%d" % self.address[1], daemon=True)
         self._thread.start()
+
+    @staticmethod
+    def _resolved(address, until):
+        """Of a name, once it is known, as that of a pod is a while after its start."""
+        while True:
+            try:
+                return socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0]
+            except socket.gaierror:
+                if until.left() < 1:
+                    raise
+                time.sleep(0.2)
 
     def close(self):
         if not self._closing:
@@ -2081,7 +2092,7 @@ def _start_from_environment(environment, options, until):
                 " a file that only you can read, of 64 hexadecimal digits (openssl rand -hex 32)")
         if launch.rank > 0 or launch.launcher_has_store:
             return _meet(launch, launch.rendezvous, launch.token, options, host, until)
-        server = _StoreServer(launch.rendezvous, launch.token)
+        server = _StoreServer(launch.rendezvous, launch.token, until)
         try:
             return _meet(launch, launch.rendezvous, launch.token, options, host, until)
         finally:
@@ -2096,7 +2107,7 @@ def _start_from_environment(environment, options, until):
         address, token = file.wait(until, "rank 0")
         return _meet(launch, address, token, options, host, until)
     token = secrets.token_bytes(32)
-    server = _StoreServer(("127.0.0.1", 0), token)
+    server = _StoreServer(("127.0.0.1", 0), token, until)
     try:
         file.write(server.address, token)
         return _meet(launch, server.address, token, options, host, until)
@@ -2269,7 +2280,8 @@ class Communicator:
         """Collective over the ranks that a launcher started, each of which brings one.
 
         environment: variables, os.environ by default, that say which rank this is and where the
-        others are. deadline: for all of it, in seconds."""
+        others are; WINDLASS_HOST and what says how UCX reaches other hosts stand in os.environ as
+        well. deadline: for all of it, in seconds."""
         until = _Until(deadline)
         options = options or Options()
         comm = Communicator(_start_from_environment(environment, options, until), options)

@@ -30,7 +30,7 @@ class WireEnds {
 struct WireSettings {
   const char* devices;    // UCX_NET_DEVICES: the network that ranks trust
   const char* ports;      // UCX_TCP_PORT_RANGE; nullptr: any
-  const char* transports;  // UCX_TLS; nullptr: all that reach another host
+  const char* transports;  // UCX_TLS; nullptr: as that says, else all
 
   // What WINDLASS_UCX_NET_DEVICES, _PORT_RANGE and _TLS say; loopback where the first says nothing.
   static WireSettings ofEnvironment();

@@ -257,7 +257,6 @@ Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
                 ucs_status_string(status));
   };
   Code code = set("NET_DEVICES", settings.devices, "network device");
-  // Inside a host memory is shared by other means.
   if (code == WL_OK) code = set("TLS", settings.transports, "transports");
   if (code == WL_OK && settings.ports != nullptr && !isPortRange(settings.ports)) {
     code = fail(error, WL_INVALID_ARGUMENT,

@@ -113,14 +113,14 @@ class LauncherFilesTest {
 
   /** A job's id by which the port that its script makes of it is free. */
   private static int slurmJob() throws IOException {
-    for (int port = 7000; port < 8000; port++) {
+    for (int port = 17_000; port < 18_000; port++) {
       try (ServerSocket socket = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
-        return 41_000 + socket.getLocalPort() - 7000;
+        return 41_000 + socket.getLocalPort() - 17_000;
       } catch (IOException taken) {
         // Another program listens there.
       }
     }
-    throw new IOException("no port from 7000 to 7999 is free");
+    throw new IOException("no port from 17000 to 17999 is free");
   }
 
   @Test

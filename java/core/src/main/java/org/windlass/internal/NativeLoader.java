@@ -32,10 +32,10 @@ import java.util.stream.Stream;
  * A failure is an {@link UnsatisfiedLinkError} that names each place and what was wrong with it.
  */
 public final class NativeLoader {
-  /** System property with the folder that holds both libraries. */
+  /** System property with the folder that holds the libraries. */
   public static final String PATH_PROPERTY = "org.windlass.library.path";
 
-  /** Environment variable with the folder that holds both libraries. */
+  /** Environment variable with the folder that holds the libraries. */
   public static final String PATH_VARIABLE = "WINDLASS_LIBRARY_PATH";
 
   /** System property with the name of the target whose library is loaded; {@code sim} without it. */

@@ -71,7 +71,10 @@ final class Relays {
     return relay == rank ? root : relay;
   }
 
-  /** The targets that read the whole tensor on the root of a gathering: one on each other host. */
+  /**
+   * The targets that read the whole tensor on the root of a gathering: all that live on its host,
+   * and one on each other.
+   */
   static List<Integer> readersOfWhole(Plan plan, int root) {
     Hosts hosts = plan.options().hosts();
     BitSet relayed = new BitSet();

@@ -56,8 +56,9 @@ import org.windlass.plan.Plan;
  * <p>They meet at a store, which the environment variable {@code WINDLASS_MEETING} names:
  * HOST:PORT, with a token as for the start of a communicator, an etcd:// address, or a name, by
  * which jobs of one user find one another on one host. It belongs to the job that comes first, as
- * long as rank 0's process has its job open. Once jobs have met, they do without it. Where it is
- * lost, meetings go on at a new one, which one of the jobs opens that are left.
+ * long as rank 0's process has its job open; with HOST:PORT, to one whose rank 0 lives on HOST.
+ * Once jobs have met, they do without it. Where it is lost, meetings go on at a new one, which one
+ * of those jobs opens that are left.
  *
  * <p>The source may be a job of processes that are no JVM, for which the target makes the plans.
  *

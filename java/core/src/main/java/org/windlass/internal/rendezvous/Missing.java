@@ -25,6 +25,8 @@ record Missing(
     List<Integer> elsewhere,
     List<Integer> behind,
     IntFunction<String> name) {
+  private static final String ALONE = " (which no other host reaches: see /etc/hosts)";
+
   /**
    * Those that a step lacks.
    *
@@ -57,11 +59,16 @@ record Missing(
 
   /** Which, and where they are. */
   String said() {
-    String come = " of " + size + " had not come to " + address;
+    String come = " of " + size + " had not come to " + address + (isOfOneHost() ? ALONE : "");
     String gone = " of " + size + " had come to " + address + " and not gone on with the others";
     return (absent.isEmpty() ? "" : listed(absent) + come)
         + (absent.isEmpty() || behind.isEmpty() ? "" : ", and ")
         + (behind.isEmpty() ? "" : listed(behind) + gone);
+  }
+
+  /** As Debian's /etc/hosts has a host's own name; where the address is the usual one, it is meant. */
+  private boolean isOfOneHost() {
+    return address.startsWith("127.") && !address.startsWith("127.0.0.1:");
   }
 
   /**
