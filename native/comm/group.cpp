@@ -153,6 +153,10 @@ uint32_t Group::takeWindow() {
   return kNobody;
 }
 
+void Group::returnWindow(uint32_t window) {
+  shared().holders[window].store(0, std::memory_order_seq_cst);
+}
+
 void Group::holdWindow(uint32_t window, std::shared_ptr<const void> memory, void* base,
                        uint64_t stride, uint64_t bytes) {
   std::lock_guard<std::mutex> lock(mutex_);

@@ -79,6 +79,8 @@ class Group {
   //
   // A number that no window has, for as many ranks as the group has; kNobody: none is left.
   uint32_t takeWindow();
+  // One that was taken for nothing, before any rank has it.
+  void returnWindow(uint32_t window);
   // `memory` keeps what lies there; nullptr: it stays.
   void holdWindow(uint32_t window, std::shared_ptr<const void> memory, void* base, uint64_t stride,
                   uint64_t bytes);

@@ -3,6 +3,7 @@
 // travels packed, in messages, and the peer's process stores or adds it; what is long and lies one
 // behind the other is put or taken where it lies.
 #include <algorithm>
+#include <new>
 #include <vector>
 
 #include "native/base/extent.h"
@@ -203,7 +204,12 @@ Code Comm::getOverHosts(uint32_t peer, const StridedView& local, const StridedVi
       });
       return goes ? WL_OK : giveUpMoving(unread, peer);
     }
-    std::vector<unsigned char> taken(span);
+    std::vector<unsigned char> taken;
+    try {
+      taken.resize(span);
+    } catch (const std::bad_alloc&) {
+      return giveUpMoving(unread, peer);  // what was asked for before comes into `local`
+    }
     if (!hosts.getFrom(peer, start, taken.data(), span, unread)) return giveUpMoving(unread, peer);
     if (Code code = awaitMoved(unread, peer, deadline); code != WL_OK) return code;
     StridedView from = there;

@@ -62,6 +62,8 @@ Code Hosts::open(Group& group, const WireSettings& settings, std::vector<uint32_
   made->theirs_.resize(count, std::vector<TheirWindow>(kMostWindows));
   made->beats_.resize(count);
   made->quietNs_.resize(count);
+  made->ownBeats_.resize(group.ranks());
+  made->ownQuietNs_.resize(group.ranks());
   made->bell_ = OpenFile(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!made->bell_)
     return fail(error, WL_RESOURCE, "no event file for the wire: %s", std::strerror(errno));
@@ -264,6 +266,7 @@ void Hosts::close() {
   ends_.store(true);
   ring();
   thread_.join();
+  if (sweeper_.joinable()) sweeper_.join();
   wire_->flush(kCloseNs);
   wire_.reset();
 }

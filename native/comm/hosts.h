@@ -178,7 +178,11 @@ class Hosts final : private WireEnds {
   // By what messages to another host go: until a failure by what all goes by.
   struct Route {
     std::atomic<uint32_t> peer{kNone};  // the wire's number
-    // Written by the thread alone, once the communicator has failed.
+    std::atomic<bool> moves{false};     // this process has moved something there, one-sided
+    // What it ended at has closed, while others there have not: it goes to one of them by now, and
+    // nothing is moved any more.
+    std::atomic<bool> hasLeft{false};
+    // Written by the thread alone, once the communicator has failed, or it has left.
     uint32_t tried = kNone;    // the wire's number of what was connected last
     size_t next = 0;           // of that host's processes, what it tries next
     uint32_t refusals = 0;     // by those that may live, in a row
@@ -197,10 +201,15 @@ class Hosts final : private WireEnds {
 
   void arrived(const unsigned char* message, uint64_t bytes) override;
   void lost(uint32_t peer, const char* why) override;
+  // Fails the communicator, and has the thread tell others again once there is memory.
+  void lackMemory() override;
   void hear(const Message& message, const unsigned char* at, uint64_t left);
   void store(const Message& message, const unsigned char* at, uint64_t left);
   void moveHere(const unsigned char* at, uint64_t left);
   Wire::There thereOf(uint32_t rank, Place at);
+  // Before this process moves something there; publishes where it can't.
+  void moves(uint32_t host);
+  void publishRouteLeft(uint32_t host);
 
   Code connectProcess(uint32_t host, size_t process, wl_error_t* error);
   Code read(const std::vector<unsigned char>& name, Process* process, wl_error_t* error) const;
@@ -212,16 +221,20 @@ class Hosts final : private WireEnds {
   // which all is sent so.
   void sendPast(uint32_t host, const Message& message, const Wire::Part* parts, uint32_t count);
   void sendAllPast(const Message& message, const Wire::Part* parts, uint32_t count);
-  // Fails the communicator, and has the thread tell others again once there is memory.
-  void lackMemory();
   void run();
   // Has the thread look at once.
   void ring();
   void beat();
   // Names hosts that were lost, or are silent.
   void look(int64_t now);
-  void lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* why);
-  // After a failure: sees that messages reach the other hosts, and have what was missed told.
+  // False: all of them have closed.
+  bool lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* why);
+  void leave(uint32_t host, const Connection& connection);
+  // Whether those processes of this host that hear others for it live by their own beats.
+  bool areOwnAwake(int64_t looked);
+  void sweep();
+  // After a failure, or where a route has left: sees that messages reach the other hosts, and have
+  // what was missed told.
   void reconnect(int64_t now);
   void tryNext(uint32_t host, Route& route);
   void giveUp(uint32_t host);
@@ -261,9 +274,12 @@ class Hosts final : private WireEnds {
   std::vector<uint32_t> beats_;             // of each host, when this one looked last,
   int64_t lookedNs_ = 0;                    // when that was,
   std::vector<int64_t> quietNs_;            // and for how long it has looked and seen no more
+  std::vector<uint32_t> ownBeats_;          // the same of each rank of this host
+  std::vector<int64_t> ownQuietNs_;
   std::atomic<int64_t> drivenNs_{0};        // when a rank drove the wire last
   std::atomic<bool> ends_{false};
   std::thread thread_;
+  std::thread sweeper_;                     // unmaps what has been dropped
 };
 
 }  // namespace windlass

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <new>
+#include <system_error>
 
 #include "native/base/clock.h"
 #include "native/comm/failure_text.h"
@@ -27,6 +28,8 @@ constexpr int64_t kLastingNs = 1'000'000'000;
 // Between the loss of a connection and the first try at another: a process that is dying takes one
 // yet, and UCX 1.13 then ends this one.
 constexpr int64_t kDyingNs = 50'000'000;
+// After which a process of this host is not one that hears others; its beats come in its block.
+constexpr int64_t kAsleepNs = 3 * kBeatNs;
 // How often in a row each process of a host refuses before the host is lost.
 constexpr uint32_t kMostRefusals = 3;
 
@@ -52,7 +55,7 @@ void Hosts::progress() {
   drivenNs_.store(clockNs(), std::memory_order_relaxed);
 }
 
-void Hosts::lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* why) {
+bool Hosts::lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* why) {
   wl_error_t record = blankError(WL_PEER_LOST);
   Text out(record.message, sizeof record.message);
   const auto hasLeft = [&](uint32_t rank) {
@@ -64,7 +67,7 @@ void Hosts::lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* 
     if (lost < WL_ERROR_CULPRITS) record.culprits[lost] = static_cast<int32_t>(rank);
     ++lost;
   }
-  if (lost == 0) return;
+  if (lost == 0) return false;
   record.culprit_count = static_cast<int32_t>(lost);
   record.observer = static_cast<int32_t>(ranks_[0]);
   out.add("host %u (%s) is lost, with", host, nameOf(host));
@@ -73,6 +76,65 @@ void Hosts::lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* 
   if (lost > 8) out.add(" and %u more", lost - 8);
   out.add(": %s", why);
   group_.publishFailure(record);
+  return true;
+}
+
+// What was on its way when it closed may not have come to those that go on.
+void Hosts::leave(uint32_t host, const Connection& connection) {
+  Route& route = routes_[host];
+  if (&connections_[peers_[host]] != &connection) return;
+  const bool goesOn = std::any_of(processes_[host].begin(), processes_[host].end(),
+                                  [&](const Process& process) { return mayLive(process); });
+  if (!goesOn) return;
+  route.hasLeft.store(true, std::memory_order_seq_cst);
+  if (route.moves.load(std::memory_order_seq_cst)) publishRouteLeft(host);
+}
+
+void Hosts::moves(uint32_t host) {
+  Route& route = routes_[host];
+  if (!route.moves.load(std::memory_order_relaxed))
+    route.moves.store(true, std::memory_order_seq_cst);
+  if (route.hasLeft.load(std::memory_order_seq_cst)) publishRouteLeft(host);
+}
+
+void Hosts::publishRouteLeft(uint32_t host) {
+  if (group_.failure() != nullptr) return;
+  const Process& process = processes_[host][partners_[host]];
+  wl_error_t record = blankError(WL_ABORTED);
+  Text out(record.message, sizeof record.message);
+  for (const uint32_t rank : process.ranks) {
+    if (record.culprit_count == WL_ERROR_CULPRITS) break;
+    record.culprits[record.culprit_count++] = static_cast<int32_t>(rank);
+  }
+  record.observer = static_cast<int32_t>(ranks_[0]);
+  out.add("process %d, which had rank %u, has closed, and host %u (%s) was reached by it: ",
+          process.pid, process.ranks[0], host, nameOf(host));
+  out.add("what was moved there one-sided may not have come; have all ranks close together");
+  group_.publishFailure(record);
+}
+
+bool Hosts::areOwnAwake(int64_t looked) {
+  bool areAwake = true;
+  for (uint32_t rank = 0; rank < group_.ranks(); ++rank) {
+    if (!isBeside(rank)) continue;
+    const Member& member = group_.member(rank);
+    const uint32_t beats = member.beats.load(std::memory_order_relaxed);
+    ownQuietNs_[rank] = beats == ownBeats_[rank] ? ownQuietNs_[rank] + looked : 0;
+    ownBeats_[rank] = beats;
+    const bool isGone = member.lost.load(std::memory_order_relaxed) != 0 ||
+                        group_.lines(rank).state.left.load(std::memory_order_relaxed) != 0;
+    areAwake &= isGone || ownQuietNs_[rank] < kAsleepNs;
+  }
+  return areAwake;
+}
+
+void Hosts::sweep() {
+  if (sweeper_.joinable()) sweeper_.join();
+  try {
+    sweeper_ = std::thread([this] { group_.sweepWindows(); });
+  } catch (const std::system_error&) {
+    group_.sweepWindows();
+  }
 }
 
 void Hosts::look(int64_t now) {
@@ -85,12 +147,14 @@ void Hosts::look(int64_t now) {
     char why[256];
     std::snprintf(why, sizeof why, "its process %d has ended, or lost its connection (UCX: %s)",
                   process.pid, connection.why);
-    lose(host, process.ranks, why);
+    if (!lose(host, process.ranks, why)) leave(host, connection);
   }
   // What this process has slept through says nothing of others.
   const int64_t looked = std::min(now - lookedNs_, 2 * kBeatNs);
   lookedNs_ = now;
   if (silenceNs_ == 0) return;
+  // What a process has slept through that hears others for this one says nothing of them, either.
+  if (!areOwnAwake(looked)) return;
   for (uint32_t host = 0; host < count(); ++host) {
     if (host == own_) continue;
     uint32_t beats = 0;
@@ -134,7 +198,8 @@ void Hosts::beat() {
 
 bool Hosts::mayLive(const Process& process) const {
   return std::any_of(process.ranks.begin(), process.ranks.end(), [&](uint32_t rank) {
-    return group_.member(rank).lost.load(std::memory_order_relaxed) == 0;
+    return group_.member(rank).lost.load(std::memory_order_relaxed) == 0 &&
+           group_.lines(rank).state.left.load(std::memory_order_relaxed) == 0;
   });
 }
 
@@ -147,7 +212,8 @@ void Hosts::giveUp(uint32_t host) {
 void Hosts::tryNext(uint32_t host, Route& route) {
   const std::vector<Process>& processes = processes_[host];
   for (size_t each = 0; each < processes.size(); ++each) {
-    const Process& process = processes[route.next];
+    const size_t number = route.next;
+    const Process& process = processes[number];
     route.next = (route.next + 1) % processes.size();
     if (!mayLive(process)) continue;
     if (++route.refusals > kMostRefusals * processes.size()) break;
@@ -155,6 +221,9 @@ void Hosts::tryNext(uint32_t host, Route& route) {
     uint32_t peer = 0;
     if (wire_->connect(process.wire.data(), process.wire.size(), &peer, &why) == WL_OK)
       route.tried = peer;
+    if (route.tried == kNone || peer >= connections_.size() || group_.failure() != nullptr) return;
+    connections_[peer].process = number;
+    connections_[peer].host.store(host, std::memory_order_release);
     return;
   }
   giveUp(host);
@@ -164,12 +233,13 @@ void Hosts::reconnect(int64_t now) {
   for (uint32_t host = 0; host < count(); ++host) {
     Route& route = routes_[host];
     if (host == own_ || now - route.triedNs < kLookNs) continue;
+    if (group_.failure() == nullptr && !route.hasLeft.load(std::memory_order_relaxed)) continue;
     if (route.tried != kNone && !wire_->isLost(route.tried)) {
       if (now - route.triedNs > kLastingNs) route.refusals = 0;
       if (route.peer.load(std::memory_order_relaxed) == route.tried) continue;
       route.peer.store(route.tried, std::memory_order_release);
       // What was told meanwhile was told to nobody there.
-      tellFailure(*group_.failure());
+      if (const wl_error_t* failure = group_.failure()) tellFailure(*failure);
       tellGone(true);
       beat();
       continue;
@@ -218,8 +288,8 @@ void Hosts::run() {
     }
     try {
       look(now);
+      reconnect(now);
       if (failure != nullptr) {
-        reconnect(now);
         const bool again = beats && untold_.exchange(false);
         if (again) tellFailure(*failure);
         if (again) beat();
@@ -228,7 +298,7 @@ void Hosts::run() {
     } catch (const std::bad_alloc&) {
       // It looks again.
     }
-    if (dropped_.exchange(false)) group_.sweepWindows();
+    if (dropped_.exchange(false)) sweep();
     const int64_t driven = drivenNs_.load(std::memory_order_relaxed);
     if (now - driven < kLeftNs) {
       usleep(kLeftNs / 1000);

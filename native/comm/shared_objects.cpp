@@ -166,7 +166,11 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
   if (code != WL_OK) return code;
   const ToldWindow& told = all[maker];
   const auto number = static_cast<uint32_t>(told.number);
-  if (number >= kMostWindows) {
+  bool isRoom = true;  // on all hosts
+  for (uint32_t rank = 0; rank < group.ranks(); ++rank)
+    isRoom &= group.firstBeside(rank) != rank || all[rank].number < kMostWindows;
+  if (!isRoom) {
+    if (own.number < kMostWindows) group.returnWindow(number);
     return fail(error, WL_RESOURCE,
                 "a communicator whose ranks live in several processes has room for %u windows and "
                 "memory pools; close one",
@@ -192,8 +196,12 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
   }
   if (hosts != nullptr) {
     code = gatherWords(comm, descriptor, &key, sizeof key, keys.data(), limit, error);
-    if (code == WL_OK && failure.code == WL_OK) hosts->reachWindow(number, keys.data(), &failure);
     if (code != WL_OK) return code;
+    try {
+      if (failure.code == WL_OK) hosts->reachWindow(number, keys.data(), &failure);
+    } catch (const std::bad_alloc&) {
+      failure = noMemory(comm.rank());
+    }
   }
   code = shareOutcome(comm, descriptor, failure, limit, error);
   made->mapping().closeFile();

@@ -1781,13 +1781,17 @@ class _Arrival:
 
     @staticmethod
     def own(rank, options, host):
-        with open("/proc/self/status", encoding="ascii", errors="replace") as file:
-            cpus = [
-                line.split(":")[1].strip() for line in file
-                if line.startswith("Cpus_allowed_list:")]
+        try:
+            with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+                cpus = [
+                    line.split(":")[1].strip() for line in file
+                    if line.startswith("Cpus_allowed_list:")]
+            boot_id = _boot_id()
+        except OSError as e:
+            raise UnsupportedException("/proc doesn't tell of this host: %s" % e, [rank]) from e
         process = _own_process()
         return _Arrival(
-            _version(), rank, native().wl_target().decode("ascii"), _boot_id(),
+            _version(), rank, native().wl_target().decode("ascii"), boot_id,
             os.uname().nodename, host.name,
             (process.pid, process.started, process.pid_namespace), native().wl_allowed_cores(),
             cpus[0] if cpus else "", options)
@@ -1921,7 +1925,8 @@ def _start(store, prefix, others, opened, rank, size, options, host, until):
     gathering = _Gathering(store, prefix, others, rank, size, until, opened)
     is_done = False
     try:
-        said = gathering.gather("arrive", _Arrival.own(rank, options.text(), host).bytes())
+        own, refused = _tried(lambda: _Arrival.own(rank, options.text(), host).bytes())
+        said = gathering.gather("arrive", own or b"", refused)
         arrivals = [_Arrival.of(each, data) for each, data in enumerate(said)]
         _compare(arrivals)
         gathering.hosts = _Hosts(arrivals)

@@ -68,6 +68,7 @@ const char* setting(const char* name) {
 class NoEnds final : public WireEnds {
   void arrived(const unsigned char*, uint64_t) override {}
   void lost(uint32_t, const char*) override {}
+  void lackMemory() override {}
 };
 
 }  // namespace

@@ -22,6 +22,8 @@ class WireEnds {
   virtual void arrived(const unsigned char* message, uint64_t bytes) = 0;
   // That peer is gone: nothing reaches it any more.
   virtual void lost(uint32_t peer, const char* why) = 0;
+  // There was none to answer a peer by.
+  virtual void lackMemory() = 0;
 
  protected:
   ~WireEnds() = default;

@@ -18,6 +18,7 @@
 #include <new>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "native/base/clock.h"
 #include "native/base/no_signals.h"
@@ -38,8 +39,8 @@ constexpr uint32_t kMostAsked = 8;
 constexpr uint64_t kMostHandedBytes = uint64_t{2} << 20;
 // What it keeps of any send, about, besides its bytes.
 constexpr uint64_t kSendBytes = 256;
-// What is kept of the memory of what was sent.
-constexpr uint64_t kKeptBytes = kPieceBytes;
+// What is kept of the memory of what was sent, in all.
+constexpr uint64_t kMostKeptBytes = uint64_t{16} << 20;
 constexpr uint32_t kNameMagic = 0x57444e31;
 constexpr uint32_t kKeyMagic = 0x57444b31;
 constexpr uint64_t kMostNameBytes = 1u << 16;
@@ -181,7 +182,12 @@ class UcpWire final : public Wire {
   void release(Held* held) {
     if (held->unread != nullptr) held->unread->fetch_sub(1, std::memory_order_release);
     held->unread.reset();
-    if (held->bytes.capacity() > kKeptBytes) std::vector<unsigned char>().swap(held->bytes);
+    const uint64_t bytes = held->bytes.capacity();
+    if (bytes > kPieceBytes || keptBytes_ + bytes > kMostKeptBytes) {
+      std::vector<unsigned char>().swap(held->bytes);
+    } else {
+      keptBytes_ += bytes;
+    }
     free_.push_back(held);
   }
   // nullptr: the peer is lost, as it is where it has no such memory.
@@ -239,6 +245,7 @@ class UcpWire final : public Wire {
   std::deque<Peer> peers_;
   std::deque<Held> held_;
   std::vector<Held*> free_;
+  uint64_t keptBytes_ = 0;  // by those
   std::unordered_map<uint64_t, Get> asked_;  // by their tokens
   uint64_t tokens_ = 0;                      // over all time
   uint32_t flying_ = 0;                      // requests that are not over
@@ -473,6 +480,7 @@ UcpWire::Held* UcpWire::hold() {
   }
   Held* const held = free_.back();
   free_.pop_back();
+  keptBytes_ -= held->bytes.capacity();
   return held;
 }
 
@@ -543,8 +551,10 @@ ucs_status_t UcpWire::handMessage(Peer& peer, Held* message) {
 
 ucs_status_t UcpWire::handOver(Peer& peer, Send& send) {
   if (send.message != nullptr) {
-    const ucs_status_t status = handMessage(peer, send.message);
-    if (status != UCS_ERR_NO_MEMORY) send.message = nullptr;
+    // A call that finds the peer lost clears its queue, `send` with it.
+    Held* const message = std::exchange(send.message, nullptr);
+    const ucs_status_t status = handMessage(peer, message);
+    if (status == UCS_ERR_NO_MEMORY) send.message = message;
     return status;
   }
   Held* held = nullptr;
@@ -578,10 +588,8 @@ ucs_status_t UcpWire::handOver(Peer& peer, Send& send) {
              ucp_am_send_nbx(peer.endpoint, kMove, &held->move, sizeof held->move, from, count,
                              &param),
              held);
-  if (status == UCS_ERR_NO_MEMORY) {
-    release(held);
-    return status;
-  }
+  if (status == UCS_ERR_NO_MEMORY) release(held);
+  if (status != UCS_OK || peer.isLost) return status;
   send.move.at += count;
   send.from += count;
   send.bytes -= count;
@@ -593,7 +601,8 @@ void UcpWire::pump(Peer& peer) {
     Send& next = peer.queue.front();
     const ucs_status_t status = handOver(peer, next);
     if (status == UCS_ERR_NO_MEMORY) return;  // there may be some in the next turn
-    if (status != UCS_OK) return lose(peer, status);
+    if (status != UCS_OK) lose(peer, status);
+    if (peer.isLost) return;  // and its queue is empty
     if (next.bytes > 0) continue;
     if (next.unread != nullptr) next.unread->fetch_sub(1, std::memory_order_release);
     peer.queue.pop_front();
@@ -747,7 +756,7 @@ bool UcpWire::ask(Peer& peer) {
     const There from = peer.wanted.front().from;
     const uint64_t bytes = peer.wanted.front().bytes;
     try {
-      asked_.emplace(token, std::move(peer.wanted.front()));
+      asked_.emplace(token, peer.wanted.front());  // which stays whole where this throws
     } catch (const std::bad_alloc&) {
       return false;
     }
@@ -760,8 +769,8 @@ bool UcpWire::ask(Peer& peer) {
   return true;
 }
 
-// Of a copy: the memory may be hidden before it has left. Whoever has asked is not told where there
-// is no memory, as none is where the peer has dropped the window.
+// Of a copy: the memory may be hidden before it has left. Whoever has asked is not told where the
+// window is dropped here.
 void UcpWire::answer(ucp_ep_h endpoint, const Move& wanted) {
   if (wanted.word > kPieceBytes) return;
   const unsigned char* const from = sharedAt(wanted.region, wanted.at, wanted.word);
@@ -772,7 +781,7 @@ void UcpWire::answer(ucp_ep_h endpoint, const Move& wanted) {
     held->bytes.assign(from, from + wanted.word);
   } catch (const std::bad_alloc&) {
     if (held != nullptr) release(held);
-    return;
+    return ends_.lackMemory();
   }
   held->peer = nullptr;
   held->move = {Move::kGot, 0, 0, 0, wanted.token};
@@ -782,9 +791,10 @@ void UcpWire::answer(ucp_ep_h endpoint, const Move& wanted) {
                       held->bytes.size(), &param);
   if (UCS_PTR_IS_PTR(request)) {
     ++flying_;
-  } else {
-    release(held);
+    return;
   }
+  release(held);
+  if (UCS_PTR_STATUS(request) == UCS_ERR_NO_MEMORY) ends_.lackMemory();
 }
 
 unsigned UcpWire::drive() {

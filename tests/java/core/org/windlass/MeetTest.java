@@ -240,7 +240,8 @@ class MeetTest {
       assertThat(failure)
           .isInstanceOf(MismatchException.class)
           .asString()
-          .contains("ranks 0 and 1 ask for");
+          .contains(
+              "ranks 0 and 1 were given deadline=1000000000 ns and deadline=2000000000 ns; give all");
     }
   }
 

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks of several hosts that close, or stand still, while others go on: the process by which a
+// host is reached, or hears others, is not the host.
+#include "tests/native/hosts/host_crew.h"
+
+namespace windlass_test {
+namespace {
+
+// Ranks 0 and 1 on one host, 2 and 3 on the other, a process each: 2 reaches the first by 0's.
+constexpr HostSpread kPairs = {2, 2, 1};
+constexpr int64_t kSilenceNs = 500 * kMs;
+
+// When the test has had its look.
+struct Cue {
+  std::atomic<bool> isGiven;
+};
+
+void awaitCue(const Shared<Cue>& cue) {
+  EXPECT_TRUE(await([&] { return cue->isGiven.load(); }, 30'000 * kMs));
+}
+
+class HostLeaving : public testing::Test {};
+
+// Each host reaches the other by who has left, and hears of it there.
+TEST_F(HostLeaving, OthersLiveOnWhereThoseLeaveThatTheyReachHostsBy) {
+  const Shared<Cue> cue;
+  HostCrew crew(kPairs, kSilenceNs, [&](Seat& seat) {
+    Error error;
+    const int32_t code = wl_barrier(seat.comm, 0, &error);
+    ++seat.board.rounds[seat.rank];
+    if (seat.rank == 0 || seat.rank == 3) return seat.sees(code, error);
+    awaitCue(cue);
+    seat.sees(wl_comm_status(seat.comm, &error), error);
+  });
+  ASSERT_TRUE(crew.awaitSeen({0, 3}));
+  usleep(3'000'000);  // they end after one, and a host counts as silent after half of one
+  cue->isGiven = true;
+  ASSERT_TRUE(crew.awaitSeen({1, 2}));
+  for (const int rank : {1, 2})
+    EXPECT_EQ(WL_OK, crew.board().seen[rank].code) << crew.board().seen[rank].message;
+  EXPECT_EQ(std::vector<int>(4, 0), crew.end());
+}
+
+// Host 1 is heard by rank 0's process alone, once rank 3 has left.
+TEST_F(HostLeaving, AProcessThatStandsStillHasNoOtherHostCountAsSilent) {
+  const Shared<Cue> cue;
+  HostCrew crew(kPairs, kSilenceNs, [&](Seat& seat) {
+    Error error;
+    const int32_t code = wl_barrier(seat.comm, 0, &error);
+    ++seat.board.rounds[seat.rank];
+    if (seat.rank == 3) return seat.sees(code, error);
+    awaitCue(cue);
+    seat.sees(wl_comm_status(seat.comm, &error), error);
+  });
+  ASSERT_TRUE(crew.awaitSeen({3}));
+  usleep(2'000'000);
+  crew.signal(0, SIGSTOP);
+  usleep(2'000'000);
+  crew.signal(0, SIGCONT);
+  usleep(300'000);
+  cue->isGiven = true;
+  ASSERT_TRUE(crew.awaitSeen({0, 1, 2}));
+  for (const int rank : {0, 1, 2})
+    EXPECT_EQ(WL_OK, crew.board().seen[rank].code) << crew.board().seen[rank].message;
+  EXPECT_EQ(std::vector<int>(4, 0), crew.end());
+}
+
+// Rank 2 puts to rank 1 before rank 0 has left, or after it alone.
+class HostLeavingAmongMoves : public testing::TestWithParam<bool> {};
+
+TEST_P(HostLeavingAmongMoves, NamesWhoHasLeft) {
+  const bool isBefore = GetParam();
+  const Shared<Cue> cue;
+  HostCrew crew(kPairs, kSilenceNs, [&](Seat& seat) {
+    Error error;
+    wl_window_t* window = nullptr;
+    int32_t code = wl_window_create(seat.comm, 4096, 0, &window, &error);
+    const auto put = [&] {
+      const int64_t shape[] = {64};
+      const int64_t strides[] = {1};
+      uint8_t bytes[64] = {};
+      const wl_tensor_t here = {sizeof(wl_tensor_t), WL_U8, 1, 0, bytes, shape, strides};
+      wl_tensor_t there = here;
+      there.data = wl_window_address(window, seat.rank);
+      return wl_put(seat.comm, window, &here, 1, &there, &error);
+    };
+    if (code == WL_OK && seat.rank == 2 && isBefore) code = put();
+    if (code == WL_OK) code = wl_barrier(seat.comm, 0, &error);
+    ++seat.board.rounds[seat.rank];
+    if (seat.rank == 0) {
+      seat.sees(code, error);
+      wl_window_free(window);
+      return;
+    }
+    awaitCue(cue);
+    const int64_t start = wl_clock_ns();
+    while (code == WL_OK && wl_clock_ns() - start < 5'000 * kMs) {
+      code = seat.rank == 2 && !isBefore ? put() : wl_comm_status(seat.comm, &error);
+      usleep(1000);
+    }
+    seat.sees(code, error);
+    wl_window_free(window);
+  });
+  ASSERT_TRUE(crew.awaitSeen({0}));
+  EXPECT_EQ(WL_OK, crew.board().seen[0].code) << crew.board().seen[0].message;
+  usleep(2'000'000);
+  cue->isGiven = true;
+  ASSERT_TRUE(crew.awaitSeen({1, 2, 3}));
+  for (const int rank : {1, 2, 3}) {
+    const Seen& seen = crew.board().seen[rank];
+    EXPECT_EQ(WL_ABORTED, seen.code) << "rank " << rank << ": " << seen.message;
+    EXPECT_EQ(std::vector<int32_t>{0}, seen.culprits()) << seen.message;
+  }
+  EXPECT_EQ(std::vector<int>(4, 0), crew.end());
+}
+
+INSTANTIATE_TEST_SUITE_P(On2Hosts, HostLeavingAmongMoves, testing::Bool());
+
+}  // namespace
+}  // namespace windlass_test
