@@ -160,6 +160,7 @@ Code Comm::putOverHosts(uint32_t peer, const StridedView& remote, const StridedV
   Hosts& hosts = *group_->hosts();
   const Pair pair(remote, local);
   if (pair.bytes() == 0) return WL_OK;
+  if (!hosts.mayMove(peer)) return WL_ABORTED;
   const Place start = group_->windowOf(peer, remote.data, 1);
   movedTo_.resize(hosts.count(), kNobody);
   movedTo_[hosts.hostOf(peer)] = peer;
@@ -187,6 +188,7 @@ Code Comm::putOverHosts(uint32_t peer, const StridedView& remote, const StridedV
 
 Code Comm::getOverHosts(uint32_t peer, const StridedView& local, const StridedView& remote) {
   Hosts& hosts = *group_->hosts();
+  if (!hosts.mayMove(peer)) return WL_ABORTED;
   const Unread unread = std::make_shared<std::atomic<uint32_t>>(0);
   Deadline deadline(group_->config().deadlineNs);
   const auto take = [&](const StridedView& there, const StridedView& here) {
@@ -231,6 +233,7 @@ Code Comm::notifyOverHosts(uint32_t peer, Place place, uint32_t* signal, uint32_
   if (isBeside) {
     return outcomeOf(kKernels.notify(reinterpret_cast<int32_t*>(signal), value), nullptr);
   }
+  if (!hosts.mayMove(peer)) return WL_ABORTED;
   if (Code code = awaitCopies(peer, deadline); code != WL_OK) return code;
   return hosts.notify(peer, place, value, copies_) ? WL_OK : publishNoMemory();
 }

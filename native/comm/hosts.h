@@ -51,7 +51,8 @@ class Hosts final : private WireEnds {
   Code connect(const std::vector<std::vector<unsigned char>>& names, int64_t silenceNs,
                wl_error_t* error);
   // Once it is connected, before it goes, while the group still has it: waits till others have what
-  // they were told, two seconds at most. Nothing comes from them any more.
+  // they were told, two seconds at most, and what was dropped is unmapped. Nothing comes from them
+  // any more.
   void close();
   bool isConnected() const { return thread_.joinable(); }
   int64_t silenceNs() const { return silenceNs_; }
@@ -127,6 +128,8 @@ class Hosts final : private WireEnds {
 
   // One-sided, to `rank`'s part of the window there, or of it.
   using Move = enum : uint32_t { kStores, kAdds };
+  // Before anything; false: who carried it there has closed, and the communicator has failed.
+  [[nodiscard]] bool mayMove(uint32_t rank);
   // A piece of at most kMostPieceBytes: copied at once.
   static constexpr uint64_t kMostPieceBytes = uint64_t{32} << 10;
   // False of these: this process has no memory for all of it.
@@ -179,11 +182,12 @@ class Hosts final : private WireEnds {
   struct Route {
     std::atomic<uint32_t> peer{kNone};  // the wire's number
     std::atomic<bool> moves{false};     // this process has moved something there, one-sided
-    // What it ended at has closed, while others there have not: it goes to one of them by now, and
-    // nothing is moved any more.
+    // What it ended at has closed, while others there have not: messages go to one of them by now,
+    // and nothing else does.
     std::atomic<bool> hasLeft{false};
     // Written by the thread alone, once the communicator has failed, or it has left.
-    uint32_t tried = kNone;    // the wire's number of what was connected last
+    uint32_t tried = kNone;    // the wire's number of what was connected last,
+    size_t triedProcess = 0;   // of that host's processes
     size_t next = 0;           // of that host's processes, what it tries next
     uint32_t refusals = 0;     // by those that may live, in a row
     int64_t triedNs = 0;       // when that was
@@ -207,8 +211,8 @@ class Hosts final : private WireEnds {
   void store(const Message& message, const unsigned char* at, uint64_t left);
   void moveHere(const unsigned char* at, uint64_t left);
   Wire::There thereOf(uint32_t rank, Place at);
-  // Before this process moves something there; publishes where it can't.
-  void moves(uint32_t host);
+  // Publishes it, too.
+  bool hasRouteLeft(uint32_t host);
   void publishRouteLeft(uint32_t host);
 
   Code connectProcess(uint32_t host, size_t process, wl_error_t* error);
@@ -230,12 +234,14 @@ class Hosts final : private WireEnds {
   // False: all of them have closed.
   bool lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* why);
   void leave(uint32_t host, const Connection& connection);
-  // Whether those processes of this host that hear others for it live by their own beats.
-  bool areOwnAwake(int64_t looked);
+  void lookAtOwn(int64_t looked);
+  // Whether who hears that process of another host, for this one, is awake by its own beats.
+  bool isHeard(size_t process) const;
+  // Has what was dropped unmapped, which may take long, by another thread.
   void sweep();
   // After a failure, or where a route has left: sees that messages reach the other hosts, and have
-  // what was missed told.
-  void reconnect(int64_t now);
+  // what was missed told. False: it is about to.
+  bool reconnect(int64_t now);
   void tryNext(uint32_t host, Route& route);
   void giveUp(uint32_t host);
   bool mayLive(const Process& process) const;
@@ -279,7 +285,8 @@ class Hosts final : private WireEnds {
   std::atomic<int64_t> drivenNs_{0};        // when a rank drove the wire last
   std::atomic<bool> ends_{false};
   std::thread thread_;
-  std::thread sweeper_;                     // unmaps what has been dropped
+  std::thread sweeper_;
+  std::atomic<bool> sweeps_{false};
 };
 
 }  // namespace windlass

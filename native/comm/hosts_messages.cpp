@@ -122,17 +122,20 @@ void Hosts::tellShrink(uint32_t rank) {
 }
 
 void Hosts::put(uint32_t host, const void* at, uint64_t bytes) {
+  if (hasRouteLeft(host)) return;
   if (!wire_->put({peers_[host], kBlock, offsetOf(at)}, at, bytes, nullptr, nullptr)) lackMemory();
 }
 
 void Hosts::put(uint32_t host, const void* at, uint64_t bytes, const std::atomic<uint64_t>& word,
                 uint64_t value) {
   if (bytes == 0) return putWord(host, word, value);
+  if (hasRouteLeft(host)) return;
   const Wire::Word behind = {kBlock, offsetOf(&word), value};
   if (!wire_->put({peers_[host], kBlock, offsetOf(at)}, at, bytes, nullptr, &behind)) lackMemory();
 }
 
 void Hosts::putWord(uint32_t host, const std::atomic<uint64_t>& word, uint64_t value) {
+  if (hasRouteLeft(host)) return;
   if (!wire_->putWord({peers_[host], kBlock, offsetOf(&word)}, value, nullptr)) lackMemory();
 }
 

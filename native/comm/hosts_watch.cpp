@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <new>
-#include <system_error>
 
 #include "native/base/clock.h"
 #include "native/comm/failure_text.h"
@@ -83,18 +83,29 @@ bool Hosts::lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* 
 void Hosts::leave(uint32_t host, const Connection& connection) {
   Route& route = routes_[host];
   if (&connections_[peers_[host]] != &connection) return;
-  const bool goesOn = std::any_of(processes_[host].begin(), processes_[host].end(),
-                                  [&](const Process& process) { return mayLive(process); });
-  if (!goesOn) return;
+  const auto goesOn = [&](const std::vector<Process>& processes) {
+    return std::any_of(processes.begin(), processes.end(),
+                       [&](const Process& process) { return mayLive(process); });
+  };
+  const bool areOwnGone = std::all_of(ranks_.begin(), ranks_.end(), [&](uint32_t rank) {
+    return group_.lines(rank).state.left.load(std::memory_order_seq_cst) != 0;
+  });
+  if (areOwnGone || !goesOn(processes_[host])) return;
   route.hasLeft.store(true, std::memory_order_seq_cst);
   if (route.moves.load(std::memory_order_seq_cst)) publishRouteLeft(host);
 }
 
-void Hosts::moves(uint32_t host) {
-  Route& route = routes_[host];
+bool Hosts::mayMove(uint32_t rank) {
+  Route& route = routes_[hostOf(rank)];
   if (!route.moves.load(std::memory_order_relaxed))
     route.moves.store(true, std::memory_order_seq_cst);
-  if (route.hasLeft.load(std::memory_order_seq_cst)) publishRouteLeft(host);
+  return !hasRouteLeft(hostOf(rank));
+}
+
+bool Hosts::hasRouteLeft(uint32_t host) {
+  const bool hasLeft = routes_[host].hasLeft.load(std::memory_order_seq_cst);
+  if (hasLeft) publishRouteLeft(host);
+  return hasLeft;
 }
 
 void Hosts::publishRouteLeft(uint32_t host) {
@@ -109,31 +120,41 @@ void Hosts::publishRouteLeft(uint32_t host) {
   record.observer = static_cast<int32_t>(ranks_[0]);
   out.add("process %d, which had rank %u, has closed, and host %u (%s) was reached by it: ",
           process.pid, process.ranks[0], host, nameOf(host));
-  out.add("what was moved there one-sided may not have come; have all ranks close together");
+  out.add("what was on its way there may not have come; have all ranks close together");
   group_.publishFailure(record);
 }
 
-bool Hosts::areOwnAwake(int64_t looked) {
-  bool areAwake = true;
+void Hosts::lookAtOwn(int64_t looked) {
   for (uint32_t rank = 0; rank < group_.ranks(); ++rank) {
     if (!isBeside(rank)) continue;
-    const Member& member = group_.member(rank);
-    const uint32_t beats = member.beats.load(std::memory_order_relaxed);
+    const uint32_t beats = group_.member(rank).beats.load(std::memory_order_relaxed);
     ownQuietNs_[rank] = beats == ownBeats_[rank] ? ownQuietNs_[rank] + looked : 0;
     ownBeats_[rank] = beats;
-    const bool isGone = member.lost.load(std::memory_order_relaxed) != 0 ||
-                        group_.lines(rank).state.left.load(std::memory_order_relaxed) != 0;
-    areAwake &= isGone || ownQuietNs_[rank] < kAsleepNs;
   }
-  return areAwake;
+}
+
+bool Hosts::isHeard(size_t process) const {
+  const std::vector<Process>& own = processes_[own_];
+  const auto isAsleep = [&](const Process& each) {
+    return mayLive(each) && ownQuietNs_[each.ranks[0]] >= kAsleepNs;
+  };
+  const Process& hearer = own[process % own.size()];
+  return mayLive(hearer) ? !isAsleep(hearer) : std::none_of(own.begin(), own.end(), isAsleep);
 }
 
 void Hosts::sweep() {
+  if (sweeps_.load(std::memory_order_acquire)) return;
   if (sweeper_.joinable()) sweeper_.join();
+  if (!dropped_.exchange(false)) return;
+  sweeps_.store(true, std::memory_order_relaxed);
   try {
-    sweeper_ = std::thread([this] { group_.sweepWindows(); });
-  } catch (const std::system_error&) {
-    group_.sweepWindows();
+    sweeper_ = std::thread([this] {
+      group_.sweepWindows();
+      sweeps_.store(false, std::memory_order_release);
+    });
+  } catch (const std::exception&) {  // no thread, or no memory for one: the next look tries again
+    sweeps_.store(false, std::memory_order_relaxed);
+    dropped_.store(true, std::memory_order_release);
   }
 }
 
@@ -153,17 +174,23 @@ void Hosts::look(int64_t now) {
   const int64_t looked = std::min(now - lookedNs_, 2 * kBeatNs);
   lookedNs_ = now;
   if (silenceNs_ == 0) return;
-  // What a process has slept through that hears others for this one says nothing of them, either.
-  if (!areOwnAwake(looked)) return;
+  lookAtOwn(looked);
   for (uint32_t host = 0; host < count(); ++host) {
     if (host == own_) continue;
     uint32_t beats = 0;
+    bool hasHearer = false;
     std::vector<uint32_t> ranks;
-    for (uint32_t rank = 0; rank < group_.ranks(); ++rank) {
-      if (hostOf(rank) != host) continue;
-      beats += group_.member(rank).beats.load(std::memory_order_relaxed);
-      ranks.push_back(rank);
+    for (size_t each = 0; each < processes_[host].size(); ++each) {
+      const Process& process = processes_[host][each];
+      ranks.insert(ranks.end(), process.ranks.begin(), process.ranks.end());
+      // What a process has slept through that hears it for this host says nothing of it.
+      if (!mayLive(process) || !isHeard(each)) continue;
+      hasHearer = true;
+      for (const uint32_t rank : process.ranks)
+        beats += group_.member(rank).beats.load(std::memory_order_relaxed);
     }
+    if (!hasHearer) continue;
+    std::sort(ranks.begin(), ranks.end());
     int64_t& quiet = quietNs_[host];
     quiet = beats == beats_[host] ? quiet + looked : 0;
     beats_[host] = beats;
@@ -221,22 +248,34 @@ void Hosts::tryNext(uint32_t host, Route& route) {
     uint32_t peer = 0;
     if (wire_->connect(process.wire.data(), process.wire.size(), &peer, &why) == WL_OK)
       route.tried = peer;
-    if (route.tried == kNone || peer >= connections_.size() || group_.failure() != nullptr) return;
-    connections_[peer].process = number;
-    connections_[peer].host.store(host, std::memory_order_release);
+    route.triedProcess = number;
     return;
+  }
+  if (group_.failure() == nullptr) {
+    std::vector<uint32_t> ranks;
+    for (const Process& process : processes)
+      ranks.insert(ranks.end(), process.ranks.begin(), process.ranks.end());
+    lose(host, ranks, "none of its processes takes a connection");
   }
   giveUp(host);
 }
 
-void Hosts::reconnect(int64_t now) {
+bool Hosts::reconnect(int64_t now) {
+  bool areAllThere = true;
   for (uint32_t host = 0; host < count(); ++host) {
     Route& route = routes_[host];
-    if (host == own_ || now - route.triedNs < kLookNs) continue;
-    if (group_.failure() == nullptr && !route.hasLeft.load(std::memory_order_relaxed)) continue;
+    const bool hasFailed = group_.failure() != nullptr;
+    if (host == own_ || (!hasFailed && !route.hasLeft.load(std::memory_order_relaxed))) continue;
+    areAllThere &= route.tried != kNone &&
+                   route.peer.load(std::memory_order_relaxed) == route.tried;
+    if (now - route.triedNs < kLookNs) continue;
     if (route.tried != kNone && !wire_->isLost(route.tried)) {
       if (now - route.triedNs > kLastingNs) route.refusals = 0;
       if (route.peer.load(std::memory_order_relaxed) == route.tried) continue;
+      if (!hasFailed && route.tried < connections_.size()) {
+        connections_[route.tried].process = route.triedProcess;
+        connections_[route.tried].host.store(host, std::memory_order_release);
+      }
       route.peer.store(route.tried, std::memory_order_release);
       // What was told meanwhile was told to nobody there.
       if (const wl_error_t* failure = group_.failure()) tellFailure(*failure);
@@ -257,6 +296,7 @@ void Hosts::reconnect(int64_t now) {
     route.triedNs = now;
     tryNext(host, route);
   }
+  return areAllThere;
 }
 
 void Hosts::tellGone(bool all) {
@@ -278,6 +318,7 @@ void Hosts::tellGone(bool all) {
 void Hosts::run() {
   int64_t beaten = 0;
   const wl_error_t* failure = nullptr;
+  bool areAllThere = true;
   while (!ends_.load()) {
     const int64_t now = clockNs();
     if (failure == nullptr && (failure = group_.failure()) != nullptr) tellFailure(*failure);
@@ -288,7 +329,7 @@ void Hosts::run() {
     }
     try {
       look(now);
-      reconnect(now);
+      areAllThere = reconnect(now);
       if (failure != nullptr) {
         const bool again = beats && untold_.exchange(false);
         if (again) tellFailure(*failure);
@@ -298,7 +339,7 @@ void Hosts::run() {
     } catch (const std::bad_alloc&) {
       // It looks again.
     }
-    if (dropped_.exchange(false)) sweep();
+    if (dropped_.load(std::memory_order_acquire)) sweep();
     const int64_t driven = drivenNs_.load(std::memory_order_relaxed);
     if (now - driven < kLeftNs) {
       usleep(kLeftNs / 1000);
@@ -310,7 +351,7 @@ void Hosts::run() {
     }
     if (!wire_->arm()) continue;
     pollfd files[2] = {{wire_->file(), POLLIN, 0}, {bell_.number(), POLLIN, 0}};
-    const int64_t restNs = failure == nullptr ? kBeatNs : kLookNs;
+    const int64_t restNs = failure == nullptr && areAllThere ? kBeatNs : kLookNs;
     poll(files, 2, static_cast<int>(restNs / 1'000'000));
     uint64_t rung = 0;
     [[maybe_unused]] const ssize_t got = ::read(bell_.number(), &rung, sizeof rung);

@@ -106,7 +106,6 @@ bool Hosts::move(Move how, uint32_t rank, Place at, const StridedView& remote,
     std::lock_guard<std::mutex> lock(windowMutex_);
     view.window = theirs_[host][at.window()].number;
   }
-  moves(host);
   const uint32_t peer = routes_[host].peer.load(std::memory_order_acquire);
   if (peer == kNone) return true;
   const Wire::Part ranges[] = {{&view, sizeof view}, {packed, static_cast<uint64_t>(bytes)}};
@@ -152,23 +151,19 @@ void Hosts::moveHere(const unsigned char* at, uint64_t left) {
 }
 
 bool Hosts::putIn(uint32_t rank, Place at, const void* from, uint64_t bytes, const Unread& unread) {
-  moves(hostOf(rank));
   return wire_->put(thereOf(rank, at), from, bytes, unread, nullptr);
 }
 
 bool Hosts::getFrom(uint32_t rank, Place at, void* into, uint64_t bytes, const Unread& unread) {
-  moves(hostOf(rank));
   return wire_->get(thereOf(rank, at), into, bytes, unread);
 }
 
 // The answer comes behind what came before the question.
 bool Hosts::flush(uint32_t host, uint64_t* into, const Unread& unread) {
-  moves(host);
   return wire_->get({peers_[host], kBlock, 0}, into, sizeof *into, unread);
 }
 
 bool Hosts::notify(uint32_t rank, Place at, uint32_t value, const Unread& unread) {
-  moves(hostOf(rank));
   {
     std::lock_guard<std::mutex> lock(windowMutex_);
     theirs_[hostOf(rank)][at.window()].notified[{rank, at.offset()}] = value;

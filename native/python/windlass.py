@@ -1659,10 +1659,13 @@ class _Gathering:
 
     def _why_refused(self, rank, refused):
         """What `rank` says; where others have left meanwhile, that, which may be why it does."""
-        for other in range(self._size):
-            key = "%srank/%d" % (self._prefix, other)
-            if self._heard[other] is not None and self._store.get(key, self._until) is None:
-                return self._left(other)
+        try:
+            for other in range(self._size):
+                key = "%srank/%d" % (self._prefix, other)
+                if self._heard[other] is not None and self._store.get(key, self._until) is None:
+                    return self._left(other)
+        except DeadlineExceededException:
+            pass  # the store doesn't say in time
         return WindlassException.of(
             refused.code, "rank %s: %s" % (self._name(rank), refused), [rank])
 
@@ -2648,6 +2651,7 @@ class Job:
         self.name = name
         self.communicator = communicator
         self._environment = dict(os.environ if environment is None else environment)
+        self._host = _Host(self._environment)
         self._options, self._owns = options, owns
         self._ranks = communicator._again(_Until(options.deadline_ns / 1e9))
 
@@ -2752,7 +2756,7 @@ class Job:
             handle = _start(
                 store, "meeting/%d/" % meeting, (key.decode("utf-8"), value), None,
                 self._ranks.rank, own.ranks + theirs.ranks, self._options,
-                _Host(self._environment), until)
+                self._host, until)
             comm = Communicator(handle, self._options)
             whose = " (%s, %s)" % (own.whose(0), theirs.whose(own.ranks))
             comm._agree(until, "meets as '%s' from layout none to layout %s%s" % (

@@ -140,7 +140,7 @@ Code describeWires(const WireSettings& settings, std::string* text, wl_error_t* 
 // What the library exports under these names.
 using OpenWire = Code (*)(const WireSettings& settings, WireEnds& ends, Wire** wire,
                           wl_error_t* error);
-constexpr const char* kOpenWire = "windlass_open_wire_3";
+constexpr const char* kOpenWire = "windlass_open_wire_4";
 using DescribeWires = Code (*)(std::string* text, wl_error_t* error);
 constexpr const char* kDescribeWires = "windlass_describe_wires_1";
 

@@ -454,7 +454,7 @@ Code UcpWire::connect(const unsigned char* name, uint64_t bytes, uint32_t* numbe
   params.err_handler.arg = &peer;
   const ucs_status_t status = ucp_ep_create(worker_, &params, &peer.endpoint);
   if (status != UCS_OK) {
-    peer.endpoint = nullptr;
+    peers_.pop_back();
     if (status == UCS_ERR_UNREACHABLE) {
       return fail(error, WL_UNSUPPORTED,
                   "UCX finds no way there: it has ended, or is on another network; have "
@@ -554,7 +554,12 @@ ucs_status_t UcpWire::handOver(Peer& peer, Send& send) {
     // A call that finds the peer lost clears its queue, `send` with it.
     Held* const message = std::exchange(send.message, nullptr);
     const ucs_status_t status = handMessage(peer, message);
-    if (status == UCS_ERR_NO_MEMORY) send.message = message;
+    if (status == UCS_ERR_NO_MEMORY && !peer.isLost) {
+      send.message = message;
+    } else if (status == UCS_ERR_NO_MEMORY) {
+      release(message);
+      return UCS_OK;
+    }
     return status;
   }
   Held* held = nullptr;
@@ -913,7 +918,7 @@ void UcpWire::broken(void* context, ucp_ep_h, ucs_status_t status) {
 }  // namespace
 }  // namespace windlass
 
-extern "C" __attribute__((visibility("default"))) windlass::Code windlass_open_wire_3(
+extern "C" __attribute__((visibility("default"))) windlass::Code windlass_open_wire_4(
     const windlass::WireSettings& settings, windlass::WireEnds& ends, windlass::Wire** wire,
     wl_error_t* error) {
   *wire = nullptr;

@@ -529,10 +529,17 @@ final class Gathering implements StartSteps {
 
   /** What {@code rank} says; where others have left meanwhile, that, which may be why it does. */
   private Outcome.Failed whyRefused(int rank, Refused refused) {
-    for (int other = 0; other < size; other++) {
-      if (heard[other] != null && store.get(key(other), until.left()).isEmpty()) {
-        return new Outcome.Failed(Native.WL_PEER_LOST, left(other), List.of(other));
+    try {
+      for (int other = 0; other < size; other++) {
+        if (heard[other] != null && store.get(key(other), until.left()).isEmpty()) {
+          return new Outcome.Failed(Native.WL_PEER_LOST, left(other), List.of(other));
+        }
       }
+    } catch (RuntimeException e) {
+      if (!until.isOver()) {
+        throw e;
+      }
+      // The store doesn't say in time.
     }
     return new Outcome.Failed(refused.code(), refused.of(name(rank)), List.of(rank));
   }
