@@ -243,6 +243,8 @@ class Hosts final : private WireEnds {
   // what was missed told. False: it is about to.
   bool reconnect(int64_t now);
   void tryNext(uint32_t host, Route& route);
+  // Throws std::bad_alloc.
+  std::vector<uint32_t> ranksOf(uint32_t host) const;
   void giveUp(uint32_t host);
   bool mayLive(const Process& process) const;
   // Which ranks of this host have left or are lost: all of them, or those that nobody was told of.

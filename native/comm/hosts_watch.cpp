@@ -179,10 +179,8 @@ void Hosts::look(int64_t now) {
     if (host == own_) continue;
     uint32_t beats = 0;
     bool hasHearer = false;
-    std::vector<uint32_t> ranks;
     for (size_t each = 0; each < processes_[host].size(); ++each) {
       const Process& process = processes_[host][each];
-      ranks.insert(ranks.end(), process.ranks.begin(), process.ranks.end());
       // What a process has slept through that hears it for this host says nothing of it.
       if (!mayLive(process) || !isHeard(each)) continue;
       hasHearer = true;
@@ -190,7 +188,6 @@ void Hosts::look(int64_t now) {
         beats += group_.member(rank).beats.load(std::memory_order_relaxed);
     }
     if (!hasHearer) continue;
-    std::sort(ranks.begin(), ranks.end());
     int64_t& quiet = quietNs_[host];
     quiet = beats == beats_[host] ? quiet + looked : 0;
     beats_[host] = beats;
@@ -199,8 +196,8 @@ void Hosts::look(int64_t now) {
     std::snprintf(why, sizeof why,
                   "nothing came from it for %.1f s: the link is cut, or the host stands still",
                   static_cast<double>(quiet) / 1e9);
+    lose(host, ranksOf(host), why);
     quiet = 0;
-    lose(host, ranks, why);
     giveUp(host);
   }
 }
@@ -230,6 +227,13 @@ bool Hosts::mayLive(const Process& process) const {
   });
 }
 
+std::vector<uint32_t> Hosts::ranksOf(uint32_t host) const {
+  std::vector<uint32_t> ranks;
+  for (uint32_t rank = 0; rank < group_.ranks(); ++rank)
+    if (hostOf(rank) == host) ranks.push_back(rank);
+  return ranks;
+}
+
 void Hosts::giveUp(uint32_t host) {
   for (uint32_t rank = 0; rank < group_.ranks(); ++rank)
     if (hostOf(rank) == host) group_.member(rank).lost.store(1, std::memory_order_seq_cst);
@@ -251,12 +255,8 @@ void Hosts::tryNext(uint32_t host, Route& route) {
     route.triedProcess = number;
     return;
   }
-  if (group_.failure() == nullptr) {
-    std::vector<uint32_t> ranks;
-    for (const Process& process : processes)
-      ranks.insert(ranks.end(), process.ranks.begin(), process.ranks.end());
-    lose(host, ranks, "none of its processes takes a connection");
-  }
+  if (group_.failure() == nullptr)
+    lose(host, ranksOf(host), "none of its processes takes a connection");
   giveUp(host);
 }
 
