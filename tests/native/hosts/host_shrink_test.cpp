@@ -258,7 +258,13 @@ TEST_P(HostShrinks, NobodyWaitsForARankThatHasClosed) {
     HostCrew crew(spread(), 0, [&](Seat& seat) {
       Error error;
       EXPECT_OF_SEAT(seat, reduce(seat, seat.comm, all, 16, 0, &error) == WL_OK);
+      seat.board.rounds[seat.rank] = 1;
       if (seat.rank == leaver) {
+        // Whoever misses it ends what others are in by then.
+        EXPECT_OF_SEAT(seat, await([&] {
+          return std::all_of(all.begin(), all.end(),
+                             [&](int rank) { return seat.board.rounds[rank] >= 1; });
+        }));
         EXPECT_OF_SEAT(seat, wl_comm_close(seat.comm, &error) == WL_OK);
         wl_comm_t* none = nullptr;
         EXPECT_OF_SEAT(seat, wl_comm_shrink(seat.comm, 0, &none, &error) == WL_CLOSED);
