@@ -342,7 +342,9 @@ void Hosts::run() {
     if (dropped_.load(std::memory_order_acquire)) sweep();
     const int64_t driven = drivenNs_.load(std::memory_order_relaxed);
     if (now - driven < kLeftNs) {
+      wire_->linger(true);
       usleep(kLeftNs / 1000);
+      wire_->linger(false);
       if (clockNs() - drivenNs_.load(std::memory_order_relaxed) < kLeftNs) continue;
     }
     if (wire_->progress() > 0) {

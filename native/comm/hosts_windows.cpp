@@ -109,7 +109,7 @@ bool Hosts::move(Move how, uint32_t rank, Place at, const StridedView& remote,
   const uint32_t peer = routes_[host].peer.load(std::memory_order_acquire);
   if (peer == kNone) return true;
   const Wire::Part ranges[] = {{&view, sizeof view}, {packed, static_cast<uint64_t>(bytes)}};
-  return wire_->send(peer, Parts(message, ranges, 2).parts, 3, unread);
+  return wire_->sendSoon(peer, Parts(message, ranges, 2).parts, 3, unread);
 }
 
 void Hosts::moveHere(const unsigned char* at, uint64_t left) {

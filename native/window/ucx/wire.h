@@ -81,6 +81,12 @@ class Wire {
   // A message, of copies of the parts, which `unread` counts; nullptr: nothing does.
   [[nodiscard]] virtual bool send(uint32_t peer, const Part* parts, uint32_t count,
                                   const Unread& unread) = 0;
+  // As send(); where a caller of linger() so allows, a short one may wait for what this process
+  // sends to that peer next, to go with it if that is a word, or for progress().
+  [[nodiscard]] virtual bool sendSoon(uint32_t peer, const Part* parts, uint32_t count,
+                                      const Unread& unread) = 0;
+  // Of who calls it with false soon, which lets go what waits so.
+  virtual void linger(bool may) = 0;
   // Past what waits, in the order of these calls alone.
   [[nodiscard]] virtual bool sendPast(uint32_t peer, const Part* parts, uint32_t count) = 0;
   // What lies at `from` stays until `unread`, which counts this one, counts none; nullptr: until
@@ -140,7 +146,7 @@ Code describeWires(const WireSettings& settings, std::string* text, wl_error_t* 
 // What the library exports under these names.
 using OpenWire = Code (*)(const WireSettings& settings, WireEnds& ends, Wire** wire,
                           wl_error_t* error);
-constexpr const char* kOpenWire = "windlass_open_wire_4";
+constexpr const char* kOpenWire = "windlass_open_wire_5";
 using DescribeWires = Code (*)(std::string* text, wl_error_t* error);
 constexpr const char* kDescribeWires = "windlass_describe_wires_1";
 

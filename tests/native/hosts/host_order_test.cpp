@@ -11,7 +11,7 @@ enum class By { kBarrier, kNotify };
 // it from there.
 void putAndTake(Seat& seat, By by) {
   constexpr int64_t kBytes = int64_t{4} << 20;
-  constexpr uint64_t kSignal = kBytes;
+  constexpr uint64_t kBehind = kBytes;
   Error error;
   wl_window_t* window = nullptr;
   int32_t code = wl_window_create(seat.comm, kBytes + 4096, 0, &window, &error);
@@ -27,9 +27,9 @@ void putAndTake(Seat& seat, By by) {
       std::fill(data.begin(), data.end(), static_cast<uint8_t>(turn));
       code = wl_put(seat.comm, window, &local, last, &remote, &error);
       if (code == WL_OK && by == By::kNotify)
-        code = wl_notify(seat.comm, window, 1, kSignal, turn, &error);
+        code = wl_notify(seat.comm, window, 1, kBehind, turn, &error);
     } else if (seat.rank == 1 && by == By::kNotify) {
-      code = wl_wait(seat.comm, window, 0, kSignal, turn, 0, &error);
+      code = wl_wait(seat.comm, window, 0, kBehind, turn, 0, &error);
     }
     if (code == WL_OK && by == By::kBarrier) code = wl_barrier(seat.comm, 0, &error);
     if (code == WL_OK && seat.rank == 1) {
@@ -46,15 +46,112 @@ void putAndTake(Seat& seat, By by) {
   wl_window_free(window);
 }
 
-class HostOrder : public testing::TestWithParam<HostSpread> {};
+constexpr uint64_t kRoom = 16 << 10;
+constexpr uint64_t kSignal = kRoom;
 
-TEST_P(HostOrder, WhatWasPutIsThereForWhoeverHearsOfTheNext) {
-  for (const By by : {By::kBarrier, By::kNotify}) {
-    HostCrew crew(GetParam(), 0, [by](Seat& seat) { putAndTake(seat, by); });
+// Of `bytes` from `at` on, all of that value.
+int32_t putBytes(const Seat& seat, const wl_window_t* window, int to, int64_t at, int64_t bytes,
+                 uint8_t value, wl_error_t* error) {
+  std::vector<uint8_t> data(static_cast<size_t>(bytes), value);
+  const int64_t stride = 1;
+  const wl_tensor_t local = {sizeof(wl_tensor_t), WL_U8, 1, 0, data.data(), &bytes, &stride};
+  wl_tensor_t remote = local;
+  remote.data = static_cast<uint8_t*>(wl_window_address(window, seat.rank)) + at;
+  return wl_put(seat.comm, window, &local, to, &remote, error);
+}
+
+// Rank 0 puts over what it put before, now and then waits, and notifies the last rank, which finds
+// all as it was put last. Both draw the same.
+void putOverAndOver(const Seat& seat, std::mt19937_64 random) {
+  Error error;
+  wl_window_t* window = nullptr;
+  int32_t code = wl_window_create(seat.comm, kRoom + 4096, 0, &window, &error);
+  const int last = wl_comm_size(seat.comm) - 1;
+  std::vector<uint8_t> expected(kRoom);
+  for (uint32_t turn = 1; code == WL_OK && turn <= 500; ++turn) {
+    for (uint64_t puts = 1 + random() % 4; code == WL_OK && puts > 0; --puts) {
+      const uint64_t most = random() % 3 == 0 ? kRoom : 64;
+      const auto bytes = static_cast<int64_t>(1 + random() % most);
+      const auto at = static_cast<int64_t>(random() % (kRoom - static_cast<uint64_t>(bytes) + 1));
+      const auto value = static_cast<uint8_t>(random());
+      const uint64_t pauseUs = random() % 16 == 0 ? random() % 600 : 0;
+      std::fill_n(expected.begin() + at, bytes, value);
+      if (seat.rank != 0) continue;
+      code = putBytes(seat, window, last, at, bytes, value, &error);
+      if (pauseUs > 0) usleep(static_cast<useconds_t>(pauseUs));
+    }
+    if (code == WL_OK && seat.rank == 0) {
+      code = wl_notify(seat.comm, window, last, kSignal, turn, &error);
+      if (code == WL_OK) code = wl_wait(seat.comm, window, last, kSignal, turn, 0, &error);
+    } else if (code == WL_OK && seat.rank == last) {
+      code = wl_wait(seat.comm, window, 0, kSignal, turn, 0, &error);
+      const void* const own = wl_window_address(window, last);
+      if (std::memcmp(own, expected.data(), kRoom) != 0) ++seat.board.wrong;
+      if (code == WL_OK) code = wl_notify(seat.comm, window, 0, kSignal, turn, &error);
+    }
+  }
+  if (code == WL_OK) code = wl_barrier(seat.comm, 0, &error);
+  seat.sees(code, error);
+  wl_window_free(window);
+}
+
+// Rank 0 puts and calls nothing, right after all have met; how long each put is on its way.
+void putAlone(const Seat& seat, std::atomic<int64_t>* tookNs, int turns) {
+  Error error;
+  wl_window_t* window = nullptr;
+  int32_t code = wl_window_create(seat.comm, 4096, 0, &window, &error);
+  const int last = wl_comm_size(seat.comm) - 1;
+  for (int turn = 0; code == WL_OK && turn < turns; ++turn) {
+    code = wl_barrier(seat.comm, 0, &error);
+    const int64_t start = wl_clock_ns();
+    if (code == WL_OK && seat.rank == 0) {
+      code = putBytes(seat, window, last, 0, 1, static_cast<uint8_t>(1 + turn), &error);
+      await([&] { return tookNs[turn] != 0; });
+    } else if (code == WL_OK && seat.rank == last) {
+      const auto* own = static_cast<std::atomic<uint8_t>*>(wl_window_address(window, last));
+      await([&] { return *own == 1 + turn; });
+      tookNs[turn] = wl_clock_ns() - start;
+    }
+  }
+  if (code == WL_OK) code = wl_barrier(seat.comm, 0, &error);
+  seat.sees(code, error);
+  wl_window_free(window);
+}
+
+class HostOrder : public testing::TestWithParam<HostSpread> {
+ protected:
+  static void expectAllOk(HostCrew& crew) {
     EXPECT_EQ(std::vector<int>(static_cast<size_t>(GetParam().all()), 0), crew.end());
     for (int rank = 0; rank < GetParam().ranks(); ++rank)
       EXPECT_EQ(WL_OK, crew.board().seen[rank].code) << crew.board().seen[rank].message;
   }
+};
+
+TEST_P(HostOrder, WhatWasPutIsThereForWhoeverHearsOfTheNext) {
+  for (const By by : {By::kBarrier, By::kNotify}) {
+    HostCrew crew(GetParam(), 0, [by](Seat& seat) { putAndTake(seat, by); });
+    expectAllOk(crew);
+  }
+}
+
+TEST_P(HostOrder, WhatIsPutOverAndOverIsAsItWasPutLast) {
+  const std::mt19937_64 random(seed());
+  HostCrew crew(GetParam(), 0, [&](Seat& seat) { putOverAndOver(seat, random); });
+  expectAllOk(crew);
+}
+
+// The median, in less than the 100 ms after which its process looks after it at the latest.
+TEST_P(HostOrder, AShortPutLeavesThoughNothingFollows) {
+  constexpr int kTurns = 21;
+  struct Times {
+    std::atomic<int64_t> tookNs[kTurns];
+  };
+  const Shared<Times> times;
+  HostCrew crew(GetParam(), 0, [&](Seat& seat) { putAlone(seat, times->tookNs, kTurns); });
+  expectAllOk(crew);
+  std::vector<int64_t> took(times->tookNs, times->tookNs + kTurns);
+  std::nth_element(took.begin(), took.begin() + kTurns / 2, took.end());
+  EXPECT_LT(took[kTurns / 2], 50 * kMs);
 }
 
 INSTANTIATE_TEST_SUITE_P(Hosts, HostOrder,

@@ -39,6 +39,8 @@ constexpr uint32_t kMostAsked = 8;
 constexpr uint64_t kMostHandedBytes = uint64_t{2} << 20;
 // What it keeps of any send, about, besides its bytes.
 constexpr uint64_t kSendBytes = 256;
+// Of a message that may linger.
+constexpr uint64_t kShortBytes = uint64_t{4} << 10;
 // What is kept of the memory of what was sent, in all.
 constexpr uint64_t kMostKeptBytes = uint64_t{16} << 20;
 constexpr uint32_t kNameMagic = 0x57444e31;
@@ -58,13 +60,14 @@ struct Key {
 
 // Before what is put there, or of what is wanted from there.
 struct Move {
-  enum Kind : uint32_t { kPut = 1, kWord, kGet, kGot, kLand };
+  // kMessage: it is one, which a word follows.
+  enum Kind : uint32_t { kNone, kPut, kWord, kGet, kGot, kLand, kMessage };
   Kind kind;
   uint32_t region;  // the key's number; kLand: the rank
   uint64_t at;
   uint64_t word;  // kGet: so many bytes; kLand: the turn
   uint64_t token;  // of kGet, and of the kGot that answers
-  // Of kPut and kLand: what is stored behind them there.
+  // Of kPut, kLand and kMessage: what is stored behind them there.
   uint32_t wordRegion = kNoRegion;
   uint32_t unused = 0;
   uint64_t wordAt = 0;
@@ -111,6 +114,8 @@ class UcpWire final : public Wire {
                wl_error_t* error) override;
   bool isLost(uint32_t peer) override;
   bool send(uint32_t peer, const Part* parts, uint32_t count, const Unread& unread) override;
+  bool sendSoon(uint32_t peer, const Part* parts, uint32_t count, const Unread& unread) override;
+  void linger(bool may) override;
   bool sendPast(uint32_t peer, const Part* parts, uint32_t count) override;
   bool put(const There& to, const void* from, uint64_t bytes, const Unread& unread,
            const Word* behind) override;
@@ -143,7 +148,7 @@ class UcpWire final : public Wire {
     UcpWire* wire;
     Peer* peer;       // nullptr: what it asked for, which it has asked for little of
     uint64_t handed;  // of what UCX has for that peer
-    Move move;
+    Move move;        // of a message: kMessage where a word follows, else kNone
     std::vector<unsigned char> bytes;
     Unread unread;
   };
@@ -162,6 +167,7 @@ class UcpWire final : public Wire {
     std::vector<Region> regions;
     uint64_t handed = 0;      // to UCX, which has not sent it
     std::deque<Send> queue;   // behind that; empty once the peer is lost
+    Held* lingering = nullptr;  // a message behind that, which may wait
     std::deque<Get> wanted;   // and not asked for
     uint32_t asked = 0;
     bool isLost = false;
@@ -197,11 +203,14 @@ class UcpWire final : public Wire {
   // With the word behind it, if any.
   bool goBehind(Peer& peer, Move move, const void* from, uint64_t bytes, const Unread& unread,
                 const Word* behind);
-  // Throws std::bad_alloc.
-  Held* messageOf(const Part* parts, uint32_t count);
+  // nullptr: there is no memory for it.
+  Held* messageOf(const Part* parts, uint32_t count, const Unread& unread);
   // Hands it over where nothing waits, else has it wait; false: there is no memory for that, and
   // `message` of it is the caller's.
   bool go(Peer& peer, Send&& send);
+  // What lingers; false: there is no memory for that, and it is lost.
+  bool letGo(Peer& peer);
+  void letGoAll();
   static bool hasRoom(const Peer& peer) { return peer.handed < kMostHandedBytes; }
   // Hands over what waits, as far as there is room.
   void pump(Peer& peer);
@@ -250,6 +259,8 @@ class UcpWire final : public Wire {
   uint64_t tokens_ = 0;                      // over all time
   uint32_t flying_ = 0;                      // requests that are not over
   uint32_t waiting_ = 0;                     // in the queues of all peers
+  std::atomic<bool> lingers_{false};         // whether anything may
+  std::atomic<uint32_t> lingering_{0};       // peers of which something does
 };
 
 Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
@@ -491,6 +502,9 @@ void UcpWire::clear(Peer& peer) {
   }
   waiting_ -= static_cast<uint32_t>(peer.queue.size());
   peer.queue.clear();
+  if (peer.lingering == nullptr) return;
+  release(std::exchange(peer.lingering, nullptr));
+  --lingering_;
 }
 
 void UcpWire::lose(Peer& peer, const char* why) {
@@ -543,8 +557,11 @@ ucp_request_param_t UcpWire::paramOf(Held* held) {
 ucs_status_t UcpWire::handMessage(Peer& peer, Held* message) {
   const ucp_request_param_t param = paramOf(message);
   message->handed = kSendBytes + message->bytes.size();
+  const bool hasWord = message->move.kind == Move::kMessage;
   return settle(peer,
-                ucp_am_send_nbx(peer.endpoint, kMessage, nullptr, 0, message->bytes.data(),
+                ucp_am_send_nbx(peer.endpoint, hasWord ? kMove : kMessage,
+                                hasWord ? &message->move : nullptr,
+                                hasWord ? sizeof message->move : 0, message->bytes.data(),
                                 message->bytes.size(), &param),
                 message);
 }
@@ -616,6 +633,11 @@ void UcpWire::pump(Peer& peer) {
 }
 
 bool UcpWire::go(Peer& peer, Send&& send) {
+  if (!letGo(peer)) return false;
+  if (peer.isLost) {
+    if (send.message != nullptr) release(send.message);
+    return true;
+  }
   if (peer.queue.empty() && hasRoom(peer) && send.bytes <= kPieceBytes) {
     const ucs_status_t status = handOver(peer, send);
     if (status != UCS_OK && status != UCS_ERR_NO_MEMORY) lose(peer, status);
@@ -633,21 +655,25 @@ bool UcpWire::go(Peer& peer, Send&& send) {
   return true;
 }
 
-UcpWire::Held* UcpWire::messageOf(const Part* parts, uint32_t count) {
-  Held* const held = hold();
+UcpWire::Held* UcpWire::messageOf(const Part* parts, uint32_t count, const Unread& unread) {
+  Held* held = nullptr;
   try {
+    held = hold();
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < count; ++i) bytes += parts[i].bytes;
     held->bytes.clear();
     held->bytes.reserve(bytes);
   } catch (const std::bad_alloc&) {
-    release(held);
-    throw;
+    if (held != nullptr) release(held);
+    return nullptr;
   }
   for (uint32_t i = 0; i < count; ++i) {
     const auto* from = static_cast<const unsigned char*>(parts[i].from);
     held->bytes.insert(held->bytes.end(), from, from + parts[i].bytes);
   }
+  held->move = {};
+  held->unread = unread;
+  if (unread != nullptr) unread->fetch_add(1, std::memory_order_relaxed);
   return held;
 }
 
@@ -655,29 +681,55 @@ bool UcpWire::send(uint32_t number, const Part* parts, uint32_t count, const Unr
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   Peer& peer = peers_[number];
   if (peer.isLost) return true;
-  Held* message = nullptr;
-  try {
-    message = messageOf(parts, count);
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
-  message->unread = unread;
-  if (unread != nullptr) unread->fetch_add(1, std::memory_order_relaxed);
+  Held* const message = messageOf(parts, count, unread);
+  if (message == nullptr) return false;
   if (go(peer, {{}, nullptr, 0, nullptr, message})) return true;
   release(message);
   return false;
+}
+
+bool UcpWire::sendSoon(uint32_t number, const Part* parts, uint32_t count, const Unread& unread) {
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  Peer& peer = peers_[number];
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < count; ++i) bytes += parts[i].bytes;
+  if (!lingers_ || bytes > kShortBytes || !peer.queue.empty() || !hasRoom(peer))
+    return send(number, parts, count, unread);
+  if (!letGo(peer)) return false;
+  if (peer.isLost) return true;
+  peer.lingering = messageOf(parts, count, unread);
+  if (peer.lingering == nullptr) return false;
+  ++lingering_;
+  return lingers_ || letGo(peer);
+}
+
+void UcpWire::linger(bool may) {
+  lingers_ = may;
+  if (may || lingering_ == 0) return;
+  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  letGoAll();
+}
+
+bool UcpWire::letGo(Peer& peer) {
+  if (peer.lingering == nullptr) return true;
+  Held* const message = std::exchange(peer.lingering, nullptr);
+  --lingering_;
+  if (go(peer, {{}, nullptr, 0, nullptr, message})) return true;
+  release(message);
+  return false;
+}
+
+void UcpWire::letGoAll() {
+  for (Peer& peer : peers_)
+    if (!letGo(peer)) ends_.lackMemory();
 }
 
 bool UcpWire::sendPast(uint32_t number, const Part* parts, uint32_t count) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   Peer& peer = peers_[number];
   if (peer.isLost) return true;
-  Held* message = nullptr;
-  try {
-    message = messageOf(parts, count);
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
+  Held* const message = messageOf(parts, count, nullptr);
+  if (message == nullptr) return false;
   const ucs_status_t status = handMessage(peer, message);
   if (status == UCS_ERR_NO_MEMORY) {
     release(message);
@@ -714,8 +766,15 @@ bool UcpWire::putWord(const There& to, uint64_t word, const Unread& unread) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   const Region* const region = regionOf(to, sizeof word);
   if (region == nullptr) return true;
-  return go(peers_[to.peer],
-            {{Move::kWord, region->number, to.at, word, 0}, nullptr, 0, unread, nullptr});
+  Peer& peer = peers_[to.peer];
+  if (Held* const message = peer.lingering; message != nullptr && message->unread == unread) {
+    message->move.kind = Move::kMessage;
+    message->move.wordRegion = region->number;
+    message->move.wordAt = to.at;
+    message->move.wordValue = word;
+    return letGo(peer);
+  }
+  return go(peer, {{Move::kWord, region->number, to.at, word, 0}, nullptr, 0, unread, nullptr});
 }
 
 void UcpWire::receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes) {
@@ -803,6 +862,7 @@ void UcpWire::answer(ucp_ep_h endpoint, const Move& wanted) {
 }
 
 unsigned UcpWire::drive() {
+  if (lingering_ > 0) letGoAll();
   const unsigned events = ucp_worker_progress(worker_);
   if (waiting_ > 0) {
     for (Peer& peer : peers_) pump(peer);
@@ -904,9 +964,10 @@ void UcpWire::moveHere(const Move& move, const void* data, uint64_t bytes) {
     Peer& peer = peers_[got.from.peer];
     --peer.asked;
     if (!ask(peer)) lose(peer, "this process has no memory to receive by");
+  } else if (move.kind == Move::kMessage) {
+    ends_.arrived(static_cast<const unsigned char*>(data), bytes);
   }
-  const bool isPut = move.kind == Move::kPut || move.kind == Move::kLand;
-  if (isPut && move.wordRegion != Move::kNoRegion)
+  if (move.wordRegion != Move::kNoRegion)
     storeWord(move.wordRegion, move.wordAt, move.wordValue);
 }
 
@@ -918,7 +979,7 @@ void UcpWire::broken(void* context, ucp_ep_h, ucs_status_t status) {
 }  // namespace
 }  // namespace windlass
 
-extern "C" __attribute__((visibility("default"))) windlass::Code windlass_open_wire_4(
+extern "C" __attribute__((visibility("default"))) windlass::Code windlass_open_wire_5(
     const windlass::WireSettings& settings, windlass::WireEnds& ends, windlass::Wire** wire,
     wl_error_t* error) {
   *wire = nullptr;
