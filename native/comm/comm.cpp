@@ -192,7 +192,7 @@ void Comm::takeSequence(const Call& call) {
 Code Comm::outcome(Code code, wl_error_t* error) {
   if (code == WL_OK) return code;
   if (isRefusal(code) && group_->failure() == nullptr) return code;
-  if (code != WL_CLOSED) {
+  if (code != WL_CLOSED && !endedByClose_) {
     told_.store(true, std::memory_order_relaxed);
     return told(nullptr, error);
   }

@@ -399,6 +399,7 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Descriptor current_ = {};           // of the operation in progress, or of the last one
   const uint32_t* signal_ = nullptr;  // that a one-sided wait in progress looks at
   Unread copies_;  // once it has moved or notified by any
+  bool endedByClose_ = false;         // a call in flight, by another thread's close()
   uint32_t movedWith_ = kNobody;      // whose memory, on another host, it waits for to be moved
   std::vector<uint32_t> movedTo_;     // of each host, a rank that it has put to since it flushed
   uint64_t flushed_ = 0;              // what says so, read of those hosts

@@ -60,6 +60,7 @@ Code Comm::ended(Deadline& deadline, int64_t now) {
   if (own_.state.closing.load(std::memory_order_seq_cst) != 0) {
     const int32_t self = static_cast<int32_t>(rank_);
     publish(WL_ABORTED, &self, 1, [&](Text& out) { writeClosed(out, rank_, own_.state); });
+    endedByClose_ = true;
     return WL_CLOSED;
   }
   if (movedWith_ != kNobody)

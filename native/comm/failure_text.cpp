@@ -252,6 +252,15 @@ void describeTo(Text& out, const Descriptor& descriptor) {
   }
 }
 
+// What that rank is told of its shrink, which is about itself.
+wl_error_t ofShrink(const Group& group, uint32_t rank, wl_error_t record) {
+  record.operation = WL_OP_SHRINK;
+  record.observer = static_cast<int32_t>(rank);
+  record.sequence = group.lines(rank).state.sequence.load(std::memory_order_relaxed);
+  nameCulprit(&record, rank);
+  return record;
+}
+
 }  // namespace
 
 void describe(const Descriptor& descriptor, char* text, size_t room) {
@@ -368,16 +377,23 @@ void writeUnread(Text& out, uint32_t rank, uint32_t peer, int32_t pid, const Sta
 wl_error_t leftOutOf(const Group& group, uint32_t rank) {
   const bool gaveUp =
       group.member(rank).shrink.load(std::memory_order_seq_cst) == Agreement::kGaveUp;
-  wl_error_t record = errorOf(
-      WL_ABORTED,
-      "rank %u was left out: other ranks shrank this communicator to a new one, and it %s; it "
-      "reaches nothing of theirs: close this one, and meet them anew",
-      rank, gaveUp ? "had given up its own shrink by then" : "had not come by their deadline");
-  record.operation = WL_OP_SHRINK;
-  record.observer = static_cast<int32_t>(rank);
-  record.sequence = group.lines(rank).state.sequence.load(std::memory_order_relaxed);
-  nameCulprit(&record, rank);
-  return record;
+  return ofShrink(
+      group, rank,
+      errorOf(WL_ABORTED,
+              "rank %u was left out: other ranks shrank this communicator to a new one, and it "
+              "%s; it reaches nothing of theirs: close this one, and meet them anew",
+              rank,
+              gaveUp ? "had given up its own shrink by then" : "had not come by their deadline"));
+}
+
+wl_error_t stoodStillOf(const Group& group, uint32_t rank, int64_t silenceNs) {
+  return ofShrink(
+      group, rank,
+      errorOf(WL_ABORTED,
+              "rank %u was left out: its host stood still for longer than the %.1f s of silence "
+              "after which other hosts lose it, and finds none of their ranks, which may have gone "
+              "on without it: close this one, and meet them anew",
+              rank, static_cast<double>(silenceNs) / 1e9));
 }
 
 void writeMismatch(Text& out, const Group& group, uint32_t a, uint32_t b, uint64_t sequence) {

@@ -193,7 +193,14 @@ Code Hosts::connect(const std::vector<std::vector<unsigned char>>& names, int64_
   for (uint32_t host = 0; host < count(); ++host) {
     if (host == own_) continue;
     partners_[host] = index % processes_[host].size();
-    if (Code code = connectProcess(host, partners_[host], error); code != WL_OK) return code;
+    wl_error_t why = blankError();
+    if (connectProcess(host, partners_[host], &why) != WL_OK) {
+      const Process& process = processes_[host][partners_[host]];
+      char whom[128];
+      std::snprintf(whom, sizeof whom, "process %d of host %u (%s), with rank %u: ", process.pid,
+                    host, nameOf(host), process.ranks[0]);
+      return copyError(error, why, whom);
+    }
     const uint32_t peer = peerOf_[processes_[host][partners_[host]].ranks[0]];
     peers_[host] = peer;
     routes_[host].peer = peer;
@@ -213,16 +220,10 @@ Code Hosts::connectProcess(uint32_t host, size_t number, wl_error_t* error) {
   if (peerOf_[process.ranks[0]] != kNone) return WL_OK;
   uint32_t peer = 0;
   uint32_t region = 0;
-  wl_error_t why = blankError();
-  Code code = wire_->connect(process.wire.data(), process.wire.size(), &peer, &why);
+  Code code = wire_->connect(process.wire.data(), process.wire.size(), &peer, error);
   if (code == WL_OK)
-    code = wire_->reach(peer, process.key.data(), process.key.size(), &region, &why);
-  if (code != WL_OK) {
-    char whom[128];
-    std::snprintf(whom, sizeof whom, "process %d of host %u (%s), with rank %u: ", process.pid,
-                  host, nameOf(host), process.ranks[0]);
-    return copyError(error, why, whom);
-  }
+    code = wire_->reach(peer, process.key.data(), process.key.size(), &region, error);
+  if (code != WL_OK) return code;
   // Who connects anew after a failure counts on.
   if (peer >= connections_.size()) return fail(error, WL_PEER_LOST, "the communicator has failed");
   connections_[peer].process = number;
@@ -233,11 +234,19 @@ Code Hosts::connectProcess(uint32_t host, size_t number, wl_error_t* error) {
 
 Code Hosts::connectTo(uint32_t rank, wl_error_t* error) {
   if (peerOf_[rank] != kNone) return WL_OK;
-  const std::vector<Process>& all = processes_[hostOf(rank)];
+  const uint32_t host = hostOf(rank);
+  const std::vector<Process>& all = processes_[host];
   const auto found = std::find_if(all.begin(), all.end(), [&](const Process& process) {
     return std::find(process.ranks.begin(), process.ranks.end(), rank) != process.ranks.end();
   });
-  return connectProcess(hostOf(rank), static_cast<size_t>(found - all.begin()), error);
+  const Code code = connectProcess(host, static_cast<size_t>(found - all.begin()), error);
+  if (code == WL_OK || code == WL_RESOURCE) return code;
+  char why[1024];
+  std::snprintf(why, sizeof why, "its process %d takes no connection: %.900s", found->pid,
+                error->message);
+  // Who has left before needs nothing of this operation.
+  const bool hasFailed = lose(host, found->ranks, why) || group_.failure() != nullptr;
+  return hasFailed ? WL_PEER_LOST : WL_RESOURCE;
 }
 
 void Hosts::receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes) {

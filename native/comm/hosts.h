@@ -56,6 +56,9 @@ class Hosts final : private WireEnds {
   void close();
   bool isConnected() const { return thread_.joinable(); }
   int64_t silenceNs() const { return silenceNs_; }
+  // Whether this host stood still for longer than that just before the communicator failed, so that
+  // others may have lost it.
+  bool hasStoodStill() const { return stoodStillNs_.load(std::memory_order_acquire) != 0; }
   // Of this process's ranks the lowest.
   uint32_t first() const { return ranks_[0]; }
 
@@ -98,8 +101,8 @@ class Hosts final : private WireEnds {
   // What is long goes to the process that wants it, by a connection of its own from the first time
   // on. Others land() there while `rank`, of this process, is in that turn; nullptr: no more.
   void receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes);
-  // Makes that process's connection. WL_UNSUPPORTED, WL_INTERNAL and the like, as Wire::connect();
-  // WL_PEER_LOST: the communicator has failed.
+  // Makes the connection to that rank's process. WL_RESOURCE: this one has no memory for it;
+  // WL_PEER_LOST: it takes none, and the communicator has failed.
   Code connectTo(uint32_t rank, wl_error_t* error);
   // What lies at `from` goes `at` bytes behind where that rank receives; behind all of it, that
   // word of the control block.
@@ -235,6 +238,8 @@ class Hosts final : private WireEnds {
   bool lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* why);
   void leave(uint32_t host, const Connection& connection);
   void lookAtOwn(int64_t looked);
+  // What it was `slept` after it looked last, and before lookAtOwn().
+  void noteStandstill(int64_t now, int64_t slept);
   // Whether who hears that process of another host, for this one, is awake by its own beats.
   bool isHeard(size_t process) const;
   // Has what was dropped unmapped, which may take long, by another thread.
@@ -284,6 +289,7 @@ class Hosts final : private WireEnds {
   std::vector<int64_t> quietNs_;            // and for how long it has looked and seen no more
   std::vector<uint32_t> ownBeats_;          // the same of each rank of this host
   std::vector<int64_t> ownQuietNs_;
+  std::atomic<int64_t> stoodStillNs_{0};  // when it found so; 0: others go on with it since
   std::atomic<int64_t> drivenNs_{0};        // when a rank drove the wire last
   std::atomic<bool> ends_{false};
   std::thread thread_;

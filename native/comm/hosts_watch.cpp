@@ -30,6 +30,8 @@ constexpr int64_t kLastingNs = 1'000'000'000;
 constexpr int64_t kDyingNs = 50'000'000;
 // After which a process of this host is not one that hears others; its beats come in its block.
 constexpr int64_t kAsleepNs = 3 * kBeatNs;
+// By when who had lost this host has said so, after it stood still.
+constexpr int64_t kTellingNs = 2'000'000'000;
 // How often in a row each process of a host refuses before the host is lost.
 constexpr uint32_t kMostRefusals = 3;
 
@@ -133,6 +135,25 @@ void Hosts::lookAtOwn(int64_t looked) {
   }
 }
 
+void Hosts::noteStandstill(int64_t now, int64_t slept) {
+  const int64_t since = stoodStillNs_.load(std::memory_order_relaxed);
+  if (slept <= silenceNs_) {
+    // Who had lost it would have said so by now.
+    if (since != 0 && group_.failure() == nullptr && now - since > kTellingNs + silenceNs_)
+      stoodStillNs_.store(0, std::memory_order_release);
+    return;
+  }
+  // Half of the beats of any other process of this host.
+  const auto beatsMeanwhile = [&](const Process& process) {
+    const uint32_t rank = process.ranks[0];
+    const uint32_t beats = group_.member(rank).beats.load(std::memory_order_relaxed);
+    return rank != first() && beats - ownBeats_[rank] > slept / kBeatNs / 2;
+  };
+  const std::vector<Process>& own = processes_[own_];
+  if (std::none_of(own.begin(), own.end(), beatsMeanwhile))
+    stoodStillNs_.store(now, std::memory_order_release);
+}
+
 bool Hosts::isHeard(size_t process) const {
   const std::vector<Process>& own = processes_[own_];
   const auto isAsleep = [&](const Process& each) {
@@ -171,9 +192,11 @@ void Hosts::look(int64_t now) {
     if (!lose(host, process.ranks, why)) leave(host, connection);
   }
   // What this process has slept through says nothing of others.
-  const int64_t looked = std::min(now - lookedNs_, 2 * kBeatNs);
+  const int64_t slept = now - lookedNs_;
+  const int64_t looked = std::min(slept, 2 * kBeatNs);
   lookedNs_ = now;
   if (silenceNs_ == 0) return;
+  noteStandstill(now, slept);
   lookAtOwn(looked);
   for (uint32_t host = 0; host < count(); ++host) {
     if (host == own_) continue;

@@ -24,7 +24,8 @@ void Landing::receive(void* into, uint64_t bytes) {
 Code Landing::send(uint32_t to, uint64_t at, const void* from, uint64_t bytes,
                    const std::atomic<uint64_t>& word, uint64_t value) {
   wl_error_t error = blankError();
-  if (hosts_->connectTo(to, &error) != WL_OK) return comm_.publishResource(error.message);
+  if (Code code = hosts_->connectTo(to, &error); code != WL_OK)
+    return code == WL_RESOURCE ? comm_.publishResource(error.message) : code;
   if (unread_ == nullptr) unread_ = std::make_shared<std::atomic<uint32_t>>(0);
   if (std::find(to_.begin(), to_.end(), to) == to_.end()) to_.push_back(to);
   hosts_->land(to, comm_.sequence_, at, from, bytes, unread_, word, value);

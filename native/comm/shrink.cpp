@@ -70,6 +70,10 @@ class Shrink {
                   "rank %u has shrunk this communicator already; use the one that it got",
                   comm_.rank());
     }
+    if (hosts_ != nullptr && proposal_->hosts() == nullptr && hosts_->hasStoodStill()) {
+      forsake("the other hosts had lost it");
+      return copyError(error_, stoodStillOf(whole_, comm_.rank(), hosts_->silenceNs()), nullptr);
+    }
     *group = std::shared_ptr<Group>(proposal_, proposal_->group());
     *rank = rank_;
     return WL_OK;

@@ -26,6 +26,7 @@
 //    it for those who agreed on it: they have a new one that has failed, and says who left it.
 //
 // Hosts that are cut off from one another can't agree on who is left: each side goes on by itself.
+// A host that stood still for so long that others lose it, and finds none of them, is left out.
 //
 // A rank that agreement left out maps the new one's memory while it looks at the list at most, and
 // writes nothing there: what it writes late lands in the old one's, which nobody reads any more.

@@ -216,6 +216,13 @@ class HostCrew {
     }, 2 * kDeadlineNs);
   }
   bool fellInUcx(int32_t rank) const { return board_->fellInUcx[spread_.processOf(rank)]; }
+  // Whether nothing of it is left but its status.
+  bool hasEnded(int process) const {
+    std::ifstream stat("/proc/" + std::to_string(pid(process)) + "/stat");
+    std::string number, name, state;
+    stat >> number >> name >> state;
+    return state == "Z";
+  }
   void signal(int process, int number) const { kill(pid(process), number); }
   void signalHost(int host, int number) const {
     for (int i = 0; i < spread_.processes; ++i) signal(host * spread_.processes + i, number);

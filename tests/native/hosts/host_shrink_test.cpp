@@ -403,6 +403,37 @@ TEST_P(HostShrinks, AHostThatWasPausedIsLeftOut) {
   }
 }
 
+// It stands still, the others go on and end, with bytes on their way to it; now it runs again.
+TEST(HostShrink, AHostThatFindsTheOthersGoneIsLeftOut) {
+  const HostSpread spread = {2, 1, 1};
+  for (int round = 0; round < (longForm() ? 20 : 4); ++round) {
+    HostCrew crew(spread, 500 * kMs, [&](Seat& seat) {
+      Error error;
+      std::vector<uint32_t> in(16 * kCount, 1), out(16 * kCount);
+      int32_t code = WL_OK;
+      while (code == WL_OK) {
+        code = allReduce(seat.comm, in.data(), out.data(), in.size(), WL_U32, WL_SUM, WL_AUTO, 0,
+                         &error);
+        if (code == WL_OK) ++seat.board.rounds[seat.rank];
+      }
+      EXPECT_OF_SEAT(seat, code == WL_PEER_LOST || seat.rank == 1);
+      wl_comm_t* shrunk = nullptr;
+      code = wl_comm_shrink(seat.comm, kDeadlineNs, &shrunk, &error);
+      EXPECT_OF_SEAT(seat, code == (seat.rank == 0 ? WL_OK : WL_ABORTED));
+      EXPECT_OF_SEAT(seat, seat.rank == 0 || contains(error.message, "was left out"));
+      if (shrunk != nullptr) expectWorks(seat, shrunk, {0});
+      wl_comm_free(shrunk);
+      seat.sees(code, error);
+    });
+    ASSERT_TRUE(crew.awaitRounds(2));
+    crew.signalHost(1, SIGSTOP);
+    EXPECT_TRUE(crew.awaitSeen({0}));
+    EXPECT_TRUE(await([&] { return crew.hasEnded(0); }));
+    crew.signalHost(1, SIGCONT);
+    EXPECT_EQ(std::vector<int>(2, 0), crew.end());
+  }
+}
+
 // Each side goes on by itself, as neither can tell which one is cut off.
 TEST_P(HostShrinks, AfterALinkWasCut) {
   if (namespaces().empty())

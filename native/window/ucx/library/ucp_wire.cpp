@@ -76,6 +76,8 @@ Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
   // Threefold what it moves over TCP.
   if (code == WL_OK) code = set("TX_SEG_SIZE", "1M", "segment");
   if (code == WL_OK) code = set("RX_SEG_SIZE", "2M", "segment");
+  // connect() goes on while packets are lost, as where a link was cut.
+  if (code == WL_OK) code = set("CONN_NB", "y", "way to connect");
   // Messages of several lanes would overtake one another.
   if (code == WL_OK) code = set("MAX_EAGER_LANES", "1", "number of lanes");
   ucp_params_t params = {};

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes that go, or are cut off, while others make connections to them: an all-to-all of long
+// parts makes those that its ranks lack.
+#include "tests/native/hosts/host_crew.h"
+
+namespace windlass_test {
+namespace {
+
+constexpr uint64_t kCount = uint64_t{512} << 10;  // of each part
+constexpr int64_t kSilenceNs = 500 * kMs;
+// The silence, and what the rest of it may take on a loaded machine.
+constexpr int64_t kShowsNs = 3'000 * kMs;
+
+class HostConnects : public testing::TestWithParam<HostSpread> {
+ protected:
+  const HostSpread& spread() const { return GetParam(); }
+
+  // What each rank's first all-to-all comes to, with all of them in it.
+  void exchange(Seat& seat) const {
+    Error error;
+    const uint64_t ranks = static_cast<uint64_t>(spread().ranks());
+    std::vector<int32_t> in(ranks * kCount, 1), out(ranks * kCount);
+    const int32_t met = wl_barrier(seat.comm, 0, &error);
+    seat.board.rounds[seat.rank] = 1;
+    int32_t code = met;
+    while (code == WL_OK)
+      code = allToAll(seat.comm, in.data(), out.data(), kCount, WL_I32, WL_AUTO, 0, &error);
+    seat.sees(code, error);
+    await([&] { return wl_comm_quiescent(seat.comm) != 0; }, kShowsNs);
+  }
+
+  // Of ranks that are not among the lost.
+  void expectNamed(HostCrew& crew, const std::vector<int32_t>& lost, int64_t struck) const {
+    std::vector<int32_t> others;
+    for (int32_t rank = 0; rank < spread().ranks(); ++rank)
+      if (std::find(lost.begin(), lost.end(), rank) == lost.end()) others.push_back(rank);
+    ASSERT_TRUE(crew.awaitSeen(others)) << "a rank hangs";
+    for (const int32_t rank : others) {
+      if (crew.fellInUcx(rank)) return;
+      const Seen& seen = crew.board().seen[rank];
+      EXPECT_EQ(WL_PEER_LOST, seen.code) << "rank " << rank << ": " << seen.message;
+      EXPECT_LT(seen.atNs - struck, kShowsNs) << "rank " << rank << ": " << seen.message;
+      EXPECT_FALSE(seen.culprits().empty());
+      for (const int32_t culprit : seen.culprits())
+        EXPECT_NE(lost.end(), std::find(lost.begin(), lost.end(), culprit)) << seen.message;
+    }
+  }
+};
+
+TEST_P(HostConnects, AKilledProcessIsNamedByWhoConnectsToIt) {
+  std::mt19937_64 random(seed());
+  for (int round = 0; round < (longForm() ? 200 : 40) && !HasFailure(); ++round) {
+    const auto momentUs = static_cast<useconds_t>(random() % 10'000);
+    HostCrew crew(spread(), 0, [&](Seat& seat) { exchange(seat); });
+    ASSERT_TRUE(crew.awaitRounds(1));
+    usleep(momentUs);
+    const int64_t struck = wl_clock_ns();
+    crew.signal(1, SIGKILL);
+    expectNamed(crew, spread().ranksOf(1), struck);
+    crew.end(false);
+  }
+}
+
+TEST_P(HostConnects, ACutLinkEndsThem) {
+  if (namespaces().empty())
+    GTEST_SKIP() << "hosts are this machine's loopback: tests/hosts/run gives them links";
+  std::mt19937_64 random(seed());
+  for (int round = 0; round < (longForm() ? 20 : 4) && !HasFailure(); ++round) {
+    const auto momentUs = static_cast<useconds_t>(random() % 8'000);
+    HostCrew crew(spread(), kSilenceNs, [&](Seat& seat) { exchange(seat); });
+    ASSERT_TRUE(crew.awaitRounds(1));
+    usleep(momentUs);
+    const int64_t struck = wl_clock_ns();
+    ASSERT_TRUE(setLink(0, false));
+    expectNamed(crew, spread().ranksOfHost(0), struck);
+    crew.end(false);
+    ASSERT_TRUE(setLink(0, true));
+    ASSERT_TRUE(awaitLink(0));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(On4Hosts, HostConnects, testing::Values(HostSpread{4, 2, 1}));
+
+}  // namespace
+}  // namespace windlass_test
