@@ -25,6 +25,9 @@ constexpr uint32_t kMostHosts = 64;
 constexpr int64_t kCloseNs = 1'000'000'000;
 constexpr int64_t kFailedCloseNs = 200'000'000;
 constexpr uint32_t kHelloMagic = 0x57484f31;
+// Of what processes of several hosts tell one another (native/comm/hosts_message.h, and Move in
+// native/window/ucx/library): another number for any change of it.
+constexpr uint64_t kProtocol = 2;
 
 // How a process is named to others: this, its ranks, the key of its block, and its wire.
 struct Hello {
@@ -60,10 +63,7 @@ Code Hosts::open(Group& group, const WireSettings& settings, std::vector<uint32_
   made->routes_ = std::vector<Route>(count);
   made->toldGone_.resize(group.ranks());
   made->theirs_.resize(count, std::vector<TheirWindow>(kMostWindows));
-  made->beats_.resize(count);
-  made->quietNs_.resize(count);
-  made->ownBeats_.resize(group.ranks());
-  made->ownQuietNs_.resize(group.ranks());
+  made->quiet_.resize(group.ranks());
   made->bell_ = OpenFile(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!made->bell_)
     return fail(error, WL_RESOURCE, "no event file for the wire: %s", std::strerror(errno));
@@ -80,7 +80,7 @@ Code Hosts::open(Group& group, const WireSettings& settings, std::vector<uint32_
   hello.host = made->own_;
   hello.ranks = static_cast<uint32_t>(made->ranks_.size());
   hello.pid = getpid();
-  hello.layout = group.shared().layout.load(std::memory_order_relaxed);
+  hello.layout = group.shared().layout.load(std::memory_order_relaxed) + kProtocol;
   hello.blockBytes = blockBytes;
   hello.keyBytes = static_cast<uint32_t>(key.size());
   const char* const named = std::getenv("WINDLASS_HOST");
@@ -121,7 +121,7 @@ Code Hosts::read(const std::vector<unsigned char>& name, Process* process,
     return fail(error, WL_INVALID_ARGUMENT, "%zu bytes name no process of this communicator",
                 name.size());
   }
-  if (hello.layout != group_.shared().layout.load(std::memory_order_relaxed) ||
+  if (hello.layout != group_.shared().layout.load(std::memory_order_relaxed) + kProtocol ||
       hello.blockBytes != ControlBlock::bytes(group_.config())) {
     return fail(error, WL_INVALID_ARGUMENT,
                 "a process of host %u has another version of this library, or another "
@@ -168,12 +168,12 @@ Code Hosts::connect(const std::vector<std::vector<unsigned char>>& names, int64_
     return fail(error, WL_INVALID_ARGUMENT,
                 "the names lack what this process, which has rank %u, is named by", first());
   }
-  size_t index = 0;  // of this process, on its host
   for (std::vector<Process>& processes : all) {
     std::sort(processes.begin(), processes.end(),
               [](const Process& a, const Process& b) { return a.ranks[0] < b.ranks[0]; });
   }
-  while (all[own_][index].ranks[0] != ranks_[0]) ++index;
+  index_ = 0;
+  while (all[own_][index_].ranks[0] != ranks_[0]) ++index_;
   for (uint32_t host = 0; host < count(); ++host) {
     names_[host] = all[host][0].hostName;
     if (host == own_) continue;
@@ -192,7 +192,7 @@ Code Hosts::connect(const std::vector<std::vector<unsigned char>>& names, int64_
   processes_ = std::move(all);
   for (uint32_t host = 0; host < count(); ++host) {
     if (host == own_) continue;
-    partners_[host] = index % processes_[host].size();
+    partners_[host] = index_ % processes_[host].size();
     wl_error_t why = blankError();
     if (connectProcess(host, partners_[host], &why) != WL_OK) {
       const Process& process = processes_[host][partners_[host]];
@@ -268,10 +268,14 @@ void Hosts::close() {
   // Others may still read what they were sent last, or send what this process drops.
   const int64_t start = clockNs();
   const auto mayEnd = [&] {
-    if (group_.failure() == nullptr) return haveAllLeft();
-    return haveAllHeard() && (haveHostsFailed() || clockNs() - start > kFailedCloseNs);
+    const int64_t waited = clockNs() - start;
+    if (group_.failure() == nullptr)
+      return haveAllLeft() || (waited > kCloseNs && !isAnyInside()) ||
+             waited - kCloseNs > group_.config().deadlineNs;
+    return waited > kCloseNs ||
+           (haveAllHeard() && (haveHostsFailed() || waited > kFailedCloseNs));
   };
-  while (!mayEnd() && clockNs() - start < kCloseNs) usleep(200);
+  while (!mayEnd()) usleep(200);
   ends_.store(true);
   ring();
   thread_.join();
@@ -284,6 +288,25 @@ bool Hosts::haveAllLeft() const {
   for (uint32_t rank = 0; rank < group_.ranks(); ++rank)
     if (group_.lines(rank).state.left.load(std::memory_order_seq_cst) == 0) return false;
   return true;
+}
+
+// What it still sends, as to the root of one, may go by this process.
+bool Hosts::isAnyInside() const {
+  uint32_t ended = group_.lines(first()).state.sequence.load(std::memory_order_relaxed);
+  for (const uint32_t rank : ranks_) {
+    const uint32_t of = group_.lines(rank).state.sequence.load(std::memory_order_relaxed);
+    if (static_cast<int32_t>(of - ended) > 0) ended = of;
+  }
+  for (uint32_t rank = 0; rank < group_.ranks(); ++rank) {
+    const State& state = group_.lines(rank).state;
+    const uint32_t behind = ended - state.sequence.load(std::memory_order_relaxed);
+    const bool isGone = state.left.load(std::memory_order_seq_cst) != 0 ||
+                        group_.member(rank).lost.load(std::memory_order_relaxed) != 0;
+    const bool isInside = state.busy.load(std::memory_order_relaxed) != 0 &&
+                          takesSequence(state.operation.load(std::memory_order_relaxed));
+    if (!isBeside(rank) && !isGone && isInside && static_cast<int32_t>(behind) >= 0) return true;
+  }
+  return false;
 }
 
 bool Hosts::haveHostsFailed() const {

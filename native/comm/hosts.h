@@ -51,8 +51,9 @@ class Hosts final : private WireEnds {
   Code connect(const std::vector<std::vector<unsigned char>>& names, int64_t silenceNs,
                wl_error_t* error);
   // Once it is connected, before it goes, while the group still has it: waits till others have what
-  // they were told, two seconds at most, and what was dropped is unmapped. Nothing comes from them
-  // any more.
+  // they were told, two seconds at most, and longer where they are in operations that a rank of
+  // this process has ended, till those end; and what was dropped is unmapped. Nothing comes from
+  // them any more.
   void close();
   bool isConnected() const { return thread_.joinable(); }
   int64_t silenceNs() const { return silenceNs_; }
@@ -177,6 +178,7 @@ class Hosts final : private WireEnds {
     std::atomic<uint32_t> host{kNone};  // once `process` is there
     size_t process = 0;                 // of that host's
     std::atomic<bool> isLost{false};  // once `why` is there
+    int64_t seenNs = 0;               // when that was seen first
     bool isTold = false;
     char why[128];
   };
@@ -255,6 +257,10 @@ class Hosts final : private WireEnds {
   // Which ranks of this host have left or are lost: all of them, or those that nobody was told of.
   void tellGone(bool all);
   bool haveAllLeft() const;
+  // Whether a rank of another host is still in an operation that one of this process has ended.
+  bool isAnyInside() const;
+  // Of a process of another host: whether it is this one that it tells of what it does.
+  bool hears(const Connection& connection) const;
   // Whether each other host, or what is left of it, knows that the communicator has failed: it
   // blames no process for closing its wire.
   bool haveHostsFailed() const;
@@ -271,6 +277,7 @@ class Hosts final : private WireEnds {
   std::vector<std::atomic<uint32_t>> peers_;
   std::vector<Route> routes_;               // of each host
   std::vector<std::vector<Process>> processes_;  // of each host, by their lowest ranks
+  size_t index_ = 0;                        // of this process, among those of this host
   std::vector<size_t> partners_;            // of each host: which of them hears all
   std::mutex connecting_;
   std::vector<std::atomic<uint32_t>> peerOf_;  // of each rank: the wire's number, or kNone
@@ -284,11 +291,19 @@ class Hosts final : private WireEnds {
   std::unique_ptr<Wire> wire_;              // which may ring as it goes
   std::vector<bool> toldGone_;              // of each rank of this host
   int64_t silenceNs_ = 0;
-  std::vector<uint32_t> beats_;             // of each host, when this one looked last,
-  int64_t lookedNs_ = 0;                    // when that was,
-  std::vector<int64_t> quietNs_;            // and for how long it has looked and seen no more
-  std::vector<uint32_t> ownBeats_;          // the same of each rank of this host
-  std::vector<int64_t> ownQuietNs_;
+  // Of a rank, or of a process by its first one: its beats when this process looked last, and for
+  // how long it has looked and seen no more.
+  struct Quiet {
+    uint32_t beats = 0;
+    int64_t ns = 0;
+
+    void look(uint32_t now, int64_t looked) {
+      ns = now == beats ? ns + looked : 0;
+      beats = now;
+    }
+  };
+  std::vector<Quiet> quiet_;                // by rank
+  int64_t lookedNs_ = 0;                    // when this process looked last
   std::atomic<int64_t> stoodStillNs_{0};  // when it found so; 0: others go on with it since
   std::atomic<int64_t> drivenNs_{0};        // when a rank drove the wire last
   std::atomic<bool> ends_{false};

@@ -32,6 +32,8 @@ constexpr int64_t kDyingNs = 50'000'000;
 constexpr int64_t kAsleepNs = 3 * kBeatNs;
 // By when who had lost this host has said so, after it stood still.
 constexpr int64_t kTellingNs = 2'000'000'000;
+// For processes of this host that a process told to say that it has left, or was lost.
+constexpr int64_t kHearsayNs = 1'000'000'000;
 // How often in a row each process of a host refuses before the host is lost.
 constexpr uint32_t kMostRefusals = 3;
 
@@ -72,7 +74,12 @@ bool Hosts::lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* 
   if (lost == 0) return false;
   record.culprit_count = static_cast<int32_t>(lost);
   record.observer = static_cast<int32_t>(ranks_[0]);
-  out.add("host %u (%s) is lost, with", host, nameOf(host));
+  const std::vector<Process>& all = processes_[host];
+  const bool isWhole = std::all_of(all.begin(), all.end(), [&](const Process& process) {
+    return !mayLive(process) ||
+           std::find(ranks.begin(), ranks.end(), process.ranks[0]) != ranks.end();
+  });
+  out.add("host %u (%s) is lost%s, with", host, nameOf(host), isWhole ? "" : " in part");
   for (uint32_t i = 0; i < std::min<uint32_t>(lost, 8); ++i)
     out.add("%s rank %d", i == 0 ? "" : ",", record.culprits[i]);
   if (lost > 8) out.add(" and %u more", lost - 8);
@@ -129,9 +136,7 @@ void Hosts::publishRouteLeft(uint32_t host) {
 void Hosts::lookAtOwn(int64_t looked) {
   for (uint32_t rank = 0; rank < group_.ranks(); ++rank) {
     if (!isBeside(rank)) continue;
-    const uint32_t beats = group_.member(rank).beats.load(std::memory_order_relaxed);
-    ownQuietNs_[rank] = beats == ownBeats_[rank] ? ownQuietNs_[rank] + looked : 0;
-    ownBeats_[rank] = beats;
+    quiet_[rank].look(group_.member(rank).beats.load(std::memory_order_relaxed), looked);
   }
 }
 
@@ -147,7 +152,7 @@ void Hosts::noteStandstill(int64_t now, int64_t slept) {
   const auto beatsMeanwhile = [&](const Process& process) {
     const uint32_t rank = process.ranks[0];
     const uint32_t beats = group_.member(rank).beats.load(std::memory_order_relaxed);
-    return rank != first() && beats - ownBeats_[rank] > slept / kBeatNs / 2;
+    return rank != first() && beats - quiet_[rank].beats > slept / kBeatNs / 2;
   };
   const std::vector<Process>& own = processes_[own_];
   if (std::none_of(own.begin(), own.end(), beatsMeanwhile))
@@ -157,7 +162,7 @@ void Hosts::noteStandstill(int64_t now, int64_t slept) {
 bool Hosts::isHeard(size_t process) const {
   const std::vector<Process>& own = processes_[own_];
   const auto isAsleep = [&](const Process& each) {
-    return mayLive(each) && ownQuietNs_[each.ranks[0]] >= kAsleepNs;
+    return mayLive(each) && quiet_[each.ranks[0]].ns >= kAsleepNs;
   };
   const Process& hearer = own[process % own.size()];
   return mayLive(hearer) ? !isAsleep(hearer) : std::none_of(own.begin(), own.end(), isAsleep);
@@ -184,8 +189,11 @@ void Hosts::look(int64_t now) {
     const uint32_t host = connection.host.load(std::memory_order_acquire);
     if (connection.isTold || host == kNone || !connection.isLost.load(std::memory_order_acquire))
       continue;
-    connection.isTold = true;
+    if (connection.seenNs == 0) connection.seenNs = now;
     const Process& process = processes_[host][connection.process];
+    // Others here hear first that it has left, or that it was lost.
+    if (!hears(connection) && mayLive(process) && now - connection.seenNs < kHearsayNs) continue;
+    connection.isTold = true;
     char why[256];
     std::snprintf(why, sizeof why, "its process %d has ended, or lost its connection (UCX: %s)",
                   process.pid, connection.why);
@@ -200,27 +208,24 @@ void Hosts::look(int64_t now) {
   lookAtOwn(looked);
   for (uint32_t host = 0; host < count(); ++host) {
     if (host == own_) continue;
-    uint32_t beats = 0;
-    bool hasHearer = false;
+    int64_t quiet = INT64_MAX;  // of the process that was heard last
+    bool hasBeaten = false;
     for (size_t each = 0; each < processes_[host].size(); ++each) {
       const Process& process = processes_[host][each];
       // What a process has slept through that hears it for this host says nothing of it.
       if (!mayLive(process) || !isHeard(each)) continue;
-      hasHearer = true;
-      for (const uint32_t rank : process.ranks)
-        beats += group_.member(rank).beats.load(std::memory_order_relaxed);
+      Quiet& own = quiet_[process.ranks[0]];
+      own.look(group_.member(process.ranks[0]).beats.load(std::memory_order_relaxed), looked);
+      quiet = std::min(quiet, own.ns);
+      hasBeaten |= own.beats != 0;
     }
-    if (!hasHearer) continue;
-    int64_t& quiet = quietNs_[host];
-    quiet = beats == beats_[host] ? quiet + looked : 0;
-    beats_[host] = beats;
-    if (quiet <= (beats == 0 ? std::max(silenceNs_, kFirstNs) : silenceNs_)) continue;
+    if (quiet == INT64_MAX || quiet <= (hasBeaten ? silenceNs_ : std::max(silenceNs_, kFirstNs)))
+      continue;
     char why[256];
     std::snprintf(why, sizeof why,
                   "nothing came from it for %.1f s: the link is cut, or the host stands still",
                   static_cast<double>(quiet) / 1e9);
     lose(host, ranksOf(host), why);
-    quiet = 0;
     giveUp(host);
   }
 }
@@ -241,6 +246,10 @@ void Hosts::beat() {
     // It may have found no connection when it said so.
     if (member.shrink.load(std::memory_order_seq_cst) != 0) tellShrink(rank);
   }
+}
+
+bool Hosts::hears(const Connection& connection) const {
+  return connection.process % processes_[own_].size() == index_;
 }
 
 bool Hosts::mayLive(const Process& process) const {

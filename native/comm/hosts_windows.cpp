@@ -107,7 +107,7 @@ bool Hosts::move(Move how, uint32_t rank, Place at, const StridedView& remote,
     view.window = theirs_[host][at.window()].number;
   }
   const uint32_t peer = routes_[host].peer.load(std::memory_order_acquire);
-  if (peer == kNone) return true;
+  if (peer == kNone) return true;  // the communicator has failed, as its caller finds
   const Wire::Part ranges[] = {{&view, sizeof view}, {packed, static_cast<uint64_t>(bytes)}};
   return wire_->sendSoon(peer, Parts(message, ranges, 2).parts, 3, unread);
 }

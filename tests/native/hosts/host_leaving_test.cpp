@@ -65,6 +65,71 @@ TEST_F(HostLeaving, AProcessThatStandsStillHasNoOtherHostCountAsSilent) {
   EXPECT_EQ(std::vector<int>(4, 0), crew.end());
 }
 
+// Rank 3 has a connection of its own to rank 0's process, and hears by rank 2's that it has left.
+TEST_F(HostLeaving, WhoHasLeftIsNotLostToThoseWhoHearOfItLate) {
+  const Shared<Cue> cue;
+  HostCrew crew(kPairs, 0, [&](Seat& seat) {
+    Error error;
+    const int64_t count = 64 << 10;
+    std::vector<uint32_t> in(4 * count, 1), out(4 * count);
+    int32_t code = wl_barrier(seat.comm, 0, &error);
+    if (code == WL_OK)
+      code = allToAll(seat.comm, in.data(), out.data(), count, WL_U32, WL_AUTO, 0, &error);
+    ++seat.board.rounds[seat.rank];
+    if (seat.rank == 0) {
+      usleep(500'000);  // in which rank 2's process stops
+      return seat.sees(code, error);
+    }
+    awaitCue(cue);
+    seat.sees(code == WL_OK ? wl_comm_status(seat.comm, &error) : code, error);
+  });
+  ASSERT_TRUE(crew.awaitRounds(1));
+  usleep(200'000);
+  crew.signal(2, SIGSTOP);
+  ASSERT_TRUE(await([&] { return crew.hasEnded(0); }));
+  usleep(300'000);
+  crew.signal(2, SIGCONT);
+  usleep(1'500'000);
+  cue->isGiven = true;
+  ASSERT_TRUE(crew.awaitSeen({0, 1, 2, 3}));
+  for (const int rank : {0, 1, 2, 3})
+    EXPECT_EQ(WL_OK, crew.board().seen[rank].code) << crew.board().seen[rank].message;
+  EXPECT_EQ(std::vector<int>(4, 0), crew.end());
+}
+
+// Of two processes that hear a host each is asleep half of the time.
+TEST_F(HostLeaving, ASilentHostIsFoundByProcessesThatStandStillInTurns) {
+  const Shared<Cue> cue;
+  HostCrew crew(kPairs, 2'000 * kMs, [&](Seat& seat) {
+    Error error;
+    int32_t code = wl_barrier(seat.comm, 0, &error);
+    ++seat.board.rounds[seat.rank];
+    while (code == WL_OK && !cue->isGiven) {
+      usleep(1000);
+      code = wl_comm_status(seat.comm, &error);
+    }
+    seat.sees(code, error);
+  });
+  ASSERT_TRUE(crew.awaitRounds(1));
+  usleep(1'000'000);
+  crew.signalHost(1, SIGSTOP);
+  const int64_t struck = wl_clock_ns();
+  while (crew.board().seen[0].code < 0 && wl_clock_ns() - struck < 12'000 * kMs) {
+    for (const int process : {0, 1}) {
+      crew.signal(process, SIGSTOP);
+      usleep(450'000);
+      crew.signal(process, SIGCONT);
+      usleep(500'000);
+    }
+  }
+  crew.signalHost(1, SIGCONT);
+  cue->isGiven = true;
+  EXPECT_TRUE(crew.awaitSeen({0, 1}));
+  for (const int rank : {0, 1})
+    EXPECT_EQ(WL_PEER_LOST, crew.board().seen[rank].code) << crew.board().seen[rank].message;
+  crew.end(false);
+}
+
 // Rank 2 puts to rank 1 before rank 0 has left, or after it alone.
 class HostLeavingAmongMoves : public testing::TestWithParam<bool> {};
 

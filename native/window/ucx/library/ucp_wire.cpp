@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 
@@ -88,14 +89,16 @@ Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
   if (code == WL_OK) {
     status = ucp_init(&params, config, &context_);
     if (status != UCS_OK) {
-      const char* const transports = settings.transports;
+      const bool isOwn = settings.transports != nullptr;
+      const char* const transports = isOwn ? settings.transports : std::getenv("UCX_TLS");
+      const bool isAny = transports == nullptr || *transports == 0;
       code = fail(error, WL_UNSUPPORTED,
                   "UCX finds nothing to reach other hosts by on \"%s\"%s%s%s (%s): name the "
-                  "network by WINDLASS_UCX_NET_DEVICES, as `ip link` has it%s",
-                  settings.devices, transports == nullptr ? "" : " with the transports \"",
-                  transports == nullptr ? "" : transports, transports == nullptr ? "" : "\"",
-                  ucs_status_string(status),
-                  transports == nullptr ? "" : ", and transports that it has by WINDLASS_UCX_TLS");
+                  "network by WINDLASS_UCX_NET_DEVICES, as `ip link` has it%s%s",
+                  settings.devices, isAny ? "" : " with the transports \"",
+                  isAny ? "" : transports, isAny ? "" : "\"", ucs_status_string(status),
+                  isAny ? "" : ", and transports that it has by ",
+                  isAny ? "" : isOwn ? "WINDLASS_UCX_TLS" : "UCX_TLS");
     }
   }
   ucp_config_release(config);
