@@ -79,7 +79,8 @@ bool Hosts::lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* 
     return !mayLive(process) ||
            std::find(ranks.begin(), ranks.end(), process.ranks[0]) != ranks.end();
   });
-  out.add("host %u (%s) is lost%s, with", host, nameOf(host), isWhole ? "" : " in part");
+  out.add(isWhole ? "host %u (%s) is lost, with" : "host %u (%s) is lost in part, with", host,
+          nameOf(host));
   for (uint32_t i = 0; i < std::min<uint32_t>(lost, 8); ++i)
     out.add("%s rank %d", i == 0 ? "" : ",", record.culprits[i]);
   if (lost > 8) out.add(" and %u more", lost - 8);
