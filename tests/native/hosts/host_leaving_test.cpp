@@ -130,6 +130,37 @@ TEST_F(HostLeaving, ASilentHostIsFoundByProcessesThatStandStillInTurns) {
   crew.end(false);
 }
 
+// Of a call that meets others several times, in whichever of them.
+TEST_F(HostLeaving, ACallThatAnotherThreadsCloseEndsSaysSo) {
+  std::mt19937_64 random(seed());
+  for (int round = 0; round < (longForm() ? 200 : 40); ++round) {
+    const auto momentUs = static_cast<useconds_t>(random() % 2'000);
+    HostCrew crew(kPairs, 0, [&](Seat& seat) {
+      Error error;
+      int32_t code = wl_barrier(seat.comm, 0, &error);
+      std::thread closer([&] {
+        if (seat.rank != 1) return;
+        usleep(momentUs);
+        Error none;
+        if (wl_comm_close(seat.comm, &none) != WL_OK) ++seat.board.wrong;
+      });
+      while (code == WL_OK) {
+        wl_window_t* window = nullptr;
+        code = wl_window_create(seat.comm, 4096, 0, &window, &error);
+        wl_window_free(window);
+      }
+      seat.sees(code, error);
+      closer.join();
+    });
+    ASSERT_TRUE(crew.awaitSeen({0, 1, 2, 3}));
+    for (const int rank : {0, 1, 2, 3})
+      EXPECT_EQ(rank == 1 ? WL_CLOSED : WL_ABORTED, crew.board().seen[rank].code)
+          << crew.board().seen[rank].message;
+    EXPECT_EQ(std::vector<int>(4, 0), crew.end());
+    if (HasFailure()) break;
+  }
+}
+
 // Rank 2 puts to rank 1 before rank 0 has left, or after it alone.
 class HostLeavingAmongMoves : public testing::TestWithParam<bool> {};
 
