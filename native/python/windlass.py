@@ -2245,8 +2245,11 @@ def _numpy_tensor(array):
     interface = array.__array_interface__
     typestr = interface["typestr"]
     order, name = typestr[0], typestr[1:]
-    native_order = "<" if sys.byteorder == "little" else ">"
-    if name not in _NUMPY or order not in ("|", native_order) or interface.get("data") is None:
+    if order == (">" if sys.byteorder == "little" else "<"):
+        raise UnsupportedException(
+            "an array of type %s, whose bytes are in another order than this machine's; convert"
+            " it, as by a.astype(a.dtype.newbyteorder('='))" % typestr)
+    if name not in _NUMPY or interface.get("data") is None:
         raise UnsupportedException(
             "an array of type %s; view it as an integer of its size and name its dtype" % typestr)
     dtype = _NUMPY[name]

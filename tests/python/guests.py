@@ -141,11 +141,15 @@ def refusals():
             raise SystemExit("it was taken")
         except windlass.InvalidArgumentException:
             pass
-        try:
-            windlass.tensor(np.zeros(3, ">f4"))
-            raise SystemExit("it was taken")
-        except windlass.UnsupportedException:
-            pass
+        other = np.dtype(np.float32).newbyteorder()
+        for array, cure in (
+                (np.zeros(3, other), "convert it, as by a.astype(a.dtype.newbyteorder('='))"),
+                (np.zeros(3, "V2"), "view it as an integer of its size")):
+            try:
+                windlass.tensor(array)
+                raise SystemExit("it was taken")
+            except windlass.UnsupportedException as e:
+                assert cure in str(e), e
         view = windlass.tensor(np.zeros((4, 6), np.uint16)[:, 1:3], "bf16")
         assert (view.shape, view.strides, view.is_contiguous) == ([4, 2], [6, 1], False)
         comm.barrier(SOON)
