@@ -2833,6 +2833,85 @@ class Job:
         return "Job(%r, %r)" % (self.name, self.communicator)
 
 
+# ---- layouts ----
+
+
+class _Layout:
+    """What a layout string says, as Java's LayoutParser reads it: `ranks` of its mesh, row-major,
+    and `dims`, the tensor dimensions that it cuts."""
+
+    _MOST_RANKS = 1 << 20
+    _DIM, _RANGE = "(?:[A-Za-z_][A-Za-z0-9_]*=)?[0-9]+", "[0-9]+(?:-[0-9]+)?"
+    _PLACEMENT = r"(?:R|P(?::(?:%s))?|S[0-9]+(?:\*[0-9]+)?|SS[0-9]+/[0-9]+)" % "|".join(_REDUCE_OPS)
+    _GRAMMAR = re.compile(
+        r"({0}(?:x{0})*)(?:@(?:([0-9]+)|\[({1}(?:,{1})*)\]))?:({2}(?:,{2})*)".format(
+            _DIM, _RANGE, _PLACEMENT))
+
+    def __init__(self, text):
+        self._text = text
+        found = self._GRAMMAR.fullmatch(text) if isinstance(text, str) else None
+        if not found:
+            raise self._wrong("it is MESH:PLACEMENT,..., such as '2:S0' or 'dp=2xtp=2:R,S1'")
+        grid, first, listed, placements = found.groups()
+        sizes = self._sizes(grid)
+        self.ranks = self._mesh(sizes, first, listed)
+        placements = placements.split(",")
+        if len(placements) != len(sizes):
+            raise self._wrong(
+                "%d placements for %d mesh dimensions" % (len(placements), len(sizes)))
+        if len({each.partition(":")[2] or "sum" for each in placements if each[0] == "P"}) > 1:
+            raise self._wrong("partial placements of one layout have one operation")
+        self.dims = [self._dim(each) for each in placements if each[0] == "S"]
+
+    def _wrong(self, why):
+        return InvalidArgumentException("layout %r: %s" % (self._text, why))
+
+    def _number(self, what, digits, least, most):
+        value = int(digits.lstrip("0")[:20] or "0")
+        if not least <= value <= most:
+            raise self._wrong("%s is %s; it is from %d to %d" % (what, digits[:40], least, most))
+        return value
+
+    def _sizes(self, grid):
+        dims = re.findall("(?:([A-Za-z_][A-Za-z0-9_]*)=)?([0-9]+)(?:x|$)", grid)
+        names = [name for name, _ in dims if name]
+        if len(set(names)) != len(names):
+            raise self._wrong("two mesh dimensions have one name")
+        return [self._number("a mesh dimension's size", digits, 1, self._MOST_RANKS)
+                for _, digits in dims]
+
+    def _mesh(self, sizes, first, listed):
+        size, most = 1, self._MOST_RANKS
+        for each in sizes:
+            size *= each
+            if size > most:
+                raise self._wrong("its mesh has more than %d ranks" % most)
+        if listed is None:
+            begin = self._number("the first rank", first or "0", 0, most - size)
+            return range(begin, begin + size)
+        ranks = []
+        for each in listed.split(","):
+            low, _, high = each.partition("-")
+            low = self._number("a rank", low, 0, most - 1)
+            high = self._number("a rank", high, 0, most - 1) if high else low
+            if high < low:
+                raise self._wrong("range %d-%d runs backwards" % (low, high))
+            ranks += range(low, min(high, low + size) + 1)
+            if len(ranks) > size:
+                break
+        if len(ranks) != size or len(set(ranks)) != size:
+            raise self._wrong("its list of ranks is not one of %d different ones" % size)
+        return ranks
+
+    def _dim(self, shard):
+        dim, mark, digits = re.fullmatch("SS?([0-9]+)(?:([*/])([0-9]+))?", shard).groups()
+        if mark == "*":
+            self._number("a unit", digits, 1, (1 << 63) - 1)
+        elif mark == "/":
+            self._number("a split", digits, 1, (1 << 31) - 1)
+        return self._number("a tensor dimension", dim, 0, (1 << 31) - 1)
+
+
 # ---- links ----
 
 
@@ -3032,6 +3111,7 @@ class LinkBatch:
         if mode not in self._MODES or (wire is not None and wire not in DTYPES):
             raise InvalidArgumentException(
                 "add: tensor '%s': mode %r of %s, wire %r" % (name, mode, self._MODES, wire))
+        self._require_layout(name, shape, layout)
         if source is None:
             return self
         bound = tensor(source, dtype)
@@ -3043,6 +3123,17 @@ class LinkBatch:
             _array(mode.encode("ascii")), struct.pack(">q", bucket_bytes)]))
         self._tensors[name] = (bound, source)
         return self
+
+    @staticmethod
+    def _require_layout(name, shape, layout):
+        try:
+            lacking = [dim for dim in _Layout(layout).dims if dim >= len(shape)]
+        except InvalidArgumentException as e:
+            raise InvalidArgumentException("add: tensor '%s': %s" % (name, e)) from e
+        if lacking:
+            raise InvalidArgumentException(
+                "add: tensor '%s' has %d dimensions, and layout '%s' cuts dimension %d"
+                % (name, len(shape), layout, lacking[0]))
 
     @staticmethod
     def _extents(shape):

@@ -256,6 +256,13 @@ def again_and_again():
     in_job(work)
 
 
+def unchecked(link):
+    """A batch that hands on whatever layouts it is told, as another program may."""
+    batch = link.batch()
+    batch._require_layout = lambda *_: None
+    return batch
+
+
 def refused():
     """Registers what the receivers refuse, then what they take."""
     def work(job):
@@ -276,7 +283,7 @@ def refused():
                         batch.add("w", [8, 4], np.zeros((3, 4), np.float32), "2:S0")
                         batch.register(SOON)
                     elif what == "layout":
-                        batch = link.batch()
+                        batch = unchecked(link)
                         batch.add("w", [8, 4], np.zeros((4, 4), np.float32), "2:S5")
                         batch.register(SOON)
                     elif what == "mesh":
@@ -312,15 +319,41 @@ def late():
     in_job(work)
 
 
-def tampered():
-    """What a table from the other job has to be, before any of it is bound."""
-    class Comm:
+class OwnLink:
+    """A link of a job of one rank to another, as far as a batch looks at it by itself."""
+
+    class communicator:
         rank, size = 0, 2
 
-    class Link:
-        communicator, _senders = Comm, 1
+    _senders = 1
 
-    batch = windlass.LinkBatch(Link)
+
+def layouts():
+    """What layouts say, for each line of a file; and what a batch says of wrong ones."""
+    with open(sys.argv[2], encoding="utf-8") as file:
+        for line in file.read().splitlines():
+            try:
+                found = windlass._Layout(line)
+                say(len(found.ranks), max(found.ranks), *found.ranks[:8], "cut", *found.dims)
+            except windlass.InvalidArgumentException:
+                say("refused")
+    batch = windlass.LinkBatch(OwnLink)
+    for layout, wanted in (
+            ("garbage", "tensor 'w': layout 'garbage': it is MESH:PLACEMENT"),
+            ("1:S2", "tensor 'w' has 2 dimensions, and layout '1:S2' cuts dimension 2"),
+            (None, "tensor 'w': layout None: ")):
+        for source in (np.zeros((8, 8), np.float32), None):
+            try:
+                batch.add("w", (8, 8), source, layout)
+                raise SystemExit("it was taken")
+            except windlass.InvalidArgumentException as e:
+                assert wanted in str(e), e
+    batch.add("w", (8, 8), np.zeros((8, 8), np.float32), "1:S0")
+
+
+def tampered():
+    """What a table from the other job has to be, before any of it is bound."""
+    batch = windlass.LinkBatch(OwnLink)
     batch.add("w", [2, 3], np.zeros((2, 3), np.float32), "1:R")
     own = batch._binding(batch._tensors["w"][0])
     none = (12, 2, 0, 0, 0, 0, 0, 0, 0)

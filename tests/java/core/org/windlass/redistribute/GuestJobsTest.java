@@ -19,6 +19,7 @@ import java.util.Random;
 import java.util.UUID;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -39,8 +40,10 @@ import org.windlass.Tensor;
 import org.windlass.UnsupportedException;
 import org.windlass.WindlassException;
 import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
 import org.windlass.layout.Region;
 import org.windlass.testing.Processes;
+import org.windlass.testing.RandomLayouts;
 import org.windlass.testing.Ucx;
 
 /** A job of guests that sends to one of JVMs, here threads of the test's JVM, or processes. */
@@ -414,6 +417,58 @@ class GuestJobsTest {
     }
     for (Processes.Rank guest : guests) {
       assertThat(guest.said()).containsPattern("(PeerLost|Aborted)Exception \\[3\\]");
+    }
+  }
+
+  /** Layouts of every kind, and what becomes of them where letters change. */
+  @Test
+  void layoutsAreReadAsByJvms() throws Exception {
+    List<String> cases =
+        new ArrayList<>(
+            List.of(
+                "", "garbage", "2", "2:", "2:R,", "2:R,R", "2x2:R", "2x:R", "x2:R", "2xx=3:R,R",
+                "a=2xa=2:R,R", "0:R", "2x0:R,R", "1048576:S0", "1048577:S0", "1024x1025:R,R",
+                "1@1048575:R", "2@1048575:R", "1@1048576:R", "2@[1,1]:R", "2@[1]:R", "2@[1-0]:R",
+                "2@[0-2]:R", "2@[0,1048576]:R", "3@[2,0-1]:S1", "2@[]:R", "2@:R", "002:S00",
+                "2:S2147483647", "2:S2147483648", "2:S0*0", "2:S0*9223372036854775807",
+                "2:S0*9223372036854775808", "2:SS0", "2:SS0/0", "2:SS0/2147483648", "2:P:",
+                "2:P:median", "2x2:P,P:sum", "2x2:P,P:max", "2: R", "2:R ", "2:R:sum"));
+    Random random = new Random(7);
+    String letters = "0123x:,@[]-*/=RSPa_ ";
+    for (int seed = 0; seed < 200; seed++) {
+      String text = new RandomLayouts(seed, 64).layout(4, true).toString();
+      cases.add(text);
+      for (int change = 0; change < 4; change++) {
+        int at = random.nextInt(text.length());
+        char letter = letters.charAt(random.nextInt(letters.length()));
+        cases.add(text.substring(0, at) + letter + text.substring(at + random.nextInt(2)));
+      }
+    }
+    Path file = Files.write(folder.resolve("cases"), cases);
+    String said = processes.startGuest(0, "layouts " + file, Map.of()).ended();
+    List<String> expected = cases.stream().map(GuestJobsTest::read).toList();
+    assertThat(said.lines().toList()).isEqualTo(expected);
+    assertThat(expected).contains("refused", "3 2 2 0 1 cut 1");
+  }
+
+  private static String read(String text) {
+    try {
+      Layout layout = Layout.parse(text);
+      List<Object> said = new ArrayList<>();
+      said.add(layout.mesh().size());
+      said.add(layout.mesh().highestRank());
+      layout.mesh().ranks().stream().limit(8).forEach(said::add);
+      said.add("cut");
+      for (Placement placement : layout.placements()) {
+        if (placement instanceof Placement.Shard shard) {
+          said.add(shard.dim());
+        } else if (placement instanceof Placement.StridedShard strided) {
+          said.add(strided.dim());
+        }
+      }
+      return said.stream().map(Object::toString).collect(Collectors.joining(" "));
+    } catch (InvalidArgumentException e) {
+      return "refused";
     }
   }
 
