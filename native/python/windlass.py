@@ -3083,6 +3083,10 @@ class Link:
         return "Link(%r%s)" % (self.name, self._whose)
 
 
+def _ranks(count, more=""):
+    return "%d rank%s%s" % (count, "" if count == 1 else "s", more)
+
+
 class LinkBatch:
     """Tensors of a link that are sent together. A rank adds those that it has a part of; `register`
     finds what the other job calls by the same names, and gets this rank's part of the plan."""
@@ -3124,16 +3128,22 @@ class LinkBatch:
         self._tensors[name] = (bound, source)
         return self
 
-    @staticmethod
-    def _require_layout(name, shape, layout):
+    def _require_layout(self, name, shape, layout):
         try:
-            lacking = [dim for dim in _Layout(layout).dims if dim >= len(shape)]
+            found = _Layout(layout)
         except InvalidArgumentException as e:
             raise InvalidArgumentException("add: tensor '%s': %s" % (name, e)) from e
+        lacking = [dim for dim in found.dims if dim >= len(shape)]
         if lacking:
             raise InvalidArgumentException(
                 "add: tensor '%s' has %d dimensions, and layout '%s' cuts dimension %d"
                 % (name, len(shape), layout, lacking[0]))
+        size, highest = self._link._senders, max(found.ranks)
+        if highest >= size:
+            raise InvalidArgumentException(
+                "add: tensor '%s': layout '%s' names %s; this job has %s, counted from 0"
+                % (name, layout, _ranks(len(found.ranks), " up to rank %d" % highest),
+                   _ranks(size)))
 
     @staticmethod
     def _extents(shape):

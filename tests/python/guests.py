@@ -287,7 +287,7 @@ def refused():
                         batch.add("w", [8, 4], np.zeros((4, 4), np.float32), "2:S5")
                         batch.register(SOON)
                     elif what == "mesh":
-                        batch = link.batch()
+                        batch = unchecked(link)
                         batch.add("w", [8, 4], np.zeros((4, 4), np.float32), "2@[0,2]:S0")
                         batch.register(SOON)
                     else:
@@ -341,7 +341,9 @@ def layouts():
     for layout, wanted in (
             ("garbage", "tensor 'w': layout 'garbage': it is MESH:PLACEMENT"),
             ("1:S2", "tensor 'w' has 2 dimensions, and layout '1:S2' cuts dimension 2"),
-            (None, "tensor 'w': layout None: ")):
+            (None, "tensor 'w': layout None: "),
+            ("2:S0", "'2:S0' names 2 ranks up to rank 1; this job has 1 rank, counted from 0"),
+            ("1@[1]:R", "'1@[1]:R' names 1 rank up to rank 1; this job has 1 rank")):
         for source in (np.zeros((8, 8), np.float32), None):
             try:
                 batch.add("w", (8, 8), source, layout)
