@@ -304,7 +304,7 @@ class GuestJobsTest {
       refused.forEach(
           (what, kind) -> assertThat(said).contains(what + " " + kind.getSimpleName()));
       assertThat(said)
-          .contains("tensor 'w': guest rank 0 states a view of dtype 12 and shape [3, 4]");
+          .contains("tensor 'w': guest rank 0 states a view of f32[3, 4]; under");
     }
   }
 

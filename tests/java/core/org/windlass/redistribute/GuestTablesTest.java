@@ -10,6 +10,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
+import org.windlass.DType;
 import org.windlass.MismatchException;
 import org.windlass.internal.store.Encoding;
 
@@ -70,5 +71,13 @@ class GuestTablesTest {
     byte[] longName = whole.clone();
     ByteBuffer.wrap(longName).putInt(8, Integer.MAX_VALUE);
     requireRefused(longName);
+  }
+
+  @Test
+  void aDtypeIsNamedWhateverItsNumber() {
+    assertThat(GuestTables.named(DType.F32.code())).isEqualTo("f32");
+    assertThat(GuestTables.named(DType.BOOL.code())).isEqualTo("bool");
+    assertThat(GuestTables.named(-1)).isEqualTo("dtype -1");
+    assertThat(GuestTables.named(99)).isEqualTo("dtype 99");
   }
 }

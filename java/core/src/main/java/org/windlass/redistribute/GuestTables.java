@@ -14,6 +14,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
+import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.MismatchException;
 import org.windlass.UnsupportedException;
@@ -172,10 +173,7 @@ final class GuestTables {
               + " states "
               + (view == null
                   ? "no view"
-                  : "a view of dtype "
-                      + view.dtype()
-                      + " and shape "
-                      + Arrays.toString(view.shape()))
+                  : "a view of " + named(view.dtype()) + Arrays.toString(view.shape()))
               + "; under "
               + spec.layout().qualified()
               + " it holds "
@@ -185,6 +183,15 @@ final class GuestTables {
           "",
           List.of(rank));
     }
+  }
+
+  /** A dtype by its number, which comes from another process. */
+  static String named(int code) {
+    return Arrays.stream(DType.values())
+        .filter(dtype -> code >= 0 && dtype.code() == code)
+        .findFirst()
+        .map(DType::toString)
+        .orElse("dtype " + code);
   }
 
   private static byte[] made(
