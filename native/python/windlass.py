@@ -235,6 +235,7 @@ _SIGNATURES = {  # name: (result, arguments before `wl_error_t*`); None in front
     "wl_transfer_free": (None, [None, c_void_p]),
 }
 
+_TARGETS = ("sim", "a2a3sim", "a5sim", "cuda", "a2a3", "a5")
 _library = None
 _library_lock = threading.Lock()
 
@@ -242,9 +243,12 @@ _library_lock = threading.Lock()
 def library_path(environment=None):
     """The native library's file: in the folder WINDLASS_LIBRARY_PATH, else beside this file."""
     environment = os.environ if environment is None else environment
-    target = environment.get("WINDLASS_TARGET") or "sim"
-    if not re.fullmatch("[a-z0-9]{1,16}", target):
-        raise InvalidArgumentException("WINDLASS_TARGET is %r, which is no target" % target)
+    named = environment.get("WINDLASS_TARGET") or _TARGETS[0]
+    target = named.lower()
+    if target not in _TARGETS:
+        raise InvalidArgumentException(
+            'WINDLASS_TARGET is "%s"; known are %s; name one or unset it'
+            % (_printable(named), ", ".join(_TARGETS)))
     name = "libwindlass.so" if target == "sim" else "libwindlass-%s.so" % target
     folder = environment.get("WINDLASS_LIBRARY_PATH") or os.path.dirname(os.path.abspath(__file__))
     path = os.path.join(folder, name)
@@ -2078,6 +2082,7 @@ def _watch(hosts, rank, group):
 def _start_from_environment(environment, options, until):
     """(the rank's `wl_comm_t*`, its LaunchEnvironment)."""
     launch = LaunchEnvironment(environment)
+    native()  # where there is none, no peer is waited for
     if launch.size == 1:
         group, comm = c_void_p(), c_void_p()
         _call("wl_group_create", byref(_group_config(1, options, 0)), byref(group))

@@ -3,6 +3,7 @@ package org.windlass;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
 import java.io.DataOutputStream;
 import java.io.IOException;
@@ -16,6 +17,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
@@ -29,6 +31,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.internal.NativeLoader;
 import org.windlass.testing.Processes;
 import org.windlass.testing.Ucx;
 
@@ -269,6 +272,22 @@ class GuestsTest {
     Map<String, String> byFile = variables(1, 2, true);
     assertThat(processes.startGuest(1, "joins", byFile).ended())
         .contains("DeadlineExceededException []: rank 0 has not said where to meet");
+  }
+
+  /** In the words of a JVM, and not after the deadline, by which rank 0 has not come. */
+  @ParameterizedTest
+  @CsvSource({"xx, InvalidArgumentException", "A5, UnsupportedException"})
+  void aTargetThatIsNotThereIsRefusedBeforeRanksMeet(String target, String kind)
+      throws Exception {
+    assumeFalse(NativeLoader.has(target.toLowerCase(Locale.ROOT)), "it is there");
+    Map<String, String> variables = variables(1, 2, false);
+    variables.put("WINDLASS_TARGET", target);
+    assertThat(processes.startGuest(1, "joins", variables).ended())
+        .startsWith(kind + " []: ")
+        .contains(
+            target.equals("xx")
+                ? "WINDLASS_TARGET is " + NativeLoader.unknown("xx") + "; name one or unset it"
+                : "there is no libwindlass-a5.so in ");
   }
 
   @Test
