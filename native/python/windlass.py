@@ -1284,9 +1284,10 @@ class _MeetingFile:
             if until.over():
                 raise DeadlineExceededException(
                     "%s has not said where to meet within %g s: %s %s; see why it did not start, or"
-                    " give more time. Where it lives on another host or in another container, or"
-                    " runs"
-                    " as another user, name an address and a token on all sides"
+                    " give more time. A JVM without XDG_RUNTIME_DIR has its file in windlass-UID"
+                    " under java.io.tmpdir: where that is not /tmp, set XDG_RUNTIME_DIR to one"
+                    " folder of mode 700 on all sides. Where it lives on another host or in another"
+                    " container, or runs as another user, name an address and a token on all sides"
                     % (who, until.whole, self.path, lack))
             time.sleep(pause)
             pause = min(2 * pause, 0.032)

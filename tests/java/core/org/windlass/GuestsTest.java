@@ -271,7 +271,8 @@ class GuestsTest {
     assertThat(guest(1, 2, "joins").ended()).contains("DeadlineExceededException [0]: ");
     Map<String, String> byFile = variables(1, 2, true);
     assertThat(processes.startGuest(1, "joins", byFile).ended())
-        .contains("DeadlineExceededException []: rank 0 has not said where to meet");
+        .contains("DeadlineExceededException []: rank 0 has not said where to meet")
+        .contains("set XDG_RUNTIME_DIR to one folder of mode 700 on all sides");
   }
 
   /** In the words of a JVM, and not after the deadline, by which rank 0 has not come. */
