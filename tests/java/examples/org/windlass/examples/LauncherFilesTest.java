@@ -138,7 +138,8 @@ class LauncherFilesTest {
         Map.of(
             "SLURM_JOB_ID", "" + slurmJob(),
             "SLURM_JOB_NODELIST", "these",
-            "SLURM_CPUS_PER_TASK", "4");
+            "SLURM_CPUS_PER_TASK", "4",
+            "WINDLASS_TOKEN_FILE", token().toString());
     List<String> command = List.of(FILES + "/slurm.sbatch", program().toString());
     assertAllAdded(ended("slurm", start("slurm", command, batch)));
   }
