@@ -21,6 +21,8 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.windlass.testing.Ports;
 
 /**
@@ -178,6 +180,24 @@ class LauncherFilesTest {
     }
     String said = ended("node-0", nodes.get(0)) + ended("node-1", nodes.get(1));
     assertAllAdded(said);
+  }
+
+  /** Without what names the hosts, and without a command. */
+  @ParameterizedTest
+  @CsvSource({
+    "mpirun.sh program, 'usage: HOSTS=node-a:2,node-b:2 [PORT=7000] '",
+    "torchrun.sh program, 'usage: FIRST=node-a NODES=2 NODE=0 [PORT=29500] '",
+    "mpirun.sh, 'usage: HOSTS='",
+    "torchrun.sh, 'usage: FIRST='"
+  })
+  void aFileThatIsToldTooLittleSaysHowItIsUsed(String words, String usage) throws Exception {
+    List<String> command = new ArrayList<>(List.of(words.split(" ")));
+    command.set(0, FILES + "/" + command.get(0));
+    Map<String, String> hosts = Map.of("HOSTS", "a:2", "FIRST", "a", "NODES", "1", "NODE", "0");
+    Process process = start("usage", command, command.size() == 1 ? hosts : Map.of());
+    assertThat(process.waitFor(90, TimeUnit.SECONDS)).isTrue();
+    assertThat(Files.readString(folder.resolve("usage.out"))).startsWith(usage);
+    assertThat(process.exitValue()).isEqualTo(2);
   }
 
   /** Each pod is a process with its variables and command; rank 0's name is known last. */
