@@ -130,7 +130,7 @@ class Group {
   // ranks asks first. WL_UNSUPPORTED says why it can't be read. Throws std::bad_alloc.
   Code peerMemory(uint32_t rank, const PeerMemory** memory, wl_error_t* error);
   // How `rank`, of this process, names `bytes` of its memory to its peers: in the address space
-  // where no window holds them all.
+  // where no window holds them all, or ranks live on several hosts.
   Place placeOf(uint32_t rank, const void* memory, uint64_t bytes) const {
     return config_.spansProcesses && hosts_ == nullptr ? find(rank, memory, bytes)
                                                        : placeInAddressSpace(memory);

@@ -201,9 +201,12 @@ bool PeerAccess::hasTold(uint32_t rank) const {
 Code PeerAccess::refuse(const Told& all, wl_error_t* error) const {
   char why[512];
   writeRefused(all, rank_, why_, why, sizeof why);
+  const bool spans = comm_.group().hosts() != nullptr;
   return fail(error, WL_UNSUPPORTED,
-              "rank %u: %s names memory outside windows; %s. Nothing has moved: use auto, or "
-              "tensors of windows",
+              spans ? "rank %u: %s names memory of ranks of other hosts; %s. Nothing has moved: "
+                      "use auto"
+                    : "rank %u: %s names memory outside windows; %s. Nothing has moved: use auto, "
+                      "or tensors of windows",
               rank_, operationName(comm_.current_.operation()), why);
 }
 
