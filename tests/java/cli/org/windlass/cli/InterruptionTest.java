@@ -2,14 +2,18 @@
 package org.windlass.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import static org.junit.jupiter.params.provider.Arguments.arguments;
 
 import java.io.IOException;
 import java.io.PrintWriter;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Optional;
 import java.util.Random;
+import java.util.UUID;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
@@ -19,6 +23,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.windlass.examples.ExampleOfProcesses;
 import org.windlass.testing.SafetensorsBytes;
 
 /**
@@ -86,6 +91,59 @@ class InterruptionTest {
         assertThat(process.exitValue()).as(said).isIn(0, 130);
       }
       assertThat(names()).noneMatch(name -> name.startsWith("."));
+    }
+  }
+
+  static Stream<List<String>> examplesOfJobs() {
+    return Stream.of(
+        List.of("example", "weight-sync", "--launch", "processes"),
+        List.of("example", "torch-trainer"));
+  }
+
+  /** While processes start, and once they work. */
+  @ParameterizedTest
+  @MethodSource("examplesOfJobs")
+  void aSignalTakesAwayWhatTheJobsOfAnExampleAre(List<String> words) throws Exception {
+    Optional<String> lacking =
+        ExampleOfProcesses.find(words.get(1)).flatMap(example -> example.lacking().get());
+    assumeTrue(lacking.isEmpty(), () -> lacking.orElse(""));
+    Random random = new Random();
+    for (String said : List.of("", "starts, ", "sent ")) {
+      Path temporary = Files.createTempDirectory(folder, "tmp");
+      String mark = UUID.randomUUID().toString();
+      Path log = folder.resolve("log");
+      ProcessBuilder command = ChildCommand.of(words.toArray());
+      command.command().add(1, "-Djava.io.tmpdir=" + temporary);
+      command.environment().put("WINDLASS_TEST_MARK", mark);
+      Process process =
+          command.redirectErrorStream(true).redirectOutput(log.toFile()).start();
+      while (process.isAlive() && !Files.readString(log).contains(said)) {
+        Thread.sleep(5);
+      }
+      Thread.sleep(said.equals("sent ") ? 0 : random.nextInt(1500));
+      assertThat(marked(mark)).as(said).isNotEmpty();
+      new ProcessBuilder("kill", "-TERM", "" + process.pid()).start().waitFor();
+      assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
+      assertThat(process.exitValue()).as(Files.readString(log)).isIn(130, 143);
+      assertThat(marked(mark)).as(said).isEmpty();
+      assertThat(temporary).as(said).isEmptyDirectory();
+    }
+  }
+
+  /** What runs with this in its environment, which all have that a process starts. */
+  private static List<Long> marked(String mark) {
+    return ProcessHandle.allProcesses()
+        .filter(process -> hasMark(process.pid(), mark))
+        .map(ProcessHandle::pid)
+        .toList();
+  }
+
+  private static boolean hasMark(long pid, String mark) {
+    try {
+      Path file = Path.of("/proc", "" + pid, "environ");
+      return Files.readString(file, StandardCharsets.ISO_8859_1).contains(mark);
+    } catch (IOException anothersOrGone) {
+      return false;
     }
   }
 

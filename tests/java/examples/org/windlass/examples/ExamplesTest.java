@@ -62,7 +62,7 @@ class ExamplesTest {
       busy.start();
     }
     try {
-      Examples.find("weight-sync").orElseThrow().jobs().orElseThrow().run(out);
+      Examples.find("weight-sync").orElseThrow().jobs().orElseThrow().run(out, unfinished -> {});
     } finally {
       isOver.set(true);
     }
@@ -81,7 +81,8 @@ class ExamplesTest {
     String lacking = example.lacking().get().orElse("");
     assumeTrue(lacking.isEmpty(), lacking);
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    example.jobs().run(new PrintStream(bytes, true, StandardCharsets.UTF_8));
+    PrintStream out = new PrintStream(bytes, true, StandardCharsets.UTF_8);
+    example.jobs().run(out, unfinished -> {});
     String printed = bytes.toString(StandardCharsets.UTF_8);
     assertThat(printed.lines().filter(line -> line.endsWith("4977 values are torch's own")))
         .as(printed)

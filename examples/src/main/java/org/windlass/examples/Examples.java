@@ -4,6 +4,7 @@ package org.windlass.examples;
 import java.io.PrintStream;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Consumer;
 import org.windlass.Communicator;
 import org.windlass.InvalidArgumentException;
 import org.windlass.LocalGroup;
@@ -23,7 +24,8 @@ public final class Examples {
 
   /** An example's work as jobs of processes that it starts itself. */
   public interface Jobs {
-    void run(PrintStream out);
+    /** {@code unfinished} first gets what to close where a signal ends this process meanwhile. */
+    void run(PrintStream out, Consumer<AutoCloseable> unfinished);
   }
 
   /**

@@ -26,7 +26,7 @@ final class InferenceJob {
   private InferenceJob() {}
 
   public static void main(String[] arguments) throws Exception {
-    JobProcess.linesOfParent();
+    Parent.lines();
     WeightSyncJobs.inJob(arguments[0], InferenceJob::infer);
   }
 

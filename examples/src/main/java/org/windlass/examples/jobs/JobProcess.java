@@ -4,7 +4,6 @@ package org.windlass.examples.jobs;
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
-import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
@@ -13,8 +12,6 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.BlockingQueue;
-import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
@@ -29,6 +26,7 @@ final class JobProcess implements AutoCloseable {
       "(WINDLASS_)?(LOCAL_)?(RANK|WORLD_SIZE)|WINDLASS_(RENDEZVOUS|TOKEN|TOKEN_FILE|JOB|MEETING)"
           + "|(MASTER|OMPI|PMIX|SLURM|TORCHELASTIC)_.*";
 
+  private final String job;
   private final Process process;
   private final PrintStream input;
   private final Thread reader;
@@ -53,10 +51,13 @@ final class JobProcess implements AutoCloseable {
   /**
    * Starts it.
    *
+   * @param job whose it is
    * @param variables to be set for it, of its environment
    * @param lines gets each line that it prints, on a thread of its own
    */
-  JobProcess(List<String> command, Map<String, String> variables, Consumer<String> lines) {
+  JobProcess(
+      String job, List<String> command, Map<String, String> variables, Consumer<String> lines) {
+    this.job = job;
     ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
     builder.environment().keySet().removeIf(name -> name.matches(LAUNCHER));
     builder.environment().putAll(variables);
@@ -91,26 +92,8 @@ final class JobProcess implements AutoCloseable {
     }
   }
 
-  /**
-   * In such a process: what it is given to read, line by line. The process ends when whoever started
-   * it does.
-   */
-  static BlockingQueue<String> linesOfParent() {
-    BlockingQueue<String> told = new LinkedBlockingQueue<>();
-    Thread parent = new Thread(() -> readUntilParentEnds(told), "parent");
-    parent.setDaemon(true);
-    parent.start();
-    return told;
-  }
-
-  private static void readUntilParentEnds(BlockingQueue<String> told) {
-    try (BufferedReader lines =
-        new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8))) {
-      lines.lines().forEach(told::add);
-    } catch (IOException | UncheckedIOException e) {
-      // As at the end.
-    }
-    Runtime.getRuntime().halt(1);
+  String job() {
+    return job;
   }
 
   /** Gives it a line to read. */

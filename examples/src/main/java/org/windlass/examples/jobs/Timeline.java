@@ -2,15 +2,12 @@
 package org.windlass.examples.jobs;
 
 import java.io.PrintStream;
+import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.UUID;
 import java.util.concurrent.TimeUnit;
-import org.windlass.Target;
 import org.windlass.VerificationFailedException;
 
 /**
@@ -21,8 +18,7 @@ final class Timeline implements AutoCloseable {
   private final String example;
   private final PrintStream out;
   private final long startNs = System.nanoTime();
-  private final String unique;
-  private final Map<String, List<JobProcess>> jobs = new LinkedHashMap<>();
+  private final StartedProcesses processes;
 
   /** Of all jobs, in the order in which they came. Guarded by itself. */
   private final List<String> said = new ArrayList<>();
@@ -30,46 +26,47 @@ final class Timeline implements AutoCloseable {
   Timeline(String example, PrintStream out) {
     this.example = example;
     this.out = out;
-    unique = example + "-" + UUID.randomUUID();
+    processes = new StartedProcesses(example);
+  }
+
+  /** For files of the processes; it goes with them. */
+  Path folder() {
+    return processes.folder();
   }
 
   /** Starts a job of so many processes, whose {@code main} gets its name, and {@code more}. */
   void start(Class<?> main, String job, int ranks, String... more) {
     List<String> arguments = new ArrayList<>(List.of(job));
     arguments.addAll(List.of(more));
-    List<JobProcess> processes = new ArrayList<>();
-    jobs.put(job, processes);
     for (int rank = 0; rank < ranks; rank++) {
       Map<String, String> variables =
           Map.of(
               "WINDLASS_RANK", String.valueOf(rank),
               "WINDLASS_WORLD_SIZE", String.valueOf(ranks),
-              "WINDLASS_JOB", job + "-" + unique);
-      processes.add(process(job, JobProcess.java(main, arguments), variables));
+              "WINDLASS_JOB", job + "-" + processes.unique());
+      launchOne(job, JobProcess.java(main, arguments), variables);
     }
     say(job, "starts, of " + ranks + (ranks == 1 ? " process" : " processes"));
   }
 
   /** Starts a job by a launcher of its own. */
   void launch(String job, List<String> command, Map<String, String> variables) {
-    jobs.put(job, List.of(process(job, command, variables)));
+    launchOne(job, command, variables);
     say(job, "starts, by " + command.get(0));
   }
 
-  private JobProcess process(String job, List<String> command, Map<String, String> variables) {
-    Map<String, String> all = new HashMap<>(variables);
-    all.put("WINDLASS_TARGET", Target.loaded().toString());
-    all.put("WINDLASS_MEETING", unique);
-    return new JobProcess(command, all, line -> say(job, line));
+  private void launchOne(String job, List<String> command, Map<String, String> variables) {
+    processes.start(job, command, variables, line -> say(job, line));
   }
 
   /** Gives rank 0 of a job a line to read. */
   void tell(String job, String line) {
-    jobs.get(job).get(0).tell(line);
+    processes.of(job).get(0).tell(line);
   }
 
   void kill(String job) throws InterruptedException {
-    for (JobProcess process : jobs.remove(job)) {
+    for (JobProcess process : processes.of(job)) {
+      processes.forget(process);
       process.kill();
     }
   }
@@ -89,8 +86,7 @@ final class Timeline implements AutoCloseable {
     synchronized (said) {
       while (said.stream().noneMatch(line -> line.startsWith(begin))) {
         long leftMs = TimeUnit.NANOSECONDS.toMillis(endNs - System.nanoTime());
-        boolean hasFailed =
-            jobs.values().stream().flatMap(List::stream).anyMatch(JobProcess::hasFailed);
+        boolean hasFailed = processes.all().stream().anyMatch(JobProcess::hasFailed);
         if (leftMs <= 0 || hasFailed) {
           throw failure("nobody has said \"" + begin + "\"");
         }
@@ -101,11 +97,9 @@ final class Timeline implements AutoCloseable {
 
   /** Until every process has ended, and ended well. */
   void awaitEnds() throws InterruptedException {
-    for (Map.Entry<String, List<JobProcess>> job : jobs.entrySet()) {
-      for (JobProcess process : job.getValue()) {
-        if (!process.hasEnded(WeightSyncJobs.LIMIT) || process.hasFailed()) {
-          throw failure(job.getKey() + " has not ended well");
-        }
+    for (JobProcess process : processes.all()) {
+      if (!process.hasEnded(WeightSyncJobs.LIMIT) || process.hasFailed()) {
+        throw failure(process.job() + " has not ended well");
       }
     }
   }
@@ -117,8 +111,9 @@ final class Timeline implements AutoCloseable {
     }
   }
 
+  /** Ends all of it, and removes the folder; nothing starts from now on. Idempotent. */
   @Override
   public void close() {
-    jobs.values().forEach(processes -> processes.forEach(JobProcess::close));
+    processes.close();
   }
 }

@@ -49,7 +49,7 @@ final class TorchInference {
   private TorchInference() {}
 
   public static void main(String[] arguments) throws Exception {
-    JobProcess.linesOfParent();
+    Parent.lines();
     Path casts = Path.of(arguments[1]);
     WeightSyncJobs.inJob(arguments[0], job -> infer(job, casts));
   }

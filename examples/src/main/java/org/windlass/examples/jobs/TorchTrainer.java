@@ -2,9 +2,7 @@
 package org.windlass.examples.jobs;
 
 import java.io.File;
-import java.io.IOException;
 import java.io.PrintStream;
-import java.io.UncheckedIOException;
 import java.net.URISyntaxException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -12,8 +10,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Consumer;
 import java.util.regex.Pattern;
-import java.util.stream.Stream;
 
 /**
  * A trainer that is no JVM: torchrun starts two ranks of {@code examples/python/torch_trainer.py},
@@ -49,21 +47,16 @@ public final class TorchTrainer {
   }
 
   /** Starts the jobs, and prints what they say as a timeline. */
-  public static void run(PrintStream out) {
+  public static void run(PrintStream out, Consumer<AutoCloseable> unfinished) {
     try (Timeline timeline = new Timeline("torch-trainer", out)) {
-      Path casts = Files.createTempDirectory("windlass-torch-");
-      try {
-        timeline.start(TorchInference.class, INFERENCE, 2, casts.toString());
-        timeline.launch("trainer", command(casts), variables());
-        for (int step = 1; step <= STEPS; step++) {
-          timeline.await(INFERENCE + ": step " + step + ": ");
-        }
-        timeline.awaitEnds();
-      } finally {
-        delete(casts);
+      unfinished.accept(timeline);
+      Path casts = timeline.folder();
+      timeline.start(TorchInference.class, INFERENCE, 2, casts.toString());
+      timeline.launch("trainer", command(casts), variables());
+      for (int step = 1; step <= STEPS; step++) {
+        timeline.await(INFERENCE + ": step " + step + ": ");
       }
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
+      timeline.awaitEnds();
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new IllegalStateException("torch-trainer: interrupted", e);
@@ -105,14 +98,5 @@ public final class TorchTrainer {
       variables.put("WINDLASS_LIBRARY_PATH", natives);
     }
     return variables;
-  }
-
-  private static void delete(Path folder) throws IOException {
-    try (Stream<Path> files = Files.list(folder)) {
-      for (Path file : files.toList()) {
-        Files.delete(file);
-      }
-    }
-    Files.delete(folder);
   }
 }

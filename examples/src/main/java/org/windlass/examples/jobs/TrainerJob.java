@@ -28,7 +28,7 @@ final class TrainerJob {
   private TrainerJob() {}
 
   public static void main(String[] arguments) throws Exception {
-    BlockingQueue<String> told = JobProcess.linesOfParent();
+    BlockingQueue<String> told = Parent.lines();
     WeightSyncJobs.inJob(arguments[0], job -> train(job, told));
   }
 

@@ -3,6 +3,7 @@ package org.windlass.examples.jobs;
 
 import java.io.PrintStream;
 import java.time.Duration;
+import java.util.function.Consumer;
 import org.windlass.CommunicatorOptions;
 import org.windlass.redistribute.Job;
 
@@ -30,8 +31,9 @@ public final class WeightSyncJobs {
   }
 
   /** Starts the jobs, and prints what they say as a timeline. */
-  public static void run(PrintStream out) {
+  public static void run(PrintStream out, Consumer<AutoCloseable> unfinished) {
     try (Timeline timeline = new Timeline("weight-sync", out)) {
+      unfinished.accept(timeline);
       new WeightSyncJobs(timeline).play();
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();

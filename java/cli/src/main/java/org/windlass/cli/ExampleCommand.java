@@ -138,7 +138,7 @@ final class ExampleCommand implements Runnable {
       throw new UnsupportedException(example.name() + ": " + lacking.get());
     }
     out.println(example.name() + ": " + example.summary());
-    example.jobs().run(stream(out));
+    runJobs(example.jobs(), out);
   }
 
   private void runChosen(PrintWriter out) {
@@ -149,7 +149,7 @@ final class ExampleCommand implements Runnable {
       moving.onRanks(spec, ranks, group -> run(rest, group, out));
     }
     if (!LaunchedRank.isThis()) {
-      runJobs(ofJobs, stream(out));
+      runJobs(ofJobs, out);
     }
   }
 
@@ -158,10 +158,16 @@ final class ExampleCommand implements Runnable {
     return moving.areProcesses() && example.jobs().isPresent();
   }
 
-  private static void runJobs(List<Example> chosen, PrintStream out) {
+  private static void runJobs(List<Example> chosen, PrintWriter out) {
     for (Example example : chosen) {
       out.println(example.name() + ": " + example.summary());
-      example.jobs().orElseThrow().run(out);
+      runJobs(example.jobs().orElseThrow(), out);
+    }
+  }
+
+  private static void runJobs(Examples.Jobs jobs, PrintWriter out) {
+    try (Unfinished unfinished = new Unfinished()) {
+      jobs.run(stream(out), unfinished::add);
     }
   }
 

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.examples.jobs;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.Consumer;
+import java.util.stream.Stream;
+import org.windlass.Target;
+
+/**
+ * The processes of an example's jobs, which meet by a name of their own, and the folder that has
+ * their files. All of it goes at the close, which any thread may call.
+ */
+final class StartedProcesses implements AutoCloseable {
+  /** The variable of each of them, and of what it starts, whose value no others have. */
+  private static final String MARK = "WINDLASS_MEETING";
+
+  /** How long killed processes may take to be gone. */
+  private static final Duration DEATH = Duration.ofSeconds(5);
+
+  private static final Duration LOOK = Duration.ofMillis(10);
+
+  private final String example;
+  private final String unique;
+
+  /** Guarded by this, as all below. */
+  private final List<JobProcess> all = new ArrayList<>();
+
+  /** Null before the first is asked for. */
+  private Path folder;
+
+  private boolean isOver;
+
+  StartedProcesses(String example) {
+    this.example = example;
+    unique = example + "-" + UUID.randomUUID();
+  }
+
+  /** By which they meet. */
+  String unique() {
+    return unique;
+  }
+
+  /** Has their files, and those by which they meet. */
+  synchronized Path folder() {
+    requireOpen();
+    try {
+      if (folder == null) {
+        folder = Files.createTempDirectory("windlass-" + example + "-").toAbsolutePath();
+      }
+      return folder;
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  /** Starts one more: {@link JobProcess}. */
+  synchronized void start(
+      String job, List<String> command, Map<String, String> variables, Consumer<String> lines) {
+    Map<String, String> its = new HashMap<>(variables);
+    its.put("WINDLASS_TARGET", Target.loaded().toString());
+    its.put(MARK, unique);
+    its.put("XDG_RUNTIME_DIR", folder().toString());
+    its.put("TMPDIR", folder().toString());
+    all.add(new JobProcess(job, command, its, lines));
+  }
+
+  /** Those that are there, in the order in which they were started. */
+  synchronized List<JobProcess> all() {
+    return List.copyOf(all);
+  }
+
+  /** Those of a job, in the order of their ranks. */
+  List<JobProcess> of(String job) {
+    return all().stream().filter(each -> each.job().equals(job)).toList();
+  }
+
+  /** Leaves one out of account, which is to be killed. */
+  synchronized void forget(JobProcess process) {
+    all.remove(process);
+  }
+
+  private void requireOpen() {
+    if (isOver) {
+      throw new IllegalStateException(example + ": its processes are ended, and no more start");
+    }
+  }
+
+  /** Idempotent. */
+  @Override
+  public synchronized void close() {
+    isOver = true;
+    all.forEach(JobProcess::close);
+    endMarked();
+    remove();
+  }
+
+  /** Kills what they have started, also while they were killed. */
+  private void endMarked() {
+    long endNs = System.nanoTime() + DEATH.toNanos();
+    do {
+      List<ProcessHandle> found = ProcessHandle.allProcesses().filter(this::isMarked).toList();
+      if (found.isEmpty()) {
+        return;
+      }
+      found.forEach(ProcessHandle::destroyForcibly);
+      LockSupport.parkNanos(LOOK.toNanos());
+    } while (System.nanoTime() - endNs < 0);
+  }
+
+  /** Whether its environment has the mark, as far as this user may read it: none once it ended. */
+  private boolean isMarked(ProcessHandle process) {
+    try {
+      Path file = Path.of("/proc", "" + process.pid(), "environ");
+      String variables = "\0" + Files.readString(file, StandardCharsets.ISO_8859_1);
+      return variables.contains("\0" + MARK + "=" + unique + "\0");
+    } catch (IOException anothersOrGone) {
+      return false;
+    }
+  }
+
+  private void remove() {
+    if (folder == null) {
+      return;
+    }
+    try (Stream<Path> files = Files.walk(folder)) {
+      for (Path each : files.sorted(Comparator.reverseOrder()).toList()) {
+        Files.delete(each);
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    folder = null;
+  }
+}
