@@ -20,6 +20,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.internal.store.Token;
 import org.windlass.testing.NothingLeft;
 import org.windlass.testing.Processes;
@@ -233,6 +235,16 @@ class StartTest {
           .hasMessageStartingWith("waiting for rank 0, whose process has the store")
           .hasMessageContaining("no store there after");
     }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"127.0.0.1", "localhost"})
+  void loopbackIsSaidToBeAnotherOnEachHost(String host) throws Exception {
+    String place = host + address.substring(address.lastIndexOf(':'));
+    assertThat(new Rank(1, 2).with("WINDLASS_RENDEZVOUS", place).failure())
+        .isInstanceOf(DeadlineExceededException.class)
+        .hasMessageContaining("no store there after")
+        .hasMessageContaining("That address is another in each host");
   }
 
   @Test

@@ -35,6 +35,9 @@ final class Connector {
   private final String call;
   private final Deadline until;
 
+  /** Whether the last attempt went to the host itself, as far as its name was known. */
+  private boolean isLoopback;
+
   /** Of the attempt in progress. */
   private SocketChannel socket;
 
@@ -98,7 +101,7 @@ final class Connector {
             + ": "
             + why
             + "; does its owner run?"
-            + (address.getAddress() != null && address.getAddress().isLoopbackAddress()
+            + (isLoopback
                 ? " That address is another in each host: where ranks live on several, name one of"
                     + " its owner's host that all reach"
                 : ""));
@@ -113,7 +116,9 @@ final class Connector {
       socket.setOption(StandardSocketOptions.TCP_NODELAY, true);
       key = socket.register(selector, SelectionKey.OP_CONNECT);
       channel = new FrameChannel(socket);
-      if (!socket.connect(Sockets.resolved(address))) {
+      InetSocketAddress known = Sockets.resolved(address);
+      isLoopback = known.getAddress().isLoopbackAddress();
+      if (!socket.connect(known)) {
         do {
           waitFor(SelectionKey.OP_CONNECT);
         } while (!socket.finishConnect());
