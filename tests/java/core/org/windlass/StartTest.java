@@ -248,6 +248,15 @@ class StartTest {
   }
 
   @Test
+  void anAddressOfAnotherHostIsSaidToBeOne() throws Exception {
+    assertThat(new Rank(0, 2).with("WINDLASS_RENDEZVOUS", "192.0.2.1:7000").failure())
+        .isInstanceOf(ResourceException.class)
+        .hasMessageStartingWith("rank 0: no store can be opened at 192.0.2.1:7000")
+        .hasMessageContaining("start rank 0 on the host that WINDLASS_RENDEZVOUS names")
+        .hasMessageNotContaining("may listen there");
+  }
+
+  @Test
   void aWrongTokenIsRefusedAndHarmsNobody() throws Exception {
     Rank wrong = new Rank(1, 2).with("WINDLASS_TOKEN", Token.random().digits());
     List<WindlassException> failures = failures(new Rank(0, 2), wrong);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
+import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.NetworkInterface;
+import java.net.SocketException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
@@ -266,15 +269,37 @@ final class EnvironmentStart {
     }
   }
 
-  private static OwnStore open(MeetingFile.Place place) {
+  private OwnStore open(MeetingFile.Place place) {
     try {
       return OwnStore.open(place, Native.wl_version(), WindlassException::of);
     } catch (ResourceException e) {
       throw new ResourceException(
           "rank 0: "
               + e.getMessage()
-              + "; another process that has rank 0 too, or another program, may listen there",
+              + (isOfThisHost(place.address().getAddress())
+                  ? "; another process that has rank 0 too, or another program, may listen there"
+                  : "; this host has no such address: start rank 0 on the host that "
+                      + placeVariable()
+                      + " names, or have it name this one, on all ranks"),
           e);
+    }
+  }
+
+  /** The one that says where the ranks meet. */
+  private String placeVariable() {
+    return variables.getOrDefault(LaunchEnvironment.RENDEZVOUS, "").isEmpty()
+        ? LaunchEnvironment.MASTER_ADDRESS
+        : LaunchEnvironment.RENDEZVOUS;
+  }
+
+  /** As far as that can be told. */
+  private static boolean isOfThisHost(InetAddress address) {
+    try {
+      return address.isLoopbackAddress()
+          || address.isAnyLocalAddress()
+          || NetworkInterface.getByInetAddress(address) != null;
+    } catch (SocketException e) {
+      return true;
     }
   }
 

@@ -110,7 +110,7 @@ public final class LaunchEnvironment {
   private static final String TOKEN_FILE = Token.FILE_VARIABLE;
   private static final String TOKEN = Token.VARIABLE;
   private static final String SLURM_STEP = "SLURM_STEP_ID";
-  private static final String MASTER_ADDRESS = "MASTER_ADDR";
+  static final String MASTER_ADDRESS = "MASTER_ADDR";
   private static final String MASTER_PORT = "MASTER_PORT";
 
   /** Job ids of launchers are texts of their own making. */
