@@ -18,6 +18,7 @@ import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
@@ -31,11 +32,13 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.AbortedException;
 import org.windlass.ClosedException;
 import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
 import org.windlass.DeadlineExceededException;
 import org.windlass.LocalGroup;
 import org.windlass.Tensor;
 import org.windlass.internal.rendezvous.Sign;
 import org.windlass.internal.store.Store;
+import org.windlass.internal.store.Token;
 import org.windlass.testing.RandomSeeds;
 
 /** Jobs whose store, or whose deadline, lets them down: what goes on, and what ends when. */
@@ -80,6 +83,22 @@ class JobStoreTest {
           JobEnd.moveOne(job, role, ROWS);
         };
     JobThreads.end(jobs.start("trainer", 2, body), jobs.start("inference", 2, body));
+  }
+
+  @Test
+  void theVariableIsNamedWhereNoStoreIsAndHowLongThatWas() {
+    Map<String, String> environment =
+        Map.of("WINDLASS_MEETING", "192.0.2.1:7000", "WINDLASS_TOKEN", Token.random().digits());
+    CommunicatorOptions options = CommunicatorOptions.defaults();
+    Duration deadline = Duration.ofMillis(5500); // longer than one attempt
+    try (var group = Communicator.local(1)) {
+      Communicator alone = group.communicators().get(0);
+      assertThatThrownBy(() -> Job.of("alone", alone, options, environment, deadline))
+          .isInstanceOf(DeadlineExceededException.class)
+          .hasMessageContaining("no store for 5.")
+          .hasMessageContaining("where WINDLASS_MEETING has jobs meet")
+          .hasMessageContaining("192.0.2.1:7000");
+    }
   }
 
   @Test

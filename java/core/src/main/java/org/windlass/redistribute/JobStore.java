@@ -12,6 +12,7 @@ import org.windlass.ClosedException;
 import org.windlass.DeadlineExceededException;
 import org.windlass.PeerLostException;
 import org.windlass.WindlassException;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.Leaks;
 import org.windlass.internal.Native;
 import org.windlass.internal.rendezvous.MeetingPlace;
@@ -284,6 +285,7 @@ final class JobStore implements AutoCloseable {
 
   /** To the store that rank 0 finds or opens. */
   private Way opened(Until until) {
+    long startNs = System.nanoTime();
     while (true) {
       means.take(null);
       try {
@@ -293,9 +295,21 @@ final class JobStore implements AutoCloseable {
         String instance = UUID.randomUUID().toString();
         means.take(connected(place, instance, until));
         return new Way(place, instance);
-      } catch (PeerLostException | DeadlineExceededException e) {
+      } catch (PeerLostException e) {
         if (until.isOver()) {
           throw e;
+        }
+      } catch (DeadlineExceededException e) {
+        if (until.isOver()) {
+          Duration waited = Duration.ofNanos(System.nanoTime() - startNs);
+          throw new DeadlineExceededException(
+              "no store for "
+                  + Deadline.text(waited)
+                  + " where "
+                  + MeetingStore.VARIABLE
+                  + " has jobs meet; the last attempt: "
+                  + e.getMessage(),
+              e);
         }
       }
     }
