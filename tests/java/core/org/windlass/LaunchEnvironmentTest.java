@@ -207,7 +207,12 @@ class LaunchEnvironmentTest {
         arguments(
             rank + "WINDLASS_RENDEZVOUS=etcd://user:secret@h:1/p", "neither user nor password"),
         arguments(rank + "WINDLASS_RENDEZVOUS=etcd://" + "h".repeat(1001), "at most 1000 letters"),
-        arguments(rank + "WINDLASS_RENDEZVOUS=::1:7000", "must be HOST:PORT"),
+        arguments(rank + "WINDLASS_RENDEZVOUS=::1:7000", "before its port: [::1]:7000"),
+        arguments(rank + "WINDLASS_RENDEZVOUS=fd77::1:7000", "before its port: [fd77::1]:7000"),
+        arguments(rank + "WINDLASS_RENDEZVOUS=fd77::", "its port must be a number"),
+        arguments(rank + "WINDLASS_RENDEZVOUS=0.0.0.0:7000", "'0.0.0.0' is every address of a"),
+        arguments(rank + "WINDLASS_RENDEZVOUS=[::]:7000", "name one by which others reach it"),
+        arguments(rank + "MASTER_ADDR=0.0.0.0 MASTER_PORT=1", "'0.0.0.0' is every address of a"),
         arguments(rank + "WINDLASS_RENDEZVOUS=:7000", "must be HOST:PORT"),
         arguments(rank + "WINDLASS_RENDEZVOUS=head:", "its port must be a number from 1 to 65535"),
         arguments(rank + "WINDLASS_RENDEZVOUS=head:x", "WINDLASS_RENDEZVOUS is 'head:x'; its port"),

@@ -20,6 +20,13 @@ public final class HostAndPort {
   private static final Pattern HOST =
       Pattern.compile("[A-Za-z0-9._-]+|[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9._-]+)?");
 
+  /** An address of IPv6 and a port, which only brackets tell apart. */
+  private static final Pattern WITHOUT_BRACKETS =
+      Pattern.compile("([0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9._-]+)?):([0-9]+)");
+
+  /** All addresses of a host, in either family: where it may listen, and nobody finds it. */
+  private static final Pattern ANY = Pattern.compile("[0.]+|[0:]+");
+
   private static final Pattern TEXT =
       Pattern.compile("(?:\\[(?<literal>[^\\[\\]]+)\\]|(?<name>[^:\\[\\]]+)):(?<port>.*)");
 
@@ -33,6 +40,15 @@ public final class HostAndPort {
    */
   public static InetSocketAddress parse(
       String setting, String text, String or, FailureMaker failures) {
+    Matcher bare = WITHOUT_BRACKETS.matcher(text);
+    if (bare.matches()) {
+      throw refused(
+          setting,
+          text,
+          "an address of IPv6 stands in brackets before its port: ["
+              + bare.group(1) + "]:" + bare.group(2),
+          failures);
+    }
     Matcher matcher = TEXT.matcher(text);
     if (!matcher.matches()) {
       throw refused(
@@ -64,6 +80,13 @@ public final class HostAndPort {
     if (!HOST.matcher(host).matches()) {
       throw refused(
           setting, text, "'" + host + "' is no host; name one, or its address", failures);
+    }
+    if (ANY.matcher(host).matches()) {
+      throw refused(
+          setting,
+          text,
+          "'" + host + "' is every address of a host; name one by which others reach it",
+          failures);
     }
     return InetSocketAddress.createUnresolved(host, port);
   }
