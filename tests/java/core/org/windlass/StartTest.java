@@ -432,7 +432,7 @@ class StartTest {
         .hasMessageContaining("/nonexistent/token: a token can't be read: no such file");
     assertThat(new Rank(0, 2).without("WINDLASS_RENDEZVOUS").failure())
         .isInstanceOf(InvalidArgumentException.class)
-        .hasMessageContaining("does not say where the ranks meet");
+        .hasMessageContaining("no variable says where the ranks meet");
   }
 
   @Test

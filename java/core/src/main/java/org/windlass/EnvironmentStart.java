@@ -310,10 +310,9 @@ final class EnvironmentStart {
         .orElseThrow(
             () ->
                 new InvalidArgumentException(
-                    "fromEnvironment: "
-                        + environment.launcher()
-                        + " does not say where the ranks meet; set WINDLASS_RENDEZVOUS to"
-                        + " HOST:PORT, such as 127.0.0.1:29500, on all of them"));
+                    "fromEnvironment: there is a token, and no variable says where the ranks meet;"
+                        + " set WINDLASS_RENDEZVOUS on all of them to HOST:PORT, an address of"
+                        + " rank 0's host that all reach, such as 10.0.0.1:7000"));
   }
 
   private Token token() {
