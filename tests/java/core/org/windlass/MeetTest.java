@@ -241,7 +241,7 @@ class MeetTest {
           .isInstanceOf(MismatchException.class)
           .asString()
           .contains(
-              "ranks 0 and 1 were given deadline=1000000000 ns and deadline=2000000000 ns; give all");
+              "ranks 0 and 1 were given deadline=1 s and deadline=2 s; give all");
     }
   }
 

@@ -8,6 +8,8 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Pattern;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
@@ -31,6 +33,8 @@ public final class Start {
       int firstSequence, int cores, int blocks, long deadlineNs, boolean adjustThreads) {
     static final String BETWEEN = ", ";
 
+    private static final Pattern NANOSECONDS = Pattern.compile("\\b([0-9]{1,18}) ns\\b");
+
     /** As ranks tell one another: entries of the same names in the same order. */
     @Override
     public String toString() {
@@ -49,7 +53,16 @@ public final class Start {
       List<String> others = new ArrayList<>(List.of(other.split(BETWEEN)));
       ones.removeAll(List.of(other.split(BETWEEN)));
       others.removeAll(List.of(one.split(BETWEEN)));
-      return List.of(String.join(BETWEEN, ones), String.join(BETWEEN, others));
+      List<String> exact = List.of(String.join(BETWEEN, ones), String.join(BETWEEN, others));
+      List<String> readable = exact.stream().map(Config::readable).toList();
+      return readable.get(0).equals(readable.get(1)) ? exact : readable;
+    }
+
+    /** With times as messages have them. */
+    private static String readable(String entries) {
+      return NANOSECONDS
+          .matcher(entries)
+          .replaceAll(time -> Deadline.text(Duration.ofNanos(Long.parseLong(time.group(1)))));
     }
   }
 
