@@ -51,6 +51,12 @@ class TokenTest {
     }
     Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("r--------"));
     assertThat(Token.fromFile(file, Failure::make)).isNotNull();
+    Path inside = Files.createDirectory(folder.resolve("inside"));
+    for (String mode : List.of("rwxr-xr-x", "rwx------")) {
+      Files.setPosixFilePermissions(inside, PosixFilePermissions.fromString(mode));
+      assertFails(Native.WL_RESOURCE, () -> Token.fromFile(inside, Failure::make))
+          .contains(inside + " is no regular file");
+    }
     assertFails(Native.WL_RESOURCE, () -> Token.fromFile(folder.resolve("none"), Failure::make))
         .contains("none");
   }

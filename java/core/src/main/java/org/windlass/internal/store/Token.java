@@ -93,13 +93,14 @@ public final class Token {
       Set<PosixFilePermission> others = EnumSet.noneOf(PosixFilePermission.class);
       others.addAll(Files.getPosixFilePermissions(file));
       others.retainAll(OF_OTHERS);
-      if (!Files.isRegularFile(file) || !others.isEmpty()) {
+      boolean isFile = Files.isRegularFile(file);
+      if (!isFile || !others.isEmpty()) {
         throw failures.make(
             Native.WL_RESOURCE,
             file
-                + (others.isEmpty()
-                    ? " is no regular file; a token lies in one"
-                    : " is open to others than its owner; chmod 600 it, and make a new token"));
+                + (isFile
+                    ? " is open to others than its owner; chmod 600 it, and make a new token"
+                    : " is no regular file; a token lies in one"));
       }
       try (InputStream in = Files.newInputStream(file)) {
         byte[] text = in.readNBytes(DIGITS + 2);
