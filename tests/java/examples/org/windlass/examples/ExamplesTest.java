@@ -13,6 +13,8 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -23,6 +25,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
+import org.windlass.PeerLostException;
 import org.windlass.Target;
 import org.windlass.Tensor;
 import org.windlass.UnsupportedException;
@@ -88,6 +91,43 @@ class ExamplesTest {
         .as(printed)
         .hasSize(10);
     assertThat(printed).contains("every value equals torch's own cast to bf16");
+  }
+
+  @Test
+  @Timeout(240)
+  void aProcessThatASignalEndsIsNamedByItsStatus() throws Exception {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    AtomicReference<ProcessHandle> killed = new AtomicReference<>();
+    Thread killer =
+        new Thread(
+            () -> {
+              while (!bytes.toString(StandardCharsets.UTF_8).contains("is there")) {
+                LockSupport.parkNanos(1_000_000);
+              }
+              killed.set(processOf("inference-a"));
+              killed.get().destroy();
+            });
+    killer.setDaemon(true);
+    killer.start();
+    PrintStream out = new PrintStream(bytes, true, StandardCharsets.UTF_8);
+    Examples.Jobs jobs = Examples.find("weight-sync").orElseThrow().jobs().orElseThrow();
+    assertThatThrownBy(() -> jobs.run(out, unfinished -> {}))
+        .isInstanceOf(PeerLostException.class)
+        .satisfies(
+            lost ->
+                assertThat(lost.getMessage())
+                    .startsWith(
+                        "weight-sync: process "
+                            + killed.get().pid()
+                            + " of inference-a has ended with status 143; the jobs have said: "));
+  }
+
+  private static ProcessHandle processOf(String job) {
+    return ProcessHandle.current()
+        .children()
+        .filter(child -> List.of(child.info().arguments().orElse(new String[0])).contains(job))
+        .findFirst()
+        .orElseThrow();
   }
 
   private static void spinUntil(AtomicBoolean isOver) {

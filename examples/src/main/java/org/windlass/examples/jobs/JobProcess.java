@@ -26,6 +26,9 @@ final class JobProcess implements AutoCloseable {
       "(WINDLASS_)?(LOCAL_)?(RANK|WORLD_SIZE)|WINDLASS_(RENDEZVOUS|TOKEN|TOKEN_FILE|JOB|MEETING)"
           + "|(MASTER|OMPI|PMIX|SLURM|TORCHELASTIC)_.*";
 
+  /** Above it, statuses are of signals: 128 and the number. */
+  private static final int SIGNALS = 128;
+
   private final String job;
   private final Process process;
   private final PrintStream input;
@@ -117,6 +120,17 @@ final class JobProcess implements AutoCloseable {
   /** Whether it has ended with another status than 0. */
   boolean hasFailed() {
     return !process.isAlive() && process.exitValue() != 0;
+  }
+
+  /** The same by a signal, as far as its status tells. */
+  boolean wasKilled() {
+    return hasFailed() && process.exitValue() > SIGNALS;
+  }
+
+  /** Such as {@code process 4711 of inference has ended with status 143}, once it has. */
+  String end() {
+    return "process " + process.pid() + " of " + job + " has ended with status "
+        + process.exitValue();
   }
 
   /** Ends it, and those that it has started. */

@@ -3,11 +3,12 @@ package org.windlass.examples.jobs;
 
 import java.io.PrintStream;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.concurrent.TimeUnit;
+import org.windlass.PeerLostException;
 import org.windlass.VerificationFailedException;
 
 /**
@@ -15,6 +16,8 @@ import org.windlass.VerificationFailedException;
  * heard of them.
  */
 final class Timeline implements AutoCloseable {
+  private static final Duration MOMENT = Duration.ofMillis(100);
+
   private final String example;
   private final PrintStream out;
   private final long startNs = System.nanoTime();
@@ -83,31 +86,56 @@ final class Timeline implements AutoCloseable {
   /** Until a job has said a line that begins so. */
   void await(String begin) throws InterruptedException {
     long endNs = System.nanoTime() + WeightSyncJobs.LIMIT.toNanos();
-    synchronized (said) {
-      while (said.stream().noneMatch(line -> line.startsWith(begin))) {
-        long leftMs = TimeUnit.NANOSECONDS.toMillis(endNs - System.nanoTime());
-        boolean hasFailed = processes.all().stream().anyMatch(JobProcess::hasFailed);
-        if (leftMs <= 0 || hasFailed) {
-          throw failure("nobody has said \"" + begin + "\"");
-        }
-        said.wait(Math.min(leftMs, 100));
+    while (!hasSaid(begin)) {
+      requireNoneHasFailed();
+      if (System.nanoTime() - endNs > 0) {
+        throw new VerificationFailedException(told("nobody has said \"" + begin + "\""));
       }
+    }
+  }
+
+  /** Whether one has, now or in a moment. */
+  private boolean hasSaid(String begin) throws InterruptedException {
+    synchronized (said) {
+      if (said.stream().noneMatch(line -> line.startsWith(begin))) {
+        said.wait(MOMENT.toMillis());
+      }
+      return said.stream().anyMatch(line -> line.startsWith(begin));
     }
   }
 
   /** Until every process has ended, and ended well. */
   void awaitEnds() throws InterruptedException {
     for (JobProcess process : processes.all()) {
-      if (!process.hasEnded(WeightSyncJobs.LIMIT) || process.hasFailed()) {
-        throw failure(process.job() + " has not ended well");
+      if (!process.hasEnded(WeightSyncJobs.LIMIT)) {
+        throw new VerificationFailedException(told(process.job() + " has not ended"));
       }
     }
+    requireNoneHasFailed();
   }
 
-  private VerificationFailedException failure(String what) {
+  /**
+   * PeerLost where a process has ended before its work was done, VerificationFailed where that was
+   * because of a wrong value. One that a signal has ended counts first: others fail because of it.
+   */
+  private void requireNoneHasFailed() throws InterruptedException {
+    List<JobProcess> failed = processes.all().stream().filter(JobProcess::hasFailed).toList();
+    if (failed.isEmpty()) {
+      return;
+    }
+    JobProcess first =
+        failed.stream().filter(JobProcess::wasKilled).findFirst().orElse(failed.get(0));
+    first.hasEnded(MOMENT);
+    String text = told(first.end());
+    if (!first.wasKilled() && text.contains(VerificationFailedException.class.getSimpleName())) {
+      throw new VerificationFailedException(text);
+    }
+    throw new PeerLostException(text);
+  }
+
+  private String told(String what) {
     synchronized (said) {
-      return new VerificationFailedException(
-          example + ": " + what + "; the jobs have said: " + String.join(" | ", said));
+      return example + ": " + what + "; the jobs have said: " + String.join(" | ", said);
     }
   }
 
