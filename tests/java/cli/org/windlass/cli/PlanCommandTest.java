@@ -206,6 +206,9 @@ class PlanCommandTest {
         .contains(
             "  host 0 -> host 1  4,096 bytes\n  host 0 -> host 2  4,096 bytes\n"
                 + "  3 hosts: 8,192 bytes have to cross between them\n");
+    assertThat(
+            plan("--from", "2:S0", "--to", "2:R", "--shape", "4", "--dtype", "u8", "--ranks-per-host", "4").out())
+        .contains("  1 host: 0 bytes have to cross between them\n");
     Cli zero =
         Cli.run("plan", "--from", "2:R", "--to", "2:R", "--shape", "4", "--dtype", "u8", "--ranks-per-host", "0");
     assertThat(zero.status()).isEqualTo(2);

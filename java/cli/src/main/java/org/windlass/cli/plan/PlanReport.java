@@ -343,8 +343,9 @@ public final class PlanReport {
     return text.append(
             String.format(
                 Locale.ROOT,
-                "  %d hosts: %,d bytes have to cross between them%n",
+                "  %d %s: %,d bytes have to cross between them%n",
                 planned.hosts(),
+                planned.hosts() == 1 ? "host" : "hosts",
                 traffic.crossBytes()))
         .toString();
   }
