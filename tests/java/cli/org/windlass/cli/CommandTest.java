@@ -9,6 +9,9 @@ import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonToken;
 import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -16,6 +19,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -289,9 +293,37 @@ class CommandTest {
     assertThat(DoctorCommand.meeting(Map.of())).isEqualTo("WINDLASS_MEETING is not set");
     assertThat(DoctorCommand.meeting(Map.of("WINDLASS_MEETING", "demo")))
         .isEqualTo("WINDLASS_MEETING is demo");
-    assertThat(DoctorCommand.meeting(Map.of("WINDLASS_MEETING", "etcd://u:secret@h:1/p\n")))
-        .isEqualTo("WINDLASS_MEETING is ...@h:1/p?");
+    assertThat(DoctorCommand.meeting(Map.of("WINDLASS_MEETING", "10.0.0.1:7000")))
+        .isEqualTo("WINDLASS_MEETING is 10.0.0.1:7000");
+    assertThat(DoctorCommand.meeting(Map.of("WINDLASS_MEETING", "a:b:c")))
+        .startsWith("refused: WINDLASS_MEETING is 'a:b:c'; its port must be a number");
+    for (String secret : List.of("etcd://u:secret@h:1/p\n", "u:secret@h:1", "secret@h:x")) {
+      assertThat(DoctorCommand.meeting(Map.of("WINDLASS_MEETING", secret)))
+          .startsWith("refused: WINDLASS_MEETING is ")
+          .doesNotContain("secret")
+          .doesNotContain("\n");
+    }
     assertThat(Cli.run("doctor", "--json").out()).contains("\"meeting\":\"WINDLASS_MEETING is ");
+  }
+
+  @Test
+  void doctorReadsTheToken(@TempDir Path folder) throws IOException {
+    assertThat(DoctorCommand.token(Map.of())).isEqualTo("none");
+    Map<String, String> gone = Map.of("WINDLASS_TOKEN_FILE", folder.resolve("gone").toString());
+    assertThat(DoctorCommand.token(gone))
+        .startsWith("refused: ")
+        .endsWith("gone: a token can't be read: no such file");
+    String digits = "0123456789abcdef".repeat(4);
+    Path file = Files.writeString(folder.resolve("token"), digits);
+    Map<String, String> there = Map.of("WINDLASS_TOKEN_FILE", file.toString());
+    Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-r--r--"));
+    assertThat(DoctorCommand.token(there)).contains("chmod 600").doesNotContain(digits);
+    Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-------"));
+    assertThat(DoctorCommand.token(there)).isEqualTo("from WINDLASS_TOKEN_FILE");
+    assertThat(DoctorCommand.token(Map.of("WINDLASS_TOKEN", "secret")))
+        .startsWith("refused: WINDLASS_TOKEN has no token")
+        .doesNotContain("secret");
+    assertThat(Cli.run("doctor", "--json").out()).contains("\"token\":\"");
   }
 
   @Test

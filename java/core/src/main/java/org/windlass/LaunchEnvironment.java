@@ -174,6 +174,19 @@ public final class LaunchEnvironment {
     return Optional.empty();
   }
 
+  /**
+   * Reads the token that these variables give, which {@link #of} leaves to those who use it.
+   *
+   * @return the variable that it comes from; empty where none is set
+   * @throws InvalidArgumentException if both are set, or what is there is no token
+   * @throws ResourceException if its file can't be read, or is open to others
+   */
+  public static Optional<String> checkedToken(Map<String, String> variables) {
+    Map<String, String> copy = Copies.map(variables, "variables");
+    return Token.fromEnvironment(copy, WindlassException::of)
+        .flatMap(token -> tokenVariable(new LaunchVariables(copy)));
+  }
+
   /** What started this process. */
   public Launcher launcher() {
     return launcher;

@@ -19,9 +19,11 @@ import org.windlass.Communicator;
 import org.windlass.InvalidArgumentException;
 import org.windlass.LaunchEnvironment;
 import org.windlass.NativeLibrary;
+import org.windlass.ResourceException;
 import org.windlass.Target;
 import org.windlass.WindlassException;
 import org.windlass.cli.out.JsonLine;
+import org.windlass.redistribute.Job;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
@@ -122,6 +124,7 @@ final class DoctorCommand implements Runnable {
             bytes -> facts.put("shm_free_bytes", bytes),
             () -> facts.put("shm", "/dev/shm is not there"));
     facts.put("launch", launch(System.getenv()));
+    facts.put("token", token(System.getenv()));
     facts.put("meeting", meeting(System.getenv()));
     return facts;
   }
@@ -179,12 +182,24 @@ final class DoctorCommand implements Runnable {
     }
   }
 
+  /** Where a token comes from, or what is wrong with it; nothing of the token. */
+  static String token(Map<String, String> variables) {
+    try {
+      return LaunchEnvironment.checkedToken(variables).map(name -> "from " + name).orElse("none");
+    } catch (InvalidArgumentException | ResourceException refused) {
+      return "refused: " + refused.getMessage();
+    }
+  }
+
   /** Where these variables have jobs meet; nothing of a password that an address may not have. */
   static String meeting(Map<String, String> variables) {
-    String place = variables.getOrDefault(MEETING, "");
-    return place.isEmpty()
-        ? MEETING + " is not set"
-        : MEETING + " is " + place.replaceAll("(?s).*@", "...@").replaceAll("\\p{Cntrl}", "?");
+    try {
+      return Job.meetingPlace(variables)
+          .map(place -> MEETING + " is " + place)
+          .orElse(MEETING + " is not set");
+    } catch (InvalidArgumentException refused) {
+      return "refused: " + refused.getMessage().replaceAll("(?s)'.*@", "'...@");
+    }
   }
 
   /**

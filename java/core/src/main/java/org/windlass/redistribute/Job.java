@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import java.util.function.Function;
@@ -24,10 +25,12 @@ import org.windlass.MismatchException;
 import org.windlass.PeerLostException;
 import org.windlass.WindlassException;
 import org.windlass.internal.Access;
+import org.windlass.internal.Copies;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.rendezvous.Announcement;
 import org.windlass.internal.rendezvous.Host;
+import org.windlass.internal.rendezvous.MeetingStore;
 import org.windlass.internal.rendezvous.OthersGoneException;
 import org.windlass.internal.rendezvous.Pairing;
 import org.windlass.internal.rendezvous.Sign;
@@ -237,6 +240,21 @@ public final class Job implements AutoCloseable {
     Objects.requireNonNull(communicator, "communicator");
     Objects.requireNonNull(options, "options");
     return new Job(name, communicator, false, options, environment, deadline);
+  }
+
+  /**
+   * What {@code WINDLASS_MEETING} is among these variables, as {@link System#getenv()} has them, if
+   * it is set: checked by its text alone; no host is looked up.
+   *
+   * @throws InvalidArgumentException if it is neither a name, nor HOST:PORT, nor a store's address
+   */
+  public static Optional<String> meetingPlace(Map<String, String> variables) {
+    String setting = Copies.map(variables, "variables").getOrDefault(MeetingStore.VARIABLE, "");
+    if (setting.isEmpty()) {
+      return Optional.empty();
+    }
+    MeetingStore.check(setting, WindlassException::of);
+    return Optional.of(setting);
   }
 
   /** The name that it was given. */

@@ -61,6 +61,7 @@ public final class MeetingStore implements AutoCloseable {
               + " is not set, and nothing else says where jobs meet; set it to one name for all of"
               + " them, such as " + VARIABLE + "=demo, or to HOST:PORT with WINDLASS_TOKEN_FILE");
     }
+    check(setting, failures);
     Optional<String> address = StoreAddress.parse(VARIABLE, setting, failures);
     if (address.isPresent()) {
       named = null;
@@ -71,11 +72,21 @@ public final class MeetingStore implements AutoCloseable {
       named = new MeetingFile.Place(resolved(setting), token(environment));
       file = null;
       provided = null;
-    } else if (NAME.matcher(setting).matches()) {
+    } else {
       named = null;
       file = MeetingFile.ofJobs(setting, environment, failures);
       provided = null;
-    } else {
+    }
+  }
+
+  /** InvalidArgument for a value of {@link #VARIABLE} that says nothing; looks nothing up. */
+  public static void check(String setting, FailureMaker failures) {
+    if (StoreAddress.parse(VARIABLE, setting, failures).isPresent()) {
+      return;
+    }
+    if (setting.contains(":")) {
+      HostAndPort.parse(VARIABLE, setting, "", failures);
+    } else if (!NAME.matcher(setting).matches()) {
       throw failures.make(
           Native.WL_INVALID_ARGUMENT,
           VARIABLE
