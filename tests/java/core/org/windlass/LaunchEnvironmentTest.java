@@ -212,7 +212,6 @@ class LaunchEnvironmentTest {
         arguments(rank + "WINDLASS_RENDEZVOUS=fd77::", "its port must be a number"),
         arguments(rank + "WINDLASS_RENDEZVOUS=0.0.0.0:7000", "'0.0.0.0' is every address of a"),
         arguments(rank + "WINDLASS_RENDEZVOUS=[::]:7000", "name one by which others reach it"),
-        arguments(rank + "MASTER_ADDR=0.0.0.0 MASTER_PORT=1", "'0.0.0.0' is every address of a"),
         arguments(rank + "WINDLASS_RENDEZVOUS=:7000", "must be HOST:PORT"),
         arguments(rank + "WINDLASS_RENDEZVOUS=head:", "its port must be a number from 1 to 65535"),
         arguments(rank + "WINDLASS_RENDEZVOUS=head:x", "WINDLASS_RENDEZVOUS is 'head:x'; its port"),

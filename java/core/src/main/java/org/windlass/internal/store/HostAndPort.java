@@ -67,7 +67,15 @@ public final class HostAndPort {
           failures);
     }
     String literal = matcher.group("literal");
-    return of(setting, text, literal == null ? matcher.group("name") : literal, port, failures);
+    String host = literal == null ? matcher.group("name") : literal;
+    if (ANY.matcher(host).matches()) {
+      throw refused(
+          setting,
+          text,
+          "'" + host + "' is every address of a host; name one by which others reach it",
+          failures);
+    }
+    return of(setting, text, host, port, failures);
   }
 
   /**
@@ -80,13 +88,6 @@ public final class HostAndPort {
     if (!HOST.matcher(host).matches()) {
       throw refused(
           setting, text, "'" + host + "' is no host; name one, or its address", failures);
-    }
-    if (ANY.matcher(host).matches()) {
-      throw refused(
-          setting,
-          text,
-          "'" + host + "' is every address of a host; name one by which others reach it",
-          failures);
     }
     return InetSocketAddress.createUnresolved(host, port);
   }
