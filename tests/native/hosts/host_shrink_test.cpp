@@ -35,6 +35,8 @@ int32_t reduce(const Seat& seat, wl_comm_t* comm, const std::vector<int>& former
   for (uint64_t i = 0; i < count; ++i) in[i] = broughtBy(seat.rank, round, i);
   const int32_t code =
       allReduce(comm, in.data(), out.data(), count, WL_U32, WL_SUM, WL_AUTO, 0, error);
+  // Ranks of this process may still read what one has given to an operation that failed.
+  if (code != WL_OK) await([&] { return wl_comm_quiescent(comm) != 0; });
   uint64_t bad = 0;
   for (uint64_t i = 0; code == WL_OK && i < count; ++i) {
     uint32_t sum = 0;
