@@ -7,31 +7,27 @@
 #include <sys/wait.h>
 #include <ucp/api/ucp.h>
 
-#include <atomic>
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <vector>
 
 #include "sampling.h"
 #include "tests/native/comm/namespaces.h"
+#include "ucx_worker.h"
 
 namespace {
+
+using hosts_bench::check;
 
 constexpr int kRanks = 4;
 constexpr uint64_t kPieceBytes = uint64_t{512} << 10;  // as Windlass sends
 constexpr uint64_t kMost = uint64_t{64} << 20;
 
-void check(ucs_status_t status, const char* call) {
-  if (status == UCS_OK) return;
-  std::fprintf(stderr, "%s: %s\n", call, ucs_status_string(status));
-  std::_Exit(1);
-}
-
 // What all processes see.
 struct Meeting {
   std::atomic<uint32_t> steps[kRanks];
-  uint64_t addressBytes[kRanks];
   unsigned char addresses[kRanks][4096];
 };
 
@@ -39,20 +35,7 @@ class End {
  public:
   End(Meeting& meeting, unsigned char* inputs, int own)
       : meeting_(meeting), inputs_(inputs), own_(own), output_(kMost, 1) {
-    ucp_config_t* config = nullptr;
-    check(ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
-    const char* const devices = std::getenv("WINDLASS_UCX_NET_DEVICES");
-    check(ucp_config_modify(config, "NET_DEVICES", devices == nullptr ? "lo" : devices), "devices");
-    check(ucp_config_modify(config, "TLS", "tcp"), "TLS");
-    check(ucp_config_modify(config, "TX_SEG_SIZE", "1M"), "TX_SEG_SIZE");
-    check(ucp_config_modify(config, "RX_SEG_SIZE", "2M"), "RX_SEG_SIZE");
-    ucp_params_t params = {};
-    params.field_mask = UCP_PARAM_FIELD_FEATURES;
-    params.features = UCP_FEATURE_AM;
-    check(ucp_init(&params, config, &context_), "ucp_init");
-    ucp_config_release(config);
-    ucp_worker_params_t worker = {};
-    check(ucp_worker_create(context_, &worker, &worker_), "ucp_worker_create");
+    hosts_bench::makeWorker(UCP_FEATURE_AM, &context_, &worker_);
     ucp_am_handler_param_t handler = {};
     handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
                          UCP_AM_HANDLER_PARAM_FIELD_ARG;

@@ -11,17 +11,14 @@
 
 #include "sampling.h"
 #include "tests/native/comm/namespaces.h"
+#include "ucx_worker.h"
 
 namespace {
 
+using hosts_bench::check;
+
 constexpr uint64_t kMost = hosts_bench::kLongPut;
 constexpr uint64_t kRoom = 4096;
-
-void check(ucs_status_t status, const char* call) {
-  if (status == UCS_OK) return;
-  std::fprintf(stderr, "%s: %s\n", call, ucs_status_string(status));
-  std::_Exit(1);
-}
 
 // What both processes see, to find one another by.
 struct Meeting {
@@ -35,20 +32,7 @@ struct Meeting {
 class End {
  public:
   End(Meeting& meeting, int own) : meeting_(meeting), own_(own) {
-    ucp_config_t* config = nullptr;
-    check(ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
-    const char* const devices = std::getenv("WINDLASS_UCX_NET_DEVICES");
-    check(ucp_config_modify(config, "NET_DEVICES", devices == nullptr ? "lo" : devices), "devices");
-    check(ucp_config_modify(config, "TLS", "tcp"), "TLS");  // else it shares the machine's memory
-    check(ucp_config_modify(config, "TX_SEG_SIZE", "1M"), "TX_SEG_SIZE");
-    check(ucp_config_modify(config, "RX_SEG_SIZE", "2M"), "RX_SEG_SIZE");
-    ucp_params_t params = {};
-    params.field_mask = UCP_PARAM_FIELD_FEATURES;
-    params.features = UCP_FEATURE_RMA;
-    check(ucp_init(&params, config, &context_), "ucp_init");
-    ucp_config_release(config);
-    ucp_worker_params_t worker = {};
-    check(ucp_worker_create(context_, &worker, &worker_), "ucp_worker_create");
+    hosts_bench::makeWorker(UCP_FEATURE_RMA, &context_, &worker_);
     memory_ = static_cast<unsigned char*>(mmap(nullptr, kMost + kRoom, PROT_READ | PROT_WRITE,
                                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0));
     ucp_mem_map_params_t map = {};
