@@ -16,8 +16,8 @@ constexpr uint64_t kLeastLanded = uint64_t{32} << 10;
 
 Landing::Landing(Comm& comm) : comm_(comm), hosts_(comm.group().hosts()) {}
 
-void Landing::receive(void* into, uint64_t bytes) {
-  hosts_->receive(comm_.rank(), comm_.sequence_, into, bytes);
+void Landing::receive(void* into, uint64_t bytes, bool streams) {
+  hosts_->receive(comm_.rank(), comm_.sequence_, into, bytes, streams);
   receives_ = true;
 }
 
@@ -41,7 +41,7 @@ Code Landing::awaitSent(Deadline& deadline) {
 }
 
 void Landing::end() {
-  if (receives_) hosts_->receive(comm_.rank(), 0, nullptr, 0);
+  if (receives_) hosts_->receive(comm_.rank(), 0, nullptr, 0, false);
   receives_ = false;
   // Of an operation that failed.
   for (const uint32_t to : to_) hosts_->forget(to, unread_);
@@ -67,7 +67,7 @@ void Pulling::receive(const PullForm& form, const Launch& launch) {
       end = std::max(end, pulled.into + pulled.bytes);
     }
   }
-  if (end > 0) landing_.receive(launch.out(rank_), end);
+  if (end > 0) landing_.receive(launch.out(rank_), end, launch.streams);
 }
 
 Code Pulling::land(const Phase& phase, Deadline& deadline) {
@@ -98,7 +98,6 @@ Code Pulling::awaitLanded(const Phase& phase, Deadline& deadline) {
     const auto hasCome = [&] { return pair.filled.load(std::memory_order_acquire) > turn; };
     if (Code code = comm_.wait(hasCome, from, deadline); code != WL_OK) return code;
     pair.taken.store(turn + 1, std::memory_order_release);
-    hosts_->tell(hosts_->hostOf(from), pair.taken);
   }
   return landing_.awaitSent(deadline);
 }

@@ -24,7 +24,7 @@ constexpr uint64_t kFoldedPiece = uint64_t{64} << 10;
 constexpr uint64_t kShortBytes = uint64_t{256} << 10;
 constexpr uint64_t kShortCopiedBytes = uint64_t{32} << 10;
 // From which ranks of one of several hosts read, rather than through stages, what others do not.
-constexpr uint64_t kLeastReadBeside = uint64_t{16} << 10;
+constexpr uint64_t kLeastReadBeside = uint64_t{128} << 10;
 
 }  // namespace
 
@@ -132,13 +132,28 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
     // What was read after a failure may be what its rank has made of it since.
     if (Code code = goesOn(deadline); code != WL_OK) return code;
     comm_.finishPhase(rank_, k);
-    if (hosts_ != nullptr) hosts_->tell(comm_.own_.done.word);
+    const bool meetsHost = hosts_ != nullptr && !inTwoLevels;
+    if (inTwoLevels) hosts_->tell(comm_.own_.done.word);
     comm_.waiter_.ring();
-    // Who fills a half anew waits for those that read it.
-    if (isFree) continue;
-    if (Code code = comm_.awaitNeed(kEveryRank, k + 1, deadline); code != WL_OK) return code;
+    // Who fills a half anew waits for those that read it; and nobody on another host reads anything
+    // else of this rank.
+    for (uint32_t rank = 0; !isFree && rank < ranks_; ++rank) {
+      if (meetsHost && !hosts_->isBeside(rank)) continue;
+      if (Code code = comm_.awaitNeed(rank, k + 1, deadline); code != WL_OK) return code;
+    }
+    if (meetsHost) tellOver({form, launch, k, staged});
   }
   return WL_OK;
+}
+
+// Who fills a half anew on another host learns so that this rank has read it.
+void Pulling::tellOver(const Phase& phase) const {
+  const ControlBlock& block = comm_.group().block();
+  if (phase.staged) hosts_->tellSoon(block.stageLine(rank_).taken);
+  for (uint32_t from = 0; from < ranks_; ++from)
+    if (lands(phase, from, rank_))
+      hosts_->tellSoon(hosts_->hostOf(from), block.stagePair(from, rank_).taken);
+  hosts_->tellSoon(comm_.own_.done.word);
 }
 
 // What the lead of this rank has written beside its own table, where the parts of others exceed

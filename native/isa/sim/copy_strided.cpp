@@ -9,6 +9,7 @@
 #include <emmintrin.h>
 #endif
 
+#include "native/base/copy.h"
 #include "native/isa/sim/loops.h"
 #include "native/isa/sim/phase_scope.h"
 #include "native/isa/sim/transpose.h"
@@ -205,7 +206,7 @@ void copyStrided(unsigned char* dst, const ByteStrides& dstStep, const unsigned 
 }
 
 void detail::copyLong(void* dst, const void* src, size_t bytes) noexcept {
-  if (bytes >= kLibraryCopyMin && bytes <= kLibraryCopyMax) {
+  if (bytes >= kLibraryCopyMin && bytes <= kLibraryCopyMax && !isSlowToCopy(dst, src)) {
     std::memcpy(dst, src, bytes);
   } else {
     activeTable().copy(dst, src, bytes);
