@@ -11,6 +11,8 @@ namespace {
 
 // From which a part lands: less is told sooner through a stage, whose message brings the word too.
 constexpr uint64_t kLeastLanded = uint64_t{32} << 10;
+// From which what lands goes past the caches, which what the network holds of it takes up as well.
+constexpr uint64_t kLeastStreamed = uint64_t{2} << 20;
 
 }  // namespace
 
@@ -67,7 +69,7 @@ void Pulling::receive(const PullForm& form, const Launch& launch) {
       end = std::max(end, pulled.into + pulled.bytes);
     }
   }
-  if (end > 0) landing_.receive(launch.out(rank_), end, launch.streams);
+  if (end > 0) landing_.receive(launch.out(rank_), end, end >= kLeastStreamed);
 }
 
 Code Pulling::land(const Phase& phase, Deadline& deadline) {
