@@ -132,28 +132,29 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
     // What was read after a failure may be what its rank has made of it since.
     if (Code code = goesOn(deadline); code != WL_OK) return code;
     comm_.finishPhase(rank_, k);
-    const bool meetsHost = hosts_ != nullptr && !inTwoLevels;
-    if (inTwoLevels) hosts_->tell(comm_.own_.done.word);
+    // Of this rank others read memory on its host alone; elsewhere they wait for what its lead has
+    // written, and for slots of two levels.
+    const bool isOwnHosts = hosts_ != nullptr && !inTwoLevels && form.lead == nullptr;
+    if (hosts_ != nullptr && !isOwnHosts) hosts_->tell(comm_.own_.done.word);
     comm_.waiter_.ring();
-    // Who fills a half anew waits for those that read it; and nobody on another host reads anything
-    // else of this rank.
+    // Who fills a half anew waits for those that read it.
     for (uint32_t rank = 0; !isFree && rank < ranks_; ++rank) {
-      if (meetsHost && !hosts_->isBeside(rank)) continue;
+      if (isOwnHosts && !hosts_->isBeside(rank)) continue;
       if (Code code = comm_.awaitNeed(rank, k + 1, deadline); code != WL_OK) return code;
     }
-    if (meetsHost) tellOver({form, launch, k, staged});
+    if (hosts_ != nullptr && !inTwoLevels) tellTaken({form, launch, k, staged});
+    if (isOwnHosts) hosts_->tellSoon(comm_.own_.done.word);
   }
   return WL_OK;
 }
 
-// Who fills a half anew on another host learns so that this rank has read it.
-void Pulling::tellOver(const Phase& phase) const {
+// Who fills a half anew on another host, or counts what has landed, learns so that it is read.
+void Pulling::tellTaken(const Phase& phase) const {
   const ControlBlock& block = comm_.group().block();
   if (phase.staged) hosts_->tellSoon(block.stageLine(rank_).taken);
   for (uint32_t from = 0; from < ranks_; ++from)
     if (lands(phase, from, rank_))
       hosts_->tellSoon(hosts_->hostOf(from), block.stagePair(from, rank_).taken);
-  hosts_->tellSoon(comm_.own_.done.word);
 }
 
 // What the lead of this rank has written beside its own table, where the parts of others exceed
