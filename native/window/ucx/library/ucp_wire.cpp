@@ -77,9 +77,6 @@ Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
   // Threefold what it moves over TCP.
   if (code == WL_OK) code = set("TX_SEG_SIZE", "1M", "segment");
   if (code == WL_OK) code = set("RX_SEG_SIZE", "2M", "segment");
-  // As much of a connection's bytes as stay in a core's cache until they are read.
-  if (code == WL_OK && std::getenv("UCX_TCP_SNDBUF") == nullptr)
-    code = set("SNDBUF", "256K", "send buffer");
   // connect() goes on while packets are lost, as where a link was cut.
   if (code == WL_OK) code = set("CONN_NB", "y", "way to connect");
   // Messages of several lanes would overtake one another.
