@@ -17,6 +17,11 @@ constexpr uint64_t kShortBytes = uint64_t{4} << 10;
 constexpr uint64_t kMostHeadBytes = uint64_t{1} << 10;
 constexpr uint64_t kLeastBehind = uint64_t{1} << 10;
 
+// Whether there may be memory, or room, in the next turn.
+constexpr bool waits(ucs_status_t status) {
+  return status == UCS_ERR_NO_MEMORY || status == UCS_ERR_NO_RESOURCE;
+}
+
 }  // namespace
 
 UcpWire::Held* UcpWire::hold() {
@@ -65,7 +70,7 @@ ucs_status_t UcpWire::settle(Peer& peer, ucs_status_ptr_t request, Held* held) {
     return UCS_OK;
   }
   const ucs_status_t status = UCS_PTR_STATUS(request);
-  if (status != UCS_ERR_NO_MEMORY) release(held);
+  if (!waits(status)) release(held);
   return status;
 }
 
@@ -80,9 +85,9 @@ ucs_status_t UcpWire::handOver(Peer& peer, Send& send) {
     // A call that finds the peer lost clears its queue, `send` with it.
     Held* const message = std::exchange(send.message, nullptr);
     const ucs_status_t status = handHeld(peer, message, nullptr, 0, 0);
-    if (status == UCS_ERR_NO_MEMORY && !peer.isLost) {
+    if (waits(status) && !peer.isLost) {
       send.message = message;
-    } else if (status == UCS_ERR_NO_MEMORY) {
+    } else if (waits(status)) {
       release(message);
       return UCS_OK;
     }
@@ -99,7 +104,7 @@ ucs_status_t UcpWire::handOver(Peer& peer, Send& send) {
   if (status != UCS_ERR_NO_RESOURCE) return status;
   // What its owner may take back at any time is read later of a copy: UCX gives nothing back.
   const bool isLent = from != nullptr && send.unread != nullptr;
-  if (isLent && count <= peer.takesAtOnce) return status;
+  if (isLent && sizeof move + count <= peer.takesAtOnce) return status;
   Held* held = nullptr;
   try {
     held = hold();
@@ -115,8 +120,9 @@ ucs_status_t UcpWire::handOver(Peer& peer, Send& send) {
     if (held->unread != nullptr) held->unread->fetch_add(1, std::memory_order_relaxed);
   }
   status = handHeld(peer, held, isLent ? nullptr : from, isLent ? 0 : count, flags);
-  if (status == UCS_ERR_NO_MEMORY) release(held);
-  if (status == UCS_OK && !peer.isLost) goBy(send, count);
+  if (waits(status)) release(held);
+  if (peer.isLost) return UCS_OK;
+  if (status == UCS_OK) goBy(send, count);
   return status;
 }
 
@@ -134,7 +140,7 @@ ucs_status_t UcpWire::handAtOnce(Peer& peer, const void* head, uint64_t headByte
   const ucs_status_ptr_t request =
       ucp_am_send_nbx(peer.endpoint, kMoves, head, headBytes, from, bytes, &param);
   const ucs_status_t status = UCS_PTR_STATUS(request);
-  if (status == UCS_OK) peer.takesAtOnce = std::max(peer.takesAtOnce, bytes);
+  if (status == UCS_OK) peer.takesAtOnce = std::max(peer.takesAtOnce, headBytes + bytes);
   return status;
 }
 
@@ -142,8 +148,7 @@ void UcpWire::pump(Peer& peer) {
   while (!peer.queue.empty() && hasRoom(peer)) {
     Send& next = peer.queue.front();
     const ucs_status_t status = handOver(peer, next);
-    // There may be some, or room, in the next turn.
-    if (status == UCS_ERR_NO_MEMORY || status == UCS_ERR_NO_RESOURCE) return;
+    if (waits(status)) return;
     if (status != UCS_OK) lose(peer, status);
     if (peer.isLost) return;  // and its queue is empty
     if (next.bytes > 0) continue;
@@ -161,9 +166,8 @@ bool UcpWire::go(Peer& peer, Send&& send) {
   }
   if (peer.queue.empty() && hasRoom(peer) && send.bytes <= kPieceBytes) {
     const ucs_status_t status = handOver(peer, send);
-    const bool waits = status == UCS_ERR_NO_MEMORY || status == UCS_ERR_NO_RESOURCE;
-    if (status != UCS_OK && !waits) lose(peer, status);
-    if (!waits) return true;
+    if (status != UCS_OK && !waits(status)) lose(peer, status);
+    if (!waits(status) || peer.isLost) return true;
   }
   try {
     peer.queue.push_back(std::move(send));
@@ -238,7 +242,7 @@ bool UcpWire::sendHeld(Peer& peer, Held* held, const Part& rest) {
     const ucs_status_t status =
         handAtOnce(peer, hasRest ? own : nullptr, hasRest ? held->bytes.size() : 0,
                    hasRest ? rest.from : own, hasRest ? rest.bytes : held->bytes.size(), 0);
-    if (status != UCS_ERR_NO_RESOURCE) {
+    if (!waits(status)) {
       release(held);
       if (status != UCS_OK) lose(peer, status);
       return true;
@@ -305,7 +309,7 @@ bool UcpWire::sendPast(uint32_t number, const Part* parts, uint32_t count) {
     return false;
   }
   const ucs_status_t status = handHeld(peer, held, nullptr, 0, 0);
-  if (status == UCS_ERR_NO_MEMORY) {
+  if (waits(status)) {
     release(held);
     return false;
   }
