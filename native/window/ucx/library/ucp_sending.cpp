@@ -33,6 +33,8 @@ UcpWire::Held* UcpWire::hold() {
   Held* const held = free_.back();
   free_.pop_back();
   keptBytes_ -= held->bytes.capacity();
+  held->peer = nullptr;
+  held->handed = 0;
   held->bytes.clear();
   held->headBytes = 0;
   return held;
