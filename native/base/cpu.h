@@ -46,10 +46,10 @@ inline int64_t cpuTicks() noexcept {
 #endif
 }
 
-// Stores a line, at a whole one of them, past the caches where the CPU can; who sees a later store
-// sees it once orderStreamed() stands between.
 constexpr size_t kStreamedBytes = 64;
 
+// Stores kStreamedBytes at a line boundary, past the caches where the CPU can: in order with what
+// is stored later only if orderStreamed() stands between.
 inline void streamLine(void* to, const void* from) noexcept {
 #if defined(__x86_64__)
   constexpr size_t kBlocks = kStreamedBytes / sizeof(__m128i);

@@ -57,15 +57,12 @@ uint64_t newId() {
 
 }  // namespace
 
-// Where in a page what is copied begins: more than a line behind where memory that allocators take
-// from the system does, at 16, and ahead of what a network puts before it. See isSlowToCopy().
-constexpr uint64_t kInPage = 2 * kLine;
-
 // Eager areas, parts and stages are touched by operations that need them alone.
 ControlBlock::ControlBlock(void* memory, const GroupConfig& config)
     : base_(static_cast<unsigned char*>(memory)),
       stageHalfBytes_(config.stageHalfBytes()),
-      stageAreaBytes_(rounded(config.ranks * sizeof(StagePair), kPage) + 2 * stageHalfBytes_),
+      stageAreaBytes_(
+          rounded(kInPage + 2 * stageHalfBytes_ + config.ranks * sizeof(StagePair), kPage)),
       eagerBytes_(config.eagerRoomBytes()),
       partsBytes_(rounded(PartTable::bytes(config.ranks), kLine)) {
   uint64_t end = 0;
@@ -88,7 +85,7 @@ ControlBlock::ControlBlock(void* memory, const GroupConfig& config)
   stageLines_ = reinterpret_cast<StageLine*>(take(sizeof(StageLine) * staging, kLine));
   const uint64_t noting = config.hosts > 1 ? ranks : 0;
   notes_ = reinterpret_cast<ShrinkNote*>(take(sizeof(ShrinkNote) * noting, kPage));
-  stages_ = take(kInPage + stageAreaBytes_ * staging, kPage) + kInPage;
+  stages_ = take(stageAreaBytes_ * staging, kPage);
   bytes_ = rounded(end, kPage);
 }
 

@@ -359,6 +359,10 @@ struct SharedLines {
 
 class FlightRecorder;
 
+// Where in its page a stage or an eager input begins: no copy between it and memory of malloc(),
+// which begins at 16 where it is long, or what a network puts some bytes before, isSlowToCopy().
+constexpr uint64_t kInPage = 2 * kLine;
+
 // Where each part of a control block lies. A process has one for each block that it maps.
 class ControlBlock {
  public:
@@ -401,12 +405,12 @@ class ControlBlock {
   // Where ranks live in several processes.
   StageLine& stageLine(uint32_t rank) const { return stageLines_[rank]; }
   StagePair& stagePair(uint32_t owner, uint32_t reader) const {
-    return reinterpret_cast<StagePair*>(stageArea(owner))[reader];
+    return reinterpret_cast<StagePair*>(stage(owner, 0) + 2 * stageHalfBytes_)[reader];
   }
   unsigned char* stage(uint32_t rank, uint64_t round) const {
-    return stageArea(rank + 1) - (2 - (round & 1)) * stageHalfBytes_;
+    return stageArea(rank) + kInPage + (round & 1) * stageHalfBytes_;
   }
-  // Both of these, of one rank.
+  // Both of these, of one rank: whole pages.
   unsigned char* stageArea(uint32_t rank) const { return stages_ + rank * stageAreaBytes_; }
   uint64_t stageAreaBytes() const { return stageAreaBytes_; }
   // Signals of the device executor: rank 0's, then the others'.

@@ -73,7 +73,8 @@ Code Hosts::open(Group& group, const WireSettings& settings, std::vector<uint32_
   std::vector<unsigned char> key;
   const uint64_t blockBytes = ControlBlock::bytes(group.config());
   if (Code code = made->wire_->address(&wire, error); code != WL_OK) return code;
-  Code code = made->wire_->share(reinterpret_cast<void*>(block.base()), blockBytes, &key, error);
+  auto* const base = reinterpret_cast<void*>(block.base());
+  Code code = made->wire_->share(base, blockBytes, false, &key, error);
   if (code != WL_OK) return code;
   Hello hello = {};
   hello.magic = kHelloMagic;
@@ -356,7 +357,7 @@ Part Hosts::partsOf(uint32_t host, uint64_t bytes) const {
     first = std::min(first, rank);
     end = rank + 1;
   }
-  return {first * bytes, (end - first) * bytes};
+  return end == 0 ? Part{0, 0} : Part{first * bytes, (end - first) * bytes};
 }
 
 uint64_t Hosts::offsetOf(const void* at) const {

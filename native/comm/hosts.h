@@ -90,8 +90,8 @@ class Hosts final : private WireEnds {
   void tell(const std::atomic<uint32_t>& word);
   // That host alone.
   void tell(uint32_t host, const std::atomic<uint64_t>& word);
-  // What others want to know before this process's ranks next enter an operation, and not before:
-  // it may go with that.
+  // What others need only once a rank of this process has entered its next operation: it may go
+  // with that ENTER.
   void tellSoon(const std::atomic<uint64_t>& word);
   void tellSoon(uint32_t host, const std::atomic<uint64_t>& word);
   void tellLeft(uint32_t rank);
@@ -237,7 +237,8 @@ class Hosts final : private WireEnds {
   // A message with its parts, behind all that was sent and put there before, and waits.
   void send(uint32_t host, const Message& message, const Wire::Part* parts, uint32_t count);
   void sendAll(const Message& message, const Wire::Part* parts, uint32_t count);
-  void sendSoon(uint32_t host, const Message& message, const Wire::Part* parts, uint32_t count);
+  // What may wait for what is sent there next.
+  void sendSoon(uint32_t host, const Message& message);
   // Past what waits: what says that this process lives, or that the communicator has failed, after
   // which all is sent so.
   void sendPast(uint32_t host, const Message& message, const Wire::Part* parts, uint32_t count);

@@ -94,7 +94,7 @@ inline void Comm::tellEntry(Hosts& hosts, const Call& call, bool eager) const {
     uint32_t count = 0;
     if (call.parts != nullptr)
       riding[count++] = {&block.parts(rank_, sequence_), PartTable::bytes(group_->ranks())};
-    // The longest comes last.
+    // The longest comes last: the wire may send it from where it lies.
     if (eager && call.inBytes > kInlineBytes) {
       const Part part = call.inParts ? hosts.partsOf(host, call.bytes) : Part{0, call.inBytes};
       riding[count++] = {block.eager(rank_, sequence_) + part.start, part.bytes};

@@ -22,13 +22,12 @@ void Hosts::send(uint32_t host, const Message& message, const Wire::Part* parts,
   if (!wire_->send(peer, all.parts, 1 + count, nullptr)) lackMemory();
 }
 
-void Hosts::sendSoon(uint32_t host, const Message& message, const Wire::Part* parts,
-                     uint32_t count) {
-  if (group_.failure() != nullptr) return sendPast(host, message, parts, count);
+void Hosts::sendSoon(uint32_t host, const Message& message) {
+  if (group_.failure() != nullptr) return sendPast(host, message, nullptr, 0);
   const uint32_t peer = routes_[host].peer.load(std::memory_order_acquire);
   if (peer == kNone) return;
-  const Parts all(message, parts, count);
-  if (!wire_->sendSoon(peer, all.parts, 1 + count, nullptr)) lackMemory();
+  const Parts all(message, nullptr, 0);
+  if (!wire_->sendSoon(peer, all.parts, 1, nullptr)) lackMemory();
 }
 
 void Hosts::sendPast(uint32_t host, const Message& message, const Wire::Part* parts,
@@ -90,7 +89,7 @@ void Hosts::tellSoon(const std::atomic<uint64_t>& word) {
 }
 
 void Hosts::tellSoon(uint32_t host, const std::atomic<uint64_t>& word) {
-  sendSoon(host, messageOf(word), nullptr, 0);
+  sendSoon(host, messageOf(word));
 }
 
 Hosts::Message Hosts::messageOf(const std::atomic<uint64_t>& word) const {

@@ -11,7 +11,8 @@ namespace {
 
 // From which a part lands: less is told sooner through a stage, whose message brings the word too.
 constexpr uint64_t kLeastLanded = uint64_t{32} << 10;
-// From which what lands goes past the caches, which what the network holds of it takes up as well.
+// From which size of an output what lands there goes past the caches, which what the network holds
+// of it takes up as well.
 constexpr uint64_t kLeastStreamed = uint64_t{2} << 20;
 
 }  // namespace

@@ -114,6 +114,9 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
     for (uint32_t to = 0; to < ranks_; ++to)
       isFree = isFree && !isReadBeside({form, launch, k, true}, rank_, to);
   }
+  // Whether a phase is over for this rank once it is for those of its host, which alone read memory
+  // of it: others wait for slots of two levels, and for what a lead has written.
+  const bool meetsBesideAlone = hosts_ != nullptr && !inTwoLevels && form.lead == nullptr;
   for (uint32_t k = inTwoLevels ? form.phases - 1 : 0; k < form.phases; ++k) {
     if (k == 0 && form.lead != nullptr) {
       if (const char* broken = kKernels.lead(form, launch, rank_)) broken_ = broken;
@@ -132,18 +135,15 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
     // What was read after a failure may be what its rank has made of it since.
     if (Code code = goesOn(deadline); code != WL_OK) return code;
     comm_.finishPhase(rank_, k);
-    // Of this rank others read memory on its host alone; elsewhere they wait for what its lead has
-    // written, and for slots of two levels.
-    const bool isOwnHosts = hosts_ != nullptr && !inTwoLevels && form.lead == nullptr;
-    if (hosts_ != nullptr && !isOwnHosts) hosts_->tell(comm_.own_.done.word);
+    if (hosts_ != nullptr && meetsBesideAlone) hosts_->tellSoon(comm_.own_.done.word);
+    if (hosts_ != nullptr && !meetsBesideAlone) hosts_->tell(comm_.own_.done.word);
     comm_.waiter_.ring();
     // Who fills a half anew waits for those that read it.
     for (uint32_t rank = 0; !isFree && rank < ranks_; ++rank) {
-      if (isOwnHosts && !hosts_->isBeside(rank)) continue;
+      if (meetsBesideAlone && !hosts_->isBeside(rank)) continue;
       if (Code code = comm_.awaitNeed(rank, k + 1, deadline); code != WL_OK) return code;
     }
     if (hosts_ != nullptr && !inTwoLevels) tellTaken({form, launch, k, staged});
-    if (isOwnHosts) hosts_->tellSoon(comm_.own_.done.word);
   }
   return WL_OK;
 }

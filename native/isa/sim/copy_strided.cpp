@@ -5,10 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#if defined(__x86_64__)
-#include <emmintrin.h>
-#endif
-
 #include "native/base/copy.h"
 #include "native/isa/sim/loops.h"
 #include "native/isa/sim/phase_scope.h"
@@ -26,18 +22,6 @@ inline void copyElement(unsigned char* d, const unsigned char* s) {
   unsigned char element[N];
   __builtin_memcpy(element, s, N);
   __builtin_memcpy(d, element, N);
-}
-
-// `d` is at a line boundary.
-inline void streamLine(unsigned char* d, const unsigned char* s) {
-#if defined(__x86_64__)
-  for (int at = 0; at < kLineBytes; at += 16) {
-    const __m128i part = _mm_loadu_si128(reinterpret_cast<const __m128i*>(s + at));
-    _mm_stream_si128(reinterpret_cast<__m128i*>(d + at), part);
-  }
-#else
-  copyElement<kLineBytes>(d, s);
-#endif
 }
 
 // Two dimensions of elements (or of rows) of N bytes.
@@ -223,7 +207,7 @@ void detail::putLong(void* dst, const void* src, size_t bytes) noexcept {
   if (!phaseStreams) return copyLong(dst, src, bytes);
   activeTable().stream(static_cast<unsigned char*>(dst), static_cast<const unsigned char*>(src),
                        bytes);
-  drainStores();
+  orderStreamed();
 }
 
 }  // namespace windlass

@@ -104,7 +104,7 @@ void foldRows(const VectorTable& table, const FoldSteps& steps, const Rows& dst,
       }
     }
   }
-  if (streams) drainStores();
+  if (streams) orderStreamed();
 }
 
 void foldViews(const VectorTable& table, ViewList& dst, ViewList& src, ReduceOp op,
@@ -171,7 +171,7 @@ void foldViews(const VectorTable& table, ViewList& dst, ViewList& src, ReduceOp 
       }
     }
   });
-  if (streams) drainStores();
+  if (streams) orderStreamed();
 }
 
 }  // namespace

@@ -213,7 +213,7 @@ void moveViews(const VectorTable& table, ViewList& dst, const StridedView& src, 
   } else {
     moveBoxes(t, cast, dst, from, stores);
   }
-  if (stores == Stores::kStreaming) drainStores();
+  if (stores == Stores::kStreaming) orderStreamed();
 }
 
 }  // namespace

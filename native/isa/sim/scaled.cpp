@@ -59,7 +59,7 @@ void foldWeighted(const VectorTable& table, void* dst, const Rows& src, const fl
       finish(to + offset, accumulator, count);
     }
   }
-  if (past) drainStores();
+  if (past) orderStreamed();
 }
 
 void quantise(const VectorTable& table, const Rows& dst, const Rows& scales, const void* src,
@@ -89,7 +89,7 @@ void quantise(const VectorTable& table, const Rows& dst, const Rows& scales, con
       copyBytes(targetScales[d] + firstBlock * sizeof(float), scale, blocks * sizeof(float));
     }
   }
-  if (past) drainStores();
+  if (past) orderStreamed();
 }
 
 }  // namespace detail

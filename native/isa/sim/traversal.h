@@ -188,13 +188,6 @@ void forEachRun(Dimension* dims, uint32_t count, unsigned char* dst, const unsig
 void copyRows(unsigned char* dst, int64_t dstStep, const unsigned char* src, int64_t srcStep,
               int64_t rows, size_t rowBytes) noexcept;
 
-// Orders what was streamed before what follows.
-inline void drainStores() noexcept {
-#if defined(__x86_64__)
-  _mm_sfence();
-#endif
-}
-
 // Copies ndim-dimensional strided elements. Streaming stores leave SFENCE to the caller.
 void copyStrided(unsigned char* dst, const ByteStrides& dstStep, const unsigned char* src,
                  const ByteStrides& srcStep, const int64_t* extent, uint32_t ndim,

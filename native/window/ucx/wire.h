@@ -68,10 +68,10 @@ class Wire {
                        wl_error_t* error) = 0;
   // Whether nothing reaches it any more; it may be connected to once more, under another number.
   virtual bool isLost(uint32_t peer) = 0;
-  // Has peers put into that memory, once they reach() it, until hide(). *key: what they do so by,
-  // kMostKeyBytes at most.
+  // Has peers put into that memory, once they reach() it, until hide(); what is long past the
+  // caches where it `streams`. *key: what they do so by, kMostKeyBytes at most.
   static constexpr uint64_t kMostKeyBytes = 512;
-  virtual Code share(void* memory, uint64_t bytes, std::vector<unsigned char>* key,
+  virtual Code share(void* memory, uint64_t bytes, bool streams, std::vector<unsigned char>* key,
                      wl_error_t* error) = 0;
   virtual void hide(void* memory) = 0;
   // *region: its number, of those of that peer, from 0 on.
@@ -82,7 +82,8 @@ class Wire {
   // What fails is lost(); false: this process has no memory for all of it. A few MiB are under way
   // to a peer at a time, and the rest waits.
   //
-  // A message, of copies of the parts, which `unread` counts; nullptr: nothing does.
+  // A message of those parts, which are not read any more once this returns; `unread` counts it,
+  // nullptr: nothing does. A long last part may go without a copy.
   [[nodiscard]] virtual bool send(uint32_t peer, const Part* parts, uint32_t count,
                                   const Unread& unread) = 0;
   // As send(); where a caller of linger() so allows, a short one may wait for what this process

@@ -45,9 +45,10 @@ ucs_status_t UcpWire::arrived(void* context, const void* header, size_t headerBy
 void UcpWire::moveHere(const Move& move, const unsigned char* own, const void* rest,
                        uint64_t bytes) {
   if (move.kind == Move::kPut) {
-    // A whole piece is one of something longer, mostly.
-    if (unsigned char* to = sharedAt(move.region, move.at, bytes))
-      (bytes == kPieceBytes ? streamMemory : copyMemory)(to, rest, bytes);
+    // A whole piece is one of what is long.
+    bool streams = false;
+    if (unsigned char* to = sharedAt(move.region, move.at, bytes, &streams))
+      (streams && bytes == kPieceBytes ? streamMemory : copyMemory)(to, rest, bytes);
   } else if (move.kind == Move::kWord) {
     storeWord(move.region, move.at, move.word);
   } else if (move.kind == Move::kLand) {

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <new>
 
+#include "native/base/clock.h"
+
 namespace windlass {
 namespace {
 
@@ -13,9 +15,17 @@ namespace {
 constexpr uint64_t kSendBytes = 256;
 // Of all that lingers for a peer.
 constexpr uint64_t kShortBytes = uint64_t{4} << 10;
-// Of a head, and from which bytes are worth one: less is copied sooner than told apart.
-constexpr uint64_t kMostHeadBytes = uint64_t{1} << 10;
+// From which a last part goes behind a head, from where it lies: less is copied sooner.
 constexpr uint64_t kLeastBehind = uint64_t{1} << 10;
+// How long a lent piece waits to be taken at once before it goes by a copy, as all of them must
+// while UCX has answers to that peer's gets.
+constexpr int64_t kLentNs = 1'000'000;
+
+uint64_t bytesOf(const Wire::Part* parts, uint32_t count) {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < count; ++i) bytes += parts[i].bytes;
+  return bytes;
+}
 
 // Whether there may be memory, or room, in the next turn.
 constexpr bool waits(ucs_status_t status) {
@@ -40,7 +50,6 @@ UcpWire::Held* UcpWire::hold() {
   return held;
 }
 
-// What it holds, or its head and what lies at `from`.
 ucs_status_ptr_t UcpWire::begin(ucp_ep_h endpoint, Held* held, const void* from, uint64_t bytes,
                                 uint32_t flags) {
   ucp_request_param_t param = {};
@@ -106,7 +115,11 @@ ucs_status_t UcpWire::handOver(Peer& peer, Send& send) {
   if (status != UCS_ERR_NO_RESOURCE) return status;
   // What its owner may take back at any time is read later of a copy: UCX gives nothing back.
   const bool isLent = from != nullptr && send.unread != nullptr;
-  if (isLent && sizeof move + count <= peer.takesAtOnce) return status;
+  // As much as it took at once before it does so again, once there is room.
+  const int64_t now = clockNs();
+  if (peer.refusedNs == 0) peer.refusedNs = now;
+  if (isLent && sizeof move + count <= peer.takesAtOnce && now - peer.refusedNs < kLentNs)
+    return status;
   Held* held = nullptr;
   try {
     held = hold();
@@ -124,7 +137,9 @@ ucs_status_t UcpWire::handOver(Peer& peer, Send& send) {
   status = handHeld(peer, held, isLent ? nullptr : from, isLent ? 0 : count, flags);
   if (waits(status)) release(held);
   if (peer.isLost) return UCS_OK;
-  if (status == UCS_OK) goBy(send, count);
+  if (status != UCS_OK) return status;
+  goBy(send, count);
+  peer.refusedNs = 0;
   return status;
 }
 
@@ -136,13 +151,17 @@ void UcpWire::goBy(Send& send, uint64_t bytes) {
 
 ucs_status_t UcpWire::handAtOnce(Peer& peer, const void* head, uint64_t headBytes,
                                  const void* from, uint64_t bytes, uint32_t flags) {
+  // Behind what UCX has of that peer.
+  if (peer.handed > 0) return UCS_ERR_NO_RESOURCE;
   ucp_request_param_t param = {};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
   param.flags = UCP_AM_SEND_FLAG_EAGER | flags;
   const ucs_status_ptr_t request =
       ucp_am_send_nbx(peer.endpoint, kMoves, head, headBytes, from, bytes, &param);
   const ucs_status_t status = UCS_PTR_STATUS(request);
-  if (status == UCS_OK) peer.takesAtOnce = std::max(peer.takesAtOnce, headBytes + bytes);
+  if (status != UCS_OK) return status;
+  peer.takesAtOnce = std::max(peer.takesAtOnce, headBytes + bytes);
+  peer.refusedNs = 0;
   return status;
 }
 
@@ -184,8 +203,7 @@ bool UcpWire::go(Peer& peer, Send&& send) {
 }
 
 void UcpWire::append(Held& held, Move move, const Part* parts, uint32_t count) {
-  uint64_t bytes = 0;
-  for (uint32_t i = 0; i < count; ++i) bytes += parts[i].bytes;
+  const uint64_t bytes = bytesOf(parts, count);
   move.bytes = static_cast<uint32_t>(bytes);
   std::vector<unsigned char>& to = held.bytes;
   const uint64_t end = to.size() + sizeof move + wholeWords(bytes);
@@ -202,15 +220,14 @@ void UcpWire::append(Held& held, Move move, const Part* parts, uint32_t count) {
 bool UcpWire::sendMove(Peer& peer, Move move, const Part* parts, uint32_t count,
                        const Unread& unread, bool lingers) {
   if (peer.isLost) return true;
-  uint64_t bytes = sizeof move;
-  for (uint32_t i = 0; i < count; ++i) bytes += parts[i].bytes;
+  uint64_t bytes = sizeof move + bytesOf(parts, count);
   Part rest = {nullptr, 0};
   if (!lingers && count > 0 && parts[count - 1].bytes >= kLeastBehind &&
-      wholeWords(bytes - parts[count - 1].bytes) <= kMostHeadBytes) {
+      wholeWords(bytes - parts[count - 1].bytes) <= mostHeadBytes_) {
     rest = parts[--count];
     bytes -= rest.bytes;
   }
-  const uint64_t most = rest.bytes > 0 ? kMostHeadBytes : kShortBytes;
+  const uint64_t most = rest.bytes > 0 ? mostHeadBytes_ : kShortBytes;
   if (Held* const before = peer.lingering; before != nullptr) {
     const bool fits = before->bytes.size() + wholeWords(bytes) <= most;
     if ((before->unread != unread || !fits) && !letGo(peer)) return false;
@@ -228,13 +245,15 @@ bool UcpWire::sendMove(Peer& peer, Move move, const Part* parts, uint32_t count,
   if (isFirst) {
     held->unread = unread;
     if (unread != nullptr) unread->fetch_add(1, std::memory_order_relaxed);
-    if (lingers) ++lingering_;
-  } else if (!lingers) {
-    --lingering_;
   }
-  peer.lingering = lingers ? held : nullptr;
-  if (!lingers) return sendHeld(peer, held, rest);
-  return lingers_ || letGo(peer);
+  if (lingers) {
+    if (isFirst) ++lingering_;
+    peer.lingering = held;
+    return lingers_ || letGo(peer);
+  }
+  if (!isFirst) --lingering_;
+  peer.lingering = nullptr;
+  return sendHeld(peer, held, rest);
 }
 
 bool UcpWire::sendHeld(Peer& peer, Held* held, const Part& rest) {
@@ -273,8 +292,7 @@ bool UcpWire::send(uint32_t number, const Part* parts, uint32_t count, const Unr
 bool UcpWire::sendSoon(uint32_t number, const Part* parts, uint32_t count, const Unread& unread) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   Peer& peer = peers_[number];
-  uint64_t bytes = sizeof(Move);
-  for (uint32_t i = 0; i < count; ++i) bytes += parts[i].bytes;
+  const uint64_t bytes = sizeof(Move) + bytesOf(parts, count);
   const bool lingers =
       lingers_ && wholeWords(bytes) <= kShortBytes && peer.queue.empty() && hasRoom(peer);
   return sendMove(peer, {Move::kMessage, 0, 0, 0, 0}, parts, count, unread, lingers);
@@ -301,6 +319,8 @@ void UcpWire::letGoAll() {
 bool UcpWire::sendPast(uint32_t number, const Part* parts, uint32_t count) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   Peer& peer = peers_[number];
+  // What lingers is of before.
+  if (peer.queue.empty() && !letGo(peer)) return false;
   if (peer.isLost) return true;
   Held* held = nullptr;
   try {

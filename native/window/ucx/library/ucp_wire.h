@@ -30,14 +30,16 @@ namespace windlass {
 constexpr unsigned kMoves = 7;
 // Of what is moved at once: less than a segment, so that it is stored from where it was received.
 constexpr uint64_t kPieceBytes = uint64_t{512} << 10;
+// Of a head, if UCX allows as much.
+constexpr uint64_t kMostHeadBytes = uint64_t{1} << 10;
 // What UCX has of a peer's at a time, to which a piece may come.
 constexpr uint64_t kMostHandedBytes = uint64_t{2} << 20;
 // What is kept of the memory of what was sent, in all.
 constexpr uint64_t kMostKeptBytes = uint64_t{16} << 20;
 
-// What stands in the head of an active message, once or more often, each before `bytes` of its own
-// there, in whole words; behind the last comes what the message holds besides. Without a head all
-// stands in that.
+// An active message is one move or several, each followed by `bytes` of its own, padded to whole
+// words. They stand in its head, and its body belongs to the last; or, where it has no head, they
+// stand in its body.
 struct Move {
   enum Kind : uint32_t { kNone, kPut, kWord, kGet, kGot, kLand, kMessage };
   Kind kind;
@@ -65,7 +67,7 @@ class UcpWire final : public Wire {
 
   Code open(const WireSettings& settings, wl_error_t* error);
   Code address(std::vector<unsigned char>* name, wl_error_t* error) override;
-  Code share(void* memory, uint64_t bytes, std::vector<unsigned char>* key,
+  Code share(void* memory, uint64_t bytes, bool streams, std::vector<unsigned char>* key,
              wl_error_t* error) override;
   void hide(void* memory) override;
   Code reach(uint32_t peer, const unsigned char* key, uint64_t bytes, uint32_t* region,
@@ -126,7 +128,8 @@ class UcpWire final : public Wire {
     ucp_ep_h endpoint = nullptr;
     std::vector<Region> regions;
     uint64_t handed = 0;      // to UCX, which has not sent it
-    uint64_t takesAtOnce = 0;  // bytes, the most that UCX has
+    uint64_t takesAtOnce = 0;  // the most bytes that UCX has taken so, heads among them
+    int64_t refusedNs = 0;    // since when its next piece is refused so; 0: it isn't
     std::deque<Send> queue;   // behind that; empty once the peer is lost
     Held* lingering = nullptr;  // moves behind that, which may wait
     std::deque<Get> wanted;   // and not asked for
@@ -137,6 +140,7 @@ class UcpWire final : public Wire {
     unsigned char* memory;
     uint64_t bytes;
     uint32_t number;
+    bool streams;
   };
   struct Received {
     uint32_t rank;
@@ -151,7 +155,7 @@ class UcpWire final : public Wire {
     if (held->unread != nullptr) held->unread->fetch_sub(1, std::memory_order_release);
     held->unread.reset();
     const uint64_t bytes = held->bytes.capacity();
-    if (bytes > kPieceBytes || keptBytes_ + bytes > kMostKeptBytes) {
+    if (bytes > kPieceBytes + kMostHeadBytes || keptBytes_ + bytes > kMostKeptBytes) {
       std::vector<unsigned char>().swap(held->bytes);
     } else {
       keptBytes_ += bytes;
@@ -161,16 +165,19 @@ class UcpWire final : public Wire {
   // nullptr: the peer is lost, as it is where it has no such memory.
   const Region* regionOf(const There& to, uint64_t bytes);
   // What lies there in this process; nullptr: it shares no such memory.
-  unsigned char* sharedAt(uint32_t number, uint64_t at, uint64_t bytes) const;
+  unsigned char* sharedAt(uint32_t number, uint64_t at, uint64_t bytes,
+                          bool* streams = nullptr) const;
   // With the word behind it, if any.
   bool goBehind(Peer& peer, Move move, const void* from, uint64_t bytes, const Unread& unread,
                 const Word* behind);
-  // With its parts, and what lingers before it; or it lingers itself.
+  // Sends a move with its parts, in one message with what lingers; or, where it `lingers`, adds it
+  // to that. A long last part goes from where it lies if UCX takes it at once. False: as send().
   bool sendMove(Peer& peer, Move move, const Part* parts, uint32_t count, const Unread& unread,
                 bool lingers);
   // Of a move with all its parts. Throws std::bad_alloc.
   static void append(Held& held, Move move, const Part* parts, uint32_t count);
-  // What is in it, and `rest` behind that as its head.
+  // Takes `held` over: sends what it holds, as the head of `rest` where there is any. False: there
+  // is no memory for that, and it is lost.
   bool sendHeld(Peer& peer, Held* held, const Part& rest);
   // Hands it over where nothing waits, else has it wait; false: there is no memory for that, and
   // `message` of it is the caller's.
@@ -184,6 +191,7 @@ class UcpWire final : public Wire {
   // To UCX the next piece, which `send` is without then, or all of a message. UCS_ERR_NO_MEMORY,
   // UCS_ERR_NO_RESOURCE: nothing yet; any other error loses the peer.
   ucs_status_t handOver(Peer& peer, Send& send);
+  // What it holds, or its head and what lies at `from`, which stays until that is sent.
   static ucs_status_ptr_t begin(ucp_ep_h endpoint, Held* held, const void* from, uint64_t bytes,
                                 uint32_t flags);
   ucs_status_t handHeld(Peer& peer, Held* held, const void* from, uint64_t bytes, uint32_t flags);
@@ -222,6 +230,7 @@ class UcpWire final : public Wire {
   uint32_t shares_ = 0;  // over all time
   std::vector<Received> received_;
   int file_ = -1;
+  uint64_t mostHeadBytes_ = kMostHeadBytes;
   std::deque<Peer> peers_;
   std::deque<Held> held_;
   std::vector<Held*> free_;
