@@ -46,18 +46,86 @@ void putAndTake(Seat& seat, By by) {
   wl_window_free(window);
 }
 
+// Each rank puts to the next, gets what the one before it holds, and puts over what it put, so that
+// what it sends for itself and what it answers take turns on a connection.
+void putAndGetAround(const Seat& seat) {
+  constexpr int64_t kBytes = int64_t{3} << 20;
+  constexpr uint64_t kTold = 2 * kBytes;
+  const int size = wl_comm_size(seat.comm);
+  const int next = (seat.rank + 1) % size;
+  const int before = (seat.rank + size - 1) % size;
+  Error error;
+  wl_window_t* window = nullptr;
+  int32_t code = wl_window_create(seat.comm, kTold + 4096, 0, &window, &error);
+  auto* const own = static_cast<uint8_t*>(wl_window_address(window, seat.rank));
+  std::fill_n(own + kBytes, kBytes, static_cast<uint8_t>(100 + seat.rank));
+  std::vector<uint8_t> data(kBytes);
+  const int64_t shape[] = {kBytes};
+  const int64_t strides[] = {1};
+  const wl_tensor_t local = {sizeof(wl_tensor_t), WL_U8, 1, 0, data.data(), shape, strides};
+  wl_tensor_t put = local;
+  put.data = own;
+  wl_tensor_t got = local;
+  got.data = own + kBytes;
+  const auto expectAll = [&](const uint8_t* bytes, int value) {
+    seat.board.wrong += std::count(bytes, bytes + kBytes, value) == kBytes ? 0 : 1;
+  };
+  if (code == WL_OK) code = wl_barrier(seat.comm, 0, &error);
+  for (uint8_t turn = 1; code == WL_OK && turn <= 20; ++turn) {
+    std::fill(data.begin(), data.end(), uint8_t{0});
+    code = wl_put(seat.comm, window, &local, next, &put, &error);
+    if (code == WL_OK) code = wl_get(seat.comm, window, &local, before, &got, &error);
+    expectAll(data.data(), 100 + before);
+    std::fill(data.begin(), data.end(), turn);
+    if (code == WL_OK) code = wl_put(seat.comm, window, &local, next, &put, &error);
+    if (code == WL_OK) code = wl_notify(seat.comm, window, next, kTold, turn, &error);
+    if (code == WL_OK) code = wl_wait(seat.comm, window, before, kTold, turn, 0, &error);
+    expectAll(own, turn);
+    if (code == WL_OK) code = wl_barrier(seat.comm, 0, &error);
+  }
+  seat.sees(code, error);
+  wl_window_free(window);
+}
+
 constexpr uint64_t kRoom = 16 << 10;
 constexpr uint64_t kSignal = kRoom;
 
-// Of `bytes` from `at` on, all of that value.
-int32_t putBytes(const Seat& seat, const wl_window_t* window, int to, int64_t at, int64_t bytes,
-                 uint8_t value, wl_error_t* error) {
-  std::vector<uint8_t> data(static_cast<size_t>(bytes), value);
-  const int64_t stride = 1;
-  const wl_tensor_t local = {sizeof(wl_tensor_t), WL_U8, 1, 0, data.data(), &bytes, &stride};
+// Rows of that value and `bytes` each, which begin `pitch` bytes apart, from `at` on.
+struct Rows {
+  int64_t at;
+  int64_t rows;
+  int64_t bytes;
+  int64_t pitch;
+  uint8_t value;
+};
+
+int32_t putRows(const Seat& seat, const wl_window_t* window, int to, const Rows& of,
+                wl_error_t* error) {
+  std::vector<uint8_t> data(static_cast<size_t>(of.rows * of.bytes), of.value);
+  const int64_t shape[] = {of.rows, of.bytes};
+  const int64_t strides[] = {of.bytes, 1};
+  const int64_t apart[] = {of.pitch, 1};
+  const wl_tensor_t local = {sizeof(wl_tensor_t), WL_U8, 2, 0, data.data(), shape, strides};
   wl_tensor_t remote = local;
-  remote.data = static_cast<uint8_t*>(wl_window_address(window, seat.rank)) + at;
+  remote.data = static_cast<uint8_t*>(wl_window_address(window, seat.rank)) + of.at;
+  remote.strides = apart;
   return wl_put(seat.comm, window, &local, to, &remote, error);
+}
+
+Rows drawRows(std::mt19937_64& random) {
+  const auto draw = [&](uint64_t least, uint64_t most) {
+    return static_cast<int64_t>(least + random() % (most - least + 1));
+  };
+  // Short, around what is sent by itself, or up to all of the room; or some rows, with gaps.
+  const uint64_t longest[] = {64, 1100, kRoom, kRoom / 8};
+  const uint64_t kind = random() % 4;
+  Rows of = {};
+  of.rows = kind == 3 ? draw(2, 4) : 1;
+  of.bytes = draw(1, longest[kind]);
+  of.pitch = of.bytes + draw(0, 50);
+  of.at = draw(0, kRoom - static_cast<uint64_t>((of.rows - 1) * of.pitch + of.bytes));
+  of.value = static_cast<uint8_t>(random());
+  return of;
 }
 
 // Rank 0 puts over what it put before, now and then waits, and notifies the last rank, which finds
@@ -70,14 +138,12 @@ void putOverAndOver(const Seat& seat, std::mt19937_64 random) {
   std::vector<uint8_t> expected(kRoom);
   for (uint32_t turn = 1; code == WL_OK && turn <= 500; ++turn) {
     for (uint64_t puts = 1 + random() % 4; code == WL_OK && puts > 0; --puts) {
-      const uint64_t most = random() % 3 == 0 ? kRoom : 64;
-      const auto bytes = static_cast<int64_t>(1 + random() % most);
-      const auto at = static_cast<int64_t>(random() % (kRoom - static_cast<uint64_t>(bytes) + 1));
-      const auto value = static_cast<uint8_t>(random());
+      const Rows of = drawRows(random);
       const uint64_t pauseUs = random() % 16 == 0 ? random() % 600 : 0;
-      std::fill_n(expected.begin() + at, bytes, value);
+      for (int64_t row = 0; row < of.rows; ++row)
+        std::fill_n(expected.begin() + of.at + row * of.pitch, of.bytes, of.value);
       if (seat.rank != 0) continue;
-      code = putBytes(seat, window, last, at, bytes, value, &error);
+      code = putRows(seat, window, last, of, &error);
       if (pauseUs > 0) usleep(static_cast<useconds_t>(pauseUs));
     }
     if (code == WL_OK && seat.rank == 0) {
@@ -105,7 +171,7 @@ void putAlone(const Seat& seat, std::atomic<int64_t>* tookNs, int turns) {
     code = wl_barrier(seat.comm, 0, &error);
     const int64_t start = wl_clock_ns();
     if (code == WL_OK && seat.rank == 0) {
-      code = putBytes(seat, window, last, 0, 1, static_cast<uint8_t>(1 + turn), &error);
+      code = putRows(seat, window, last, {0, 1, 1, 1, static_cast<uint8_t>(1 + turn)}, &error);
       await([&] { return tookNs[turn] != 0; });
     } else if (code == WL_OK && seat.rank == last) {
       const auto* own = static_cast<std::atomic<uint8_t>*>(wl_window_address(window, last));
@@ -132,6 +198,11 @@ TEST_P(HostOrder, WhatWasPutIsThereForWhoeverHearsOfTheNext) {
     HostCrew crew(GetParam(), 0, [by](Seat& seat) { putAndTake(seat, by); });
     expectAllOk(crew);
   }
+}
+
+TEST_P(HostOrder, PutsAndWhatOthersGetTakeTurns) {
+  HostCrew crew(GetParam(), 0, putAndGetAround);
+  expectAllOk(crew);
 }
 
 TEST_P(HostOrder, WhatIsPutOverAndOverIsAsItWasPutLast) {
