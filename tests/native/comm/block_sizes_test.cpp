@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What docs/operations.md says under "Several hosts" of the memory that each host takes, and where in
-// their pages stages lie.
+// What docs/operations.md says under "Several hosts" of the memory that each host takes, and where
+// in their pages stages lie.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -56,7 +56,8 @@ TEST(BlockSizes, AreWhatTheTableSays) {
   EXPECT_NEAR(ofStages(512) / kMiB, 74, 0.5);
 }
 
-// Each rank's is reserved and given back by whole pages; and is copied from and to as fast as may be.
+// Each rank's is reserved and given back by whole pages, and is copied from and to as fast as may
+// be.
 TEST(BlockSizes, StagesBeginAPlaceIntoWholePages) {
   constexpr uint64_t kPage = 4096;
   for (uint32_t ranks : {2u, 3u, 7u, 64u}) {
