@@ -56,7 +56,6 @@ inline Code run(Comm& comm, const Collective& collective, Holds in, Holds out,
   call.bytes = of.bytes;
   call.inBytes = !reads ? 0 : isOnePart(in) ? of.bytes : allBytes;
   call.outBytes = isOnePart(out) ? of.bytes : allBytes;
-  call.inParts = in == Holds::kParts;
   call.workBytes = collective.passes * allBytes * (meets ? ranks : 1);
   call.deadlineNs = of.deadlineNs;
   call.error = of.error;

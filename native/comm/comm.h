@@ -52,7 +52,6 @@ struct Call {
   // Of args.in, for kernels whose inputs ride with ENTER, and where parts differ in size.
   uint64_t inBytes;
   uint64_t outBytes;   // of args.out, where parts don't say
-  bool inParts = false;  // rank r reads nothing of args.in but the r-th of parts of `bytes`
   uint64_t workBytes;  // bytes that all ranks move together: small is run by one thread
   int64_t deadlineNs;  // 0 = the communicator's
   wl_error_t* error;

@@ -249,8 +249,8 @@ Code Hosts::connectTo(uint32_t rank, wl_error_t* error) {
   return hasFailed ? WL_PEER_LOST : WL_RESOURCE;
 }
 
-void Hosts::receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes, bool streams) {
-  wire_->receive(rank, turn, into, bytes, streams);
+void Hosts::receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes) {
+  wire_->receive(rank, turn, into, bytes);
 }
 
 void Hosts::land(uint32_t rank, uint64_t turn, uint64_t at, const void* from, uint64_t bytes,
@@ -346,17 +346,6 @@ bool Hosts::haveAllHeard() const {
 
 uint32_t Hosts::hostOf(uint32_t rank) const {
   return group_.member(rank).host;
-}
-
-Part Hosts::partsOf(uint32_t host, uint64_t bytes) const {
-  uint32_t first = group_.ranks();
-  uint32_t end = 0;
-  for (uint32_t rank = 0; rank < group_.ranks(); ++rank) {
-    if (hostOf(rank) != host) continue;
-    first = std::min(first, rank);
-    end = rank + 1;
-  }
-  return {first * bytes, (end - first) * bytes};
 }
 
 uint64_t Hosts::offsetOf(const void* at) const {

@@ -27,7 +27,6 @@
 #include "native/base/open_file.h"
 #include "native/comm/control_block.h"
 #include "native/window/ucx/wire.h"
-#include "windlass/kernel.h"
 
 namespace windlass {
 
@@ -67,8 +66,6 @@ class Hosts final : private WireEnds {
   uint32_t own() const { return own_; }
   uint32_t hostOf(uint32_t rank) const;
   bool isBeside(uint32_t rank) const { return hostOf(rank) == own_; }
-  // Of parts of so many bytes, one for each rank, from the first of that host's to the last.
-  Part partsOf(uint32_t host, uint64_t bytes) const;
   const char* nameOf(uint32_t host) const { return names_[host].c_str(); }
   uint32_t count() const { return static_cast<uint32_t>(names_.size()); }
 
@@ -84,16 +81,11 @@ class Hosts final : private WireEnds {
     uint64_t bytes;
   };
   static constexpr uint32_t kMostRiding = 2;
-  void tellEntry(uint32_t host, uint32_t rank, uint64_t sequence, const Riding* riding,
-                 uint32_t count);
+  void tellEntry(uint32_t rank, uint64_t sequence, const Riding* riding, uint32_t count);
   void tell(const std::atomic<uint64_t>& word);
   void tell(const std::atomic<uint32_t>& word);
   // That host alone.
   void tell(uint32_t host, const std::atomic<uint64_t>& word);
-  // What others want to know before this process's ranks next enter an operation, and not before:
-  // it may go with that.
-  void tellSoon(const std::atomic<uint64_t>& word);
-  void tellSoon(uint32_t host, const std::atomic<uint64_t>& word);
   void tellLeft(uint32_t rank);
   void tellFailure(const wl_error_t& failure);
   // What a rank of this process says in a shrink, with its note. Any thread.
@@ -108,9 +100,8 @@ class Hosts final : private WireEnds {
   // native/comm/hosts.cpp
   //
   // What is long goes to the process that wants it, by a connection of its own from the first time
-  // on. Others land() there while `rank`, of this process, is in that turn, past the caches where
-  // it `streams`; nullptr: no more.
-  void receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes, bool streams);
+  // on. Others land() there while `rank`, of this process, is in that turn; nullptr: no more.
+  void receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes);
   // Makes the connection to that rank's process. WL_RESOURCE: this one has no memory for it;
   // WL_PEER_LOST: it takes none, and the communicator has failed.
   Code connectTo(uint32_t rank, wl_error_t* error);
@@ -173,7 +164,6 @@ class Hosts final : private WireEnds {
 
   struct Message;
   struct Parts;  // a message's head, and what follows
-  struct Rest;
   struct Process {
     uint32_t host;
     std::vector<uint32_t> ranks;
@@ -218,13 +208,13 @@ class Hosts final : private WireEnds {
 
   Hosts(Group& group, std::vector<uint32_t> ranks);
 
-  void arrived(Run first, Run second) override;
+  void arrived(const unsigned char* message, uint64_t bytes) override;
   void lost(uint32_t peer, const char* why) override;
   // Fails the communicator, and has the thread tell others again once there is memory.
   void lackMemory() override;
-  void hear(const Message& message, Rest rest);
-  void store(const Message& message, Rest rest);
-  void moveHere(Rest rest);
+  void hear(const Message& message, const unsigned char* at, uint64_t left);
+  void store(const Message& message, const unsigned char* at, uint64_t left);
+  void moveHere(const unsigned char* at, uint64_t left);
   Wire::There thereOf(uint32_t rank, Place at);
   // Publishes it, too.
   bool hasRouteLeft(uint32_t host);
@@ -233,11 +223,9 @@ class Hosts final : private WireEnds {
   Code connectProcess(uint32_t host, size_t process, wl_error_t* error);
   Code read(const std::vector<unsigned char>& name, Process* process, wl_error_t* error) const;
   uint64_t offsetOf(const void* at) const;
-  Message messageOf(const std::atomic<uint64_t>& word) const;
   // A message with its parts, behind all that was sent and put there before, and waits.
   void send(uint32_t host, const Message& message, const Wire::Part* parts, uint32_t count);
   void sendAll(const Message& message, const Wire::Part* parts, uint32_t count);
-  void sendSoon(uint32_t host, const Message& message, const Wire::Part* parts, uint32_t count);
   // Past what waits: what says that this process lives, or that the communicator has failed, after
   // which all is sent so.
   void sendPast(uint32_t host, const Message& message, const Wire::Part* parts, uint32_t count);

@@ -88,19 +88,13 @@ Code Comm::runHere(Hosts& hosts, const Launch& launch, Deadline& deadline) {
 
 inline void Comm::tellEntry(Hosts& hosts, const Call& call, bool eager) const {
   const ControlBlock& block = group_->block();
-  for (uint32_t host = 0; host < hosts.count(); ++host) {
-    if (host == hosts.own()) continue;
-    Hosts::Riding riding[Hosts::kMostRiding];
-    uint32_t count = 0;
-    if (call.parts != nullptr)
-      riding[count++] = {&block.parts(rank_, sequence_), PartTable::bytes(group_->ranks())};
-    // The longest comes last.
-    if (eager && call.inBytes > kInlineBytes) {
-      const Part part = call.inParts ? hosts.partsOf(host, call.bytes) : Part{0, call.inBytes};
-      riding[count++] = {block.eager(rank_, sequence_) + part.start, part.bytes};
-    }
-    hosts.tellEntry(host, rank_, sequence_, riding, count);
-  }
+  Hosts::Riding riding[Hosts::kMostRiding];
+  uint32_t count = 0;
+  if (eager && call.inBytes > kInlineBytes)
+    riding[count++] = {block.eager(rank_, sequence_), call.inBytes};
+  if (call.parts != nullptr)
+    riding[count++] = {&block.parts(rank_, sequence_), PartTable::bytes(group_->ranks())};
+  hosts.tellEntry(rank_, sequence_, riding, count);
 }
 
 }  // namespace windlass

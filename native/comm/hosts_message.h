@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "native/base/copy.h"
 #include "native/comm/hosts.h"
 
 namespace windlass {
@@ -30,23 +29,6 @@ struct Hosts::Message {
     uint64_t at;
     uint64_t bytes;
   } ranges[kMostRanges] = {};
-};
-
-// What follows a message's head, and is not taken yet.
-struct Hosts::Rest {
-  Run first;
-  Run second;
-
-  uint64_t bytes() const { return first.bytes + second.bytes; }
-  // The next so many; false: there is no run of as many, and nothing is taken.
-  bool take(void* to, uint64_t bytes) {
-    Run& run = first.bytes > 0 ? first : second;
-    if (bytes > run.bytes) return false;
-    copyMemory(to, run.at, bytes);
-    run.at += bytes;
-    run.bytes -= bytes;
-    return true;
-  }
 };
 
 struct Hosts::Parts {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "native/base/copy.h"
 #include "native/comm/group.h"
 #include "native/comm/hosts_message.h"
 
@@ -20,15 +21,6 @@ void Hosts::send(uint32_t host, const Message& message, const Wire::Part* parts,
   if (peer == kNone) return;
   const Parts all(message, parts, count);
   if (!wire_->send(peer, all.parts, 1 + count, nullptr)) lackMemory();
-}
-
-void Hosts::sendSoon(uint32_t host, const Message& message, const Wire::Part* parts,
-                     uint32_t count) {
-  if (group_.failure() != nullptr) return sendPast(host, message, parts, count);
-  const uint32_t peer = routes_[host].peer.load(std::memory_order_acquire);
-  if (peer == kNone) return;
-  const Parts all(message, parts, count);
-  if (!wire_->sendSoon(peer, all.parts, 1 + count, nullptr)) lackMemory();
 }
 
 void Hosts::sendPast(uint32_t host, const Message& message, const Wire::Part* parts,
@@ -56,8 +48,7 @@ void Hosts::sendAll(const Message& message, const Wire::Part* parts, uint32_t co
   for (uint32_t host = 0; host < this->count(); ++host) send(host, message, parts, count);
 }
 
-void Hosts::tellEntry(uint32_t host, uint32_t rank, uint64_t sequence, const Riding* riding,
-                      uint32_t count) {
+void Hosts::tellEntry(uint32_t rank, uint64_t sequence, const Riding* riding, uint32_t count) {
   const RankLines& lines = group_.lines(rank);
   const Entry& entry = lines.entry[sequence & 1];
   Message message;
@@ -74,7 +65,7 @@ void Hosts::tellEntry(uint32_t host, uint32_t rank, uint64_t sequence, const Rid
   add(reinterpret_cast<const unsigned char*>(&entry) + kEntryAt, sizeof entry - kEntryAt);
   add(&lines.state, kStateBytes);
   for (uint32_t i = 0; i < count; ++i) add(riding[i].at, riding[i].bytes);
-  send(host, message, parts, message.count);
+  sendAll(message, parts, message.count);
 }
 
 void Hosts::tell(const std::atomic<uint64_t>& word) {
@@ -82,23 +73,11 @@ void Hosts::tell(const std::atomic<uint64_t>& word) {
 }
 
 void Hosts::tell(uint32_t host, const std::atomic<uint64_t>& word) {
-  send(host, messageOf(word), nullptr, 0);
-}
-
-void Hosts::tellSoon(const std::atomic<uint64_t>& word) {
-  for (uint32_t host = 0; host < count(); ++host) tellSoon(host, word);
-}
-
-void Hosts::tellSoon(uint32_t host, const std::atomic<uint64_t>& word) {
-  sendSoon(host, messageOf(word), nullptr, 0);
-}
-
-Hosts::Message Hosts::messageOf(const std::atomic<uint64_t>& word) const {
   Message message;
   message.wordAt = offsetOf(&word);
   message.word = word.load(std::memory_order_relaxed);
   message.wordBytes = sizeof(uint64_t);
-  return message;
+  send(host, message, nullptr, 0);
 }
 
 void Hosts::tell(const std::atomic<uint32_t>& word) {
@@ -161,11 +140,12 @@ void Hosts::putWord(uint32_t host, const std::atomic<uint64_t>& word, uint64_t v
   if (!wire_->putWord({peers_[host], kBlock, offsetOf(&word)}, value, nullptr)) lackMemory();
 }
 
-void Hosts::arrived(Run first, Run second) {
+void Hosts::arrived(const unsigned char* bytes, uint64_t count) {
   Message message;
-  if (first.bytes < sizeof message) return;
-  std::memcpy(&message, first.at, sizeof message);
-  Rest rest = {{first.at + sizeof message, first.bytes - sizeof message}, second};
+  if (count < sizeof message) return;
+  std::memcpy(&message, bytes, sizeof message);
+  const unsigned char* at = bytes + sizeof message;
+  const uint64_t left = count - sizeof message;
   switch (message.kind) {
     case Message::kLeft:
       if (message.about >= group_.ranks() || isBeside(message.about)) return;
@@ -177,8 +157,9 @@ void Hosts::arrived(Run first, Run second) {
       group_.member(message.about).lost.store(1, std::memory_order_seq_cst);
       return;
     case Message::kFailure: {
+      if (left != sizeof(wl_error_t)) return;
       wl_error_t record;
-      if (!rest.take(&record, sizeof record)) return;
+      std::memcpy(&record, at, sizeof record);
       record.struct_size = sizeof record;
       record.message[sizeof record.message - 1] = 0;
       record.culprit_count = std::clamp<int32_t>(record.culprit_count, 0,
@@ -197,25 +178,25 @@ void Hosts::arrived(Run first, Run second) {
       dropped_.store(true, std::memory_order_release);
       return;
     case Message::kMove:
-      return moveHere(rest);
+      return moveHere(at, left);
     case Message::kEntry:
-      hear(message, rest);
-      return store(message, rest);
+      hear(message, at, left);
+      return store(message, at, left);
     case Message::kStore:
-      return store(message, rest);
+      return store(message, at, left);
   }
 }
 
 // Before it is there: who sees that the rank has entered finds it recorded.
-void Hosts::hear(const Message& message, Rest rest) {
+void Hosts::hear(const Message& message, const unsigned char* at, uint64_t left) {
   Descriptor descriptor;
   const uint32_t rank = message.about;
-  if (rank >= group_.ranks() || isBeside(rank) || !rest.take(&descriptor, sizeof descriptor))
-    return;
+  if (rank >= group_.ranks() || isBeside(rank) || left < sizeof descriptor) return;
+  std::memcpy(&descriptor, at, sizeof descriptor);
   group_.recorder(rank).hear(static_cast<uint32_t>(message.word), descriptor);
 }
 
-void Hosts::store(const Message& message, Rest rest) {
+void Hosts::store(const Message& message, const unsigned char* at, uint64_t left) {
   auto* const base = reinterpret_cast<unsigned char*>(group_.block().base());
   const uint64_t end = ControlBlock::bytes(group_.config());
   const auto isWithin = [&](uint64_t from, uint64_t length) {
@@ -224,7 +205,10 @@ void Hosts::store(const Message& message, Rest rest) {
   if (message.count > Message::kMostRanges) return;
   for (uint32_t i = 0; i < message.count; ++i) {
     const Message::Range& range = message.ranges[i];
-    if (!isWithin(range.at, range.bytes) || !rest.take(base + range.at, range.bytes)) return;
+    if (range.bytes > left || !isWithin(range.at, range.bytes)) return;
+    copyMemory(base + range.at, at, range.bytes);
+    at += range.bytes;
+    left -= range.bytes;
   }
   if (message.wordBytes == 0 || !isWithin(message.wordAt, message.wordBytes) ||
       message.wordAt % message.wordBytes != 0) {

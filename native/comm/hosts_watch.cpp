@@ -19,10 +19,8 @@ constexpr int64_t kBeatNs = 100'000'000;
 // Of a host that nothing has come from yet: where packets are lost, TCP asks for a connection again
 // after 1, 3 and 7 s.
 constexpr int64_t kFirstNs = 10'000'000'000;
-// How long this process's thread leaves the wire to ranks that drove it last, and how often it
-// looks meanwhile whether they do.
-constexpr int64_t kLeftNs = 1'000'000;
-constexpr int64_t kTurnNs = 200'000;
+// How long this process's thread leaves the wire to ranks that drove it last.
+constexpr int64_t kLeftNs = 200'000;
 // After a failure: between two looks at connections, and how long one is left to be refused; and
 // how long one lasts that was not.
 constexpr int64_t kLookNs = 20'000'000;
@@ -375,13 +373,12 @@ void Hosts::run() {
       // It looks again.
     }
     if (dropped_.load(std::memory_order_acquire)) sweep();
-    if (now - drivenNs_.load(std::memory_order_relaxed) < kLeftNs) {
+    const int64_t driven = drivenNs_.load(std::memory_order_relaxed);
+    if (now - driven < kLeftNs) {
       wire_->linger(true);
-      usleep(kTurnNs / 1000);
+      usleep(kLeftNs / 1000);
       wire_->linger(false);
-      const bool isIdle = clockNs() - drivenNs_.load(std::memory_order_relaxed) > kTurnNs;
-      if (isIdle && wire_->progress() > 0) group_.wakeSleepers();
-      continue;
+      if (clockNs() - drivenNs_.load(std::memory_order_relaxed) < kLeftNs) continue;
     }
     if (wire_->progress() > 0) {
       group_.wakeSleepers();

@@ -112,10 +112,11 @@ bool Hosts::move(Move how, uint32_t rank, Place at, const StridedView& remote,
   return wire_->sendSoon(peer, Parts(message, ranges, 2).parts, 3, unread);
 }
 
-void Hosts::moveHere(Rest rest) {
+void Hosts::moveHere(const unsigned char* at, uint64_t left) {
   View view;
-  if (!rest.take(&view, sizeof view)) return;
-  const uint64_t left = rest.bytes();
+  if (left < sizeof view) return;
+  std::memcpy(&view, at, sizeof view);
+  left -= sizeof view;
   if (view.rank >= group_.ranks() || !isBeside(view.rank) || view.window <= kControlBlock ||
       view.window >= kMostWindows || view.ndim > kMaxDims || view.dtype >= WL_DTYPE_COUNT) {
     return;
@@ -139,7 +140,7 @@ void Hosts::moveHere(Rest rest) {
       group_.within(view.rank, view.window, view.offset, static_cast<uint64_t>(reach));
   if (there == nullptr || reinterpret_cast<uint64_t>(there) % elementBytes != 0) return;
   alignas(16) unsigned char packed[kMostPieceBytes];
-  if (!rest.take(packed, left)) return;
+  std::memcpy(packed, at + sizeof view, left);
   const StridedView to = {there, dtype, view.ndim, view.shape, view.strides};
   const StridedView from = {packed, dtype, view.ndim, view.shape, dense};
   if (view.adds == 0) {

@@ -11,15 +11,13 @@ namespace {
 
 // From which a part lands: less is told sooner through a stage, whose message brings the word too.
 constexpr uint64_t kLeastLanded = uint64_t{32} << 10;
-// From which what lands goes past the caches, which what the network holds of it takes up as well.
-constexpr uint64_t kLeastStreamed = uint64_t{2} << 20;
 
 }  // namespace
 
 Landing::Landing(Comm& comm) : comm_(comm), hosts_(comm.group().hosts()) {}
 
-void Landing::receive(void* into, uint64_t bytes, bool streams) {
-  hosts_->receive(comm_.rank(), comm_.sequence_, into, bytes, streams);
+void Landing::receive(void* into, uint64_t bytes) {
+  hosts_->receive(comm_.rank(), comm_.sequence_, into, bytes);
   receives_ = true;
 }
 
@@ -43,7 +41,7 @@ Code Landing::awaitSent(Deadline& deadline) {
 }
 
 void Landing::end() {
-  if (receives_) hosts_->receive(comm_.rank(), 0, nullptr, 0, false);
+  if (receives_) hosts_->receive(comm_.rank(), 0, nullptr, 0);
   receives_ = false;
   // Of an operation that failed.
   for (const uint32_t to : to_) hosts_->forget(to, unread_);
@@ -69,7 +67,7 @@ void Pulling::receive(const PullForm& form, const Launch& launch) {
       end = std::max(end, pulled.into + pulled.bytes);
     }
   }
-  if (end > 0) landing_.receive(launch.out(rank_), end, end >= kLeastStreamed);
+  if (end > 0) landing_.receive(launch.out(rank_), end);
 }
 
 Code Pulling::land(const Phase& phase, Deadline& deadline) {
@@ -100,6 +98,7 @@ Code Pulling::awaitLanded(const Phase& phase, Deadline& deadline) {
     const auto hasCome = [&] { return pair.filled.load(std::memory_order_acquire) > turn; };
     if (Code code = comm_.wait(hasCome, from, deadline); code != WL_OK) return code;
     pair.taken.store(turn + 1, std::memory_order_release);
+    hosts_->tell(hosts_->hostOf(from), pair.taken);
   }
   return landing_.awaitSent(deadline);
 }

@@ -37,7 +37,7 @@ Code Pulling::runRounds(const Phase& phase, uint64_t segment, uint64_t rounds,
     isFilled_ = false;
     if (Code code = take(phase, segment, round, deadline); code != WL_OK) return code;
     own.taken.store(rounds_ + round + 1, std::memory_order_release);
-    if (hosts_ != nullptr && round + 1 < rounds) hosts_->tell(own.taken);
+    if (hosts_ != nullptr) hosts_->tell(own.taken);
     comm_.waiter_.ring();
   }
   rounds_ += rounds;

@@ -24,7 +24,7 @@ constexpr uint64_t kFoldedPiece = uint64_t{64} << 10;
 constexpr uint64_t kShortBytes = uint64_t{256} << 10;
 constexpr uint64_t kShortCopiedBytes = uint64_t{32} << 10;
 // From which ranks of one of several hosts read, rather than through stages, what others do not.
-constexpr uint64_t kLeastReadBeside = uint64_t{128} << 10;
+constexpr uint64_t kLeastReadBeside = uint64_t{16} << 10;
 
 }  // namespace
 
@@ -132,29 +132,13 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
     // What was read after a failure may be what its rank has made of it since.
     if (Code code = goesOn(deadline); code != WL_OK) return code;
     comm_.finishPhase(rank_, k);
-    // Of this rank others read memory on its host alone; elsewhere they wait for what its lead has
-    // written, and for slots of two levels.
-    const bool isOwnHosts = hosts_ != nullptr && !inTwoLevels && form.lead == nullptr;
-    if (hosts_ != nullptr && !isOwnHosts) hosts_->tell(comm_.own_.done.word);
+    if (hosts_ != nullptr) hosts_->tell(comm_.own_.done.word);
     comm_.waiter_.ring();
     // Who fills a half anew waits for those that read it.
-    for (uint32_t rank = 0; !isFree && rank < ranks_; ++rank) {
-      if (isOwnHosts && !hosts_->isBeside(rank)) continue;
-      if (Code code = comm_.awaitNeed(rank, k + 1, deadline); code != WL_OK) return code;
-    }
-    if (hosts_ != nullptr && !inTwoLevels) tellTaken({form, launch, k, staged});
-    if (isOwnHosts) hosts_->tellSoon(comm_.own_.done.word);
+    if (isFree) continue;
+    if (Code code = comm_.awaitNeed(kEveryRank, k + 1, deadline); code != WL_OK) return code;
   }
   return WL_OK;
-}
-
-// Who fills a half anew on another host, or counts what has landed, learns so that it is read.
-void Pulling::tellTaken(const Phase& phase) const {
-  const ControlBlock& block = comm_.group().block();
-  if (phase.staged) hosts_->tellSoon(block.stageLine(rank_).taken);
-  for (uint32_t from = 0; from < ranks_; ++from)
-    if (lands(phase, from, rank_))
-      hosts_->tellSoon(hosts_->hostOf(from), block.stagePair(from, rank_).taken);
 }
 
 // What the lead of this rank has written beside its own table, where the parts of others exceed

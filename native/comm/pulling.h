@@ -132,7 +132,6 @@ class Pulling {
   void tellFilled(const Phase& phase, uint64_t segment, uint64_t round);
   void putHalf(const Phase& phase, uint64_t segment, uint64_t round);
   void tellRefused(const Launch& launch) const;
-  void tellTaken(const Phase& phase) const;
 
   Comm& comm_;
   Hosts* const hosts_;  // nullptr: all ranks live on one

@@ -12,11 +12,11 @@ namespace windlass {
 namespace {
 
 // From so many bytes on what crosses takes longer than the turns of it.
-constexpr uint64_t kLeastBytes = uint64_t{64} << 10;
+constexpr uint64_t kLeastBytes = uint64_t{256} << 10;
 
 // Rounds that both levels are kept busy by, unless they are too short to pay for their turns.
 constexpr uint64_t kRounds = 8;
-constexpr uint64_t kLeastRoundBytes = uint64_t{128} << 10;
+constexpr uint64_t kLeastRoundBytes = uint64_t{64} << 10;
 
 // Whether a fold of folds has the bits of one left fold; of sums of narrow floats, which are folded
 // wider, it has not.

@@ -66,7 +66,7 @@ const char* setting(const char* name) {
 
 // Of a wire that is opened to see whether it opens.
 class NoEnds final : public WireEnds {
-  void arrived(Run, Run) override {}
+  void arrived(const unsigned char*, uint64_t) override {}
   void lost(uint32_t, const char*) override {}
   void lackMemory() override {}
 };

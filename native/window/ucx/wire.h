@@ -18,12 +18,8 @@ namespace windlass {
 // What a wire tells, in progress() and in calls that send, whose thread holds it.
 class WireEnds {
  public:
-  // A message of a peer in two runs, each of whole parts, which last until this returns.
-  struct Run {
-    const unsigned char* at;
-    uint64_t bytes;
-  };
-  virtual void arrived(Run first, Run second) = 0;
+  // A message of a peer, which lasts until this returns.
+  virtual void arrived(const unsigned char* message, uint64_t bytes) = 0;
   // That peer is gone: nothing reaches it any more.
   virtual void lost(uint32_t peer, const char* why) = 0;
   // There was none to answer a peer by.
@@ -86,7 +82,7 @@ class Wire {
   [[nodiscard]] virtual bool send(uint32_t peer, const Part* parts, uint32_t count,
                                   const Unread& unread) = 0;
   // As send(); where a caller of linger() so allows, a short one may wait for what this process
-  // sends to that peer next, to go with it if that is a message or a word, or for progress().
+  // sends to that peer next, to go with it if that is a word, or for progress().
   [[nodiscard]] virtual bool sendSoon(uint32_t peer, const Part* parts, uint32_t count,
                                       const Unread& unread) = 0;
   // Of who calls it with false soon, which lets go what waits so.
@@ -109,8 +105,8 @@ class Wire {
   [[nodiscard]] virtual bool get(const There& from, void* into, uint64_t bytes,
                                  const Unread& unread) = 0;
   // Has peers put into that memory by land(), as long as `rank` of this process is in that turn;
-  // nullptr: into none any more, from when this returns. `streams`: past the caches.
-  virtual void receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes, bool streams) = 0;
+  // nullptr: into none any more, from when this returns.
+  virtual void receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes) = 0;
   // As put(), to what a rank of the peer receives in that turn, `at` bytes from where it begins.
   // What comes in another turn is dropped.
   struct Landing {
@@ -150,7 +146,7 @@ Code describeWires(const WireSettings& settings, std::string* text, wl_error_t* 
 // What the library exports under these names.
 using OpenWire = Code (*)(const WireSettings& settings, WireEnds& ends, Wire** wire,
                           wl_error_t* error);
-constexpr const char* kOpenWire = "windlass_open_wire_6";
+constexpr const char* kOpenWire = "windlass_open_wire_5";
 using DescribeWires = Code (*)(std::string* text, wl_error_t* error);
 constexpr const char* kDescribeWires = "windlass_describe_wires_1";
 

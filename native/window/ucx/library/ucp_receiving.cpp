@@ -16,59 +16,53 @@ constexpr uint32_t kMostAsked = 8;
 
 }  // namespace
 
-ucs_status_t UcpWire::arrived(void* context, const void* header, size_t headerBytes, void* data,
-                              size_t bytes, const ucp_am_recv_param_t* param) {
+ucs_status_t UcpWire::arrived(void* context, const void*, size_t, void* data, size_t bytes,
+                              const ucp_am_recv_param_t* param) {
   auto& wire = *static_cast<UcpWire*>(context);
   // Nobody sends what is announced first; it is dropped.
   if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;
-  const auto* at = static_cast<const unsigned char*>(headerBytes > 0 ? header : data);
-  uint64_t left = headerBytes > 0 ? headerBytes : bytes;
-  while (left >= sizeof(Move)) {
-    Move move;
-    std::memcpy(&move, at, sizeof move);
-    at += sizeof move;
-    left -= sizeof move;
-    const uint64_t ownBytes = wholeWords(move.bytes);
-    if (ownBytes > left) return UCS_OK;
-    const bool hasRest = ownBytes == left && headerBytes > 0;
-    if (move.kind != Move::kGet) {
-      wire.moveHere(move, at, hasRest ? data : nullptr, hasRest ? bytes : 0);
-    } else if ((param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0) {
-      wire.answer(param->reply_ep, move);
-    }
-    at += ownBytes;
-    left -= ownBytes;
+  wire.ends_.arrived(static_cast<const unsigned char*>(data), bytes);
+  return UCS_OK;
+}
+
+ucs_status_t UcpWire::moved(void* context, const void* header, size_t headerBytes, void* data,
+                            size_t bytes, const ucp_am_recv_param_t* param) {
+  auto& wire = *static_cast<UcpWire*>(context);
+  Move move;
+  if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0 || headerBytes != sizeof move)
+    return UCS_OK;
+  std::memcpy(&move, header, sizeof move);
+  if (move.kind != Move::kGet) {
+    wire.moveHere(move, data, bytes);
+  } else if ((param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0) {
+    wire.answer(param->reply_ep, move);
   }
   return UCS_OK;
 }
 
-void UcpWire::moveHere(const Move& move, const unsigned char* own, const void* rest,
-                       uint64_t bytes) {
+void UcpWire::moveHere(const Move& move, const void* data, uint64_t bytes) {
   if (move.kind == Move::kPut) {
-    // A whole piece is one of something longer, mostly.
-    if (unsigned char* to = sharedAt(move.region, move.at, bytes))
-      (bytes == kPieceBytes ? streamMemory : copyMemory)(to, rest, bytes);
+    if (unsigned char* to = sharedAt(move.region, move.at, bytes)) copyMemory(to, data, bytes);
   } else if (move.kind == Move::kWord) {
     storeWord(move.region, move.at, move.word);
   } else if (move.kind == Move::kLand) {
     for (const Received& each : received_) {
       const bool isThere = each.rank == move.region && each.turn == move.word &&
                            move.at <= each.bytes && bytes <= each.bytes - move.at;
-      if (isThere && each.into != nullptr)
-        (each.streams ? streamMemory : copyMemory)(each.into + move.at, rest, bytes);
+      if (isThere && each.into != nullptr) copyMemory(each.into + move.at, data, bytes);
     }
   } else if (move.kind == Move::kGot) {
     const auto found = asked_.find(move.token);
     if (found == asked_.end() || found->second.bytes != bytes) return;
     const Get got = std::move(found->second);
     asked_.erase(found);
-    copyMemory(got.into, rest, bytes);
+    copyMemory(got.into, data, bytes);
     got.unread->fetch_sub(1, std::memory_order_release);
     Peer& peer = peers_[got.from.peer];
     --peer.asked;
     if (!ask(peer)) lose(peer, "this process has no memory to receive by");
   } else if (move.kind == Move::kMessage) {
-    ends_.arrived({own, move.bytes}, {static_cast<const unsigned char*>(rest), bytes});
+    ends_.arrived(static_cast<const unsigned char*>(data), bytes);
   }
   if (move.wordRegion != Move::kNoRegion)
     storeWord(move.wordRegion, move.wordAt, move.wordValue);
@@ -80,11 +74,11 @@ void UcpWire::storeWord(uint32_t number, uint64_t at, uint64_t word) const {
   reinterpret_cast<std::atomic<uint64_t>*>(to)->store(word, std::memory_order_release);
 }
 
-void UcpWire::receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes, bool streams) {
+void UcpWire::receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   const auto found = std::find_if(received_.begin(), received_.end(),
                                   [&](const Received& each) { return each.rank == rank; });
-  const Received now = {rank, turn, static_cast<unsigned char*>(into), bytes, streams};
+  const Received now = {rank, turn, static_cast<unsigned char*>(into), bytes};
   if (found != received_.end()) {
     *found = now;
   } else if (into != nullptr) {
@@ -138,14 +132,17 @@ void UcpWire::answer(ucp_ep_h endpoint, const Move& wanted) {
   Held* held = nullptr;
   try {
     held = hold();
-    append(*held, {Move::kGot, 0, 0, 0, wanted.token}, nullptr, 0);
-    held->headBytes = held->bytes.size();
-    held->bytes.insert(held->bytes.end(), from, from + wanted.word);
+    held->bytes.assign(from, from + wanted.word);
   } catch (const std::bad_alloc&) {
     if (held != nullptr) release(held);
     return ends_.lackMemory();
   }
-  const ucs_status_ptr_t request = begin(endpoint, held, nullptr, 0, 0);
+  held->peer = nullptr;
+  held->move = {Move::kGot, 0, 0, 0, wanted.token};
+  const ucp_request_param_t param = paramOf(held);
+  const ucs_status_ptr_t request =
+      ucp_am_send_nbx(endpoint, kMove, &held->move, sizeof held->move, held->bytes.data(),
+                      held->bytes.size(), &param);
   if (UCS_PTR_IS_PTR(request)) {
     ++flying_;
     return;

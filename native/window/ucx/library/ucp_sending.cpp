@@ -11,42 +11,31 @@ namespace {
 
 // What UCX keeps of any send, about, besides its bytes.
 constexpr uint64_t kSendBytes = 256;
-// Of all that lingers for a peer.
+// Of a message that may linger.
 constexpr uint64_t kShortBytes = uint64_t{4} << 10;
-// Of a head, and from which bytes are worth one: less is copied sooner than told apart.
-constexpr uint64_t kMostHeadBytes = uint64_t{1} << 10;
-constexpr uint64_t kLeastBehind = uint64_t{1} << 10;
 
 }  // namespace
 
 UcpWire::Held* UcpWire::hold() {
   if (free_.empty()) {
     free_.reserve(held_.size() + 1);
-    held_.push_back({this, nullptr, 0, {}, 0, nullptr});
+    held_.push_back({this, nullptr, 0, {}, {}, nullptr});
     return &held_.back();
   }
   Held* const held = free_.back();
   free_.pop_back();
   keptBytes_ -= held->bytes.capacity();
-  held->bytes.clear();
-  held->headBytes = 0;
   return held;
 }
 
-// What it holds, or its head and what lies at `from`.
-ucs_status_ptr_t UcpWire::begin(ucp_ep_h endpoint, Held* held, const void* from, uint64_t bytes,
-                                uint32_t flags) {
+ucp_request_param_t UcpWire::paramOf(Held* held) {
   ucp_request_param_t param = {};
   param.op_attr_mask =
       UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
-  param.flags = UCP_AM_SEND_FLAG_EAGER | flags;
+  param.flags = UCP_AM_SEND_FLAG_EAGER;
   param.cb.send = sent;
   param.user_data = held;
-  const unsigned char* const own = held->bytes.data();
-  const bool isOwn = from == nullptr;
-  return ucp_am_send_nbx(endpoint, kMoves, held->headBytes > 0 ? own : nullptr, held->headBytes,
-                         isOwn ? own + held->headBytes : from,
-                         isOwn ? held->bytes.size() - held->headBytes : bytes, &param);
+  return param;
 }
 
 void UcpWire::sent(void* request, ucs_status_t, void* context) {
@@ -69,17 +58,23 @@ ucs_status_t UcpWire::settle(Peer& peer, ucs_status_ptr_t request, Held* held) {
   return status;
 }
 
-ucs_status_t UcpWire::handHeld(Peer& peer, Held* held, const void* from, uint64_t bytes,
-                               uint32_t flags) {
-  held->handed = kSendBytes + held->bytes.size() + bytes;
-  return settle(peer, begin(peer.endpoint, held, from, bytes, flags), held);
+ucs_status_t UcpWire::handMessage(Peer& peer, Held* message) {
+  const ucp_request_param_t param = paramOf(message);
+  message->handed = kSendBytes + message->bytes.size();
+  const bool hasWord = message->move.kind == Move::kMessage;
+  return settle(peer,
+                ucp_am_send_nbx(peer.endpoint, hasWord ? kMove : kMessage,
+                                hasWord ? &message->move : nullptr,
+                                hasWord ? sizeof message->move : 0, message->bytes.data(),
+                                message->bytes.size(), &param),
+                message);
 }
 
 ucs_status_t UcpWire::handOver(Peer& peer, Send& send) {
   if (send.message != nullptr) {
     // A call that finds the peer lost clears its queue, `send` with it.
     Held* const message = std::exchange(send.message, nullptr);
-    const ucs_status_t status = handHeld(peer, message, nullptr, 0, 0);
+    const ucs_status_t status = handMessage(peer, message);
     if (status == UCS_ERR_NO_MEMORY && !peer.isLost) {
       send.message = message;
     } else if (status == UCS_ERR_NO_MEMORY) {
@@ -88,53 +83,42 @@ ucs_status_t UcpWire::handOver(Peer& peer, Send& send) {
     }
     return status;
   }
-  const uint64_t count = std::min(kPieceBytes, send.bytes);
-  const uint32_t flags = send.move.kind == Move::kGet ? UCP_AM_SEND_FLAG_REPLY : 0;
-  Move move = send.move;
-  if (count < send.bytes) move.wordRegion = Move::kNoRegion;
-  const unsigned char* const from = send.from;
-  ucs_status_t status = handAtOnce(peer, &move, sizeof move, from, count, flags);
-  if (peer.isLost) return UCS_OK;
-  if (status == UCS_OK) goBy(send, count);
-  if (status != UCS_ERR_NO_RESOURCE) return status;
-  // What its owner may take back at any time is read later of a copy: UCX gives nothing back.
-  const bool isLent = from != nullptr && send.unread != nullptr;
-  if (isLent && count <= peer.takesAtOnce) return status;
   Held* held = nullptr;
   try {
     held = hold();
-    append(*held, move, nullptr, 0);
-    held->headBytes = held->bytes.size();
-    if (isLent) held->bytes.insert(held->bytes.end(), from, from + count);
   } catch (const std::bad_alloc&) {
-    if (held != nullptr) release(held);
     return UCS_ERR_NO_MEMORY;
   }
-  if (!isLent) {
+  const uint64_t count = std::min(kPieceBytes, send.bytes);
+  held->move = send.move;
+  if (count < send.bytes) held->move.wordRegion = Move::kNoRegion;
+  held->handed = kSendBytes + count;
+  // What its owner may take back at any time UCX reads of a copy, since it does not give it back.
+  const unsigned char* from = send.from;
+  if (from != nullptr && send.unread != nullptr) {
+    try {
+      held->bytes.assign(from, from + count);
+    } catch (const std::bad_alloc&) {
+      release(held);
+      return UCS_ERR_NO_MEMORY;
+    }
+    from = held->bytes.data();
+  } else {
     held->unread = send.unread;
     if (held->unread != nullptr) held->unread->fetch_add(1, std::memory_order_relaxed);
   }
-  status = handHeld(peer, held, isLent ? nullptr : from, isLent ? 0 : count, flags);
+  ucp_request_param_t param = paramOf(held);
+  if (send.move.kind == Move::kGet) param.flags |= UCP_AM_SEND_FLAG_REPLY;
+  const ucs_status_t status =
+      settle(peer,
+             ucp_am_send_nbx(peer.endpoint, kMove, &held->move, sizeof held->move, from, count,
+                             &param),
+             held);
   if (status == UCS_ERR_NO_MEMORY) release(held);
-  if (status == UCS_OK && !peer.isLost) goBy(send, count);
-  return status;
-}
-
-void UcpWire::goBy(Send& send, uint64_t bytes) {
-  send.move.at += bytes;
-  send.from += bytes;
-  send.bytes -= bytes;
-}
-
-ucs_status_t UcpWire::handAtOnce(Peer& peer, const void* head, uint64_t headBytes,
-                                 const void* from, uint64_t bytes, uint32_t flags) {
-  ucp_request_param_t param = {};
-  param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
-  param.flags = UCP_AM_SEND_FLAG_EAGER | flags;
-  const ucs_status_ptr_t request =
-      ucp_am_send_nbx(peer.endpoint, kMoves, head, headBytes, from, bytes, &param);
-  const ucs_status_t status = UCS_PTR_STATUS(request);
-  if (status == UCS_OK) peer.takesAtOnce = std::max(peer.takesAtOnce, bytes);
+  if (status != UCS_OK || peer.isLost) return status;
+  send.move.at += count;
+  send.from += count;
+  send.bytes -= count;
   return status;
 }
 
@@ -142,8 +126,7 @@ void UcpWire::pump(Peer& peer) {
   while (!peer.queue.empty() && hasRoom(peer)) {
     Send& next = peer.queue.front();
     const ucs_status_t status = handOver(peer, next);
-    // There may be some, or room, in the next turn.
-    if (status == UCS_ERR_NO_MEMORY || status == UCS_ERR_NO_RESOURCE) return;
+    if (status == UCS_ERR_NO_MEMORY) return;  // there may be some in the next turn
     if (status != UCS_OK) lose(peer, status);
     if (peer.isLost) return;  // and its queue is empty
     if (next.bytes > 0) continue;
@@ -161,9 +144,8 @@ bool UcpWire::go(Peer& peer, Send&& send) {
   }
   if (peer.queue.empty() && hasRoom(peer) && send.bytes <= kPieceBytes) {
     const ucs_status_t status = handOver(peer, send);
-    const bool waits = status == UCS_ERR_NO_MEMORY || status == UCS_ERR_NO_RESOURCE;
-    if (status != UCS_OK && !waits) lose(peer, status);
-    if (!waits) return true;
+    if (status != UCS_OK && status != UCS_ERR_NO_MEMORY) lose(peer, status);
+    if (status != UCS_ERR_NO_MEMORY) return true;
   }
   try {
     peer.queue.push_back(std::move(send));
@@ -177,101 +159,52 @@ bool UcpWire::go(Peer& peer, Send&& send) {
   return true;
 }
 
-void UcpWire::append(Held& held, Move move, const Part* parts, uint32_t count) {
-  uint64_t bytes = 0;
-  for (uint32_t i = 0; i < count; ++i) bytes += parts[i].bytes;
-  move.bytes = static_cast<uint32_t>(bytes);
-  std::vector<unsigned char>& to = held.bytes;
-  const uint64_t end = to.size() + sizeof move + wholeWords(bytes);
-  to.reserve(end);
-  const auto add = [&](const void* from, uint64_t length) {
-    const auto* at = static_cast<const unsigned char*>(from);
-    to.insert(to.end(), at, at + length);
-  };
-  add(&move, sizeof move);
-  for (uint32_t i = 0; i < count; ++i) add(parts[i].from, parts[i].bytes);
-  to.resize(end);
-}
-
-bool UcpWire::sendMove(Peer& peer, Move move, const Part* parts, uint32_t count,
-                       const Unread& unread, bool lingers) {
-  if (peer.isLost) return true;
-  uint64_t bytes = sizeof move;
-  for (uint32_t i = 0; i < count; ++i) bytes += parts[i].bytes;
-  Part rest = {nullptr, 0};
-  if (!lingers && count > 0 && parts[count - 1].bytes >= kLeastBehind &&
-      wholeWords(bytes - parts[count - 1].bytes) <= kMostHeadBytes) {
-    rest = parts[--count];
-    bytes -= rest.bytes;
-  }
-  const uint64_t most = rest.bytes > 0 ? kMostHeadBytes : kShortBytes;
-  if (Held* const before = peer.lingering; before != nullptr) {
-    const bool fits = before->bytes.size() + wholeWords(bytes) <= most;
-    if ((before->unread != unread || !fits) && !letGo(peer)) return false;
-    if (peer.isLost) return true;
-  }
-  const bool isFirst = peer.lingering == nullptr;
-  Held* held = peer.lingering;
+UcpWire::Held* UcpWire::messageOf(const Part* parts, uint32_t count, const Unread& unread) {
+  Held* held = nullptr;
   try {
-    if (isFirst) held = hold();
-    append(*held, move, parts, count);
+    held = hold();
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < count; ++i) bytes += parts[i].bytes;
+    held->bytes.clear();
+    held->bytes.reserve(bytes);
   } catch (const std::bad_alloc&) {
-    if (isFirst && held != nullptr) release(held);
-    return false;
+    if (held != nullptr) release(held);
+    return nullptr;
   }
-  if (isFirst) {
-    held->unread = unread;
-    if (unread != nullptr) unread->fetch_add(1, std::memory_order_relaxed);
-    if (lingers) ++lingering_;
-  } else if (!lingers) {
-    --lingering_;
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto* from = static_cast<const unsigned char*>(parts[i].from);
+    held->bytes.insert(held->bytes.end(), from, from + parts[i].bytes);
   }
-  peer.lingering = lingers ? held : nullptr;
-  if (!lingers) return sendHeld(peer, held, rest);
-  return lingers_ || letGo(peer);
-}
-
-bool UcpWire::sendHeld(Peer& peer, Held* held, const Part& rest) {
-  if (peer.queue.empty() && hasRoom(peer)) {
-    const unsigned char* const own = held->bytes.data();
-    const bool hasRest = rest.bytes > 0;
-    const ucs_status_t status =
-        handAtOnce(peer, hasRest ? own : nullptr, hasRest ? held->bytes.size() : 0,
-                   hasRest ? rest.from : own, hasRest ? rest.bytes : held->bytes.size(), 0);
-    if (status != UCS_ERR_NO_RESOURCE) {
-      release(held);
-      if (status != UCS_OK) lose(peer, status);
-      return true;
-    }
-  }
-  if (rest.bytes > 0) {
-    const auto* from = static_cast<const unsigned char*>(rest.from);
-    held->headBytes = held->bytes.size();
-    try {
-      held->bytes.insert(held->bytes.end(), from, from + rest.bytes);
-    } catch (const std::bad_alloc&) {
-      release(held);
-      return false;
-    }
-  }
-  if (go(peer, {{}, nullptr, 0, nullptr, held})) return true;
-  release(held);
-  return false;
+  held->move = {};
+  held->unread = unread;
+  if (unread != nullptr) unread->fetch_add(1, std::memory_order_relaxed);
+  return held;
 }
 
 bool UcpWire::send(uint32_t number, const Part* parts, uint32_t count, const Unread& unread) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
-  return sendMove(peers_[number], {Move::kMessage, 0, 0, 0, 0}, parts, count, unread, false);
+  Peer& peer = peers_[number];
+  if (peer.isLost) return true;
+  Held* const message = messageOf(parts, count, unread);
+  if (message == nullptr) return false;
+  if (go(peer, {{}, nullptr, 0, nullptr, message})) return true;
+  release(message);
+  return false;
 }
 
 bool UcpWire::sendSoon(uint32_t number, const Part* parts, uint32_t count, const Unread& unread) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   Peer& peer = peers_[number];
-  uint64_t bytes = sizeof(Move);
+  uint64_t bytes = 0;
   for (uint32_t i = 0; i < count; ++i) bytes += parts[i].bytes;
-  const bool lingers =
-      lingers_ && wholeWords(bytes) <= kShortBytes && peer.queue.empty() && hasRoom(peer);
-  return sendMove(peer, {Move::kMessage, 0, 0, 0, 0}, parts, count, unread, lingers);
+  if (!lingers_ || bytes > kShortBytes || !peer.queue.empty() || !hasRoom(peer))
+    return send(number, parts, count, unread);
+  if (!letGo(peer)) return false;
+  if (peer.isLost) return true;
+  peer.lingering = messageOf(parts, count, unread);
+  if (peer.lingering == nullptr) return false;
+  ++lingering_;
+  return lingers_ || letGo(peer);
 }
 
 void UcpWire::linger(bool may) {
@@ -283,8 +216,11 @@ void UcpWire::linger(bool may) {
 
 bool UcpWire::letGo(Peer& peer) {
   if (peer.lingering == nullptr) return true;
+  Held* const message = std::exchange(peer.lingering, nullptr);
   --lingering_;
-  return sendHeld(peer, std::exchange(peer.lingering, nullptr), {nullptr, 0});
+  if (go(peer, {{}, nullptr, 0, nullptr, message})) return true;
+  release(message);
+  return false;
 }
 
 void UcpWire::letGoAll() {
@@ -296,17 +232,11 @@ bool UcpWire::sendPast(uint32_t number, const Part* parts, uint32_t count) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   Peer& peer = peers_[number];
   if (peer.isLost) return true;
-  Held* held = nullptr;
-  try {
-    held = hold();
-    append(*held, {Move::kMessage, 0, 0, 0, 0}, parts, count);
-  } catch (const std::bad_alloc&) {
-    if (held != nullptr) release(held);
-    return false;
-  }
-  const ucs_status_t status = handHeld(peer, held, nullptr, 0, 0);
+  Held* const message = messageOf(parts, count, nullptr);
+  if (message == nullptr) return false;
+  const ucs_status_t status = handMessage(peer, message);
   if (status == UCS_ERR_NO_MEMORY) {
-    release(held);
+    release(message);
     return false;
   }
   if (status != UCS_OK) lose(peer, status);
@@ -341,7 +271,14 @@ bool UcpWire::putWord(const There& to, uint64_t word, const Unread& unread) {
   const Region* const region = regionOf(to, sizeof word);
   if (region == nullptr) return true;
   Peer& peer = peers_[to.peer];
-  return sendMove(peer, {Move::kWord, region->number, to.at, word, 0}, nullptr, 0, unread, false);
+  if (Held* const message = peer.lingering; message != nullptr && message->unread == unread) {
+    message->move.kind = Move::kMessage;
+    message->move.wordRegion = region->number;
+    message->move.wordAt = to.at;
+    message->move.wordValue = word;
+    return letGo(peer);
+  }
+  return go(peer, {{Move::kWord, region->number, to.at, word, 0}, nullptr, 0, unread, nullptr});
 }
 
 bool UcpWire::land(const Landing& to, const void* from, uint64_t bytes, const Unread& unread,

@@ -114,14 +114,18 @@ Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
                 settings.ports, settings.devices);
   }
   if (status != UCS_OK) return failed("ucp_worker_create", status, error);
-  ucp_am_handler_param_t handler = {};
-  handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
-                       UCP_AM_HANDLER_PARAM_FIELD_ARG;
-  handler.id = kMoves;
-  handler.cb = arrived;
-  handler.arg = this;
-  status = ucp_worker_set_am_recv_handler(worker_, &handler);
-  if (status != UCS_OK) return failed("ucp_worker_set_am_recv_handler", status, error);
+  const std::pair<unsigned, ucp_am_recv_callback_t> handlers[] = {{kMessage, arrived},
+                                                                  {kMove, moved}};
+  for (const auto& [number, callback] : handlers) {
+    ucp_am_handler_param_t handler = {};
+    handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
+                         UCP_AM_HANDLER_PARAM_FIELD_ARG;
+    handler.id = number;
+    handler.cb = callback;
+    handler.arg = this;
+    status = ucp_worker_set_am_recv_handler(worker_, &handler);
+    if (status != UCS_OK) return failed("ucp_worker_set_am_recv_handler", status, error);
+  }
   status = ucp_worker_get_efd(worker_, &file_);
   return status == UCS_OK ? WL_OK : failed("ucp_worker_get_efd", status, error);
 }
@@ -329,7 +333,7 @@ bool UcpWire::flush(int64_t limitNs) {
 
 }  // namespace windlass
 
-extern "C" __attribute__((visibility("default"))) windlass::Code windlass_open_wire_6(
+extern "C" __attribute__((visibility("default"))) windlass::Code windlass_open_wire_5(
     const windlass::WireSettings& settings, windlass::WireEnds& ends, windlass::Wire** wire,
     wl_error_t* error) {
   *wire = nullptr;

@@ -6,10 +6,8 @@
 // thread at a time is inside.
 //
 // What UCX has taken stands in one line, before whatever is sent next; so it is handed little at a
-// time, and what is more waits in a queue of the peer, which goes on as sends end. What UCX takes
-// at once, as over TCP where the connection has room, it reads where it lies. Each message is a
-// system call, in which the kernel takes it to the peer: what may linger goes with what is sent
-// next.
+// time, and what is more waits in a queue of the peer, which goes on as sends end. Each message is
+// a system call, in which the kernel takes it to the peer: one that may linger waits for its word.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -26,8 +24,9 @@
 
 namespace windlass {
 
-// Their number among active messages.
-constexpr unsigned kMoves = 7;
+// Their numbers among active messages.
+constexpr unsigned kMessage = 7;
+constexpr unsigned kMove = 8;
 // Of what is moved at once: less than a segment, so that it is stored from where it was received.
 constexpr uint64_t kPieceBytes = uint64_t{512} << 10;
 // What UCX has of a peer's at a time, to which a piece may come.
@@ -35,28 +34,23 @@ constexpr uint64_t kMostHandedBytes = uint64_t{2} << 20;
 // What is kept of the memory of what was sent, in all.
 constexpr uint64_t kMostKeptBytes = uint64_t{16} << 20;
 
-// What stands in the head of an active message, once or more often, each before `bytes` of its own
-// there, in whole words; behind the last comes what the message holds besides. Without a head all
-// stands in that.
+// Before what is put there, or of what is wanted from there.
 struct Move {
+  // kMessage: it is one, which a word follows.
   enum Kind : uint32_t { kNone, kPut, kWord, kGet, kGot, kLand, kMessage };
   Kind kind;
   uint32_t region;  // the key's number; kLand: the rank
   uint64_t at;
   uint64_t word;  // kGet: so many bytes; kLand: the turn
   uint64_t token;  // of kGet, and of the kGot that answers
-  // Of kPut and kLand: what is stored behind them there.
+  // Of kPut, kLand and kMessage: what is stored behind them there.
   uint32_t wordRegion = kNoRegion;
-  uint32_t bytes = 0;
+  uint32_t unused = 0;
   uint64_t wordAt = 0;
   uint64_t wordValue = 0;
 
   static constexpr uint32_t kNoRegion = ~0u;
 };
-
-constexpr uint64_t wholeWords(uint64_t bytes) {
-  return (bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t) * sizeof(uint64_t);
-}
 
 class UcpWire final : public Wire {
  public:
@@ -81,7 +75,7 @@ class UcpWire final : public Wire {
            const Word* behind) override;
   bool putWord(const There& to, uint64_t word, const Unread& unread) override;
   bool get(const There& from, void* into, uint64_t bytes, const Unread& unread) override;
-  void receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes, bool streams) override;
+  void receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes) override;
   bool land(const Landing& to, const void* from, uint64_t bytes, const Unread& unread,
             const Word& behind) override;
   void forget(uint32_t peer, const Unread& unread) override;
@@ -108,8 +102,8 @@ class UcpWire final : public Wire {
     UcpWire* wire;
     Peer* peer;       // nullptr: what it asked for, which it has asked for little of
     uint64_t handed;  // of what UCX has for that peer
+    Move move;        // of a message: kMessage where a word follows, else kNone
     std::vector<unsigned char> bytes;
-    uint64_t headBytes;  // of those
     Unread unread;
   };
   // What is sent in pieces of kPieceBytes, with the word of `move` behind the last; or a message.
@@ -126,9 +120,8 @@ class UcpWire final : public Wire {
     ucp_ep_h endpoint = nullptr;
     std::vector<Region> regions;
     uint64_t handed = 0;      // to UCX, which has not sent it
-    uint64_t takesAtOnce = 0;  // bytes, the most that UCX has
     std::deque<Send> queue;   // behind that; empty once the peer is lost
-    Held* lingering = nullptr;  // moves behind that, which may wait
+    Held* lingering = nullptr;  // a message behind that, which may wait
     std::deque<Get> wanted;   // and not asked for
     uint32_t asked = 0;
     bool isLost = false;
@@ -143,7 +136,6 @@ class UcpWire final : public Wire {
     uint64_t turn;
     unsigned char* into;
     uint64_t bytes;
-    bool streams;
   };
   // Throws std::bad_alloc.
   Held* hold();
@@ -165,13 +157,8 @@ class UcpWire final : public Wire {
   // With the word behind it, if any.
   bool goBehind(Peer& peer, Move move, const void* from, uint64_t bytes, const Unread& unread,
                 const Word* behind);
-  // With its parts, and what lingers before it; or it lingers itself.
-  bool sendMove(Peer& peer, Move move, const Part* parts, uint32_t count, const Unread& unread,
-                bool lingers);
-  // Of a move with all its parts. Throws std::bad_alloc.
-  static void append(Held& held, Move move, const Part* parts, uint32_t count);
-  // What is in it, and `rest` behind that as its head.
-  bool sendHeld(Peer& peer, Held* held, const Part& rest);
+  // nullptr: there is no memory for it.
+  Held* messageOf(const Part* parts, uint32_t count, const Unread& unread);
   // Hands it over where nothing waits, else has it wait; false: there is no memory for that, and
   // `message` of it is the caller's.
   bool go(Peer& peer, Send&& send);
@@ -181,24 +168,17 @@ class UcpWire final : public Wire {
   static bool hasRoom(const Peer& peer) { return peer.handed < kMostHandedBytes; }
   // Hands over what waits, as far as there is room.
   void pump(Peer& peer);
-  // To UCX the next piece, which `send` is without then, or all of a message. UCS_ERR_NO_MEMORY,
-  // UCS_ERR_NO_RESOURCE: nothing yet; any other error loses the peer.
+  // To UCX the next piece, which `send` is without then, or all of a message. UCS_ERR_NO_MEMORY:
+  // nothing; any other error loses the peer.
   ucs_status_t handOver(Peer& peer, Send& send);
-  static ucs_status_ptr_t begin(ucp_ep_h endpoint, Held* held, const void* from, uint64_t bytes,
-                                uint32_t flags);
-  ucs_status_t handHeld(Peer& peer, Held* held, const void* from, uint64_t bytes, uint32_t flags);
-  // Nothing is read any more once it returns. UCS_ERR_NO_RESOURCE: UCX takes it later, or, of so
-  // much, not so.
-  static ucs_status_t handAtOnce(Peer& peer, const void* head, uint64_t headBytes, const void* from,
-                                 uint64_t bytes, uint32_t flags);
-  static void goBy(Send& send, uint64_t bytes);
+  ucs_status_t handMessage(Peer& peer, Held* message);
   // UCX's, and what goes on by it; how much there was.
   unsigned drive();
   void storeWord(uint32_t number, uint64_t at, uint64_t word) const;
   // False: there is no memory for it.
   bool ask(Peer& peer);
   void answer(ucp_ep_h endpoint, const Move& wanted);
-  void moveHere(const Move& move, const unsigned char* own, const void* rest, uint64_t bytes);
+  void moveHere(const Move& move, const void* data, uint64_t bytes);
   // Nothing is driven after it: a connection whose endpoint is gone, and that had something to
   // send, has UCX 1.13 use what it has freed, once its peer goes as well.
   void close(Peer& peer);
@@ -209,9 +189,12 @@ class UcpWire final : public Wire {
   // What a call that sends came to: `held` until it is over, and the caller's where the status is
   // UCS_ERR_NO_MEMORY.
   ucs_status_t settle(Peer& peer, ucs_status_ptr_t request, Held* held);
+  static ucp_request_param_t paramOf(Held* held);
   static void sent(void* request, ucs_status_t status, void* held);
   static ucs_status_t arrived(void* wire, const void* header, size_t headerBytes, void* data,
                               size_t bytes, const ucp_am_recv_param_t* param);
+  static ucs_status_t moved(void* wire, const void* header, size_t headerBytes, void* data,
+                            size_t bytes, const ucp_am_recv_param_t* param);
   static void broken(void* peer, ucp_ep_h endpoint, ucs_status_t status);
 
   WireEnds& ends_;
