@@ -57,10 +57,6 @@ uint64_t newId() {
 
 }  // namespace
 
-// Where in a page what is copied begins: more than a line behind where memory that allocators take
-// from the system does, at 16, and ahead of what a network puts before it. See isSlowToCopy().
-constexpr uint64_t kInPage = 2 * kLine;
-
 // Eager areas, parts and stages are touched by operations that need them alone.
 ControlBlock::ControlBlock(void* memory, const GroupConfig& config)
     : base_(static_cast<unsigned char*>(memory)),
@@ -79,7 +75,7 @@ ControlBlock::ControlBlock(void* memory, const GroupConfig& config)
   lines_ = reinterpret_cast<RankLines*>(take(sizeof(RankLines) * ranks, kLine));
   members_ = reinterpret_cast<Member*>(take(sizeof(Member) * ranks, kLine));
   recorders_ = reinterpret_cast<FlightRecorder*>(take(sizeof(FlightRecorder) * ranks, kLine));
-  eager_ = take(kInPage + 2 * eagerBytes_ * ranks, kPage) + kInPage;
+  eager_ = take(2 * eagerBytes_ * ranks, kPage);
   deviceLines_ = take(config.deviceLineBytes() * ranks, kPage);
   parts_ = take(2 * partsBytes_ * ranks, kPage);
   const uint64_t offloading = config.offloadCores > 0 ? ranks : 0;
@@ -88,7 +84,7 @@ ControlBlock::ControlBlock(void* memory, const GroupConfig& config)
   stageLines_ = reinterpret_cast<StageLine*>(take(sizeof(StageLine) * staging, kLine));
   const uint64_t noting = config.hosts > 1 ? ranks : 0;
   notes_ = reinterpret_cast<ShrinkNote*>(take(sizeof(ShrinkNote) * noting, kPage));
-  stages_ = take(kInPage + stageAreaBytes_ * staging, kPage) + kInPage;
+  stages_ = take(stageAreaBytes_ * staging, kPage);
   bytes_ = rounded(end, kPage);
 }
 

@@ -35,7 +35,7 @@ double ofStages(uint32_t ranks) {
 TEST(BlockSizes, AreWhatTheFormulasSay) {
   for (uint32_t ranks : {2u, 7u, 8u, 64u, 512u, 1024u, 1025u, 4096u}) {
     const double r = ranks;
-    const double start = 32 * kKiB + r * (8.6 * kKiB + 2 * std::max(64 * kKiB, 32 * r) + 64 * r);
+    const double start = 22 * kKiB + r * (8.6 * kKiB + 2 * std::max(64 * kKiB, 32 * r) + 64 * r);
     EXPECT_NEAR(atStart(ranks) / start, 1, 0.02) << ranks;
     const double least = (ranks > 1024 ? 256 : 64) * kKiB;
     const double half = std::min(std::max(4 * kMiB / r, least), 512 * kKiB);
