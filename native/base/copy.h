@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// Copies of memory, at the speed of memory whatever places source and target have in their pages.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-
-#include "native/base/cpu.h"
 
 namespace windlass {
 
@@ -13,14 +12,16 @@ namespace windlass {
 // long there: on AMD's Zen 3 and 4 where, counted within a page, the target begins less than a line
 // behind the source.
 inline bool isSlowToCopy(const void* to, const void* from) noexcept {
+  constexpr uint64_t kPageBytes = 4096;
+  constexpr uint64_t kLineBytes = 64;
   const uint64_t behind =
-      (reinterpret_cast<uint64_t>(to) - reinterpret_cast<uint64_t>(from)) % 4096;
-  return behind > 0 && behind < 64;
+      (reinterpret_cast<uint64_t>(to) - reinterpret_cast<uint64_t>(from)) % kPageBytes;
+  return behind > 0 && behind < kLineBytes;
 }
 
-// memcpy() of any length, between any addresses.
+// memcpy(), past that.
 inline void copyMemory(void* to, const void* from, uint64_t bytes) noexcept {
-  // Shorter than what C libraries take `rep movsb` for.
+  // Shorter than what glibc takes `rep movsb` for, from 2112 bytes on there.
   constexpr uint64_t kPiece = 2048;
   if (bytes <= kPiece || !isSlowToCopy(to, from)) {
     std::memcpy(to, from, bytes);
@@ -35,18 +36,6 @@ inline void copyMemory(void* to, const void* from, uint64_t bytes) noexcept {
     s += count;
     bytes -= count;
   }
-}
-
-// The same past the caches, where the CPU can.
-inline void streamMemory(void* to, const void* from, uint64_t bytes) noexcept {
-  auto* d = static_cast<unsigned char*>(to);
-  const auto* s = static_cast<const unsigned char*>(from);
-  const uint64_t skip = -reinterpret_cast<uint64_t>(d) % kStreamedBytes;
-  uint64_t at = std::min(skip, bytes);
-  std::memcpy(d, s, at);
-  for (; bytes - at >= kStreamedBytes; at += kStreamedBytes) streamLine(d + at, s + at);
-  std::memcpy(d + at, s + at, bytes - at);
-  orderStreamed();
 }
 
 }  // namespace windlass

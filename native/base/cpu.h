@@ -7,10 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#if defined(__x86_64__)
-#include <emmintrin.h>
-#endif
-
 namespace windlass {
 
 // Between two looks at a word: gives the core's resources to its neighbour.
@@ -43,27 +39,6 @@ inline int64_t cpuTicks() noexcept {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-#endif
-}
-
-// Stores a line, at a whole one of them, past the caches where the CPU can; who sees a later store
-// sees it once orderStreamed() stands between.
-constexpr size_t kStreamedBytes = 64;
-
-inline void streamLine(void* to, const void* from) noexcept {
-#if defined(__x86_64__)
-  constexpr size_t kBlocks = kStreamedBytes / sizeof(__m128i);
-  __m128i blocks[kBlocks];
-  __builtin_memcpy(blocks, from, kStreamedBytes);
-  for (size_t k = 0; k < kBlocks; ++k) _mm_stream_si128(static_cast<__m128i*>(to) + k, blocks[k]);
-#else
-  __builtin_memcpy(to, from, kStreamedBytes);
-#endif
-}
-
-inline void orderStreamed() noexcept {
-#if defined(__x86_64__)
-  _mm_sfence();
 #endif
 }
 
