@@ -22,10 +22,10 @@ constexpr uint64_t rounded(uint64_t bytes, uint64_t to) {
 uint64_t layoutOfThisLibrary() {
   char text[256];
   std::snprintf(text, sizeof text,
-                "windlass %s for %s, ABI %u, blocks of %zu, %zu, %zu, %zu, %zu, %zu",
+                "windlass %s for %s, ABI %u, blocks of %zu, %zu, %zu, %zu, %zu, %zu, at %llu",
                 WINDLASS_VERSION, kTarget.limits.name, WL_ABI_VERSION, sizeof(SharedLines),
                 sizeof(RankLines), sizeof(Member), sizeof(FlightRecorder), sizeof(OffloadLine),
-                sizeof(ShrinkNote));
+                sizeof(ShrinkNote), static_cast<unsigned long long>(kInPage));
   uint64_t word = 0xcbf29ce484222325u;
   for (const char* at = text; *at != 0; ++at)
     word = (word ^ static_cast<unsigned char>(*at)) * 0x100000001b3u;

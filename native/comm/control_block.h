@@ -359,8 +359,8 @@ struct SharedLines {
 
 class FlightRecorder;
 
-// Where in its page a stage or an eager input begins: no copy between it and memory of malloc(),
-// which begins at 16 where it is long, or what a network puts some bytes before, isSlowToCopy().
+// Where in a page stages and eager inputs begin. Long memory of malloc() begins at 16, and UCX puts
+// some bytes before what it sends: no copy between either and this isSlowToCopy().
 constexpr uint64_t kInPage = 2 * kLine;
 
 // Where each part of a control block lies. A process has one for each block that it maps.

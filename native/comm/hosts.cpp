@@ -27,7 +27,7 @@ constexpr int64_t kFailedCloseNs = 200'000'000;
 constexpr uint32_t kHelloMagic = 0x57484f31;
 // Of what processes of several hosts tell one another (native/comm/hosts_message.h, and Move in
 // native/window/ucx/library): another number for any change of it.
-constexpr uint64_t kProtocol = 2;
+constexpr uint64_t kProtocol = 3;
 
 // How a process is named to others: this, its ranks, the key of its block, and its wire.
 struct Hello {
@@ -74,7 +74,7 @@ Code Hosts::open(Group& group, const WireSettings& settings, std::vector<uint32_
   const uint64_t blockBytes = ControlBlock::bytes(group.config());
   if (Code code = made->wire_->address(&wire, error); code != WL_OK) return code;
   auto* const base = reinterpret_cast<void*>(block.base());
-  Code code = made->wire_->share(base, blockBytes, false, &key, error);
+  Code code = made->wire_->share(base, blockBytes, &key, error);
   if (code != WL_OK) return code;
   Hello hello = {};
   hello.magic = kHelloMagic;
@@ -250,8 +250,8 @@ Code Hosts::connectTo(uint32_t rank, wl_error_t* error) {
   return hasFailed ? WL_PEER_LOST : WL_RESOURCE;
 }
 
-void Hosts::receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes, bool streams) {
-  wire_->receive(rank, turn, into, bytes, streams);
+void Hosts::receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes) {
+  wire_->receive(rank, turn, into, bytes);
 }
 
 void Hosts::land(uint32_t rank, uint64_t turn, uint64_t at, const void* from, uint64_t bytes,

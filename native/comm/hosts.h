@@ -108,9 +108,8 @@ class Hosts final : private WireEnds {
   // native/comm/hosts.cpp
   //
   // What is long goes to the process that wants it, by a connection of its own from the first time
-  // on. Others land() there while `rank`, of this process, is in that turn, past the caches where
-  // it `streams`; nullptr: no more.
-  void receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes, bool streams);
+  // on. Others land() there while `rank`, of this process, is in that turn; nullptr: no more.
+  void receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes);
   // Makes the connection to that rank's process. WL_RESOURCE: this one has no memory for it;
   // WL_PEER_LOST: it takes none, and the communicator has failed.
   Code connectTo(uint32_t rank, wl_error_t* error);

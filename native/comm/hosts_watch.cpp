@@ -19,9 +19,9 @@ constexpr int64_t kBeatNs = 100'000'000;
 // Of a host that nothing has come from yet: where packets are lost, TCP asks for a connection again
 // after 1, 3 and 7 s.
 constexpr int64_t kFirstNs = 10'000'000'000;
-// How long this process's thread leaves the wire to ranks that drove it last, and how often it
-// looks meanwhile whether they do.
-constexpr int64_t kLeftNs = 1'000'000;
+// For so long after a rank drove the wire last this process's thread does not sleep until something
+// comes: by turns it has what lingers sent, and drives the wire itself where no rank did.
+constexpr int64_t kAwakeNs = 1'000'000;
 constexpr int64_t kTurnNs = 200'000;
 // After a failure: between two looks at connections, and how long one is left to be refused; and
 // how long one lasts that was not.
@@ -375,7 +375,7 @@ void Hosts::run() {
       // It looks again.
     }
     if (dropped_.load(std::memory_order_acquire)) sweep();
-    if (now - drivenNs_.load(std::memory_order_relaxed) < kLeftNs) {
+    if (now - drivenNs_.load(std::memory_order_relaxed) < kAwakeNs) {
       wire_->linger(true);
       usleep(kTurnNs / 1000);
       wire_->linger(false);

@@ -33,7 +33,7 @@ void Hosts::nameWindow(uint32_t window, uint32_t host, uint32_t theirs) {
 
 Code Hosts::shareWindow(void* base, uint64_t stride, WindowKey* key, wl_error_t* error) {
   std::vector<unsigned char> own;
-  if (Code code = wire_->share(base, stride * group_.ranks(), true, &own, error); code != WL_OK)
+  if (Code code = wire_->share(base, stride * group_.ranks(), &own, error); code != WL_OK)
     return code;
   key->stride = stride;
   key->bytes = static_cast<uint32_t>(own.size());

@@ -11,16 +11,13 @@ namespace {
 
 // From which a part lands: less is told sooner through a stage, whose message brings the word too.
 constexpr uint64_t kLeastLanded = uint64_t{32} << 10;
-// From which size of an output what lands there goes past the caches, which what the network holds
-// of it takes up as well.
-constexpr uint64_t kLeastStreamed = uint64_t{2} << 20;
 
 }  // namespace
 
 Landing::Landing(Comm& comm) : comm_(comm), hosts_(comm.group().hosts()) {}
 
-void Landing::receive(void* into, uint64_t bytes, bool streams) {
-  hosts_->receive(comm_.rank(), comm_.sequence_, into, bytes, streams);
+void Landing::receive(void* into, uint64_t bytes) {
+  hosts_->receive(comm_.rank(), comm_.sequence_, into, bytes);
   receives_ = true;
 }
 
@@ -44,7 +41,7 @@ Code Landing::awaitSent(Deadline& deadline) {
 }
 
 void Landing::end() {
-  if (receives_) hosts_->receive(comm_.rank(), 0, nullptr, 0, false);
+  if (receives_) hosts_->receive(comm_.rank(), 0, nullptr, 0);
   receives_ = false;
   // Of an operation that failed.
   for (const uint32_t to : to_) hosts_->forget(to, unread_);
@@ -70,7 +67,7 @@ void Pulling::receive(const PullForm& form, const Launch& launch) {
       end = std::max(end, pulled.into + pulled.bytes);
     }
   }
-  if (end > 0) landing_.receive(launch.out(rank_), end, end >= kLeastStreamed);
+  if (end > 0) landing_.receive(launch.out(rank_), end);
 }
 
 Code Pulling::land(const Phase& phase, Deadline& deadline) {

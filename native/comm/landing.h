@@ -22,7 +22,7 @@ class Landing {
   explicit Landing(Comm& comm);
 
   // Before others see this rank enter: what they send in the operation lands there.
-  void receive(void* into, uint64_t bytes, bool streams);
+  void receive(void* into, uint64_t bytes);
   // Has bytes land `at` bytes behind where `to` receives, and behind all of them that word of its
   // control block. They stay as they are until awaitSent().
   Code send(uint32_t to, uint64_t at, const void* from, uint64_t bytes,

@@ -114,8 +114,9 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
     for (uint32_t to = 0; to < ranks_; ++to)
       isFree = isFree && !isReadBeside({form, launch, k, true}, rank_, to);
   }
-  // Whether a phase is over for this rank once it is for those of its host, which alone read memory
-  // of it: others wait for slots of two levels, and for what a lead has written.
+  // Whether a phase is over for this rank once those of its own host have read its memory, as
+  // others read none. Two levels fill slots anew across hosts, and for what a lead has written all
+  // wait.
   const bool meetsBesideAlone = hosts_ != nullptr && !inTwoLevels && form.lead == nullptr;
   for (uint32_t k = inTwoLevels ? form.phases - 1 : 0; k < form.phases; ++k) {
     if (k == 0 && form.lead != nullptr) {
@@ -138,7 +139,7 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
     if (hosts_ != nullptr && meetsBesideAlone) hosts_->tellSoon(comm_.own_.done.word);
     if (hosts_ != nullptr && !meetsBesideAlone) hosts_->tell(comm_.own_.done.word);
     comm_.waiter_.ring();
-    // Who fills a half anew waits for those that read it.
+    // Unless it is free to go on: who fills a half of its stage anew waits for those that read it.
     for (uint32_t rank = 0; !isFree && rank < ranks_; ++rank) {
       if (meetsBesideAlone && !hosts_->isBeside(rank)) continue;
       if (Code code = comm_.awaitNeed(rank, k + 1, deadline); code != WL_OK) return code;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "native/base/copy.h"
+#include "native/base/cpu.h"
 #include "native/isa/sim/loops.h"
 #include "native/isa/sim/phase_scope.h"
 #include "native/isa/sim/transpose.h"
@@ -15,7 +16,7 @@
 namespace windlass {
 namespace {
 
-constexpr int64_t kLineBytes = 64;
+constexpr int64_t kLineBytes = kStreamedBytes;
 
 template <size_t N>
 inline void copyElement(unsigned char* d, const unsigned char* s) {

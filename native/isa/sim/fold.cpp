@@ -2,6 +2,7 @@
 // TFOLD: for each box, an accumulator in level-one cache takes the sources in order.
 #include <cassert>
 
+#include "native/base/cpu.h"
 #include "native/isa/sim/cast_steps.h"
 #include "native/isa/sim/float_mode.h"
 #include "native/isa/sim/fold_steps.h"

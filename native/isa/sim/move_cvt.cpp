@@ -2,6 +2,7 @@
 // TMOVE_CVT: strided copy with up to two casts.
 #include <cassert>
 
+#include "native/base/cpu.h"
 #include "native/isa/sim/cast_steps.h"
 #include "native/isa/sim/float_mode.h"
 #include "native/isa/sim/loops.h"

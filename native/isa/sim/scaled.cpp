@@ -2,6 +2,7 @@
 // TFOLD_WEIGHTED and TQUANT: rows, a few of whose elements are in the first-level cache at a time.
 #include <cassert>
 
+#include "native/base/cpu.h"
 #include "native/base/dtype.h"
 #include "native/isa/sim/float_mode.h"
 #include "native/isa/sim/phase_scope.h"

@@ -6,10 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
-
 #include "native/isa/sim/loops.h"
 #include "native/isa/sim/vector_table.h"
 #include "windlass/kernel.h"

@@ -68,10 +68,10 @@ class Wire {
                        wl_error_t* error) = 0;
   // Whether nothing reaches it any more; it may be connected to once more, under another number.
   virtual bool isLost(uint32_t peer) = 0;
-  // Has peers put into that memory, once they reach() it, until hide(); what is long past the
-  // caches where it `streams`. *key: what they do so by, kMostKeyBytes at most.
+  // Has peers put into that memory, once they reach() it, until hide(). *key: what they do so by,
+  // kMostKeyBytes at most.
   static constexpr uint64_t kMostKeyBytes = 512;
-  virtual Code share(void* memory, uint64_t bytes, bool streams, std::vector<unsigned char>* key,
+  virtual Code share(void* memory, uint64_t bytes, std::vector<unsigned char>* key,
                      wl_error_t* error) = 0;
   virtual void hide(void* memory) = 0;
   // *region: its number, of those of that peer, from 0 on.
@@ -90,7 +90,8 @@ class Wire {
   // sends to that peer next, to go with it if that is a message or a word, or for progress().
   [[nodiscard]] virtual bool sendSoon(uint32_t peer, const Part* parts, uint32_t count,
                                       const Unread& unread) = 0;
-  // Of who calls it with false soon, which lets go what waits so.
+  // Whether sendSoon() may have messages wait; false sends those that do. Who calls it with true
+  // calls it with false soon.
   virtual void linger(bool may) = 0;
   // Past what waits, in the order of these calls alone.
   [[nodiscard]] virtual bool sendPast(uint32_t peer, const Part* parts, uint32_t count) = 0;
@@ -110,8 +111,8 @@ class Wire {
   [[nodiscard]] virtual bool get(const There& from, void* into, uint64_t bytes,
                                  const Unread& unread) = 0;
   // Has peers put into that memory by land(), as long as `rank` of this process is in that turn;
-  // nullptr: into none any more, from when this returns. `streams`: past the caches.
-  virtual void receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes, bool streams) = 0;
+  // nullptr: into none any more, from when this returns.
+  virtual void receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes) = 0;
   // As put(), to what a rank of the peer receives in that turn, `at` bytes from where it begins.
   // What comes in another turn is dropped.
   struct Landing {

@@ -87,7 +87,7 @@ void putAndGetAround(const Seat& seat) {
   wl_window_free(window);
 }
 
-constexpr uint64_t kRoom = 16 << 10;
+constexpr uint64_t kRoom = 5 << 19;
 constexpr uint64_t kSignal = kRoom;
 
 // Rows of that value and `bytes` each, which begin `pitch` bytes apart, from `at` on.
@@ -116,12 +116,16 @@ Rows drawRows(std::mt19937_64& random) {
   const auto draw = [&](uint64_t least, uint64_t most) {
     return static_cast<int64_t>(least + random() % (most - least + 1));
   };
-  // Short, around what is sent by itself, or up to all of the room; or some rows, with gaps.
-  const uint64_t longest[] = {64, 1100, kRoom, kRoom / 8};
-  const uint64_t kind = random() % 4;
+  // Short; around what is sent in another way; some rows with gaps; or up to all of the room.
+  const uint64_t edges[] = {1 << 10, 4 << 10, 32 << 10, 512 << 10, 2 << 20};
+  const uint64_t edge = edges[random() % 5];
+  const uint64_t kind = random() % 8;
   Rows of = {};
-  of.rows = kind == 3 ? draw(2, 4) : 1;
-  of.bytes = draw(1, longest[kind]);
+  of.rows = kind == 6 ? draw(2, 4) : 1;
+  if (kind < 4) of.bytes = draw(1, 64);
+  if (kind == 4 || kind == 5) of.bytes = draw(edge - 64, edge + 64);
+  if (kind == 6) of.bytes = draw(1, 2000);
+  if (kind == 7) of.bytes = draw(1, kRoom);
   of.pitch = of.bytes + draw(0, 50);
   of.at = draw(0, kRoom - static_cast<uint64_t>((of.rows - 1) * of.pitch + of.bytes));
   of.value = static_cast<uint8_t>(random());
@@ -155,6 +159,38 @@ void putOverAndOver(const Seat& seat, std::mt19937_64 random) {
       if (std::memcmp(own, expected.data(), kRoom) != 0) ++seat.board.wrong;
       if (code == WL_OK) code = wl_notify(seat.comm, window, 0, kSignal, turn, &error);
     }
+  }
+  if (code == WL_OK) code = wl_barrier(seat.comm, 0, &error);
+  seat.sees(code, error);
+  wl_window_free(window);
+}
+
+// By turns rank 0 puts 4 MiB, the first time alone, then while the last rank gets much more from
+// it; in how many of those what was put has come before what was got.
+void putBesideGets(const Seat& seat, std::atomic<int>& came, int turns) {
+  constexpr int64_t kPut = int64_t{4} << 20;
+  constexpr int64_t kGot = int64_t{96} << 20;
+  Error error;
+  wl_window_t* window = nullptr;
+  int32_t code = wl_window_create(seat.comm, kPut + kGot, 0, &window, &error);
+  const int last = wl_comm_size(seat.comm) - 1;
+  auto* const own = static_cast<uint8_t*>(wl_window_address(window, seat.rank));
+  const auto* const end = reinterpret_cast<std::atomic<uint8_t>*>(own + kPut - 1);
+  std::vector<uint8_t> data(seat.rank == last ? kGot : 0);
+  const int64_t stride = 1;
+  const wl_tensor_t local = {sizeof(wl_tensor_t), WL_U8, 1, 0, data.data(), &kGot, &stride};
+  wl_tensor_t remote = local;
+  remote.data = own + kPut;
+  for (int turn = 0; code == WL_OK && turn <= turns; ++turn) {
+    const auto value = static_cast<uint8_t>(1 + turn);
+    code = wl_barrier(seat.comm, 0, &error);
+    if (seat.rank == 0 && turn > 0) usleep(2000);  // until that is asked for
+    if (code == WL_OK && seat.rank == 0)
+      code = putRows(seat, window, last, {0, 1, kPut, kPut, value}, &error);
+    if (turn == 0) continue;
+    if (code == WL_OK && seat.rank == last)
+      code = wl_get(seat.comm, window, &local, 0, &remote, &error);
+    if (seat.rank == last && *end == value) ++came;
   }
   if (code == WL_OK) code = wl_barrier(seat.comm, 0, &error);
   seat.sees(code, error);
@@ -209,6 +245,14 @@ TEST_P(HostOrder, WhatIsPutOverAndOverIsAsItWasPutLast) {
   const std::mt19937_64 random(seed());
   HostCrew crew(GetParam(), 0, [&](Seat& seat) { putOverAndOver(seat, random); });
   expectAllOk(crew);
+}
+
+TEST_P(HostOrder, ALongPutArrivesWhileItsPeerGets) {
+  constexpr int kTurns = 7;
+  const Shared<std::atomic<int>> came;
+  HostCrew crew(GetParam(), 0, [&](Seat& seat) { putBesideGets(seat, *came, kTurns); });
+  expectAllOk(crew);
+  EXPECT_GT(*came, kTurns / 2) << "of " << kTurns;
 }
 
 // The median, in less than the 100 ms after which its process looks after it at the latest.

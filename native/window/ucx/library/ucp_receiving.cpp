@@ -13,6 +13,13 @@ namespace {
 
 // Pieces that a peer may be asked for before the first of them has come.
 constexpr uint32_t kMostAsked = 8;
+// From how many bytes of a put, or of a rank's output, what comes of it is stored past the caches,
+// which what the network holds of it takes up as well.
+constexpr uint64_t kLeastStreamed = uint64_t{2} << 20;
+
+void store(void* to, const void* from, uint64_t bytes, uint64_t ofBytes) {
+  (ofBytes >= kLeastStreamed ? streamMemory : copyMemory)(to, from, bytes);
+}
 
 }  // namespace
 
@@ -45,18 +52,15 @@ ucs_status_t UcpWire::arrived(void* context, const void* header, size_t headerBy
 void UcpWire::moveHere(const Move& move, const unsigned char* own, const void* rest,
                        uint64_t bytes) {
   if (move.kind == Move::kPut) {
-    // A whole piece is one of what is long.
-    bool streams = false;
-    if (unsigned char* to = sharedAt(move.region, move.at, bytes, &streams))
-      (streams && bytes == kPieceBytes ? streamMemory : copyMemory)(to, rest, bytes);
+    if (unsigned char* to = sharedAt(move.region, move.at, bytes))
+      store(to, rest, bytes, move.word);
   } else if (move.kind == Move::kWord) {
     storeWord(move.region, move.at, move.word);
   } else if (move.kind == Move::kLand) {
     for (const Received& each : received_) {
       const bool isThere = each.rank == move.region && each.turn == move.word &&
                            move.at <= each.bytes && bytes <= each.bytes - move.at;
-      if (isThere && each.into != nullptr)
-        (each.streams ? streamMemory : copyMemory)(each.into + move.at, rest, bytes);
+      if (isThere && each.into != nullptr) store(each.into + move.at, rest, bytes, each.bytes);
     }
   } else if (move.kind == Move::kGot) {
     const auto found = asked_.find(move.token);
@@ -81,11 +85,11 @@ void UcpWire::storeWord(uint32_t number, uint64_t at, uint64_t word) const {
   reinterpret_cast<std::atomic<uint64_t>*>(to)->store(word, std::memory_order_release);
 }
 
-void UcpWire::receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes, bool streams) {
+void UcpWire::receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   const auto found = std::find_if(received_.begin(), received_.end(),
                                   [&](const Received& each) { return each.rank == rank; });
-  const Received now = {rank, turn, static_cast<unsigned char*>(into), bytes, streams};
+  const Received now = {rank, turn, static_cast<unsigned char*>(into), bytes};
   if (found != received_.end()) {
     *found = now;
   } else if (into != nullptr) {
@@ -124,8 +128,8 @@ bool UcpWire::ask(Peer& peer) {
     peer.wanted.pop_front();
     ++peer.asked;
     const uint32_t number = peer.regions[from.region].number;
-    if (!go(peer, {{Move::kGet, number, from.at, bytes, token}, nullptr, 0, nullptr, nullptr}))
-      return false;
+    const Move wanted = {Move::kGet, number, from.at, bytes, token};
+    if (!sendOrQueue(peer, {wanted, nullptr, 0, nullptr, nullptr})) return false;
   }
   return true;
 }
@@ -136,17 +140,9 @@ void UcpWire::answer(ucp_ep_h endpoint, const Move& wanted) {
   if (wanted.word > kPieceBytes) return;
   const unsigned char* const from = sharedAt(wanted.region, wanted.at, wanted.word);
   if (from == nullptr) return;
-  Held* held = nullptr;
-  try {
-    held = hold();
-    append(*held, {Move::kGot, 0, 0, 0, wanted.token}, nullptr, 0);
-    held->headBytes = held->bytes.size();
-    held->bytes.insert(held->bytes.end(), from, from + wanted.word);
-  } catch (const std::bad_alloc&) {
-    if (held != nullptr) release(held);
-    return ends_.lackMemory();
-  }
-  const ucs_status_ptr_t request = begin(endpoint, held, nullptr, 0, 0);
+  Held* const held = hold({Move::kGot, 0, 0, 0, wanted.token}, nullptr, 0);
+  if (held == nullptr || !addBody(held, {from, wanted.word})) return ends_.lackMemory();
+  const ucs_status_ptr_t request = begin(endpoint, messageOf(*held), held, 0);
   if (UCS_PTR_IS_PTR(request)) {
     ++flying_;
     return;

@@ -14,7 +14,7 @@ namespace {
 // What UCX keeps of any send, about, besides its bytes.
 constexpr uint64_t kSendBytes = 256;
 // Of all that lingers for a peer.
-constexpr uint64_t kShortBytes = uint64_t{4} << 10;
+constexpr uint64_t kMostLingeringBytes = uint64_t{4} << 10;
 // From which a last part goes behind a head, from where it lies: less is copied sooner.
 constexpr uint64_t kLeastBehind = uint64_t{1} << 10;
 // How long a lent piece waits to be taken at once before it goes by a copy, as all of them must
@@ -50,7 +50,37 @@ UcpWire::Held* UcpWire::hold() {
   return held;
 }
 
-ucs_status_ptr_t UcpWire::begin(ucp_ep_h endpoint, Held* held, const void* from, uint64_t bytes,
+UcpWire::Held* UcpWire::hold(const Move& move, const Part* parts, uint32_t count) {
+  Held* held = nullptr;
+  try {
+    held = hold();
+    append(*held, move, parts, count);
+  } catch (const std::bad_alloc&) {
+    if (held != nullptr) release(held);
+    return nullptr;
+  }
+  return held;
+}
+
+bool UcpWire::addBody(Held* held, const Part& body) {
+  const auto* const from = static_cast<const unsigned char*>(body.from);
+  held->headBytes = held->bytes.size();
+  try {
+    held->bytes.insert(held->bytes.end(), from, from + body.bytes);
+  } catch (const std::bad_alloc&) {
+    release(held);
+    return false;
+  }
+  return true;
+}
+
+UcpWire::Message UcpWire::messageOf(const Held& held) {
+  const unsigned char* const bytes = held.bytes.data();
+  return {{held.headBytes > 0 ? bytes : nullptr, held.headBytes},
+          {bytes + held.headBytes, held.bytes.size() - held.headBytes}};
+}
+
+ucs_status_ptr_t UcpWire::begin(ucp_ep_h endpoint, const Message& message, Held* held,
                                 uint32_t flags) {
   ucp_request_param_t param = {};
   param.op_attr_mask =
@@ -58,11 +88,8 @@ ucs_status_ptr_t UcpWire::begin(ucp_ep_h endpoint, Held* held, const void* from,
   param.flags = UCP_AM_SEND_FLAG_EAGER | flags;
   param.cb.send = sent;
   param.user_data = held;
-  const unsigned char* const own = held->bytes.data();
-  const bool isOwn = from == nullptr;
-  return ucp_am_send_nbx(endpoint, kMoves, held->headBytes > 0 ? own : nullptr, held->headBytes,
-                         isOwn ? own + held->headBytes : from,
-                         isOwn ? held->bytes.size() - held->headBytes : bytes, &param);
+  const auto& [head, body] = message;
+  return ucp_am_send_nbx(endpoint, kMoves, head.from, head.bytes, body.from, body.bytes, &param);
 }
 
 void UcpWire::sent(void* request, ucs_status_t, void* context) {
@@ -85,82 +112,79 @@ ucs_status_t UcpWire::settle(Peer& peer, ucs_status_ptr_t request, Held* held) {
   return status;
 }
 
-ucs_status_t UcpWire::handHeld(Peer& peer, Held* held, const void* from, uint64_t bytes,
-                               uint32_t flags) {
-  held->handed = kSendBytes + held->bytes.size() + bytes;
-  return settle(peer, begin(peer.endpoint, held, from, bytes, flags), held);
+ucs_status_t UcpWire::handHeld(Peer& peer, const Message& message, Held* held, uint32_t flags) {
+  held->handed = kSendBytes + message.head.bytes + message.body.bytes;
+  return settle(peer, begin(peer.endpoint, message, held, flags), held);
 }
 
 ucs_status_t UcpWire::handOver(Peer& peer, Send& send) {
-  if (send.message != nullptr) {
-    // A call that finds the peer lost clears its queue, `send` with it.
-    Held* const message = std::exchange(send.message, nullptr);
-    const ucs_status_t status = handHeld(peer, message, nullptr, 0, 0);
-    if (waits(status) && !peer.isLost) {
-      send.message = message;
-    } else if (waits(status)) {
-      release(message);
-      return UCS_OK;
-    }
-    return status;
+  return send.message != nullptr ? handMessage(peer, send) : handPiece(peer, send);
+}
+
+// A call that finds the peer lost clears its queue, `send` with it.
+ucs_status_t UcpWire::handMessage(Peer& peer, Send& send) {
+  Held* const held = std::exchange(send.message, nullptr);
+  const ucs_status_t status = handHeld(peer, messageOf(*held), held, 0);
+  if (!waits(status)) return status;
+  if (peer.isLost) {
+    release(held);
+    return UCS_OK;
   }
+  send.message = held;
+  return status;
+}
+
+ucs_status_t UcpWire::handPiece(Peer& peer, Send& send) {
   const uint64_t count = std::min(kPieceBytes, send.bytes);
   const uint32_t flags = send.move.kind == Move::kGet ? UCP_AM_SEND_FLAG_REPLY : 0;
   Move move = send.move;
   if (count < send.bytes) move.wordRegion = Move::kNoRegion;
-  const unsigned char* const from = send.from;
-  ucs_status_t status = handAtOnce(peer, &move, sizeof move, from, count, flags);
+  const Part piece = {send.from, count};
+  ucs_status_t status = handAtOnce(peer, {{&move, sizeof move}, piece}, flags);
   if (peer.isLost) return UCS_OK;
-  if (status == UCS_OK) goBy(send, count);
+  if (status == UCS_OK) advance(send, count);
   if (status != UCS_ERR_NO_RESOURCE) return status;
   // What its owner may take back at any time is read later of a copy: UCX gives nothing back.
-  const bool isLent = from != nullptr && send.unread != nullptr;
+  const bool isLent = send.from != nullptr && send.unread != nullptr;
   // As much as it took at once before it does so again, once there is room.
   const int64_t now = clockNs();
   if (peer.refusedNs == 0) peer.refusedNs = now;
   if (isLent && sizeof move + count <= peer.takesAtOnce && now - peer.refusedNs < kLentNs)
     return status;
-  Held* held = nullptr;
-  try {
-    held = hold();
-    append(*held, move, nullptr, 0);
-    held->headBytes = held->bytes.size();
-    if (isLent) held->bytes.insert(held->bytes.end(), from, from + count);
-  } catch (const std::bad_alloc&) {
-    if (held != nullptr) release(held);
-    return UCS_ERR_NO_MEMORY;
-  }
-  if (!isLent) {
+  Held* const held = hold(move, nullptr, 0);
+  if (held == nullptr || (isLent && !addBody(held, piece))) return UCS_ERR_NO_MEMORY;
+  if (!isLent && send.unread != nullptr) {
     held->unread = send.unread;
-    if (held->unread != nullptr) held->unread->fetch_add(1, std::memory_order_relaxed);
+    held->unread->fetch_add(1, std::memory_order_relaxed);
   }
-  status = handHeld(peer, held, isLent ? nullptr : from, isLent ? 0 : count, flags);
+  const Part head = {held->bytes.data(), held->bytes.size()};
+  status = handHeld(peer, isLent ? messageOf(*held) : Message{head, piece}, held, flags);
   if (waits(status)) release(held);
   if (peer.isLost) return UCS_OK;
   if (status != UCS_OK) return status;
-  goBy(send, count);
+  advance(send, count);
   peer.refusedNs = 0;
   return status;
 }
 
-void UcpWire::goBy(Send& send, uint64_t bytes) {
+void UcpWire::advance(Send& send, uint64_t bytes) {
   send.move.at += bytes;
   send.from += bytes;
   send.bytes -= bytes;
 }
 
-ucs_status_t UcpWire::handAtOnce(Peer& peer, const void* head, uint64_t headBytes,
-                                 const void* from, uint64_t bytes, uint32_t flags) {
+ucs_status_t UcpWire::handAtOnce(Peer& peer, const Message& message, uint32_t flags) {
   // Behind what UCX has of that peer.
   if (peer.handed > 0) return UCS_ERR_NO_RESOURCE;
   ucp_request_param_t param = {};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
   param.flags = UCP_AM_SEND_FLAG_EAGER | flags;
-  const ucs_status_ptr_t request =
-      ucp_am_send_nbx(peer.endpoint, kMoves, head, headBytes, from, bytes, &param);
+  const auto& [head, body] = message;
+  const ucs_status_ptr_t request = ucp_am_send_nbx(peer.endpoint, kMoves, head.from, head.bytes,
+                                                   body.from, body.bytes, &param);
   const ucs_status_t status = UCS_PTR_STATUS(request);
   if (status != UCS_OK) return status;
-  peer.takesAtOnce = std::max(peer.takesAtOnce, headBytes + bytes);
+  peer.takesAtOnce = std::max(peer.takesAtOnce, head.bytes + body.bytes);
   peer.refusedNs = 0;
   return status;
 }
@@ -179,8 +203,8 @@ void UcpWire::pump(Peer& peer) {
   }
 }
 
-bool UcpWire::go(Peer& peer, Send&& send) {
-  if (!letGo(peer)) return false;
+bool UcpWire::sendOrQueue(Peer& peer, Send&& send) {
+  if (!sendLingering(peer)) return false;
   if (peer.isLost) {
     if (send.message != nullptr) release(send.message);
     return true;
@@ -217,120 +241,101 @@ void UcpWire::append(Held& held, Move move, const Part* parts, uint32_t count) {
   to.resize(end);
 }
 
-bool UcpWire::sendMove(Peer& peer, Move move, const Part* parts, uint32_t count,
-                       const Unread& unread, bool lingers) {
+bool UcpWire::sendMove(Peer& peer, const Move& move, const Part* parts, uint32_t count,
+                       const Unread& unread) {
   if (peer.isLost) return true;
-  uint64_t bytes = sizeof move + bytesOf(parts, count);
-  Part rest = {nullptr, 0};
-  if (!lingers && count > 0 && parts[count - 1].bytes >= kLeastBehind &&
-      wholeWords(bytes - parts[count - 1].bytes) <= mostHeadBytes_) {
-    rest = parts[--count];
-    bytes -= rest.bytes;
+  Part body = {nullptr, 0};
+  if (count > 0 && parts[count - 1].bytes >= kLeastBehind &&
+      wholeWords(sizeof move + bytesOf(parts, count - 1)) <= mostHeadBytes_) {
+    body = parts[--count];
   }
-  const uint64_t most = rest.bytes > 0 ? mostHeadBytes_ : kShortBytes;
-  if (Held* const before = peer.lingering; before != nullptr) {
-    const bool fits = before->bytes.size() + wholeWords(bytes) <= most;
-    if ((before->unread != unread || !fits) && !letGo(peer)) return false;
-    if (peer.isLost) return true;
-  }
-  const bool isFirst = peer.lingering == nullptr;
-  Held* held = peer.lingering;
-  try {
-    if (isFirst) held = hold();
-    append(*held, move, parts, count);
-  } catch (const std::bad_alloc&) {
-    if (isFirst && held != nullptr) release(held);
-    return false;
-  }
-  if (isFirst) {
-    held->unread = unread;
-    if (unread != nullptr) unread->fetch_add(1, std::memory_order_relaxed);
-  }
-  if (lingers) {
-    if (isFirst) ++lingering_;
-    peer.lingering = held;
-    return lingers_ || letGo(peer);
-  }
-  if (!isFirst) --lingering_;
-  peer.lingering = nullptr;
-  return sendHeld(peer, held, rest);
+  const uint64_t most = body.bytes > 0 ? mostHeadBytes_ : kMostLingeringBytes;
+  if (!addToLingering(peer, move, parts, count, unread, most)) return false;
+  return peer.isLost || sendLingering(peer, body);
 }
 
-bool UcpWire::sendHeld(Peer& peer, Held* held, const Part& rest) {
+bool UcpWire::addToLingering(Peer& peer, const Move& move, const Part* parts, uint32_t count,
+                             const Unread& unread, uint64_t mostBytes) {
+  if (peer.lingering != nullptr) {
+    const uint64_t bytes = wholeWords(sizeof move + bytesOf(parts, count));
+    const bool fits = peer.lingering->bytes.size() + bytes <= mostBytes;
+    if ((peer.lingering->unread != unread || !fits) && !sendLingering(peer)) return false;
+    if (peer.isLost) return true;
+  }
+  if (peer.lingering != nullptr) {
+    try {
+      append(*peer.lingering, move, parts, count);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    return true;
+  }
+  peer.lingering = hold(move, parts, count);
+  if (peer.lingering == nullptr) return false;
+  peer.lingering->unread = unread;
+  if (unread != nullptr) unread->fetch_add(1, std::memory_order_relaxed);
+  ++lingering_;
+  return true;
+}
+
+bool UcpWire::sendLingering(Peer& peer, const Part& body) {
+  if (peer.lingering == nullptr) return true;
+  --lingering_;
+  Held* const held = std::exchange(peer.lingering, nullptr);
   if (peer.queue.empty() && hasRoom(peer)) {
-    const unsigned char* const own = held->bytes.data();
-    const bool hasRest = rest.bytes > 0;
-    const ucs_status_t status =
-        handAtOnce(peer, hasRest ? own : nullptr, hasRest ? held->bytes.size() : 0,
-                   hasRest ? rest.from : own, hasRest ? rest.bytes : held->bytes.size(), 0);
+    const Part own = {held->bytes.data(), held->bytes.size()};
+    const Message message = body.bytes > 0 ? Message{own, body} : Message{{nullptr, 0}, own};
+    const ucs_status_t status = handAtOnce(peer, message, 0);
     if (!waits(status)) {
       release(held);
       if (status != UCS_OK) lose(peer, status);
       return true;
     }
   }
-  if (rest.bytes > 0) {
-    const auto* from = static_cast<const unsigned char*>(rest.from);
-    held->headBytes = held->bytes.size();
-    try {
-      held->bytes.insert(held->bytes.end(), from, from + rest.bytes);
-    } catch (const std::bad_alloc&) {
-      release(held);
-      return false;
-    }
-  }
-  if (go(peer, {{}, nullptr, 0, nullptr, held})) return true;
+  if (body.bytes > 0 && !addBody(held, body)) return false;
+  if (sendOrQueue(peer, {{}, nullptr, 0, nullptr, held})) return true;
   release(held);
   return false;
 }
 
+void UcpWire::sendAllLingering() {
+  for (Peer& peer : peers_)
+    if (!sendLingering(peer)) ends_.lackMemory();
+}
+
 bool UcpWire::send(uint32_t number, const Part* parts, uint32_t count, const Unread& unread) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
-  return sendMove(peers_[number], {Move::kMessage, 0, 0, 0, 0}, parts, count, unread, false);
+  return sendMove(peers_[number], {Move::kMessage, 0, 0, 0, 0}, parts, count, unread);
 }
 
 bool UcpWire::sendSoon(uint32_t number, const Part* parts, uint32_t count, const Unread& unread) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   Peer& peer = peers_[number];
-  const uint64_t bytes = sizeof(Move) + bytesOf(parts, count);
-  const bool lingers =
-      lingers_ && wholeWords(bytes) <= kShortBytes && peer.queue.empty() && hasRoom(peer);
-  return sendMove(peer, {Move::kMessage, 0, 0, 0, 0}, parts, count, unread, lingers);
+  const Move move = {Move::kMessage, 0, 0, 0, 0};
+  const bool isShort = wholeWords(sizeof move + bytesOf(parts, count)) <= kMostLingeringBytes;
+  if (!lingers_ || !isShort || peer.isLost || !peer.queue.empty() || !hasRoom(peer))
+    return sendMove(peer, move, parts, count, unread);
+  if (!addToLingering(peer, move, parts, count, unread, kMostLingeringBytes)) return false;
+  // linger(false) may have found nothing before this was there.
+  return lingers_ || sendLingering(peer);
 }
 
 void UcpWire::linger(bool may) {
   lingers_ = may;
   if (may || lingering_ == 0) return;
   std::lock_guard<std::recursive_mutex> lock(mutex_);
-  letGoAll();
-}
-
-bool UcpWire::letGo(Peer& peer) {
-  if (peer.lingering == nullptr) return true;
-  --lingering_;
-  return sendHeld(peer, std::exchange(peer.lingering, nullptr), {nullptr, 0});
-}
-
-void UcpWire::letGoAll() {
-  for (Peer& peer : peers_)
-    if (!letGo(peer)) ends_.lackMemory();
+  sendAllLingering();
 }
 
 bool UcpWire::sendPast(uint32_t number, const Part* parts, uint32_t count) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   Peer& peer = peers_[number];
   // What lingers is of before.
-  if (peer.queue.empty() && !letGo(peer)) return false;
+  if (peer.queue.empty() && !sendLingering(peer)) return false;
   if (peer.isLost) return true;
-  Held* held = nullptr;
-  try {
-    held = hold();
-    append(*held, {Move::kMessage, 0, 0, 0, 0}, parts, count);
-  } catch (const std::bad_alloc&) {
-    if (held != nullptr) release(held);
-    return false;
-  }
-  const ucs_status_t status = handHeld(peer, held, nullptr, 0, 0);
+  Held* const held = hold({Move::kMessage, 0, 0, 0, 0}, parts, count);
+  if (held == nullptr) return false;
+  const ucs_status_t status = handHeld(peer, messageOf(*held), held, 0);
   if (waits(status)) {
     release(held);
     return false;
@@ -339,8 +344,8 @@ bool UcpWire::sendPast(uint32_t number, const Part* parts, uint32_t count) {
   return true;
 }
 
-bool UcpWire::goBehind(Peer& peer, Move move, const void* from, uint64_t bytes,
-                       const Unread& unread, const Word* behind) {
+bool UcpWire::sendWithWord(Peer& peer, Move move, const void* from, uint64_t bytes,
+                           const Unread& unread, const Word* behind) {
   if (peer.isLost || bytes == 0) return true;
   if (behind != nullptr) {
     const Region* const region =
@@ -350,7 +355,7 @@ bool UcpWire::goBehind(Peer& peer, Move move, const void* from, uint64_t bytes,
     move.wordAt = behind->at;
     move.wordValue = behind->value;
   }
-  return go(peer, {move, static_cast<const unsigned char*>(from), bytes, unread, nullptr});
+  return sendOrQueue(peer, {move, static_cast<const unsigned char*>(from), bytes, unread, nullptr});
 }
 
 bool UcpWire::put(const There& to, const void* from, uint64_t bytes, const Unread& unread,
@@ -358,23 +363,23 @@ bool UcpWire::put(const There& to, const void* from, uint64_t bytes, const Unrea
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   const Region* const region = regionOf(to, bytes);
   if (region == nullptr) return true;
-  return goBehind(peers_[to.peer], {Move::kPut, region->number, to.at, 0, 0}, from, bytes, unread,
-                  behind);
+  const Move move = {Move::kPut, region->number, to.at, bytes, 0};
+  return sendWithWord(peers_[to.peer], move, from, bytes, unread, behind);
 }
 
 bool UcpWire::putWord(const There& to, uint64_t word, const Unread& unread) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   const Region* const region = regionOf(to, sizeof word);
   if (region == nullptr) return true;
-  Peer& peer = peers_[to.peer];
-  return sendMove(peer, {Move::kWord, region->number, to.at, word, 0}, nullptr, 0, unread, false);
+  const Move move = {Move::kWord, region->number, to.at, word, 0};
+  return sendMove(peers_[to.peer], move, nullptr, 0, unread);
 }
 
 bool UcpWire::land(const Landing& to, const void* from, uint64_t bytes, const Unread& unread,
                    const Word& behind) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
-  return goBehind(peers_[to.peer], {Move::kLand, to.rank, to.at, to.turn, 0}, from, bytes, unread,
-                  &behind);
+  const Move move = {Move::kLand, to.rank, to.at, to.turn, 0};
+  return sendWithWord(peers_[to.peer], move, from, bytes, unread, &behind);
 }
 
 void UcpWire::forget(uint32_t number, const Unread& unread) {
@@ -398,7 +403,7 @@ void UcpWire::forget(uint32_t number, const Unread& unread) {
   }
 }
 
-void UcpWire::clear(Peer& peer) {
+void UcpWire::discard(Peer& peer) {
   for (Send& send : peer.queue) {
     if (send.message != nullptr) release(send.message);
     if (send.unread != nullptr) send.unread->fetch_sub(1, std::memory_order_release);

@@ -77,8 +77,8 @@ Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
   // Threefold what it moves over TCP.
   if (code == WL_OK) code = set("TX_SEG_SIZE", "1M", "segment");
   if (code == WL_OK) code = set("RX_SEG_SIZE", "2M", "segment");
-  // What waits in a send buffer has left the caches before it is read: puts of 16 MiB take as long,
-  // all-to-alls of it 0.7 to 0.9 of the time.
+  // What waits in a longer one has left the caches before it is read; docs/performance.md has what
+  // that costs, and docs/operations.md what this one bounds.
   if (code == WL_OK && std::getenv("UCX_TCP_SNDBUF") == nullptr &&
       std::getenv("UCX_SNDBUF") == nullptr) {
     code = set("SNDBUF", "256K", "send buffer");
@@ -140,7 +140,7 @@ Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
 UcpWire::~UcpWire() {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   for (Peer& peer : peers_) {
-    clear(peer);
+    discard(peer);
     close(peer);
   }
   if (worker_ != nullptr) ucp_worker_destroy(worker_);
@@ -215,7 +215,7 @@ bool UcpWire::isLost(uint32_t peer) {
 void UcpWire::lose(Peer& peer, const char* why) {
   if (peer.isLost) return;
   peer.isLost = true;
-  clear(peer);
+  discard(peer);
   // Those that wait for what was taken from it learn of the loss by other ways, not that it came.
   peer.wanted.clear();
   for (auto each = asked_.begin(); each != asked_.end();)
@@ -234,13 +234,12 @@ void UcpWire::broken(void* context, ucp_ep_h, ucs_status_t status) {
   peer.wire->lose(peer, ucs_status_string(status));
 }
 
-Code UcpWire::share(void* memory, uint64_t bytes, bool streams, std::vector<unsigned char>* key,
-                    wl_error_t*) {
+Code UcpWire::share(void* memory, uint64_t bytes, std::vector<unsigned char>* key, wl_error_t*) {
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   const Key head = {kKeyMagic, shares_, bytes};
   key->resize(sizeof head);
   std::memcpy(key->data(), &head, sizeof head);
-  shared_.push_back({static_cast<unsigned char*>(memory), bytes, shares_++, streams});
+  shared_.push_back({static_cast<unsigned char*>(memory), bytes, shares_++});
   return WL_OK;
 }
 
@@ -278,19 +277,17 @@ const UcpWire::Region* UcpWire::regionOf(const There& to, uint64_t bytes) {
   return nullptr;
 }
 
-unsigned char* UcpWire::sharedAt(uint32_t number, uint64_t at, uint64_t bytes,
-                                 bool* streams) const {
+unsigned char* UcpWire::sharedAt(uint32_t number, uint64_t at, uint64_t bytes) const {
   const auto found = std::find_if(shared_.begin(), shared_.end(), [&](const SharedMemory& each) {
     return each.number == number;
   });
   const bool isThere =
       found != shared_.end() && at <= found->bytes && bytes <= found->bytes - at;
-  if (isThere && streams != nullptr) *streams = found->streams;
   return isThere ? found->memory + at : nullptr;
 }
 
 unsigned UcpWire::drive() {
-  if (lingering_ > 0) letGoAll();
+  if (lingering_ > 0) sendAllLingering();
   const unsigned events = ucp_worker_progress(worker_);
   if (waiting_ > 0) {
     for (Peer& peer : peers_) pump(peer);

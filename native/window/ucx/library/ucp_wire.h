@@ -7,9 +7,9 @@
 //
 // What UCX has taken stands in one line, before whatever is sent next; so it is handed little at a
 // time, and what is more waits in a queue of the peer, which goes on as sends end. What UCX takes
-// at once, as over TCP where the connection has room, it reads where it lies. Each message is a
-// system call, in which the kernel takes it to the peer: what may linger goes with what is sent
-// next.
+// at once, as over TCP where the connection has room and nothing is under way to that peer, it
+// reads where it lies. Each message is a system call, in which the kernel takes it to the peer:
+// what may linger goes with what is sent next.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -30,7 +30,7 @@ namespace windlass {
 constexpr unsigned kMoves = 7;
 // Of what is moved at once: less than a segment, so that it is stored from where it was received.
 constexpr uint64_t kPieceBytes = uint64_t{512} << 10;
-// Of a head, if UCX allows as much.
+// Of a head, if UCX allows as much, in which words that linger go along.
 constexpr uint64_t kMostHeadBytes = uint64_t{1} << 10;
 // What UCX has of a peer's at a time, to which a piece may come.
 constexpr uint64_t kMostHandedBytes = uint64_t{2} << 20;
@@ -45,7 +45,7 @@ struct Move {
   Kind kind;
   uint32_t region;  // the key's number; kLand: the rank
   uint64_t at;
-  uint64_t word;  // kGet: so many bytes; kLand: the turn
+  uint64_t word;  // kGet: so many bytes; kPut: those of all its pieces; kLand: the turn
   uint64_t token;  // of kGet, and of the kGot that answers
   // Of kPut and kLand: what is stored behind them there.
   uint32_t wordRegion = kNoRegion;
@@ -55,6 +55,7 @@ struct Move {
 
   static constexpr uint32_t kNoRegion = ~0u;
 };
+static_assert(sizeof(Move) == 56, "Hosts' kProtocol is another one for another layout");
 
 constexpr uint64_t wholeWords(uint64_t bytes) {
   return (bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t) * sizeof(uint64_t);
@@ -67,7 +68,7 @@ class UcpWire final : public Wire {
 
   Code open(const WireSettings& settings, wl_error_t* error);
   Code address(std::vector<unsigned char>* name, wl_error_t* error) override;
-  Code share(void* memory, uint64_t bytes, bool streams, std::vector<unsigned char>* key,
+  Code share(void* memory, uint64_t bytes, std::vector<unsigned char>* key,
              wl_error_t* error) override;
   void hide(void* memory) override;
   Code reach(uint32_t peer, const unsigned char* key, uint64_t bytes, uint32_t* region,
@@ -83,7 +84,7 @@ class UcpWire final : public Wire {
            const Word* behind) override;
   bool putWord(const There& to, uint64_t word, const Unread& unread) override;
   bool get(const There& from, void* into, uint64_t bytes, const Unread& unread) override;
-  void receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes, bool streams) override;
+  void receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes) override;
   bool land(const Landing& to, const void* from, uint64_t bytes, const Unread& unread,
             const Word& behind) override;
   void forget(uint32_t peer, const Unread& unread) override;
@@ -108,7 +109,7 @@ class UcpWire final : public Wire {
   // What a send in flight reads, or keeps.
   struct Held {
     UcpWire* wire;
-    Peer* peer;       // nullptr: what it asked for, which it has asked for little of
+    Peer* peer;       // nullptr: none yet; or it answers a get, which `handed` doesn't count
     uint64_t handed;  // of what UCX has for that peer
     std::vector<unsigned char> bytes;
     uint64_t headBytes;  // of those
@@ -140,17 +141,24 @@ class UcpWire final : public Wire {
     unsigned char* memory;
     uint64_t bytes;
     uint32_t number;
-    bool streams;
   };
   struct Received {
     uint32_t rank;
     uint64_t turn;
     unsigned char* into;
     uint64_t bytes;
-    bool streams;
+  };
+  // What UCX sends as one message, from where it lies.
+  struct Message {
+    Part head;
+    Part body;
   };
   // Throws std::bad_alloc.
   Held* hold();
+  // Copies of a move and its parts, without a head; nullptr: there is no memory for them.
+  Held* hold(const Move& move, const Part* parts, uint32_t count);
+  // Has what it holds be the head of a copy of that. False: there is no memory, and it's released.
+  bool addBody(Held* held, const Part& body);
   void release(Held* held) {
     if (held->unread != nullptr) held->unread->fetch_sub(1, std::memory_order_release);
     held->unread.reset();
@@ -165,41 +173,44 @@ class UcpWire final : public Wire {
   // nullptr: the peer is lost, as it is where it has no such memory.
   const Region* regionOf(const There& to, uint64_t bytes);
   // What lies there in this process; nullptr: it shares no such memory.
-  unsigned char* sharedAt(uint32_t number, uint64_t at, uint64_t bytes,
-                          bool* streams = nullptr) const;
+  unsigned char* sharedAt(uint32_t number, uint64_t at, uint64_t bytes) const;
   // With the word behind it, if any.
-  bool goBehind(Peer& peer, Move move, const void* from, uint64_t bytes, const Unread& unread,
-                const Word* behind);
-  // Sends a move with its parts, in one message with what lingers; or, where it `lingers`, adds it
-  // to that. A long last part goes from where it lies if UCX takes it at once. False: as send().
-  bool sendMove(Peer& peer, Move move, const Part* parts, uint32_t count, const Unread& unread,
-                bool lingers);
-  // Of a move with all its parts. Throws std::bad_alloc.
+  bool sendWithWord(Peer& peer, Move move, const void* from, uint64_t bytes, const Unread& unread,
+                    const Word* behind);
+  // Sends a move with its parts, in one message with what lingers. A long last part goes from where
+  // it lies if UCX takes it at once. False: as send().
+  bool sendMove(Peer& peer, const Move& move, const Part* parts, uint32_t count,
+                const Unread& unread);
+  // Adds a move with its parts to what lingers, which is sent first where both together have more
+  // than so many bytes. False: as send().
+  bool addToLingering(Peer& peer, const Move& move, const Part* parts, uint32_t count,
+                      const Unread& unread, uint64_t mostBytes);
+  // Adds a move and copies of its parts. Throws std::bad_alloc, and has added nothing then.
   static void append(Held& held, Move move, const Part* parts, uint32_t count);
-  // Takes `held` over: sends what it holds, as the head of `rest` where there is any. False: there
-  // is no memory for that, and it is lost.
-  bool sendHeld(Peer& peer, Held* held, const Part& rest);
+  // What lingers, if anything, as the head of `body` where that has bytes; false: there is no
+  // memory for that, and it is lost.
+  bool sendLingering(Peer& peer, const Part& body = {nullptr, 0});
+  void sendAllLingering();
   // Hands it over where nothing waits, else has it wait; false: there is no memory for that, and
   // `message` of it is the caller's.
-  bool go(Peer& peer, Send&& send);
-  // What lingers; false: there is no memory for that, and it is lost.
-  bool letGo(Peer& peer);
-  void letGoAll();
+  bool sendOrQueue(Peer& peer, Send&& send);
   static bool hasRoom(const Peer& peer) { return peer.handed < kMostHandedBytes; }
   // Hands over what waits, as far as there is room.
   void pump(Peer& peer);
   // To UCX the next piece, which `send` is without then, or all of a message. UCS_ERR_NO_MEMORY,
   // UCS_ERR_NO_RESOURCE: nothing yet; any other error loses the peer.
   ucs_status_t handOver(Peer& peer, Send& send);
-  // What it holds, or its head and what lies at `from`, which stays until that is sent.
-  static ucs_status_ptr_t begin(ucp_ep_h endpoint, Held* held, const void* from, uint64_t bytes,
+  ucs_status_t handMessage(Peer& peer, Send& send);
+  ucs_status_t handPiece(Peer& peer, Send& send);
+  static Message messageOf(const Held& held);
+  // `message` stays until sent() has `held`.
+  static ucs_status_ptr_t begin(ucp_ep_h endpoint, const Message& message, Held* held,
                                 uint32_t flags);
-  ucs_status_t handHeld(Peer& peer, Held* held, const void* from, uint64_t bytes, uint32_t flags);
-  // Nothing is read any more once it returns. UCS_ERR_NO_RESOURCE: UCX takes it later, or, of so
-  // much, not so.
-  static ucs_status_t handAtOnce(Peer& peer, const void* head, uint64_t headBytes, const void* from,
-                                 uint64_t bytes, uint32_t flags);
-  static void goBy(Send& send, uint64_t bytes);
+  ucs_status_t handHeld(Peer& peer, const Message& message, Held* held, uint32_t flags);
+  // Sends what UCX takes at once, and no byte of it is read once this returns. UCS_ERR_NO_RESOURCE:
+  // nothing was sent: something else is under way to that peer, or there is no room for so much.
+  static ucs_status_t handAtOnce(Peer& peer, const Message& message, uint32_t flags);
+  static void advance(Send& send, uint64_t bytes);
   // UCX's, and what goes on by it; how much there was.
   unsigned drive();
   void storeWord(uint32_t number, uint64_t at, uint64_t word) const;
@@ -210,12 +221,12 @@ class UcpWire final : public Wire {
   // Nothing is driven after it: a connection whose endpoint is gone, and that had something to
   // send, has UCX 1.13 use what it has freed, once its peer goes as well.
   void close(Peer& peer);
-  // Lets go of what waits.
-  void clear(Peer& peer);
+  // What waits for that peer, and what lingers.
+  void discard(Peer& peer);
   void lose(Peer& peer, const char* why);
   void lose(Peer& peer, ucs_status_t why);
-  // What a call that sends came to: `held` until it is over, and the caller's where the status is
-  // UCS_ERR_NO_MEMORY.
+  // What a call that sends came to: `held` is kept until it is over, and is the caller's again
+  // where UCX had no memory or no room.
   ucs_status_t settle(Peer& peer, ucs_status_ptr_t request, Held* held);
   static void sent(void* request, ucs_status_t status, void* held);
   static ucs_status_t arrived(void* wire, const void* header, size_t headerBytes, void* data,
