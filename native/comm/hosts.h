@@ -59,8 +59,8 @@ class Hosts final : private WireEnds {
   bool isConnected() const { return thread_.joinable(); }
   int64_t silenceNs() const { return silenceNs_; }
   // Whether this host stood still for longer than that just before the communicator failed, so that
-  // others may have lost it.
-  bool hasStoodStill() const { return stoodStillNs_.load(std::memory_order_acquire) != 0; }
+  // others may have lost it. Waits until this process's thread runs again as well.
+  bool hasStoodStill() const;
   // Of this process's ranks the lowest.
   uint32_t first() const { return ranks_[0]; }
 
@@ -315,7 +315,7 @@ class Hosts final : private WireEnds {
     }
   };
   std::vector<Quiet> quiet_;                // by rank
-  int64_t lookedNs_ = 0;                    // when this process looked last
+  std::atomic<int64_t> lookedNs_{0};        // when this process looked last
   std::atomic<int64_t> stoodStillNs_{0};  // when it found so; 0: others go on with it since
   std::atomic<int64_t> drivenNs_{0};        // when a rank drove the wire last
   std::atomic<bool> ends_{false};

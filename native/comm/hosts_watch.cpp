@@ -162,6 +162,16 @@ void Hosts::noteStandstill(int64_t now, int64_t slept) {
     stoodStillNs_.store(now, std::memory_order_release);
 }
 
+bool Hosts::hasStoodStill() const {
+  const auto hasLooked = [&](int64_t now) {
+    return silenceNs_ == 0 || now - lookedNs_.load(std::memory_order_acquire) <= silenceNs_;
+  };
+  const int64_t start = clockNs();
+  for (int64_t now = start; !hasLooked(now) && now - start < kTellingNs; now = clockNs())
+    usleep(100);
+  return stoodStillNs_.load(std::memory_order_acquire) != 0;
+}
+
 bool Hosts::isHeard(size_t process) const {
   const std::vector<Process>& own = processes_[own_];
   const auto isAsleep = [&](const Process& each) {
@@ -203,11 +213,11 @@ void Hosts::look(int64_t now) {
     if (!lose(host, process.ranks, why)) leave(host, connection);
   }
   // What this process has slept through says nothing of others.
-  const int64_t slept = now - lookedNs_;
+  const int64_t slept = now - lookedNs_.load(std::memory_order_relaxed);
   const int64_t looked = std::min(slept, 2 * kBeatNs);
-  lookedNs_ = now;
+  if (silenceNs_ > 0) noteStandstill(now, slept);
+  lookedNs_.store(now, std::memory_order_release);
   if (silenceNs_ == 0) return;
-  noteStandstill(now, slept);
   lookAtOwn(looked);
   for (uint32_t host = 0; host < count(); ++host) {
     if (host == own_) continue;
