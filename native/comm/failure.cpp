@@ -156,9 +156,10 @@ bool Comm::isUnmet(uint32_t peer) const {
   return stated(peer) == fewest && fewest < stated(rank_);
 }
 
-// Names the ranks whose sequence is furthest behind. When all came: those that have not told what
-// hosts wait for that bring it to their devices; those that are inside and don't wait; or, where it
-// shows, those of whose items the fewest steps have run: this rank too, if it is the only one.
+// Names the ranks whose sequence is furthest behind, but those that wait for another one there.
+// When all came: those that have not told what hosts wait for that bring it to their devices; those
+// that are inside and don't wait; or, where it shows, those of whose items the fewest steps have
+// run: this rank too, if it is the only one.
 Code Comm::publishTimeout(int64_t limitNs) {
   int32_t culprits[WL_ERROR_CULPRITS];
   uint32_t count = 0;
@@ -170,9 +171,17 @@ Code Comm::publishTimeout(int64_t limitNs) {
     }
     return count > 0;
   };
+  const auto isMissing = [&](uint32_t peer) { return !group_->entered(peer, sequence_); };
+  // One that waits in the operation before, as for its own host alone where there are several.
+  const auto isHeldUp = [&](uint32_t peer) {
+    const State& state = group_->lines(peer).state;
+    return state.busy.load() != 0 && state.sequence.load() == sequence() - 1 &&
+           takesSequence(state.operation.load()) && state.awaited.load() != -1;
+  };
   const bool behind =
       collect([&](uint32_t peer) { return !group_->entered(peer, sequence_ - 1); }) ||
-      collect([&](uint32_t peer) { return !group_->entered(peer, sequence_); });
+      collect([&](uint32_t peer) { return isMissing(peer) && !isHeldUp(peer); }) ||
+      collect(isMissing);
   const bool isMet =
       behind || !meetsOnHosts_ || !collect([&](uint32_t peer) { return isUnmet(peer); });
   if (!behind && isMet) {

@@ -24,6 +24,8 @@ constexpr uint32_t kMostHosts = 64;
 // failure, for other hosts to say that they know of it.
 constexpr int64_t kCloseNs = 1'000'000'000;
 constexpr int64_t kFailedCloseNs = 200'000'000;
+// How long one that closes takes a rank to be in an operation that it hears nothing more of.
+constexpr int64_t kHeardNs = 2'000'000'000;
 constexpr uint32_t kHelloMagic = 0x57484f31;
 // Of what processes of several hosts tell one another (native/comm/hosts_message.h, and Move in
 // native/window/ucx/library): another number for any change of it.
@@ -64,6 +66,7 @@ Code Hosts::open(Group& group, const WireSettings& settings, std::vector<uint32_
   made->toldGone_.resize(group.ranks());
   made->theirs_.resize(count, std::vector<TheirWindow>(kMostWindows));
   made->quiet_.resize(group.ranks());
+  made->heard_.resize(group.ranks());
   made->bell_ = OpenFile(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!made->bell_)
     return fail(error, WL_RESOURCE, "no event file for the wire: %s", std::strerror(errno));
@@ -291,8 +294,10 @@ bool Hosts::haveAllLeft() const {
   return true;
 }
 
-// What it still sends, as to the root of one, may go by this process.
-bool Hosts::isAnyInside() const {
+// What it still sends, as to the root of one, may go by this process: where that goes by another
+// one, nothing comes here of its end, nor its beats.
+bool Hosts::isAnyInside() {
+  const int64_t now = clockNs();
   uint32_t ended = group_.lines(first()).state.sequence.load(std::memory_order_relaxed);
   for (const uint32_t rank : ranks_) {
     const uint32_t of = group_.lines(rank).state.sequence.load(std::memory_order_relaxed);
@@ -301,8 +306,12 @@ bool Hosts::isAnyInside() const {
   for (uint32_t rank = 0; rank < group_.ranks(); ++rank) {
     const State& state = group_.lines(rank).state;
     const uint32_t behind = ended - state.sequence.load(std::memory_order_relaxed);
+    const uint32_t beats = group_.member(rank).beats.load(std::memory_order_relaxed);
+    Heard& heard = heard_[rank];
+    if (heard.atNs == 0 || heard.beats != beats) heard = {beats, now};
     const bool isGone = state.left.load(std::memory_order_seq_cst) != 0 ||
-                        group_.member(rank).lost.load(std::memory_order_relaxed) != 0;
+                        group_.member(rank).lost.load(std::memory_order_relaxed) != 0 ||
+                        now - heard.atNs > kHeardNs;
     const bool isInside = state.busy.load(std::memory_order_relaxed) != 0 &&
                           takesSequence(state.operation.load(std::memory_order_relaxed));
     if (!isBeside(rank) && !isGone && isInside && static_cast<int32_t>(behind) >= 0) return true;

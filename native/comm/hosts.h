@@ -270,7 +270,7 @@ class Hosts final : private WireEnds {
   void tellGone(bool all);
   bool haveAllLeft() const;
   // Whether a rank of another host is still in an operation that one of this process has ended.
-  bool isAnyInside() const;
+  bool isAnyInside();
   // Of a process of another host: whether it is this one that it tells of what it does.
   bool hears(const Connection& connection) const;
   // Whether each other host, or what is left of it, knows that the communicator has failed: it
@@ -315,6 +315,12 @@ class Hosts final : private WireEnds {
     }
   };
   std::vector<Quiet> quiet_;                // by rank
+  // What was heard last of a rank while this process closes.
+  struct Heard {
+    uint32_t beats = 0;
+    int64_t atNs = 0;  // 0: nothing yet
+  };
+  std::vector<Heard> heard_;                // by rank
   std::atomic<int64_t> lookedNs_{0};        // when this process looked last
   std::atomic<int64_t> stoodStillNs_{0};  // when it found so; 0: others go on with it since
   std::atomic<int64_t> drivenNs_{0};        // when a rank drove the wire last

@@ -196,6 +196,19 @@ TEST(Items, ATimeoutOfClaimedItemsNamesTheRanksWhoseLaterPhaseHasNotRun) {
   EXPECT_TRUE(contains(error.message, "rank 2 has not finished"));
 }
 
+TEST(Items, ATimeoutNamesNobodyWhoWaitsInTheOperationBefore) {
+  Comms ranks(4, 64, 1, 20 * kMs);
+  for (uint32_t peer = 1; peer < 4; ++peer) enterAndWait(ranks.group->lines(peer), 2);
+  Error error;
+  ASSERT_EQ(WL_OK, ranks.comms[0]->run<TwoPhases>(callOf(windlass::kSharedWorkBytes, &error)));
+  ranks.group->lines(2).state.busy = 0;
+  EXPECT_EQ(WL_TIMEOUT,
+            ranks.comms[0]->run<TwoPhases>(callOf(windlass::kSharedWorkBytes, &error)));
+  EXPECT_EQ(1, error.culprit_count) << error.message;
+  EXPECT_EQ(2, error.culprits[0]) << error.message;
+  EXPECT_TRUE(contains(error.message, "rank 2 has not come"));
+}
+
 // While the rank runs its first item a peer takes the last one, and never runs it.
 struct TakenItem : TwoPhases {
   static windlass::Work* work;

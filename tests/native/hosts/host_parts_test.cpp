@@ -128,10 +128,16 @@ enum class Overtaker { kKilledProcess, kKilledHost, kAbort };
 
 int32_t splitOnce(Seat& seat, Overtaker by, Error* error) {
   wl_comm_t* part = nullptr;
+  const int64_t begun = wl_clock_ns();
   int32_t code = wl_comm_split(seat.comm, 0, -seat.rank, 0, &part, error);
+  if (wl_clock_ns() - begun > HostCrew::kDeadlineNs / 4)
+    std::fprintf(stderr, "rank %d waited in split: %s\n", seat.rank, error->message);
   EXPECT_OF_SEAT(seat, (code == WL_OK) == (part != nullptr));
   if (code == WL_OK) {
+    const int64_t start = wl_clock_ns();
     code = wl_barrier(part, 0, error);
+    if (wl_clock_ns() - start > HostCrew::kDeadlineNs / 4)
+      std::fprintf(stderr, "rank %d waited in its part: %s\n", seat.rank, error->message);
     // A part that others never joined ends, and says so.
     const bool isTold = code == WL_ABORTED && contains(error->message, "never joined");
     EXPECT_OF_SEAT(seat, code == WL_OK || isTold || by != Overtaker::kAbort);

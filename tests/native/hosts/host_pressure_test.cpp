@@ -139,20 +139,24 @@ TEST_F(HostPressure, NotifiesWaitForAHostThatStandsStill) {
   });
 }
 
-// What a rank lacks is told by all, and who lacks it.
+// What a rank lacks is told by all, and who lacks it: of puts to who stands still, which stay with
+// this process once the connection is full.
 TEST_F(HostPressure, ASenderThatLacksMemoryNamesItself) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "AddressSanitizer ends a process whose address space is full: the build without "
                   "it runs this";
 #endif
   constexpr int64_t kBytes = int64_t{64} << 20;
+  const Shared<Pressure> pressure;
   HostCrew crew(kPair, 0, [&](Seat& seat) {
     Error error;
     wl_window_t* window = nullptr;
     int32_t code = wl_window_create(seat.comm, 2 * kBytes, 0, &window, &error);
     if (code == WL_OK) code = wl_barrier(seat.comm, 0, &error);
+    ++seat.board.rounds[seat.rank];
     if (code == WL_OK && seat.rank == 0) {
       Rows rows(kBytes);
+      while (!pressure->isStopped) usleep(1000);
       const wl_tensor_t here = rows.here();
       const wl_tensor_t there = rows.there(window, 0);
       rlimit before = {};
@@ -167,12 +171,18 @@ TEST_F(HostPressure, ASenderThatLacksMemoryNamesItself) {
       code = wl_put(seat.comm, window, &here, 1, &there, &error);
       taken.clear();
       setrlimit(RLIMIT_AS, &before);
+      pressure->isOver = true;
     } else if (code == WL_OK) {
       code = wl_barrier(seat.comm, 0, &error);
     }
     seat.sees(code, error);
     wl_window_free(window);
   });
+  ASSERT_TRUE(crew.awaitRounds(1));
+  crew.signal(1, SIGSTOP);
+  pressure->isStopped = true;
+  await([&] { return pressure->isOver.load(); }, HostCrew::kDeadlineNs);
+  crew.signal(1, SIGCONT);
   EXPECT_TRUE(crew.awaitSeen({0, 1}));
   for (int rank = 0; rank < 2; ++rank) {
     const Seen& seen = crew.board().seen[rank];

@@ -142,6 +142,15 @@ void UcpWire::answer(ucp_ep_h endpoint, const Move& wanted) {
   if (from == nullptr) return;
   Held* const held = hold({Move::kGot, 0, 0, 0, wanted.token}, nullptr, 0);
   if (held == nullptr || !addBody(held, {from, wanted.word})) return ends_.lackMemory();
+  // In turn with what is sent there: UCX prefers what is sent anew to what it has waiting.
+  const auto peer = std::find_if(peers_.begin(), peers_.end(), [&](const Peer& each) {
+    return each.endpoint == endpoint;
+  });
+  if (peer != peers_.end()) {
+    if (sendOrQueue(*peer, {{}, nullptr, 0, nullptr, held})) return;
+    release(held);
+    return ends_.lackMemory();
+  }
   const ucs_status_ptr_t request = begin(endpoint, messageOf(*held), held, 0);
   if (UCS_PTR_IS_PTR(request)) {
     ++flying_;

@@ -19,7 +19,7 @@ constexpr uint64_t kMostLingeringBytes = uint64_t{4} << 10;
 constexpr uint64_t kLeastBehind = uint64_t{1} << 10;
 // How long a lent piece waits to be taken at once before it goes by a copy, as all of them must
 // while UCX has answers to that peer's gets.
-constexpr int64_t kLentNs = 1'000'000;
+constexpr int64_t kLentNs = 200'000;
 
 uint64_t bytesOf(const Wire::Part* parts, uint32_t count) {
   uint64_t bytes = 0;
