@@ -90,8 +90,8 @@ class Hosts final : private WireEnds {
   void tell(const std::atomic<uint32_t>& word);
   // That host alone.
   void tell(uint32_t host, const std::atomic<uint64_t>& word);
-  // What others need only once a rank of this process has entered its next operation: it may go
-  // with that ENTER.
+  // What nobody waits for before this process sends there anew, as its next ENTER, or drives the
+  // wire: it may go with that.
   void tellSoon(const std::atomic<uint64_t>& word);
   void tellSoon(uint32_t host, const std::atomic<uint64_t>& word);
   void tellLeft(uint32_t rank);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +17,7 @@ namespace {
 
 constexpr double kKiB = 1024;
 constexpr double kMiB = 1024 * kKiB;
+constexpr uint64_t kPage = 4096;
 
 GroupConfig ofHosts(uint32_t ranks) {
   GroupConfig config;
@@ -25,6 +27,10 @@ GroupConfig ofHosts(uint32_t ranks) {
   config.hosts = 2;
   config.eagerShift = 4;
   return config;
+}
+
+double inPages(double bytes) {
+  return std::floor(bytes / kPage) * kPage;
 }
 
 double atStart(uint32_t ranks) {
@@ -42,8 +48,9 @@ TEST(BlockSizes, AreWhatTheFormulasSay) {
     const double start = 28 * kKiB + r * (8.6 * kKiB + 2 * std::max(64 * kKiB, 32 * r) + 64 * r);
     EXPECT_NEAR(atStart(ranks) / start, 1, 0.02) << ranks;
     const double least = (ranks > 1024 ? 256 : 64) * kKiB;
-    const double half = std::min(std::max(4 * kMiB / r, least), 512 * kKiB);
-    EXPECT_NEAR(ofStages(ranks) / (r * (2 * half + 32 * r + 4 * kKiB)), 1, 0.02) << ranks;
+    const double half = std::min(std::max(inPages(4 * kMiB / r), least), 512 * kKiB);
+    const double pages = std::ceil((128 + 2 * half + 32 * r) / kPage);
+    EXPECT_EQ(ofStages(ranks), r * pages * kPage) << ranks;
   }
 }
 
@@ -59,7 +66,6 @@ TEST(BlockSizes, AreWhatTheTableSays) {
 // Each rank's is reserved and given back by whole pages, and is copied from and to as fast as may
 // be.
 TEST(BlockSizes, StagesBeginAPlaceIntoWholePages) {
-  constexpr uint64_t kPage = 4096;
   for (uint32_t ranks : {2u, 3u, 7u, 64u}) {
     const GroupConfig config = ofHosts(ranks);
     const uint64_t bytes = ControlBlock::bytes(config);
