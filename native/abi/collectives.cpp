@@ -17,10 +17,6 @@ struct Buffer {
   uint64_t elements;
 };
 
-unsigned long long text(uint64_t value) {
-  return value;
-}
-
 [[gnu::cold]] Code badElements(const Collective& collective, const Buffer& in, const Buffer& out,
                                uint64_t ranks, wl_error_t* error) {
   const CallName name(collective.name);

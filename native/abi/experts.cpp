@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "native/abi/buffers.h"
+#include "native/base/text.h"
 
 using namespace windlass;
 
@@ -13,10 +14,6 @@ namespace {
 
 static_assert(kMostTopK == WL_MAX_TOP_K, "kernels have room for as many");
 static_assert((1u << 22) / ExpertTable::kTokensAtOnce <= kMostBlocks, "items can be claimed");
-
-unsigned long long text(uint64_t value) {
-  return value;
-}
 
 Code bad(wl_error_t* error, const char* name, uint64_t value, const char* what) {
   return fail(error, WL_INVALID_ARGUMENT, "experts: %s is %llu; %s", name, text(value), what);

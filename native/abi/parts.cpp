@@ -5,6 +5,7 @@
 
 #include "native/abi/buffers.h"
 #include "native/abi/streams.h"
+#include "native/base/text.h"
 #include "native/comm/collectives.h"
 
 using namespace windlass;
@@ -33,14 +34,6 @@ struct Parts {
 
   CallName operation() const { return CallName(operationName(names.operation)); }
 };
-
-long long text(int64_t value) {
-  return static_cast<long long>(value);
-}
-
-unsigned long long text(uint64_t value) {
-  return value;
-}
 
 [[gnu::cold]] Code badPart(const Parts& parts, uint32_t rank, int64_t count, int64_t offset,
                            wl_error_t* error) {

@@ -8,6 +8,9 @@
 
 namespace windlass {
 
+// Polls of a spinning thread between two reads of the clock.
+constexpr int kLooksBetweenClocks = 128;
+
 inline int64_t clockNs() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);

@@ -3,8 +3,17 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace windlass {
+
+// A number as %llu or %lld takes it.
+constexpr unsigned long long text(uint64_t value) {
+  return value;
+}
+constexpr long long text(int64_t value) {
+  return value;
+}
 
 // Appends to a fixed text and stops at its end.
 class Text {

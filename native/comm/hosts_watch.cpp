@@ -11,11 +11,11 @@
 #include "native/comm/failure_text.h"
 #include "native/comm/group.h"
 #include "native/comm/hosts_message.h"
+#include "native/comm/watch.h"
 
 namespace windlass {
 namespace {
 
-constexpr int64_t kBeatNs = 100'000'000;
 // Of a host that nothing has come from yet: where packets are lost, TCP asks for a connection again
 // after 1, 3 and 7 s.
 constexpr int64_t kFirstNs = 10'000'000'000;

@@ -18,7 +18,6 @@ namespace {
 
 // A wake across cores costs 27 us: spin about twice that long before giving up the core.
 constexpr int64_t kSpinNs = 50'000;
-constexpr int kLooksBetweenClocks = 128;
 constexpr int kYields = 64;
 // Looks before a yield that would bring only ranks that wait for another core's as well.
 constexpr int kLooksElsewhere = 256;

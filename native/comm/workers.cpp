@@ -18,7 +18,6 @@ namespace {
 
 // As long as two wakes across cores take.
 constexpr int64_t kIdleSpinNs = 50'000;
-constexpr int kLooksBetweenClocks = 128;
 constexpr int kEmptySteps = 64;
 
 void futex(std::atomic<uint32_t>* word, int operation, uint32_t value) {

@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "native/base/error.h"
+#include "native/base/open_file.h"
 #include "windlass/windlass.h"
 
 namespace windlass {
@@ -24,20 +25,6 @@ constexpr unsigned kNoReplace = 1;  // RENAME_NOREPLACE
 constexpr unsigned kExchange = 2;   // RENAME_EXCHANGE
 
 using Unsigned = unsigned long long;
-
-class Descriptor {
- public:
-  Descriptor(const char* path, int flags, mode_t mode) : fd_(open(path, flags | O_CLOEXEC, mode)) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 Code renameWith(const char* from, const char* to, unsigned flags) {
   return syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, flags) == 0 ? WL_OK : WL_RESOURCE;
@@ -75,11 +62,11 @@ int32_t wl_file_create(const char* path, uint64_t bytes, wl_error_t* error) {
     return fail(error, WL_RESOURCE, "%s: no file holds %llu bytes", path,
                 static_cast<windlass::Unsigned>(bytes));
   }
-  const windlass::Descriptor file(path, O_RDWR | O_CREAT | O_EXCL, 0666);
-  if (file.get() < 0)
+  const windlass::OpenFile file(open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (file.number() < 0)
     return fail(error, WL_RESOURCE, "%s: cannot be created: %s%s", path, std::strerror(errno),
                 errno == EMFILE ? "; raise the limit (ulimit -n)" : "");
-  if (const int number = windlass::reserve(file.get(), bytes); number != 0) {
+  if (const int number = windlass::reserve(file.number(), bytes); number != 0) {
     unlink(path);
     return fail(error, WL_RESOURCE, "%s: cannot reserve %llu bytes: %s", path,
                 static_cast<windlass::Unsigned>(bytes), std::strerror(number));
@@ -93,11 +80,11 @@ int32_t wl_file_map(const char* path, uint64_t bytes, void** address, wl_error_t
   *address = nullptr;
   if (bytes == 0)
     return fail(error, WL_INVALID_ARGUMENT, "%s: an empty file cannot be mapped", path);
-  const windlass::Descriptor file(path, O_RDONLY, 0);
-  if (file.get() < 0)
+  const windlass::OpenFile file(open(path, O_RDONLY | O_CLOEXEC));
+  if (file.number() < 0)
     return fail(error, WL_RESOURCE, "%s: cannot be opened: %s", path, std::strerror(errno));
   struct stat about;
-  if (fstat(file.get(), &about) != 0) {
+  if (fstat(file.number(), &about) != 0) {
     return fail(error, WL_RESOURCE, "%s: cannot be examined: %s", path, std::strerror(errno));
   }
   if (!S_ISREG(about.st_mode))
@@ -107,7 +94,7 @@ int32_t wl_file_map(const char* path, uint64_t bytes, void** address, wl_error_t
                 static_cast<long long>(about.st_size), static_cast<windlass::Unsigned>(bytes));
   }
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE,
-                      file.get(), 0);
+                      file.number(), 0);
   if (memory == MAP_FAILED) {
     return fail(error, WL_RESOURCE, "%s: cannot map %llu bytes: %s", path,
                 static_cast<windlass::Unsigned>(bytes), std::strerror(errno));

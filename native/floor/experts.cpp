@@ -17,7 +17,6 @@
 namespace windlass::floor {
 namespace {
 
-constexpr int64_t kUnitStride = 1;
 
 // A token and where its rows are.
 struct Token {

@@ -43,7 +43,6 @@ void copy(const Move& move) {
 }
 
 void stream(const Move& move) {
-  static constexpr int64_t kUnitStride = 1;
   const auto count = static_cast<int64_t>(move.bytes);
   const auto viewOf = [&](const std::byte* data) {
     return StridedView{const_cast<std::byte*>(data), DType::kU8, 1, &count, &kUnitStride};
@@ -192,8 +191,6 @@ class Sum {
   }
 
  private:
-  static constexpr int64_t kUnitStride = 1;
-
   static float at(const StridedView& view, int64_t index) {
     return static_cast<const float*>(view.data)[index];
   }
@@ -301,8 +298,6 @@ class Copies {
     for (StridedView& out : outs_) all.push_back(&out);
     return all;
   }
-
-  static constexpr int64_t kUnitStride = 1;
 
   std::unique_ptr<const int64_t> count_;  // where the views' shape points
   std::vector<StridedView> outs_;

@@ -14,6 +14,8 @@
 
 namespace windlass::floor {
 
+inline constexpr int64_t kUnitStride = 1;
+
 // Runs `work` and turns what it throws into a code.
 template <class Work>
 int32_t guarded(wl_error_t* error, const Work& work) {

@@ -24,9 +24,9 @@ namespace {
 using Copied = ImageLayout::Copied;
 using Lies = RankDevice::Lies;
 
-constexpr uint64_t kHeadWords = 2;
-
 struct Question {
+  static constexpr uint64_t kHeadWords = 2;
+
   const uint64_t* words;
 
   static uint64_t head(uint64_t operation, uint64_t elementBytes, uint64_t ndim, bool isWritten,

@@ -33,7 +33,7 @@ std::optional<Pipe> modelled(pipe_t pipe) {
 }
 
 // Mixed so that neighbouring seeds, ranks and blocks have nothing in common.
-uint64_t seedOf(const Machine& machine, uint32_t rank, uint32_t block) {
+uint64_t orderSeed(const Machine& machine, uint32_t rank, uint32_t block) {
   std::seed_seq mix{machine.config().seed & 0xffffffffu, machine.config().seed >> 32,
                     uint64_t{rank}, uint64_t{block}};
   uint32_t words[2];
@@ -98,10 +98,10 @@ Core::Core(Machine& machine, uint32_t rank, uint32_t block, const Patience& pati
       rank_(rank),
       block_(block),
       firstPipe_((size_t{rank} * machine.config().blocks + block) * kPipes),
-      buffer_(machine.architecture(), seedOf(machine, rank, block)),
+      buffer_(machine.architecture(), orderSeed(machine, rank, block)),
       queues_(kPipes, Queue(machine.pipes())),
       flags_(kPipes * kPipes * kFlagIds, Flag(machine.pipes())),
-      random_(seedOf(machine, rank, block)),
+      random_(orderSeed(machine, rank, block)),
       drained_(machine.pipes()),
       patience_(patience) {
   changeMood();
