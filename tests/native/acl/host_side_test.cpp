@@ -5,7 +5,7 @@
 #include "tests/native/acl/stand_in.h"
 
 namespace windlass::acl {
-namespace {
+namespace host_side_test {
 
 constexpr uint64_t kPart = uint64_t{2} << 20;  // a page of the stand-in
 
@@ -426,5 +426,5 @@ TEST(AclFailures, WhatAWindowCannotHoldIsRefusedBeforeAnythingIsMade) {
   }
 }
 
-}  // namespace
+}  // namespace host_side_test
 }  // namespace windlass::acl

@@ -15,7 +15,7 @@
 #include "native/isa/sim/loops.h"
 
 namespace windlass {
-namespace {
+namespace fused_test {
 
 using Room = Tile<TileType::Vec, uint8_t, 1, 147456>;
 
@@ -347,5 +347,5 @@ INSTANTIATE_TEST_SUITE_P(On, Macros, testing::Values(&kA2A3, &kA5), [](const aut
   return of.param->architecture.name;
 });
 
-}  // namespace
+}  // namespace fused_test
 }  // namespace windlass

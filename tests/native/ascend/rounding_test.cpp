@@ -17,7 +17,7 @@
 #include "native/isa/sim/loops.h"
 
 namespace windlass {
-namespace {
+namespace rounding_test {
 
 using Room = Tile<TileType::Vec, uint8_t, 1, 147456>;
 
@@ -145,5 +145,5 @@ TEST_P(Rounding, OfReductionsIsThatOfSim) {
 INSTANTIATE_TEST_SUITE_P(On, Rounding, testing::Values(&kTargets[0], &kTargets[1]),
                          [](const auto& of) { return of.param->architecture.name; });
 
-}  // namespace
+}  // namespace rounding_test
 }  // namespace windlass

@@ -11,7 +11,7 @@
 #include "tests/native/isa/reference.h"
 
 namespace windlass_test {
-namespace {
+namespace arithmetic_test {
 
 namespace reference = windlass::reference;
 using checked::kA2A3;
@@ -293,5 +293,5 @@ TEST(Arithmetic, DifferencesAndQuotients) {
             (std::vector<int16_t>{-1, -1, -1}));
 }
 
-}  // namespace
+}  // namespace arithmetic_test
 }  // namespace windlass_test

@@ -9,7 +9,7 @@
 #include "tests/native/checked/test_machine.h"
 
 namespace windlass_test {
-namespace {
+namespace breach_test {
 
 using checked::kA2A3;
 using checked::kA5;
@@ -727,5 +727,5 @@ TEST(Breaches, SayWhichInstructionOfThePhase) {
             std::string::npos);
 }
 
-}  // namespace
+}  // namespace breach_test
 }  // namespace windlass_test

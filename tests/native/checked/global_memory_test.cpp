@@ -7,7 +7,7 @@
 #include <random>
 
 namespace windlass_test {
-namespace {
+namespace global_memory_test {
 
 using namespace windlass::checked;
 
@@ -101,5 +101,5 @@ TEST(GlobalMemory, WhatIsDroppedOwesNothing) {
   EXPECT_TRUE(memory.touch(dropped, Touching::kWrite, first).has_value());
 }
 
-}  // namespace
+}  // namespace global_memory_test
 }  // namespace windlass_test

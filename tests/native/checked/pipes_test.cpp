@@ -13,7 +13,7 @@
 #include "tests/native/checked/test_machine.h"
 
 namespace windlass_test {
-namespace {
+namespace pipes_test {
 
 using checked::kA2A3;
 using checked::kA5;
@@ -377,5 +377,5 @@ TEST(PipeSeed, IsANumberOrRefused) {
   EXPECT_LT(std::strlen(checked::chooseSeed(std::string(9999, '7').c_str()).error), 120u);
 }
 
-}  // namespace
+}  // namespace pipes_test
 }  // namespace windlass_test

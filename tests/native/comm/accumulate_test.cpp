@@ -7,7 +7,7 @@
 #include "tests/native/comm/windows.h"
 
 namespace windlass_test {
-namespace {
+namespace accumulate_test {
 
 using Bytes = std::vector<uint8_t>;
 using windlass::DType;
@@ -157,5 +157,5 @@ TEST(Accumulate, ToAPeerThatLeftIsToldSo) {
   EXPECT_TRUE(contains(error.message, "accumulate(4 x f32 to rank 1)"));
 }
 
-}  // namespace
+}  // namespace accumulate_test
 }  // namespace windlass_test

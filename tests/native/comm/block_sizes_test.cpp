@@ -13,7 +13,7 @@
 #include "native/comm/control_block.h"
 
 namespace windlass {
-namespace {
+namespace block_sizes_test {
 
 constexpr double kKiB = 1024;
 constexpr double kMiB = 1024 * kKiB;
@@ -88,5 +88,5 @@ TEST(BlockSizes, StagesBeginAPlaceIntoWholePages) {
   }
 }
 
-}  // namespace
+}  // namespace block_sizes_test
 }  // namespace windlass

@@ -12,7 +12,7 @@
 #include "tests/native/comm/local_ranks.h"
 
 namespace windlass_test {
-namespace {
+namespace blocks_test {
 
 // f32, uneven pieces, and with two ranks and more the least work that is shared out.
 constexpr uint64_t kCount = kSlow > 1 ? 70'001 : 270'001;
@@ -160,5 +160,5 @@ TEST(Workers, RunItemsOfALongOperation) {
   EXPECT_EQ(in, out);
 }
 
-}  // namespace
+}  // namespace blocks_test
 }  // namespace windlass_test

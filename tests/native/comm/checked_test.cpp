@@ -17,7 +17,7 @@
 #include "tests/native/comm/windows.h"
 
 namespace windlass_test {
-namespace {
+namespace checked_test {
 
 namespace checked = windlass::checked;
 using windlass::Code;
@@ -345,5 +345,5 @@ TEST(Checked, CountsWhatKernelsDoOnTargetsThatCheck) {
   EXPECT_EQ(0u, count);
 }
 
-}  // namespace
+}  // namespace checked_test
 }  // namespace windlass_test

@@ -7,7 +7,7 @@
 #include <string>
 
 namespace windlass_test {
-namespace {
+namespace close_test {
 
 using Body = std::function<int(int rank, wl_comm_t* comm, Error* error)>;
 
@@ -177,5 +177,5 @@ TEST(Leaving, AfterAnotherFailureThereIsNothingToTell) {
   EXPECT_EQ(WL_OK, wl_comm_close(ranks.comms[1], &error));
 }
 
-}  // namespace
+}  // namespace close_test
 }  // namespace windlass_test

@@ -6,7 +6,7 @@
 #include "tests/native/comm/local_ranks.h"
 
 namespace windlass_test {
-namespace {
+namespace columns_test {
 
 struct Matrix {
   int64_t rows;
@@ -106,5 +106,5 @@ TEST(ColumnArguments, RanksAgreeOnTheRows) {
   });
 }
 
-}  // namespace
+}  // namespace columns_test
 }  // namespace windlass_test

@@ -15,7 +15,7 @@
 #include "native/comm/signal.h"
 
 namespace windlass_test {
-namespace {
+namespace communicator_test {
 
 TEST(Sequence, WrapsAndComparesForward) {
   EXPECT_TRUE(windlass::reached(5, 5));
@@ -337,5 +337,5 @@ TEST(Cost, ASplitTakesTheMemoryOfItsMembersAlone) {
   for (wl_comm_t* pair : pairs) wl_comm_free(pair);
 }
 
-}  // namespace
+}  // namespace communicator_test
 }  // namespace windlass_test

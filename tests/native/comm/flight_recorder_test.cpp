@@ -10,7 +10,7 @@
 #include "native/comm/flight_recorder.h"
 
 namespace windlass_test {
-namespace {
+namespace flight_recorder_test {
 
 constexpr int64_t kMs = 1'000'000;
 
@@ -363,5 +363,5 @@ TEST(TimeoutText, StaysShortWhenManyAreBehind) {
   EXPECT_LT(text.size(), 700u) << text;
 }
 
-}  // namespace
+}  // namespace flight_recorder_test
 }  // namespace windlass_test

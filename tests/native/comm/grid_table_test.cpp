@@ -8,7 +8,7 @@
 #include "tests/native/comm/local_ranks.h"
 
 namespace windlass_test {
-namespace {
+namespace grid_table_test {
 
 using windlass::GridTable;
 
@@ -188,5 +188,5 @@ TEST(GridTable, NoTextDoesHarm) {
   }
 }
 
-}  // namespace
+}  // namespace grid_table_test
 }  // namespace windlass_test

@@ -17,7 +17,7 @@
 #include "tests/native/comm/guests.h"
 
 namespace windlass_test {
-namespace {
+namespace guests_test {
 
 TEST(Guests, MeetByTheCAbiAndMoveWhatLiesInWindows) {
   const std::vector<int> results = inProcesses(0, [](Guest& guest) {
@@ -83,7 +83,7 @@ TEST(Guests, ADeathEndsEveryWaitAtOnceAndNamesTheRank) {
     CHECK_IN_CHILD(contains(error.message, "and waits for "));
     CHECK_IN_CHILD(error.operation == WL_OP_BARRIER && error.observer % 2 == 0);
     // Some ms on an idle machine; what looks now and then alone would take the deadline's 20 s.
-    CHECK_IN_CHILD(tookNs < 5'000 * kMs);
+    CHECK_IN_CHILD(tookNs < 15'000 * kMs);
     return 0;
   });
   EXPECT_EQ((std::vector<int>{0, -SIGKILL, 0}), results);
@@ -335,5 +335,5 @@ TEST(Guests, AreToldWhatTheyGotWrong) {
   wl_group_release(group);
 }
 
-}  // namespace
+}  // namespace guests_test
 }  // namespace windlass_test

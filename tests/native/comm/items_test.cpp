@@ -7,7 +7,7 @@
 #include "tests/native/comm/comms.h"
 
 namespace windlass_test {
-namespace {
+namespace items_test {
 
 using windlass::Call;
 using windlass::Code;
@@ -275,5 +275,5 @@ TEST(Items, ARankThatOpensAPhaseSaysAfterwardsThatItWaitsForNobody) {
   }
 }
 
-}  // namespace
+}  // namespace items_test
 }  // namespace windlass_test

@@ -16,7 +16,7 @@
 #include "tests/native/comm/launches.h"
 
 namespace windlass_test {
-namespace {
+namespace launch_test {
 
 bool hasGpus() { return std::strcmp(wl_target(), "cuda") == 0; }
 const char* otherTarget() { return isChecked() ? "sim" : "a5sim"; }
@@ -683,5 +683,5 @@ TEST(KernelLibrary, WithABrokenTableIsRefused) {
   unsetenv("WINDLASS_BROKEN_TABLE");
 }
 
-}  // namespace
+}  // namespace launch_test
 }  // namespace windlass_test

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -73,6 +74,15 @@ inline int hostOfProcess(int process, int count, int apart) {
 // Whether this run takes what CI has no time for.
 inline bool longForm() {
   return std::getenv("WINDLASS_TEST_LONG") != nullptr;
+}
+
+// Repetitions of something random: `usual`, or `most` in the long form, or a tenth of that, but not
+// below `usual`, if WINDLASS_TEST_VOLUME is "tenth".
+inline int repetitions(int usual, int most) {
+  if (longForm()) return most;
+  const char* const volume = std::getenv("WINDLASS_TEST_VOLUME");
+  const bool isTenth = volume != nullptr && std::string(volume) == "tenth";
+  return isTenth ? std::max(usual, most / 10) : usual;
 }
 
 // Whether the target runs kernels on an emulator of an architecture, which takes a hundred times as

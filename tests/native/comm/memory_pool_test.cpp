@@ -17,7 +17,7 @@
 #include "tests/native/comm/windows.h"
 
 namespace windlass_test {
-namespace {
+namespace memory_pool_test {
 
 using windlass::kPage;
 using windlass::MemoryPool;
@@ -482,5 +482,5 @@ TEST(PoolsOfProcesses, OfAPeerThatDiedAreLikeItsWindows) {
   EXPECT_EQ((std::vector<int>{0, -SIGKILL, 0}), results);
 }
 
-}  // namespace
+}  // namespace memory_pool_test
 }  // namespace windlass_test

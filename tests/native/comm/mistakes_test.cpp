@@ -9,7 +9,7 @@
 #include "tests/native/comm/launches.h"
 
 namespace windlass_test {
-namespace {
+namespace mistakes_test {
 
 // Which rank came first is another matter each time.
 std::string steady(std::string text) {
@@ -149,5 +149,5 @@ TEST(Mistakes, AreToldWhole) {
   });
 }
 
-}  // namespace
+}  // namespace mistakes_test
 }  // namespace windlass_test

@@ -7,7 +7,7 @@
 #include "tests/native/comm/comms.h"
 
 namespace windlass_test {
-namespace {
+namespace object_operations_test {
 
 using windlass::Code;
 using windlass::Comm;
@@ -116,5 +116,5 @@ TEST(ObjectOperations, KnowWhichOperationAllHaveStated) {
   });
 }
 
-}  // namespace
+}  // namespace object_operations_test
 }  // namespace windlass_test

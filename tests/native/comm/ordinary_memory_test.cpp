@@ -16,7 +16,7 @@
 #include "tests/native/isa/reference.h"
 
 namespace windlass_test {
-namespace {
+namespace ordinary_memory_test {
 
 using windlass::DType;
 using windlass::ReduceOp;
@@ -457,7 +457,7 @@ TEST_P(OrdinaryMemoryProcesses, MovesByEveryCollective) {
   const Spread spread = GetParam();
   NEEDS_READING_FOR(spread.use)
   const bool reads = std::strcmp(spread.use, "stage") != 0 && mayRead();
-  moveByEveryCollective(spread, kAnywhere, kSlow > 1 ? 60 : longForm() ? 4000 : 200,
+  moveByEveryCollective(spread, kAnywhere, kSlow > 1 ? 60 : repetitions(80, 4000),
                         reads ? WL_PEER_MEMORY_READV : WL_PEER_MEMORY_STAGE);
 }
 
@@ -492,5 +492,5 @@ std::vector<Spread> spreads() {
 
 INSTANTIATE_TEST_SUITE_P(Spreads, OrdinaryMemoryProcesses, testing::ValuesIn(spreads()));
 
-}  // namespace
+}  // namespace ordinary_memory_test
 }  // namespace windlass_test

@@ -10,7 +10,7 @@
 #include "tests/native/comm/local_ranks.h"
 
 namespace windlass_test {
-namespace {
+namespace parts_test {
 
 using List = std::vector<int64_t>;
 using Matrix = std::vector<List>;  // [from][to]
@@ -547,5 +547,5 @@ TEST(PartsArguments, AreCheckedBeforeAnythingIsSent) {
   EXPECT_EQ(WL_OK, wl_comm_status(comm, &e)) << e.message;
 }
 
-}  // namespace
+}  // namespace parts_test
 }  // namespace windlass_test

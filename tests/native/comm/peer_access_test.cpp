@@ -21,7 +21,7 @@
 #include "tests/native/comm/members.h"
 
 namespace windlass_test {
-namespace {
+namespace peer_access_test {
 
 // Has the kernel refuse that system call to this process from now on: any, or one whose third
 // argument is `third`.
@@ -399,5 +399,5 @@ TEST(OrdinaryMemoryOfProcesses, OfOneThatIsBeingEndedIsLostBeforeItsEndShows) {
   EXPECT_EQ((std::vector<int>{0, -SIGKILL}), all.results);
 }
 
-}  // namespace
+}  // namespace peer_access_test
 }  // namespace windlass_test

@@ -14,7 +14,7 @@
 #include "tests/native/comm/members.h"
 
 namespace windlass_test {
-namespace {
+namespace peer_memory_test {
 
 TEST(PeerMemory, ReadsAProcessUntilItHasEnded) {
   NEEDS_READING_FOR("readv")
@@ -134,5 +134,5 @@ TEST(PeerMemory, OfAProcessWhoseFirstThreadHasEndedIsNotThatOfOneThatHas) {
   EXPECT_TRUE(contains(error.message, "its first thread has ended"));
 }
 
-}  // namespace
+}  // namespace peer_memory_test
 }  // namespace windlass_test

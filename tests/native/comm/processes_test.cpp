@@ -13,7 +13,7 @@
 #include "tests/native/transfer_configs.h"
 
 namespace windlass_test {
-namespace {
+namespace processes_test {
 
 using windlass::Comm;
 using windlass::ControlBlock;
@@ -388,5 +388,5 @@ std::vector<Shape> shapes() {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Processes, testing::ValuesIn(shapes()));
 
-}  // namespace
+}  // namespace processes_test
 }  // namespace windlass_test

@@ -8,7 +8,7 @@
 #include "tests/native/comm/local_ranks.h"
 
 namespace windlass_test {
-namespace {
+namespace reductions_test {
 
 // Values whose sums are exact in no order but the canonical one: magnitudes differ, signs mix.
 double valueAt(int rank, uint64_t index) {
@@ -395,5 +395,5 @@ TEST(ReductionArguments, AreCheckedBeforeAnythingIsSent) {
   EXPECT_NE(nullptr, std::strstr(error.message, "phases")) << error.message;
 }
 
-}  // namespace
+}  // namespace reductions_test
 }  // namespace windlass_test

@@ -12,7 +12,7 @@
 #include "tests/native/comm/guests.h"
 
 namespace windlass_test {
-namespace {
+namespace report_test {
 
 class Report {
  public:
@@ -366,5 +366,5 @@ TEST(Report, MapsToReadAlone) {
   EXPECT_EQ(1, toRead);
 }
 
-}  // namespace
+}  // namespace report_test
 }  // namespace windlass_test

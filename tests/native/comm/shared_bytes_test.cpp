@@ -8,7 +8,7 @@
 #include "tests/native/comm/windows.h"
 
 namespace windlass_test {
-namespace {
+namespace shared_bytes_test {
 
 constexpr windlass::DType kDTypes[] = {windlass::DType::kU8, windlass::DType::kI16,
                                        windlass::DType::kF32};
@@ -103,5 +103,5 @@ TEST(SharedBytes, OfNothingAreNoneAndOfMoreThanMemoryHoldsCountAsShared) {
   EXPECT_TRUE(contains(error.message, "source (f32[4, 2]) overlaps target (f32[4, 2])"));
 }
 
-}  // namespace
+}  // namespace shared_bytes_test
 }  // namespace windlass_test

@@ -8,7 +8,7 @@
 #include "tests/native/comm/crew.h"
 
 namespace windlass_test {
-namespace {
+namespace shrink_test {
 
 using windlass::Agreement;
 
@@ -246,7 +246,7 @@ INSTANTIATE_TEST_SUITE_P(Crews, LosesAProcess,
 // Whoever decides is killed in it, at any moment, and the next one after it.
 TEST(Shrink, GoesOnWhereWhoeverDecidesDies) {
   const Crew crew = {5, 1};
-  const int attempts = longForm() ? 100 : kSlow > 1 ? 6 : 20;
+  const int attempts = repetitions(6, 100);
   std::mt19937_64 random(seed());
   for (int attempt = 0; attempt < attempts; ++attempt) {
     const auto momentUs = static_cast<useconds_t>(random() % 3'000);
@@ -420,5 +420,5 @@ TEST(Shrink, RefusesWhatIsWrong) {
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_comm_shrink(ranks.comms[0], 0, nullptr, &error));
 }
 
-}  // namespace
+}  // namespace shrink_test
 }  // namespace windlass_test

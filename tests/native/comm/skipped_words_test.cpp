@@ -7,7 +7,7 @@
 #include "tests/native/comm/comms.h"
 
 namespace windlass_test {
-namespace {
+namespace skipped_words_test {
 
 using windlass::Comm;
 using windlass::Group;
@@ -151,5 +151,5 @@ std::vector<Left> cases() {
 
 INSTANTIATE_TEST_SUITE_P(Groups, SkippedWords, testing::ValuesIn(cases()));
 
-}  // namespace
+}  // namespace skipped_words_test
 }  // namespace windlass_test

@@ -7,7 +7,7 @@
 #include <string>
 
 namespace windlass_test {
-namespace {
+namespace split_test {
 
 constexpr int64_t kChildDeadline = 20'000 * kMs;
 
@@ -36,7 +36,6 @@ void overtake(int n, int cores, End end, bool subset, std::mt19937_64& random, O
     if (end == End::kAbort) wl_comm_abort(comm, "the test", &error);
     if (end == End::kClose) wl_comm_close(comm, &error);
   });
-  const int64_t start = wl_clock_ns();
   ranks.run([&](int rank, wl_comm_t* comm) {
     ++started;
     Error error;
@@ -48,6 +47,8 @@ void overtake(int n, int cores, End end, bool subset, std::mt19937_64& random, O
                                                &child, &error)
                               : wl_comm_split(comm, 0, 0, deadline, &child, &error);
       EXPECT_EQ(code == WL_OK, child != nullptr) << error.message;
+      // Nobody waits for a rank that never joined until the deadline.
+      EXPECT_TRUE(code != WL_TIMEOUT || end == End::kDeadline) << error.message;
       if (code != WL_OK) break;
       ++children[static_cast<size_t>(rank)];
       const int met = wl_barrier(child, 0, &error);
@@ -62,8 +63,6 @@ void overtake(int n, int cores, End end, bool subset, std::mt19937_64& random, O
     }
   });
   ender.join();
-  EXPECT_LE(wl_clock_ns() - start, kChildDeadline / 2)
-      << "nobody waits for a rank that never joined";
   seen->torn += *std::max_element(children.begin(), children.end()) !=
                         *std::min_element(children.begin(), children.end())
                     ? 1
@@ -82,5 +81,5 @@ TEST(Split, OvertakenByTheEndOfItsCommunicatorLeavesNobodyWaiting) {
   std::printf("%d splits reached some ranks alone\n", seen.torn);
 }
 
-}  // namespace
+}  // namespace split_test
 }  // namespace windlass_test

@@ -7,7 +7,7 @@
 #include "tests/native/comm/members.h"
 
 namespace windlass_test {
-namespace {
+namespace standstill_test {
 
 struct Operation {
   const char* name;
@@ -102,5 +102,5 @@ INSTANTIATE_TEST_SUITE_P(
                     Operation{"ExpertDispatch", WL_OP_EXPERT_DISPATCH, dispatch}),
     [](const auto& each) { return std::string(each.param.name); });
 
-}  // namespace
+}  // namespace standstill_test
 }  // namespace windlass_test

@@ -31,7 +31,7 @@ struct SameShape<R (*)(A...), S (*)(B...)> {
 #include <cuda.h>
 
 namespace windlass::cuda {
-namespace {
+namespace declarations_test {
 
 #define WINDLASS_SAME(result, name, symbol, arguments) \
   static_assert(SameShape<Ours_##symbol, decltype(&symbol)>::value, #symbol);
@@ -88,6 +88,6 @@ TEST(CudaDeclarations, AreTheToolkits) {
   SUCCEED() << "as the compiler has seen";
 }
 
-}  // namespace
+}  // namespace declarations_test
 }  // namespace windlass::cuda
 #endif

@@ -13,7 +13,7 @@
 #include "tests/native/cuda/on_ranks.h"
 
 namespace windlass::cuda {
-namespace {
+namespace host_side_test {
 
 namespace gpus = windlass_test::gpus;
 using Lines = std::vector<std::string>;
@@ -653,5 +653,5 @@ TEST(CudaAbi, LeavesNoContextWhateverFails) {
   }
 }
 
-}  // namespace
+}  // namespace host_side_test
 }  // namespace windlass::cuda

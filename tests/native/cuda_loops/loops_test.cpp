@@ -45,7 +45,7 @@ void submit() {
 
 }  // namespace cuda
 
-namespace {
+namespace loops_test {
 
 namespace gpu = cuda::instructions;
 using Bytes = std::vector<unsigned char>;
@@ -513,5 +513,5 @@ TEST_F(CudaLoops, ComputeTilesAsSimDoes) {
   }
 }
 
-}  // namespace
+}  // namespace loops_test
 }  // namespace windlass

@@ -9,7 +9,7 @@
 
 #include "windlass/windlass.h"
 
-namespace {
+namespace floor_test {
 
 struct Floor {
   int32_t code;
@@ -98,4 +98,4 @@ TEST(Floor, RefusesWhatItCannotMeasure) {
   EXPECT_NE(measure(WL_OP_ALL_TO_ALL, 2, 0).message, "");
 }
 
-}  // namespace
+}  // namespace floor_test

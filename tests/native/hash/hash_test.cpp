@@ -12,7 +12,7 @@
 #include "native/hash/xxh64.h"
 #include "windlass/windlass.h"
 
-namespace {
+namespace hash_test {
 
 using Bytes = std::vector<uint8_t>;
 
@@ -191,4 +191,4 @@ TEST(TensorHash, RefusesWhatItCannotHash) {
   EXPECT_EQ(WL_UNSUPPORTED, wl_tensor_hash(aa, 2, WL_SUM, WL_I32, WL_I32, 0, &hash, nullptr));
 }
 
-}  // namespace
+}  // namespace hash_test

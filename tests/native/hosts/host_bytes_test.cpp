@@ -8,7 +8,7 @@
 #include "tests/native/transfer_configs.h"
 
 namespace windlass_test {
-namespace {
+namespace host_bytes_test {
 
 constexpr uint64_t kCount = uint64_t{1} << 20;  // elements of a rank's part, of 4 bytes
 
@@ -196,5 +196,5 @@ INSTANTIATE_TEST_SUITE_P(On2Hosts, HostBytes,
                                          HostSpread{2, 2, 1}));
 INSTANTIATE_TEST_SUITE_P(On4Hosts, HostBytes, testing::Values(HostSpread{4, 1, 1}));
 
-}  // namespace
+}  // namespace host_bytes_test
 }  // namespace windlass_test

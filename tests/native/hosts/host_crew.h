@@ -201,7 +201,7 @@ class HostCrew {
       for (int rank = 0; rank < spread_.ranks(); ++rank)
         if (board_->rounds[rank] < least) return false;
       return true;
-    }, 30'000 * kMs);
+    }, 120'000 * kMs);
   }
   // Of the rank that is ahead.
   uint32_t mostRounds() const {

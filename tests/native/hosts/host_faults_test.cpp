@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults of ranks on several hosts: every survivor gets the same error, which names the right
-// ranks, in time, keeps the last version that it got, and ends with nothing left; a new group meets
-// after. Prints how long each took to show.
+// Faults of ranks on several hosts: every survivor gets the same error before its deadline, which
+// names the right ranks, keeps the last version that it got, and ends with nothing left; a new
+// group meets after. Prints how long each fault took to show, and asserts no time.
 #include "tests/native/hosts/host_crew.h"
 #include "tests/native/transfer_configs.h"
 
 namespace windlass_test {
-namespace {
+namespace host_faults_test {
 
 constexpr int64_t kSilenceNs = 500 * kMs;
-// Beats of every 100 ms, looks as often, and what a loaded machine adds.
-constexpr int64_t kSilenceShowsNs = kSilenceNs + 500 * kMs;
-constexpr int64_t kKillShowsNs = 50 * kMs;
 
 int rounds() {
   return longForm() ? 20 : 4;
@@ -158,18 +155,16 @@ std::vector<int32_t> allBut(const HostSpread& spread, const std::vector<int32_t>
   return left;
 }
 
-// How long faults took to show on the survivors that saw them last, over rounds.
+// Prints how long faults took to show on the survivors that saw them last, over all rounds.
 class Times {
  public:
-  Times(const char* what, int64_t limitNs) : what_(what), limitNs_(limitNs) {}
+  explicit Times(const char* what) : what_(what) {}
   ~Times() {
     std::sort(worst_.begin(), worst_.end());
     if (worst_.empty()) return;
     std::printf("shown: %s, %zu times: after %.1f ms, median %.1f, at most %.1f\n", what_,
                 worst_.size(), ms(worst_.front()), ms(worst_[worst_.size() / 2]),
                 ms(worst_.back()));
-    // Other work on the machine only adds time.
-    EXPECT_LE(worst_[worst_.size() / 2], limitNs_) << what_;
   }
   void add(int64_t ns) { worst_.push_back(ns); }
 
@@ -177,11 +172,12 @@ class Times {
   static double ms(int64_t ns) { return static_cast<double>(ns) / 1e6; }
 
   const char* what_;
-  const int64_t limitNs_;
   std::vector<int64_t> worst_;
 };
 
-// That those saw that code; when the last did, after `struckNs`.
+// Checks that the survivors saw that code. A fault that shows only at the deadline of the calls is
+// a Timeout, which no test here expects. Returns the ns from `struckNs` until the last of them saw
+// it.
 int64_t expectSeen(HostCrew& crew, const std::vector<int32_t>& survivors, int32_t code,
                    int64_t struckNs) {
   EXPECT_TRUE(crew.awaitSeen(survivors)) << "a rank hangs";
@@ -214,7 +210,7 @@ class HostFaults : public testing::TestWithParam<HostSpread> {
 };
 
 TEST_P(HostFaults, AKilledProcessIsNamedByItsRanks) {
-  Times times("a killed process", kKillShowsNs);
+  Times times("a killed process");
   for (int round = 0; round < rounds(); ++round) {
     const auto doing = static_cast<Doing>(round % kDoings);
     HostCrew crew(spread(), 0, [&](Seat& seat) { work(seat, doing, kEndless); });
@@ -234,7 +230,7 @@ TEST_P(HostFaults, AKilledProcessIsNamedByItsRanks) {
 
 // Its processes end one after the other: who sees the first names that one's ranks.
 TEST_P(HostFaults, AKilledHostIsNamedByRanksOfIts) {
-  Times times("a killed host", kKillShowsNs);
+  Times times("a killed host");
   for (int round = 0; round < rounds(); ++round) {
     const auto doing = static_cast<Doing>(round % kDoings);
     HostCrew crew(spread(), 0, [&](Seat& seat) { work(seat, doing, kEndless); });
@@ -260,7 +256,7 @@ TEST_P(HostFaults, AKilledHostIsNamedByRanksOfIts) {
 }
 
 TEST_P(HostFaults, APausedHostIsNamedAndHearsOfIt) {
-  Times times("a paused host", kSilenceShowsNs);
+  Times times("a paused host");
   for (int round = 0; round < rounds(); ++round) {
     const auto doing = static_cast<Doing>(round % kDoings);
     HostCrew crew(spread(), kSilenceNs, [&](Seat& seat) { work(seat, doing, kEndless); });
@@ -282,7 +278,7 @@ TEST_P(HostFaults, APausedHostIsNamedAndHearsOfIt) {
 TEST_P(HostFaults, ACutLinkIsNamedByTheHostBehindIt) {
   if (namespaces().empty())
     GTEST_SKIP() << "hosts are this machine's loopback: tests/hosts/run gives them links";
-  Times times("a cut link", kSilenceShowsNs);
+  Times times("a cut link");
   for (int round = 0; round < rounds(); ++round) {
     const auto doing = static_cast<Doing>(round % kDoings);
     HostCrew crew(spread(), kSilenceNs, [&](Seat& seat) { work(seat, doing, kEndless); });
@@ -386,7 +382,7 @@ TEST_P(HostFaults, ALinkThatDelaysAndLosesCarriesAll) {
 }
 
 TEST_P(HostFaults, AnAbortReachesEveryHost) {
-  Times times("an abort", kKillShowsNs);
+  Times times("an abort");
   for (int round = 0; round < rounds(); ++round) {
     const int aborter = round % spread().ranks();
     const auto doing = static_cast<Doing>(round % kDoings);
@@ -411,7 +407,7 @@ TEST_P(HostFaults, AnAbortReachesEveryHost) {
 }
 
 TEST_P(HostFaults, AClosedHandleIsNamedToThoseWhoWaitForIt) {
-  Times times("a closed handle", kKillShowsNs);
+  Times times("a closed handle");
   for (int round = 0; round < rounds(); ++round) {
     const int leaver = round % spread().ranks();
     const auto doing = static_cast<Doing>(round % kDoings);
@@ -489,5 +485,5 @@ INSTANTIATE_TEST_SUITE_P(On2Hosts, HostFaults,
 INSTANTIATE_TEST_SUITE_P(On4Hosts, HostFaults,
                          testing::ValuesIn(spreads({{4, 1, 1}}, {4, 2, 2})));
 
-}  // namespace
+}  // namespace host_faults_test
 }  // namespace windlass_test

@@ -13,7 +13,7 @@
 #include "tests/native/comm/local_ranks.h"
 
 namespace windlass_test {
-namespace {
+namespace host_library_test {
 
 constexpr size_t kBytes = 16;
 
@@ -58,5 +58,5 @@ TEST(HostLibrary, LeavesTheCodeOfLibcAsItIs) {
   dlclose(libc);
 }
 
-}  // namespace
+}  // namespace host_library_test
 }  // namespace windlass_test

@@ -6,7 +6,7 @@
 #include "native/abi/handles.h"
 
 namespace windlass_test {
-namespace {
+namespace host_parts_test {
 
 #define EXPECT_OF_SEAT(seat, condition)                                                  \
   do {                                                                                   \
@@ -128,20 +128,17 @@ enum class Overtaker { kKilledProcess, kKilledHost, kAbort };
 
 int32_t splitOnce(Seat& seat, Overtaker by, Error* error) {
   wl_comm_t* part = nullptr;
-  const int64_t begun = wl_clock_ns();
   int32_t code = wl_comm_split(seat.comm, 0, -seat.rank, 0, &part, error);
-  if (wl_clock_ns() - begun > HostCrew::kDeadlineNs / 4)
-    std::fprintf(stderr, "rank %d waited in split: %s\n", seat.rank, error->message);
   EXPECT_OF_SEAT(seat, (code == WL_OK) == (part != nullptr));
   if (code == WL_OK) {
-    const int64_t start = wl_clock_ns();
     code = wl_barrier(part, 0, error);
-    if (wl_clock_ns() - start > HostCrew::kDeadlineNs / 4)
-      std::fprintf(stderr, "rank %d waited in its part: %s\n", seat.rank, error->message);
     // A part that others never joined ends, and says so.
     const bool isTold = code == WL_ABORTED && contains(error->message, "never joined");
     EXPECT_OF_SEAT(seat, code == WL_OK || isTold || by != Overtaker::kAbort);
   }
+  // A rank that waits for one that never joins waits until its deadline.
+  EXPECT_OF_SEAT(seat, code != WL_TIMEOUT);
+  if (code == WL_TIMEOUT) std::fprintf(stderr, "rank %d: %s\n", seat.rank, error->message);
   wl_comm_free(part);
   return code;
 }
@@ -193,10 +190,7 @@ TEST_P(HostParts, WhateverOvertakesASplitLeavesNobodyWaiting) {
       std::vector<int32_t> left;
       for (int32_t rank = 0; rank < spread().ranks(); ++rank)
         if (std::find(gone.begin(), gone.end(), rank) == gone.end()) left.push_back(rank);
-      const int64_t start = wl_clock_ns();
       EXPECT_TRUE(crew.awaitSeen(left)) << "a rank hangs";
-      EXPECT_LT(wl_clock_ns() - start, HostCrew::kDeadlineNs / 2)
-          << "nobody waits for a rank that never joined";
       for (const int32_t rank : left) {
         if (crew.fellInUcx(rank)) {
           std::printf("rank %d fell in UCX, which connected to a process that died\n", rank);
@@ -214,5 +208,5 @@ INSTANTIATE_TEST_SUITE_P(On2Hosts, HostParts,
                          testing::Values(HostSpread{2, 2, 1}, HostSpread{2, 1, 2}));
 INSTANTIATE_TEST_SUITE_P(On4Hosts, HostParts, testing::Values(HostSpread{4, 1, 1}));
 
-}  // namespace
+}  // namespace host_parts_test
 }  // namespace windlass_test

@@ -4,7 +4,7 @@
 #include "tests/native/hosts/host_crew.h"
 
 namespace windlass_test {
-namespace {
+namespace host_report_test {
 
 wl_rank_state_t stateOf(const wl_comm_t* comm, int rank) {
   wl_rank_state_t state = {};
@@ -110,5 +110,5 @@ TEST_P(HostReport, ATimeoutSaysWhatTheLateRankEntered) {
 
 INSTANTIATE_TEST_SUITE_P(Spreads, HostReport, testing::ValuesIn(kSpreads));
 
-}  // namespace
+}  // namespace host_report_test
 }  // namespace windlass_test

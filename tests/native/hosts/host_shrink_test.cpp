@@ -7,7 +7,7 @@
 #include "tests/native/hosts/host_crew.h"
 
 namespace windlass_test {
-namespace {
+namespace host_shrink_test {
 
 #define EXPECT_OF_SEAT(seat, condition)                                                  \
   do {                                                                                   \
@@ -19,6 +19,9 @@ namespace {
 
 constexpr uint64_t kCount = uint64_t{256} << 10;
 constexpr int64_t kDeadlineNs = 10'000 * kMs;
+// Longer than a crew waits for its ranks: a shrink that waits for a missing rank is a rank that
+// hangs.
+constexpr int64_t kEndlessNs = 120'000 * kMs;
 
 uint32_t broughtBy(int rank, uint32_t round, uint64_t i) {
   return stamp(round, static_cast<uint32_t>(rank), 0, i);
@@ -104,12 +107,10 @@ int32_t put(const Seat& seat, const wl_window_t* window, int to, std::vector<uns
 }
 
 // nullptr where it is none. Nobody is missed till the deadline, unless a test says so.
-wl_comm_t* shrink(const Seat& seat, wl_comm_t* of, int64_t deadlineNs = kDeadlineNs) {
+wl_comm_t* shrink(const Seat& seat, wl_comm_t* of, int64_t deadlineNs = kEndlessNs) {
   Error error;
   wl_comm_t* shrunk = nullptr;
-  const int64_t start = wl_clock_ns();
   const int32_t code = wl_comm_shrink(of, deadlineNs, &shrunk, &error);
-  EXPECT_OF_SEAT(seat, deadlineNs < kDeadlineNs || wl_clock_ns() - start < kDeadlineNs / 2);
   if (code != WL_OK) std::fprintf(stderr, "rank %d: %s\n", seat.rank, error.message);
   EXPECT_OF_SEAT(seat, code == WL_OK);
   return shrunk;
@@ -488,5 +489,5 @@ INSTANTIATE_TEST_SUITE_P(On2Hosts, HostShrinks,
 INSTANTIATE_TEST_SUITE_P(On3Hosts, HostShrinks, testing::ValuesIn(spreads({{3, 1, 1}}, {3, 2, 1})));
 INSTANTIATE_TEST_SUITE_P(On4Hosts, HostShrinks, testing::ValuesIn(spreads({{4, 1, 1}}, {4, 2, 2})));
 
-}  // namespace
+}  // namespace host_shrink_test
 }  // namespace windlass_test

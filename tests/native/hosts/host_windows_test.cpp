@@ -7,7 +7,7 @@
 #include "native/comm/hosts.h"
 
 namespace windlass_test {
-namespace {
+namespace host_windows_test {
 
 using windlass::Group;
 using windlass::Place;
@@ -206,5 +206,5 @@ TEST(HostWindows, NamesThatLackAProcessesOwnAreRefused) {
   EXPECT_EQ(std::vector<int>{0}, fork.wait());
 }
 
-}  // namespace
+}  // namespace host_windows_test
 }  // namespace windlass_test

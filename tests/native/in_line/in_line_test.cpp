@@ -31,7 +31,7 @@
 #include "kernels/scatter.h"
 
 namespace windlass {
-namespace {
+namespace in_line_test {
 
 using Values = std::vector<int32_t>;
 
@@ -507,5 +507,5 @@ TEST_P(InLineKernels, MoveFromOneSide) {
 INSTANTIATE_TEST_SUITE_P(On, InLineKernels, testing::Values(&checked::kA2A3, &checked::kA5),
                          [](const auto& of) { return of.param->name; });
 
-}  // namespace
+}  // namespace in_line_test
 }  // namespace windlass

@@ -7,7 +7,7 @@
 #include "tests/native/isa/reference.h"
 
 namespace windlass {
-namespace {
+namespace cast_test {
 
 using reference::Format;
 using reference::kFormats;
@@ -270,5 +270,5 @@ TEST(Cast, OnlyFloatsCastAndAllMove) {
   }
 }
 
-}  // namespace
+}  // namespace cast_test
 }  // namespace windlass

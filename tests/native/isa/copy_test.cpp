@@ -7,7 +7,7 @@
 
 #include "native/base/copy.h"
 
-namespace {
+namespace copy_test {
 
 constexpr uint64_t kPage = 4096;
 constexpr unsigned char kAround = 0xa5;
@@ -60,4 +60,4 @@ TEST(SlowToCopy, IsATargetLessThanALineBehindInItsPage) {
   EXPECT_FALSE(windlass::isSlowToCopy(page, page + 1));
 }
 
-}  // namespace
+}  // namespace copy_test

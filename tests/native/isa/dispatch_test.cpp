@@ -10,7 +10,7 @@
 #include "tests/native/isa/reference.h"
 
 namespace windlass {
-namespace {
+namespace dispatch_test {
 
 class VectorPath : public testing::TestWithParam<int> {};
 
@@ -140,5 +140,5 @@ TEST(FloatMode, TheCallersDoesNotMatterAndIsKept) {
   }
 }
 
-}  // namespace
+}  // namespace dispatch_test
 }  // namespace windlass

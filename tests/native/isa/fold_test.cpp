@@ -5,7 +5,7 @@
 #include "tests/native/isa/reference.h"
 
 namespace windlass {
-namespace {
+namespace fold_test {
 
 constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kMax, ReduceOp::kMin, ReduceOp::kProduct,
                              ReduceOp::kAvg};
@@ -236,5 +236,5 @@ TEST(Fold, CanReduceFollowsTheTypes) {
   }
 }
 
-}  // namespace
+}  // namespace fold_test
 }  // namespace windlass

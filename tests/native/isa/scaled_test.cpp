@@ -9,7 +9,7 @@
 #include "tests/native/isa/reference.h"
 
 namespace windlass {
-namespace {
+namespace scaled_test {
 
 constexpr int64_t kCounts[] = {0, 1, 5, 64, 127, 128, 129, 1023, 1025, 4096, 5000};
 
@@ -138,5 +138,5 @@ TEST(Scaled, QuantisedBlocksMatchTheirFormula) {
   }
 }
 
-}  // namespace
+}  // namespace scaled_test
 }  // namespace windlass

@@ -8,7 +8,7 @@
 #include "tests/native/isa/reference.h"
 
 namespace windlass {
-namespace {
+namespace strided_test {
 
 // Sanitizers make a round about twenty times as long.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -412,5 +412,5 @@ TEST(CopyBytes, OntoItself) {
   }
 }
 
-}  // namespace
+}  // namespace strided_test
 }  // namespace windlass

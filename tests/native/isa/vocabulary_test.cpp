@@ -11,7 +11,7 @@
 #include "native/isa/isa.h"
 
 namespace windlass {
-namespace {
+namespace vocabulary_test {
 
 using DynShape = Shape<DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC>;
 using DynStride = Stride<DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC>;
@@ -275,5 +275,5 @@ TEST(Vocabulary, NotifyPublishesWhatWasPut) {
   }
 }
 
-}  // namespace
+}  // namespace vocabulary_test
 }  // namespace windlass

@@ -12,7 +12,7 @@
 #include "tests/native/memory/failing_allocation.h"
 
 namespace windlass_test {
-namespace {
+namespace out_of_memory_test {
 
 constexpr int kRanks = 3;
 
@@ -366,5 +366,5 @@ TEST(OutOfMemory, FailsANotifyOfACheckedTarget) {
   });
 }
 
-}  // namespace
+}  // namespace out_of_memory_test
 }  // namespace windlass_test

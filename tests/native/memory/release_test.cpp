@@ -10,7 +10,7 @@
 #include "tests/native/comm/local_ranks.h"
 
 namespace windlass_test {
-namespace {
+namespace release_test {
 
 bool isMapped(const void* address) {
   const auto at = reinterpret_cast<uintptr_t>(address);
@@ -138,5 +138,5 @@ TEST(Groups, ComeAndGoByTheThousandAndLeaveMemoryAndAddressSpaceAsTheyWere) {
   EXPECT_LE(after.addressSpace - before.addressSpace, 32 * kMiB);
 }
 
-}  // namespace
+}  // namespace release_test
 }  // namespace windlass_test

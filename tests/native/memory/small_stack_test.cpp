@@ -7,7 +7,7 @@
 #include "tests/native/comm/local_ranks.h"
 
 namespace windlass_test {
-namespace {
+namespace small_stack_test {
 
 // Beside what the thread library needs for itself.
 constexpr size_t kStack = size_t{48} << 10;
@@ -146,5 +146,5 @@ TEST_F(SmallStack, IsEnoughForTensorsOfAnyStridesAndForAFailure) {
   for (const int code : codes) EXPECT_EQ(WL_OK, code);
 }
 
-}  // namespace
+}  // namespace small_stack_test
 }  // namespace windlass_test

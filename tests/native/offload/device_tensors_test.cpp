@@ -12,7 +12,7 @@
 #include "tests/native/cuda/stand_in.h"
 
 namespace windlass_test {
-namespace {
+namespace device_tensors_test {
 
 using Bytes = std::vector<uint8_t>;
 
@@ -349,5 +349,5 @@ TEST_F(DeviceTensors, ThatNoDeviceHasAreNotPut) {
   });
 }
 
-}  // namespace
+}  // namespace device_tensors_test
 }  // namespace windlass_test

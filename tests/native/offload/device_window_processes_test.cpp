@@ -9,7 +9,7 @@
 #include "tests/native/cuda/stand_in.h"
 
 namespace windlass_test {
-namespace {
+namespace device_window_processes_test {
 
 using Bytes = std::vector<uint8_t>;
 
@@ -228,5 +228,5 @@ TEST(GpuProcessesWindowsAlone, RefuseMemoryThatCannotLeaveItsProcess) {
 
 INSTANTIATE_TEST_SUITE_P(Crews, GpuProcessesWindows, testing::Values(Crew{2, 1}, Crew{2, 2}));
 
-}  // namespace
+}  // namespace device_window_processes_test
 }  // namespace windlass_test

@@ -12,7 +12,7 @@
 #include "tests/native/offload/device_window_moves.h"
 
 namespace windlass_test {
-namespace {
+namespace device_windows_test {
 
 constexpr int kRanks = 3;
 
@@ -275,5 +275,5 @@ TEST_F(DeviceWindows, AFailureOfAnyCallIsToldToAllAndLeavesNothing) {
   }
 }
 
-}  // namespace
+}  // namespace device_windows_test
 }  // namespace windlass_test

@@ -9,7 +9,7 @@
 #include "tests/native/offload/stand_in.h"
 
 namespace windlass_test {
-namespace {
+namespace devices_test {
 
 using namespace stand_in;
 using windlass::Code;
@@ -208,5 +208,5 @@ TEST(OffloadDevices, AnExtentThatNoWindowHoldsIsRefusedOnAllRanks) {
   }
 }
 
-}  // namespace
+}  // namespace devices_test
 }  // namespace windlass_test

@@ -9,7 +9,7 @@
 #include "tests/native/offload/expert_exchange.h"
 
 namespace windlass_test {
-namespace {
+namespace gpu_processes_test {
 
 int openFiles() {
   int count = 0;
@@ -317,5 +317,5 @@ TEST(GpuProcessesAlone, GiveAllBack) {
 
 INSTANTIATE_TEST_SUITE_P(Crews, GpuProcesses, testing::Values(Crew{2, 1}, Crew{2, 2}));
 
-}  // namespace
+}  // namespace gpu_processes_test
 }  // namespace windlass_test

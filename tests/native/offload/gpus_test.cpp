@@ -16,7 +16,7 @@
 #include "tests/native/offload/expert_exchange.h"
 
 namespace windlass_test {
-namespace {
+namespace gpus_test {
 
 constexpr int kRanks = 3;
 
@@ -517,5 +517,5 @@ TEST_F(Gpus, RanksHaveNoMoreCoresThanTheDeviceRunsAtATime) {
   }
 }
 
-}  // namespace
+}  // namespace gpus_test
 }  // namespace windlass_test

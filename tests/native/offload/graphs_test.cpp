@@ -8,7 +8,7 @@
 #include "tests/native/offload/stream_programs.h"
 
 namespace windlass_test {
-namespace {
+namespace graphs_test {
 
 constexpr int kRanks = 3;
 
@@ -281,5 +281,5 @@ TEST_F(GpusStreams, GraphsHoldNoMoreThanTheCommunicatorKeeps) {
   UserStream::dropGraph(graph);
 }
 
-}  // namespace
+}  // namespace graphs_test
 }  // namespace windlass_test

@@ -9,7 +9,7 @@
 #include "tests/native/offload/stream_programs.h"
 
 namespace windlass_test {
-namespace {
+namespace grids_test {
 
 constexpr int kRanks = 2;
 // A device of the stand-in has 16 multiprocessors of 2 blocks each.
@@ -267,5 +267,5 @@ TEST_F(GpusGrids, OfProcessesWithOtherTablesAreAlike) {
   }
 }
 
-}  // namespace
+}  // namespace grids_test
 }  // namespace windlass_test

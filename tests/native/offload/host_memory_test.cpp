@@ -14,7 +14,7 @@
 #include "tests/native/cuda/stand_in.h"
 
 namespace windlass_test {
-namespace {
+namespace host_memory_test {
 
 constexpr size_t kPage = 4096;
 constexpr size_t kCount = 100;
@@ -156,5 +156,5 @@ TEST(GpusHostMemory, OfTheKernelsPagesIsWhatALoadFinds) {
   EXPECT_EQ(windlass::isReadable(page), canBeWritten(page));
 }
 
-}  // namespace
+}  // namespace host_memory_test
 }  // namespace windlass_test

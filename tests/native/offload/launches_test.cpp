@@ -9,7 +9,7 @@
 #include "tests/native/cuda/stand_in.h"
 
 namespace windlass_test {
-namespace {
+namespace launches_test {
 
 constexpr int kRanks = 3;
 constexpr int64_t kCount = 5000;
@@ -213,5 +213,5 @@ TEST_F(GpusLaunches, AFailureOfAnyCallIsTold) {
   EXPECT_GT(failed, 20);
 }
 
-}  // namespace
+}  // namespace launches_test
 }  // namespace windlass_test

@@ -10,7 +10,7 @@
 #include "tests/native/offload/stand_in.h"
 
 namespace windlass_test {
-namespace {
+namespace offload_test {
 
 using namespace stand_in;
 
@@ -232,5 +232,5 @@ TEST(Offload, ADeviceThatBeginsNothingIsNamed) {
   beside.join();
 }
 
-}  // namespace
+}  // namespace offload_test
 }  // namespace windlass_test

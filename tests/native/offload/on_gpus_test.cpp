@@ -6,7 +6,7 @@
 #include "tests/native/offload/graph_replay.h"
 
 namespace windlass_test {
-namespace {
+namespace on_gpus_test {
 
 // The driver is open once a group is there.
 int devices() {
@@ -53,5 +53,5 @@ TEST_P(Experts, GetTheirTokensAndGiveThemBack) {
 INSTANTIATE_TEST_SUITE_P(Gpus, Experts, testing::ValuesIn(rankCounts()),
                          testing::PrintToStringParamName());
 
-}  // namespace
+}  // namespace on_gpus_test
 }  // namespace windlass_test

@@ -6,7 +6,7 @@
 #include "tests/native/offload/every_collective.h"
 
 namespace windlass_test {
-namespace {
+namespace stream_processes_test {
 
 constexpr size_t kCount = 1000;
 
@@ -419,5 +419,5 @@ TEST_P(StreamProcesses, OfCommunicatorsThatShareDevicesTakeTurns) {
 
 INSTANTIATE_TEST_SUITE_P(Crews, StreamProcesses, testing::Values(Crew{2, 1}, Crew{2, 2}));
 
-}  // namespace
+}  // namespace stream_processes_test
 }  // namespace windlass_test

@@ -11,7 +11,7 @@
 #include "tests/native/offload/every_collective.h"
 
 namespace windlass_test {
-namespace {
+namespace streams_test {
 
 constexpr int kRanks = 3;
 
@@ -523,5 +523,5 @@ TEST_F(GpusStreams, CommunicatorsThatShareSeveralGpusComeOneAfterAnother) {
   beside.join();
 }
 
-}  // namespace
+}  // namespace streams_test
 }  // namespace windlass_test

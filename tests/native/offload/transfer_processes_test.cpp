@@ -10,7 +10,7 @@
 #include "tests/native/offload/columns.h"
 
 namespace windlass_test {
-namespace {
+namespace transfer_processes_test {
 
 constexpr int kProcesses = 2;
 
@@ -147,5 +147,5 @@ TEST(GpusTransfersOfProcesses, AFailureOfAnyCallIsToldToAllAndLeavesNothing) {
   }
 }
 
-}  // namespace
+}  // namespace transfer_processes_test
 }  // namespace windlass_test

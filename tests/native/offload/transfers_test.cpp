@@ -14,7 +14,7 @@
 #include "windlass/offload.h"
 
 namespace windlass_test {
-namespace {
+namespace transfers_test {
 
 class GpusTransfers : public testing::Test {
  protected:
@@ -435,5 +435,5 @@ TEST_F(GpusTransfers, GiveAllBackWhicheverCallFails) {
   }
 }
 
-}  // namespace
+}  // namespace transfers_test
 }  // namespace windlass_test

@@ -7,7 +7,7 @@
 #include "tests/native/comm/local_ranks.h"
 
 namespace windlass_test {
-namespace {
+namespace callers_threads_test {
 
 constexpr int kRanks = 4;
 
@@ -191,5 +191,5 @@ TEST(CallersThreads, KeepTheAffinityThatOthersGiveThemInMidOperation) {
   changer.join();
 }
 
-}  // namespace
+}  // namespace callers_threads_test
 }  // namespace windlass_test

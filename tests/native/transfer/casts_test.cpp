@@ -11,7 +11,7 @@
 #include "tests/native/transfer_configs.h"
 
 namespace windlass_test {
-namespace {
+namespace casts_test {
 
 using windlass::DType;
 
@@ -90,5 +90,5 @@ TEST(Casts, OfF32ToEachNarrowDType) {
   }
 }
 
-}  // namespace
+}  // namespace casts_test
 }  // namespace windlass_test

@@ -4,7 +4,7 @@
 #include "tests/native/comm/comms.h"
 
 namespace windlass_test {
-namespace {
+namespace exchange_test {
 
 using windlass::Exchange;
 using windlass::WordList;
@@ -109,5 +109,5 @@ TEST_P(Exchanges, TellWhatTheFirstRankThatCannotGoOnStates) {
 INSTANTIATE_TEST_SUITE_P(Ranks, Exchanges,
                          testing::Combine(testing::Values(1u, 2u, 5u), testing::Values(1u, 64u)));
 
-}  // namespace
+}  // namespace exchange_test
 }  // namespace windlass_test

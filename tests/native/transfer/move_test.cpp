@@ -11,7 +11,7 @@
 #include "windlass/kernel.h"
 
 namespace windlass_test {
-namespace {
+namespace move_test {
 
 // Each rank takes the whole source of its right neighbour, in one phase.
 class Neighbours {
@@ -309,5 +309,5 @@ std::vector<Shape> shapes() {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Moves, testing::ValuesIn(shapes()));
 
-}  // namespace
+}  // namespace move_test
 }  // namespace windlass_test

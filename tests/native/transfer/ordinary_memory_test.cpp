@@ -12,7 +12,7 @@
 #include "tests/native/transfer_configs.h"
 
 namespace windlass_test {
-namespace {
+namespace ordinary_memory_test {
 
 using windlass::DType;
 using windlass::ReduceOp;
@@ -450,5 +450,5 @@ TEST(OrdinaryMemoryOfTransfersThatFail, NameWhoDies) {
   }
 }
 
-}  // namespace
+}  // namespace ordinary_memory_test
 }  // namespace windlass_test

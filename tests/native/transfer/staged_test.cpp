@@ -14,7 +14,7 @@
 #include "windlass/kernel.h"
 
 namespace windlass_test {
-namespace {
+namespace staged_test {
 
 // A box of 3 x 4 f32 values goes from rank 0 to rank 1 by way of a stage.
 TEST(Transfer, BadStagesAreRefusedOnEveryRank) {
@@ -257,7 +257,7 @@ TEST(Transfer, AStagedRunEndsWhenItsDeadlinePasses) {
         const int64_t before = wl_clock_ns();
         EXPECT_EQ(WL_TIMEOUT, wl_transfer_run(transfer, 2, 100'000'000, &error));
         EXPECT_NE(nullptr, std::strstr(error.message, "rank 1")) << error.message;
-        EXPECT_LT(wl_clock_ns() - before, 10'000'000'000);
+        EXPECT_LT(wl_clock_ns() - before, 30'000'000'000) << "half the communicator's deadline";
       }
       wl_transfer_free(transfer);
     });
@@ -332,5 +332,5 @@ TEST(Transfer, AStagedRunEndsWhenItsCommunicatorIsAborted) {
   }
 }
 
-}  // namespace
+}  // namespace staged_test
 }  // namespace windlass_test

@@ -10,7 +10,7 @@
 #include "tests/native/transfer/views.h"
 
 namespace windlass_test {
-namespace {
+namespace table_test {
 
 using windlass::ChunkItem;
 using windlass::ChunkTable;
@@ -215,5 +215,5 @@ TEST(Table, ABoxThatSeveralRanksTakeIsReadOnceByAllOfThem) {
   }
 }
 
-}  // namespace
+}  // namespace table_test
 }  // namespace windlass_test

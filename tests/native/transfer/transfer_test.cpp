@@ -14,7 +14,7 @@
 #include "windlass/kernel.h"
 
 namespace windlass_test {
-namespace {
+namespace transfer_test {
 
 // Rows of a [rows, columns] f32 matrix are spread over the ranks; the target is its transpose,
 // columns spread.
@@ -490,5 +490,5 @@ TEST(Transfer, MoreBindingsThanWordsAreAnArgumentAtFault) {
   });
 }
 
-}  // namespace
+}  // namespace transfer_test
 }  // namespace windlass_test
