@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The package that builds libraries of kernels outside this tree: the headers of the vocabulary, its code for the targets
-# of this build, and windlass_add_kernel. `cmake --install FOLDER --prefix PREFIX` makes it.
+# of this build, and windlass_add_kernel. The CMake target kernel_package builds what `cmake --install FOLDER --prefix PREFIX`
+# then copies.
 include(CMakePackageConfigHelpers)
 include("${CMAKE_CURRENT_LIST_DIR}/windlass_add_kernel.cmake")
 
@@ -84,16 +85,17 @@ set(fingerprint "WINDLASS_KERNEL_FINGERPRINT=0x${fingerprint}ull")
 set_source_files_properties("${PROJECT_SOURCE_DIR}/native/comm/kernel_library.cpp" PROPERTIES
   COMPILE_DEFINITIONS "${fingerprint}")
 
-# The code of the vocabulary, of which a library takes what its target needs: on targets that check, its own copy of what
-# checks it.
-set(of_phases "native/isa/sim/(copy_strided|fold|move_cvt)\\.cpp") # what native/isa/sim/phase_scope.h is for
-set(sources_of_phases ${windlass_sources})
+# The code of the vocabulary, of which a library takes what its target needs. On checked targets each library has its own
+# copy of what checks it.
+set(of_phases "(copy_strided|fold|move_cvt)\\.cpp") # what native/isa/sim/phase_scope.h is for
+set(sources_of_phases ${sim_sources})
 list(FILTER sources_of_phases INCLUDE REGEX "${of_phases}")
-add_library(windlass_vocabulary STATIC ${sources_of_phases}
-  "$<FILTER:$<FILTER:$<TARGET_OBJECTS:windlass_objects>,INCLUDE,native/isa/|native/base/dtype>,EXCLUDE,${of_phases}>")
+add_library(windlass_vocabulary STATIC EXCLUDE_FROM_ALL ${sources_of_phases} "${PROJECT_SOURCE_DIR}/native/base/dtype.cpp"
+  "$<FILTER:$<TARGET_OBJECTS:windlass_sim_objects>,EXCLUDE,${of_phases}>")
 target_link_libraries(windlass_vocabulary PRIVATE "$<BUILD_INTERFACE:windlass_options>")
 target_compile_definitions(windlass_vocabulary PUBLIC WINDLASS_IN_KERNEL_LIBRARY)
 set_target_properties(windlass_vocabulary PROPERTIES LINKER_LANGUAGE CXX EXPORT_NAME vocabulary)
+set_target_properties(windlass_checked PROPERTIES EXPORT_NAME checked)
 # And what a library is compiled with.
 target_compile_features(windlass_vocabulary INTERFACE cxx_std_17)
 target_compile_definitions(windlass_vocabulary INTERFACE "${fingerprint}")
@@ -123,6 +125,9 @@ foreach(target IN LISTS kernel_targets ITEMS cuda)
   add_library(${interface} INTERFACE)
   add_library(windlass::kernels_${target} ALIAS ${interface})
   set_target_properties(${interface} PROPERTIES EXPORT_NAME kernels_${target})
+  if(target MATCHES "^a.*sim$")
+    target_link_libraries(${interface} INTERFACE windlass_checked)
+  endif()
   target_link_libraries(${interface} INTERFACE windlass_vocabulary)
   string(TOUPPER "${target}" upper)
   target_compile_definitions(${interface} INTERFACE "WINDLASS_TARGET_${upper}")
@@ -133,7 +138,8 @@ foreach(header IN LISTS kernel_headers)
   get_filename_component(folder "${as}" DIRECTORY)
   install(FILES "${PROJECT_SOURCE_DIR}/${header}" DESTINATION "include/windlass/${folder}")
 endforeach()
-install(TARGETS windlass_vocabulary ${interfaces} EXPORT windlass_kernels_sim ARCHIVE DESTINATION lib)
+add_custom_target(kernel_package DEPENDS windlass_vocabulary windlass_checked)
+install(TARGETS windlass_vocabulary windlass_checked ${interfaces} EXPORT windlass_kernels_sim ARCHIVE DESTINATION lib)
 install(EXPORT windlass_kernels_sim NAMESPACE windlass:: DESTINATION lib/cmake/windlass)
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/windlassConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES

@@ -3,7 +3,7 @@ package org.windlass;
 
 import java.util.Locale;
 import java.util.Objects;
-import org.windlass.internal.DeviceToolkit;
+import org.windlass.internal.TargetToolkit;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeLoader;
 import org.windlass.internal.Natives;
@@ -42,7 +42,7 @@ public enum Target {
   /** Why it isn't available; empty if it is. */
   public String whyNot() {
     boolean loaded = this == loaded();
-    DeviceToolkit toolkit = DeviceToolkit.of(toString());
+    TargetToolkit toolkit = TargetToolkit.of(toString());
     String lacking = toolkit == null ? "" : toolkit.lacking(toString());
     return loaded || !lacking.isEmpty()
         ? lacking

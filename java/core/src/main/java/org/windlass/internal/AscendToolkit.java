@@ -4,7 +4,7 @@ package org.windlass.internal;
 import java.util.List;
 
 /** What this machine has of the Ascend toolkit (CANN), which the targets a2a3 and a5 take. */
-record AscendToolkit() implements DeviceToolkit {
+record AscendToolkit() implements TargetToolkit {
   @Override
   public List<String> targets() {
     return List.of("a2a3", "a5");

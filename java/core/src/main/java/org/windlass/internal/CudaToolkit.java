@@ -9,7 +9,7 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 /** What this machine has of NVIDIA's: nvcc, which compiles the target cuda, and the driver. */
-record CudaToolkit() implements DeviceToolkit {
+record CudaToolkit() implements TargetToolkit {
   @Override
   public List<String> targets() {
     return List.of("cuda");
@@ -18,8 +18,9 @@ record CudaToolkit() implements DeviceToolkit {
   @Override
   public String lacking(String target) {
     if (!NativeLoader.has(target)) {
-      return "this build holds no cuda kernels, libwindlass-cuda.so, which it does where CMake finds"
-          + " NVIDIA's compiler: " + compiler() + "; " + driver();
+      return "this build has no libwindlass-cuda.so; in a checkout, scripts/windlass --target cuda or"
+          + " mvn package -Dwindlass.targets=all builds it with NVIDIA's compiler: " + compiler()
+          + "; " + driver();
     }
     String refusal = NativeLoader.cudaRefusal();
     return refusal == null ? "" : refusal;

@@ -44,8 +44,8 @@ public final class NativeLoader {
   /** Environment variable with the same; the property comes first. */
   public static final String TARGET_VARIABLE = "WINDLASS_TARGET";
 
-  /** Targets that every build has libraries of; those of devices are here if their library is. */
-  private static final List<String> EVERYWHERE = List.of("sim", "a2a3sim", "a5sim");
+  /** Target that every build has a library of. The others are here if their library is. */
+  private static final String DEFAULT = "sim";
 
   /** The platforms that have natives, by os.name and os.arch, as JavaCPP names them. */
   private static final Map<String, String> PLATFORMS =
@@ -85,7 +85,7 @@ public final class NativeLoader {
     // JavaCPP's build tool initialises these classes to read them, before there is a library.
     if (loadedFrom == null && !"false".equals(System.getProperty(BUILD_PROPERTY))) {
       if (!has(target())) {
-        if (DeviceToolkit.of(target()) == null) {
+        if (TargetToolkit.of(target()) == null) {
           throw new UnknownTargetError(
               setting() + " is " + unknown(named())
                   + "; name one or unset it: without that setting, windlass doctor tells which of"
@@ -120,7 +120,7 @@ public final class NativeLoader {
   private static String target() {
     if (selected == null) {
       String named = named();
-      selected = named == null ? EVERYWHERE.get(0) : named.toLowerCase(Locale.ROOT);
+      selected = named == null ? DEFAULT : named.toLowerCase(Locale.ROOT);
     }
     return selected;
   }
@@ -134,12 +134,12 @@ public final class NativeLoader {
   private static String absence() {
     if (absence == null) {
       String target = target();
-      selected = EVERYWHERE.get(0);
+      selected = DEFAULT;
       try {
         find();
         absence =
             setting() + " is \"" + named() + "\": target " + target + " is not available here: "
-                + DeviceToolkit.of(target).lacking(target);
+                + TargetToolkit.of(target).lacking(target);
       } finally {
         selected = target;
       }
@@ -155,19 +155,19 @@ public final class NativeLoader {
 
   /** What to say of a name that no target has. */
   public static String unknown(String name) {
-    Stream<String> devices = DeviceToolkit.ALL.stream().flatMap(each -> each.targets().stream());
+    Stream<String> others = TargetToolkit.ALL.stream().flatMap(each -> each.targets().stream());
     return "\"" + name + "\"; known are "
-        + Stream.concat(EVERYWHERE.stream(), devices).collect(Collectors.joining(", "));
+        + Stream.concat(Stream.of(DEFAULT), others).collect(Collectors.joining(", "));
   }
 
   /** Whether there is a library of that target. */
   public static boolean has(String target) {
-    return EVERYWHERE.contains(target)
-        || DeviceToolkit.of(target) != null && isThere(library(target));
+    return target.equals(DEFAULT)
+        || TargetToolkit.of(target) != null && isThere(library(target));
   }
 
   private static String library(String target) {
-    String suffix = target.equals(EVERYWHERE.get(0)) ? "" : "-" + target;
+    String suffix = target.equals(DEFAULT) ? "" : "-" + target;
     return "lib" + NativeConfig.LIBRARY + suffix + ".so";
   }
 

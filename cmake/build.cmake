@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+# Configures the build folder FOLDER by PRESET and builds TARGET in it, while no other run of this script does so in that
+# folder. Maven runs it twice: beside the compilation of Java, and to wait for the result.
+#
+# usage: cmake -DFOLDER=FOLDER -DPRESET=NAME -DTARGET=NAME -P build.cmake -- OPTION...   options configure the folder
+cmake_minimum_required(VERSION 3.25)
+set(options "")
+set(isOption FALSE)
+math(EXPR last "${CMAKE_ARGC} - 1")
+foreach(i RANGE ${last})
+  if(isOption)
+    list(APPEND options "${CMAKE_ARGV${i}}")
+  elseif(CMAKE_ARGV${i} STREQUAL "--")
+    set(isOption TRUE)
+  endif()
+endforeach()
+file(MAKE_DIRECTORY "${FOLDER}")
+file(LOCK "${FOLDER}" DIRECTORY GUARD PROCESS)
+execute_process(COMMAND "${CMAKE_COMMAND}" --preset "${PRESET}" -B "${FOLDER}" ${options} COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND "${CMAKE_COMMAND}" --build "${FOLDER}" --target "${TARGET}" COMMAND_ERROR_IS_FATAL ANY)

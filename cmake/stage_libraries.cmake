@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copies the libraries beside libwindlass.so that TARGETS (sim, checked or all) names from the build folder FROM to the folder TO,
+# and removes others there, which an earlier build may have left. A library that this build cannot have is left out.
+#
+# usage: cmake -DFROM=FOLDER -DTO=FOLDER -DTARGETS=NAME -P stage_libraries.cmake
+cmake_minimum_required(VERSION 3.25)
+set(targets_of_sim sim)
+set(targets_of_checked ${targets_of_sim} ucx a2a3sim a5sim)
+set(targets_of_all ${targets_of_checked} cuda)
+if(NOT DEFINED targets_of_${TARGETS})
+  message(FATAL_ERROR "windlass.targets is '${TARGETS}': name sim, checked or all")
+endif()
+foreach(target IN LISTS targets_of_all)
+  set(library "libwindlass-${target}.so")
+  if(target IN_LIST targets_of_${TARGETS} AND EXISTS "${FROM}/${library}")
+    file(COPY "${FROM}/${library}" DESTINATION "${TO}")
+  else()
+    file(REMOVE "${TO}/${library}")
+  endif()
+  set(library "libring_shift-${target}.so")
+  if(NOT target IN_LIST targets_of_${TARGETS})
+    file(REMOVE "${FROM}/${library}")
+  endif()
+endforeach()

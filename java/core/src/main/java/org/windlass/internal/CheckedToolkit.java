@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal;
+
+import java.util.List;
+
+/** The checked targets, whose kernels any x86-64 processor runs. A build may leave them out. */
+record CheckedToolkit() implements TargetToolkit {
+  @Override
+  public List<String> targets() {
+    return List.of("a2a3sim", "a5sim");
+  }
+
+  @Override
+  public String lacking(String target) {
+    return NativeLoader.has(target)
+        ? ""
+        : "this build has no libwindlass-" + target + ".so; in a checkout, scripts/windlass --target "
+            + target + " or mvn package builds it";
+  }
+}
