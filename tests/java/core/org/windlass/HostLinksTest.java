@@ -14,6 +14,7 @@ import java.util.OptionalLong;
 import java.util.Random;
 import java.util.UUID;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -36,6 +37,7 @@ import org.windlass.testing.Ucx;
  * a host is killed or stands still on the way. Methods without an annotation are what the
  * processes run.
  */
+@Tag("hosts")
 @Timeout(180)
 class HostLinksTest {
   private static final Duration SOON = Duration.ofSeconds(60);

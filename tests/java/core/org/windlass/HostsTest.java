@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.Map;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -36,6 +37,7 @@ import org.windlass.testing.Ucx;
  * Communicators of processes that WINDLASS_HOST puts on several hosts, which reach one another over
  * loopback. Methods without {@code @Test} are what the processes run.
  */
+@Tag("hosts")
 @Timeout(180)
 class HostsTest {
   private static final Duration SOON = Duration.ofSeconds(60);

@@ -294,7 +294,7 @@ class OneSidedTest {
           .satisfies(
               failure ->
                   assertThat(((DeadlineExceededException) failure).culprits()).containsExactly(1));
-      assertThat((System.nanoTime() - start) / 1e6).isBetween(200.0, 5_000.0);
+      assertThat((System.nanoTime() - start) / 1e6).isBetween(200.0, 30_000.0);
       assertThatThrownBy(() -> pair.signals[1].test(0, 0, 1))
           .isInstanceOf(DeadlineExceededException.class);
     }

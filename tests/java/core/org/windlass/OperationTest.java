@@ -239,7 +239,7 @@ class OperationTest {
       assertThatThrownBy(() -> barrier.await(ofMillis(50)))
           .isInstanceOf(DeadlineExceededException.class)
           .hasMessageContaining("not over after 50 ms");
-      assertThat((System.nanoTime() - start) / 1e6).isBetween(50.0, 10_000.0);
+      assertThat((System.nanoTime() - start) / 1e6).isBetween(50.0, 30_000.0);
       assertThat(barrier.isDone()).isFalse();
       assertThat(communicator.failure()).isEmpty();
       group.communicator(1).barrier();

@@ -134,7 +134,7 @@ class ShrinkTest {
       comm.abort("start anew");
       Caller caller = new Caller(() -> comm.shrink(SOON));
       assertThat(comm.report().toString()).contains("in shrink after #");
-      assertThat(caller.interrupt()).isLessThan(5_000);
+      assertThat(caller.interrupt()).isLessThan(30_000);
       assertThat(caller.failure.get()).isInstanceOf(AbortedException.class);
       assertThat(caller.interruptFlag).isTrue();
       // It may come again, and is alone by the deadline.

@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -21,6 +22,7 @@ import org.windlass.testing.Ranks;
 import org.windlass.testing.TestClasses;
 
 /** Collectives on the default streams of GPUs, over the stand-in for NVIDIA's driver. */
+@Tag("devices")
 @Timeout(180)
 class StreamCollectivesTest {
   private static final int RANKS = 4;

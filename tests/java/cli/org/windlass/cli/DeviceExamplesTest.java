@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -24,6 +25,7 @@ import org.windlass.examples.Examples;
  * emulator, and on cuda through one for NVIDIA's driver, whose devices run kernels as sim: the
  * command, the host side and what it launches as they are on silicon.
  */
+@Tag("devices")
 @Timeout(180)
 class DeviceExamplesTest {
   private static final List<String> OF_COLLECTIVES =

@@ -4,6 +4,7 @@ package org.windlass.manifest;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.nio.file.Path;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -18,6 +19,7 @@ import org.windlass.testing.Ranks;
 import org.windlass.testing.TestClasses;
 
 /** Slots of a manifest in the memory of GPUs, of ranks as threads and in several processes. */
+@Tag("devices")
 @Timeout(180)
 class DeviceContextsTest {
   @TempDir Path folder;

@@ -12,6 +12,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.BooleanSupplier;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -35,6 +36,7 @@ import org.windlass.testing.TestClasses;
  * Links on target cuda, of ranks as threads and in several processes: the tests of links where hosts
  * have all memory and where GPUs have it, and tensors over a device's memory.
  */
+@Tag("devices")
 @Timeout(300)
 class DeviceLinkTest {
   @TempDir Path folder;

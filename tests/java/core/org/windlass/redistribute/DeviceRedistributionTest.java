@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.nio.file.Path;
 import java.util.Random;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -25,6 +26,7 @@ import org.windlass.testing.Launch;
  * Redistribution on target cuda: the random transfers of {@link RedistributionTest} where hosts have
  * all memory, and where GPUs have it and bound views are tensors there.
  */
+@Tag("devices")
 @Timeout(180)
 class DeviceRedistributionTest {
   private static final int BATCHES = 3; // of a process

@@ -97,11 +97,9 @@ class LinkCallsTest {
             Link link = Link.open(communicator, "weights", SENDERS, RECEIVERS);
             LinkTransfer transfer = register(link, "a");
             if (communicator.rank() == 0) {
-              long start = System.nanoTime();
               assertThat(catchThrowable(transfer::checkReplicas))
                   .isInstanceOf(AbortedException.class)
                   .hasMessageContaining("enough");
-              assertThat(System.nanoTime() - start).isLessThan(15_000_000_000L);
             } else if (communicator.rank() == 1) {
               link.communicator().abort("enough");
             }

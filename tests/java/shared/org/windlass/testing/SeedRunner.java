@@ -17,6 +17,8 @@ final class SeedRunner implements ParameterResolver, InvocationInterceptor {
   static final String PROPERTY = "windlass.seed";
   static final String SECONDS = "windlass.chance.seconds";
   static final String LONG = "windlass.long";
+  static final String VOLUME = "windlass.volume";
+  static final String TENTH = "tenth";
 
   private static final long[] FIXED = {0, 1, -1, Long.MIN_VALUE, Long.MAX_VALUE};
 
@@ -45,7 +47,13 @@ final class SeedRunner implements ParameterResolver, InvocationInterceptor {
     Object target = call.getTarget().orElseThrow();
     method.setAccessible(true);
     RandomSeeds asked = method.getAnnotation(RandomSeeds.class);
-    int least = Boolean.getBoolean(LONG) ? Math.max(asked.value(), asked.inLong()) : asked.value();
+    int most = Math.max(asked.value(), asked.inLong());
+    int least =
+        Boolean.getBoolean(LONG)
+            ? most
+            : TENTH.equals(System.getProperty(VOLUME))
+                ? Math.max(asked.value(), most / 10)
+                : asked.value();
     long seconds = asked.seconds() == 0 ? 0 : Long.getLong(SECONDS, asked.seconds());
     long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
     Random random = new Random();

@@ -12,6 +12,7 @@ import java.util.Random;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -25,6 +26,7 @@ import org.windlass.testing.SafetensorsBytes;
  * A reshard on target cuda through the stand-in for NVIDIA's driver, whose devices run kernels as
  * sim: what it writes and says is what one on sim does.
  */
+@Tag("devices")
 @Timeout(300)
 class DeviceReshardTest {
   private static final long LIMIT_S = 120;

@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -20,6 +21,7 @@ import org.windlass.CudaDriver;
  * The example without a driver, and through stand-ins for NVIDIA's driver and runtime, which the
  * presets' own natives call.
  */
+@Tag("devices")
 @Timeout(120)
 class PresetsAllReduceTest {
   private static final Path CORE = Path.of(System.getProperty("windlass.root"), "java/core/target");
