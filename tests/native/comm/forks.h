@@ -23,6 +23,7 @@ namespace windlass_test {
 class Forks {
  public:
   Forks(int count, const std::function<int(int process)>& body) {
+    seed();                // one for all processes
     std::fflush(nullptr);  // what is there is printed once
     const pid_t first = getpid();
     for (int process = 0; process < count; ++process) {

@@ -226,7 +226,7 @@ TEST_P(StreamProcesses, ARankWhoseStreamDoesNotComeIsNamed) {
     if (mate.rank == 1) gpus::holdStream(own.stream.handle(), true);
     Error error;
     uint64_t ticket = 0;
-    EXPECT_OF_MATE(mate, isOk(own.sum(mate.comm, &ticket, &error, 500 * kMs), error));
+    EXPECT_OF_MATE(mate, isOk(own.sum(mate.comm, &ticket, &error, 3'000 * kMs), error));
     EXPECT_OF_MATE(mate, awaitEnqueued(mate.comm, ticket, &error) == WL_TIMEOUT);
     EXPECT_OF_MATE(mate, error.culprit_count == 1 && error.culprits[0] == 1);
     EXPECT_OF_MATE(mate, contains(error.message, "the stream of rank 1 has not"));
@@ -239,7 +239,7 @@ TEST_P(StreamProcesses, ARankWhoseStreamDoesNotComeIsNamed) {
 
 TEST_P(StreamProcesses, AtTheDeadlineTheRankIsNamedWhoseCoresAreLeastFar) {
   strike(
-      500 * kMs, [](Mate&) {},
+      3'000 * kMs, [](Mate&) {},
       [](Mate& mate, int32_t code, const Error& error) {
         EXPECT_OF_MATE(mate, code == WL_TIMEOUT);
         EXPECT_OF_MATE(mate, error.culprit_count == 1 && error.culprits[0] == 1);
