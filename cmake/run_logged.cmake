@@ -1,16 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DLOG=FILE -P run_logged.cmake -- COMMAND...: what it prints goes to FILE, and is shown where it fails.
-set(command "")
-set(is_command FALSE)
-math(EXPR last "${CMAKE_ARGC} - 1")
-foreach(i RANGE ${last})
-  if(is_command)
-    list(APPEND command "${CMAKE_ARGV${i}}")
-  elseif(CMAKE_ARGV${i} STREQUAL "--")
-    set(is_command TRUE)
-  endif()
-endforeach()
-execute_process(COMMAND ${command} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+include("${CMAKE_CURRENT_LIST_DIR}/arguments.cmake")
+execute_process(COMMAND ${arguments} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
 file(WRITE "${LOG}" "${output}")
 if(NOT status EQUAL 0)
   message(FATAL_ERROR "${output}")

@@ -4,7 +4,7 @@
 #
 # usage: cmake -DFROM=FOLDER -DTO=FOLDER -DTARGETS=NAME -P stage_libraries.cmake
 cmake_minimum_required(VERSION 3.25)
-set(targets_of_sim sim)
+set(targets_of_sim "")
 set(targets_of_checked ${targets_of_sim} ucx a2a3sim a5sim)
 set(targets_of_all ${targets_of_checked} cuda)
 if(NOT DEFINED targets_of_${TARGETS})
@@ -16,9 +16,5 @@ foreach(target IN LISTS targets_of_all)
     file(COPY "${FROM}/${library}" DESTINATION "${TO}")
   else()
     file(REMOVE "${TO}/${library}")
-  endif()
-  set(library "libring_shift-${target}.so")
-  if(NOT target IN_LIST targets_of_${TARGETS})
-    file(REMOVE "${FROM}/${library}")
   endif()
 endforeach()
