@@ -6,6 +6,6 @@
 cmake_minimum_required(VERSION 3.25)
 include("${CMAKE_CURRENT_LIST_DIR}/arguments.cmake")
 file(MAKE_DIRECTORY "${FOLDER}")
-file(LOCK "${FOLDER}" DIRECTORY GUARD PROCESS)
+file(LOCK "${FOLDER}" DIRECTORY GUARD PROCESS TIMEOUT 1800)
 execute_process(COMMAND "${CMAKE_COMMAND}" --preset "${PRESET}" -B "${FOLDER}" ${arguments} COMMAND_ERROR_IS_FATAL ANY)
 execute_process(COMMAND "${CMAKE_COMMAND}" --build "${FOLDER}" --target "${TARGET}" COMMAND_ERROR_IS_FATAL ANY)

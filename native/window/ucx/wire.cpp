@@ -55,7 +55,7 @@ Code find(const char* path, const char* name, void** exported, wl_error_t* error
   return fail(error, WL_UNSUPPORTED,
               "ranks on several hosts need UCX, by %s: %s; install UCX (Debian: libucx0); where "
               "that library itself is missing, build windlass where UCX's headers are (Debian: "
-              "libucx-dev), and keep it beside libwindlass.so",
+              "libucx-dev), in a checkout by mvn package, and keep it beside libwindlass.so",
               kLibrary, why.c_str());
 }
 
