@@ -10,6 +10,17 @@
 
 namespace windlass {
 
+namespace {
+
+// Has the kernel take whole huge pages at the first touch; one fault instead of 512.
+void adviseHugePages(uint64_t first, uint64_t bytes) {
+  const uint64_t start = (first + kHugePage - 1) / kHugePage * kHugePage;
+  const uint64_t end = (first + bytes) / kHugePage * kHugePage;
+  if (start < end) madvise(reinterpret_cast<void*>(start), end - start, MADV_HUGEPAGE);
+}
+
+}  // namespace
+
 Code allocateMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_t* error) {
   if (memory == nullptr) return fail(error, WL_INVALID_ARGUMENT, "memory is NULL");
   *memory = nullptr;
@@ -38,6 +49,7 @@ Code allocateMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_
                 static_cast<unsigned long long>(bytes));
   }
   const uint64_t first = reinterpret_cast<uint64_t>(block) + sizeof block;
+  if (bytes >= 2 * kHugePage) adviseHugePages(first, bytes);
   auto* aligned = reinterpret_cast<void**>((first + step - 1) / step * step);
   aligned[-1] = block;
   *memory = aligned;

@@ -15,7 +15,7 @@ import org.windlass.internal.Shapes;
  * the integer arrays carry the bits of a dtype of their own width.
  */
 final class ArrayCopy {
-  private static final int STAGING_BYTES = 1 << 20;
+  private static final int STAGING_BYTES = 64 << 10;
 
   private ArrayCopy() {}
 

@@ -24,9 +24,13 @@ final class Values {
 
   /** What a bf16 holds of the weight: the sum of the trainer's terms, rounded once. */
   static short expected(Weight weight, long element) {
-    float sum = value(weight.index(), 0, element);
-    if (weight.from().hasPartial()) {
-      sum += value(weight.index(), 1, element);
+    return expected(weight.index(), weight.from().hasPartial(), element);
+  }
+
+  private static short expected(int tensor, boolean hasTwoTerms, long element) {
+    float sum = value(tensor, 0, element);
+    if (hasTwoTerms) {
+      sum += value(tensor, 1, element);
     }
     int bits = Float.floatToRawIntBits(sum);
     // Nearest, ties to even; no value here is a NaN or near infinity.
@@ -51,10 +55,16 @@ final class Values {
       if (count < block.length) {
         block = new float[count];
       }
-      for (int i = 0; i < count; i++) {
-        block[i] = value(weight.index(), term, part.element(at + i));
-      }
-      flat.narrow(0, at, count).copyFrom(block);
+      float[] values = block;
+      part.forEachRun(
+          at,
+          count,
+          (from, length, element) -> {
+            for (int i = 0; i < length; i++) {
+              values[from + i] = value(weight.index(), term, element + i);
+            }
+          });
+      flat.narrow(0, at, count).copyFrom(values);
     }
   }
 
@@ -68,6 +78,7 @@ final class Values {
   static long check(Weight weight, int place, Tensor view) {
     Part part =
         Part.of(weight, weight.to().placements().get(0), place, Model.INFERENCE_RANKS);
+    boolean hasTwoTerms = weight.from().hasPartial();
     Tensor flat = view.reshape(view.numel());
     short[] block = new short[(int) Math.min(BLOCK, view.numel())];
     for (long at = 0; at < view.numel(); at += block.length) {
@@ -76,22 +87,36 @@ final class Values {
         block = new short[count];
       }
       flat.narrow(0, at, count).copyTo(block);
-      for (int i = 0; i < count; i++) {
-        long element = part.element(at + i);
-        short expected = expected(weight, element);
-        if (block[i] != expected) {
-          throw new VerificationFailedException(
-              String.format(
-                  "tensor \"%s\": element %d on inference rank %d is 0x%04x, expected 0x%04x",
-                  weight.name(),
-                  element,
-                  Model.TRAINER_RANKS + place,
-                  block[i] & 0xffff,
-                  expected & 0xffff));
-        }
-      }
+      short[] values = block;
+      part.forEachRun(
+          at,
+          count,
+          (from, length, element) -> {
+            for (int i = 0; i < length; i++) {
+              if (values[from + i] != expected(weight.index(), hasTwoTerms, element + i)) {
+                throw wrong(weight, place, element + i, values[from + i]);
+              }
+            }
+          });
     }
     return 2 * view.numel();
+  }
+
+  private static VerificationFailedException wrong(
+      Weight weight, int place, long element, short value) {
+    return new VerificationFailedException(
+        String.format(
+            "tensor \"%s\": element %d on inference rank %d is 0x%04x, expected 0x%04x",
+            weight.name(),
+            element,
+            Model.TRAINER_RANKS + place,
+            value & 0xffff,
+            expected(weight, element) & 0xffff));
+  }
+
+  /** Takes {@code length} consecutive elements of the whole tensor, the first at {@code from} of a block. */
+  private interface Run {
+    void take(int from, int length, long element);
   }
 
   /**
@@ -103,16 +128,21 @@ final class Values {
       long rows = weight.shape()[0];
       long columns = weight.shape().length == 1 ? 1 : weight.shape()[1];
       if (!(placement instanceof Placement.Shard shard)) {
-        return new Part(0, columns, columns);
+        return new Part(0, rows * columns, rows * columns);
       }
       return shard.dim() == 0
-          ? new Part(place * (rows / places) * columns, columns, columns)
+          ? new Part(place * (rows / places) * columns, rows * columns, rows * columns)
           : new Part(place * (columns / places), columns / places, columns);
     }
 
-    /** The element of the whole tensor that is element {@code local} of the part. */
-    long element(long local) {
-      return first + local / width * stride + local % width;
+    /** The elements of the whole tensor that are {@code count} elements of the part, from {@code at}. */
+    void forEachRun(long at, int count, Run run) {
+      for (int from = 0; from < count; ) {
+        long column = (at + from) % width;
+        int length = (int) Math.min(count - from, width - column);
+        run.take(from, length, first + (at + from) / width * stride + column);
+        from += length;
+      }
     }
   }
 }
