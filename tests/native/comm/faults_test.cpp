@@ -134,7 +134,7 @@ std::vector<int> survivors(const Crew& crew, int victim) {
 }
 
 int attempts() {
-  return repetitions(3, 50);
+  return repetitions(1, 50);
 }
 
 // Ranks say how far they are: at work, with the error, in a new communicator, done.
@@ -279,7 +279,9 @@ TEST_P(Faults, AKillShowsAtOnceAndTheOthersGoOn) {
 }
 
 TEST_P(Faults, AStopEndsByTheDeadlineAndWhoComesBackIsLeftOut) {
-  if (!kind.stops && !longForm()) GTEST_SKIP() << "the long form stops everywhere";
+  // Each kind stops in one of the two crews.
+  const bool isTurn = (std::get<1>(GetParam()) + (crew.threads > 1 ? 1 : 0)) % 2 == 0;
+  if (!(kind.stops && isTurn) && !longForm()) GTEST_SKIP() << "the long form stops everywhere";
   std::mt19937_64 random(seed() ^ std::hash<std::string>()(kind.name));
   // Each takes three deadlines; of a rank that other work keeps from its core none may pass.
   for (int attempt = 0; attempt < (longForm() ? 25 : 1) && !HasFailure(); ++attempt) {

@@ -76,13 +76,17 @@ inline bool longForm() {
   return std::getenv("WINDLASS_TEST_LONG") != nullptr;
 }
 
-// Repetitions of something random: `usual`, or `most` in the long form, or a tenth of that, but not
-// below `usual`, if WINDLASS_TEST_VOLUME is "tenth".
+// Whether random tests run a tenth of the long form: WINDLASS_TEST_VOLUME is "tenth".
+inline bool isTenth() {
+  const char* const volume = std::getenv("WINDLASS_TEST_VOLUME");
+  return volume != nullptr && std::string(volume) == "tenth";
+}
+
+// Number of repetitions of a random test: `most` in the long form, a tenth of it but at least
+// `usual` in the volumes suite, `usual` otherwise.
 inline int repetitions(int usual, int most) {
   if (longForm()) return most;
-  const char* const volume = std::getenv("WINDLASS_TEST_VOLUME");
-  const bool isTenth = volume != nullptr && std::string(volume) == "tenth";
-  return isTenth ? std::max(usual, most / 10) : usual;
+  return isTenth() ? std::max(usual, most / 10) : usual;
 }
 
 // Whether the target runs kernels on an emulator of an architecture, which takes a hundred times as
@@ -92,10 +96,12 @@ inline bool isChecked() {
   return is;
 }
 
-// How many times less long series of operations repeat.
+// Divisor of the lengths of long series of operations. The sanitizers' own divisors are large
+// enough for the usual form.
 inline int slow() {
   if (isChecked()) return longForm() ? 20 : 100;
-  return (deviceCores() > 0 || processes(1) > 0 ? 4 * kSlow : kSlow) * (longForm() ? 1 : 2);
+  const int usual = longForm() ? 1 : kSlow > 1 || isTenth() ? 2 : 6;
+  return (deviceCores() > 0 || processes(1) > 0 ? 4 * kSlow : kSlow) * usual;
 }
 
 // Whether few of a suite's cases do: a sanitizer sees the same accesses with few as with many, and
@@ -112,7 +118,8 @@ inline std::vector<int> rankCounts() {
     return {apart, apart + 1, 3 * apart};
   }
   if (few()) return {1, 2, 5};
-  return {1, 2, 3, 4, 7, 8};
+  if (longForm()) return {1, 2, 3, 4, 7, 8};
+  return {1, 2, 3, 4, 7};
 }
 
 inline uint64_t seed() {

@@ -457,7 +457,7 @@ TEST_P(OrdinaryMemoryProcesses, MovesByEveryCollective) {
   const Spread spread = GetParam();
   NEEDS_READING_FOR(spread.use)
   const bool reads = std::strcmp(spread.use, "stage") != 0 && mayRead();
-  moveByEveryCollective(spread, kAnywhere, kSlow > 1 ? 60 : repetitions(80, 4000),
+  moveByEveryCollective(spread, kAnywhere, repetitions(24, 4000),
                         reads ? WL_PEER_MEMORY_READV : WL_PEER_MEMORY_STAGE);
 }
 
@@ -468,7 +468,7 @@ TEST(MappedMemoryOfProcesses, MovesByEveryCollective) {
 #if defined(__SANITIZE_THREAD__)
     if (spread.ranks != spread.processes) continue;
 #endif
-    moveByEveryCollective(spread, kMapped, kSlow > 1 ? 12 : longForm() ? 2000 : 30,
+    moveByEveryCollective(spread, kMapped, kSlow > 1 ? 12 : repetitions(20, 2000),
                           WL_PEER_MEMORY_OPEN);
   }
 }

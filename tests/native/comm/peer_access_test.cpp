@@ -260,7 +260,7 @@ TEST_P(OrdinaryMemoryFaultsOfProcesses, ADeathInAPullIsPeerLost) {
 #endif
   NEEDS_READING_FOR(spread.use)
   std::mt19937_64 random(seed());
-  for (int round = 0; round < (longForm() ? 50 : 4); ++round) {
+  for (int round = 0; round < repetitions(2, 50); ++round) {
     const auto afterUs = static_cast<useconds_t>(20'000 + random() % 60'000);
     const Members all(
         spread,
@@ -269,7 +269,7 @@ TEST_P(OrdinaryMemoryFaultsOfProcesses, ADeathInAPullIsPeerLost) {
           int code = WL_OK;
           const int64_t start = wl_clock_ns();
           while (code == WL_OK && wl_clock_ns() - start < 60'000 * kMs)
-            code = reduceOrdinary(member, &error, 0, 2'000'000 / kSlow);
+            code = reduceOrdinary(member, &error, 0, 600'000 / kSlow);
           CHECK_IN_MEMBER(code == WL_PEER_LOST);
           // All ranks of its process.
           CHECK_IN_MEMBER(error.culprit_count == member.spread.ranks / 3);

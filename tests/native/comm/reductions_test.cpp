@@ -123,6 +123,7 @@ struct Reference {
 
 template <class T>
 void compare(const T* got, const T* want, uint64_t count, const std::string& what) {
+  if (count == 0 || std::memcmp(got, want, count * sizeof(T)) == 0) return;
   for (uint64_t i = 0; i < count; ++i) {
     if (std::memcmp(&got[i], &want[i], sizeof(T)) != 0) {
       ADD_FAILURE() << what << ": element " << i << " is " << +got[i] << ", not " << +want[i];
@@ -244,7 +245,7 @@ INSTANTIATE_TEST_SUITE_P(RanksAndCores, Reductions,
 TEST(ReductionSoak, KeepsItsBitsOverAndOver) {
   for (const int n : {2, 3, 8}) {
     for (const int cores : {0, 64}) {
-      LocalRanks ranks(n, 30'000'000'000, 0x7fffff00u, cores);
+      LocalRanks ranks(n, 30'000'000'000, 0x7fffffe0u, cores);
       std::atomic<int> wrong{0};
       ranks.run([&](int rank, wl_comm_t* comm) {
         Error error;
@@ -337,7 +338,7 @@ TEST(LongReductions, KeepTheirBitsInTurnWithOthers) {
     ranks.run([&](int rank, wl_comm_t* comm) {
       std::mt19937_64 common(seed() + static_cast<uint64_t>(n));
       const auto size = static_cast<uint64_t>(n);
-      for (int i = 0; i < (longForm() ? 60 : 12) / (kSlow > 1 ? 4 : 1); ++i) {
+      for (int i = 0; i < (longForm() ? 60 : kSlow > 1 ? 12 : 6) / (kSlow > 1 ? 4 : 1); ++i) {
         const uint64_t count = common() % (i % 3 == 0 ? 600'000 : 140'000);
         const uint64_t first = common();
         const bool inPlace = common() % 2 == 0;

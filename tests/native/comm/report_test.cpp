@@ -326,7 +326,7 @@ TEST(Report, TrustsNothingThatStandsInTheMemory) {
   std::mt19937_64 random(seed());
   const wl_process_t own = self();
   int opened = 0;
-  for (int round = 0; round < 400 / slow() + 20; ++round) {
+  for (int round = 0; round < std::min(400 / slow(), repetitions(20, 400)) + 20; ++round) {
     const Scribbled memory(1 + static_cast<int>(random() % kMost));
     const Report before(own, memory.file());
     ASSERT_EQ(WL_OK, before.code()) << before.error().message;

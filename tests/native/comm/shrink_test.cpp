@@ -246,7 +246,7 @@ INSTANTIATE_TEST_SUITE_P(Crews, LosesAProcess,
 // Whoever decides is killed in it, at any moment, and the next one after it.
 TEST(Shrink, GoesOnWhereWhoeverDecidesDies) {
   const Crew crew = {5, 1};
-  const int attempts = repetitions(6, 100);
+  const int attempts = repetitions(3, 100);
   std::mt19937_64 random(seed());
   for (int attempt = 0; attempt < attempts; ++attempt) {
     const auto momentUs = static_cast<useconds_t>(random() % 3'000);

@@ -72,6 +72,13 @@ TEST(Scaled, SumsOfWeightedRowsMatchReference) {
           src.push_back(randomRow(dtype, count, random));
           weights.push_back(asF32(DType::kF32, reference::randomElement(DType::kF32, random)));
         }
+        std::vector<uint64_t> wanted;
+        for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+          std::vector<uint64_t> codes;
+          for (const auto& each : src)
+            codes.push_back(reference::loadElement(&each[i * bytes], bytes));
+          wanted.push_back(weighedSum(dtype, codes, weights));
+        }
         const auto row = [&](uint32_t s) { return src[s].data(); };
         for (const auto& [path, table] : reference::availablePaths()) {
           for (const Stores stores : {Stores::kCached, Stores::kStreaming}) {
@@ -79,11 +86,7 @@ TEST(Scaled, SumsOfWeightedRowsMatchReference) {
             detail::foldWeighted(*table, out.data(), rowsAt(static_cast<uint32_t>(sources), row),
                                  weights.data(), count, dtype, stores);
             for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
-              std::vector<uint64_t> codes;
-              for (const auto& each : src)
-                codes.push_back(reference::loadElement(&each[i * bytes], bytes));
-              ASSERT_EQ(reference::loadElement(&out[i * bytes], bytes),
-                        weighedSum(dtype, codes, weights))
+              ASSERT_EQ(reference::loadElement(&out[i * bytes], bytes), wanted[i])
                   << format.name << ", element " << i << " of " << count << " of " << sources
                   << " rows on " << nameOf(path);
             }

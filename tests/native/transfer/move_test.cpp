@@ -181,7 +181,7 @@ TEST_P(Moves, NothingUntilAllRanksHaveCome) {
       ASSERT_EQ(WL_OK, wl_transfer_move(own.transfer(), 7, &version, 0, &error)) << error.message;
       EXPECT_EQ(1u, wl_transfer_begun(own.transfer()));
     } else if (rank == 1) {
-      while (waiting == nullptr) std::this_thread::yield();
+      while (waiting == nullptr) usleep(100);
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       EXPECT_EQ(0u, wl_transfer_begun(waiting));
       enters = true;
@@ -209,7 +209,7 @@ TEST(MovesBegun, AreCountedOnce) {
         last = begun;
       }
     });
-    const int moves = 400'000 / slow();
+    const int moves = std::min(400'000 / slow(), repetitions(20'000, 400'000));
     for (int move = 0; move < moves; ++move) {
       ++started;
       int64_t version = 5;
@@ -224,13 +224,13 @@ TEST(MovesBegun, AreCountedOnce) {
 
 // A rank that fails keeps its source until the communicator is quiescent, and then changes it.
 TEST(SourcesThatAreHashed, StayUntilNobodyReadsThem) {
-  constexpr int64_t kCount = (kSlow > 1 ? int64_t{1} : int64_t{16}) << 20;
-  for (int round = 0; round < std::max(2, 20 / slow()); ++round) {
+  const int64_t count = (longForm() && kSlow == 1 ? int64_t{16} : int64_t{1}) << 20;
+  for (int round = 0; round < std::max(kSlow > 1 ? 2 : 5, 20 / slow()); ++round) {
     LocalRanks ranks(2, 20'000 * kMs, 1, 2);
     std::atomic<int> ready{0};
     std::atomic<bool> hashes{false};
     ranks.run([&](int rank, wl_comm_t* comm) {
-      Neighbours own(rank, comm, kCount);
+      Neighbours own(rank, comm, count);
       own.fill(7);
       Error error;
       ++ready;
@@ -245,7 +245,7 @@ TEST(SourcesThatAreHashed, StayUntilNobodyReadsThem) {
         return;
       }
       const int32_t peer = 1;
-      const int64_t start = 0, length = kCount;
+      const int64_t start = 0, length = count;
       uint64_t first = 0, hash = 0;
       int code = WL_OK;
       for (int turn = 0; code == WL_OK; ++turn) {
@@ -256,7 +256,7 @@ TEST(SourcesThatAreHashed, StayUntilNobodyReadsThem) {
         hashes = true;
       }
       EXPECT_EQ(WL_ABORTED, code) << error.message;
-      while (ready < 3) std::this_thread::yield();
+      while (ready < 3) usleep(100);
     });
   }
 }
@@ -266,7 +266,7 @@ TEST_P(Moves, NothingToARankThatIsToldSo) {
   if (n_ == 1) return;
   std::mt19937 random(static_cast<uint32_t>(seed()));
   int moved = 0, told = 0;
-  for (int round = 0; round < std::max(10, 400 / slow()); ++round) {
+  for (int round = 0; round < std::max(10, std::min(400 / slow(), repetitions(20, 400))); ++round) {
     LocalRanks ranks(n_, 20'000 * kMs, 1, GetParam().cores);
     std::atomic<int> ready{0};
     std::atomic<int> counts[2] = {};

@@ -295,7 +295,7 @@ TEST_P(OrdinaryMemoryOfTransfers, MovesDirectAndStaged) {
   NEEDS_READING_FOR(spread.use)
   const uint64_t chosen = seed();
   const int most = isChecked() ? 100 : 600;
-  const int plans = kSlow > 1 ? 5 : longForm() ? most : most / 15;
+  const int plans = kSlow > 1 || isChecked() ? repetitions(5, most) : repetitions(12, most);
   const Members all(spread, [&](Member& member) {
     std::mt19937_64 shared(chosen);
     for (int i = 0; i < plans; ++i) {
@@ -430,7 +430,7 @@ TEST(OrdinaryMemoryOfTransfersThatFail, NameWhoDies) {
         spread,
         [](Member& member) {
           Error error;
-          Gather gather(member, 3'000'000 / kSlow, &error);
+          Gather gather(member, 1'000'000 / kSlow, &error);
           int code = gather.code;
           const int64_t start = wl_clock_ns();
           for (uint64_t version = 1; code == WL_OK && wl_clock_ns() - start < 60'000 * kMs;

@@ -19,7 +19,7 @@ namespace transfer_test {
 // Rows of a [rows, columns] f32 matrix are spread over the ranks; the target is its transpose,
 // columns spread.
 TEST(Transfer, TransposesAShardedMatrixAgainAndAgain) {
-  const uint32_t versions = isChecked() ? 5 : 50;
+  const uint32_t versions = isChecked() ? 5 : longForm() ? 50 : 15;
   for (const int n : kSlow > 1 ? std::vector<int>{2, 3} : std::vector<int>{1, 2, 3, 8}) {
     for (const int cores : {1, 64}) {
       LocalRanks ranks(n, 20'000'000'000, 1, cores);
@@ -194,7 +194,7 @@ TEST(Transfer, WritesEveryTargetThatTakesTheSame) {
           const auto of = static_cast<uint32_t>(holder);
           return static_cast<float>(stamp(version, of, 0, static_cast<uint64_t>(i)) >> 8);
         };
-        for (uint32_t version = 1; version <= 8; ++version) {
+        for (uint32_t version = 1; version <= (longForm() ? 8 : 3); ++version) {
           auto* in = reinterpret_cast<float*>(source.memory.data());
           for (int64_t i = 0; rank < 2 && i < kRows * kColumns; ++i)
             in[i / kColumns * strides[0] + i % kColumns * strides[1]] = valueOf(version, rank, i);
@@ -258,7 +258,7 @@ TEST(Transfer, RanksNeedNotHaveEquallyManyPhases) {
 // The words of all bindings, and those of the boxes that ranks ask one another about, fill many
 // rounds of their exchange.
 TEST(Transfer, RegistersMoreBindingsAndChunksThanOneRoundTellsOf) {
-  static constexpr int64_t kBindings = kSlow > 1 ? 700 : 4000, kLength = 6;
+  static constexpr int64_t kBindings = kSlow > 1 ? 700 : 1500, kLength = 6;
   for (const int n : {1, 3, 4}) {
     for (const int cores : {1, 64}) {
       LocalRanks ranks(n, 20'000'000'000, 1, cores);
@@ -339,26 +339,27 @@ TEST(Transfer, FingerprintsMustAgree) {
 [[gnu::noinline]] bool ownsItsStack() {
   volatile uint8_t stack[16384];
   for (volatile uint8_t& byte : stack) byte = 0xa5;
+  usleep(500);
   return std::all_of(stack, stack + sizeof stack, [](uint8_t byte) { return byte == 0xa5; });
 }
 
-// One rank reads many chunks between two operations; the other, which has none, is told meanwhile
-// to leave.
-TEST(Transfer, ARegistrationGoesOnWhenARankHasLeftIt) {
-  constexpr int64_t kChunks = 600'000;
+// Rank 1 reads `count` chunks between two operations. Rank 0, which has none, is told meanwhile to
+// leave. Returns whether it left while rank 1 still had work.
+bool leavesMeanwhile(int64_t count) {
   LocalRanks ranks(2, 20'000'000'000, 1, 1);
   std::atomic<bool> begun{false};
   std::atomic<bool> over{false};
-  std::vector<uint8_t> memory(4 * kChunks);
+  bool left = false;
+  std::vector<uint8_t> memory(static_cast<size_t>(4 * count));
   std::thread aborter([&] {
-    while (!begun) std::this_thread::yield();
+    while (!begun) usleep(100);
     // Until rank 1 is in a registration and has entered no operation for a while.
     wl_rank_state_t state = {};
     state.struct_size = sizeof state;
     uint64_t before = 0;
     do {
       before = state.sequence;
-      std::this_thread::sleep_for(std::chrono::milliseconds(25));
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
       wl_comm_state(ranks.comms[0], 1, &state);
     } while (state.operation != WL_OP_REGISTER || state.sequence != before);
     Error error;
@@ -366,21 +367,23 @@ TEST(Transfer, ARegistrationGoesOnWhenARankHasLeftIt) {
   });
   ranks.run([&](int rank, wl_comm_t* comm) {
     const auto address = static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory.data()));
-    const int64_t in = address + 2 * rank * kChunks, out = in + kChunks;
-    const Words source = {WL_U8, 1, in, in, kChunks, kChunks, 1};
-    const Words target = {WL_U8, 1, out, out, kChunks, kChunks, 1};
+    const int64_t in = address + 2 * rank * count, out = in + count;
+    const Words source = {WL_U8, 1, in, in, count, count, 1};
+    const Words target = {WL_U8, 1, out, out, count, count, 1};
     Words chunks;
-    for (int64_t at = 0; rank == 1 && at < kChunks; ++at)
+    chunks.reserve(static_cast<size_t>(rank == 1 ? 11 * count : 0));
+    for (int64_t at = 0; rank == 1 && at < count; ++at)
       chunks.insert(chunks.end(), {0, 0, WL_U8, WL_SUM, 1, 1, 1, at, 1, 0, at});
     const wl_transfer_config_t config =
-        configOf(source, 1, target, 1, chunks, rank == 1 ? kChunks : 0);
+        configOf(source, 1, target, 1, chunks, static_cast<uint64_t>(rank == 1 ? count : 0));
     Error error;
     wl_transfer_t* transfer = nullptr;
     ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
     if (rank == 0) {
       begun = true;
-      EXPECT_EQ(WL_ABORTED, wl_transfer_create(comm, &config, 0, &transfer, &error));
-      EXPECT_FALSE(over) << "rank 1 had no work left: the test is too small";
+      const int32_t code = wl_transfer_create(comm, &config, 0, &transfer, &error);
+      left = code == WL_ABORTED && !over;
+      EXPECT_TRUE(code == WL_ABORTED || code == WL_OK) << error.message;
       while (!over) ASSERT_TRUE(ownsItsStack());
     } else {
       wl_transfer_create(comm, &config, 0, &transfer, &error);
@@ -389,6 +392,16 @@ TEST(Transfer, ARegistrationGoesOnWhenARankHasLeftIt) {
     wl_transfer_free(transfer);
   });
   aborter.join();
+  return left;
+}
+
+TEST(Transfer, ARegistrationGoesOnWhenARankHasLeftIt) {
+  // Other work on the machine may delay the abort until rank 1 is done.
+  int64_t count = 200'000;
+  while (!leavesMeanwhile(count) && !HasFailure()) {
+    ASSERT_LT(count, 1'600'000) << "rank 1 had no work left each time";
+    count *= 2;
+  }
 }
 
 // Each change makes one good configuration bad; every rank gets the error, and the communicator
