@@ -13,7 +13,7 @@ namespace strided_test {
 
 // Number of random views of each test. Sanitizers make a round about twenty times as long.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-const int kRounds = 150;
+const int kRounds = std::getenv("WINDLASS_TEST_LONG") == nullptr ? 40 : 150;
 #else
 const int kRounds = std::getenv("WINDLASS_TEST_LONG") != nullptr ? 1500 : 400;
 #endif
