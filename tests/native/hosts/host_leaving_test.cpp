@@ -133,7 +133,7 @@ TEST_F(HostLeaving, ASilentHostIsFoundByProcessesThatStandStillInTurns) {
 // Of a call that meets others several times, in whichever of them.
 TEST_F(HostLeaving, ACallThatAnotherThreadsCloseEndsSaysSo) {
   std::mt19937_64 random(seed());
-  for (int round = 0; round < (longForm() ? 200 : 40); ++round) {
+  for (int round = 0; round < (longForm() ? 200 : 10); ++round) {
     const auto momentUs = static_cast<useconds_t>(random() % 2'000);
     HostCrew crew(kPairs, 0, [&](Seat& seat) {
       Error error;

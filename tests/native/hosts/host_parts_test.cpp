@@ -145,7 +145,7 @@ int32_t splitOnce(Seat& seat, Overtaker by, Error* error) {
 
 TEST_P(HostParts, WhateverOvertakesASplitLeavesNobodyWaiting) {
   std::mt19937_64 random(seed());
-  const int rounds = longForm() ? 20 : 4;
+  const int rounds = longForm() ? 20 : 2;
   for (const Overtaker by :
        {Overtaker::kKilledProcess, Overtaker::kKilledHost, Overtaker::kAbort}) {
     for (int round = 0; round < rounds && !testing::Test::HasFailure(); ++round) {

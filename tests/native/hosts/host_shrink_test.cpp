@@ -118,7 +118,7 @@ wl_comm_t* shrink(const Seat& seat, wl_comm_t* of, int64_t deadlineNs = kEndless
 
 class HostShrinks : public testing::TestWithParam<HostSpread> {
  protected:
-  static int rounds() { return longForm() ? 20 : 4; }
+  static int rounds() { return longForm() ? 20 : 2; }
   const HostSpread& spread() const { return GetParam(); }
 
   void expectEnds(HostCrew& crew, const std::vector<int>& killed) const {
@@ -185,7 +185,9 @@ class HostShrinks : public testing::TestWithParam<HostSpread> {
 };
 
 TEST_P(HostShrinks, AfterAProcessWasKilled) {
-  for (int victim = 0; victim < spread().all(); ++victim) killAndShrink({victim});
+  // In the long form each; the first one's host and the last one's differ.
+  const int step = longForm() ? 1 : spread().all() - 1;
+  for (int victim = 0; victim < spread().all(); victim += step) killAndShrink({victim});
 }
 
 TEST_P(HostShrinks, AfterAHostWasKilled) {
@@ -203,7 +205,7 @@ TEST_P(HostShrinks, AfterAnAbortAmongLongOperations) {
   for (int round = 0; round < rounds(); ++round) {
     HostCrew crew(spread(), 0, [&](Seat& seat) {
       Error error;
-      const int aborter = round % spread().ranks();
+      const int aborter = round * (spread().ranks() - 1) % spread().ranks();
       std::thread aborts([&] {
         if (seat.rank != aborter) return;
         await([&] { return seat.board.rounds[seat.rank] >= 3; });
@@ -421,7 +423,7 @@ TEST_P(HostShrinks, AHostThatWasPausedIsLeftOut) {
 // It stands still, the others go on and end, with bytes on their way to it; now it runs again.
 TEST(HostShrink, AHostThatFindsTheOthersGoneIsLeftOut) {
   const HostSpread spread = {2, 1, 1};
-  for (int round = 0; round < (longForm() ? 20 : 4); ++round) {
+  for (int round = 0; round < (longForm() ? 20 : 2); ++round) {
     HostCrew crew(spread, 500 * kMs, [&](Seat& seat) {
       Error error;
       std::vector<uint32_t> in(16 * kCount, 1), out(16 * kCount);
