@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -35,13 +36,25 @@ namespace in_line_test {
 
 using Values = std::vector<int32_t>;
 
-uint64_t seeds() {
+// Those of 0 to 49, and in the long form of 0 to 999, that tests run. WINDLASS_TEST_SEEDS has them
+// run so many.
+std::vector<uint64_t> seeds() {
 #if defined(__SANITIZE_ADDRESS__)
   constexpr uint64_t kFew = 2;  // where cores meet, and where they do not
 #else
-  constexpr uint64_t kFew = 50;
+  constexpr uint64_t kFew = 10;
 #endif
-  return std::getenv("WINDLASS_TEST_LONG") == nullptr ? kFew : 1000;
+  uint64_t count = std::getenv("WINDLASS_TEST_LONG") == nullptr ? kFew : 1000;
+  const char* const given = std::getenv("WINDLASS_TEST_SEEDS");
+  if (given != nullptr) count = std::strtoull(given, nullptr, 10);
+  std::vector<uint64_t> all(count);
+  std::iota(all.begin(), all.end(), 0);
+#if !defined(__SANITIZE_ADDRESS__)
+  // The first of parts that take several tiles, of cores that meet and of cores that do not.
+  for (const uint64_t large : {27, 36})
+    if (large >= count) all.push_back(large);
+#endif
+  return all;
 }
 
 struct alignas(kDeviceLineBytes) Line {
@@ -195,7 +208,7 @@ class InLineKernels : public testing::TestWithParam<const checked::Architecture*
   // K over all seeds; prepare(operation) before.
   template <class K, typename Prepare>
   void run(const char* kernel, const Prepare& prepare, const Expected& expected) {
-    for (uint64_t seed = 0; seed < seeds(); ++seed) {
+    for (const uint64_t seed : seeds()) {
       SCOPED_TRACE(std::string(kernel) + " on " + GetParam()->name + ", seed " +
                    std::to_string(seed));
       Operation operation(*GetParam(), kernel, seed);
@@ -465,7 +478,7 @@ TEST_P(InLineKernels, ReachALineThatWraps) {
 
 // One rank puts and adds, and tells the other, which gets what it finds.
 TEST_P(InLineKernels, MoveFromOneSide) {
-  for (uint64_t seed = 0; seed < seeds(); ++seed) {
+  for (const uint64_t seed : seeds()) {
     SCOPED_TRACE(std::string(GetParam()->name) + ", seed " + std::to_string(seed));
     Operation operation(*GetParam(), "one-sided", seed);
     const auto length = static_cast<int64_t>(operation.elements);
