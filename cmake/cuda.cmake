@@ -5,7 +5,7 @@ set(WINDLASS_CUDA ON CACHE BOOL "Build libwindlass-cuda.so where nvcc is found")
 include("${CMAKE_CURRENT_LIST_DIR}/windlass_nvcc.cmake")
 
 # windlass_cuda_library(NAME): the library, by a target of that name. What ptxas says stands beside the image, in
-# cuda/ptxas.log.
+# cuda/ptxas.log, and its PTX in cuda/entry.compute_90.ptx; NAME_image makes these alone.
 function(windlass_cuda_library name)
   set(folder "${CMAKE_BINARY_DIR}/cuda")
   set(image "${folder}/windlass.fatbin")
@@ -13,9 +13,10 @@ function(windlass_cuda_library name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS
     "${PROJECT_SOURCE_DIR}/kernels/*.h" "${PROJECT_SOURCE_DIR}/native/isa/*.h" "${PROJECT_SOURCE_DIR}/native/include/*.h")
   add_custom_command(OUTPUT "${image}"
+    BYPRODUCTS "${folder}/entry.compute_90.ptx"
     COMMAND "${CMAKE_COMMAND}" "-DLOG=${folder}/ptxas.log" -P "${PROJECT_SOURCE_DIR}/cmake/run_logged.cmake" --
       "${WINDLASS_NVCC}" ${windlass_nvcc_options} -Werror all-warnings "-I${PROJECT_SOURCE_DIR}" "-I${PROJECT_SOURCE_DIR}/native/include"
-      -Xptxas -v ${windlass_nvcc_code} "${PROJECT_SOURCE_DIR}/kernels/entry.cu" -o "${image}"
+      -Xptxas -v --keep --keep-dir "${folder}" ${windlass_nvcc_code} "${PROJECT_SOURCE_DIR}/kernels/entry.cu" -o "${image}"
     DEPENDS "${PROJECT_SOURCE_DIR}/kernels/entry.cu" "${PROJECT_SOURCE_DIR}/cmake/run_logged.cmake" ${sources}
     COMMENT "Compiling the kernels of cuda by ${WINDLASS_NVCC}"
     VERBATIM)
