@@ -49,7 +49,7 @@ class DeviceExamplesTest {
   }
 
   @ParameterizedTest
-  @ValueSource(ints = {2, 4, 8})
+  @ValueSource(ints = {2, 8})
   void allRunOnGpus(int ranks) throws Exception {
     boolean hasKernel = Files.exists(OWN_KERNEL);
     String said = run(hasKernel ? 0 : 3, "cuda", "example", "--all", "--target", "cuda", "--ranks", ranks);
