@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/native/cuda/failing_calls.h"
 #include "tests/native/cuda/stand_in.h"
 
 namespace windlass_test::gpus {

@@ -83,8 +83,9 @@ TEST(CudaPeerParts, AFailureOfAnyCallIsToldToAllAndLeavesNothing) {
         "cuMemAddressReserve", "cuMemSetAccess", "cuMemRelease", "cuMemUnmap", "cuMemAddressFree",
         "cuDeviceGetAttribute", "cuDeviceGet", "cuMemcpyAsync"}) {
     ASSERT_GE(calls[call], 1) << call;
-    for (int attempt = 0; attempt < 2 * std::min(calls[call], 12); ++attempt) {
-      const int number = attempt / 2 + 1;
+    const std::vector<int> numbers = windlass_test::callsToFail(calls[call]);
+    for (size_t attempt = 0; attempt < 2 * numbers.size(); ++attempt) {
+      const int number = numbers[attempt / 2];
       const bool isDone = attempt % 2 == 1;
       if (isDone && !gpus::givesBack(call)) continue;
       gpus::reset();
@@ -96,7 +97,7 @@ TEST(CudaPeerParts, AFailureOfAnyCallIsToldToAllAndLeavesNothing) {
       for (const Outcome& one : onRanks(kRanks, 3, makeWindow, kProcesses)) {
         told += one.code == WL_OK ? 0 : 1;
         named += says(one.error, std::string(call) + " of device") ? 1 : 0;
-        // Who isn't told waits until its deadline, and loses its peer then.
+        // Who isn't told waits long, and loses its peer then.
         if (one.code != WL_OK) {
           EXPECT_EQ(one.code, WL_DEVICE) << one.error.message;
         }
@@ -231,7 +232,7 @@ socklen_t addressOf(uint64_t socket, sockaddr_un* address) {
 bool connectSilently(uint64_t offer, int count, std::vector<OpenFile>* all) {
   sockaddr_un address = {};
   const socklen_t bytes = addressOf(offer, &address);
-  const int64_t endNs = clockNs() + 10'000 * kMs;
+  const int64_t endNs = clockNs() + 60'000 * kMs;
   for (int i = 0; i < count; ++i) {
     OpenFile one(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     while (connect(one.number(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0) {
@@ -252,7 +253,7 @@ bool isDropped(const OpenFile& socket, int withinMs) {
 TEST(FileOffers, AreNotHeldUpByThoseThatSayNothing) {
   const int before = openFiles();
   {
-    Alone alone(20'000 * kMs);
+    Alone alone(60'000 * kMs);
     wl_error_t error = blankError();
     FileOffer offer;
     ASSERT_EQ(offer.open(0, &error), WL_OK) << error.message;
@@ -266,7 +267,7 @@ TEST(FileOffers, AreNotHeldUpByThoseThatSayNothing) {
     EXPECT_EQ(offer.give(1, alone, &error), WL_OK) << error.message;
     // No more than so many are kept, and those not for long.
     EXPECT_LE(openFiles() - opened, 200 + static_cast<int>(FileOffer::kMostSilent) + 3);
-    for (const OpenFile& one : silent) EXPECT_TRUE(isDropped(one, 5000));
+    for (const OpenFile& one : silent) EXPECT_TRUE(isDropped(one, 30'000));
   }
   EXPECT_EQ(openFiles(), before);
 }
@@ -318,19 +319,23 @@ TEST(CudaPeerParts, AreTakenInTimeWhereOthersConnectAndSayNothing) {
 
 TEST(FileOffers, DropOtherUsersAtOnce) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be another user for a while";
-  Alone alone(20'000 * kMs);
+  Alone alone(60'000 * kMs);
   wl_error_t error = blankError();
   FileOffer offer;
   ASSERT_EQ(offer.open(0, &error), WL_OK) << error.message;
   const pid_t other = fork();
   ASSERT_GE(other, 0);
   if (other == 0) {
-    std::vector<OpenFile> one;
-    const bool connects = setresuid(65534, 65534, 65534) == 0 &&
-                          connectSilently(offer.name().socket, 1, &one);
-    const int64_t startNs = clockNs();
-    const bool isGone = connects && isDropped(one[0], 5000);
-    _exit(isGone && clockNs() - startNs < FileOffer::kSilenceNs / 2 ? 0 : 1);
+    if (setresuid(65534, 65534, 65534) != 0) _exit(1);
+    // Sooner than who says nothing is, unless this machine is busy each time.
+    for (int attempt = 0; attempt < 20; ++attempt) {
+      std::vector<OpenFile> one;
+      if (!connectSilently(offer.name().socket, 1, &one)) _exit(2);
+      const int64_t startNs = clockNs();
+      if (!isDropped(one[0], 30'000)) _exit(3);
+      if (clockNs() - startNs < FileOffer::kSilenceNs / 2) _exit(0);
+    }
+    _exit(4);
   }
   int status = 0;
   ASSERT_EQ(waitpid(other, &status, 0), other);
@@ -340,7 +345,7 @@ TEST(FileOffers, DropOtherUsersAtOnce) {
 TEST(FileOffers, GoToThoseThatKnowTheirSecret) {
   const int before = openFiles();
   {
-    Alone alone(20'000 * kMs);
+    Alone alone(60'000 * kMs);
     wl_error_t error = blankError();
     int ends[2];
     ASSERT_EQ(pipe(ends), 0);
@@ -385,9 +390,10 @@ TEST(FileOffers, ThatNobodyTakesEndWithTheirTime) {
   ASSERT_EQ(bind(listener.number(), reinterpret_cast<const sockaddr*>(&address), bytes), 0);
   ASSERT_EQ(listen(listener.number(), 1), 0);
   FileRequest request;
-  Alone other(100 * kMs);
-  ASSERT_EQ(request.ask(silent, 3, other, &error), WL_OK) << error.message;
+  Alone asks(60'000 * kMs);
+  ASSERT_EQ(request.ask(silent, 3, asks, &error), WL_OK) << error.message;
   OpenFile come;
+  Alone other(100 * kMs);
   EXPECT_EQ(request.take(other, &come, &error), WL_PEER_LOST);
   EXPECT_TRUE(says(error, "rank 3's part of the window did not come"));
 }
@@ -397,7 +403,7 @@ TEST(FileOffers, ThatNobodyMakesAreNamed) {
   FileRequest request;
   Alone brief(50 * kMs);
   EXPECT_EQ(request.ask({1, 2}, 3, brief, &error), WL_PEER_LOST);
-  Alone alone(20'000 * kMs);
+  Alone alone(60'000 * kMs);
   EXPECT_EQ(request.ask({1, 2}, 3, alone, &error), WL_UNSUPPORTED);
   EXPECT_TRUE(says(error, "rank 3's part of the window can't be reached"));
   EXPECT_TRUE(says(error, "network namespace"));

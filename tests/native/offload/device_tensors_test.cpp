@@ -8,6 +8,7 @@
 
 #include "native/window/device.h"
 #include "tests/native/comm/windows.h"
+#include "tests/native/cuda/failing_calls.h"
 #include "tests/native/cuda/no_memory.h"
 #include "tests/native/cuda/stand_in.h"
 
@@ -175,7 +176,7 @@ TEST_F(DeviceTensors, AFailureOfAnyCallIsToldToAll) {
     // Of what opens devices, and what looks, other tests have all.
     const bool moves = call.rfind("cuMemcpy", 0) == 0 || call == "cuLaunchKernel" ||
                        call == "cuPointerGetAttribute" || call == "cuMemGetAddressRange";
-    for (int number = 1; number <= (moves ? count : 1); ++number) {
+    for (const int number : callsToFail(moves ? count : 1)) {
       gpus::reset();
       gpus::devices(2);
       gpus::failCall(call, number, 719);

@@ -27,7 +27,7 @@ int32_t sumOnce(const Mate& mate, size_t count, Error* error) {
 
 TEST_P(GpuProcessesKilled, AreNamedAtOnce) {
   const Crew crew = GetParam();
-  const int kills = longForm() ? 20 : 5;
+  const int kills = longForm() ? 20 : 2;
   std::mt19937_64 random(seed());
   double worstMs = 0;
   for (int attempt = 0; attempt < kills && !HasFailure(); ++attempt) {

@@ -142,7 +142,7 @@ TEST_P(GpuProcesses, AtTheDeadlineTheRankIsNamedWhoseCoresAreLeastFar) {
     EXPECT_OF_MATE(mate, mate.board.awaitAll(GetParam(), 1));
     gpus::isStuck(kSlowest, true);
     const int32_t code =
-        sumOnce(mate.comm, mate.rank, 1000, false, WL_RING, 400 * kMs, &error, &isRight);
+        sumOnce(mate.comm, mate.rank, 1000, false, WL_RING, 2'000 * kMs, &error, &isRight);
     EXPECT_OF_MATE(mate, code == WL_TIMEOUT);
     EXPECT_OF_MATE(mate, error.culprit_count == 1 && error.culprits[0] == kSlowest);
     EXPECT_OF_MATE(mate, contains(error.message, "has ended 0 of "));

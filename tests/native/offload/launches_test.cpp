@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "tests/native/comm/launches.h"
+#include "tests/native/cuda/failing_calls.h"
 #include "tests/native/cuda/no_memory.h"
 #include "tests/native/cuda/stand_in.h"
 
@@ -193,7 +194,7 @@ TEST_F(GpusLaunches, AFailureOfAnyCallIsTold) {
   EXPECT_EQ(calls["cuModuleLoadData"], 2);
   int failed = 0;
   for (const auto& [call, count] : calls) {
-    for (int number = 1; number <= std::min(count, 4); ++number) {
+    for (const int number : callsToFail(count)) {
       gpus::reset();
       gpus::failCall(call, number, 719);
       for (const auto& [code, message] : launch()) {

@@ -424,8 +424,7 @@ TEST_F(GpusTransfers, GiveAllBackWhicheverCallFails) {
   for (const auto& [call, count] : calls) {
     // Queries that go on until work is over come as often as threads look.
     const bool looks = call == "cuStreamQuery" || call == "cuEventQuery";
-    const int most = looks ? 3 : count;
-    for (int number = 1; number <= most; number += std::max(1, most / 6)) {
+    for (const int number : callsToFail(looks ? 3 : count)) {
       for (const bool isDone : gpus::waysToFail(call)) {
         const int failed = move(call, number, isDone);
         EXPECT_TRUE(failed == 0 || failed == kRanks) << call << ' ' << number << ": " << failed;
