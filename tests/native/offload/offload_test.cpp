@@ -172,7 +172,7 @@ TEST(Offload, CommunicatorsOnTheSameDevicesTakeTurns) {
   const int times = longForm() ? 40 : 10;
   LocalRanks ofOne(kRanks);
   LocalRanks ofAnother(kRanks);
-  const auto sums = [](int rank, wl_comm_t* comm) {
+  const auto sums = [times](int rank, wl_comm_t* comm) {
     for (int i = 0; i < times; ++i) {
       Error error;
       ASSERT_EQ(sumOnce(comm, rank, WL_TWO_PHASE, 0, &error), WL_OK) << error.message;
