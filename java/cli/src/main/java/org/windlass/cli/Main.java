@@ -9,9 +9,13 @@ import java.io.UncheckedIOException;
 import java.io.Writer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.function.Function;
+import java.util.function.Supplier;
+import java.util.stream.Stream;
 import org.windlass.ErrorCode;
 import org.windlass.InvalidArgumentException;
 import org.windlass.NativeLibrary;
@@ -44,19 +48,13 @@ import picocli.CommandLine;
       "6:verification failed",
       "7:disk, memory, /dev/shm or permission; without a word where the reader of a pipe went away",
       "130:interrupted"
-    },
-    subcommands = {
-      ReshardCommand.class,
-      PlanCommand.class,
-      BenchCommand.class,
-      ExampleCommand.class,
-      DoctorCommand.class,
-      DemoCommand.class,
-      RunCommand.class,
-      ReportCommand.class,
-      ManifestCommand.class
     })
 public final class Main implements Runnable {
+  private static final String RUN = "run";
+
+  /** The commands by name, in the order of the help. */
+  private static final Map<String, Supplier<Object>> COMMANDS = commands();
+
   @Spec private CommandSpec spec;
 
   @Option(
@@ -119,13 +117,16 @@ public final class Main implements Runnable {
         };
     try {
       CommandLine line = new CommandLine(main);
+      addCommands(line, args);
       line.setOut(new PrintWriter(results, true));
       line.setErr(err);
       line.setCaseInsensitiveEnumValuesAllowed(true);
       // An argument is what it is, also where it begins with an @, as a decorator of a name may.
       line.setExpandAtFiles(false);
       // What stands behind the command that ranks run is that command's.
-      line.getSubcommands().get("run").setStopAtPositional(true);
+      line.getSubcommands().values().stream()
+          .filter(command -> command.getCommandName().equals(RUN))
+          .forEach(command -> command.setStopAtPositional(true));
       line.registerConverter(Path.class, Main::path);
       line.setParameterExceptionHandler(
           (wrong, given) -> complain.apply(Complaint.ofUsage(wrong)));
@@ -152,6 +153,37 @@ public final class Main implements Runnable {
     }
   }
 
+  private static Map<String, Supplier<Object>> commands() {
+    Map<String, Supplier<Object>> commands = new LinkedHashMap<>();
+    commands.put("reshard", ReshardCommand::new);
+    commands.put("plan", PlanCommand::new);
+    commands.put("bench", BenchCommand::new);
+    commands.put("example", ExampleCommand::new);
+    commands.put("doctor", DoctorCommand::new);
+    commands.put("demo", DemoCommand::new);
+    commands.put(RUN, RunCommand::new);
+    commands.put("report", ReportCommand::new);
+    commands.put("manifest", ManifestCommand::new);
+    return commands;
+  }
+
+  /** Adds the command that the arguments name, or all commands if they name none. */
+  private static void addCommands(CommandLine line, String... args) {
+    // The description of a command takes tens of milliseconds to build.
+    Optional<String> named = firstWord(args).filter(COMMANDS::containsKey);
+    COMMANDS.forEach(
+        (name, command) -> {
+          if (named.isEmpty() || named.get().equals(name)) {
+            line.addSubcommand(name, command.get());
+          }
+        });
+  }
+
+  /** The first argument that is no option: the command, if there is one of that name. */
+  private static Optional<String> firstWord(String... args) {
+    return Stream.of(args).filter(word -> !word.startsWith("-")).findFirst();
+  }
+
   /** A path of the command line; an empty one, as of an unset variable, would be the current folder. */
   private static Path path(String text) {
     if (text.isEmpty()) {
@@ -168,8 +200,7 @@ public final class Main implements Runnable {
   /** Of a command line, also of one that cannot be parsed, the words that may be its options. */
   private static List<String> options(String... args) {
     List<String> all = List.of(args);
-    Optional<String> command = all.stream().filter(word -> !word.startsWith("-")).findFirst();
-    if (command.equals(Optional.of("run"))) {
+    if (firstWord(args).equals(Optional.of(RUN))) {
       return List.of();
     }
     int end = all.indexOf("--");
