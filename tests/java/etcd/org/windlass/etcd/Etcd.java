@@ -177,6 +177,14 @@ public final class Etcd implements AutoCloseable {
         failures);
   }
 
+  /**
+   * Comes and goes once, with a long lease. A busy machine may take longer than a lease to load what
+   * renews one; a process that has called this has loaded it.
+   */
+  static void load(String address, FailureMaker failures) {
+    connect(address, newName(), 0, 1, LEASE_SECONDS, Duration.ofSeconds(60), failures).close();
+  }
+
   /** Another client of it, as nobody. */
   Client client() {
     return Client.builder().endpoints("http://127.0.0.1:" + port).build();

@@ -12,6 +12,7 @@ import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
 import org.windlass.PeerLostException;
 import org.windlass.Tensor;
+import org.windlass.internal.store.Failure;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
@@ -27,6 +28,7 @@ class EtcdJobsTest {
   private static final Layout ALONE = DeviceMesh.of(1).layout(Placement.replicate());
 
   private static Job job(String name) {
+    Etcd.load(System.getenv("WINDLASS_MEETING"), Failure::make);
     return Job.fromEnvironment(name, CommunicatorOptions.defaults(), LONG);
   }
 
@@ -68,31 +70,29 @@ class EtcdJobsTest {
     }
   }
 
-  private static Map<String, String> variables(Etcd etcd, String job) {
+  private static Map<String, String> variables(String job) {
     return Map.of(
         "WINDLASS_RANK", "0",
         "WINDLASS_WORLD_SIZE", "1",
         "WINDLASS_JOB", job,
-        "WINDLASS_MEETING", etcd.address());
+        "WINDLASS_MEETING", Etcd.shared().address() + "-jobs");
   }
 
   @Test
   void jobsMeetAndMeetAgain() throws Exception {
-    try (Etcd etcd = new Etcd()) {
-      try (Child first = new Child(Trainer.class, variables(etcd, "first"))) {
-        first.line("is there"); // so that the store is its
-        try (Child inference = new Child(Inference.class, variables(etcd, "inference"))) {
-          assertThat(inference.line("has")).isEqualTo("has 1: 4");
-          first.line("sent");
-          first.kill();
-          inference.line("lost");
-          try (Child second = new Child(Trainer.class, variables(etcd, "second"))) {
-            assertThat(inference.line("has")).isEqualTo("has 2: 4");
-            second.line("sent");
-          }
-          inference.line("lost");
-          inference.awaitEnd();
+    try (Child first = new Child(Trainer.class, variables("first"))) {
+      first.line("is there"); // so that the store is its
+      try (Child inference = new Child(Inference.class, variables("inference"))) {
+        assertThat(inference.line("has")).isEqualTo("has 1: 4");
+        first.line("sent");
+        first.kill();
+        inference.line("lost");
+        try (Child second = new Child(Trainer.class, variables("second"))) {
+          assertThat(inference.line("has")).isEqualTo("has 2: 4");
+          second.line("sent");
         }
+        inference.line("lost");
+        inference.awaitEnd();
       }
     }
   }

@@ -27,7 +27,7 @@ class RandomStoreTest {
   /** What is stored, and the number of the member who holds it, or -1. */
   private record Stored(byte[] value, int holder) {}
 
-  @RandomSeeds(value = 12, inLong = 300)
+  @RandomSeeds(value = 4, inLong = 300)
   void callsInARowDoWhatAMapDoes(long seed) {
     for (Kind kind : Kind.values()) {
       try (Meeting meeting = new Meeting(kind)) {
@@ -123,7 +123,7 @@ class RandomStoreTest {
   }
 
   /** Each member counts up by exchange, by addition and by waiting for its turn. */
-  @RandomSeeds(value = 6, inLong = 100)
+  @RandomSeeds(value = 2, inLong = 100)
   void callsSideBySideAreAtomic(long seed) throws Exception {
     for (Kind kind : Kind.values()) {
       try (Meeting meeting = new Meeting(kind)) {

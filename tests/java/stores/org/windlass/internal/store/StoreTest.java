@@ -90,7 +90,7 @@ public class StoreTest {
   @EnumSource
   void additionsOfManyAreAllCounted(Kind kind) throws Exception {
     int members = 4;
-    int times = 200;
+    int times = 50;
     try (Meeting meeting = new Meeting(kind)) {
       List<FutureTask<Long>> all = new ArrayList<>();
       for (int i = 0; i < members; i++) {
