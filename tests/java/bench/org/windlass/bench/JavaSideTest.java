@@ -19,7 +19,7 @@ import org.windlass.VerificationFailedException;
 @Timeout(120)
 class JavaSideTest {
   /** Of each operation at each size. */
-  private static final int CALLS = Boolean.getBoolean("windlass.long") ? 100 : 12;
+  private static final int CALLS = Boolean.getBoolean("windlass.long") ? 100 : 6;
 
   @ParameterizedTest
   @CsvSource({"1, 2", "2, 2", "3, 4", "3, 2", "8, 2"})

@@ -47,7 +47,7 @@ class ProfileTest {
   @Test
   void aBenchPrintsAnObjectForEachSizeAndKernel() throws Exception {
     String out =
-        ended("bench", "all-gather", "--target", "a5sim", "--bytes", "4K", "--seconds", "0.05", "--json");
+        ended("bench", "all-gather", "--target", "a5sim", "--bytes", "4K", "--seconds", "0.01", "--json");
     assertThat(out.lines().filter(line -> line.startsWith("{\"kernel\":\"all-gather\",\"bytes\":4096,")))
         .hasSize(1)
         .allSatisfy(line -> assertThat(line).contains("\"MTE2\":{\"instructions\":", "\"cycles\":"));
@@ -59,7 +59,7 @@ class ProfileTest {
   void aBenchRedistributesBetweenWindowsOfThreads(String target) throws Exception {
     String out =
         ended("bench", "redistribute", "--target", target, "--launch", "threads", "--from", "2:S0",
-            "--to", "2:S1", "--shape", "64x64", "--seconds", "0.05", "--json");
+            "--to", "2:S1", "--shape", "64x64", "--seconds", "0.01", "--json");
     assertThat(out).contains("\"verified\":true", "{\"kernel\":\"transfer\",\"bytes\":16384,");
   }
 

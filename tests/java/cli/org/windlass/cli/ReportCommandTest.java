@@ -8,8 +8,10 @@ import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonToken;
 import java.io.IOException;
 import java.io.StringWriter;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -25,6 +27,11 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
+import org.windlass.LocalGroup;
+import org.windlass.cli.run.RankVariables;
+import org.windlass.cli.run.TokenFile;
 
 /** {@code windlass report} of a bench whose ranks are processes. */
 @Timeout(120)
@@ -97,9 +104,22 @@ class ReportCommandTest {
     return new Cli(process.exitValue(), Files.readString(out), Files.readString(err));
   }
 
+  /** Of one job: its table, its JSON while a rank is stopped, and what a watch says of a lost rank. */
   @Test
-  void aTableHasARowForEachRank() throws Exception {
+  void reportsOfAJobThatRuns() throws Exception {
     start(60);
+    signal("STOP"); // so that it takes no core from what follows
+    requireJson();
+    requireTables();
+    signal("CONT");
+    requireThatAWatchNamesALostRank();
+  }
+
+  private void signal(String name) throws Exception {
+    new ProcessBuilder("kill", "-" + name, "" + second.pid()).start().waitFor();
+  }
+
+  private void requireTables() throws Exception {
     for (long pid : new long[] {bench.pid(), second.pid()}) {
       Cli told = Cli.run("report", pid);
       assertThat(told.status()).as(told.err()).isZero();
@@ -125,10 +145,8 @@ class ReportCommandTest {
     assertThat(wrong.out()).isEmpty();
   }
 
-  @Test
-  void jsonIsAnObjectALineWithTheKeysOfTheManual() throws Exception {
-    start(60);
-    new ProcessBuilder("kill", "-STOP", "" + second.pid()).start().waitFor();
+  /** An object a line, with the keys of the manual. */
+  private void requireJson() throws Exception {
     Cli told = await(json -> json.contains("\"process_state\":\"stopped\""));
     assertThat(told.out().lines()).hasSize(1);
     assertThat(keys(told.out()))
@@ -165,7 +183,6 @@ class ReportCommandTest {
         .contains("\"rank\":0,\"host\":0,\"elsewhere\":false,\"process\":" + bench.pid())
         .contains("\"process\":" + bench.pid() + ",\"process_state\":\"runs\"")
         .contains("\"process\":" + second.pid() + ",\"process_state\":\"stopped\"");
-    new ProcessBuilder("kill", "-CONT", "" + second.pid()).start().waitFor();
   }
 
   private Cli await(Predicate<String> seen) throws InterruptedException {
@@ -181,23 +198,75 @@ class ReportCommandTest {
     }
   }
 
-  @Test
-  void aWatchEndsWithTheJob() throws Exception {
-    start(5);
-    Cli watched = Cli.run("report", second.pid(), "--watch", "--every", 0.1);
-    assertThat(watched.status()).as(watched.err()).isZero();
-    assertThat(watched.out())
-        .endsWith("the job is over: all ranks have closed their communicators\n");
-    long looks = watched.out().lines().filter(line -> line.startsWith("communicator ")).count();
-    assertThat(looks).isGreaterThan(3);
-    assertThat(watched.err()).isEmpty();
-    assertThat(bench.waitFor(LIMIT_S, TimeUnit.SECONDS)).isTrue();
-    assertThat(bench.exitValue()).isZero();
+  /** A rank of a job that closes its communicator once it is told to. */
+  static final class Held {
+    private Held() {}
+
+    public static void main(String[] none) throws IOException {
+      try (LocalGroup group =
+          LocalGroup.fromEnvironment(
+              1, CommunicatorOptions.defaults(), Duration.ofSeconds(LIMIT_S))) {
+        group.run(Communicator::barrier);
+        System.out.println("met");
+        System.in.read();
+      }
+    }
   }
 
   @Test
-  void aWatchNamesARankThatIsLost() throws Exception {
-    start(60);
+  void aWatchEndsWithTheJob() throws Exception {
+    List<Process> ranks = new ArrayList<>();
+    try (TokenFile token = new TokenFile();
+        RankVariables variables = new RankVariables(2, token)) {
+      for (int rank = 0; rank < 2; rank++) {
+        ProcessBuilder builder =
+            ChildCommand.program(Held.class, System.getProperty("org.windlass.library.path"));
+        builder.environment().putAll(variables.of(rank));
+        ranks.add(builder.redirectError(ProcessBuilder.Redirect.INHERIT).start());
+      }
+      for (Process rank : ranks) {
+        assertThat(rank.inputReader().readLine()).isEqualTo("met");
+      }
+      StringWriter out = new StringWriter();
+      Thread closer =
+          new Thread(
+              () -> {
+                while (looks(out.toString()) < 4 && !Thread.interrupted()) {
+                  LockSupport.parkNanos(1_000_000);
+                }
+                ranks.forEach(ReportCommandTest::close);
+              });
+      closer.start();
+      Cli watched = Cli.runInto(out, "report", ranks.get(1).pid(), "--watch", "--every", "0.1");
+      closer.interrupt();
+      closer.join();
+      assertThat(watched.status()).as(watched.err()).isZero();
+      assertThat(watched.out())
+          .endsWith("the job is over: all ranks have closed their communicators\n");
+      assertThat(looks(watched.out())).isGreaterThan(3);
+      assertThat(watched.err()).isEmpty();
+      for (Process rank : ranks) {
+        assertThat(rank.waitFor(LIMIT_S, TimeUnit.SECONDS)).isTrue();
+        assertThat(rank.exitValue()).isZero();
+      }
+    } finally {
+      ranks.forEach(Process::destroyForcibly);
+    }
+  }
+
+  private static long looks(String watched) {
+    return watched.lines().filter(line -> line.startsWith("communicator ")).count();
+  }
+
+  private static void close(Process rank) {
+    try {
+      rank.getOutputStream().close();
+    } catch (IOException ended) {
+      throw new UncheckedIOException(ended);
+    }
+  }
+
+  private void requireThatAWatchNamesALostRank() throws Exception {
     StringWriter out = new StringWriter();
     Thread killer =
         new Thread(

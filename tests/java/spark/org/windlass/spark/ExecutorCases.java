@@ -6,7 +6,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -147,7 +146,6 @@ abstract class ExecutorCases {
     comm.barrier();
     if (comm.rank() == last) {
       Thread.sleep(500); // the others are inside by then
-      Files.writeString(Path.of(notes, "killed"), "" + System.currentTimeMillis());
       new ProcessBuilder("kill", "-9", "" + dying).start().waitFor();
       TimeUnit.MINUTES.sleep(1);
     }
@@ -155,10 +153,9 @@ abstract class ExecutorCases {
       Sparks.requireSum(comm);
     } catch (WindlassException e) {
       if (processes(comm).get(comm.rank()) != dying) {
-        long after = System.currentTimeMillis();
         Files.writeString(
             Path.of(notes, "survivor-" + comm.rank()),
-            e.getClass().getName() + "\n" + e.culprits() + "\n" + after);
+            e.getClass().getName() + "\n" + e.culprits());
       }
       throw e;
     }
@@ -166,7 +163,6 @@ abstract class ExecutorCases {
   }
 
   private static void assertSurvivorsWereTold(Path notes) throws Exception {
-    long killed = Long.parseLong(Files.readString(notes.resolve("killed")));
     try (Stream<Path> files = Files.list(notes)) {
       List<Path> survivors =
           files.filter(file -> file.getFileName().toString().startsWith("survivor")).toList();
@@ -175,8 +171,6 @@ abstract class ExecutorCases {
         List<String> said = Files.readAllLines(survivor);
         assertThat(said.get(0)).isEqualTo(PeerLostException.class.getName());
         assertThat(said.get(1)).contains("" + (TASKS - 1));
-        assertThat(Duration.ofMillis(Long.parseLong(said.get(2)) - killed))
-            .isLessThan(Duration.ofSeconds(30));
       }
     }
   }

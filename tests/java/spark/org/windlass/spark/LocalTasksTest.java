@@ -107,7 +107,6 @@ class LocalTasksTest {
 
   @Test
   void aTaskThatFailsEndsAllAndTheNextAttemptMeetsAgain() {
-    long start = System.nanoTime();
     List<Integer> attempts =
         BarrierStage.call(
             rows(),
@@ -140,7 +139,6 @@ class LocalTasksTest {
           .hasMessageContaining("task 2 of stage ")
           .hasMessageContaining(".0 failed: java.lang.IllegalStateException: the disk is full");
     }
-    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(LONG);
   }
 
   @Test

@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
@@ -21,6 +22,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.AbortedException;
+import org.windlass.DeadlineExceededException;
 import org.windlass.MismatchException;
 import org.windlass.cli.ChildCommand;
 import org.windlass.cli.Cli;
@@ -108,40 +110,41 @@ class LaunchedReshardTest {
     return in;
   }
 
-  /** Runs it with either launch, and compares what both write, byte for byte. */
-  private void compare(Object... arguments) throws IOException {
-    List<Object> words = new ArrayList<>(List.of(arguments));
-    words.add(out("threads"));
-    Cli threads = reshard(words.toArray());
-    assertThat(threads.status()).as(threads.err()).isZero();
-    words.set(words.size() - 1, out("processes"));
-    Cli processes = launched(words.toArray());
-    assertThat(processes.status()).as(processes.err()).isZero();
-    TwoProcesses.assertSame(out("processes"), out("threads"));
-  }
-
+  /**
+   * Each is larger than a step, and its ranks are those of two processes: rank 8 is the first one of
+   * the second.
+   */
   @Test
-  void termsLargerThanAStepAreReducedToTheSameBits() throws IOException {
-    Path in = Files.createDirectory(folder.resolve("in"));
-    for (int rank = 0; rank < 3; rank++) {
+  void twoProcessesWriteTheBitsThatOneWrites() throws IOException {
+    Path terms = Files.createDirectory(folder.resolve("terms"));
+    for (int rank = 7; rank < 10; rank++) {
       write(
-          in.resolve("rank-0000" + rank + ".safetensors"), "F32", "[3000,1000]", 12_000_000, rank);
+          terms.resolve("rank-%05d.safetensors".formatted(rank)),
+          "F32",
+          "[3000,1000]",
+          12_000_000,
+          rank);
     }
-    compare("--from", "3:P", "--to", "2x2:S0,S1", "--dtype", "bf16", "--verify", in);
-  }
-
-  @Test
-  void replicasLargerThanAStepGetTheSameBits() throws IOException {
-    Path in = folder.resolve("in.safetensors");
-    write(in, "BF16", "[5,700,2500]", 17_500_000, 7);
-    compare("--from", "1:R", "--to", "2x3:R,S2", in);
-  }
-
-  @Test
-  void elementsOfLessThanAByteMoveToo() throws IOException {
-    Path in = folder.resolve("in.safetensors");
-    write(in, "F4", "[6,3000000]", 9_000_000, 8);
-    compare("--from", "1:R", "--to", "3:S0", "--mode", "staged", in);
+    Path replicas = folder.resolve("replicas.safetensors");
+    write(replicas, "BF16", "[5,700,2500]", 17_500_000, 7);
+    Path halves = folder.resolve("halves.safetensors");
+    write(halves, "F4", "[6,3000000]", 9_000_000, 8);
+    List<List<Object>> all =
+        List.of(
+            List.of(
+                "--from", "3@7:P", "--to", "2x2@6:S0,S1", "--dtype", "bf16", "--verify", terms),
+            List.of("--from", "1@7:R", "--to", "2x3@5:R,S2", replicas),
+            List.of("--from", "1@7:R", "--to", "3@7:S0", "--mode", "staged", halves));
+    try (TwoProcesses processes = new TwoProcesses()) {
+      for (int i = 0; i < all.size(); i++) {
+        List<Object> words = new ArrayList<>(List.of("reshard"));
+        words.addAll(all.get(i));
+        words.add(out("out" + i));
+        Cli threads = Cli.run(words.toArray());
+        assertThat(threads.status()).as(threads.err()).isZero();
+        processes.compare(words, out("out" + i));
+      }
+    }
   }
 
   @Test
@@ -221,21 +224,42 @@ class LaunchedReshardTest {
     assertThat(beside("in.safetensors")).isEmpty();
   }
 
+  /** The deadline counts from what moved last. */
+  @Test
+  void aProcessThatIsStoppedIsNamedAtTheDeadline() throws Exception {
+    Path in = large();
+    List<Object> words =
+        List.of("--from", "1@7:R", "--to", "2@7:S0", "--deadline", 3, in, out("out"));
+    try (TwoProcesses processes = new TwoProcesses()) {
+      processes.ask(words);
+      Reshard reshard = TwoProcesses.of(words);
+      AtomicBoolean isStopped = new AtomicBoolean();
+      reshard.progress(
+          (moved, total) -> {
+            if (moved > 0 && !isStopped.getAndSet(true)) {
+              processes.stop();
+            }
+          });
+      assertThatThrownBy(() -> reshard.run(processes.group()))
+          .isInstanceOf(DeadlineExceededException.class)
+          .hasMessageContaining("nothing moved for 3.0 s")
+          .message()
+          .matches(
+              text -> text.matches(
+                  ".*; the others wait for rank %d \\(process %2$d\\)(, rank \\d+ \\(process %2$d\\))*"
+                      .formatted(TwoProcesses.RANKS_EACH, processes.other())),
+              "names ranks of the other process only");
+    }
+    assertThat(beside("in.safetensors")).isEmpty();
+  }
+
   // ---- the command in a process of its own
 
   /** A run of the large file that has begun to move; its second process. */
   private ProcessHandle start() throws Exception {
-    return start(60).orElseThrow();
-  }
-
-  /** The same with a deadline in seconds; empty where that was too short for the start here. */
-  private Optional<ProcessHandle> start(int deadline) throws Exception {
-    ProcessHandle other = launch(deadline);
-    return await(
-        () ->
-            hasOpened(other)
-                ? Optional.of(Optional.of(other))
-                : started.isAlive() ? Optional.empty() : Optional.of(Optional.empty()));
+    ProcessHandle other = launch(60);
+    await(() -> hasOpened(other) ? Optional.of(other) : Optional.empty());
+    return other;
   }
 
   /** A run of the large file; its second process. */
@@ -318,39 +342,21 @@ class LaunchedReshardTest {
     requireNothingLeft(other);
   }
 
+  /** A busy machine may need more time until ranks know each other: the next run has twice as much. */
   @Test
-  void aProcessThatIsStoppedIsNamedWithinTheDeadline() throws Exception {
-    int deadline = 3;
-    Optional<ProcessHandle> begun = start(deadline);
-    while (begun.isEmpty()) {
-      deadline *= 2;
-      begun = start(deadline);
+  void aProcessThatIsStoppedAsItComesUpIsNamedAtTheDeadline() throws Exception {
+    boolean isNamed = false;
+    for (int deadline = 1; !isNamed; deadline *= 2) {
+      ProcessHandle other = launch(deadline);
+      signal("STOP", other);
+      assertThat(ended()).as(errors()).isEqualTo(4);
+      List<String> said =
+          errors().lines().filter(line -> line.startsWith("windlass: ")).toList();
+      assertThat(said).hasSize(1);
+      isNamed = said.get(0).contains("rank 1 ");
+      assertThat(isNamed || deadline < 30).as("%s", said).isTrue();
+      requireNothingLeft(other);
     }
-    ProcessHandle other = begun.get();
-    signal("STOP", other);
-    long begin = System.nanoTime();
-    assertThat(ended()).as(errors()).isEqualTo(4);
-    assertThat(TimeUnit.NANOSECONDS.toSeconds(System.nanoTime() - begin)).isBetween(1L, deadline + 17L);
-    assertThat(errors().lines().filter(line -> line.startsWith("windlass: ")))
-        .singleElement()
-        .asString()
-        .contains("nothing moved for " + deadline + ".0 s")
-        .endsWith("; the others wait for rank 1 (process " + other.pid() + ")");
-    requireNothingLeft(other);
-  }
-
-  @Test
-  void aProcessThatIsStoppedAsItComesUpIsNamedWithinTheDeadline() throws Exception {
-    ProcessHandle other = launch(1);
-    signal("STOP", other);
-    long begin = System.nanoTime();
-    assertThat(ended()).as(errors()).isEqualTo(4);
-    assertThat(TimeUnit.NANOSECONDS.toSeconds(System.nanoTime() - begin)).isLessThan(30L);
-    assertThat(errors().lines().filter(line -> line.startsWith("windlass: ")))
-        .singleElement()
-        .asString()
-        .contains("rank 1 ");
-    requireNothingLeft(other);
   }
 
   @ParameterizedTest

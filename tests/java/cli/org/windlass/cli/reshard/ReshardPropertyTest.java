@@ -31,7 +31,7 @@ import org.windlass.testing.TestFile;
  */
 class ReshardPropertyTest {
   /** How many of them run once more as the command that starts its processes itself. */
-  private static final int LAUNCHES = 3;
+  private static final int LAUNCHES = Boolean.getBoolean("windlass.long") ? 3 : 1;
 
   private static TwoProcesses processes;
   private static int launched;
@@ -58,7 +58,7 @@ class ReshardPropertyTest {
     processes.close();
   }
 
-  @RandomSeeds(value = 60, inLong = 600)
+  @RandomSeeds(value = 20, inLong = 600)
   void theResultIsWhatTheDefinitionsSay(long seed) throws IOException {
     random = new Random(seed);
     tensors.clear();

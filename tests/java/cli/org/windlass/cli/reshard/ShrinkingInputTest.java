@@ -16,6 +16,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.windlass.cli.ChildCommand;
 import org.windlass.cli.Cli;
 import org.windlass.testing.SafetensorsBytes;
 
@@ -25,7 +26,7 @@ import org.windlass.testing.SafetensorsBytes;
  */
 @Timeout(600)
 class ShrinkingInputTest {
-  private static final int RUNS = 20;
+  private static final int RUNS = Boolean.getBoolean("windlass.long") ? 20 : 5;
   private static final long ROWS = 4096;
   private static final long COLUMNS = 8192;
 
@@ -35,7 +36,7 @@ class ShrinkingInputTest {
   static final class Reader {
     public static void main(String[] arguments) {
       Path out = Path.of(arguments[1]);
-      for (int run = 0, failed = 0; failed < RUNS; run++) {
+      for (int run = 0, failed = 0; failed < Integer.getInteger("windlass.runs"); run++) {
         List<Object> command = new ArrayList<>(List.of("reshard", "--from", "1:R"));
         command.addAll(List.of("--to", run % 4 < 2 ? "4:S1" : "4:S0", arguments[0], out, "--force"));
         if (run % 2 == 1) {
@@ -88,19 +89,9 @@ class ShrinkingInputTest {
   }
 
   private Process start(Path in, Path out) throws IOException {
-    List<String> command = new ArrayList<>();
-    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.add("-Xmx256m");
-    command.add("-XX:-CreateCoredumpOnCrash");
-    command.add("--enable-native-access=ALL-UNNAMED");
-    for (String property : List.of("org.windlass.library.path", "org.bytedeco.javacpp.cachedir")) {
-      if (System.getProperty(property) != null) {
-        command.add("-D" + property + "=" + System.getProperty(property));
-      }
-    }
-    command.addAll(
-        List.of("-cp", System.getProperty("java.class.path"), Reader.class.getName()));
-    command.addAll(List.of(in.toString(), out.toString()));
+    String natives = System.getProperty("org.windlass.library.path");
+    List<String> command = ChildCommand.program(Reader.class, natives, in, out).command();
+    command.addAll(1, List.of("-XX:-CreateCoredumpOnCrash", "-Dwindlass.runs=" + RUNS));
     return new ProcessBuilder(command)
         .directory(folder.toFile())
         .redirectErrorStream(true)

@@ -25,6 +25,7 @@ import org.windlass.cli.ChildCommand;
 import org.windlass.cli.run.RankVariables;
 import org.windlass.cli.run.TokenFile;
 import org.windlass.layout.Layout;
+import org.windlass.plan.TransferMode;
 import org.windlass.reshard.Reshard;
 import org.windlass.reshard.ReshardResult;
 
@@ -74,6 +75,15 @@ final class TwoProcesses implements AutoCloseable {
   /** The process number of the other one. */
   long other() {
     return other.pid();
+  }
+
+  /** Stops the other one by SIGSTOP. */
+  void stop() {
+    try {
+      new ProcessBuilder("kill", "-STOP", "" + other.pid()).start().waitFor();
+    } catch (IOException | InterruptedException fault) {
+      throw new IllegalStateException(fault);
+    }
   }
 
   /** Has the other one begin. */
@@ -156,6 +166,7 @@ final class TwoProcesses implements AutoCloseable {
             case "--bucket-bytes" -> reshard.bucketBytes(Long.parseLong(value));
             case "--max-shard-bytes" -> reshard.maxShardBytes(Long.parseLong(value));
             case "--deadline" -> reshard.deadline(Duration.ofSeconds(Long.parseLong(value)));
+            case "--mode" -> reshard.mode(TransferMode.parse(value));
             case "--verify" -> reshard.verify();
             default -> throw new AssertionError(name);
           }
