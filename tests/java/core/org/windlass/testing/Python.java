@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.testing;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.IOException;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 
 /** The Python that guests of the tests run in. */
 final class Python {
   private static final List<String> CANDIDATES = List.of("python3", "/usr/bin/python3");
 
-  /** Looked for once. */
+  /** Path of the interpreter, null if none has numpy. Looked for once. */
   private static final String FOUND =
-      CANDIDATES.stream().filter(Python::hasNumpy).findFirst().orElse(null);
+      CANDIDATES.stream().map(Python::withNumpy).filter(Objects::nonNull).findFirst().orElse(null);
 
   private Python() {}
 
@@ -23,21 +25,27 @@ final class Python {
     return FOUND;
   }
 
-  private static boolean hasNumpy(String python) {
+  /**
+   * Returns the interpreter behind a command, null if it lacks numpy. The command may be a script of
+   * a version manager, which takes longer than the interpreter's own start.
+   */
+  private static String withNumpy(String python) {
     try {
       Process process =
-          new ProcessBuilder(python, "-c", "import numpy")
-              .redirectErrorStream(true)
-              .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+          new ProcessBuilder(python, "-c", "import numpy, sys; print(sys.executable)")
+              .redirectError(ProcessBuilder.Redirect.DISCARD)
               .start();
-      boolean hasEnded = process.waitFor(60, TimeUnit.SECONDS);
-      process.destroyForcibly();
-      return hasEnded && process.exitValue() == 0;
+      if (!process.waitFor(120, TimeUnit.SECONDS)) {
+        process.destroyForcibly();
+        return null;
+      }
+      String path = new String(process.getInputStream().readAllBytes(), UTF_8).strip();
+      return process.exitValue() != 0 ? null : path.isEmpty() ? python : path;
     } catch (IOException e) {
-      return false;
+      return null;
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
-      return false;
+      return null;
     }
   }
 }
