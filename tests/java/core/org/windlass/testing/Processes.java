@@ -273,6 +273,10 @@ public final class Processes implements AutoCloseable {
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
         "-Xshare:auto",
+        "-XX:-UsePerfData",
+        // The test's own JVM verifies the same classes.
+        "-XX:+UnlockDiagnosticVMOptions",
+        "-XX:-BytecodeVerificationRemote",
         "--enable-native-access=ALL-UNNAMED",
         "-Dwindlass.long=" + Boolean.getBoolean("windlass.long"),
         "-Dwindlass.root=" + System.getProperty("windlass.root"),
