@@ -17,9 +17,12 @@ import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.time.Duration;
+import java.util.Collections;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -44,6 +47,9 @@ import org.windlass.testing.RandomSeeds;
 /** Jobs whose store, or whose deadline, lets them down: what goes on, and what ends when. */
 @Timeout(180)
 class JobStoreTest {
+  /** Beyond the time that a test may take. */
+  private static final Duration FOREVER = Duration.ofMinutes(10);
+
   @RegisterExtension private final JobThreads jobs = JobThreads.atServer();
 
   /** In the server's place, it says nothing to anybody. */
@@ -105,7 +111,6 @@ class JobStoreTest {
   void aStoreThatHangsStopsNoSend() throws Exception {
     CountDownLatch linked = new CountDownLatch(3); // two ranks and one
     CountDownLatch hung = new CountDownLatch(1);
-    Duration limit = Duration.ofSeconds(4);
     int versions = 5;
     var source =
         jobs.start(
@@ -119,15 +124,18 @@ class JobStoreTest {
                 followers.await(1, SOON);
                 linked.countDown();
                 hung.await();
-                long startNs = System.nanoTime();
+                Set<Object> answers = Collections.newSetFromMap(new IdentityHashMap<>());
                 for (long version = 1; version <= versions; version++) {
                   own.copyFrom(part(ROWS, rank, version));
-                  List<Follower> now = followers.send(version, limit);
+                  // A send that waited for the store would have no time left for the version.
+                  List<Follower> now = followers.send(version, SOON);
                   assertThat(now.get(0).version()).as("%s", now).hasValue(version);
-                  assertThat(followers.blind()).isPresent();
+                  answers.add(followers.blind().orElseThrow());
                 }
-                // It is asked once, and then left in peace for some seconds.
-                assertThat(System.nanoTime() - startNs).isLessThan(limit.toNanos());
+                if (rank == 0) {
+                  // Sends that follow do not ask the store again, but repeat what was found.
+                  assertThat(answers).hasSizeLessThan(versions);
+                }
               }
             });
     var target =
@@ -223,7 +231,9 @@ class JobStoreTest {
   @Test
   void whatFollowsAMatchKeepsToTheMeetingsDeadline() throws Exception {
     CountDownLatch over = new CountDownLatch(1);
-    try (LocalGroup group = Communicator.local(2)) {
+    // Whoever waits for the communicator's own deadline waits longer than the test may take.
+    CommunicatorOptions patient = CommunicatorOptions.defaults().withDeadline(FOREVER);
+    try (LocalGroup group = Communicator.local(2, patient)) {
       group.run(
           comm -> {
             Communicator both = comm.split(0, comm.rank());
@@ -234,15 +244,12 @@ class JobStoreTest {
               both.close();
               return;
             }
-            long startNs = System.nanoTime();
             Until until = new Until(Duration.ofMillis(300).toNanos());
             StepsMemo memo = new StepsMemo();
             assertThatThrownBy(
                     () -> Link.between("policy", "", both, side, 1, false, null, null, memo, until))
                 .isInstanceOf(DeadlineExceededException.class);
             over.countDown();
-            assertThat(Duration.ofNanos(System.nanoTime() - startNs))
-                .isLessThan(Duration.ofSeconds(20));
           });
     }
   }
@@ -252,7 +259,6 @@ class JobStoreTest {
   void allAreToldWhereRank0IsInterruptedAsItAwaitsTheEndOfASign() throws Exception {
     CountDownLatch there = new CountDownLatch(2);
     Thread[] rank0 = new Thread[1];
-    Duration[] took = new Duration[2];
     Sign sign = new Sign("somebody", new byte[] {1});
     try (Store standing = jobs.store();
         LocalGroup group = Communicator.local(2)) {
@@ -262,7 +268,7 @@ class JobStoreTest {
               () ->
                   group.run(
                       comm -> {
-                        Until until = new Until(SOON.toNanos());
+                        Until until = new Until(FOREVER.toNanos());
                         try (JobRanks own = new JobRanks("alone", comm, until);
                             JobStore store =
                                 new JobStore("alone", own, jobs.withToken(jobs.token()))) {
@@ -271,11 +277,9 @@ class JobStoreTest {
                             rank0[0] = Thread.currentThread();
                           }
                           there.countDown();
-                          long startNs = System.nanoTime();
                           assertThatThrownBy(() -> store.isGone(sign, store.instance(), until))
                               .isInstanceOf(AbortedException.class)
                               .hasMessageContaining("was interrupted");
-                          took[comm.rank()] = Duration.ofNanos(System.nanoTime() - startNs);
                         }
                       }),
               run -> new Thread(run, "group").start());
@@ -284,7 +288,6 @@ class JobStoreTest {
       rank0[0].interrupt();
       ranks.get(2 * SOON.toSeconds(), TimeUnit.SECONDS);
     }
-    assertThat(took).allMatch(each -> each.compareTo(SOON.dividedBy(2)) < 0);
   }
 
   @Test

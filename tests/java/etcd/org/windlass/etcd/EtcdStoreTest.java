@@ -166,9 +166,9 @@ class EtcdStoreTest {
     Map<String, String> variables =
         Map.of("WINDLASS_MEETING", Etcd.shared().address(), "WINDLASS_TOKEN", "0a".repeat(32));
     boolean isFound = false;
-    for (int i = 0; i < 10 && !isFound; i++) {
+    for (int i = 0; i < 20 && !isFound; i++) {
       try (MeetingStore meeting = new MeetingStore(variables, Etcd.LIBRARY, Failure::make)) {
-        meeting.find(Duration.ofSeconds(1));
+        meeting.find(Duration.ofMillis(2800)); // half of which is for the store to open
         isFound = true;
       } catch (Failure e) {
         assertThat(e).hasMessageContaining("no answer of");
