@@ -15,6 +15,7 @@ import java.util.Map;
 import java.util.Random;
 import java.util.StringJoiner;
 import java.util.UUID;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -55,7 +56,12 @@ class JobsTest {
     private final List<Processes.Rank> ranks = new ArrayList<>();
 
     Launched(String name, int size, String body) throws Exception {
-      processes = new Processes(JobsTest.class, size, folder);
+      this(name, size, body, "TEST_NONE", "");
+    }
+
+    /** Its processes have one more variable. */
+    Launched(String name, int size, String body, String variable, String value) throws Exception {
+      processes = new Processes(JobsTest.class, size, folder).with(variable, value);
       for (int rank = 0; rank < size; rank++) {
         Map<String, String> variables =
             Map.of(
@@ -72,6 +78,10 @@ class JobsTest {
 
     Processes.Rank rank(int rank) {
       return ranks.get(rank);
+    }
+
+    Processes.Rank last() {
+      return ranks.get(ranks.size() - 1);
     }
 
     void end() throws InterruptedException {
@@ -179,7 +189,7 @@ class JobsTest {
 
   /** The same on all ranks, and beyond those of earlier starts of the job. */
   private static long nextVersion(Job job) throws InterruptedException {
-    Thread.sleep(2);
+    Thread.sleep(20); // which leaves the cores to others
     Tensor version = Tensor.allocate(DType.I64, 1);
     boolean isToEnd = Files.exists(Path.of(System.getenv("TEST_END")));
     version.setLong(isToEnd ? LAST : System.currentTimeMillis(), 0);
@@ -187,27 +197,35 @@ class JobsTest {
     return version.getLong(0);
   }
 
-  /** Both go on, whichever was there first and has the store, and whichever is killed. */
+  /**
+   * Both go on, whichever was there first and has the store, and whichever is killed. One of the two
+   * has two ranks.
+   */
   @ParameterizedTest
   @CsvSource({
-    "trainer, inference", "trainer, trainer", "inference, inference", "inference, trainer"
+    "trainer, inference, trainer",
+    "trainer, trainer, inference",
+    "inference, inference, inference",
+    "inference, trainer, trainer"
   })
-  void aJobThatIsKilledComesBack(String first, String killed) throws Exception {
+  void aJobThatIsKilledComesBack(String first, String killed, String larger) throws Exception {
     String second = first.equals("trainer") ? "inference" : "trainer";
+    Map<String, Integer> sizes = new HashMap<>(Map.of("trainer", 1, "inference", 1));
+    sizes.put(larger, 2);
     Map<String, Launched> jobs = new HashMap<>();
     try {
-      jobs.put(first, new Launched(first, 2, first));
+      jobs.put(first, new Launched(first, sizes.get(first), first));
       jobs.get(first).rank(0).await("is there"); // so that it has the store
-      jobs.put(second, new Launched(second, 2, second));
-      jobs.get("inference").rank(1).await("has ");
+      jobs.put(second, new Launched(second, sizes.get(second), second));
+      jobs.get("inference").last().await("has ");
       jobs.get(killed).kill();
       jobs.get(killed).close();
       Launched lives = jobs.get(killed.equals(first) ? second : first);
       lives.rank(0).await("lost: ");
-      jobs.put(killed, new Launched(killed, 2, killed));
+      jobs.put(killed, new Launched(killed, sizes.get(killed), killed));
       lives.rank(0).await("met 2");
-      lives.rank(1).await("met 2");
-      jobs.get("inference").rank(1).await("has ");
+      lives.last().await("met 2");
+      jobs.get("inference").last().await("has ");
       Files.createFile(endFile());
       for (Launched job : jobs.values()) {
         job.end();
@@ -244,7 +262,7 @@ class JobsTest {
   }
 
   /** A job is killed at any moment, of a meeting, a registration or a move, and started again. */
-  @RandomSeeds(value = 2, inLong = 10)
+  @RandomSeeds(value = 1, inLong = 10)
   void jobsThatAreKilledAtAnyMomentMeetAgain(long seed) throws Exception {
     Random random = new Random(seed);
     Files.deleteIfExists(endFile());
@@ -254,7 +272,7 @@ class JobsTest {
       for (String name : names) {
         jobs.put(name, new Launched(name, 1 + random.nextInt(2), name));
       }
-      for (int round = 0; round < 5; round++) {
+      for (int round = 0; round < (Boolean.getBoolean("windlass.long") ? 5 : 3); round++) {
         Thread.sleep(random.nextInt(2000));
         String killed = names.get(random.nextInt(2));
         Launched job = jobs.get(killed);
@@ -306,7 +324,7 @@ class JobsTest {
   /** A follower that is stopped in the middle holds nobody beyond the deadline; it is let go of. */
   @Test
   void aFollowerThatHangsCostsOthersNothing() throws Exception {
-    try (Launched trainer = new Launched("trainer", 2, "leads")) {
+    try (Launched trainer = new Launched("trainer", 2, "leads", "TEST_LIMIT", "PT3S")) {
       trainer.rank(0).await("leads");
       try (Launched good = new Launched("good", 1, "follows");
           Launched bad = new Launched("bad", 2, "follows")) {
@@ -316,10 +334,9 @@ class JobsTest {
         trainer.rank(0).await("bad: lost");
         Files.createFile(endFile());
         trainer.end();
-        good.end();
+        good.end(); // while the other one is stopped
         bad.rank(1).signal("CONT");
       }
-      assertThat(trainer.rank(0).said()).doesNotContain("slow");
     }
   }
 
@@ -343,19 +360,34 @@ class JobsTest {
         other.rank(1).await("has 3");
         one.rank(0).await("has 3");
         owner.rank(0).signal("STOP");
-        Thread.sleep(6000); // beyond what a send may last
+        trainer.rank(0).await("none that comes is seen for now");
+        for (Launched follower : List.of(one, other)) {
+          // Versions that are sent from now on. A send that waited for the store would last SOON.
+          long version = lastVersion(follower.last().said());
+          follower.last().await("has " + (version + 5));
+        }
         Files.createFile(endFile());
         one.end();
         other.end();
-        trainer.end();
-        assertThat(trainer.rank(0).said()).doesNotContain("slow").doesNotContain("lost");
+        trainer.end(); // while the owner is stopped
+        assertThat(trainer.rank(0).said()).doesNotContain(": lost");
         owner.rank(0).signal("CONT");
       }
       owner.end();
     }
   }
 
+  private static long lastVersion(String said) {
+    return Pattern.compile("^has (\\d+)$", Pattern.MULTILINE)
+        .matcher(said)
+        .results()
+        .mapToLong(found -> Long.parseLong(found.group(1)))
+        .max()
+        .orElseThrow();
+  }
+
   static void leads() throws Exception {
+    Duration limit = Duration.parse(System.getenv().getOrDefault("TEST_LIMIT", SOON.toString()));
     try (Job job = job()) {
       Layout layout = layout(job);
       int rank = job.communicator().rank();
@@ -369,12 +401,7 @@ class JobsTest {
           isOver = nextVersion(job) == LAST;
           long now = isOver ? LAST : version;
           own.copyFrom(part(layout, rank, now));
-          Duration limit = Duration.ofSeconds(3);
-          long start = System.nanoTime();
           List<Follower> stand = followers.send(now, limit);
-          if (System.nanoTime() - start > limit.plusSeconds(2).toNanos()) {
-            System.out.println("slow: " + Duration.ofNanos(System.nanoTime() - start));
-          }
           StringJoiner line = new StringJoiner(", ");
           stand.stream()
               .sorted(Comparator.comparing(Follower::job).reversed())
