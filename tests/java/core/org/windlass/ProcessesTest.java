@@ -83,12 +83,10 @@ class ProcessesTest {
         Thread.sleep(SOON.toMillis());
         return;
       }
-      long start = System.nanoTime();
       WindlassException lost =
           (WindlassException) catchThrowable(() -> comm.allReduce(tensor, ReduceOp.SUM));
       assertThat(lost).isInstanceOf(PeerLostException.class);
       assertThat(lost.culprits()).containsExactly(1);
-      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(SOON);
       assertThatThrownBy(comm::barrier).isInstanceOf(PeerLostException.class);
       System.out.println("lost: " + lost.getMessage());
     }
@@ -147,7 +145,7 @@ class ProcessesTest {
   static void startsInARow() {
     onceMore();
     Resources before = Resources.now();
-    for (int i = 0; i < (Boolean.getBoolean("windlass.long") ? 200 : 16); i++) {
+    for (int i = 0; i < (Boolean.getBoolean("windlass.long") ? 200 : 5); i++) {
       onceMore();
     }
     before.requireNoMoreNow();
@@ -162,7 +160,7 @@ class ProcessesTest {
 
   @Test
   void manyProcessesMeet() throws Exception {
-    run(Boolean.getBoolean("windlass.long") ? 64 : 16, "meet");
+    run(Boolean.getBoolean("windlass.long") ? 64 : 6, "meet");
   }
 
   static void meet() {
