@@ -83,7 +83,7 @@ class OneSidedTest {
           int rank = communicator.rank();
           int round = 0;
           for (DType dtype : new DType[] {DType.U8, DType.BF16, DType.F32, DType.I64}) {
-            for (int repeat = 0; repeat < 8; repeat++) {
+            for (int repeat = 0; repeat < 4; repeat++) {
               round++;
               int step = random.nextInt(n);
               int to = (rank + step) % n;
@@ -294,7 +294,7 @@ class OneSidedTest {
           .satisfies(
               failure ->
                   assertThat(((DeadlineExceededException) failure).culprits()).containsExactly(1));
-      assertThat((System.nanoTime() - start) / 1e6).isBetween(200.0, 30_000.0);
+      assertThat(System.nanoTime() - start).isGreaterThanOrEqualTo(SHORT.toNanos());
       assertThatThrownBy(() -> pair.signals[1].test(0, 0, 1))
           .isInstanceOf(DeadlineExceededException.class);
     }
@@ -312,7 +312,7 @@ class OneSidedTest {
         new Thread(() -> failure.set(catchThrowable(() -> pair.signals[0].await(1, 0, 1))));
     waiter.start();
     while (!isInside(waiter, "wl_wait")) {
-      Thread.onSpinWait();
+      Thread.sleep(1);
     }
     Thread.sleep(20);
     end.run();

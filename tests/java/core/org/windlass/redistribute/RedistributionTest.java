@@ -34,11 +34,10 @@ import org.windlass.testing.Ucx;
  * Transfers of random tensors between random layouts, through the native library, bit for bit
  * against {@link DistributionReference} and {@link ScalarReference}: in batches of all modes and of
  * buckets of any size, on strided views, of memory pools or not, padded or not, with casts and
- * Partial. 2,000 tensors as threads; 20,000 where the system property {@code windlass.long} is
+ * Partial. 600 tensors as threads; 20,000 where the system property {@code windlass.long} is
  * true; some in each launch.
  */
 class RedistributionTest {
-  private static final int TRIES = 100;
   private static final int BATCHES_A_TRY = Boolean.getBoolean("windlass.long") ? 10 : 1;
   static final int TENSORS_A_BATCH = 20;
 
@@ -62,26 +61,26 @@ class RedistributionTest {
             List.of(DType.F64, DType.F32, DType.F16, DType.BF16, DType.F8E4M3, DType.F8E5M2);
       };
 
-  @RandomSeeds(TRIES)
+  @RandomSeeds(value = 30, inLong = 100)
   void everyTargetByteIsWhatTheReferenceSays(long seed) {
     for (int batch = 0; batch < BATCHES_A_TRY; batch++) {
       checkBatch(seed + batch, Launch.THREADS);
     }
   }
 
-  @RandomSeeds(value = 5, inLong = 100)
+  @RandomSeeds(value = 3, inLong = 100)
   @Timeout(180)
   void theSameWhereRanksAreProcesses(long seed) {
     checkBatch(seed, Launch.PROCESSES);
   }
 
-  @RandomSeeds(value = 5, inLong = 100)
+  @RandomSeeds(value = 3, inLong = 100)
   @Timeout(180)
   void theSameWhereRanksLiveInTwoProcesses(long seed) {
     checkBatch(seed, Launch.BOTH);
   }
 
-  @RandomSeeds(value = 5, inLong = 100)
+  @RandomSeeds(value = 3, inLong = 100)
   @Timeout(180)
   void theSameWhereRanksLiveOnTwoHosts(long seed) {
     Ucx.require();

@@ -17,6 +17,8 @@ import org.windlass.LocalGroup;
  * which holds nothing that it shares with others or with the test but values.
  */
 public record Ranks(Launch launch, int count) implements Serializable {
+  private static final boolean IS_LONG = Boolean.getBoolean(SeedRunner.LONG);
+
   /** What each rank does; it goes to other processes with the values that it holds. */
   @FunctionalInterface
   public interface Body extends Serializable {
@@ -44,8 +46,8 @@ public record Ranks(Launch launch, int count) implements Serializable {
   }
 
   /**
-   * Pairs of ranks and {@code others}: all of them as threads, and in the long form; else each
-   * number of ranks and each other value at least once in each launch on one host.
+   * Pairs of ranks and {@code others}: in the long form all of them; else each number of ranks and
+   * each other value at least once in each launch on one host.
    */
   public static Stream<Arguments> with(int[] counts, Object... others) {
     return Stream.of(Launch.values())
@@ -64,7 +66,7 @@ public record Ranks(Launch launch, int count) implements Serializable {
     for (int i = 0; i < taken.length; i++) {
       for (int j = 0; j < others.length; j++) {
         boolean isTurn = i % others.length == j || j % taken.length == i;
-        if (launch.isWhole() || isTurn) {
+        if (IS_LONG || isTurn) {
           pairs.add(Arguments.of(new Ranks(launch, taken[i]), others[j]));
         }
       }
@@ -97,9 +99,9 @@ public record Ranks(Launch launch, int count) implements Serializable {
     return launch.isWhole();
   }
 
-  /** {@code rounds}, or a tenth where each takes switches between processes. */
+  /** {@code rounds} in the long form; else a fourth, or a tenth where ranks are processes. */
   public int rounds(int rounds) {
-    return isWhole() ? rounds : Math.max(1, rounds / 10);
+    return IS_LONG ? rounds : Math.max(1, rounds / (launch == Launch.THREADS ? 4 : 10));
   }
 
   @Override
