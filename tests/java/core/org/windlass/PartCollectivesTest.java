@@ -25,7 +25,8 @@ import org.windlass.testing.ScalarReference;
 
 /**
  * allToAllv, allGatherv and reduceScatterv against slow references, bit for bit: launches x ranks x
- * counts x dtypes x offsets x plain or window x in place or not; over and over; what they refuse.
+ * counts x dtypes x offsets x plain or window x in place or not, ranks and dtypes paired as {@link
+ * Ranks#with} says; over and over; what they refuse.
  */
 @Timeout(120)
 class PartCollectivesTest {

@@ -22,7 +22,7 @@ import org.windlass.testing.ScalarReference;
 /**
  * All-gather, reduce-scatter, all-reduce, scatter, gather and reduce against slow references, bit
  * for bit: launches x ranks x sizes x dtypes x ops x algorithms x plain or window x in place or
- * not; of the last two, one pair for each of the others, by turns, and of the sizes every other one
+ * not. Ranks and dtypes are paired as {@link Ranks#with} says; of the last two, one pair for each of the others, by turns, and of the sizes every other one
  * where ranks are processes, unless the system property {@code windlass.long} is true.
  */
 class ReductionsTest {

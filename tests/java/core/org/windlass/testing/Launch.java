@@ -94,7 +94,7 @@ public enum Launch {
     return Integer.MAX_VALUE;
   }
 
-  /** Whether it is here that every case of a test runs: as threads, and in the long form. */
+  /** Whether a test takes all its numbers of ranks here: as threads, and in the long form. */
   boolean isWhole() {
     return this == THREADS || Boolean.getBoolean(SeedRunner.LONG);
   }

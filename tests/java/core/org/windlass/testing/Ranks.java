@@ -94,7 +94,7 @@ public record Ranks(Launch launch, int count) implements Serializable {
     }
   }
 
-  /** Whether every case of a test runs here; else some do, chosen by turns. */
+  /** Whether a body goes over all of its cases here; else over some, chosen by turns. */
   public boolean isWhole() {
     return launch.isWhole();
   }
