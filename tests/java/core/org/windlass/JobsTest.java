@@ -198,8 +198,8 @@ class JobsTest {
   }
 
   /**
-   * Both go on, whichever was there first and has the store, and whichever is killed. One of the two
-   * has two ranks.
+   * Both go on, whichever was there first and has the store, and whichever is killed. One of the
+   * two has two ranks.
    */
   @ParameterizedTest
   @CsvSource({

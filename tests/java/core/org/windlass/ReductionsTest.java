@@ -22,8 +22,9 @@ import org.windlass.testing.ScalarReference;
 /**
  * All-gather, reduce-scatter, all-reduce, scatter, gather and reduce against slow references, bit
  * for bit: launches x ranks x sizes x dtypes x ops x algorithms x plain or window x in place or
- * not. Ranks and dtypes are paired as {@link Ranks#with} says; of the last two, one pair for each of the others, by turns, and of the sizes every other one
- * where ranks are processes, unless the system property {@code windlass.long} is true.
+ * not. Ranks and dtypes are paired as {@link Ranks#with} says. Unless the system property {@code
+ * windlass.long} is true, buffers and places take turns over the others, and processes take every
+ * other size.
  */
 class ReductionsTest {
   private static final int[] RANKS = {1, 2, 3, 4, 7, 8};

@@ -26,8 +26,8 @@ final class Python {
   }
 
   /**
-   * Returns the interpreter behind a command, null if it lacks numpy. The command may be a script of
-   * a version manager, which takes longer than the interpreter's own start.
+   * Returns the interpreter behind a command, null if it lacks numpy. The command may be a script
+   * of a version manager, which takes longer than the interpreter's own start.
    */
   private static String withNumpy(String python) {
     try {
