@@ -12,7 +12,7 @@ namespace windlass {
 
 namespace {
 
-// Has the kernel take whole huge pages at the first touch; one fault instead of 512.
+// Asks for huge pages there. The first touch of 2 MiB is then one page fault instead of 512.
 void adviseHugePages(uint64_t first, uint64_t bytes) {
   const uint64_t start = (first + kHugePage - 1) / kHugePage * kHugePage;
   const uint64_t end = (first + bytes) / kHugePage * kHugePage;

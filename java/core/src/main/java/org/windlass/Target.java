@@ -3,10 +3,10 @@ package org.windlass;
 
 import java.util.Locale;
 import java.util.Objects;
-import org.windlass.internal.TargetToolkit;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeLoader;
 import org.windlass.internal.Natives;
+import org.windlass.internal.TargetToolkit;
 
 /** The targets that kernels are compiled for. */
 public enum Target {

@@ -114,7 +114,7 @@ final class Values {
             expected(weight, element) & 0xffff));
   }
 
-  /** Takes {@code length} consecutive elements of the whole tensor, the first at {@code from} of a block. */
+  /** Takes consecutive elements of the whole tensor, the first of which is at {@code from} of a block. */
   private interface Run {
     void take(int from, int length, long element);
   }
@@ -135,7 +135,7 @@ final class Values {
           : new Part(place * (columns / places), columns / places, columns);
     }
 
-    /** The elements of the whole tensor that are {@code count} elements of the part, from {@code at}. */
+    /** Calls {@code run} for each run of consecutive elements that [at, at + count) of the part covers. */
     void forEachRun(long at, int count, Run run) {
       for (int from = 0; from < count; ) {
         long column = (at + from) % width;
