@@ -68,6 +68,10 @@ class PlanPageTest {
                 "--disable-component-update",
                 "--disable-sync",
                 "--disable-dev-shm-usage",
+                // A page of ours needs no isolation, and each process more costs as much as the page.
+                "--single-process",
+                "--no-zygote",
+                "--disable-extensions",
                 "--enable-logging=stderr",
                 "--user-data-dir=" + profile));
     command.addAll(List.of(flags));
