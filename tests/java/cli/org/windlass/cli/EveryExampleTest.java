@@ -28,7 +28,7 @@ import org.windlass.examples.Examples;
 class EveryExampleTest {
   private static final boolean IS_LONG = Boolean.getBoolean("windlass.long");
   private static final long LIMIT_S = 150;
-  private static final int AS_PROCESSES = 4;
+  private static final int AS_PROCESSES = 3;
   private static final int RANKS = 2;
 
   @TempDir Path folder;

@@ -29,7 +29,9 @@ final class Sparks {
         .set("spark.ui.enabled", "false")
         .set("spark.executor.memory", "512m")
         .set("spark.executor.extraClassPath", own)
-        .set("spark.executor.extraJavaOptions", "-Dorg.windlass.library.path=" + library)
+        .set(
+            "spark.executor.extraJavaOptions",
+            "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dorg.windlass.library.path=" + library)
         .set("spark.cores.max", "4") // for which it waits
         .set("spark.scheduler.minRegisteredResourcesRatio", "1")
         .set("spark.log.level", "ERROR");

@@ -58,7 +58,7 @@ class ReshardPropertyTest {
     processes.close();
   }
 
-  @RandomSeeds(value = 20, inLong = 600)
+  @RandomSeeds(value = 15, inLong = 600)
   void theResultIsWhatTheDefinitionsSay(long seed) throws IOException {
     random = new Random(seed);
     tensors.clear();

@@ -51,7 +51,7 @@ class RulesPropertyTest {
     processes.close();
   }
 
-  @RandomSeeds(value = 20, inLong = 600)
+  @RandomSeeds(value = 15, inLong = 600)
   void theResultIsWhatTheDefinitionsSay(long seed) throws IOException {
     random = new Random(seed);
     parts.clear();

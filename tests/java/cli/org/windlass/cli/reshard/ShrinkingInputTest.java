@@ -36,7 +36,8 @@ class ShrinkingInputTest {
   static final class Reader {
     public static void main(String[] arguments) {
       Path out = Path.of(arguments[1]);
-      for (int run = 0, failed = 0; failed < Integer.getInteger("windlass.runs"); run++) {
+      int runs = Integer.parseInt(arguments[2]);
+      for (int run = 0, failed = 0; failed < runs; run++) {
         List<Object> command = new ArrayList<>(List.of("reshard", "--from", "1:R"));
         command.addAll(List.of("--to", run % 4 < 2 ? "4:S1" : "4:S0", arguments[0], out, "--force"));
         if (run % 2 == 1) {
@@ -90,8 +91,8 @@ class ShrinkingInputTest {
 
   private Process start(Path in, Path out) throws IOException {
     String natives = System.getProperty("org.windlass.library.path");
-    List<String> command = ChildCommand.program(Reader.class, natives, in, out).command();
-    command.addAll(1, List.of("-XX:-CreateCoredumpOnCrash", "-Dwindlass.runs=" + RUNS));
+    List<String> command = ChildCommand.program(Reader.class, natives, in, out, RUNS).command();
+    command.add(1, "-XX:-CreateCoredumpOnCrash");
     return new ProcessBuilder(command)
         .directory(folder.toFile())
         .redirectErrorStream(true)
