@@ -47,6 +47,7 @@ public final class ChildCommand {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.addAll(List.of("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"));
+    command.add("-XX:-UsePerfData");
     command.add("--enable-native-access=ALL-UNNAMED");
     if (folder != null) {
       command.add("-D" + NATIVES + "=" + folder);

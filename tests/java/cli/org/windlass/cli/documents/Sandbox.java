@@ -48,7 +48,7 @@ record Sandbox(Path folder) {
           folder.resolve("bin/java"),
           "exec '"
               + HOME
-              + "/bin/java' -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+              + "/bin/java' -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
               + " --enable-native-access=ALL-UNNAMED \"$@\"");
       for (String windlass : List.of("bin/windlass", "scripts/windlass")) {
         script(

@@ -4,6 +4,7 @@ package org.windlass.cli.documents;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.windlass.cli.documents.Treatment.How.CHECKED;
 import static org.windlass.cli.documents.Treatment.How.RUN;
+import static org.windlass.cli.documents.Treatment.How.RUN_ELSEWHERE;
 
 import java.io.IOException;
 import java.util.HashMap;
@@ -22,6 +23,14 @@ final class ShellBlocks {
   private static final Set<String> RUNNABLE = Set.of("windlass", "java", "jfr");
   private static final Set<String> NEUTRAL = Set.of("export", "cd", "mkdir");
 
+  /** Blocks of many processes that tests start in any case; they run here in the long form only. */
+  private static final Map<String, String> RUN_BY_TESTS =
+      Boolean.getBoolean("windlass.long")
+          ? Map.of()
+          : Map.of(
+              "scripts/windlass example weight-sync --launch processes",
+              "ExamplesTest to its end, and InterruptionTest by this command");
+
   private final Sandbox sandbox;
   private final BuildCommands builds;
   private final Map<String, String> printed = new HashMap<>();
@@ -38,6 +47,10 @@ final class ShellBlocks {
 
   Treatment treat(Block block) throws Exception {
     printed.remove(block.page());
+    String tests = RUN_BY_TESTS.get(block.text().strip());
+    if (tests != null) {
+      return new Treatment(RUN_ELSEWHERE, tests);
+    }
     List<List<String>> commands = CommandLines.of(block.text());
     Set<String> runnable = new TreeSet<>();
     Set<String> others = new TreeSet<>();
