@@ -65,8 +65,10 @@ class InterruptionTest {
           command.stream()
               .map(word -> word.equals("IN") ? in : word.equals("OUT") ? out : word)
               .toArray();
-      Process process =
-          ChildCommand.of(arguments).redirectErrorStream(true).redirectOutput(log.toFile()).start();
+      ProcessBuilder builder = ChildCommand.of(arguments);
+      // Where a shell runs the tests in its background, the signal is ignored.
+      builder.command().addAll(0, List.of("env", "--default-signal=INT"));
+      Process process = builder.redirectErrorStream(true).redirectOutput(log.toFile()).start();
       String signal = random.nextBoolean() ? "-INT" : "-TERM";
       if (command.contains("OUT") && random.nextBoolean()) {
         awaitWork(process);

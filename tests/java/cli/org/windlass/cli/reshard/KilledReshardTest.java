@@ -57,6 +57,8 @@ class KilledReshardTest {
     all.addAll(List.of(arguments));
     ProcessBuilder builder = ChildCommand.of(all.toArray());
     builder.command().add(1, "-Djava.io.tmpdir=" + temporary);
+    // Where a shell runs the tests in its background, the signal is ignored.
+    builder.command().addAll(0, List.of("env", "--default-signal=INT"));
     return builder
         .redirectErrorStream(true)
         .redirectOutput(new File(folder.toFile(), "log"))
