@@ -47,7 +47,9 @@ public final class ChildCommand {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.addAll(List.of("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"));
-    command.add("-XX:-UsePerfData");
+    command.addAll(List.of("-XX:+UseTransparentHugePages", "-XX:-UsePerfData"));
+    // The test's own JVM verifies the same classes.
+    command.addAll(List.of("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote"));
     command.add("--enable-native-access=ALL-UNNAMED");
     if (folder != null) {
       command.add("-D" + NATIVES + "=" + folder);

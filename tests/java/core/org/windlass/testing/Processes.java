@@ -272,6 +272,7 @@ public final class Processes implements AutoCloseable {
         "-Xmx128m",
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
+        "-XX:+UseTransparentHugePages",
         "-Xshare:auto",
         "-XX:-UsePerfData",
         // The test's own JVM verifies the same classes.

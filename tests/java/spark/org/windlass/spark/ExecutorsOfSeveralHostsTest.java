@@ -8,8 +8,10 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import org.apache.spark.SparkConf;
+import org.junit.jupiter.api.Tag;
 
 /** Executors that count as a host each, and reach one another over loopback. */
+@Tag("hosts")
 class ExecutorsOfSeveralHostsTest extends ExecutorCases {
   @Override
   boolean isEachAHost() {

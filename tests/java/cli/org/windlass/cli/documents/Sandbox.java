@@ -49,6 +49,7 @@ record Sandbox(Path folder) {
           "exec '"
               + HOME
               + "/bin/java' -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
+              + " -XX:+UseTransparentHugePages"
               + " --enable-native-access=ALL-UNNAMED \"$@\"");
       for (String windlass : List.of("bin/windlass", "scripts/windlass")) {
         script(
