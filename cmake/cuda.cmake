@@ -20,7 +20,7 @@ function(windlass_cuda_library name)
     DEPENDS "${PROJECT_SOURCE_DIR}/kernels/entry.cu" "${PROJECT_SOURCE_DIR}/cmake/run_logged.cmake" ${sources}
     COMMENT "Compiling the kernels of cuda by ${WINDLASS_NVCC}"
     VERBATIM)
-  windlass_library(${name} cuda windlass_sim_objects)
+  windlass_library(${name} cuda)
   set_source_files_properties("${windlass_cuda_image}" PROPERTIES
     COMPILE_DEFINITIONS "WINDLASS_CUDA_IMAGE=\"${image}\"" OBJECT_DEPENDS "${image}")
   foreach(library ${name} ${name}_static)
