@@ -140,9 +140,15 @@ struct Seat {
   }
 };
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
 class HostCrew {
  public:
-  static constexpr int64_t kDeadlineNs = 20'000 * kMs;
+  static constexpr int64_t kDeadlineNs = (kSanitized ? 60'000 : 20'000) * kMs;
 
   // lateNs: by which the first host connects later than the others.
   HostCrew(const HostSpread& spread, int64_t silenceNs, const std::function<void(Seat&)>& body,

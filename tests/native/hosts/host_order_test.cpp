@@ -140,7 +140,7 @@ void putOverAndOver(const Seat& seat, std::mt19937_64 random) {
   int32_t code = wl_window_create(seat.comm, kRoom + 4096, 0, &window, &error);
   const int last = wl_comm_size(seat.comm) - 1;
   std::vector<uint8_t> expected(kRoom);
-  for (uint32_t turn = 1; code == WL_OK && turn <= 500; ++turn) {
+  for (uint32_t turn = 1; code == WL_OK && turn <= (kSanitized ? 100 : 500); ++turn) {
     for (uint64_t puts = 1 + random() % 4; code == WL_OK && puts > 0; --puts) {
       const Rows of = drawRows(random);
       const uint64_t pauseUs = random() % 16 == 0 ? random() % 600 : 0;
