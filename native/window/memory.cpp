@@ -12,6 +12,9 @@ namespace windlass {
 
 namespace {
 
+// calloc maps what is longer by itself, and free unmaps it: advice ends with it.
+constexpr uint64_t kAlwaysMapped = uint64_t{32} << 20;
+
 // Asks for huge pages there. The first touch of 2 MiB is then one page fault instead of 512.
 void adviseHugePages(uint64_t first, uint64_t bytes) {
   const uint64_t start = (first + kHugePage - 1) / kHugePage * kHugePage;
@@ -49,7 +52,7 @@ Code allocateMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_
                 static_cast<unsigned long long>(bytes));
   }
   const uint64_t first = reinterpret_cast<uint64_t>(block) + sizeof block;
-  if (bytes >= 2 * kHugePage) adviseHugePages(first, bytes);
+  if (bytes > kAlwaysMapped) adviseHugePages(first, bytes);
   auto* aligned = reinterpret_cast<void**>((first + step - 1) / step * step);
   aligned[-1] = block;
   *memory = aligned;

@@ -47,6 +47,7 @@ std::vector<uint64_t> seeds() {
   uint64_t count = std::getenv("WINDLASS_TEST_LONG") == nullptr ? kFew : 1000;
   const char* const given = std::getenv("WINDLASS_TEST_SEEDS");
   if (given != nullptr) count = std::strtoull(given, nullptr, 10);
+  if (count == 0) std::abort();
   std::vector<uint64_t> all(count);
   std::iota(all.begin(), all.end(), 0);
 #if !defined(__SANITIZE_ADDRESS__)

@@ -19,6 +19,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.ErrorCode;
 import org.windlass.VerificationFailedException;
@@ -229,11 +230,16 @@ class ProcessLaunchTest {
     await(() -> rank.isAlive() ? Optional.empty() : Optional.of(rank));
   }
 
-  @Test
-  void aSignalEndsAllOfIt() throws Exception {
+  static Stream<String> signals() {
+    return Boolean.getBoolean("windlass.long") ? Stream.of("INT", "TERM") : Stream.of("TERM");
+  }
+
+  @ParameterizedTest
+  @MethodSource("signals")
+  void aSignalEndsAllOfIt(String signal) throws Exception {
     ProcessHandle rank = start();
     awaitMeeting();
-    new ProcessBuilder("kill", "-TERM", "" + started.pid()).start().waitFor();
+    new ProcessBuilder("kill", "-" + signal, "" + started.pid()).start().waitFor();
     assertThat(ended()).isEqualTo(130);
     assertThat(errors()).isEmpty();
     requireNothingLeft(rank);

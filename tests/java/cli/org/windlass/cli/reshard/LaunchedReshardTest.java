@@ -19,6 +19,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.windlass.AbortedException;
 import org.windlass.DeadlineExceededException;
 import org.windlass.MismatchException;
@@ -357,10 +359,15 @@ class LaunchedReshardTest {
     }
   }
 
-  @Test
-  void aSignalEndsBothAndLeavesNothing() throws Exception {
+  static Stream<String> signals() {
+    return Boolean.getBoolean("windlass.long") ? Stream.of("INT", "TERM") : Stream.of("INT");
+  }
+
+  @ParameterizedTest
+  @MethodSource("signals")
+  void aSignalEndsBothAndLeavesNothing(String signal) throws Exception {
     ProcessHandle other = start();
-    signal("INT", started.toHandle());
+    signal(signal, started.toHandle());
     assertThat(ended()).as(errors()).isEqualTo(130);
     assertThat(errors()).doesNotContain("windlass:");
     requireNothingLeft(other);
