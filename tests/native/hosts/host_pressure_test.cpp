@@ -64,8 +64,9 @@ class HostPressure : public testing::Test {};
 template <class Move>
 void moveToWhoStandsStill(const Move& move) {
   constexpr int64_t kBytes = int64_t{16} << 20;
+  constexpr int64_t kLongSilenceNs = 20'000 * kMs;  // of a busy machine's host that stood still
   const Shared<Pressure> pressure;
-  HostCrew crew(kPair, 0, [&](Seat& seat) {
+  HostCrew crew(kPair, kLongSilenceNs, [&](Seat& seat) {
     Error error;
     wl_window_t* window = nullptr;
     int32_t code = wl_window_create(seat.comm, 2 * kBytes + 4096, 0, &window, &error);
