@@ -224,7 +224,11 @@ class RankProcessesTest {
         look.run();
       }
       assertThat(err().lines()).hasSize(3);
-      look.run();
+      // On a busy machine a look may find no state of a process that just ends, and begins anew.
+      while (err().lines().count() == 3) {
+        look.run();
+        Thread.sleep(1);
+      }
       assertThat(err().lines()).hasSize(4);
       new ProcessBuilder("kill", "-CONT", "" + pid("pid2")).start().waitFor();
       assertThat(processes.awaitAll(failure -> {}, () -> {})).isEmpty();
