@@ -19,7 +19,7 @@ namespace fused_test {
 
 using Room = Tile<TileType::Vec, uint8_t, 1, 147456>;
 
-// What a case runs on: memory of a view, of any strides, and the same once more for sim.
+// Memory of a view of any strides, and a copy of it for sim.
 class Operand {
  public:
   Operand(DType dtype, const std::vector<int64_t>& shape, bool mayRepeat, std::mt19937& random)
@@ -218,7 +218,7 @@ TEST_P(Macros, FoldsWeightedRows) {
     const Rows list = rowsAt(static_cast<uint32_t>(src.size()), source);
     TFOLD_WEIGHTED(dst[0].expectedView().data, list, weights.data(), shape[0], dtype,
                    Stores::kCached);
-    // As often as it takes for a flag that is left to be set twice.
+    // Three runs: a flag that a run leaves set is then set twice.
     run(dst, src, [&](Room& room) {
       for (int i = 0; i < 3; ++i)
         TFOLD_WEIGHTED(dst[0].view().data, list, weights.data(), shape[0], dtype, room);

@@ -46,8 +46,8 @@ void putAndTake(Seat& seat, By by) {
   wl_window_free(window);
 }
 
-// Each rank puts to the next, gets what the one before it holds, and puts over what it put, so that
-// what it sends for itself and what it answers take turns on a connection.
+// Each rank puts to the next, gets from the one before it, and puts over what it put. So its own
+// messages and its answers take turns on a connection.
 void putAndGetAround(const Seat& seat) {
   constexpr int64_t kBytes = int64_t{3} << 20;
   constexpr uint64_t kTold = 2 * kBytes;

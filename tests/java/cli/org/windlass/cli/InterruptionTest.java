@@ -110,7 +110,8 @@ class InterruptionTest {
     Optional<String> lacking =
         ExampleOfProcesses.find(words.get(1)).flatMap(example -> example.lacking().get());
     assumeTrue(lacking.isEmpty(), () -> lacking.orElse(""));
-    Random random = new Random();
+    long seed = Long.getLong("windlass.seed", System.nanoTime());
+    Random random = new Random(seed);
     List<String> moments = List.of("", "starts, ", "sent ");
     int any = random.nextInt(moments.size());
     for (String said : IS_LONG ? moments : moments.subList(any, any + 1)) {
@@ -126,7 +127,7 @@ class InterruptionTest {
         Thread.sleep(5);
       }
       Thread.sleep(said.equals("sent ") ? 0 : random.nextInt(1500));
-      assertThat(marked(mark)).as(said).isNotEmpty();
+      assertThat(marked(mark)).as("seed %d, after '%s'", seed, said).isNotEmpty();
       new ProcessBuilder("kill", "-TERM", "" + process.pid()).start().waitFor();
       assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
       assertThat(process.exitValue()).as(Files.readString(log)).isIn(130, 143);

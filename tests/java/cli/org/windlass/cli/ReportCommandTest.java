@@ -18,6 +18,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Predicate;
@@ -225,7 +226,11 @@ class ReportCommandTest {
         ranks.add(builder.redirectError(ProcessBuilder.Redirect.INHERIT).start());
       }
       for (Process rank : ranks) {
-        assertThat(rank.inputReader().readLine()).isEqualTo("met");
+        // A read of a pipe takes no interrupt: another thread waits for it.
+        assertThat(
+                CompletableFuture.supplyAsync(() -> rank.inputReader().lines().findFirst())
+                    .get(LIMIT_S, TimeUnit.SECONDS))
+            .contains("met");
       }
       StringWriter out = new StringWriter();
       Thread closer =

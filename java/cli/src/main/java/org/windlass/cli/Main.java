@@ -123,7 +123,7 @@ public final class Main implements Runnable {
       line.setCaseInsensitiveEnumValuesAllowed(true);
       // An argument is what it is, also where it begins with an @, as a decorator of a name may.
       line.setExpandAtFiles(false);
-      // What stands behind the command that ranks run is that command's.
+      // Arguments after the command that ranks run belong to that command.
       line.getSubcommands().values().stream()
           .filter(command -> command.getCommandName().equals(RUN))
           .forEach(command -> command.setStopAtPositional(true));
@@ -135,7 +135,7 @@ public final class Main implements Runnable {
             try {
               return new CommandLine.RunLast().execute(parsed);
             } catch (UncheckedIOException unwritten) {
-              // What shows help and version throws through here.
+              // Help and version are printed by the parser, and their failed writes end up here.
               return complain.apply(Complaint.of(unwritten));
             }
           });

@@ -114,7 +114,7 @@ final class Values {
             expected(weight, element) & 0xffff));
   }
 
-  /** Takes consecutive elements of the whole tensor, the first of which is at {@code from} of a block. */
+  /** Takes consecutive elements of the whole tensor. The first is at {@code from} of a block. */
   private interface Run {
     void take(int from, int length, long element);
   }
@@ -135,7 +135,10 @@ final class Values {
           : new Part(place * (columns / places), columns / places, columns);
     }
 
-    /** Calls {@code run} for each run of consecutive elements that [at, at + count) of the part covers. */
+    /**
+     * Splits elements [at, at + count) of the part into runs of consecutive elements of the whole
+     * tensor.
+     */
     void forEachRun(long at, int count, Run run) {
       for (int from = 0; from < count; ) {
         long column = (at + from) % width;
