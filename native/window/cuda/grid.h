@@ -21,7 +21,7 @@ class Grid {
   uint64_t name() const { return name_; }
   static Grid* hold(uint64_t name);
   // The last one to leave gives it back, whatever fails, and tells the first failure; no kernel of
-  // it runs.
+  // it runs. WL_DEVICE: what a launch that failed was given may still be copied, and stays.
   Code leave(wl_error_t* error);
 
   uint32_t ranks() const { return ranks_; }

@@ -54,15 +54,19 @@ inline Code awaitStream(const Gpu& gpu, CuStream stream, int64_t limitNs, wl_err
       gpu, "cuStreamQuery", [&] { return gpu.cuda().cuStreamQuery(stream); }, limitNs, error);
 }
 
+// Whether the driver says by it that the device has failed, so that it runs nothing. Of an error
+// that the table of errors does not know nobody says that.
+inline bool isFailedDevice(CuResult result) {
+  const Meaning& meaning = meaningOf(result);
+  return meaning.result == result && meaning.code == WL_DEVICE;
+}
+
 // Of a stream of which a look has failed: whether what it was given may run on, which it has this
-// time to end. A device that has failed, as it says then too, runs nothing; of an error that the
-// table of errors does not know nobody says that it has.
+// time to end. A device that has failed says so then too.
 inline bool mayRunOn(const Gpu& gpu, CuStream stream, int64_t limitNs) {
   const CuResult result =
       lookUntil([&] { return gpu.cuda().cuStreamQuery(stream); }, limitNs);
-  const Meaning& meaning = meaningOf(result);
-  const bool hasFailed = meaning.result == result && meaning.code == WL_DEVICE;
-  return result != kCuOk && !hasFailed;
+  return result != kCuOk && !isFailedDevice(result);
 }
 
 inline Code awaitEvent(const Gpu& gpu, CuEvent event, int64_t limitNs, wl_error_t* error) {

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "native/window/cuda/polling.h"
+
 namespace windlass::cuda {
 namespace {
 
@@ -228,8 +230,8 @@ void Streams::withdraw(uint64_t stream, uint64_t capture, uint32_t place) {
   if (window_.bytes() > 0) window_.grid().withdraw(window_.slot());
   isWithdrawn_ = true;
   if (capture != 0) return;
-  // A device that records nothing any more has failed, and runs nothing.
-  static_cast<void>(gpu_.cuda().cuEventRecord(places_[place].over, streamOf(stream)));
+  const CuResult result = gpu_.cuda().cuEventRecord(places_[place].over, streamOf(stream));
+  places_[place].isUnknown = result != kCuOk && !isFailedDevice(result);
 }
 
 Code Streams::query(CuEvent event, bool* has, wl_error_t* error) {
@@ -243,6 +245,8 @@ Code Streams::hasBegun(uint64_t mark, bool* has, wl_error_t* error) {
 }
 
 Code Streams::isOver(uint32_t place, bool* is, wl_error_t* error) {
+  *is = false;
+  if (places_[place].isUnknown) return WL_OK;
   const Code code = query(places_[place].over, is, error);
   if (code != WL_OK || !*is || !isWithdrawn_) return code;
   return window_.grid().look(is, error);

@@ -47,6 +47,7 @@ class Streams final : public StreamDevice {
   struct Place {
     CuEvent mark = nullptr;
     CuEvent over = nullptr;
+    bool isUnknown = false;  // `over` could not be recorded: nobody learns when it is
   };
 
   // Where the device has it.
