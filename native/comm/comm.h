@@ -187,7 +187,9 @@ class alignas(kLine) Comm : private Waiter::Ends {
   class Handover;
   template <class K>
   class Helped;
-  template <class K>
+  template <class Session>
+  struct InLineCode;
+  template <class Session>
   class Cores;
 
   // Says that a thread is inside, unless one is.
@@ -263,10 +265,12 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Code skipInLine(Code code, uint32_t phases);
   template <class K>
   Code awaitConcerned(const Launch& launch, Deadline& deadline);
-  template <class K>
-  Code runCores(const Call& call, const Launch& launch, Deadline& deadline);
-  template <class K>
-  Code goOnWithCores(const Call& call, const Launch& launch, Deadline& deadline);
+  template <class Session>
+  Code runCores(const InLineCode<Session>& kernel, const Call& call, const Launch& launch,
+                Deadline& deadline);
+  template <class Session>
+  Code goOnWithCores(const InLineCode<Session>& kernel, const Call& call, const Launch& launch,
+                     Deadline& deadline);
   template <class K>
   Code runMeeting(const Call& call, const Launch& launch, Deadline& deadline);
   template <class K>

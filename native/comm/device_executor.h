@@ -3,7 +3,8 @@
 // kernel concerns, then runs the kernel in line on each of the rank's cores, kernels/in_line.h.
 // Where cores are threads, the caller and the rank's workers take those that can go on. Kernel K
 // says beside what any kernel does how a core goes on, K::goOn, and what a rank's cores share:
-// K::Session, which on targets that check holds them against what the architecture allows.
+// K::Session, which on targets that check holds them against what the architecture allows. All but
+// K::goOn is compiled once for each Session and shared by its kernels.
 #pragma once
 
 #include <string>
@@ -15,17 +16,27 @@
 
 namespace windlass {
 
+// A kernel as its cores run it.
+template <class Session>
+struct Comm::InLineCode {
+  const char* name;  // in reports of breaches
+  uint32_t phases;
+  bool (*goOn)(Session&, const Launch&, const InLine&, Position&);
+};
+
 // A rank's cores in one operation.
-template <class K>
+template <class Session>
 class Comm::Cores {
  public:
-  Cores(Comm& comm, const Call& call, const Launch& launch, Deadline& deadline)
+  Cores(Comm& comm, const InLineCode<Session>& kernel, const Call& call, const Launch& launch,
+        Deadline& deadline)
       : comm_(comm),
+        goOn_(kernel.goOn),
         launch_(launch),
         lateNs_(lateIn(deadline)),
         open_(comm.workers_ != nullptr),
-        session_(nameOf(call, launch), launch, lineOf(0),
-                 K::Session::kChecks ? comm.reach(call, launch) : std::vector<Reach>()) {
+        session_(kernel.name, launch, lineOf(0),
+                 Session::kChecks ? comm.reach(call, launch) : std::vector<Reach>()) {
     for (uint32_t core = 0; core < count(); ++core) cores_[core].line = lineOf(core);
     if (open_) comm.workers_->open(step, this);
   }
@@ -49,7 +60,7 @@ class Comm::Cores {
   bool goOn() {
     const bool moved = step(this);
     if (areOver()) return true;
-    if constexpr (K::Session::kChecks) {
+    if constexpr (Session::kChecks) {
       return lackMemory() || (!moved && !session_.verdict(false).broken.empty());
     }
     return false;
@@ -79,15 +90,6 @@ class Comm::Cores {
     return clockNs() < own.lateNs_ ? Ending::kNone : Ending::kDeadline;
   }
 
-  // What breaches call the kernel.
-  static const char* nameOf(const Call& call, const Launch& launch) {
-    if constexpr (OfLibrary<K>::value) {
-      return launch.call->kernel->name;
-    } else {
-      return operationName(call.descriptor.operation());
-    }
-  }
-
   bool areOver() const { return over_.load(std::memory_order_acquire) == count(); }
   uint32_t count() const { return comm_.group().config().deviceCores; }
 
@@ -115,25 +117,26 @@ class Comm::Cores {
   }
 
   bool goOn(Core& core) {
-    if constexpr (K::Session::kChecks) {
+    if constexpr (Session::kChecks) {
       // Where one stopped midway none goes on.
       if (lackMemory()) return false;
       try {
-        return K::goOn(session_, launch_, core.line, core.at);
+        return goOn_(session_, launch_, core.line, core.at);
       } catch (const std::bad_alloc&) {
         lackMemory_.store(true, std::memory_order_release);
         return false;
       }
     } else {
-      return K::goOn(session_, launch_, core.line, core.at);
+      return goOn_(session_, launch_, core.line, core.at);
     }
   }
 
   Comm& comm_;
+  bool (*const goOn_)(Session&, const Launch&, const InLine&, Position&);
   const Launch& launch_;
   const int64_t lateNs_;
   bool open_;
-  typename K::Session session_;
+  Session session_;
   std::atomic<bool> lackMemory_{false};
   std::atomic<uint32_t> over_{0};
   Core cores_[WL_MAX_DEVICE_CORES];
@@ -178,35 +181,44 @@ Code Comm::runInLine(const Call& call) {
         return skipInLine(code, launch.phases);
       }
     }
-    return runCores<K>(call, launch, deadline);
+    const char* name;
+    if constexpr (OfLibrary<K>::value) {
+      name = launch.call->kernel->name;
+    } else {
+      name = operationName(call.descriptor.operation());
+    }
+    return runCores<typename K::Session>({name, K::phases(launch), K::goOn}, call, launch,
+                                         deadline);
   });
 }
 
 // Runs the kernel on this rank's cores, once all that they touch has entered.
-template <class K>
-Code Comm::runCores(const Call& call, const Launch& launch, Deadline& deadline) {
-  if constexpr (K::Session::kChecks) {
-    return orNoMemory([&] { return goOnWithCores<K>(call, launch, deadline); });
+template <class Session>
+Code Comm::runCores(const InLineCode<Session>& kernel, const Call& call, const Launch& launch,
+                    Deadline& deadline) {
+  if constexpr (Session::kChecks) {
+    return orNoMemory([&] { return goOnWithCores(kernel, call, launch, deadline); });
   } else {
-    return goOnWithCores<K>(call, launch, deadline);
+    return goOnWithCores(kernel, call, launch, deadline);
   }
 }
 
-template <class K>
-Code Comm::goOnWithCores(const Call& call, const Launch& launch, Deadline& deadline) {
-  Cores<K> cores(*this, call, launch, deadline);
+template <class Session>
+Code Comm::goOnWithCores(const InLineCode<Session>& kernel, const Call& call, const Launch& launch,
+                         Deadline& deadline) {
+  Cores<Session> cores(*this, kernel, call, launch, deadline);
   Code code = wait([&] { return cores.goOn(); }, kEveryRank, deadline);
   // A peer may have failed after its part: what this rank waited for is there then, though a
   // worker may have been about to see it.
   cores.close();
   if (code != WL_OK && cores.goOn()) code = WL_OK;
-  if constexpr (K::Session::kChecks) {
+  if constexpr (Session::kChecks) {
     if (cores.lackMemory()) return publishNoMemory();
     if (const auto verdict = cores.verdict(); !verdict.broken.empty())
       return publishBreach(verdict.culprit, verdict.broken.c_str());
   }
   if (code != WL_OK) return code;
-  finishPhase(rank_, K::phases(launch));
+  finishPhase(rank_, kernel.phases);
   waiter_.announce(-1);
   return WL_OK;
 }

@@ -13,7 +13,7 @@
 namespace windlass {
 namespace {
 
-constexpr int64_t kLookNs = 20'000'000;
+constexpr int64_t kDeviceLookNs = 20'000'000;
 // Of a kernel that moves nothing, on a device that is busy with nothing of this process's.
 constexpr int64_t kMeetingLimitNs = 1'000'000'000;
 constexpr const char* kMeeting = "the count of its cores";
@@ -46,7 +46,7 @@ Code Offload::countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error) 
   if (code != WL_OK) return code;
   const int64_t start = clockNs();
   do {
-    code = device_->await(kMeeting, kLookNs, error);
+    code = device_->await(kMeeting, kDeviceLookNs, error);
   } while (code == WL_TIMEOUT && peers.goesOn() && clockNs() - start < kMeetingLimitNs);
   if (code == WL_OK) {
     cores_ = most;
@@ -186,7 +186,7 @@ Code Offload::runKernel(const Operation& operation, uint64_t call, OffloadPeers&
   if (code != WL_OK) return code;
   bool goesOn = true;
   for (;;) {
-    code = device_->await(operation.name, goesOn ? kLookNs : 0, error);
+    code = device_->await(operation.name, goesOn ? kDeviceLookNs : 0, error);
     if (code == WL_OK) return checkWhole(operation.name, given, startNs, error);
     if (code != WL_TIMEOUT) {
       stop(operation.name, given);

@@ -60,9 +60,9 @@ Code Waiter::waitSlow(const Look& look, Deadline& deadline) {
   const uint32_t awaited = look.awaited;
   isSlow_ = true;
   group_.recorder(rank_).stampEntry();
-  announce(awaited == kEveryRank ? -2 : static_cast<int32_t>(awaited));
   int64_t now = clockNs();
   const int64_t start = now;
+  announce(awaited == kEveryRank ? -2 : static_cast<int32_t>(awaited));
   int64_t compared = now;
   Code code = ends_.ended(deadline, now);
   bool ready = false;

@@ -20,7 +20,7 @@
 namespace windlass {
 namespace {
 
-bool listen(const OpenFile& events, const OpenFile& file) {
+bool listenTo(const OpenFile& events, const OpenFile& file) {
   epoll_event event = {};
   event.events = EPOLLIN;
   return epoll_ctl(events.number(), EPOLL_CTL_ADD, file.number(), &event) == 0;
@@ -31,7 +31,7 @@ bool listen(const OpenFile& events, const OpenFile& file) {
 Code Watch::start(Group& group, std::unique_ptr<Watch>* watch, wl_error_t* error) {
   OpenFile bell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   OpenFile events(epoll_create1(EPOLL_CLOEXEC));
-  if (!bell || !events || !listen(events, bell)) {
+  if (!bell || !events || !listenTo(events, bell)) {
     return fail(error, WL_RESOURCE, "cannot watch other processes: %s", std::strerror(errno));
   }
   watch->reset(new Watch(group, std::move(bell), std::move(events)));
@@ -65,7 +65,7 @@ Code Watch::add(const wl_process_t& process, std::vector<uint32_t> ranks, int64_
     bury(made);
     return WL_OK;
   }
-  if (!listen(events_, made.file)) {
+  if (!listenTo(events_, made.file)) {
     return fail(error, WL_RESOURCE, "cannot watch process %d: %s", process.pid,
                 std::strerror(errno));
   }

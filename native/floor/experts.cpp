@@ -17,7 +17,6 @@
 namespace windlass::floor {
 namespace {
 
-
 // A token and where its rows are.
 struct Token {
   std::byte* token;
