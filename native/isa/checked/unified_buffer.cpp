@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/isa/checked/unified_buffer.h"
 
+#include <sys/mman.h>
+
+#include <new>
 #include <random>
+#include <type_traits>
 
 namespace windlass::checked {
 namespace {
@@ -19,13 +23,29 @@ Clash race(const TileRef& tile, const Issue& issue, const char* what, const Orig
 }  // namespace
 
 UnifiedBuffer::UnifiedBuffer(const Architecture& architecture, uint64_t seed)
-    : bytes_(architecture.bufferBytes), blocks_(architecture.bufferBytes / kTileAlignment) {
+    : bytes_(architecture.bufferBytes),
+      blocks_(untouched(architecture.bufferBytes / kTileAlignment)) {
   std::mt19937_64 random(seed);
   for (size_t at = 0; at < bytes_.size(); at += sizeof(uint64_t)) {
     const uint64_t word = random();
     __builtin_memcpy(&bytes_[at], &word, sizeof word);
   }
 }
+
+// Zero-filled pages. Each operation makes buffers and touches few blocks: the kernel allocates only
+// pages that are touched.
+std::unique_ptr<UnifiedBuffer::Block[], UnifiedBuffer::Unmap> UnifiedBuffer::untouched(
+    size_t count) {
+  static_assert(std::is_trivially_copyable_v<Block> && std::is_trivially_destructible_v<Block>);
+  static_assert(static_cast<int>(Pipe::kS) == 0);
+  const Unmap unmap = {count * sizeof(Block)};
+  void* const made = mmap(nullptr, unmap.bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (made == MAP_FAILED) throw std::bad_alloc();
+  return {static_cast<Block*>(made), unmap};
+}
+
+void UnifiedBuffer::Unmap::operator()(Block* blocks) const { munmap(blocks, bytes); }
 
 // The first clash of any block that the tile's valid part touches.
 template <typename Look>

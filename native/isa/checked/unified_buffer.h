@@ -3,6 +3,7 @@
 // which an instruction is held against those before it.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,7 +32,7 @@ struct Clash {
 
 class UnifiedBuffer {
  public:
-  // Filled with what `seed` makes.
+  // Filled with what `seed` makes. Throws std::bad_alloc.
   UnifiedBuffer(const Architecture& architecture, uint64_t seed);
 
   unsigned char* data() { return bytes_.data(); }
@@ -43,21 +44,28 @@ class UnifiedBuffer {
 
  private:
   struct Touch {
-    uint64_t tick = 0;  // 0: never
-    Origin origin = {};
+    uint64_t tick;  // 0: never
+    Origin origin;
   };
+  // All zero where no instruction has touched it.
   struct Block {
     Touch written;
-    Pipe writer = Pipe::kS;
-    uint32_t tile = 0;
+    Pipe writer;
+    uint32_t tile;
     Touch read[kPipes];
   };
 
   template <typename Look>
   std::optional<Clash> each(const TileRef& tile, Look&& look);
 
+  struct Unmap {
+    size_t bytes;
+    void operator()(Block* blocks) const;
+  };
+  static std::unique_ptr<Block[], Unmap> untouched(size_t count);
+
   std::vector<unsigned char> bytes_;
-  std::vector<Block> blocks_;
+  std::unique_ptr<Block[], Unmap> blocks_;
 };
 
 }  // namespace windlass::checked
