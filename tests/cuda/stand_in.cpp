@@ -11,6 +11,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
 
 #include <algorithm>
 #include <atomic>
@@ -28,6 +31,7 @@
 #include <vector>
 
 #include "native/window/cuda/cuda.h"
+#include "tests/acl/pages.h"
 #include "tests/cuda/calls.h"
 #include "tests/cuda/image.h"
 #include "tests/cuda/streams.h"
@@ -45,7 +49,9 @@ using namespace stand_in;
 
 constexpr unsigned char kFatbin[] = {0x50, 0xed, 0x55, 0xba};  // how one begins
 constexpr CuResult kLaunchFailed = 719;
-constexpr size_t kGranularity = size_t{2} << 20;
+constexpr size_t kGranularity = size_t{64} << 10;  // a driver's is 2 MiB, which takes long to fill
+constexpr size_t kPiece = size_t{2} << 20;         // of memory that a caller maps
+constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kDeviceBytes = size_t{1} << 30;
 constexpr int kForeign = 1000;       // of the contexts that callers make
 constexpr uint64_t kStretch = 1024;  // of memory that lies on one device
@@ -350,6 +356,42 @@ CALL CuResult cuLaunchKernel(CuFunction function, uint32_t gridX, uint32_t gridY
   const auto* library = reinterpret_cast<CuModule>(function)->library;
   return submit(on, [=] { return stand_in::kernel(device, library, ranks, cores, gridX); });
 }
+static size_t wholeHugePages(size_t bytes) {
+  return std::max(size_t{1}, (bytes + kHugePage - 1) / kHugePage) * kHugePage;
+}
+// What is given back is no longer there, so that who uses it then is seen. In huge pages, since a
+// fault for each 4 KiB may take far longer than the bytes.
+static void* mapHuge(size_t bytes) {
+  const size_t whole = wholeHugePages(bytes);
+  void* const made = mmap(nullptr, whole + kHugePage, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (made == MAP_FAILED) return nullptr;
+  auto* const begin = static_cast<unsigned char*>(made);
+  const size_t before = -reinterpret_cast<uint64_t>(made) % kHugePage;
+  if (before != 0) munmap(begin, before);
+  munmap(begin + before + whole, kHugePage - before);
+  if (bytes >= kHugePage) madvise(begin + before, whole, MADV_HUGEPAGE);
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_poison_memory_region(begin + before + bytes, whole - bytes);
+#endif
+  return begin + before;
+}
+static void unmapHuge(void* memory, size_t bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_unpoison_memory_region(memory, wholeHugePages(bytes));
+#endif
+  munmap(memory, wholeHugePages(bytes));
+}
+
+// Memory of a device or of the host, which holds anything. Filling all of it takes a sanitizer
+// longest of all that it runs over this stand-in: there only the first of it.
+static void fill(void* memory, size_t bytes) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  bytes = std::min(bytes, size_t{64} << 10);
+#endif
+  std::memset(memory, 0xa5, bytes);
+}
+
 CALL CuResult cuMemGetInfo_v2(size_t* free, size_t* total) {
   BEGIN_IN_CONTEXT("cuMemGetInfo")
   *free = kDeviceBytes / 4;
@@ -359,8 +401,9 @@ CALL CuResult cuMemGetInfo_v2(size_t* free, size_t* total) {
 CALL CuResult cuMemAlloc_v2(CuAddress* memory, size_t bytes) {
   BEGIN_IN_CONTEXT("cuMemAlloc %zu", bytes)
   if (const CuResult unsafe = checkUnsafe(); unsafe != 0) return unsafe;
-  auto* made = new (std::align_val_t{512}) unsigned char[bytes];
-  std::memset(made, 0xa5, bytes);
+  void* const made = mapHuge(bytes);
+  if (made == nullptr) return kCuOutOfMemory;
+  fill(made, bytes);
   *memory = reinterpret_cast<uint64_t>(made);
   allocated[*memory] = bytes;
   allocatedOn[*memory] = current.back();
@@ -368,9 +411,11 @@ CALL CuResult cuMemAlloc_v2(CuAddress* memory, size_t bytes) {
 }
 CALL CuResult cuMemFree_v2(CuAddress memory) {
   BEGIN_GIVING_IN_CONTEXT("cuMemFree")
-  if (allocated.erase(memory) == 0) return refuse(kInvalidValue);
+  const auto found = allocated.find(memory);
+  if (found == allocated.end()) return refuse(kInvalidValue);
+  unmapHuge(reinterpret_cast<void*>(memory), found->second);
+  allocated.erase(found);
   allocatedOn.erase(memory);
-  operator delete[](reinterpret_cast<unsigned char*>(memory), std::align_val_t{512});
   return told;
 }
 CALL CuResult cuPointerGetAttribute(void* value, int32_t attribute, CuAddress address) {
@@ -402,15 +447,18 @@ CALL CuResult cuMemGetAddressRange_v2(CuAddress* base, size_t* bytes, CuAddress 
 }
 CALL CuResult cuMemHostAlloc(void** memory, size_t bytes, uint32_t flags) {
   BEGIN_IN_CONTEXT("cuMemHostAlloc %zu %u", bytes, flags)
-  *memory = new (std::align_val_t{512}) unsigned char[bytes];
-  std::memset(*memory, 0xa5, bytes);
+  *memory = mapHuge(bytes);
+  if (*memory == nullptr) return kCuOutOfMemory;
+  fill(*memory, bytes);
   pinned[reinterpret_cast<uint64_t>(*memory)] = bytes;
   return 0;
 }
 CALL CuResult cuMemFreeHost(void* memory) {
   BEGIN_GIVING_IN_CONTEXT("cuMemFreeHost")
-  if (pinned.erase(reinterpret_cast<uint64_t>(memory)) == 0) return refuse(kInvalidValue);
-  operator delete[](static_cast<unsigned char*>(memory), std::align_val_t{512});
+  const auto found = pinned.find(reinterpret_cast<uint64_t>(memory));
+  if (found == pinned.end()) return refuse(kInvalidValue);
+  unmapHuge(memory, found->second);
+  pinned.erase(found);
   return told;
 }
 CALL CuResult cuMemHostGetDevicePointer_v2(CuAddress* address, void* memory, uint32_t flags) {
@@ -464,13 +512,13 @@ CALL CuResult cuMemsetD8Async(CuAddress to, uint8_t value, size_t bytes, CuStrea
   BEGIN_IN_CONTEXT("cuMemsetD8Async %u %zu", value, bytes)
   if (placeOf(to, bytes) < 0) return refuse(kInvalidValue);
   return submitOnce(stream, [to, value, bytes] {
-    std::memset(reinterpret_cast<void*>(to), value, bytes);
+    stand_in::setBytes(reinterpret_cast<void*>(to), value, bytes);
   });
 }
 CALL CuResult cuMemsetD8_v2(CuAddress to, uint8_t value, size_t bytes) {
   BEGIN_IN_CONTEXT("cuMemsetD8 %u %zu", value, bytes)
   if (placeOf(to, bytes) < 0) return refuse(kInvalidValue);
-  std::memset(reinterpret_cast<void*>(to), value, bytes);
+  stand_in::setBytes(reinterpret_cast<void*>(to), value, bytes);
   return 0;
 }
 // Programs' own: of nothing that streams do.
@@ -628,14 +676,12 @@ CALL CuResult cuMemGetAccess(unsigned long long* flags, const CuLocation* locati
 // As it is when nothing has happened yet; what was not given back is gone.
 CALL void standInReset() {
   const std::lock_guard<std::mutex> lock(mutex);
-  constexpr std::align_val_t kAligned{512};
   resetStreams();
   orphans() = 0;
   for (CuModule module : modules) delete module;
-  for (const auto& [memory, bytes] : allocated)
-    operator delete[](reinterpret_cast<unsigned char*>(memory), kAligned);
-  for (const auto& [memory, bytes] : pinned)
-    operator delete[](reinterpret_cast<unsigned char*>(memory), kAligned);
+  for (const auto* of : {&allocated, &pinned})
+    for (const auto& [memory, bytes] : *of)
+      unmapHuge(reinterpret_cast<void*>(memory), bytes);
   for (auto& [address, mapping] : mapped) {
     --mapping.physical->mappings;
     drop(mapping.physical);
@@ -718,7 +764,8 @@ CALL void standInCores(uint32_t rank, int what) {
 // A tensor that a caller has on the device; reset takes it back.
 CALL void* standInTensor(int device, size_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex);
-  auto* made = new (std::align_val_t{512}) unsigned char[bytes];
+  void* const made = mapHuge(bytes);
+  if (made == nullptr) return nullptr;
   const auto address = reinterpret_cast<uint64_t>(made);
   allocated[address] = bytes;
   allocatedOn[address] = device;
@@ -738,18 +785,18 @@ CALL void standInForeign(void* tensor) {
 // reach.
 CALL void* standInMapped(int device, size_t bytes, int readers) {
   const std::lock_guard<std::mutex> lock(mutex);
-  const size_t whole = (bytes + kGranularity - 1) / kGranularity * kGranularity;
+  const size_t whole = (bytes + kPiece - 1) / kPiece * kPiece;
   auto* physical = new Physical{memfd_create("tensor", MFD_CLOEXEC), whole, device, kHandleNone};
   if (ftruncate(physical->file, static_cast<off_t>(whole)) != 0) return nullptr;
   // What follows is nobody's.
-  const size_t taken = whole + kGranularity;
+  const size_t taken = whole + kPiece;
   void* made = mmap(nullptr, taken, PROT_READ | PROT_WRITE, MAP_SHARED, physical->file, 0);
   if (made == MAP_FAILED) return nullptr;
   physical->isReleased = true;
   const auto address = reinterpret_cast<uint64_t>(made);
   reserved[address] = taken;
-  for (size_t at = 0; at < whole; at += kGranularity, ++physical->mappings) {
-    Mapping& piece = mapped[address + at] = {physical, kGranularity, {}};
+  for (size_t at = 0; at < whole; at += kPiece, ++physical->mappings) {
+    Mapping& piece = mapped[address + at] = {physical, kPiece, {}};
     for (int reader = 0; reader < readers; ++reader) piece.readers.insert(reader);
   }
   return made;

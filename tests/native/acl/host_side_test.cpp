@@ -7,7 +7,7 @@
 namespace windlass::acl {
 namespace host_side_test {
 
-constexpr uint64_t kPart = uint64_t{2} << 20;  // a page of the stand-in
+constexpr uint64_t kPage = uint64_t{64} << 10;  // a page of the stand-in
 
 std::string text(const wl_error_t& error) {
   return error.message;
@@ -124,7 +124,7 @@ TEST(AclCalls, OfAWindowComeInOrder) {
         DeviceWindow window;
         const Code code = window.make(device, exchange, 100, error);
         if (code != WL_OK) return code;
-        EXPECT_EQ(window.bytes(), kPart);
+        EXPECT_EQ(window.bytes(), kPage);
         return window.close(error);
       });
   for (const Outcome& one : outcomes) ASSERT_EQ(one.code, WL_OK) << text(one.error);
@@ -133,21 +133,21 @@ TEST(AclCalls, OfAWindowComeInOrder) {
       standIn.log(1),
       (Lines{"aclrtCreateStream", "aclrtDeviceGetBareTgid",
              "aclrtMemGetAllocationGranularity device 1 type 1, 0",
-             "aclrtMallocPhysical 2097152 device 1 type 1, kinds 0 0 0, 0",
-             "aclrtReserveMemAddress 2097152 0 null 0", "aclrtMapMem 2097152 0 0",
-             "aclrtMemSetAccess 2097152 1:1:3",
+             "aclrtMallocPhysical 65536 device 1 type 1, kinds 0 0 0, 0",
+             "aclrtReserveMemAddress 65536 0 null 0", "aclrtMapMem 65536 0 0",
+             "aclrtMemSetAccess 65536 1:1:3",
              // Zero before the handle is announced, and readable by the named processes alone.
-             "aclrtMemset 2097152 0 2097152", "aclrtMemExportToShareableHandle 0 0",
+             "aclrtMemset 65536 0 65536", "aclrtMemExportToShareableHandle 0 0",
              "aclrtMemSetPidToShareableHandle 1000 1002",
              // Each peer, from the next one on.
              "aclrtDeviceCanAccessPeer 1 2", "aclrtDeviceEnablePeerAccess 2 0",
              "aclrtDevicePeerAccessStatus 1 2", "aclrtDevicePeerAccessStatus 1 2",
-             "aclrtMemImportFromShareableHandle 1", "aclrtReserveMemAddress 2097152 0 null 0",
-             "aclrtMapMem 2097152 0 0", "aclrtMemSetAccess 2097152 1:1:3",
+             "aclrtMemImportFromShareableHandle 1", "aclrtReserveMemAddress 65536 0 null 0",
+             "aclrtMapMem 65536 0 0", "aclrtMemSetAccess 65536 1:1:3",
              "aclrtDeviceCanAccessPeer 1 0", "aclrtDeviceEnablePeerAccess 0 0",
              "aclrtDevicePeerAccessStatus 1 0", "aclrtDevicePeerAccessStatus 1 0",
-             "aclrtMemImportFromShareableHandle 1", "aclrtReserveMemAddress 2097152 0 null 0",
-             "aclrtMapMem 2097152 0 0", "aclrtMemSetAccess 2097152 1:1:3",
+             "aclrtMemImportFromShareableHandle 1", "aclrtReserveMemAddress 65536 0 null 0",
+             "aclrtMapMem 65536 0 0", "aclrtMemSetAccess 65536 1:1:3",
              // The context, and all of it in reverse.
              "aclrtMalloc 1056 0", "aclrtMemcpy 1056 1056 1", "aclrtFree", "aclrtUnmapMem",
              "aclrtReleaseMemAddress", "aclrtFreePhysical", "aclrtUnmapMem",
@@ -161,7 +161,7 @@ TEST(AclCalls, OfOneProcessExportNothing) {
   const auto outcomes =
       onRanks(standIn, 2, [](uint32_t rank, Device& device, AllRanks& exchange, wl_error_t* error) {
         DeviceWindow window;
-        Code code = window.make(device, exchange, kPart, error);
+        Code code = window.make(device, exchange, kPage, error);
         if (code != WL_OK) return code;
         // Its own part as it is, at the address that the peer has for it too.
         EXPECT_NE(window.part(rank), window.part(1 - rank));
@@ -181,7 +181,7 @@ TEST(AclCalls, OfOneProcessExportNothing) {
   for (const std::string& line : standIn.log(0)) {
     EXPECT_EQ(line.find("Shareable"), std::string::npos) << line;
     if (line.find("aclrtMemSetAccess") == 0) {
-      EXPECT_EQ(line, "aclrtMemSetAccess 2097152 0:1:3 1:1:3");
+      EXPECT_EQ(line, "aclrtMemSetAccess 65536 0:1:3 1:1:3");
     }
   }
 }
@@ -216,9 +216,9 @@ TEST(AclKernels, ReachEveryPartByTheContext) {
   const auto outcomes = onRanks(
       standIn, kRanks, [](uint32_t rank, Device& device, AllRanks& exchange, wl_error_t* error) {
         DeviceWindow window;
-        Code code = window.make(device, exchange, 3 * kPart - 5, error);
+        Code code = window.make(device, exchange, 3 * kPage - 5, error);
         if (code != WL_OK) return code;
-        EXPECT_EQ(window.bytes(), 3 * kPart);
+        EXPECT_EQ(window.bytes(), 3 * kPage);
         const Arguments arguments = {0x1111 * (rank + 1ull)};
         code = device.run("words", launchWords, 4, window.context(), &arguments, sizeof arguments,
                           60'000'000'000, error);
@@ -354,9 +354,9 @@ TEST(AclFailures, DevicesThatDoNotReachOneAnotherAreRefusedOnAllRanks) {
   const auto outcomes =
       onRanks(standIn, 2, [](uint32_t, Device& device, AllRanks& exchange, wl_error_t* error) {
         DeviceWindow window;
-        EXPECT_EQ(window.make(device, exchange, kPart, error), WL_UNSUPPORTED);
+        EXPECT_EQ(window.make(device, exchange, kPage, error), WL_UNSUPPORTED);
         // It is as it was, and can be asked again.
-        return window.make(device, exchange, kPart, error);
+        return window.make(device, exchange, kPage, error);
       });
   for (const Outcome& one : outcomes) {
     EXPECT_EQ(one.code, WL_UNSUPPORTED);
@@ -371,7 +371,7 @@ TEST(AclFailures, WindowsOfDifferentSizesAreAMismatch) {
   const auto outcomes = onRanks(
       standIn, 2, [](uint32_t rank, Device& device, AllRanks& exchange, wl_error_t* error) {
         DeviceWindow window;
-        return window.make(device, exchange, (rank + 1) * kPart, error);
+        return window.make(device, exchange, (rank + 1) * kPage, error);
       });
   for (const Outcome& one : outcomes) {
     EXPECT_EQ(one.code, WL_MISMATCH);
@@ -414,11 +414,11 @@ TEST(AclFailures, WhatAWindowCannotHoldIsRefusedBeforeAnythingIsMade) {
     DeviceWindow window;
     return window.make(device, exchange, bytes, &error);
   };
-  EXPECT_EQ(make(65, kPart), WL_UNSUPPORTED);
+  EXPECT_EQ(make(65, kPage), WL_UNSUPPORTED);
   EXPECT_NE(text(error).find("65 ranks"), std::string::npos) << error.message;
   EXPECT_EQ(make(2, 0), WL_INVALID_ARGUMENT);
   EXPECT_EQ(make(2, ~uint64_t{0}), WL_INVALID_ARGUMENT);
-  EXPECT_EQ(make(3, kPart), WL_UNSUPPORTED);
+  EXPECT_EQ(make(3, kPage), WL_UNSUPPORTED);
   EXPECT_NE(text(error).find("of which one has several"), std::string::npos) << error.message;
   EXPECT_EQ(standIn.held(), before);
   for (const std::string& line : standIn.log(0)) {

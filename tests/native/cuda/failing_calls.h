@@ -7,19 +7,22 @@
 
 namespace windlass_test {
 
-// Of `count` calls of one function, the first and the last: that of whoever comes first, and one
-// of the last phase that has any. A sanitizer, under which it takes long, has the last alone, after
-// which there is most to give back. In the long form all of them.
-inline std::vector<int> callsToFail(int count) {
+// Which calls of a function fail: the first, the last, after which there is most to give back, or
+// both.
+enum class Failing { kFirst, kLast, kBoth };
+
+// Which of `count` calls of one function. A sanitizer, under which each takes long, has the last;
+// the long form has all.
+inline std::vector<int> callsToFail(int count, Failing which) {
   const bool isLong = std::getenv("WINDLASS_TEST_LONG") != nullptr;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  which = Failing::kLast;
+#endif
   std::vector<int> numbers;
   for (int number = 1; number <= count; ++number) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    const bool isOne = number == count;
-#else
-    const bool isOne = number == 1 || number == count;
-#endif
-    if (isLong || isOne) numbers.push_back(number);
+    const bool isFirst = number == 1 && which != Failing::kLast;
+    const bool isLast = number == count && which != Failing::kFirst;
+    if (isLong || isFirst || isLast) numbers.push_back(number);
   }
   return numbers;
 }

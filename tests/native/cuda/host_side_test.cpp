@@ -11,11 +11,14 @@
 #include "tests/native/cuda/given_back.h"
 #include "tests/native/cuda/no_memory.h"
 #include "tests/native/cuda/on_ranks.h"
+#include "tests/native/cuda/user_streams.h"
 
 namespace windlass::cuda {
 namespace host_side_test {
 
 namespace gpus = windlass_test::gpus;
+using windlass_test::callsToFail;
+using windlass_test::Failing;
 using Lines = std::vector<std::string>;
 
 std::string folder(const char* name) {
@@ -82,7 +85,7 @@ TEST(CudaCalls, OfARankComeInOrder) {
       onRanks(1, 1, [](uint32_t, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
         Code code = device.makeWindow(exchange, 100, error);
         if (code != WL_OK) return code;
-        EXPECT_EQ(device.partBytes(), kPart);
+        EXPECT_EQ(device.partBytes(), kPage);
         uint64_t sent = 0x1234567890abcdef;
         uint64_t come = 1;
         code = device.fromDevice(&come, device.part(0), sizeof come, error);
@@ -109,9 +112,9 @@ TEST(CudaCalls, OfARankComeInOrder) {
                    "cuMemHostAlloc 2097152 1", "cuEventCreate 2", "cuMemHostAlloc 4096 3",
                    "cuMemHostGetDevicePointer 0",
                    "cuMemGetAllocationGranularity device 0 type 1, 1",
-                   "cuMemCreate 2097152 device 0 type 1, kinds 1 0, 0",
-                   "cuMemAddressReserve 2097152 0 0 0", "cuMemMap 2097152 0 0",
-                   "cuMemSetAccess 2097152 0:1:3", "cuMemsetD8Async 0 2097152", "cuStreamQuery",
+                   "cuMemCreate 65536 device 0 type 1, kinds 1 0, 0",
+                   "cuMemAddressReserve 65536 0 0 0", "cuMemMap 65536 0 0",
+                   "cuMemSetAccess 65536 0:1:3", "cuMemsetD8Async 0 65536", "cuStreamQuery",
                    // Of the grid.
                    "cuStreamCreate 1",
                    "cuMemAlloc " + std::to_string(sizeof(OffloadedOperation)),
@@ -121,8 +124,8 @@ TEST(CudaCalls, OfARankComeInOrder) {
                    "cuMemcpyHtoDAsync 8", "cuEventRecord", "cuEventQuery", "cuMemcpyDtoHAsync 8",
                    "cuEventRecord", "cuEventQuery",
                    // And all of it in reverse.
-                   "cuStreamDestroy", "cuMemFreeHost", "cuMemFree", "cuMemUnmap 2097152",
-                   "cuMemAddressFree 2097152", "cuMemFreeHost", "cuStreamDestroy", "cuEventDestroy",
+                   "cuStreamDestroy", "cuMemFreeHost", "cuMemFree", "cuMemUnmap 65536",
+                   "cuMemAddressFree 65536", "cuMemFreeHost", "cuStreamDestroy", "cuEventDestroy",
                    "cuMemFreeHost", "cuEventDestroy", "cuMemFreeHost", "cuModuleUnload",
                    "cuCtxPopCurrent", "cuDevicePrimaryCtxRelease 0"}));
 }
@@ -141,8 +144,8 @@ TEST(CudaCalls, RanksThatShareADeviceLoadItsKernelsOnce) {
   for (const std::string& line : gpus::log()) {
     if (line.rfind("cuMemSetAccess", 0) != 0) continue;
     // Each device once.
-    EXPECT_TRUE(line == "cuMemSetAccess 2097152 0:1:3 1:1:3" ||
-                line == "cuMemSetAccess 2097152 1:1:3 0:1:3")
+    EXPECT_TRUE(line == "cuMemSetAccess 65536 0:1:3 1:1:3" ||
+                line == "cuMemSetAccess 65536 1:1:3 0:1:3")
         << line;
     ++access;
   }
@@ -200,7 +203,8 @@ TEST(CudaCalls, AFailureOfAnyIsToldToAllAndLeavesNothing) {
     for (const auto& [call, count] : calls) {
       // Looks are as many as come.
       const bool isLook = call == "cuStreamQuery" || call == "cuEventQuery";
-      for (const int number : windlass_test::callsToFail(isLook ? std::min(count, 4) : count))
+      const Failing which = devices == 1 ? Failing::kFirst : Failing::kLast;
+      for (const int number : callsToFail(isLook ? std::min(count, 4) : count, which))
         for (const bool isDone : gpus::waysToFail(call)) failAll(devices, call, number, isDone);
     }
   }
@@ -295,8 +299,8 @@ TEST(CudaDevices, AreZeroOnceTheirPeersHaveTriedThem) {
   const auto outcomes = onRanks(
       3, 2, [](uint32_t rank, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
         Code code = device.makeWindow(exchange, 5000, error);
-        std::vector<unsigned char> all(kPart, 1);
-        if (code == WL_OK) code = device.fromDevice(all.data(), device.part(rank), kPart, error);
+        std::vector<unsigned char> all(kPage, 1);
+        if (code == WL_OK) code = device.fromDevice(all.data(), device.part(rank), kPage, error);
         for (const unsigned char byte : all) EXPECT_EQ(byte, 0);
         return code;
       });
@@ -325,9 +329,10 @@ TEST(CudaCopies, OfAnyLengthComeBack) {
   const uint32_t seed = std::random_device{}();
   std::mt19937 random(seed);
   onRanks(1, 1, [&](uint32_t, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
-    Code code = device.makeWindow(exchange, 8 * kPart, error);
-    for (const uint64_t bytes : {uint64_t{0}, uint64_t{1}, kPart - 1, kPart, kPart + 1, 2 * kPart,
-                                 3 * kPart + 5, 7 * kPart + 12345}) {
+    Code code = device.makeWindow(exchange, 8 * kStageBytes, error);
+    for (const uint64_t bytes :
+         {uint64_t{0}, uint64_t{1}, kStageBytes - 1, kStageBytes, kStageBytes + 1, 2 * kStageBytes,
+          3 * kStageBytes + 5, 7 * kStageBytes + 12345}) {
       std::vector<uint32_t> sent(bytes / 4 + 1);
       for (uint32_t& word : sent) word = random();
       std::vector<uint32_t> come(sent.size(), 0);
@@ -384,21 +389,22 @@ TEST(CudaDevices, TakeTheDriversWordForPinnedMemoryAndLookAtItsEnd) {
 TEST(CudaCopies, ThatFailLeaveNoneInFlight) {
   gpus::reset();
   onRanks(1, 1, [&](uint32_t, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
-    EXPECT_EQ(device.makeWindow(exchange, 4 * kPart, error), WL_OK) << error->message;
+    EXPECT_EQ(device.makeWindow(exchange, 4 * kStageBytes, error), WL_OK) << error->message;
     auto* const part = static_cast<unsigned char*>(device.part(0));
     const auto at = reinterpret_cast<uint64_t>(part);
     const auto failSecond = [](const char* call) {
       gpus::failCall(call, gpus::countCalls(call) + 2, 719);
     };
-    const std::vector<unsigned char> sent(2 * kPart, 7);
+    const std::vector<unsigned char> sent(2 * kStageBytes, 7);
     failSecond("cuMemcpyHtoDAsync");
     EXPECT_EQ(device.toDevice(part, sent.data(), sent.size(), error), WL_DEVICE);
-    EXPECT_EQ(std::memcmp(part, sent.data(), kPart), 0);
-    EXPECT_EQ(part[kPart], 0);
+    EXPECT_EQ(std::memcmp(part, sent.data(), kStageBytes), 0);
+    EXPECT_EQ(part[kStageBytes], 0);
     failSecond("cuMemcpyAsync");
-    EXPECT_EQ(device.copyRows({{at + kPart, at, 100, 1, 0, 0}, {at, at, 100, 1, 0, 0}}, error),
+    EXPECT_EQ(device.copyRows({{at + kStageBytes, at, 100, 1, 0, 0}, {at, at, 100, 1, 0, 0}},
+                              error),
               WL_DEVICE);
-    EXPECT_EQ(std::memcmp(part + kPart, sent.data(), 100), 0);
+    EXPECT_EQ(std::memcmp(part + kStageBytes, sent.data(), 100), 0);
     return WL_OK;
   });
   EXPECT_EQ(gpus::held(), "");
@@ -414,28 +420,28 @@ TEST(CudaCopies, ThatAFailedLookHidesAreOverBeforeTheirMemoryGoes) {
       };
       const Code expected = result == 2 ? WL_RESOURCE : WL_DEVICE;
       failNext();
-      EXPECT_EQ(device.makeWindow(exchange, 4 * kPart, error), expected);
+      EXPECT_EQ(device.makeWindow(exchange, 4 * kStageBytes, error), expected);
       EXPECT_TRUE(says(*error, "cuStreamQuery of device 0"));
-      EXPECT_EQ(device.makeWindow(exchange, 4 * kPart, error), WL_OK) << error->message;
+      EXPECT_EQ(device.makeWindow(exchange, 4 * kStageBytes, error), WL_OK) << error->message;
       auto* const part = static_cast<unsigned char*>(device.part(0));
       const auto at = reinterpret_cast<uint64_t>(part);
       const std::vector<unsigned char> sent(100, 7);
       EXPECT_EQ(device.toDevice(part, sent.data(), sent.size(), error), WL_OK);
       failNext();
-      EXPECT_EQ(device.onDevices(part + kPart, part, sent.size(), error), expected);
-      EXPECT_EQ(std::memcmp(part + kPart, sent.data(), sent.size()), 0);
+      EXPECT_EQ(device.onDevices(part + kStageBytes, part, sent.size(), error), expected);
+      EXPECT_EQ(std::memcmp(part + kStageBytes, sent.data(), sent.size()), 0);
       failNext();
-      EXPECT_EQ(device.copyRows({{at + 2 * kPart, at, 100, 1, 0, 0}}, error), expected);
-      EXPECT_EQ(std::memcmp(part + 2 * kPart, sent.data(), sent.size()), 0);
+      EXPECT_EQ(device.copyRows({{at + 2 * kStageBytes, at, 100, 1, 0, 0}}, error), expected);
+      EXPECT_EQ(std::memcmp(part + 2 * kStageBytes, sent.data(), sent.size()), 0);
       MoveViews views = {};
-      views.to = at + 3 * kPart;
+      views.to = at + 3 * kStageBytes;
       views.from = at;
       views.ndim = 1;
       views.shape[0] = 100;
       views.toStrides[0] = views.fromStrides[0] = 1;
       failNext();
       EXPECT_EQ(device.move({DType(WL_U8), views}, error), expected);
-      EXPECT_EQ(std::memcmp(part + 3 * kPart, sent.data(), sent.size()), 0);
+      EXPECT_EQ(std::memcmp(part + 3 * kStageBytes, sent.data(), sent.size()), 0);
       EXPECT_EQ(device.lasting(), nullptr);
       return WL_OK;
     });
@@ -533,6 +539,53 @@ TEST(CudaGrid, OfARankThatDoesNotComeIsNeverLaunched) {
   });
   EXPECT_EQ(gpus::countCalls("cuLaunchCooperativeKernel"), 0);
   EXPECT_EQ(gpus::held(), "");
+}
+
+TEST(CudaGrid, KeepsWhatACopyMayStillReadWhoseLaunchFailed) {
+  // Neither result says that the device has failed; 600: it goes on.
+  for (const int result : {600, 2}) {
+    gpus::reset();
+    onRanks(1, 1, [&](uint32_t, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
+      EXPECT_EQ(device.makeWindow(exchange, 1 << 16, error), WL_OK) << error->message;
+      gpus::failCall("cuLaunchCooperativeKernel", 1, 720);
+      EXPECT_NE(device.start("barrier", nullptr, meeting(device, 0, 1, 1), error), WL_OK);
+      gpus::failCall("cuStreamQuery", 0, result);
+      EXPECT_EQ(device.closeWindow(error), WL_DEVICE);
+      EXPECT_TRUE(says(*error, "its memory stays taken"));
+      gpus::failCall("", 1, 0);
+      return WL_OK;
+    });
+    EXPECT_EQ(gpus::held(), "1 allocations, 1 pinned");
+  }
+}
+
+TEST(CudaStreams, WhatAStreamMayStillDoIsNotOver) {
+  // 2: nobody says that the device has failed; 719: it has.
+  for (const int result : {2, 719}) {
+    gpus::reset();
+    onRanks(1, 1, [&](uint32_t, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
+      StreamDevice& streams = *device.streams();
+      EXPECT_EQ(streams.open(error), WL_OK) << error->message;
+      EXPECT_EQ(streams.makeWindow(exchange, 1 << 16, error), WL_OK) << error->message;
+      windlass_test::UserStream stream(0);
+      gpus::holdStream(stream.handle(), true);
+      gpus::failCall("cuEventRecord", 0, result);
+      uint64_t mark = 0;
+      const auto* const in = gpus::tensor<unsigned char>(0, 1000);
+      EXPECT_NE(streams.mark(stream.handle(), 0, 1, {{streams.part(0), in, 1000}, {}, {}}, &mark,
+                             error),
+                WL_OK);
+      streams.withdraw(stream.handle(), 0, 1);
+      bool isOver = false;
+      EXPECT_EQ(streams.isOver(1, &isOver, error), WL_OK) << error->message;
+      EXPECT_EQ(isOver, result == 719);
+      gpus::failCall("", 1, 0);
+      gpus::holdStream(stream.handle(), false);
+      stream.synchronize();
+      EXPECT_EQ(streams.close(error), WL_OK) << error->message;
+      return WL_OK;
+    });
+  }
 }
 
 TEST(CudaGrid, EndsWhereItsRanksAreToldToStop) {

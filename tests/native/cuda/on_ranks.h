@@ -17,7 +17,8 @@
 namespace windlass::cuda {
 
 constexpr int64_t kMs = 1'000'000;
-constexpr uint64_t kPart = uint64_t{2} << 20;  // a page of the stand-in
+constexpr uint64_t kPage = uint64_t{64} << 10;  // of the stand-in
+constexpr uint64_t kStageBytes = uint64_t{2} << 20;  // of the memory that copies go through
 
 inline testing::AssertionResult says(const wl_error_t& error, const std::string& part) {
   if (std::strstr(error.message, part.c_str()) != nullptr) return testing::AssertionSuccess();

@@ -26,6 +26,8 @@ namespace windlass::cuda {
 namespace peer_parts_test {
 
 namespace gpus = windlass_test::gpus;
+using windlass_test::callsToFail;
+using windlass_test::Failing;
 using windlass_test::FailingAllocation;
 
 constexpr uint32_t kRanks = 5;
@@ -83,7 +85,7 @@ TEST(CudaPeerParts, AFailureOfAnyCallIsToldToAllAndLeavesNothing) {
         "cuMemAddressReserve", "cuMemSetAccess", "cuMemRelease", "cuMemUnmap", "cuMemAddressFree",
         "cuDeviceGetAttribute", "cuDeviceGet", "cuMemcpyAsync"}) {
     ASSERT_GE(calls[call], 1) << call;
-    const std::vector<int> numbers = windlass_test::callsToFail(calls[call]);
+    const std::vector<int> numbers = callsToFail(calls[call], Failing::kBoth);
     for (size_t attempt = 0; attempt < 2 * numbers.size(); ++attempt) {
       const int number = numbers[attempt / 2];
       const bool isDone = attempt % 2 == 1;
