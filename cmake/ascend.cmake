@@ -47,10 +47,12 @@ function(windlass_ascend_library target)
   set(library "${CMAKE_BINARY_DIR}/lib${name}.so")
   add_custom_command(OUTPUT "${library}"
     COMMAND "${WINDLASS_BISHENG}" -shared -fPIC ${bisheng_link_${target}} "${launcher}"
-      "$<TARGET_OBJECTS:windlass_objects>" "$<TARGET_OBJECTS:windlass_sim_objects>" "$<TARGET_OBJECTS:${name}_kernels>"
+      "$<TARGET_OBJECTS:windlass_objects>" "$<TARGET_OBJECTS:windlass_seldom_objects>"
+      "$<TARGET_OBJECTS:windlass_sim_objects>" "$<TARGET_OBJECTS:${name}_kernels>"
       "-Wl,--version-script=${export_map}" -Wl,-soname,libwindlass.so -Wl,-z,noexecstack
       "-L$ENV{ASCEND_HOME_PATH}/lib64" -lruntime -lpthread -o "${library}"
-    DEPENDS "${launcher}" windlass_objects windlass_sim_objects ${name}_kernels "$<TARGET_OBJECTS:windlass_objects>"
+    DEPENDS "${launcher}" windlass_objects windlass_seldom_objects windlass_sim_objects ${name}_kernels
+      "$<TARGET_OBJECTS:windlass_objects>" "$<TARGET_OBJECTS:windlass_seldom_objects>"
       "$<TARGET_OBJECTS:windlass_sim_objects>" "$<TARGET_OBJECTS:${name}_kernels>" "${export_map}"
     COMMENT "Linking lib${name}.so"
     COMMAND_EXPAND_LISTS VERBATIM)

@@ -2,10 +2,11 @@
 # libwindlass-cuda.so: the host side, as windlass_library() has it, and in it the kernels, as nvcc compiles them for
 # NVIDIA's GPUs. It takes nvcc, of CUDA 12.4 or later; what it makes opens the driver when it runs.
 set(WINDLASS_CUDA ON CACHE BOOL "Build libwindlass-cuda.so where nvcc is found")
+set(WINDLASS_FAST_GPU_KERNELS OFF CACHE BOOL "Compile kernels for GPUs fast, as tests without a GPU take them")
 include("${CMAKE_CURRENT_LIST_DIR}/windlass_nvcc.cmake")
 
 # windlass_cuda_library(NAME): the library, by a target of that name. What ptxas says stands beside the image, in
-# cuda/ptxas.log, and its PTX in cuda/entry.compute_90.ptx; NAME_image makes these alone.
+# cuda/ptxas.log, and its PTX; NAME_image makes these alone.
 function(windlass_cuda_library name)
   set(folder "${CMAKE_BINARY_DIR}/cuda")
   set(image "${folder}/windlass.fatbin")
@@ -13,7 +14,7 @@ function(windlass_cuda_library name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS
     "${PROJECT_SOURCE_DIR}/kernels/*.h" "${PROJECT_SOURCE_DIR}/native/isa/*.h" "${PROJECT_SOURCE_DIR}/native/include/*.h")
   add_custom_command(OUTPUT "${image}"
-    BYPRODUCTS "${folder}/entry.compute_90.ptx"
+    BYPRODUCTS "${folder}/${windlass_nvcc_ptx}"
     COMMAND "${CMAKE_COMMAND}" "-DLOG=${folder}/ptxas.log" -P "${PROJECT_SOURCE_DIR}/cmake/run_logged.cmake" --
       "${WINDLASS_NVCC}" ${windlass_nvcc_options} -Werror all-warnings "-I${PROJECT_SOURCE_DIR}" "-I${PROJECT_SOURCE_DIR}/native/include"
       -Xptxas -v --keep --keep-dir "${folder}" ${windlass_nvcc_code} "${PROJECT_SOURCE_DIR}/kernels/entry.cu" -o "${image}"

@@ -14,7 +14,7 @@ record CheckedToolkit() implements TargetToolkit {
   public String lacking(String target) {
     return NativeLoader.has(target)
         ? ""
-        : "this build has no libwindlass-" + target + ".so; in a checkout on x86-64, scripts/windlass --target "
+        : "this build has no libwindlass-" + target + ".so; in a checkout on x86-64, scripts/demo --target "
             + target + " or mvn package builds it";
   }
 }

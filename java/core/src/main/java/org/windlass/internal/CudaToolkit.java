@@ -18,7 +18,7 @@ record CudaToolkit() implements TargetToolkit {
   @Override
   public String lacking(String target) {
     if (!NativeLoader.has(target)) {
-      return "this build has no libwindlass-cuda.so; in a checkout, scripts/windlass --target cuda or"
+      return "this build has no libwindlass-cuda.so; in a checkout, scripts/demo --target cuda or"
           + " mvn package -Dwindlass.targets=all builds it with NVIDIA's compiler: " + compiler()
           + "; " + driver();
     }
