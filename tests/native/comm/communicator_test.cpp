@@ -299,19 +299,21 @@ uint64_t resident() {
   return here * 4096;
 }
 
+// Under a sanitizer, where a thousand threads take long, some more than a word has bits.
 TEST(Cost, ThousandRanksStayUnderTheirMemory) {
+  const int count = kSlow > 1 && !longForm() ? 100 : 1024;
   const uint64_t before = resident();
-  LocalRanks ranks(1024);
+  LocalRanks ranks(count);
   EXPECT_LT(resident() - before, uint64_t{512} << 20);
   EXPECT_LE(sizeof(windlass::RankLines) * 1024 + sizeof(windlass::SharedLines),
             uint64_t{512} << 20);
 #if !defined(__SANITIZE_THREAD__)
-  std::vector<std::atomic<int>> out(1024);
+  const int root = count - 24;
   ranks.run([&](int rank, wl_comm_t* comm) {
     Error error;
-    uint32_t value = rank == 1000 ? 77 : 0;
+    uint32_t value = rank == root ? 77 : 0;
     ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
-    ASSERT_EQ(WL_OK, broadcast(comm, &value, &value, 1, WL_U32, 1000, 0, 0, &error))
+    ASSERT_EQ(WL_OK, broadcast(comm, &value, &value, 1, WL_U32, root, 0, 0, &error))
         << error.message;
     EXPECT_EQ(77u, value);
   });

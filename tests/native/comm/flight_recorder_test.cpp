@@ -23,6 +23,18 @@ std::vector<wl_record_t> recorded(const wl_comm_t* comm, int rank, int capacity 
   return records;
 }
 
+// Until that rank waits inside the operation. Its entry is stamped by then.
+void awaitWait(wl_comm_t* comm, int rank, int operation) {
+  wl_rank_state_t state = {};
+  state.struct_size = sizeof state;
+  const int64_t start = wl_clock_ns();
+  do {
+    awaitInside(comm, rank, operation);
+    ASSERT_EQ(WL_OK, wl_comm_state(comm, rank, &state));
+    ASSERT_LT(wl_clock_ns() - start, 60'000 * kMs) << "rank " << rank << " does not wait";
+  } while (state.awaited == -1);
+}
+
 // An all-to-all whose count tells its sequence.
 uint64_t countOf(uint32_t sequence) {
   return 1 + sequence % 7;
@@ -91,7 +103,7 @@ TEST(Recorded, TimesAreThoseOfTheClockAndTheLastToEnterIsNamed) {
     ranks.run([&](int rank, wl_comm_t* comm) {
       Error error;
       if (rank == 1) {
-        for (const int peer : {0, 2}) awaitInside(comm, peer, WL_OP_BARRIER);
+        for (const int peer : {0, 2}) awaitWait(comm, peer, WL_OP_BARRIER);
         std::this_thread::sleep_for(std::chrono::nanoseconds(kLate));
       }
       before[static_cast<size_t>(rank)] = wl_clock_ns();
@@ -122,7 +134,7 @@ TEST(Recorded, AOneSidedOperationHidesNoCollective) {
     Error error;
     wl_window_t* window = nullptr;
     ASSERT_EQ(WL_OK, wl_window_create(comm, 4096, 0, &window, &error)) << error.message;
-    if (rank == 1) awaitInside(comm, 0, WL_OP_BARRIER);
+    if (rank == 1) awaitWait(comm, 0, WL_OP_BARRIER);
     ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
     if (rank == 0) {
       ASSERT_EQ(WL_OK, wl_notify(comm, window, 1, 0, 7, &error)) << error.message;
@@ -173,11 +185,7 @@ TEST(Recorded, AnOperationInProgressAndHowItFailed) {
     Error error;
     EXPECT_EQ(WL_ABORTED, exchange(ranks.comms[0], 1, &error));
   });
-  wl_rank_state_t state = {};
-  state.struct_size = sizeof state;
-  do {
-    ASSERT_EQ(WL_OK, wl_comm_state(ranks.comms[1], 0, &state));
-  } while (state.awaited == -1 || state.busy == 0);
+  awaitWait(ranks.comms[1], 0, WL_OP_ALL_TO_ALL);
   wl_record_t record = recorded(ranks.comms[1], 0).at(0);
   expectExchange(record, 1);
   EXPECT_EQ(WL_RECORD_INSIDE, record.code);

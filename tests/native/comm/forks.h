@@ -19,6 +19,18 @@
 
 namespace windlass_test {
 
+// Prints of each thread of a process its name, its state, the ticks that it has computed, and the
+// system call that it is in, as Linux has them.
+inline void showThreads(pid_t process) {
+  char command[256];
+  std::snprintf(command, sizeof command,
+                "for t in /proc/%d/task/*; do echo \"  $(cat $t/comm)"
+                " $(sed 's/.*) //' $t/stat | cut -d' ' -f1,12,13), call $(cat $t/syscall)\";"
+                " done >&2",
+                process);
+  [[maybe_unused]] const int status = std::system(command);
+}
+
 // Processes that each run a body. They end with the test.
 class Forks {
  public:
@@ -60,6 +72,7 @@ class Forks {
         isLate = true;
         ++late_;
         std::fprintf(stderr, "process %zu did not end\n", process);
+        showThreads(pids_[process]);
         kill(pids_[process], SIGKILL);
       }
       ends.push_back(WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status));

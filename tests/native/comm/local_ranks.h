@@ -110,13 +110,18 @@ inline bool few() {
   return (kSlow > 1 || deviceCores() > 0 || processes(1) > 0) && !longForm();
 }
 
-// Numbers of ranks that suites go over.
+// Numbers of ranks that suites go over. A sanitizer sees fewer ranks than the most where they are
+// threads of one process. One rank of each of two processes is a process a rank.
 inline std::vector<int> rankCounts() {
+  const bool isSanitized = kSlow > 1 && !longForm();
   if (const int apart = hosts(mostHosts()); apart > 1) {
     // One to four of each host, and where one has one more.
     if (longForm()) return {apart, apart + 1, 2 * apart, 3 * apart, 4 * apart};
+    if (isSanitized) return {2 * apart + 1};
     return {apart, apart + 1, 3 * apart};
   }
+  if (isSanitized && (deviceCores() > 0 || processes(1) > 0)) return {5};
+  if (few() && launch() == "both") return {5};
   if (few()) return {1, 2, 5};
   if (longForm()) return {1, 2, 3, 4, 7, 8};
   return {1, 2, 3, 4, 7};

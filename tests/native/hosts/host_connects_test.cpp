@@ -7,7 +7,6 @@ namespace windlass_test {
 namespace host_connects_test {
 
 constexpr uint64_t kCount = uint64_t{512} << 10;  // of each part
-constexpr int64_t kSilenceNs = 500 * kMs;
 
 class HostConnects : public testing::TestWithParam<HostSpread> {
  protected:
@@ -46,7 +45,7 @@ class HostConnects : public testing::TestWithParam<HostSpread> {
 
 TEST_P(HostConnects, AKilledProcessIsNamedByWhoConnectsToIt) {
   std::mt19937_64 random(seed());
-  for (int round = 0; round < (longForm() ? 200 : 10) && !HasFailure(); ++round) {
+  for (int round = 0; round < faultRounds(3, 200) && !HasFailure(); ++round) {
     const auto momentUs = static_cast<useconds_t>(random() % 10'000);
     HostCrew crew(spread(), 0, [&](Seat& seat) { exchange(seat); });
     ASSERT_TRUE(crew.awaitRounds(1));
@@ -61,7 +60,7 @@ TEST_P(HostConnects, ACutLinkEndsThem) {
   if (namespaces().empty())
     GTEST_SKIP() << "hosts are this machine's loopback: tests/hosts/run gives them links";
   std::mt19937_64 random(seed());
-  for (int round = 0; round < (longForm() ? 20 : 2) && !HasFailure(); ++round) {
+  for (int round = 0; round < faultRounds(2, 20) && !HasFailure(); ++round) {
     const auto momentUs = static_cast<useconds_t>(random() % 8'000);
     HostCrew crew(spread(), kSilenceNs, [&](Seat& seat) { exchange(seat); });
     ASSERT_TRUE(crew.awaitRounds(1));

@@ -8,7 +8,6 @@ namespace host_leaving_test {
 
 // Ranks 0 and 1 on one host, 2 and 3 on the other, a process each: 2 reaches the first by 0's.
 constexpr HostSpread kPairs = {2, 2, 1};
-constexpr int64_t kSilenceNs = 500 * kMs;
 
 // When the test has had its look.
 struct Cue {
@@ -133,7 +132,7 @@ TEST_F(HostLeaving, ASilentHostIsFoundByProcessesThatStandStillInTurns) {
 // Of a call that meets others several times, in whichever of them.
 TEST_F(HostLeaving, ACallThatAnotherThreadsCloseEndsSaysSo) {
   std::mt19937_64 random(seed());
-  for (int round = 0; round < (longForm() ? 200 : 10); ++round) {
+  for (int round = 0; round < faultRounds(10, 200); ++round) {
     const auto momentUs = static_cast<useconds_t>(random() % 2'000);
     HostCrew crew(kPairs, 0, [&](Seat& seat) {
       Error error;

@@ -221,7 +221,6 @@ TEST_F(HostPressure, ThreadsOfTheWireTakeNoSignals) {
 // Links of 25 MB/s, over which kSlowBytes take longer than a host may be silent, and than a close
 // waits.
 constexpr int64_t kSlowBytes = int64_t{64} << 20;
-constexpr int64_t kSilenceNs = 1'000 * kMs;
 
 class HostSlowLink : public testing::Test {
  protected:

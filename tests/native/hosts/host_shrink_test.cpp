@@ -118,7 +118,7 @@ wl_comm_t* shrink(const Seat& seat, wl_comm_t* of, int64_t deadlineNs = kEndless
 
 class HostShrinks : public testing::TestWithParam<HostSpread> {
  protected:
-  static int rounds() { return longForm() ? 20 : 2; }
+  static int rounds() { return faultRounds(2, 20); }
   const HostSpread& spread() const { return GetParam(); }
 
   void expectEnds(HostCrew& crew, const std::vector<int>& killed) const {
@@ -235,7 +235,6 @@ TEST_P(HostShrinks, AfterAnAbortAmongLongOperations) {
   }
 }
 
-
 TEST_P(HostShrinks, ARankThatDoesNotComeByTheDeadlineIsLeftOut) {
   const std::vector<int> all = ranksWithout(spread(), {});
   for (const int late : {0, spread().ranks() - 1}) {
@@ -244,9 +243,14 @@ TEST_P(HostShrinks, ARankThatDoesNotComeByTheDeadlineIsLeftOut) {
       Error error;
       meetAndAbort(seat, 1, all, &error);
       if (seat.rank != late) {
-        const int64_t start = wl_clock_ns();
-        wl_comm_t* const shrunk = shrink(seat, seat.comm, 1'000 * kMs);
-        EXPECT_OF_SEAT(seat, wl_clock_ns() - start >= 900 * kMs);
+        // All of these have come before the first of them waits for the other.
+        const int expected = static_cast<int>(others.size());
+        ++seat.board.gathered;
+        EXPECT_OF_SEAT(seat, await([&] { return seat.board.gathered == expected; }));
+        int64_t unset = 0;
+        seat.board.beganNs.compare_exchange_strong(unset, wl_clock_ns());
+        wl_comm_t* const shrunk = shrink(seat, seat.comm, 2'000 * kMs);
+        EXPECT_OF_SEAT(seat, wl_clock_ns() - seat.board.beganNs >= 1'900 * kMs);
         if (shrunk != nullptr) expectWorks(seat, shrunk, others);
         seat.sees(WL_OK, error);
         EXPECT_OF_SEAT(seat, await([&] { return seat.board.seen[late].code >= 0; }));
@@ -332,7 +336,7 @@ uint32_t shrinkUntilItWorks(const Seat& seat, uint32_t doomed, Error* error) {
 TEST_P(HostShrinks, WhileProcessesAreKilled) {
   std::mt19937_64 random(seed());
   const std::vector<int> all = ranksWithout(spread(), {});
-  for (int round = 0; round < 2 * rounds(); ++round) {
+  for (int round = 0; round < (longForm() ? 40 : 2); ++round) {
     const auto momentUs = static_cast<useconds_t>(random() % 8'000);
     const int victim = static_cast<int>(random() % static_cast<uint64_t>(spread().all()));
     const std::vector<int32_t> gone = spread().ranksOf(victim);
@@ -386,7 +390,7 @@ TEST_P(HostShrinks, AHostThatWasPausedIsLeftOut) {
   for (const int victim : {0, spread().hosts - 1}) {
     const std::vector<int32_t> paused = spread().ranksOfHost(victim);
     const std::vector<int> others = ranksWithout(spread(), paused);
-    HostCrew crew(spread(), 500 * kMs, [&](Seat& seat) {
+    HostCrew crew(spread(), kSilenceNs, [&](Seat& seat) {
       Error error;
       const int32_t code = reduceUntilFailure(seat, seat.comm, all, &error);
       if (std::find(paused.begin(), paused.end(), seat.rank) == paused.end()) {
@@ -423,8 +427,8 @@ TEST_P(HostShrinks, AHostThatWasPausedIsLeftOut) {
 // It stands still, the others go on and end, with bytes on their way to it; now it runs again.
 TEST(HostShrink, AHostThatFindsTheOthersGoneIsLeftOut) {
   const HostSpread spread = {2, 1, 1};
-  for (int round = 0; round < (longForm() ? 20 : 2); ++round) {
-    HostCrew crew(spread, 500 * kMs, [&](Seat& seat) {
+  for (int round = 0; round < faultRounds(2, 20); ++round) {
+    HostCrew crew(spread, kSilenceNs, [&](Seat& seat) {
       Error error;
       std::vector<uint32_t> in(16 * kCount, 1), out(16 * kCount);
       int32_t code = WL_OK;
@@ -461,7 +465,7 @@ TEST_P(HostShrinks, AfterALinkWasCut) {
     const std::vector<int32_t> beyond = spread().ranksOfHost(victim);
     const std::vector<int> within(beyond.begin(), beyond.end());
     const std::vector<int> others = ranksWithout(spread(), beyond);
-    HostCrew crew(spread(), 500 * kMs, [&](Seat& seat) {
+    HostCrew crew(spread(), kSilenceNs, [&](Seat& seat) {
       Error error;
       EXPECT_OF_SEAT(seat,
                      reduceUntilFailure(seat, seat.comm, all, &error) == WL_PEER_LOST);
@@ -488,7 +492,10 @@ std::vector<HostSpread> spreads(std::vector<HostSpread> some, const HostSpread& 
 
 INSTANTIATE_TEST_SUITE_P(On2Hosts, HostShrinks,
                          testing::ValuesIn(spreads({{2, 2, 1}, {2, 1, 2}}, {2, 2, 2})));
-INSTANTIATE_TEST_SUITE_P(On3Hosts, HostShrinks, testing::ValuesIn(spreads({{3, 1, 1}}, {3, 2, 1})));
+// What 4 hosts shrink to has 3.
+INSTANTIATE_TEST_SUITE_P(On3Hosts, HostShrinks,
+                         testing::ValuesIn(longForm() ? spreads({{3, 1, 1}}, {3, 2, 1})
+                                                      : std::vector<HostSpread>()));
 INSTANTIATE_TEST_SUITE_P(On4Hosts, HostShrinks, testing::ValuesIn(spreads({{4, 1, 1}}, {4, 2, 2})));
 
 }  // namespace host_shrink_test

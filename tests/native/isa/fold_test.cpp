@@ -52,6 +52,7 @@ TEST(Fold, EveryTypeOpAndSourceCountMatchesReference) {
       if (!canReduce(dtype, op)) continue;
       for (const size_t sources : {1, 2, 3, 4, 7}) {
         for (const int64_t count : {0, 1, 5, 31, 64, 1023, 1025, 2500}) {
+          if (reference::few() && count > 64 && random() % 4 != 0) continue;
           Sources input(dtype, count, sources, random);
           const std::vector<StridedView> views = input.views();
           std::vector<uint64_t> expected;

@@ -211,6 +211,16 @@ inline uint64_t fold(DType dtype, const std::vector<uint64_t>& codes, ReduceOp o
   }
 }
 
+// Whether few of a table's lengths and values do: a sanitizer sees the same accesses with them, and
+// its long form has all.
+inline bool few() {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  return std::getenv("WINDLASS_TEST_LONG") == nullptr;
+#else
+  return false;
+#endif
+}
+
 // The seed of a random test: WINDLASS_SEED, or a fresh one.
 inline uint64_t testSeed() {
   const char* given = std::getenv("WINDLASS_SEED");

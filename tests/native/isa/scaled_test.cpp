@@ -66,6 +66,7 @@ TEST(Scaled, SumsOfWeightedRowsMatchReference) {
     const size_t bytes = sizeOf(dtype);
     for (const size_t sources : {0, 1, 2, 6, 70}) {
       for (const int64_t count : kCounts) {
+        if (reference::few() && count > 129 && random() % 4 != 0) continue;
         std::vector<std::vector<unsigned char>> src;
         std::vector<float> weights;
         for (size_t s = 0; s < sources; ++s) {

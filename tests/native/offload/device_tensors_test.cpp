@@ -176,7 +176,7 @@ TEST_F(DeviceTensors, AFailureOfAnyCallIsToldToAll) {
     // Of what opens devices, and what looks, other tests have all.
     const bool moves = call.rfind("cuMemcpy", 0) == 0 || call == "cuLaunchKernel" ||
                        call == "cuPointerGetAttribute" || call == "cuMemGetAddressRange";
-    for (const int number : callsToFail(moves ? count : 1)) {
+    for (const int number : callsToFail(moves ? count : 1, Failing::kLast)) {
       gpus::reset();
       gpus::devices(2);
       gpus::failCall(call, number, 719);

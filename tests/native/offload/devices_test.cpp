@@ -135,7 +135,7 @@ TEST(OffloadDevices, AreToldHowFarEachRankIs) {
   isStuck(21, true);
   std::thread beside([] {
     // Rank 0 has told its own kernel to stop, which has ended.
-    EXPECT_TRUE(await([] { return isToldToStop(20); }));
+    EXPECT_TRUE(await([] { return isStopped(20); }));
     isStuck(21, false);
   });
   devices.reduce(2);

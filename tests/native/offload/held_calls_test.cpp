@@ -89,12 +89,16 @@ std::vector<std::string> callsOf(const Held& held) {
   return names;
 }
 
-// 0, or what is wrong.
+constexpr int kLate = 99;
+
+// 0, or how much is wrong; kLate where a rank came to its deadline before the call was held, and
+// nothing else is wrong.
 int holdOne(const Held& held, const std::string& call, int64_t deadlineNs) {
   gpus::reset();
   gpus::devices(held.devices);
   windlass::callLimitNs = deadlineNs / 4;
   std::atomic<int> wrong{0};
+  std::atomic<bool> isLate{false};
   const auto check = [&](bool is, const char* what, const char* message) {
     if (is) return;
     ++wrong;
@@ -114,10 +118,15 @@ int holdOne(const Held& held, const std::string& call, int64_t deadlineNs) {
       // Who had its result before learns of it next.
       if (code == WL_OK) code = reduce(rank, comm, deadlineNs, &error);
       check(code == WL_DEVICE || code == WL_TIMEOUT, "code", error.message);
-      check(contains(error.message, call), "named", error.message);
-      check(contains(error.message, "not return from"), "told", error.message);
+      const bool isTold =
+          contains(error.message, call) && contains(error.message, "not return from");
+      if (code == WL_TIMEOUT && !isTold) {
+        isLate = true;
+      } else {
+        check(isTold, "told", error.message);
+      }
     });
-    check(gpus::holds() == 1, "held", "");
+    if (gpus::holds() == 0) isLate = true;
   }
   for (const char* gives : {"cuMemUnmap", "cuMemFree", "cuMemFreeHost", "cuStreamDestroy",
                             "cuMemAddressFree", "cuModuleUnload", "cuDevicePrimaryCtxRelease"}) {
@@ -132,11 +141,11 @@ int holdOne(const Held& held, const std::string& call, int64_t deadlineNs) {
       if (reduce(rank, comm, kLongNs, &error) == WL_OK) return;
       refused += contains(error.message, "driver does not return from") ? 1 : 0;
     });
-    check(refused == kRanks, "refused", "");
+    if (!isLate) check(refused == kRanks, "refused", "");
   }
   gpus::letGo();
   usleep(20'000);
-  return wrong.load();
+  return wrong > 0 ? std::min(wrong.load(), kLate - 1) : isLate ? kLate : 0;
 }
 
 std::vector<Held> all() {
@@ -183,11 +192,15 @@ TEST_F(GpusHeld, ACallThatDoesNotReturnIsNamedByAllInTime) {
       const std::vector<int> ends = forks.wait(120'000 * kMs);
       for (size_t i = 0; i < count; ++i) left[first + i].end = ends[i];
     }
-    const auto isRight = [](const One& one) { return one.end == 0; };
-    left.erase(std::remove_if(left.begin(), left.end(), isRight), left.end());
+    for (const One& one : left) {
+      if (one.end != 0 && one.end != kLate)
+        ADD_FAILURE() << one.held->name << ", " << one.call << ": " << one.end;
+    }
+    const auto isDecided = [](const One& one) { return one.end != kLate; };
+    left.erase(std::remove_if(left.begin(), left.end(), isDecided), left.end());
   }
   for (const One& one : left)
-    ADD_FAILURE() << one.held->name << ", " << one.call << ": " << one.end;
+    ADD_FAILURE() << one.held->name << ", " << one.call << ": no deadline was long enough";
 }
 
 // Runs body() in a process of its own, where it returns 0, and ends as programs do.

@@ -92,7 +92,7 @@ TEST(Offload, AFailureOfAnyCallIsToldToAllAndLeavesNothing) {
   }
   std::vector<int> numbers;
   for (const auto& [name, all] : ofFunctions)
-    for (const int i : callsToFail(static_cast<int>(all.size())))
+    for (const int i : callsToFail(static_cast<int>(all.size()), Failing::kBoth))
       numbers.push_back(all[static_cast<size_t>(i) - 1]);
   for (const int failing : numbers) {
     reset();

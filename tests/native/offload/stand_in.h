@@ -43,6 +43,16 @@ inline int countCalls(int device, const std::string& text) {
 inline bool isToldToStop(int device) {
   return countCalls(device, "aclrtMemcpy 4 4 1") > 0;
 }
+// Whether the device's kernel was told to stop, and is no longer waited for.
+inline bool isStopped(int device) {
+  bool isTold = false;
+  for (int i = 1; i <= callsOn(device); ++i) {
+    const std::string text = call(device, i);
+    if (isTold && text.rfind("aclrtSynchronizeStream", 0) != 0) return true;
+    isTold = isTold || text == "aclrtMemcpy 4 4 1";
+  }
+  return false;
+}
 inline int held() {
   return find<int (*)()>("standInHeld")();
 }

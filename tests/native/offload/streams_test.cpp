@@ -199,7 +199,7 @@ TEST_F(GpusStreams, AFailureOfAnyCallIsToldToAllAndLeavesNothing) {
       calls.erase(notOurs);
     for (const auto& [call, count] : calls) {
       const bool isLook = call == "cuStreamQuery" || call == "cuEventQuery";
-      for (const int number : callsToFail(isLook ? std::min(count, 6) : count))
+      for (const int number : callsToFail(isLook ? std::min(count, 6) : count, Failing::kLast))
         for (const bool isDone : gpus::waysToFail(call)) failStreams(devices, call, number, isDone);
     }
   }

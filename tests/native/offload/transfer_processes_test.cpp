@@ -138,13 +138,10 @@ TEST(GpusTransfersOfProcesses, AFailureOfAnyCallIsToldToAllAndLeavesNothing) {
     for (const auto& [call, count] : calls) {
       // Looks that go on until work is over come as often as threads look.
       const bool looks = call == "cuStreamQuery" || call == "cuEventQuery";
-      const std::vector<int> numbers = callsToFail(looks ? 3 : count);
-      for (const int number : numbers) {
-        // Each is of both processes in the long form alone.
-        if (!longForm() && numbers.size() > 1 && (number == 1) != (process == 1)) continue;
+      const Failing which = process == 1 ? Failing::kFirst : Failing::kLast;
+      for (const int number : callsToFail(looks ? 3 : count, which))
         for (const bool isDone : gpus::waysToFail(call))
           failInOne(&*told, {call, number, isDone, process});
-      }
       if (HasFailure()) return;
     }
   }

@@ -424,7 +424,7 @@ TEST_F(GpusTransfers, GiveAllBackWhicheverCallFails) {
   for (const auto& [call, count] : calls) {
     // Queries that go on until work is over come as often as threads look.
     const bool looks = call == "cuStreamQuery" || call == "cuEventQuery";
-    for (const int number : callsToFail(looks ? 3 : count)) {
+    for (const int number : callsToFail(looks ? 3 : count, Failing::kLast)) {
       for (const bool isDone : gpus::waysToFail(call)) {
         const int failed = move(call, number, isDone);
         EXPECT_TRUE(failed == 0 || failed == kRanks) << call << ' ' << number << ": " << failed;
