@@ -4,6 +4,7 @@ package org.windlass;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
+import static org.junit.jupiter.params.provider.Arguments.arguments;
 
 import java.net.InetAddress;
 import java.net.ServerSocket;
@@ -23,7 +24,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.experts.ExpertOptions;
 import org.windlass.experts.ExpertParallel;
@@ -283,8 +285,14 @@ class HostsTest {
     }
   }
 
+  /** Hosts of the ranks, and who is killed: one of a host's two, or a whole host. */
+  static Stream<Arguments> kills() {
+    return Stream.of(arguments("aabb", 2), arguments("abb", 0), arguments("abcd", 1))
+        .limit(Boolean.getBoolean("windlass.long") ? 3 : 2);
+  }
+
   @ParameterizedTest
-  @CsvSource({"aabb, 2", "abb, 0", "abcd, 1"})
+  @MethodSource("kills")
   void allNameAKilledProcessAndGoOnWithoutIt(String hosts, int victim) throws Exception {
     try (Processes processes = processes(hosts).with("TEST_VICTIM", "" + victim)) {
       List<Processes.Rank> ranks = start(processes, hosts, "goOn");
@@ -335,7 +343,7 @@ class HostsTest {
   @Test
   void aHostThatStandsStillIsLostAfterItsSilence() throws Exception {
     String hosts = "abb";
-    try (Processes processes = processes(hosts).with("WINDLASS_HOST_SILENCE", "0.5")) {
+    try (Processes processes = processes(hosts).with("WINDLASS_HOST_SILENCE", "1")) {
       List<Processes.Rank> ranks = start(processes, hosts, "silentHost");
       ranks.get(1).await("it waits");
       ranks.get(2).await("it waits");

@@ -201,9 +201,12 @@ class RunningJobTest {
     }
   }
 
-  /** What a look on host a, at rank 0 alone, says of ranks 1 and 2, on host b. */
+  /**
+   * What a look on host a, at rank 0 alone, says of ranks 1 and 2, on host b. One that is killed
+   * there is lost, as one of this host is.
+   */
   @Test
-  void ofOtherHostsItIsSeenWhatRanksHaveEntered() throws Exception {
+  void ofOtherHostsItIsSeenWhatRanksHaveEnteredAndWhoIsLost() throws Exception {
     Ucx.require();
     try (Processes processes = processes()) {
       List<Processes.Rank> started = processes.startOnHosts("abb", "oneIsLate");
@@ -233,11 +236,16 @@ class RunningJobTest {
             .anyMatch(line -> line.matches(" 0 0 \\d+ in barrier #\\d+ \\S+ \\S+ \\d+ 2"))
             .anyMatch(line -> line.matches(" 1 1 \\d+ unknown entered barrier #\\d+ \\S+ \\S+"))
             .anyMatch(line -> line.matches(" 2 1 \\d+ unknown entered barrier #\\d+ \\S+ \\S+"));
+
+        started.get(2).kill();
+        awaitReport(job, report -> report.communicators().get(0).lost().equals(List.of(2)));
+        say("end");
+        JobReport end = awaitReport(job, JobReport::isOver);
+        assertThat(end.communicators().get(0).lost()).containsExactly(2);
+        assertThat(ranks(end).get(0).closed()).isTrue();
       }
-      say("come");
-      say("end");
-      for (Processes.Rank rank : started) {
-        rank.ended();
+      for (int rank : new int[] {0, 1}) {
+        started.get(rank).ended();
       }
     }
   }
@@ -263,26 +271,6 @@ class RunningJobTest {
         JobReport end = awaitReport(job, JobReport::isOver);
         assertThat(end.communicators().get(0).lost()).containsExactly(0, 1);
         assertThat(ranks(end).get(2).isGone()).isFalse();
-      }
-    }
-  }
-
-  /** A rank of another host that was killed is lost, as one of this host is. */
-  @Test
-  void aRankOfAnotherHostThatEndedIsLost() throws Exception {
-    Ucx.require();
-    try (Processes processes = processes()) {
-      List<Processes.Rank> started = processes.startOnHosts("abb", "oneIsLate");
-      for (Processes.Rank rank : started) {
-        rank.await("met");
-      }
-      try (RunningJob job = at(started.get(0))) {
-        started.get(2).kill();
-        awaitReport(job, report -> report.communicators().get(0).lost().equals(List.of(2)));
-        say("end");
-        JobReport end = awaitReport(job, JobReport::isOver);
-        assertThat(end.communicators().get(0).lost()).containsExactly(2);
-        assertThat(ranks(end).get(0).closed()).isTrue();
       }
     }
   }

@@ -34,7 +34,7 @@ class MutatedFilesTest {
   private int refused;
   private Resources before;
 
-  @RandomSeeds(value = 2 * WARM_UP, seconds = 5)
+  @RandomSeeds(value = 2 * WARM_UP, seconds = 2)
   void aMutatedFileIsReadWholeOrRefusedByName(long seed) throws IOException {
     if (cases++ == WARM_UP) {
       before = Resources.settled();

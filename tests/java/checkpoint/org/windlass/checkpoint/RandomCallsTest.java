@@ -19,7 +19,7 @@ class RandomCallsTest extends RandomSessions {
     super(PublicApi.calls(Checkpoint.class));
   }
 
-  @RandomSeeds(value = SESSIONS, seconds = 3)
+  @RandomSeeds(value = SESSIONS, seconds = 2)
   void aRandomCallIsAnsweredOrRefusedAsDocumented(long seed) throws IOException {
     run(seed);
   }

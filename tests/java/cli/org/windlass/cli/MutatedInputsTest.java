@@ -54,7 +54,7 @@ class MutatedInputsTest {
     assertThat(plan(TENSORS).status()).isZero();
   }
 
-  @RandomSeeds(value = LEAST, seconds = 5)
+  @RandomSeeds(value = LEAST, seconds = 2)
   void aMutatedInputIsTakenOrRefusedInTwoLines(long seed) throws IOException {
     Random random = new Random(seed);
     Cli done =

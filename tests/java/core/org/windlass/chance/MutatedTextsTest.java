@@ -26,7 +26,7 @@ class MutatedTextsTest {
   private int refused;
   private Resources before;
 
-  @RandomSeeds(value = 2 * WARM_UP, seconds = 3)
+  @RandomSeeds(value = 2 * WARM_UP, seconds = 2)
   void aMutatedTextIsReadOrRefused(long seed) {
     if (cases++ == WARM_UP) {
       before = Resources.settled();

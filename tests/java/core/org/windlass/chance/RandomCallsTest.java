@@ -47,7 +47,7 @@ class RandomCallsTest extends RandomSessions {
         || Throwable.class.isAssignableFrom(type);
   }
 
-  @RandomSeeds(value = SESSIONS, seconds = 5)
+  @RandomSeeds(value = 2 * SESSIONS, seconds = 2)
   void aRandomCallIsAnsweredOrRefusedAsDocumented(long seed) throws IOException {
     run(seed);
   }

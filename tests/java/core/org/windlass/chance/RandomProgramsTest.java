@@ -24,7 +24,7 @@ class RandomProgramsTest {
   private int programs;
   private Resources before;
 
-  @RandomSeeds(value = 2 * WARM_UP, seconds = 5)
+  @RandomSeeds(value = 2 * WARM_UP, seconds = 2)
   void aRandomProgramGivesRightDataOrSaysWhoIsAtFault(long seed) throws InterruptedException {
     if (programs++ == WARM_UP) {
       before = Resources.settled();

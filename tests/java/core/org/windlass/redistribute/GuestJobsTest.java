@@ -3,6 +3,7 @@ package org.windlass.redistribute;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import static org.windlass.redistribute.JobThreads.SOON;
 
 import java.nio.file.Files;
@@ -202,9 +203,13 @@ class GuestJobsTest {
     }
   }
 
+  /** One rank and three: on other hosts, and here without UCX or in the long form. */
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3})
   void versionsGoFromGuestsToEachLayout(int ranks) throws Exception {
+    assumeTrue(
+        ranks == 2 || !Ucx.isThere() || Boolean.getBoolean("windlass.long"),
+        "-Dwindlass.long=true runs it");
     sendVersions(List.of("", ""), "", ranks);
   }
 

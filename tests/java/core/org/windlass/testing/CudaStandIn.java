@@ -44,7 +44,8 @@ public final class CudaStandIn {
     }
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.addAll(List.of("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"));
+    command.addAll(List.of("-Xmx512m", "-XX:+UseSerialGC"));
+    command.addAll(List.of("-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"));
     command.add("--enable-native-access=ALL-UNNAMED");
     command.add("-Dorg.windlass.library.path=" + folder);
     command.addAll(List.of("-cp", System.getProperty("java.class.path"), main.getName()));

@@ -103,14 +103,16 @@ public final class Processes implements AutoCloseable {
   public static final class Rank {
     private final int rank;
     private final Process process;
+    private final List<Rank> all; // that were started with it
     private final StringBuilder said = new StringBuilder();
     private final Thread reader = new Thread(this::read, "test-output");
     private final ByteArrayOutputStream unsent = new ByteArrayOutputStream();
     private ObjectOutputStream objects;
 
-    private Rank(int rank, Process process) {
+    private Rank(int rank, Process process, List<Rank> all) {
       this.rank = rank;
       this.process = process;
+      this.all = all;
       reader.setDaemon(true);
       reader.start();
     }
@@ -174,7 +176,7 @@ public final class Processes implements AutoCloseable {
         while (said.indexOf(text) < 0) {
           long left = limit.toMillis() - (System.nanoTime() - start) / 1_000_000;
           assertThat(left > 0 && reader.isAlive()) // which reads to the end of a process
-              .as("rank %d says \"%s\"; it said: %s", rank, text, said)
+              .as(() -> "rank " + rank + " says \"" + text + "\"; it said: " + said + Threads.of(all))
               .isTrue();
           said.wait(Math.min(left, 100));
         }
@@ -195,10 +197,12 @@ public final class Processes implements AutoCloseable {
     /** What it has said once it has ended, with status 0. */
     public String ended() throws InterruptedException {
       assertThat(process.waitFor(LIMIT.toMillis(), TimeUnit.MILLISECONDS))
-          .as("rank %d ends; it said: %s", rank, said())
+          .as(() -> "rank " + rank + " ends; it said: " + said() + Threads.of(all))
           .isTrue();
       reader.join(LIMIT.toMillis());
-      assertThat(process.exitValue()).as("rank %d said: %s", rank, said()).isZero();
+      assertThat(process.exitValue())
+          .as(() -> "rank " + rank + " said: " + said() + Threads.of(all))
+          .isZero();
       return said();
     }
   }
@@ -295,7 +299,7 @@ public final class Processes implements AutoCloseable {
     builder.environment().keySet().removeIf(name -> name.matches(LAUNCHER));
     builder.environment().putAll(variables);
     builder.environment().putAll(settings);
-    Rank started = new Rank(rank, builder.redirectErrorStream(true).start());
+    Rank started = new Rank(rank, builder.redirectErrorStream(true).start(), ranks);
     ranks.add(started);
     return started;
   }

@@ -11,7 +11,7 @@ public final class Ucx {
   private Ucx() {}
 
   /** Whether it found UCX's headers. */
-  static boolean isThere() {
+  public static boolean isThere() {
     return Files.exists(
         Path.of(System.getProperty("org.windlass.library.path"), "libwindlass-ucx.so"));
   }

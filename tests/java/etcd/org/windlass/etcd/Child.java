@@ -24,6 +24,7 @@ final class Child implements AutoCloseable {
                 "-Xmx128m",
                 "-XX:+UseSerialGC",
                 "-XX:TieredStopAtLevel=1",
+                "-XX:-UsePerfData",
                 "-XX:+UseTransparentHugePages",
                 "--enable-native-access=ALL-UNNAMED",
                 "-Dorg.windlass.library.path=" + System.getProperty("org.windlass.library.path"),

@@ -33,23 +33,23 @@ import org.windlass.internal.store.Store;
 /** Who gets into a store in etcd, what those inside see when it ends, and what is left then. */
 @Timeout(120)
 class EtcdStoreTest {
-  private static final Duration LONG = Duration.ofSeconds(60);
+  static final Duration LONG = Duration.ofSeconds(60);
 
-  private static final byte[] ONE = {1};
-  private static final byte[] TWO = {2};
+  static final byte[] ONE = {1};
+  static final byte[] TWO = {2};
 
-  private static Store rank(Etcd etcd, String name, int rank, int size) {
+  static Store rank(Etcd etcd, String name, int rank, int size) {
     return etcd.connect(name, rank, size, LONG, Failure::make);
   }
 
   /** One of a short lease. */
-  private static Store brief(Etcd etcd, String name, int rank, int size) {
+  static Store brief(Etcd etcd, String name, int rank, int size) {
     return Etcd.connect(
         etcd.address(), name, rank, size, Etcd.SHORT_LEASE_SECONDS, LONG, Failure::make);
   }
 
   /** A wait for {@code key} that fails with {@code code}, as its message tells. */
-  private static FutureTask<String> failingWait(Store store, String key, int code) {
+  static FutureTask<String> failingWait(Store store, String key, int code) {
     return start(
         () -> {
           String[] message = new String[1];
@@ -60,7 +60,7 @@ class EtcdStoreTest {
   }
 
   /** A call that ends by a deadline. */
-  private interface Limited {
+  interface Limited {
     void within(Duration limit);
   }
 
@@ -68,7 +68,7 @@ class EtcdStoreTest {
    * The message of a call that ends at its deadline, and says by then what {@code reasons} do. A busy
    * machine may need more time to learn them: the next call has twice as much.
    */
-  private static AbstractStringAssert<?> assertTimesOut(Limited call, String... reasons) {
+  static AbstractStringAssert<?> assertTimesOut(Limited call, String... reasons) {
     for (Duration limit = Duration.ofSeconds(1); ; limit = limit.multipliedBy(2)) {
       Duration now = limit;
       String[] message = new String[1];
@@ -81,7 +81,7 @@ class EtcdStoreTest {
     }
   }
 
-  private static Duration since(long beginNs) {
+  static Duration since(long beginNs) {
     return Duration.ofNanos(System.nanoTime() - beginNs);
   }
 
@@ -126,39 +126,6 @@ class EtcdStoreTest {
     }
   }
 
-  @Test
-  void anEtcdThatIsKilledIsLostToThoseWhoWaitAndThoseWhoCome() throws Exception {
-    try (Etcd etcd = new Etcd()) {
-      String name = Etcd.newName();
-      Store owner = brief(etcd, name, 0, 2);
-      Store one = brief(etcd, name, 1, 2);
-      FutureTask<String> wait = failingWait(one, "absent", Native.WL_PEER_LOST);
-      FutureTask<String> owners = failingWait(owner, "absent", Native.WL_PEER_LOST);
-      Thread.sleep(100);
-      etcd.kill();
-      assertThat(wait.get(30, TimeUnit.SECONDS))
-          .contains(
-              "await absent",
-              etcd.address() + " was lost",
-              "lease of " + Etcd.SHORT_LEASE_SECONDS + " s");
-      assertThat(owners.get(30, TimeUnit.SECONDS)).contains("was lost");
-      assertFails(Native.WL_PEER_LOST, () -> one.set("a", ONE, LONG)).contains("set a");
-      owner.close();
-      one.close();
-      assertTimesOut(
-          limit -> etcd.connect(name, 1, 2, limit, Failure::make).close(),
-          "connect to the store at " + etcd.address(),
-          "rank 1 of 2",
-          "refused");
-      // Who has little time waits no longer for an etcd that is gone.
-      long beginNs = System.nanoTime();
-      Duration little = Duration.ofMillis(20);
-      assertFails(Native.WL_TIMEOUT, () -> etcd.connect(name, 1, 2, little, Failure::make))
-          .contains("connect to the store at " + etcd.address());
-      assertThat(since(beginNs)).isLessThan(LONG);
-    }
-  }
-
   /** In one of several tries, since this machine may be busy. */
   @Test
   void whoMeetsInLessTimeThanAnOwnerMayTakeComesToBeTheOwner() {
@@ -174,135 +141,6 @@ class EtcdStoreTest {
       }
     }
     assertThat(isFound).isTrue();
-  }
-
-  @Test
-  void anEtcdThatComesBackWithinTheLeaseIsNotLost() throws Exception {
-    try (Etcd etcd = new Etcd()) {
-      String name = Etcd.newName();
-      try (Store owner = rank(etcd, name, 0, 2);
-          Store one = rank(etcd, name, 1, 2)) {
-        assertThat(one.hold("held", ONE, LONG)).isTrue();
-        FutureTask<byte[]> wait = start(() -> one.await("late", LONG));
-        Thread.sleep(100);
-        etcd.kill();
-        etcd.start();
-        owner.set("late", TWO, LONG);
-        assertThat(wait.get(30, TimeUnit.SECONDS)).isEqualTo(TWO);
-        assertThat(owner.get("held", LONG)).contains(ONE);
-      }
-      assertThat(etcd.keys(Etcd.PREFIX)).isEmpty();
-    }
-  }
-
-  /** A process that comes in and stays; arguments: address, name, rank, size, seconds of its lease. */
-  static final class Holder {
-    public static void main(String[] arguments) throws Exception {
-      int rank = Integer.parseInt(arguments[2]);
-      int size = Integer.parseInt(arguments[3]);
-      Etcd.load(arguments[0], Failure::make);
-      Store store = connect(arguments[0], arguments[1], rank, size, Long.parseLong(arguments[4]));
-      store.hold("rank/" + rank, ONE, LONG);
-      store.set("left", ONE, LONG);
-      System.out.println("holds");
-      System.in.read();
-    }
-
-    private static Store connect(String address, String name, int rank, int size, long lease) {
-      return Etcd.connect(address, name, rank, size, lease, LONG, Failure::make);
-    }
-  }
-
-  private static Child holder(Etcd etcd, String name, int rank, int size, long lease)
-      throws Exception {
-    return new Child(
-        Holder.class,
-        Map.of(),
-        etcd.address(),
-        name,
-        String.valueOf(rank),
-        String.valueOf(size),
-        String.valueOf(lease));
-  }
-
-  /** Whether {@code store} has {@link #ONE} at {@code key} for that long. */
-  private static boolean lasts(Store store, String key, Duration howLong) {
-    try {
-      store.awaitOther(key, ONE, howLong);
-      return false;
-    } catch (Failure e) {
-      assertFails(
-          Native.WL_TIMEOUT,
-          () -> {
-            throw e;
-          });
-      assertThat(e).hasMessageContaining(key);
-      return true;
-    }
-  }
-
-  /** A busy machine may hold up who renews a lease; then the next one is twice as long. */
-  @Test
-  void whatAKilledProcessHeldGoesWithinItsLease() throws Exception {
-    for (long lease = Etcd.SHORT_LEASE_SECONDS; !heldByAProcess(lease); lease *= 2) {
-      assertThat(lease).as("the lease of a process that lived").isLessThan(30);
-    }
-  }
-
-  /** Whether what a process holds lasts longer than a lease; then it is killed. */
-  private static boolean heldByAProcess(long lease) throws Exception {
-    Etcd etcd = Etcd.shared();
-    String name = Etcd.newName();
-    try (Store owner = rank(etcd, name, 0, 2);
-        Child child = holder(etcd, name, 1, 2, lease)) {
-      child.line("holds");
-      if (!lasts(owner, "rank/1", Duration.ofMillis(1500 * lease))) {
-        return false;
-      }
-      child.kill();
-      // Who comes waits for as long as its own lease lasts, and some more.
-      FutureTask<Store> again = start(() -> rank(etcd, name, 1, 2));
-      assertThat(owner.awaitOther("rank/1", ONE, LONG)).isEmpty();
-      assertThat(owner.get("left", LONG)).contains(ONE);
-      try (Store next = again.get(60, TimeUnit.SECONDS)) {
-        assertThat(next.hold("rank/1", TWO, LONG)).isTrue();
-      }
-      return true;
-    }
-  }
-
-  /**
-   * The name of a job whose two ranks were there at once, and are killed. A busy machine may hold up
-   * who renews a lease; then the next one is twice as long.
-   */
-  private static String killedJob(Etcd etcd) throws Exception {
-    for (long lease = Etcd.SHORT_LEASE_SECONDS; ; lease *= 2) {
-      String name = Etcd.newName();
-      try (Child zero = holder(etcd, name, 0, 2, lease);
-          Child one = holder(etcd, name, 1, 2, lease)) {
-        one.line("holds");
-        zero.line("holds");
-        return name;
-      } catch (AssertionError lost) {
-        assertThat(lease).as("the lease of a process that lived: %s", lost).isLessThan(30);
-      }
-    }
-  }
-
-  @Test
-  void aJobThatWasKilledIsStartedAgainUnderItsName() throws Exception {
-    Etcd etcd = Etcd.shared();
-    String name = killedJob(etcd);
-    FutureTask<Store> early = start(() -> rank(etcd, name, 1, 2));
-    Thread.sleep(300);
-    assertThat(early).isNotDone(); // who had the store can't let it in any more
-    try (Store owner = rank(etcd, name, 0, 2);
-        Store member = early.get(30, TimeUnit.SECONDS)) {
-      assertThat(owner.keys("", LONG)).isEmpty();
-      member.set("a", ONE, LONG);
-      assertThat(owner.get("a", LONG)).contains(ONE);
-    }
-    assertThat(etcd.keys(Etcd.PREFIX + "/" + name)).isEmpty();
   }
 
   @Test

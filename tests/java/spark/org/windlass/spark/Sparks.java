@@ -31,9 +31,13 @@ final class Sparks {
         .set("spark.executor.extraClassPath", own)
         .set(
             "spark.executor.extraJavaOptions",
-            "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dorg.windlass.library.path=" + library)
+            "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+                + " -Dorg.windlass.library.path="
+                + library)
         .set("spark.cores.max", "4") // for which it waits
         .set("spark.scheduler.minRegisteredResourcesRatio", "1")
+        // How often a barrier stage looks again for slots that an executor had that died.
+        .set("spark.scheduler.barrier.maxConcurrentTasksCheck.interval", "1s")
         .set("spark.log.level", "ERROR");
   }
 

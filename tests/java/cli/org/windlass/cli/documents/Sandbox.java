@@ -50,6 +50,8 @@ record Sandbox(Path folder) {
               + HOME
               + "/bin/java' -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
               + " -XX:+UseTransparentHugePages"
+              // The test's own JVM verifies the same classes.
+              + " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
               + " --enable-native-access=ALL-UNNAMED \"$@\"");
       for (String windlass : List.of("bin/windlass", "scripts/windlass")) {
         script(

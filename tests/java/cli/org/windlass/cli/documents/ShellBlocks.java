@@ -14,18 +14,23 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
+import org.windlass.cli.Cli;
 
 /**
  * The blocks of commands. One of {@code windlass} and {@code java} runs as it stands there; one of
  * builds and suites, which take too long for that, is held against what it names.
  */
 final class ShellBlocks {
+  private static final boolean IS_LONG = Boolean.getBoolean("windlass.long");
   private static final Set<String> RUNNABLE = Set.of("windlass", "java", "jfr");
   private static final Set<String> NEUTRAL = Set.of("export", "cd", "mkdir");
 
+  /** Commands that do in any process what they do in one of their own. */
+  private static final Set<String> OF_ANY_PROCESS = Set.of("example", "bench", "plan");
+
   /** Blocks of many processes that tests start in any case; they run here in the long form only. */
   private static final Map<String, String> RUN_BY_TESTS =
-      Boolean.getBoolean("windlass.long")
+      IS_LONG
           ? Map.of()
           : Map.of(
               "scripts/windlass example weight-sync --launch processes",
@@ -67,7 +72,32 @@ final class ShellBlocks {
     return others.isEmpty() ? run(block) : check(block, commands);
   }
 
+  /**
+   * The words of a command that can run in this process: alone in its block, its ranks are threads on
+   * the target of this process, and it names no file, which would be sought in another folder.
+   */
+  private static Optional<List<String>> ofThisProcess(Block block) {
+    List<List<String>> commands = CommandLines.of(block.text());
+    List<String> words = commands.get(0);
+    boolean isOfAny =
+        !IS_LONG
+            && commands.size() == 1
+            && block.text().matches("(scripts/)?windlass [^=>|&;]*")
+            && words.size() > 1
+            && OF_ANY_PROCESS.contains(words.get(1))
+            && words.stream()
+                .noneMatch(word -> word.matches("--(launch|target|html|csv).*|.*\\.[a-z]+"));
+    return isOfAny ? Optional.of(words.subList(1, words.size())) : Optional.empty();
+  }
+
   private Treatment run(Block block) throws Exception {
+    Optional<List<String>> words = ofThisProcess(block);
+    if (words.isPresent()) {
+      Cli ended = Cli.run(words.get().toArray());
+      assertThat(ended.status()).as("status of %s%n%s", block.text(), ended.err()).isZero();
+      printed.put(block.page(), ended.out());
+      return new Treatment(RUN, "the command in this process");
+    }
     sandbox.checkpoint("IN");
     sandbox.checkpoint("step-1000");
     sandbox.run("rm -rf OUT serving");
