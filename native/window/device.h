@@ -203,7 +203,7 @@ class RankDevice {
   virtual Code start(const char* kernel, const void* image, const OffloadedOperation& given,
                      wl_error_t* error) = 0;
   virtual Code await(const char* kernel, int64_t limitNs, wl_error_t* error) = 0;
-  virtual bool mayRunOn() { return false; }
+  virtual bool mayRunOn() = 0;
   virtual void giveUp() = 0;
   // What else runs on though its time is up, and may touch what it was given at any time: then
   // nothing is given back. nullptr: nothing.

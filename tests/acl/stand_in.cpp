@@ -84,6 +84,7 @@ std::map<std::pair<int, int>, int> accessLooks;
 std::map<int, Stream*> running;       // by device: whose work has begun, and has not ended
 std::map<int, uint32_t> coresAtOnce;  // by device; as many as a kernel takes, where it is not there
 std::map<int, int> lateWaits;         // by device: that say that time is up, whatever has ended
+std::map<int, int> refusedWaits;      // by device: the error of each wait
 std::set<int> stuck;
 std::atomic<int> holding{-1};  // the device of which no call returns
 int initialised = 0;
@@ -200,6 +201,8 @@ CALL int aclrtSynchronizeStreamWithTimeout(void* stream, int32_t milliseconds) {
   {
     BEGIN("aclrtSynchronizeStreamWithTimeout %d", milliseconds)
     if (streams.count(of) == 0 || milliseconds < 1) return kRefused;
+    const auto refused = refusedWaits.find(device);
+    if (refused != refusedWaits.end()) return refused->second;
   }
   // One thread uses a stream.
   const int64_t end = nowNs() + int64_t{milliseconds} * 1'000'000;
@@ -426,6 +429,7 @@ CALL void standInReset() {
   running.clear();
   coresAtOnce.clear();
   lateWaits.clear();
+  refusedWaits.clear();
   stuck.clear();
   holding = -1;
   isProcessEach = false;
@@ -452,6 +456,11 @@ CALL void standInIsStuck(int on, int is) {
 CALL void standInIsLate(int on, int waits) {
   const std::lock_guard<std::mutex> lock(mutex);
   lateWaits[on] = waits;
+}
+// Each wait for the device fails from here on, and runs nothing.
+CALL void standInRefuseWaits(int on, int error) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  refusedWaits[on] = error;
 }
 // The device runs so many cores of a kernel at a time, and others after them.
 CALL void standInCores(int on, int cores) {

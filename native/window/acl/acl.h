@@ -15,6 +15,7 @@ namespace windlass::acl {
 using AclError = int32_t;
 constexpr AclError kAclOk = 0;
 constexpr AclError kAclTimedOut = 507046;     // a wait for a stream
+constexpr AclError kAclBroken = 507015;       // a core's exception ended the kernel
 constexpr AclError kAclInitialised = 100002;  // by others of this process
 
 using AclStream = void*;

@@ -62,7 +62,7 @@ Code Device::close(wl_error_t* error) {
   arguments_ = nullptr;
   argumentBytes_ = 0;
   stream_ = nullptr;
-  isSet_ = isStuck_ = false;
+  isSet_ = isStuck_ = mayRunOn_ = false;
   return code;
 }
 
@@ -135,7 +135,9 @@ Code Device::start(const char* kernel, Launch launch, uint32_t blocks, void* con
   if (bytes > 0) {
     if (Code code = toDevice(arguments_, arguments, bytes, error); code != WL_OK) return code;
   }
-  return check(launch(blocks, stream_, context, arguments_), kernel, error);
+  const Code code = check(launch(blocks, stream_, context, arguments_), kernel, error);
+  mayRunOn_ = code == WL_OK;
+  return code;
 }
 
 Code Device::await(const char* kernel, int64_t limitNs, wl_error_t* error) {
@@ -144,6 +146,8 @@ Code Device::await(const char* kernel, int64_t limitNs, wl_error_t* error) {
       std::clamp<int64_t>((limitNs + kMillisecond - 1) / kMillisecond, 1, INT32_MAX);
   const AclError result =
       acl_->aclrtSynchronizeStreamWithTimeout(stream_, static_cast<int32_t>(most));
+  // Any other refusal tells nothing of the kernel.
+  if (result == kAclOk || result == kAclBroken) mayRunOn_ = false;
   if (result == kAclOk) return WL_OK;
   if (result == kAclTimedOut) {
     return fail(error, WL_TIMEOUT, "%s did not end on device %d within %lld ms", kernel, number_,

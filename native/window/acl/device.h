@@ -42,11 +42,12 @@ class Device {
   // this device runs no other one.
   Code run(const char* kernel, Launch launch, uint32_t blocks, void* context,
            const void* arguments, uint64_t bytes, int64_t limitNs, wl_error_t* error);
-  // The same in steps. await() may be called again after WL_TIMEOUT; giveUp() says that nobody
-  // will.
+  // The same in steps. await() may be called again after WL_TIMEOUT, and after an error of which
+  // mayRunOn() says that the kernel may not have ended; giveUp() says that nobody will.
   Code start(const char* kernel, Launch launch, uint32_t blocks, void* context,
              const void* arguments, uint64_t bytes, wl_error_t* error);
   Code await(const char* kernel, int64_t limitNs, wl_error_t* error);
+  bool mayRunOn() const { return mayRunOn_; }
   void giveUp() { isStuck_ = true; }
 
   // `result` of a call, as Acl::check() has it.
@@ -65,6 +66,7 @@ class Device {
   uint64_t argumentBytes_ = 0;
   bool isSet_ = false;
   bool isStuck_ = false;
+  bool mayRunOn_ = false;
 };
 
 }  // namespace windlass::acl

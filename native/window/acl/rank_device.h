@@ -68,6 +68,7 @@ class AclRankDevice final : public RankDevice {
   Code await(const char* kernel, int64_t limitNs, wl_error_t* error) override {
     return device_.await(kernel, limitNs, error);
   }
+  bool mayRunOn() override { return device_.mayRunOn(); }
   void giveUp() override { device_.giveUp(); }
 
  private:

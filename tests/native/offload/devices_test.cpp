@@ -181,6 +181,32 @@ TEST(OffloadDevices, WindowsThatAStuckKernelMayReachAreKeptAndCounted) {
                        std::to_string(before + 2) + " windows of "));
 }
 
+// An exception of a core ends its kernel; another error of a wait tells nothing of it.
+TEST(OffloadDevices, WindowsAreKeptOfAKernelThatNoWaitTellsOf) {
+  const struct {
+    int error;
+    bool isOver;
+  } cases[] = {{507015, true}, {107000, false}};
+  uint32_t device = 60;
+  for (const auto& each : cases) {
+    SCOPED_TRACE(each.error);
+    reset();
+    const uint64_t before = windlass::KeptDevices::windows();
+    {
+      Devices devices(1, device);
+      devices.reduce(kAlways);
+      refuseWaits(static_cast<int>(device), each.error);
+      devices.reduce(kAlways);
+      EXPECT_EQ(devices.outcomes[0].code, WL_DEVICE);
+      EXPECT_TRUE(
+          contains(devices.outcomes[0].error.message, " returned " + std::to_string(each.error)));
+    }
+    EXPECT_EQ(windlass::KeptDevices::windows(), before + (each.isOver ? 0 : 1));
+    EXPECT_EQ(held() == 0, each.isOver);
+    ++device;
+  }
+}
+
 TEST(OffloadDevices, ACallThatDoesNotReturnDoesNotHoldUpTheEnd) {
   reset();
   const uint64_t before = windlass::KeptDevices::windows();

@@ -62,6 +62,9 @@ inline void isStuck(int device, bool is) {
 inline void isLate(int device, int waits) {
   find<void (*)(int, int)>("standInIsLate")(device, waits);
 }
+inline void refuseWaits(int device, int error) {
+  find<void (*)(int, int)>("standInRefuseWaits")(device, error);
+}
 inline void runsAtOnce(int device, int cores) {
   find<void (*)(int, int)>("standInCores")(device, cores);
 }
