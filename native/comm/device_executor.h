@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device executor's host side: states the operation, waits for the ENTER of those that its
 // kernel concerns, then runs the kernel in line on each of the rank's cores, kernels/in_line.h.
-// Where cores are threads, the caller and the rank's workers take those that can go on. Kernel K
-// says beside what any kernel does how a core goes on, K::goOn, and what a rank's cores share:
-// K::Session, which on targets that check holds them against what the architecture allows. All but
-// K::goOn is compiled once for each Session and shared by its kernels.
+// Where cores are threads, the caller and the rank's workers take those that can go on. Each
+// kernel K has K::goOn, which takes one core on, and K::Session, which a rank's cores share, and
+// which on targets that check holds them against what the architecture allows. All but K::goOn is
+// compiled once for each Session.
 #pragma once
 
 #include <string>

@@ -15,8 +15,13 @@ namespace windlass::acl {
 using AclError = int32_t;
 constexpr AclError kAclOk = 0;
 constexpr AclError kAclTimedOut = 507046;     // a wait for a stream
-constexpr AclError kAclBroken = 507015;       // a core's exception ended the kernel
 constexpr AclError kAclInitialised = 100002;  // by others of this process
+// Whether a wait's result says that the kernel has ended: well, or by a timeout, an exception or a
+// trap of an AI core or of a vector core.
+constexpr bool saysEnded(AclError result) {
+  return result == kAclOk || (result >= 507014 && result <= 507016) ||
+         (result >= 507034 && result <= 507036);
+}
 
 using AclStream = void*;
 using AclPhysical = void*;  // physical memory of a device

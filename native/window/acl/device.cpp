@@ -146,8 +146,7 @@ Code Device::await(const char* kernel, int64_t limitNs, wl_error_t* error) {
       std::clamp<int64_t>((limitNs + kMillisecond - 1) / kMillisecond, 1, INT32_MAX);
   const AclError result =
       acl_->aclrtSynchronizeStreamWithTimeout(stream_, static_cast<int32_t>(most));
-  // Any other refusal tells nothing of the kernel.
-  if (result == kAclOk || result == kAclBroken) mayRunOn_ = false;
+  if (saysEnded(result)) mayRunOn_ = false;
   if (result == kAclOk) return WL_OK;
   if (result == kAclTimedOut) {
     return fail(error, WL_TIMEOUT, "%s did not end on device %d within %lld ms", kernel, number_,

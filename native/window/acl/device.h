@@ -42,8 +42,8 @@ class Device {
   // this device runs no other one.
   Code run(const char* kernel, Launch launch, uint32_t blocks, void* context,
            const void* arguments, uint64_t bytes, int64_t limitNs, wl_error_t* error);
-  // The same in steps. await() may be called again after WL_TIMEOUT, and after an error of which
-  // mayRunOn() says that the kernel may not have ended; giveUp() says that nobody will.
+  // The same in steps. await() may be called again after WL_TIMEOUT, and after another error while
+  // mayRunOn() is true; giveUp() says that nobody will.
   Code start(const char* kernel, Launch launch, uint32_t blocks, void* context,
              const void* arguments, uint64_t bytes, wl_error_t* error);
   Code await(const char* kernel, int64_t limitNs, wl_error_t* error);

@@ -54,15 +54,15 @@ inline Code awaitStream(const Gpu& gpu, CuStream stream, int64_t limitNs, wl_err
       gpu, "cuStreamQuery", [&] { return gpu.cuda().cuStreamQuery(stream); }, limitNs, error);
 }
 
-// Whether the driver says by it that the device has failed, so that it runs nothing. Of an error
-// that the table of errors does not know nobody says that.
+// True if `result` means that the device has failed and runs nothing. False for results that the
+// table of errors doesn't list.
 inline bool isFailedDevice(CuResult result) {
   const Meaning& meaning = meaningOf(result);
   return meaning.result == result && meaning.code == WL_DEVICE;
 }
 
-// Of a stream of which a look has failed: whether what it was given may run on, which it has this
-// time to end. A device that has failed says so then too.
+// After a query of `stream` failed, or a launch: whether its work may still run. It has until
+// limitNs to end. A device that has failed says so then too.
 inline bool mayRunOn(const Gpu& gpu, CuStream stream, int64_t limitNs) {
   const CuResult result =
       lookUntil([&] { return gpu.cuda().cuStreamQuery(stream); }, limitNs);

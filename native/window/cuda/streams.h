@@ -47,7 +47,7 @@ class Streams final : public StreamDevice {
   struct Place {
     CuEvent mark = nullptr;
     CuEvent over = nullptr;
-    bool isUnknown = false;  // `over` could not be recorded: nobody learns when it is
+    bool isUnknown = false;  // `over` could not be recorded: the operation never counts as over
   };
 
   // Where the device has it.
