@@ -32,8 +32,8 @@ UnifiedBuffer::UnifiedBuffer(const Architecture& architecture, uint64_t seed)
   }
 }
 
-// Zero-filled pages. Each operation makes buffers and touches few blocks: Linux allocates only pages
-// that are touched.
+// Zero-filled pages. Each operation makes buffers and touches few blocks: Linux allocates only
+// pages that are touched.
 std::unique_ptr<UnifiedBuffer::Block[], UnifiedBuffer::Unmap> UnifiedBuffer::untouched(
     size_t count) {
   static_assert(std::is_trivially_copyable_v<Block> && std::is_trivially_destructible_v<Block>);
