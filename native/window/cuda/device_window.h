@@ -28,7 +28,9 @@ class DeviceWindow {
 
   CuAddress part(uint32_t rank) const { return parts_[rank]; }
   uint64_t bytes() const { return bytes_; }  // of a part, in whole pages
-  // The ranks of this process that share this one's GPU, and its place among them.
+  // The ranks of this process that share this one's GPU, and its place among them. A window that
+  // could not be made may have bytes() and no grid.
+  bool hasGrid() const { return grid_ != nullptr; }
   Grid& grid() const { return *grid_; }
   uint32_t slot() const { return slot_; }
 

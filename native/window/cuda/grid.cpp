@@ -16,7 +16,7 @@ namespace {
 ByName<Grid> grids;
 // In which the driver says whether a grid has ended.
 constexpr int64_t kAnswerNs = 1'000'000;
-// The time that a copy has whose grid was not launched.
+// Time limit for copying what a grid is given whose launch failed.
 constexpr int64_t kCopyNs = 1'000'000'000;
 
 }  // namespace
@@ -69,23 +69,13 @@ Code Grid::leave(wl_error_t* error) {
 
 Code Grid::end(wl_error_t* error) {
   const Cuda& cuda = gpu_.cuda();
-  // If a launch failed, the copy of what it was given may still run.
-  const bool mayCopy = isBroken_ && cuda::mayRunOn(gpu_, stream_, kCopyNs);
-  Code code = WL_OK;
-  if (mayCopy) {
-    code = fail(error, WL_DEVICE,
-                "device %u did not end a copy within %lld ms whose kernel was not launched: its "
-                "memory stays taken",
-                gpu_.number(), static_cast<long long>(kCopyNs / 1'000'000));
-  }
-  GivesBack undo(gpu_, error, code);
+  GivesBack undo(gpu_, error);
   if (stream_ != nullptr) undo(cuda.cuStreamDestroy(stream_), "cuStreamDestroy");
   for (const CuEvent over : over_) {
     if (over == nullptr) continue;
     gpu_.forget(over);
     undo(cuda.cuEventDestroy(over), "cuEventDestroy");
   }
-  if (mayCopy) return undo.code;
   if (given_ != nullptr) undo(cuda.cuMemFreeHost(given_), "cuMemFreeHost");
   if (givenThere_ != 0) undo(cuda.cuMemFree(givenThere_), "cuMemFree");
   return undo.code;
@@ -121,7 +111,10 @@ Code Grid::join(uint32_t slot, CuFunction function, uint32_t cores,
                    "cuLaunchCooperativeKernel", error);
   }
   isBroken_ = code != WL_OK;
-  if (isBroken_) return code;
+  if (isBroken_) {
+    mayCopy_ = cuda::mayRunOn(gpu_, stream_, kCopyNs);
+    return code;
+  }
   waiting_ = 0;
   ++launched_;
   changed_.notify_all();

@@ -21,7 +21,7 @@ class Grid {
   uint64_t name() const { return name_; }
   static Grid* hold(uint64_t name);
   // The last one to leave gives it back, whatever fails, and tells the first failure; no kernel of
-  // it runs. WL_DEVICE: what a launch that failed was given may still be copied, and stays.
+  // it runs, and mayCopy() is false.
   Code leave(wl_error_t* error);
 
   uint32_t ranks() const { return ranks_; }
@@ -54,6 +54,8 @@ class Grid {
   Code await(uint32_t slot, const char* kernel, int64_t limitNs, wl_error_t* error);
   // Whether what it has launched for that rank may run on, as cuda::mayRunOn() has it, now.
   bool mayRunOn(uint32_t slot);
+  // Whether a launch failed and what it was given may still be copied.
+  bool mayCopy() const { return mayCopy_; }
   // Where the grid has not been launched that the rank has joined, it never will be.
   void withdraw(uint32_t slot);
 
@@ -82,6 +84,7 @@ class Grid {
 
   std::atomic<int64_t> askingNs_{0};  // since when one asks; 0: nobody does
   std::atomic<uint64_t> ended_{0};    // grids
+  std::atomic<bool> mayCopy_{false};
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;

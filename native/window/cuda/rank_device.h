@@ -81,7 +81,9 @@ class CudaRankDevice final : public RankDevice {
   bool mayRunOn() override { return window_.grid().mayRunOn(window_.slot()); }
   void giveUp() override { isStuck_ = true; }
   const char* lasting() const override {
-    return moves_.isStuck() ? "a move" : copies_.isStuck() ? "a copy" : nullptr;
+    if (moves_.isStuck()) return "a move";
+    const bool mayCopy = window_.hasGrid() && window_.grid().mayCopy();
+    return copies_.isStuck() || mayCopy ? "a copy" : nullptr;
   }
   StreamDevice* streams() override { return streams_.get(); }
 

@@ -227,7 +227,7 @@ Code Streams::leave(uint64_t stream, uint64_t capture, uint32_t place, const Cop
 // A launch may have come to something though a call failed that follows it: events don't say so.
 void Streams::withdraw(uint64_t stream, uint64_t capture, uint32_t place) {
   stop();
-  if (window_.bytes() > 0) window_.grid().withdraw(window_.slot());
+  if (window_.hasGrid()) window_.grid().withdraw(window_.slot());
   isWithdrawn_ = true;
   if (capture != 0) return;
   const CuResult result = gpu_.cuda().cuEventRecord(places_[place].over, streamOf(stream));
@@ -245,10 +245,12 @@ Code Streams::hasBegun(uint64_t mark, bool* has, wl_error_t* error) {
 }
 
 Code Streams::isOver(uint32_t place, bool* is, wl_error_t* error) {
-  *is = false;
-  if (places_[place].isUnknown) return WL_OK;
+  if (places_[place].isUnknown) {
+    *is = isFailedDevice(gpu_.cuda().cuEventQuery(places_[place].over));
+    return WL_OK;
+  }
   const Code code = query(places_[place].over, is, error);
-  if (code != WL_OK || !*is || !isWithdrawn_) return code;
+  if (code != WL_OK || !*is || !isWithdrawn_ || !window_.hasGrid()) return code;
   return window_.grid().look(is, error);
 }
 

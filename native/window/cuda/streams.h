@@ -47,7 +47,7 @@ class Streams final : public StreamDevice {
   struct Place {
     CuEvent mark = nullptr;
     CuEvent over = nullptr;
-    bool isUnknown = false;  // `over` could not be recorded: the operation never counts as over
+    bool isUnknown = false;  // `over` could not be recorded: over only once the device has failed
   };
 
   // Where the device has it.
