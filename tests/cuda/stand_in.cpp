@@ -851,12 +851,11 @@ CALL const char* standInCall(int number) {
   const std::lock_guard<std::mutex> lock(mutex);
   return calls[static_cast<size_t>(number - 1)].c_str();
 }
-// Things that were made and not given back; *what names them.
-CALL int standInHeld(const char** what) {
-  static std::string text;
+// Things that were made and not given back; `what`, of `bytes`, gets their names.
+CALL int standInHeld(char* what, size_t bytes) {
+  std::string text;
   const size_t leaving = leavingCount();
   const std::lock_guard<std::mutex> lock(mutex);
-  text.clear();
   size_t all = 0;
   const auto count = [&](const char* name, size_t number) {
     if (number > 0) text += std::string(text.empty() ? "" : ", ") + std::to_string(number) + name;
@@ -876,7 +875,7 @@ CALL int standInHeld(const char** what) {
   count(" physical", physicals.size());
   count(" reserved", reserved.size());
   count(" mapped", mapped.size());
-  *what = text.c_str();
+  std::snprintf(what, bytes, "%s", text.c_str());
   return static_cast<int>(all);
 }
 

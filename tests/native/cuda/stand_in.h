@@ -107,8 +107,8 @@ inline int countCalls(const std::string& name) {
 }
 // What was made and not given back; empty: nothing.
 inline std::string held() {
-  const char* what = nullptr;
-  find<int (*)(const char**)>("standInHeld")(&what);
+  char what[1024] = "";
+  find<int (*)(char*, size_t)>("standInHeld")(what, sizeof what);
   return what;
 }
 
