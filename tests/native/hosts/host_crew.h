@@ -241,9 +241,9 @@ class HostCrew {
     stat >> number >> name >> state;
     return state == "Z";
   }
-  void signal(int process, int number) const { kill(pid(process), number); }
+  void signal(int process, int number) const { signalAll(process, 1, number); }
   void signalHost(int host, int number) const {
-    for (int i = 0; i < spread_.processes; ++i) signal(host * spread_.processes + i, number);
+    signalAll(host * spread_.processes, spread_.processes, number);
   }
   // How the processes ended; none lasts longer than the deadline, and what closing takes. Nothing
   // is wrong, unless more are gone than the test wanted.
@@ -261,6 +261,17 @@ class HostCrew {
   }
 
  private:
+  // Who is stopped has stopped when this returns: all of its threads, of which one that waits for
+  // its core may receive what peers send.
+  void signalAll(int first, int count, int number) const {
+    for (int process = first; process < first + count; ++process) kill(pid(process), number);
+    for (int process = first; process < first + count && number == SIGSTOP; ++process) {
+      siginfo_t about;
+      EXPECT_EQ(0, waitid(P_PID, static_cast<id_t>(pid(process)), &about,
+                          WSTOPPED | WEXITED | WNOWAIT));
+    }
+  }
+
   void check(int32_t code) const {
     if (code == WL_OK) return;
     std::fprintf(stderr, "%s\n", error_.message);
