@@ -36,7 +36,10 @@ class DTypeTest {
     Set<Integer> codes = new HashSet<>();
     for (DType dtype : DType.values()) {
       assertThat(dtype.code() >= 0).isEqualTo(dtype.bits() >= 8);
-      assertThat(dtype.code() < 0 || codes.add(dtype.code())).isTrue();
+      // Those of other machines move as bytes.
+      boolean isByte = dtype.toString().endsWith("fnuz");
+      assertThat(dtype.code() < 0 || isByte || codes.add(dtype.code())).isTrue();
+      assertThat(!isByte || dtype.code() == DType.U8.code()).isTrue();
     }
   }
 

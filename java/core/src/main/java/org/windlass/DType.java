@@ -8,8 +8,7 @@ import java.util.stream.Collectors;
 
 /**
  * The type of a tensor's elements: every dtype that safetensors names. All of them move; {@link
- * #canCast} and {@link #canReduce} say which do more. Numbers are those of the C ABI's {@code
- * wl_dtype}.
+ * #canCast} and {@link #canReduce} say which do more.
  */
 public enum DType {
   /** A byte that is 0 or 1. */
@@ -51,7 +50,11 @@ public enum DType {
   /** 6 bits: 2 of exponent, 3 of mantissa. */
   F6E2M3(-1, 6, "F6_E2M3"),
   /** 6 bits: 3 of exponent, 2 of mantissa. */
-  F6E3M2(-1, 6, "F6_E3M2");
+  F6E3M2(-1, 6, "F6_E3M2"),
+  /** As F8E4M3 with another bias, without a negative zero; up to 240. Only moves. */
+  F8E4M3FNUZ(1, 8, "F8_E4M3FNUZ"),
+  /** As F8E5M2 with another bias, without infinities or a negative zero. Only moves. */
+  F8E5M2FNUZ(1, 8, "F8_E5M2FNUZ");
 
   private final int code;
   private final int bits;
@@ -107,7 +110,10 @@ public enum DType {
     return whole * bits + rest * bits / 8;
   }
 
-  /** The dtype's number in the C ABI, or -1 for a dtype smaller than a byte. */
+  /**
+   * The dtype's number in the C ABI, or -1 for a dtype smaller than a byte. A dtype that the ABI does
+   * not know has that of {@link #U8}.
+   */
   public int code() {
     return code;
   }
@@ -115,7 +121,8 @@ public enum DType {
   /** Whether elements are floating-point numbers, of whatever width. */
   public boolean isFloating() {
     return switch (this) {
-      case F64, F32, F16, BF16, F8E5M2, F8E4M3, F8E8M0, F6E2M3, F6E3M2, F4 -> true;
+      case F64, F32, F16, BF16, F8E5M2, F8E4M3, F8E8M0, F8E4M3FNUZ, F8E5M2FNUZ, F6E2M3,
+          F6E3M2, F4 -> true;
       default -> false;
     };
   }
