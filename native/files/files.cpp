@@ -30,18 +30,21 @@ Code renameWith(const char* from, const char* to, unsigned flags) {
   return syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, flags) == 0 ? WL_OK : WL_RESOURCE;
 }
 
-// As posix_fallocate, which takes all that a file system has before it says that this isn't enough:
-// others would find it full meanwhile.
+// Gives a file its size and, where the file system can, its blocks. fallocate takes all that there is
+// before it says that this isn't enough: others would find the file system full meanwhile.
 int reserve(int file, uint64_t bytes) {
   struct statvfs about;
   if (fstatvfs(file, &about) == 0 && about.f_blocks > 0 && about.f_frsize > 0 &&
       bytes / about.f_frsize > about.f_bavail) {
     return ENOSPC;
   }
+  const off_t size = static_cast<off_t>(bytes);
   int number = 0;
   do {
-    number = bytes == 0 ? 0 : posix_fallocate(file, 0, static_cast<off_t>(bytes));
+    number = bytes == 0 || fallocate(file, 0, 0, size) == 0 ? 0 : errno;
   } while (number == EINTR);
+  // glibc's posix_fallocate would write to each block.
+  if (number == EOPNOTSUPP || number == ENOSYS) number = ftruncate(file, size) == 0 ? 0 : errno;
   return number;
 }
 

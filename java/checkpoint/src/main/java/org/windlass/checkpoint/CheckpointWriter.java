@@ -249,7 +249,11 @@ public final class CheckpointWriter implements AutoCloseable {
       NativeFiles.publish(content(), out);
     }
     syncFolder(out.getParent());
-    close();
+    try {
+      close();
+    } catch (WindlassException left) {
+      // The checkpoint stands; the next writer in this folder removes what is left beside it.
+    }
   }
 
   /** Takes the name from what has it, and gives it back if that may not be destroyed. */

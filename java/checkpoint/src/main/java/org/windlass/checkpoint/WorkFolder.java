@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.nio.channels.FileChannel;
 import java.nio.channels.FileLock;
 import java.nio.channels.OverlappingFileLockException;
+import java.nio.file.DirectoryIteratorException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
@@ -195,16 +196,35 @@ final class WorkFolder {
   private static void removeIfAbandoned(Path entry) {
     try (FileChannel channel = lock(entry.resolve(LOCK))) {
       if (channel != null) {
-        FileTree.remove(entry);
+        remove(entry, channel);
       }
     } catch (IOException othersOwn) {
       // Another user's, or being removed by another writer: not ours to tidy.
     }
   }
 
+  /**
+   * Removes it. On NFS a file that is open leaves another one behind when it is deleted, in a folder
+   * that cannot go then: the lock is closed before. Whoever takes the folder for an abandoned one
+   * meanwhile removes it too.
+   */
+  private static void remove(Path path, FileChannel lock) throws IOException {
+    try (lock;
+        DirectoryStream<Path> entries = Files.newDirectoryStream(path)) {
+      for (Path entry : entries) {
+        if (!entry.endsWith(LOCK)) {
+          FileTree.remove(entry);
+        }
+      }
+    } catch (DirectoryIteratorException fault) {
+      throw fault.getCause();
+    }
+    FileTree.removeQuietly(path);
+  }
+
   void remove() {
-    try (channel) {
-      FileTree.remove(path);
+    try {
+      remove(path, channel);
     } catch (IOException fault) {
       throw FileFault.writingFolder(path, fault);
     } finally {
