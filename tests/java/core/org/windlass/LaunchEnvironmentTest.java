@@ -87,6 +87,12 @@ class LaunchEnvironmentTest {
             "SLURM_PROCID=5 SLURM_NTASKS=6 SLURM_LOCALID=2 SLURM_JOB_ID=77 SLURM_STEP_ID=3",
             "Slurm: rank 5 of 6, local rank 2, job 77.3, ranks meet by a file of this host"),
         arguments(
+            "SLURM_PROCID=1 SLURM_NTASKS=8 SLURM_STEP_NUM_TASKS=2 SLURM_JOB_ID=77 SLURM_STEP_ID=3",
+            "Slurm: rank 1 of 2, job 77.3, ranks meet by a file of this host"),
+        arguments(
+            "SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_JOB_ID=77 SLURM_STEP_ID=3",
+            "Slurm: rank 1 of 2, job 77.3, ranks meet by a file of this host"),
+        arguments(
             "SLURM_PROCID=0 SLURM_NTASKS=1 SLURM_JOB_ID=77",
             "Slurm: rank 0 of 1, job 77, no other rank to meet"));
   }

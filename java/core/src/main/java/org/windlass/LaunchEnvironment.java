@@ -91,7 +91,16 @@ public final class LaunchEnvironment {
 
     /** An allocation of Slurm has a size also where no rank runs. */
     private boolean hasLeftTracesIn(LaunchVariables variables) {
-      return variables.isSet(rank) || !size.startsWith("SLURM_") && variables.isSet(size);
+      return variables.isSet(rank) || !isSizeOfSlurm() && variables.isSet(size);
+    }
+
+    private boolean isSizeOfSlurm() {
+      return size.startsWith("SLURM_");
+    }
+
+    /** The variable that says how many ranks there are: a step of Slurm may have fewer than the job. */
+    private String size(LaunchVariables variables) {
+      return isSizeOfSlurm() && variables.isSet(SLURM_STEP_SIZE) ? SLURM_STEP_SIZE : size;
     }
 
     /** Such as {@code Open MPI}. */
@@ -110,6 +119,7 @@ public final class LaunchEnvironment {
   private static final String TOKEN_FILE = Token.FILE_VARIABLE;
   private static final String TOKEN = Token.VARIABLE;
   private static final String SLURM_STEP = "SLURM_STEP_ID";
+  private static final String SLURM_STEP_SIZE = "SLURM_STEP_NUM_TASKS";
   static final String MASTER_ADDRESS = "MASTER_ADDR";
   private static final String MASTER_PORT = "MASTER_PORT";
 
@@ -131,10 +141,10 @@ public final class LaunchEnvironment {
   private LaunchEnvironment(LaunchVariables variables, Launcher launcher, Host host) {
     this.launcher = launcher;
     this.host = host;
-    variables.requireBoth(launcher.rank, launcher.size, launcher.cure);
+    variables.requireBoth(launcher.rank, launcher.size(variables), launcher.cure);
     requireOneRank(variables, launcher);
-    size = variables.number(launcher.size, 1, Native.WL_MAX_RANKS);
-    rank = below(variables, launcher.rank, size, launcher.size);
+    size = variables.number(launcher.size(variables), 1, Native.WL_MAX_RANKS);
+    rank = below(variables, launcher.rank, size, launcher.size(variables));
     requireStep(variables, launcher, size);
     localSize = localSize(variables, launcher, size);
     localRank = localRank(variables, launcher, localSize, size);
@@ -321,7 +331,7 @@ public final class LaunchEnvironment {
   private static void requireStep(LaunchVariables variables, Launcher launcher, int size) {
     if (launcher == Launcher.SLURM && size > 1 && !variables.isSet(SLURM_STEP)) {
       throw new InvalidArgumentException(
-          variables.quoted(launcher.rank, launcher.size)
+          variables.quoted(launcher.rank, launcher.size(variables))
               + ", and "
               + SLURM_STEP
               + " is not set, as in a batch script, which is one process; start it with srun");
@@ -346,7 +356,7 @@ public final class LaunchEnvironment {
     int local = variables.number(launcher.localSize, 1, Native.WL_MAX_RANKS);
     if (local > size) {
       throw new InvalidArgumentException(
-          variables.quoted(launcher.localSize, launcher.size)
+          variables.quoted(launcher.localSize, launcher.size(variables))
               + "; a host has no more ranks than there are; correct what sets them");
     }
     return OptionalInt.of(local);
@@ -360,7 +370,7 @@ public final class LaunchEnvironment {
     return OptionalInt.of(
         localSize.isPresent()
             ? below(variables, launcher.localRank, localSize.getAsInt(), launcher.localSize)
-            : below(variables, launcher.localRank, size, launcher.size));
+            : below(variables, launcher.localRank, size, launcher.size(variables)));
   }
 
   private static Optional<String> job(LaunchVariables variables, Launcher launcher) {
