@@ -25,6 +25,15 @@ class ReportTest {
     return report;
   }
 
+  @Test
+  void anyDurationIsShown() {
+    Duration longest = Duration.ofSeconds(Long.MAX_VALUE);
+    Report none = new Report(List.of());
+    JobReport.Group group =
+        new JobReport.Group("1", java.util.Optional.empty(), List.of(), longest, none);
+    assertThat(group.toString()).contains("made 9223372036854775807.0 s ago");
+  }
+
   private static Thread start(Runnable body) {
     Thread thread = new Thread(body);
     thread.start();

@@ -100,6 +100,16 @@ class PlanTest {
             "BROADCAST 4 -> [6, 7] [0,8)");
   }
 
+  @Test
+  void theLargestTurnIsOne() {
+    Layout from = Layout.parse("4@[0,1,4,5]:R");
+    Layout to = Layout.parse("6@[2,3,6,7,8,9]:R");
+    PlanOptions options = PlanOptions.defaults().withRanksPerHost(4);
+    // 2^31 - 1 is 1 of 2 and 3 of 4.
+    Plan last = hosted(from, to, options.withTurn(Integer.MAX_VALUE), 8);
+    assertThat(routes(last)).isEqualTo(routes(hosted(from, to, options.withTurn(3), 8)));
+  }
+
   private static Plan hosted(Layout from, Layout to, PlanOptions options, long... shape) {
     return Plan.of(from, to, shape, DType.F32, DType.F32, DType.F32, options);
   }

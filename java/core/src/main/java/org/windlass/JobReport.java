@@ -68,7 +68,7 @@ public record JobReport(List<Group> communicators, boolean isOver) {
           id,
           ranks,
           ranks == 1 ? "rank" : "ranks",
-          age.toMillis() / 1e3,
+          age.getSeconds() + age.getNano() / 1e9,
           origin,
           report);
     }

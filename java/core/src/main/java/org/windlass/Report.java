@@ -333,8 +333,8 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
     }
     Call last = rank.recent().get(0);
     Duration since = last.inside() ? last.since() : last.since().minus(last.took());
-    if (since.toMillis() >= 1000) {
-      return String.format(Locale.ROOT, "%.1f s", since.toMillis() / 1e3);
+    if (since.getSeconds() >= 1) {
+      return String.format(Locale.ROOT, "%.1f s", since.getSeconds() + since.getNano() / 1e9);
     }
     return since.toMillis() >= 1 ? since.toMillis() + " ms" : since.toNanos() / 1000 + " us";
   }

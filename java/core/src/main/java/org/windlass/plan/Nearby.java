@@ -68,7 +68,7 @@ final class Nearby {
             share,
             demand,
             (sender, low, high, from, to) -> {
-              int member = members.get((sender + turn) % members.size());
+              int member = members.get((int) (((long) sender + turn) % members.size()));
               List<Integer> targets = same.subList(low, high).stream().map(Need::rank).toList();
               add(new Service(member, cells, targets, demand.part(from, to)));
             });

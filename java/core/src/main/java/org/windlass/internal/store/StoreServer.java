@@ -88,7 +88,7 @@ public final class StoreServer implements AutoCloseable {
     }
 
     private static boolean isNone(Duration time) {
-      return time.toMillis() < 1 || time.compareTo(LONGEST) > 0;
+      return time.compareTo(Duration.ofMillis(1)) < 0 || time.compareTo(LONGEST) > 0;
     }
 
     /** 512 strangers of 10 s each, 8,192 members, 60 s. */
