@@ -193,8 +193,8 @@ TEST_F(HostPressure, ASenderThatLacksMemoryNamesItself) {
   EXPECT_EQ(std::vector<int>(2, 0), crew.end());
 }
 
-// A program's signals go to its own threads.
-TEST_F(HostPressure, ThreadsOfTheWireTakeNoSignals) {
+// A program's signals go to its own threads, and those of a fault to the thread that makes it.
+TEST_F(HostPressure, ThreadsOfTheWireTakeNoSignalsButFaults) {
   HostCrew crew(kPair, 0, [](Seat& seat) {
     Error error;
     const int32_t code = wl_barrier(seat.comm, 0, &error);
@@ -209,6 +209,8 @@ TEST_F(HostPressure, ThreadsOfTheWireTakeNoSignals) {
         const uint64_t blocked = std::stoull(line.substr(7), nullptr, 16);
         for (const int number : {SIGTERM, SIGINT, SIGCHLD, SIGUSR1})
           if ((blocked >> (number - 1) & 1) == 0) ++seat.board.wrong;
+        for (const int number : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP})
+          if ((blocked >> (number - 1) & 1) != 0) ++seat.board.wrong;
       }
     }
     // UCX's, and this library's.

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operations change of the threads that call them.
+// What operations change of the threads that call them, and what those of the library take.
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
 
 #include "tests/native/comm/local_ranks.h"
 
@@ -189,6 +193,33 @@ TEST(CallersThreads, KeepTheAffinityThatOthersGiveThemInMidOperation) {
     }
   });
   changer.join();
+}
+
+// A program's signals go to its own threads, and those of a fault to the thread that makes it.
+TEST(LibrarysThreads, TakeNoSignalsButThoseOfFaults) {
+  // More cores than ranks, so that each has a thread of the library beside its own.
+  LocalRanks ranks(2, 60'000 * kMs, 1, 4);
+  const std::vector<float> in(1 << 20, 1);
+  ranks.run([&](int, wl_comm_t* comm) {
+    std::vector<float> out(in.size());
+    ASSERT_EQ(WL_OK, allReduce(comm, in.data(), out.data(), in.size(), WL_F32, WL_SUM, WL_AUTO, 0,
+                               nullptr));
+  });
+  int found = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream status(entry.path() / "status");
+    uint64_t blocked = 0;
+    for (std::string line; std::getline(status, line);)
+      if (line.rfind("SigBlk:", 0) == 0) blocked = std::stoull(line.substr(7), nullptr, 16);
+    const auto blocks = [&](int number) { return (blocked >> (number - 1) & 1) != 0; };
+    // This thread and those of the test block none.
+    if (!blocks(SIGTERM)) continue;
+    ++found;
+    for (const int number : {SIGINT, SIGCHLD, SIGUSR1}) EXPECT_TRUE(blocks(number)) << number;
+    for (const int number : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP})
+      EXPECT_FALSE(blocks(number)) << number;
+  }
+  EXPECT_GE(found, 1);
 }
 
 }  // namespace callers_threads_test
