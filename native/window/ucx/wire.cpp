@@ -4,7 +4,10 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <string>
 
@@ -33,6 +36,27 @@ void* openBeside() {
   return dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
 }
 
+// Sets a variable where it is not set, for as long as the process lives. Other threads may be in
+// getenv, which takes no lock, and setenv gives back the list that they read: this one leaves that
+// as it is, and puts another in its place. Does nothing where memory is short.
+void setVariable(const char* name, const char* value) {
+  if (std::getenv(name) != nullptr) return;
+  size_t count = 0;
+  while (environ != nullptr && environ[count] != nullptr) ++count;
+  auto* const list = static_cast<char**>(std::calloc(count + 2, sizeof(char*)));
+  const size_t bytes = std::strlen(name) + std::strlen(value) + 2;
+  auto* const text = static_cast<char*>(std::malloc(bytes));
+  if (list == nullptr || text == nullptr) {
+    std::free(list);
+    std::free(text);
+    return;
+  }
+  std::snprintf(text, bytes, "%s=%s", name, value);
+  std::copy_n(environ, count, list);
+  list[count] = text;
+  __atomic_store_n(&environ, list, __ATOMIC_RELEASE);
+}
+
 // What the library exports under that name.
 Code find(const char* path, const char* name, void** exported, wl_error_t* error) {
   const std::lock_guard<std::mutex> lock(opening);
@@ -41,9 +65,9 @@ Code find(const char* path, const char* name, void** exported, wl_error_t* error
     // As it is loaded it would handle signals, and end a JVM at the first of its own; and write
     // jumps into libc's mmap and the like, while other threads are in them. What it logs, its
     // results say.
-    setenv("UCX_ERROR_SIGNALS", "", 0);
-    setenv("UCX_MEM_EVENTS", "no", 0);
-    setenv("UCX_LOG_LEVEL", "fatal", 0);
+    setVariable("UCX_ERROR_SIGNALS", "");
+    setVariable("UCX_MEM_EVENTS", "no");
+    setVariable("UCX_LOG_LEVEL", "fatal");
     dlerror();
     opened = path == nullptr ? openBeside() : dlopen(path, RTLD_NOW | RTLD_LOCAL);
     const char* const said = opened == nullptr ? dlerror() : nullptr;

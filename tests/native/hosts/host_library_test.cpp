@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What opening UCX does to a process that runs other threads meanwhile, such as a JVM: it leaves
-// the code of libc, which they may be in, as libc's file has it.
+// the code of libc, which they may be in, as libc's file has it, and the list of variables that
+// they may read.
 #include <dlfcn.h>
 #include <link.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -38,6 +41,22 @@ int findLoaded(dl_phdr_info* object, size_t, void* context) {
     return 1;
   }
   return 0;
+}
+
+// First of all: the library is opened once a process.
+TEST(HostLibrary, LeavesTheVariablesThatOthersRead) {
+  // The C library's own from here on, which it may give back.
+  ASSERT_EQ(0, setenv("WINDLASS_TEST_VARIABLE", "1", 1));
+  char** const before = environ;
+  const size_t count = static_cast<size_t>(
+      std::find(before, before + 100'000, static_cast<char*>(nullptr)) - before);
+  const std::vector<char*> read(before, before + count + 1);
+  Error error;
+  uint64_t bytes = 0;
+  ASSERT_EQ(WL_OK, wl_ucx_describe(nullptr, 0, &bytes, &error)) << error.message;
+  EXPECT_NE(before, environ);
+  EXPECT_TRUE(std::equal(read.begin(), read.end(), before));
+  EXPECT_STREQ("no", std::getenv("UCX_MEM_EVENTS"));
 }
 
 TEST(HostLibrary, LeavesTheCodeOfLibcAsItIs) {
