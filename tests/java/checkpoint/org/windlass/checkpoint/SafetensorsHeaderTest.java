@@ -164,6 +164,21 @@ class SafetensorsHeaderTest {
         .hasMessageContaining(reason);
   }
 
+  /** Jackson's table of names has one place for all of these. */
+  @Test
+  void namesThatCollideAreRead() {
+    StringBuilder json = new StringBuilder("{");
+    for (int i = 0; i < 400; i++) {
+      json.append(i == 0 ? "" : ",").append('"');
+      for (int bit = 0; bit < 11; bit++) {
+        json.append((i >> bit & 1) == 0 ? "Bb" : "CA");
+      }
+      json.append("\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}");
+    }
+    byte[] bytes = json.append('}').toString().getBytes(StandardCharsets.UTF_8);
+    assertThat(SafetensorsHeader.parse("x", bytes, 0).tensors()).hasSize(400);
+  }
+
   @Test
   void aHeaderThatIsNotUtf8IsRefused() {
     for (byte[] bad :

@@ -35,14 +35,22 @@ public final class JsonText implements AutoCloseable {
   private static final Pattern SOURCE = Pattern.compile("\\[Source: [^;]*; |\\](?=\\)$)");
   private static final JsonFactory FACTORY =
       JsonFactory.builder()
-          .streamReadConstraints(
-              StreamReadConstraints.builder()
-                  .maxNestingDepth(100)
-                  .maxStringLength(LARGEST)
-                  .maxNameLength(LARGEST)
-                  .build())
+          .streamReadConstraints(constraints())
           .disable(StreamReadFeature.AUTO_CLOSE_SOURCE)
+          // Whose table refuses names that collide; each is read once.
+          .disable(JsonFactory.Feature.CANONICALIZE_FIELD_NAMES)
           .build();
+
+  private static StreamReadConstraints constraints() {
+    StreamReadConstraints.Builder builder =
+        StreamReadConstraints.builder().maxNestingDepth(100).maxStringLength(LARGEST);
+    try {
+      return builder.maxNameLength(LARGEST).build();
+    } catch (NoSuchMethodError before216) {
+      // Names have no limit in the Jackson 2.15 that a host application may bring.
+      return builder.build();
+    }
+  }
 
   /** Reads the value that stands under a key; the parser is on that value's first token. */
   @FunctionalInterface
@@ -280,6 +288,11 @@ public final class JsonText implements AutoCloseable {
   /** Whether the value that the parser is on is {@code true}. */
   public boolean isTrue() {
     return parser.currentToken() == JsonToken.VALUE_TRUE;
+  }
+
+  /** Whether the value that the parser is on is {@code null}. */
+  public boolean isNull() {
+    return parser.currentToken() == JsonToken.VALUE_NULL;
   }
 
   /** Passes over the value that the parser is on, checking that it is JSON. */
