@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Predicate;
 import org.junit.jupiter.api.Test;
@@ -28,9 +29,9 @@ class ReportTest {
   @Test
   void anyDurationIsShown() {
     Duration longest = Duration.ofSeconds(Long.MAX_VALUE);
-    Report none = new Report(List.of());
+    Report none = new Report(List.of(), Optional.empty(), "");
     JobReport.Group group =
-        new JobReport.Group("1", java.util.Optional.empty(), List.of(), longest, none);
+        new JobReport.Group("1", Optional.empty(), List.of(), longest, none);
     assertThat(group.toString()).contains("made 9223372036854775807.0 s ago");
   }
 
