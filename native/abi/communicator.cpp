@@ -15,7 +15,7 @@ namespace {
 template <class Make>
 Code join(wl_comm_t* comm, wl_operation operation, int64_t deadlineNs, wl_comm_t** out,
           wl_error_t* error, Make&& make) {
-  if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
+  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
   if (Code code = checkNotNull(out, "out", error); code != WL_OK) return code;
   if (Code code = checkDeadline(deadlineNs, error); code != WL_OK) return code;
   *out = nullptr;
@@ -80,7 +80,7 @@ int32_t wl_comm_split(wl_comm_t* comm, int32_t color, int32_t key, int64_t deadl
 
 int32_t wl_comm_subset(wl_comm_t* comm, const int32_t* ranks, uint32_t count, int64_t deadline_ns,
                        wl_comm_t** out, wl_error_t* error) {
-  if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
+  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
   if (Code code = checkRankList(ranks, count, wl_comm_size(comm), error); code != WL_OK)
     return code;
   const int32_t* listed = std::find(ranks, ranks + count, wl_comm_rank(comm));
@@ -99,12 +99,12 @@ int32_t wl_comm_shrink(wl_comm_t* comm, int64_t deadline_ns, wl_comm_t** out, wl
 }
 
 int32_t wl_comm_abort(wl_comm_t* comm, const char* reason, wl_error_t* error) {
-  if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
+  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
   return comm->comm.abort(reason == nullptr ? "no reason given" : reason, error);
 }
 
 int32_t wl_comm_status(wl_comm_t* comm, wl_error_t* error) {
-  if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
+  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
   return comm->comm.status(error);
 }
 
@@ -113,13 +113,13 @@ int32_t wl_comm_quiescent(const wl_comm_t* comm) {
 }
 
 int32_t wl_comm_close(wl_comm_t* comm, wl_error_t* error) {
-  if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
+  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
   return comm->comm.close(error);
 }
 
 void wl_comm_free(wl_comm_t* comm) {
   // A call that did not leave keeps its handle: freeing it would pull the memory from under it.
-  if (comm != nullptr && comm->comm.close(nullptr) != WL_TIMEOUT) delete comm;
+  if (isOwn(comm) && comm->comm.close(nullptr) != WL_TIMEOUT) delete comm;
 }
 
 }  // extern "C"

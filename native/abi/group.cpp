@@ -34,7 +34,7 @@ int32_t wl_group_create(const wl_group_config_t* config, wl_group_t** group, wl_
 }
 
 int32_t wl_group_join(wl_group_t* group, int32_t rank, wl_comm_t** comm, wl_error_t* error) {
-  if (Code code = checkNotNull(group, "group", error); code != WL_OK) return code;
+  if (Code code = checkHandle(group, "group", error); code != WL_OK) return code;
   if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
   *comm = nullptr;
   if (rank < 0) {
@@ -57,7 +57,7 @@ int32_t wl_group_join(wl_group_t* group, int32_t rank, wl_comm_t** comm, wl_erro
 }
 
 void wl_group_release(wl_group_t* group) {
-  delete group;
+  if (isOwn(group)) delete group;
 }
 
 }  // extern "C"

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "native/base/origin.h"
 #include "native/comm/comm.h"
 #include "native/comm/observed_group.h"
 #include "native/transfer/transfer.h"
@@ -11,27 +12,32 @@
 
 struct wl_group {
   std::shared_ptr<windlass::Group> group;
+  windlass::Origin origin = {};
 };
 
 struct wl_comm {
   wl_comm(std::shared_ptr<windlass::Group> group, uint32_t rank) : comm(std::move(group), rank) {}
   windlass::Comm comm;
+  windlass::Origin origin;
 };
 
 struct wl_window {
   std::shared_ptr<windlass::Group> group;
   std::shared_ptr<windlass::Window> window;
+  windlass::Origin origin = {};
 };
 
 struct wl_memory_pool {
   std::shared_ptr<windlass::Group> group;
   windlass::MemoryPool pool;
   std::shared_ptr<windlass::Window> window;
+  windlass::Origin origin = {};
 };
 
 struct wl_transfer {
   explicit wl_transfer(windlass::Comm& comm) : transfer(comm) {}
   windlass::Transfer transfer;
+  windlass::Origin origin;
 };
 
 struct wl_report {
@@ -45,6 +51,24 @@ Code checkProcess(const wl_process_t* process, const char* name, wl_error_t* err
 
 inline Code checkNotNull(const void* pointer, const char* name, wl_error_t* error) {
   return pointer != nullptr ? WL_OK : fail(error, WL_INVALID_ARGUMENT, "%s is NULL", name);
+}
+
+// That a handle is one, and of this process. A process that was forked from another one shares
+// memory with its ranks, and whatever it did with their handles it would do as them.
+template <class Handle>
+Code checkHandle(const Handle* handle, const char* name, wl_error_t* error) {
+  if (Code code = checkNotNull(handle, name, error); code != WL_OK) return code;
+  if (__builtin_expect(handle->origin.isHere(), 1)) return WL_OK;
+  return fail(error, WL_CLOSED,
+              "%s is of process %d, from which this one was forked; a process uses what it has "
+              "opened itself",
+              name, handle->origin.process());
+}
+
+// Whether a handle may be freed here; that of another process stays as it is.
+template <class Handle>
+bool isOwn(const Handle* handle) {
+  return handle != nullptr && handle->origin.isHere();
 }
 
 inline Code checkDeadline(int64_t deadlineNs, wl_error_t* error) {
@@ -62,7 +86,7 @@ Code readHosts(const wl_group_config_t& config, GroupConfig* out, wl_error_t* er
 
 // What every operation of a communicator checks first.
 inline Code checkCall(const wl_comm_t* comm, int64_t deadlineNs, wl_error_t* error) {
-  if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
+  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
   return checkDeadline(deadlineNs, error);
 }
 

@@ -81,7 +81,7 @@ int32_t wl_tensor_hash(const wl_tensor_t* const* sources, uint32_t count, int32_
 
 int32_t wl_device_hash(wl_comm_t* comm, const wl_tensor_t* tensor, uint64_t seed, uint64_t* hash,
                        wl_error_t* error) {
-  if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
+  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
   if (Code code = checkNotNull(hash, "hash", error); code != WL_OK) return code;
   if (Code code = checkTensor(tensor, "tensor", false, error); code != WL_OK) return code;
   if (Code code = checkGpus("hash", error); code != WL_OK) return code;

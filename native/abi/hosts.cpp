@@ -17,7 +17,7 @@ using namespace windlass;
 namespace {
 
 Code requireHosts(const wl_group_t* group, wl_error_t* error) {
-  if (Code code = checkNotNull(group, "group", error); code != WL_OK) return code;
+  if (Code code = checkHandle(group, "group", error); code != WL_OK) return code;
   return group->group->config().hosts > 1
              ? WL_OK
              : fail(error, WL_INVALID_ARGUMENT,

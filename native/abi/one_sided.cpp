@@ -14,8 +14,8 @@ namespace {
 
 Code checkWindow(const char* what, const wl_comm_t* comm, const wl_window_t* window, int32_t peer,
                  wl_error_t* error) {
-  if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
-  if (Code code = checkNotNull(window, "window", error); code != WL_OK) return code;
+  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
+  if (Code code = checkHandle(window, "window", error); code != WL_OK) return code;
   if (window->group != comm->comm.groupPointer())
     return fail(error, WL_INVALID_ARGUMENT, "%s: window belongs to another communicator", what);
   const uint32_t ranks = comm->comm.group().ranks();
@@ -212,7 +212,7 @@ int32_t wl_device_get(wl_comm_t* comm, const wl_window_t* window, const wl_tenso
 }
 
 int32_t wl_device_clear(wl_comm_t* comm, const wl_tensor_t* tensor, wl_error_t* error) {
-  if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
+  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
   if (Code code = checkTensor(tensor, "tensor", true, error); code != WL_OK) return code;
   if (Code code = checkGpus("clear", error); code != WL_OK) return code;
   const StridedView view = viewOf(*tensor);

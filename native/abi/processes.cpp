@@ -53,7 +53,7 @@ Code readFailure(int32_t code, const int32_t* culprits, uint32_t count, const ch
 }
 
 Code requireProcesses(const wl_group_t* group, wl_error_t* error) {
-  if (Code code = checkNotNull(group, "group", error); code != WL_OK) return code;
+  if (Code code = checkHandle(group, "group", error); code != WL_OK) return code;
   return group->group->config().spansProcesses
              ? WL_OK
              : fail(error, WL_INVALID_ARGUMENT,
@@ -174,7 +174,7 @@ int32_t wl_group_watch(wl_group_t* group, const wl_process_t* process, const int
 
 int32_t wl_group_fail(wl_group_t* group, int32_t code, const int32_t* culprits, uint32_t count,
                       const char* message, wl_error_t* error) {
-  if (Code wrong = checkNotNull(group, "group", error); wrong != WL_OK) return wrong;
+  if (Code wrong = checkHandle(group, "group", error); wrong != WL_OK) return wrong;
   wl_error_t record;
   const Code wrong = readFailure(code, culprits, count, message, group->group->ranks(), &record,
                                  error);
@@ -185,7 +185,7 @@ int32_t wl_group_fail(wl_group_t* group, int32_t code, const int32_t* culprits, 
 
 int32_t wl_comm_fail(wl_comm_t* comm, int32_t code, const int32_t* culprits, uint32_t count,
                      const char* message, wl_error_t* error) {
-  if (Code wrong = checkNotNull(comm, "comm", error); wrong != WL_OK) return wrong;
+  if (Code wrong = checkHandle(comm, "comm", error); wrong != WL_OK) return wrong;
   wl_error_t record;
   const Code wrong = readFailure(code, culprits, count, message, comm->comm.group().ranks(),
                                  &record, error);

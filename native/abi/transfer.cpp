@@ -46,7 +46,7 @@ extern "C" {
 
 int32_t wl_transfer_create(wl_comm_t* comm, const wl_transfer_config_t* config, int64_t deadline_ns,
                            wl_transfer_t** transfer, wl_error_t* error) {
-  if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
+  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
   if (Code code = checkNotNull(config, "config", error); code != WL_OK) return code;
   if (Code code = checkNotNull(transfer, "transfer", error); code != WL_OK) return code;
   if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
@@ -64,7 +64,7 @@ int32_t wl_transfer_create(wl_comm_t* comm, const wl_transfer_config_t* config, 
 
 int32_t wl_transfer_run(wl_transfer_t* transfer, uint64_t version, int64_t deadline_ns,
                         wl_error_t* error) {
-  if (Code code = checkNotNull(transfer, "transfer", error); code != WL_OK) return code;
+  if (Code code = checkHandle(transfer, "transfer", error); code != WL_OK) return code;
   if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
   return transfer->transfer.run(version, deadline_ns, error);
 }
@@ -73,7 +73,7 @@ static_assert(Named::kAny == WL_ANY_VERSION && Named::kNone == WL_NO_VERSION);
 
 int32_t wl_transfer_move(wl_transfer_t* transfer, uint64_t number, int64_t* version,
                          int64_t deadline_ns, wl_error_t* error) {
-  if (Code code = checkNotNull(transfer, "transfer", error); code != WL_OK) return code;
+  if (Code code = checkHandle(transfer, "transfer", error); code != WL_OK) return code;
   if (Code code = checkNotNull(version, "version", error); code != WL_OK) return code;
   if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
   if (*version < WL_NO_VERSION) {
@@ -89,7 +89,7 @@ uint64_t wl_transfer_begun(const wl_transfer_t* transfer) {
 
 int32_t wl_transfer_progress(const wl_transfer_t* transfer, int32_t rank, uint64_t* moved,
                              uint32_t count, wl_error_t* error) {
-  if (Code code = checkNotNull(transfer, "transfer", error); code != WL_OK) return code;
+  if (Code code = checkHandle(transfer, "transfer", error); code != WL_OK) return code;
   if (Code code = checkNotNull(moved, "moved", error); code != WL_OK) return code;
   if (rank < -1 || rank >= transfer->transfer.ranks()) {
     return fail(error, WL_INVALID_ARGUMENT, "rank %d is not -1 to %d", rank,
@@ -107,7 +107,7 @@ int32_t wl_transfer_hash(wl_transfer_t* transfer, uint32_t binding, const int32_
                          uint32_t count, const int64_t* start, const int64_t* length, int32_t op,
                          int32_t wire, int32_t dtype, uint64_t seed, uint64_t* hash,
                          wl_error_t* error) {
-  if (Code code = checkNotNull(transfer, "transfer", error); code != WL_OK) return code;
+  if (Code code = checkHandle(transfer, "transfer", error); code != WL_OK) return code;
   if (Code code = checkNotNull(ranks, "ranks", error); code != WL_OK) return code;
   if (Code code = checkNotNull(start, "start", error); code != WL_OK) return code;
   if (Code code = checkNotNull(length, "length", error); code != WL_OK) return code;
@@ -148,7 +148,7 @@ uint64_t wl_transfer_staging_bytes(const wl_transfer_t* transfer) {
 }
 
 void wl_transfer_free(wl_transfer_t* transfer) {
-  delete transfer;
+  if (isOwn(transfer)) delete transfer;
 }
 
 }  // extern "C"

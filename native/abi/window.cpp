@@ -25,7 +25,7 @@ uint64_t wl_memory_available(void) {
 
 int32_t wl_window_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns, wl_window_t** window,
                          wl_error_t* error) {
-  if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
+  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
   if (Code code = checkNotNull(window, "window", error); code != WL_OK) return code;
   if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
   *window = nullptr;
@@ -38,7 +38,7 @@ int32_t wl_window_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns, w
 
 int32_t wl_device_window_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns,
                                 wl_window_t** window, wl_error_t* error) {
-  if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
+  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
   if (Code code = checkNotNull(window, "window", error); code != WL_OK) return code;
   if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
   *window = nullptr;
@@ -60,14 +60,14 @@ uint64_t wl_window_bytes(const wl_window_t* window) {
 }
 
 void wl_window_free(wl_window_t* window) {
-  if (window == nullptr) return;
+  if (!isOwn(window)) return;
   window->group->retire(std::move(window->window));
   delete window;
 }
 
 int32_t wl_memory_pool_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns,
                               wl_memory_pool_t** pool, wl_error_t* error) {
-  if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
+  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
   if (Code code = checkNotNull(pool, "pool", error); code != WL_OK) return code;
   if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
   *pool = nullptr;
@@ -90,7 +90,7 @@ int32_t wl_memory_pool_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_
 
 int32_t wl_memory_pool_alloc(wl_memory_pool_t* pool, uint64_t bytes, void** memory,
                              wl_error_t* error) {
-  if (Code code = checkNotNull(pool, "pool", error); code != WL_OK) return code;
+  if (Code code = checkHandle(pool, "pool", error); code != WL_OK) return code;
   if (Code code = checkNotNull(memory, "memory", error); code != WL_OK) return code;
   *memory = nullptr;
   const Code code = pool->pool.take(bytes, memory, error);
@@ -104,7 +104,7 @@ int32_t wl_memory_pool_alloc(wl_memory_pool_t* pool, uint64_t bytes, void** memo
 }
 
 int32_t wl_memory_pool_release(wl_memory_pool_t* pool, void* memory, wl_error_t* error) {
-  if (Code code = checkNotNull(pool, "pool", error); code != WL_OK) return code;
+  if (Code code = checkHandle(pool, "pool", error); code != WL_OK) return code;
   return pool->pool.giveBack(memory, error);
 }
 
@@ -113,7 +113,7 @@ uint64_t wl_memory_pool_used(const wl_memory_pool_t* pool) {
 }
 
 void wl_memory_pool_free(wl_memory_pool_t* pool) {
-  if (pool == nullptr) return;
+  if (!isOwn(pool)) return;
   pool->group->retire(std::move(pool->window));
   delete pool;
 }

@@ -238,6 +238,17 @@ _SIGNATURES = {  # name: (result, arguments before `wl_error_t*`); None in front
 _TARGETS = ("sim", "a2a3sim", "a5sim", "cuda", "a2a3", "a5")
 _library = None
 _library_lock = threading.Lock()
+_process = os.getpid()
+
+
+def _forked():
+    """In a child: what belongs to its parent stays its parent's; no thread there holds the lock."""
+    global _process, _library_lock
+    _process = os.getpid()
+    _library_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 def library_path(environment=None):
@@ -459,6 +470,8 @@ class LaunchEnvironment:
                 " mpirun,"
                 " srun or windlass run, or set WINDLASS_RANK, WINDLASS_WORLD_SIZE and WINDLASS_JOB")
         self.launcher = name
+        if size.startswith("SLURM_") and self._get("SLURM_STEP_NUM_TASKS"):
+            size = "SLURM_STEP_NUM_TASKS"  # of a step, which may have fewer than the job
         self._both(rank, size)
         if name == "PMIX":
             self._one_rank(rank, "SLURM_PROCID")
@@ -2165,7 +2178,7 @@ _NUMPY = {"b1": "bool", "u1": "u8", "i1": "i8", "i2": "i16", "u2": "u16", "f2": 
 _TORCH = {"bool": "bool", "uint8": "u8", "int8": "i8", "int16": "i16", "uint16": "u16",
           "float16": "f16", "bfloat16": "bf16", "int32": "i32", "uint32": "u32", "float32": "f32",
           "float64": "f64", "int64": "i64", "uint64": "u64", "complex64": "c64",
-          "float8_e5m2": "f8e5m2", "float8_e4m3fn": "f8e4m3"}
+          "float8_e5m2": "f8e5m2", "float8_e4m3fn": "f8e4m3", "float8_e8m0fnu": "f8e8m0"}
 
 
 class Tensor:
@@ -2240,7 +2253,9 @@ def _torch_tensor(array):
         raise UnsupportedException("a tensor that is conjugated or negated lazily; clone it")
     name = str(array.dtype).rpartition(".")[2]
     if name not in _TORCH:
-        raise UnsupportedException("a tensor of %s" % array.dtype)
+        is_byte = array.element_size() == 1
+        hint = "; move it as bytes, as by a.view(torch.uint8), on every rank" if is_byte else ""
+        raise UnsupportedException("a tensor of %s%s" % (array.dtype, hint))
     # A parameter may be given other storage; this one stays as long as it is named here.
     storage = getattr(array, "untyped_storage", array.storage)()
     return Tensor(
@@ -2279,13 +2294,17 @@ _KEPT = []
 class Communicator:
     """This process's rank of a communicator, whose other ranks are JVMs' or guests.
 
-    One thread at a time calls an operation; abort, failure and close may come from any."""
+    One thread at a time calls an operation; abort, failure and close may come from any, and from a
+    signal handler. It is of the process that made it: in one that is forked from that, close does
+    nothing, and every other call raises a ClosedException."""
 
     def __init__(self, comm, options):
         self._comm = comm
         self._options = options
+        self._process = _process
         self._calling = threading.Lock()
-        self._ending = threading.Lock()
+        self._caller = None  # the thread that has it
+        self._ending = threading.RLock()  # for as long as a call takes that doesn't wait
         self._held = []
         self._freed_before = []  # of handles that don't outlive this one: what frees each
         self._closed = False
@@ -2312,10 +2331,12 @@ class Communicator:
     def _call(self, what, name, *arguments, on=None, holds=()):
         """One call of this rank, on its handle or another; what it touches stays until peers touch
         it no more."""
+        self._require_own(what)
         if not self._calling.acquire(blocking=False):
             raise InvalidArgumentException(
                 what + ": another thread is in a call on this communicator; one at a time may be")
         try:
+            self._caller = threading.get_ident()
             if self._closed:
                 raise ClosedException(what + ": the communicator was closed")
             try:
@@ -2324,7 +2345,14 @@ class Communicator:
                 self._held.extend(holds)
                 raise
         finally:
+            self._caller = None
             self._calling.release()
+
+    def _require_own(self, what):
+        if self._process != _process:
+            raise ClosedException(
+                "%s: the communicator is of process %d, from which this one was forked; a process"
+                " uses what it has opened itself" % (what, self._process))
 
     def _ns(self, deadline):
         return 0 if deadline is None else _Until(deadline).ns()
@@ -2442,6 +2470,10 @@ class Communicator:
 
     def failure(self):
         """The exception that every call raises from now on; None while the communicator lives."""
+        try:
+            self._require_own("failure")
+        except ClosedException as e:
+            return e
         with self._ending:
             if self._closed:
                 return ClosedException("the communicator was closed")
@@ -2451,11 +2483,13 @@ class Communicator:
 
     def abort(self, reason):
         """Ends it for all ranks, who get an AbortedException with the reason."""
+        self._require_own("abort")
         with self._ending:
             if not self._closed:
                 _call("wl_comm_abort", self._comm, reason.encode("utf-8", "replace"))
 
     def _fail(self, code, culprits, message):
+        self._require_own("fail")
         with self._ending:
             if not self._closed:
                 ranks = (c_int32 * max(1, len(culprits)))(*culprits)
@@ -2464,17 +2498,32 @@ class Communicator:
 
     def close(self):
         """Leaves it; a call in progress ends with a ClosedException first. Idempotent."""
+        if self._process != _process:
+            return
         with self._ending:
             if self._closed:
                 return
-            try:
-                _call("wl_comm_close", self._comm)
-            finally:
-                self._closed = True
-                is_over = self._calling.acquire(timeout=10)
-                self._free(is_over)
-                if is_over:
-                    self._calling.release()
+            self._closed = True
+        try:
+            _call("wl_comm_close", self._comm)
+        finally:
+            # A handler of signals may have interrupted the call that is in progress.
+            is_own = self._caller == threading.get_ident()
+            is_over = not is_own and self._calling.acquire(timeout=10)
+            self._free(is_over)
+            if is_over:
+                self._calling.release()
+
+    def _free_early(self, frees):
+        """Frees some of what does not outlive this; once it has ended, close does."""
+        if self._process != _process:
+            return
+        with self._ending:
+            if self._closed or self.failure() is not None:
+                return
+            for free in frees:
+                self._freed_before.remove(free)
+                free()
 
     def _free(self, is_over):
         for _ in range(200 if is_over else 0):
@@ -3296,6 +3345,7 @@ class LinkTransfer:
         self._link, self._number, self._handles, self._tensors = link, number, handles, tensors
         self._next = 0
         self._closed = False
+        self._using = threading.Lock()  # had by a send, and by what frees
         self._frees = [lambda own=handle: native().wl_transfer_free(own) for handle in handles]
         link.communicator._freed_before[:0] = self._frees
 
@@ -3308,9 +3358,19 @@ class LinkTransfer:
         if isinstance(version, bool) or not isinstance(version, int) or not 0 <= version < 1 << 63:
             raise InvalidArgumentException("send: version is %r; it is a number, 0 or"
                                            " more" % (version,))
-        if self._closed:
-            raise ClosedException("send: the transfer was closed")
-        until = _Until(deadline)
+        if not self._using.acquire(blocking=False):
+            raise InvalidArgumentException(
+                "send: another thread is in a call on this transfer; one at a time may be")
+        try:
+            if self._closed:
+                raise ClosedException("send: the transfer was closed")
+            self._send(version, _Until(deadline))
+        finally:
+            self._using.release()
+            if self._closed:
+                self._let_go()
+
+    def _send(self, version, until):
         link = self._link
         what = "send of version %d" % version
         try:
@@ -3353,15 +3413,18 @@ class LinkTransfer:
         return None
 
     def close(self):
-        """Lets go of the tensors. Idempotent."""
-        if self._closed:
-            return
+        """Lets go of the tensors, once a send in progress has ended. Idempotent; any thread."""
         self._closed = True
-        comm = self._link.communicator
-        if not comm._closed and comm.failure() is None:
-            for free in self._frees:
-                comm._freed_before.remove(free)
-                free()
+        self._let_go()
+
+    def _let_go(self):
+        if not self._using.acquire(blocking=False):
+            return  # the send lets go when it ends
+        try:
+            frees, self._frees = self._frees, []
+            self._link.communicator._free_early(frees)
+        finally:
+            self._using.release()
 
     def __enter__(self):
         return self

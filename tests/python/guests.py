@@ -3,7 +3,9 @@
 Windlass is printed as the name of its class, its culprits and its message. It ends when whoever
 started it does."""
 
+import ctypes
 import os
+import signal
 import sys
 import threading
 import time
@@ -158,6 +160,137 @@ def refusals():
         raise SystemExit("it was taken")
     except windlass.ClosedException:
         say("done")
+
+
+def forks():
+    """A child that is forked while ranks meet leaves them alone, whatever it does with the handle."""
+    with joined() as comm:
+        child = os.fork()
+        if child == 0:
+            try:
+                with comm:
+                    in_a_child(comm)
+                os._exit(0)
+            finally:
+                os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert comm.failure() is None
+        comm.barrier(SOON)
+    say("done")
+
+
+def in_a_child(comm):
+    for call in (
+            comm.barrier,
+            lambda: comm.all_reduce(np.zeros(4, np.float32)),
+            lambda: comm.split(0),
+            lambda: comm.abort("from a child")):
+        try:
+            call()
+            raise SystemExit("it was taken")
+        except windlass.ClosedException as e:
+            assert "of process %d, from which this one was forked" % os.getppid() in str(e), e
+    assert isinstance(comm.failure(), windlass.ClosedException)
+    library, error = windlass.native(), windlass._Error(struct_size=ctypes.sizeof(windlass._Error))
+    for code in (
+            library.wl_comm_close(comm._comm, ctypes.byref(error)),
+            library.wl_comm_abort(comm._comm, b"", ctypes.byref(error)),
+            library.wl_barrier(comm._comm, 0, ctypes.byref(error))):
+        assert code == windlass.ClosedException.code, code
+    library.wl_comm_free(comm._comm)
+
+
+def handlers():
+    """A signal handler may ask and abort wherever the main thread is in a call."""
+    seen = []
+    with joined() as comm:
+        def asks(*_):
+            seen.append(comm.failure())
+        signal.signal(signal.SIGUSR1, asks)
+
+        def send():
+            while len(seen) < 2000:
+                before = len(seen)
+                os.kill(os.getpid(), signal.SIGUSR1)
+                while len(seen) == before:
+                    time.sleep(0)
+        sender = threading.Thread(target=send, daemon=True)
+        sender.start()
+        while sender.is_alive():
+            comm.failure()
+        comm.barrier(SOON)
+        signal.signal(signal.SIGUSR1, lambda *_: (comm.abort("by a handler"), seen.append(None)))
+
+        class Interrupted:
+            def __getattr__(self, name):
+                if name == "wl_comm_quiescent":
+                    os.kill(os.getpid(), signal.SIGUSR1)
+                return getattr(library, name)
+        library, windlass.native = windlass.native(), Interrupted
+        comm.close()
+        windlass.native = lambda: library
+    assert len(seen) > 2000
+    say("done")
+
+
+class Link:
+    """As much of a link as a transfer needs that moves nothing."""
+    name = "none"
+
+    def __init__(self, communicator):
+        self.communicator = communicator
+        self.offered, self.goes_on = threading.Event(), threading.Event()
+
+    def _offer(self, *_):
+        self.offered.set()
+        self.goes_on.wait(SOON)
+
+    def _operation(self, what):
+        return what
+
+
+def closes():
+    """A transfer, its link and a send end on several threads, and every handle is freed once."""
+    comm = joined()
+    library, freed = windlass.native(), []
+
+    class Slow:
+        def __getattr__(self, name):
+            if name != "wl_transfer_free":
+                return getattr(library, name)
+            return lambda handle: (freed.append(handle), time.sleep(0.05))
+    windlass.native = Slow
+    link = Link(comm)
+    transfer = windlass.LinkTransfer(link, 0, [1, 2], [])
+
+    def send():
+        try:
+            transfer.send(1, SOON)
+        except windlass.DeadlineExceededException:
+            freed.append("sent")
+    sender = threading.Thread(target=send)
+    sender.start()
+    assert link.offered.wait(SOON)
+    try:
+        transfer.send(2, SOON)
+        raise SystemExit("it was taken")
+    except windlass.InvalidArgumentException:
+        pass
+    transfer.close()
+    assert freed == [], freed
+    link.goes_on.set()
+    sender.join()
+    assert freed == [1, 2, "sent"], freed
+    del freed[:]
+    transfers = [windlass.LinkTransfer(link, 0, [number], []) for number in range(4)]
+    threads = [threading.Thread(target=each.close) for each in transfers for _ in range(2)]
+    threads.append(threading.Thread(target=comm.close))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(freed) == [0, 1, 2, 3], freed
+    say("done")
 
 
 # ---- jobs ----

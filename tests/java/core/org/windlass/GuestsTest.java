@@ -200,6 +200,20 @@ class GuestsTest {
   }
 
   @Test
+  void aForkedChildLeavesTheRanksAlone() throws Exception {
+    List<Processes.Rank> guests = List.of(guest(0, 2, "forks"), guest(1, 2, "forks"));
+    for (Processes.Rank guest : guests) {
+      assertThat(guest.ended()).endsWith("done\n");
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"handlers", "closes"})
+  void threadsAndSignalHandlersMayEndIt(String how) throws Exception {
+    assertThat(guest(0, 1, how).ended()).endsWith("done\n");
+  }
+
+  @Test
   void whatIsWrongIsRefusedBeforeItIsSent() throws Exception {
     Processes.Rank guest = guest(1, 2, "refusals");
     try (Communicator comm = join(0, 2, false)) {
@@ -402,6 +416,9 @@ class GuestsTest {
             "PMIX_RANK=1",
             "SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_JOB_ID=7 SLURM_STEP_ID=0",
             "SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_JOB_ID=7",
+            "SLURM_PROCID=1 SLURM_NTASKS=8 SLURM_STEP_NUM_TASKS=2 SLURM_JOB_ID=7 SLURM_STEP_ID=0",
+            "SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_JOB_ID=7 SLURM_STEP_ID=0",
+            "SLURM_PROCID=2 SLURM_NTASKS=8 SLURM_STEP_NUM_TASKS=2 SLURM_JOB_ID=7 SLURM_STEP_ID=0",
             "SLURM_NTASKS=2 RANK= WORLD_SIZE=");
     Path file = Files.write(folder.resolve("cases"), cases);
     String said = processes.startGuest(0, "launches " + file, Map.of()).ended();
