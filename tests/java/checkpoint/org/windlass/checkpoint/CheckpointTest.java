@@ -123,10 +123,7 @@ class CheckpointTest {
         arguments("{\"weight_map\":{\"a\":\"x.safetensors\"},\"rest\":1}", "unknown key \"rest\""),
         arguments(
             "{\"weight_map\":{\"a\":\"x.safetensors\",\"a\":\"x.safetensors\"}}", "stands twice"),
-        arguments("{\"weight_map\":{\"b\":\"x.safetensors\"}}", "holds no tensor \"b\""),
-        arguments(
-            "{\"weight_map\":{\"a\":\"x.safetensors\",\"b\":\"y.safetensors\"}}",
-            "tensor \"c\" is not where the weight_map says: it does not list it"));
+        arguments("{\"weight_map\":{\"b\":\"x.safetensors\"}}", "holds no tensor \"b\""));
   }
 
   @ParameterizedTest
@@ -140,6 +137,59 @@ class CheckpointTest {
         new byte[2]);
     index(json);
     refused(folder, reason);
+  }
+
+  @Test
+  void theIndexDecidesWhatCountsOfOverlaidFiles() throws IOException {
+    String header =
+        "{\"a\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]},"
+            + "\"b\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[1,2]},"
+            + "\"c\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[2,3]}}";
+    SafetensorsBytes.write(folder.resolve("x.safetensors"), header, new byte[] {1, 2, 3});
+    SafetensorsBytes.write(folder.resolve("y.safetensors"), header, new byte[] {4, 5, 6});
+    index("{\"weight_map\":{\"a\":\"x.safetensors\",\"b\":\"y.safetensors\"}}");
+    try (Checkpoint in = Checkpoint.open(folder)) {
+      assertThat(in.names()).containsExactly("a", "b");
+      assertThat(in.whole("a").tensor("a").getLong()).isEqualTo(1);
+      assertThat(in.whole("b").tensor("b").getLong()).isEqualTo(5);
+      assertThat(in.notes())
+          .containsExactly(
+              folder.resolve("x.safetensors") + ": tensor \"b\" and 1 more are not read, since the weight_map of"
+                  + " model.safetensors.index.json has it in y.safetensors",
+              folder.resolve("y.safetensors") + ": tensor \"a\" and 1 more are not read, since the weight_map of"
+                  + " model.safetensors.index.json has it in x.safetensors");
+    }
+  }
+
+  @Test
+  void anIndexOfAnotherNameIsOneWhereItIsTheOnly() throws IOException {
+    SafetensorsBytes.bytes(folder.resolve("x.safetensors"), "a", (byte) 1);
+    SafetensorsBytes.bytes(folder.resolve("y.safetensors"), "b", (byte) 1);
+    String index = "{\"weight_map\":{\"a\":\"x.safetensors\"}}";
+    Path one = folder.resolve("diffusion_pytorch_model.safetensors.index.json");
+    Files.writeString(one, index);
+    try (Checkpoint in = Checkpoint.open(folder)) {
+      assertThat(in.names()).containsExactly("a");
+      assertThat(in.index()).contains(one);
+    }
+    Files.writeString(folder.resolve("model.fp16.safetensors.index.json"), index);
+    refused(folder, "holds diffusion_pytorch_model.safetensors.index.json and model.fp16.safetensors.index.json");
+    index("{\"weight_map\":{\"b\":\"y.safetensors\"}}");
+    try (Checkpoint in = Checkpoint.open(folder)) {
+      assertThat(in.names()).containsExactly("b");
+    }
+  }
+
+  @Test
+  void aFolderOfOneFileIsReadAsThat() throws IOException {
+    SafetensorsBytes.bytes(folder.resolve("model.safetensors"), "a", (byte) 1);
+    try (Checkpoint in = Checkpoint.open(folder)) {
+      assertThat(in.names()).containsExactly("a");
+      assertThat(in.byRank()).isFalse();
+      assertThat(in.index()).isEmpty();
+    }
+    SafetensorsBytes.bytes(folder.resolve("other.safetensors"), "a", (byte) 1);
+    refused(folder, "2 safetensors files, such as model.safetensors and other.safetensors");
   }
 
   @Test
@@ -195,7 +245,7 @@ class CheckpointTest {
   }
 
   @Test
-  void metadataOfSeveralFilesIsOneAndAConflictIsRefused() throws IOException {
+  void metadataOfSeveralFilesIsOneWithoutWhatTheyDifferIn() throws IOException {
     String tensor = ",\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}}";
     SafetensorsBytes.write(
         folder.resolve("rank-00000.safetensors"), "{\"__metadata__\":{\"f\":\"pt\",\"x\":\"1\"}" + tensor);
@@ -206,7 +256,11 @@ class CheckpointTest {
     }
     SafetensorsBytes.write(
         folder.resolve("rank-00002.safetensors"), "{\"__metadata__\":{\"f\":\"tf\"}" + tensor);
-    refused(folder, "__metadata__ \"f\" is \"tf\", and \"pt\" in");
+    try (Checkpoint in = Checkpoint.open(folder)) {
+      assertThat(in.metadata()).isEqualTo(Map.of("x", "1", "y", "2"));
+      assertThat(in.notes()).hasSize(1);
+      assertThat(in.notes().get(0)).contains("__metadata__ \"f\" is \"tf\", and \"pt\" in", "left out");
+    }
   }
 
   static Stream<Arguments> badLayoutFiles() {

@@ -99,7 +99,7 @@ class ReshardCommandTest {
             "{\"tensors\":2,\"defaulted\":1,\"bytes_in\":216,\"bytes_out\":132,\"sent_bytes\":132,\"local_bytes\":0,"
                 + "\"seconds\":")
         .contains("\"GBps\":", "\"floor_s\":")
-        .endsWith("\"verified\":true,\"copied\":[],\"left_out\":[]}\n");
+        .endsWith("\"verified\":true,\"copied\":[],\"left_out\":[],\"warnings\":[]}\n");
     assertThat(Files.readString(out().resolve("layout.json")))
         .contains("\"version\" : 1", "\"BF16\"", "1x3@8:R,S1", "1x3@8:R,R");
     assertThat(read(out().resolve("rank-00010.safetensors")).get(0).shape()).containsExactly(8, 2);
@@ -355,7 +355,7 @@ class ReshardCommandTest {
           .forEach(name -> assertThat(made.resolve(name)).doesNotExist());
     }
     assertThat(reshard("--to", "1:R", out(), folder.resolve("w.safetensors"), "--json").out())
-        .endsWith("\"copied\":[],\"left_out\":[\"" + String.join("\",\"", copied) + "\"]}\n");
+        .endsWith("\"copied\":[],\"left_out\":[\"" + String.join("\",\"", copied) + "\"],\"warnings\":[]}\n");
   }
 
   @Test

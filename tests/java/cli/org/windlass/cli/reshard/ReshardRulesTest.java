@@ -116,8 +116,13 @@ class ReshardRulesTest {
         "[{'match':'{p}','as':'a','dim':0}]              | [0].dim: has no parts",
         "[{'match':'{p}','as':'a','parts':'q','dim':0}]  | [0].parts is the string \"q\", not a list",
         "[{'match':'{p}','parts':['q'],'dim':0}]         | [0].as: is missing",
-        "[{'match':'p','as':'a','parts':['q'],'dim':0}]  | [0].as: leaves out 0 captures",
-        "[{'match':'{p}.{r}','as':'a','stack':true}]     | [0].as: leaves out 2 captures",
+        "[{'match':'p','as':'a','parts':['q'],'dim':0}]  | [0].as: holds every capture; the name of a joined",
+        "[{'match':'{p}.{r}','as':'a','stack':true}]     | [0].as: leaves out {p} and {r}; the name of a joined",
+        "[{'match':'{p}','as':['{p}'],'stack':true}]     | [0].as: holds every capture; the name of a joined",
+        "[{'match':'*','unit':4}]                        | [0].unit: has no parts",
+        "[{'match':'{p}','as':'a','parts':['q'],'dim':0,'unit':0}] | [0].unit: 0 is no number",
+        "[{'match':'*','uneven':true}]                   | [0].uneven: has no stack",
+        "[{'match':'{p}','as':'a','stack':true,'uneven':1}] | [0].uneven: is true where it is given",
         "[{'match':'{p}','as':'a','stack':99}]           | [0].stack: 99 is no dimension",
         "[{'match':'{p}','as':'a','stack':true,'parts':['q'],'dim':0}] | [0].stack: stands beside parts",
       })
@@ -347,15 +352,39 @@ class ReshardRulesTest {
     }
     TestFile.Tensor[] all = experts.toArray(new TestFile.Tensor[0]);
     String rule = "[{'match':'x.{e}.w','stack':%s,'as':'x.w'}]";
-    assertThat(whole(String.format(rule, true), all))
+    String uneven = rule.replace("%s", "%s,'uneven':true");
+    refused(String.format(rule, true), "stacked of 9 to 11, and there is no \"x.0.w\"; \"uneven\": true", all);
+    assertThat(whole(String.format(uneven, true), all))
         .containsExactly(of("x.w", shape(3, 2), 90, 91, 100, 101, 110, 111));
-    assertThat(whole(String.format(rule, 1), all))
+    assertThat(whole(String.format(uneven, 1), all))
         .containsExactly(of("x.w", shape(2, 3), 90, 100, 110, 91, 101, 111));
     assertThat(whole(String.format(rule, true), tensor("x.0.w", 4), tensor("x.1.w", 5)))
         .containsExactly(of("x.w", shape(2), 4, 5));
-    refused(String.format(rule, true), "stacked of 9 to 11, and there is no 10", all[1], all[2]);
+    refused(String.format(uneven, true), "stacked of 9 to 11, and there is no \"x.10.w\"", all[1], all[2]);
     refused(String.format(rule, true), "{e} is \"09\"; tensors are stacked by number", tensor("x.09.w", 0, 2));
-    refused(String.format(rule, 2), "stack makes dimension 2, and tensor \"x.9.w\" has shape [2]", all[1]);
+    refused(String.format(uneven, 2), "stack makes dimension 2, and tensor \"x.9.w\" has shape [2]", all[1]);
+  }
+
+  @Test
+  void stacksOfOneRuleAreAlike() throws IOException {
+    List<TestFile.Tensor> experts = new ArrayList<>();
+    for (int layer = 0; layer < 3; layer++) {
+      for (int e = 0; e < 4; e++) {
+        experts.add(tensor("l." + layer + ".e." + e + ".w", 10 * layer + e, 2));
+      }
+    }
+    String rule = "[{'match':'l.{l}.e.{e}.w','stack':true,'as':'l.{l}.w'%s}]";
+    for (int missing : new int[] {4, 6, 7}) {
+      List<TestFile.Tensor> some = new ArrayList<>(experts);
+      String name = some.remove(missing).name();
+      TestFile.Tensor[] all = some.toArray(new TestFile.Tensor[0]);
+      refused(String.format(rule, ""), "there is no \"" + name + "\"", all);
+      if (missing != 6) {
+        List<TestFile.Tensor> made = whole(String.format(rule, ",'uneven':true"), all);
+        assertThat(made).extracting(tensor -> tensor.shape()[0]).containsExactly(4, 3, 4);
+      }
+    }
+    assertThat(whole(String.format(rule, ""), experts.toArray(new TestFile.Tensor[0]))).hasSize(3);
   }
 
   @Test
@@ -386,10 +415,10 @@ class ReshardRulesTest {
     assertThat(failed.status()).isEqualTo(2);
     assertThat(failed.err())
         .contains(
-            "6 tensors have no target layout: \"t1\", \"t2\", \"t3\", \"t4\", \"t5\" and 1 more; no"
+            "6 tensors \"t1\", \"t2\", \"t3\", \"t4\", \"t5\" and 1 more have no target layout; no"
                 + " rule gives one, and --to is missing");
     failed = reshard("[{'match':'t[0]'},{'match':'t0','from':'1:R'}]", in, folder.resolve("out"), "--to", "1:R");
-    assertThat(failed.err()).contains("6 tensors have no source layout: \"t1\",");
+    assertThat(failed.err()).contains("6 tensors \"t1\",", "have no source layout");
     Cli done =
         reshard("[{'match':'*','from':'1:R','to':'1:R'}]", in, folder.resolve("out"));
     assertThat(done.status()).as(done.err()).isZero();

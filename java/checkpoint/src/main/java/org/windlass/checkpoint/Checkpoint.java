@@ -8,6 +8,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Collections;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -32,27 +33,34 @@ public final class Checkpoint implements AutoCloseable {
   private static final Pattern RANK_FILE = Pattern.compile("rank-([0-9]+)\\.safetensors");
 
   private final Path path;
+  private final Optional<Path> index;
   private final List<SafetensorsFile> files;
   private final Map<String, SafetensorsFile> whole;
   private final SortedMap<Integer, SafetensorsFile> ranks;
   private final Optional<LayoutFile> layouts;
   private final Set<String> names;
   private final Map<String, String> metadata;
+  private final List<String> notes;
 
   private Checkpoint(
       Path path,
+      Optional<Path> index,
       List<SafetensorsFile> files,
       Map<String, SafetensorsFile> whole,
       SortedMap<Integer, SafetensorsFile> ranks,
       Optional<LayoutFile> layouts,
-      Set<String> names) {
+      Set<String> names,
+      List<String> notes) {
     this.path = path;
+    this.index = index;
     this.files = List.copyOf(files);
     this.whole = Collections.unmodifiableMap(whole);
     this.ranks = Collections.unmodifiableSortedMap(ranks);
     this.layouts = layouts;
     this.names = Collections.unmodifiableSet(names);
-    this.metadata = Collections.unmodifiableMap(metadata(files));
+    List<String> odd = new ArrayList<>(notes);
+    this.metadata = Collections.unmodifiableMap(metadata(files, odd));
+    this.notes = List.copyOf(odd);
   }
 
   /**
@@ -65,7 +73,7 @@ public final class Checkpoint implements AutoCloseable {
     Objects.requireNonNull(path, "path");
     List<SafetensorsFile> opened = new ArrayList<>();
     try {
-      Checkpoint checkpoint = Files.isDirectory(path) ? folder(path, opened) : file(path, opened);
+      Checkpoint checkpoint = Files.isDirectory(path) ? folder(path, opened) : file(path, path, opened);
       opened = List.of();
       return checkpoint;
     } catch (IOException fault) {
@@ -75,37 +83,54 @@ public final class Checkpoint implements AutoCloseable {
     }
   }
 
-  private static Checkpoint file(Path path, List<SafetensorsFile> opened) {
-    SafetensorsFile file = SafetensorsFile.open(path);
+  private static Checkpoint file(Path path, Path one, List<SafetensorsFile> opened) {
+    SafetensorsFile file = SafetensorsFile.open(one);
     opened.add(file);
     Map<String, SafetensorsFile> whole = new LinkedHashMap<>();
     file.header().tensors().forEach(entry -> whole.put(entry.name(), file));
     return new Checkpoint(
-        path, opened, whole, new TreeMap<>(), Optional.empty(), whole.keySet());
+        path, Optional.empty(), opened, whole, new TreeMap<>(), Optional.empty(), whole.keySet(), List.of());
   }
 
   private static Checkpoint folder(Path path, List<SafetensorsFile> opened) throws IOException {
     SortedMap<Integer, Path> ranks = rankFiles(path);
-    boolean indexed = Files.exists(path.resolve(SafetensorsIndex.NAME));
-    if (indexed && !ranks.isEmpty()) {
+    Optional<Path> index = SafetensorsIndex.find(path);
+    if (index.isPresent() && !ranks.isEmpty()) {
       throw new InvalidArgumentException(
-          path + ": holds both " + SafetensorsIndex.NAME + " and rank files; which one counts?");
+          path + ": holds both " + index.get().getFileName() + " and rank files; which one counts?");
     }
-    if (indexed) {
-      return index(path, opened);
+    if (index.isPresent()) {
+      return index(path, index.get(), opened);
     }
-    if (ranks.isEmpty()) {
-      throw new InvalidArgumentException(
-          path + ": holds neither " + SafetensorsIndex.NAME + " nor rank-00000.safetensors; a single"
-              + " safetensors file is given by its own name");
-    }
-    return rankFolder(path, ranks, opened);
+    return ranks.isEmpty()
+        ? file(path, only(path), opened)
+        : rankFolder(path, ranks, opened);
   }
 
-  private static Checkpoint index(Path path, List<SafetensorsFile> opened) throws IOException {
-    SafetensorsIndex index = SafetensorsIndex.read(path);
+  /** The one file of tensors in a folder. */
+  private static Path only(Path folder) throws IOException {
+    List<Path> found = new ArrayList<>();
+    try (DirectoryStream<Path> files =
+        Files.newDirectoryStream(folder, "*" + Names.SAFETENSORS)) {
+      files.forEach(found::add);
+    }
+    if (found.size() == 1) {
+      return found.get(0);
+    }
+    Collections.sort(found);
+    throw new InvalidArgumentException(
+        folder + ": holds neither " + SafetensorsIndex.NAME + " nor rank-00000.safetensors, and "
+            + (found.isEmpty()
+                ? "no other safetensors file"
+                : found.size() + " safetensors files, such as " + found.get(0).getFileName() + " and "
+                    + found.get(1).getFileName() + "; give one by its own name, or an index of them"));
+  }
+
+  private static Checkpoint index(Path path, Path indexFile, List<SafetensorsFile> opened)
+      throws IOException {
+    SafetensorsIndex index = SafetensorsIndex.read(indexFile);
     if (index.files().isEmpty()) {
-      requireNoFile(path);
+      requireNoFile(path, indexFile);
     }
     Map<String, SafetensorsFile> files = new LinkedHashMap<>();
     for (String name : index.files().values()) {
@@ -123,30 +148,35 @@ public final class Checkpoint implements AutoCloseable {
               files.get(name).entry(tensor);
               whole.put(tensor, files.get(name));
             });
+    List<String> notes = new ArrayList<>();
     files.forEach(
         (name, file) -> {
-          for (SafetensorsEntry entry : file.header().tensors()) {
-            if (!name.equals(index.files().get(entry.name()))) {
-              throw new InvalidArgumentException(
-                  file.path() + ": tensor " + JsonText.quoted(entry.name())
-                      + " is not where the weight_map says: "
-                      + (index.files().containsKey(entry.name())
-                          ? "in " + index.files().get(entry.name())
-                          : "it does not list it"));
-            }
+          List<String> ignored =
+              file.header().tensors().stream()
+                  .map(SafetensorsEntry::name)
+                  .filter(tensor -> !name.equals(index.files().get(tensor)))
+                  .toList();
+          if (!ignored.isEmpty()) {
+            notes.add(
+                file.path() + ": tensor " + JsonText.quoted(ignored.get(0))
+                    + (ignored.size() == 1 ? " is" : " and " + (ignored.size() - 1) + " more are")
+                    + " not read, since the weight_map of " + indexFile.getFileName() + " has "
+                    + (index.files().containsKey(ignored.get(0))
+                        ? "it in " + index.files().get(ignored.get(0))
+                        : "no such tensor"));
           }
         });
     return new Checkpoint(
-        path, opened, whole, new TreeMap<>(), Optional.empty(), whole.keySet());
+        path, Optional.of(indexFile), opened, whole, new TreeMap<>(), Optional.empty(), whole.keySet(), notes);
   }
 
   /** An index of no tensors is one of an empty checkpoint, or has lost what it listed. */
-  private static void requireNoFile(Path folder) throws IOException {
+  private static void requireNoFile(Path folder, Path index) throws IOException {
     try (DirectoryStream<Path> files =
         Files.newDirectoryStream(folder, "*" + Names.SAFETENSORS)) {
       for (Path file : files) {
         throw new InvalidArgumentException(
-            folder.resolve(SafetensorsIndex.NAME) + ": weight_map is empty, and "
+            index + ": weight_map is empty, and "
                 + file.getFileName() + " stands beside it; list its tensors, or give the file itself");
       }
     }
@@ -173,7 +203,8 @@ public final class Checkpoint implements AutoCloseable {
         }
       }
     }
-    return new Checkpoint(path, opened, Map.of(), ranks, layout, names);
+    return new Checkpoint(
+        path, Optional.empty(), opened, Map.of(), ranks, layout, names, List.of());
   }
 
   private static SortedMap<Integer, Path> rankFiles(Path folder) throws IOException {
@@ -204,25 +235,28 @@ public final class Checkpoint implements AutoCloseable {
     return String.format(java.util.Locale.ROOT, "rank-%05d.safetensors", rank);
   }
 
-  /** The files' metadata as one: what two of them say must be the same. */
-  private static Map<String, String> metadata(Collection<SafetensorsFile> files) {
+  /** The files' metadata as one, without what two of them say of themselves and not of the whole. */
+  private static Map<String, String> metadata(
+      Collection<SafetensorsFile> files, List<String> notes) {
     Map<String, String> all = new LinkedHashMap<>();
     Map<String, Path> first = new LinkedHashMap<>();
+    Set<String> differing = new HashSet<>();
     for (SafetensorsFile file : files) {
       file.header()
           .metadata()
           .forEach(
               (key, value) -> {
                 String before = all.putIfAbsent(key, value);
-                if (before != null && !before.equals(value)) {
-                  throw new InvalidArgumentException(
+                if (before != null && !before.equals(value) && differing.add(key)) {
+                  notes.add(
                       file.path() + ": __metadata__ " + JsonText.quoted(key) + " is "
                           + JsonText.quoted(value) + ", and " + JsonText.quoted(before) + " in "
-                          + first.get(key));
+                          + first.get(key) + "; it is left out of what is written");
                 }
                 first.putIfAbsent(key, file.path());
               });
     }
+    all.keySet().removeAll(differing);
     return all;
   }
 
@@ -243,7 +277,17 @@ public final class Checkpoint implements AutoCloseable {
     return names;
   }
 
-  /** The files' {@code __metadata__} as one. */
+  /** The index, if it is in that form. */
+  public Optional<Path> index() {
+    return index;
+  }
+
+  /** What of its files is odd, and no reason to refuse them. */
+  public List<String> notes() {
+    return notes;
+  }
+
+  /** The files' {@code __metadata__} as one, but what two of them say differently. */
   public Map<String, String> metadata() {
     return metadata;
   }

@@ -127,6 +127,9 @@ public final class SafetensorsHeader {
         json,
         InvalidArgumentException::new,
         (text, name) -> {
+          if (name.equals(Names.METADATA) && text.isNull()) {
+            return;
+          }
           if (name.equals(Names.METADATA)) {
             text.members(
                 name, key -> metadata.put(key, text.string(name + " " + JsonText.quoted(key))));

@@ -6,13 +6,17 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.Stream;
 import org.windlass.InvalidArgumentException;
 import org.windlass.internal.Copies;
 import org.windlass.internal.JsonObject;
 import org.windlass.internal.JsonText;
 
 /**
- * {@code model.safetensors.index.json}: which file of the folder holds which tensor.
+ * {@code model.safetensors.index.json}, or one of another model's name: which file of the folder
+ * holds which tensor.
  *
  * @param files the file's name for each tensor, in the index's order
  */
@@ -22,15 +26,38 @@ public record SafetensorsIndex(Map<String, String> files) {
     files = Copies.map(files, "files");
   }
 
-  /** The index's own name. */
+  /** The name of an index that is written. */
   public static final String NAME = "model.safetensors.index.json";
 
+  private static final String ENDING = ".safetensors.index.json";
+
   /**
-   * Reads the index of a folder. Every file it names stands in that folder, if need be as a link: a
-   * download cache keeps the files themselves elsewhere.
+   * The index of a folder: that of the usual name, or the only one.
+   *
+   * @throws InvalidArgumentException if there are several others
    */
-  static SafetensorsIndex read(Path folder) throws IOException {
-    Path path = folder.resolve(NAME);
+  static Optional<Path> find(Path folder) throws IOException {
+    if (Files.exists(folder.resolve(NAME))) {
+      return Optional.of(folder.resolve(NAME));
+    }
+    List<Path> found;
+    try (Stream<Path> files = Files.list(folder)) {
+      found = files.filter(file -> file.getFileName().toString().endsWith(ENDING)).sorted().toList();
+    }
+    if (found.size() > 1) {
+      throw new InvalidArgumentException(
+          folder + ": holds " + found.get(0).getFileName() + " and " + found.get(1).getFileName()
+              + ", and no " + NAME + "; keep the one that counts");
+    }
+    return found.stream().findFirst();
+  }
+
+  /**
+   * Reads an index. Every file it names stands in its folder, if need be as a link: a download cache
+   * keeps the files themselves elsewhere.
+   */
+  static SafetensorsIndex read(Path path) throws IOException {
+    Path folder = path.resolveSibling("");
     Map<String, String> files = new LinkedHashMap<>();
     boolean[] found = {false};
     JsonText.object(

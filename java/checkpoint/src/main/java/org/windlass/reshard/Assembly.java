@@ -3,6 +3,7 @@ package org.windlass.reshard;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -116,16 +117,54 @@ final class Assembly {
           }
           byNumber.put(Integer.parseInt(capture), tensor);
         });
-    int next = byNumber.firstKey();
+    int next = stack().uneven() ? byNumber.firstKey() : 0;
     for (int number : byNumber.keySet()) {
       if (number != next) {
         throw new InvalidArgumentException(
             rule.where() + ": \"" + names.get(0) + "\" would be stacked of " + byNumber.firstKey()
-                + " to " + byNumber.lastKey() + ", and there is no " + next);
+                + " to " + byNumber.lastKey() + ", and there is no \"" + nameOf(next) + "\""
+                + (next == 0 ? "; \"uneven\": true stacks what there is" : ""));
       }
       next++;
     }
     return List.copyOf(byNumber.values());
+  }
+
+  private Rule.Join.Stack stack() {
+    return (Rule.Join.Stack) rule.join().get();
+  }
+
+  /** The name that the tensor of a number would have in this stack. */
+  private String nameOf(int number) {
+    String other = members.values().iterator().next().name();
+    return rule.match().with(other, rule.joined(), Integer.toString(number));
+  }
+
+  /**
+   * Checks that stacks of one rule hold the same number of tensors each.
+   *
+   * @throws InvalidArgumentException naming a tensor that is missing
+   */
+  static void checkStacks(Collection<Assembly> all) {
+    Map<String, Assembly> largest = new LinkedHashMap<>();
+    for (Assembly each : all) {
+      if (each.joins() && each.rule.join().get() instanceof Rule.Join.Stack stack && !stack.uneven()) {
+        largest.merge(
+            each.rule.where(), each, (a, b) -> b.members.size() > a.members.size() ? b : a);
+      }
+    }
+    for (Assembly each : all) {
+      Assembly most = each.rule == null ? null : largest.get(each.rule.where());
+      if (most != null && each.members.size() < most.members.size()) {
+        // Whose numbers have no hole before.
+        each.numbered();
+        throw new InvalidArgumentException(
+            each.rule.where() + ": \"" + each.names.get(0) + "\" would be stacked of "
+                + each.members.size() + " tensors, and \"" + most.names.get(0) + "\" of "
+                + most.members.size() + ": there is no \"" + each.nameOf(each.members.size())
+                + "\"; \"uneven\": true stacks what there is");
+      }
+    }
   }
 
   private Axes axes(SourceTensor tensor) {

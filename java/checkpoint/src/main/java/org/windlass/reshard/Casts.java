@@ -14,6 +14,11 @@ final class Casts {
     return dtype.canCast(DType.F32);
   }
 
+  /** Whether tensors of this dtype would be cast, and there is no arithmetic of it here. */
+  static boolean lack(DType dtype) {
+    return dtype == DType.F8E4M3FNUZ || dtype == DType.F8E5M2FNUZ;
+  }
+
   /**
    * A dtype that floating tensors are cast to.
    *

@@ -4,6 +4,7 @@ package org.windlass.reshard;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.OptionalLong;
 import org.windlass.InvalidArgumentException;
 import org.windlass.checkpoint.LayoutFile;
 import org.windlass.layout.Layout;
@@ -27,7 +28,9 @@ record Fuse(int dim, List<Long> extents, Layout layout, int pieces) {
    *     joined and not the parts
    */
   static Optional<Fuse> of(
-      String where, Layout to, int dim, List<String> names, List<Assembly.Part> parts) {
+      String where, Layout to, Rule.Join.Parts join, List<Assembly.Part> parts) {
+    int dim = join.dim();
+    List<String> names = join.names();
     List<Long> extents = parts.stream().map(part -> part.shape()[dim]).toList();
     List<Placement> placements = new ArrayList<>();
     int pieces = 1;
@@ -55,8 +58,19 @@ record Fuse(int dim, List<Long> extents, Layout layout, int pieces) {
     Fuse fuse = new Fuse(dim, extents, new Layout(to.mesh(), placements), pieces);
     for (int i = 0; i < parts.size(); i++) {
       fuse.checkEven(where, to, names.get(i), parts.get(i).shape());
+      fuse.checkUnit(where, to, names.get(i), extents.get(i), join.unit());
     }
     return Optional.of(fuse);
+  }
+
+  private void checkUnit(
+      String where, Layout to, String name, long extent, OptionalLong unit) {
+    if (unit.isPresent() && extent / pieces % unit.getAsLong() != 0) {
+      throw new InvalidArgumentException(
+          where + ": " + to + ": each rank would hold " + extent / pieces + " of the " + extent
+              + " of part \"" + name + "\" along dimension " + dim + ", which are no whole units of "
+              + unit.getAsLong());
+    }
   }
 
   private void checkEven(String where, Layout to, String name, long[] shape) {

@@ -14,8 +14,10 @@ import java.util.TreeSet;
 import java.util.function.Consumer;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
+import org.windlass.UnsupportedException;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
 
 /**
  * The list of moves that a request asks for, of each tensor of a checkpoint, with everything checked
@@ -25,8 +27,6 @@ final class MoveList {
   /** Stands in a header where a tensor's name would, and holds what is said of the file. */
   private static final String METADATA = "__metadata__";
 
-  private static final int LISTED = 5;
-
   /** The rule that is for a tensor, and what its pattern captures. */
   private record Match(Rule rule, Map<String, String> captured) {}
 
@@ -34,29 +34,41 @@ final class MoveList {
   private final ReshardRequest request;
   private final Optional<Layout> defaultFrom;
   private final Map<String, Match> matches;
-  private final Map<String, String> scales;
+  private final TiedNames tied;
+  private final Consumer<String> warnings;
+  private final Doubts doubts = new Doubts();
+  private Scales scales;
   private final List<TargetTensor> targets = new ArrayList<>();
   private final List<TensorMove> moves = new ArrayList<>();
   private final TreeSet<Integer> targetRanks = new TreeSet<>();
+  private Map<String, String> metadata;
 
-  private MoveList(Checkpoint in, ReshardRequest request, Map<String, Match> matches) {
+  private MoveList(
+      Checkpoint in,
+      ReshardRequest request,
+      Map<String, Match> matches,
+      TiedNames tied,
+      Consumer<String> warnings) {
     this.in = in;
     this.request = request;
     this.defaultFrom = request.from();
     this.matches = matches;
-    this.scales = scales(in.names());
+    this.tied = tied;
+    this.warnings = warnings;
   }
 
   /**
    * Works the moves out.
    *
-   * @param warnings hears of rules that match nothing
+   * @param warnings hears of rules that match nothing, and of results that are seldom meant
    * @throws InvalidArgumentException naming tensor, rank, what was expected and what was found
    */
   static MoveList of(Checkpoint in, ReshardRequest request, Consumer<String> warnings) {
+    in.notes().forEach(warnings);
     List<Rule> rules = request.rules().map(Rules::read).orElse(List.of());
     Map<String, Match> matches = new HashMap<>();
-    for (String name : in.names()) {
+    TiedNames tied = TiedNames.of(in, name -> match(rules, name).isPresent());
+    for (String name : tied.tensors()) {
       match(rules, name).ifPresent(match -> matches.put(name, match));
     }
     Set<String> used = new HashSet<>();
@@ -66,7 +78,7 @@ final class MoveList {
         warnings.accept(rule.where() + ": matches no tensor that no rule before it matches");
       }
     }
-    MoveList list = new MoveList(in, request, matches);
+    MoveList list = new MoveList(in, request, matches, tied, warnings);
     list.build();
     return list;
   }
@@ -91,6 +103,11 @@ final class MoveList {
     return moves;
   }
 
+  /** What is said of the files that are written. */
+  Map<String, String> metadata() {
+    return metadata;
+  }
+
   /** The ranks that the target layouts have, ascending. */
   List<Integer> targetRanks() {
     return List.copyOf(targetRanks);
@@ -105,7 +122,7 @@ final class MoveList {
     checkRequest();
     Map<String, Layout> ruled = new HashMap<>();
     matches.forEach(
-        (name, match) -> match.rule().from().ifPresent(from -> ruled.put(name, from)));
+        (name, match) -> match.rule().from().ifPresent(from -> ruled.put(tied.requireStored(name, match.rule()), from)));
     SourceTensors sources = new SourceTensors(in, defaultFrom, ruled);
     sources.refuseParts();
     checkCovered(sources);
@@ -118,9 +135,11 @@ final class MoveList {
       to.ifPresent(layout -> targetRanks.addAll(layout.mesh().ranks()));
     }
     Map<List<String>, Assembly> assemblies = new LinkedHashMap<>();
-    for (String name : in.names()) {
-      assemble(sources.of(name), assemblies);
-    }
+    List<SourceTensor> tensors =
+        tied.tensors().stream().map(name -> sources.of(tied.stored(name)).tied(name)).toList();
+    scales = new Scales(tensors);
+    tensors.forEach(tensor -> assemble(tensor, assemblies));
+    Assembly.checkStacks(assemblies.values());
     Map<String, Assembly> written = new HashMap<>();
     for (Assembly assembly : assemblies.values()) {
       List<Assembly.Part> parts = assembly.parts();
@@ -137,6 +156,53 @@ final class MoveList {
                   + parts.get(0).source().name() + "\" would both be written as \"" + name + "\"");
         }
         add(name, assembly, parts, to, highest);
+      }
+    }
+    checkDefaults(sources, tensors);
+    if (!request.ignoreScales()) {
+      ScaleBlocks.check(scales, moves, in.byRank(), request.writesWhole());
+    }
+    metadata = tied.metadata(moves, warnings);
+    doubts.tell(warnings);
+  }
+
+  /** The shards of default layouts are of dimensions that tensors have. */
+  private void checkDefaults(SourceTensors sources, List<SourceTensor> tensors) {
+    Map<String, Integer> read = new LinkedHashMap<>();
+    for (SourceTensor tensor : tensors) {
+      if (sources.takesDefault(tensor.name())) {
+        read.put(tensor.name(), tensor.shape().length);
+      }
+    }
+    defaultFrom.ifPresent(from -> checkDefault("from()", from, read));
+    Map<String, Integer> written = new LinkedHashMap<>();
+    for (TensorMove move : moves) {
+      if (Optional.ofNullable(rule(move.source().name())).flatMap(Rule::to).isEmpty()) {
+        written.put(move.target().name(), move.target().shape().length);
+      }
+    }
+    request.to().ifPresent(to -> checkDefault("to()", Layout.parse(to), written));
+  }
+
+  private void checkDefault(String which, Layout layout, Map<String, Integer> dimensions) {
+    for (Placement placement : layout.placements()) {
+      int dim =
+          placement instanceof Placement.Shard shard
+              ? shard.dim()
+              : placement instanceof Placement.StridedShard strided ? strided.dim() : -1;
+      List<String> without =
+          dimensions.keySet().stream().filter(name -> dimensions.get(name) <= dim).toList();
+      int with = dimensions.size() - without.size();
+      String lack = which + " " + layout + ": dimension " + dim + ", which " + placement + " cuts, ";
+      if (with == 0 && !without.isEmpty()) {
+        throw new InvalidArgumentException(
+            lack + "is one that no tensor has: they have "
+                + dimensions.values().stream().max(Integer::compare).get() + " at most");
+      }
+      if (with < without.size()) {
+        warnings.accept(
+            lack + "is one that " + with + " of " + dimensions.size() + " tensors have; each rank gets all of "
+                + Doubts.listed(without));
       }
     }
   }
@@ -166,8 +232,8 @@ final class MoveList {
   private void checkCovered(SourceTensors sources) {
     List<String> noFrom = new ArrayList<>();
     List<String> noTo = new ArrayList<>();
-    for (String name : in.names()) {
-      if (sources.declared(name).isEmpty()) {
+    for (String name : tied.tensors()) {
+      if (sources.declared(tied.stored(name)).isEmpty()) {
         noFrom.add(name);
       }
       if (request.to().isEmpty() && Optional.ofNullable(rule(name)).flatMap(Rule::to).isEmpty()) {
@@ -181,12 +247,9 @@ final class MoveList {
 
   private static void refuseUncovered(List<String> names, String which, String why) {
     if (!names.isEmpty()) {
-      List<String> listed = names.subList(0, Math.min(LISTED, names.size()));
       throw new InvalidArgumentException(
-          names.size() + (names.size() == 1 ? " tensor has" : " tensors have") + " no " + which
-              + " layout: \"" + String.join("\", \"", listed) + "\""
-              + (names.size() > LISTED ? " and " + (names.size() - LISTED) + " more" : "")
-              + "; " + why);
+          Doubts.listed(names) + (names.size() == 1 ? " has" : " have") + " no " + which + " layout; "
+              + why);
     }
   }
 
@@ -252,10 +315,12 @@ final class MoveList {
     targetRanks.addAll(to.mesh().ranks());
     for (Assembly.Part part : parts) {
       SourceTensor source = part.source();
-      Optional<DType> wire = Casts.touch(source.dtype()) ? request.wire() : Optional.empty();
+      Optional<DType> wire =
+          Casts.touch(source.dtype()) && !scales.hold(source) ? request.wire() : Optional.empty();
       TensorMove move =
           new TensorMove(source, part.axes(), target, assembly.dim(), part.offset(), wire);
       checkScales(move);
+      doubts.look(move, rule, in.byRank(), !request.writesWhole());
       moves.add(move);
     }
   }
@@ -265,12 +330,18 @@ final class MoveList {
     return rule.flatMap(Rule::join)
         .filter(join -> join instanceof Rule.Join.Parts && !request.writesWhole())
         .map(Rule.Join.Parts.class::cast)
-        .flatMap(join -> Fuse.of(rule.get().where(), to, join.dim(), join.names(), parts));
+        .flatMap(join -> Fuse.of(rule.get().where(), to, join, parts));
   }
 
   private DType dtype(SourceTensor source, Optional<Rule> rule) {
-    return Casts.touch(source.dtype())
-        ? rule.flatMap(Rule::dtype).or(request::dtype).orElse(source.dtype())
+    Optional<DType> asked = rule.flatMap(Rule::dtype).or(request::dtype);
+    if (asked.isPresent() && Casts.lack(source.dtype())) {
+      throw new UnsupportedException(
+          "tensor \"" + source.name() + "\": " + source.dtype() + " is not cast, to " + asked.get()
+              + " or any other dtype; rules give the dtype to the tensors that it is for");
+    }
+    return Casts.touch(source.dtype()) && !scales.hold(source)
+        ? asked.orElse(source.dtype())
         : source.dtype();
   }
 
@@ -284,33 +355,18 @@ final class MoveList {
       return;
     }
     String name = move.source().name();
-    String scale = scales.get(parent(name));
-    if (scale != null) {
-      throw new InvalidArgumentException(
-          "tensor \"" + name + "\": casting " + source + " to "
-              + (target == source ? wire : target)
-              + " leaves out its scales in \"" + scale + "\"; ignoreScales() casts it all the same");
-    }
+    scales
+        .of(move.source())
+        .ifPresent(
+            scale -> {
+              throw new InvalidArgumentException(
+                  "tensor \"" + name + "\": casting " + source + " to "
+                      + (target == source ? wire : target) + " leaves out its scales in \"" + scale
+                      + "\"; ignoreScales() casts it all the same");
+            });
   }
 
   private static boolean isF8(DType dtype) {
     return dtype == DType.F8E4M3 || dtype == DType.F8E5M2;
-  }
-
-  /**
-   * For each module, by its tensors' common name up to the last dot, a tensor that holds scales.
-   */
-  private static Map<String, String> scales(Set<String> names) {
-    Map<String, String> scales = new HashMap<>();
-    for (String name : names) {
-      if (name.indexOf("_scale", parent(name).length()) >= 0) {
-        scales.putIfAbsent(parent(name), name);
-      }
-    }
-    return scales;
-  }
-
-  private static String parent(String name) {
-    return name.substring(0, name.lastIndexOf('.') + 1);
   }
 }

@@ -82,6 +82,16 @@ final class NamePattern {
     return Optional.of(captured);
   }
 
+  /** A name that matches, with another text for one capture. */
+  String with(String name, String capture, String text) {
+    Matcher matcher = regex.matcher(name);
+    if (!matcher.matches()) {
+      throw new IllegalArgumentException(name);
+    }
+    int group = captures.indexOf(capture) + 1;
+    return name.substring(0, matcher.start(group)) + text + name.substring(matcher.end(group));
+  }
+
   /**
    * The captures that a new name holds.
    *

@@ -14,7 +14,6 @@ import org.windlass.checkpoint.CheckpointWriter;
 import org.windlass.checkpoint.FileFault;
 import org.windlass.checkpoint.LayoutFile;
 import org.windlass.checkpoint.SafetensorsFile;
-import org.windlass.checkpoint.SafetensorsIndex;
 
 /**
  * What stands in IN's folder beside the tensors, such as a model's configuration and its tokenizer.
@@ -42,7 +41,10 @@ record OtherFiles(List<Path> copied, List<String> leftOut) {
     if (Files.isDirectory(in.path())) {
       Set<Path> tensors = new HashSet<>();
       in.files().stream().map(SafetensorsFile::path).forEach(tensors::add);
-      tensors.add(in.path().resolve(in.byRank() ? LayoutFile.NAME : SafetensorsIndex.NAME));
+      in.index().ifPresent(tensors::add);
+      if (in.byRank()) {
+        tensors.add(in.path().resolve(LayoutFile.NAME));
+      }
       try (Stream<Path> all = Files.list(in.path())) {
         for (Path file : all.filter(each -> !tensors.contains(each)).sorted().toList()) {
           if (intoFolder && isCopied(file)) {

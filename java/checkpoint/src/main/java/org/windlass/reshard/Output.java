@@ -38,8 +38,8 @@ final class Output {
   static Output create(
       OutputFiles writer,
       ReshardRequest request,
-      MoveList list,
-      Map<String, String> metadata) {
+      MoveList list) {
+    Map<String, String> metadata = list.metadata();
     List<TargetTensor> targets = list.targets();
     Output output = new Output(list.targetRanks(), request.writesWhole());
     if (request.maxShardBytes().isPresent()) {

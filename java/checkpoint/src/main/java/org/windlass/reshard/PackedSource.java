@@ -20,11 +20,11 @@ record PackedSource(Layout layout, Map<Integer, Stored> stored) {
     Map<Integer, Stored> stored = new LinkedHashMap<>();
     if (in.byRank()) {
       for (int rank : move.from().mesh().ranks()) {
-        stored.put(rank, new Stored(in.ranks().get(rank), move.source().name()));
+        stored.put(rank, new Stored(in.ranks().get(rank), move.source().stored()));
       }
       return new PackedSource(move.from(), stored);
     }
-    stored.put(0, new Stored(in.whole(move.source().name()), move.source().name()));
+    stored.put(0, new Stored(in.whole(move.source().stored()), move.source().stored()));
     return new PackedSource(DeviceMesh.of(1).layout(Placement.replicate()), stored);
   }
 }

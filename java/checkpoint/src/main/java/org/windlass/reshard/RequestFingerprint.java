@@ -21,7 +21,7 @@ final class RequestFingerprint {
     RequestFingerprint all = new RequestFingerprint();
     all.add(
         request.mode(), request.bucketBytes(), request.writesWhole(), request.maxShardBytes());
-    all.add(in.metadata(), list.targetRanks());
+    all.add(list.metadata(), list.targetRanks());
     for (SafetensorsFile file : in.files()) {
       all.add(file.path().getFileName(), file.header().dataStart(), file.header().fileBytes());
       for (SafetensorsEntry entry : file.header().tensors()) {
@@ -41,7 +41,7 @@ final class RequestFingerprint {
 
   private void addMove(TensorMove move) {
     SourceTensor source = move.source();
-    add(source.name(), Arrays.toString(source.shape()), source.dtype(), source.from().qualified());
+    add(source.name(), source.stored(), Arrays.toString(source.shape()), source.dtype(), source.from().qualified());
     add(move.axes(), move.target().name(), move.dim(), move.offset(), move.wire());
   }
 

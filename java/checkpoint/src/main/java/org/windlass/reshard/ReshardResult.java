@@ -20,6 +20,7 @@ import org.windlass.internal.Copies;
  * @param verified whether replicas and the result were compared
  * @param copied names of files beside IN's tensors that stand beside OUT's too
  * @param leftOut names of the others
+ * @param warnings what is odd about the request or its result, and was no reason to refuse it
  */
 public record ReshardResult(
     int tensors,
@@ -32,7 +33,8 @@ public record ReshardResult(
     List<Cast> casts,
     boolean verified,
     List<String> copied,
-    List<String> leftOut) {
+    List<String> leftOut,
+    List<String> warnings) {
 
   /**
    * What was read in one dtype and written in another, or in the same.
@@ -54,6 +56,7 @@ public record ReshardResult(
     casts = Copies.list(casts, "casts");
     copied = Copies.list(copied, "copied");
     leftOut = Copies.list(leftOut, "leftOut");
+    warnings = Copies.list(warnings, "warnings");
   }
 
   /** Written bytes a second, in units of 1e9. */

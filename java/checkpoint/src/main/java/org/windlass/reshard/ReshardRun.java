@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -34,6 +35,8 @@ final class ReshardRun implements AutoCloseable {
   private final long begin = System.nanoTime();
   private final ReshardRequest request;
   private final ProgressListener listener;
+  private final Consumer<String> warnings;
+  private final List<String> warned = new ArrayList<>();
   private final Cancellation cancellation;
   private final Checkpoint in;
   private final MoveList list;
@@ -58,12 +61,13 @@ final class ReshardRun implements AutoCloseable {
       Cancellation cancellation) {
     this.request = request;
     this.listener = listener;
+    this.warnings = warnings;
     this.cancellation = cancellation;
     checkPaths(request.in(), request.out());
     checkNew();
     in = Checkpoint.open(request.in());
     try {
-      list = MoveList.of(in, request, warnings);
+      list = MoveList.of(in, request, this::warn);
       others = OtherFiles.of(in, request.writesFolder());
       moved = moved(list.moves());
       checkTerms();
@@ -71,6 +75,11 @@ final class ReshardRun implements AutoCloseable {
       in.close();
       throw refused;
     }
+  }
+
+  private void warn(String text) {
+    warned.add(text);
+    warnings.accept(text);
   }
 
   private void checkTerms() {
@@ -153,6 +162,7 @@ final class ReshardRun implements AutoCloseable {
   }
 
   private ReshardResult lead(Team team, CheckpointWriter writer) {
+    LostValues.look(in, list, this::warn);
     Verification verification = new Verification(in, list, cancellation);
     long verifying = 0;
     if (request.verify()) {
@@ -160,7 +170,7 @@ final class ReshardRun implements AutoCloseable {
     }
     staged = writer.staged().toAbsolutePath();
     Output output =
-        Output.create(new OutputFiles.Made(writer), request, list, in.metadata());
+        Output.create(new OutputFiles.Made(writer), request, list);
     others.copyTo(writer);
     team.made(staged);
     try (EarlySync sync = new EarlySync(writer)) {
@@ -190,7 +200,7 @@ final class ReshardRun implements AutoCloseable {
 
   private Output opened(OutputFiles files) {
     try {
-      return Output.create(files, request, list, in.metadata());
+      return Output.create(files, request, list);
     } catch (WindlassException failure) {
       // They go where the run has ended.
       cancellation.check();
@@ -314,7 +324,8 @@ final class ReshardRun implements AutoCloseable {
         casts(output, list.moves()),
         request.verify(),
         others.copiedNames(),
-        others.leftOut());
+        others.leftOut(),
+        warned);
   }
 
   private static List<ReshardResult.Cast> casts(Output output, List<TensorMove> moves) {

@@ -5,6 +5,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.Set;
 import org.windlass.DType;
 import org.windlass.layout.Layout;
@@ -49,11 +50,19 @@ record Rule(
     /** The dimension along which they lie one after another. */
     int dim();
 
-    /** Those whose capture is one of {@code names}, in that order, along an existing dimension. */
-    record Parts(List<String> names, int dim) implements Join {}
+    /**
+     * Those whose capture is one of {@code names}, in that order, along an existing dimension.
+     *
+     * @param unit how many indices of it belong together, of which no rank gets a part
+     */
+    record Parts(List<String> names, int dim, OptionalLong unit) implements Join {}
 
-    /** All of them by the number that is captured, along a new dimension. */
-    record Stack(int dim) implements Join {}
+    /**
+     * All of them by the number that is captured, along a new dimension.
+     *
+     * @param uneven whether numbers may begin above 0, and stacks of one rule differ in how many they hold
+     */
+    record Stack(int dim, boolean uneven) implements Join {}
   }
 
   /** The captures of a name that this rule is for. */

@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.Set;
 import java.util.function.Function;
 import org.windlass.DType;
@@ -50,7 +51,9 @@ final class Rules {
           Rule.Transpose transpose = new Rule.Transpose.None();
           List<String> parts;
           Integer dim;
-          Rule.Join.Stack stack;
+          OptionalLong unit = OptionalLong.empty();
+          Integer stack;
+          boolean uneven;
         };
     json.members(
         at,
@@ -65,8 +68,9 @@ final class Rules {
             case "transpose" -> fields.transpose = transpose(what);
             case "parts" -> fields.parts = distinct(what, json.strings(what));
             case "dim" -> fields.dim = dimension(what);
-            case "stack" ->
-                fields.stack = new Rule.Join.Stack(json.isTrue() ? 0 : dimension(what));
+            case "unit" -> fields.unit = OptionalLong.of(unit(what));
+            case "stack" -> fields.stack = json.isTrue() ? 0 : dimension(what);
+            case "uneven" -> fields.uneven = isTrue(what);
             default -> throw json.bad(what + ": unknown key");
           }
         });
@@ -80,10 +84,18 @@ final class Rules {
       throw json.bad(
           at + (fields.dim == null ? ".dim: is missing" : ".dim: has no parts to join along it"));
     }
-    Optional<Rule.Join> join =
-        fields.parts == null
-            ? Optional.ofNullable(fields.stack)
-            : Optional.of(new Rule.Join.Parts(fields.parts, fields.dim));
+    if (fields.unit.isPresent() && fields.parts == null) {
+      throw json.bad(at + ".unit: has no parts that it is of");
+    }
+    if (fields.uneven && fields.stack == null) {
+      throw json.bad(at + ".uneven: has no stack that it is of");
+    }
+    Optional<Rule.Join> join = Optional.empty();
+    if (fields.parts != null) {
+      join = Optional.of(new Rule.Join.Parts(fields.parts, fields.dim, fields.unit));
+    } else if (fields.stack != null) {
+      join = Optional.of(new Rule.Join.Stack(fields.stack, fields.uneven));
+    }
     checkCaptures(fields.match, fields.as, join);
     return new Rule(
         path + ": " + at,
@@ -145,6 +157,21 @@ final class Rules {
     return (int) dim;
   }
 
+  private long unit(String what) throws IOException {
+    long unit = json.natural(what);
+    if (unit == 0) {
+      throw json.bad(what + ": 0 is no number of indices that belong together");
+    }
+    return unit;
+  }
+
+  private boolean isTrue(String what) throws IOException {
+    if (!json.isTrue()) {
+      throw json.bad(what + ": is true where it is given");
+    }
+    return true;
+  }
+
   private Rule.Transpose transpose(String what) throws IOException {
     if (json.isTrue()) {
       return new Rule.Transpose.LastTwo();
@@ -172,13 +199,20 @@ final class Rules {
         missing.remove(capture);
       }
     }
-    if (join.isPresent() && (as.isEmpty() || missing.size() != 1)) {
+    if (join.isEmpty()) {
+      return;
+    }
+    String name = at + ".as: ";
+    String allowed = "the name of a joined tensor holds every capture of match but the one in which its"
+        + " parts differ, and a list gives it several such names";
+    if (as.isEmpty()) {
+      throw json.bad(name + "is missing; " + allowed);
+    }
+    if (missing.size() != 1) {
+      List<String> left = missing.stream().sorted().map(capture -> "{" + capture + "}").toList();
       throw json.bad(
-          at + ".as: "
-              + (as.isEmpty()
-                  ? "is missing; a joined tensor takes a name"
-                  : "leaves out " + missing.size() + " captures of match; tensors that are joined"
-                      + " differ in exactly one"));
+          name + (left.isEmpty() ? "holds every capture" : "leaves out " + String.join(" and ", left))
+              + "; " + allowed);
     }
   }
 }

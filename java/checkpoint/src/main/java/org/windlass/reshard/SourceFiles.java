@@ -28,7 +28,7 @@ final class SourceFiles {
     if (!in.byRank()) {
       terms.add(
           List.of(
-              new Part(in.whole(tensor.name()), Runs.whole(tensor.shape()))));
+              new Part(in.whole(tensor.stored()), Runs.whole(tensor.shape()))));
       return;
     }
     Layout layout = tensor.from();
@@ -72,7 +72,7 @@ final class SourceFiles {
         Arrays.setAll(at, d -> at[d] - start[d]);
         new FileRead(
                 part.file(),
-                tensor.name(),
+                tensor.stored(),
                 tensor.dtype().bytes(),
                 part.runs().shape(),
                 box.local(),

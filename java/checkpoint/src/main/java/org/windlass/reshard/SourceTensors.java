@@ -63,7 +63,7 @@ final class SourceTensors {
   }
 
   /** Whether a tensor's layout is the default one, where shards of dimensions it lacks are R. */
-  private boolean takesDefault(String name) {
+  boolean takesDefault(String name) {
     return !ruled.containsKey(name) && entry(name).flatMap(LayoutFile.Entry::layout).isEmpty();
   }
 
@@ -136,7 +136,7 @@ final class SourceTensors {
               + " has whole tensors, which are no terms of a reduction");
     }
     Layout applied = applied(name, from, entry.shape().size());
-    return new SourceTensor(name, entry.dims(), entry.dtype(), applied, !applied.equals(from));
+    return new SourceTensor(name, name, entry.dims(), entry.dtype(), applied, !applied.equals(from));
   }
 
   private Layout applied(String name, Layout declared, int ndim) {
@@ -188,7 +188,7 @@ final class SourceTensors {
     }
     DType dtype = first.dtype();
     entry(name).ifPresent(entry -> checkAgreement(name, shape, dtype, entry, applied));
-    return new SourceTensor(name, shape, dtype, applied, !applied.equals(declared));
+    return new SourceTensor(name, name, shape, dtype, applied, !applied.equals(declared));
   }
 
   private SafetensorsEntry local(String name, int rank, Layout layout) {

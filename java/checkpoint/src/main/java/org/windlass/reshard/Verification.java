@@ -76,12 +76,12 @@ final class Verification {
     SourceTensor source = move.source();
     return in.byRank()
         ? SourcePart.ofRanks(
-            source.name(),
+            source.stored(),
             source.shape(),
             source.from(),
             move.wire(),
             rank -> in.ranks().get(rank))
         : SourcePart.ofWhole(
-            source.name(), source.shape(), source.from(), move.wire(), in.whole(source.name()));
+            source.stored(), source.shape(), source.from(), move.wire(), in.whole(source.stored()));
   }
 }

@@ -136,7 +136,7 @@ final class ReshardCommand implements Runnable {
             .mode(ModeOption.parse(mode, TransferMode.DIRECT, TransferMode.STAGED))
             .target(moving.target())
             .deadline(moving.deadline())
-            .warnings(text -> err.println("windlass: warning: " + text));
+            .warnings(text -> err.println("windlass: warning: " + inOptions(text)));
     layouts.to().ifPresent(reshard::to);
     layouts.castWire().ifPresent(reshard::wire);
     LayoutOptions.castable("--dtype", dtype).ifPresent(reshard::dtype);
@@ -209,7 +209,7 @@ final class ReshardCommand implements Runnable {
     return String.format(
         Locale.ROOT,
         "%s: %d tensors (%d defaulted), %,d bytes in, %,d bytes out, %,d sent, %,d local, in %.2f s"
-            + " (%.2f GB/s; floor %.2f s)%s",
+            + " (%.2f GB/s; floor %.2f s)%s%s",
         out,
         result.tensors(),
         result.defaulted(),
@@ -220,7 +220,12 @@ final class ReshardCommand implements Runnable {
         result.seconds(),
         result.gigabytesPerSecond(),
         floor,
-        result.verified() ? "; verified" : "");
+        result.verified() ? "; verified" : "",
+        warned(result.warnings().size()));
+  }
+
+  private static String warned(int warnings) {
+    return warnings == 0 ? "" : "; " + warnings + (warnings == 1 ? " warning" : " warnings");
   }
 
   private static String json(ReshardResult result, double floor) {
@@ -238,6 +243,7 @@ final class ReshardCommand implements Runnable {
           generator.writeBooleanField("verified", result.verified());
           write(generator, "copied", result.copied());
           write(generator, "left_out", result.leftOut());
+          write(generator, "warnings", result.warnings().stream().map(ReshardCommand::inOptions).toList());
         });
   }
 

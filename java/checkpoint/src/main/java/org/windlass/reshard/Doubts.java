@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.Consumer;
+import java.util.stream.IntStream;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+
+/**
+ * What of a request is seldom meant, and no reason to refuse it. Each kind is said once, with some of
+ * the tensors that it is about.
+ */
+final class Doubts {
+  private static final int LISTED = 5;
+
+  private final Map<String, List<String>> tensors = new LinkedHashMap<>();
+
+  /** Notes what is said of a tensor and others. */
+  private void add(String tensor, String what) {
+    tensors.computeIfAbsent(what, key -> new ArrayList<>()).add(tensor);
+  }
+
+  /** Says what was noted. */
+  void tell(Consumer<String> listener) {
+    tensors.forEach((what, names) -> listener.accept(listed(names) + ": " + what));
+  }
+
+  /** Some of several tensors, and how many there are. */
+  static String listed(List<String> names) {
+    List<String> some = names.subList(0, Math.min(LISTED, names.size()));
+    return (names.size() == 1 ? "tensor" : names.size() + " tensors") + " \""
+        + String.join("\", \"", some) + "\""
+        + (names.size() > LISTED ? " and " + (names.size() - LISTED) + " more" : "");
+  }
+
+  /**
+   * Looks at what becomes of a tensor.
+   *
+   * @param rule the rule that it is of, if one is
+   * @param readsCut whether its source layout cuts what is stored
+   * @param writesCut whether its target layout cuts what is written
+   */
+  void look(TensorMove move, Optional<Rule> rule, boolean readsCut, boolean writesCut) {
+    switch (Purpose.of(move.source().name())) {
+      case FUSED -> {
+        if (rule.isEmpty()) {
+          lookAtFused(move, readsCut, writesCut);
+        }
+      }
+      case PRECISE -> {
+        if (rule.flatMap(Rule::dtype).isEmpty()
+            && move.target().dtype().bits() < move.source().dtype().bits()) {
+          add(
+              move.source().name(),
+              "of this name usually keep their dtype, and are written as " + move.target().dtype()
+                  + "; a rule with \"dtype\": \"" + move.source().dtype() + "\" keeps it");
+        }
+      }
+      default -> {}
+    }
+    move.target().fuse().ifPresent(fuse -> lookAtParts(move, fuse, rule.get()));
+  }
+
+  /** A weight that is fused of several is cut as if it were one. */
+  private void lookAtFused(TensorMove move, boolean readsCut, boolean writesCut) {
+    String name = move.source().name();
+    int[] fused = fusedDimensions(name, move.source().shape().length);
+    Layout from = move.source().from();
+    Layout to = move.target().to();
+    boolean isRead = readsCut && cuts(from, fused);
+    boolean isWritten = writesCut && cuts(to, fused);
+    boolean isSame =
+        isRead
+            && isWritten
+            && from.placements().equals(to.placements())
+            && from.mesh().size() == to.mesh().size();
+    if ((isRead || isWritten) && !isSame) {
+      add(
+          name,
+          "by the name several weights one after another, which " + (isWritten ? to : from)
+              + " cuts as one: a rank has no piece of each; a rule that names them says that this is meant");
+    }
+  }
+
+  /** Those along which a tensor of that name may be fused. */
+  private static int[] fusedDimensions(String name, int ndim) {
+    if (ndim <= 1) {
+      return IntStream.range(0, ndim).toArray();
+    }
+    // GPT-2 stores its weights transposed; of a stack the first dimension is the experts'.
+    boolean isTransposed = name.contains("c_attn");
+    return ndim == 2
+        ? new int[] {isTransposed ? 1 : 0}
+        : IntStream.range(1, ndim).toArray();
+  }
+
+  private static boolean cuts(Layout layout, int[] dims) {
+    for (int m = 0; m < layout.mesh().ndim(); m++) {
+      Placement placement = layout.placements().get(m);
+      for (int dim : dims) {
+        if (layout.mesh().size(m) > 1
+            && placement instanceof Placement.Shard shard
+            && shard.dim() == dim) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  /** Ranks get pieces of a part that may be half a head's. */
+  private void lookAtParts(TensorMove move, Fuse fuse, Rule rule) {
+    if (rule.join().get() instanceof Rule.Join.Parts parts && parts.unit().isEmpty()) {
+      add(
+          move.source().name(),
+          rule.where() + " gives each rank one of " + fuse.pieces() + " pieces along dimension " + fuse.dim()
+              + ", which may be half a head; \"unit\" says how many indices belong together, and has it"
+              + " checked");
+    }
+  }
+}

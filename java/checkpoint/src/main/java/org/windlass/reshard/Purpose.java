@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.reshard;
+
+import java.util.regex.Pattern;
+
+/**
+ * What a tensor is for, as its name says by the habits of published checkpoints: those of
+ * transformers, compressed-tensors, GPTQ, AWQ, bitsandbytes, ModelOpt and Transformer Engine.
+ */
+enum Purpose {
+  /** Holds scales or zero points of another tensor, or what they follow from. */
+  SCALE(
+      "(?:.*_)?(?:scales?(?:[_0-9].*)?|scaling(?:_factors?)?|zero_points?|q?zeros|g_idx"
+          + "|a(?:bs)?max(?:_.*)?|scb)"),
+  /** Several weights, one after another along a dimension, each of which ranks cut by itself. */
+  FUSED(
+      "(?:qkv|kv|gate_up|in)_proj(?:_qkvz?|_ba|_weight|_bias)?|qkv|wqkv|query_key_value|w_pack|c_attn"
+          + "|w13(?:_weight|_bias)?|gate_up"),
+  /** Of few values that differ little, which a shorter dtype would make equal. */
+  PRECISE("e_score_correction_bias|a_log|dt_bias|(?:.*_)?inv_freq|(?:.*_)?(?:router|gate)[._]bias"),
+  /** Anything else. */
+  OTHER(".*");
+
+  /** Ends of names that say which part of a module it is, and not what the module is for. */
+  private static final Pattern PART = Pattern.compile("(?<=.)\\.(?:weight|bias|qweight|weight_packed)$");
+
+  private final Pattern usual;
+
+  Purpose(String usual) {
+    this.usual = Pattern.compile(usual, Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
+  }
+
+  /** The purpose of a tensor of that name. */
+  static Purpose of(String name) {
+    String own = last(name);
+    String module = last(PART.matcher(name).replaceFirst(""));
+    for (Purpose purpose : values()) {
+      boolean is =
+          switch (purpose) {
+            case FUSED -> purpose.usual.matcher(module).matches();
+            case PRECISE ->
+                purpose.usual.matcher(own).matches()
+                    || purpose.usual.matcher(module + "." + own).matches();
+            default -> purpose.usual.matcher(own).matches();
+          };
+      if (is) {
+        return purpose;
+      }
+    }
+    throw new IllegalStateException(name);
+  }
+
+  private static String last(String name) {
+    return name.substring(name.lastIndexOf('.') + 1);
+  }
+}

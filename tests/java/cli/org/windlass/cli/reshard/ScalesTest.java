@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli.reshard;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.DType;
+import org.windlass.cli.Cli;
+import org.windlass.testing.TestFile;
+
+/** Quantized weights and their scales stay together, in whatever way a reshard changes them. */
+class ScalesTest {
+  @TempDir Path folder;
+
+  private final List<TestFile.Tensor> tensors = new ArrayList<>();
+  private int runs;
+
+  private void add(String name, DType dtype, int... shape) {
+    int elements = 1;
+    for (int extent : shape) {
+      elements *= extent;
+    }
+    long[] bits = new long[elements];
+    for (int i = 0; i < elements; i++) {
+      bits[i] = i * 0x9E3779B97F4A7C15L >>> 64 - Math.min(dtype.bits(), 31);
+    }
+    tensors.add(new TestFile.Tensor(name, dtype, shape, bits));
+  }
+
+  private Cli reshard(String rules, Object... options) throws IOException {
+    Path in = folder.resolve("in.safetensors");
+    TestFile.write(in, tensors, Map.of());
+    List<Object> arguments = new ArrayList<>(List.of("reshard", in, out(), "--from", "1:R"));
+    if (!rules.isEmpty()) {
+      Path file = folder.resolve("rules.json");
+      arguments.addAll(List.of("--rules", Files.writeString(file, rules.replace('\'', '"'))));
+    }
+    runs++;
+    arguments.set(2, out());
+    arguments.addAll(List.of(options));
+    return Cli.run(arguments.toArray());
+  }
+
+  private Path out() {
+    return folder.resolve("out" + runs);
+  }
+
+  private void done(String rules, Object... options) throws IOException {
+    Cli done = reshard(rules, options);
+    assertThat(done.status()).as(done.err()).isZero();
+    assertThat(done.err()).doesNotContain("warning");
+  }
+
+  private void refused(String words, String rules, Object... options) throws IOException {
+    Cli failed = reshard(rules, options);
+    assertThat(failed.status()).as(failed.err()).isEqualTo(2);
+    assertThat(failed.err()).contains(words);
+    assertThat(out()).doesNotExist();
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "weight_scale", "weight_scale_inv", "scale", "scale_weight", "scale_inv", "scales", "weight.scale",
+        "zero_point", "weight_zero_point", "qzeros", "g_idx", "amax", "weight_quantizer._amax", "weight.absmax",
+        "weight_scale2", "scaling_factor", "SCB", "input_scale"
+      })
+  void anF8WeightIsNotCastWithoutThem(String name) throws IOException {
+    add("a.weight", DType.F8E4M3, 4, 4);
+    add("a." + name, DType.F32, 1);
+    refused("leaves out its scales in \"a." + name + "\"", "", "--to", "1:R", "--dtype", "bf16");
+    done("", "--to", "1:R", "--dtype", "bf16", "--ignore-scales");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"bias", "rescaled", "downscaler", "norm.scale", "max", "maximum"})
+  void andOthersAreNone(String name) throws IOException {
+    add("a.weight", DType.F8E4M3, 4, 4);
+    add("a." + name, DType.F32, 1);
+    done("", "--to", "1:R", "--dtype", "bf16");
+  }
+
+  @Test
+  void scalesAreNotCast() throws IOException {
+    add("a.qweight", DType.I32, 4, 4);
+    add("a.scales", DType.F32, 4, 4);
+    add("b.weight", DType.I8, 4, 4);
+    add("b.weight_scale", DType.F32, 4);
+    add("norm.scale", DType.F32, 4);
+    done("[{'match':'b.*','dtype':'f16'}]", "--to", "1:R", "--dtype", "bf16", "--wire", "f16");
+    assertThat(TestFile.read(out().resolve("rank-00001.safetensors")).tensors())
+        .filteredOn(tensor -> tensor.name().contains("scale"))
+        .extracting(TestFile.Tensor::dtype)
+        .containsExactly(DType.F32, DType.F32, DType.BF16);
+  }
+
+  private void addBlocks(int rows, int columns) {
+    add("w.weight", DType.F8E4M3, rows, columns);
+    add("w.weight_scale_inv", DType.F32, (rows + 127) / 128, (columns + 127) / 128);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "8:S0, 1536, 'cuts dimension 0 at 192, inside a block of 128', S0*128",
+    "8:S0, 1500, 'cuts dimension 0 at 188, inside a block of 128', S0*128",
+    "3:S1, 256, 'cuts dimension 1 at 86, inside a block of 128', S1*128",
+  })
+  void aCutIsBetweenBlocks(String to, int rows, String words, String better) throws IOException {
+    addBlocks(rows, 256);
+    refused(words, "", "--to", to);
+    assertThat(reshard("", "--to", to).err())
+        .contains("\"w.weight\"", "\"w.weight_scale_inv\"", better);
+    String mesh = to.substring(0, to.indexOf(':') + 1);
+    done("[{'match':'w.weight','to':'" + mesh + better + "'}]", "--to", to);
+    done("", "--to", to, "--ignore-scales");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"4:S0", "2:S1", "2x2:S0,S1", "2x2:S0,S0", "4:R", "2x2:S0,R", "12:S0"})
+  void whereAllCutsAreBetweenBlocksNothingIsRefused(String to) throws IOException {
+    addBlocks(1536, 256);
+    done("", "--to", to);
+  }
+
+  @Test
+  void scalesAreWhereTheirWeightsAre() throws IOException {
+    addBlocks(1024, 256);
+    refused("would hold scales", "[{'match':'w.weight','to':'4:S0'},{'match':'*','to':'4:S1'}]");
+    refused("rank 2 of 4:S0 is not in 2:R", "[{'match':'w.weight','to':'4@0:S0'},{'match':'*','to':'2@0:R'}]");
+    refused("rank 0 would hold scales [0 to 3]", "[{'match':'w.weight','to':'2@0:R'},{'match':'*','to':'2@0:S0'}]");
+    done("[{'match':'w.weight','to':'4:S0'},{'match':'*','to':'4:R'}]");
+    tensors.clear();
+    add("w.weight", DType.F8E4M3, 8, 4);
+    add("w.weight_scale", DType.F32, 1);
+    refused("rank 2 would hold scales []", "", "--to", "4:S0");
+    done("[{'match':'*_scale','to':'4:R'}]", "--to", "4:S0");
+    tensors.clear();
+    add("w.weight", DType.F8E4M3, 8, 4);
+    add("w.weight_scale", DType.F32);
+    add("v.weight", DType.I8, 8, 4);
+    add("v.weight_scale", DType.F32, 8);
+    done("", "--to", "4:S0");
+    refused("would hold scales", "[{'match':'v.weight','to':'2:S1'},{'match':'v.*','to':'2:S0'}]", "--to", "2:R");
+  }
+
+  @Test
+  void packedWeightsAreCutWithTheirGroups() throws IOException {
+    add("a.qweight", DType.I32, 32, 64);
+    add("a.qzeros", DType.I32, 2, 8);
+    add("a.scales", DType.F16, 2, 64);
+    add("b.weight", DType.U8, 4, 64);
+    add("b.weight_scale", DType.F8E4M3, 4, 8);
+    done("", "--to", "2:S1");
+    done("", "--to", "2:S0");
+    refused("inside a block of 16", "", "--to", "4:S0");
+    refused("inside a block of 8", "", "--to", "16:S1");
+  }
+
+  @Test
+  void partsAreJoinedWhereBlocksEnd() throws IOException {
+    String fuse =
+        "[{'match':'{p}.weight','parts':['q','k','v'],'dim':0,'as':'qkv.weight'},"
+            + "{'match':'{p}.weight_scale_inv','parts':['q','k','v'],'dim':0,'as':'qkv.weight_scale_inv'}]";
+    for (int kv : new int[] {64, 128}) {
+      tensors.clear();
+      for (String part : List.of("q", "k", "v")) {
+        int rows = part.equals("q") ? 256 : kv;
+        add(part + ".weight", DType.F8E4M3, rows, 128);
+        add(part + ".weight_scale_inv", DType.F32, (rows + 127) / 128, 1);
+      }
+      if (kv == 64) {
+        refused("tensor \"v.weight\" begins at 320 of dimension 0 of \"qkv.weight\", inside a block of 128", fuse, "--to", "1:R");
+      } else {
+        done(fuse, "--to", "1:R");
+        refused(
+            "and its scales, \"q.weight_scale_inv\", as \"q.weight_scale_inv\"",
+            fuse.substring(0, fuse.indexOf("},") + 1) + "]", "--to", "1:R");
+        refused("as part 1 of 3 of \"qkv.weight\"", fuse.substring(0, fuse.indexOf("},") + 1) + "]", "--to", "1:R");
+        String turned = fuse.replace("['q','k','v'],'dim':0,'as':'qkv.weight_", "['k','q','v'],'dim':0,'as':'qkv.weight_");
+        refused("join their scales in the same order", turned, "--to", "1:R");
+        refused("transposes the one and not the other", "[{'match':'q.weight','transpose':true}]", "--to", "1:R");
+        done(fuse.substring(0, fuse.indexOf("},") + 1) + "]", "--to", "1:R", "--ignore-scales");
+      }
+    }
+  }
+
+  @Test
+  void expertsAreStackedWithTheirScales() throws IOException {
+    for (int e = 0; e < 4; e++) {
+      add("e." + e + ".weight", DType.F8E4M3, 256, 128);
+      add("e." + e + ".weight_scale_inv", DType.F32, 2, 1);
+      add("e." + e + ".input_scale", DType.F32);
+    }
+    String weights = "{'match':'e.{e}.weight','stack':true,'as':'w'}";
+    String scales = "{'match':'e.{e}.weight_scale_inv','stack':true,'as':'w_scale_inv'}";
+    String inputs = "{'match':'e.{e}.input_scale','stack':true,'as':'input_scale'}";
+    refused("and its scales, \"e.0.weight_scale_inv\"", "[" + weights + "]", "--to", "2:R");
+    refused("and its scales, \"e.0.input_scale\"", "[" + weights + "," + scales + "]", "--to", "2:R");
+    String all = "[" + weights + "," + scales + "," + inputs + "]";
+    for (String to : List.of("2:S0", "4:S0", "2:S1", "2x2:S0,S1")) {
+      done(all, "--to", to);
+    }
+    refused("inside a block of 128", all, "--to", "4:S1");
+  }
+
+  @Test
+  void ranksThatHoldPartsOfBlocksAreNotJoined() throws IOException {
+    Path in = Files.createDirectory(folder.resolve("ranks"));
+    for (int rank = 0; rank < 2; rank++) {
+      tensors.clear();
+      addBlocks(192, 128);
+      TestFile.write(in.resolve("rank-0000" + rank + ".safetensors"), tensors, Map.of());
+    }
+    Object[] arguments = {"reshard", in, folder.resolve("out"), "--from", "2:S0", "--to", "1:R"};
+    Cli failed = Cli.run(arguments);
+    assertThat(failed.status()).isEqualTo(2);
+    assertThat(failed.err()).contains("rank 0 of IN holds 192 of 384", "blocks of 128: the cut is inside a block");
+    List<Object> all = new ArrayList<>(List.of(arguments));
+    all.add("--ignore-scales");
+    assertThat(Cli.run(all.toArray()).status()).isZero();
+  }
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli.reshard;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.DType;
+import org.windlass.cli.Cli;
+import org.windlass.testing.TestFile;
+
+/** What is seldom meant is done and said. */
+class WarningsTest {
+  @TempDir Path folder;
+
+  private final List<TestFile.Tensor> tensors = new ArrayList<>();
+
+  private void add(String name, int... shape) {
+    int elements = 1;
+    for (int extent : shape) {
+      elements *= extent;
+    }
+    long[] bits = new long[elements];
+    for (int i = 0; i < elements; i++) {
+      bits[i] = Float.floatToIntBits(1 + i);
+    }
+    tensors.add(new TestFile.Tensor(name, DType.F32, shape, bits));
+  }
+
+  private Cli reshard(String rules, Object... options) throws IOException {
+    Path in = folder.resolve("in.safetensors");
+    TestFile.write(in, tensors, Map.of());
+    List<Object> arguments =
+        new ArrayList<>(List.of("reshard", in, folder.resolve("out"), "--from", "1:R", "--force", "--json"));
+    if (!rules.isEmpty()) {
+      Path file = folder.resolve("rules.json");
+      arguments.addAll(List.of("--rules", Files.writeString(file, rules.replace('\'', '"'))));
+    }
+    arguments.addAll(List.of(options));
+    return Cli.run(arguments.toArray());
+  }
+
+  /** Done with this many warnings, which the result has too. */
+  private void warns(int count, String words, String rules, Object... options) throws IOException {
+    Cli done = reshard(rules, options);
+    assertThat(done.status()).as(done.err()).isZero();
+    assertThat(done.err().lines().filter(line -> line.startsWith("windlass: warning: "))).as(done.err()).hasSize(count);
+    assertThat(done.err()).contains(words);
+    String listed = done.out().substring(done.out().indexOf("\"warnings\":["));
+    assertThat(listed.length() > "\"warnings\":[]}\n".length()).isEqualTo(count > 0);
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "a.qkv_proj.weight", "a.qkv_proj.bias", "a.query_key_value.weight", "a.gate_up_proj.weight", "a.W_pack.weight",
+        "attn.Wqkv.weight", "a.in_proj_weight", "qkv.weight"
+      })
+  void aFusedWeightIsNotOneWeight(String name) throws IOException {
+    add(name, 12, 4);
+    warns(1, "tensor \"" + name + "\": by the name several weights", "", "--to", "2:S0");
+    warns(0, "", "", "--to", "2:S1");
+    warns(0, "", "", "--to", "2:R");
+    warns(0, "", "[{'match':'*','to':'2:S0'}]", "--to", "2:R");
+    add("other." + name, 12, 4);
+    warns(1, "2 tensors \"" + name + "\", \"other." + name + "\": by the name", "", "--to", "2:S0");
+  }
+
+  @Test
+  void ofGpt2TheOtherDimensionIsFused() throws IOException {
+    add("h.0.attn.c_attn.weight", 4, 12);
+    warns(1, "c_attn", "", "--to", "2:S1");
+    warns(0, "", "", "--to", "2:S0");
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "l.mlp.gate.e_score_correction_bias", "l.router.bias", "l.mlp.gate.bias", "l.router_bias", "m.A_log", "m.dt_bias",
+        "l.rotary_emb.inv_freq"
+      })
+  void whatUsuallyKeepsItsDtypeIsNamed(String name) throws IOException {
+    add(name, 4);
+    warns(1, name + "\": of this name usually keep their dtype, and are written as bf16", "", "--to", "1:R", "--dtype", "bf16");
+    warns(0, "", "[{'match':'*','dtype':'bf16'}]", "--to", "1:R");
+    warns(0, "", "", "--to", "1:R", "--dtype", "f64");
+    warns(0, "", "", "--to", "1:R");
+  }
+
+  @Test
+  void valuesThatACastMakesEqualAreCounted() throws IOException {
+    long[] bits = new long[400];
+    for (int i = 0; i < bits.length; i++) {
+      bits[i] = Float.floatToIntBits(100 + i / 100f);
+    }
+    tensors.add(new TestFile.Tensor("a", DType.F32, new int[] {20, 20}, bits));
+    // Between 100 and 104 bf16 has steps of a half.
+    warns(1, "tensor \"a\": has 400 values as f32, and 9 as bf16", "", "--to", "2:S0", "--dtype", "bf16");
+    warns(0, "", "", "--to", "2:S0", "--dtype", "f16");
+    warns(0, "", "[{'match':'a','dtype':'f32'}]", "--to", "2:S0", "--dtype", "bf16");
+  }
+
+  @Test
+  void partsOfHeadsAreNamed() throws IOException {
+    add("q.weight", 256, 2);
+    add("k.weight", 128, 2);
+    String rule = "[{'match':'{p}.weight','parts':['q','k'],'dim':0,'as':'qk.weight'%s}]";
+    warns(1, "2 tensors \"q.weight\", \"k.weight\": ", String.format(rule, ""), "--to", "4:S0");
+    warns(0, "", String.format(rule, ",'unit':32"), "--to", "4:S0");
+    warns(0, "", String.format(rule, ""), "--to", "4:S1");
+    Cli failed = reshard(String.format(rule, ",'unit':64"), "--to", "4:S0");
+    assertThat(failed.status()).isEqualTo(2);
+    assertThat(failed.err())
+        .contains("each rank would hold 32 of the 128 of part \\\"k\\\" along dimension 0, which are no whole units of 64");
+  }
+
+  @Test
+  void aDimensionThatFewTensorsHaveIsNotCutInSilence() throws IOException {
+    add("w", 4, 4);
+    add("a", 4);
+    add("b", 4);
+    Cli failed = reshard("", "--to", "4:S7");
+    assertThat(failed.status()).isEqualTo(2);
+    assertThat(failed.err())
+        .contains("--to 4:S7: dimension 7, which S7 cuts, is one that no tensor has: they have 2 at most");
+    warns(1, "--to 2:S1: dimension 1, which S1 cuts, is one that 1 of 3 tensors have", "", "--to", "2:S1");
+    warns(0, "", "", "--to", "2:S0");
+    warns(0, "", "[{'match':'w','to':'2:R'},{'match':'a','to':'2:S0'},{'match':'b','to':'2:S0'}]", "--to", "2:S1");
+  }
+}
