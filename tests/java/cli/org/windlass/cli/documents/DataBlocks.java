@@ -90,7 +90,9 @@ final class DataBlocks {
             "self_attn.q_proj",
             "self_attn.k_proj",
             "self_attn.v_proj")) {
-      tensors.add(Sandbox.tensor(layer + projection + ".weight", F, 32, 16));
+      // Eight heads of 128 rows.
+      int rows = projection.startsWith("self_attn") ? 1024 : 32;
+      tensors.add(Sandbox.tensor(layer + projection + ".weight", F, rows, 16));
     }
     for (int expert = 0; expert < 8; expert++) {
       tensors.add(Sandbox.tensor(layer + "mlp.experts." + expert + ".down_proj.weight", F, 16, 32));
