@@ -30,8 +30,8 @@ Code renameWith(const char* from, const char* to, unsigned flags) {
   return syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, flags) == 0 ? WL_OK : WL_RESOURCE;
 }
 
-// Gives a file its size and, where the file system can, its blocks. fallocate takes all that there is
-// before it says that this isn't enough: others would find the file system full meanwhile.
+// Gives a file its size and, where the file system can, its blocks. fallocate takes all that there
+// is before it says that this isn't enough: others would find the file system full meanwhile.
 int reserve(int file, uint64_t bytes) {
   struct statvfs about;
   if (fstatvfs(file, &about) == 0 && about.f_blocks > 0 && about.f_frsize > 0 &&
