@@ -197,9 +197,9 @@ class RankDevice {
   virtual Code writeStop(uint64_t word, uint32_t value, wl_error_t* error) = 0;
 
   // Starts a kernel, of such a library or of the target's own, which runs on for ever where it does
-  // not end. await(): WL_TIMEOUT after limitNs, and may be called again then, as after an error of
-  // which mayRunOn() says that the kernel may not have ended; any other answer is about one that
-  // has. giveUp(): nobody will call it.
+  // not end. await(): WL_TIMEOUT after limitNs. It may be called again after WL_TIMEOUT, and after
+  // an error while mayRunOn() is true; any other result means that the kernel has ended. giveUp():
+  // nobody will call it.
   virtual Code start(const char* kernel, const void* image, const OffloadedOperation& given,
                      wl_error_t* error) = 0;
   virtual Code await(const char* kernel, int64_t limitNs, wl_error_t* error) = 0;

@@ -383,8 +383,8 @@ static void unmapHuge(void* memory, size_t bytes) {
   munmap(memory, wholeHugePages(bytes));
 }
 
-// Memory of a device or of the host, which holds anything. Filling all of it takes a sanitizer
-// longest of all that it runs over this stand-in: there only the first of it.
+// Fills new memory with a pattern, since a driver's is not zero. Under a sanitizer only its first
+// part: filling took longer there than all else that the stand-in does.
 static void fill(void* memory, size_t bytes) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   bytes = std::min(bytes, size_t{64} << 10);

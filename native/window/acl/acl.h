@@ -16,11 +16,26 @@ using AclError = int32_t;
 constexpr AclError kAclOk = 0;
 constexpr AclError kAclTimedOut = 507046;     // a wait for a stream
 constexpr AclError kAclInitialised = 100002;  // by others of this process
-// Whether a wait's result says that the kernel has ended: well, or by a timeout, an exception or a
-// trap of an AI core or of a vector core.
+constexpr AclError kAclCoreTimeout = 507014;
+constexpr AclError kAclCoreException = 507015;
+constexpr AclError kAclCoreTrap = 507016;
+constexpr AclError kAclVectorCoreTimeout = 507034;
+constexpr AclError kAclVectorCoreException = 507035;
+constexpr AclError kAclVectorCoreTrap = 507036;
+// Whether a wait's result says that the kernel has ended, well or not.
 constexpr bool saysEnded(AclError result) {
-  return result == kAclOk || (result >= 507014 && result <= 507016) ||
-         (result >= 507034 && result <= 507036);
+  switch (result) {
+    case kAclOk:
+    case kAclCoreTimeout:
+    case kAclCoreException:
+    case kAclCoreTrap:
+    case kAclVectorCoreTimeout:
+    case kAclVectorCoreException:
+    case kAclVectorCoreTrap:
+      return true;
+    default:
+      return false;
+  }
 }
 
 using AclStream = void*;

@@ -16,7 +16,7 @@ namespace {
 ByName<Grid> grids;
 // In which the driver says whether a grid has ended.
 constexpr int64_t kAnswerNs = 1'000'000;
-// Time limit for copying what a grid is given whose launch failed.
+// Time that the copy of a grid's arguments has to end after its launch failed.
 constexpr int64_t kCopyNs = 1'000'000'000;
 
 }  // namespace

@@ -110,8 +110,8 @@ inline bool few() {
   return (kSlow > 1 || deviceCores() > 0 || processes(1) > 0) && !longForm();
 }
 
-// Numbers of ranks that suites go over. A sanitizer sees fewer ranks than the most where they are
-// threads of one process. One rank of each of two processes is a process a rank.
+// Numbers of ranks that suites go over. Under a sanitizer the most run only as threads. Two
+// processes of one rank each are the launch `processes` with 2 ranks.
 inline std::vector<int> rankCounts() {
   const bool isSanitized = kSlow > 1 && !longForm();
   if (const int apart = hosts(mostHosts()); apart > 1) {

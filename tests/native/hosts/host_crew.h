@@ -64,7 +64,7 @@ struct Seen {
   char message[WL_ERROR_MESSAGE] = {};
 };
 
-// A host counts as lost after this silence, which is longer than a busy machine delays a thread.
+// A host counts as lost after this silence. It is longer than two busy threads delay a third.
 constexpr int64_t kSilenceNs = 1'000 * kMs;
 
 // What all processes and the test see.

@@ -249,7 +249,7 @@ class LauncherFilesTest {
     variables.put("WINDLASS_HOST", "pod-" + index);
     variables.put("WINDLASS_UCX_NET_DEVICES", "lo");
     variables.put("WINDLASS_RENDEZVOUS", manifest.rendezvous()[0] + ":" + port);
-    int first = Ports.free();
+    int first = Ports.free(100);
     variables.put("WINDLASS_UCX_PORT_RANGE", first + "-" + (first + 99));
     return variables;
   }

@@ -29,7 +29,12 @@ public final class Ports {
   private Ports() {}
 
   /** One where nobody listens, and that this JVM has not had for long. */
-  public static synchronized int free() throws IOException {
+  public static int free() throws IOException {
+    return free(1);
+  }
+
+  /** The first of so many in a row, likewise. */
+  public static synchronized int free(int count) throws IOException {
     if (taken == null) {
       String name = "windlass-test-ports-" + System.getProperty("user.name");
       taken =
@@ -38,15 +43,12 @@ public final class Ports {
               StandardOpenOption.CREATE,
               StandardOpenOption.WRITE);
     }
+    int inRow = 0;
     for (int i = 0; i < COUNT; i++) {
       int port = FIRST + Math.floorMod(NEXT.getAndIncrement(), COUNT);
-      if (!take(port)) {
-        continue;
-      }
-      try (ServerSocket socket = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
-        return socket.getLocalPort();
-      } catch (BindException other) {
-        // Another program listens there.
+      inRow = take(port) ? port == FIRST ? 1 : inRow + 1 : 0;
+      if (inRow == count) {
+        return port - count + 1;
       }
     }
     throw new IOException("no port from " + FIRST + " to " + (FIRST + COUNT - 1) + " is free");
@@ -54,9 +56,16 @@ public final class Ports {
 
   private static boolean take(int port) throws IOException {
     try {
-      return taken.tryLock(port, 1, false) != null;
+      if (taken.tryLock(port, 1, false) == null) {
+        return false;
+      }
     } catch (OverlappingFileLockException ours) {
+      // This JVM had it before.
+    }
+    try (ServerSocket socket = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
       return true;
+    } catch (BindException other) {
+      return false; // Another program listens there.
     }
   }
 }
