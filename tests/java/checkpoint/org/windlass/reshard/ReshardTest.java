@@ -95,8 +95,8 @@ class ReshardTest {
     assertThat(heard).isSorted().last().isEqualTo(32L);
     TestFile.Tensor whole = TestFile.read(in()).tensors().get(0);
     for (int rank = 0; rank < 2; rank++) {
-      // The target follows the source's highest rank.
-      Path file = out().resolve("rank-0000" + (rank + 1) + ".safetensors");
+      // Numbered from 0, since the layout names no ranks.
+      Path file = out().resolve("rank-0000" + rank + ".safetensors");
       long[] half = LongStream.of(whole.bits()).skip(4 * rank).limit(4).toArray();
       assertThat(TestFile.read(file).tensors())
           .containsExactly(new TestFile.Tensor("w", DType.F32, new int[] {2, 2}, half));
@@ -188,7 +188,7 @@ class ReshardTest {
     assertThat(sum.leastRanks()).isEqualTo(3);
     try (LocalGroup group = Communicator.local(3)) {
       assertThat(sum.run(group).bytesOut()).isEqualTo(8);
-      assertThat(TestFile.read(folder.resolve("a/rank-00003.safetensors")).tensors().get(0).bits())
+      assertThat(TestFile.read(folder.resolve("a/rank-00000.safetensors")).tensors().get(0).bits())
           .containsExactly(3, 30);
       Reshard.from(Layout.parse("3:R")).to("3:S0").in(terms).out(folder.resolve("b")).run(group);
       assertThat(group.communicator(0).failure()).isEmpty();

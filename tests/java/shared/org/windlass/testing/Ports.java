@@ -62,7 +62,8 @@ public final class Ports {
     } catch (OverlappingFileLockException ours) {
       // This JVM had it before.
     }
-    try (ServerSocket socket = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
+    try {
+      new ServerSocket(port, 1, InetAddress.getLoopbackAddress()).close();
       return true;
     } catch (BindException other) {
       return false; // Another program listens there.

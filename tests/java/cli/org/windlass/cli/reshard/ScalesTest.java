@@ -98,7 +98,7 @@ class ScalesTest {
     add("b.weight_scale", DType.F32, 4);
     add("norm.scale", DType.F32, 4);
     done("[{'match':'b.*','dtype':'f16'}]", "--to", "1:R", "--dtype", "bf16", "--wire", "f16");
-    assertThat(TestFile.read(out().resolve("rank-00001.safetensors")).tensors())
+    assertThat(TestFile.read(out().resolve("rank-00000.safetensors")).tensors())
         .filteredOn(tensor -> tensor.name().contains("scale"))
         .extracting(TestFile.Tensor::dtype)
         .containsExactly(DType.F32, DType.F32, DType.BF16);

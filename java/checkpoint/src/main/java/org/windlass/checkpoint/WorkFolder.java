@@ -216,6 +216,8 @@ final class WorkFolder {
           FileTree.remove(entry);
         }
       }
+    } catch (NoSuchFileException gone) {
+      return;
     } catch (DirectoryIteratorException fault) {
       throw fault.getCause();
     }

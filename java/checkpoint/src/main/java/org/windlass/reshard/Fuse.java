@@ -7,6 +7,7 @@ import java.util.Optional;
 import java.util.OptionalLong;
 import org.windlass.InvalidArgumentException;
 import org.windlass.checkpoint.LayoutFile;
+import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
@@ -88,10 +89,13 @@ record Fuse(int dim, List<Long> extents, Layout layout, int pieces) {
   /**
    * Says in {@code layout.json} how the tensor is cut, where no layout of the whole does: its parts
    * are cut and differ in extent.
+   *
+   * @param files the mesh by the numbers of the files
    */
-  Optional<LayoutFile.Parts> parts() {
+  Optional<LayoutFile.Parts> parts(DeviceMesh files) {
     return pieces > 1 && extents.stream().distinct().count() > 1
-        ? Optional.of(new LayoutFile.Parts(dim, extents, layout))
+        ? Optional.of(
+            new LayoutFile.Parts(dim, extents, new Layout(files, layout.placements())))
         : Optional.empty();
   }
 

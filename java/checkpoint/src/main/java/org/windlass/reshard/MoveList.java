@@ -30,6 +30,21 @@ final class MoveList {
   /** The rule that is for a tensor, and what its pattern captures. */
   private record Match(Rule rule, Map<String, String> captured) {}
 
+  /**
+   * A target layout. Ranks that it names have the files of their numbers. Where it names none they
+   * follow those of the source, and their files are numbered from 0.
+   */
+  private record Goal(Layout to, int firstFile) {
+    static Goal of(String text, Layout highest) {
+      int first = highest.mesh().highestRank() + 1;
+      return new Goal(Layout.parseTarget(text, highest), text.indexOf('@') < 0 ? first : 0);
+    }
+
+    void addFiles(Set<Integer> numbers) {
+      to.mesh().ranks().forEach(rank -> numbers.add(rank - firstFile));
+    }
+  }
+
   private final Checkpoint in;
   private final ReshardRequest request;
   private final Optional<Layout> defaultFrom;
@@ -108,7 +123,7 @@ final class MoveList {
     return metadata;
   }
 
-  /** The ranks that the target layouts have, ascending. */
+  /** The numbers of the files that the ranks of the target layouts have, ascending. */
   List<Integer> targetRanks() {
     return List.copyOf(targetRanks);
   }
@@ -122,7 +137,11 @@ final class MoveList {
     checkRequest();
     Map<String, Layout> ruled = new HashMap<>();
     matches.forEach(
-        (name, match) -> match.rule().from().ifPresent(from -> ruled.put(tied.requireStored(name, match.rule()), from)));
+        (name, match) ->
+            match
+                .rule()
+                .from()
+                .ifPresent(from -> ruled.put(tied.requireStored(name, match.rule()), from)));
     SourceTensors sources = new SourceTensors(in, defaultFrom, ruled);
     sources.refuseParts();
     checkCovered(sources);
@@ -130,9 +149,9 @@ final class MoveList {
       sources.checkRankFiles();
     }
     Layout highest = highest(sources);
-    Optional<Layout> to = request.to().map(text -> Layout.parseTarget(text, highest));
+    Optional<Goal> to = request.to().map(text -> Goal.of(text, highest));
     if (in.names().isEmpty()) {
-      to.ifPresent(layout -> targetRanks.addAll(layout.mesh().ranks()));
+      to.ifPresent(goal -> goal.addFiles(targetRanks));
     }
     Map<List<String>, Assembly> assemblies = new LinkedHashMap<>();
     List<SourceTensor> tensors =
@@ -288,14 +307,15 @@ final class MoveList {
       String name,
       Assembly assembly,
       List<Assembly.Part> parts,
-      Optional<Layout> defaultTo,
+      Optional<Goal> defaultTo,
       Layout highest) {
     long[] shape = assembly.shape(parts);
     Optional<Rule> rule = Optional.ofNullable(assembly.rule());
-    Optional<Layout> ruled = rule.flatMap(Rule::to).map(text -> Layout.parseTarget(text, highest));
-    Layout to = ruled.orElseGet(() -> defaultTo.get().defaultedFor(shape.length));
+    Optional<Goal> ruled = rule.flatMap(Rule::to).map(text -> Goal.of(text, highest));
+    Goal goal = ruled.or(() -> defaultTo).get();
+    Layout to = ruled.isPresent() ? goal.to() : goal.to().defaultedFor(shape.length);
     to.check(name, shape);
-    boolean defaulted = ruled.isEmpty() && !to.equals(defaultTo.get());
+    boolean defaulted = !to.equals(goal.to());
     for (Assembly.Part part : parts) {
       defaulted |= part.source().defaulted();
     }
@@ -310,9 +330,10 @@ final class MoveList {
     }
     Optional<Fuse> fuse = fuse(rule, to, parts);
     Layout written = fuse.isPresent() ? fuse.get().whole(to) : to;
-    TargetTensor target = new TargetTensor(name, shape, dtype, written, fuse, defaulted);
+    TargetTensor target =
+        new TargetTensor(name, shape, dtype, written, goal.firstFile(), fuse, defaulted);
     targets.add(target);
-    targetRanks.addAll(to.mesh().ranks());
+    goal.addFiles(targetRanks);
     for (Assembly.Part part : parts) {
       SourceTensor source = part.source();
       Optional<DType> wire =

@@ -219,7 +219,7 @@ final class Mover {
           staged.put(
               rank,
               new Staged(
-                  output.file(target.name(), rank),
+                  output.file(target, rank),
                   target.name(),
                   target.dtype(),
                   window.start(shape.length),

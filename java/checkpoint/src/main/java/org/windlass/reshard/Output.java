@@ -23,7 +23,7 @@ final class Output {
   private final boolean whole;
   /** The file of each tensor where tensors are whole. */
   private final Map<String, SafetensorsWriter> byTensor = new LinkedHashMap<>();
-  /** The file of each rank where they are not. */
+  /** The files by their numbers where they are not. */
   private final Map<Integer, SafetensorsWriter> byRank = new LinkedHashMap<>();
 
   /** Bytes of each tensor in all of them. */
@@ -61,9 +61,10 @@ final class Output {
 
   private void createByRank(
       OutputFiles writer, List<TargetTensor> targets, Map<String, String> metadata) {
-    for (int rank : ranks) {
+    for (int number : ranks) {
       List<Item> items = new ArrayList<>();
       for (TargetTensor target : targets) {
+        int rank = number + target.firstFile();
         if (target.to().mesh().contains(rank)) {
           List<Long> shape = new ArrayList<>();
           long[] local = target.to().localShape(target.shape(), rank);
@@ -75,17 +76,18 @@ final class Output {
           items.add(new Item(target.name(), target.dtype(), shape));
         }
       }
-      byRank.put(rank, writer.file(Checkpoint.rankFile(rank), items, metadata));
+      byRank.put(number, writer.file(Checkpoint.rankFile(number), items, metadata));
     }
     Map<String, LayoutFile.Entry> tensors = new LinkedHashMap<>();
     for (TargetTensor target : targets) {
-      Optional<LayoutFile.Parts> parts = target.fuse().flatMap(Fuse::parts);
+      Optional<LayoutFile.Parts> parts =
+          target.fuse().flatMap(fuse -> fuse.parts(target.files()));
       tensors.put(
           target.name(),
           new LayoutFile.Entry(
               target.shapeList(),
               Optional.of(target.dtype()),
-              parts.isPresent() ? Optional.empty() : Optional.of(target.to()),
+              parts.isPresent() ? Optional.empty() : Optional.of(new Layout(target.files(), target.to().placements())),
               parts));
     }
     writer.text(LayoutFile.NAME, new LayoutFile(tensors).encode());
@@ -129,8 +131,8 @@ final class Output {
   }
 
   /** The file of a tensor, or of a rank's part of it. */
-  SafetensorsWriter file(String tensor, int rank) {
-    return whole ? byTensor.get(tensor) : byRank.get(rank);
+  SafetensorsWriter file(TargetTensor target, int rank) {
+    return whole ? byTensor.get(target.name()) : byRank.get(target.fileOf(rank));
   }
 
   /** Bytes that are written of a tensor, replicas counted. */

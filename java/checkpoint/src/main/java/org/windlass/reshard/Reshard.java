@@ -97,8 +97,8 @@ public final class Reshard {
   }
 
   /**
-   * To tensors of this layout, whose ranks follow the highest of the source where {@code layout}
-   * names none.
+   * To tensors of this layout. Where {@code layout} names no ranks they follow the highest of the
+   * source, and their files are numbered from 0.
    *
    * @throws InvalidArgumentException if it is no layout
    */

@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Optional;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
+import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 
 /**
@@ -15,17 +16,34 @@ import org.windlass.layout.Layout;
  * @param shape the global shape
  * @param dtype its dtype
  * @param to the layout as it applies to this tensor
+ * @param firstFile how far the numbers of its files lie below the ranks of {@code to}
  * @param fuse how it is cut where it is fused of parts that the layout cuts one by one
  * @param defaulted whether a default layout, its own or its sources', shards a dimension that the
  *     tensor lacks
  */
 record TargetTensor(
-    String name, long[] shape, DType dtype, Layout to, Optional<Fuse> fuse, boolean defaulted) {
+    String name,
+    long[] shape,
+    DType dtype,
+    Layout to,
+    int firstFile,
+    Optional<Fuse> fuse,
+    boolean defaulted) {
   /** Refuses a target that holds terms instead of values. */
   static void refusePartial(Layout to) {
     if (to.hasPartial()) {
       throw new InvalidArgumentException(to + ": a target cannot be Partial");
     }
+  }
+
+  /** The number of the file that holds a rank's part. */
+  int fileOf(int rank) {
+    return rank - firstFile;
+  }
+
+  /** The mesh by the numbers of the files. */
+  DeviceMesh files() {
+    return firstFile == 0 ? to.mesh() : to.mesh().at(0);
   }
 
   List<Long> shapeList() {

@@ -56,7 +56,7 @@ final class Verification {
             for (int rank : output.layout(target).mesh().ranks()) {
               SafetensorsFile file =
                   reread.computeIfAbsent(
-                      output.file(target.name(), rank).path(), SafetensorsFile::open);
+                      output.file(target, rank).path(), SafetensorsFile::open);
               if (output.isWhole()) {
                 check.compareWhole(file);
               } else if (target.fuse().isPresent()) {
