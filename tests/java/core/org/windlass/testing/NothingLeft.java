@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.testing;
 
+import java.io.IOException;
 import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
@@ -11,8 +12,9 @@ public final class NothingLeft implements BeforeEachCallback, AfterEachCallback 
   private Resources before;
 
   @Override
-  public void beforeEach(ExtensionContext context) {
+  public void beforeEach(ExtensionContext context) throws IOException {
     Communicator.local(2).close(); // loads the natives
+    Ports.free(); // opens its file, which stays open
     before = Resources.now();
   }
 
