@@ -12,6 +12,7 @@ import org.windlass.reshard.ProgressListener;
 final class ProgressBar implements ProgressListener, AutoCloseable {
   private static final int WIDTH = 40;
   private static final long QUIET_NANOS = 1_000_000_000L;
+  private static final long MEASURED_NANOS = 1_000_000_000L;
 
   private final PrintWriter err;
   private final boolean terminal;
@@ -19,6 +20,9 @@ final class ProgressBar implements ProgressListener, AutoCloseable {
   private boolean begun;
   private int quarters;
   private boolean drawn;
+  private boolean closed;
+  private int columns;
+  private long measured;
 
   private ProgressBar(PrintWriter err, boolean terminal) {
     this.err = err;
@@ -31,21 +35,23 @@ final class ProgressBar implements ProgressListener, AutoCloseable {
 
   @Override
   public synchronized void progress(long moved, long total) {
+    if (closed) {
+      return;
+    }
     begin = begun ? begin : System.nanoTime();
     begun = true;
     double share = total == 0 ? 1 : (double) moved / total;
     long nanos = System.nanoTime() - begin;
     if (terminal) {
-      int full = (int) (share * WIDTH);
-      err.printf(
-          Locale.ROOT,
-          "\r[%s%s] %3.0f %%  %.2f of %.2f GB  %.2f GB/s ",
-          "#".repeat(full),
-          ".".repeat(WIDTH - full),
-          100 * share,
-          moved / 1e9,
-          total / 1e9,
-          moved / Math.max(nanos, 1.0));
+      String rest =
+          String.format(
+              Locale.ROOT,
+              "%3.0f %%  %.2f of %.2f GB  %.2f GB/s ",
+              100 * share,
+              moved / 1e9,
+              total / 1e9,
+              moved / Math.max(nanos, 1.0));
+      err.print("\r" + line(share, rest, columns()));
       err.flush();
       drawn = true;
     } else if (nanos > QUIET_NANOS && (int) (share * 4) > quarters) {
@@ -56,9 +62,33 @@ final class ProgressBar implements ProgressListener, AutoCloseable {
     }
   }
 
+  /** A bar of what is done, and what is said of it, in fewer than {@code columns} characters. */
+  static String line(double share, String rest, int columns) {
+    int width = Math.min(WIDTH, columns - rest.length() - "[] ".length() - 1);
+    if (width > 0) {
+      int full = (int) (share * width);
+      return "[" + "#".repeat(full) + ".".repeat(width - full) + "] " + rest;
+    }
+    // A line that fills the terminal goes on in the next one, which the carriage return leaves.
+    return rest.substring(0, Math.min(rest.length(), Math.max(columns - 1, 1)));
+  }
+
+  /** The terminal's width, which may change. */
+  private int columns() {
+    long now = System.nanoTime();
+    if (columns == 0 || now - measured > MEASURED_NANOS) {
+      columns = Terminal.columns();
+      measured = now;
+    }
+    return columns;
+  }
+
+  /** Ends the line; nothing is drawn after it. */
   @Override
   public synchronized void close() {
+    closed = true;
     if (drawn) {
+      drawn = false;
       err.println();
       err.flush();
     }

@@ -164,7 +164,9 @@ final class ReshardCommand implements Runnable {
   private ReshardResult run(Reshard reshard, PrintWriter err) {
     try (Unfinished unfinished = new Unfinished();
         ProgressBar bar = ProgressBar.on(err)) {
+      unfinished.add(bar);
       unfinished.add(reshard::cancel);
+      unfinished.add(() -> System.err.println("windlass: ended by a signal"));
       reshard.progress(bar);
       return moving.areProcesses() ? runProcesses(reshard, err) : reshard.run();
     } catch (InvalidArgumentException refused) {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli;
 
+import java.io.File;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.NoSuchElementException;
+import java.util.Scanner;
 
 /** The terminal that an output may go to. */
 final class Terminal {
@@ -12,7 +16,27 @@ final class Terminal {
 
   static final int ERROR = 2;
 
+  private static final int USUAL_COLUMNS = 80;
+
   private Terminal() {}
+
+  /** How many characters a line of the process's terminal has; 80 where nothing tells. */
+  static int columns() {
+    try {
+      Process size =
+          new ProcessBuilder("stty", "size")
+              .redirectInput(new File("/dev/tty"))
+              .redirectError(ProcessBuilder.Redirect.DISCARD)
+              .start();
+      try (Scanner words = new Scanner(size.getInputStream(), StandardCharsets.US_ASCII)) {
+        words.nextInt();
+        int columns = words.nextInt();
+        return columns > 0 ? columns : USUAL_COLUMNS;
+      }
+    } catch (IOException | NoSuchElementException unknown) {
+      return USUAL_COLUMNS;
+    }
+  }
 
   /** Whether that output is a terminal that redraws lines. */
   static boolean redraws(int descriptor) {
