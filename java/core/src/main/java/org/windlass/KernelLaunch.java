@@ -20,15 +20,23 @@ final class KernelLaunch {
   static void run(
       Endpoint own, Thread thread, Kernel kernel, Object[] arguments, long deadlineNs) {
     int words = words(own, kernel, arguments);
+    Memory[] pinned = new Memory[arguments.length];
     own.begin(thread);
-    Memory[] pinned = pin(own, kernel, arguments);
-    CallWords list = own.words().begin(words);
-    for (Object argument : arguments) {
-      if (argument instanceof Tensor tensor) {
-        describe(list, tensor);
-      } else {
-        list.put(Native.WL_ARGUMENT_SCALAR).put(dtype(argument).code()).put(bits(argument));
+    CallWords list;
+    try {
+      pin(own, kernel, arguments, pinned);
+      list = own.words().begin(words);
+      for (Object argument : arguments) {
+        if (argument instanceof Tensor tensor) {
+          describe(list, tensor);
+        } else {
+          list.put(Native.WL_ARGUMENT_SCALAR).put(dtype(argument).code()).put(bits(argument));
+        }
       }
+    } catch (Throwable failed) {
+      unpin(pinned);
+      own.end();
+      throw failed;
     }
     int code =
         Native.wl_launch(
@@ -73,21 +81,17 @@ final class KernelLaunch {
     return words;
   }
 
-  /** Pins the memory of all tensors, or of none. */
-  private static Memory[] pin(Endpoint own, Kernel kernel, Object[] arguments) {
-    Memory[] pinned = new Memory[arguments.length];
+  /** Pins the memory of all tensors; what it has pinned stands in {@code pinned} if it throws. */
+  private static void pin(Endpoint own, Kernel kernel, Object[] arguments, Memory[] pinned) {
     for (int i = 0; i < arguments.length; i++) {
       if (!(arguments[i] instanceof Tensor tensor)) {
         continue;
       }
       if (!tensor.memory.hold()) {
-        unpin(pinned);
-        own.end();
         throw tensor.closed(what(own, kernel), "argument " + i);
       }
       pinned[i] = tensor.memory;
     }
-    return pinned;
   }
 
   private static void unpin(Memory[] pinned) {

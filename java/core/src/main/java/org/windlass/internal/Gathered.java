@@ -111,8 +111,15 @@ public final class Gathered {
           });
       return;
     }
-    RankLists lists = own.lists();
+    long limitNs = leftNs.getAsLong();
     own.begin(thread);
+    long listed;
+    try {
+      listed = counts == null ? 0 : own.lists().put(0, counts);
+    } catch (Throwable failed) {
+      own.end();
+      throw failed;
+    }
     in.hold(); // made for this call: nobody has ended it
     out.hold();
     int code =
@@ -123,7 +130,7 @@ public final class Gathered {
                 in.address,
                 out.address,
                 in.bytes / Long.BYTES,
-                leftNs.getAsLong(),
+                limitNs,
                 own.error)
             : Native.wl_exchange_v(
                 own.handle,
@@ -132,8 +139,8 @@ public final class Gathered {
                 in.bytes,
                 out.address,
                 out.bytes,
-                lists.put(0, counts),
-                leftNs.getAsLong(),
+                listed,
+                limitNs,
                 own.error);
     if (code != Native.WL_OK) {
       throw own.settle(code, in, out);

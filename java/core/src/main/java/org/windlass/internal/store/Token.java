@@ -12,11 +12,13 @@ import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFileAttributes;
 import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
 import java.security.SecureRandom;
+import java.util.Collections;
 import java.util.EnumSet;
 import java.util.HexFormat;
 import java.util.List;
@@ -90,26 +92,34 @@ public final class Token {
   public static Token fromFile(Path file, FailureMaker failures) {
     Objects.requireNonNull(file, "file");
     try {
-      Set<PosixFilePermission> others = EnumSet.noneOf(PosixFilePermission.class);
-      others.addAll(Files.getPosixFilePermissions(file));
-      others.retainAll(OF_OTHERS);
-      boolean isFile = Files.isRegularFile(file);
-      if (!isFile || !others.isEmpty()) {
-        throw failures.make(
-            Native.WL_RESOURCE,
-            file
-                + (isFile
-                    ? " is open to others than its owner; chmod 600 it, and make a new token"
-                    : " is no regular file; a token lies in one"));
-      }
+      Object checked = check(file, failures);
       try (InputStream in = Files.newInputStream(file)) {
         byte[] text = in.readNBytes(DIGITS + 2);
+        // What was opened by its name is what was checked by it.
+        if (!checked.equals(check(file, failures))) {
+          throw failures.make(
+              Native.WL_RESOURCE, file + " became another file as it was read; see who writes there");
+        }
         return parse(new String(text, StandardCharsets.UTF_8).strip(), file.toString(), failures);
       }
     } catch (IOException | UnsupportedOperationException e) {
       throw failures.make(
           Native.WL_RESOURCE, file + ": a token can't be read: " + reason(e), e, "", List.of());
     }
+  }
+
+  /** Which file it is: a regular one, of its owner alone. */
+  private static Object check(Path file, FailureMaker failures) throws IOException {
+    PosixFileAttributes found = Files.readAttributes(file, PosixFileAttributes.class);
+    if (!found.isRegularFile()) {
+      throw failures.make(Native.WL_RESOURCE, file + " is no regular file; a token lies in one");
+    }
+    if (!Collections.disjoint(found.permissions(), OF_OTHERS)) {
+      throw failures.make(
+          Native.WL_RESOURCE,
+          file + " is open to others than its owner; chmod 600 it, and make a new token");
+    }
+    return found.fileKey();
   }
 
   private static String reason(Exception fault) {
