@@ -51,6 +51,11 @@ final class Membership extends Leaks.Resource {
   }
 
   @Override
+  protected boolean mayWait() {
+    return true;
+  }
+
+  @Override
   protected void free() {
     endpoint.free();
     release();

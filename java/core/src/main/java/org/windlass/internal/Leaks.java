@@ -2,6 +2,7 @@
 package org.windlass.internal;
 
 import java.lang.ref.Cleaner;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * The end of what was dropped without {@code close()}: it is freed, and reported on the logger
@@ -12,13 +13,13 @@ public final class Leaks {
   public static final String PROPERTY = "org.windlass.leaks";
 
   private static final System.Logger LOGGER = System.getLogger("org.windlass");
-  private static final Cleaner CLEANER =
-      Cleaner.create(
-          task -> {
-            Thread thread = new Thread(null, task, "windlass-cleaner", 0, false);
-            thread.setDaemon(true);
-            return thread;
-          });
+  // The JDK's own thread: one of ours would hold the class loader that it was made under.
+  private static final Cleaner CLEANER = Cleaner.create();
+
+  /** A program that closes nothing is told so, and not for each thing that it makes. */
+  private static final int MOST_REPORTS = 50;
+
+  private static final AtomicInteger REPORTS = new AtomicInteger();
 
   private Leaks() {}
 
@@ -54,13 +55,41 @@ public final class Leaks {
 
     @Override
     public final void run() {
-      if (!closed && what != null) {
+      if (closed) {
+        free();
+        return;
+      }
+      if (what != null && REPORTS.get() < MOST_REPORTS) {
         report();
       }
-      free();
+      if (!mayWait() || !freesBeside()) {
+        free();
+      }
+    }
+
+    /** Whether {@link #free} may wait for peers or a network: then it keeps nothing else waiting. */
+    protected boolean mayWait() {
+      return false;
+    }
+
+    private boolean freesBeside() {
+      try {
+        Thread thread = new Thread(null, this::free, "windlass-dropped", 0, false);
+        thread.setDaemon(true);
+        thread.start();
+        return true;
+      } catch (OutOfMemoryError noThread) {
+        return false;
+      }
     }
 
     private void report() {
+      if (REPORTS.incrementAndGet() == MOST_REPORTS) {
+        LOGGER.log(
+            System.Logger.Level.WARNING,
+            MOST_REPORTS + " things were dropped without close(); no more are reported.");
+        return;
+      }
       String message = what + " was dropped without close(); its memory is released now.";
       if (made != null) {
         LOGGER.log(System.Logger.Level.WARNING, message, made);

@@ -140,6 +140,11 @@ final class JobStore implements AutoCloseable {
     }
 
     @Override
+    protected boolean mayWait() {
+      return true;
+    }
+
+    @Override
     protected void free() {
       Store last;
       MeetingStore found;
