@@ -49,7 +49,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
     Access.ADOPTION.open(
         Communicator.class,
         communicator ->
-            (handle, deadline, maker) -> new Communicator(handle, deadline, null, maker));
+            (handle, deadline, maker) -> of(handle, deadline, null, maker));
   }
 
   private final Duration deadline;
@@ -158,7 +158,18 @@ public final class Communicator extends Collectives implements AutoCloseable {
             () -> LocalHandles.create(size, options),
             deadline,
             WindlassException::of);
-    return new Communicator(handle, options.deadline(), null, "meet");
+    return of(handle, options.deadline(), null, "meet");
+  }
+
+  /** Takes over a native handle, which is closed if that fails: its peers would wait for this rank. */
+  static Communicator of(long handle, Duration deadline, LocalGroup group, String maker) {
+    try {
+      return new Communicator(handle, deadline, group, maker);
+    } catch (Throwable e) {
+      // It is not freed: the watcher may know it already.
+      Native.wl_comm_close(handle, 0);
+      throw e;
+    }
   }
 
   /** How long an operation may take when its call names no deadline. */
@@ -397,13 +408,12 @@ public final class Communicator extends Collectives implements AutoCloseable {
     if (handle == 0) {
       return null;
     }
+    Communicator child = of(handle, deadline, null, maker);
     try {
-      Communicator child = new Communicator(handle, deadline, null, maker);
       membership.joined(child);
       return child;
     } catch (Throwable e) {
-      // Its ranks would wait for this one. The handle stays: the watcher may know it already.
-      Native.wl_comm_close(handle, 0);
+      child.close();
       throw e;
     }
   }

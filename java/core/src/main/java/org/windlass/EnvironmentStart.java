@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
+import java.util.function.Function;
 import java.util.stream.IntStream;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
@@ -98,7 +99,9 @@ final class EnvironmentStart {
   Communicator join() {
     Deadline until = Deadline.of(deadline, WindlassException::of);
     Communicator communicator =
-        new Communicator(handles(until)[0], options.deadline(), null, "fromEnvironment");
+        orElseClose(
+            handles(until),
+            handles -> Communicator.of(handles[0], options.deadline(), null, "fromEnvironment"));
     communicator.keep(kept);
     try {
       meetOnceMore(communicator, until);
@@ -113,13 +116,27 @@ final class EnvironmentStart {
   LocalGroup joinAll() {
     Deadline until = Deadline.of(deadline, WindlassException::of);
     LocalGroup group =
-        new LocalGroup(handles(until), options.deadline(), "fromEnvironment");
+        orElseClose(
+            handles(until),
+            handles -> new LocalGroup(handles, options.deadline(), "fromEnvironment"));
     group.communicators().get(0).keep(kept);
     try {
       group.run(communicator -> meetOnceMore(communicator, until));
       return group;
     } catch (Throwable e) {
       close(group, e);
+      throw e;
+    }
+  }
+
+  /** What {@code make} makes of the handles; if that fails, the store goes that is kept for it. */
+  private <T> T orElseClose(long[] handles, Function<long[], T> make) {
+    try {
+      return make.apply(handles);
+    } catch (Throwable e) {
+      if (kept != null) {
+        kept.close();
+      }
       throw e;
     }
   }

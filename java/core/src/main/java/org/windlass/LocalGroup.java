@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.windlass.internal.Copies;
+import org.windlass.internal.Native;
 
 /**
  * The ranks of this process, as threads: all ranks of a communicator ({@link Communicator#local}),
@@ -27,12 +28,20 @@ public final class LocalGroup implements AutoCloseable {
    * @param maker the call that made them, as {@link Communicator} takes it
    */
   LocalGroup(long[] handles, Duration deadline, String maker) {
-    List<Communicator> made = new ArrayList<>(handles.length);
-    for (long handle : handles) {
-      made.add(new Communicator(handle, deadline, this, maker));
+    try {
+      List<Communicator> made = new ArrayList<>(handles.length);
+      for (long handle : handles) {
+        made.add(new Communicator(handle, deadline, this, maker));
+      }
+      this.communicators = Collections.unmodifiableList(made);
+      this.unclosed = LocalHandles.watch(this, toString());
+    } catch (Throwable e) {
+      // Ranks of other processes would wait for these.
+      for (long handle : handles) {
+        Native.wl_comm_close(handle, 0);
+      }
+      throw e;
     }
-    this.communicators = Collections.unmodifiableList(made);
-    this.unclosed = LocalHandles.watch(this, toString());
   }
 
   /** {@code ranks} ranks, which are all of their communicator. */

@@ -28,7 +28,6 @@ final class Watcher {
 
   static void add(Endpoint endpoint) {
     synchronized (LOCK) {
-      ENDPOINTS.add(endpoint);
       if (thread == null) {
         Thread made = new Thread(null, Watcher::watch, "windlass-watcher", 0, false);
         made.setDaemon(true);
@@ -36,6 +35,7 @@ final class Watcher {
         made.start();
         thread = made; // once there is one: where it can't start, the next to come tries again
       }
+      ENDPOINTS.add(endpoint);
     }
   }
 
