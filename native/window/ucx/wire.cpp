@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <mutex>
 #include <string>
 
@@ -36,24 +36,21 @@ void* openBeside() {
   return dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
 }
 
-// Sets a variable where it is not set, for as long as the process lives. Other threads may be in
-// getenv, which takes no lock, and setenv gives back the list that they read: this one leaves that
-// as it is, and puts another in its place. Does nothing where memory is short.
-void setVariable(const char* name, const char* value) {
-  if (std::getenv(name) != nullptr) return;
+// Sets variables where they are not set, for as long as the process lives. Other threads may be in
+// getenv, which takes no lock, and setenv gives back the list that they read: this leaves that as
+// it is, and puts another in its place. Does nothing where memory is short. Called once.
+void setVariables(const char* const (&settings)[3]) {
   size_t count = 0;
   while (environ != nullptr && environ[count] != nullptr) ++count;
-  auto* const list = static_cast<char**>(std::calloc(count + 2, sizeof(char*)));
-  const size_t bytes = std::strlen(name) + std::strlen(value) + 2;
-  auto* const text = static_cast<char*>(std::malloc(bytes));
-  if (list == nullptr || text == nullptr) {
-    std::free(list);
-    std::free(text);
-    return;
+  const size_t most = count + std::size(settings) + 1;
+  auto* const list = static_cast<char**>(std::calloc(most, sizeof(char*)));
+  if (list == nullptr) return;
+  if (count > 0) std::copy_n(environ, count, list);
+  for (const char* const setting : settings) {
+    const std::string name(setting, std::strchr(setting, '='));
+    // The text goes with the list: both stay when this library is unloaded.
+    if (std::getenv(name.c_str()) == nullptr && (list[count] = strdup(setting)) != nullptr) ++count;
   }
-  std::snprintf(text, bytes, "%s=%s", name, value);
-  std::copy_n(environ, count, list);
-  list[count] = text;
   __atomic_store_n(&environ, list, __ATOMIC_RELEASE);
 }
 
@@ -65,9 +62,9 @@ Code find(const char* path, const char* name, void** exported, wl_error_t* error
     // As it is loaded it would handle signals, and end a JVM at the first of its own; and write
     // jumps into libc's mmap and the like, while other threads are in them. What it logs, its
     // results say.
-    setVariable("UCX_ERROR_SIGNALS", "");
-    setVariable("UCX_MEM_EVENTS", "no");
-    setVariable("UCX_LOG_LEVEL", "fatal");
+    static bool areSet = false;
+    if (!areSet) setVariables({"UCX_ERROR_SIGNALS=", "UCX_MEM_EVENTS=no", "UCX_LOG_LEVEL=fatal"});
+    areSet = true;
     dlerror();
     opened = path == nullptr ? openBeside() : dlopen(path, RTLD_NOW | RTLD_LOCAL);
     const char* const said = opened == nullptr ? dlerror() : nullptr;
