@@ -417,7 +417,7 @@ TEST_F(GpusStreams, WhatADestroyedStreamHasInFlightEnds) {
           const uint64_t handle = own->handle();
           const auto put = [&](uint64_t stream, uint64_t* ticket, Error* error) {
             return sum(comm, stream, program.source[at], program.out[at], program.count, ticket,
-                       error, isLate ? 100 * kMs : 0);
+                       error, isLate ? 2'000 * kMs : 0);
           };
           if (rank == 1) gpus::holdStream(handle, true);
           Error error;
