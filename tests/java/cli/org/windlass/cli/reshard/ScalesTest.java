@@ -73,7 +73,7 @@ class ScalesTest {
       strings = {
         "weight_scale", "weight_scale_inv", "scale", "scale_weight", "scale_inv", "scales", "weight.scale",
         "zero_point", "weight_zero_point", "qzeros", "g_idx", "amax", "weight_quantizer._amax", "weight.absmax",
-        "weight_scale2", "scaling_factor", "SCB", "input_scale"
+        "weight_scale2", "scaling_factor", "SCB", "input_scale", "qscale_weight", "wscales", "weight.quant_map"
       })
   void anF8WeightIsNotCastWithoutThem(String name) throws IOException {
     add("a.weight", DType.F8E4M3, 4, 4);
@@ -136,13 +136,13 @@ class ScalesTest {
   void scalesAreWhereTheirWeightsAre() throws IOException {
     addBlocks(1024, 256);
     refused("would hold scales", "[{'match':'w.weight','to':'4:S0'},{'match':'*','to':'4:S1'}]");
-    refused("rank 2 of 4:S0 is not in 2:R", "[{'match':'w.weight','to':'4@0:S0'},{'match':'*','to':'2@0:R'}]");
-    refused("rank 0 would hold scales [0 to 3]", "[{'match':'w.weight','to':'2@0:R'},{'match':'*','to':'2@0:S0'}]");
+    refused("file 2 of 4:S0 has nothing of the scales, which lie by 2:R", "[{'match':'w.weight','to':'4@0:S0'},{'match':'*','to':'2@0:R'}]");
+    refused("file 0 would hold scales [0 to 3]", "[{'match':'w.weight','to':'2@0:R'},{'match':'*','to':'2@0:S0'}]");
     done("[{'match':'w.weight','to':'4:S0'},{'match':'*','to':'4:R'}]");
     tensors.clear();
     add("w.weight", DType.F8E4M3, 8, 4);
     add("w.weight_scale", DType.F32, 1);
-    refused("rank 2 would hold scales []", "", "--to", "4:S0");
+    refused("file 1 would hold scales []", "", "--to", "4:S0");
     done("[{'match':'*_scale','to':'4:R'}]", "--to", "4:S0");
     tensors.clear();
     add("w.weight", DType.F8E4M3, 8, 4);
@@ -164,6 +164,105 @@ class ScalesTest {
     done("", "--to", "2:S0");
     refused("inside a block of 16", "", "--to", "4:S0");
     refused("inside a block of 8", "", "--to", "16:S1");
+  }
+
+  @Test
+  void scalesOfOtherShapesAreHeldWhole() throws IOException {
+    add("e.w", DType.F8E4M3, 4, 64, 64);
+    add("e.w_scale", DType.F32, 4, 1);
+    refused("file 1 would hold scales []", "", "--to", "2:S1");
+    done("", "--to", "2:S0");
+    tensors.clear();
+    add("e.w", DType.F8E4M3, 4, 64, 128);
+    add("e.w_scale", DType.F32, 4, 128);
+    refused("\"e.w_scale\" [4, 128] belongs to all of a weight", "", "--to", "2:S1");
+    tensors.clear();
+    add("m.weight", DType.F8E4M3, 64, 64);
+    add("m.pre_quant_scale", DType.BF16, 64);
+    refused("\"m.pre_quant_scale\" [64] belongs to all of a weight", "", "--to", "2:S0");
+    tensors.clear();
+    add("m.weight", DType.U8, 4096, 1);
+    add("m.weight.absmax", DType.F32, 128);
+    add("m.weight.quant_map", DType.F32, 16);
+    refused("belongs to all of a weight", "", "--to", "2:S0");
+    tensors.clear();
+    add("a.k_proj.weight", DType.F8E4M3, 64, 64);
+    add("a.k_proj.weight_scale", DType.F32);
+    add("a.k_scale", DType.F32, 1);
+    refused("\"a.k_scale\" [1] belongs to all of a weight", "", "--to", "2:S0");
+    tensors.clear();
+    add("e.up_blocks", DType.U8, 4, 64, 2, 16);
+    add("e.up_scales", DType.U8, 4, 64, 2);
+    add("e.down_blocks", DType.U8, 4, 64, 2, 16);
+    add("e.down_scales", DType.U8, 4, 64, 2);
+    done("", "--to", "2:S1");
+    refused("would hold scales", "[{'match':'*scales','to':'2:S0'}]", "--to", "2:S1");
+    tensors.clear();
+    add("o.weight", DType.I8, 64, 64);
+    add("o.SCB", DType.F32, 64);
+    add("o.weight_format", DType.U8);
+    refused("would hold scales", "[{'match':'o.weight','to':'2:S1'}]", "--to", "2:S0");
+  }
+
+  @Test
+  void theGroupsOfGptqGoWithItsInputs() throws IOException {
+    add("d.qweight", DType.I32, 176, 32);
+    add("d.scales", DType.F16, 11, 32);
+    add("d.g_idx", DType.I32, 1408);
+    refused("would hold scales", "[{'match':'d.qweight','to':'2:S0*16'}]", "--to", "2:S0");
+    done("", "--to", "2:S1");
+    tensors.clear();
+    add("c.weight_packed", DType.I32, 64, 16);
+    add("c.weight_scale", DType.BF16, 64, 2);
+    add("c.weight_g_idx", DType.I32, 128);
+    refused("would hold scales", "", "--to", "2:S0");
+    done("[{'match':'*g_idx','to':'2:R'}]", "--to", "2:S0");
+  }
+
+  @Test
+  void filesTellWhoHoldsBoth() throws IOException {
+    add("m.weight", DType.F8E4M3, 256, 128);
+    add("m.weight_scale", DType.F32, 256, 1);
+    refused("file 0 of 2@1:S0 has nothing of the scales", "[{'match':'*scale','to':'2@1:S0'}]", "--to", "2:S0");
+    done("[{'match':'*scale','to':'2@0:S0'}]", "--to", "2:S0");
+  }
+
+  @Test
+  void namesKeepThemTogether() throws IOException {
+    for (int i : new int[] {1, 3}) {
+      add("l.w" + i + ".weight", DType.F8E4M3, 64, 64);
+      add("l.w" + i + ".weight_scale", DType.F32, 64, 1);
+    }
+    refused(
+        "which are not of one module",
+        "[{'match':'l.w1.weight','as':'l.w3.weight'},{'match':'l.w3.weight','as':'l.w1.weight'}]", "--to", "1:R");
+    refused("which are not of one module", "[{'match':'l.w1.weight','as':['l.w1.weight','e.weight']}]", "--to", "1:R");
+    done("[{'match':'l.w1.{x}','as':'e.{x}'}]", "--to", "1:R");
+  }
+
+  @Test
+  void weightsWithRulesCountAsTensorsToo() throws IOException {
+    add("l.q_proj.weight", DType.F8E4M3, 64, 64);
+    add("l.q_proj.weight_scale", DType.F32);
+    done("[{'match':'*.weight','to':'8:S0'}]", "--to", "8:S0");
+    tensors.clear();
+    add("l.q_proj.weight", DType.BF16, 64, 64);
+    add("l.norm.weight", DType.BF16, 64);
+    done("[{'match':'*proj.weight','to':'2x4:S0,S1'}]", "--to", "2x4:S0,S1");
+  }
+
+  @Test
+  void oneScaleForAWholeWeightIsJoinedAsItIs() throws IOException {
+    for (String part : List.of("q", "k", "v")) {
+      add("a." + part + ".weight", DType.F8E4M3, part.equals("q") ? 256 : 128, 64);
+      add("a." + part + ".weight_scale", DType.F32, 1, 1);
+    }
+    String rule = "{'match':'a.{p}.%s','parts':['q','k','v'],'dim':0,'as':'a.qkv.%s','to':'2:%s','unit':1}";
+    done("[" + String.format(rule, "weight", "weight", "S0") + "," + String.format(rule, "weight_scale", "weight_scale", "R") + "]", "--to", "2:R");
+    tensors.clear();
+    add("m.weight", DType.F8E4M3, 64, 32);
+    add("m.weight_scale", DType.F32, 1, 1);
+    done("[{'match':'m.weight','transpose':true}]", "--to", "1:R");
   }
 
   @Test

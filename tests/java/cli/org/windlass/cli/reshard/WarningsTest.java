@@ -62,7 +62,7 @@ class WarningsTest {
   @ValueSource(
       strings = {
         "a.qkv_proj.weight", "a.qkv_proj.bias", "a.query_key_value.weight", "a.gate_up_proj.weight", "a.W_pack.weight",
-        "attn.Wqkv.weight", "a.in_proj_weight", "qkv.weight"
+        "attn.Wqkv.weight", "a.in_proj_weight", "qkv.weight", "a.to_qkv.weight", "a.linear_qkv.weight", "a.dense_h_to_4h.weight"
       })
   void aFusedWeightIsNotOneWeight(String name) throws IOException {
     add(name, 12, 4);
@@ -85,7 +85,7 @@ class WarningsTest {
   @ValueSource(
       strings = {
         "l.mlp.gate.e_score_correction_bias", "l.router.bias", "l.mlp.gate.bias", "l.router_bias", "m.A_log", "m.dt_bias",
-        "l.rotary_emb.inv_freq"
+        "l.rotary_emb.inv_freq", "l.mlp.gate.expert_bias"
       })
   void whatUsuallyKeepsItsDtypeIsNamed(String name) throws IOException {
     add(name, 4);

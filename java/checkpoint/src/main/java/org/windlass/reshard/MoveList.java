@@ -188,22 +188,32 @@ final class MoveList {
   /** The shards of default layouts are of dimensions that tensors have. */
   private void checkDefaults(SourceTensors sources, List<SourceTensor> tensors) {
     Map<String, Integer> read = new LinkedHashMap<>();
+    int most = 0;
     for (SourceTensor tensor : tensors) {
-      if (sources.takesDefault(tensor.name())) {
+      most = Math.max(most, tensor.shape().length);
+      if (sources.takesDefault(tensor.stored())) {
         read.put(tensor.name(), tensor.shape().length);
       }
     }
-    defaultFrom.ifPresent(from -> checkDefault("from()", from, read));
+    int mostRead = most;
+    defaultFrom.ifPresent(from -> checkDefault("from()", from, read, mostRead));
     Map<String, Integer> written = new LinkedHashMap<>();
     for (TensorMove move : moves) {
+      most = Math.max(most, move.target().shape().length);
       if (Optional.ofNullable(rule(move.source().name())).flatMap(Rule::to).isEmpty()) {
         written.put(move.target().name(), move.target().shape().length);
       }
     }
-    request.to().ifPresent(to -> checkDefault("to()", Layout.parse(to), written));
+    int mostWritten = most;
+    request.to().ifPresent(to -> checkDefault("to()", Layout.parse(to), written, mostWritten));
   }
 
-  private void checkDefault(String which, Layout layout, Map<String, Integer> dimensions) {
+  /**
+   * @param dimensions of the tensors that take the default
+   * @param most of any tensor, with a rule or without
+   */
+  private void checkDefault(
+      String which, Layout layout, Map<String, Integer> dimensions, int most) {
     for (Placement placement : layout.placements()) {
       int dim =
           placement instanceof Placement.Shard shard
@@ -213,12 +223,11 @@ final class MoveList {
           dimensions.keySet().stream().filter(name -> dimensions.get(name) <= dim).toList();
       int with = dimensions.size() - without.size();
       String lack = which + " " + layout + ": dimension " + dim + ", which " + placement + " cuts, ";
-      if (with == 0 && !without.isEmpty()) {
+      if (most <= dim && !without.isEmpty()) {
         throw new InvalidArgumentException(
-            lack + "is one that no tensor has: they have "
-                + dimensions.values().stream().max(Integer::compare).get() + " at most");
+            lack + "is one that no tensor has: they have " + most + " at most");
       }
-      if (with < without.size()) {
+      if (with > 0 && with < without.size()) {
         warnings.accept(
             lack + "is one that " + with + " of " + dimensions.size() + " tensors have; each rank gets all of "
                 + Doubts.listed(without));

@@ -10,14 +10,14 @@ import java.util.regex.Pattern;
 enum Purpose {
   /** Holds scales or zero points of another tensor, or what they follow from. */
   SCALE(
-      "(?:.*_)?(?:scales?(?:[_0-9].*)?|scaling(?:_factors?)?|zero_points?|q?zeros|g_idx"
-          + "|a(?:bs)?max(?:_.*)?|scb)"),
+      "(?:.*_)?(?:[qw]?scales?(?:[_0-9].*)?|scaling(?:_factors?)?|zero_points?|q?zeros?|g_idx"
+          + "|a(?:bs)?max(?:_.*)?|scb|quant_map|bitsandbytes__.*|weight_shape|weight_format|biases)"),
   /** Several weights, one after another along a dimension, each of which ranks cut by itself. */
   FUSED(
-      "(?:qkv|kv|gate_up|in)_proj(?:_qkvz?|_ba|_weight|_bias)?|qkv|wqkv|query_key_value|w_pack|c_attn"
-          + "|w13(?:_weight|_bias)?|gate_up"),
+      "(?:qkv|kv|gate_up|in)_proj(?:_qkvz?|_ba|_weight|_bias)?|(?:(?:to|linear|fused)_)?q?kv|wqkv"
+          + "|query_key_value|w_pack|c_attn|w13(?:_weight|_bias)?|gate_up|dense_h_to_4h"),
   /** Of few values that differ little, which a shorter dtype would make equal. */
-  PRECISE("e_score_correction_bias|a_log|dt_bias|(?:.*_)?inv_freq|(?:.*_)?(?:router|gate)[._]bias"),
+  PRECISE("e_score_correction_bias|a_log|dt_bias|(?:.*_)?inv_freq|(?:.*_)?(?:router|gate)[._](?:expert_)?bias"),
   /** Anything else. */
   OTHER(".*");
 
@@ -34,13 +34,15 @@ enum Purpose {
   static Purpose of(String name) {
     String own = last(name);
     String module = last(PART.matcher(name).replaceFirst(""));
+    // Such as gate.expert_bias, of which the module is what stands before.
+    String inModule = module.equals(own) ? last(name.substring(0, Math.max(0, name.lastIndexOf('.')))) : module;
     for (Purpose purpose : values()) {
       boolean is =
           switch (purpose) {
             case FUSED -> purpose.usual.matcher(module).matches();
             case PRECISE ->
                 purpose.usual.matcher(own).matches()
-                    || purpose.usual.matcher(module + "." + own).matches();
+                    || purpose.usual.matcher(inModule + "." + own).matches();
             default -> purpose.usual.matcher(own).matches();
           };
       if (is) {

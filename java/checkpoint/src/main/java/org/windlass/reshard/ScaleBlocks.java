@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.regex.Pattern;
 import org.windlass.InvalidArgumentException;
 import org.windlass.layout.Layout;
 
@@ -61,8 +62,12 @@ final class ScaleBlocks {
     }
   }
 
+  /** Scales of what comes in, which lie along the last dimension, and of which each rank has all. */
+  private static final Pattern OF_INPUTS = Pattern.compile("(?:pre_quant|input|act).*");
+
   private final Map<String, TensorMove> moves = new HashMap<>();
   private final Map<String, List<String>> joined = new HashMap<>();
+  private final Map<String, List<String>> written = new HashMap<>();
   private final Map<String, String> weightOf = new HashMap<>();
   private final Set<List<Object>> checked = new HashSet<>();
   private final boolean byRank;
@@ -79,11 +84,14 @@ final class ScaleBlocks {
       joined
           .computeIfAbsent(move.target().name(), key -> new ArrayList<>())
           .add(move.source().name());
+      written
+          .computeIfAbsent(move.source().name(), key -> new ArrayList<>())
+          .add(move.target().name());
     }
     Map<Long, Integer> blocks = new LinkedHashMap<>();
     for (Scales.Pair pair : pairs) {
       weightOf.put(pair.scale().name(), pair.weight().name());
-      for (Along along : along(pair, 0)) {
+      for (Along along : along(pair, 0).orElse(List.of())) {
         if (along.block() > 1 && pair.scale().shape()[along.scale()] > 1) {
           blocks.merge(along.block(), 1, Integer::sum);
         }
@@ -108,16 +116,53 @@ final class ScaleBlocks {
     List<Scales.Pair> pairs = scales.pairs();
     ScaleBlocks blocks = new ScaleBlocks(pairs, moves, byRank, writesWhole);
     pairs.forEach(blocks::check);
+    scales.alone().forEach(scale -> blocks.checkAlone(scales.hold(scale), scale));
+  }
+
+  /** A scale that is of no one weight is not cut, unless it is a tensor as others. */
+  private void checkAlone(boolean isOfWeights, SourceTensor scale) {
+    if (isOfWeights || TargetTensor.elements(scale.shape()) == 1) {
+      checkWhole(moves.get(scale.name()).target());
+    }
+  }
+
+  private void checkWhole(TargetTensor scale) {
+    if (writesWhole) {
+      return;
+    }
+    for (int rank : scale.to().mesh().ranks()) {
+      if (!Arrays.equals(held(scale, rank).shape(), scale.shape())) {
+        throw new InvalidArgumentException(
+            "tensor \"" + scale.name() + "\" " + Arrays.toString(scale.shape()) + " belongs to all of a weight, by its name, and "
+                + scale.to() + " cuts it; a rule that gives it R keeps it whole");
+      }
+    }
   }
 
   private void check(Scales.Pair pair) {
     TensorMove weight = moves.get(pair.weight().name());
     TensorMove scale = moves.get(pair.scale().name());
-    checkJoined(weight, scale);
-    if (!fits(pair)) {
+    boolean isIndex = pair.scale().name().endsWith("g_idx");
+    // Parts share the groups of their inputs, which are joined with nothing.
+    if (!isIndex) {
+      checkJoined(weight, scale);
+    }
+    if (!isIndex || !isJoined(weight)) {
+      checkNames(pair);
+    }
+    if (byRank) {
+      checkNotJoinedOfOnes(pair);
+    }
+    Optional<List<Along>> lies = isIndex ? Optional.empty() : along(pair, usual);
+    if (lies.isEmpty()) {
+      if (isIndex) {
+        checkIndex(weight, scale);
+      } else if (!isJoined(weight)) {
+        checkWhole(scale.target());
+      }
       return;
     }
-    List<Along> along = along(pair, usual);
+    List<Along> along = lies.get();
     if (byRank && isNew(weight.source(), scale.source())) {
       checkStored(pair, along);
     }
@@ -163,6 +208,63 @@ final class ScaleBlocks {
     return written;
   }
 
+  private boolean isJoined(TensorMove move) {
+    return joined.get(move.target().name()).size() > 1;
+  }
+
+  /** A weight and its scales are in one module where they are written, too. */
+  private void checkNames(Scales.Pair pair) {
+    if (!module(pair.weight().name()).equals(module(pair.scale().name()))) {
+      return;
+    }
+    List<String> scales = written.get(pair.scale().name()).stream().map(ScaleBlocks::module).toList();
+    for (String name : written.get(pair.weight().name())) {
+      if (!scales.contains(module(name))) {
+        throw new InvalidArgumentException(
+            "tensor \"" + pair.weight().name() + "\" is written as \"" + name + "\", and its scales, \""
+                + pair.scale().name() + "\", as \"" + written.get(pair.scale().name()).get(0)
+                + "\", which are not of one module; rename both alike, or ignoreScales() leaves them so");
+      }
+    }
+  }
+
+  private static String module(String name) {
+    return name.substring(0, name.lastIndexOf('.') + 1);
+  }
+
+  /** Ranks of IN that have one scale each of a whole piece have no scales of the whole. */
+  private static void checkNotJoinedOfOnes(Scales.Pair pair) {
+    Layout from = pair.scale().from();
+    long all = TargetTensor.elements(pair.scale().shape());
+    long own = TargetTensor.elements(from.localShape(pair.scale().shape(), from.mesh().rankOf(0)));
+    boolean isPerTensor = pair.scale().shape().length != pair.weight().shape().length;
+    if (isPerTensor && own == 1 && all > 1 && all != pair.weight().shape()[0]) {
+      throw new InvalidArgumentException(
+          "tensor \"" + pair.scale().name() + "\": each rank of IN has one scale for its piece of \""
+              + pair.weight().name() + "\", and " + all + " of them are not those of the whole; give it R in"
+              + " the source, or ignoreScales() joins them all the same");
+    }
+  }
+
+  /** The groups of a weight's inputs, one for each: of GPTQ's rows, and of packed columns else. */
+  private void checkIndex(TensorMove weight, TensorMove scale) {
+    long[] shape = weight.source().shape();
+    long inputs = scale.source().shape().length == 1 ? scale.source().shape()[0] : 0;
+    int dim = weight.source().name().endsWith("qweight") ? 0 : shape.length - 1;
+    if (shape.length != 2 || inputs == 0 || inputs % shape[dim] != 0 || isJoined(weight)) {
+      if (!isJoined(scale)) {
+        checkWhole(scale.target());
+      }
+      return;
+    }
+    if (!writesWhole) {
+      List<Along> along = List.of(new Along(dim, 0, 1, inputs / shape[dim]));
+      for (int rank : weight.target().to().mesh().ranks()) {
+        checkHeld(weight.target(), scale.target(), rank, along);
+      }
+    }
+  }
+
   private static Runs held(TargetTensor target, int rank) {
     return target
         .fuse()
@@ -191,34 +293,33 @@ final class ScaleBlocks {
         : "part " + (parts.indexOf(move.source().name()) + 1) + " of " + parts.size() + " of " + target;
   }
 
-  /** Whether scales have one of the shapes that belong to a weight's shape. */
-  private static boolean fits(Scales.Pair pair) {
+  /**
+   * The dimensions of a weight along which its scales lie; empty where their shape does not belong to
+   * the weight's. One scale for a whole tensor lies along none.
+   *
+   * @param usual the block of others, of which a smaller dimension is a part
+   */
+  private static Optional<List<Along>> along(Scales.Pair pair, long usual) {
     long[] weight = pair.weight().shape();
     long[] scale = pair.scale().shape();
-    boolean fits = scale.length == weight.length;
-    for (int d = 0; d < scale.length && fits; d++) {
-      fits = along(d, d, weight[d], scale[d], 0) != null;
+    boolean isOne = Arrays.stream(scale).allMatch(extent -> extent == 1);
+    if (isOne && (usual == 0 || scale.length != weight.length)) {
+      return Optional.of(List.of());
     }
-    return fits
-        || Arrays.stream(scale).allMatch(extent -> extent == 1)
-        || scale.length == 1 && weight.length > 0 && scale[0] == weight[0];
-  }
-
-  /** The dimensions of a weight along which scales lie; those of scales that fit. */
-  private static List<Along> along(Scales.Pair pair, long usual) {
-    long[] weight = pair.weight().shape();
-    long[] scale = pair.scale().shape();
+    String name = pair.scale().name().substring(module(pair.scale().name()).length());
+    if (scale.length > weight.length || OF_INPUTS.matcher(name).matches()) {
+      return Optional.empty();
+    }
     List<Along> all = new ArrayList<>();
-    if (scale.length == weight.length || scale.length == 1 && weight.length > 0 && scale[0] == weight[0]) {
-      for (int d = 0; d < scale.length; d++) {
-        Along along = along(d, d, weight[d], scale[d], usual);
-        if (along == null) {
-          return List.of();
-        }
-        all.add(along);
+    for (int d = 0; d < scale.length; d++) {
+      Along along = along(d, d, weight[d], scale[d], usual);
+      // Fewer dimensions are those of rows, or of experts and rows.
+      if (along == null || scale.length < weight.length && scale[d] != weight[d] && scale[d] != 1) {
+        return Optional.empty();
       }
+      all.add(along);
     }
-    return all;
+    return Optional.of(all);
   }
 
   /** How {@code scales} lie along {@code elements}; null if they do not. */
@@ -244,7 +345,8 @@ final class ScaleBlocks {
 
   /** Both keep the order of the dimensions along which they lie. */
   private static void checkOrder(Scales.Pair pair, List<Along> written) {
-    if (pair.scale().shape().length == pair.weight().shape().length) {
+    if (pair.scale().shape().length == pair.weight().shape().length
+        && Arrays.stream(pair.scale().shape()).anyMatch(extent -> extent > 1)) {
       for (Along each : written) {
         if (each.weight() != each.scale()) {
           throw new InvalidArgumentException(
@@ -291,7 +393,9 @@ final class ScaleBlocks {
       for (Along each : along) {
         Along own =
             along(0, 0, weight.shape()[each.weight()], scale.shape()[each.scale()], 0);
-        if (own != null && own.block() > each.block() && each.block() > 1) {
+        boolean isCut = weight.shape()[each.weight()] < pair.weight().shape()[each.weight()];
+        boolean isOdd = isCut && Long.bitCount(each.block()) != 1;
+        if (own != null && (isOdd || own.block() > each.block() && each.block() > 1)) {
           throw new InvalidArgumentException(
               "tensor \"" + pair.weight().name() + "\": rank " + rank + " of IN holds "
                   + weight.shape()[each.weight()] + " of " + pair.weight().shape()[each.weight()]
@@ -311,12 +415,14 @@ final class ScaleBlocks {
     if (Arrays.stream(held.shape()).anyMatch(extent -> extent == 0)) {
       return;
     }
-    if (!scale.to().mesh().contains(rank)) {
+    // Files tell who holds both.
+    int other = weight.fileOf(rank) + scale.firstFile();
+    if (!scale.to().mesh().contains(other)) {
       throw new InvalidArgumentException(
-          them(weight, scale) + "rank " + rank + " of " + weight.to() + " is not in " + scale.to()
-              + ", by which its scales lie");
+          them(weight, scale) + "file " + weight.fileOf(rank) + " of " + weight.to()
+              + " has nothing of the scales, which lie by " + scale.to());
     }
-    Runs scales = held(scale, rank);
+    Runs scales = held(scale, other);
     for (int d = 0; d < scale.shape().length; d++) {
       int dim = d;
       Span whole = new Span(0, scale.shape()[d]);
@@ -330,7 +436,7 @@ final class ScaleBlocks {
       List<Span> own = Span.of(scales.dims().get(d));
       if (!own.equals(List.of(whole)) && !own.equals(needed)) {
         throw new InvalidArgumentException(
-            them(weight, scale) + "rank " + rank + " would hold scales " + own + " along dimension " + d
+            them(weight, scale) + "file " + weight.fileOf(rank) + " would hold scales " + own + " along dimension " + d
                 + ", and takes " + needed + " for what it holds of the weight under " + weight.to()
                 + "; a rule that gives the scales R, or a layout that cuts both alike, keeps them together");
       }

@@ -3,7 +3,7 @@ package org.windlass.reshard;
 
 import java.util.ArrayList;
 import java.util.Collection;
-import java.util.Comparator;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -23,6 +23,8 @@ final class Scales {
   record Pair(SourceTensor weight, SourceTensor scale) {}
 
   private final Map<String, String> first = new LinkedHashMap<>();
+  /** Every tensor of such a name. */
+  private final List<SourceTensor> named = new ArrayList<>();
   /** The weights whose each may be. */
   private final Map<SourceTensor, List<SourceTensor>> weights = new LinkedHashMap<>();
 
@@ -32,6 +34,7 @@ final class Scales {
     for (SourceTensor tensor : tensors) {
       if (Purpose.of(tensor.name()) == Purpose.SCALE) {
         scales.put(tensor.name(), tensor);
+        named.add(tensor);
         byModule.computeIfAbsent(module(tensor.name()), key -> new ArrayList<>()).add(tensor);
       }
     }
@@ -40,6 +43,7 @@ final class Scales {
         continue;
       }
       Set<SourceTensor> own = new LinkedHashSet<>(under(scales, weight.name()));
+      own.addAll(ofModule(scales, module(weight.name())));
       own.addAll(byModule.getOrDefault(module(weight.name()), List.of()));
       for (SourceTensor scale : own) {
         first.putIfAbsent(weight.name(), scale.name());
@@ -59,6 +63,18 @@ final class Scales {
     return under;
   }
 
+  /** Those whose name is that of the module and an ending. */
+  private static List<SourceTensor> ofModule(
+      NavigableMap<String, SourceTensor> scales, String module) {
+    if (module.isEmpty()) {
+      return List.of();
+    }
+    String name = module.substring(0, module.length() - 1);
+    return scales.subMap(name + "_", true, name + (char) ('_' + 1), false).values().stream()
+        .filter(scale -> scale.name().indexOf('.', name.length()) < 0)
+        .toList();
+  }
+
   private static boolean isQuantized(DType dtype) {
     return dtype != DType.BOOL && dtype.bits() <= 32 && (!Casts.touch(dtype) || dtype.bits() <= 8);
   }
@@ -69,7 +85,7 @@ final class Scales {
 
   /** A tensor that holds scales of that one, if any does. */
   Optional<String> of(SourceTensor weight) {
-    return Optional.ofNullable(first.get(weight.name()));
+    return Optional.ofNullable(first.get(weight.stored()));
   }
 
   /** Whether a tensor holds scales of another one. */
@@ -78,18 +94,38 @@ final class Scales {
   }
 
   /**
-   * Every tensor that holds scales, with its weight: of several in its module the one whose name its
-   * own goes on from. Where there is none of those, it is left out.
+   * Every tensor that holds scales, with its weight: of several the one with which its name has most
+   * in common. Where several have as much, it is left out.
    */
   List<Pair> pairs() {
     List<Pair> pairs = new ArrayList<>();
     weights.forEach(
         (scale, all) ->
-            all.stream()
-                .filter(weight -> scale.name().startsWith(weight.name()))
-                .max(Comparator.comparingInt(weight -> weight.name().length()))
-                .or(() -> all.size() == 1 ? Optional.of(all.get(0)) : Optional.empty())
-                .ifPresent(weight -> pairs.add(new Pair(weight, scale))));
+            nearest(scale, all).ifPresent(weight -> pairs.add(new Pair(weight, scale))));
     return pairs;
+  }
+
+  private static Optional<SourceTensor> nearest(SourceTensor scale, List<SourceTensor> weights) {
+    int most = weights.stream().mapToInt(weight -> common(scale, weight)).max().orElse(0);
+    List<SourceTensor> nearest =
+        weights.stream().filter(weight -> common(scale, weight) == most).toList();
+    return nearest.size() == 1 ? Optional.of(nearest.get(0)) : Optional.empty();
+  }
+
+  /** How many characters both names begin with. */
+  private static int common(SourceTensor a, SourceTensor b) {
+    int shorter = Math.min(a.name().length(), b.name().length());
+    int common = 0;
+    while (common < shorter && a.name().charAt(common) == b.name().charAt(common)) {
+      common++;
+    }
+    return common;
+  }
+
+  /** Those that are of no one weight. */
+  List<SourceTensor> alone() {
+    Set<SourceTensor> paired = new HashSet<>();
+    pairs().forEach(pair -> paired.add(pair.scale()));
+    return named.stream().filter(scale -> !paired.contains(scale)).toList();
   }
 }

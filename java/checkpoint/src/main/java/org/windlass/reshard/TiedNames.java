@@ -81,7 +81,11 @@ final class TiedNames {
     following.forEach(
         (name, other) -> {
           String now = renamed.get(other);
-          if (now != null && !sources.containsKey(name)) {
+          if (sources.containsKey(name)) {
+            warnings.accept(
+                "__metadata__ \"" + name + "\": was a name of tensor \"" + other + "\", and another tensor has it"
+                    + " now");
+          } else if (now != null) {
             all.put(name, now);
           } else if (all.remove(name) != null) {
             warnings.accept(
