@@ -225,6 +225,10 @@ class ScalesTest {
     add("m.weight_scale", DType.F32, 256, 1);
     refused("file 0 of 2@1:S0 has nothing of the scales", "[{'match':'*scale','to':'2@1:S0'}]", "--to", "2:S0");
     done("[{'match':'*scale','to':'2@0:S0'}]", "--to", "2:S0");
+    // Of two that are alike but for the numbers of their files, the second is checked too.
+    add("n.weight", DType.F8E4M3, 256, 128);
+    add("n.weight_scale", DType.F32, 256, 1);
+    refused("file 0 of 2@1:S0 has nothing of the scales", "[{'match':'n.*scale','to':'2@1:S0'}]", "--to", "2:S0");
   }
 
   @Test

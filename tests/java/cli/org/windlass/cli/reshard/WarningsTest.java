@@ -66,12 +66,12 @@ class WarningsTest {
       })
   void aFusedWeightIsNotOneWeight(String name) throws IOException {
     add(name, 12, 4);
-    warns(1, "tensor \"" + name + "\": by the name several weights", "", "--to", "2:S0");
+    warns(1, "tensor \"" + name + "\": the name is that of several weights", "", "--to", "2:S0");
     warns(0, "", "", "--to", "2:S1");
     warns(0, "", "", "--to", "2:R");
     warns(0, "", "[{'match':'*','to':'2:S0'}]", "--to", "2:R");
     add("other." + name, 12, 4);
-    warns(1, "2 tensors \"" + name + "\", \"other." + name + "\": by the name", "", "--to", "2:S0");
+    warns(1, "2 tensors \"" + name + "\", \"other." + name + "\": the name is", "", "--to", "2:S0");
   }
 
   @Test
@@ -89,7 +89,7 @@ class WarningsTest {
       })
   void whatUsuallyKeepsItsDtypeIsNamed(String name) throws IOException {
     add(name, 4);
-    warns(1, name + "\": of this name usually keep their dtype, and are written as bf16", "", "--to", "1:R", "--dtype", "bf16");
+    warns(1, name + "\": such tensors usually keep their dtype, and become bf16", "", "--to", "1:R", "--dtype", "bf16");
     warns(0, "", "[{'match':'*','dtype':'bf16'}]", "--to", "1:R");
     warns(0, "", "", "--to", "1:R", "--dtype", "f64");
     warns(0, "", "", "--to", "1:R");

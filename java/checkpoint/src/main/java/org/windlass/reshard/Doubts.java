@@ -57,7 +57,7 @@ final class Doubts {
             && move.target().dtype().bits() < move.source().dtype().bits()) {
           add(
               move.source().name(),
-              "of this name usually keep their dtype, and are written as " + move.target().dtype()
+              "such tensors usually keep their dtype, and become " + move.target().dtype()
                   + "; a rule with \"dtype\": \"" + move.source().dtype() + "\" keeps it");
         }
       }
@@ -82,7 +82,7 @@ final class Doubts {
     if ((isRead || isWritten) && !isSame) {
       add(
           name,
-          "by the name several weights one after another, which " + (isWritten ? to : from)
+          "the name is that of several weights in one tensor, which " + (isWritten ? to : from)
               + " cuts as one: a rank has no piece of each; a rule that names them says that this is meant");
     }
   }

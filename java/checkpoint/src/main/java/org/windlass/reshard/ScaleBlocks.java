@@ -133,8 +133,8 @@ final class ScaleBlocks {
     for (int rank : scale.to().mesh().ranks()) {
       if (!Arrays.equals(held(scale, rank).shape(), scale.shape())) {
         throw new InvalidArgumentException(
-            "tensor \"" + scale.name() + "\" " + Arrays.toString(scale.shape()) + " belongs to all of a weight, by its name, and "
-                + scale.to() + " cuts it; a rule that gives it R keeps it whole");
+            "tensor \"" + scale.name() + "\" " + Arrays.toString(scale.shape())
+                + " belongs to all of a weight, by its name, and " + scale.to() + " cuts it; a rule that gives it R keeps it whole");
       }
     }
   }
@@ -186,9 +186,12 @@ final class ScaleBlocks {
   }
 
   private boolean isNew(TargetTensor weight, TargetTensor scale, List<Along> along) {
-    return checked.add(
-        List.of(
-            weight.to(), weight.shapeList(), weight.fuse(), scale.to(), scale.shapeList(), scale.fuse(), along));
+    return checked.add(List.of(written(weight), written(scale), along));
+  }
+
+  /** All that decides which file holds what of a tensor. */
+  private static List<Object> written(TargetTensor tensor) {
+    return List.of(tensor.to(), tensor.firstFile(), tensor.shapeList(), tensor.fuse());
   }
 
   /** The dimensions along which both are written. */
