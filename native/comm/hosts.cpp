@@ -29,7 +29,7 @@ constexpr int64_t kHeardNs = 2'000'000'000;
 constexpr uint32_t kHelloMagic = 0x57484f31;
 // Of what processes of several hosts tell one another (native/comm/hosts_message.h, and Move in
 // native/window/ucx/library): another number for any change of it.
-constexpr uint64_t kProtocol = 3;
+constexpr uint64_t kProtocol = 4;
 
 // How a process is named to others: this, its ranks, the key of its block, and its wire.
 struct Hello {

@@ -30,6 +30,13 @@ ucs_status_t UcpWire::arrived(void* context, const void* header, size_t headerBy
   if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;
   const auto* at = static_cast<const unsigned char*>(headerBytes > 0 ? header : data);
   uint64_t left = headerBytes > 0 ? headerBytes : bytes;
+  Secret secret;
+  if (left < sizeof secret) return UCS_OK;
+  std::memcpy(&secret, at, sizeof secret);
+  // Whoever sent this was not told the wire's name.
+  if (!(secret == wire.secret_)) return UCS_OK;
+  at += sizeof secret;
+  left -= sizeof secret;
   while (left >= sizeof(Move)) {
     Move move;
     std::memcpy(&move, at, sizeof move);
@@ -128,7 +135,9 @@ bool UcpWire::ask(Peer& peer) {
     peer.wanted.pop_front();
     ++peer.asked;
     const uint32_t number = peer.regions[from.region].number;
-    const Move wanted = {Move::kGet, number, from.at, bytes, token};
+    Move wanted = {Move::kGet, number, from.at, bytes, token};
+    wanted.wordAt = secret_.words[0];
+    wanted.wordValue = secret_.words[1];
     if (!sendOrQueue(peer, {wanted, nullptr, 0, nullptr, nullptr})) return false;
   }
   return true;
@@ -140,7 +149,8 @@ void UcpWire::answer(ucp_ep_h endpoint, const Move& wanted) {
   if (wanted.word > kPieceBytes) return;
   const unsigned char* const from = sharedAt(wanted.region, wanted.at, wanted.word);
   if (from == nullptr) return;
-  Held* const held = hold({Move::kGot, 0, 0, 0, wanted.token}, nullptr, 0);
+  const Secret secret = {{wanted.wordAt, wanted.wordValue}};
+  Held* const held = hold(secret, {Move::kGot, 0, 0, 0, wanted.token}, nullptr, 0);
   if (held == nullptr || !addBody(held, {from, wanted.word})) return ends_.lackMemory();
   // In turn with what is sent there: UCX prefers what is sent anew to what it has waiting.
   const auto peer = std::find_if(peers_.begin(), peers_.end(), [&](const Peer& each) {

@@ -50,10 +50,14 @@ UcpWire::Held* UcpWire::hold() {
   return held;
 }
 
-UcpWire::Held* UcpWire::hold(const Move& move, const Part* parts, uint32_t count) {
+UcpWire::Held* UcpWire::hold(const Secret& secret, const Move& move, const Part* parts,
+                             uint32_t count) {
   Held* held = nullptr;
   try {
     held = hold();
+    const auto* const first = reinterpret_cast<const unsigned char*>(&secret);
+    held->bytes.reserve(sizeof secret + sizeof move + wholeWords(bytesOf(parts, count)));
+    held->bytes.insert(held->bytes.end(), first, first + sizeof secret);
     append(*held, move, parts, count);
   } catch (const std::bad_alloc&) {
     if (held != nullptr) release(held);
@@ -137,10 +141,10 @@ ucs_status_t UcpWire::handMessage(Peer& peer, Send& send) {
 ucs_status_t UcpWire::handPiece(Peer& peer, Send& send) {
   const uint64_t count = std::min(kPieceBytes, send.bytes);
   const uint32_t flags = send.move.kind == Move::kGet ? UCP_AM_SEND_FLAG_REPLY : 0;
-  Move move = send.move;
-  if (count < send.bytes) move.wordRegion = Move::kNoRegion;
+  Start start = {peer.secret, send.move};
+  if (count < send.bytes) start.move.wordRegion = Move::kNoRegion;
   const Part piece = {send.from, count};
-  ucs_status_t status = handAtOnce(peer, {{&move, sizeof move}, piece}, flags);
+  ucs_status_t status = handAtOnce(peer, {{&start, sizeof start}, piece}, flags);
   if (peer.isLost) return UCS_OK;
   if (status == UCS_OK) advance(send, count);
   if (status != UCS_ERR_NO_RESOURCE) return status;
@@ -149,9 +153,9 @@ ucs_status_t UcpWire::handPiece(Peer& peer, Send& send) {
   // As much as it took at once before it does so again, once there is room.
   const int64_t now = clockNs();
   if (peer.refusedNs == 0) peer.refusedNs = now;
-  if (isLent && sizeof move + count <= peer.takesAtOnce && now - peer.refusedNs < kLentNs)
+  if (isLent && sizeof start + count <= peer.takesAtOnce && now - peer.refusedNs < kLentNs)
     return status;
-  Held* const held = hold(move, nullptr, 0);
+  Held* const held = hold(start.secret, start.move, nullptr, 0);
   if (held == nullptr || (isLent && !addBody(held, piece))) return UCS_ERR_NO_MEMORY;
   if (!isLent && send.unread != nullptr) {
     held->unread = send.unread;
@@ -246,7 +250,7 @@ bool UcpWire::sendMove(Peer& peer, const Move& move, const Part* parts, uint32_t
   if (peer.isLost) return true;
   Part body = {nullptr, 0};
   if (count > 0 && parts[count - 1].bytes >= kLeastBehind &&
-      wholeWords(sizeof move + bytesOf(parts, count - 1)) <= mostHeadBytes_) {
+      wholeWords(sizeof(Start) + bytesOf(parts, count - 1)) <= mostHeadBytes_) {
     body = parts[--count];
   }
   const uint64_t most = body.bytes > 0 ? mostHeadBytes_ : kMostLingeringBytes;
@@ -270,7 +274,7 @@ bool UcpWire::addToLingering(Peer& peer, const Move& move, const Part* parts, ui
     }
     return true;
   }
-  peer.lingering = hold(move, parts, count);
+  peer.lingering = hold(peer.secret, move, parts, count);
   if (peer.lingering == nullptr) return false;
   peer.lingering->unread = unread;
   if (unread != nullptr) unread->fetch_add(1, std::memory_order_relaxed);
@@ -312,7 +316,7 @@ bool UcpWire::sendSoon(uint32_t number, const Part* parts, uint32_t count, const
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   Peer& peer = peers_[number];
   const Move move = {Move::kMessage, 0, 0, 0, 0};
-  const bool isShort = wholeWords(sizeof move + bytesOf(parts, count)) <= kMostLingeringBytes;
+  const bool isShort = wholeWords(sizeof(Start) + bytesOf(parts, count)) <= kMostLingeringBytes;
   if (!lingers_ || !isShort || peer.isLost || !peer.queue.empty() || !hasRoom(peer))
     return sendMove(peer, move, parts, count, unread);
   if (!addToLingering(peer, move, parts, count, unread, kMostLingeringBytes)) return false;
@@ -333,7 +337,7 @@ bool UcpWire::sendPast(uint32_t number, const Part* parts, uint32_t count) {
   // What lingers is of before.
   if (peer.queue.empty() && !sendLingering(peer)) return false;
   if (peer.isLost) return true;
-  Held* const held = hold({Move::kMessage, 0, 0, 0, 0}, parts, count);
+  Held* const held = hold(peer.secret, {Move::kMessage, 0, 0, 0, 0}, parts, count);
   if (held == nullptr) return false;
   const ucs_status_t status = handHeld(peer, messageOf(*held), held, 0);
   if (waits(status)) {

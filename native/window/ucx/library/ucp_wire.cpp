@@ -2,7 +2,10 @@
 // Opens a wire, connects it, shares memory by it and drives it.
 #include "native/window/ucx/library/ucp_wire.h"
 
+#include <sys/random.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,7 +18,7 @@
 namespace windlass {
 namespace {
 
-constexpr uint32_t kNameMagic = 0x57444e31;
+constexpr uint32_t kNameMagic = 0x57444e32;
 constexpr uint32_t kKeyMagic = 0x57444b31;
 constexpr uint64_t kMostNameBytes = 1u << 16;
 
@@ -23,6 +26,7 @@ constexpr uint64_t kMostNameBytes = 1u << 16;
 struct Name {
   uint32_t magic;
   uint32_t bytes;
+  Secret secret;
 };
 struct Key {
   uint32_t magic;
@@ -55,6 +59,8 @@ bool isPortRange(const char* text) {
 }  // namespace
 
 Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
+  if (getrandom(&secret_, sizeof secret_, 0) != ssize_t{sizeof secret_})
+    return fail(error, WL_RESOURCE, "no random bytes: getrandom: %s", std::strerror(errno));
   ucp_config_t* config = nullptr;
   ucs_status_t status = ucp_config_read(nullptr, nullptr, &config);
   if (status != UCS_OK) return failed("ucp_config_read", status, error);
@@ -165,7 +171,7 @@ Code UcpWire::address(std::vector<unsigned char>* name, wl_error_t* error) {
   size_t bytes = 0;
   const ucs_status_t status = ucp_worker_get_address(worker_, &address, &bytes);
   if (status != UCS_OK) return failed("ucp_worker_get_address", status, error);
-  const Name head = {kNameMagic, static_cast<uint32_t>(bytes)};
+  const Name head = {kNameMagic, static_cast<uint32_t>(bytes), secret_};
   name->resize(sizeof head + bytes);
   std::memcpy(name->data(), &head, sizeof head);
   std::memcpy(name->data() + sizeof head, address, bytes);
@@ -186,6 +192,7 @@ Code UcpWire::connect(const unsigned char* name, uint64_t bytes, uint32_t* numbe
   Peer& peer = peers_.emplace_back();
   peer.wire = this;
   peer.number = static_cast<uint32_t>(peers_.size() - 1);
+  peer.secret = head.secret;
   ucp_ep_params_t params = {};
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                       UCP_EP_PARAM_FIELD_ERR_HANDLER;

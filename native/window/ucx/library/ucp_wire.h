@@ -37,9 +37,19 @@ constexpr uint64_t kMostHandedBytes = uint64_t{2} << 20;
 // What is kept of the memory of what was sent, in all.
 constexpr uint64_t kMostKeptBytes = uint64_t{16} << 20;
 
-// An active message is one move or several, each followed by `bytes` of its own, padded to whole
-// words. They stand in its head, and its body belongs to the last; or, where it has no head, they
-// stand in its body.
+// 128 random bits, which a wire's name has: whoever was told the name may send there. Anyone who
+// reaches its port may connect.
+struct Secret {
+  uint64_t words[2];
+
+  bool operator==(const Secret& other) const {
+    return ((words[0] ^ other.words[0]) | (words[1] ^ other.words[1])) == 0;
+  }
+};
+
+// An active message is the secret of whom it is for, then one move or several, each followed by
+// `bytes` of its own, padded to whole words. They stand in its head, and its body belongs to the
+// last; or, where it has no head, they stand in its body.
 struct Move {
   enum Kind : uint32_t { kNone, kPut, kWord, kGet, kGot, kLand, kMessage };
   Kind kind;
@@ -47,7 +57,8 @@ struct Move {
   uint64_t at;
   uint64_t word;  // kGet: so many bytes; kPut: those of all its pieces; kLand: the turn
   uint64_t token;  // of kGet, and of the kGot that answers
-  // Of kPut and kLand: what is stored behind them there.
+  // Of kPut and kLand: what is stored behind them there. kGet: the last two are the secret of whom
+  // the answer is for.
   uint32_t wordRegion = kNoRegion;
   uint32_t bytes = 0;
   uint64_t wordAt = 0;
@@ -56,6 +67,12 @@ struct Move {
   static constexpr uint32_t kNoRegion = ~0u;
 };
 static_assert(sizeof(Move) == 56, "Hosts' kProtocol is another one for another layout");
+
+// How a message begins.
+struct Start {
+  Secret secret;
+  Move move;
+};
 
 constexpr uint64_t wholeWords(uint64_t bytes) {
   return (bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t) * sizeof(uint64_t);
@@ -126,6 +143,7 @@ class UcpWire final : public Wire {
   struct Peer {
     UcpWire* wire = nullptr;
     uint32_t number = 0;
+    Secret secret = {};
     ucp_ep_h endpoint = nullptr;
     std::vector<Region> regions;
     uint64_t handed = 0;      // to UCX, which has not sent it
@@ -155,8 +173,8 @@ class UcpWire final : public Wire {
   };
   // Throws std::bad_alloc.
   Held* hold();
-  // Copies of a move and its parts, without a head; nullptr: there is no memory for them.
-  Held* hold(const Move& move, const Part* parts, uint32_t count);
+  // A message of copies of a move and its parts, without a head; nullptr: there is no memory for it.
+  Held* hold(const Secret& secret, const Move& move, const Part* parts, uint32_t count);
   // Has what it holds be the head of a copy of that. False: there is no memory, and it's released.
   bool addBody(Held* held, const Part& body);
   void release(Held* held) {
@@ -237,6 +255,7 @@ class UcpWire final : public Wire {
   std::recursive_mutex mutex_;  // what a peer tells may be answered at once
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
+  Secret secret_ = {};  // of this one
   std::vector<SharedMemory> shared_;
   uint32_t shares_ = 0;  // over all time
   std::vector<Received> received_;
