@@ -192,7 +192,6 @@ Code Hosts::connect(const std::vector<std::vector<unsigned char>>& names, int64_
   partners_.resize(count());
   peerOf_ = std::vector<std::atomic<uint32_t>>(group_.ranks());
   for (std::atomic<uint32_t>& peer : peerOf_) peer.store(kNone, std::memory_order_relaxed);
-  connections_ = std::vector<Connection>(names.size());
   processes_ = std::move(all);
   for (uint32_t host = 0; host < count(); ++host) {
     if (host == own_) continue;
@@ -218,20 +217,45 @@ Code Hosts::connect(const std::vector<std::vector<unsigned char>>& names, int64_
   return WL_OK;
 }
 
+Code Hosts::connectWire(const Process& process, uint32_t* peer, wl_error_t* error) {
+  try {
+    Code code = wire_->connect(process.wire.data(), process.wire.size(), peer, error);
+    if (code != WL_OK) return code;
+    std::lock_guard<std::mutex> lock(connectionsMutex_);
+    while (connections_.size() <= *peer) connections_.emplace_back();
+  } catch (const std::bad_alloc&) {
+    return fail(error, WL_RESOURCE, "out of memory");
+  }
+  // Before there was a place to tell it.
+  if (wire_->isLost(*peer)) noteLost(*peer, "it was refused");
+  return WL_OK;
+}
+
+void Hosts::noteLost(uint32_t peer, const char* why) {
+  std::lock_guard<std::mutex> lock(connectionsMutex_);
+  if (peer >= connections_.size() || connections_[peer].isLost) return;
+  std::snprintf(connections_[peer].why, sizeof connections_[peer].why, "%s", why);
+  connections_[peer].isLost.store(true, std::memory_order_release);
+}
+
+Hosts::Connection& Hosts::connectionOf(uint32_t peer) {
+  std::lock_guard<std::mutex> lock(connectionsMutex_);
+  return connections_[peer];
+}
+
 Code Hosts::connectProcess(uint32_t host, size_t number, wl_error_t* error) {
   std::lock_guard<std::mutex> lock(connecting_);
   const Process& process = processes_[host][number];
   if (peerOf_[process.ranks[0]] != kNone) return WL_OK;
   uint32_t peer = 0;
   uint32_t region = 0;
-  Code code = wire_->connect(process.wire.data(), process.wire.size(), &peer, error);
+  Code code = connectWire(process, &peer, error);
   if (code == WL_OK)
     code = wire_->reach(peer, process.key.data(), process.key.size(), &region, error);
   if (code != WL_OK) return code;
-  // Who connects anew after a failure counts on.
-  if (peer >= connections_.size()) return fail(error, WL_PEER_LOST, "the communicator has failed");
-  connections_[peer].process = number;
-  connections_[peer].host.store(host, std::memory_order_release);
+  Connection& connection = connectionOf(peer);
+  connection.process = number;
+  connection.host.store(host, std::memory_order_release);
   for (const uint32_t rank : process.ranks) peerOf_[rank].store(peer, std::memory_order_release);
   return WL_OK;
 }

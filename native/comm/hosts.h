@@ -15,6 +15,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -229,6 +230,11 @@ class Hosts final : private WireEnds {
   bool hasRouteLeft(uint32_t host);
   void publishRouteLeft(uint32_t host);
 
+  // As Wire::connect(), and makes room to note the loss of that connection. WL_RESOURCE: there is
+  // no memory for it.
+  Code connectWire(const Process& process, uint32_t* peer, wl_error_t* error);
+  void noteLost(uint32_t peer, const char* why);
+  Connection& connectionOf(uint32_t peer);
   Code connectProcess(uint32_t host, size_t process, wl_error_t* error);
   Code read(const std::vector<unsigned char>& name, Process* process, wl_error_t* error) const;
   uint64_t offsetOf(const void* at) const;
@@ -293,7 +299,8 @@ class Hosts final : private WireEnds {
   std::vector<size_t> partners_;            // of each host: which of them hears all
   std::mutex connecting_;
   std::vector<std::atomic<uint32_t>> peerOf_;  // of each rank: the wire's number, or kNone
-  std::vector<Connection> connections_;
+  std::mutex connectionsMutex_;             // guards which there are, and who notes a loss
+  std::deque<Connection> connections_;      // by the wire's numbers
   std::mutex shrinkMutex_;                  // what is told of a shrink last was so last
   std::mutex windowMutex_;                  // guards
   std::vector<std::vector<TheirWindow>> theirs_;  // of each host, by this one's numbers

@@ -43,11 +43,7 @@ constexpr uint32_t kMostRefusals = 3;
 
 // The wire is held: what follows of it comes with look().
 void Hosts::lost(uint32_t peer, const char* why) {
-  if (peer < connections_.size()) {
-    Connection& connection = connections_[peer];
-    std::snprintf(connection.why, sizeof connection.why, "%s", why);
-    connection.isLost.store(true, std::memory_order_release);
-  }
+  noteLost(peer, why);
   ring();
 }
 
@@ -94,7 +90,7 @@ bool Hosts::lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* 
 // What was on its way when it closed may not have come to those that go on.
 void Hosts::leave(uint32_t host, const Connection& connection) {
   Route& route = routes_[host];
-  if (&connections_[peers_[host]] != &connection) return;
+  if (&connectionOf(peers_[host]) != &connection) return;
   const auto goesOn = [&](const std::vector<Process>& processes) {
     return std::any_of(processes.begin(), processes.end(),
                        [&](const Process& process) { return mayLive(process); });
@@ -198,7 +194,13 @@ void Hosts::sweep() {
 }
 
 void Hosts::look(int64_t now) {
-  for (Connection& connection : connections_) {
+  size_t connected = 0;
+  {
+    std::lock_guard<std::mutex> lock(connectionsMutex_);
+    connected = connections_.size();
+  }
+  for (uint32_t peer = 0; peer < connected; ++peer) {
+    Connection& connection = connectionOf(peer);
     const uint32_t host = connection.host.load(std::memory_order_acquire);
     if (connection.isTold || host == kNone || !connection.isLost.load(std::memory_order_acquire))
       continue;
@@ -295,8 +297,7 @@ void Hosts::tryNext(uint32_t host, Route& route) {
     if (++route.refusals > kMostRefusals * processes.size()) break;
     wl_error_t why = blankError();
     uint32_t peer = 0;
-    if (wire_->connect(process.wire.data(), process.wire.size(), &peer, &why) == WL_OK)
-      route.tried = peer;
+    if (connectWire(process, &peer, &why) == WL_OK) route.tried = peer;
     route.triedProcess = number;
     return;
   }
@@ -317,9 +318,10 @@ bool Hosts::reconnect(int64_t now) {
     if (route.tried != kNone && !wire_->isLost(route.tried)) {
       if (now - route.triedNs > kLastingNs) route.refusals = 0;
       if (route.peer.load(std::memory_order_relaxed) == route.tried) continue;
-      if (!hasFailed && route.tried < connections_.size()) {
-        connections_[route.tried].process = route.triedProcess;
-        connections_[route.tried].host.store(host, std::memory_order_release);
+      if (!hasFailed) {
+        Connection& connection = connectionOf(route.tried);
+        connection.process = route.triedProcess;
+        connection.host.store(host, std::memory_order_release);
       }
       route.peer.store(route.tried, std::memory_order_release);
       // What was told meanwhile was told to nobody there.
