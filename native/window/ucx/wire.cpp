@@ -73,6 +73,12 @@ Code find(const char* path, const char* name, void** exported, wl_error_t* error
   *exported = opened == nullptr ? nullptr : dlsym(opened, name);
   if (*exported != nullptr) return WL_OK;
   if (opened != nullptr) why = "it is not this version's";
+  if (why.find("version `GLIBC_") != std::string::npos) {
+    return fail(error, WL_UNSUPPORTED,
+                "ranks on several hosts need UCX, by %s, which takes a newer glibc than this "
+                "system has: %s",
+                kLibrary, why.c_str());
+  }
   return fail(error, WL_UNSUPPORTED,
               "ranks on several hosts need UCX, by %s: %s; install UCX (Debian: libucx0); where "
               "that library itself is missing, build windlass where UCX's headers are (Debian: "

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.LinkedHashMap;
@@ -39,5 +44,38 @@ class WithoutNativesTest {
   @Test
   void eachCallIsRefusedInTheSameWords() throws Exception {
     WithoutNatives.requireRefused(Caller.class, 9, folder);
+  }
+
+  static final class Reason {
+    public static void main(String[] arguments) {
+      System.out.println(NativeLibrary.refusal().orElse("it loads"));
+      try {
+        Tensor.allocate(DType.F32, 4);
+      } catch (UnsupportedException e) {
+        System.out.println("cause: " + e.getCause());
+      }
+    }
+  }
+
+  /** Copies of the natives, which ask for another version of glibc than they were linked with. */
+  private void copyNativesOfGlibc(String version) throws IOException {
+    Path natives = Path.of(System.getProperty("org.windlass.library.path"));
+    for (String name : new String[] {"libwindlass.so", "libjniwindlass.so"}) {
+      String bytes = Files.readString(natives.resolve(name), StandardCharsets.ISO_8859_1);
+      String asked = bytes.replaceAll("GLIBC_2\\.3[0-9]\0", "GLIBC_" + version + "\0");
+      Files.writeString(folder.resolve(name), asked, StandardCharsets.ISO_8859_1);
+    }
+  }
+
+  @Test
+  void nativesThatTakeANewerGlibcSaySoOnce() throws Exception {
+    Path build = Path.of(System.getProperty("windlass.root"), "CMakeLists.txt");
+    assertThat(Files.readString(build)).contains("set(WINDLASS_GLIBC_CAP \"2.35\"");
+    copyNativesOfGlibc("9.35");
+    assertThat(WithoutNatives.said(Reason.class, folder, folder))
+        .contains("GLIBC_9.35")
+        .contains("the natives take glibc 2.35 or later")
+        .contains("this system's C library is an older one")
+        .endsWith("cause: null\n");
   }
 }

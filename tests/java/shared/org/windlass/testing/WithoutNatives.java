@@ -38,11 +38,20 @@ public final class WithoutNatives {
    */
   public static void requireRefused(Class<?> program, int calls, Path folder)
       throws IOException, InterruptedException {
+    assertThat(said(program, Path.of("/nonexistent"), folder).lines())
+        .hasSize(calls * TIMES)
+        .allMatch(
+            line -> line.matches("[^:]+: UnsupportedException: cannot load the Windlass natives .*"));
+  }
+
+  /** What a program prints, which ends well, in a process whose natives are in that folder. */
+  public static String said(Class<?> program, Path natives, Path folder)
+      throws IOException, InterruptedException {
     Process process =
         new ProcessBuilder(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                 "-Xmx128m",
-                "-Dorg.windlass.library.path=/nonexistent",
+                "-Dorg.windlass.library.path=" + natives,
                 "-cp",
                 System.getProperty("java.class.path"),
                 program.getName(),
@@ -51,9 +60,6 @@ public final class WithoutNatives {
             .start();
     String said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
     assertThat(process.waitFor()).as(said).isZero();
-    assertThat(said.lines())
-        .hasSize(calls * TIMES)
-        .allMatch(
-            line -> line.matches("[^:]+: UnsupportedException: cannot load the Windlass natives .*"));
+    return said;
   }
 }

@@ -64,6 +64,13 @@ public final class NativeLoader {
   /** What carries bytes between hosts; whoever stays on one needs neither it nor UCX. */
   private static final String UCX = "lib" + NativeConfig.LIBRARY + "-ucx.so";
 
+  /** What musl says of a library that wants glibc. */
+  private static final Pattern OTHER_LIBC =
+      Pattern.compile("Error relocating |Error loading shared library ld-linux-");
+
+  /** The oldest version of the C library that natives load with. */
+  private static final String GLIBC = "2.35";
+
   /** What to do about a path that is beyond what the JVM's locale can name. */
   private static final String LOCALE = "in the JVM's locale; set LC_ALL=C.UTF-8";
 
@@ -239,6 +246,18 @@ public final class NativeLoader {
   }
 
   private static String find() {
+    try {
+      return search();
+    } catch (IllegalCallerException e) {
+      // JDK 24 and later, with --illegal-native-access=deny.
+      Module own = NativeLoader.class.getModule();
+      throw new UnsatisfiedLinkError(
+          "this JVM allows no native access, without which Windlass loads no natives: start java with"
+              + " --enable-native-access=" + (own.isNamed() ? own.getName() : "ALL-UNNAMED"));
+    }
+  }
+
+  private static String search() {
     if (!PLATFORMS.containsKey(SYSTEM)) {
       throw new UnsatisfiedLinkError(
           "Windlass has natives for Linux amd64 and aarch64 alone, this is " + SYSTEM);
@@ -296,7 +315,7 @@ public final class NativeLoader {
         // The JVM gives one file to one class loader only; a copy is another file.
         return fromCopy(place, file -> Files.newInputStream(folder.resolve(file)), tried);
       }
-      tried.add(place + e.getMessage());
+      tried.add(place + words(e));
       return false;
     }
   }
@@ -307,8 +326,9 @@ public final class NativeLoader {
     for (String file : files()) {
       if (loader.getResource(RESOURCES + file) == null) {
         tried.add(
-            place + "not on the class path (on the module path it wants"
-                + " --add-modules org.windlass." + PLATFORM.replace('-', '.') + ")");
+            place + "not on the class path: add the dependency org.windlass:windlass with classifier "
+                + PLATFORM + " (on the module path it wants --add-modules org.windlass."
+                + PLATFORM.replace('-', '.') + ")");
         return false;
       }
     }
@@ -357,6 +377,19 @@ public final class NativeLoader {
     }
   }
 
+  /** What the dynamic linker said; and what that means, where the natives don't fit the C library. */
+  private static String words(UnsatisfiedLinkError e) {
+    String said = String.valueOf(e.getMessage());
+    // glibc's words of symbols that it lacks, and musl's of glibc.
+    boolean isOld = said.contains("version `GLIBC_");
+    boolean isOther = OTHER_LIBC.matcher(said).find();
+    if (!isOld && !isOther) {
+      return said;
+    }
+    return said + ": the natives take glibc " + GLIBC + " or later, as Debian 12 and Ubuntu 22.04"
+        + " have it, and this system's C library is " + (isOld ? "an older one" : "another");
+  }
+
   /** Where copies are put. */
   static String temporary() {
     return System.getProperty("java.io.tmpdir");
@@ -368,7 +401,7 @@ public final class NativeLoader {
   }
 
   private static String refusal(UnsatisfiedLinkError e, Path temporary) {
-    String message = String.valueOf(e.getMessage());
+    String message = words(e);
     // The words of the dynamic linker when mmap(PROT_EXEC) is refused.
     if (message.contains("failed to map segment")) {
       return "allows no execution (noexec mount?): " + message + "; name another folder than "

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal;
 
-import java.util.List;
 import java.util.Optional;
 
 /**
@@ -42,7 +41,7 @@ public final class Natives {
           REFUSAL instanceof NativeLoader.UnknownTargetError
               ? Native.WL_INVALID_ARGUMENT
               : Native.WL_UNSUPPORTED;
-      throw failures.make(code, REFUSAL.getMessage(), REFUSAL, "", List.of());
+      throw failures.make(code, REFUSAL.getMessage());
     }
   }
 }
