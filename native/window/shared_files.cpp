@@ -46,10 +46,15 @@ Code openAs(const wl_process_t& owner, int32_t number, int flags, OpenFile* file
   // Until here its number was its own, so that this is its file.
   if (Code code = checkLives(owner, process, !opened, error); code != WL_OK) return code;
   if (!opened) {
+    const bool isRefused = reason == EACCES || reason == EPERM;
     return fail(error, WL_RESOURCE,
                 "cannot open the memory that process %d shares: %s: %s; processes of one job run "
-                "as one user, and see one another's /proc",
-                owner.pid, path, std::strerror(reason));
+                "as one user, and see one another's /proc%s",
+                owner.pid, path, std::strerror(reason),
+                isRefused ? "; where they are in several user namespaces, as in rootless "
+                            "containers, give the processes of each another WINDLASS_HOST, so "
+                            "that they meet as several hosts do"
+                          : "");
   }
   *file = std::move(opened);
   return WL_OK;
@@ -86,8 +91,8 @@ Code listShared(const wl_process_t& owner, size_t most, std::vector<int32_t>* nu
   if (Code code = checkLives(owner, process, folder == nullptr, error); code != WL_OK) return code;
   if (folder == nullptr) {
     return fail(error, WL_RESOURCE,
-                "cannot see what process %d has open: %s: %s; look as the user that it runs as, or "
-                "as root",
+                "cannot see what process %d has open: %s: %s; look as the user that it runs as, in "
+                "its user namespace, or as root",
                 owner.pid, path, std::strerror(reason));
   }
   return WL_OK;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Windows and split communicators that ranks in processes of their own make together.
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -277,6 +278,46 @@ TEST(SharedObjects, WhatAnotherProcessSharesIsOpenedByItsNumber) {
   EXPECT_EQ(WL_PEER_LOST, wl_file_open(&other, shared, &opened, &error));
   EXPECT_EQ(-1, opened);
   wl_file_close(shared);
+}
+
+// As of two rootless containers, whose user is the same.
+TEST(SharedObjects, WhoIsInAnotherUserNamespaceIsToldTheWayOut) {
+  struct Board {
+    std::atomic<int> entered;  // processes, once they are in a namespace of their own, or not
+    std::atomic<int> refused;
+    std::atomic<bool> isShared;
+    std::atomic<bool> isOver;
+    wl_process_t owner;
+    int32_t file;
+  };
+  const Shared<Board> board;
+  Forks forks(2, [&](int process) {
+    if (unshare(CLONE_NEWUSER) != 0) ++board->refused;
+    ++board->entered;
+    CHECK_IN_CHILD(await([&] { return board->entered == 2; }));
+    if (board->refused != 0) return 0;
+    Error error;
+    if (process == 0) {
+      const wl_group_config_t config = configOf(2);
+      CHECK_IN_CHILD(wl_group_share(&config, &board->file, &error) == WL_OK);
+      board->owner = self();
+      board->isShared = true;
+      CHECK_IN_CHILD(await([&] { return board->isOver.load(); }));
+      return 0;
+    }
+    CHECK_IN_CHILD(await([&] { return board->isShared.load(); }));
+    int32_t opened = -1;
+    const int32_t code = wl_file_open(&board->owner, board->file, &opened, &error);
+    board->isOver = true;
+    CHECK_IN_CHILD(code == WL_RESOURCE);
+    CHECK_IN_CHILD(contains(error.message, "in several user namespaces"));
+    CHECK_IN_CHILD(contains(error.message, "give the processes of each another WINDLASS_HOST"));
+    return 0;
+  });
+  EXPECT_EQ(std::vector<int>(2, 0), forks.wait());
+  if (board->refused != 0)
+    GTEST_SKIP() << "the kernel makes no user namespaces here, as sysctl user.max_user_namespaces "
+                    "above 0 and an unconfined container have it do";
 }
 
 TEST(SharedObjects, AFileThatWasClosedIsNotTakenForALaterOneOfItsNumber) {

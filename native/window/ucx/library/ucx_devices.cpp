@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What UCX finds on this host: its version, and the devices of networks, by its transport layer.
+#include <ifaddrs.h>
+#include <netinet/in.h>
 #include <ucp/api/ucp.h>
 #include <uct/api/uct.h>
 
@@ -66,6 +68,24 @@ bool names(const std::string& name, const std::string& device) {
   return device == name || device.compare(0, name.size() + 1, name + ":") == 0;
 }
 
+// Whether all addresses of a device are link-local ones of IPv6. A peer can't use such an address
+// without the device that it belongs to, and UCX does not tell it that.
+bool isLinkLocalAlone(const std::string& device) {
+  ifaddrs* first = nullptr;
+  if (getifaddrs(&first) != 0) return false;
+  bool isLocal = false;
+  bool isReached = false;
+  for (const ifaddrs* each = first; each != nullptr; each = each->ifa_next) {
+    if (each->ifa_addr == nullptr || device != each->ifa_name) continue;
+    isReached |= each->ifa_addr->sa_family == AF_INET;
+    if (each->ifa_addr->sa_family != AF_INET6) continue;
+    const auto& address = reinterpret_cast<const sockaddr_in6*>(each->ifa_addr)->sin6_addr;
+    (IN6_IS_ADDR_LINKLOCAL(&address) ? isLocal : isReached) = true;
+  }
+  freeifaddrs(first);
+  return isLocal && !isReached;
+}
+
 }  // namespace
 
 Code requireDevice(const char* given, wl_error_t* error) {
@@ -73,12 +93,21 @@ Code requireDevice(const char* given, wl_error_t* error) {
   const std::string all = given;
   // What is no plain list of names is UCX's to judge.
   if (all == "all" || all.find_first_of("^*?[") != std::string::npos) return WL_OK;
+  std::string local;  // a device of link-local addresses alone
   for (size_t from = 0; from <= all.size();) {
     const size_t end = std::min(all.find(',', from), all.size());
     const std::string name = all.substr(from, end - from);
+    if (isLinkLocalAlone(name)) local = name;
     for (const std::string& device : devices)
-      if (names(name, device)) return WL_OK;
+      if (names(name, device) && !isLinkLocalAlone(device)) return WL_OK;
     from = end + 1;
+  }
+  if (!local.empty()) {
+    return fail(error, WL_UNSUPPORTED,
+                "network device \"%s\" has link-local addresses of IPv6 alone (fe80::), by which "
+                "UCX reaches no other host: give it another, or have WINDLASS_UCX_NET_DEVICES, "
+                "\"%s\", name a device that has one; UCX finds: %s",
+                local.c_str(), given, listed(devices).c_str());
   }
   return fail(error, WL_UNSUPPORTED,
               "UCX finds no network device \"%s\" here, but: %s; set WINDLASS_UCX_NET_DEVICES to "
