@@ -22,6 +22,7 @@ import ctypes
 import hashlib
 import hmac
 import ipaddress
+import logging
 import os
 import re
 import secrets
@@ -2626,6 +2627,10 @@ class _Pairing:
     """The way of a source to the targets of its pair, at a store: what its rank 0 does, as Java's
     class of this name does it."""
 
+    # How long it waits for a place that another job holds before it says so in the log, and before
+    # it fails where that job is not one that it follows.
+    _TELLS, _ENDS = 2.0, 15.0
+
     def __init__(self, store, pair, own, options, until):
         self._store, self._pair, self._path = store, pair, "pair/%s/" % pair
         self._own, self._until = own, until
@@ -2653,17 +2658,29 @@ class _Pairing:
 
     def _take_source(self):
         key = self._path + "source"
+        tells, ends, seen, told = _Until(self._TELLS), None, None, False
         while not self._store.hold(key, self._own_bytes, self._until):
             there = self._store.get(key, self._until)
             if there is None:
                 continue
+            holder = _Announcement.peek(there)
+            reason = "pair '%s': another sends it already: %s; a pair has one source" % (
+                self._pair, holder or "a job of another version")
+            is_final = holder is not None and holder.job != self._own.job
+            if there != seen:
+                seen, ends = there, _Until(self._ENDS)
+            if is_final and ends.over():
+                raise MismatchException(reason)
+            if not told and tells.over():
+                told = True
+                logging.getLogger("windlass").warning(
+                    "job '%s', %s; it waits for that one to end", self._own.job, reason)
+            first = tells if not told else ends if is_final else self._until
             try:
-                self._store.await_other(key, there, self._until)
+                self._store.await_other(key, there, min(first, self._until, key=_Until.left))
             except DeadlineExceededException as e:
-                holder = _Announcement.peek(there) or "a job of another version"
-                raise DeadlineExceededException(
-                    "pair '%s': another sends it already: %s; a pair has one source" % (
-                        self._pair, holder)) from e
+                if self._until.over():
+                    raise DeadlineExceededException(reason) from e
         self._store.hold(self._path + "calls", bytes(8), self._until)
 
     @staticmethod

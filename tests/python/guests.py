@@ -4,6 +4,7 @@ Windlass is printed as the name of its class, its culprits and its message. It e
 started it does."""
 
 import ctypes
+import logging
 import os
 import signal
 import sys
@@ -449,6 +450,19 @@ def late():
             say("is there")
             transfer.send(2, SOON)
         say("done")
+    in_job(work)
+
+
+def second():
+    """Would send where another job does."""
+    windlass._Pairing._TELLS, windlass._Pairing._ENDS = 0.1, 0.5
+    logging.basicConfig(stream=sys.stdout, format="logged %(message)s")
+
+    def work(job):
+        try:
+            job.meet("policy", SOON)
+        except windlass.WindlassException as e:
+            say(type(e).__name__, e)
     in_job(work)
 
 

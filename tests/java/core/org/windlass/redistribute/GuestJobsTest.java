@@ -3,6 +3,7 @@ package org.windlass.redistribute;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import static org.windlass.redistribute.JobThreads.SOON;
 
@@ -18,6 +19,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.UUID;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
@@ -334,6 +336,31 @@ class GuestJobsTest {
     for (Processes.Rank guest : guests) {
       assertThat(guest.ended()).contains("DeadlineExceededException send of version 1 on link");
     }
+  }
+
+  @Test
+  void guestsThatWouldSendWhereAnotherJobDoesAreRefused() throws Exception {
+    CountDownLatch there = new CountDownLatch(1);
+    CountDownLatch over = new CountDownLatch(1);
+    FutureTask<Void> fleet =
+        fleet(
+            1,
+            job -> {
+              catchThrowable(() -> job.meet("policy", Role.SOURCE, Duration.ofMillis(500)));
+              there.countDown();
+              over.await();
+            });
+    there.await();
+    try {
+      List<Processes.Rank> guests = guests("second");
+      assertThat(guests.get(0).ended())
+          .contains("logged job 'trainer', pair 'policy': another sends it already: job 'fleet'")
+          .contains("MismatchException meet", "another sends it already: job 'fleet'");
+      guests.get(1).ended();
+    } finally {
+      over.countDown();
+    }
+    fleet.get(120, TimeUnit.SECONDS);
   }
 
   /** Strikes at a moment of its own each time; the guests that come next are met. */

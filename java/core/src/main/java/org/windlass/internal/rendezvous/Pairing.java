@@ -34,6 +34,8 @@ public final class Pairing {
   /** For what is told once the deadline has passed. */
   private static final Duration LAST_LOOK = Duration.ofSeconds(2);
 
+  private static final System.Logger LOGGER = System.getLogger("org.windlass");
+
   private static final String LOOK_FOR_THE_OTHER =
       "; see whether the other job runs, meets there by that name, with the same token where it has"
           + " one, and has the other role";
@@ -47,6 +49,18 @@ public final class Pairing {
   private final Announcement own;
   private final FailureMaker failures;
   private final Deadline until;
+  private final Patience patience;
+
+  /**
+   * How long one waits for a place that another job holds.
+   *
+   * @param tells before it says so in the log
+   * @param ends before it fails where that job is not one that this follows: longer than a store
+   *     takes to let go of what a job held that has ended
+   */
+  record Patience(Duration tells, Duration ends) {
+    static final Patience USUAL = new Patience(Duration.ofSeconds(2), Duration.ofSeconds(15));
+  }
 
   /**
    * Two jobs that have found one another.
@@ -82,11 +96,22 @@ public final class Pairing {
    */
   public Pairing(
       Store store, String pair, Announcement own, Duration deadline, FailureMaker failures) {
+    this(store, pair, own, deadline, Patience.USUAL, failures);
+  }
+
+  Pairing(
+      Store store,
+      String pair,
+      Announcement own,
+      Duration deadline,
+      Patience patience,
+      FailureMaker failures) {
     this.store = store;
     this.pair = pair;
     this.path = "pair/" + pair + "/";
     this.own = own;
     this.until = Deadline.of(deadline, failures);
+    this.patience = patience;
     this.failures = failures;
   }
 
@@ -183,7 +208,8 @@ public final class Pairing {
         path + "source",
         own.toBytes(),
         value -> value,
-        other -> "another sends it already: " + other + "; a pair has one source");
+        other -> "another sends it already: " + other + "; a pair has one source",
+        other -> !other.job().equals(own.job()));
     store.hold(path + "calls", NO_CALLS, until.left()); // or has it
   }
 
@@ -216,9 +242,18 @@ public final class Pairing {
    *
    * @param said what a value says of who holds it
    * @param why it can't be had, of who has it
+   * @param staysAnothers whether a job that has it, and has not ended, is not one that this follows
    */
   private void take(
-      String key, byte[] value, UnaryOperator<byte[]> said, Function<String, String> why) {
+      String key,
+      byte[] value,
+      UnaryOperator<byte[]> said,
+      Function<String, String> why,
+      Predicate<Announcement> staysAnothers) {
+    Deadline tells = Deadline.of(patience.tells());
+    Deadline ends = null;
+    String instance = null;
+    boolean isTold = false;
     while (!store.hold(key, value, until.left())) {
       byte[] there = store.get(key, until.left()).orElse(null);
       if (there == null) {
@@ -229,11 +264,40 @@ public final class Pairing {
         store.set(key, value, until.left());
         return;
       }
+      String reason = why.apply(holder == null ? "a job of another version" : holder.toString());
+      boolean isFinal = holder != null && staysAnothers.test(holder);
+      if (ends == null || (holder != null && !holder.instance().equals(instance))) {
+        instance = holder == null ? null : holder.instance();
+        ends = Deadline.of(patience.ends());
+      }
+      if (isFinal && ends.isOver()) {
+        throw failures.make(Native.WL_MISMATCH, "pair '" + pair + "': " + reason);
+      }
+      if (!isTold && tells.isOver()) {
+        isTold = true;
+        LOGGER.log(
+            System.Logger.Level.WARNING,
+            "job ''{0}'', pair ''{1}'': {2}; it waits for that one to end",
+            own.job(),
+            pair,
+            reason);
+      }
       try {
-        store.awaitOther(key, there, until.left());
+        awaitChange(key, there, !isTold ? tells : isFinal ? ends : until);
       } catch (RuntimeException e) {
-        String who = holder == null ? "a job of another version" : holder.toString();
-        throw until.isOver() ? late(e, why.apply(who), "") : e;
+        throw until.isOver() ? late(e, reason, "") : e;
+      }
+    }
+  }
+
+  /** Waits until it is another value, or until the first of two deadlines has passed. */
+  private void awaitChange(String key, byte[] seen, Deadline first) {
+    try {
+      store.awaitOther(key, seen, until.left(first.left()));
+    } catch (RuntimeException e) {
+      // What else it may be, the next call at the store says.
+      if (!first.isOver() || until.isOver()) {
+        throw e;
       }
     }
   }
@@ -279,7 +343,8 @@ public final class Pairing {
           other ->
               other
                   + " receives it already, under the name that this job has too; give each job a"
-                  + " name of its own");
+                  + " name of its own",
+          other -> false);
     } catch (RuntimeException e) {
       takeBack(key, e);
       throw e;

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.rendezvous;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.windlass.internal.Native;
+import org.windlass.internal.store.Failure;
+import org.windlass.internal.store.Log;
+import org.windlass.internal.store.Meeting;
+import org.windlass.internal.store.Store;
+
+/** What becomes of a job whose place in a pair another job holds. */
+@Timeout(60)
+class PairingLogTest {
+  private static final Start.Config OPTIONS = new Start.Config(1, 0, 0, 1, false);
+  private static final Duration TELLS = Duration.ofMillis(20);
+
+  private final Log log = new Log();
+  private final Meeting meeting = new Meeting(Meeting.Kind.SOCKET);
+  private final Store first = meeting.join();
+  private final Store second = meeting.join();
+
+  @AfterEach
+  void close() {
+    meeting.close();
+    log.close();
+  }
+
+  private static Pairing pairing(Store store, String job, String instance, Duration ends) {
+    Announcement own = new Announcement("1", job, instance, 17, 2, "", OPTIONS, false);
+    Pairing.Patience patience = new Pairing.Patience(TELLS, ends);
+    return new Pairing(store, "policy", own, Meeting.LONG, patience, Failure::make);
+  }
+
+  /** Until the log has said so of that job. */
+  private void awaitLine(String job, String why) throws InterruptedException {
+    String start = "job '" + job + "', pair 'policy': ";
+    while (log.of(start).isEmpty()) {
+      Thread.sleep(5);
+    }
+    assertThat(log.of(start))
+        .singleElement()
+        .asString()
+        .contains(why)
+        .endsWith("; it waits for that one to end");
+  }
+
+  @Test
+  void anotherJobThatWouldSendToIsRefusedLongBeforeItsDeadline() throws Exception {
+    pairing(first, "trainer", "1", Meeting.LONG).open();
+    CompletableFuture<Void> other =
+        CompletableFuture.runAsync(
+            () ->
+                Failure.assertFails(
+                        Native.WL_MISMATCH,
+                        () -> pairing(second, "another", "2", Duration.ofMillis(200)).open())
+                    .contains("pair 'policy': another sends it already: job 'trainer' (2 ranks")
+                    .contains("a pair has one source"));
+    awaitLine("another", "another sends it already: job 'trainer' (2 ranks");
+    other.get(20, TimeUnit.SECONDS);
+  }
+
+  /** As where a job is started anew before it has been noticed that it had ended. */
+  @Test
+  void aJobWaitsForTheOneThatItFollows() throws Exception {
+    pairing(first, "trainer", "1", Meeting.LONG).open();
+    CompletableFuture<Void> anew =
+        CompletableFuture.runAsync(() -> pairing(second, "trainer", "2", TELLS).open());
+    awaitLine("trainer", "another sends it already: job 'trainer' (2 ranks");
+    assertThat(anew).isNotDone();
+    first.close();
+    anew.get(20, TimeUnit.SECONDS);
+  }
+
+  @Test
+  void aTargetWaitsForTheOneOfItsName() throws Exception {
+    CompletableFuture<Pairing.Match> there =
+        CompletableFuture.supplyAsync(
+            () -> pairing(first, "fleet", "1", Meeting.LONG).target());
+    second.await("pair/policy/target/fleet", Meeting.LONG);
+    CompletableFuture<Pairing.Match> anew =
+        CompletableFuture.supplyAsync(
+            () -> pairing(second, "fleet", "2", TELLS).target());
+    awaitLine("fleet", "job 'fleet' (2 ranks, rank 0 is process 17) receives it already");
+    assertThat(anew).isNotDone();
+    first.close();
+    assertThat(there).failsWithin(Duration.ofSeconds(20));
+    Pairing.Match met = pairing(meeting.join(), "trainer", "3", TELLS).source(null);
+    assertThat(anew.get(20, TimeUnit.SECONDS).meeting()).isEqualTo(met.meeting());
+  }
+}
