@@ -17,6 +17,7 @@ import static org.windlass.redistribute.Role.TARGET;
 import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.assertj.core.api.ThrowingConsumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
@@ -25,6 +26,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.AbortedException;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
+import org.windlass.DType;
 import org.windlass.DeadlineExceededException;
 import org.windlass.InvalidArgumentException;
 import org.windlass.MismatchException;
@@ -250,6 +252,48 @@ class JobTest {
             });
     refused.await();
     var target = jobs.start("inference", 2, job -> JobEnd.moveOne(job, TARGET, ROWS));
+    JobThreads.end(source, target);
+  }
+
+  /** The link counts the ranks of both jobs. */
+  @Test
+  void layoutsAreNamedAsTheirJobNamesThem() throws Exception {
+    ThrowingConsumer<Throwable> isNamed =
+        failure ->
+            assertThat(failure)
+                .isInstanceOf(MismatchException.class)
+                .hasMessageContaining("rank 2 receives it as f32")
+                .hasMessageContaining(" under tp=2:S0, rank 3 as bf16")
+                .hasMessageContaining("ranks 2 to 3 are job 'inference'");
+    var source =
+        jobs.start(
+            "trainer",
+            2,
+            job -> {
+              Tensor own = allocate(ROWS, job.communicator().rank());
+              try (Link link = job.meet("policy", SOURCE, SOON)) {
+                LinkBatch batch = link.batch().add("w", SHAPE, own, ROWS);
+                assertThatThrownBy(() -> batch.register(SOON)).satisfies(isNamed);
+              }
+            });
+    var target =
+        jobs.start(
+            "inference",
+            2,
+            job -> {
+              Layout rows = Layout.parse("tp=2:S0");
+              int rank = job.communicator().rank();
+              long[] local = rows.localShape(SHAPE, rank);
+              try (Link link = job.meet("policy", TARGET, SOON)) {
+                assertThatThrownBy(
+                        () -> link.batch().into("w", SHAPE, Tensor.allocate(DType.F32, 3), rows))
+                    .hasMessageContaining("under tp=2:S0 rank " + rank + " holds ");
+                DType dtype = rank == 0 ? DType.F32 : DType.BF16;
+                LinkBatch batch =
+                    link.batch().into("w", SHAPE, Tensor.allocate(dtype, local), rows);
+                assertThatThrownBy(() -> batch.register(SOON)).satisfies(isNamed);
+              }
+            });
     JobThreads.end(source, target);
   }
 

@@ -105,8 +105,10 @@ final class PlanChecks {
         if (bound % 8 * bits % 8 != 0) {
           throw new UnsupportedException(
               "layout "
-                  + spec.layout()
-                  + " cuts "
+                  + spec.layout().placements()
+                  + " over "
+                  + spec.layout().mesh().size()
+                  + " ranks cuts "
                   + spec.dtype()
                   + " at element "
                   + bound

@@ -11,8 +11,10 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.BiFunction;
 import org.windlass.MismatchException;
 import org.windlass.internal.Shapes;
+import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 
 /**
@@ -33,6 +35,7 @@ final class Agreement {
   /** Something that a rank has said first. */
   private record Said<T>(int rank, T what) {}
 
+  private final BiFunction<Boolean, Layout, String> named;
   private final List<Offer> offers = new ArrayList<>();
   private final Map<Key, Said<Offer.Sent>> sent = new LinkedHashMap<>();
   private final Map<Key, Said<TensorSpec>> received = new LinkedHashMap<>();
@@ -40,8 +43,10 @@ final class Agreement {
 
   /**
    * @param encoded what {@link Offer#encode} made on each rank; equal ones may be one array
+   * @param named a layout as messages have it; of a sender's tensor, or of a receiver's
    */
-  Agreement(byte[][] encoded) {
+  Agreement(byte[][] encoded, BiFunction<Boolean, Layout, String> named) {
+    this.named = named;
     Map<byte[], Offer> decoded = new IdentityHashMap<>();
     for (int rank = 0; rank < encoded.length; rank++) {
       Offer known = decoded.get(encoded[rank]);
@@ -81,7 +86,7 @@ final class Agreement {
     }
   }
 
-  private static <T> void agree(String verb, Key key, int rank, T what, Map<Key, Said<T>> known) {
+  private <T> void agree(String verb, Key key, int rank, T what, Map<Key, Said<T>> known) {
     Said<T> first = known.putIfAbsent(key, new Said<>(rank, what));
     if (first != null && !first.what.equals(what)) {
       throw mismatch(
@@ -179,16 +184,18 @@ final class Agreement {
         });
   }
 
-  private static String claim(String verb, Said<?> said) {
+  private String claim(String verb, Said<?> said) {
     return "rank " + said.rank + " " + verb + " it as " + text(said.what) + "; ";
   }
 
-  private static String text(Object said) {
-    if (said instanceof Offer.Sent sent) {
-      return text(sent.spec()) + ", " + sent.moving();
-    }
-    TensorSpec spec = (TensorSpec) said;
-    return spec.dtype() + spec.shape().toString() + " under " + spec.layout().qualified();
+  private String text(Object said) {
+    return said instanceof Offer.Sent sent
+        ? text(true, sent.spec()) + ", " + sent.moving()
+        : text(false, (TensorSpec) said);
+  }
+
+  private String text(boolean isSent, TensorSpec spec) {
+    return spec.dtype() + spec.shape().toString() + " under " + named.apply(isSent, spec.layout());
   }
 
   private static MismatchException mismatch(String name, String what, Integer... culprits) {

@@ -30,7 +30,7 @@ record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor target,
                 + "; rank "
                 + rank
                 + " is outside the mesh of "
-                + spec.layout().qualified()
+                + spec.layout()
                 + " and holds nothing: give null");
       }
       return;
@@ -55,7 +55,7 @@ record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor target,
           "has shape "
               + Arrays.toString(view.shape())
               + "; under "
-              + spec.layout().qualified()
+              + spec.layout()
               + " rank "
               + rank
               + " holds "

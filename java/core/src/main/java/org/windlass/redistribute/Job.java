@@ -292,7 +292,9 @@ public final class Job implements AutoCloseable {
    *     each job counts its own
    * @throws DeadlineExceededException if the other job has not come
    * @throws MismatchException if the jobs run different versions; if ranks of this job call it with
-   *     another pair, role or layout, which it finds at once; it names both
+   *     another pair, role or layout, which it finds at once; it names both; as the source, if
+   *     another job has been the source of this pair for 15 seconds since. It waits for an earlier
+   *     start of this job to end, and says so in the log after two seconds
    * @throws PeerLostException if a rank was lost meanwhile; a store that is lost is not, while
    *     there is time for another
    */

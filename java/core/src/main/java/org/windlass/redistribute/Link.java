@@ -101,6 +101,12 @@ public final class Link implements AutoCloseable {
       return first + Arrays.binarySearch(counted, rank);
     }
 
+    /** As the side counts it; -1 where the side has no such rank. */
+    int own(int linked) {
+      int place = linked - first;
+      return place >= 0 && place < counted.length ? counted[place] : -1;
+    }
+
     int[] linked() {
       return mesh.ranks().stream().mapToInt(this::linked).sorted().toArray();
     }
@@ -500,6 +506,25 @@ public final class Link implements AutoCloseable {
       linked[place] = side.linked(rank);
     }
     return new Layout(layout.mesh().ranks(linked), layout.placements());
+  }
+
+  /** What {@link #within} has made of a layout as messages have it: as that side has named it. */
+  String named(boolean isSender, Layout layout) {
+    Side side = isSender ? sending : receiving;
+    DeviceMesh mesh = layout.mesh();
+    int[] own = new int[mesh.size()];
+    for (int place = 0; place < own.length; place++) {
+      own[place] = side.own(mesh.rankOf(place));
+      if (own[place] < 0) {
+        return layout.qualified();
+      }
+    }
+    return new Layout(mesh.ranks(own), layout.placements()).toString();
+  }
+
+  /** This rank as that side counts it, which has it. */
+  int counted(boolean isSender) {
+    return (isSender ? sending : receiving).own(communicator.rank());
   }
 
   /** Has {@link #close} close a transfer that moves over this link, too. */

@@ -249,7 +249,7 @@ public final class LinkBatch {
     Layout layout = link.within(call + ": tensor '" + spec.name() + "'", isSender, spec.layout());
     TensorSpec linked =
         new TensorSpec(spec.name(), spec.shape(), spec.dtype(), layout, spec.paddedShape());
-    BoundTensor.checkView(call, role, linked, view, link.communicator().rank());
+    BoundTensor.checkView(call, role, spec, view, link.counted(isSender));
     Link other = bound.putIfAbsent(spec.name(), link);
     if (other != null && other != link) {
       throw new InvalidArgumentException(
@@ -327,7 +327,7 @@ public final class LinkBatch {
               : planned(share, offers, views);
       StepsMemo memo = link.memo();
       for (Batch half : planned.halves()) {
-        transfers.add(half.register(memo, until.leftNs()));
+        transfers.add(half.register(true, memo, until.leftNs()));
       }
       LinkPart part = new LinkPart(link, transfers, planned.agreement().checksums());
       part.checkSources(until);
@@ -346,7 +346,7 @@ public final class LinkBatch {
   record Planned(Agreement agreement, List<Batch> halves) {}
 
   private static Planned planned(Share share, byte[][] offers, Targets views) {
-    Agreement agreement = new Agreement(offers);
+    Agreement agreement = new Agreement(offers, share.link::named);
     List<Batch> halves = new ArrayList<>();
     for (int half = 0; half < (agreement.doubled() ? 2 : 1); half++) {
       halves.add(batch(share, agreement, views, half));
