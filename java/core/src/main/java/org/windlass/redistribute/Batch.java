@@ -211,16 +211,16 @@ public final class Batch {
   }
 
   private Transfer register(long deadlineNs) {
-    return register(new StepsMemo(), deadlineNs);
+    return register(false, new StepsMemo(), deadlineNs);
   }
 
-  Transfer register(StepsMemo memo, long deadlineNs) {
+  Transfer register(boolean isOfLink, StepsMemo memo, long deadlineNs) {
     if (registered) {
       throw new InvalidArgumentException("register: the batch is registered already");
     }
     TargetViews.check(tensors);
     registered = true;
-    return Transfer.create(communicator, tensors, memo, deadlineNs);
+    return Transfer.create(communicator, tensors, isOfLink, memo, deadlineNs);
   }
 
   @Override

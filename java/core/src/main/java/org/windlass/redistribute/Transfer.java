@@ -54,6 +54,7 @@ public final class Transfer implements AutoCloseable {
   private Transfer(
       Communicator communicator,
       List<BoundTensor> tensors,
+      boolean isOfLink,
       TransferHandle handle,
       Memory[] memories) {
     this.communicator = communicator;
@@ -70,12 +71,21 @@ public final class Transfer implements AutoCloseable {
     this.tensorBytes = tensors.stream().mapToLong(BoundTensor::targetBytes).toArray();
     this.totalBytes = Arrays.stream(tensorBytes).sum();
     String what = "Transfer of " + tensors.size() + " tensors of rank " + communicator.rank();
-    this.bound = new Bound(what, handle);
+    this.bound = new Bound(isOfLink ? null : what, handle);
     this.cleanable = Leaks.watch(this, bound);
   }
 
+  /**
+   * Collective.
+   *
+   * @param isOfLink whether a link closes it, so that nobody else has to
+   */
   static Transfer create(
-      Communicator communicator, List<BoundTensor> tensors, StepsMemo memo, long deadlineNs) {
+      Communicator communicator,
+      List<BoundTensor> tensors,
+      boolean isOfLink,
+      StepsMemo memo,
+      long deadlineNs) {
     Endpoint endpoint = Access.ENDPOINT.of(communicator);
     TransferConfig config =
         new TransferConfig(
@@ -89,7 +99,7 @@ public final class Transfer implements AutoCloseable {
                   Native.wl_transfer_create(
                       endpoint.handle, config.address(), deadlineNs, out, error));
       TransferHandle owner = new TransferHandle(handle, endpoint, memories);
-      return new Transfer(communicator, List.copyOf(tensors), owner, memories);
+      return new Transfer(communicator, List.copyOf(tensors), isOfLink, owner, memories);
     } catch (WindlassException e) {
       for (Memory memory : memories) {
         memory.unpin(); // registering touches no tensor
