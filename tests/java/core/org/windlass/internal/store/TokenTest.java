@@ -6,12 +6,14 @@ import static org.windlass.internal.store.Failure.assertFails;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.internal.Native;
+import org.windlass.internal.store.Opening.Exchange;
 
 /** Where a token comes from, and what it proves. */
 class TokenTest {
@@ -59,6 +61,37 @@ class TokenTest {
     }
     assertFails(Native.WL_RESOURCE, () -> Token.fromFile(folder.resolve("none"), Failure::make))
         .contains("none");
+  }
+
+  /** What is opened by the name is what was checked by it, whoever exchanges the two. */
+  @Test
+  void aFileThatIsExchangedAsItIsOpenedIsRefused() throws Exception {
+    Path file = folder.resolve("token");
+    Path aside = folder.resolve("aside");
+    Path other = folder.resolve("other");
+    Token.random().write(other, Failure::make);
+    Files.setPosixFilePermissions(other, PosixFilePermissions.fromString("rw-r--r--"));
+    Exchange there =
+        () -> {
+          Files.move(file, aside);
+          Files.copy(other, file);
+        };
+    Exchange back = () -> Files.move(aside, file, StandardCopyOption.REPLACE_EXISTING);
+    Exchange nothing = () -> {};
+    for (Exchange after : List.of(nothing, back)) {
+      Files.deleteIfExists(file);
+      Token.random().write(file, Failure::make);
+      Thread.sleep(20); // file systems' clocks are coarse
+      assertFails(
+              Native.WL_RESOURCE,
+              () -> Token.fromFile(Opening.of(file, there, after), Failure::make))
+          .contains(file.toString());
+    }
+    Files.deleteIfExists(file);
+    Token own = Token.random();
+    own.write(file, Failure::make);
+    Token read = Token.fromFile(Opening.of(file, nothing, nothing), Failure::make);
+    assertThat(read.digits()).isEqualTo(own.digits());
   }
 
   @Test

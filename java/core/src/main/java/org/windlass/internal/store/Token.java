@@ -12,7 +12,6 @@ import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
-import java.nio.file.attribute.PosixFileAttributes;
 import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.security.GeneralSecurityException;
@@ -108,18 +107,19 @@ public final class Token {
     }
   }
 
-  /** Which file it is: a regular one, of its owner alone. */
+  /** The identity of a regular file of its owner alone, and its time of change. */
   private static Object check(Path file, FailureMaker failures) throws IOException {
-    PosixFileAttributes found = Files.readAttributes(file, PosixFileAttributes.class);
-    if (!found.isRegularFile()) {
+    Map<String, Object> found =
+        Files.readAttributes(file, "unix:isRegularFile,permissions,fileKey,ctime");
+    if (!(Boolean) found.get("isRegularFile")) {
       throw failures.make(Native.WL_RESOURCE, file + " is no regular file; a token lies in one");
     }
-    if (!Collections.disjoint(found.permissions(), OF_OTHERS)) {
+    if (!Collections.disjoint((Set<?>) found.get("permissions"), OF_OTHERS)) {
       throw failures.make(
           Native.WL_RESOURCE,
           file + " is open to others than its owner; chmod 600 it, and make a new token");
     }
-    return found.fileKey();
+    return List.of(found.get("fileKey"), found.get("ctime"));
   }
 
   private static String reason(Exception fault) {
