@@ -219,6 +219,70 @@ class ScalesTest {
     done("[{'match':'*g_idx','to':'2:R'}]", "--to", "2:S0");
   }
 
+  /** Numbers of groups of 128 inputs, every {@code step}th input first. */
+  private void addNumbers(String name, int inputs, int step) {
+    long[] numbers = new long[inputs];
+    for (int i = 0, input = 0; i < inputs; i++) {
+      numbers[input] = i / 128;
+      input += step;
+      input = input < inputs ? input : input % step + 1;
+    }
+    tensors.add(new TestFile.Tensor(name, DType.I32, new int[] {inputs}, numbers));
+  }
+
+  private void addGptq(String module, int step) {
+    add(module + ".qweight", DType.I32, 64, 32);
+    add(module + ".qzeros", DType.I32, 4, 4);
+    add(module + ".scales", DType.F16, 4, 32);
+    addNumbers(module + ".g_idx", 512, step);
+  }
+
+  @Test
+  void inputsInAnotherOrderThanTheirGroupsTakeAllScales() throws IOException {
+    addGptq("d", 1);
+    assertThat(reshard("", "--to", "2:S0", "--json").out())
+        .contains("they count the groups of the whole weight, of which each file has a part");
+    assertThat(reshard("", "--to", "2:S1", "--json").out()).contains("\"warnings\":[]");
+    tensors.clear();
+    addGptq("d", 8);
+    refused("are not in the order of their groups (act-order)", "", "--to", "2:S0");
+    done("", "--to", "2:S1");
+    done("", "--to", "1:R");
+    done("[{'match':'d.scales','to':'2:R'},{'match':'d.qzeros','to':'2:R'}]", "--to", "2:S0");
+    refused("(act-order)", "[{'match':'d.scales','to':'2:R'}]", "--to", "2:S0");
+    done("", "--to", "2:S0", "--ignore-scales");
+  }
+
+  @Test
+  void weightsOfOtherGroupsAreNotJoined() throws IOException {
+    String fuse =
+        "[{'match':'{p}.qweight','parts':['q','k'],'dim':1,'as':'qk.qweight'},"
+            + "{'match':'{p}.qzeros','parts':['q','k'],'dim':1,'as':'qk.qzeros'},"
+            + "{'match':'{p}.scales','parts':['q','k'],'dim':1,'as':'qk.scales'}%s]";
+    String apart = String.format(fuse, "");
+    addGptq("q", 8);
+    addGptq("k", 8);
+    done(apart, "--to", "1:R");
+    refused(
+        "numbers the groups of \"q.qweight\", and a rule joins them",
+        String.format(fuse, ",{'match':'{p}.g_idx','parts':['q','k'],'dim':0,'as':'qk.g_idx'}"),
+        "--to",
+        "1:R");
+    refused("along their inputs", apart.replace("'dim':1", "'dim':0"), "--to", "1:R");
+    tensors.clear();
+    addGptq("q", 8);
+    addGptq("k", 4);
+    refused("has others in \"k.g_idx\"", apart, "--to", "1:R");
+  }
+
+  @Test
+  void blocksOfPackedElementsNeedBeNoPowersOfTwo() throws IOException {
+    add("d.qweight", DType.I32, 24, 32); // 256 inputs of 3 bits
+    add("d.scales", DType.F16, 2, 32);
+    done("", "--to", "2:S0");
+    refused("inside a block of 12", "", "--to", "3:S0");
+  }
+
   @Test
   void filesTellWhoHoldsBoth() throws IOException {
     add("m.weight", DType.F8E4M3, 256, 128);

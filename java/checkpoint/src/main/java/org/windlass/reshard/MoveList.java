@@ -180,6 +180,7 @@ final class MoveList {
     checkDefaults(sources, tensors);
     if (!request.ignoreScales()) {
       ScaleBlocks.check(scales, moves, in.byRank(), request.writesWhole());
+      GroupNumbers.check(in, scales, moves, request.writesWhole(), warnings);
     }
     metadata = tied.metadata(moves, warnings);
     doubts.tell(warnings);

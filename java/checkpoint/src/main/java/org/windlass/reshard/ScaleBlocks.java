@@ -12,6 +12,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.regex.Pattern;
+import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.layout.Layout;
 
@@ -142,7 +143,7 @@ final class ScaleBlocks {
   private void check(Scales.Pair pair) {
     TensorMove weight = moves.get(pair.weight().name());
     TensorMove scale = moves.get(pair.scale().name());
-    boolean isIndex = pair.scale().name().endsWith("g_idx");
+    boolean isIndex = GroupNumbers.isName(pair.scale().name());
     // Parts share the groups of their inputs, which are joined with nothing.
     if (!isIndex) {
       checkJoined(weight, scale);
@@ -253,7 +254,7 @@ final class ScaleBlocks {
   private void checkIndex(TensorMove weight, TensorMove scale) {
     long[] shape = weight.source().shape();
     long inputs = scale.source().shape().length == 1 ? scale.source().shape()[0] : 0;
-    int dim = weight.source().name().endsWith("qweight") ? 0 : shape.length - 1;
+    int dim = GroupNumbers.inputs(weight.source());
     if (shape.length != 2 || inputs == 0 || inputs % shape[dim] != 0 || isJoined(weight)) {
       if (!isJoined(scale)) {
         checkWhole(scale.target());
@@ -268,7 +269,8 @@ final class ScaleBlocks {
     }
   }
 
-  private static Runs held(TargetTensor target, int rank) {
+  /** What a rank holds of it, in the order of the whole. */
+  static Runs held(TargetTensor target, int rank) {
     return target
         .fuse()
         .map(fuse -> fuse.runs(target.shape(), rank))
@@ -313,9 +315,10 @@ final class ScaleBlocks {
     if (scale.length > weight.length || OF_INPUTS.matcher(name).matches()) {
       return Optional.empty();
     }
+    boolean isPacked = pair.weight().dtype() == DType.I32;
     List<Along> all = new ArrayList<>();
     for (int d = 0; d < scale.length; d++) {
-      Along along = along(d, d, weight[d], scale[d], usual);
+      Along along = along(d, d, weight[d], scale[d], usual, isPacked);
       // Fewer dimensions are those of rows, or of experts and rows.
       if (along == null || scale.length < weight.length && scale[d] != weight[d] && scale[d] != 1) {
         return Optional.empty();
@@ -325,8 +328,13 @@ final class ScaleBlocks {
     return Optional.of(all);
   }
 
-  /** How {@code scales} lie along {@code elements}; null if they do not. */
-  private static Along along(int weight, int scale, long elements, long scales, long usual) {
+  /**
+   * How {@code scales} lie along {@code elements}; null if they do not.
+   *
+   * @param isPacked whether an element packs several, which may be 32 of 3 bits in 3 elements
+   */
+  private static Along along(
+      int weight, int scale, long elements, long scales, long usual, boolean isPacked) {
     if (scales == 0 || elements == 0) {
       return null;
     }
@@ -340,6 +348,9 @@ final class ScaleBlocks {
     long most = (elements + scales - 2) / (scales - 1) - 1;
     if (least > most) {
       return null;
+    }
+    if (isPacked && elements % scales == 0) {
+      return new Along(weight, scale, elements / scales, 1);
     }
     // A block's extent is a power of two in all formats that are known.
     long power = Long.highestOneBit(most);
@@ -387,6 +398,7 @@ final class ScaleBlocks {
     if (weights.hasPartial() || scales.hasPartial()) {
       return;
     }
+    boolean isPacked = pair.weight().dtype() == DType.I32;
     for (int rank : weights.mesh().ranks()) {
       if (!scales.mesh().contains(rank)) {
         continue;
@@ -395,9 +407,9 @@ final class ScaleBlocks {
       Runs scale = Runs.of(scales, pair.scale().shape(), rank);
       for (Along each : along) {
         Along own =
-            along(0, 0, weight.shape()[each.weight()], scale.shape()[each.scale()], 0);
+            along(0, 0, weight.shape()[each.weight()], scale.shape()[each.scale()], 0, isPacked);
         boolean isCut = weight.shape()[each.weight()] < pair.weight().shape()[each.weight()];
-        boolean isOdd = isCut && Long.bitCount(each.block()) != 1;
+        boolean isOdd = isCut && !isPacked && Long.bitCount(each.block()) != 1;
         if (own != null && (isOdd || own.block() > each.block() && each.block() > 1)) {
           throw new InvalidArgumentException(
               "tensor \"" + pair.weight().name() + "\": rank " + rank + " of IN holds "
