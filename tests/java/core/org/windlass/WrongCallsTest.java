@@ -178,7 +178,7 @@ class WrongCallsTest {
         "broadcast sizes", "in has 9 elements, out has 8", () -> RANK.broadcast(f32(9), out, 0));
     invalid(
         "broadcast strided",
-        "out (f32[2, 4]) is not contiguous",
+        "broadcast: tensor (f32[2, 4]) is not contiguous",
         () -> RANK.broadcast(out.transpose(0, 1), 0));
     invalid(
         "broadcast strided in",
@@ -188,12 +188,35 @@ class WrongCallsTest {
         "broadcast overlap",
         "overlaps",
         () -> RANK.broadcast(both.narrow(0, 0, 8), both.narrow(0, 4, 8), 0));
-    invalid("broadcast read-only", "out (f32[8]) is read-only", () -> RANK.broadcast(readOnly, 0));
+    invalid(
+        "broadcast read-only",
+        "broadcast: tensor (f32[8]) is read-only",
+        () -> RANK.broadcast(readOnly, 1));
     invalid(
         "broadcast by push",
         "algorithm",
         () -> ONE.broadcast(in, out, 0, Algorithm.PUSH));
-    wrong("broadcast closed", ClosedException.class, "f32[4, 2]", () -> RANK.broadcast(closed, 0));
+    for (int root = 0; root < 2; root++) {
+      int of = root;
+      wrong(
+          "broadcast closed",
+          ClosedException.class,
+          "broadcast: tensor (f32[4, 2])",
+          () -> RANK.broadcast(closed, of));
+    }
+    invalid(
+        "all-reduce in place, strided",
+        "allReduce: tensor (f32[2, 4]) is not contiguous",
+        () -> RANK.allReduce(out.transpose(0, 1), ReduceOp.SUM));
+    invalid(
+        "all-reduce in place, read-only",
+        "allReduce: tensor (f32[8]) is read-only",
+        () -> RANK.allReduce(readOnly, ReduceOp.SUM));
+    wrong(
+        "all-reduce in place, closed",
+        ClosedException.class,
+        "allReduce: tensor (f32[4, 2])",
+        () -> RANK.allReduce(closed, ReduceOp.SUM));
   }
 
   private static void partCollectives() {

@@ -27,6 +27,21 @@ final class Arguments {
     }
   }
 
+  /** The one tensor of a collective in place. */
+  static void inPlace(int operation, Tensor tensor) {
+    Objects.requireNonNull(tensor, "tensor");
+    if (!tensor.contiguous || tensor.memory.readOnly) {
+      requireContiguous(call(operation), "tensor", tensor);
+      writable(call(operation), "tensor", tensor);
+    }
+    if (tensor.memory.onDevice) {
+      requireDevices(call(operation), "tensor", tensor);
+    }
+    if (!tensor.memory.usable()) {
+      throw tensor.closed(call(operation), "tensor");
+    }
+  }
+
   /** A tensor in a device's memory is for kernels that devices run. */
   static void requireDevices(String what, String name, Tensor tensor) {
     Target target = Target.loaded();
@@ -51,6 +66,15 @@ final class Arguments {
     buffers(operation, in, out);
     requireDeviceMemory(operation, "in", in);
     requireDeviceMemory(operation, "out", out);
+  }
+
+  /** The same of a collective in place. */
+  static void inPlaceOnStream(int operation, Tensor tensor) {
+    Objects.requireNonNull(tensor, "tensor");
+    if (Target.loaded() == Target.CUDA) {
+      inPlace(operation, tensor);
+      requireDeviceMemory(operation, "tensor", tensor);
+    }
   }
 
   private static void requireDeviceMemory(int operation, String name, Tensor tensor) {

@@ -83,7 +83,7 @@ public sealed class Collectives permits Communicator {
 
   /** Makes {@code tensor} on every rank what it is on {@code root}. */
   public final void broadcast(Tensor tensor, int root) {
-    Objects.requireNonNull(tensor, "tensor");
+    Arguments.inPlace(Native.WL_OP_BROADCAST, tensor);
     broadcast(tensor, tensor, root, Algorithm.AUTO);
   }
 
@@ -136,7 +136,7 @@ public sealed class Collectives permits Communicator {
 
   /** Makes {@code tensor} on every rank the reduction of it over all ranks. */
   public final void allReduce(Tensor tensor, ReduceOp op) {
-    Objects.requireNonNull(tensor, "tensor");
+    Arguments.inPlace(Native.WL_OP_ALL_REDUCE, tensor);
     allReduce(tensor, tensor, op, Algorithm.AUTO);
   }
 

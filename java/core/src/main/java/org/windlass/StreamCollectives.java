@@ -81,7 +81,8 @@ public final class StreamCollectives {
 
   /** {@link Collectives#broadcast(Tensor, int)}. */
   public Operation<Void> broadcast(Tensor tensor, int root) {
-    return broadcast(given(tensor, "tensor"), tensor, root);
+    Arguments.inPlaceOnStream(Native.WL_OP_BROADCAST, tensor);
+    return broadcast(tensor, tensor, root);
   }
 
   /** {@link Collectives#broadcast(Tensor, Tensor, int)}. */
@@ -109,7 +110,8 @@ public final class StreamCollectives {
 
   /** {@link Collectives#allReduce(Tensor, ReduceOp)}. */
   public Operation<Void> allReduce(Tensor tensor, ReduceOp op) {
-    return allReduce(given(tensor, "tensor"), tensor, op);
+    Arguments.inPlaceOnStream(Native.WL_OP_ALL_REDUCE, tensor);
+    return allReduce(tensor, tensor, op);
   }
 
   /** {@link Collectives#allReduce(Tensor, Tensor, ReduceOp)}. */
