@@ -9,6 +9,7 @@ import java.io.IOException;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -27,6 +28,206 @@ class FailureTest {
     return ((WindlassException) failure).culprits();
   }
 
+  /** The deadline is longer than the test may take. */
+  private static LocalGroup patient(int ranks) {
+    return Communicator.local(
+        ranks, CommunicatorOptions.defaults().withDeadline(Duration.ofMinutes(10)));
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {2, 3, 8})
+  void aRankWhoseBodyHasReturnedIsNamedAtOnce(int ranks) {
+    int missing = ranks / 2;
+    try (LocalGroup group = patient(ranks)) {
+      assertThatThrownBy(
+              () ->
+                  group.run(
+                      communicator -> {
+                        communicator.barrier();
+                        if (communicator.rank() != missing) {
+                          communicator.allReduce(Tensor.allocate(DType.F32, 4), ReduceOp.SUM);
+                        }
+                      }))
+          .isInstanceOf(AbortedException.class)
+          .hasMessageContaining(" is in all-reduce #")
+          .hasMessageContaining(", and rank " + missing + ", whose body has returned, never came to it")
+          .satisfies(failure -> assertThat(culprits(failure)).containsExactly(missing));
+    }
+  }
+
+  @Test
+  void aRankWhoseBodyHasReturnedIsNamedToThoseInASplit() {
+    Communicator[] kept = new Communicator[4];
+    try (LocalGroup group = patient(4)) {
+      assertThatThrownBy(
+              () ->
+                  group.run(
+                      communicator -> {
+                        int rank = communicator.rank();
+                        kept[rank] = communicator.split(rank % 2, 0);
+                        kept[rank].barrier();
+                        if (rank != 3) {
+                          kept[rank].barrier();
+                        }
+                      }))
+          .isInstanceOf(AbortedException.class)
+          .hasMessageContaining("of the group's ranks, rank 1 is in barrier #")
+          .hasMessageContaining(", and rank 3, whose body has returned, never came to it");
+    } finally {
+      for (Communicator each : kept) {
+        each.close();
+      }
+    }
+  }
+
+  @Test
+  void aRankWhoseBodyHasReturnedNotifiesNobody() {
+    try (LocalGroup group = patient(2)) {
+      assertThatThrownBy(
+              () ->
+                  group.run(
+                      communicator -> {
+                        try (Window window = communicator.window(Signals.bytes(1, 2))) {
+                          Signals signals = window.signals(1);
+                          if (communicator.rank() == 0) {
+                            signals.await(1, 0, 1);
+                          }
+                        }
+                      }))
+          .isInstanceOf(AbortedException.class)
+          .hasMessageContaining("rank 0 is in a signal's await, and rank 1, whose body has returned");
+    }
+  }
+
+  /** Not what a rank is told that learns of it at its next call. */
+  @Test
+  void ofAFailureThatAllRanksAreToldTheOneThatFoundItIsThrown() {
+    for (int round = 0; round < 50; round++) {
+      try (LocalGroup group = patient(2)) {
+        assertThatThrownBy(
+                () ->
+                    group.run(
+                        communicator -> {
+                          Tensor tensor = Tensor.allocate(DType.F32, 4);
+                          communicator.broadcast(tensor, communicator.rank());
+                          communicator.barrier();
+                        }))
+            .isInstanceOf(MismatchException.class)
+            .hasMessageNotContaining("the communicator is dead")
+            .hasMessageContaining("root 0")
+            .hasMessageContaining("root 1")
+            .hasNoSuppressedExceptions();
+      }
+    }
+  }
+
+  @Test
+  void whatDependsOnAnOperationMayMakeCallsOfARankWhoseBodyHasReturned() {
+    try (LocalGroup group = patient(2)) {
+      group.run(
+          communicator -> {
+            if (communicator.rank() == 0) {
+              communicator.barrier();
+              communicator.barrier();
+              return;
+            }
+            communicator
+                .async(Collectives::barrier)
+                .toCompletableFuture()
+                .thenRun(
+                    () -> {
+                      sleep(1_000);
+                      communicator.barrier();
+                    });
+          });
+    }
+  }
+
+  /** Whose body goes on, and who has no operation in common with it in this run. */
+  @Test
+  void anOperationThatIsQueuedMayEndInTheNextRun() {
+    try (LocalGroup group = patient(2)) {
+      List<Operation<Void>> queued = new CopyOnWriteArrayList<>();
+      group.run(
+          communicator -> {
+            if (communicator.rank() == 1) {
+              queued.add(communicator.async(Collectives::barrier));
+              sleep(1_000);
+            }
+          });
+      group.run(
+          communicator -> {
+            if (communicator.rank() == 0) {
+              communicator.barrier();
+            } else {
+              queued.get(0).await();
+            }
+          });
+    }
+  }
+
+  @Test
+  void inACommunicatorThatShrankARankWhoseBodyHasReturnedIsNamedToo() {
+    Communicator[] kept = new Communicator[3];
+    try (LocalGroup group = patient(3)) {
+      assertThatThrownBy(
+              () ->
+                  group.run(
+                      communicator -> {
+                        int rank = communicator.rank();
+                        if (rank == 2) {
+                          communicator.abort("over");
+                          return;
+                        }
+                        assertThatThrownBy(communicator::barrier)
+                            .isInstanceOf(AbortedException.class);
+                        kept[rank] = communicator.shrink(Duration.ofSeconds(20));
+                        if (rank == 1) {
+                          kept[rank].barrier();
+                        }
+                      }))
+          .isInstanceOf(AbortedException.class)
+          .hasMessageContaining("rank 1 is in barrier #")
+          .hasMessageContaining(", and rank 0, whose body has returned");
+    } finally {
+      kept[0].close();
+      kept[1].close();
+    }
+  }
+
+  /** Its own thread makes calls yet; and who waits for nobody waits for it neither. */
+  @Test
+  void aRankWhoseBodyHasReturnedMayHaveCallsQueued() {
+    try (LocalGroup group = patient(3)) {
+      group.run(
+          communicator -> {
+            communicator.barrier();
+            if (communicator.rank() == 1) {
+              communicator.async(
+                  queued -> {
+                    sleep(1_000);
+                    queued.barrier();
+                  });
+              return;
+            }
+            if (communicator.rank() == 2) {
+              sleep(700);
+            }
+            communicator.barrier();
+            sleep(700);
+          });
+      group.run(Communicator::barrier);
+    }
+  }
+
+  private static void sleep(long ms) {
+    try {
+      Thread.sleep(ms);
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
   @ParameterizedTest
   @ValueSource(ints = {2, 3, 8})
   void aTimeoutNamesTheRankThatNeverCame(int ranks) {
@@ -37,6 +238,9 @@ class FailureTest {
       double[] tookMs = new double[ranks];
       group.run(
           communicator -> {
+            while (communicator.rank() == missing && communicator.failure().isEmpty()) {
+              sleep(1);
+            }
             if (communicator.rank() != missing) {
               long start = System.nanoTime();
               failures[communicator.rank()] = catchThrowable(communicator::barrier);

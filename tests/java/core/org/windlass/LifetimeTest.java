@@ -10,6 +10,7 @@ import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
@@ -22,6 +23,12 @@ import org.junit.jupiter.api.Timeout;
 import org.windlass.internal.Leaks;
 import org.windlass.internal.Lifetime;
 import org.windlass.internal.Memory;
+import org.windlass.layout.DeviceMesh;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+import org.windlass.redistribute.Link;
+import org.windlass.redistribute.LinkBatch;
+import org.windlass.redistribute.LinkTransfer;
 
 /**
  * When memory goes: pins, deferred releases, leak reports, garbage collection in the middle of
@@ -328,6 +335,70 @@ class LifetimeTest {
             () -> closed.get().get() == null);
     assertThat(records).noneMatch(record -> record.getMessage().startsWith("LocalGroup of 2"));
     assertThat(records).noneMatch(record -> record.getMessage().startsWith("Window"));
+  }
+
+  /** The link closes it, so that nobody else has to, and nothing says when it goes. */
+  @Test
+  void aTransferOfALinkThatIsDroppedIsNotReported() throws Exception {
+    DeviceMesh all = DeviceMesh.of(1);
+    Layout whole = new Layout(all, List.of(Placement.replicate()));
+    AtomicReference<WeakReference<LinkTransfer>> dropped = new AtomicReference<>();
+    AtomicInteger looks = new AtomicInteger(); // each after a collection of garbage
+    try (LocalGroup group = Communicator.local(1);
+        Link link = Link.open(group.communicator(0), "policy", all, all)) {
+      List<LogRecord> records =
+          logged(
+              () -> {
+                Tensor source = Tensor.allocate(DType.F32, 4);
+                Tensor target = Tensor.allocate(DType.F32, 4);
+                LinkBatch batch = link.batch().add("w", new long[] {4}, source, whole);
+                LinkTransfer transfer =
+                    batch.into("w", new long[] {4}, target, whole).register();
+                transfer.send(1);
+                dropped.set(new WeakReference<>(transfer));
+                Communicator.local(1); // dropped, so that there is a report to wait for
+              },
+              () -> dropped.get().get() == null && looks.incrementAndGet() > 10);
+      assertThat(records).noneMatch(record -> record.getMessage().startsWith("Transfer"));
+      leak(records, "LocalGroup of 1 rank");
+    }
+  }
+
+  /** One whose end waits for a network holds up no other's. */
+  @Test
+  void whatIsDroppedIsFreedWhileAnotherWaits() throws Exception {
+    CountDownLatch end = new CountDownLatch(1);
+    CountDownLatch waits = new CountDownLatch(1);
+    AtomicBoolean isFree = new AtomicBoolean();
+    Leaks.watch(
+        new Object(),
+        new Leaks.Resource(null) {
+          @Override
+          protected boolean mayWait() {
+            return true;
+          }
+
+          @Override
+          protected void free() {
+            waits.countDown();
+            try {
+              end.await();
+            } catch (InterruptedException e) {
+              throw new AssertionError(e);
+            }
+          }
+        });
+    await(() -> waits.getCount() == 0);
+    Leaks.watch(
+        new Object(),
+        new Leaks.Resource(null) {
+          @Override
+          protected void free() {
+            isFree.set(true);
+          }
+        });
+    await(isFree::get);
+    end.countDown();
   }
 
   /** A rank that nothing ends, such as a kernel whose phase loops, and one that has failed. */

@@ -3,13 +3,22 @@ package org.windlass;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.windlass.internal.Native;
 import org.windlass.internal.Scratch;
+import org.windlass.testing.TestKernels;
 
 /** What a rank whose heap is full does to its peers, in a JVM that may end so. */
 @Timeout(180)
@@ -37,12 +46,35 @@ class ShortMemoryTest {
     assertThat(run("watch")).contains("interrupted: org.windlass.AbortedException");
   }
 
+  /** Its arguments are written to direct memory, of which there is no more. */
+  @Test
+  void aRankIsInNoCallAfterALaunchWithoutMemory() throws Exception {
+    assertThat(run("launch"))
+        .contains("launch: java.lang.OutOfMemoryError")
+        .contains("barrier: null");
+  }
+
+  @Test
+  void aRunLastsAsLongAsItsBodies() throws Exception {
+    assertThat(run("look")).contains("run: null, over: true");
+  }
+
+  @Test
+  void aRankThatCannotBeWrappedAsAllHaveMetIsLeft() throws Exception {
+    assertThat(run("meet"))
+        .containsPattern("turns rank 0: null\n.*turns rank 1: null\n")
+        .contains("turns rank 1: java.lang.OutOfMemoryError")
+        .contains("turns rank 0: org.windlass.AbortedException: rank 1 closed the communicator");
+  }
+
   private static String run(String what) throws Exception {
     Process process =
         new ProcessBuilder(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                 "-Xmx32m",
+                "-XX:MaxDirectMemorySize=2m",
                 "-XX:+UseSerialGC",
+                "-Dwindlass.root=" + System.getProperty("windlass.root"),
                 "-Dorg.windlass.library.path=" + System.getProperty("org.windlass.library.path"),
                 "-cp",
                 System.getProperty("java.class.path"),
@@ -57,6 +89,7 @@ class ShortMemoryTest {
 
   /** Rank 0 on the main thread, rank 1 on another one that waits for it. */
   static final class ShortMemory {
+    private static final List<ByteBuffer> DIRECT = new ArrayList<>();
     private static Object[] ballast;
 
     private ShortMemory() {}
@@ -73,6 +106,18 @@ class ShortMemoryTest {
             });
         if (arguments[0].equals("watch")) {
           watch(group.communicator(0));
+          return;
+        }
+        if (arguments[0].equals("launch")) {
+          launch();
+          return;
+        }
+        if (arguments[0].equals("look")) {
+          look(group);
+          return;
+        }
+        if (arguments[0].equals("meet")) {
+          meet(options);
           return;
         }
         boolean splits = arguments[0].equals("split");
@@ -119,6 +164,123 @@ class ShortMemoryTest {
       System.out.println("interrupted: " + told[0]);
     }
 
+    private static void launch() {
+      Object[] many = new Object[10_000];
+      Arrays.fill(many, 1L);
+      Kernel kernel = TestKernels.kernel("shift");
+      try (LocalGroup alone = Communicator.local(1)) {
+        Communicator own = alone.communicator(0);
+        own.barrier();
+        fillDirectMemory();
+        System.out.println("launch: " + end(() -> own.launch(kernel, many)));
+        System.out.println("barrier: " + end(own::barrier));
+      }
+    }
+
+    /** A run in which one body has returned, and the other ends later. */
+    private static void look(LocalGroup group) {
+      fillDirectMemory();
+      boolean[] isOver = new boolean[1];
+      RankBody<InterruptedException> body =
+          communicator -> {
+            if (communicator.rank() == 0) {
+              Thread.sleep(1_000);
+              isOver[0] = true;
+            }
+          };
+      Throwable end =
+          end(
+              () -> {
+                try {
+                  group.run(body);
+                } catch (InterruptedException e) {
+                  throw new AssertionError(e);
+                }
+              });
+      System.out.println("run: " + end + ", over: " + isOver[0]);
+    }
+
+    /** Two ranks, of which the second has no memory once the first has met it. */
+    private static void meet(CommunicatorOptions options) throws Exception {
+      int turns = meet(options, Integer.MAX_VALUE);
+      meet(options, turns);
+    }
+
+    /**
+     * @param last the turn after which the second rank has no memory
+     * @return how many there were
+     */
+    private static int meet(CommunicatorOptions options, int last) throws Exception {
+      CyclicBarrier turn = new CyclicBarrier(2);
+      List<List<byte[]>> turns = List.of(new ArrayList<>(), new ArrayList<>());
+      CompletableFuture<Communicator> first = new CompletableFuture<>();
+      AtomicReference<Throwable> end = new AtomicReference<>();
+      Thread peer =
+          new Thread(
+              () -> {
+                Rendezvous late = new Turns(1, turn, turns, first, last);
+                end.set(
+                    end(
+                        () ->
+                            Communicator.meet(late, options, Duration.ofSeconds(60)).barrier()));
+                ballast = null;
+              });
+      peer.start();
+      Rendezvous own = new Turns(0, turn, turns, first, Integer.MAX_VALUE);
+      first.complete(Communicator.meet(own, options, Duration.ofSeconds(60)));
+      Throwable own0 = end(first.join()::barrier);
+      peer.join();
+      System.out.println("after " + turns.get(0).size() + " turns rank 0: " + own0);
+      System.out.println("after " + turns.get(0).size() + " turns rank 1: " + end);
+      return turns.get(0).size();
+    }
+
+    /**
+     * Exchanges bytes between two threads.
+     *
+     * @param met what the other rank has when it has met this one
+     * @param last the turn after which this one waits for that, and has no memory then
+     */
+    private record Turns(
+        int rank,
+        CyclicBarrier turn,
+        List<List<byte[]>> turns,
+        CompletableFuture<Communicator> met,
+        int last)
+        implements Rendezvous {
+      @Override
+      public int size() {
+        return 2;
+      }
+
+      @Override
+      public List<byte[]> allGather(byte[] own, Duration deadline) throws Exception {
+        turns.get(rank).add(own);
+        turn.await();
+        int here = turns.get(rank).size() - 1;
+        List<byte[]> all = List.of(turns.get(0).get(here), turns.get(1).get(here));
+        if (here + 1 == last) {
+          met.get(60, TimeUnit.SECONDS);
+          fillHeap();
+        }
+        return all;
+      }
+    }
+
+    /** Such that nothing is kept for the next one either. */
+    private static void fillDirectMemory() {
+      takeScratch();
+      for (int bytes = 1 << 20; bytes > 0; bytes /= 32) { // the JVM looks for a while each time
+        try {
+          while (true) {
+            DIRECT.add(ByteBuffer.allocateDirect(bytes));
+          }
+        } catch (OutOfMemoryError e) {
+          // Smaller ones may find room.
+        }
+      }
+    }
+
     /** What the body threw, kept as it is: the heap may be full. */
     private static Throwable end(Runnable body) {
       try {
@@ -145,11 +307,16 @@ class ShortMemoryTest {
     }
 
     private static void close(Communicator communicator) {
-      for (int i = 0; i < 64; i++) {
-        Scratch.take(); // more than are kept for the next one
-      }
+      takeScratch();
       fillHeap();
       communicator.close();
+    }
+
+    /** More than are kept for the next one. */
+    private static void takeScratch() {
+      for (int i = 0; i < 64; i++) {
+        Scratch.take();
+      }
     }
 
     private static void fillHeap() {

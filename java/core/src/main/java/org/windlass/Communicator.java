@@ -450,7 +450,12 @@ public final class Communicator extends Collectives implements AutoCloseable {
    */
   public void abortAll(String reason) {
     abort(reason);
-    membership.children().forEach(child -> child.abortAll(reason));
+    children().forEach(child -> child.abortAll(reason));
+  }
+
+  /** Those that this rank has come to from it, as long as somebody has them. */
+  List<Communicator> children() {
+    return membership.children();
   }
 
   /** Why the communicator is dead; empty while it lives. */

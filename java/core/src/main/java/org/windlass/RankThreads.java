@@ -20,6 +20,12 @@ final class RankThreads<T, E extends Exception> {
   /** How long after the first failure the ranks that are still inside are told of. */
   private static final long PATIENCE_MS = 5_000;
 
+  /** Between two looks at what is still inside. */
+  private static final long LOOK_MS = 200;
+
+  /** Before a communicator's failure, where it is told at a rank's next call. */
+  private static final String IS_DEAD = "the communicator is dead: ";
+
   private final List<Communicator> communicators;
   private final RankFunction<T, E> function;
   private final Object[] results;
@@ -106,11 +112,18 @@ final class RankThreads<T, E extends Exception> {
     boolean interrupted = false;
     boolean told = false;
     long failedAt = 0;
+    ReturnedRanks returned = new ReturnedRanks(communicators);
     for (Thread thread : threads) {
       while (thread.isAlive()) {
         try {
-          thread.join(told ? 0 : 200);
-          if (told || !hasFailed()) {
+          thread.join(told ? 0 : LOOK_MS);
+          if (told) {
+            continue;
+          }
+          if (!hasFailed()) {
+            if (thread.isAlive()) {
+              look(returned, threads);
+            }
             continue;
           }
           long now = System.nanoTime();
@@ -126,6 +139,14 @@ final class RankThreads<T, E extends Exception> {
       }
     }
     return interrupted;
+  }
+
+  private static void look(ReturnedRanks returned, List<Thread> threads) {
+    try {
+      returned.look(threads);
+    } catch (OutOfMemoryError e) {
+      // The next look may find memory; the ranks go on.
+    }
   }
 
   private boolean hasFailed() {
@@ -166,7 +187,9 @@ final class RankThreads<T, E extends Exception> {
     synchronized (failures) {
       Throwable root = null;
       for (Throwable failure : failures) {
-        if (root == null || (isConsequence(root) && !isConsequence(failure))) {
+        if (root == null
+            || (isConsequence(root) && !isConsequence(failure))
+            || isLater(root, failure)) {
           root = failure;
         }
       }
@@ -183,7 +206,13 @@ final class RankThreads<T, E extends Exception> {
   private static boolean repeats(Throwable failure, Throwable root) {
     return failure.getClass() == root.getClass()
         && failure instanceof WindlassException
-        && Objects.equals(failure.getMessage(), root.getMessage());
+        && (Objects.equals(failure.getMessage(), root.getMessage()) || isLater(failure, root));
+  }
+
+  /** Whether a rank learned only at its next call of what another one found. */
+  private static boolean isLater(Throwable failure, Throwable found) {
+    return failure.getClass() == found.getClass()
+        && Objects.equals(failure.getMessage(), IS_DEAD + found.getMessage());
   }
 
   private static boolean isConsequence(Throwable failure) {

@@ -80,6 +80,16 @@ final class CallQueue {
         && (thread instanceof ForkJoinWorkerThread || virtual(thread));
   }
 
+  /** Whether there is, or ever was, a thread of its own. */
+  boolean wasUsed() {
+    return thread != null;
+  }
+
+  /** Whether calls wait here or run. */
+  boolean hasCalls() {
+    return (int) UNFINISHED.getOpaque(this) != 0;
+  }
+
   /** Whether {@code caller} is the thread that makes the calls. */
   boolean runs(Thread caller) {
     return caller == thread;

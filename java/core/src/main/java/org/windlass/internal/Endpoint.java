@@ -407,6 +407,17 @@ public final class Endpoint {
     nativeHandle.end();
   }
 
+  /** Whether calls are queued on the communicator's own thread, or run there. */
+  public boolean hasQueued() {
+    return queue.hasCalls();
+  }
+
+  /** Whether a thread of the communicator's own has made calls, or followed what was enqueued. */
+  public boolean hasOwnThread() {
+    CallQueue following = streams;
+    return queue.wasUsed() || (following != null && following.wasUsed());
+  }
+
   /** Whether a call from {@code thread} takes its turn behind others on the communicator's own. */
   public boolean mustQueue(Thread thread) {
     return queue.precedes(thread);

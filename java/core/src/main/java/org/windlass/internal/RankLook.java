@@ -96,6 +96,17 @@ public record RankLook(
   }
 
   /**
+   * The rank that an endpoint's own rank waits for, {@link #NOBODY} or {@link #SEVERAL}.
+   *
+   * @param state a {@code wl_rank_state_t} to fill in
+   */
+  public static int awaited(Endpoint endpoint, ByteBuffer state) {
+    state.putInt(0, Structs.RankState.SIZE);
+    Native.wl_comm_state(endpoint.handle, endpoint.rank, NativeMemory.address(state));
+    return state.getInt(Structs.RankState.AWAITED);
+  }
+
+  /**
    * Which rank of the communicator that this one comes from each of its ranks is, in rank order;
    * empty where it comes from none.
    */
