@@ -134,8 +134,8 @@ class DeviceTensorTest {
 
   static Stream<Arguments> moves() {
     return Stream.of(
-        use("allReduce: in (f32[4])", (c, w, t) -> c.allReduce(t, ReduceOp.SUM)),
-        use("broadcast: in (f32[4])", (c, w, t) -> c.broadcast(t, 0)),
+        use("allReduce: tensor (f32[4])", (c, w, t) -> c.allReduce(t, ReduceOp.SUM)),
+        use("broadcast: tensor (f32[4])", (c, w, t) -> c.broadcast(t, 0)),
         use("put: local (f32[4])", (c, w, t) -> w.put(t, 0, w.tensor(DType.F32, 4))),
         use("get: local (f32[4])", (c, w, t) -> w.get(t, 0, w.tensor(DType.F32, 4))),
         use(
