@@ -107,7 +107,7 @@ Code requireDevice(const char* given, wl_error_t* error) {
                 "network device \"%s\" has link-local addresses of IPv6 alone (fe80::), by which "
                 "UCX reaches no other host: give it another, or have WINDLASS_UCX_NET_DEVICES, "
                 "\"%s\", name a device that has one; UCX finds: %s",
-                local.c_str(), given, listed(devices).c_str());
+                local.c_str(), given, devices.empty() ? "none" : listed(devices).c_str());
   }
   return fail(error, WL_UNSUPPORTED,
               "UCX finds no network device \"%s\" here, but: %s; set WINDLASS_UCX_NET_DEVICES to "
