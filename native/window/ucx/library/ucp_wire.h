@@ -173,7 +173,8 @@ class UcpWire final : public Wire {
   };
   // Throws std::bad_alloc.
   Held* hold();
-  // A message of copies of a move and its parts, without a head; nullptr: there is no memory for it.
+  // A message of copies of a move and its parts, without a head; nullptr: there is no memory for
+  // it.
   Held* hold(const Secret& secret, const Move& move, const Part* parts, uint32_t count);
   // Has what it holds be the head of a copy of that. False: there is no memory, and it's released.
   bool addBody(Held* held, const Part& body);
