@@ -173,7 +173,8 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
     if (own.number < kMostWindows) group.returnWindow(number);
     return fail(error, WL_RESOURCE,
                 "a communicator whose ranks live in several processes has room for %u windows and "
-                "memory pools; close one",
+                "memory pools; close one, and let go of byte buffers over closed ones, whose "
+                "memory they keep",
                 kMostWindows - 2);
   }
   for (uint32_t rank = 0; hosts != nullptr && rank < group.ranks(); ++rank) {

@@ -508,6 +508,20 @@ class LaunchEnvironment:
             if self.token:
                 self.rendezvous = (self._get("MASTER_ADDR"), port + 1 if port < 65535 else port - 1)
         self.job = self._job(master)
+        if self.size == 1 and name != "WINDLASS":
+            self._tell_others(name, rank, size)
+
+    def _tell_others(self, name, rank, size):
+        """Says what another launcher's variables say, where this one has a process be alone."""
+        for other, its_rank, its_size in _LAUNCHERS:
+            if its_size == "SLURM_NTASKS" and self._get("SLURM_STEP_NUM_TASKS"):
+                its_size = "SLURM_STEP_NUM_TASKS"
+            of, told = self._get(its_rank), self._get(its_size)
+            if other not in (name, "PMIX") and of and told.isdigit() and int(told) > 1:
+                logging.getLogger("windlass").warning(
+                    "%s and %s say rank 0 of 1, and count; %s and %s say rank %s of %s: unset those"
+                    " that are left from another start, or set WINDLASS_RANK and"
+                    " WINDLASS_WORLD_SIZE", rank, size, its_rank, its_size, of, told)
 
     def _get(self, name):
         return self._all.get(name, "")
@@ -2231,6 +2245,11 @@ def tensor(array, dtype=None):
     elif hasattr(array, "data_ptr") and hasattr(array, "stride"):
         found = _torch_tensor(array)
     elif hasattr(array, "__array_interface__"):
+        numpy = sys.modules.get("numpy")
+        if numpy is not None and isinstance(array, numpy.generic):
+            raise InvalidArgumentException(
+                "a %s is a value and no memory, which a result could be written to; give an array"
+                " of no dimensions, numpy.array(x)" % type(array).__name__)
         found = _numpy_tensor(array)
     else:
         raise InvalidArgumentException(

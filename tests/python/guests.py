@@ -163,6 +163,21 @@ def refusals():
         say("done")
 
 
+def scalars():
+    """numpy's scalars are values; a 0-d array is memory."""
+    with joined() as comm:
+        values = np.arange(4, dtype=np.float32) + comm.rank
+        for call in (lambda: comm.all_reduce(values.mean()), lambda: comm.broadcast(values[0], 0)):
+            try:
+                call()
+                raise SystemExit("it was taken")
+            except windlass.InvalidArgumentException as e:
+                say(type(e).__name__, e)
+        one = np.array(values.mean())
+        comm.all_reduce(one)
+        say("sum", float(one))
+
+
 def forks():
     """A child that is forked while ranks meet leaves them alone, whatever it does with the handle."""
     with joined() as comm:

@@ -214,6 +214,13 @@ class GuestsTest {
   }
 
   @Test
+  void aValueThatIsNoMemoryIsRefused() throws Exception {
+    assertThat(guest(0, 1, "scalars").ended())
+        .contains("InvalidArgumentException a float32 is a value and no memory")
+        .contains("sum 1.5\n");
+  }
+
+  @Test
   void whatIsWrongIsRefusedBeforeItIsSent() throws Exception {
     Processes.Rank guest = guest(1, 2, "refusals");
     try (Communicator comm = join(0, 2, false)) {

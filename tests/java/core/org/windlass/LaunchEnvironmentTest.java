@@ -152,6 +152,30 @@ class LaunchEnvironmentTest {
     assertThat(of(torchrun + " WINDLASS_RANK=").rank()).isEqualTo(1);
   }
 
+  /** Such as what a shell has exported from another start. */
+  @Test
+  void whereOneLauncherSaysThatThereIsNoOtherRankAndAnotherOneThatThereAreTheyAreNamed() {
+    String alone = "RANK=0 WORLD_SIZE=1";
+    String mpi = " OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2";
+    assertThat(of(alone + mpi).rank()).isZero();
+    assertThat(of(alone + mpi).toString())
+        .contains(
+            "RANK and WORLD_SIZE say rank 0 of 1, and count; OMPI_COMM_WORLD_RANK and"
+                + " OMPI_COMM_WORLD_SIZE say rank 1 of 2: unset those that are left");
+    String slurm = " SLURM_PROCID=3 SLURM_NTASKS=8 SLURM_STEP_NUM_TASKS=4";
+    assertThat(of(alone + slurm).others()).hasValueSatisfying(
+        told -> assertThat(told).contains("SLURM_PROCID and SLURM_STEP_NUM_TASKS say rank 3 of 4"));
+    for (String agreed :
+        List.of(
+            alone,
+            "RANK=1 WORLD_SIZE=2" + mpi,
+            alone + " OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1",
+            alone + " SLURM_NTASKS=8",
+            "WINDLASS_RANK=0 WINDLASS_WORLD_SIZE=1" + mpi)) {
+      assertThat(of(agreed).others()).as(agreed).isEmpty();
+    }
+  }
+
   @Test
   void thePortThatTorchrunsAgentHoldsIsNotTaken() {
     String address = "RANK=0 WORLD_SIZE=1 WINDLASS_TOKEN=" + DIGITS;

@@ -19,7 +19,7 @@ public enum DType {
   I8(2, 8, "I8"),
   /** 5 bits of exponent, 2 of mantissa, with infinities. */
   F8E5M2(3, 8, "F8_E5M2"),
-  /** 4 bits of exponent, 3 of mantissa; finite, up to 448. */
+  /** 4 bits of exponent, 3 of mantissa; finite, up to 448, which what is larger becomes. */
   F8E4M3(4, 8, "F8_E4M3"),
   /** A power of two, as block scales use. */
   F8E8M0(5, 8, "F8_E8M0"),

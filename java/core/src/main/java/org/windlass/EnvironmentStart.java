@@ -41,6 +41,8 @@ final class EnvironmentStart {
   /** Of a launcher that tells no name of the job, which ranks need to meet. */
   private static final String PMI_RANK = "PMI_RANK";
 
+  private static final System.Logger LOGGER = System.getLogger("org.windlass");
+
   private final Map<String, String> variables;
   private final LaunchEnvironment environment;
   private final List<Integer> own;
@@ -66,6 +68,7 @@ final class EnvironmentStart {
         LaunchEnvironment.of(variables)
             .orElseThrow(
                 () -> new InvalidArgumentException("fromEnvironment: " + noLauncher(variables)));
+    environment.others().ifPresent(told -> LOGGER.log(System.Logger.Level.WARNING, told));
     int most = Native.WL_MAX_RANKS / environment.size();
     if (ranks < 1 || ranks > most) {
       throw new InvalidArgumentException(

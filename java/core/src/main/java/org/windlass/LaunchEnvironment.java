@@ -13,6 +13,7 @@ import org.windlass.internal.Native;
 import org.windlass.internal.rendezvous.Host;
 import org.windlass.internal.store.HostAndPort;
 import org.windlass.internal.store.StoreAddress;
+import org.windlass.internal.store.Texts;
 import org.windlass.internal.store.Token;
 
 /**
@@ -131,6 +132,10 @@ public final class LaunchEnvironment {
   private final int size;
   private final OptionalInt localRank;
   private final OptionalInt localSize;
+
+  /** What another launcher says of a process that this one has be alone. */
+  private final Optional<String> others;
+
   private final Optional<String> job;
   private final Optional<InetSocketAddress> rendezvous;
   private final boolean launcherHasStore;
@@ -148,6 +153,7 @@ public final class LaunchEnvironment {
     requireStep(variables, launcher, size);
     localSize = localSize(variables, launcher, size);
     localRank = localRank(variables, launcher, localSize, size);
+    others = others(variables, launcher, size);
     tokenVariable = tokenVariable(variables);
     store = store(variables);
     Optional<InetSocketAddress> told =
@@ -195,6 +201,37 @@ public final class LaunchEnvironment {
     Map<String, String> copy = Copies.map(variables, "variables");
     return Token.fromEnvironment(copy, WindlassException::of)
         .flatMap(token -> tokenVariable(new LaunchVariables(copy)));
+  }
+
+  private static Optional<String> others(
+      LaunchVariables variables, Launcher launcher, int size) {
+    if (size > 1 || launcher == Launcher.WINDLASS) {
+      return Optional.empty();
+    }
+    for (Launcher other : Launcher.values()) {
+      String told = other.size(variables);
+      boolean isThere =
+          other != launcher
+              && other != Launcher.PMIX
+              && variables.isSet(other.rank)
+              && variables.isSet(told);
+      if (isThere
+          && variables.get(told).matches("[0-9]{1,9}")
+          && Integer.parseInt(variables.get(told)) > 1) {
+        return Optional.of(
+            launcher.rank + " and " + launcher.size(variables) + " say rank 0 of 1, and count; "
+                + other.rank + " and " + told + " say rank "
+                + Texts.printable(variables.get(other.rank)) + " of " + variables.get(told)
+                + ": unset those that are left from another start, or set WINDLASS_RANK and"
+                + " WINDLASS_WORLD_SIZE");
+      }
+    }
+    return Optional.empty();
+  }
+
+  /** What another launcher's variables say, where by those that count there is no other rank. */
+  Optional<String> others() {
+    return others;
   }
 
   /** What started this process. */
@@ -283,7 +320,7 @@ public final class LaunchEnvironment {
       text.add("host " + host.name());
     }
     job.ifPresent(id -> text.add("job " + id));
-    return text.add(meeting()).toString();
+    return text.add(meeting()).toString() + others.map(told -> "; " + told).orElse("");
   }
 
   private String meeting() {

@@ -346,7 +346,10 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return this;
   }
 
-  /** Sets every element; floating dtypes round it once. For u64 it stands for its 64 bits. */
+  /**
+   * Sets every element; floating dtypes round it once, of what a double holds exactly. For u64 it
+   * stands for its 64 bits.
+   */
   public final Tensor fill(long value) {
     Elements.fill(this, value);
     return this;

@@ -75,6 +75,16 @@ class MetadataTest {
   }
 
   @Test
+  void aTiedNameThatIsATensorOfItsOwnIsLeftOutWithAWord() throws IOException {
+    Path in = in(Map.of("b", "a", "format", "pt"), tensor("a"), tensor("b"));
+    Cli done = reshard(in, "[]");
+    assertThat(done.status()).as(done.err()).isZero();
+    assertThat(done.err())
+        .contains("__metadata__ \"b\": says that it is another name of tensor \"a\", and there is a tensor");
+    assertThat(TestFile.read(out()).metadata()).isEqualTo(Map.of("format", "pt"));
+  }
+
+  @Test
   void aNameWhoseTensorIsJoinedIsLeftOut() throws IOException {
     Path in = in(Map.of("tied", "x.0"), tensor("x.0"), tensor("x.1"));
     Cli done = reshard(in, "[{'match':'x.{n}','stack':true,'as':'x'}]");

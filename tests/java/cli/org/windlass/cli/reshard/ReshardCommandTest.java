@@ -330,6 +330,7 @@ class ReshardCommandTest {
     Files.createSymbolicLink(in.resolve("tokenizer.json"), cached);
     write("in/consolidated.safetensors", tensor("w", DType.U8, shape(4)));
     Files.writeString(in.resolve("pytorch_model.bin.index.json"), "{}");
+    Files.writeString(in.resolve("model.safetensors.index.fp16.json"), "{}");
     Files.writeString(in.resolve("layout.json"), "{}");
     Files.createSymbolicLink(in.resolve("vocab.json"), folder.resolve("gone"));
     Files.createDirectory(in.resolve("original"));
@@ -338,7 +339,8 @@ class ReshardCommandTest {
     }
     List<String> leftOut =
         List.of(
-            "consolidated.safetensors", "layout.json", "original/", "pytorch_model.bin.index.json", "vocab.json", "words.txt");
+            "consolidated.safetensors", "layout.json", "model.safetensors.index.fp16.json", "original/",
+            "pytorch_model.bin.index.json", "vocab.json", "words.txt");
     Cli done = reshard("--from", "1:R", "--to", "2:S0", in, out(), "--verify");
     assertThat(done.status()).as(done.err()).isZero();
     assertThat(done.out().lines().skip(1))

@@ -104,6 +104,38 @@ class ScalesTest {
         .containsExactly(DType.F32, DType.F32, DType.BF16);
   }
 
+  /** Of activations, and of a cache of keys and values, whatever the weights beside them are. */
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "l.attn.k_scale", "l.attn.v_scale", "l.attn.kv_scale", "l.k_proj.k_scale", "l.q_proj.input_scale",
+        "l.q_proj.output_scale", "l.attn.prob_scale"
+      })
+  void scalesOfActivationsAreNotCastEither(String name) throws IOException {
+    for (DType weights : List.of(DType.BF16, DType.I8)) {
+      tensors.clear();
+      add("l.q_proj.weight", weights, 4, 4);
+      add(name, DType.F32);
+      done("", "--to", "1:R", "--dtype", "f16", "--wire", "f16");
+      assertThat(TestFile.read(out().resolve("rank-00000.safetensors")).tensors())
+          .filteredOn(tensor -> tensor.name().equals(name))
+          .isEqualTo(tensors.subList(1, 2));
+    }
+  }
+
+  @Test
+  void whatIsCalledScalesIsOneOfQuantizedWeights() throws IOException {
+    add("l.qweight", DType.I32, 4, 4);
+    add("l.scales", DType.F16, 4, 4);
+    add("l.act.scales", DType.F32, 4);
+    add("l.norm.scale", DType.F32, 4);
+    done("", "--to", "1:R", "--dtype", "bf16");
+    assertThat(TestFile.read(out().resolve("rank-00000.safetensors")).tensors())
+        .filteredOn(tensor -> tensor.name().contains("scale"))
+        .extracting(tensor -> tensor.name() + " " + tensor.dtype())
+        .containsExactlyInAnyOrder("l.act.scales f32", "l.norm.scale bf16", "l.scales f16");
+  }
+
   private void addBlocks(int rows, int columns) {
     add("w.weight", DType.F8E4M3, rows, columns);
     add("w.weight_scale_inv", DType.F32, (rows + 127) / 128, (columns + 127) / 128);

@@ -74,6 +74,14 @@ class WarningsTest {
     warns(1, "2 tensors \"" + name + "\", \"other." + name + "\": the name is", "", "--to", "2:S0");
   }
 
+  /** Of experts, one after another, each with the biases of both. */
+  @Test
+  void theFirstDimensionOfStackedBiasesIsTheExperts() throws IOException {
+    add("experts.gate_up_proj_bias", 4, 12);
+    warns(0, "", "", "--to", "2:S0");
+    warns(1, "the name is that of several weights", "", "--to", "2:S1");
+  }
+
   @Test
   void ofGpt2TheOtherDimensionIsFused() throws IOException {
     add("h.0.attn.c_attn.weight", 4, 12);

@@ -94,8 +94,9 @@ final class Doubts {
     }
     // GPT-2 stores its weights transposed; of a stack the first dimension is the experts'.
     boolean isTransposed = name.contains("c_attn");
+    boolean isStack = name.endsWith("_bias");
     return ndim == 2
-        ? new int[] {isTransposed ? 1 : 0}
+        ? new int[] {isTransposed || isStack ? 1 : 0}
         : IntStream.range(1, ndim).toArray();
   }
 

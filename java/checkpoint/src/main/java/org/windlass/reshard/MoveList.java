@@ -347,7 +347,7 @@ final class MoveList {
     for (Assembly.Part part : parts) {
       SourceTensor source = part.source();
       Optional<DType> wire =
-          Casts.touch(source.dtype()) && !scales.hold(source) ? request.wire() : Optional.empty();
+          Casts.touch(source.dtype()) && !scales.keep(source) ? request.wire() : Optional.empty();
       TensorMove move =
           new TensorMove(source, part.axes(), target, assembly.dim(), part.offset(), wire);
       checkScales(move);
@@ -371,7 +371,7 @@ final class MoveList {
           "tensor \"" + source.name() + "\": " + source.dtype() + " is not cast, to " + asked.get()
               + " or any other dtype; rules give the dtype to the tensors that it is for");
     }
-    return Casts.touch(source.dtype()) && !scales.hold(source)
+    return Casts.touch(source.dtype()) && !scales.keep(source)
         ? asked.orElse(source.dtype())
         : source.dtype();
   }

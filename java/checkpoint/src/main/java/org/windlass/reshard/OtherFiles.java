@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.CheckpointWriter;
@@ -28,7 +29,7 @@ record OtherFiles(List<Path> copied, List<String> leftOut) {
       List.of(".json", ".jsonl", ".txt", ".model", ".tiktoken", ".jinja", ".py", ".md");
   private static final List<String> BEGINNINGS = List.of("tokenizer", "LICENSE", "NOTICE");
   /** Of weights in whatever form: it names files that OUT does not have. */
-  private static final String INDEX = ".index.json";
+  private static final Pattern INDEX = Pattern.compile(".*\\.index(?:\\.[^.]+)?\\.json");
 
   /**
    * Looks at what there is.
@@ -66,7 +67,7 @@ record OtherFiles(List<Path> copied, List<String> leftOut) {
         && Files.size(file) <= MOST_BYTES
         && (ENDINGS.stream().anyMatch(name::endsWith)
             || BEGINNINGS.stream().anyMatch(name::startsWith))
-        && !name.endsWith(INDEX)
+        && !INDEX.matcher(name).matches()
         && !name.equals(LayoutFile.NAME)
         && name.indexOf('\\') < 0;
   }

@@ -21,6 +21,11 @@ enum Purpose {
   /** Anything else. */
   OTHER(".*");
 
+  /** Scales of what weights are multiplied with, or of a cache of keys and values. */
+  private static final Pattern OF_ACTIVATIONS =
+      Pattern.compile(
+          "(?:[qkv]|kv|input|output|act(?:ivation)?|prob|attn_output|pre_quant)_scales?", Pattern.CASE_INSENSITIVE);
+
   /** Ends of names that say which part of a module it is, and not what the module is for. */
   private static final Pattern PART = Pattern.compile("(?<=.)\\.(?:weight|bias|qweight|weight_packed)$");
 
@@ -50,6 +55,11 @@ enum Purpose {
       }
     }
     throw new IllegalStateException(name);
+  }
+
+  /** Whether a tensor of that name holds scales of activations, whatever its module has else. */
+  static boolean isOfActivations(String name) {
+    return OF_ACTIVATIONS.matcher(last(name)).matches();
   }
 
   private static String last(String name) {

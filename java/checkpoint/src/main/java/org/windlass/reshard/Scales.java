@@ -88,6 +88,16 @@ final class Scales {
     return Optional.ofNullable(first.get(weight.stored()));
   }
 
+  /**
+   * Whether a tensor keeps its dtype: it holds scales of another one, or of activations, or is called
+   * "scales" in a checkpoint of quantized tensors. A single "scale" may be a norm's weight.
+   */
+  boolean keep(SourceTensor tensor) {
+    return hold(tensor)
+        || Purpose.isOfActivations(tensor.name())
+        || (!weights.isEmpty() && tensor.name().endsWith("scales"));
+  }
+
   /** Whether a tensor holds scales of another one. */
   boolean hold(SourceTensor tensor) {
     return weights.containsKey(tensor);

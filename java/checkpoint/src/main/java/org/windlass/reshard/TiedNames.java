@@ -77,6 +77,14 @@ final class TiedNames {
           }
         });
     Map<String, String> all = new LinkedHashMap<>(metadata);
+    metadata.forEach(
+        (name, other) -> {
+          if (sources.containsKey(name) && sources.containsKey(other) && !isTensor(name)) {
+            warnings.accept(
+                "__metadata__ \"" + name + "\": says that it is another name of tensor \"" + other
+                    + "\", and there is a tensor of that name; it is left out");
+          }
+        });
     all.keySet().removeIf(key -> sources.containsKey(key) || isTensor(key));
     following.forEach(
         (name, other) -> {

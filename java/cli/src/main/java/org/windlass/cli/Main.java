@@ -8,6 +8,7 @@ import java.io.PrintWriter;
 import java.io.UncheckedIOException;
 import java.io.Writer;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -189,7 +190,12 @@ public final class Main implements Runnable {
     if (text.isEmpty()) {
       throw new TypeConversionException("the path is empty");
     }
-    return Path.of(text);
+    try {
+      return Path.of(text);
+    } catch (InvalidPathException e) {
+      throw new TypeConversionException(
+          "'" + text + "' is no path in this JVM's locale; name one that is installed, as LC_ALL=C.UTF-8");
+    }
   }
 
   /** Whether errors shall be JSON, also those of a command line that cannot be parsed. */
