@@ -59,6 +59,17 @@ TEST(HostLibrary, LeavesTheVariablesThatOthersRead) {
   EXPECT_STREQ("no", std::getenv("UCX_MEM_EVENTS"));
 }
 
+// Where a test names another one, by the path of the linker.
+TEST(HostLibrary, IsTheOneThatWasNamed) {
+  Error error;
+  ASSERT_EQ(WL_OK, wl_ucx_find(nullptr, &error)) << error.message;
+  void* const library = dlopen("libwindlass-ucx.so", RTLD_NOW | RTLD_NOLOAD);
+  ASSERT_NE(nullptr, library) << dlerror();
+  EXPECT_EQ(std::getenv("WINDLASS_TEST_LATE_NUMBERS") != nullptr,
+            dlsym(library, "windlass_late_numbers") != nullptr);
+  dlclose(library);
+}
+
 TEST(HostLibrary, LeavesTheCodeOfLibcAsItIs) {
   Error error;
   uint64_t bytes = 0;
