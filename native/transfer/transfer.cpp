@@ -144,7 +144,7 @@ Code Transfer::conclude(Code code, const Named& own, int64_t* version, int64_t d
   }
   if (first != kNobody) *version = named(first).version;
   if (code != WL_OK) return code;
-  if (first == kNobody)
+  if (first == kNobody && absent == kNobody)
     return fail(error, WL_INVALID_ARGUMENT, "no rank names a version; nothing has moved");
   if (absent == kNobody) return WL_OK;
   if (own.version == Named::kNone)

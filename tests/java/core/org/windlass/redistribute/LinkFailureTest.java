@@ -15,6 +15,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -149,6 +150,35 @@ class LinkFailureTest {
   /** Between two versions; true when the rank stays away from then on. */
   private interface Moment {
     boolean passed() throws InterruptedException;
+  }
+
+  /** The one that sends can't, and says so; who waits for it has done nothing wrong. */
+  @Test
+  void aSenderWhoseTensorIsClosedIsNamedToReceivers() {
+    Layout from = Layout.parse("1:R");
+    Layout to = Layout.parse("1@1:R");
+    for (int round = 0; round < 30; round++) {
+      try (LocalGroup group = Communicator.local(2)) {
+        group.run(
+            comm -> {
+              Tensor own = Tensor.allocate(DType.F32, 16, 8);
+              try (Link link = Link.open(comm, "policy", from.mesh(), to.mesh())) {
+                LinkBatch batch = link.batch();
+                if (comm.rank() == 1) {
+                  LinkTransfer transfer = batch.into("w", new long[] {16, 8}, own, to).register();
+                  assertThatThrownBy(transfer::receive)
+                      .isInstanceOf(AbortedException.class)
+                      .hasMessageContaining("rank 0")
+                      .hasMessageContaining("source of tensor 'w'");
+                  return;
+                }
+                LinkTransfer transfer = batch.add("w", new long[] {16, 8}, own, from).register();
+                own.close();
+                assertThatThrownBy(() -> transfer.send(1)).isInstanceOf(ClosedException.class);
+              }
+            });
+      }
+    }
   }
 
   private static void run(
