@@ -143,6 +143,75 @@ class FailureTest {
     }
   }
 
+  /** Also where the communicator of that operation is there no more. */
+  @Test
+  void whatDependsOnAnOperationOfADroppedCommunicatorMayMakeCalls() {
+    try (LocalGroup group = patient(2)) {
+      group.run(
+          communicator -> {
+            Communicator child = communicator.split(0, 0);
+            if (communicator.rank() == 0) {
+              child.barrier();
+              communicator.barrier();
+              child.close();
+              return;
+            }
+            Operation<Void> operation = child.async(Collectives::barrier);
+            operation
+                .toCompletableFuture()
+                .thenRun(
+                    () -> {
+                      for (int i = 0; i < 10; i++) {
+                        System.gc();
+                        sleep(100);
+                      }
+                      communicator.barrier();
+                    });
+            operation.await();
+            child.close();
+          });
+    }
+  }
+
+  @Test
+  void eachOfSeveralCommunicatorsIsToldOfARankWhoseBodyHasReturned() {
+    try (LocalGroup group = patient(6)) {
+      assertThatThrownBy(
+              () ->
+                  group.run(
+                      communicator -> {
+                        Communicator pair = communicator.split(communicator.rank() / 2, 0);
+                        if (communicator.rank() % 2 == 0) {
+                          pair.barrier();
+                        }
+                      }))
+          .isInstanceOf(AbortedException.class)
+          .satisfies(failure -> assertThat(failure.getSuppressed()).hasSize(2));
+    }
+  }
+
+  @Test
+  void aRankWhoseBodyHasReturnedIsNamedAfterManyOneSidedOperations() {
+    try (LocalGroup group = patient(2)) {
+      assertThatThrownBy(
+              () ->
+                  group.run(
+                      communicator -> {
+                        try (Window window = communicator.window(Signals.bytes(1, 2))) {
+                          Signals signals = window.signals(1);
+                          for (int i = 1; i <= 200 && communicator.rank() == 1; i++) {
+                            signals.notify(0, 0, i);
+                          }
+                          if (communicator.rank() == 0) {
+                            communicator.barrier();
+                          }
+                        }
+                      }))
+          .isInstanceOf(AbortedException.class)
+          .hasMessageContaining("rank 0 is in barrier #");
+    }
+  }
+
   /** Whose body goes on, and who has no operation in common with it in this run. */
   @Test
   void anOperationThatIsQueuedMayEndInTheNextRun() {

@@ -411,6 +411,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
     Communicator child = of(handle, deadline, null, maker);
     try {
       membership.joined(child);
+      child.endpoint.cameFrom(endpoint);
       return child;
     } catch (Throwable e) {
       child.close();

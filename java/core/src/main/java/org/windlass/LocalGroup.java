@@ -105,9 +105,10 @@ public final class LocalGroup implements AutoCloseable {
    * Runs {@code body} once for each rank, each on a new daemon thread named {@code
    * windlass-rank-N}, and returns when all are over. A body that throws aborts the communicator, so
    * that no peer waits for it. Neither does one wait for a rank whose body has returned: where it has
-   * not come to an operation that another rank of this group is in, the communicator is aborted, and
-   * the reason names both. A body returns once its rank has made all its calls, those of threads that
-   * it started too; calls by {@code async} may go on. A body that neither returns nor calls the library can't be ended:
+   * not come to an operation that another rank of this group is in, the operation's communicator is
+   * aborted, and the reason names both. A body returns once its rank has made all its calls, those of threads that
+   * it started too; calls by {@code async} may go on, and others wait for a rank that ever made one
+   * until their deadline. A body that neither returns nor calls the library can't be ended:
    * some seconds after a failure a warning of logger {@code org.windlass} names the ranks that are
    * still inside.
    *

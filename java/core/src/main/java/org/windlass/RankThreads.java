@@ -120,10 +120,10 @@ final class RankThreads<T, E extends Exception> {
           if (told) {
             continue;
           }
+          if (thread.isAlive()) {
+            look(returned, threads);
+          }
           if (!hasFailed()) {
-            if (thread.isAlive()) {
-              look(returned, threads);
-            }
             continue;
           }
           long now = System.nanoTime();

@@ -42,7 +42,8 @@ final class ReturnedRanks {
   }
 
   /**
-   * Looks once, some time after the last look. What both find lasts, and aborts the communicator.
+   * Looks once, some time after the last look. What both find lasts, and aborts the
+   * communicator of that operation.
    *
    * @param threads those that run the bodies, in the order of the communicators
    */
@@ -60,10 +61,9 @@ final class ReturnedRanks {
           "of the group's ranks, rank " + found.waits + " is in " + found.operation + ", and rank "
               + found.returned + ", whose body has returned, never came to it; have every rank make the"
               + " same calls";
-      communicators.get(found.returned - first()).abortAll(reason);
-      if (!communicators.contains(found.communicator)) {
-        found.communicator.abort(reason); // the other rank may have dropped its own
-      }
+      boolean isOfRun = communicators.contains(found.communicator);
+      // In another communicator the rank that is missing may have dropped its own.
+      (isOfRun ? communicators.get(found.returned - first()) : found.communicator).abort(reason);
     }
     last = found;
   }
@@ -153,24 +153,14 @@ final class ReturnedRanks {
     return index >= 0
         && index < communicators.size()
         && returned.get(index)
-        && !hasOwnThread(communicators.get(index));
-  }
-
-  private static boolean hasOwnThread(Communicator communicator) {
-    return Access.ENDPOINT.of(communicator).hasOwnThread()
-        || communicator.children().stream().anyMatch(ReturnedRanks::hasOwnThread);
+        && !Access.ENDPOINT.of(communicators.get(index)).hasOwnThread();
   }
 
   /** Whether a rank that makes no more calls has not come to that operation. */
   private static boolean isBefore(RankLook look, int sequence) {
-    if (look.closed()) {
-      return false; // whoever waits for it is told that
-    }
-    for (RankLook.Recorded each : look.recorded()) {
-      if (!each.uncounted()) {
-        return each.sequence() - sequence < 0;
-      }
-    }
-    return look.recorded().size() < Native.WL_RECORDS;
+    // Whoever waits for one that has closed is told that. A one-sided operation has the number of the
+    // last one before that all ranks come to.
+    return !look.closed()
+        && (look.recorded().isEmpty() || look.recorded().get(0).sequence() - sequence < 0);
   }
 }

@@ -33,6 +33,7 @@ final class CallQueue {
 
   private final String name;
   private final FailureMaker failures;
+  private final Runnable started;
   private final ThreadPoolExecutor executor;
 
   /** Calls that wait here or run. */
@@ -42,9 +43,11 @@ final class CallQueue {
   /** The thread that makes the calls, or the last one that did. */
   private volatile Thread thread;
 
-  CallQueue(String name, FailureMaker failures) {
+  /** @param started runs before a thread does */
+  CallQueue(String name, FailureMaker failures, Runnable started) {
     this.name = name;
     this.failures = failures;
+    this.started = started;
     this.executor =
         new ThreadPoolExecutor(
             1,
@@ -63,6 +66,7 @@ final class CallQueue {
           Native.wl_thread_adopt();
           worker.run();
         };
+    started.run();
     Thread made = new Thread(null, adopted, name, 0, false);
     made.setDaemon(true);
     thread = made;
@@ -78,11 +82,6 @@ final class CallQueue {
   static boolean mustNotBlock(Thread thread) {
     return thread.getClass() != Thread.class
         && (thread instanceof ForkJoinWorkerThread || virtual(thread));
-  }
-
-  /** Whether there is, or ever was, a thread of its own. */
-  boolean wasUsed() {
-    return thread != null;
   }
 
   /** Whether calls wait here or run. */

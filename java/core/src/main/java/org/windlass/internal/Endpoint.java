@@ -85,6 +85,11 @@ public final class Endpoint {
 
   private volatile boolean closed;
 
+  /** Of the communicator that this one came from, or null. */
+  private volatile Endpoint origin;
+
+  private volatile boolean hasOwnThread;
+
   /** What an abort that a user asks for ends too, or null. */
   private volatile Endpoint abortedToo;
 
@@ -109,7 +114,7 @@ public final class Endpoint {
     this.size = Native.wl_comm_size(handle);
     this.error = scratch.error();
     this.nativeHandle = new Handle(handle);
-    this.queue = new CallQueue("windlass-calls-" + rank, failures);
+    this.queue = new CallQueue("windlass-calls-" + rank, failures, this::noteOwnThread);
     Watcher.add(this);
   }
 
@@ -412,10 +417,23 @@ public final class Endpoint {
     return queue.hasCalls();
   }
 
-  /** Whether a thread of the communicator's own has made calls, or followed what was enqueued. */
+  /**
+   * Whether a thread of the communicator's own has made calls, or followed what was enqueued; or one
+   * of those that came from it.
+   */
   public boolean hasOwnThread() {
-    CallQueue following = streams;
-    return queue.wasUsed() || (following != null && following.wasUsed());
+    return hasOwnThread;
+  }
+
+  private void noteOwnThread() {
+    for (Endpoint each = this; each != null; each = each.origin) {
+      each.hasOwnThread = true;
+    }
+  }
+
+  /** Says which communicator this one came from. */
+  public void cameFrom(Endpoint other) {
+    origin = other;
   }
 
   /** Whether a call from {@code thread} takes its turn behind others on the communicator's own. */
@@ -512,7 +530,7 @@ public final class Endpoint {
     if (made == null) {
       synchronized (this) {
         if (streams == null) {
-          streams = new CallQueue("windlass-streams-" + rank, failures);
+          streams = new CallQueue("windlass-streams-" + rank, failures, this::noteOwnThread);
         }
         made = streams;
       }
