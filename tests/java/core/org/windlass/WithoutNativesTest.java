@@ -9,6 +9,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -44,6 +45,20 @@ class WithoutNativesTest {
   @Test
   void eachCallIsRefusedInTheSameWords() throws Exception {
     WithoutNatives.requireRefused(Caller.class, 9, folder);
+  }
+
+  @Test
+  void nativesThatAreCutShortAreRefused() throws Exception {
+    Path natives = Path.of(System.getProperty("org.windlass.library.path"));
+    byte[] jni = Files.readAllBytes(natives.resolve("libjniwindlass.so"));
+    byte[] library = Files.readAllBytes(natives.resolve("libwindlass.so"));
+    Files.write(folder.resolve("libjniwindlass.so"), jni);
+    for (int length : new int[] {0, 63, 64, 4096, 100_000, library.length - 1}) {
+      Files.write(folder.resolve("libwindlass.so"), Arrays.copyOf(library, length));
+      assertThat(WithoutNatives.said(Reason.class, folder, folder))
+          .as("%d bytes", length)
+          .containsPattern("libwindlass.so is (no shared library|cut short: it has )");
+    }
   }
 
   static final class Reason {

@@ -3,6 +3,9 @@ package org.windlass.internal;
 
 import java.io.IOException;
 import java.io.InputStream;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.SeekableByteChannel;
 import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
 import java.nio.file.NoSuchFileException;
@@ -63,6 +66,12 @@ public final class NativeLoader {
 
   /** What carries bytes between hosts; whoever stays on one needs neither it nor UCX. */
   private static final String UCX = "lib" + NativeConfig.LIBRARY + "-ucx.so";
+
+  private static final int ELF_MAGIC = 0x464c457f;
+  private static final int ELF_HEADER_BYTES = 64;
+  private static final int ELF_SECTIONS_AT = 40;
+  private static final int ELF_SECTION_BYTES = 58;
+  private static final int ELF_SECTIONS = 60;
 
   /** What musl says of a library that wants glibc. */
   private static final Pattern OTHER_LIBC =
@@ -228,7 +237,7 @@ public final class NativeLoader {
     if (copied == null) {
       return Native.wl_ucx_find(null, error);
     }
-    Path folder = privateFolder(Paths.get(temporary()));
+    Path folder = privateFolder(Paths.get(temporary()).toAbsolutePath());
     try {
       Path file = folder.resolve(UCX);
       try (InputStream in = copied.open(UCX)) {
@@ -343,7 +352,7 @@ public final class NativeLoader {
     String named = temporary();
     Path temporary;
     try {
-      temporary = Paths.get(named);
+      temporary = Paths.get(named).toAbsolutePath();
     } catch (InvalidPathException e) {
       // Such as one beyond ASCII in the C locale.
       tried.add(
@@ -413,7 +422,31 @@ public final class NativeLoader {
 
   private static void loadAll(Path folder) {
     for (String file : files()) {
+      requireWhole(folder.resolve(file));
       System.load(folder.resolve(file).toString());
+    }
+  }
+
+  /** The dynamic linker maps what the headers of a file name, and a JVM ends where that is not there. */
+  private static void requireWhole(Path file) {
+    try (SeekableByteChannel channel = Files.newByteChannel(file)) {
+      ByteBuffer header = ByteBuffer.allocate(ELF_HEADER_BYTES).order(ByteOrder.LITTLE_ENDIAN);
+      while (header.hasRemaining() && channel.read(header) >= 0) {
+        // The rest of it.
+      }
+      if (header.hasRemaining() || header.getInt(0) != ELF_MAGIC) {
+        throw new UnsatisfiedLinkError(file + " is no shared library");
+      }
+      // The table of sections stands behind all of them.
+      long end =
+          header.getLong(ELF_SECTIONS_AT)
+              + (long) header.getShort(ELF_SECTION_BYTES) * header.getShort(ELF_SECTIONS);
+      if (channel.size() < end) {
+        throw new UnsatisfiedLinkError(
+            file + " is cut short: it has " + channel.size() + " of " + end + " bytes");
+      }
+    } catch (IOException e) {
+      throw new UnsatisfiedLinkError(file + " can't be read: " + e.getMessage());
     }
   }
 
