@@ -7,6 +7,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -97,7 +98,8 @@ class ScalesTest {
     add("b.weight", DType.I8, 4, 4);
     add("b.weight_scale", DType.F32, 4);
     add("norm.scale", DType.F32, 4);
-    done("[{'match':'b.*','dtype':'f16'}]", "--to", "1:R", "--dtype", "bf16", "--wire", "f16");
+    assertThat(reshard("[{'match':'b.*','dtype':'f16'}]", "--to", "1:R", "--dtype", "bf16", "--wire", "f16").err())
+        .contains("tensor \"b.weight_scale\": ", "[0] gives f16 to scales, which keep their dtype");
     assertThat(TestFile.read(out().resolve("rank-00000.safetensors")).tensors())
         .filteredOn(tensor -> tensor.name().contains("scale"))
         .extracting(TestFile.Tensor::dtype)
@@ -294,7 +296,8 @@ class ScalesTest {
     String apart = String.format(fuse, "");
     addGptq("q", 8);
     addGptq("k", 8);
-    done(apart, "--to", "1:R");
+    refused("the rule {\"match\": \"q.g_idx\", \"as\": \"qk.g_idx\"} gives it these", apart, "--to", "1:R");
+    done(String.format(fuse, ",{'match':'q.g_idx','as':'qk.g_idx'}"), "--to", "1:R");
     refused(
         "numbers the groups of \"q.qweight\", and a rule joins them",
         String.format(fuse, ",{'match':'{p}.g_idx','parts':['q','k'],'dim':0,'as':'qk.g_idx'}"),
@@ -307,24 +310,95 @@ class ScalesTest {
     refused("has others in \"k.g_idx\"", apart, "--to", "1:R");
   }
 
+  /** What shapes don't tell from 3 bits is a last group that is shorter. */
   @Test
-  void blocksOfPackedElementsNeedBeNoPowersOfTwo() throws IOException {
-    add("d.qweight", DType.I32, 24, 32); // 256 inputs of 3 bits
-    add("d.scales", DType.F16, 2, 32);
-    done("", "--to", "2:S0");
-    refused("inside a block of 12", "", "--to", "3:S0");
+  void aShorterLastGroupIsNotCutInTheMiddle() throws IOException {
+    add("d.weight_packed", DType.I32, 8, 12); // 96 inputs of 4 bits, in groups of 64
+    add("d.weight_scale", DType.F16, 8, 2);
+    refused("inside a block of 8", "", "--to", "2:S1");
+  }
+
+  @Test
+  void theNumbersOfGroupsAreThoseOfTheScales() throws IOException {
+    addGptq("d", 1);
+    tensors.set(3, new TestFile.Tensor("d.g_idx", DType.I32, new int[] {512}, new long[512]));
+    refused("names 1 groups of the inputs of \"d.qweight\", and its scales have 4", "", "--to", "2:S0");
+    long[] unset = new long[512];
+    Arrays.fill(unset, 0xffffffffL);
+    tensors.set(3, new TestFile.Tensor("d.g_idx", DType.I32, new int[] {512}, unset));
+    assertThat(reshard("", "--to", "2:S0").status()).isZero();
+    unset[7] = 0;
+    tensors.set(3, new TestFile.Tensor("d.g_idx", DType.I32, new int[] {512}, unset));
+    refused("names 2 groups", "", "--to", "2:S0");
+  }
+
+  @Test
+  void ranksThatEachCountTheirGroupsFrom0AreNotJoined() throws IOException {
+    Path in = Files.createDirectory(folder.resolve("counted"));
+    for (int rank = 0; rank < 2; rank++) {
+      tensors.clear();
+      addGptq("d", 1);
+      TestFile.write(in.resolve("rank-0000" + rank + ".safetensors"), tensors, Map.of());
+    }
+    Cli failed = Cli.run("reshard", in, folder.resolve("out"), "--from", "2:S0", "--to", "1:R");
+    assertThat(failed.status()).isEqualTo(2);
+    assertThat(failed.err())
+        .contains("names 4 groups of the inputs of \"d.qweight\", and its scales have 8");
+  }
+
+  @Test
+  void stackedNumbersAreCutAsTheirWeights() throws IOException {
+    addGptq("e.0", 8);
+    addGptq("e.1", 8);
+    String stack =
+        "{'match':'e.{i}.qweight','stack':true,'as':'e.qweight','to':'2:S0'},"
+            + "{'match':'e.{i}.scales','stack':true,'as':'e.scales','to':'2:S0'},"
+            + "{'match':'e.{i}.qzeros','stack':true,'as':'e.qzeros','to':'2:S0'},";
+    String numbers = "{'match':'e.{i}.g_idx','stack':true,'as':'%s.g_idx','to':'2:%s'}";
+    done("[" + stack + String.format(numbers, "e", "S0") + "]", "--to", "2:R");
+    done("[" + stack + String.format(numbers, "e", "R") + "]", "--to", "2:R");
+    refused("would hold scales", "[" + stack + String.format(numbers, "e", "S1") + "]", "--to", "2:R");
+    refused(
+        "which are not of one module", "[" + stack + String.format(numbers, "other", "S0") + "]", "--to", "2:R");
+  }
+
+  @Test
+  void aFileThatHasAWeightHasWhatBelongsToIt() throws IOException {
+    add("n.weight", DType.U8, 64, 1);
+    add("n.weight.absmax", DType.F32, 7);
+    refused(
+        "the rule {\"match\": \"n.weight.absmax\", \"to\": \"2:R\"} gives them to all files",
+        "[{'match':'*absmax','to':'1@0:R'}]", "--to", "2@0:R");
+    done("", "--to", "2:R");
+  }
+
+  @Test
+  void theShapeOfAWeightIsJoinedWithNothing() throws IOException {
+    for (String part : List.of("q", "k")) {
+      add(part + ".weight_packed", DType.I32, 64, 8);
+      add(part + ".weight_scale", DType.F16, 64, 1);
+      add(part + ".weight_shape", DType.I64, 2);
+    }
+    String rule = "{'match':'{p}.%s','parts':['q','k'],'dim':0,'as':'qk.%s'}";
+    String fuse =
+        String.format(rule, "weight_packed", "weight_packed") + "," + String.format(rule, "weight_scale", "weight_scale");
+    assertThat(reshard("[" + fuse + "]", "--to", "1:R").err())
+        .contains("they tell the shapes that weights had before rules joined them");
+    refused(
+        "tells the shape of \"q.weight_packed\", and a rule joins it with others",
+        "[" + fuse + "," + String.format(rule, "weight_shape", "weight_shape") + "]", "--to", "1:R");
   }
 
   @Test
   void filesTellWhoHoldsBoth() throws IOException {
     add("m.weight", DType.F8E4M3, 256, 128);
     add("m.weight_scale", DType.F32, 256, 1);
-    refused("file 0 of 2@1:S0 has nothing of the scales", "[{'match':'*scale','to':'2@1:S0'}]", "--to", "2:S0");
+    refused("file 0 of 2:S0 has nothing of the scales", "[{'match':'*scale','to':'2@1:S0'}]", "--to", "2:S0");
     done("[{'match':'*scale','to':'2@0:S0'}]", "--to", "2:S0");
     // Of two that are alike but for the numbers of their files, the second is checked too.
     add("n.weight", DType.F8E4M3, 256, 128);
     add("n.weight_scale", DType.F32, 256, 1);
-    refused("file 0 of 2@1:S0 has nothing of the scales", "[{'match':'n.*scale','to':'2@1:S0'}]", "--to", "2:S0");
+    refused("file 0 of 2:S0 has nothing of the scales", "[{'match':'n.*scale','to':'2@1:S0'}]", "--to", "2:S0");
   }
 
   @Test

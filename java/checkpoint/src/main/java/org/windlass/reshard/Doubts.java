@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard;
 
-import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
 import org.windlass.layout.Layout;
@@ -18,16 +19,16 @@ import org.windlass.layout.Placement;
 final class Doubts {
   private static final int LISTED = 5;
 
-  private final Map<String, List<String>> tensors = new LinkedHashMap<>();
+  private final Map<String, Set<String>> tensors = new LinkedHashMap<>();
 
   /** Notes what is said of a tensor and others. */
   private void add(String tensor, String what) {
-    tensors.computeIfAbsent(what, key -> new ArrayList<>()).add(tensor);
+    tensors.computeIfAbsent(what, key -> new LinkedHashSet<>()).add(tensor);
   }
 
   /** Says what was noted. */
   void tell(Consumer<String> listener) {
-    tensors.forEach((what, names) -> listener.accept(listed(names) + ": " + what));
+    tensors.forEach((what, names) -> listener.accept(listed(List.copyOf(names)) + ": " + what));
   }
 
   /** Some of several tensors, and how many there are. */
@@ -64,6 +65,15 @@ final class Doubts {
       default -> {}
     }
     move.target().fuse().ifPresent(fuse -> lookAtParts(move, fuse, rule.get()));
+  }
+
+  /** Scales keep their dtype, also where a rule gives them another. */
+  void lookAtKept(SourceTensor scale, Rule rule) {
+    if (rule.dtype().isPresent() && rule.dtype().get() != scale.dtype()) {
+      add(
+          scale.name(),
+          rule.where() + " gives " + rule.dtype().get() + " to scales, which keep their dtype");
+    }
   }
 
   /** A weight that is fused of several is cut as if it were one. */

@@ -28,6 +28,7 @@ final class GroupNumbers {
   /** By weights, the moves of their scales. */
   private final Map<String, List<TensorMove>> scalesOf = new HashMap<>();
   private final List<String> counted = new ArrayList<>();
+  private final List<String> shapes = new ArrayList<>();
 
   private GroupNumbers(Checkpoint in, List<TensorMove> moves, boolean writesWhole) {
     this.in = in;
@@ -41,6 +42,11 @@ final class GroupNumbers {
   /** Whether a tensor of that name has such numbers. */
   static boolean isName(String name) {
     return name.endsWith("g_idx");
+  }
+
+  /** Whether a tensor of that name tells the shape of a packed weight. */
+  static boolean isShape(String name) {
+    return name.endsWith("weight_shape");
   }
 
   private static boolean isNumbers(SourceTensor tensor) {
@@ -69,6 +75,12 @@ final class GroupNumbers {
     List<Scales.Pair> pairs = scales.pairs();
     pairs.forEach(numbers::add);
     pairs.stream().filter(pair -> isNumbers(pair.scale())).forEach(numbers::check);
+    pairs.stream().filter(pair -> isShape(pair.scale().name())).forEach(numbers::lookAtShape);
+    if (!numbers.shapes.isEmpty()) {
+      warnings.accept(
+          Doubts.listed(numbers.shapes)
+              + ": they tell the shapes that weights had before rules joined them");
+    }
     if (!numbers.counted.isEmpty()) {
       warnings.accept(
           Doubts.listed(numbers.counted)
@@ -87,22 +99,64 @@ final class GroupNumbers {
     }
   }
 
+  private void lookAtShape(Scales.Pair pair) {
+    if (isOfParts(moves.get(pair.weight().name()))) {
+      shapes.add(pair.scale().name());
+    }
+  }
+
+  private boolean isOfParts(TensorMove weight) {
+    return joined.get(weight.target().name()).size() > 1
+        && weight.axes().stored().get(weight.dim()) != Axes.NEW;
+  }
+
   private void check(Scales.Pair pair) {
     TensorMove weight = moves.get(pair.weight().name());
-    List<TensorMove> parts = joined.get(weight.target().name());
-    if (parts.size() > 1 && weight.axes().stored().get(weight.dim()) != Axes.NEW) {
-      checkJoined(pair, weight, parts);
+    if (in.byRank() || isOfParts(weight) || isCut(pair.weight())) {
+      checkGroups(pair);
+    }
+    if (isOfParts(weight)) {
+      checkJoined(pair, weight, joined.get(weight.target().name()));
     }
     if (isCut(pair.weight())) {
       if (!isInOrder(pair)) {
         throw new InvalidArgumentException(
             "tensor \"" + pair.scale().name() + "\": the inputs of \"" + pair.weight().name()
                 + "\" are not in the order of their groups (act-order), so that a rank takes scales of"
-                + " any group, and the layout cuts them; a rule that gives the scales and zero points R"
-                + " keeps them whole");
+                + " any group, and the layout cuts them; rules that give the scales and zero points "
+                + weight.target().files().ranks().size() + ":R keep them whole");
       }
       counted.add(pair.scale().name());
     }
+  }
+
+  /** Each group that the scales have is one that the numbers name, and no other. */
+  private void checkGroups(Scales.Pair pair) {
+    long[] numbers = values(pair.scale());
+    long groups = groups(pair.weight());
+    long named = LongStream.of(numbers).distinct().count();
+    boolean areWithin = LongStream.of(numbers).allMatch(number -> number >= 0 && number < groups);
+    if (groups > 0 && !isUnset(numbers) && (!areWithin || named != groups)) {
+      throw new InvalidArgumentException(
+          "tensor \"" + pair.scale().name() + "\" names " + named + " groups of the inputs of \""
+              + pair.weight().name() + "\", and its scales have " + groups
+              + ": each rank of IN may count its own from 0; ignoreScales() takes them as they are");
+    }
+  }
+
+  /** The groups that a weight's scales have; 0 where none lie along its inputs. */
+  private long groups(SourceTensor weight) {
+    return scalesOf.getOrDefault(weight.name(), List.of()).stream()
+        .map(scale -> scale.source().shape())
+        .filter(shape -> shape.length == weight.shape().length)
+        .mapToLong(shape -> shape[inputs(weight)])
+        .max()
+        .orElse(0);
+  }
+
+  /** As some libraries leave numbers that follow the order of the inputs. */
+  private static boolean isUnset(long[] numbers) {
+    return LongStream.of(numbers).allMatch(number -> number == -1);
   }
 
   private void checkJoined(Scales.Pair pair, TensorMove weight, List<TensorMove> parts) {
@@ -126,6 +180,25 @@ final class GroupNumbers {
                 + ": in one weight all outputs have the same groups; leave them apart");
       }
     }
+    String module = module(weight.target().name());
+    boolean isThere =
+        parts.stream()
+            .map(part -> moves.get(numbersOf.get(part.source().name()).name()).target().name())
+            .anyMatch(name -> module(name).equals(module));
+    if (!isThere && !isInOrder(pair)) {
+      throw new InvalidArgumentException(
+          them + ", which are not in the order of the inputs (act-order), and \"" + weight.target().name()
+              + "\" gets none; the rule {\"match\": \"" + pair.scale().name() + "\", \"as\": \"" + module
+              + last(pair.scale().name()) + "\"} gives it these");
+    }
+  }
+
+  private static String module(String name) {
+    return name.substring(0, name.lastIndexOf('.') + 1);
+  }
+
+  private static String last(String name) {
+    return name.substring(name.lastIndexOf('.') + 1);
   }
 
   /** Whether files have some of the groups of that weight's scales. */
@@ -149,7 +222,10 @@ final class GroupNumbers {
   /** Whether groups of one size follow one another. */
   private boolean isInOrder(Scales.Pair pair) {
     long[] numbers = values(pair.scale());
-    long groups = LongStream.of(numbers).max().orElse(0) + 1;
+    long groups = groups(pair.weight());
+    if (isUnset(numbers) || groups == 0) {
+      return isUnset(numbers);
+    }
     long size = (numbers.length + groups - 1) / groups;
     for (int i = 0; i < numbers.length; i++) {
       if (numbers[i] != i / size) {

@@ -24,45 +24,55 @@ final class LostValues {
     this.warnings = warnings;
   }
 
-  /** Reads the tensors that are cast to fewer bits, and says where under a tenth of the values is left. */
+  /**
+   * Reads the tensors that are cast to fewer bits, on their way too, and says where under a tenth of
+   * the values is left.
+   */
   static void look(Checkpoint in, MoveList list, Consumer<String> warnings) {
     LostValues lost = new LostValues(in, warnings);
     for (TensorMove move : list.moves()) {
       DType from = move.source().dtype();
+      DType wire = move.wire().orElse(from);
       DType to = move.target().dtype();
-      if (to.bits() < from.bits()
+      if (Math.min(wire.bits(), to.bits()) < from.bits()
           && TargetTensor.elements(move.source().shape()) <= MOST_ELEMENTS
           && !move.source().from().hasPartial()) {
-        lost.look(move.source(), to);
+        lost.look(move.source(), wire, to);
       }
     }
   }
 
-  private void look(SourceTensor tensor, DType to) {
+  private void look(SourceTensor tensor, DType wire, DType to) {
     Set<Long> before = new HashSet<>();
     Set<Long> after = new HashSet<>();
     if (in.byRank()) {
       for (int rank : tensor.from().mesh().ranks()) {
-        count(in.ranks().get(rank), tensor, to, before, after);
+        count(in.ranks().get(rank), tensor, wire, to, before, after);
       }
     } else {
-      count(in.whole(tensor.stored()), tensor, to, before, after);
+      count(in.whole(tensor.stored()), tensor, wire, to, before, after);
     }
     if (after.size() * KEPT < before.size()) {
       warnings.accept(
           "tensor \"" + tensor.name() + "\": has " + before.size() + " values as " + tensor.dtype()
-              + ", and " + after.size() + " as " + to + "; a rule with \"dtype\": \"" + tensor.dtype()
-              + "\" keeps them");
+              + ", and " + after.size() + " as " + (to.bits() < tensor.dtype().bits() ? to : wire)
+              + "; a rule with \"dtype\": \"" + tensor.dtype() + "\", and no wire, keeps them");
     }
   }
 
   private static void count(
-      SafetensorsFile file, SourceTensor tensor, DType to, Set<Long> before, Set<Long> after) {
+      SafetensorsFile file,
+      SourceTensor tensor,
+      DType wire,
+      DType to,
+      Set<Long> before,
+      Set<Long> after) {
     long elements = TargetTensor.elements(file.entry(tensor.stored()).dims());
     Tensor stored = Tensor.allocate(tensor.dtype(), elements);
     file.read(tensor.stored(), 0, bytes(stored));
     add(stored, before);
-    add(Tensor.allocate(to, elements).copyFrom(stored), after);
+    Tensor sent = Tensor.allocate(wire, elements).copyFrom(stored);
+    add(Tensor.allocate(to, elements).copyFrom(sent), after);
   }
 
   private static ByteBuffer bytes(Tensor tensor) {

@@ -352,6 +352,9 @@ final class MoveList {
           new TensorMove(source, part.axes(), target, assembly.dim(), part.offset(), wire);
       checkScales(move);
       doubts.look(move, rule, in.byRank(), !request.writesWhole());
+      if (scales.keep(source)) {
+        rule.ifPresent(own -> doubts.lookAtKept(source, own));
+      }
       moves.add(move);
     }
   }

@@ -12,7 +12,6 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.regex.Pattern;
-import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.layout.Layout;
 
@@ -135,7 +134,8 @@ final class ScaleBlocks {
       if (!Arrays.equals(held(scale, rank).shape(), scale.shape())) {
         throw new InvalidArgumentException(
             "tensor \"" + scale.name() + "\" " + Arrays.toString(scale.shape())
-                + " belongs to all of a weight, by its name, and " + scale.to() + " cuts it; a rule that gives it R keeps it whole");
+                + " belongs to all of a weight, by its name, and " + scale.shown() + " cuts it; "
+                + wholeRule(scale, scale) + " keeps it whole");
       }
     }
   }
@@ -144,12 +144,16 @@ final class ScaleBlocks {
     TensorMove weight = moves.get(pair.weight().name());
     TensorMove scale = moves.get(pair.scale().name());
     boolean isIndex = GroupNumbers.isName(pair.scale().name());
-    // Parts share the groups of their inputs, which are joined with nothing.
-    if (!isIndex) {
+    boolean isShape = GroupNumbers.isShape(pair.scale().name());
+    // Of parts, what numbers the groups of their inputs or tells a shape is joined with nothing.
+    boolean isApart = (isIndex || isShape) && isJoined(weight) && !isStacked(weight);
+    if (!isApart) {
       checkJoined(weight, scale);
-    }
-    if (!isIndex || !isJoined(weight)) {
       checkNames(pair);
+    } else if (isShape && isJoined(scale)) {
+      throw new InvalidArgumentException(
+          "tensor \"" + pair.scale().name() + "\" tells the shape of \"" + pair.weight().name()
+              + "\", and a rule joins it with others; leave each apart");
     }
     if (byRank) {
       checkNotJoinedOfOnes(pair);
@@ -161,6 +165,7 @@ final class ScaleBlocks {
       } else if (!isJoined(weight)) {
         checkWhole(scale.target());
       }
+      checkThere(weight.target(), scale.target());
       return;
     }
     List<Along> along = lies.get();
@@ -173,6 +178,7 @@ final class ScaleBlocks {
       checkJoint(weight, scale, each);
     }
     if (!writesWhole && isNew(weight.target(), scale.target(), written)) {
+      checkThere(weight.target(), scale.target());
       for (int rank : weight.target().to().mesh().ranks()) {
         checkHeld(weight.target(), scale.target(), rank, written);
       }
@@ -210,6 +216,30 @@ final class ScaleBlocks {
       written.add(new Along(weight.indexOf(Axes.NEW), scale.indexOf(Axes.NEW), 1, 1));
     }
     return written;
+  }
+
+  /** Every file that has some of a weight has some of its scales. */
+  private void checkThere(TargetTensor weight, TargetTensor scale) {
+    if (writesWhole) {
+      return;
+    }
+    for (int rank : weight.to().mesh().ranks()) {
+      if (!scale.to().mesh().contains(weight.fileOf(rank) + scale.firstFile())
+          && !isEmpty(held(weight, rank))) {
+        throw new InvalidArgumentException(
+            them(weight, scale) + "file " + weight.fileOf(rank) + " of " + weight.shown()
+                + " has nothing of the scales, which lie by " + scale.shown() + "; "
+                + wholeRule(scale, weight) + " gives them to all files");
+      }
+    }
+  }
+
+  private static boolean isEmpty(Runs held) {
+    return Arrays.stream(held.shape()).anyMatch(extent -> extent == 0);
+  }
+
+  private static boolean isStacked(TensorMove move) {
+    return move.axes().stored().get(move.dim()) == Axes.NEW;
   }
 
   private boolean isJoined(TensorMove move) {
@@ -255,14 +285,18 @@ final class ScaleBlocks {
     long[] shape = weight.source().shape();
     long inputs = scale.source().shape().length == 1 ? scale.source().shape()[0] : 0;
     int dim = GroupNumbers.inputs(weight.source());
-    if (shape.length != 2 || inputs == 0 || inputs % shape[dim] != 0 || isJoined(weight)) {
+    boolean isOfParts = isJoined(weight) && !isStacked(weight);
+    if (shape.length != 2 || inputs == 0 || inputs % shape[dim] != 0 || isOfParts) {
       if (!isJoined(scale)) {
         checkWhole(scale.target());
       }
       return;
     }
     if (!writesWhole) {
-      List<Along> along = List.of(new Along(dim, 0, 1, inputs / shape[dim]));
+      Along stored = new Along(dim, 0, 1, inputs / shape[dim]);
+      List<Along> along =
+          written(List.of(stored), weight.axes().stored(), scale.axes().stored());
+      checkThere(weight.target(), scale.target());
       for (int rank : weight.target().to().mesh().ranks()) {
         checkHeld(weight.target(), scale.target(), rank, along);
       }
@@ -315,10 +349,9 @@ final class ScaleBlocks {
     if (scale.length > weight.length || OF_INPUTS.matcher(name).matches()) {
       return Optional.empty();
     }
-    boolean isPacked = pair.weight().dtype() == DType.I32;
     List<Along> all = new ArrayList<>();
     for (int d = 0; d < scale.length; d++) {
-      Along along = along(d, d, weight[d], scale[d], usual, isPacked);
+      Along along = along(d, d, weight[d], scale[d], usual);
       // Fewer dimensions are those of rows, or of experts and rows.
       if (along == null || scale.length < weight.length && scale[d] != weight[d] && scale[d] != 1) {
         return Optional.empty();
@@ -328,13 +361,8 @@ final class ScaleBlocks {
     return Optional.of(all);
   }
 
-  /**
-   * How {@code scales} lie along {@code elements}; null if they do not.
-   *
-   * @param isPacked whether an element packs several, which may be 32 of 3 bits in 3 elements
-   */
-  private static Along along(
-      int weight, int scale, long elements, long scales, long usual, boolean isPacked) {
+  /** How {@code scales} lie along {@code elements}; null if they do not. */
+  private static Along along(int weight, int scale, long elements, long scales, long usual) {
     if (scales == 0 || elements == 0) {
       return null;
     }
@@ -349,10 +377,8 @@ final class ScaleBlocks {
     if (least > most) {
       return null;
     }
-    if (isPacked && elements % scales == 0) {
-      return new Along(weight, scale, elements / scales, 1);
-    }
-    // A block's extent is a power of two in all formats that are known.
+    // A block's extent is a power of two in all formats that are known, but for 3 bits, which shapes
+    // alone don't tell from others whose last block is shorter.
     long power = Long.highestOneBit(most);
     return new Along(weight, scale, power >= least ? power : least, 1);
   }
@@ -398,7 +424,6 @@ final class ScaleBlocks {
     if (weights.hasPartial() || scales.hasPartial()) {
       return;
     }
-    boolean isPacked = pair.weight().dtype() == DType.I32;
     for (int rank : weights.mesh().ranks()) {
       if (!scales.mesh().contains(rank)) {
         continue;
@@ -407,9 +432,9 @@ final class ScaleBlocks {
       Runs scale = Runs.of(scales, pair.scale().shape(), rank);
       for (Along each : along) {
         Along own =
-            along(0, 0, weight.shape()[each.weight()], scale.shape()[each.scale()], 0, isPacked);
+            along(0, 0, weight.shape()[each.weight()], scale.shape()[each.scale()], 0);
         boolean isCut = weight.shape()[each.weight()] < pair.weight().shape()[each.weight()];
-        boolean isOdd = isCut && !isPacked && Long.bitCount(each.block()) != 1;
+        boolean isOdd = isCut && Long.bitCount(each.block()) != 1;
         if (own != null && (isOdd || own.block() > each.block() && each.block() > 1)) {
           throw new InvalidArgumentException(
               "tensor \"" + pair.weight().name() + "\": rank " + rank + " of IN holds "
@@ -427,16 +452,11 @@ final class ScaleBlocks {
   private static void checkHeld(
       TargetTensor weight, TargetTensor scale, int rank, List<Along> all) {
     Runs held = held(weight, rank);
-    if (Arrays.stream(held.shape()).anyMatch(extent -> extent == 0)) {
+    if (isEmpty(held)) {
       return;
     }
     // Files tell who holds both.
     int other = weight.fileOf(rank) + scale.firstFile();
-    if (!scale.to().mesh().contains(other)) {
-      throw new InvalidArgumentException(
-          them(weight, scale) + "file " + weight.fileOf(rank) + " of " + weight.to()
-              + " has nothing of the scales, which lie by " + scale.to());
-    }
     Runs scales = held(scale, other);
     for (int d = 0; d < scale.shape().length; d++) {
       int dim = d;
@@ -452,8 +472,8 @@ final class ScaleBlocks {
       if (!own.equals(List.of(whole)) && !own.equals(needed)) {
         throw new InvalidArgumentException(
             them(weight, scale) + "file " + weight.fileOf(rank) + " would hold scales " + own + " along dimension " + d
-                + ", and takes " + needed + " for what it holds of the weight under " + weight.to()
-                + "; a rule that gives the scales R, or a layout that cuts both alike, keeps them together");
+                + ", and takes " + needed + " for what it holds of the weight under " + weight.shown()
+                + "; " + wholeRule(scale, weight) + ", or a layout that cuts both alike, keeps them together");
       }
     }
   }
@@ -467,11 +487,17 @@ final class ScaleBlocks {
     for (long cut : new long[] {piece.start(), piece.end()}) {
       if (cut % along.block() != 0 && cut != end) {
         throw new InvalidArgumentException(
-            them(weight, scale) + weight.to() + " cuts dimension " + along.weight() + " at " + cut
+            them(weight, scale) + weight.shown() + " cuts dimension " + along.weight() + " at " + cut
                 + ", inside a block of " + along.block() + " that has one scale; a rule for the weight that"
                 + " cuts it by S" + along.weight() + "*" + along.block() + " keeps blocks whole");
       }
     }
+  }
+
+  /** A rule that keeps scales whole in all files of a weight, as a remedy. */
+  private static String wholeRule(TargetTensor scale, TargetTensor weight) {
+    String replicas = weight.files().ranks().size() + ":R";
+    return "the rule {\"match\": \"" + scale.name() + "\", \"to\": \"" + replicas + "\"}";
   }
 
   /** Begins a complaint. */

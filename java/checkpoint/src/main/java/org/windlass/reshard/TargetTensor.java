@@ -46,6 +46,11 @@ record TargetTensor(
     return firstFile == 0 ? to.mesh() : to.mesh().at(0);
   }
 
+  /** The layout as messages have it: over the numbers of the files. */
+  Layout shown() {
+    return firstFile == 0 ? to : new Layout(files(), to.placements());
+  }
+
   List<Long> shapeList() {
     return Arrays.stream(shape).boxed().toList();
   }

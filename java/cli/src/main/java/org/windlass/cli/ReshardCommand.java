@@ -87,7 +87,9 @@ final class ReshardCommand implements Runnable {
 
   @Option(
       names = "--ignore-scales",
-      description = "Cast f8 tensors although scales stand beside them.")
+      description =
+          "Leave scales out of account: cast f8 tensors without theirs, and cut, join and rename"
+              + " quantized tensors apart from theirs.")
   private boolean ignoreScales;
 
   @Option(
