@@ -1889,7 +1889,7 @@ class _Host:
         self.name = variables.get("WINDLASS_HOST") or ""
         if self.name and not re.fullmatch("[!-~]{1,63}", self.name):
             raise InvalidArgumentException(
-                "WINDLASS_HOST is '%s'; a host's name has 1 to 63 letters of ASCII, none of them a"
+                "WINDLASS_HOST is '%s'; a host's name has 1 to 63 characters of ASCII, none of them a"
                 " space" % _printable(self.name))
         silence = variables.get("WINDLASS_HOST_SILENCE") or "2"
         is_number = re.fullmatch("[0-9]{1,4}([.][0-9]{1,3})?", silence)
@@ -2683,8 +2683,9 @@ class _Pairing:
             if there is None:
                 continue
             holder = _Announcement.peek(there)
-            reason = "pair '%s': another sends it already: %s; a pair has one source" % (
-                self._pair, holder or "a job of another version")
+            reason = (
+                "pair '%s': another sends it already: %s; a pair has one source: name another pair,"
+                " or end that job" % (self._pair, holder or "a job of another version"))
             is_final = holder is not None and holder.job != self._own.job
             if there != seen:
                 seen, ends = there, _Until(self._ENDS)
@@ -2693,7 +2694,8 @@ class _Pairing:
             if not told and tells.over():
                 told = True
                 logging.getLogger("windlass").warning(
-                    "job '%s', %s; it waits for that one to end", self._own.job, reason)
+                    "job '%s', %s; it waits for that one to end, %g s in all", self._own.job, reason,
+                    self._ENDS if is_final else self._until.whole)
             first = tells if not told else ends if is_final else self._until
             try:
                 self._store.await_other(key, there, min(first, self._until, key=_Until.left))

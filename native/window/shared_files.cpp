@@ -80,16 +80,21 @@ Code listShared(const wl_process_t& owner, size_t most, std::vector<int32_t>* nu
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/fd", owner.pid);
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path), &closedir);
-  const int reason = errno;
+  int reason = errno;
+  bool isRefused = false;
   for (const dirent* entry = folder == nullptr ? nullptr : readdir(folder.get());
        entry != nullptr && numbers->size() < most; entry = readdir(folder.get())) {
     char link[sizeof kSharedLink] = {};
     const ssize_t length = readlinkat(dirfd(folder.get()), entry->d_name, link, sizeof link);
+    if (length < 0 && (errno == EACCES || errno == EPERM)) {
+      reason = errno;
+      isRefused = true;
+    }
     if (length == sizeof kSharedLink - 1 && std::memcmp(link, kSharedLink, sizeof link - 1) == 0)
       numbers->push_back(static_cast<int32_t>(std::strtol(entry->d_name, nullptr, 10)));
   }
   if (Code code = checkLives(owner, process, folder == nullptr, error); code != WL_OK) return code;
-  if (folder == nullptr) {
+  if (folder == nullptr || isRefused) {
     return fail(error, WL_RESOURCE,
                 "cannot see what process %d has open: %s: %s; look as the user that it runs as, in "
                 "its user namespace, or as root",

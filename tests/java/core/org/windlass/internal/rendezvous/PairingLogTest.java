@@ -48,7 +48,8 @@ class PairingLogTest {
         .singleElement()
         .asString()
         .contains(why)
-        .endsWith("; it waits for that one to end");
+        .contains("; it waits for that one to end, ")
+        .endsWith(" in all");
   }
 
   @Test

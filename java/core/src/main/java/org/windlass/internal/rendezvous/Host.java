@@ -35,7 +35,7 @@ public record Host(String name, long silenceNs) {
       throw failures.make(
           Native.WL_INVALID_ARGUMENT,
           NAME_VARIABLE + " is '" + Texts.printable(name)
-              + "'; a host's name has 1 to 63 letters of ASCII, none of them a space");
+              + "'; a host's name has 1 to 63 characters of ASCII, none of them a space");
     }
     String given = variables.getOrDefault(SILENCE_VARIABLE, "");
     String silence = given.isEmpty() ? DEFAULT_SILENCE : given;

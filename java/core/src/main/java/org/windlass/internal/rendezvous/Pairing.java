@@ -208,7 +208,8 @@ public final class Pairing {
         path + "source",
         own.toBytes(),
         value -> value,
-        other -> "another sends it already: " + other + "; a pair has one source",
+        other -> "another sends it already: " + other + "; a pair has one source: name another pair, or end"
+                + " that job",
         other -> !other.job().equals(own.job()));
     store.hold(path + "calls", NO_CALLS, until.left()); // or has it
   }
@@ -277,10 +278,11 @@ public final class Pairing {
         isTold = true;
         LOGGER.log(
             System.Logger.Level.WARNING,
-            "job ''{0}'', pair ''{1}'': {2}; it waits for that one to end",
+            "job ''{0}'', pair ''{1}'': {2}; it waits for that one to end, {3} in all",
             own.job(),
             pair,
-            reason);
+            reason,
+            Deadline.text(isFinal ? patience.ends() : until.deadline()));
       }
       try {
         awaitChange(key, there, !isTold ? tells : isFinal ? ends : until);
