@@ -174,6 +174,27 @@ class FailureTest {
   }
 
   @Test
+  void aCommunicatorWhoseOriginIsDroppedIsToldToo() {
+    try (LocalGroup group = patient(2)) {
+      assertThatThrownBy(
+              () ->
+                  group.run(
+                      communicator -> {
+                        Communicator last = communicator.split(0, 0).split(0, 0);
+                        for (int i = 0; i < 5; i++) {
+                          System.gc();
+                          sleep(20);
+                        }
+                        if (communicator.rank() == 0) {
+                          last.barrier();
+                        }
+                      }))
+          .isInstanceOf(AbortedException.class)
+          .hasMessageContaining("rank 0 is in barrier #");
+    }
+  }
+
+  @Test
   void eachOfSeveralCommunicatorsIsToldOfARankWhoseBodyHasReturned() {
     try (LocalGroup group = patient(6)) {
       assertThatThrownBy(

@@ -58,6 +58,10 @@ public final class Communicator extends Collectives implements AutoCloseable {
   /** Keeps the group reachable, so that it isn't taken for a leak. */
   private final LocalGroup group;
 
+  /** The one that this came from, which stays reachable as long: what reaches all goes through it. */
+  @SuppressWarnings("unused")
+  private Communicator origin;
+
   /**
    * Takes over a native handle.
    *
@@ -411,6 +415,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
     Communicator child = of(handle, deadline, null, maker);
     try {
       membership.joined(child);
+      child.origin = this;
       child.endpoint.cameFrom(endpoint);
       return child;
     } catch (Throwable e) {
