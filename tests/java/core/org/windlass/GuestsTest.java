@@ -207,6 +207,14 @@ class GuestsTest {
     }
   }
 
+  @Test
+  void integersThatDoNotFitAreRefused() throws Exception {
+    List<Processes.Rank> guests = List.of(guest(0, 2, "integers"), guest(1, 2, "integers"));
+    for (Processes.Rank guest : guests) {
+      assertThat(guest.ended()).endsWith("done\n");
+    }
+  }
+
   @ParameterizedTest
   @ValueSource(strings = {"handlers", "closes"})
   void threadsAndSignalHandlersMayEndIt(String how) throws Exception {

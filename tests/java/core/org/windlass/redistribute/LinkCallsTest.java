@@ -123,7 +123,8 @@ class LinkCallsTest {
             } else if (link.receives()) {
               assertThatThrownBy(() -> transfer.receive(Duration.ofSeconds(15)))
                   .isInstanceOf(AbortedException.class)
-                  .hasMessageContaining("rank 1 failed the senders")
+                  // Either its deadline has passed, or the run has seen that rank 1 is at its end.
+                  .hasMessageMatching("(?s).*(rank 1 failed the senders|rank 1, whose body has returned).*")
                   .hasMessageContaining("in checkReplicas");
             }
           });

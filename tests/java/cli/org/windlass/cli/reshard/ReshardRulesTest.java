@@ -295,7 +295,9 @@ class ReshardRulesTest {
       fused(to, equal, new long[][] {{0, 1, 100, 101, 200, 201}, {2, 3, 102, 103, 202, 203}});
       assertThat(Files.readString(folder.resolve("fused/layout.json"))).contains("2:SS0/3");
     }
-    fused("2x2:S0,S0", equal, new long[][] {{0, 100, 200}, {1, 101, 201}, {2, 102, 202}});
+    for (String to : List.of("2x2:S0,S0", "2x2:SS0/3,SS0/3")) {
+      fused(to, equal, new long[][] {{0, 100, 200}, {1, 101, 201}, {2, 102, 202}});
+    }
     Cli back = Cli.run("reshard", "--to", "1@0:R", folder.resolve("fused"), folder.resolve("b.safetensors"));
     assertThat(back.status()).as(back.err()).isZero();
     assertThat(TestFile.read(folder.resolve("b.safetensors")).tensors())
@@ -318,6 +320,11 @@ class ReshardRulesTest {
     refused(
         String.format(QKV, ",'to':'2:SS0/2'"), "SS0/2 cuts what is joined into 2 equal runs",
         tensor("l.0.q", 0, 4), k, v);
+    for (String to : List.of("2x2:SS0/3,S0", "2x2:S0,SS0/3", "4x2:SS0/3,S0", "1x2:S0,SS0/3")) {
+      refused(
+          String.format(QKV, ",'to':'" + to + "'"), "both plainly and strided; S0 alone cuts each part",
+          tensor("l.0.q", 0, 4), k, v);
+    }
   }
 
   @Test

@@ -116,6 +116,58 @@ class WarningsTest {
     warns(0, "", "[{'match':'a','dtype':'f32'}]", "--to", "2:S0", "--dtype", "bf16");
   }
 
+  private void f32(String name, int[] shape, float... values) {
+    long[] bits = new long[values.length];
+    for (int i = 0; i < bits.length; i++) {
+      bits[i] = Float.floatToIntBits(values[i]);
+    }
+    tensors.add(new TestFile.Tensor(name, DType.F32, shape, bits));
+  }
+
+  @Test
+  void aCountThatACastChangesIsNamed() throws IOException {
+    f32("state.0.step", new int[0], 1001);
+    f32("state.1.step", new int[] {1}, 123457);
+    f32("scale", new int[0], 2.6592f);
+    f32("epoch", new int[0], 128);
+    String words = "2 tensors \"state.0.step\", \"state.1.step\": one whole number, such as a count of steps";
+    warns(1, words, "", "--to", "2:R", "--dtype", "bf16");
+    warns(1, words, "", "--to", "2:R", "--wire", "bf16");
+    warns(0, "", "[{'match':'*step','dtype':'f32'}]", "--to", "2:R", "--dtype", "bf16");
+    warns(1, "tensor \"state.1.step\": values are larger than f16 has them", "", "--to", "2:R", "--dtype", "f16");
+    warns(1, "2 tensors", "", "--to", "2:R", "--dtype", "f8e4m3");
+    warns(0, "", "", "--to", "2:R");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"f16 65504 65536", "f8e4m3 448 512", "f8e4m3 460 600", "f8e5m2 57344 65536", "bf16 3.3e38 3.4028e38"})
+  void aValueBeyondTheDtypeIsNamed(String limits) throws IOException {
+    String[] words = limits.split(" ");
+    f32("w", new int[] {3}, -1.3f, -Float.parseFloat(words[1]), Float.POSITIVE_INFINITY);
+    warns(0, "", "", "--to", "1:R", "--dtype", words[0]);
+    f32("v", new int[] {3}, 1.4f, Float.NaN, -Float.parseFloat(words[2]));
+    warns(1, "tensor \"v\": values are larger than " + words[0], "", "--to", "1:R", "--dtype", words[0]);
+  }
+
+  @Test
+  void integersThatADefaultAddsUpAreNamed() throws IOException {
+    TestFile.Tensor step = new TestFile.Tensor("step", DType.I64, new int[0], new long[] {5});
+    Path in = Files.createDirectories(folder.resolve("ranks"));
+    for (int rank = 0; rank < 2; rank++) {
+      TestFile.write(in.resolve("rank-0000" + rank + ".safetensors"), List.of(step), Map.of());
+    }
+    Path rules = Files.writeString(folder.resolve("r.json"), "[{\"match\":\"step\"}]");
+    for (String op : List.of("P", "P:max", "R", "P rule")) {
+      List<Object> call = new ArrayList<>(List.of("reshard", in, folder.resolve("o"), "--force", "--to", "1:R"));
+      call.addAll(List.of("--from", "2:" + op.split(" ")[0]));
+      call.addAll(op.endsWith("rule") ? List.of("--rules", rules) : List.of());
+      Cli done = Cli.run(call.toArray());
+      assertThat(done.status()).as(done.err()).isZero();
+      assertThat(done.err().contains("tensor \"step\": integers, such as a count of steps, which 2:P adds up"))
+          .as(op + done.err()).isEqualTo(op.equals("P"));
+    }
+  }
+
   @Test
   void partsOfHeadsAreNamed() throws IOException {
     add("q.weight", 256, 2);

@@ -9,6 +9,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
+import org.windlass.ReduceOp;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
@@ -22,7 +23,7 @@ final class Doubts {
   private final Map<String, Set<String>> tensors = new LinkedHashMap<>();
 
   /** Notes what is said of a tensor and others. */
-  private void add(String tensor, String what) {
+  void add(String tensor, String what) {
     tensors.computeIfAbsent(what, key -> new LinkedHashSet<>()).add(tensor);
   }
 
@@ -63,6 +64,12 @@ final class Doubts {
         }
       }
       default -> {}
+    }
+    if (rule.isEmpty() && move.source().dtype().isInteger() && adds(move.source().from())) {
+      add(
+          move.source().name(),
+          "integers, such as a count of steps, which " + move.source().from()
+              + " adds up; a rule that names them says that this is meant, or that \"from\" is R");
     }
     move.target().fuse().ifPresent(fuse -> lookAtParts(move, fuse, rule.get()));
   }
@@ -122,6 +129,15 @@ final class Doubts {
       }
     }
     return false;
+  }
+
+  private static boolean adds(Layout layout) {
+    return IntStream.range(0, layout.mesh().ndim())
+        .anyMatch(
+            m ->
+                layout.mesh().size(m) > 1
+                    && layout.placements().get(m) instanceof Placement.Partial partial
+                    && partial.op() == ReduceOp.SUM);
   }
 
   /** Ranks get pieces of a part that may be half a head's. */

@@ -36,6 +36,7 @@ record Fuse(int dim, List<Long> extents, Layout layout, int pieces) {
     List<Placement> placements = new ArrayList<>();
     int pieces = 1;
     boolean cuts = false;
+    requireOneMeaning(where, to, dim);
     for (int m = 0; m < to.mesh().ndim(); m++) {
       Placement placement = to.placements().get(m);
       if (placement instanceof Placement.StridedShard strided && strided.dim() == dim) {
@@ -62,6 +63,22 @@ record Fuse(int dim, List<Long> extents, Layout layout, int pieces) {
       fuse.checkUnit(where, to, names.get(i), extents.get(i), join.unit());
     }
     return Optional.of(fuse);
+  }
+
+  /**
+   * A plain cut means each part by itself, and a strided one what is joined: of one dimension either
+   * or the other.
+   */
+  private static void requireOneMeaning(String where, Layout to, int dim) {
+    boolean strided =
+        to.placements().stream().anyMatch(p -> p instanceof Placement.StridedShard s && s.dim() == dim);
+    boolean plain =
+        to.placements().stream().anyMatch(p -> p instanceof Placement.Shard s && s.dim() == dim);
+    if (strided && plain) {
+      throw new InvalidArgumentException(
+          where + ": " + to + " cuts dimension " + dim + ", along which the parts are joined, both"
+              + " plainly and strided; S" + dim + " alone cuts each part by itself");
+    }
   }
 
   private void checkUnit(
