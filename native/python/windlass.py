@@ -23,6 +23,7 @@ import hashlib
 import hmac
 import ipaddress
 import logging
+import operator
 import os
 import re
 import secrets
@@ -44,6 +45,9 @@ MEETING_PROTOCOL = 3
 PLAN_VERSION = 3
 OFFER_FORMAT = 3
 TABLE_FORMAT = 1
+
+# As windlass.h has it.
+_MAX_BLOCKS = 64
 
 
 # ---- errors ----
@@ -278,8 +282,39 @@ def _function(library, name):
     function = getattr(library, name)
     function.restype = result
     takes_error = not arguments or arguments[0] is not None
-    function.argtypes = arguments + [c_void_p] if takes_error else arguments[1:]
+    arguments = arguments + [c_void_p] if takes_error else arguments[1:]
+    function.argtypes = [_WHOLE.get(each, each) for each in arguments]
     return function
+
+
+def _whole(what, value, least=-(1 << 31), most=(1 << 31) - 1):
+    """That integer. ctypes would take its lowest bits and say nothing."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise InvalidArgumentException("%s is %r; it is an integer" % (what, value)) from None
+    if not least <= number <= most:
+        raise InvalidArgumentException(
+            "%s is %d; it is an integer from %d to %d" % (what, number, least, most))
+    return number
+
+
+def _checked(plain, least, most):
+    """The type of an argument of the C ABI that refuses what `plain` would cut to its size."""
+
+    class Checked:
+        @staticmethod
+        def from_param(value):
+            return value if isinstance(value, plain) else plain(
+                _whole("an argument", value, least, most))
+
+    return Checked
+
+
+_WHOLE = {c_int32: _checked(c_int32, -(1 << 31), (1 << 31) - 1),
+          c_int64: _checked(c_int64, -(1 << 63), (1 << 63) - 1),
+          c_uint32: _checked(c_uint32, 0, (1 << 32) - 1),
+          c_uint64: _checked(c_uint64, 0, (1 << 64) - 1)}
 
 
 def native():
@@ -313,7 +348,10 @@ def _error(code, error):
 def _call(name, *arguments):
     """Calls a function of the C ABI that takes an error; the GIL is free meanwhile."""
     error = _Error(struct_size=ctypes.sizeof(_Error))
-    code = getattr(native(), name)(*arguments, byref(error))
+    try:
+        code = getattr(native(), name)(*arguments, byref(error))
+    except ctypes.ArgumentError as e:
+        raise InvalidArgumentException("%s: %s" % (name, e)) from None
     if code != 0:
         raise _error(code, error)
 
@@ -1946,8 +1984,10 @@ class Options:
 
     def __init__(self, deadline=60.0, first_sequence=1, cores=0, blocks=0, adjust_threads=False):
         self.deadline_ns = round(_Until(deadline).whole * 1e9)
-        self.first_sequence, self.cores, self.blocks = first_sequence, cores, blocks
-        self.adjust_threads = adjust_threads
+        self.first_sequence = _whole("first_sequence", first_sequence)
+        self.cores = _whole("cores", cores, 0)
+        self.blocks = _whole("blocks", blocks, 0, _MAX_BLOCKS)
+        self.adjust_threads = bool(adjust_threads)
 
     def text(self):
         """As Java's record has it, which ranks compare by its entries."""
@@ -2051,7 +2091,7 @@ def _share(size, options, hosts):
 
 def _group_config(size, options, cores):
     return _GroupConfig(
-        struct_size=ctypes.sizeof(_GroupConfig), ranks=size, first_sequence=options.first_sequence,
+        struct_size=ctypes.sizeof(_GroupConfig), ranks=size, first_sequence=options.first_sequence % (1 << 32),
         cores=options.cores or cores, deadline_ns=options.deadline_ns, blocks=options.blocks,
         adjust_threads=int(options.adjust_threads))
 
@@ -2205,19 +2245,20 @@ class Tensor:
         if dtype not in DTYPES:
             raise InvalidArgumentException(
                 "%r is no dtype; known: %s" % (dtype, " ".join(DTYPES)))
-        self.shape = [int(extent) for extent in shape]
-        if len(self.shape) > 16 or any(extent < 0 for extent in self.shape):
-            raise InvalidArgumentException(
-                "shape is %s; it has at most 16 extents, of 0 or more" % self.shape)
+        self.shape = [_whole("an extent", extent, 0, (1 << 63) - 1) for extent in shape]
+        if len(self.shape) > 16:
+            raise InvalidArgumentException("shape is %s; it has at most 16 extents" % self.shape)
         dense = [1] * len(self.shape)
         for d in range(len(self.shape) - 2, -1, -1):
             dense[d] = dense[d + 1] * max(1, self.shape[d + 1])
-        self.strides = dense if strides is None else [int(stride) for stride in strides]
-        if len(self.strides) != len(self.shape) or any(stride < 0 for stride in self.strides):
+        self.strides = dense if strides is None else [
+            _whole("a stride", stride, 0, (1 << 63) - 1) for stride in strides]
+        if len(self.strides) != len(self.shape):
             raise InvalidArgumentException(
-                "strides are %s of shape %s; there is one for each dimension, 0 or more"
+                "strides are %s of shape %s; there is one for each dimension"
                 % (self.strides, self.shape))
-        self.address, self.dtype, self.owner, self.writable = int(address), dtype, owner, writable
+        self.address = _whole("address", address, 0, (1 << 64) - 1)
+        self.dtype, self.owner, self.writable = dtype, owner, writable
         size = DTYPES[dtype][1]
         self.numel = 1
         last = 0
@@ -2393,6 +2434,7 @@ class Communicator:
     def broadcast(self, array, root, deadline=None):
         """`array` gets what it has on the root, on every rank; of one dtype and size everywhere."""
         both = tensor(array)
+        root = _whole("broadcast: root", root)
         if not both.writable and self.rank != root:
             raise InvalidArgumentException("broadcast: %r is read-only" % both)
         self._collective("broadcast", _OP_BROADCAST, both, both, 0, root, deadline)
@@ -2415,10 +2457,11 @@ class Communicator:
 
     def split(self, color, key=None, deadline=None):
         """Collective: ranks of one color meet in a new communicator, by key, then rank; None on a
-        rank whose color is negative."""
+        rank whose color is negative. Both are integers of 32 bits: take a hash modulo 2**31."""
+        color = _whole("split: color", color)
+        key = self.rank if key is None else _whole("split: key", key)
         out = c_void_p()
-        self._call("split", "wl_comm_split", color, self.rank if key is None else key,
-                   self._ns(deadline), byref(out))
+        self._call("split", "wl_comm_split", color, key, self._ns(deadline), byref(out))
         return Communicator(out, self._options) if out else None
 
     def _again(self, until):
@@ -3208,11 +3251,16 @@ class LinkBatch:
         if mode not in self._MODES or (wire is not None and wire not in DTYPES):
             raise InvalidArgumentException(
                 "add: tensor '%s': mode %r of %s, wire %r" % (name, mode, self._MODES, wire))
+        padded = shape if padded_shape is None else padded_shape
+        shape, padded = (
+            [_whole("add: tensor '%s': an extent" % name, extent, 0, (1 << 63) - 1) for extent in each]
+            for each in (shape, padded))
+        bucket_bytes = _whole(
+            "add: tensor '%s': bucket_bytes" % name, bucket_bytes, 1, (1 << 63) - 1)
         self._require_layout(name, shape, layout)
         if source is None:
             return self
         bound = tensor(source, dtype)
-        padded = shape if padded_shape is None else padded_shape
         self._sends.append(b"".join([
             _array(name.encode("utf-8")), _array(bound.dtype.encode("ascii")),
             _array(layout.encode("utf-8")), self._extents(shape), self._extents(padded),
@@ -3240,7 +3288,7 @@ class LinkBatch:
 
     @staticmethod
     def _extents(shape):
-        return struct.pack(">i", len(shape)) + b"".join(struct.pack(">q", int(n)) for n in shape)
+        return struct.pack(">i%dq" % len(shape), len(shape), *shape)
 
     def register(self, deadline=60.0):
         """Collective over the link: a LinkTransfer.

@@ -65,6 +65,43 @@ def page():
     say("done")
 
 
+def integers():
+    """What 32 or 64 bits do not hold is refused, and its lowest bits are never taken for it."""
+    with joined() as comm:
+        one = np.zeros(1, np.float32)
+        hash_ = 3600164055
+        cases = [
+            (lambda: comm.split(hash_), "split: color is 3600164055; it is an integer from -2147483648"),
+            (lambda: comm.split(-(1 << 32) + 3), "split: color"),
+            (lambda: comm.split(0, 1 << 31), "split: key is 2147483648"),
+            (lambda: comm.split(1.5), "split: color is 1.5; it is an integer"),
+            (lambda: comm.broadcast(one, (1 << 32) + 1), "broadcast: root is 4294967297"),
+            (lambda: comm.broadcast(one, 1.0), "broadcast: root is 1.0; it is an integer"),
+            (lambda: comm.broadcast(one, -1), "root"),
+            (lambda: windlass.Options(cores=(1 << 32) + 1), "cores is 4294967297"),
+            (lambda: windlass.Options(blocks=65), "blocks is 65; it is an integer from 0 to 64"),
+            (lambda: windlass.Options(blocks=(1 << 32) + 1), "blocks"),
+            (lambda: windlass.Options(first_sequence=(1 << 32) + 1), "first_sequence is"),
+            (lambda: windlass.Tensor(one.ctypes.data, "f32", [1.5]), "an extent is 1.5"),
+            (lambda: windlass.Tensor(one.ctypes.data, "f32", [1 << 63]), "an extent is"),
+            (lambda: windlass.Tensor(one.ctypes.data, "f32", [1], [-1]), "a stride is -1"),
+            (lambda: comm._call("x", "wl_comm_split", 1 << 31, 0, 0, None), "an argument is 2147483648"),
+            (lambda: comm.broadcast(windlass.Tensor(one.ctypes.data, "f32", [1 << 33, 1 << 33], [0, 0]), 0), ""),
+        ]
+        for call, words in cases:
+            try:
+                call()
+            except windlass.InvalidArgumentException as e:
+                assert words in str(e), (words, str(e))
+            else:
+                raise SystemExit("it was taken: " + words)
+        assert comm.split(np.int64(7), np.int32(-comm.rank)).rank == comm.size - 1 - comm.rank
+        assert comm.split(hash_ % 2**31).size == comm.size
+        assert comm.split(-1) is None
+        comm.barrier(SOON)
+    say("done")
+
+
 def barriers():
     """Barriers until something ends them."""
     with joined() as comm:
