@@ -110,7 +110,10 @@ public final class AllGatherStart {
       return taken;
     } finally {
       STARTING.remove(steps.member());
-      if (!isTaken && !handle.cancel(false) && !handle.isCompletedExceptionally()) {
+      // Cancelling takes memory, and peers that have met this rank have to hear even where there is none.
+      if (!isTaken
+          && (handle.isDone() || !handle.cancel(false))
+          && !handle.isCompletedExceptionally()) {
         Native.wl_comm_free(handle.join());
       }
     }
