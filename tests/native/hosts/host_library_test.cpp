@@ -13,19 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "native/window/ucx/wire.h"
-#include "tests/native/comm/forks.h"
+#include "tests/native/comm/local_ranks.h"
 
 namespace windlass_test {
 namespace host_library_test {
-
-// Whether this process ends in the middle of things.
-bool endsAnyhow = false;
-
-#if defined(__SANITIZE_ADDRESS__)
-// What UCX was about to keep or to free when the process ended is no leak.
-extern "C" __attribute__((visibility("default"))) int __lsan_is_turned_off() { return endsAnyhow; }
-#endif
 
 constexpr size_t kBytes = 16;
 
@@ -77,35 +68,6 @@ TEST(HostLibrary, IsTheOneThatWasNamed) {
   EXPECT_EQ(std::getenv("WINDLASS_TEST_LATE_NUMBERS") != nullptr,
             dlsym(library, "windlass_late_numbers") != nullptr);
   dlclose(library);
-}
-
-// UCX's handlers of the process's end free what a wire that nobody has closed still drives.
-TEST(HostLibrary, AProcessMayEndWhileItDrivesAWire) {
-  const int rounds = longForm() ? 500 : 20;
-  for (int round = 0; round < rounds; ++round) {
-    Forks forks(1, [](int) {
-      endsAnyhow = true;
-      class Ends final : public windlass::WireEnds {
-        void arrived(Run, Run) override {}
-        void lost(uint32_t, const char*) override {}
-        void lackMemory() override {}
-      };
-      static Ends ends;
-      static std::unique_ptr<windlass::Wire>* const wire = new std::unique_ptr<windlass::Wire>;
-      Error error;
-      if (windlass::openWire({"lo", nullptr, nullptr}, ends, wire, &error) != WL_OK) return 1;
-      std::thread([] {
-        for (;;) {
-          (*wire)->progress();
-          (*wire)->arm();
-        }
-      }).detach();
-      usleep(2'000);
-      std::exit(0);
-      return 1;
-    });
-    ASSERT_EQ(std::vector<int>{0}, forks.wait(20'000 * kMs));
-  }
 }
 
 TEST(HostLibrary, LeavesTheCodeOfLibcAsItIs) {

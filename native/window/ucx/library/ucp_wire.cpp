@@ -3,16 +3,13 @@
 #include "native/window/ucx/library/ucp_wire.h"
 
 #include <sys/random.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <new>
-#include <vector>
 
 #include "native/base/clock.h"
 #include "native/base/no_signals.h"
@@ -59,43 +56,9 @@ bool isPortRange(const char* text) {
   return (isOne || isTwo) && first >= 1 && first <= last && last <= 65'535;
 }
 
-// Those that there are, which outlive all handlers of the process's end.
-struct Living {
-  std::mutex mutex;
-  std::vector<UcpWire*> wires;
-  pid_t process = 0;  // whose they are
-};
-
-Living& living() {
-  static Living* const all = new Living;
-  return *all;
-}
-
-// Before UCX's own, since this library is loaded after it.
-struct AtExit {
-  ~AtExit() { UcpWire::stopAll(); }
-};
-
 }  // namespace
 
-void UcpWire::stopAll() {
-  constexpr int64_t kLimitNs = 1'000'000'000;
-  const int64_t start = clockNs();
-  std::lock_guard<std::mutex> lock(living().mutex);
-  if (living().process != getpid()) return;
-  for (UcpWire* wire : living().wires)
-    while (!wire->mutex_.try_lock() && clockNs() - start < kLimitNs) usleep(100);
-}
-
 Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
-  static const AtExit atExit;
-  try {
-    std::lock_guard<std::mutex> lock(living().mutex);
-    living().wires.push_back(this);
-    living().process = getpid();
-  } catch (const std::bad_alloc&) {
-    return fail(error, WL_RESOURCE, "out of memory");
-  }
   if (getrandom(&secret_, sizeof secret_, 0) != ssize_t{sizeof secret_})
     return fail(error, WL_RESOURCE, "no random bytes: getrandom: %s", std::strerror(errno));
   ucp_config_t* config = nullptr;
@@ -182,11 +145,6 @@ Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
 }
 
 UcpWire::~UcpWire() {
-  {
-    std::lock_guard<std::mutex> lock(living().mutex);
-    std::vector<UcpWire*>& wires = living().wires;
-    wires.erase(std::remove(wires.begin(), wires.end(), this), wires.end());
-  }
   std::lock_guard<std::recursive_mutex> lock(mutex_);
   for (Peer& peer : peers_) {
     discard(peer);

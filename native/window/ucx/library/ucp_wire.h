@@ -83,10 +83,6 @@ class UcpWire final : public Wire {
   UcpWire(WireEnds& ends) : ends_(ends) {}
   ~UcpWire() override;
 
-  // Has no other thread enter UCX by a wire any more. For a process that ends: UCX's own handlers
-  // free what a wire that nobody has closed still drives.
-  static void stopAll();
-
   Code open(const WireSettings& settings, wl_error_t* error);
   Code address(std::vector<unsigned char>* name, wl_error_t* error) override;
   Code share(void* memory, uint64_t bytes, std::vector<unsigned char>* key,
