@@ -1927,8 +1927,8 @@ class _Host:
         self.name = variables.get("WINDLASS_HOST") or ""
         if self.name and not re.fullmatch("[!-~]{1,63}", self.name):
             raise InvalidArgumentException(
-                "WINDLASS_HOST is '%s'; a host's name has 1 to 63 characters of ASCII, none of them a"
-                " space" % _printable(self.name))
+                "WINDLASS_HOST is '%s'; a host's name has 1 to 63 characters of ASCII, none of them"
+                " a space" % _printable(self.name))
         silence = variables.get("WINDLASS_HOST_SILENCE") or "2"
         is_number = re.fullmatch("[0-9]{1,4}([.][0-9]{1,3})?", silence)
         seconds = float(silence) if is_number else -1
@@ -2091,8 +2091,8 @@ def _share(size, options, hosts):
 
 def _group_config(size, options, cores):
     return _GroupConfig(
-        struct_size=ctypes.sizeof(_GroupConfig), ranks=size, first_sequence=options.first_sequence % (1 << 32),
-        cores=options.cores or cores, deadline_ns=options.deadline_ns, blocks=options.blocks,
+        struct_size=ctypes.sizeof(_GroupConfig), ranks=size,
+        first_sequence=options.first_sequence % (1 << 32), cores=options.cores or cores, deadline_ns=options.deadline_ns, blocks=options.blocks,
         adjust_threads=int(options.adjust_threads))
 
 
@@ -3253,7 +3253,8 @@ class LinkBatch:
                 "add: tensor '%s': mode %r of %s, wire %r" % (name, mode, self._MODES, wire))
         padded = shape if padded_shape is None else padded_shape
         shape, padded = (
-            [_whole("add: tensor '%s': an extent" % name, extent, 0, (1 << 63) - 1) for extent in each]
+            [_whole("add: tensor '%s': an extent" % name, extent, 0, (1 << 63) - 1)
+             for extent in each]
             for each in (shape, padded))
         bucket_bytes = _whole(
             "add: tensor '%s': bucket_bytes" % name, bucket_bytes, 1, (1 << 63) - 1)
