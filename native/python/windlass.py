@@ -2092,7 +2092,8 @@ def _share(size, options, hosts):
 def _group_config(size, options, cores):
     return _GroupConfig(
         struct_size=ctypes.sizeof(_GroupConfig), ranks=size,
-        first_sequence=options.first_sequence % (1 << 32), cores=options.cores or cores, deadline_ns=options.deadline_ns, blocks=options.blocks,
+        first_sequence=options.first_sequence % (1 << 32), cores=options.cores or cores,
+        deadline_ns=options.deadline_ns, blocks=options.blocks,
         adjust_threads=int(options.adjust_threads))
 
 
