@@ -52,7 +52,8 @@ inline bool overlap(const void* a, uint64_t aBytes, const void* b, uint64_t bByt
 }
 
 inline Code checkStep(int32_t operation, wl_error_t* error) {
-  const bool isStep = (operation >= WL_OP_LINK && operation <= WL_OP_CHECK_REPLICAS) ||
+  const bool isStep = operation == WL_OP_REGISTER ||
+                      (operation >= WL_OP_LINK && operation <= WL_OP_CHECK_REPLICAS) ||
                       (operation >= WL_OP_EXPERTS_OPEN && operation <= WL_OP_STORE_TO_HOST);
   return isStep ? WL_OK
                 : fail(error, WL_INVALID_ARGUMENT, "operation %d is none that is made of steps",

@@ -226,9 +226,6 @@ void describeTo(Text& out, const Descriptor& descriptor) {
     case WL_OP_SUBSET:
       out.add(descriptor.root() == 1 ? "(%d rank)" : "(%d ranks)", descriptor.root());
       break;
-    case WL_OP_REGISTER:
-      out.add("(fingerprint %016llx)", count);
-      break;
     case WL_OP_TRANSFER:
       out.add("(plan registered as #%u, version %llu)", static_cast<uint32_t>(descriptor.root()),
               count);

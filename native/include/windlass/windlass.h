@@ -776,8 +776,9 @@ WL_API int32_t wl_enqueue_reduce_scatter_v(wl_comm_t* comm, uint64_t stream, con
 /* ---- steps ---- */
 
 /* all = the `count` words that each rank brings, in rank order: one step of `operation`, which is
- * one of WL_OP_LINK to WL_OP_CHECK_REPLICAS, or of WL_OP_EXPERTS_OPEN to WL_OP_STORE_TO_HOST. Ranks
- * at steps of other operations, or in any other call, get WL_MISMATCH before a word moves. */
+ * WL_OP_REGISTER, one of WL_OP_LINK to WL_OP_CHECK_REPLICAS, or of WL_OP_EXPERTS_OPEN to
+ * WL_OP_STORE_TO_HOST. Ranks at steps of other operations, or in any other call, get WL_MISMATCH
+ * before a word moves. */
 WL_API int32_t wl_exchange(wl_comm_t* comm, int32_t operation, const int64_t* own, int64_t* all,
                            uint64_t count, int64_t deadline_ns, wl_error_t* error);
 /* The same of counts[rank] bytes from each rank; counts is the same on every rank. `own` holds

@@ -150,7 +150,34 @@ class BatchTest {
           Tensor target = Tensor.allocate(DType.F32, 2);
           Batch batch = Batch.of(communicator);
           batch.add("w", new long[] {2}, DType.F32, rows, source, Layout.parse("2:R"), target);
-          assertThatThrownBy(batch::register).isInstanceOf(MismatchException.class);
+          assertThatThrownBy(batch::register)
+              .isInstanceOf(MismatchException.class)
+              .hasMessage(
+                  "register: rank 0 adds as tensor 1 'w', f32[2] under 2:S0, to f32[2] under 2:R,"
+                      + " by f32, direct, buckets of 16777216, rank 1 adds as tensor 1 'w',"
+                      + " f32[2] under 2:R, to f32[2] under 2:R, by f32, direct, buckets of"
+                      + " 16777216");
+          communicator.barrier();
+        });
+  }
+
+  @OnRanks(3)
+  void aMismatchNamesTheFirstTensorThatDiffers(Ranks ranks) {
+    ranks.run(
+        communicator -> {
+          int rank = communicator.rank();
+          Layout all = Layout.parse("3:R");
+          Batch batch = Batch.of(communicator);
+          for (int i = 0; i < (rank == 2 ? 4 : 5); i++) {
+            Tensor target = Tensor.allocate(DType.F32, 2);
+            Tensor source = Tensor.allocate(DType.F32, 2);
+            batch.add("w" + i, new long[] {2}, DType.F32, all, source, all, target);
+          }
+          assertThatThrownBy(batch::register)
+              .isInstanceOf(MismatchException.class)
+              .hasMessageContaining("rank 0 adds as tensor 5 'w4', f32[2] under 3:R, to ")
+              .hasMessageEndingWith(", rank 2 adds no tensor 5");
+          communicator.barrier();
         });
   }
 

@@ -33,9 +33,14 @@ class PairingLogTest {
   }
 
   private static Pairing pairing(Store store, String job, String instance, Duration ends) {
+    Pairing.Rivals rivals = new Pairing.Rivals(new Pairing.Patience(TELLS, ends));
+    return pairing(store, job, instance, Meeting.LONG, rivals);
+  }
+
+  private static Pairing pairing(
+      Store store, String job, String instance, Duration deadline, Pairing.Rivals rivals) {
     Announcement own = new Announcement("1", job, instance, 17, 2, "", OPTIONS, false);
-    Pairing.Patience patience = new Pairing.Patience(TELLS, ends);
-    return new Pairing(store, "policy", own, Meeting.LONG, patience, Failure::make);
+    return new Pairing(store, "policy", own, deadline, rivals, Failure::make);
   }
 
   /** Until the log has said so of that job. */
@@ -65,6 +70,27 @@ class PairingLogTest {
                     .contains("a pair has one source"));
     awaitLine("another", "another sends it already: job 'trainer' (2 ranks");
     other.get(20, TimeUnit.SECONDS);
+  }
+
+  /** As a source does that looks for followers with each version. */
+  @Test
+  void manyShortLooksFindThatAnotherJobStays() throws Exception {
+    pairing(first, "trainer", "1", Meeting.LONG).open();
+    Duration ends = Duration.ofSeconds(1);
+    Pairing.Rivals rivals = new Pairing.Rivals(new Pairing.Patience(TELLS, ends));
+    Failure.assertFails(
+            Native.WL_TIMEOUT, () -> pairing(second, "another", "2", TELLS, rivals).open())
+        .contains("another sends it already: job 'trainer' (2 ranks");
+    Thread.sleep(TELLS.toMillis());
+    Failure.assertFails(
+        Native.WL_TIMEOUT, () -> pairing(second, "another", "2", TELLS, rivals).open());
+    awaitLine("another", "a pair has one source");
+    Thread.sleep(ends.toMillis());
+    Failure.assertFails(
+            Native.WL_MISMATCH, () -> pairing(second, "another", "2", TELLS, rivals).open())
+        .contains("another sends it already: job 'trainer' (2 ranks");
+    first.close();
+    pairing(second, "another", "2", Meeting.LONG, rivals).open();
   }
 
   /** As where a job is started anew before it has been noticed that it had ended. */

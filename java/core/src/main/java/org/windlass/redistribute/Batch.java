@@ -11,11 +11,13 @@ import java.util.Objects;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
+import org.windlass.MismatchException;
 import org.windlass.Tensor;
 import org.windlass.UnsupportedException;
 import org.windlass.WindlassException;
 import org.windlass.internal.Access;
 import org.windlass.internal.Deadline;
+import org.windlass.internal.Native;
 import org.windlass.internal.RankLook;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
@@ -220,7 +222,29 @@ public final class Batch {
     }
     TargetViews.check(tensors);
     registered = true;
-    return Transfer.create(communicator, tensors, isOfLink, memo, deadlineNs);
+    if (isOfLink) {
+      return Transfer.create(communicator, tensors, true, memo, deadlineNs); // all have planned it
+    }
+    Until until = new Until(deadlineNs);
+    requireAlike(until);
+    return Transfer.create(communicator, tensors, false, memo, until.leftNs());
+  }
+
+  private void requireAlike(Until until) {
+    int count = tensors.size();
+    try {
+      Alike.require(
+          communicator,
+          until,
+          Native.WL_OP_REGISTER,
+          tensors.stream().mapToLong(BoundTensor::fingerprint).toArray(),
+          index ->
+              index == count
+                  ? "adds no tensor " + (index + 1)
+                  : "adds as tensor " + (index + 1) + " " + tensors.get(index).text());
+    } catch (MismatchException e) {
+      throw Link.within("register", e);
+    }
   }
 
   @Override

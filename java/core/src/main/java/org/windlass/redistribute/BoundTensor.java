@@ -6,6 +6,7 @@ import java.util.Arrays;
 import java.util.List;
 import org.windlass.InvalidArgumentException;
 import org.windlass.Tensor;
+import org.windlass.internal.Fingerprint;
 import org.windlass.internal.Shapes;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
@@ -77,6 +78,33 @@ record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor target,
 
   private static String text(String role, TensorSpec spec) {
     return role + " of tensor '" + spec.name() + "'";
+  }
+
+  /** Of all that every rank has to have alike of it. */
+  long fingerprint() {
+    return new Fingerprint().add(from.name()).add(to.name()).add(plan.fingerprint()).value();
+  }
+
+  /** What enters {@link #fingerprint}, as messages say it. */
+  String text() {
+    return "'"
+        + from.name()
+        + "', "
+        + text(from)
+        + ", to "
+        + (to.name().equals(from.name()) ? "" : "'" + to.name() + "', ")
+        + text(to)
+        + ", "
+        + new Moving(plan.wire(), plan.options());
+  }
+
+  private static String text(TensorSpec spec) {
+    boolean isPadded = !spec.paddedShape().equals(spec.shape());
+    return spec.dtype()
+        + spec.shape().toString()
+        + (isPadded ? " padded to " + spec.paddedShape() : "")
+        + " under "
+        + spec.layout();
   }
 
   /** Bytes of the target on all ranks together, without padding. */

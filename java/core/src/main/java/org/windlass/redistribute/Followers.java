@@ -18,6 +18,7 @@ import org.windlass.AbortedException;
 import org.windlass.ClosedException;
 import org.windlass.DeadlineExceededException;
 import org.windlass.InvalidArgumentException;
+import org.windlass.MismatchException;
 import org.windlass.Report;
 import org.windlass.ResourceException;
 import org.windlass.WindlassException;
@@ -192,6 +193,9 @@ public final class Followers implements AutoCloseable {
       return open;
     } catch (WindlassException e) {
       job.requireAlive();
+      if (e instanceof MismatchException && linked() == 0) {
+        throw e; // another source has the pair, and this one nobody
+      }
       if (blind == null && job.communicator().rank() == 0) {
         LOGGER.log(
             System.Logger.Level.WARNING,
@@ -274,6 +278,8 @@ public final class Followers implements AutoCloseable {
    *
    * @param version 0 or more, beyond those before
    * @return how each follower stands; one that is lost stays there until it comes again
+   * @throws MismatchException if none is linked, and another job has been the source of this pair
+   *     for 15 seconds since the first look
    * @throws WindlassException where this job's own ranks can't go on; what becomes of a follower is
    *     said of it
    */

@@ -141,6 +141,9 @@ public final class Job implements AutoCloseable {
   private final JobStore store;
 
   /** Of transfers between this job and others. */
+  /** Rank 0's. */
+  private final Pairing.Rivals rivals = new Pairing.Rivals();
+
   private final StepsMemo memo = new StepsMemo();
 
   private volatile boolean closed;
@@ -396,7 +399,7 @@ public final class Job implements AutoCloseable {
   }
 
   private Pairing pairing(String pair, Announcement own, Until until) {
-    return new Pairing(store.store(), pair, own, until.left(), WindlassException::of);
+    return new Pairing(store.store(), pair, own, until.left(), rivals, WindlassException::of);
   }
 
   private void requireLayout(Role role, Layout layout) {

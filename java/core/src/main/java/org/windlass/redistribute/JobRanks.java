@@ -115,7 +115,8 @@ final class JobRanks implements AutoCloseable {
    */
   void agree(Until until, String call) {
     String here = "of job '" + job + "' calls " + call;
-    Link.agree(ranks, until.later(GRACE), new Fingerprint().add(here), here);
+    Alike.require(
+        ranks, until.later(GRACE), Native.WL_OP_LINK, new Fingerprint().add(here), here);
   }
 
   /** Collective: of each word the most that a rank gives; all give as many. */

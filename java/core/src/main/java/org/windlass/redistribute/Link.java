@@ -2,7 +2,6 @@
 package org.windlass.redistribute;
 
 import java.lang.ref.WeakReference;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -18,7 +17,6 @@ import org.windlass.WindlassException;
 import org.windlass.internal.Access;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Fingerprint;
-import org.windlass.internal.Gathered;
 import org.windlass.internal.Native;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
@@ -184,7 +182,8 @@ public final class Link implements AutoCloseable {
               + " to layout "
               + qualified(to)
               + whose;
-      agree(communicator, until, new Fingerprint().add(here), here);
+      Alike.require(
+          communicator, until, Native.WL_OP_LINK, new Fingerprint().add(here), here);
       return new Link(
           name,
           whose,
@@ -247,9 +246,10 @@ public final class Link implements AutoCloseable {
     }
     Communicator own;
     try {
-      agree(
+      Alike.require(
           communicator,
           new Until(Deadline.DEFAULT),
+          Native.WL_OP_LINK,
           fingerprint,
           "opens link '" + name + "' from mesh " + senders + " to mesh " + receivers);
       own = communicator.subset(ranks);
@@ -331,37 +331,6 @@ public final class Link implements AutoCloseable {
     } catch (Throwable e) {
       return "a call on a link failed there with a throwable that has no text";
     }
-  }
-
-  /**
-   * Collective: all ranks do the same, or all of them throw.
-   *
-   * @param here what this rank does, of which the fingerprint is, as a message says it
-   * @throws MismatchException that says what two ranks do
-   */
-  static void agree(
-      Communicator communicator, Until until, Fingerprint fingerprint, String here) {
-    long[][] all =
-        Gathered.words(communicator, until::leftNs, Native.WL_OP_LINK, fingerprint.value());
-    int other = 1;
-    while (other < all.length && all[other][0] == all[0][0]) {
-      other++;
-    }
-    if (other == all.length) {
-      return;
-    }
-    byte[] text = here.getBytes(StandardCharsets.UTF_8);
-    byte[][] texts = Gathered.bytes(communicator, until::leftNs, Native.WL_OP_LINK, text);
-    throw new MismatchException(
-        "rank 0 "
-            + new String(texts[0], StandardCharsets.UTF_8)
-            + ", rank "
-            + other
-            + " "
-            + new String(texts[other], StandardCharsets.UTF_8),
-        null,
-        "",
-        List.of(0, other));
   }
 
   /** The name that both sides gave it: of two jobs, that of their pair. */

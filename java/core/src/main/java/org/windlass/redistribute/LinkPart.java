@@ -222,6 +222,7 @@ final class LinkPart {
                 until,
                 senders.communicator(),
                 link.senderRanks(),
+                layout -> link.named(true, layout),
                 transfers.get(0).tensors());
             return null;
           });

@@ -6,6 +6,7 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Function;
 import org.windlass.Communicator;
 import org.windlass.InternalException;
 import org.windlass.Tensor;
@@ -32,26 +33,35 @@ final class Replicas {
   /** For each rank of the communicator, its number in layouts; ascending. */
   private final int[] ranks;
 
-  private Replicas(Until until, Communicator communicator, int[] ranks) {
+  private final Function<Layout, String> named;
+
+  private Replicas(
+      Until until, Communicator communicator, int[] ranks, Function<Layout, String> named) {
     this.until = until;
     this.communicator = communicator;
     this.ranks = ranks;
+    this.named = named;
   }
 
   /**
    * Collective over the communicator, to which every rank of the sources' layouts belongs.
    *
+   * @param named a layout as messages have it
    * @param tensors the same on every rank, each with that rank's source
    */
   static void check(
-      Until until, Communicator communicator, int[] ranks, List<BoundTensor> tensors) {
+      Until until,
+      Communicator communicator,
+      int[] ranks,
+      Function<Layout, String> named,
+      List<BoundTensor> tensors) {
     Map<String, BoundTensor> sources = new LinkedHashMap<>();
     for (BoundTensor tensor : tensors) {
       if (tensor.from().layout().placements().contains(Placement.replicate())) {
         sources.putIfAbsent(tensor.from().name(), tensor);
       }
     }
-    Replicas replicas = new Replicas(until, communicator, ranks);
+    Replicas replicas = new Replicas(until, communicator, ranks, named);
     Suspects suspects = replicas.compare(new ArrayList<>(sources.values()));
     if (suspects != null) {
       throw replicas.failure(suspects);
@@ -126,7 +136,7 @@ final class Replicas {
             + " is not the replica of rank "
             + suspects.first
             + " that its layout "
-            + spec.layout().qualified()
+            + named.apply(spec.layout())
             + " says; they differ first at index "
             + Arrays.toString(at),
         null,

@@ -23,6 +23,7 @@ import org.windlass.internal.Endpoint;
 import org.windlass.internal.Leaks;
 import org.windlass.internal.Memory;
 import org.windlass.internal.Native;
+import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
 import org.windlass.plan.TransferMode;
@@ -394,7 +395,8 @@ public final class Transfer implements AutoCloseable {
    */
   public void checkReplicas() {
     int[] ranks = IntStream.range(0, communicator.size()).toArray();
-    Replicas.check(new Until(Deadline.DEFAULT), communicator, ranks, tensors);
+    Replicas.check(
+        new Until(Deadline.DEFAULT), communicator, ranks, Layout::qualified, tensors);
   }
 
   /** The plans of the batch's tensors, in the order in which they were added. */

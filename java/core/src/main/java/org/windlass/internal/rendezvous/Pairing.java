@@ -3,7 +3,9 @@ package org.windlass.internal.rendezvous;
 
 import java.nio.ByteBuffer;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
 import java.util.function.Function;
@@ -49,7 +51,7 @@ public final class Pairing {
   private final Announcement own;
   private final FailureMaker failures;
   private final Deadline until;
-  private final Patience patience;
+  private final Rivals rivals;
 
   /**
    * How long one waits for a place that another job holds.
@@ -60,6 +62,45 @@ public final class Pairing {
    */
   record Patience(Duration tells, Duration ends) {
     static final Patience USUAL = new Patience(Duration.ofSeconds(2), Duration.ofSeconds(15));
+  }
+
+  /** Those that a job has found in its places, which it remembers over several looks. */
+  public static final class Rivals {
+    private final Patience patience;
+    private final Map<String, Rival> byPlace = new HashMap<>();
+
+    public Rivals() {
+      this(Patience.USUAL);
+    }
+
+    Rivals(Patience patience) {
+      this.patience = patience;
+    }
+
+    /** {@code holder} in that place; null for one of another version. */
+    private Rival in(String place, Announcement holder) {
+      String instance = holder == null ? "" : holder.instance();
+      Rival known = byPlace.get(place);
+      if (known == null || !known.instance.equals(instance)) {
+        known = new Rival(instance, patience);
+        byPlace.put(place, known);
+      }
+      return known;
+    }
+  }
+
+  /** Who holds a place that another wants, as of when that one saw it first. */
+  private static final class Rival {
+    private final String instance;
+    private final Deadline tells;
+    private final Deadline ends;
+    private boolean isTold;
+
+    private Rival(String instance, Patience patience) {
+      this.instance = instance;
+      this.tells = Deadline.of(patience.tells());
+      this.ends = Deadline.of(patience.ends());
+    }
   }
 
   /**
@@ -91,27 +132,23 @@ public final class Pairing {
    *
    * @param pair whose name has no slash
    * @param own what this job says of itself
+   * @param rivals of this job
    * @param failures makes what calls throw: Timeout says whether the other side was there; Mismatch
    *     names the versions of both jobs where they differ, or the job that has this one's place
    */
   public Pairing(
-      Store store, String pair, Announcement own, Duration deadline, FailureMaker failures) {
-    this(store, pair, own, deadline, Patience.USUAL, failures);
-  }
-
-  Pairing(
       Store store,
       String pair,
       Announcement own,
       Duration deadline,
-      Patience patience,
+      Rivals rivals,
       FailureMaker failures) {
     this.store = store;
     this.pair = pair;
     this.path = "pair/" + pair + "/";
     this.own = own;
     this.until = Deadline.of(deadline, failures);
-    this.patience = patience;
+    this.rivals = rivals;
     this.failures = failures;
   }
 
@@ -251,10 +288,6 @@ public final class Pairing {
       UnaryOperator<byte[]> said,
       Function<String, String> why,
       Predicate<Announcement> staysAnothers) {
-    Deadline tells = Deadline.of(patience.tells());
-    Deadline ends = null;
-    String instance = null;
-    boolean isTold = false;
     while (!store.hold(key, value, until.left())) {
       byte[] there = store.get(key, until.left()).orElse(null);
       if (there == null) {
@@ -263,33 +296,31 @@ public final class Pairing {
       Announcement holder = Announcement.peek(said.apply(there));
       if (holder != null && holder.instance().equals(own.instance())) {
         store.set(key, value, until.left());
-        return;
+        break;
       }
       String reason = why.apply(holder == null ? "a job of another version" : holder.toString());
       boolean isFinal = holder != null && staysAnothers.test(holder);
-      if (ends == null || (holder != null && !holder.instance().equals(instance))) {
-        instance = holder == null ? null : holder.instance();
-        ends = Deadline.of(patience.ends());
-      }
-      if (isFinal && ends.isOver()) {
+      Rival rival = rivals.in(key, holder);
+      if (isFinal && rival.ends.isOver()) {
         throw failures.make(Native.WL_MISMATCH, "pair '" + pair + "': " + reason);
       }
-      if (!isTold && tells.isOver()) {
-        isTold = true;
+      if (!rival.isTold && rival.tells.isOver()) {
+        rival.isTold = true;
         LOGGER.log(
             System.Logger.Level.WARNING,
             "job ''{0}'', pair ''{1}'': {2}; it waits for that one to end, {3} in all",
             own.job(),
             pair,
             reason,
-            Deadline.text(isFinal ? patience.ends() : until.deadline()));
+            Deadline.text(isFinal ? rivals.patience.ends() : until.deadline()));
       }
       try {
-        awaitChange(key, there, !isTold ? tells : isFinal ? ends : until);
+        awaitChange(key, there, !rival.isTold ? rival.tells : isFinal ? rival.ends : until);
       } catch (RuntimeException e) {
         throw until.isOver() ? late(e, reason, "") : e;
       }
     }
+    rivals.byPlace.remove(key);
   }
 
   /** Waits until it is another value, or until the first of two deadlines has passed. */
