@@ -105,7 +105,7 @@ class AbandonedMeetingTest {
             "",
             GHOSTS,
             false);
-    return new Pairing(store, "policy", said, SOON, new Pairing.Rivals(), WindlassException::of);
+    return new Pairing(store, "policy", said, SOON, new Pairing.Rivals(Pairing.Patience.USUAL), WindlassException::of);
   }
 
   /** As a rank of that job. */

@@ -24,6 +24,7 @@ import org.windlass.DeadlineExceededException;
 import org.windlass.InvalidArgumentException;
 import org.windlass.MismatchException;
 import org.windlass.Tensor;
+import org.windlass.internal.rendezvous.Pairing;
 
 /** Jobs that follow one, here threads of one JVM, and how each of them stands. */
 @Timeout(180)
@@ -107,6 +108,45 @@ class FollowersTest {
               }
             });
     JobThreads.end(source, fast, slow);
+  }
+
+  @Test
+  void anotherJobThatStaysTheSourceOfThePairEndsIt() throws Exception {
+    CountDownLatch isSource = new CountDownLatch(1);
+    CountDownLatch isRefused = new CountDownLatch(1);
+    var first =
+        jobs.start(
+            "trainer",
+            1,
+            job -> {
+              try (Followers followers = job.followers("policy", batch -> {})) {
+                followers.send(1, SOON);
+                isSource.countDown();
+                isRefused.await();
+              }
+            });
+    var second =
+        jobs.start(
+            "another",
+            2,
+            job -> {
+              isSource.await();
+              Duration patience = Duration.ofMillis(100);
+              job.rivals = new Pairing.Rivals(new Pairing.Patience(patience, patience));
+              try (Followers followers = job.followers("policy", batch -> {})) {
+                assertThatThrownBy(
+                        () -> {
+                          for (long version = 1; ; version++) {
+                            followers.send(version, SOON);
+                          }
+                        })
+                    .isInstanceOf(MismatchException.class)
+                    .hasMessageContaining("another sends it already: job 'trainer' (1 rank");
+              }
+              job.communicator().barrier();
+              isRefused.countDown();
+            });
+    JobThreads.end(first, second);
   }
 
   @Test

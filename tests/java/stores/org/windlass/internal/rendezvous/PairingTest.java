@@ -31,7 +31,7 @@ class PairingTest {
   }
 
   private static Pairing pairing(Store store, Announcement own, Duration deadline) {
-    return new Pairing(store, "policy", own, deadline, new Pairing.Rivals(), Failure::make);
+    return new Pairing(store, "policy", own, deadline, new Pairing.Rivals(Pairing.Patience.USUAL), Failure::make);
   }
 
   private static Pairing pairing(Store store, String name, Duration deadline) {

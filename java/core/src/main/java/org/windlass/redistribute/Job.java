@@ -142,7 +142,7 @@ public final class Job implements AutoCloseable {
 
   /** Of transfers between this job and others. */
   /** Rank 0's. */
-  private final Pairing.Rivals rivals = new Pairing.Rivals();
+  Pairing.Rivals rivals = new Pairing.Rivals(Pairing.Patience.USUAL);
 
   private final StepsMemo memo = new StepsMemo();
 

@@ -9,6 +9,7 @@ import java.util.Objects;
 import java.util.TreeSet;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.IntStream;
+import org.windlass.AbortedException;
 import org.windlass.ClosedException;
 import org.windlass.Communicator;
 import org.windlass.InvalidArgumentException;
@@ -525,7 +526,8 @@ public final class Link implements AutoCloseable {
 
   /**
    * Leaves the link, and closes what was registered on it. A call in progress on this rank ends
-   * with {@link ClosedException} first. What has been received stays readable. Idempotent.
+   * with {@link ClosedException} first; a peer's, now or later, with an {@link AbortedException}
+   * that says who has left. What has been received stays readable. Idempotent.
    */
   @Override
   public void close() {

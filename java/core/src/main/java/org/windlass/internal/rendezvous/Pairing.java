@@ -60,8 +60,8 @@ public final class Pairing {
    * @param ends before it fails where that job is not one that this follows: longer than a store
    *     takes to let go of what a job held that has ended
    */
-  record Patience(Duration tells, Duration ends) {
-    static final Patience USUAL = new Patience(Duration.ofSeconds(2), Duration.ofSeconds(15));
+  public record Patience(Duration tells, Duration ends) {
+    public static final Patience USUAL = new Patience(Duration.ofSeconds(2), Duration.ofSeconds(15));
   }
 
   /** Those that a job has found in its places, which it remembers over several looks. */
@@ -69,11 +69,7 @@ public final class Pairing {
     private final Patience patience;
     private final Map<String, Rival> byPlace = new HashMap<>();
 
-    public Rivals() {
-      this(Patience.USUAL);
-    }
-
-    Rivals(Patience patience) {
+    public Rivals(Patience patience) {
       this.patience = patience;
     }
 
