@@ -46,6 +46,8 @@ struct WireSettings {
 // whose bytes are not there yet.
 using Unread = std::shared_ptr<std::atomic<uint32_t>>;
 
+// When the process ends, UCX ends before its threads do. From then on calls that send drop what
+// they are given, calls of UCX that return an error return WL_CLOSED, and progress() returns 0.
 class Wire {
  public:
   struct Part {

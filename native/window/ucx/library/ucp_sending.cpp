@@ -308,12 +308,14 @@ void UcpWire::sendAllLingering() {
 }
 
 bool UcpWire::send(uint32_t number, const Part* parts, uint32_t count, const Unread& unread) {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  const UcxCalls calls(mutex_);
+  if (!calls) return true;
   return sendMove(peers_[number], {Move::kMessage, 0, 0, 0, 0}, parts, count, unread);
 }
 
 bool UcpWire::sendSoon(uint32_t number, const Part* parts, uint32_t count, const Unread& unread) {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  const UcxCalls calls(mutex_);
+  if (!calls) return true;
   Peer& peer = peers_[number];
   const Move move = {Move::kMessage, 0, 0, 0, 0};
   const bool isShort = wholeWords(sizeof(Start) + bytesOf(parts, count)) <= kMostLingeringBytes;
@@ -327,12 +329,14 @@ bool UcpWire::sendSoon(uint32_t number, const Part* parts, uint32_t count, const
 void UcpWire::linger(bool may) {
   lingers_ = may;
   if (may || lingering_ == 0) return;
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  const UcxCalls calls(mutex_);
+  if (!calls) return;
   sendAllLingering();
 }
 
 bool UcpWire::sendPast(uint32_t number, const Part* parts, uint32_t count) {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  const UcxCalls calls(mutex_);
+  if (!calls) return true;
   Peer& peer = peers_[number];
   // What lingers is of before.
   if (peer.queue.empty() && !sendLingering(peer)) return false;
@@ -364,7 +368,8 @@ bool UcpWire::sendWithWord(Peer& peer, Move move, const void* from, uint64_t byt
 
 bool UcpWire::put(const There& to, const void* from, uint64_t bytes, const Unread& unread,
                   const Word* behind) {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  const UcxCalls calls(mutex_);
+  if (!calls) return true;
   const Region* const region = regionOf(to, bytes);
   if (region == nullptr) return true;
   const Move move = {Move::kPut, region->number, to.at, bytes, 0};
@@ -372,7 +377,8 @@ bool UcpWire::put(const There& to, const void* from, uint64_t bytes, const Unrea
 }
 
 bool UcpWire::putWord(const There& to, uint64_t word, const Unread& unread) {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  const UcxCalls calls(mutex_);
+  if (!calls) return true;
   const Region* const region = regionOf(to, sizeof word);
   if (region == nullptr) return true;
   const Move move = {Move::kWord, region->number, to.at, word, 0};
@@ -381,13 +387,14 @@ bool UcpWire::putWord(const There& to, uint64_t word, const Unread& unread) {
 
 bool UcpWire::land(const Landing& to, const void* from, uint64_t bytes, const Unread& unread,
                    const Word& behind) {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  const UcxCalls calls(mutex_);
+  if (!calls) return true;
   const Move move = {Move::kLand, to.rank, to.at, to.turn, 0};
   return sendWithWord(peers_[to.peer], move, from, bytes, unread, &behind);
 }
 
 void UcpWire::forget(uint32_t number, const Unread& unread) {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  std::lock_guard<UcxMutex> lock(mutex_);
   Peer& peer = peers_[number];
   const auto isOf = [&](const auto& each) { return each.unread == unread; };
   const auto sent = std::remove_if(peer.queue.begin(), peer.queue.end(), [&](const Send& send) {

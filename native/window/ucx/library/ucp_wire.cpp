@@ -42,6 +42,10 @@ Code failed(const char* call, ucs_status_t status, wl_error_t* error) {
   return fail(error, code, "%s: %s", call, ucs_status_string(status));
 }
 
+Code ended(wl_error_t* error) {
+  return fail(error, WL_CLOSED, "%s", kUcxHasEnded);
+}
+
 // FIRST-LAST, or one port: UCX takes what it can't read for any.
 bool isPortRange(const char* text) {
   unsigned first = 0;
@@ -59,6 +63,8 @@ bool isPortRange(const char* text) {
 }  // namespace
 
 Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
+  const UcxCalls calls(mutex_);
+  if (!calls) return ended(error);
   if (getrandom(&secret_, sizeof secret_, 0) != ssize_t{sizeof secret_})
     return fail(error, WL_RESOURCE, "no random bytes: getrandom: %s", std::strerror(errno));
   ucp_config_t* config = nullptr;
@@ -145,11 +151,12 @@ Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
 }
 
 UcpWire::~UcpWire() {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  const UcxCalls calls(mutex_);
   for (Peer& peer : peers_) {
     discard(peer);
-    close(peer);
+    if (calls) close(peer);
   }
+  if (!calls) return;
   if (worker_ != nullptr) ucp_worker_destroy(worker_);
   if (context_ != nullptr) ucp_cleanup(context_);
 }
@@ -166,7 +173,8 @@ void UcpWire::close(Peer& peer) {
 }
 
 Code UcpWire::address(std::vector<unsigned char>* name, wl_error_t* error) {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  const UcxCalls calls(mutex_);
+  if (!calls) return ended(error);
   ucp_address_t* address = nullptr;
   size_t bytes = 0;
   const ucs_status_t status = ucp_worker_get_address(worker_, &address, &bytes);
@@ -188,7 +196,8 @@ Code UcpWire::connect(const unsigned char* name, uint64_t bytes, uint32_t* numbe
     return fail(error, WL_INVALID_ARGUMENT, "%llu bytes are no name of a wire",
                 static_cast<unsigned long long>(bytes));
   }
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  const UcxCalls calls(mutex_);
+  if (!calls) return ended(error);
   Peer& peer = peers_.emplace_back();
   peer.wire = this;
   peer.number = static_cast<uint32_t>(peers_.size() - 1);
@@ -216,7 +225,7 @@ Code UcpWire::connect(const unsigned char* name, uint64_t bytes, uint32_t* numbe
 }
 
 bool UcpWire::isLost(uint32_t peer) {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  std::lock_guard<UcxMutex> lock(mutex_);
   return peers_[peer].isLost;
 }
 
@@ -243,7 +252,7 @@ void UcpWire::broken(void* context, ucp_ep_h, ucs_status_t status) {
 }
 
 Code UcpWire::share(void* memory, uint64_t bytes, std::vector<unsigned char>* key, wl_error_t*) {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  std::lock_guard<UcxMutex> lock(mutex_);
   const Key head = {kKeyMagic, shares_, bytes};
   key->resize(sizeof head);
   std::memcpy(key->data(), &head, sizeof head);
@@ -252,7 +261,7 @@ Code UcpWire::share(void* memory, uint64_t bytes, std::vector<unsigned char>* ke
 }
 
 void UcpWire::hide(void* memory) {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  std::lock_guard<UcxMutex> lock(mutex_);
   const auto found = std::find_if(shared_.begin(), shared_.end(), [&](const SharedMemory& each) {
     return each.memory == memory;
   });
@@ -266,7 +275,7 @@ Code UcpWire::reach(uint32_t number, const unsigned char* key, uint64_t bytes, u
   if (bytes < sizeof head || head.magic != kKeyMagic)
     return fail(error, WL_INVALID_ARGUMENT, "%llu bytes are no key of memory",
                 static_cast<unsigned long long>(bytes));
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  std::lock_guard<UcxMutex> lock(mutex_);
   Peer& peer = peers_[number];
   if (peer.isLost) return fail(error, WL_PEER_LOST, "the peer is lost");
   peer.regions.push_back({head.number, head.bytes});
@@ -304,8 +313,8 @@ unsigned UcpWire::drive() {
 }
 
 uint32_t UcpWire::progress() {
-  std::unique_lock<std::recursive_mutex> lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return 0;
+  const UcxCalls calls(mutex_, std::try_to_lock);
+  if (!calls) return 0;
   uint32_t came = 0;
   for (int turn = 0; turn < 64; ++turn) {
     const unsigned events = drive();
@@ -316,7 +325,8 @@ uint32_t UcpWire::progress() {
 }
 
 bool UcpWire::arm() {
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  const UcxCalls calls(mutex_);
+  if (!calls) return true;
   return ucp_worker_arm(worker_) == UCS_OK;
 }
 
@@ -324,22 +334,24 @@ bool UcpWire::flush(int64_t limitNs) {
   const int64_t start = clockNs();
   for (;;) {
     {
-      std::lock_guard<std::recursive_mutex> lock(mutex_);
+      const UcxCalls calls(mutex_);
+      if (!calls) return false;
       // A peer may have more and more come.
-      while (drive() != 0 && clockNs() - start <= limitNs) {
+      while (drive() != 0 && !UcxMutex::haveEnded() && clockNs() - start <= limitNs) {
       }
       if (flying_ == 0 && waiting_ == 0) break;
     }
     if (clockNs() - start > limitNs) return false;
   }
   // What UCX has taken over may still stand in its own queues.
-  std::lock_guard<std::recursive_mutex> lock(mutex_);
+  const UcxCalls calls(mutex_);
+  if (!calls) return false;
   ucp_request_param_t param = {};
   const ucs_status_ptr_t request = ucp_worker_flush_nbx(worker_, &param);
   if (!UCS_PTR_IS_PTR(request)) return true;
   bool isOver = false;
   while (!(isOver = ucp_request_check_status(request) != UCS_INPROGRESS) &&
-         clockNs() - start < limitNs) {
+         !UcxMutex::haveEnded() && clockNs() - start < limitNs) {
     ucp_worker_progress(worker_);
   }
   ucp_request_free(request);

@@ -17,11 +17,11 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "native/window/ucx/library/ucx_mutex.h"
 #include "native/window/ucx/wire.h"
 
 namespace windlass {
@@ -253,7 +253,7 @@ class UcpWire final : public Wire {
   static void broken(void* peer, ucp_ep_h endpoint, ucs_status_t status);
 
   WireEnds& ends_;
-  std::recursive_mutex mutex_;  // what a peer tells may be answered at once
+  UcxMutex mutex_;  // recursive: what a peer tells may be answered at once
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
   Secret secret_ = {};  // of this one

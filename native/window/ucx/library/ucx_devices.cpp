@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "native/window/ucx/library/ucx_devices.h"
+#include "native/window/ucx/library/ucx_mutex.h"
 #include "native/window/ucx/wire.h"
 
 namespace windlass {
@@ -119,6 +120,9 @@ Code requireDevice(const char* given, wl_error_t* error) {
 
 extern "C" __attribute__((visibility("default"))) windlass::Code windlass_describe_wires_1(
     std::string* text, wl_error_t* error) {
+  windlass::UcxMutex mutex;
+  const windlass::UcxCalls calls(mutex);
+  if (!calls) return windlass::fail(error, WL_CLOSED, "%s", windlass::kUcxHasEnded);
   try {
     *text = std::string(ucp_get_version_string()) + ": " +
             windlass::listed(windlass::networkDevices());
