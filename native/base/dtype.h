@@ -43,6 +43,8 @@ constexpr bool isSelection(ReduceOp op) noexcept {
 constexpr bool canReduce(DType dtype, ReduceOp op) noexcept {
   switch (dtype) {
     case DType::kF8E8M0:
+    case DType::kF8E4M3FNUZ:
+    case DType::kF8E5M2FNUZ:
     case DType::kC64:
       return false;
     case DType::kBool:

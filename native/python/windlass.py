@@ -38,7 +38,7 @@ import uuid
 from ctypes import POINTER, byref, c_char, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 
 # What two sides compare, as the JVM's classes have it.
-ABI = 9
+ABI = 10
 START_PROTOCOL = 4
 STORE_PROTOCOL = 1
 MEETING_PROTOCOL = 3
@@ -157,11 +157,12 @@ DTYPES = {
     for code, (name, size) in enumerate(
         [("bool", 1), ("u8", 1), ("i8", 1), ("f8e5m2", 1), ("f8e4m3", 1), ("f8e8m0", 1),
          ("i16", 2), ("u16", 2), ("f16", 2), ("bf16", 2), ("i32", 4), ("u32", 4), ("f32", 4),
-         ("f64", 8), ("i64", 8), ("u64", 8), ("c64", 8)])
+         ("f64", 8), ("i64", 8), ("u64", 8), ("c64", 8), ("f8e4m3fnuz", 1), ("f8e5m2fnuz", 1)])
 }
 """Each dtype's number in the C ABI, and its bytes."""
 
-_FLOATING = {"f64", "f32", "f16", "bf16", "f8e5m2", "f8e4m3", "f8e8m0"}
+_FLOATING = {"f64", "f32", "f16", "bf16", "f8e5m2", "f8e4m3", "f8e8m0", "f8e4m3fnuz",
+             "f8e5m2fnuz"}
 
 
 class _Error(ctypes.Structure):
@@ -813,7 +814,7 @@ class _Store:
         welcome.end()
         if silence < 1:
             raise _Malformed("a silence of %d ms" % silence)
-        self._silence = silence / 1000
+        self.silence = silence / 1000
         self._frames.longest = _FRAME
         self._heard = self._pinged = time.monotonic()
 
@@ -888,11 +889,11 @@ class _Store:
 
     def _listen(self, until):
         now = time.monotonic()
-        if self._wait(min(until.left(), self._silence / 3)):
+        if self._wait(min(until.left(), self.silence / 3)):
             self._heard = time.monotonic()
-        elif now - self._heard > self._silence:
-            raise TimeoutError("it has said nothing for %g s" % self._silence)
-        if now - self._pinged >= self._silence / 3:
+        elif now - self._heard > self.silence:
+            raise TimeoutError("it has said nothing for %g s" % self.silence)
+        if now - self._pinged >= self.silence / 3:
             self._pinged = now
             self._frames.send(struct.pack(">Bi", _PING, _NO_CALL))
 
@@ -2234,7 +2235,8 @@ _NUMPY = {"b1": "bool", "u1": "u8", "i1": "i8", "i2": "i16", "u2": "u16", "f2": 
 _TORCH = {"bool": "bool", "uint8": "u8", "int8": "i8", "int16": "i16", "uint16": "u16",
           "float16": "f16", "bfloat16": "bf16", "int32": "i32", "uint32": "u32", "float32": "f32",
           "float64": "f64", "int64": "i64", "uint64": "u64", "complex64": "c64",
-          "float8_e5m2": "f8e5m2", "float8_e4m3fn": "f8e4m3", "float8_e8m0fnu": "f8e8m0"}
+          "float8_e5m2": "f8e5m2", "float8_e4m3fn": "f8e4m3", "float8_e8m0fnu": "f8e8m0",
+          "float8_e4m3fnuz": "f8e4m3fnuz", "float8_e5m2fnuz": "f8e5m2fnuz"}
 
 
 class Tensor:
@@ -2690,9 +2692,10 @@ class _Pairing:
     """The way of a source to the targets of its pair, at a store: what its rank 0 does, as Java's
     class of this name does it."""
 
-    # How long it waits for a place that another job holds before it says so in the log, and before
-    # it fails where that job is not one that it follows.
-    _TELLS, _ENDS = 2.0, 15.0
+    # How long it waits for a place that another job holds before it says so in the log; and before
+    # it fails where that job is not one that it follows, beyond the time that the store may take to
+    # let go of a job that has ended.
+    _TELLS, _ENDS = 2.0, 5.0
 
     def __init__(self, store, pair, own, options, until):
         self._store, self._pair, self._path = store, pair, "pair/%s/" % pair
@@ -2721,6 +2724,7 @@ class _Pairing:
 
     def _take_source(self):
         key = self._path + "source"
+        patience = self._store.silence + self._ENDS
         tells, ends, seen, told = _Until(self._TELLS), None, None, False
         while not self._store.hold(key, self._own_bytes, self._until):
             there = self._store.get(key, self._until)
@@ -2732,14 +2736,14 @@ class _Pairing:
                 " or end that job" % (self._pair, holder or "a job of another version"))
             is_final = holder is not None and holder.job != self._own.job
             if there != seen:
-                seen, ends = there, _Until(self._ENDS)
+                seen, ends = there, _Until(patience)
             if is_final and ends.over():
                 raise MismatchException(reason)
             if not told and tells.over():
                 told = True
                 logging.getLogger("windlass").warning(
                     "job '%s', %s; it waits for that one to end, %g s in all", self._own.job, reason,
-                    self._ENDS if is_final else self._until.whole)
+                    patience if is_final else self._until.whole)
             first = tells if not told else ends if is_final else self._until
             try:
                 self._store.await_other(key, there, min(first, self._until, key=_Until.left))

@@ -64,8 +64,10 @@ enum class DType : int32_t {
   kI64 = 14,
   kU64 = 15,
   kC64 = 16,
+  kF8E4M3FNUZ = 17,
+  kF8E5M2FNUZ = 18,
 };
-constexpr int32_t kDTypeCount = 17;
+constexpr int32_t kDTypeCount = 19;
 
 enum class ReduceOp : int32_t { kSum = 0, kMax = 1, kMin = 2, kProduct = 3, kAvg = 4 };
 constexpr int32_t kReduceOpCount = 5;
@@ -126,6 +128,8 @@ WL_CORE constexpr uint64_t sizeOf(DType dtype) {
     case DType::kF8E5M2:
     case DType::kF8E4M3:
     case DType::kF8E8M0:
+    case DType::kF8E4M3FNUZ:
+    case DType::kF8E5M2FNUZ:
       return 1;
     case DType::kI16:
     case DType::kU16:

@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 #define WL_API __attribute__((visibility("default")))
-#define WL_ABI_VERSION 9u
+#define WL_ABI_VERSION 10u
 
 typedef enum wl_code {
   WL_OK = 0,
@@ -65,7 +65,9 @@ typedef enum wl_dtype {
   WL_I64 = 14,
   WL_U64 = 15,
   WL_C64 = 16, /* complex of two f32; moves, neither casts nor reduces */
-  WL_DTYPE_COUNT = 17
+  WL_F8E4M3FNUZ = 17, /* this and the next only move as well */
+  WL_F8E5M2FNUZ = 18,
+  WL_DTYPE_COUNT = 19
 } wl_dtype;
 
 typedef enum wl_reduce_op {
@@ -618,6 +620,10 @@ WL_API int32_t wl_file_map(const char* path, uint64_t bytes, void** address, wl_
 WL_API int32_t wl_file_unmap(void* address, uint64_t bytes, wl_error_t* error);
 /* Both names change hands at once. WL_UNSUPPORTED where the file system cannot. */
 WL_API int32_t wl_file_exchange(const char* a, const char* b, wl_error_t* error);
+/* *size: how many bytes of a regular file, at most `room`, are in `bytes`: of one that its owner
+ * alone may use as it is read, whatever its name leads to meanwhile; else WL_RESOURCE. */
+WL_API int32_t wl_file_read_private(const char* path, void* bytes, uint64_t room, uint64_t* size,
+                                    wl_error_t* error);
 /* Renames; WL_INVALID_ARGUMENT when `to` exists. At once where the file system can refuse to
  * replace, else after a look. */
 WL_API int32_t wl_file_publish(const char* from, const char* to, wl_error_t* error);

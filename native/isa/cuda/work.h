@@ -68,6 +68,7 @@ WL_CORE_TABLE Work kApart[] = {
     foldsVectors<Element<DType::kU16>>, nullptr, nullptr, foldsVectors<Element<DType::kI32>>,
     foldsVectors<Element<DType::kU32>>, nullptr, foldsVectors<Element<DType::kF64>>,
     foldsVectors<Element<DType::kI64>>, foldsVectors<Element<DType::kU64>>, nullptr,
+    nullptr, nullptr,
     // kFoldEdges
     foldsEdges<Element<DType::kBool>>, foldsEdges<Element<DType::kU8>>,
     foldsEdges<Element<DType::kI8>>, foldsEdges<Element<DType::kF8E5M2>>,
@@ -76,22 +77,23 @@ WL_CORE_TABLE Work kApart[] = {
     foldsEdges<Element<DType::kBF16>>, foldsEdges<Element<DType::kI32>>,
     foldsEdges<Element<DType::kU32>>, foldsEdges<Element<DType::kF32>>,
     foldsEdges<Element<DType::kF64>>, foldsEdges<Element<DType::kI64>>,
-    foldsEdges<Element<DType::kU64>>, nullptr,
+    foldsEdges<Element<DType::kU64>>, nullptr, nullptr, nullptr,
     // kWeighVectors
     nullptr, nullptr, nullptr, weighsVectors<Element<DType::kF8E5M2>>,
     weighsVectors<Element<DType::kF8E4M3>>, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
     nullptr, nullptr, weighsVectors<Element<DType::kF64>>, nullptr, nullptr, nullptr,
+    nullptr, nullptr,
     // kWeighEdges
     nullptr, nullptr, nullptr, weighsEdges<Element<DType::kF8E5M2>>,
     weighsEdges<Element<DType::kF8E4M3>>, nullptr, nullptr, nullptr,
     weighsEdges<Element<DType::kF16>>, weighsEdges<Element<DType::kBF16>>, nullptr, nullptr,
     weighsEdges<Element<DType::kF32>>, weighsEdges<Element<DType::kF64>>, nullptr, nullptr,
-    nullptr,
+    nullptr, nullptr, nullptr,
     // kAdd
     nullptr, nullptr, addsElements<Element<DType::kI8>>, nullptr, nullptr, nullptr,
     addsElements<Element<DType::kI16>>, nullptr, addsElements<Element<DType::kF16>>,
     addsElements<Element<DType::kBF16>>, addsElements<Element<DType::kI32>>, nullptr,
-    addsElements<Element<DType::kF32>>, nullptr, nullptr, nullptr, nullptr,
+    addsElements<Element<DType::kF32>>, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
     movesEdges,
     // clang-format on
 };

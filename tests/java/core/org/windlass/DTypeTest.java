@@ -4,12 +4,14 @@ package org.windlass;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.util.Arrays;
 import java.util.EnumSet;
-import java.util.HashSet;
+import java.util.List;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.windlass.internal.Native;
 
 class DTypeTest {
   private static final Set<DType> CASTABLE =
@@ -29,18 +31,6 @@ class DTypeTest {
     assertThatThrownBy(() -> DType.parse("float32"))
         .isInstanceOf(InvalidArgumentException.class)
         .hasMessageContaining("'float32'");
-  }
-
-  @Test
-  void codesAreDistinctAndBelongToWholeBytes() {
-    Set<Integer> codes = new HashSet<>();
-    for (DType dtype : DType.values()) {
-      assertThat(dtype.code() >= 0).isEqualTo(dtype.bits() >= 8);
-      // Those of other machines move as bytes.
-      boolean isByte = dtype.toString().endsWith("fnuz");
-      assertThat(dtype.code() < 0 || isByte || codes.add(dtype.code())).isTrue();
-      assertThat(!isByte || dtype.code() == DType.U8.code()).isTrue();
-    }
   }
 
   @Test
@@ -66,6 +56,58 @@ class DTypeTest {
     assertThat(DType.BOOL.canReduce(ReduceOp.SUM)).isFalse();
     assertThat(DType.C64.canReduce(ReduceOp.SUM)).isFalse();
     assertThat(DType.F8E8M0.canReduce(ReduceOp.MAX)).isFalse();
+  }
+
+  /** Two of one number would be taken for one another wherever ranks, or files, compare them. */
+  @Test
+  void everyDTypeOfWholeBytesHasANumberOfItsOwn() {
+    List<Integer> numbers =
+        Arrays.stream(DType.values()).map(DType::code).filter(code -> code >= 0).toList();
+    assertThat(numbers).doesNotHaveDuplicates().hasSize(Native.WL_DTYPE_COUNT);
+    assertThat(numbers).contains(0, Native.WL_DTYPE_COUNT - 1);
+  }
+
+  /** What has no arithmetic moves, and is refused where it would be computed with. */
+  @ParameterizedTest
+  @EnumSource(names = {"F8E8M0", "F8E4M3FNUZ", "F8E5M2FNUZ", "C64"})
+  void whatOnlyMovesIsRefusedElsewhere(DType dtype) {
+    byte[] bits = {0x40, (byte) 0xc0, (byte) 0x80, 1, 2, 3, 4, 5};
+    int count = bits.length / dtype.bytes();
+    try (LocalGroup group = Communicator.local(2)) {
+      group.run(
+          communicator -> {
+            Tensor own = Tensor.allocate(dtype, count);
+            own.asByteBuffer().put(bits);
+            Tensor all = Tensor.allocate(dtype, 2, count);
+            communicator.allGather(own, all);
+            byte[] gathered = new byte[2 * bits.length];
+            all.asByteBuffer().get(gathered);
+            assertThat(Arrays.copyOf(gathered, bits.length)).isEqualTo(bits);
+            assertThat(Arrays.copyOfRange(gathered, bits.length, gathered.length)).isEqualTo(bits);
+            for (ReduceOp op : ReduceOp.values()) {
+              assertThatThrownBy(() -> communicator.allReduce(own, op))
+                  .isInstanceOf(UnsupportedException.class)
+                  .hasMessageContaining(dtype.toString());
+              assertThat(dtype.canReduce(op)).isFalse();
+            }
+            assertThatThrownBy(() -> own.fill(1.0)).isInstanceOf(UnsupportedException.class);
+            byte[] kept = new byte[bits.length];
+            own.asByteBuffer().get(kept);
+            assertThat(kept).isEqualTo(bits);
+          });
+    }
+    try (LocalGroup group = Communicator.local(2)) {
+      assertThatThrownBy(
+              () ->
+                  group.run(
+                      communicator -> {
+                        DType mine = communicator.rank() == 0 ? DType.U8 : dtype;
+                        Tensor own = Tensor.allocate(mine, bits.length / mine.bytes());
+                        communicator.broadcast(own, 0);
+                      }))
+          .isInstanceOf(MismatchException.class)
+          .hasMessageContaining(dtype.toString());
+    }
   }
 
   @Test

@@ -52,9 +52,9 @@ public enum DType {
   /** 6 bits: 3 of exponent, 2 of mantissa. */
   F6E3M2(-1, 6, "F6_E3M2"),
   /** As F8E4M3 with another bias, without a negative zero; up to 240. Only moves. */
-  F8E4M3FNUZ(1, 8, "F8_E4M3FNUZ"),
+  F8E4M3FNUZ(17, 8, "F8_E4M3FNUZ"),
   /** As F8E5M2 with another bias, without infinities or a negative zero. Only moves. */
-  F8E5M2FNUZ(1, 8, "F8_E5M2FNUZ");
+  F8E5M2FNUZ(18, 8, "F8_E5M2FNUZ");
 
   private final int code;
   private final int bits;
@@ -110,10 +110,7 @@ public enum DType {
     return whole * bits + rest * bits / 8;
   }
 
-  /**
-   * The dtype's number in the C ABI, or -1 for a dtype smaller than a byte. A dtype that the ABI does
-   * not know has that of {@link #U8}.
-   */
+  /** The dtype's number in the C ABI, its own; -1 for a dtype smaller than a byte. */
   public int code() {
     return code;
   }
