@@ -114,6 +114,29 @@ int32_t wl_file_unmap(void* address, uint64_t bytes, wl_error_t* error) {
   return WL_OK;
 }
 
+int32_t wl_file_read_private(const char* path, void* bytes, uint64_t room, uint64_t* size,
+                             wl_error_t* error) {
+  if (path == nullptr || bytes == nullptr || size == nullptr)
+    return fail(error, WL_INVALID_ARGUMENT, "path, bytes or size is NULL");
+  const windlass::OpenFile file(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat about;
+  if (file.number() < 0 || fstat(file.number(), &about) != 0)
+    return fail(error, WL_RESOURCE, "%s: cannot be read: %s", path, std::strerror(errno));
+  if (!S_ISREG(about.st_mode)) return fail(error, WL_RESOURCE, "%s is no regular file", path);
+  if ((about.st_mode & 077) != 0) {
+    return fail(error, WL_RESOURCE,
+                "%s is open to others than its owner; chmod 600 it, and make a new one", path);
+  }
+  ssize_t got = 0;
+  do {
+    got = read(file.number(), bytes, room);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0)
+    return fail(error, WL_RESOURCE, "%s: cannot be read: %s", path, std::strerror(errno));
+  *size = static_cast<uint64_t>(got);
+  return WL_OK;
+}
+
 int32_t wl_file_exchange(const char* a, const char* b, wl_error_t* error) {
   if (a == nullptr || b == nullptr) return fail(error, WL_INVALID_ARGUMENT, "a path is NULL");
   if (windlass::renameWith(a, b, windlass::kExchange) == WL_OK) return WL_OK;

@@ -10,10 +10,11 @@ import java.nio.file.StandardCopyOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.internal.Native;
-import org.windlass.internal.store.Opening.Exchange;
 
 /** Where a token comes from, and what it proves. */
 class TokenTest {
@@ -63,35 +64,44 @@ class TokenTest {
         .contains("none");
   }
 
-  /** What is opened by the name is what was checked by it, whoever exchanges the two. */
+  /** What is read is what was checked, whatever the name leads to before and after. */
   @Test
-  void aFileThatIsExchangedAsItIsOpenedIsRefused() throws Exception {
-    Path file = folder.resolve("token");
-    Path aside = folder.resolve("aside");
-    Path other = folder.resolve("other");
-    Token.random().write(other, Failure::make);
-    Files.setPosixFilePermissions(other, PosixFilePermissions.fromString("rw-r--r--"));
-    Exchange there =
-        () -> {
-          Files.move(file, aside);
-          Files.copy(other, file);
-        };
-    Exchange back = () -> Files.move(aside, file, StandardCopyOption.REPLACE_EXISTING);
-    Exchange nothing = () -> {};
-    for (Exchange after : List.of(nothing, back)) {
-      Files.deleteIfExists(file);
-      Token.random().write(file, Failure::make);
-      Thread.sleep(20); // file systems' clocks are coarse
-      assertFails(
-              Native.WL_RESOURCE,
-              () -> Token.fromFile(Opening.of(file, there, after), Failure::make))
-          .contains(file.toString());
-    }
-    Files.deleteIfExists(file);
+  void aFileThatOthersMayReadIsNeverTakenThroughAChangingName() throws Exception {
+    Path good = folder.resolve("good");
+    Path bad = folder.resolve("bad");
+    Path name = folder.resolve("token");
     Token own = Token.random();
-    own.write(file, Failure::make);
-    Token read = Token.fromFile(Opening.of(file, nothing, nothing), Failure::make);
-    assertThat(read.digits()).isEqualTo(own.digits());
+    own.write(good, Failure::make);
+    Token.random().write(bad, Failure::make);
+    Files.setPosixFilePermissions(bad, PosixFilePermissions.fromString("rw-r--r--"));
+    Files.createSymbolicLink(name, good);
+    AtomicBoolean over = new AtomicBoolean();
+    FutureTask<Integer> flips =
+        new FutureTask<>(
+            () -> {
+              int count = 0;
+              for (; !over.get(); count++) {
+                Path next = folder.resolve("next");
+                Files.createSymbolicLink(next, count % 2 == 0 ? bad : good);
+                Files.move(next, name, StandardCopyOption.ATOMIC_MOVE);
+              }
+              return count;
+            });
+    new Thread(flips, "flips").start();
+    int taken = 0;
+    int refused = 0;
+    long startNs = System.nanoTime();
+    while (System.nanoTime() - startNs < 1_000_000_000 || taken == 0 || refused == 0) {
+      try {
+        assertThat(Token.fromFile(name, Failure::make).digits()).isEqualTo(own.digits());
+        taken++;
+      } catch (Failure e) {
+        assertThat(e).hasMessageContaining("is open to others than its owner");
+        refused++;
+      }
+    }
+    over.set(true);
+    assertThat(flips.get()).isPositive();
   }
 
   @Test

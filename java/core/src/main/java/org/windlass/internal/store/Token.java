@@ -2,33 +2,30 @@
 package org.windlass.internal.store;
 
 import java.io.IOException;
-import java.io.InputStream;
 import java.nio.ByteBuffer;
 import java.nio.channels.Channels;
 import java.nio.channels.SeekableByteChannel;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.AccessDeniedException;
 import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
-import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
 import java.security.SecureRandom;
-import java.util.Collections;
-import java.util.EnumSet;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
 import org.windlass.internal.FailureMaker;
+import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
+import org.windlass.internal.NativeMemory;
+import org.windlass.internal.Natives;
+import org.windlass.internal.Scratch;
 
 /**
  * The secret of those who belong to a store: {@link #BYTES} random bytes, written as hexadecimal
@@ -50,13 +47,6 @@ public final class Token {
   private static final int NAME = 16;
 
   private static final SecureRandom RANDOM = new SecureRandom();
-  private static final Set<PosixFilePermission> OF_OTHERS =
-      EnumSet.complementOf(
-          EnumSet.of(
-              PosixFilePermission.OWNER_READ,
-              PosixFilePermission.OWNER_WRITE,
-              PosixFilePermission.OWNER_EXECUTE));
-
   private final byte[] secret;
 
   private Token(byte[] secret) {
@@ -87,46 +77,27 @@ public final class Token {
     return file.isEmpty() ? Optional.empty() : Optional.of(fromFile(Path.of(file), failures));
   }
 
-  /** What a regular file has, which nobody but its owner may read or write. */
+  /**
+   * What a regular file has, which nobody but its owner may read or write: that which is read is
+   * the one that is checked, whatever its name leads to meanwhile.
+   */
   public static Token fromFile(Path file, FailureMaker failures) {
-    Objects.requireNonNull(file, "file");
-    try {
-      Object checked = check(file, failures);
-      try (InputStream in = Files.newInputStream(file)) {
-        byte[] text = in.readNBytes(DIGITS + 2);
-        // What was opened by its name is what was checked by it.
-        if (!checked.equals(check(file, failures))) {
-          throw failures.make(
-              Native.WL_RESOURCE, file + " became another file as it was read; see who writes there");
-        }
-        return parse(new String(text, StandardCharsets.UTF_8).strip(), file.toString(), failures);
-      }
-    } catch (IOException | UnsupportedOperationException e) {
-      throw failures.make(
-          Native.WL_RESOURCE, file + ": a token can't be read: " + reason(e), e, "", List.of());
+    Natives.require(failures);
+    ByteBuffer text = ByteBuffer.allocateDirect(DIGITS + 2);
+    try (Scratch scratch = Scratch.take()) {
+      Failures.check(
+          Native.wl_file_read_private(
+              NativeMemory.utf8(file.toString()),
+              NativeMemory.address(text),
+              text.capacity(),
+              scratch.out(),
+              scratch.error()),
+          scratch,
+          failures);
+      text.limit((int) scratch.outValue());
     }
-  }
-
-  /** The identity of a regular file of its owner alone, and its time of change. */
-  private static Object check(Path file, FailureMaker failures) throws IOException {
-    Map<String, Object> found =
-        Files.readAttributes(file, "unix:isRegularFile,permissions,fileKey,ctime");
-    if (!(Boolean) found.get("isRegularFile")) {
-      throw failures.make(Native.WL_RESOURCE, file + " is no regular file; a token lies in one");
-    }
-    if (!Collections.disjoint((Set<?>) found.get("permissions"), OF_OTHERS)) {
-      throw failures.make(
-          Native.WL_RESOURCE,
-          file + " is open to others than its owner; chmod 600 it, and make a new token");
-    }
-    return List.of(found.get("fileKey"), found.get("ctime"));
-  }
-
-  private static String reason(Exception fault) {
-    if (fault instanceof NoSuchFileException) {
-      return "no such file";
-    }
-    return fault instanceof AccessDeniedException ? "permission denied" : fault.toString();
+    String digits = StandardCharsets.UTF_8.decode(text).toString().strip();
+    return parse(digits, file.toString(), failures);
   }
 
   /**
