@@ -2,7 +2,10 @@
 package org.windlass.internal;
 
 import java.lang.ref.Cleaner;
-import java.util.concurrent.atomic.AtomicInteger;
+import java.time.Duration;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
 
 /**
  * The end of what was dropped without {@code close()}: it is freed, and reported on the logger
@@ -17,9 +20,12 @@ public final class Leaks {
   private static final Cleaner CLEANER = Cleaner.create();
 
   /** A program that closes nothing is told so, and not for each thing that it makes. */
-  private static final int MOST_REPORTS = 50;
+  private static final Pace PACE = new Pace(50, Duration.ofMinutes(1));
 
-  private static final AtomicInteger REPORTS = new AtomicInteger();
+  private static final int MOST_THREADS = 16;
+
+  /** Frees what may wait for a network, so many at a time; what is left waits for those. */
+  private static final ThreadPoolExecutor BESIDE = beside();
 
   private Leaks() {}
 
@@ -59,7 +65,7 @@ public final class Leaks {
         free();
         return;
       }
-      if (what != null && REPORTS.get() < MOST_REPORTS) {
+      if (what != null) {
         report();
       }
       if (!mayWait() || !freesBeside()) {
@@ -74,9 +80,7 @@ public final class Leaks {
 
     private boolean freesBeside() {
       try {
-        Thread thread = new Thread(null, this::free, "windlass-dropped", 0, false);
-        thread.setDaemon(true);
-        thread.start();
+        BESIDE.execute(this::free);
         return true;
       } catch (OutOfMemoryError noThread) {
         return false;
@@ -84,13 +88,14 @@ public final class Leaks {
     }
 
     private void report() {
-      if (REPORTS.incrementAndGet() == MOST_REPORTS) {
-        LOGGER.log(
-            System.Logger.Level.WARNING,
-            MOST_REPORTS + " things were dropped without close(); no more are reported.");
+      long unsaid = PACE.next(System.nanoTime());
+      if (unsaid < 0) {
         return;
       }
       String message = what + " was dropped without close(); its memory is released now.";
+      if (unsaid > 0) {
+        message += " So were " + unsaid + " things before it, of which nothing was said.";
+      }
       if (made != null) {
         LOGGER.log(System.Logger.Level.WARNING, message, made);
       } else {
@@ -102,5 +107,54 @@ public final class Leaks {
 
     /** Frees the native side; must not throw. */
     protected abstract void free();
+  }
+
+  private static ThreadPoolExecutor beside() {
+    ThreadPoolExecutor executor =
+        new ThreadPoolExecutor(
+            MOST_THREADS,
+            MOST_THREADS,
+            1,
+            TimeUnit.SECONDS,
+            new LinkedBlockingQueue<>(),
+            free -> {
+              Thread thread = new Thread(null, free, "windlass-dropped", 0, false);
+              thread.setDaemon(true);
+              return thread;
+            });
+    executor.allowCoreThreadTimeOut(true);
+    return executor;
+  }
+
+  /** So many reports at most in a time. */
+  static final class Pace {
+    private final int most;
+    private final long timeNs;
+    private long beginNs;
+    private int told;
+    private long unsaid;
+
+    Pace(int most, Duration time) {
+      this.most = most;
+      this.timeNs = time.toNanos();
+      this.told = most;
+      this.beginNs = System.nanoTime() - timeNs;
+    }
+
+    /** How many were not told of since the last that was; -1 where this one is not to be. */
+    synchronized long next(long nowNs) {
+      if (nowNs - beginNs >= timeNs) {
+        beginNs = nowNs;
+        told = 0;
+      }
+      if (told == most) {
+        unsaid++;
+        return -1;
+      }
+      told++;
+      long before = unsaid;
+      unsaid = 0;
+      return before;
+    }
   }
 }
