@@ -507,7 +507,8 @@ def late():
 
 def second():
     """Would send where another job does."""
-    windlass._Pairing._TELLS, windlass._Pairing._ENDS = 0.1, 0.5
+    # As if the store let go at once of a job that has ended: it keeps what it held for 60 s.
+    windlass._Pairing._TELLS, windlass._Pairing._ENDS = 0.1, 0.5 - 60
     logging.basicConfig(stream=sys.stdout, format="logged %(message)s")
 
     def work(job):

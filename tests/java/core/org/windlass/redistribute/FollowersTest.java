@@ -25,6 +25,7 @@ import org.windlass.InvalidArgumentException;
 import org.windlass.MismatchException;
 import org.windlass.Tensor;
 import org.windlass.internal.rendezvous.Pairing;
+import org.windlass.internal.store.StoreServer;
 
 /** Jobs that follow one, here threads of one JVM, and how each of them stands. */
 @Timeout(180)
@@ -132,7 +133,9 @@ class FollowersTest {
             job -> {
               isSource.await();
               Duration patience = Duration.ofMillis(100);
-              job.rivals = new Pairing.Rivals(new Pairing.Patience(patience, patience));
+              // As if the store let go at once of a job that has ended.
+              Duration beyond = patience.minus(StoreServer.Bounds.defaults().silence());
+              job.rivals = new Pairing.Rivals(new Pairing.Patience(patience, beyond));
               try (Followers followers = job.followers("policy", batch -> {})) {
                 assertThatThrownBy(
                         () -> {

@@ -14,6 +14,7 @@ import org.windlass.internal.store.Failure;
 import org.windlass.internal.store.Log;
 import org.windlass.internal.store.Meeting;
 import org.windlass.internal.store.Store;
+import org.windlass.internal.store.StoreServer;
 
 /** What becomes of a job whose place in a pair another job holds. */
 @Timeout(60)
@@ -32,8 +33,14 @@ class PairingLogTest {
     log.close();
   }
 
+  /** Whose patience ends so soon, as if a store let go at once of a job that has ended. */
+  private static Pairing.Rivals rivals(Duration ends) {
+    Duration beyond = ends.minus(StoreServer.Bounds.defaults().silence());
+    return new Pairing.Rivals(new Pairing.Patience(TELLS, beyond));
+  }
+
   private static Pairing pairing(Store store, String job, String instance, Duration ends) {
-    Pairing.Rivals rivals = new Pairing.Rivals(new Pairing.Patience(TELLS, ends));
+    Pairing.Rivals rivals = rivals(ends);
     return pairing(store, job, instance, Meeting.LONG, rivals);
   }
 
@@ -77,7 +84,7 @@ class PairingLogTest {
   void manyShortLooksFindThatAnotherJobStays() throws Exception {
     pairing(first, "trainer", "1", Meeting.LONG).open();
     Duration ends = Duration.ofSeconds(1);
-    Pairing.Rivals rivals = new Pairing.Rivals(new Pairing.Patience(TELLS, ends));
+    Pairing.Rivals rivals = rivals(ends);
     Failure.assertFails(
             Native.WL_TIMEOUT, () -> pairing(second, "another", "2", TELLS, rivals).open())
         .contains("another sends it already: job 'trainer' (2 ranks");

@@ -279,7 +279,7 @@ public final class Followers implements AutoCloseable {
    * @param version 0 or more, beyond those before
    * @return how each follower stands; one that is lost stays there until it comes again
    * @throws MismatchException if none is linked, and another job has been the source of this pair
-   *     for 15 seconds since the first look
+   *     since the first look, for longer than the store keeps the place of a job that has ended
    * @throws WindlassException where this job's own ranks can't go on; what becomes of a follower is
    *     said of it
    */

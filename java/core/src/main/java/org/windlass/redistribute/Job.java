@@ -296,8 +296,9 @@ public final class Job implements AutoCloseable {
    * @throws DeadlineExceededException if the other job has not come
    * @throws MismatchException if the jobs run different versions; if ranks of this job call it with
    *     another pair, role or layout, which it finds at once; it names both; as the source, if
-   *     another job has been the source of this pair for 15 seconds since. It waits for an earlier
-   *     start of this job to end, and says so in the log after two seconds
+   *     another job has been the source of this pair since, for longer than the store keeps the
+   *     place of a job that has ended: 65 seconds, in etcd 15. It waits for an earlier start of
+   *     this job to end, and says so in the log after two seconds
    * @throws PeerLostException if a rank was lost meanwhile; a store that is lost is not, while
    *     there is time for another
    */

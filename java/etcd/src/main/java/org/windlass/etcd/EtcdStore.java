@@ -76,6 +76,7 @@ final class EtcdStore implements Store {
 
   /** Of what is held. */
   private KeptLease lease;
+  private long leaseSeconds;
 
   private Owner owner;
   private boolean isClosed;
@@ -120,6 +121,7 @@ final class EtcdStore implements Store {
     long leftNs = until.leftNs();
     long limitNs = leftNs - Math.min(WHY_NS, leftNs / WHY_PART);
     long limitMs = Math.max(1, TimeUnit.NANOSECONDS.toMillis(limitNs));
+    this.leaseSeconds = leaseSeconds;
     LeaseGrantResponse granted =
         requests.read(
             "connect to the store at " + address + " as " + member,
@@ -156,6 +158,11 @@ final class EtcdStore implements Store {
   @Override
   public String address() {
     return address;
+  }
+
+  @Override
+  public Duration silence() {
+    return Duration.ofSeconds(leaseSeconds);
   }
 
   @Override

@@ -57,11 +57,11 @@ public final class Pairing {
    * How long one waits for a place that another job holds.
    *
    * @param tells before it says so in the log
-   * @param ends before it fails where that job is not one that this follows: longer than a store
-   *     takes to let go of what a job held that has ended
+   * @param ends before it fails where that job is not one that this follows, beyond the time that
+   *     the store may take to let go of what a job held that has ended
    */
   public record Patience(Duration tells, Duration ends) {
-    public static final Patience USUAL = new Patience(Duration.ofSeconds(2), Duration.ofSeconds(15));
+    public static final Patience USUAL = new Patience(Duration.ofSeconds(2), Duration.ofSeconds(5));
   }
 
   /** Those that a job has found in its places, which it remembers over several looks. */
@@ -74,11 +74,11 @@ public final class Pairing {
     }
 
     /** {@code holder} in that place; null for one of another version. */
-    private Rival in(String place, Announcement holder) {
+    private Rival in(String place, Announcement holder, Duration silence) {
       String instance = holder == null ? "" : holder.instance();
       Rival known = byPlace.get(place);
       if (known == null || !known.instance.equals(instance)) {
-        known = new Rival(instance, patience);
+        known = new Rival(instance, patience.tells(), silence.plus(patience.ends()));
         byPlace.put(place, known);
       }
       return known;
@@ -92,10 +92,10 @@ public final class Pairing {
     private final Deadline ends;
     private boolean isTold;
 
-    private Rival(String instance, Patience patience) {
+    private Rival(String instance, Duration tells, Duration ends) {
       this.instance = instance;
-      this.tells = Deadline.of(patience.tells());
-      this.ends = Deadline.of(patience.ends());
+      this.tells = Deadline.of(tells);
+      this.ends = Deadline.of(ends);
     }
   }
 
@@ -296,7 +296,7 @@ public final class Pairing {
       }
       String reason = why.apply(holder == null ? "a job of another version" : holder.toString());
       boolean isFinal = holder != null && staysAnothers.test(holder);
-      Rival rival = rivals.in(key, holder);
+      Rival rival = rivals.in(key, holder, store.silence());
       if (isFinal && rival.ends.isOver()) {
         throw failures.make(Native.WL_MISMATCH, "pair '" + pair + "': " + reason);
       }
@@ -308,7 +308,7 @@ public final class Pairing {
             own.job(),
             pair,
             reason,
-            Deadline.text(isFinal ? rivals.patience.ends() : until.deadline()));
+            Deadline.text(isFinal ? rival.ends.deadline() : until.deadline()));
       }
       try {
         awaitChange(key, there, !rival.isTold ? rival.tells : isFinal ? rival.ends : until);

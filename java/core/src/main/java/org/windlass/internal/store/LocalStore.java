@@ -49,6 +49,11 @@ public final class LocalStore implements Store {
   }
 
   @Override
+  public Duration silence() {
+    return Duration.ZERO;
+  }
+
+  @Override
   public void set(String key, byte[] value, Duration deadline) {
     byte[] own = Objects.requireNonNull(value, "value").clone();
     Limits.key(key, failures);

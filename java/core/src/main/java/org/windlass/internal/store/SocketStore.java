@@ -129,6 +129,11 @@ public final class SocketStore implements Store {
   }
 
   @Override
+  public Duration silence() {
+    return Duration.ofNanos(silenceNs);
+  }
+
+  @Override
   public void set(String key, byte[] value, Duration deadline) {
     byte[] name = Limits.key(key, failures);
     Objects.requireNonNull(value, "value");

@@ -75,6 +75,12 @@ public interface Store extends AutoCloseable {
   /** The keys that begin with {@code prefix}, ascending: all of them where it is empty. */
   List<String> keys(String prefix, Duration deadline);
 
+  /**
+   * How long a key may stay whose holder has ended in silence, as with its host; that of one whose
+   * process alone has ended goes at once.
+   */
+  Duration silence();
+
   /** Ends calls in progress with Closed, and lets go of what is held. Idempotent. */
   @Override
   void close();
