@@ -269,6 +269,12 @@ class CheckpointTest {
     SafetensorsBytes.bytes(folder.resolve("rank-7.safetensors"), "a", (byte) 1);
     refused(folder, "written with five digits");
     Files.delete(folder.resolve("rank-7.safetensors"));
+    for (String rank : List.of("1048576", "2147483648")) {
+      Path file = folder.resolve("rank-" + rank + ".safetensors");
+      SafetensorsBytes.bytes(file, "a", (byte) 1);
+      refused(folder, file + ": ranks are below 1048576 and written with");
+      Files.delete(file);
+    }
     SafetensorsBytes.bytes(folder.resolve("rank-00007.safetensors"), "a", (byte) 1);
     index("{\"weight_map\":{}}");
     refused(folder, "holds both");
