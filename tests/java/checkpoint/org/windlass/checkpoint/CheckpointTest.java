@@ -218,7 +218,7 @@ class CheckpointTest {
     refused(folder, "names x.safetensors, which is not in the folder");
   }
 
-  /** Such as Megatron's converters keep. */
+  /** Megatron's converters keep such names. */
   @Test
   void anIndexMayNameFilesInFolders(@TempDir Path elsewhere) throws IOException {
     Path deep = Files.createDirectories(folder.resolve("sub/deep"));

@@ -48,7 +48,7 @@ record OtherFiles(List<Path> copied, List<String> leftOut) {
       }
       try {
         for (Path file : others(in.path(), tensors)) {
-          // In folders of their own there are tensors only.
+          // OUT has no folders.
           if (intoFolder && file.getParent().equals(in.path()) && isCopied(file)) {
             copied.add(file);
           } else {

@@ -405,7 +405,7 @@ final class ScaleBlocks {
     if (count == 1 || count < 8 && Long.bitCount(block) == 1) {
       return new Along(d, d, block, count, count > 1);
     }
-    // Of several that it may be, only the whole is right for all.
+    // Only the whole is right for all blocks that it may be.
     boolean isSure = least == most && !isInWords;
     return least > most ? null : new Along(d, d, isSure ? least : elements, 1, false);
   }

@@ -59,7 +59,7 @@ final class ReshardCommand implements Runnable {
   // More do not read and write faster.
   private static final int MOST_PROCESSES = 16;
 
-  /** Of more warnings the JSON result has the first ones, and their number. */
+  /** How many warnings the JSON result lists; it counts all of them. */
   private static final int MOST_WARNINGS = 100;
 
   private final List<String> warned = new ArrayList<>();
