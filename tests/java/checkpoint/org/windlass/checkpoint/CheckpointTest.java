@@ -115,7 +115,13 @@ class CheckpointTest {
         arguments("{\"weight_map\":{\"a\":\"\"}}", "is not the name of a file in the folder"),
         arguments("{\"weight_map\":{\"a\":\"..\"}}", "is not the name of a file in the folder"),
         arguments("{\"weight_map\":{\"a\":\"../x.safetensors\"}}", "is not the name of a file"),
-        arguments("{\"weight_map\":{\"a\":\"sub/x.safetensors\"}}", "is not the name of a file"),
+        arguments("{\"weight_map\":{\"a\":\"sub/../x.safetensors\"}}", "is not the name of a file"),
+        arguments("{\"weight_map\":{\"a\":\"./x.safetensors\"}}", "is not the name of a file"),
+        arguments("{\"weight_map\":{\"a\":\"sub//x.safetensors\"}}", "is not the name of a file"),
+        arguments("{\"weight_map\":{\"a\":\"sub\\\\x.safetensors\"}}", "is not the name of a file"),
+        arguments("{\"weight_map\":{\"a\":\"/x.safetensors\"}}", "is not the name of a file"),
+        arguments("{\"weight_map\":{\"a\":\"x.safetensors/\"}}", "is not the name of a file"),
+        arguments("{\"weight_map\":{\"a\":\"sub/x.safetensors\"}}", "which is not in the folder"),
         arguments("{\"weight_map\":{\"a\":\"/etc/passwd\"}}", "is not the name of a file"),
         arguments("{\"weight_map\":{\"a\":\"x\\u0000.safetensors\"}}", "is not the name of a file"),
         arguments("{\"weight_map\":{\"a\":\"x.bin\"}}", "does not end in .safetensors"),
@@ -212,6 +218,34 @@ class CheckpointTest {
     refused(folder, "names x.safetensors, which is not in the folder");
   }
 
+  /** Megatron's converters keep such names. */
+  @Test
+  void anIndexMayNameFilesInFolders(@TempDir Path elsewhere) throws IOException {
+    Path deep = Files.createDirectories(folder.resolve("sub/deep"));
+    SafetensorsBytes.bytes(deep.resolve("x.safetensors"), "a", (byte) 7);
+    SafetensorsBytes.bytes(folder.resolve("x.safetensors"), "b", (byte) 8);
+    String index =
+        "{\"weight_map\":{\"a\":\"sub/deep/x.safetensors\",\"b\":\"x.safetensors\"}}";
+    index(index);
+    try (Checkpoint in = Checkpoint.open(folder)) {
+      assertThat(in.whole("a").tensor("a").getLong(0)).isEqualTo(7);
+      assertThat(in.whole("b").tensor("b").getLong(0)).isEqualTo(8);
+      assertThat(in.files()).hasSize(2);
+    }
+    // A link to a file is followed, as a download cache has it, and one to a folder within.
+    Path blob = Files.move(deep.resolve("x.safetensors"), elsewhere.resolve("x.safetensors"));
+    Files.createSymbolicLink(deep.resolve("x.safetensors"), blob);
+    Files.createSymbolicLink(folder.resolve("other"), deep);
+    index(index.replace("sub/deep", "other"));
+    try (Checkpoint in = Checkpoint.open(folder)) {
+      assertThat(in.whole("a").tensor("a").getLong(0)).isEqualTo(7);
+    }
+    // A folder that is a link out of IN is not.
+    Files.createSymbolicLink(folder.resolve("sub/out"), elsewhere);
+    index(index.replace("deep", "out"));
+    refused(folder, "names sub/out/x.safetensors, which is not in the folder");
+  }
+
   @Test
   void rankFilesAreReadWithTheirLayouts() throws IOException {
     SafetensorsBytes.bytes(folder.resolve("rank-00000.safetensors"), "a", (byte) 1);
@@ -235,6 +269,12 @@ class CheckpointTest {
     SafetensorsBytes.bytes(folder.resolve("rank-7.safetensors"), "a", (byte) 1);
     refused(folder, "written with five digits");
     Files.delete(folder.resolve("rank-7.safetensors"));
+    for (String rank : List.of("1048576", "2147483648")) {
+      Path file = folder.resolve("rank-" + rank + ".safetensors");
+      SafetensorsBytes.bytes(file, "a", (byte) 1);
+      refused(folder, file + ": ranks are below 1048576 and written with");
+      Files.delete(file);
+    }
     SafetensorsBytes.bytes(folder.resolve("rank-00007.safetensors"), "a", (byte) 1);
     index("{\"weight_map\":{}}");
     refused(folder, "holds both");

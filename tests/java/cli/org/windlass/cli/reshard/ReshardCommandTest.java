@@ -99,7 +99,9 @@ class ReshardCommandTest {
             "{\"tensors\":2,\"defaulted\":1,\"bytes_in\":216,\"bytes_out\":132,\"sent_bytes\":132,\"local_bytes\":0,"
                 + "\"seconds\":")
         .contains("\"GBps\":", "\"floor_s\":")
-        .endsWith("\"verified\":true,\"copied\":[],\"left_out\":[],\"warnings\":[]}\n");
+        .endsWith(
+            "\"verified\":true,\"copied\":[],\"left_out\":[],"
+                + "\"warning_count\":0,\"warnings\":[]}\n");
     assertThat(Files.readString(out().resolve("layout.json")))
         .contains("\"version\" : 1", "\"BF16\"", "1x3:R,S1", "1x3:R,R");
     assertThat(read(out().resolve("rank-00002.safetensors")).get(0).shape()).containsExactly(8, 2);
@@ -357,7 +359,33 @@ class ReshardCommandTest {
           .forEach(name -> assertThat(made.resolve(name)).doesNotExist());
     }
     assertThat(reshard("--to", "1:R", out(), folder.resolve("w.safetensors"), "--json").out())
-        .endsWith("\"copied\":[],\"left_out\":[\"" + String.join("\",\"", copied) + "\"],\"warnings\":[]}\n");
+        .endsWith(
+            "\"copied\":[],\"left_out\":[\"" + String.join("\",\"", copied)
+                + "\"],\"warning_count\":0,\"warnings\":[]}\n");
+  }
+
+  @Test
+  void filesOfAnIndexMayLieInFolders() throws IOException {
+    Path in = Files.createDirectories(folder.resolve("in/sub/deep")).resolve("../..").normalize();
+    write("in/sub/deep/model-1.safetensors", tensor("v", DType.U8, shape(4)));
+    write("in/sub/model-1.safetensors", tensor("w", DType.U8, shape(6)));
+    Files.writeString(
+        in.resolve("model.safetensors.index.json"),
+        "{\"weight_map\":{\"w\":\"sub/model-1.safetensors\","
+            + "\"v\":\"sub/deep/model-1.safetensors\"}}");
+    for (String name : List.of("config.json", "sub/config.json", "sub/deep/extra.safetensors")) {
+      Files.writeString(in.resolve(name), "{}");
+    }
+    Files.createDirectory(in.resolve("sub/empty"));
+    Cli done = reshard("--from", "1:R", "--to", "2:S0", in, out(), "--verify");
+    assertThat(done.status()).as(done.err()).isZero();
+    assertThat(done.out().lines().skip(1))
+        .containsExactly(
+            "copied: config.json",
+            "left out: sub/config.json, sub/deep/extra.safetensors, sub/empty/");
+    done("--to", "1:R", out(), folder.resolve("w.safetensors"));
+    assertThat(TestFile.read(folder.resolve("w.safetensors")).tensors())
+        .containsExactly(tensor("w", DType.U8, shape(6)), tensor("v", DType.U8, shape(4)));
   }
 
   @Test

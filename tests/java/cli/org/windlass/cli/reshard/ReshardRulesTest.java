@@ -116,9 +116,10 @@ class ReshardRulesTest {
         "[{'match':'{p}','as':'a','dim':0}]              | [0].dim: has no parts",
         "[{'match':'{p}','as':'a','parts':'q','dim':0}]  | [0].parts is the string \"q\", not a list",
         "[{'match':'{p}','parts':['q'],'dim':0}]         | [0].as: is missing",
-        "[{'match':'p','as':'a','parts':['q'],'dim':0}]  | [0].as: holds every capture; the name of a joined",
-        "[{'match':'{p}.{r}','as':'a','stack':true}]     | [0].as: leaves out {p} and {r}; the name of a joined",
-        "[{'match':'{p}','as':['{p}'],'stack':true}]     | [0].as: holds every capture; the name of a joined",
+        "[{'match':'p','as':'a','parts':['q'],'dim':0}]  | [0].as: holds every capture; give the",
+        "[{'match':'{p}.{r}','as':'a','stack':true}]     | [0].as: leaves out {p} and {r}; give",
+        "[{'match':'{l}.{p}','as':['q','k'],'parts':['q','k'],'dim':0}] | does not name its parts",
+        "[{'match':'{p}','as':['{p}'],'stack':true}]     | [0].as: holds every capture; give the",
         "[{'match':'*','unit':4}]                        | [0].unit: has no parts",
         "[{'match':'{p}','as':'a','parts':['q'],'dim':0,'unit':0}] | [0].unit: 0 is no number",
         "[{'match':'*','uneven':true}]                   | [0].uneven: has no stack",
@@ -369,6 +370,14 @@ class ReshardRulesTest {
         .containsExactly(of("x.w", shape(2), 4, 5));
     refused(String.format(uneven, true), "stacked of 9 to 11, and there is no \"x.10.w\"", all[1], all[2]);
     refused(String.format(rule, true), "{e} is \"09\"; tensors are stacked by number", tensor("x.09.w", 0, 2));
+    for (String number : List.of("2147483648", "1000000000")) {
+      refused(
+          String.format(uneven, true),
+          "{e} is \"" + number + "\"; tensors are stacked by number, from 0 to 999999999",
+          tensor("x." + number + ".w", 0, 2));
+    }
+    assertThat(whole(String.format(uneven, true), tensor("x.999999999.w", 4)))
+        .containsExactly(of("x.w", shape(1), 4));
     refused(String.format(uneven, 2), "stack makes dimension 2, and tensor \"x.9.w\" has shape [2]", all[1]);
   }
 

@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -17,6 +18,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.DType;
 import org.windlass.cli.Cli;
+import org.windlass.testing.RandomSeeds;
 import org.windlass.testing.TestFile;
 
 /** Quantized weights and their scales stay together, in whatever way a reshard changes them. */
@@ -271,6 +273,172 @@ class ScalesTest {
     addNumbers(module + ".g_idx", 512, step);
   }
 
+  /** Packed as GPTQ does it: {@code bits} words have 32 numbers of so many bits. */
+  private void addPacked(int bits, int inputs, int outputs) {
+    add("d.qweight", DType.I32, inputs * bits / 32, outputs);
+    add("d.qzeros", DType.I32, (inputs + 127) / 128, outputs * bits / 32);
+    add("d.scales", DType.F16, (inputs + 127) / 128, outputs);
+    addNumbers("d.g_idx", inputs, 1);
+  }
+
+  private static final String OUTPUTS =
+      "[{'match':'d.qzeros','to':'%1$s:S1*%2$d'},{'match':'d.g_idx','to':'%1$s:R'},"
+          + "{'match':'d.*','to':'%1$s:S1*32'}]";
+
+  private void doneButForCounts(String rules, Object... options) throws IOException {
+    Cli done = reshard(rules, options);
+    assertThat(done.status()).as(done.err()).isZero();
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {3, 5, 6, 7})
+  void wordsOfOddBitsAreCutWhereBlocksAre(int bits) throws IOException {
+    addPacked(bits, 512, 1024);
+    for (String to : List.of("2:S0", "4:S0", "2:S1", "32:S1", "2x2:S0,S1")) {
+      doneButForCounts("", "--to", to, "--verify");
+    }
+    int group = 4 * bits;
+    refused(
+        "8:S0 cuts dimension 0 at " + group / 2 + ", inside a block of " + group
+            + " that has one scale; a rule for the weight that cuts it by S0*" + group + " keeps",
+        "", "--to", "8:S0");
+    doneButForCounts(
+        "[{'match':'d.qweight','to':'8:S0*" + group + "'},{'match':'d.g_idx','to':'8:S0*128'}]",
+        "--to", "8:S0", "--verify");
+    refused("inside a block of " + (bits == 6 ? 16 : 32), "", "--to", "128:S1");
+  }
+
+  @Test
+  void theLayoutThatIsNamedForWordsOf3BitsIsRight() throws IOException {
+    addPacked(3, 512, 96);
+    refused(
+        "cuts dimension 1 at 48, inside a block of 32 that has 3 of them; a rule for the weight"
+            + " that cuts it by S1*32, and one for them by S1*3, keep blocks whole",
+        "", "--to", "2:S1");
+    done(String.format(OUTPUTS, 2, 3), "--to", "2:S1", "--verify");
+  }
+
+  /** Each rank has the groups of its inputs and the zero points of its outputs, and no others. */
+  @RandomSeeds(value = 60, inLong = 2000)
+  void gptqIsCutWhereEachRankHasWhatItsWeightsNeed(long seed) throws IOException {
+    tensors.clear();
+    Random random = new Random(seed);
+    int bits = 2 + random.nextInt(7);
+    int group = 32 << random.nextInt(3);
+    int inputs = 32 * (1 + random.nextInt(32));
+    int outputs = 32 * (1 + random.nextInt(8));
+    int groups = (inputs + group - 1) / group;
+    int ranks = 1 + random.nextInt(6);
+    int dim = random.nextInt(2);
+    add("d.qweight", DType.I32, inputs * bits / 32, outputs);
+    add("d.qzeros", DType.I32, groups, outputs * bits / 32);
+    add("d.scales", DType.F16, groups, outputs);
+    long[] numbers = new long[inputs];
+    Arrays.setAll(numbers, i -> i / group);
+    tensors.add(new TestFile.Tensor("d.g_idx", DType.I32, new int[] {inputs}, numbers));
+    boolean isRight = true;
+    for (int rank = 0; rank < ranks; rank++) {
+      int[] weights = cut(dim == 0 ? inputs * bits / 32 : outputs, ranks, rank);
+      for (int side = 0; side < 2 && weights[0] < weights[1]; side++) {
+        if (dim == 0) {
+          int input = cut(inputs, ranks, rank)[side];
+          isRight &= weights[side] * 32 == input * bits;
+          isRight &= Math.min(inputs, cut(groups, ranks, rank)[side] * group) == input;
+        } else {
+          isRight &= cut(outputs * bits / 32, ranks, rank)[side] * 32 == weights[side] * bits;
+        }
+      }
+    }
+    Cli done = reshard("", "--to", ranks + ":S" + dim);
+    assertThat(done.status())
+        .as("seed %d: %d bits, %d inputs, groups of %d, %d outputs, %d:S%d: %s",
+            seed, bits, inputs, group, outputs, ranks, dim, done.err())
+        .isEqualTo(isRight ? 0 : 2);
+  }
+
+  private static int[] cut(int extent, int ranks, int rank) {
+    int each = (extent + ranks - 1) / ranks;
+    return new int[] {Math.min(extent, rank * each), Math.min(extent, (rank + 1) * each)};
+  }
+
+  /** 24 rows of 2 groups are 256 inputs of 3 bits in groups of 128, or 192 of 4 bits. */
+  @Test
+  void g_idxTellsHowManyBitsThereAre() throws IOException {
+    addPacked(3, 256, 64);
+    doneButForCounts("", "--to", "2:S0", "--verify");
+    tensors.clear();
+    addPacked(4, 192, 64);
+    refused("cuts dimension 0 at 12, inside a block of 16", "", "--to", "2:S0");
+  }
+
+  @Test
+  void ranksOf3BitsAreJoinedWhereTheyWereCutBetweenBlocks() throws IOException {
+    addPacked(3, 512, 64);
+    for (String to : List.of("2:S0", "2:S1")) {
+      doneButForCounts("", "--to", to);
+      Cli back = Cli.run("reshard", out(), folder.resolve(to + ".safetensors"), "--to", "1:R");
+      assertThat(back.status()).as(back.err()).isZero();
+      assertThat(TestFile.read(folder.resolve(to + ".safetensors")).tensors())
+          .containsExactlyInAnyOrderElementsOf(tensors);
+    }
+    Path in = Files.createDirectory(folder.resolve("inside"));
+    for (int rank = 0; rank < 2; rank++) {
+      tensors.clear();
+      addPacked(3, 192, 64);
+      tensors.remove(3);
+      addNumbers("d.g_idx", 384, 1);
+      TestFile.write(in.resolve("rank-0000" + rank + ".safetensors"), tensors, Map.of());
+    }
+    Cli failed = joined(in, "2:S0", "d.g_idx");
+    assertThat(failed.status()).isEqualTo(2);
+    assertThat(failed.err()).contains("rank 0 of IN holds 18 of 36", "the cut is inside a block");
+  }
+
+  /** Joins what two ranks have, but for what both have whole. */
+  private Cli joined(Path in, String from, String whole) throws IOException {
+    Path rules = folder.resolve("whole.json");
+    Files.writeString(rules, "[{\"match\":\"" + whole + "\",\"from\":\"2:R\"}]");
+    Path out = folder.resolve("out");
+    return Cli.run("reshard", in, out, "--from", from, "--to", "1:R", "--rules", rules);
+  }
+
+  @Test
+  void ranksMayHaveTheScalesOfWholeRows() throws IOException {
+    Path in = Files.createDirectory(folder.resolve("rows"));
+    for (int rank = 0; rank < 2; rank++) {
+      tensors.clear();
+      add("w.weight", DType.F8E4M3, 64, 704);
+      add("w.weight_scale", DType.F32, 64, 1);
+      TestFile.write(in.resolve("rank-0000" + rank + ".safetensors"), tensors, Map.of());
+    }
+    Cli done = joined(in, "2:S1", "*scale");
+    assertThat(done.status()).as(done.err()).isZero();
+  }
+
+  /** compressed-tensors has 10 numbers of 3 bits in a word: 5 groups are 64 words. */
+  @Test
+  void wordsThatEndInsideGroupsAreCutWhereBothEnd() throws IOException {
+    add("c.weight_packed", DType.I32, 4, 128);
+    add("c.weight_scale", DType.F16, 4, 10);
+    done("", "--to", "2:S1", "--verify");
+    refused("cuts dimension 1 at 32, inside a block of 64 that has 5 of them", "", "--to", "4:S1");
+    tensors.clear();
+    add("c.weight_packed", DType.I32, 4, 410); // 4,096 inputs
+    add("c.weight_scale", DType.F16, 4, 32);
+    refused("cuts dimension 1 at 205, inside a block of 410", "", "--to", "2:S1");
+    refused("inside a block of 410", "[{'match':'*packed','to':'2:S1*13'}]", "--to", "2:S1");
+    done("", "--to", "2:S0");
+  }
+
+  /** Blocks of 100, or of any extent from 96 to 104. */
+  @Test
+  void whatBlocksThereMayBeIsCutInNone() throws IOException {
+    add("w.weight", DType.F8E4M3, 1050, 4);
+    add("w.weight_scale", DType.F32, 11, 1);
+    refused("inside a block of 1050", "[{'match':'w.weight','to':'2:S0*96'}]", "--to", "2:S0");
+    done("", "--to", "2:R");
+  }
+
   @Test
   void inputsInAnotherOrderThanTheirGroupsTakeAllScales() throws IOException {
     addGptq("d", 1);
@@ -384,6 +552,13 @@ class ScalesTest {
         String.format(rule, "weight_packed", "weight_packed") + "," + String.format(rule, "weight_scale", "weight_scale");
     assertThat(reshard("[" + fuse + "]", "--to", "1:R").err())
         .contains("they tell the shapes that weights had before rules joined them");
+    String shapes =
+        "," + String.format(rule, "weight_shape", "weight_shape")
+            .replace("'parts':['q','k'],'dim':0,", "");
+    refused(
+        "\"qk.weight_shape\" [2] belongs to all of a weight",
+        "[" + fuse + shapes.replace("{p}", "q") + ",{'match':'k.weight_shape','to':'2:R'}]",
+        "--to", "2:S0");
     refused(
         "tells the shape of \"q.weight_packed\", and a rule joins it with others",
         "[" + fuse + "," + String.format(rule, "weight_shape", "weight_shape") + "]", "--to", "1:R");

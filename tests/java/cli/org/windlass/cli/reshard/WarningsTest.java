@@ -3,6 +3,9 @@ package org.windlass.cli.reshard;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonToken;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -54,8 +57,43 @@ class WarningsTest {
     assertThat(done.status()).as(done.err()).isZero();
     assertThat(done.err().lines().filter(line -> line.startsWith("windlass: warning: "))).as(done.err()).hasSize(count);
     assertThat(done.err()).contains(words);
-    String listed = done.out().substring(done.out().indexOf("\"warnings\":["));
-    assertThat(listed.length() > "\"warnings\":[]}\n".length()).isEqualTo(count > 0);
+    assertThat(warnings(done)).isEqualTo(printed(done));
+    assertThat(done.out()).contains("\"warning_count\":" + count + ",");
+  }
+
+  /** What the JSON result says. */
+  private static List<String> warnings(Cli done) throws IOException {
+    assertThat(done.out().lines()).hasSize(1);
+    List<String> warnings = new ArrayList<>();
+    try (JsonParser json = new JsonFactory().createParser(done.out())) {
+      while (!"warnings".equals(json.nextFieldName())) {
+        assertThat(json.currentToken()).isNotNull();
+      }
+      json.nextToken();
+      while (json.nextToken() == JsonToken.VALUE_STRING) {
+        warnings.add(json.getText());
+      }
+    }
+    return warnings;
+  }
+
+  private static List<String> printed(Cli done) {
+    String begin = "windlass: warning: ";
+    return done.err().lines()
+        .filter(line -> line.startsWith(begin))
+        .map(line -> line.substring(begin.length()))
+        .toList();
+  }
+
+  @Test
+  void ofManyWarningsTheResultHasSomeAndTheirNumber() throws IOException {
+    add("w", 4);
+    String rules = "[" + "{'match':'none'},".repeat(250) + "{'match':'w'}]";
+    Cli done = reshard(rules, "--to", "1:R");
+    assertThat(done.status()).as(done.err()).isZero();
+    assertThat(printed(done)).hasSize(250);
+    assertThat(warnings(done)).isEqualTo(printed(done).subList(0, 100));
+    assertThat(done.out()).contains("\"warning_count\":250,");
   }
 
   @ParameterizedTest

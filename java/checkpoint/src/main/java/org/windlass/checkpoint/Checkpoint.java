@@ -214,12 +214,14 @@ public final class Checkpoint implements AutoCloseable {
         Matcher matcher = RANK_FILE.matcher(entry.getFileName().toString());
         if (matcher.matches()) {
           String digits = matcher.group(1);
-          if (digits.length() > 9
-              || !rankFile(Integer.parseInt(digits)).equals(entry.getFileName().toString())) {
+          int rank = digits.length() > 9 ? DeviceMesh.MAX_RANKS : Integer.parseInt(digits);
+          if (rank >= DeviceMesh.MAX_RANKS
+              || !rankFile(rank).equals(entry.getFileName().toString())) {
             throw new InvalidArgumentException(
-                entry + ": ranks are written with five digits, as in rank-00008.safetensors");
+                entry + ": ranks are below " + DeviceMesh.MAX_RANKS
+                    + " and written with five digits or more, as in rank-00008.safetensors");
           }
-          files.put(Integer.parseInt(digits), entry);
+          files.put(rank, entry);
         }
       }
     }

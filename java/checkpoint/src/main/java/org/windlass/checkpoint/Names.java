@@ -3,6 +3,7 @@ package org.windlass.checkpoint;
 
 import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
+import java.util.stream.Stream;
 import org.windlass.InvalidArgumentException;
 import org.windlass.internal.JsonText;
 
@@ -36,11 +37,18 @@ final class Names {
 
   /** The file of that name in {@code folder} itself; {@code where} begins the complaint. */
   static Path file(String where, Path folder, String name) {
+    return file(where, folder, name, name);
+  }
+
+  private static Path file(String where, Path folder, String name, String... parts) {
     boolean plain =
-        !name.isEmpty()
-            && !name.equals(".")
-            && !name.equals("..")
-            && name.chars().noneMatch(c -> c == '/' || c == '\\' || c == 0);
+        Stream.of(parts)
+            .allMatch(
+                part ->
+                    !part.isEmpty()
+                        && !part.equals(".")
+                        && !part.equals("..")
+                        && part.chars().noneMatch(c -> c == '/' || c == '\\' || c == 0));
     if (plain) {
       try {
         return folder.resolve(name);
@@ -54,7 +62,15 @@ final class Names {
 
   /** {@link #file} for one that holds tensors. */
   static Path safetensors(String where, Path folder, String name) {
-    Path file = file(where, folder, name);
+    return requireEnding(where, name, file(where, folder, name));
+  }
+
+  /** {@link #safetensors} for what an index names, which may lie in folders there. */
+  static Path nested(String where, Path folder, String name) {
+    return requireEnding(where, name, file(where, folder, name, name.split("/", -1)));
+  }
+
+  private static Path requireEnding(String where, String name, Path file) {
     if (!name.endsWith(SAFETENSORS)) {
       throw new InvalidArgumentException(
           where + ": " + JsonText.quoted(name) + " does not end in " + SAFETENSORS);

@@ -18,7 +18,8 @@ import org.windlass.internal.JsonText;
  * {@code model.safetensors.index.json}, or one of another model's name: which file of the folder
  * holds which tensor.
  *
- * @param files the file's name for each tensor, in the index's order
+ * @param files the file's name for each tensor, in the index's order; with {@code /} behind the
+ *     folders that it lies in
  */
 public record SafetensorsIndex(Map<String, String> files) {
   /** Checks the components. */
@@ -53,8 +54,8 @@ public record SafetensorsIndex(Map<String, String> files) {
   }
 
   /**
-   * Reads an index. Every file it names stands in its folder, if need be as a link: a download cache
-   * keeps the files themselves elsewhere.
+   * Reads an index. Every file that it names stands in its folder, or in one there that is no link
+   * out of it. The file may be a link: a download cache keeps the files themselves elsewhere.
    */
   static SafetensorsIndex read(Path path) throws IOException {
     Path folder = path.resolveSibling("");
@@ -74,7 +75,7 @@ public record SafetensorsIndex(Map<String, String> files) {
                     String what = "weight_map " + JsonText.quoted(name);
                     String file = json.string(what);
                     Names.requireTensor(path.toString(), name);
-                    Names.safetensors(path + ": " + what, folder, file);
+                    Names.nested(path + ": " + what, folder, file);
                     files.put(name, file);
                   });
             }
@@ -86,7 +87,9 @@ public record SafetensorsIndex(Map<String, String> files) {
       throw new InvalidArgumentException(path + ": weight_map is missing");
     }
     for (String file : files.values().stream().distinct().toList()) {
-      if (!Files.exists(folder.resolve(file))) {
+      Path named = folder.resolve(file);
+      if (!Files.exists(named)
+          || !named.resolveSibling("").toRealPath().startsWith(folder.toRealPath())) {
         throw new InvalidArgumentException(path + ": names " + file + ", which is not in the folder");
       }
     }
@@ -112,7 +115,7 @@ public record SafetensorsIndex(Map<String, String> files) {
               json.writeObjectFieldStart("weight_map");
               for (Map.Entry<String, String> entry : files.entrySet()) {
                 Names.requireTensor(NAME, entry.getKey());
-                Names.safetensors(
+                Names.nested(
                     NAME + ": weight_map " + JsonText.quoted(entry.getKey()),
                     Path.of(""),
                     entry.getValue());

@@ -113,7 +113,8 @@ final class Assembly {
           if (!capture.matches("0|[1-9][0-9]{0,8}")) {
             throw new InvalidArgumentException(
                 rule.where() + ": tensor \"" + tensor.name() + "\": {" + rule.joined() + "} is \""
-                    + capture + "\"; tensors are stacked by number, of 9 digits at most and with no 0 before them");
+                    + capture + "\"; tensors are stacked by number, from 0 to 999999999, with no 0"
+                    + " before it");
           }
           byNumber.put(Integer.parseInt(capture), tensor);
         });

@@ -180,25 +180,17 @@ final class GroupNumbers {
                 + ": in one weight all outputs have the same groups; leave them apart");
       }
     }
-    String module = module(weight.target().name());
+    String module = Scales.module(weight.target().name());
     boolean isThere =
         parts.stream()
             .map(part -> moves.get(numbersOf.get(part.source().name()).name()).target().name())
-            .anyMatch(name -> module(name).equals(module));
+            .anyMatch(name -> Scales.module(name).equals(module));
     if (!isThere && !isInOrder(pair)) {
       throw new InvalidArgumentException(
           them + ", which are not in the order of the inputs (act-order), and \"" + weight.target().name()
               + "\" gets none; the rule {\"match\": \"" + pair.scale().name() + "\", \"as\": \"" + module
-              + last(pair.scale().name()) + "\"} gives it these");
+              + Purpose.last(pair.scale().name()) + "\"} gives it these");
     }
-  }
-
-  private static String module(String name) {
-    return name.substring(0, name.lastIndexOf('.') + 1);
-  }
-
-  private static String last(String name) {
-    return name.substring(name.lastIndexOf('.') + 1);
   }
 
   /** Whether files have some of the groups of that weight's scales. */
@@ -254,11 +246,7 @@ final class GroupNumbers {
 
   private static long[] values(SafetensorsFile file, SourceTensor tensor, int elements) {
     Tensor stored = Tensor.allocate(tensor.dtype(), elements);
-    file.read(
-        tensor.stored(),
-        0,
-        Tensor.of(stored.address(), stored.bytes(), stored, DType.U8, stored.bytes())
-            .asByteBuffer());
+    file.read(tensor.stored(), 0, LostValues.bytes(stored));
     long[] values = new long[elements];
     if (tensor.dtype() == DType.I64) {
       stored.copyTo(values);

@@ -107,7 +107,8 @@ final class LostValues {
     return values;
   }
 
-  private static ByteBuffer bytes(Tensor tensor) {
+  /** A tensor's memory. */
+  static ByteBuffer bytes(Tensor tensor) {
     return Tensor.of(tensor.address(), tensor.bytes(), tensor, DType.U8, tensor.bytes())
         .asByteBuffer()
         .order(ByteOrder.LITTLE_ENDIAN);

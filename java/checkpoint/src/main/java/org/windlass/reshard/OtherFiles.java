@@ -21,7 +21,7 @@ import org.windlass.checkpoint.SafetensorsFile;
  * Small files that are no weights are copied as they are, links to them too.
  *
  * @param copied those, by name
- * @param leftOut the names of the rest; a folder's ends in a slash
+ * @param leftOut the names of the rest, from IN on; a folder's ends in a slash
  */
 record OtherFiles(List<Path> copied, List<String> leftOut) {
   private static final long MOST_BYTES = 64L << 20;
@@ -46,12 +46,13 @@ record OtherFiles(List<Path> copied, List<String> leftOut) {
       if (in.byRank()) {
         tensors.add(in.path().resolve(LayoutFile.NAME));
       }
-      try (Stream<Path> all = Files.list(in.path())) {
-        for (Path file : all.filter(each -> !tensors.contains(each)).sorted().toList()) {
-          if (intoFolder && isCopied(file)) {
+      try {
+        for (Path file : others(in.path(), tensors)) {
+          // OUT has no folders.
+          if (intoFolder && file.getParent().equals(in.path()) && isCopied(file)) {
             copied.add(file);
           } else {
-            leftOut.add(file.getFileName() + (Files.isDirectory(file) ? "/" : ""));
+            leftOut.add(in.path().relativize(file) + (Files.isDirectory(file) ? "/" : ""));
           }
         }
       } catch (IOException fault) {
@@ -59,6 +60,21 @@ record OtherFiles(List<Path> copied, List<String> leftOut) {
       }
     }
     return new OtherFiles(copied, leftOut);
+  }
+
+  /** What a folder has beside those, and folders that have some of them. */
+  private static List<Path> others(Path folder, Set<Path> tensors) throws IOException {
+    List<Path> others = new ArrayList<>();
+    try (Stream<Path> all = Files.list(folder)) {
+      for (Path file : all.filter(each -> !tensors.contains(each)).sorted().toList()) {
+        if (Files.isDirectory(file) && tensors.stream().anyMatch(each -> each.startsWith(file))) {
+          others.addAll(others(file, tensors));
+        } else {
+          others.add(file);
+        }
+      }
+    }
+    return others;
   }
 
   private static boolean isCopied(Path file) throws IOException {

@@ -62,7 +62,8 @@ enum Purpose {
     return OF_ACTIVATIONS.matcher(last(name)).matches();
   }
 
-  private static String last(String name) {
+  /** What stands behind the last dot. */
+  static String last(String name) {
     return name.substring(name.lastIndexOf('.') + 1);
   }
 }

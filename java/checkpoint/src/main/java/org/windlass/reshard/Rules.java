@@ -202,17 +202,15 @@ final class Rules {
     if (join.isEmpty()) {
       return;
     }
-    String name = at + ".as: ";
-    String allowed = "the name of a joined tensor holds every capture of match but the one in which its"
-        + " parts differ, and a list gives it several such names";
-    if (as.isEmpty()) {
-      throw json.bad(name + "is missing; " + allowed);
-    }
-    if (missing.size() != 1) {
+    if (as.isEmpty() || missing.size() != 1) {
       List<String> left = missing.stream().sorted().map(capture -> "{" + capture + "}").toList();
+      String leaves =
+          left.isEmpty() ? "holds every capture" : "leaves out " + String.join(" and ", left);
       throw json.bad(
-          name + (left.isEmpty() ? "holds every capture" : "leaves out " + String.join(" and ", left))
-              + "; " + allowed);
+          at + ".as: " + (as.isEmpty() ? "is missing" : leaves)
+              + "; give the name of the joined tensor, with every capture of match but the one"
+              + " that tells its parts apart. A list gives it several names, and does not name its"
+              + " parts");
     }
   }
 }

@@ -12,6 +12,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.regex.Pattern;
+import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.layout.Layout;
 
@@ -25,15 +26,32 @@ final class ScaleBlocks {
    *
    * @param weight the dimension as it is stored
    * @param scale that of the scales
-   * @param block elements that share a scale
-   * @param perElement how many scales there are for each element, which packs as many numbers
+   * @param block the fewest elements that go with a whole number of scales, where one or both are
+   *     words that numbers are packed in
+   * @param count that number; 1 of numbers that are not packed
+   * @param isUsual whether formats have such blocks
    */
-  private record Along(int weight, int scale, long block, long perElement) {
+  private record Along(int weight, int scale, long block, long count, boolean isUsual) {
     /** The scales of some elements. */
     Span scales(Span elements) {
-      return perElement > 1
-          ? new Span(elements.start() * perElement, elements.end() * perElement)
-          : new Span(elements.start() / block, (elements.end() + block - 1) / block);
+      return new Span(
+          elements.start() / block * count, (elements.end() + block - 1) / block * count);
+    }
+
+    Along at(int weight, int scale) {
+      return new Along(weight, scale, block, count, isUsual);
+    }
+
+    /** The same where the elements are packed: {@code words} have as many as {@code elements}. */
+    Along packed(long words, long elements) {
+      long common = gcd(block * words, count * elements);
+      return new Along(
+          weight, scale, block * words / common, count * elements / common, isUsual);
+    }
+
+    /** The block and its scales, in a complaint. */
+    String shown() {
+      return "a block of " + block + " that has " + (count == 1 ? "one scale" : count + " of them");
     }
   }
 
@@ -69,6 +87,8 @@ final class ScaleBlocks {
   private final Map<String, List<String>> joined = new HashMap<>();
   private final Map<String, List<String>> written = new HashMap<>();
   private final Map<String, String> weightOf = new HashMap<>();
+  /** How many inputs weights have that are packed, by the length of their g_idx. */
+  private final Map<String, Long> inputs = new HashMap<>();
   private final Set<List<Object>> checked = new HashSet<>();
   private final boolean byRank;
   private final boolean writesWhole;
@@ -90,9 +110,14 @@ final class ScaleBlocks {
     }
     Map<Long, Integer> blocks = new LinkedHashMap<>();
     for (Scales.Pair pair : pairs) {
+      if (GroupNumbers.isName(pair.scale().name()) && pair.scale().shape().length == 1) {
+        inputs.put(pair.weight().name(), pair.scale().shape()[0]);
+      }
+    }
+    for (Scales.Pair pair : pairs) {
       weightOf.put(pair.scale().name(), pair.weight().name());
       for (Along along : along(pair, 0).orElse(List.of())) {
-        if (along.block() > 1 && pair.scale().shape()[along.scale()] > 1) {
+        if (along.block() > 1 && along.count() == 1 && pair.scale().shape()[along.scale()] > 1) {
           blocks.merge(along.block(), 1, Integer::sum);
         }
       }
@@ -158,18 +183,16 @@ final class ScaleBlocks {
     if (byRank) {
       checkNotJoinedOfOnes(pair);
     }
-    Optional<List<Along>> lies = isIndex ? Optional.empty() : along(pair, usual);
+    Optional<List<Along>> lies = isApart || isShape ? Optional.empty() : along(pair, usual);
     if (lies.isEmpty()) {
-      if (isIndex) {
-        checkIndex(weight, scale);
-      } else if (!isJoined(weight)) {
+      if (!isJoined(scale)) {
         checkWhole(scale.target());
       }
       checkThere(weight.target(), scale.target());
       return;
     }
     List<Along> along = lies.get();
-    if (byRank && isNew(weight.source(), scale.source())) {
+    if (byRank && !isIndex && isNew(weight.source(), scale.source(), along)) {
       checkStored(pair, along);
     }
     List<Along> written = written(along, weight.axes().stored(), scale.axes().stored());
@@ -186,10 +209,11 @@ final class ScaleBlocks {
   }
 
   /** Whether none of these layouts and shapes was checked; a model has few that differ. */
-  private boolean isNew(SourceTensor weight, SourceTensor scale) {
+  private boolean isNew(SourceTensor weight, SourceTensor scale, List<Along> along) {
     return checked.add(
         List.of(
-            weight.from(), Arrays.toString(weight.shape()), scale.from(), Arrays.toString(scale.shape())));
+            weight.from(), Arrays.toString(weight.shape()), scale.from(),
+            Arrays.toString(scale.shape()), along));
   }
 
   private boolean isNew(TargetTensor weight, TargetTensor scale, List<Along> along) {
@@ -205,15 +229,10 @@ final class ScaleBlocks {
   private static List<Along> written(List<Along> along, List<Integer> weight, List<Integer> scale) {
     List<Along> written = new ArrayList<>();
     for (Along each : along) {
-      written.add(
-          new Along(
-              weight.indexOf(each.weight()),
-              scale.indexOf(each.scale()),
-              each.block(),
-              each.perElement()));
+      written.add(each.at(weight.indexOf(each.weight()), scale.indexOf(each.scale())));
     }
     if (weight.contains(Axes.NEW) && scale.contains(Axes.NEW)) {
-      written.add(new Along(weight.indexOf(Axes.NEW), scale.indexOf(Axes.NEW), 1, 1));
+      written.add(new Along(weight.indexOf(Axes.NEW), scale.indexOf(Axes.NEW), 1, 1, true));
     }
     return written;
   }
@@ -248,22 +267,18 @@ final class ScaleBlocks {
 
   /** A weight and its scales are in one module where they are written, too. */
   private void checkNames(Scales.Pair pair) {
-    if (!module(pair.weight().name()).equals(module(pair.scale().name()))) {
+    if (!Scales.module(pair.weight().name()).equals(Scales.module(pair.scale().name()))) {
       return;
     }
-    List<String> scales = written.get(pair.scale().name()).stream().map(ScaleBlocks::module).toList();
+    List<String> scales = written.get(pair.scale().name()).stream().map(Scales::module).toList();
     for (String name : written.get(pair.weight().name())) {
-      if (!scales.contains(module(name))) {
+      if (!scales.contains(Scales.module(name))) {
         throw new InvalidArgumentException(
             "tensor \"" + pair.weight().name() + "\" is written as \"" + name + "\", and its scales, \""
                 + pair.scale().name() + "\", as \"" + written.get(pair.scale().name()).get(0)
                 + "\", which are not of one module; rename both alike, or ignoreScales() leaves them so");
       }
     }
-  }
-
-  private static String module(String name) {
-    return name.substring(0, name.lastIndexOf('.') + 1);
   }
 
   /** Ranks of IN that have one scale each of a whole piece have no scales of the whole. */
@@ -277,29 +292,6 @@ final class ScaleBlocks {
           "tensor \"" + pair.scale().name() + "\": each rank of IN has one scale for its piece of \""
               + pair.weight().name() + "\", and " + all + " of them are not those of the whole; give it R in"
               + " the source, or ignoreScales() joins them all the same");
-    }
-  }
-
-  /** The groups of a weight's inputs, one for each: of GPTQ's rows, and of packed columns else. */
-  private void checkIndex(TensorMove weight, TensorMove scale) {
-    long[] shape = weight.source().shape();
-    long inputs = scale.source().shape().length == 1 ? scale.source().shape()[0] : 0;
-    int dim = GroupNumbers.inputs(weight.source());
-    boolean isOfParts = isJoined(weight) && !isStacked(weight);
-    if (shape.length != 2 || inputs == 0 || inputs % shape[dim] != 0 || isOfParts) {
-      if (!isJoined(scale)) {
-        checkWhole(scale.target());
-      }
-      return;
-    }
-    if (!writesWhole) {
-      Along stored = new Along(dim, 0, 1, inputs / shape[dim]);
-      List<Along> along =
-          written(List.of(stored), weight.axes().stored(), scale.axes().stored());
-      checkThere(weight.target(), scale.target());
-      for (int rank : weight.target().to().mesh().ranks()) {
-        checkHeld(weight.target(), scale.target(), rank, along);
-      }
     }
   }
 
@@ -338,20 +330,28 @@ final class ScaleBlocks {
    *
    * @param usual the block of others, of which a smaller dimension is a part
    */
-  private static Optional<List<Along>> along(Scales.Pair pair, long usual) {
+  private Optional<List<Along>> along(Scales.Pair pair, long usual) {
     long[] weight = pair.weight().shape();
     long[] scale = pair.scale().shape();
+    if (GroupNumbers.isName(pair.scale().name())) {
+      // One for each input: of GPTQ's rows, and of packed columns otherwise.
+      int dim = GroupNumbers.inputs(pair.weight());
+      long all = inputs.getOrDefault(pair.weight().name(), 0L);
+      return weight.length == 2 && isPacked(weight[dim], all)
+          ? Optional.of(List.of(new Along(dim, 0, 1, 1, true).packed(weight[dim], all)))
+          : Optional.empty();
+    }
     boolean isOne = Arrays.stream(scale).allMatch(extent -> extent == 1);
     if (isOne && (usual == 0 || scale.length != weight.length)) {
       return Optional.of(List.of());
     }
-    String name = pair.scale().name().substring(module(pair.scale().name()).length());
+    String name = Purpose.last(pair.scale().name());
     if (scale.length > weight.length || OF_INPUTS.matcher(name).matches()) {
       return Optional.empty();
     }
     List<Along> all = new ArrayList<>();
     for (int d = 0; d < scale.length; d++) {
-      Along along = along(d, d, weight[d], scale[d], usual);
+      Along along = along(pair, d, weight[d], scale[d], usual);
       // Fewer dimensions are those of rows, or of experts and rows.
       if (along == null || scale.length < weight.length && scale[d] != weight[d] && scale[d] != 1) {
         return Optional.empty();
@@ -361,26 +361,57 @@ final class ScaleBlocks {
     return Optional.of(all);
   }
 
-  /** How {@code scales} lie along {@code elements}; null if they do not. */
-  private static Along along(int weight, int scale, long elements, long scales, long usual) {
+  /** How {@code scales} lie along {@code elements} of dimension {@code d}; null if they do not. */
+  private Along along(Scales.Pair pair, int d, long elements, long scales, long usual) {
+    SourceTensor weight = pair.weight();
+    long words = weight.shape()[d];
+    long all = inputs.getOrDefault(weight.name(), 0L);
+    boolean isOfInputs = weight.shape().length == 2 && d == GroupNumbers.inputs(weight);
+    if (isOfInputs && scales > 1 && isPacked(words, all)) {
+      Along along = along(d, elements * all / words, scales, usual, false);
+      return along == null ? null : along.packed(words, all);
+    }
+    return along(d, elements, scales, usual, isOfInputs && weight.dtype() == DType.I32);
+  }
+
+  /** Whether words are full of as many numbers: of some, or 32 words of one bit of each. */
+  private static boolean isPacked(long words, long numbers) {
+    return words > 0 && words <= numbers && (numbers % words == 0 || words * 32 % numbers == 0);
+  }
+
+  /** @param isInWords whether several elements are in one, so that a block may end inside one */
+  private static Along along(int d, long elements, long scales, long usual, boolean isInWords) {
     if (scales == 0 || elements == 0) {
       return null;
     }
-    if (scales > elements) {
-      return scales % elements == 0 ? new Along(weight, scale, 1, scales / elements) : null;
-    }
     if (scales == 1) {
-      return new Along(weight, scale, Math.max(usual, elements), 1);
+      return new Along(d, d, Math.max(usual, elements), 1, true);
+    }
+    // In all formats that are known a block's extent is a power of two, or 3, 5 or 7 times that in
+    // words: 32 numbers of 3 bits fill 3 words.
+    long common = gcd(elements, scales);
+    long block = elements / common;
+    long count = scales / common;
+    if (scales > elements) {
+      boolean fits = block == 1 || block < 8 && Long.bitCount(count) == 1;
+      return fits ? new Along(d, d, block, count, true) : null;
     }
     long least = (elements + scales - 1) / scales;
     long most = (elements + scales - 2) / (scales - 1) - 1;
-    if (least > most) {
-      return null;
-    }
-    // A block's extent is a power of two in all formats that are known, but for 3 bits, which shapes
-    // alone don't tell from others whose last block is shorter.
     long power = Long.highestOneBit(most);
-    return new Along(weight, scale, power >= least ? power : least, 1);
+    if (power >= least) {
+      return new Along(d, d, power, 1, true);
+    }
+    if (count == 1 || count < 8 && Long.bitCount(block) == 1) {
+      return new Along(d, d, block, count, count > 1);
+    }
+    // Only the whole is right for all blocks that it may be.
+    boolean isSure = least == most && !isInWords;
+    return least > most ? null : new Along(d, d, isSure ? least : elements, 1, false);
+  }
+
+  private static long gcd(long a, long b) {
+    return b == 0 ? a : gcd(b, a % b);
   }
 
   /** Both keep the order of the dimensions along which they lie. */
@@ -404,14 +435,12 @@ final class ScaleBlocks {
     }
     boolean fits =
         along.scale() == scale.dim()
-            && (along.perElement() > 1
-                ? weight.offset() * along.perElement() == scale.offset()
-                : weight.offset() == scale.offset() * along.block());
+            && weight.offset() * along.count() == scale.offset() * along.block();
     if (!fits) {
       throw new InvalidArgumentException(
           "tensor \"" + weight.source().name() + "\" begins at " + weight.offset() + " of dimension "
-              + along.weight() + " of \"" + weight.target().name() + "\", inside a block of "
-              + along.block() + " that has one scale, and its own scales, \""
+              + along.weight() + " of \"" + weight.target().name() + "\", inside "
+              + along.shown() + ", and its own scales, \""
               + scale.source().name() + "\", at " + scale.offset() + " of \""
               + scale.target().name() + "\"; parts are joined where blocks end, or left apart");
     }
@@ -431,14 +460,13 @@ final class ScaleBlocks {
       Runs weight = Runs.of(weights, pair.weight().shape(), rank);
       Runs scale = Runs.of(scales, pair.scale().shape(), rank);
       for (Along each : along) {
-        Along own =
-            along(0, 0, weight.shape()[each.weight()], scale.shape()[each.scale()], 0);
-        boolean isCut = weight.shape()[each.weight()] < pair.weight().shape()[each.weight()];
-        boolean isOdd = isCut && Long.bitCount(each.block()) != 1;
+        long held = weight.shape()[each.weight()];
+        Along own = along(pair, each.weight(), held, scale.shape()[each.scale()], 0);
+        boolean isOdd = held < pair.weight().shape()[each.weight()] && !each.isUsual();
         if (own != null && (isOdd || own.block() > each.block() && each.block() > 1)) {
           throw new InvalidArgumentException(
               "tensor \"" + pair.weight().name() + "\": rank " + rank + " of IN holds "
-                  + weight.shape()[each.weight()] + " of " + pair.weight().shape()[each.weight()]
+                  + held + " of " + pair.weight().shape()[each.weight()]
                   + " along dimension " + each.weight() + ", with " + scale.shape()[each.scale()]
                   + " scales in \"" + pair.scale().name() + "\", which are of blocks of "
                   + own.block() + ": the cut is inside a block, and the scales of several ranks are not"
@@ -480,16 +508,17 @@ final class ScaleBlocks {
 
   private static void checkCut(
       TargetTensor weight, TargetTensor scale, Span piece, Along along) {
-    if (along.perElement() > 1) {
-      return;
-    }
     long end = weight.shape()[along.weight()];
     for (long cut : new long[] {piece.start(), piece.end()}) {
       if (cut % along.block() != 0 && cut != end) {
         throw new InvalidArgumentException(
             them(weight, scale) + weight.shown() + " cuts dimension " + along.weight() + " at " + cut
-                + ", inside a block of " + along.block() + " that has one scale; a rule for the weight that"
-                + " cuts it by S" + along.weight() + "*" + along.block() + " keeps blocks whole");
+                + ", inside " + along.shown() + "; a rule for the weight that cuts it by S"
+                + along.weight() + "*" + along.block()
+                + (along.count() == 1
+                    ? " keeps"
+                    : ", and one for them by S" + along.scale() + "*" + along.count() + ", keep")
+                + " blocks whole");
       }
     }
   }

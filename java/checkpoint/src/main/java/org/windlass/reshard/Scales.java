@@ -79,7 +79,8 @@ final class Scales {
     return dtype != DType.BOOL && dtype.bits() <= 32 && (!Casts.touch(dtype) || dtype.bits() <= 8);
   }
 
-  private static String module(String name) {
+  /** What a name begins with, to the last dot. */
+  static String module(String name) {
     return name.substring(0, name.lastIndexOf('.') + 1);
   }
 

@@ -6,6 +6,7 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.Writer;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
@@ -57,6 +58,11 @@ final class ReshardCommand implements Runnable {
 
   // More do not read and write faster.
   private static final int MOST_PROCESSES = 16;
+
+  /** How many warnings the JSON result lists; it counts all of them. */
+  private static final int MOST_WARNINGS = 100;
+
+  private final List<String> warned = new ArrayList<>();
 
   @Spec private CommandSpec spec;
 
@@ -138,7 +144,7 @@ final class ReshardCommand implements Runnable {
             .mode(ModeOption.parse(mode, TransferMode.DIRECT, TransferMode.STAGED))
             .target(moving.target())
             .deadline(moving.deadline())
-            .warnings(text -> err.println("windlass: warning: " + inOptions(text)));
+            .warnings(text -> warn(err, inOptions(text)));
     layouts.to().ifPresent(reshard::to);
     layouts.castWire().ifPresent(reshard::wire);
     LayoutOptions.castable("--dtype", dtype).ifPresent(reshard::dtype);
@@ -189,9 +195,15 @@ final class ReshardCommand implements Runnable {
       if (result.get() == null) {
         throw failure;
       }
-      err.println("windlass: warning: OUT was complete when " + failure.getMessage());
+      warn(err, "OUT was complete when " + failure.getMessage());
     }
     return result.get();
+  }
+
+  /** Prints a warning for people, and keeps it for the result. */
+  private void warn(PrintWriter err, String text) {
+    warned.add(text);
+    err.println("windlass: warning: " + text);
   }
 
   /** A message with options in the place of the settings that the library names. */
@@ -225,14 +237,14 @@ final class ReshardCommand implements Runnable {
         result.gigabytesPerSecond(),
         floor,
         result.verified() ? "; verified" : "",
-        warned(result.warnings().size()));
+        switch (warned.size()) {
+          case 0 -> "";
+          case 1 -> "; 1 warning";
+          default -> "; " + warned.size() + " warnings";
+        });
   }
 
-  private static String warned(int warnings) {
-    return warnings == 0 ? "" : "; " + warnings + (warnings == 1 ? " warning" : " warnings");
-  }
-
-  private static String json(ReshardResult result, double floor) {
+  private String json(ReshardResult result, double floor) {
     return JsonLine.of(
         generator -> {
           generator.writeNumberField("tensors", result.tensors());
@@ -247,7 +259,8 @@ final class ReshardCommand implements Runnable {
           generator.writeBooleanField("verified", result.verified());
           write(generator, "copied", result.copied());
           write(generator, "left_out", result.leftOut());
-          write(generator, "warnings", result.warnings().stream().map(ReshardCommand::inOptions).toList());
+          generator.writeNumberField("warning_count", warned.size());
+          write(generator, "warnings", warned.stream().limit(MOST_WARNINGS).toList());
         });
   }
 
