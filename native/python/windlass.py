@@ -2742,8 +2742,9 @@ class _Pairing:
             if not told and tells.over():
                 told = True
                 logging.getLogger("windlass").warning(
-                    "job '%s', %s; it waits for that one to end, %g s in all", self._own.job, reason,
-                    patience if is_final else self._until.whole)
+                    "job '%s', %s; it waits for that one to end, %.3g s at most", self._own.job, reason,
+                    min(ends, self._until, key=_Until.left).left() if is_final
+                    else self._until.left())
             first = tells if not told else ends if is_final else self._until
             try:
                 self._store.await_other(key, there, min(first, self._until, key=_Until.left))

@@ -134,7 +134,9 @@ class LinkSideTest {
             assertThat(failure)
                 .as("on rank %d: %s", on, failure)
                 .isInstanceOf(AbortedException.class)
-                .hasMessageContaining("rank 3 failed its job, where it is rank 1: rank 0 waited")
+                .hasMessageContaining(
+                    "rank 3 failed its job, where it is rank 1. In the numbers of its job: rank 0"
+                        + " waited")
                 .extracting(WindlassException::culprits, LIST)
                 .containsExactly(3));
   }
@@ -160,7 +162,8 @@ class LinkSideTest {
               WindlassException told = link.communicator().failure().orElseThrow();
               assertThat(told)
                   .isInstanceOf(AbortedException.class)
-                  .hasMessageContaining("rank 3 failed the senders, where it is rank 1: rank 0");
+                  .hasMessageContaining("rank 3 failed the senders, where it is rank 1. In the numbers of"
+                          + " the senders: rank 0");
               assertThat(told.culprits()).containsExactly(3);
               comm.barrier();
             }

@@ -20,6 +20,7 @@ public final class LocalGroup implements AutoCloseable {
   private final List<Communicator> communicators;
   private final LocalHandles.Unclosed unclosed;
   private final AtomicBoolean running = new AtomicBoolean();
+  private volatile boolean closed;
 
   /**
    * Takes over native handles.
@@ -135,6 +136,9 @@ public final class LocalGroup implements AutoCloseable {
           "run: another run of this group is in progress; each rank has one thread at a time");
     }
     try {
+      if (closed) {
+        throw new ClosedException("run: the group is closed");
+      }
       return new RankThreads<T, E>(communicators, function).run();
     } finally {
       running.set(false);
@@ -154,6 +158,7 @@ public final class LocalGroup implements AutoCloseable {
    */
   @Override
   public void close() {
+    closed = true;
     unclosed.closed();
     // Whoever saw a failure has thrown it.
     boolean told = running.get() || communicators.stream().anyMatch(LocalGroup::hasFailed);

@@ -51,6 +51,11 @@ final class Membership extends Leaks.Resource {
   }
 
   @Override
+  protected boolean isReported() {
+    return !endpoint.isOwned();
+  }
+
+  @Override
   protected boolean mayWait() {
     return true;
   }

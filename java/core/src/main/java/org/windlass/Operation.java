@@ -63,6 +63,12 @@ public final class Operation<T> {
     return call.cancel();
   }
 
+  /** Such as {@code Operation, in progress}. */
+  @Override
+  public String toString() {
+    return "Operation, " + (isDone() ? "over" : "in progress");
+  }
+
   /**
    * A future that ends as the operation does; cancelling it is {@link #cancel}. What depends on it
    * runs on the communicator's thread, ahead of operations that wait there, unless it is given an

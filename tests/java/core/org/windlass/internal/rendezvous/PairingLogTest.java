@@ -61,7 +61,7 @@ class PairingLogTest {
         .asString()
         .contains(why)
         .contains("; it waits for that one to end, ")
-        .endsWith(" in all");
+        .endsWith(" at most");
   }
 
   @Test

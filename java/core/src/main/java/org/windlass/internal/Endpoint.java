@@ -90,6 +90,8 @@ public final class Endpoint {
 
   private volatile boolean hasOwnThread;
 
+  private volatile boolean isOwned;
+
   /** What an abort that a user asks for ends too, or null. */
   private volatile Endpoint abortedToo;
 
@@ -415,6 +417,15 @@ public final class Endpoint {
   /** Whether calls are queued on the communicator's own thread, or run there. */
   public boolean hasQueued() {
     return queue.hasCalls();
+  }
+
+  /** Says that it is a part of something else, which is reported in its place if nobody closes it. */
+  public void own() {
+    isOwned = true;
+  }
+
+  public boolean isOwned() {
+    return isOwned;
   }
 
   /**

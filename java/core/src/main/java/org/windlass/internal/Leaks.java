@@ -65,12 +65,17 @@ public final class Leaks {
         free();
         return;
       }
-      if (what != null) {
+      if (what != null && isReported()) {
         report();
       }
       if (!mayWait() || !freesBeside()) {
         free();
       }
+    }
+
+    /** Whether its owner is told of by itself. */
+    protected boolean isReported() {
+      return true;
     }
 
     /** Whether {@link #free} may wait for peers or a network: then it keeps nothing else waiting. */

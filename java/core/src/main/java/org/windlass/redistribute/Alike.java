@@ -11,27 +11,31 @@ import org.windlass.MismatchException;
 import org.windlass.internal.Fingerprint;
 import org.windlass.internal.Gathered;
 
-/** What the ranks of a communicator have to do alike: a list of items, in one order. */
+/** What the ranks of a communicator have to do alike. */
 final class Alike {
   private Alike() {}
 
   /**
-   * Collective: one item alone.
+   * Collective: returns where all ranks do the same; else all throw, and go on. Guests take part.
    *
+   * @param operation the C ABI's number of the one that this is a step of
+   * @param own of what this rank does
    * @param here what this rank does, as in "rank 0 ..."
+   * @throws MismatchException that says what two ranks do
    */
   static void require(
-      Communicator communicator, Until until, int operation, Fingerprint item, String here) {
-    require(communicator, until, operation, new long[] {item.value()}, index -> here);
+      Communicator communicator, Until until, int operation, Fingerprint own, String here) {
+    int other = unlikeFirst(communicator, until, operation, own);
+    if (other != 0) {
+      throw mismatch(communicator, until, operation, other, here);
+    }
   }
 
   /**
-   * Collective: returns where all ranks have the same items; else all throw, and go on.
+   * The same of a list of items, in one order.
    *
-   * @param operation the C ABI's number of the one that this is a step of
    * @param items a fingerprint of each
-   * @param here what this rank does with an item, or that it has none of that index, as in "rank 0
-   *     ..."
+   * @param here what this rank does with an item, or that it has none of that index
    * @throws MismatchException that says what two ranks do with the first item in which they differ
    */
   static void require(
@@ -44,12 +48,8 @@ final class Alike {
     for (long item : items) {
       whole.add(item);
     }
-    long[][] all = Gathered.words(communicator, until::leftNs, operation, whole.value());
-    int other = 1;
-    while (other < all.length && all[other][0] == all[0][0]) {
-      other++;
-    }
-    if (other == all.length) {
+    int other = unlikeFirst(communicator, until, operation, whole);
+    if (other == 0) {
       return;
     }
     byte[] own = new byte[items.length * Long.BYTES];
@@ -57,9 +57,25 @@ final class Alike {
     byte[][] lists = Gathered.bytes(communicator, until::leftNs, operation, own);
     LongBuffer first = ByteBuffer.wrap(lists[0]).asLongBuffer();
     int differs = first.mismatch(ByteBuffer.wrap(lists[other]).asLongBuffer());
-    byte[] text = here.apply(differs).getBytes(StandardCharsets.UTF_8);
+    throw mismatch(communicator, until, operation, other, here.apply(differs));
+  }
+
+  /** The first rank that has not what rank 0 has; 0 where all have. */
+  private static int unlikeFirst(
+      Communicator communicator, Until until, int operation, Fingerprint own) {
+    long[][] all = Gathered.words(communicator, until::leftNs, operation, own.value());
+    int other = 1;
+    while (other < all.length && all[other][0] == all[0][0]) {
+      other++;
+    }
+    return other == all.length ? 0 : other;
+  }
+
+  private static MismatchException mismatch(
+      Communicator communicator, Until until, int operation, int other, String here) {
+    byte[] text = here.getBytes(StandardCharsets.UTF_8);
     byte[][] texts = Gathered.bytes(communicator, until::leftNs, operation, text);
-    throw new MismatchException(
+    return new MismatchException(
         "rank 0 "
             + new String(texts[0], StandardCharsets.UTF_8)
             + ", rank "

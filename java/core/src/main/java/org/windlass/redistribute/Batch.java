@@ -45,6 +45,9 @@ public final class Batch {
   private Moving moving = Moving.DEFAULT;
   private boolean registered;
 
+  /** The choice that was made last, where nothing was added since; or null. */
+  private String unused;
+
   private Batch(Communicator communicator) {
     this.communicator = communicator;
     try {
@@ -65,18 +68,21 @@ public final class Batch {
    */
   public Batch wire(DType dtype) {
     moving = moving.withWire(dtype);
+    unused = "wire";
     return this;
   }
 
   /** The {@link TransferMode} of tensors that are added from here on. */
   public Batch mode(TransferMode mode) {
     moving = moving.withMode(mode);
+    unused = "mode";
     return this;
   }
 
   /** {@link PlanOptions#bucketBytes()} of tensors that are added from here on. */
   public Batch bucketBytes(long bytes) {
     moving = moving.withBucketBytes(bytes);
+    unused = "bucketBytes";
     return this;
   }
 
@@ -154,6 +160,7 @@ public final class Batch {
     BoundTensor.checkView("add", "source", from, source, communicator.rank());
     BoundTensor.checkView("add", "target", to, target, communicator.rank());
     sources.put(name, from);
+    unused = null;
     tensors.add(new BoundTensor(from, source, to, target, plan));
     return this;
   }
@@ -220,6 +227,7 @@ public final class Batch {
     if (registered) {
       throw new InvalidArgumentException("register: the batch is registered already");
     }
+    Moving.requireUsed(unused, !tensors.isEmpty());
     TargetViews.check(tensors);
     registered = true;
     if (isOfLink) {

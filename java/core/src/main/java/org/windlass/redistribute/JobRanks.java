@@ -12,6 +12,7 @@ import java.util.function.Supplier;
 import org.windlass.Communicator;
 import org.windlass.MismatchException;
 import org.windlass.WindlassException;
+import org.windlass.internal.Access;
 import org.windlass.internal.Fingerprint;
 import org.windlass.internal.Gathered;
 import org.windlass.internal.Native;
@@ -45,6 +46,7 @@ final class JobRanks implements AutoCloseable {
   JobRanks(String job, Communicator communicator, Until until) {
     this.job = job;
     this.ranks = again(communicator, until);
+    Access.ENDPOINT.of(ranks).own(); // the job is reported
   }
 
   private static Communicator again(Communicator communicator, Until until) {

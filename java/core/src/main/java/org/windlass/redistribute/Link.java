@@ -18,6 +18,7 @@ import org.windlass.WindlassException;
 import org.windlass.internal.Access;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Fingerprint;
+import org.windlass.internal.Leaks;
 import org.windlass.internal.Native;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
@@ -88,6 +89,18 @@ public final class Link implements AutoCloseable {
 
   private volatile boolean closed;
 
+  private final Unclosed unclosed;
+
+  /** A link that nobody has closed yet, in place of its communicators. */
+  private static final class Unclosed extends Leaks.Resource {
+    Unclosed(String what) {
+      super(what);
+    }
+
+    @Override
+    protected void free() {}
+  }
+
   /**
    * One side of a link.
    *
@@ -149,6 +162,15 @@ public final class Link implements AutoCloseable {
     if (senders != null) {
       Access.ENDPOINT.of(communicator).abortsToo(Access.ENDPOINT.of(senders.communicator()));
     }
+    this.unclosed =
+        new Unclosed("Link '" + name + "' of rank " + communicator.rank() + whose);
+    Access.ENDPOINT.of(communicator).own();
+    for (LinkSide part : new LinkSide[] {senders, handover == null ? null : handover.side()}) {
+      if (part != null) {
+        Access.ENDPOINT.of(part.communicator()).own();
+      }
+    }
+    Leaks.watch(this, unclosed);
   }
 
   /**
@@ -531,6 +553,7 @@ public final class Link implements AutoCloseable {
    */
   @Override
   public void close() {
+    unclosed.closed();
     try {
       leaveAll();
     } finally {

@@ -63,6 +63,9 @@ public final class LinkBatch {
   private boolean checksums;
   private boolean registered;
 
+  /** The choice that was made last, where nothing was added since; or null. */
+  private String unused;
+
   LinkBatch(Link link) {
     share = new Share(link);
     shares.put(link.name(), share);
@@ -94,21 +97,33 @@ public final class LinkBatch {
     return this;
   }
 
-  /** {@link Batch#wire} of tensors that are added from here on; the sender's choice. */
+  /**
+   * {@link Batch#wire} of tensors that are added from here on; the sender's choice, while a
+   * receiver's counts for nothing.
+   */
   public LinkBatch wire(DType dtype) {
-    moving = moving.withWire(dtype);
-    return this;
+    return choose("wire", moving.withWire(dtype));
   }
 
-  /** {@link Batch#bucketBytes} of tensors that are added from here on; the sender's choice. */
+  /**
+   * {@link Batch#bucketBytes} of tensors that are added from here on; the sender's choice, while a
+   * receiver's counts for nothing.
+   */
   public LinkBatch bucketBytes(long bytes) {
-    moving = moving.withBucketBytes(bytes);
-    return this;
+    return choose("bucketBytes", moving.withBucketBytes(bytes));
   }
 
-  /** {@link Batch#mode} of tensors that are added from here on; the sender's choice. */
+  /**
+   * {@link Batch#mode} of tensors that are added from here on; the sender's choice, while a
+   * receiver's counts for nothing.
+   */
   public LinkBatch mode(TransferMode mode) {
-    moving = moving.withMode(mode);
+    return choose("mode", moving.withMode(mode));
+  }
+
+  private LinkBatch choose(String call, Moving choice) {
+    moving = choice;
+    unused = share.link.sends() ? call : null; // a receiver's choice is of nothing
     return this;
   }
 
@@ -166,6 +181,7 @@ public final class LinkBatch {
    */
   public LinkBatch add(TensorSpec spec, Tensor source) {
     TensorSpec linked = linked("add", "source", true, spec, source);
+    unused = null;
     if (source == null) {
       return this;
     }
@@ -277,6 +293,7 @@ public final class LinkBatch {
     if (registered) {
       throw new InvalidArgumentException("register: the batch is registered already");
     }
+    Moving.requireUsed(unused, !bound.isEmpty());
     checkViews();
     List<Link> links = shares.values().stream().map(Share::link).toList();
     Link.enter("register", links);

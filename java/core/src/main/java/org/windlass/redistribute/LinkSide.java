@@ -78,7 +78,12 @@ final class LinkSide {
       return failure; // this rank leaves, and the link with it
     }
     List<Integer> ranks = failure.culprits().stream().map(rank -> linked[rank]).toList();
-    String message = whose(failure.culprits(), ranks) + ": " + failure.getMessage();
+    String message =
+        whose(failure.culprits(), ranks)
+            + ". In the numbers of "
+            + name
+            + ": "
+            + failure.getMessage();
     // A deadline that passes says of a link that it goes on, which this one doesn't.
     int told = code == Native.WL_TIMEOUT ? Native.WL_ABORTED : code;
     WindlassException whole = failed(told, ranks, message);

@@ -309,6 +309,7 @@ public final class LinkTransfer implements AutoCloseable {
   public Tensor tensor(String name) {
     Objects.requireNonNull(name, "name");
     requireReceiver("tensor");
+    targets.requireOne(name);
     return targets.view(name, held().readable("tensor '" + name + "'"));
   }
 

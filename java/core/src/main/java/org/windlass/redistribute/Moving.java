@@ -3,6 +3,7 @@ package org.windlass.redistribute;
 
 import java.util.Objects;
 import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
 import org.windlass.plan.Plan;
 import org.windlass.plan.PlanOptions;
 import org.windlass.plan.TransferMode;
@@ -38,6 +39,22 @@ record Moving(DType wire, PlanOptions options) {
   DType wire(DType source, DType target) {
     DType chosen = of(source).wire;
     return chosen != null ? chosen : Plan.defaultWire(source, target);
+  }
+
+  /**
+   * Throws where the last choice came after the last tensor, and so is of none.
+   *
+   * @param unused the call that made it; null where a tensor follows
+   * @param hasTensors whether any came before
+   */
+  static void requireUsed(String unused, boolean hasTensors) {
+    if (unused != null && hasTensors) {
+      throw new InvalidArgumentException(
+          "register: "
+              + unused
+              + " was called after the last tensor was added; it is of those that are added later:"
+              + " call it before them");
+    }
   }
 
   @Override

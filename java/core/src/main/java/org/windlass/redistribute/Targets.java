@@ -73,8 +73,8 @@ final class Targets {
     return known == null || view >= known.size() ? null : in(half, known.get(view));
   }
 
-  /** The one view of a name in a half. */
-  Tensor view(String name, int half) {
+  /** Throws unless there is one view of that name. */
+  void requireOne(String name) {
     List<Tensor> known = views.get(name);
     if (known == null) {
       throw new InvalidArgumentException(
@@ -88,7 +88,11 @@ final class Targets {
               + known.size()
               + " views; ask by the view that was bound");
     }
-    return in(half, known.get(0));
+  }
+
+  /** The one view of a name in a half. */
+  Tensor view(String name, int half) {
+    return in(half, views.get(name).get(0));
   }
 
   /** Where a half has what {@code view} is of the first. */

@@ -304,11 +304,11 @@ public final class Pairing {
         rival.isTold = true;
         LOGGER.log(
             System.Logger.Level.WARNING,
-            "job ''{0}'', pair ''{1}'': {2}; it waits for that one to end, {3} in all",
+            "job ''{0}'', pair ''{1}'': {2}; it waits for that one to end, {3} at most",
             own.job(),
             pair,
             reason,
-            Deadline.text(isFinal ? rival.ends.deadline() : until.deadline()));
+            Deadline.text(isFinal ? until.left(rival.ends.left()) : until.left()));
       }
       try {
         awaitChange(key, there, !rival.isTold ? rival.tells : isFinal ? rival.ends : until);
