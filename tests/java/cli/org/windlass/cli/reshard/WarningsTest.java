@@ -193,6 +193,9 @@ class WarningsTest {
         .contains("--to 4:S7: dimension 7, which S7 cuts, is one that no tensor has: they have 2 at most");
     warns(1, "--to 2:S1: dimension 1, which S1 cuts, is one that 1 of 3 tensors have", "", "--to", "2:S1");
     warns(0, "", "", "--to", "2:S0");
+    String ruled = "[{'match':'w','to':'2:S0'}]";
+    warns(1, "--to 2:S1: dimension 1, which S1 cuts, is one that none of 2 tensors have", ruled, "--to", "2:S1");
+    warns(1, "2 tensors \"a\", \"b\"", ruled, "--to", "2:S1");
     warns(0, "", "[{'match':'w','to':'2:R'},{'match':'a','to':'2:S0'},{'match':'b','to':'2:S0'}]", "--to", "2:S1");
   }
 }

@@ -137,11 +137,13 @@ final class MoveList {
     checkRequest();
     Map<String, Layout> ruled = new HashMap<>();
     matches.forEach(
-        (name, match) ->
-            match
-                .rule()
-                .from()
-                .ifPresent(from -> ruled.put(tied.requireStored(name, match.rule()), from)));
+        (name, match) -> {
+          Optional<Layout> own = Optional.ofNullable(rule(tied.stored(name))).flatMap(Rule::from);
+          match
+              .rule()
+              .from()
+              .ifPresent(from -> ruled.put(tied.requireStored(name, match.rule(), own), from));
+        });
     SourceTensors sources = new SourceTensors(in, defaultFrom, ruled);
     sources.refuseParts();
     checkCovered(sources);
@@ -228,9 +230,9 @@ final class MoveList {
         throw new InvalidArgumentException(
             lack + "is one that no tensor has: they have " + most + " at most");
       }
-      if (with > 0 && with < without.size()) {
+      if (with < without.size()) {
         warnings.accept(
-            lack + "is one that " + with + " of " + dimensions.size() + " tensors have; each rank gets all of "
+            lack + "is one that " + (with == 0 ? "none" : with) + " of " + dimensions.size() + " tensors have; each rank gets all of "
                 + Doubts.listed(without));
       }
     }
