@@ -191,37 +191,52 @@ final class MoveList {
   /** The shards of default layouts are of dimensions that tensors have. */
   private void checkDefaults(SourceTensors sources, List<SourceTensor> tensors) {
     Map<String, Integer> read = new LinkedHashMap<>();
+    Set<Integer> cut = new HashSet<>();
     int most = 0;
     for (SourceTensor tensor : tensors) {
       most = Math.max(most, tensor.shape().length);
+      tensor.from().placements().forEach(placement -> cut.add(dim(placement)));
       if (sources.takesDefault(tensor.stored())) {
         read.put(tensor.name(), tensor.shape().length);
       }
     }
     int mostRead = most;
-    defaultFrom.ifPresent(from -> checkDefault("from()", from, read, mostRead));
+    defaultFrom.ifPresent(from -> checkDefault("from()", from, read, mostRead, cut));
     Map<String, Integer> written = new LinkedHashMap<>();
+    cut.clear();
     for (TensorMove move : moves) {
       most = Math.max(most, move.target().shape().length);
+      move.target().to().placements().forEach(placement -> cut.add(dim(placement)));
       if (Optional.ofNullable(rule(move.source().name())).flatMap(Rule::to).isEmpty()) {
         written.put(move.target().name(), move.target().shape().length);
       }
     }
     int mostWritten = most;
-    request.to().ifPresent(to -> checkDefault("to()", Layout.parse(to), written, mostWritten));
+    request
+        .to()
+        .ifPresent(to -> checkDefault("to()", Layout.parse(to), written, mostWritten, cut));
+  }
+
+  /** The dimension that a placement cuts; -1 for none. */
+  private static int dim(Placement placement) {
+    return placement instanceof Placement.Shard shard
+        ? shard.dim()
+        : placement instanceof Placement.StridedShard strided ? strided.dim() : -1;
   }
 
   /**
    * @param dimensions of the tensors that take the default
    * @param most of any tensor, with a rule or without
+   * @param cut the dimensions along which any tensor is cut
    */
   private void checkDefault(
-      String which, Layout layout, Map<String, Integer> dimensions, int most) {
+      String which,
+      Layout layout,
+      Map<String, Integer> dimensions,
+      int most,
+      Set<Integer> cut) {
     for (Placement placement : layout.placements()) {
-      int dim =
-          placement instanceof Placement.Shard shard
-              ? shard.dim()
-              : placement instanceof Placement.StridedShard strided ? strided.dim() : -1;
+      int dim = dim(placement);
       List<String> without =
           dimensions.keySet().stream().filter(name -> dimensions.get(name) <= dim).toList();
       int with = dimensions.size() - without.size();
@@ -230,7 +245,7 @@ final class MoveList {
         throw new InvalidArgumentException(
             lack + "is one that no tensor has: they have " + most + " at most");
       }
-      if (with < without.size()) {
+      if (with < without.size() && (with > 0 || !cut.contains(dim))) {
         warnings.accept(
             lack + "is one that " + (with == 0 ? "none" : with) + " of " + dimensions.size() + " tensors have; each rank gets all of "
                 + Doubts.listed(without));
