@@ -19,9 +19,9 @@ import org.windlass.layout.Region;
  * another.
  *
  * <p>"Most" is more than nine in ten, with fewer than {@link #FEW} left. Values around 0, as a
- * weight's, keep more in a dtype of 16 bits: they share codes because they are many, and not because
- * they lie close together. bf16 has the exponents of f32: values beyond it are looked for in tensors
- * of at most {@link #CHUNK} elements.
+ * weight's, keep more in a dtype of 16 bits. They share codes because they are many, and not
+ * because they lie close together. bf16 has the exponents of f32: values beyond it are looked for
+ * in tensors of at most {@link #CHUNK} elements.
  */
 final class LostValues {
   private static final int MOST_ELEMENTS = 65_536;

@@ -2,6 +2,7 @@
 package org.windlass.reshard;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -368,6 +369,7 @@ final class MoveList {
       TensorMove move =
           new TensorMove(source, part.axes(), target, assembly.dim(), part.offset(), wire);
       checkScales(move);
+      checkWhole(move);
       doubts.look(move, rule, in.byRank(), !request.writesWhole());
       if (scales.keep(source)) {
         rule.ifPresent(own -> doubts.lookAtKept(source, own));
@@ -415,6 +417,46 @@ final class MoveList {
                       + (target == source ? wire : target) + " leaves out its scales in \"" + scale
                       + "\"; ignoreScales() casts it all the same");
             });
+  }
+
+  /** What is of no rows and columns, by its name, is not cut, joined or transposed. */
+  private void checkWhole(TensorMove move) {
+    SourceTensor source = move.source();
+    TargetTensor target = move.target();
+    if (Purpose.of(source.name()) != Purpose.WHOLE
+        || Casts.touch(source.dtype())
+        || request.ignoreScales()) {
+      return;
+    }
+    Layout from = source.from();
+    boolean isRead =
+        in.byRank()
+            && from.mesh().ranks().stream()
+                .anyMatch(
+                    rank -> !Arrays.equals(from.localShape(source.shape(), rank), source.shape()));
+    boolean isWritten = !request.writesWhole() && move.isCut();
+    boolean isSame =
+        isRead
+            && isWritten
+            && from.placements().equals(target.to().placements())
+            && from.mesh().size() == target.to().mesh().size();
+    boolean isCut = (isRead || isWritten) && !isSame;
+    if (isCut || move.isPart() || !move.axes().keepOrder()) {
+      String own = source.name().substring(source.name().lastIndexOf('.') + 1);
+      String rule =
+          isWritten
+              ? "\"to\": \"" + target.files().ranks().size() + ":R\""
+              : "\"from\": \"" + from.mesh().size() + ":R\"";
+      String what =
+          isCut
+              ? (isWritten ? target.shown() : from) + " cuts them; the rule {\"match\": \"*" + own
+                  + "\", " + rule + "} keeps them whole"
+              : "a rule joins or transposes them; leave them as they are";
+      throw new InvalidArgumentException(
+          "tensor \"" + source.name() + "\": by its name its integers pack rows that lie apart, or"
+              + " are another library's record, and " + what
+              + ". ignoreScales() takes them as others");
+    }
   }
 
   private static boolean isF8(DType dtype) {
