@@ -20,7 +20,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.ClosedException;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
@@ -196,6 +198,58 @@ class CheckpointTest {
     }
     SafetensorsBytes.bytes(folder.resolve("other.safetensors"), "a", (byte) 1);
     refused(folder, "2 safetensors files, such as model.safetensors and other.safetensors");
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "model-00001-of-00002", "diffusion_pytorch_model-00001-of-00003", "model-00002-of-00004",
+        "consolidated-00001-of-00002", "model.fp16-00001-of-00002",
+        "model-00001-of-00002.fp16", "shard_1_of_8", "model-00001-of-00010", "1-of-2"
+      })
+  void oneOfSeveralFilesIsNoCheckpoint(String name) throws IOException {
+    Path file = SafetensorsBytes.bytes(folder.resolve(name + ".safetensors"), "a", (byte) 1);
+    refused(folder, name + ".safetensors: is number ");
+    refused(folder, " by its name, and the other files and an index of them are missing");
+    try (Checkpoint in = Checkpoint.open(file)) {
+      assertThat(in.names()).containsExactly("a");
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"model-00001-of-00001", "out-of-2", "step1-of-2", "consolidated.00"})
+  void aFileOfOneIs(String name) throws IOException {
+    SafetensorsBytes.bytes(folder.resolve(name + ".safetensors"), "a", (byte) 1);
+    try (Checkpoint in = Checkpoint.open(folder)) {
+      assertThat(in.names()).containsExactly("a");
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "diffusion_pytorch_model.fp16, diffusion_pytorch_model, true",
+    "diffusion_pytorch_model.fp16, diffusion_pytorch_model-00001-of-00002, true",
+    "diffusion_pytorch_model.fp16, diffusion_pytorch_model.fp16, true",
+    "model, model, true",
+    "model, model.fp16, false",
+    "model, model-00001-of-00009, false",
+    "model, consolidated, false",
+    "diffusion_pytorch_model, adapter, false"
+  })
+  void anIndexBesideTheModelInAnotherFormIsRefused(String index, String file, boolean isRefused)
+      throws IOException {
+    SafetensorsBytes.bytes(folder.resolve("x-00001-of-00001.safetensors"), "a", (byte) 1);
+    SafetensorsBytes.bytes(folder.resolve(file + ".safetensors"), "a", (byte) 2);
+    Path json = folder.resolve(index + ".safetensors.index.json");
+    Files.writeString(json, "{\"weight_map\":{\"a\":\"x-00001-of-00001.safetensors\"}}");
+    if (isRefused) {
+      String holds = "holds " + json.getFileName() + " and " + file + ".safetensors, which";
+      refused(folder, holds + " is not of it");
+      Files.writeString(json, "{\"weight_map\":{\"a\":\"" + file + ".safetensors\"}}");
+    }
+    try (Checkpoint in = Checkpoint.open(folder)) {
+      assertThat(in.whole("a").tensor("a").getLong(0)).isEqualTo(isRefused ? 2 : 1);
+    }
   }
 
   @Test

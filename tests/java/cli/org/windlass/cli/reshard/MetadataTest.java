@@ -72,6 +72,11 @@ class MetadataTest {
     Cli failed = reshard(in, "[{'match':'lm_head.weight','from':'1:R'}]");
     assertThat(failed.status()).isEqualTo(2);
     assertThat(failed.err()).contains("[0].from: \"lm_head.weight\" is another name of tensor \"embed.weight\"");
+    assertThat(done(in, "[{'match':'{x}.weight','from':'1:R'}]").tensors())
+        .containsExactly(tensor("embed.weight"), tensor("lm_head.weight"));
+    String both = "[{'match':'lm_head.weight','from':'1:R'},{'match':'embed.weight','from':'%s'}]";
+    assertThat(done(in, String.format(both, "1:R")).tensors()).hasSize(2);
+    assertThat(reshard(in, String.format(both, "2:R")).status()).isEqualTo(2);
   }
 
   @Test

@@ -677,4 +677,73 @@ class ScalesTest {
     all.add("--ignore-scales");
     assertThat(Cli.run(all.toArray()).status()).isZero();
   }
+
+  /** HQQ packs row i with row i + M/2; Transformer Engine pickles a record. */
+  @ParameterizedTest
+  @CsvSource({"l.W_q, 16, 16", "l._extra_state, 101, 1", "l.e._extra_state0, 64, 1"})
+  void whatIsOfNoRowsIsNotCut(String name, int rows, int columns) throws IOException {
+    int[] shape = columns == 1 ? new int[] {rows} : new int[] {rows, columns};
+    add(name, DType.U8, shape);
+    String own = name.substring(name.lastIndexOf('.') + 1);
+    String rule = "{\"match\": \"*" + own + "\", \"to\": \"2:R\"}";
+    refused("2:S0 cuts them; the rule " + rule + " keeps them whole", "", "--to", "2:S0");
+    refused("2:S0 cuts them", "[{'match':'*','to':'2:S0'}]", "--to", "2:R");
+    done("[" + rule + "]", "--to", "2:S0");
+    done("", "--to", "2:S0", "--ignore-scales");
+    done("", "--to", "2:R");
+    add(name.replace("l.", "m."), DType.U8, shape);
+    String parts = "'parts':['l','m'],'dim':0,'as':'x." + own + "'}]";
+    refused(
+        "a rule joins or transposes them",
+        "[{'match':'{p}." + name.substring(2) + "'," + parts, "--to", "1:R");
+    Path ranks = Files.createDirectory(folder.resolve("ranks"));
+    for (int rank = 0; rank < 2; rank++) {
+      Path file = ranks.resolve("rank-0000" + rank + ".safetensors");
+      TestFile.write(file, tensors.subList(0, 1), Map.of());
+    }
+    Cli failed = Cli.run("reshard", ranks, folder.resolve("o"), "--from", "2:S0", "--to", "1:R");
+    assertThat(failed.status()).isEqualTo(2);
+    assertThat(failed.err()).contains("2:S0 cuts them; the rule", "\"from\": \"2:R\"}");
+    Cli done = Cli.run("reshard", ranks, folder.resolve("o"), "--from", "2:S0", "--to", "2@0:S0");
+    assertThat(done.status()).as(done.err()).isZero();
+    assertThat(TestFile.read(folder.resolve("o/rank-00001.safetensors")).tensors())
+        .containsExactly(tensors.get(0));
+  }
+
+  @Test
+  void aStackOfThoseIsCutAlongItsNewDimension() throws IOException {
+    for (int i = 0; i < 4; i++) {
+      add("e." + i + ".W_q", DType.U8, 16, 16);
+    }
+    String stack = "[{'match':'e.{i}.W_q','stack':true,'as':'e.W_q'}]";
+    done(stack, "--to", "2:S0");
+    refused("2:S1 cuts them", stack, "--to", "2:S1");
+    tensors.clear();
+    add("attention.W_q", DType.F32, 16, 16);
+    add("w_q", DType.I8, 16, 16);
+    done("", "--to", "2:S0");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"weight_shape", "weight_packed.quant_state.bitsandbytes__nf4"})
+  void theShapeOfAWholeWeightIsNamedWhereFilesHaveAPart(String name) throws IOException {
+    add("l.weight_packed", DType.U8, 64, 32);
+    add("l." + name, DType.U8, 7);
+    String whole = "[{'match':'l." + name + "','to':'2:R'}]";
+    Cli done = reshard(whole, "--to", "2:S0");
+    assertThat(done.status()).as(done.err()).isZero();
+    assertThat(done.err())
+        .contains("tensor \"l." + name + "\": they tell the shape of the whole weight, of which");
+    done("", "--to", "2:R");
+  }
+
+  @Test
+  void codebooksAreOfTheWholeWeight() throws IOException {
+    add("l.codes", DType.I8, 8, 16, 2);
+    add("l.codebooks", DType.F16, 2, 256, 1, 8);
+    add("l.scales", DType.F16, 8, 1, 1, 1);
+    refused("\"l.codebooks\"", "", "--to", "2:S0");
+    tensors.remove(0);
+    done("", "--to", "2:S0");
+  }
 }

@@ -12,6 +12,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -149,9 +150,29 @@ class WarningsTest {
     }
     tensors.add(new TestFile.Tensor("a", DType.F32, new int[] {20, 20}, bits));
     // Between 100 and 104 bf16 has steps of a half.
-    warns(1, "tensor \"a\": has 400 values as f32, and 9 as bf16", "", "--to", "2:S0", "--dtype", "bf16");
+    String words = "tensor \"a\": under a tenth of the different values are left as bf16";
+    warns(1, words, "", "--to", "2:S0", "--dtype", "bf16");
+    tensors.add(new TestFile.Tensor("b", DType.F32, new int[] {400}, bits));
+    warns(1, "2 tensors \"a\", \"b\": under a tenth", "", "--to", "2:S0", "--dtype", "bf16");
+    tensors.remove(1);
     warns(0, "", "", "--to", "2:S0", "--dtype", "f16");
     warns(0, "", "[{'match':'a','dtype':'f32'}]", "--to", "2:S0", "--dtype", "bf16");
+  }
+
+  /** Many values around 0, or within an octave, share codes of bf16, and mean what they did. */
+  @Test
+  void weightsThatACastRoundsAreNot() throws IOException {
+    Random random = new Random(1);
+    for (String name : List.of("lora_A.weight", "lora_B.weight", "uniform")) {
+      float[] values = new float[name.equals("lora_A.weight") ? 32_768 : 65_536];
+      for (int i = 0; i < values.length; i++) {
+        float normal = (float) random.nextGaussian();
+        values[i] = name.equals("uniform") ? 1 + random.nextFloat() : 0.02f * normal;
+      }
+      f32(name, new int[] {values.length / 4096, 4096}, values);
+    }
+    warns(0, "", "", "--to", "1:R", "--dtype", "bf16");
+    warns(0, "", "", "--to", "2:S1", "--wire", "bf16");
   }
 
   private void f32(String name, int[] shape, float... values) {
@@ -231,6 +252,10 @@ class WarningsTest {
         .contains("--to 4:S7: dimension 7, which S7 cuts, is one that no tensor has: they have 2 at most");
     warns(1, "--to 2:S1: dimension 1, which S1 cuts, is one that 1 of 3 tensors have", "", "--to", "2:S1");
     warns(0, "", "", "--to", "2:S0");
+    String ruled = "[{'match':'w','to':'2:S0'}]";
+    warns(1, "--to 2:S1: dimension 1, which S1 cuts, is one that none of 2 tensors have", ruled, "--to", "2:S1");
+    warns(1, "2 tensors \"a\", \"b\"", ruled, "--to", "2:S1");
+    warns(0, "", "[{'match':'w','to':'2:S1'}]", "--to", "2:S1");
     warns(0, "", "[{'match':'w','to':'2:R'},{'match':'a','to':'2:S0'},{'match':'b','to':'2:S0'}]", "--to", "2:S1");
   }
 }

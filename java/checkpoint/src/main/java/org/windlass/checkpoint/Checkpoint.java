@@ -107,7 +107,7 @@ public final class Checkpoint implements AutoCloseable {
         : rankFolder(path, ranks, opened);
   }
 
-  /** The one file of tensors in a folder. */
+  /** The one file of tensors in a folder, which is all of a checkpoint by its name. */
   private static Path only(Path folder) throws IOException {
     List<Path> found = new ArrayList<>();
     try (DirectoryStream<Path> files =
@@ -115,6 +115,7 @@ public final class Checkpoint implements AutoCloseable {
       files.forEach(found::add);
     }
     if (found.size() == 1) {
+      requireWhole(found.get(0));
       return found.get(0);
     }
     Collections.sort(found);
@@ -126,12 +127,20 @@ public final class Checkpoint implements AutoCloseable {
                     + found.get(1).getFileName() + "; give one by its own name, or an index of them"));
   }
 
+  private static void requireWhole(Path file) {
+    Matcher matcher = SafetensorsIndex.OF_SEVERAL.matcher(file.getFileName().toString());
+    if (matcher.find() && !matcher.group(2).matches("0*1?")) {
+      throw new InvalidArgumentException(
+          file + ": is number " + matcher.group(1) + " of " + matcher.group(2) + " by its name, and"
+              + " the other files and an index of them are missing; complete the folder, or give"
+              + " this file by its own name");
+    }
+  }
+
   private static Checkpoint index(Path path, Path indexFile, List<SafetensorsFile> opened)
       throws IOException {
     SafetensorsIndex index = SafetensorsIndex.read(indexFile);
-    if (index.files().isEmpty()) {
-      requireNoFile(path, indexFile);
-    }
+    requireOnly(path, indexFile, index);
     Map<String, SafetensorsFile> files = new LinkedHashMap<>();
     for (String name : index.files().values()) {
       if (!files.containsKey(name)) {
@@ -170,14 +179,28 @@ public final class Checkpoint implements AutoCloseable {
         path, Optional.of(indexFile), opened, whole, new TreeMap<>(), Optional.empty(), whole.keySet(), notes);
   }
 
-  /** An index of no tensors is one of an empty checkpoint, or has lost what it listed. */
-  private static void requireNoFile(Path folder, Path index) throws IOException {
+  /**
+   * Refuses an index beside which files stand that may be meant as well. An index of no tensors is
+   * one of an empty checkpoint, or has lost what it listed.
+   */
+  private static void requireOnly(Path folder, Path indexFile, SafetensorsIndex index)
+      throws IOException {
+    Set<String> listed = Set.copyOf(index.files().values());
     try (DirectoryStream<Path> files =
         Files.newDirectoryStream(folder, "*" + Names.SAFETENSORS)) {
       for (Path file : files) {
-        throw new InvalidArgumentException(
-            index + ": weight_map is empty, and "
-                + file.getFileName() + " stands beside it; list its tensors, or give the file itself");
+        String name = file.getFileName().toString();
+        if (listed.isEmpty()) {
+          throw new InvalidArgumentException(
+              indexFile + ": weight_map is empty, and " + name
+                  + " stands beside it; list its tensors, or give the file itself");
+        }
+        if (!listed.contains(name) && SafetensorsIndex.isOfModel(indexFile, name)) {
+          throw new InvalidArgumentException(
+              folder + ": holds " + indexFile.getFileName() + " and " + name
+                  + ", which is not of it; give the file by its own name, or move it away to have"
+                  + " the index read");
+        }
       }
     }
   }

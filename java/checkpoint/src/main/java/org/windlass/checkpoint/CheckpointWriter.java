@@ -13,13 +13,13 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.BasicFileAttributes;
 import java.util.ArrayList;
-import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.Set;
 import org.windlass.ClosedException;
 import org.windlass.InvalidArgumentException;
+import org.windlass.ResourceException;
 import org.windlass.WindlassException;
 import org.windlass.internal.JsonText;
 
@@ -39,8 +39,8 @@ public final class CheckpointWriter implements AutoCloseable {
   private final WorkFolder work;
   private final List<SafetensorsWriter> files = new ArrayList<>();
 
-  /** Names of the folder's files; empty until there is one. */
-  private final Set<String> names = new HashSet<>();
+  /** The length of each file; the only one of a single file is that of {@link #content}. */
+  private final Map<Path, Long> written = new LinkedHashMap<>();
 
   private boolean ended;
 
@@ -58,7 +58,7 @@ public final class CheckpointWriter implements AutoCloseable {
    *     CheckpointWriter wrote and nobody changed since. It is exchanged at once, and destroyed
    * @throws InvalidArgumentException if {@code out} exists and may not be replaced, if another writer
    *     is making it, or if its folder does not exist
-   * @throws org.windlass.ResourceException if the folder cannot be written
+   * @throws ResourceException if the folder cannot be written
    */
   public static CheckpointWriter begin(Path out, boolean replace) {
     Path place = place(out);
@@ -95,7 +95,7 @@ public final class CheckpointWriter implements AutoCloseable {
    *
    * @throws InvalidArgumentException if its folder does not exist, or is of another file system than
    *     the machine's, as one in an archive
-   * @throws org.windlass.ResourceException if its folder cannot be reached
+   * @throws ResourceException if its folder cannot be reached
    */
   public static Path place(Path out) {
     Objects.requireNonNull(out, "out");
@@ -132,12 +132,9 @@ public final class CheckpointWriter implements AutoCloseable {
     checkOpen();
     Objects.requireNonNull(name, "name");
     Path path = Names.safetensors(out.toString(), content(), name);
-    requireNew(name);
+    requireNew(path);
     makeFolder();
-    SafetensorsWriter file = SafetensorsWriter.create(path, items, metadata);
-    files.add(file);
-    names.add(name);
-    return file;
+    return create(path, items, metadata);
   }
 
   /**
@@ -149,11 +146,17 @@ public final class CheckpointWriter implements AutoCloseable {
   public synchronized SafetensorsWriter single(
       List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
     checkOpen();
-    if (!files.isEmpty() || !names.isEmpty()) {
+    if (!written.isEmpty()) {
       throw new InvalidArgumentException(out + ": holds a file already");
     }
-    SafetensorsWriter file = SafetensorsWriter.create(content(), items, metadata);
+    return create(content(), items, metadata);
+  }
+
+  private SafetensorsWriter create(
+      Path path, List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
+    SafetensorsWriter file = SafetensorsWriter.create(path, items, metadata);
     files.add(file);
+    written.put(path, file.header().fileBytes());
     return file;
   }
 
@@ -169,7 +172,7 @@ public final class CheckpointWriter implements AutoCloseable {
     Objects.requireNonNull(name, "name");
     Objects.requireNonNull(bytes, "bytes");
     Path path = Names.file(out.toString(), content(), name);
-    requireNew(name);
+    requireNew(path);
     makeFolder();
     try (FileChannel channel =
         FileChannel.open(path, StandardOpenOption.WRITE, StandardOpenOption.CREATE_NEW)) {
@@ -181,25 +184,27 @@ public final class CheckpointWriter implements AutoCloseable {
     } catch (IOException fault) {
       throw FileFault.writing(path, fault);
     }
-    names.add(name);
+    written.put(path, (long) bytes.length);
   }
 
   private void makeFolder() {
     try {
-      Files.createDirectories(content());
+      if (!Files.isDirectory(content())) {
+        Files.createDirectory(content());
+      }
     } catch (IOException fault) {
-      throw FileFault.writing(content(), fault);
+      throw FileFault.writingFolder(content(), fault);
     }
   }
 
-  private void requireNew(String name) {
-    if (names.isEmpty() && !files.isEmpty()) {
+  private void requireNew(Path path) {
+    String name = JsonText.quoted(path.getFileName().toString());
+    if (written.containsKey(content())) {
       throw new InvalidArgumentException(
-          out + ": is a single file already, which holds no " + JsonText.quoted(name));
+          out + ": is a single file already, which holds no " + name);
     }
-    if (names.contains(name)) {
-      throw new InvalidArgumentException(
-          out + ": holds a file " + JsonText.quoted(name) + " already");
+    if (written.containsKey(path)) {
+      throw new InvalidArgumentException(out + ": holds a file " + name + " already");
     }
   }
 
@@ -235,13 +240,15 @@ public final class CheckpointWriter implements AutoCloseable {
    *
    * @throws InvalidArgumentException if something of that name has appeared and may not be replaced
    * @throws org.windlass.UnsupportedException if the file system cannot exchange two names at once
+   * @throws ResourceException if another program has removed or changed what was written
    */
   public synchronized void commit() {
     checkOpen();
-    if (files.isEmpty() && names.isEmpty()) {
+    if (written.isEmpty()) {
       throw new InvalidArgumentException(out + ": nothing was written");
     }
-    names.forEach(name -> WriteMark.set(content().resolve(name)));
+    written.forEach(this::requireWritten);
+    written.keySet().forEach(WriteMark::set);
     WriteMark.set(content());
     if (replace && Files.exists(out, LinkOption.NOFOLLOW_LINKS)) {
       exchange();
@@ -254,6 +261,21 @@ public final class CheckpointWriter implements AutoCloseable {
     } catch (WindlassException left) {
       // The checkpoint stands; the next writer in this folder removes what is left beside it.
     }
+  }
+
+  private void requireWritten(Path path, long bytes) {
+    try {
+      if (Files.size(path) == bytes) {
+        return;
+      }
+    } catch (NoSuchFileException gone) {
+      // Named below.
+    } catch (IOException fault) {
+      throw FileFault.reading(path, fault);
+    }
+    throw new ResourceException(
+        out + ": another program removed or changed " + path.getFileName() + " in "
+            + work.path() + " before it was complete; write it again");
   }
 
   /** Takes the name from what has it, and gives it back if that may not be destroyed. */

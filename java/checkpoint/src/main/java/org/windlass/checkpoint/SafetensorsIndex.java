@@ -8,6 +8,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.List;
 import java.util.Optional;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.windlass.InvalidArgumentException;
 import org.windlass.internal.Copies;
@@ -32,6 +33,10 @@ public record SafetensorsIndex(Map<String, String> files) {
 
   private static final String ENDING = ".safetensors.index.json";
 
+  /** What a file's name says where it is one of several. */
+  static final Pattern OF_SEVERAL =
+      Pattern.compile("(?:^|[-_.])([0-9]+)[-_.]of[-_.]([0-9]+)(?![0-9])", Pattern.CASE_INSENSITIVE);
+
   /**
    * The index of a folder: that of the usual name, or the only one.
    *
@@ -51,6 +56,23 @@ public record SafetensorsIndex(Map<String, String> files) {
               + ", and no " + NAME + "; keep the one that counts");
     }
     return found.stream().findFirst();
+  }
+
+  /**
+   * Whether a file that an index does not list is of the same model by its name: the whole model
+   * beside {@code model.safetensors.index.json}, or the model of which {@code
+   * model.fp16.safetensors.index.json} is a variant.
+   */
+  static boolean isOfModel(Path index, String file) {
+    String name = index.getFileName().toString();
+    String model = name.substring(0, name.length() - ENDING.length());
+    int variant = model.lastIndexOf('.');
+    return file.equals(model + Names.SAFETENSORS)
+        || variant >= 0
+            && OF_SEVERAL
+                .matcher(file)
+                .replaceFirst("")
+                .equals(model.substring(0, variant) + Names.SAFETENSORS);
   }
 
   /**

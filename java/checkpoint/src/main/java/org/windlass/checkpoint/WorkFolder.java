@@ -5,12 +5,13 @@ import java.io.IOException;
 import java.nio.channels.FileChannel;
 import java.nio.channels.FileLock;
 import java.nio.channels.OverlappingFileLockException;
-import java.nio.file.DirectoryIteratorException;
+import java.nio.file.DirectoryNotEmptyException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.util.HexFormat;
 import java.util.Optional;
@@ -29,7 +30,9 @@ import org.windlass.ResourceException;
 final class WorkFolder {
   // Its first eight digits tell which name it is for, which may be shown cut short.
   private static final Pattern NAME =
-      Pattern.compile("\\..*\\.windlass-([0-9]+)-([0-9a-f]{8})[0-9a-f]{8}");
+      Pattern.compile("\\..*\\.windlass-([0-9]+)-([0-9a-f]{8})[0-9a-f]{8}(\\.gone)?");
+  // Ends the name of a folder that is being removed, which no writer makes or takes.
+  private static final String GONE = ".gone";
   private static final String LOCK = "lock";
   // A file name has at most 255 bytes, and a character of Java at most three of them.
   private static final int NAME_LIMIT = 60;
@@ -38,8 +41,8 @@ final class WorkFolder {
   private static final int MEETINGS = 5;
   private static final int PAUSE_MILLIS = 20;
 
-  // The system drops all locks of a process on a file when any of its descriptors is closed: the
-  // lock files of this process are not opened again.
+  // The system drops all locks of a process on a file when any of its descriptors is closed. So no
+  // thread opens the lock file of a folder that this process has, or that another thread looks at.
   private static final Set<Path> OWN = ConcurrentHashMap.newKeySet();
 
   private final Path path;
@@ -97,6 +100,11 @@ final class WorkFolder {
       try {
         makeFolder(folder, path);
         FileChannel channel = lock(path.resolve(LOCK));
+        for (int look = 0; channel == null && look < MEETINGS; look++) {
+          // Another writer looks whether someone has it.
+          pause();
+          channel = lock(path.resolve(LOCK));
+        }
         if (channel != null) {
           made = true;
           return new WorkFolder(path, channel);
@@ -135,6 +143,7 @@ final class WorkFolder {
         Matcher matcher = NAME.matcher(entry.getFileName().toString());
         if (!entry.equals(path)
             && matcher.matches()
+            && matcher.group(3) == null
             && matcher.group(2).equals(digits(name))
             && isHeld(entry)) {
           return Optional.of(matcher.group(1));
@@ -147,7 +156,7 @@ final class WorkFolder {
   }
 
   private static boolean isHeld(Path entry) {
-    if (OWN.contains(entry)) {
+    if (!OWN.add(entry)) {
       return true;
     }
     try (FileChannel channel = FileChannel.open(entry.resolve(LOCK), StandardOpenOption.WRITE);
@@ -157,6 +166,8 @@ final class WorkFolder {
       return true;
     } catch (IOException over) {
       return false;
+    } finally {
+      OWN.remove(entry);
     }
   }
 
@@ -182,9 +193,13 @@ final class WorkFolder {
   static void removeAbandoned(Path folder) {
     try (DirectoryStream<Path> entries = Files.newDirectoryStream(folder, ".*.windlass-*")) {
       for (Path entry : entries) {
-        if (NAME.matcher(entry.getFileName().toString()).matches()
-            && !OWN.contains(entry)
-            && Files.isDirectory(entry, LinkOption.NOFOLLOW_LINKS)) {
+        Matcher matcher = NAME.matcher(entry.getFileName().toString());
+        if (!matcher.matches() || !Files.isDirectory(entry, LinkOption.NOFOLLOW_LINKS)) {
+          continue;
+        }
+        if (matcher.group(3) != null) {
+          FileTree.removeQuietly(entry);
+        } else if (OWN.add(entry)) {
           removeIfAbandoned(entry);
         }
       }
@@ -200,28 +215,25 @@ final class WorkFolder {
       }
     } catch (IOException othersOwn) {
       // Another user's, or being removed by another writer: not ours to tidy.
+    } finally {
+      OWN.remove(entry);
     }
   }
 
   /**
-   * Removes it. On NFS a file that is open leaves another one behind when it is deleted, in a folder
-   * that cannot go then: the lock is closed before. Whoever takes the folder for an abandoned one
-   * meanwhile removes it too.
+   * Removes a folder whose lock this process has. NFS keeps a deleted file that is open, and then its
+   * folder: the lock is closed before the folder goes. The folder is renamed before that. A writer
+   * that gets the lock afterwards finds no file of its name, and makes another folder.
    */
   private static void remove(Path path, FileChannel lock) throws IOException {
-    try (lock;
-        DirectoryStream<Path> entries = Files.newDirectoryStream(path)) {
-      for (Path entry : entries) {
-        if (!entry.endsWith(LOCK)) {
-          FileTree.remove(entry);
-        }
-      }
-    } catch (NoSuchFileException gone) {
-      return;
-    } catch (DirectoryIteratorException fault) {
-      throw fault.getCause();
+    Path gone = path.resolveSibling(path.getFileName() + GONE);
+    try (lock) {
+      Files.move(path, gone, StandardCopyOption.ATOMIC_MOVE);
+      lock.close();
+      FileTree.remove(gone);
+    } catch (NoSuchFileException | DirectoryNotEmptyException left) {
+      // Nothing is there, or what another process looks at on NFS; the next writer removes that.
     }
-    FileTree.removeQuietly(path);
   }
 
   void remove() {

@@ -27,8 +27,7 @@ final class GroupNumbers {
   private final Map<String, SourceTensor> numbersOf = new HashMap<>();
   /** By weights, the moves of their scales. */
   private final Map<String, List<TensorMove>> scalesOf = new HashMap<>();
-  private final List<String> counted = new ArrayList<>();
-  private final List<String> shapes = new ArrayList<>();
+  private final Doubts doubts = new Doubts();
 
   private GroupNumbers(Checkpoint in, List<TensorMove> moves, boolean writesWhole) {
     this.in = in;
@@ -75,17 +74,8 @@ final class GroupNumbers {
     List<Scales.Pair> pairs = scales.pairs();
     pairs.forEach(numbers::add);
     pairs.stream().filter(pair -> isNumbers(pair.scale())).forEach(numbers::check);
-    pairs.stream().filter(pair -> isShape(pair.scale().name())).forEach(numbers::lookAtShape);
-    if (!numbers.shapes.isEmpty()) {
-      warnings.accept(
-          Doubts.listed(numbers.shapes)
-              + ": they tell the shapes that weights had before rules joined them");
-    }
-    if (!numbers.counted.isEmpty()) {
-      warnings.accept(
-          Doubts.listed(numbers.counted)
-              + ": they count the groups of the whole weight, of which each file has a part");
-    }
+    pairs.forEach(numbers::lookAtShape);
+    numbers.doubts.tell(warnings);
   }
 
   private void add(Scales.Pair pair) {
@@ -100,8 +90,13 @@ final class GroupNumbers {
   }
 
   private void lookAtShape(Scales.Pair pair) {
-    if (isOfParts(moves.get(pair.weight().name()))) {
-      shapes.add(pair.scale().name());
+    String name = pair.scale().name();
+    TensorMove weight = moves.get(pair.weight().name());
+    boolean isOfWhole = isShape(name) || name.contains(".bitsandbytes__");
+    if (isShape(name) && isOfParts(weight)) {
+      doubts.add(name, "they tell the shapes that weights had before rules joined them");
+    } else if (isOfWhole && !writesWhole && weight.isCut()) {
+      doubts.add(name, "they tell the shape of the whole weight, of which each file has a part");
     }
   }
 
@@ -126,7 +121,9 @@ final class GroupNumbers {
                 + " any group, and the layout cuts them; rules that give the scales and zero points "
                 + weight.target().files().ranks().size() + ":R keep them whole");
       }
-      counted.add(pair.scale().name());
+      doubts.add(
+          pair.scale().name(),
+          "they count the groups of the whole weight, of which each file has a part");
     }
   }
 

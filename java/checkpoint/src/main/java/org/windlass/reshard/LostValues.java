@@ -3,6 +3,7 @@ package org.windlass.reshard;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.Arrays;
 import java.util.HashSet;
 import java.util.Set;
 import java.util.function.Consumer;
@@ -10,37 +11,80 @@ import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsFile;
+import org.windlass.layout.Region;
 
 /**
- * Finds small tensors that a cast leaves without what they say: most values become equal, as may those
- * of a router's biases; or one is beyond the dtype; or a count, such as of steps, becomes another.
+ * Finds small tensors that a cast leaves without what they say. Most values become equal, as may
+ * those of a router's biases; or one is beyond the dtype; or a count, such as of steps, becomes
+ * another.
+ *
+ * <p>"Most" is more than nine in ten, with fewer than {@link #FEW} left. Values around 0, as a
+ * weight's, keep more in a dtype of 16 bits. They share codes because they are many, and not
+ * because they lie close together. bf16 has the exponents of f32: values beyond it are looked for
+ * in tensors of at most {@link #CHUNK} elements.
  */
 final class LostValues {
-  private static final long MOST_ELEMENTS = 65_536;
+  private static final int MOST_ELEMENTS = 65_536;
   private static final int KEPT = 10;
+  private static final int FEW = 64;
+  private static final int CHUNK = 1024;
 
   /** No dtype rounds a value above 1 by more: f8e5m2 has two bits behind the first. */
   private static final double ROUNDED = 1.13;
 
   private final Checkpoint in;
-  private final Consumer<String> warnings;
   private final Doubts doubts = new Doubts();
+  private final Different before = new Different(KEPT * FEW);
+  private final Different after = new Different(FEW);
 
-  /** The values of one tensor, by their bits. */
-  private final Set<Long> before = new HashSet<>();
+  /** All of one tensor, as it is stored. */
+  private final Tensor memory = Tensor.allocate(DType.U8, (long) MOST_ELEMENTS * Long.BYTES);
 
-  private final Set<Long> after = new HashSet<>();
-  private boolean hasTooLarge;
-  private boolean hasOtherCount;
+  private final ByteBuffer stored = bytes(memory);
+  private final long[] words = new long[MOST_ELEMENTS];
 
-  private LostValues(Checkpoint in, Consumer<String> warnings) {
+  private LostValues(Checkpoint in) {
     this.in = in;
-    this.warnings = warnings;
+  }
+
+  /** Different numbers, which are counted up to a limit. */
+  private static final class Different {
+    private final int limit;
+    private final long[] table;
+    private final boolean[] isTaken;
+    private int count;
+
+    Different(int limit) {
+      this.limit = limit;
+      table = new long[Integer.highestOneBit(limit) * 4];
+      isTaken = new boolean[table.length];
+    }
+
+    void clear() {
+      count = 0;
+      Arrays.fill(isTaken, false);
+    }
+
+    boolean isFull() {
+      return count == limit;
+    }
+
+    void add(long number) {
+      int at = Long.hashCode(number * 0x9E3779B97F4A7C15L) & table.length - 1;
+      while (isTaken[at] && table[at] != number) {
+        at = at + 1 & table.length - 1;
+      }
+      if (!isTaken[at] && !isFull()) {
+        isTaken[at] = true;
+        table[at] = number;
+        count++;
+      }
+    }
   }
 
   /** Reads the tensors that are cast to fewer bits, on their way too, and says what is lost. */
   static void look(Checkpoint in, MoveList list, Consumer<String> warnings) {
-    LostValues lost = new LostValues(in, warnings);
+    LostValues lost = new LostValues(in);
     for (TensorMove move : list.moves()) {
       DType from = move.source().dtype();
       DType wire = move.wire().orElse(from);
@@ -55,56 +99,144 @@ final class LostValues {
   }
 
   private void look(SourceTensor tensor, DType wire, DType to) {
-    before.clear();
-    after.clear();
-    hasTooLarge = false;
-    hasOtherCount = false;
+    int elements = (int) TargetTensor.elements(tensor.shape());
+    stored.clear();
     if (in.byRank()) {
-      for (int rank : tensor.from().mesh().ranks()) {
-        look(in.ranks().get(rank), tensor, wire, to);
+      readParts(tensor);
+    }
+    DType dtype = tensor.dtype();
+    DType shorter = to.bits() < dtype.bits() ? to : wire;
+    String lost = null;
+    if (isTooLarge(tensor, wire, to, elements)) {
+      lost = "values are larger than " + shorter + " has them";
+    } else if (elements == 1 && isOtherCount(dtype, wire, to)) {
+      lost = "one whole number, such as a count of steps, which becomes another as " + shorter;
+    } else if (leavesFew(tensor, wire, to, elements)) {
+      lost = "under a tenth of the different values are left as " + shorter;
+    }
+    if (lost != null) {
+      String remedy = "; a rule with \"dtype\": \"" + dtype + "\", and no wire, keeps them";
+      doubts.add(tensor.name(), lost + remedy);
+    }
+  }
+
+  /** Reads what ranks hold of a tensor, each part once. */
+  private void readParts(SourceTensor tensor) {
+    Set<Region> regions = new HashSet<>();
+    for (int rank : tensor.from().mesh().ranks()) {
+      if (regions.add(tensor.from().localRegion(tensor.shape(), rank))) {
+        SafetensorsFile file = in.ranks().get(rank);
+        stored.limit(stored.position() + (int) file.entry(tensor.stored()).bytes());
+        file.read(tensor.stored(), 0, stored);
       }
-    } else {
-      look(in.whole(tensor.stored()), tensor, wire, to);
-    }
-    DType shorter = to.bits() < tensor.dtype().bits() ? to : wire;
-    String remedy = "; a rule with \"dtype\": \"" + tensor.dtype() + "\", and no wire, keeps them";
-    if (hasTooLarge) {
-      doubts.add(tensor.name(), "values are larger than " + shorter + " has them" + remedy);
-    } else if (hasOtherCount) {
-      doubts.add(
-          tensor.name(),
-          "one whole number, such as a count of steps, which becomes another as " + shorter + remedy);
-    } else if (after.size() * KEPT < before.size()) {
-      warnings.accept(
-          "tensor \"" + tensor.name() + "\": has " + before.size() + " values as " + tensor.dtype()
-              + ", and " + after.size() + " as " + shorter + remedy);
     }
   }
 
-  private void look(SafetensorsFile file, SourceTensor tensor, DType wire, DType to) {
-    long elements = TargetTensor.elements(file.entry(tensor.stored()).dims());
-    Tensor stored = Tensor.allocate(tensor.dtype(), elements);
-    file.read(tensor.stored(), 0, bytes(stored));
-    add(stored, before);
-    Tensor sent = Tensor.allocate(wire, elements).copyFrom(stored);
-    Tensor written = Tensor.allocate(to, elements).copyFrom(sent);
-    add(written, after);
-    double[] was = doubles(stored);
-    double[] is = doubles(written);
+  /** Reads the first elements of a tensor, where they are not read yet. */
+  private void read(SourceTensor tensor, int elements) {
+    int bytes = elements * tensor.dtype().bytes();
+    if (stored.position() < bytes) {
+      stored.limit(bytes);
+      in.whole(tensor.stored()).read(tensor.stored(), stored.position(), stored);
+    }
+  }
+
+  /** Casts keep the order of values: none is too large if the largest is not. */
+  private boolean isTooLarge(SourceTensor tensor, DType wire, DType to, int elements) {
+    DType dtype = tensor.dtype();
+    double limit = Math.min(largest(wire), largest(to));
+    if (dtype == DType.F32 && limit == largest(DType.BF16) && elements > CHUNK) {
+      return false;
+    }
+    read(tensor, elements);
+    if (!reaches(dtype, limit)) {
+      return false;
+    }
+    double most = 0;
+    int at = 0;
     for (int i = 0; i < elements; i++) {
-      double now = Math.abs(is[i]);
-      hasTooLarge |=
-          Double.isFinite(was[i])
-              && (!Double.isFinite(now) || now > 1 && Math.abs(was[i]) > ROUNDED * now);
+      double value = Math.abs(stored(dtype, i, 1).getDouble(0));
+      if (Double.isFinite(value) && value > most) {
+        most = value;
+        at = i;
+      }
     }
-    hasOtherCount |= elements == 1 && was[0] == Math.rint(was[0]) && was[0] != is[0];
+    double now = Math.abs(cast(dtype, wire, to, at, 1).getDouble(0));
+    return most > 0 && (!Double.isFinite(now) || now > 1 && most > ROUNDED * now);
   }
 
-  private static double[] doubles(Tensor tensor) {
-    Tensor wide = Tensor.allocate(DType.F64, tensor.shape()).copyFrom(tensor);
-    double[] values = new double[(int) tensor.numel()];
-    bytes(wide).asDoubleBuffer().get(values);
-    return values;
+  private static double largest(DType dtype) {
+    return switch (dtype) {
+      case F8E4M3 -> 448;
+      case F8E5M2 -> 57344;
+      case F16 -> 65504;
+      case BF16 -> 0x1.FEp127;
+      case F32 -> Float.MAX_VALUE;
+      default -> Double.MAX_VALUE;
+    };
+  }
+
+  /**
+   * Whether an element that was read is as large as {@code limit}, or not finite. Magnitudes
+   * compare as their bits do. Each step compares all that a word of 64 bits holds: it adds to each
+   * magnitude what carries into the sign bit from the limit on.
+   */
+  private boolean reaches(DType dtype, double limit) {
+    Tensor one = Tensor.allocate(dtype, 1);
+    one.setDouble(limit, 0);
+    int width = dtype.bits();
+    long ones = width == 64 ? 1 : width == 32 ? 0x1_0000_0001L : 0x1_0001_0001_0001L;
+    long signs = ones << width - 1;
+    long carry = ones * ((1L << width - 1) - bits(bytes(one), dtype, 0));
+    while (stored.position() % Long.BYTES != 0) {
+      stored.limit(stored.capacity()).put((byte) 0);
+    }
+    int count = stored.position() / Long.BYTES;
+    stored.duplicate().order(ByteOrder.LITTLE_ENDIAN).flip().asLongBuffer().get(words, 0, count);
+    long carried = 0;
+    for (int i = 0; i < count; i++) {
+      carried |= (words[i] & ~signs) + carry;
+    }
+    return (carried & signs) != 0;
+  }
+
+  private boolean isOtherCount(DType dtype, DType wire, DType to) {
+    double was = stored(dtype, 0, 1).getDouble(0);
+    return was == Math.rint(was) && was != cast(dtype, wire, to, 0, 1).getDouble(0);
+  }
+
+  private boolean leavesFew(SourceTensor tensor, DType wire, DType to, int elements) {
+    DType dtype = tensor.dtype();
+    after.clear();
+    for (int first = 0; first < elements && !after.isFull(); first += CHUNK) {
+      int count = Math.min(CHUNK, elements - first);
+      read(tensor, first + count);
+      ByteBuffer bytes = bytes(cast(dtype, wire, to, first, count));
+      for (int i = 0; i < count; i++) {
+        after.add(bits(bytes, to, i));
+      }
+    }
+    if (after.isFull()) {
+      return false;
+    }
+    before.clear();
+    int most = KEPT * after.count;
+    for (int i = 0; i < elements && before.count <= most; i++) {
+      before.add(bits(stored, dtype, i));
+    }
+    return before.count > most;
+  }
+
+  private Tensor stored(DType dtype, int first, int count) {
+    long offset = (long) first * dtype.bytes();
+    return Tensor.of(
+        memory.address() + offset, memory.bytes() - offset, memory, dtype, count);
+  }
+
+  /** What is written of some elements. */
+  private Tensor cast(DType dtype, DType wire, DType to, int first, int count) {
+    Tensor sent = Tensor.allocate(wire, count).copyFrom(stored(dtype, first, count));
+    return Tensor.allocate(to, count).copyFrom(sent);
   }
 
   /** A tensor's memory. */
@@ -114,16 +246,12 @@ final class LostValues {
         .order(ByteOrder.LITTLE_ENDIAN);
   }
 
-  private static void add(Tensor tensor, Set<Long> bits) {
-    ByteBuffer bytes = bytes(tensor);
-    while (bytes.hasRemaining()) {
-      bits.add(
-          switch (tensor.dtype().bytes()) {
-            case 1 -> (long) bytes.get();
-            case 2 -> (long) bytes.getShort();
-            case 4 -> (long) bytes.getInt();
-            default -> bytes.getLong();
-          });
-    }
+  private static long bits(ByteBuffer bytes, DType dtype, int index) {
+    return switch (dtype.bytes()) {
+      case 1 -> bytes.get(index);
+      case 2 -> bytes.getShort(2 * index);
+      case 4 -> bytes.getInt(4 * index);
+      default -> bytes.getLong(8 * index);
+    };
   }
 }

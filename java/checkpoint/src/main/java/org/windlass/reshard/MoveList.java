@@ -2,6 +2,7 @@
 package org.windlass.reshard;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -137,11 +138,13 @@ final class MoveList {
     checkRequest();
     Map<String, Layout> ruled = new HashMap<>();
     matches.forEach(
-        (name, match) ->
-            match
-                .rule()
-                .from()
-                .ifPresent(from -> ruled.put(tied.requireStored(name, match.rule()), from)));
+        (name, match) -> {
+          Optional<Layout> own = Optional.ofNullable(rule(tied.stored(name))).flatMap(Rule::from);
+          match
+              .rule()
+              .from()
+              .ifPresent(from -> ruled.put(tied.requireStored(name, match.rule(), own), from));
+        });
     SourceTensors sources = new SourceTensors(in, defaultFrom, ruled);
     sources.refuseParts();
     checkCovered(sources);
@@ -189,37 +192,52 @@ final class MoveList {
   /** The shards of default layouts are of dimensions that tensors have. */
   private void checkDefaults(SourceTensors sources, List<SourceTensor> tensors) {
     Map<String, Integer> read = new LinkedHashMap<>();
+    Set<Integer> cut = new HashSet<>();
     int most = 0;
     for (SourceTensor tensor : tensors) {
       most = Math.max(most, tensor.shape().length);
+      tensor.from().placements().forEach(placement -> cut.add(dim(placement)));
       if (sources.takesDefault(tensor.stored())) {
         read.put(tensor.name(), tensor.shape().length);
       }
     }
     int mostRead = most;
-    defaultFrom.ifPresent(from -> checkDefault("from()", from, read, mostRead));
+    defaultFrom.ifPresent(from -> checkDefault("from()", from, read, mostRead, cut));
     Map<String, Integer> written = new LinkedHashMap<>();
+    cut.clear();
     for (TensorMove move : moves) {
       most = Math.max(most, move.target().shape().length);
+      move.target().to().placements().forEach(placement -> cut.add(dim(placement)));
       if (Optional.ofNullable(rule(move.source().name())).flatMap(Rule::to).isEmpty()) {
         written.put(move.target().name(), move.target().shape().length);
       }
     }
     int mostWritten = most;
-    request.to().ifPresent(to -> checkDefault("to()", Layout.parse(to), written, mostWritten));
+    request
+        .to()
+        .ifPresent(to -> checkDefault("to()", Layout.parse(to), written, mostWritten, cut));
+  }
+
+  /** The dimension that a placement cuts; -1 for none. */
+  private static int dim(Placement placement) {
+    return placement instanceof Placement.Shard shard
+        ? shard.dim()
+        : placement instanceof Placement.StridedShard strided ? strided.dim() : -1;
   }
 
   /**
    * @param dimensions of the tensors that take the default
    * @param most of any tensor, with a rule or without
+   * @param cut the dimensions along which any tensor is cut
    */
   private void checkDefault(
-      String which, Layout layout, Map<String, Integer> dimensions, int most) {
+      String which,
+      Layout layout,
+      Map<String, Integer> dimensions,
+      int most,
+      Set<Integer> cut) {
     for (Placement placement : layout.placements()) {
-      int dim =
-          placement instanceof Placement.Shard shard
-              ? shard.dim()
-              : placement instanceof Placement.StridedShard strided ? strided.dim() : -1;
+      int dim = dim(placement);
       List<String> without =
           dimensions.keySet().stream().filter(name -> dimensions.get(name) <= dim).toList();
       int with = dimensions.size() - without.size();
@@ -228,9 +246,9 @@ final class MoveList {
         throw new InvalidArgumentException(
             lack + "is one that no tensor has: they have " + most + " at most");
       }
-      if (with > 0 && with < without.size()) {
+      if (with < without.size() && (with > 0 || !cut.contains(dim))) {
         warnings.accept(
-            lack + "is one that " + with + " of " + dimensions.size() + " tensors have; each rank gets all of "
+            lack + "is one that " + (with == 0 ? "none" : with) + " of " + dimensions.size() + " tensors have; each rank gets all of "
                 + Doubts.listed(without));
       }
     }
@@ -351,6 +369,7 @@ final class MoveList {
       TensorMove move =
           new TensorMove(source, part.axes(), target, assembly.dim(), part.offset(), wire);
       checkScales(move);
+      checkWhole(move);
       doubts.look(move, rule, in.byRank(), !request.writesWhole());
       if (scales.keep(source)) {
         rule.ifPresent(own -> doubts.lookAtKept(source, own));
@@ -398,6 +417,46 @@ final class MoveList {
                       + (target == source ? wire : target) + " leaves out its scales in \"" + scale
                       + "\"; ignoreScales() casts it all the same");
             });
+  }
+
+  /** What is of no rows and columns, by its name, is not cut, joined or transposed. */
+  private void checkWhole(TensorMove move) {
+    SourceTensor source = move.source();
+    TargetTensor target = move.target();
+    if (Purpose.of(source.name()) != Purpose.WHOLE
+        || Casts.touch(source.dtype())
+        || request.ignoreScales()) {
+      return;
+    }
+    Layout from = source.from();
+    boolean isRead =
+        in.byRank()
+            && from.mesh().ranks().stream()
+                .anyMatch(
+                    rank -> !Arrays.equals(from.localShape(source.shape(), rank), source.shape()));
+    boolean isWritten = !request.writesWhole() && move.isCut();
+    boolean isSame =
+        isRead
+            && isWritten
+            && from.placements().equals(target.to().placements())
+            && from.mesh().size() == target.to().mesh().size();
+    boolean isCut = (isRead || isWritten) && !isSame;
+    if (isCut || move.isPart() || !move.axes().keepOrder()) {
+      String own = source.name().substring(source.name().lastIndexOf('.') + 1);
+      String rule =
+          isWritten
+              ? "\"to\": \"" + target.files().ranks().size() + ":R\""
+              : "\"from\": \"" + from.mesh().size() + ":R\"";
+      String what =
+          isCut
+              ? (isWritten ? target.shown() : from) + " cuts them; the rule {\"match\": \"*" + own
+                  + "\", " + rule + "} keeps them whole"
+              : "a rule joins or transposes them; leave them as they are";
+      throw new InvalidArgumentException(
+          "tensor \"" + source.name() + "\": by its name its integers pack rows that lie apart, or"
+              + " are another library's record, and " + what
+              + ". ignoreScales() takes them as others");
+    }
   }
 
   private static boolean isF8(DType dtype) {

@@ -5,17 +5,21 @@ import java.util.regex.Pattern;
 
 /**
  * What a tensor is for, as its name says by the habits of published checkpoints: those of
- * transformers, compressed-tensors, GPTQ, AWQ, bitsandbytes, ModelOpt and Transformer Engine.
+ * transformers, compressed-tensors, GPTQ, AWQ, AQLM, HQQ, bitsandbytes, ModelOpt and Transformer
+ * Engine, whose {@code _extra_state} is a record of its own.
  */
 enum Purpose {
   /** Holds scales or zero points of another tensor, or what they follow from. */
   SCALE(
       "(?:.*_)?(?:[qw]?scales?(?:[_0-9].*)?|scaling(?:_factors?)?|zero_points?|q?zeros?|g_idx"
-          + "|a(?:bs)?max(?:_.*)?|scb|quant_map|bitsandbytes__.*|weight_shape|weight_format|biases)"),
+          + "|a(?:bs)?max(?:_.*)?|scb|quant_map|bitsandbytes__.*|weight_shape|weight_format"
+          + "|biases|codebooks)"),
   /** Several weights, one after another along a dimension, each of which ranks cut by itself. */
   FUSED(
       "(?:qkv|kv|gate_up|in)_proj(?:_qkvz?|_ba|_weight|_bias)?|(?:(?:to|linear|fused)_)?q?kv|wqkv"
           + "|query_key_value|w_pack|c_attn|w13(?:_weight|_bias)?|gate_up|dense_h_to_4h"),
+  /** HQQ's integers, which pack rows that lie apart, and the bytes of a record. */
+  WHOLE("(?-i:W_q)|_extra_state[0-9]*"),
   /** Of few values that differ little, which a shorter dtype would make equal. */
   PRECISE("e_score_correction_bias|a_log|dt_bias|(?:.*_)?inv_freq|(?:.*_)?(?:router|gate)[._](?:expert_)?bias"),
   /** Anything else. */

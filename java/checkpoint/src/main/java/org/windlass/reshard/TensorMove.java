@@ -32,6 +32,24 @@ record TensorMove(
     return axes.shape(source.shape());
   }
 
+  /** Whether files have parts of the tensor, and not only of what a rule stacks. */
+  boolean isCut() {
+    for (int rank : target.to().mesh().ranks()) {
+      long[] held = ScaleBlocks.held(target, rank).shape();
+      for (int d = 0; d < held.length; d++) {
+        if (axes.stored().get(d) != Axes.NEW && held[d] != target.shape()[d]) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  /** Whether it becomes a part of a tensor, and not one of those that a rule stacks. */
+  boolean isPart() {
+    return !Arrays.equals(shape(), target.shape()) && axes.stored().get(dim) != Axes.NEW;
+  }
+
   /** The source layout of what is written. */
   Layout from() {
     return axes.layout(source.from());

@@ -6,10 +6,12 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
 import org.windlass.InvalidArgumentException;
 import org.windlass.checkpoint.Checkpoint;
+import org.windlass.layout.Layout;
 
 /**
  * Names that the metadata of a checkpoint tie to the one under which a tensor is stored, as
@@ -51,14 +53,19 @@ final class TiedNames {
     return stored.get(name);
   }
 
-  /** A tensor whose rule gives a source layout, which has to be a stored one. */
-  String requireStored(String name, Rule rule) {
-    if (!stored(name).equals(name)) {
+  /**
+   * The stored tensor that a rule for a name gives a source layout.
+   *
+   * @param own the source layout that the rule for the stored tensor gives
+   * @throws InvalidArgumentException if that is another one
+   */
+  String requireStored(String name, Rule rule, Optional<Layout> own) {
+    if (!own.equals(rule.from())) {
       throw new InvalidArgumentException(
           rule.where() + ".from: \"" + name + "\" is another name of tensor \"" + stored(name)
               + "\", whose rule gives its source layout");
     }
-    return name;
+    return stored(name);
   }
 
   /** What is said of the files that are written, with the names that tensors have there. */

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.checkpoint;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.windlass.DType;
+import org.windlass.ResourceException;
+
+/** Work folders of several processes in one place. */
+class WorkFolderTest {
+  private static final long NANOS = TimeUnit.MILLISECONDS.toNanos(1500);
+
+  @TempDir Path folder;
+
+  /** Another process, which removes abandoned folders on two threads. */
+  public static final class Sweeper {
+    private Sweeper() {}
+
+    public static void main(String[] arguments) throws Exception {
+      Path folder = Path.of(arguments[0]);
+      Thread other = new Thread(() -> sweep(folder));
+      other.setDaemon(true);
+      other.start();
+      sweep(folder);
+    }
+
+    private static void sweep(Path folder) {
+      while (Files.exists(folder.resolve("go"))) {
+        WorkFolder.removeAbandoned(folder);
+      }
+    }
+  }
+
+  private List<String> names() throws IOException {
+    try (Stream<Path> entries = Files.list(folder)) {
+      return entries.map(path -> path.getFileName().toString()).sorted().toList();
+    }
+  }
+
+  @Test
+  void noFolderGoesWhileItsWriterHasIt() throws Exception {
+    Path go = Files.createFile(folder.resolve("go"));
+    Process sweeper =
+        new ProcessBuilder(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-cp",
+                System.getProperty("java.class.path"), Sweeper.class.getName(), folder.toString())
+            .inheritIO()
+            .start();
+    int made = 0;
+    int lost = 0;
+    try {
+      Path abandoned = Files.createDirectory(folder.resolve(".x.windlass-1-0123456789abcdef"));
+      while (Files.exists(abandoned)) {
+        assertThat(sweeper.isAlive()).isTrue();
+        Thread.sleep(1);
+      }
+      long end = System.nanoTime() + NANOS;
+      while (System.nanoTime() < end) {
+        WorkFolder work = WorkFolder.create(folder, "out");
+        Path file = work.path().resolve("file");
+        try {
+          Files.createFile(file);
+          Thread.yield();
+          lost += Files.exists(file) ? 0 : 1;
+        } catch (IOException gone) {
+          lost++;
+        }
+        work.remove();
+        made++;
+      }
+    } finally {
+      Files.delete(go);
+      assertThat(sweeper.waitFor(20, TimeUnit.SECONDS)).isTrue();
+    }
+    assertThat(lost).as("of %d folders", made).isZero();
+    WorkFolder.removeAbandoned(folder);
+    assertThat(names()).isEmpty();
+  }
+
+  @Test
+  void aFolderThatWasBeingRemovedIsRemoved() throws IOException {
+    Path gone = folder.resolve(".x.windlass-1-0123456789abcdef.gone");
+    Files.createFile(Files.createDirectories(gone.resolve("content")).resolve("file"));
+    WorkFolder.create(folder, "x").remove();
+    assertThat(gone).exists();
+    WorkFolder.removeAbandoned(folder);
+    assertThat(names()).isEmpty();
+  }
+
+  @Test
+  void whatAnotherProgramRemovedIsNotCommitted() throws IOException {
+    List<SafetensorsHeader.Item> items =
+        List.of(new SafetensorsHeader.Item("x", DType.U8, List.of(1L)));
+    for (String removed : List.of("content/a.safetensors", "content", "")) {
+      try (CheckpointWriter writer = CheckpointWriter.begin(folder.resolve("out"), false)) {
+        writer.file("a.safetensors", items, Map.of()).write("x", 0, ByteBuffer.allocate(1));
+        Path work = writer.staged().getParent();
+        FileTree.remove(work.resolve(removed));
+        if (removed.isEmpty()) {
+          assertThatThrownBy(() -> writer.text("b", new byte[1]))
+              .isInstanceOf(ResourceException.class);
+        } else {
+          writer.text("b", new byte[1]);
+        }
+        assertThatThrownBy(writer::commit)
+            .isInstanceOf(ResourceException.class)
+            .hasMessageContaining("out: another program removed or changed a.safetensors in ")
+            .hasMessageContaining(work.toString());
+      }
+      assertThat(names()).isEmpty();
+    }
+  }
+}
