@@ -364,6 +364,41 @@ class LifetimeTest {
     }
   }
 
+  /** And neither are its communicators, which nobody but the link has made. */
+  @Test
+  void aLinkThatIsDroppedIsReportedOnceByItsName() throws Exception {
+    AtomicReference<WeakReference<Link>> dropped = new AtomicReference<>();
+    AtomicInteger looks = new AtomicInteger(); // each after a collection of garbage
+    try (LocalGroup group = Communicator.local(2)) {
+      DeviceMesh one = DeviceMesh.of(1);
+      List<LogRecord> records =
+          logged(
+              () ->
+                  group.run(
+                      communicator -> {
+                        Link link = Link.open(communicator, "policy", one, one.at(1));
+                        if (communicator.rank() == 0) {
+                          dropped.set(new WeakReference<>(link));
+                        } else {
+                          link.close();
+                        }
+                      }),
+              () -> dropped.get().get() == null && looks.incrementAndGet() > 10);
+      leak(records, "Link 'policy' of rank 0");
+      assertThat(records).noneMatch(record -> record.getMessage().startsWith("Communicator"));
+      assertThat(records).noneMatch(record -> record.getMessage().startsWith("Link 'policy' of rank 1"));
+    }
+  }
+
+  @Test
+  void aClosedGroupRunsNothing() {
+    LocalGroup group = Communicator.local(2);
+    group.close();
+    assertThatThrownBy(() -> group.run(communicator -> {}))
+        .isInstanceOf(ClosedException.class)
+        .hasMessage("run: the group is closed");
+  }
+
   /** One whose end waits for a network holds up no other's. */
   @Test
   void whatIsDroppedIsFreedWhileAnotherWaits() throws Exception {

@@ -13,8 +13,10 @@ import org.windlass.InvalidArgumentException;
 import org.windlass.LocalGroup;
 import org.windlass.MismatchException;
 import org.windlass.Tensor;
+import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
+import org.windlass.plan.TransferMode;
 import org.windlass.testing.OnRanks;
 import org.windlass.testing.Ranks;
 
@@ -179,6 +181,28 @@ class BatchTest {
               .hasMessageEndingWith(", rank 2 adds no tensor 5");
           communicator.barrier();
         });
+  }
+
+  /** A choice is of the tensors that are added after it. */
+  @Test
+  void aChoiceAfterTheLastTensorIsRefused() {
+    try (LocalGroup group = Communicator.local(1);
+        Link link = Link.open(group.communicator(0), "policy", DeviceMesh.of(1), DeviceMesh.of(1))) {
+      Tensor source = Tensor.allocate(DType.F32, 4);
+      Tensor target = Tensor.allocate(DType.F32, 4);
+      Batch batch = Batch.of(group.communicator(0));
+      batch.wire(DType.BF16).add("w", new long[] {4}, DType.F32, WHOLE, source, WHOLE, target);
+      batch.bucketBytes(4096);
+      assertThatThrownBy(batch::register)
+          .isInstanceOf(InvalidArgumentException.class)
+          .hasMessageContaining("register: bucketBytes was called after the last tensor was added");
+      LinkBatch linked = link.batch().mode(TransferMode.STAGED);
+      linked.add("w", new long[] {4}, source, WHOLE).into("w", new long[] {4}, target, WHOLE);
+      linked.wire(DType.BF16);
+      assertThatThrownBy(linked::register)
+          .isInstanceOf(InvalidArgumentException.class)
+          .hasMessageContaining("register: wire was called after the last tensor was added");
+    }
   }
 
   @OnRanks(2)

@@ -333,6 +333,9 @@ class LinkTest {
             assertThatThrownBy(() -> transfer.tensor("k"))
                 .isInstanceOf(InvalidArgumentException.class)
                 .hasMessageContaining("no version has arrived");
+            assertThatThrownBy(() -> transfer.tensor("v"))
+                .isInstanceOf(InvalidArgumentException.class)
+                .hasMessageContaining("this rank takes nothing of a tensor 'v'");
             Tensor before = null;
             for (long version = 1; version <= 4; version++) {
               transfer.receive(version);

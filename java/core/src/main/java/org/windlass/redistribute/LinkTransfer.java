@@ -127,7 +127,11 @@ public final class LinkTransfer implements AutoCloseable {
     return receive(ANY, Deadline.DEFAULT);
   }
 
-  /** {@link #receive()} with a deadline of its own. */
+  /**
+   * {@link #receive()} with a deadline of its own. Between two jobs the link goes on where it passes
+   * and the senders have had no version; the ranks of one job wait 2 s longer for one another, and
+   * one that does not come by then ends the link.
+   */
   public long receive(Duration deadline) {
     return receive(ANY, Deadline.nanos(deadline, WindlassException::of));
   }
