@@ -242,15 +242,13 @@ _SIGNATURES = {  # name: (result, arguments before `wl_error_t*`); None in front
 
 _TARGETS = ("sim", "a2a3sim", "a5sim", "cuda", "a2a3", "a5")
 _library = None
-_library_lock = threading.Lock()
 _process = os.getpid()
 
 
 def _forked():
-    """In a child: what belongs to its parent stays its parent's; no thread there holds the lock."""
-    global _process, _library_lock
+    """In a child: what belongs to its parent stays its parent's."""
+    global _process
     _process = os.getpid()
-    _library_lock = threading.Lock()
 
 
 os.register_at_fork(after_in_child=_forked)
@@ -318,24 +316,25 @@ _WHOLE = {c_int32: _checked(c_int32, -(1 << 31), (1 << 31) - 1),
 
 
 def native():
-    """The native library, loaded on first use; UnsupportedException where it is another ABI's."""
+    """The native library, loaded on first use; UnsupportedException where it is another ABI's.
+
+    There is no lock, since a signal handler could wait for it: several calls may load at once."""
     global _library
-    with _library_lock:
-        if _library is None:
-            path = library_path()
-            try:
-                library = ctypes.CDLL(path, use_errno=False)
-                # Before the other calls, of which a library of another version may lack some.
-                version = _function(library, "wl_abi_version")()
-                if version != ABI:
-                    raise UnsupportedException(
-                        "%s has C ABI version %d, this windlass.py wants %d: use those of one"
-                        " version" % (path, version, ABI))
-                for name in _SIGNATURES:
-                    _function(library, name)
-            except (OSError, AttributeError) as e:
-                raise UnsupportedException("%s can't be used: %s" % (path, e)) from e
-            _library = library
+    if _library is None:
+        path = library_path()
+        try:
+            library = ctypes.CDLL(path, use_errno=False)
+            # Before the other calls, of which a library of another version may lack some.
+            version = _function(library, "wl_abi_version")()
+            if version != ABI:
+                raise UnsupportedException(
+                    "%s has C ABI version %d, this windlass.py wants %d: use those of one"
+                    " version" % (path, version, ABI))
+            for name in _SIGNATURES:
+                _function(library, name)
+        except (OSError, AttributeError) as e:
+            raise UnsupportedException("%s can't be used: %s" % (path, e)) from e
+        _library = library
     return _library
 
 
