@@ -243,15 +243,13 @@ _SIGNATURES = {  # name: (result, arguments before `wl_error_t*`); None in front
 
 _TARGETS = ("sim", "a2a3sim", "a5sim", "cuda", "a2a3", "a5")
 _library = None
-_library_lock = threading.Lock()
 _process = os.getpid()
 
 
 def _forked():
-    """In a child: what belongs to its parent stays its parent's; no thread there holds the lock."""
-    global _process, _library_lock
+    """In a child: what belongs to its parent stays its parent's."""
+    global _process
     _process = os.getpid()
-    _library_lock = threading.Lock()
 
 
 os.register_at_fork(after_in_child=_forked)
@@ -319,24 +317,25 @@ _WHOLE = {c_int32: _checked(c_int32, -(1 << 31), (1 << 31) - 1),
 
 
 def native():
-    """The native library, loaded on first use; UnsupportedException where it is another ABI's."""
+    """The native library, loaded on first use; UnsupportedException where it is another ABI's.
+
+    There is no lock, since a signal handler could wait for it: several calls may load at once."""
     global _library
-    with _library_lock:
-        if _library is None:
-            path = library_path()
-            try:
-                library = ctypes.CDLL(path, use_errno=False)
-                # Before the other calls, of which a library of another version may lack some.
-                version = _function(library, "wl_abi_version")()
-                if version != ABI:
-                    raise UnsupportedException(
-                        "%s has C ABI version %d, this windlass.py wants %d: use those of one"
-                        " version" % (path, version, ABI))
-                for name in _SIGNATURES:
-                    _function(library, name)
-            except (OSError, AttributeError) as e:
-                raise UnsupportedException("%s can't be used: %s" % (path, e)) from e
-            _library = library
+    if _library is None:
+        path = library_path()
+        try:
+            library = ctypes.CDLL(path, use_errno=False)
+            # Before the other calls, of which a library of another version may lack some.
+            version = _function(library, "wl_abi_version")()
+            if version != ABI:
+                raise UnsupportedException(
+                    "%s has C ABI version %d, this windlass.py wants %d: use those of one"
+                    " version" % (path, version, ABI))
+            for name in _SIGNATURES:
+                _function(library, name)
+        except (OSError, AttributeError) as e:
+            raise UnsupportedException("%s can't be used: %s" % (path, e)) from e
+        _library = library
     return _library
 
 
@@ -2351,8 +2350,84 @@ def _numpy_tensor(array):
 
 # ---- communicators ----
 
-_KEPT = []
-"""What memory peers may still touch after a failure, when its communicator went."""
+_KEPT = set()
+"""Communicators with memory that peers may still touch after a failure."""
+
+
+class _Handle:
+    """A native handle. After `end`, the last call in progress frees it, or `end` itself if there
+    is none. Handles that belong to it are freed first.
+
+    Any thread and any signal handler may call each method, since none waits for another. A single
+    operation of a dict is atomic. A call registers before it reads whether the handle has ended;
+    `end` marks the handle before it reads the calls. So at least one of the two sees the other."""
+
+    def __init__(self, kind, free, owner=None):
+        """kind: for messages. owner: the handle that this one belongs to, and ends with."""
+        self._kind, self._free, self._owner = kind, free, owner
+        self._process = _process
+        self._users = {}  # calls in progress, and handles that belong to this one
+        self._operations = {}
+        self._has_ended = False
+        if owner is not None:
+            owner._users[self] = None
+            if owner._has_ended:
+                self.end()
+
+    def use(self, what, work):
+        """Returns work(whether the handle is open). The handle stays valid meanwhile."""
+        if not self.is_here():
+            raise ClosedException(
+                "%s: the %s is of process %d, from which this one was forked; a process uses what"
+                " it has opened itself" % (what, self._kind, self._process))
+        call = object()
+        try:
+            self._users[call] = None
+            return work(not self._has_ended)
+        finally:
+            self._users.pop(call, None)  # comes first: a signal handler may raise after it
+            self._settle()
+
+    def operate(self, what, work):
+        """Returns work(). The handle has to be open, and one such operation runs at a time."""
+        call = object()
+
+        def alone(is_open):
+            try:
+                self._operations[call] = None
+                if [*self._operations][0] is not call:
+                    raise InvalidArgumentException(
+                        "%s: another call is in progress on this %s; one at a time may be"
+                        % (what, self._kind))
+                if not is_open:
+                    raise ClosedException("%s: the %s was closed" % (what, self._kind))
+                return work()
+            finally:
+                self._operations.pop(call, None)
+
+        return self.use(what, alone)
+
+    def is_here(self):
+        """Whether this process made it, and not one that this one was forked from."""
+        return self._process == _process
+
+    def end(self):
+        """Refuses further calls, and frees the handle once nothing uses it. Idempotent."""
+        self._has_ended = True
+        for user in [*self._users]:
+            if isinstance(user, _Handle):
+                user.end()
+        self._settle()
+
+    def _settle(self):
+        if not self._has_ended or self._users or not self.is_here():
+            return
+        free = vars(self).pop("_free", None)  # one caller gets it, also of several at once
+        if free is not None:
+            free()
+            if self._owner is not None:
+                self._owner._users.pop(self, None)
+                self._owner._settle()
 
 
 class Communicator:
@@ -2365,13 +2440,8 @@ class Communicator:
     def __init__(self, comm, options):
         self._comm = comm
         self._options = options
-        self._process = _process
-        self._calling = threading.Lock()
-        self._caller = None  # the thread that has it
-        self._ending = threading.RLock()  # for as long as a call takes that doesn't wait
+        self._handle = _Handle("communicator", self._free)
         self._held = []
-        self._freed_before = []  # of handles that don't outlive this one: what frees each
-        self._closed = False
         self.rank = native().wl_comm_rank(comm)
         self.size = native().wl_comm_size(comm)
 
@@ -2395,28 +2465,15 @@ class Communicator:
     def _call(self, what, name, *arguments, on=None, holds=()):
         """One call of this rank, on its handle or another; what it touches stays until peers touch
         it no more."""
-        self._require_own(what)
-        if not self._calling.acquire(blocking=False):
-            raise InvalidArgumentException(
-                what + ": another thread is in a call on this communicator; one at a time may be")
-        try:
-            self._caller = threading.get_ident()
-            if self._closed:
-                raise ClosedException(what + ": the communicator was closed")
+        def work():
             try:
-                _call(name, on or self._comm, *arguments)
-            except WindlassException:
+                _call(name, self._comm if on is None else on, *arguments)
+            except BaseException:
                 self._held.extend(holds)
+                _KEPT.add(self)
                 raise
-        finally:
-            self._caller = None
-            self._calling.release()
 
-    def _require_own(self, what):
-        if self._process != _process:
-            raise ClosedException(
-                "%s: the communicator is of process %d, from which this one was forked; a process"
-                " uses what it has opened itself" % (what, self._process))
+        self._handle.operate(what, work)
 
     def _ns(self, deadline):
         return 0 if deadline is None else _Until(deadline).ns()
@@ -2536,72 +2593,58 @@ class Communicator:
 
     def failure(self):
         """The exception that every call raises from now on; None while the communicator lives."""
+        def status(is_open):
+            if not is_open:
+                raise ClosedException("the communicator was closed")
+            _call("wl_comm_status", self._comm)
+
         try:
-            self._require_own("failure")
-        except ClosedException as e:
+            return self._handle.use("failure", status)
+        except WindlassException as e:
             return e
-        with self._ending:
-            if self._closed:
-                return ClosedException("the communicator was closed")
-            error = _Error(struct_size=ctypes.sizeof(_Error))
-            code = native().wl_comm_status(self._comm, byref(error))
-            return None if code == 0 else _error(code, error)
 
     def abort(self, reason):
         """Ends it for all ranks, who get an AbortedException with the reason."""
-        self._require_own("abort")
-        with self._ending:
-            if not self._closed:
-                _call("wl_comm_abort", self._comm, reason.encode("utf-8", "replace"))
+        self._stop("abort", "wl_comm_abort", reason.encode("utf-8", "replace"))
 
     def _fail(self, code, culprits, message):
-        self._require_own("fail")
-        with self._ending:
-            if not self._closed:
-                ranks = (c_int32 * max(1, len(culprits)))(*culprits)
-                _call("wl_comm_fail", self._comm, code, ranks, len(culprits),
-                      message.encode("utf-8", "replace"))
+        ranks = (c_int32 * max(1, len(culprits)))(*culprits)
+        self._stop("fail", "wl_comm_fail", code, ranks, len(culprits),
+                   message.encode("utf-8", "replace"))
+
+    def _stop(self, what, name, *arguments):
+        def stop(is_open):
+            try:
+                if is_open:
+                    _call(name, self._comm, *arguments)
+            except ClosedException:
+                pass  # it was closed meanwhile
+
+        self._handle.use(what, stop)
 
     def close(self):
-        """Leaves it; a call in progress ends with a ClosedException first. Idempotent."""
-        if self._process != _process:
-            return
-        with self._ending:
-            if self._closed:
-                return
-            self._closed = True
-        try:
-            _call("wl_comm_close", self._comm)
-        finally:
-            # A handler of signals may have interrupted the call that is in progress.
-            is_own = self._caller == threading.get_ident()
-            is_over = not is_own and self._calling.acquire(timeout=10)
-            self._free(is_over)
-            if is_over:
-                self._calling.release()
+        """Leaves it; a call in progress ends with a ClosedException first. Idempotent.
 
-    def _free_early(self, frees):
-        """Frees some of what does not outlive this; once it has ended, close does."""
-        if self._process != _process:
-            return
-        with self._ending:
-            if self._closed or self.failure() is not None:
-                return
-            for free in frees:
-                self._freed_before.remove(free)
-                free()
+        In a signal handler that has interrupted a call, that call frees the memory."""
+        def leave(is_open):
+            try:
+                if is_open:
+                    _call("wl_comm_close", self._comm)
+            finally:
+                self._handle.end()
 
-    def _free(self, is_over):
-        for _ in range(200 if is_over else 0):
+        if self._handle.is_here():
+            self._handle.use("close", leave)
+
+    def _free(self):
+        for _ in range(200):
             if native().wl_comm_quiescent(self._comm):
-                for free in self._freed_before:
-                    free()
                 native().wl_comm_free(self._comm)
                 self._held.clear()
+                _KEPT.discard(self)
                 return
             time.sleep(0.01)
-        # Somebody may still read what this held: it stays as long as the process.
-        _KEPT.append((self._comm, self._held))
+        # Somebody may still read what this holds: it stays as long as the process.
 
     def _close_quietly(self):
         try:
@@ -3072,14 +3115,17 @@ class Link:
         self._whose, self._side, self._senders = whose, side, senders
         self._ticket = self._registrations = 0
         self._move_seconds = 0.0
-        self._window = c_void_p()
+        window = self._window = c_void_p()
+        self._handle = _Handle("link", lambda: native().wl_window_free(window), comm._handle)
         self._lines = self._SIGNALS * comm.size * 64
-        comm._call("meet", "wl_window_create", self._lines + self._WORDS * 8, until.ns(),
-                   byref(self._window))
-        window = self._window
-        comm._freed_before.append(lambda: native().wl_window_free(window))
-        self._words = native().wl_window_address(self._window, comm.rank) + self._lines
-        (c_int64 * self._WORDS).from_address(self._words)[:] = [-1, 0, -1, -1]
+
+        def create(_):
+            comm._call("meet", "wl_window_create", self._lines + self._WORDS * 8, until.ns(),
+                       byref(window))
+            self._words = native().wl_window_address(window, comm.rank) + self._lines
+            (c_int64 * self._WORDS).from_address(self._words)[:] = [-1, 0, -1, -1]
+
+        self._handle.use("meet", create)
 
     def batch(self):
         """Tensors that move together."""
@@ -3156,7 +3202,7 @@ class Link:
             return False
         self._put(self._senders, self._VERSION, version)
         self._put(self._senders, self._LEFT_NS, until.ns())
-        self._call("wl_notify", self._window, self._senders, self._line(self._OFFERED),
+        self._call("wl_notify", self._senders, self._line(self._OFFERED),
                    self._ticket & 0xFFFFFFFF)
         pause = 20e-6
         while not self._test(self._CONFIRMED, self._ticket):
@@ -3181,14 +3227,15 @@ class Link:
             self._put(rank, self._WAITING, waiting)
 
     def _call(self, name, *arguments):
-        self.communicator._call("send", name, *arguments)
+        self._handle.use("send", lambda _: self.communicator._call(
+            "send", name, self._window, *arguments))
 
     def _line(self, signal):
         return signal * self.communicator.size * 64
 
     def _test(self, signal, value):
         reached = c_int32()
-        self._call("wl_test", self._window, self._senders, self._line(signal), value & 0xFFFFFFFF,
+        self._call("wl_test", self._senders, self._line(signal), value & 0xFFFFFFFF,
                    byref(reached))
         return reached.value != 0
 
@@ -3202,7 +3249,7 @@ class Link:
 
         local = struct_of(ctypes.addressof(cell))
         remote = struct_of(self._words + word * 8)
-        self._call("wl_put", self._window, byref(local), rank, byref(remote))
+        self._call("wl_put", byref(local), rank, byref(remote))
 
     def close(self):
         """Leaves the link, and closes what was registered on it. Idempotent."""
@@ -3308,7 +3355,6 @@ class LinkBatch:
         link, comm = self._link, self._link.communicator
         self._registered = True
         shared = (MismatchException, UnsupportedException, InvalidArgumentException)
-        handles = []
         try:
             # Neither checksums, nor in place; and nothing to receive.
             offer = (struct.pack(">i??i", OFFER_FORMAT, False, False, len(self._sends))
@@ -3317,19 +3363,21 @@ class LinkBatch:
             comm._bytes(_OP_LINK_REGISTER, until, self._bindings())
             told = comm._bytes(_OP_LINK_REGISTER, until, b"")[link._senders]
             halves, words = self._table(told)
-            for _ in range(halves):
-                handle = c_void_p()
-                config, memory = _transfer_config(words)
-                comm._call("register", "wl_transfer_create", byref(config), until.ns(),
-                           byref(handle), holds=(memory,))
-                handles.append(handle)
+            handles = [c_void_p() for _ in range(halves)]
+            transfer = LinkTransfer(
+                link, link._registrations, handles, [*self._tensors.values()])
+
+            def create(_):
+                for handle in handles:
+                    config, memory = _transfer_config(words)
+                    comm._call("register", "wl_transfer_create", byref(config), until.ns(),
+                               byref(handle), holds=(memory,))
+
+            transfer._handle.use("register", create)
         except BaseException as e:
-            for handle in handles:
-                comm._freed_before.insert(0, lambda own=handle: native().wl_transfer_free(own))
             raise link._failed("register", e, shared) from e
-        number = link._registrations
         link._registrations += 1
-        return LinkTransfer(link, number, handles, [*self._tensors.values()])
+        return transfer
 
     def _bindings(self):
         """What this rank states of its memory: for each tensor its name and its binding, as the
@@ -3437,10 +3485,7 @@ class LinkTransfer:
     def __init__(self, link, number, handles, tensors):
         self._link, self._number, self._handles, self._tensors = link, number, handles, tensors
         self._next = 0
-        self._closed = False
-        self._using = threading.Lock()  # had by a send, and by what frees
-        self._frees = [lambda own=handle: native().wl_transfer_free(own) for handle in handles]
-        link.communicator._freed_before[:0] = self._frees
+        self._handle = _Handle("transfer", self._free, link.communicator._handle)
 
     def send(self, version, deadline=60.0):
         """Collective over the senders: sends this rank's tensors, which may change when it returns.
@@ -3451,17 +3496,7 @@ class LinkTransfer:
         if isinstance(version, bool) or not isinstance(version, int) or not 0 <= version < 1 << 63:
             raise InvalidArgumentException("send: version is %r; it is a number, 0 or"
                                            " more" % (version,))
-        if not self._using.acquire(blocking=False):
-            raise InvalidArgumentException(
-                "send: another thread is in a call on this transfer; one at a time may be")
-        try:
-            if self._closed:
-                raise ClosedException("send: the transfer was closed")
-            self._send(version, _Until(deadline))
-        finally:
-            self._using.release()
-            if self._closed:
-                self._let_go()
+        self._handle.operate("send", lambda: self._send(version, _Until(deadline)))
 
     def _send(self, version, until):
         link = self._link
@@ -3507,17 +3542,12 @@ class LinkTransfer:
 
     def close(self):
         """Lets go of the tensors, once a send in progress has ended. Idempotent; any thread."""
-        self._closed = True
-        self._let_go()
+        self._handle.end()
 
-    def _let_go(self):
-        if not self._using.acquire(blocking=False):
-            return  # the send lets go when it ends
-        try:
-            frees, self._frees = self._frees, []
-            self._link.communicator._free_early(frees)
-        finally:
-            self._using.release()
+    def _free(self):
+        for handle in self._handles:
+            native().wl_transfer_free(handle)
+        self._tensors = []
 
     def __enter__(self):
         return self

@@ -6,6 +6,7 @@ started it does."""
 import ctypes
 import logging
 import os
+import random
 import signal
 import sys
 import threading
@@ -343,6 +344,205 @@ def closes():
     for thread in threads:
         thread.join()
     assert sorted(freed) == [0, 1, 2, 3], freed
+    say("done")
+
+
+class Watched:
+    """The native library. It knows which handles were freed, and records their later uses."""
+
+    FREES = ("wl_comm_free", "wl_window_free", "wl_transfer_free")
+    FAKED = ("wl_transfer_move", "wl_transfer_free")
+
+    def __init__(self, library):
+        self.library, self.freed, self.faults = library, [], []
+        self.before = {}  # name: what runs once, before the function of that name
+
+    def __getattr__(self, name):
+        function = (lambda *_: 0) if name in self.FAKED else getattr(self.library, name)
+
+        def call(*arguments):
+            handles = [each for each in arguments if isinstance(each, ctypes.c_void_p)]
+            self.before.pop(name, lambda: None)()
+            self.look(name, handles)
+            if name in self.FREES:
+                self.freed.extend(handles)
+                return function(*arguments)
+            result = function(*arguments)
+            self.look(name, handles)
+            return result
+        return call
+
+    def look(self, name, handles):
+        freed = [each for each in handles if any(each is other for other in self.freed)]
+        self.faults.extend((name, each) for each in freed)
+
+
+class Ends:
+    """What one rank has open: a communicator, a link to itself, a transfer that moves nothing."""
+
+    def __init__(self, watched, number):
+        watched.freed, watched.faults = [], []
+        self.watched = watched
+        variables = {"WINDLASS_RANK": "0", "WINDLASS_WORLD_SIZE": "1",
+                     "WINDLASS_JOB": "ends-%d-%d" % (os.getpid(), number)}
+        self.comm = windlass.Communicator.from_environment(variables, SOON)
+        self.link = windlass.Link(
+            "itself", "", self.comm, self.comm.split(0), 0, windlass._Until(SOON))
+        self.link._offer = lambda *_: windlass._Until(SOON)
+        self.transfer = windlass.LinkTransfer(self.link, 0, [ctypes.c_void_p(1 << 12)], [])
+        self.longest = 0.0  # seconds that a close has taken
+        self.calls = [
+            self.comm.failure,
+            self.comm.barrier,
+            lambda: self.comm.abort("it ends"),
+            lambda: self.comm._fail(5, [0], "it ends"),
+            lambda: self.comm.all_reduce(np.zeros(3, np.float32)),
+            lambda: self.comm.split(0).close(),
+            lambda: self.link._test(self.link._ASKED, 1),
+            lambda: self.link._put(0, self.link._NEWEST, 5),
+            lambda: self.transfer.send(1, SOON),
+            self.transfer.close,
+            self.link.close,
+            self.another,
+        ]
+        self.ends = [self.comm.close, self.link.close, self.transfer.close]
+        self.others = []
+
+    def another(self):
+        self.others.append(ctypes.c_void_p(1 << 12))
+        windlass.LinkTransfer(self.link, 1, self.others[-1:], [])
+
+    def end(self, call):
+        began = time.monotonic()
+        call()
+        self.longest = max(self.longest, time.monotonic() - began)
+
+    def check(self, what):
+        assert self.longest < 1, (what, self.longest)
+        assert not self.watched.faults, (what, self.watched.faults)
+        frees = [self.comm._comm, self.link._side._comm, self.link._window,
+                 *self.transfer._handles, *self.others]
+        for handle in frees:
+            count = sum(each is handle for each in self.watched.freed)
+            assert count == 1, (what, handle, count)
+
+
+def tried(call):
+    try:
+        call()
+    except windlass.WindlassException:
+        pass
+
+
+def interrupt_before(watched, name, by_handler):
+    """Everything is closed right before a native call, by a signal handler or another thread."""
+    each, threads = Ends(watched, 0), []
+
+    def close(*_):
+        each.end(each.link.close)
+        each.end(each.transfer.close)
+
+    def interrupt():
+        if by_handler:
+            signal.raise_signal(signal.SIGUSR1)
+            return
+        threads.append(threading.Thread(target=close))
+        threads[0].start()
+        threads[0].join(0.02)  # it may wait for the call, which does not wait for it
+    signal.signal(signal.SIGUSR1, close)
+    watched.before = {name: interrupt}
+    for call in each.calls:
+        tried(call)
+    for thread in threads:
+        thread.join()
+    assert not watched.before, name
+    each.check((name, by_handler))
+
+
+def interrupt_each(watched, number, chance):
+    """Everything is closed between two steps of Python, at some of all such places in a call."""
+    at, seen = 1, 1
+    while at <= seen:
+        each, seen = Ends(watched, 0), 0
+
+        def trace(frame, event, _):
+            nonlocal seen
+            if frame.f_code.co_filename != windlass.__file__:
+                return None
+            frame.f_trace_opcodes = True
+            seen += event == "opcode"
+            if seen == at and event == "opcode":
+                each.end(each.link.close)
+            return trace
+        sys.settrace(trace)
+        try:
+            tried(each.calls[number])
+        finally:
+            sys.settrace(None)
+        if seen < at:
+            each.link.close()
+        each.check((number, at))
+        at += chance.randint(1, 5)
+
+
+def interrupt_at_random(watched, number, chance):
+    """At some instant a signal handler closes or raises, or another thread closes, or both do."""
+    each = Ends(watched, number)
+    call = chance.choice(each.calls[:2] + each.calls[4:9])
+    closes, also = chance.choice(each.ends + [None]), chance.choice(each.ends + [None] * 5)
+
+    def handler(*_):
+        if closes is None:
+            raise KeyboardInterrupt
+        each.end(closes)
+    # A handler that raises between the last call and what it frees leaks that: not both, then.
+    threads = [threading.Thread(target=each.end, args=[also])] if closes and also else []
+    ends = each.calls[8] if closes == each.transfer.close else each.comm.barrier
+
+    def endless():
+        while True:
+            call()
+            ends()
+    signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, chance.uniform(1e-4, 2e-3))
+        for thread in threads:
+            thread.start()
+        tried(endless)
+        for thread in threads:
+            thread.join()
+    except KeyboardInterrupt:
+        try:
+            each.comm.barrier(SOON)
+            each.transfer.send(2, SOON)
+        except windlass.AbortedException:
+            assert "send of version 1" in str(each.comm.failure())
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    each.end(each.link.close)
+    each.check((call, closes, also))
+    assert each.comm not in windlass._KEPT
+
+
+def interrupts():
+    """A signal handler that closes frees nothing that a call below it uses, and does not wait."""
+    seed = int(os.environ.get("TEST_SEED") or time.time_ns() % (1 << 32))
+    say("seed", seed)
+    watched = Watched(windlass.native())
+    windlass.native = lambda: watched
+    for name in ("wl_comm_status", "wl_comm_abort", "wl_comm_fail", "wl_barrier", "wl_collective",
+                 "wl_comm_split", "wl_test", "wl_put", "wl_transfer_move", "wl_comm_close",
+                 "wl_comm_quiescent", "wl_comm_free", "wl_window_free", "wl_transfer_free"):
+        for by_handler in (True, False):
+            interrupt_before(watched, name, by_handler)
+    chance, runs = random.Random(seed), 0
+    for number in range(len(Ends(watched, 0).calls)):
+        interrupt_each(watched, number, chance)
+    sys.setswitchinterval(1e-5)
+    end = time.monotonic() + float(os.environ.get("TEST_SECONDS", "2"))
+    while time.monotonic() < end:
+        runs += 1
+        interrupt_at_random(watched, runs, chance)
+    say(runs, "runs")
     say("done")
 
 

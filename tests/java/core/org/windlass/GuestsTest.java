@@ -216,7 +216,7 @@ class GuestsTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"handlers", "closes"})
+  @ValueSource(strings = {"handlers", "closes", "interrupts"})
   void threadsAndSignalHandlersMayEndIt(String how) throws Exception {
     assertThat(guest(0, 1, how).ended()).endsWith("done\n");
   }
