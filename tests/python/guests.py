@@ -71,15 +71,15 @@ def integers():
         one = np.zeros(1, np.float32)
         hash_ = 3600164055
         cases = [
-            (lambda: comm.split(hash_), "split: color is 3600164055; it is an integer from -2147483648"),
+            (lambda: comm.split(hash_), "split: color is 3600164055; it must be an integer from -2147483648"),
             (lambda: comm.split(-(1 << 32) + 3), "split: color"),
             (lambda: comm.split(0, 1 << 31), "split: key is 2147483648"),
-            (lambda: comm.split(1.5), "split: color is 1.5; it is an integer"),
+            (lambda: comm.split(1.5), "split: color is 1.5; it must be an integer"),
             (lambda: comm.broadcast(one, (1 << 32) + 1), "broadcast: root is 4294967297"),
-            (lambda: comm.broadcast(one, 1.0), "broadcast: root is 1.0; it is an integer"),
-            (lambda: comm.broadcast(one, -1), "root"),
+            (lambda: comm.broadcast(one, 1.0), "broadcast: root is 1.0; it must be an integer"),
+            (lambda: comm.broadcast(one, -1), "broadcast: root is -1; it must be an integer from 0 to 1"),
             (lambda: windlass.Options(cores=(1 << 32) + 1), "cores is 4294967297"),
-            (lambda: windlass.Options(blocks=65), "blocks is 65; it is an integer from 0 to 64"),
+            (lambda: windlass.Options(blocks=65), "blocks is 65; it must be an integer from 0 to 64"),
             (lambda: windlass.Options(blocks=(1 << 32) + 1), "blocks"),
             (lambda: windlass.Options(first_sequence=(1 << 32) + 1), "first_sequence is"),
             (lambda: windlass.Tensor(one.ctypes.data, "f32", [1.5]), "an extent is 1.5"),
@@ -155,9 +155,53 @@ def stays():
         time.sleep(SOON)
 
 
+def raised(call, *words):
+    """The exception of a call, which has those words."""
+    try:
+        call()
+    except windlass.WindlassException as e:
+        assert all(each in str(e) for each in words), (words, str(e))
+        return e
+    raise SystemExit("it was taken: %s" % (words,))
+
+
+def messages(comm):
+    """What a user reads names the call and its argument, and says what must be."""
+    a, b = np.zeros(4, np.float32), np.zeros(4, np.float64)
+    read_only = np.zeros(4, np.float32)
+    read_only.flags.writeable = False
+    raised(lambda: comm.all_reduce([1, 2]), "all_reduce: array: a list is no tensor; give a numpy")
+    raised(lambda: comm.all_reduce(a, a[::-1]), "all_reduce: output: strides are (-4,) bytes",
+           "make a copy")
+    raised(lambda: comm.all_reduce(a[::2]), "all_reduce: array, ", "must be contiguous")
+    raised(lambda: comm.all_reduce(a, read_only), "all_reduce: output, ", "must be writable")
+    raised(lambda: comm.all_reduce(a, b), "output is Tensor(f64[4]) and array is Tensor(f32[4]); both must")
+    raised(lambda: comm.all_reduce(np.array([object()])), "all_reduce: array: an array of type |O",
+           "convert it to numbers")
+    raised(lambda: comm.all_reduce(np.zeros(2, "M8[s]")), "a.view('u8')")
+    raised(lambda: comm.all_reduce(np.zeros(2, "c16")), "convert it to numbers")
+    raised(lambda: comm.broadcast(a.astype(">f4"), 0), "broadcast: array: an array of type >f4, whose")
+    raised(lambda: comm.broadcast(a, comm.size), "root is %d; it must be" % comm.size)
+    for deadline in (0, float("inf"), "5", True):
+        raised(lambda: comm.barrier(deadline),
+               "deadline is %r; it must be a finite number of seconds, more than 0" % (deadline,))
+    raised(lambda: windlass.tensor(a, "bf16"), "dtype is 'bf16', of 2 bytes, and the array has f32, of 4",
+           "give wire='bf16'")
+    raised(lambda: windlass.tensor(a, "b16"), "dtype is 'b16'; known: bool u8")
+    raised(lambda: windlass.Tensor(4097, "f32", [2]), "for f32 it must be a multiple of 4")
+    error = windlass._Error()
+    for code, text, wanted in (
+            (2, b"rank 0 is in allReduce, rank 1 in barrier", "rank 0 is in all_reduce, rank 1 in barrier"),
+            (5, b"my allReduce is over", "my allReduce is over")):
+        error.message = text
+        assert str(windlass._error(code, error)) == wanted
+    raised(lambda: comm.all_reduce(np.zeros(4, np.int32), op="avg"), "all_reduce: dtype i32 doesn't reduce with avg")
+
+
 def refusals():
     """What is refused before anything is sent."""
     with joined() as comm:
+        messages(comm)
         for wrong in (
                 lambda: comm.all_reduce(np.zeros(4, np.float32)[::2]),
                 lambda: comm.all_reduce(np.zeros(4, np.float32), np.zeros(5, np.float32)),
@@ -539,7 +583,7 @@ def layouts():
                 say("refused")
     batch = windlass.LinkBatch(OwnLink)
     for layout, wanted in (
-            ("garbage", "tensor 'w': layout 'garbage': it is MESH:PLACEMENT"),
+            ("garbage", "tensor 'w': layout 'garbage': it must be MESH:PLACEMENT"),
             ("1:S2", "tensor 'w' has 2 dimensions, and layout '1:S2' cuts dimension 2"),
             (None, "tensor 'w': layout None: "),
             ("2:S0", "'2:S0' names 2 ranks up to rank 1; this job has 1 rank, counted from 0"),

@@ -224,7 +224,8 @@ class GuestsTest {
   @Test
   void aValueThatIsNoMemoryIsRefused() throws Exception {
     assertThat(guest(0, 1, "scalars").ended())
-        .contains("InvalidArgumentException a float32 is a value and no memory")
+        .contains("InvalidArgumentException all_reduce: array: a float32 is a value and no memory")
+        .contains("broadcast: array: a float32 is a value and no memory")
         .contains("sum 1.5\n");
   }
 
