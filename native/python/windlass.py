@@ -547,8 +547,8 @@ class LaunchEnvironment:
         if told:
             if "://" in told:
                 raise UnsupportedException(
-                    "WINDLASS_RENDEZVOUS is %r; a guest meets at HOST:PORT or by a file"
-                    " alone" % told)
+                    "WINDLASS_RENDEZVOUS is %r; a Python rank meets at HOST:PORT or by a file"
+                    % told)
             self.rendezvous = _host_and_port("WINDLASS_RENDEZVOUS", told)
             self.launcher_has_store = told == self._get("WINDLASS_LAUNCHER_STORE")
         elif self._get("MASTER_ADDR") or self._get("MASTER_PORT"):
@@ -3072,7 +3072,12 @@ class _Layout:
                 "%d placements for %d mesh dimensions" % (len(placements), len(sizes)))
         if len({each.partition(":")[2] or "sum" for each in placements if each[0] == "P"}) > 1:
             raise self._wrong("partial placements of one layout have one operation")
-        self.dims = [self._dim(each) for each in placements if each[0] == "S"]
+        self._cuts = [self._cut(each) for each in placements]
+        self._grid = sizes
+        self.dims = [each[0] for each in self._cuts if each]
+
+    def __str__(self):
+        return self._text
 
     def _wrong(self, why):
         return InvalidArgumentException("layout %r: %s" % (self._text, why))
@@ -3115,13 +3120,34 @@ class _Layout:
             raise self._wrong("its list of ranks must have %d different ones" % size)
         return ranks
 
-    def _dim(self, shard):
-        dim, mark, digits = re.fullmatch("SS?([0-9]+)(?:([*/])([0-9]+))?", shard).groups()
-        if mark == "*":
-            self._number("a unit", digits, 1, (1 << 63) - 1)
-        elif mark == "/":
-            self._number("a split", digits, 1, (1 << 31) - 1)
-        return self._number("a tensor dimension", dim, 0, (1 << 31) - 1)
+    def _cut(self, placement):
+        """Of a shard (tensor dimension, unit, pieces), as Java's Cut has them; else None."""
+        if placement[0] != "S":
+            return None
+        dim, mark, digits = re.fullmatch("SS?([0-9]+)(?:([*/])([0-9]+))?", placement).groups()
+        unit = self._number("a unit", digits, 1, (1 << 63) - 1) if mark == "*" else 1
+        pieces = self._number("a split", digits, 1, (1 << 31) - 1) if mark == "/" else 1
+        return self._number("a tensor dimension", dim, 0, (1 << 31) - 1), unit, pieces
+
+    def local_shape(self, shape, rank):
+        """What `rank`, which the mesh has, holds of a tensor of that shape."""
+        local, below, place = list(shape), len(self.ranks), self.ranks.index(rank)
+        for size, cut in zip(self._grid, self._cuts):
+            below //= size
+            if cut:
+                dim, unit, pieces = cut
+                piece = -(-local[dim] // pieces) or 1
+                whole, rest = divmod(local[dim], piece)
+                own = place // below % size
+                local[dim] = (whole * self._share(piece, unit, size, own)
+                              + self._share(rest, unit, size, own))
+        return local
+
+    @staticmethod
+    def _share(length, unit, parts, own):
+        unit = min(unit, length) or 1
+        step = -(-(-(-length // unit)) // parts) * unit
+        return min((own + 1) * step, length) - min(own * step, length)
 
 
 # ---- links ----
@@ -3321,23 +3347,31 @@ class LinkBatch:
         mode, bucket_bytes: the sender's choices of how it moves."""
         if self._registered:
             raise InvalidArgumentException("add: the batch is registered already; make another")
-        if not isinstance(name, str) or name in self._tensors:
-            raise InvalidArgumentException("add: tensor %r was added before, or is no"
-                                           " name" % (name,))
-        if mode not in self._MODES or (wire is not None and wire not in DTYPES):
+        if not isinstance(name, str):
+            raise InvalidArgumentException("add: name is %r; it must be a string" % (name,))
+        what = "add: tensor '%s'" % name
+        if name in self._tensors:
+            raise InvalidArgumentException(what + " was added before; add each once")
+        for option, value, known in (
+                ("mode", mode, self._MODES), ("wire", wire, (None, *DTYPES))):
+            if value not in known:
+                raise InvalidArgumentException(
+                    "%s: %s is %r; it must be one of %s"
+                    % (what, option, value, " ".join(map(str, known))))
+        shape = _whole_all(what + ": shape", shape)
+        padded = shape if padded_shape is None else _whole_all(
+            what + ": padded_shape", padded_shape)
+        if len(padded) != len(shape) or any(a < b for a, b in zip(padded, shape)):
             raise InvalidArgumentException(
-                "add: tensor '%s': mode %r of %s, wire %r" % (name, mode, self._MODES, wire))
-        padded = shape if padded_shape is None else padded_shape
-        shape, padded = (
-            [_whole("add: tensor '%s': an extent" % name, extent, 0, (1 << 63) - 1)
-             for extent in each]
-            for each in (shape, padded))
-        bucket_bytes = _whole(
-            "add: tensor '%s': bucket_bytes" % name, bucket_bytes, 1, (1 << 63) - 1)
-        self._require_layout(name, shape, layout)
-        if source is None:
+                "%s: padded_shape is %s; it must have as many extents as shape, %s, and none less"
+                % (what, padded, shape))
+        bucket_bytes = _whole(what + ": bucket_bytes", bucket_bytes, 1, (1 << 63) - 1)
+        found = self._require_layout(name, shape, layout)
+        bound = None if source is None else _view(
+            "add: source of tensor '%s'" % name, source, dtype)
+        self._require_part(name, padded, found, bound)
+        if bound is None:
             return self
-        bound = tensor(source, dtype)
         self._sends.append(b"".join([
             _array(name.encode("utf-8")), _array(bound.dtype.encode("ascii")),
             _array(layout.encode("utf-8")), self._extents(shape), self._extents(padded),
@@ -3362,6 +3396,25 @@ class LinkBatch:
                 "add: tensor '%s': layout '%s' names %s; this job has %s, counted from 0"
                 % (name, layout, _ranks(len(found.ranks), " up to rank %d" % highest),
                    _ranks(size)))
+        return found
+
+    def _require_part(self, name, padded, layout, bound):
+        """Refuses a source that is not this rank's part, which the link counts as the job does."""
+        what, rank = "add: source of tensor '%s'" % name, self._link.communicator.rank
+        if rank not in layout.ranks:
+            if bound is not None:
+                raise InvalidArgumentException(
+                    "%s is %r; rank %d is outside the mesh of %s and holds nothing: give None"
+                    % (what, bound, rank, layout))
+            return
+        local = layout.local_shape(padded, rank)
+        if bound is None and 0 not in local:
+            raise InvalidArgumentException(
+                "%s is None; under %s rank %d holds %s: give that" % (what, layout, rank, local))
+        if bound is not None and bound.shape != local:
+            raise InvalidArgumentException(
+                "%s has shape %s; under %s rank %d holds %s"
+                % (what, bound.shape, layout, rank, local))
 
     @staticmethod
     def _extents(shape):

@@ -433,14 +433,14 @@ def strided(piece):
     return view
 
 
-def bound(job, link, tensors=None, shape=None):
+def bound(job, link, tensors=None):
     """(sources by name, the transfer)."""
     batch, sources = link.batch(), {}
     for name, own, dtype, layout, how in tensors or TENSORS:
         piece = part(whole(own, dtype, 0), layout, job.communicator.rank)
         if piece is not None:
             sources[name] = strided(piece)
-            batch.add(name, shape or own, sources[name], layout, **how)
+            batch.add(name, own, sources[name], layout, **how)
     return sources, batch.register(SOON)
 
 
@@ -489,7 +489,7 @@ def again_and_again():
 def unchecked(link):
     """A batch that hands on whatever layouts it is told, as another program may."""
     batch = link.batch()
-    batch._require_layout = lambda *_: None
+    batch._require_layout = batch._require_part = lambda *_: None
     return batch
 
 
@@ -504,12 +504,14 @@ def refused():
                         wrong = [("w", [8, 4], "float32", "2:S5", {})]
                     elif what == "name":
                         wrong = [("v", [8, 4], "float32", "2:S0", {})]
+                    elif what == "shape":
+                        wrong = [("w", [4, 4], "float32", "2:S0", {})]
                     elif what == "mesh":
                         wrong = [("w", [8, 4], "float32", "2@[0,2]:S0", {})]
                     else:
                         wrong = tensors
                     if what == "part":
-                        batch = link.batch()
+                        batch = unchecked(link)
                         batch.add("w", [8, 4], np.zeros((3, 4), np.float32), "2:S0")
                         batch.register(SOON)
                     elif what == "layout":
@@ -521,7 +523,7 @@ def refused():
                         batch.add("w", [8, 4], np.zeros((4, 4), np.float32), "2@[0,2]:S0")
                         batch.register(SOON)
                     else:
-                        bound(job, link, wrong, [4, 4] if what == "shape" else None)
+                        bound(job, link, wrong)
                     say(what, "was taken")
                 except windlass.WindlassException as e:
                     say(what, type(e).__name__, e)
@@ -578,7 +580,10 @@ def layouts():
         for line in file.read().splitlines():
             try:
                 found = windlass._Layout(line)
-                say(len(found.ranks), max(found.ranks), *found.ranks[:8], "cut", *found.dims)
+                local = [
+                    found.local_shape([7, 12, 30, 5, 1, 64, 0, 9], rank)
+                    for rank in (found.ranks[:64] if max(found.dims, default=0) < 8 else ())]
+                say(len(found.ranks), max(found.ranks), *found.ranks[:8], "cut", *found.dims, *local)
             except windlass.InvalidArgumentException:
                 say("refused")
     batch = windlass.LinkBatch(OwnLink)
