@@ -2449,7 +2449,8 @@ class Communicator:
         try:
             comm.barrier(max(0.001, until.left()))  # behind it none finds this start's store
             return comm
-        except BaseException:
+        except BaseException as e:
+            comm._ended(e)
             comm._close_quietly()
             raise
 
@@ -2677,6 +2678,21 @@ class Communicator:
         except WindlassException:
             pass  # what ended it is being raised
 
+    def _ended(self, failure):
+        """Peers get what this rank ends with, unless it ends as it was asked to or they know."""
+        if isinstance(failure, GeneratorExit) or (
+                isinstance(failure, SystemExit) and failure.code in (None, 0)):
+            return
+        try:
+            text = "%s: %s" % (type(failure).__name__, failure)
+        except Exception:
+            text = type(failure).__name__
+        try:
+            if self.failure() is None:
+                self.abort("rank %d ended with %s" % (self.rank, text.rstrip(": ")))
+        except WindlassException:
+            pass  # what ended it is being raised
+
     def __enter__(self):
         return self
 
@@ -2684,6 +2700,7 @@ class Communicator:
         if kind is None:
             self.close()
         else:
+            self._ended(value)
             self._close_quietly()
 
     def __repr__(self):
@@ -2880,7 +2897,8 @@ class Job:
         communicator = Communicator.from_environment(environment, deadline, options)
         try:
             return Job(name, communicator, environment, options, True)
-        except BaseException:
+        except BaseException as e:
+            communicator._ended(e)
             communicator._close_quietly()
             raise
 
@@ -3036,9 +3054,11 @@ class Job:
         if kind is None:
             self.close()
         else:
-            self._ranks._close_quietly()
-            if self._owns:
-                self.communicator._close_quietly()
+            own = (self._ranks, self.communicator)[:1 + self._owns]
+            for each in own:
+                each._ended(value)
+            for each in own:
+                each._close_quietly()
 
     def __repr__(self):
         return "Job(%r, %r)" % (self.name, self.communicator)
@@ -3314,6 +3334,8 @@ class Link:
         if kind is None:
             self.close()
         else:
+            self.communicator._ended(value)
+            self._side._ended(value)
             self._side._close_quietly()
             self.communicator._close_quietly()
 

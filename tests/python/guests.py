@@ -259,6 +259,24 @@ def scalars():
         say("sum", float(one))
 
 
+class Textless(Exception):
+    def __str__(self):
+        raise ValueError("it has no text")
+
+
+def leaves():
+    """Ends amid a `with`, as it is told."""
+    ends = {"key": KeyError("mine"), "interrupt": KeyboardInterrupt(), "status": SystemExit(3),
+            "textless": Textless(), "quit": SystemExit(0)}
+    try:
+        with joined() as comm:
+            if sys.argv[2] == "windlass":
+                comm.all_reduce(np.zeros(4, np.float32), op="median")
+            raise ends[sys.argv[2]]
+    except BaseException as e:
+        say("done" if e in ends.values() or "median" in str(e) else repr(e))
+
+
 def forks():
     """A child that is forked while ranks meet leaves them alone, whatever it does with the handle."""
     with joined() as comm:
