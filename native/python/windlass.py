@@ -3399,7 +3399,7 @@ class LinkBatch:
             _array(layout.encode("utf-8")), self._extents(shape), self._extents(padded),
             _array((wire if wire and bound.dtype in _FLOATING else "").encode("ascii")),
             _array(mode.encode("ascii")), struct.pack(">q", bucket_bytes)]))
-        self._tensors[name] = (bound, source)
+        self._tensors[name] = (bound, source, _standing(source))
         return self
 
     def _require_layout(self, name, shape, layout):
@@ -3474,13 +3474,14 @@ class LinkBatch:
             raise link._failed("register", e, shared) from e
         number = link._registrations
         link._registrations += 1
-        return LinkTransfer(link, number, handles, [*self._tensors.values()])
+        return LinkTransfer(
+            link, number, handles, [(name, *each) for name, each in self._tensors.items()])
 
     def _bindings(self):
         """What this rank states of its memory: for each tensor its name and its binding, as the
         flat table has it."""
         out = [struct.pack(">ii", TABLE_FORMAT, len(self._tensors))]
-        for name, (bound, _) in self._tensors.items():
+        for name, (bound, *_) in self._tensors.items():
             binding = self._binding(bound)
             out.append(_array(name.encode("utf-8")))
             out.append(struct.pack(">%dq" % len(binding), *binding))
@@ -3536,7 +3537,7 @@ class LinkBatch:
         counts = words[1:_HEADER:2]
         if any(not 0 <= count <= size for count, size in zip(counts, sizes)):
             raise _Malformed("its sections have %s entries in %s words" % (counts, sizes))
-        stated = {self._binding(bound) for bound, _ in self._tensors.values()}
+        stated = {self._binding(bound) for bound, *_ in self._tensors.values()}
         at = _HEADER
         for section, count in enumerate(counts[:2]):
             end = at + sizes[section]
@@ -3642,12 +3643,16 @@ class LinkTransfer:
             on=self._handles[self._next], holds=self._tensors)
 
     def _moved(self):
-        """What is wrong where a tensor lies elsewhere than it did when it was registered."""
-        for bound, source in self._tensors:
-            if not isinstance(source, Tensor) and tensor(source).address != bound.address:
-                return ("a tensor of shape %s lies elsewhere than when it was registered; register"
-                        " again,"
-                        " or copy into it in place" % bound.shape)
+        """What is wrong where a tensor is no more what it was when it was added."""
+        for name, _, source, before in self._tensors:
+            try:
+                now = _standing(source)
+            except Exception as e:
+                return "tensor '%s' can't be read any more: %s" % (name, e)
+            if now != before:
+                return ("tensor '%s' has changed since it was added: %s; meet again and add it as"
+                        " it is now, and write new values into it in place"
+                        % (name, _change(before, now)))
         return None
 
     def close(self):

@@ -552,6 +552,67 @@ def refused():
     in_job(work)
 
 
+def change(what, array, base):
+    """Makes the array another one over the same memory, or over none."""
+    if what in ("dtype", "early"):
+        array.dtype = np.int32
+        return "dtype from <f4 to <i4"
+    if what == "order":
+        array.dtype = array.dtype.newbyteorder()
+        return "dtype from <f4 to >f4"
+    if what == "strides":
+        array.strides = (4, 32)
+        return "strides from contiguous to (4, 32)"
+    if what == "shape":
+        array.shape = (4, 8)
+        return "shape from (8, 4) to (4, 8)"
+    if what == "resize":
+        array.resize((0,), refcheck=False)
+        return "shape from (8, 4) to (0,)"
+    if what == "base":
+        base.resize((0,), refcheck=False)
+        return "memory of its base from "
+    array.address += 4
+    return "address from "
+
+
+def changes():
+    """Sends a version, changes the array in place, and sends no other."""
+    def work(job):
+        for what in sys.argv[2:]:
+            with job.meet("policy", SOON) as link:
+                base = np.zeros((64, 4), np.float32)
+                array = base[8:16] if what == "base" else np.zeros((8, 4), np.float32)
+                if what == "tensor":
+                    array = windlass.tensor(array)
+                batch = link.batch()
+                at = job.communicator.size - 1
+                batch.add("w", [8, 4], array if job.communicator.rank == at else None, "1@1:R")
+                if what == "early" and job.communicator.rank == at:
+                    change(what, array, base)
+                transfer = batch.register(SOON)
+                if what != "early":
+                    transfer.send(1, SOON)
+                wanted = change(what, array, base) if job.communicator.rank == at else ""
+                raised(lambda: transfer.send(2, SOON),
+                       "tensor 'w' has changed since it was added: " + wanted)
+        say("done")
+    in_job(work)
+
+
+def throws_in_link():
+    """One rank ends with an error amid a link."""
+    def work(job):
+        with job.meet("policy", SOON) as link:
+            _, transfer = bound(job, link, [("w", [8, 4], "float32", "2:S0", {})])
+            for version in (-1, 1.5, "1", True, 1 << 63):
+                raised(lambda: transfer.send(version), "send: version is %r; it must" % (version,))
+            if job.communicator.rank == 1:
+                raise KeyError("mine")
+            transfer.send(1, SOON)
+    in_job(work)
+
+
 def late():
     """Sends a version that no receiver asks for, then one that it does; then has moved a tensor."""
     def work(job):
@@ -617,7 +678,78 @@ def layouts():
                 raise SystemExit("it was taken")
             except windlass.InvalidArgumentException as e:
                 assert wanted in str(e), e
-    batch.add("w", (8, 8), np.zeros((8, 8), np.float32), "1:S0")
+    array = np.zeros((8, 8), np.float32)
+    batch.add("w", (8, 8), array, "1:S0")
+    add(batch)
+
+
+def add(batch):
+    """What `add` says of its other arguments."""
+    array, taken = np.zeros((8, 8), np.float32), {"name": "v", "shape": (8, 8), "layout": "1:S0"}
+    for changed, words in (
+            ({"name": 7}, "add: name is 7; it must be a string"),
+            ({"name": "w"}, "add: tensor 'w' was added before"),
+            ({"mode": "fast"}, "tensor 'v': mode is 'fast'; it must be one of direct staged"),
+            ({"wire": "bf17"}, "tensor 'v': wire is 'bf17'; it must be one of None bool u8"),
+            ({"shape": 8}, "tensor 'v': shape is 8; it must be a sequence of integers"),
+            ({"shape": "8x8"}, "tensor 'v': shape: an extent is '8'; it must be an integer"),
+            ({"padded_shape": (8, 7)}, "tensor 'v': padded_shape is [8, 7]; it must have"),
+            ({"padded_shape": (9, 8)},
+             "add: source of tensor 'v' has shape [8, 8]; under 1:S0 rank 0 holds [9, 8]"),
+            ({"bucket_bytes": 0}, "tensor 'v': bucket_bytes is 0; it must be an integer from 1"),
+            ({"source": array[:3]},
+             "add: source of tensor 'v' has shape [3, 8]; under 1:S0 rank 0 holds [8, 8]"),
+            ({"source": None}, "add: source of tensor 'v' is None; under 1:S0 rank 0 holds [8, 8]"),
+            ({"source": [1.0]}, "add: source of tensor 'v': a list is no tensor; give a numpy"),
+            ({"source": array[::-1]}, "source of tensor 'v': strides are (-32, 4) bytes"),
+            ({"dtype": "bf16"}, "source of tensor 'v': dtype is 'bf16', of 2 bytes")):
+        arguments = {"source": array, **taken, **changed}
+        raised(lambda: batch.add(**arguments), words)
+    two = windlass.LinkBatch(type("Two", (OwnLink,), {"_senders": 2}))
+    raised(lambda: two.add("w", (8, 8), array, "1@1:R"),
+           "add: source of tensor 'w' is Tensor(f32[8, 8]); rank 0 is outside the mesh of 1@1:R and"
+           " holds nothing: give None")
+    two.add("w", (8, 8), None, "1@1:R").add("v", (0, 8), None, "2:S0")
+    torch = Strided()
+    batch.add("t", (8, 8), torch, "1:S0")
+    for attribute, value, words in (
+            ("dtype", "torch.int32", "dtype from torch.float32 to torch.int32"),
+            ("strides", (1, 8), "strides from (8, 1) to (1, 8)"),
+            ("shape", (64,), "shape from (8, 8) to (64,)"),
+            ("address", 0, "address from ")):
+        before = getattr(torch, attribute)
+        moving = type("Moving", (), {"_tensors": [("t", *batch._tensors["t"])]})
+        assert windlass.LinkTransfer._moved(moving) is None
+        setattr(torch, attribute, value)
+        said = windlass.LinkTransfer._moved(moving)
+        assert "tensor 't' has changed since it was added: " + words in said, said
+        setattr(torch, attribute, before)
+    torch.stride = None
+    said = windlass.LinkTransfer._moved(moving)
+    assert "tensor 't' can't be read any more: " in said, said
+
+
+class Strided:
+    """As much as is asked of a torch tensor."""
+
+    def __init__(self):
+        self.room = np.zeros((8, 8), np.float32)
+        self.address, self.dtype, self.shape = self.room.ctypes.data, "torch.float32", (8, 8)
+        self.strides, self.device, self.layout = (8, 1), type("Cpu", (), {"type": "cpu"}), "torch.strided"
+
+    def data_ptr(self):
+        return self.address
+
+    def stride(self):
+        return self.strides
+
+    def is_conj(self):
+        return False
+
+    def storage(self):
+        return self.room
+
+    untyped_storage = storage
 
 
 def tampered():

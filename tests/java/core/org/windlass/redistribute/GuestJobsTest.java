@@ -317,6 +317,54 @@ class GuestJobsTest {
     }
   }
 
+  /** Of each kind, one link: it ends, and receivers keep the version before. */
+  @Test
+  void arraysThatChangeInPlaceAreNotSent() throws Exception {
+    List<String> kinds =
+        List.of("dtype", "strides", "shape", "resize", "base", "order", "tensor", "early");
+    List<Processes.Rank> guests = guests("changes " + String.join(" ", kinds));
+    FutureTask<Void> fleet =
+        fleet(
+            1,
+            job -> {
+              for (String kind : kinds) {
+                try (Link link = job.meet("policy", Role.TARGET, SOON);
+                    LinkTransfer transfer =
+                        register(
+                            link,
+                            job,
+                            List.of(new Taken("w", new long[] {8, 4}, DType.F32, "1:R")))) {
+                  if (!kind.equals("early")) {
+                    assertThat(transfer.receive(SOON)).as(kind).isEqualTo(1);
+                  }
+                  assertThatThrownBy(() -> transfer.receive(SOON))
+                      .as(kind)
+                      .isInstanceOf(WindlassException.class)
+                      .hasMessageContaining("tensor 'w' has changed since it was added: ");
+                }
+              }
+            });
+    requireDone(fleet, guests);
+  }
+
+  @Test
+  void receiversAreToldWhatEndedAGuest() throws Exception {
+    List<Processes.Rank> guests = guests("throws_in_link");
+    FutureTask<Void> fleet =
+        fleet(
+            2,
+            job -> {
+              try (Link link = job.meet("policy", Role.TARGET, SOON);
+                  LinkTransfer transfer = register(link, job, ONE)) {
+                assertThatThrownBy(() -> transfer.receive(SOON))
+                    .isInstanceOf(AbortedException.class)
+                    .hasMessageContaining("rank 1 ended with KeyError: 'mine'");
+              }
+            });
+    fleet.get(120, TimeUnit.SECONDS);
+    assertThat(guests.get(0).ended()).contains("rank 1 ended with KeyError: 'mine'");
+  }
+
   @Test
   void aVersionThatNobodyAsksForIsSkipped() throws Exception {
     List<Processes.Rank> guests = guests("late");
