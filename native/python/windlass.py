@@ -291,11 +291,21 @@ def _whole(what, value, least=-(1 << 31), most=(1 << 31) - 1):
     try:
         number = operator.index(value)
     except TypeError:
-        raise InvalidArgumentException("%s is %r; it is an integer" % (what, value)) from None
+        raise InvalidArgumentException("%s is %r; it must be an integer" % (what, value)) from None
     if not least <= number <= most:
         raise InvalidArgumentException(
-            "%s is %d; it is an integer from %d to %d" % (what, number, least, most))
+            "%s is %d; it must be an integer from %d to %d" % (what, number, least, most))
     return number
+
+
+def _whole_all(what, values):
+    """Those extents, as a list."""
+    try:
+        values = list(values)
+    except TypeError:
+        raise InvalidArgumentException(
+            "%s is %r; it must be a sequence of integers" % (what, values)) from None
+    return [_whole("%s: an extent" % what, each, 0, (1 << 63) - 1) for each in values]
 
 
 def _checked(plain, least, most):
@@ -342,6 +352,8 @@ def native():
 def _error(code, error):
     count = max(0, min(error.culprit_count, 64))
     message = error.message.decode("utf-8", "replace")
+    if code != AbortedException.code:  # whose reason a rank has given
+        message = re.sub(r"\ballReduce\b", "all_reduce", message)
     return WindlassException.of(code, message, error.culprits[:count])
 
 
@@ -364,8 +376,8 @@ class _Until:
     def __init__(self, seconds):
         is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
         if not is_number or not 0 < seconds < float("inf"):
-            raise InvalidArgumentException("deadline is %r; it is seconds, more than"
-                                           " 0" % (seconds,))
+            raise InvalidArgumentException(
+                "deadline is %r; it must be a finite number of seconds, more than 0" % (seconds,))
         self.whole = min(float(seconds), self._LONGEST)
         self._end = time.monotonic() + self.whole
 
@@ -534,8 +546,8 @@ class LaunchEnvironment:
         if told:
             if "://" in told:
                 raise UnsupportedException(
-                    "WINDLASS_RENDEZVOUS is %r; a guest meets at HOST:PORT or by a file"
-                    " alone" % told)
+                    "WINDLASS_RENDEZVOUS is %r; a Python rank meets at HOST:PORT or by a file"
+                    % told)
             self.rendezvous = _host_and_port("WINDLASS_RENDEZVOUS", told)
             self.launcher_has_store = told == self._get("WINDLASS_LAUNCHER_STORE")
         elif self._get("MASTER_ADDR") or self._get("MASTER_PORT"):
@@ -1934,7 +1946,7 @@ class _Host:
         seconds = float(silence) if is_number else -1
         if seconds != 0 and seconds < 0.5:
             raise InvalidArgumentException(
-                "WINDLASS_HOST_SILENCE is '%s'; it is a number of seconds, 0.5 to 9999.999, or 0,"
+                "WINDLASS_HOST_SILENCE is '%s'; it must be seconds, from 0.5 to 9999.999, or 0,"
                 " which lets a host be silent" % _printable(silence))
         self.silence_ns = round(seconds * 1e9)
 
@@ -2249,7 +2261,8 @@ class Tensor:
                 "%r is no dtype; known: %s" % (dtype, " ".join(DTYPES)))
         self.shape = [_whole("an extent", extent, 0, (1 << 63) - 1) for extent in shape]
         if len(self.shape) > 16:
-            raise InvalidArgumentException("shape is %s; it has at most 16 extents" % self.shape)
+            raise InvalidArgumentException(
+                "shape is %s; it must have at most 16 extents" % self.shape)
         dense = [1] * len(self.shape)
         for d in range(len(self.shape) - 2, -1, -1):
             dense[d] = dense[d + 1] * max(1, self.shape[d + 1])
@@ -2257,7 +2270,7 @@ class Tensor:
             _whole("a stride", stride, 0, (1 << 63) - 1) for stride in strides]
         if len(self.strides) != len(self.shape):
             raise InvalidArgumentException(
-                "strides are %s of shape %s; there is one for each dimension"
+                "strides are %s of shape %s; there must be one for each dimension"
                 % (self.strides, self.shape))
         self.address = _whole("address", address, 0, (1 << 64) - 1)
         self.dtype, self.owner, self.writable = dtype, owner, writable
@@ -2273,7 +2286,7 @@ class Tensor:
             for extent, stride, own in zip(self.shape, self.strides, dense))
         if self.numel and (self.address <= 0 or self.address % size):
             raise InvalidArgumentException(
-                "address is %#x; %s is aligned to %d bytes" % (self.address, dtype, size))
+                "address is %#x; for %s it must be a multiple of %d" % (self.address, dtype, size))
 
     def __repr__(self):
         return "Tensor(%s%s)" % (self.dtype, self.shape)
@@ -2296,21 +2309,57 @@ def tensor(array, dtype=None):
         found = _numpy_tensor(array)
     else:
         raise InvalidArgumentException(
-            "%s is no tensor; give a numpy array, a torch CPU tensor or a windlass.Tensor"
+            "a %s is no tensor; give a numpy array, a torch CPU tensor or a windlass.Tensor"
             % type(array).__name__)
     if dtype is None or dtype == found.dtype:
         return found
-    if dtype not in DTYPES or DTYPES[dtype][1] != DTYPES[found.dtype][1]:
+    if dtype not in DTYPES:
+        raise InvalidArgumentException("dtype is %r; known: %s" % (dtype, " ".join(DTYPES)))
+    if DTYPES[dtype][1] != DTYPES[found.dtype][1]:
         raise InvalidArgumentException(
-            "dtype is %r; it must have as many bytes as %s" % (dtype, found.dtype))
+            "dtype is '%s', of %d bytes, and the array has %s, of %d: dtype names what the bytes"
+            " are and converts nothing; to convert what is sent, give wire='%s' to add"
+            % (dtype, DTYPES[dtype][1], found.dtype, DTYPES[found.dtype][1], dtype))
     return Tensor(
         found.address, dtype, found.shape, found.strides, found.owner, found.writable)
+
+
+def _view(what, array, dtype=None):
+    """`tensor`, whose errors say what it is of."""
+    try:
+        return tensor(array, dtype)
+    except WindlassException as e:
+        raise WindlassException.of(e.code, "%s: %s" % (what, e)) from e
+
+
+def _standing(array):
+    """Where an array's elements are and what they are, as the array says; of a numpy view also
+    where the array is that owns the memory."""
+    if isinstance(array, Tensor):
+        return array.address, array.dtype, tuple(array.shape), tuple(array.strides)
+    if hasattr(array, "data_ptr"):
+        return array.data_ptr(), array.dtype, tuple(array.shape), array.stride()
+    interface, owner = array.__array_interface__, array
+    while hasattr(getattr(owner, "base", None), "__array_interface__"):
+        owner = owner.base
+    memory = () if owner is array else (
+        owner.__array_interface__["data"][0], getattr(owner, "nbytes", None))
+    return (interface["data"][0], interface["typestr"], interface["shape"],
+            interface.get("strides"), memory)
+
+
+def _change(before, now):
+    """What differs between two of `_standing`."""
+    names = ("address", "dtype", "shape", "strides", "memory of its base")
+    return ", ".join(
+        "%s from %s to %s" % (name, *("contiguous" if each is None else each for each in both))
+        for name, *both in zip(names, before, now) if both[0] != both[1])
 
 
 def _torch_tensor(array):
     if array.device.type != "cpu" or str(array.layout) != "torch.strided":
         raise UnsupportedException(
-            "a tensor on %s with layout %s; a guest takes strided tensors on the CPU"
+            "a tensor on %s with layout %s; it must be strided and on the CPU"
             % (array.device, array.layout))
     if array.is_conj() or getattr(array, "is_neg", lambda: False)():
         raise UnsupportedException("a tensor that is conjugated or negated lazily; clone it")
@@ -2318,7 +2367,8 @@ def _torch_tensor(array):
     if name not in _TORCH:
         is_byte = array.element_size() == 1
         hint = "; move it as bytes, as by a.view(torch.uint8), on every rank" if is_byte else ""
-        raise UnsupportedException("a tensor of %s%s" % (array.dtype, hint))
+        raise UnsupportedException(
+            "a tensor of %s, for which Windlass has no dtype%s" % (array.dtype, hint))
     # A parameter may be given other storage; this one stays as long as it is named here.
     storage = getattr(array, "untyped_storage", array.storage)()
     return Tensor(
@@ -2333,14 +2383,25 @@ def _numpy_tensor(array):
         raise UnsupportedException(
             "an array of type %s, whose bytes are in another order than this machine's; convert"
             " it, as by a.astype(a.dtype.newbyteorder('='))" % typestr)
-    if name not in _NUMPY or interface.get("data") is None:
+    if name not in _NUMPY:
+        bits = re.fullmatch("[VMm]([1248])(?:\\[.*)?", name)
         raise UnsupportedException(
-            "an array of type %s; view it as an integer of its size and name its dtype" % typestr)
+            "an array of type %s, for which Windlass has no dtype; %s" % (typestr, (
+                "view it as an integer of its size, a.view('u%s'), and give its dtype" % bits[1]
+                if bits else "convert it to numbers, as by a.astype('float32')")))
+    if interface.get("data") is None:
+        raise UnsupportedException("an array that does not say its address; copy it to numpy's")
     dtype = _NUMPY[name]
     size = DTYPES[dtype][1]
     strides = interface.get("strides")
+    if strides is not None and min(strides, default=0) < 0:
+        raise InvalidArgumentException(
+            "strides are %s bytes; none may be negative, as those of a[::-1] are: make a copy,"
+            " a.copy(), and use that in its place" % (strides,))
     if strides is not None and any(stride % size for stride in strides):
-        raise UnsupportedException("strides of %s bytes, of elements of %d" % (strides, size))
+        raise UnsupportedException(
+            "strides are %s bytes; each must be a multiple of the element's %d: make a copy,"
+            " a.copy(), and use that in its place" % (strides, size))
     address, read_only = interface["data"]
     return Tensor(
         address, dtype, interface["shape"],
@@ -2458,7 +2519,8 @@ class Communicator:
         try:
             comm.barrier(max(0.001, until.left()))  # behind it none finds this start's store
             return comm
-        except BaseException:
+        except BaseException as e:
+            comm._ended(e)
             comm._close_quietly()
             raise
 
@@ -2483,9 +2545,11 @@ class Communicator:
         self._call("barrier", "wl_barrier", self._ns(deadline))
 
     def _collective(self, what, operation, source, target, op, root, deadline):
-        for each in (source, target):
+        for name, each in (("array", source), ("output", target)):
             if not each.is_contiguous:
-                raise InvalidArgumentException("%s: %r is not contiguous; copy it" % (what, each))
+                raise InvalidArgumentException(
+                    "%s: %s, %r, has strides %s and must be contiguous; make a copy and use that"
+                    % (what, name, each, each.strides))
         self._call(
             what, "wl_collective", operation, source.address, source.numel, target.address,
             target.numel, DTYPES[source.dtype][0], op, 0, root, 0, self._ns(deadline),
@@ -2493,10 +2557,12 @@ class Communicator:
 
     def broadcast(self, array, root, deadline=None):
         """`array` gets what it has on the root, on every rank; of one dtype and size everywhere."""
-        both = tensor(array)
-        root = _whole("broadcast: root", root)
+        both = _view("broadcast: array", array)
+        root = _whole("broadcast: root", root, 0, self.size - 1)
         if not both.writable and self.rank != root:
-            raise InvalidArgumentException("broadcast: %r is read-only" % both)
+            raise InvalidArgumentException(
+                "broadcast: array, %r, is read-only; it must be writable where it gets the root's"
+                % both)
         self._collective("broadcast", _OP_BROADCAST, both, both, 0, root, deadline)
 
     def all_reduce(self, array, output=None, op="sum", deadline=None):
@@ -2505,13 +2571,16 @@ class Communicator:
         if op not in _REDUCE_OPS:
             raise InvalidArgumentException(
                 "all_reduce: op is %r; known: %s" % (op, " ".join(_REDUCE_OPS)))
-        source = tensor(array)
-        target = source if output is None else tensor(output)
+        source = _view("all_reduce: array", array)
+        target = source if output is None else _view("all_reduce: output", output)
         if not target.writable:
-            raise InvalidArgumentException("all_reduce: %r is read-only" % target)
+            raise InvalidArgumentException(
+                "all_reduce: %s, %r, is read-only; it gets the result and must be writable"
+                % ("array" if output is None else "output", target))
         if target.dtype != source.dtype or target.numel != source.numel:
             raise InvalidArgumentException(
-                "all_reduce: output is %r, of input %r; they are alike" % (target, source))
+                "all_reduce: output is %r and array is %r; both must have one dtype and one number"
+                " of elements" % (target, source))
         self._collective(
             "all_reduce", _OP_ALL_REDUCE, source, target, _REDUCE_OPS[op], 0, deadline)
 
@@ -2652,6 +2721,21 @@ class Communicator:
         except WindlassException:
             pass  # what ended it is being raised
 
+    def _ended(self, failure):
+        """Peers get what this rank ends with, unless it ends as it was asked to or they know."""
+        if isinstance(failure, GeneratorExit) or (
+                isinstance(failure, SystemExit) and failure.code in (None, 0)):
+            return
+        try:
+            text = "%s: %s" % (type(failure).__name__, failure)
+        except Exception:
+            text = type(failure).__name__
+        try:
+            if self.failure() is None:
+                self.abort("rank %d ended with %s" % (self.rank, text.rstrip(": ")))
+        except WindlassException:
+            pass  # what ended it is being raised
+
     def __enter__(self):
         return self
 
@@ -2659,6 +2743,7 @@ class Communicator:
         if kind is None:
             self.close()
         else:
+            self._ended(value)
             self._close_quietly()
 
     def __repr__(self):
@@ -2672,7 +2757,7 @@ def _require_name(what, name):
     if (not isinstance(name, str) or not name or "/" in name or not name.isprintable()
             or len(name.encode("utf-8")) > 64):
         raise InvalidArgumentException(
-            "%s: %r is no name, which has 1 to 64 bytes of characters that print, and no slash"
+            "%s is %r; it must have 1 to 64 bytes of characters that print, and no slash"
             % (what, name))
 
 
@@ -2785,7 +2870,8 @@ class _Pairing:
             if not told and tells.over():
                 told = True
                 logging.getLogger("windlass").warning(
-                    "job '%s', %s; it waits for that one to end, %.3g s at most", self._own.job, reason,
+                    "job '%s', %s; it waits for that one to end, %.3g s at most",
+                    self._own.job, reason,
                     min(ends, self._until, key=_Until.left).left() if is_final
                     else self._until.left())
             first = tells if not told else ends if is_final else self._until
@@ -2854,7 +2940,8 @@ class Job:
         communicator = Communicator.from_environment(environment, deadline, options)
         try:
             return Job(name, communicator, environment, options, True)
-        except BaseException:
+        except BaseException as e:
+            communicator._ended(e)
             communicator._close_quietly()
             raise
 
@@ -2976,7 +3063,7 @@ class Job:
                 " WINDLASS_TOKEN_FILE")
         if "://" in setting:
             raise UnsupportedException(
-                "WINDLASS_MEETING is %r; a guest meets at HOST:PORT or by a name alone" % setting)
+                "WINDLASS_MEETING is %r; a Python job meets at HOST:PORT or by a name" % setting)
         if ":" in setting:
             token = LaunchEnvironment(
                 {"WINDLASS_RANK": "0", "WINDLASS_WORLD_SIZE": "1",
@@ -3010,9 +3097,11 @@ class Job:
         if kind is None:
             self.close()
         else:
-            self._ranks._close_quietly()
-            if self._owns:
-                self.communicator._close_quietly()
+            own = (self._ranks, self.communicator)[:1 + self._owns]
+            for each in own:
+                each._ended(value)
+            for each in own:
+                each._close_quietly()
 
     def __repr__(self):
         return "Job(%r, %r)" % (self.name, self.communicator)
@@ -3036,7 +3125,7 @@ class _Layout:
         self._text = text
         found = self._GRAMMAR.fullmatch(text) if isinstance(text, str) else None
         if not found:
-            raise self._wrong("it is MESH:PLACEMENT,..., such as '2:S0' or 'dp=2xtp=2:R,S1'")
+            raise self._wrong("it must be MESH:PLACEMENT,..., such as '2:S0' or 'dp=2xtp=2:R,S1'")
         grid, first, listed, placements = found.groups()
         sizes = self._sizes(grid)
         self.ranks = self._mesh(sizes, first, listed)
@@ -3046,7 +3135,12 @@ class _Layout:
                 "%d placements for %d mesh dimensions" % (len(placements), len(sizes)))
         if len({each.partition(":")[2] or "sum" for each in placements if each[0] == "P"}) > 1:
             raise self._wrong("partial placements of one layout have one operation")
-        self.dims = [self._dim(each) for each in placements if each[0] == "S"]
+        self._cuts = [self._cut(each) for each in placements]
+        self._grid = sizes
+        self.dims = [each[0] for each in self._cuts if each]
+
+    def __str__(self):
+        return self._text
 
     def _wrong(self, why):
         return InvalidArgumentException("layout %r: %s" % (self._text, why))
@@ -3054,14 +3148,15 @@ class _Layout:
     def _number(self, what, digits, least, most):
         value = int(digits.lstrip("0")[:20] or "0")
         if not least <= value <= most:
-            raise self._wrong("%s is %s; it is from %d to %d" % (what, digits[:40], least, most))
+            raise self._wrong(
+                "%s is %s; it must be from %d to %d" % (what, digits[:40], least, most))
         return value
 
     def _sizes(self, grid):
         dims = re.findall("(?:([A-Za-z_][A-Za-z0-9_]*)=)?([0-9]+)(?:x|$)", grid)
         names = [name for name, _ in dims if name]
         if len(set(names)) != len(names):
-            raise self._wrong("two mesh dimensions have one name")
+            raise self._wrong("two mesh dimensions have one name; each must have its own")
         return [self._number("a mesh dimension's size", digits, 1, self._MOST_RANKS)
                 for _, digits in dims]
 
@@ -3085,16 +3180,37 @@ class _Layout:
             if len(ranks) > size:
                 break
         if len(ranks) != size or len(set(ranks)) != size:
-            raise self._wrong("its list of ranks is not one of %d different ones" % size)
+            raise self._wrong("its list of ranks must have %d different ones" % size)
         return ranks
 
-    def _dim(self, shard):
-        dim, mark, digits = re.fullmatch("SS?([0-9]+)(?:([*/])([0-9]+))?", shard).groups()
-        if mark == "*":
-            self._number("a unit", digits, 1, (1 << 63) - 1)
-        elif mark == "/":
-            self._number("a split", digits, 1, (1 << 31) - 1)
-        return self._number("a tensor dimension", dim, 0, (1 << 31) - 1)
+    def _cut(self, placement):
+        """Of a shard (tensor dimension, unit, pieces), as Java's Cut has them; else None."""
+        if placement[0] != "S":
+            return None
+        dim, mark, digits = re.fullmatch("SS?([0-9]+)(?:([*/])([0-9]+))?", placement).groups()
+        unit = self._number("a unit", digits, 1, (1 << 63) - 1) if mark == "*" else 1
+        pieces = self._number("a split", digits, 1, (1 << 31) - 1) if mark == "/" else 1
+        return self._number("a tensor dimension", dim, 0, (1 << 31) - 1), unit, pieces
+
+    def local_shape(self, shape, rank):
+        """What `rank`, which the mesh has, holds of a tensor of that shape."""
+        local, below, place = list(shape), len(self.ranks), self.ranks.index(rank)
+        for size, cut in zip(self._grid, self._cuts):
+            below //= size
+            if cut:
+                dim, unit, pieces = cut
+                piece = -(-local[dim] // pieces) or 1
+                whole, rest = divmod(local[dim], piece)
+                own = place // below % size
+                local[dim] = (whole * self._share(piece, unit, size, own)
+                              + self._share(rest, unit, size, own))
+        return local
+
+    @staticmethod
+    def _share(length, unit, parts, own):
+        unit = min(unit, length) or 1
+        step = -(-(-(-length // unit)) // parts) * unit
+        return min((own + 1) * step, length) - min(own * step, length)
 
 
 # ---- links ----
@@ -3265,6 +3381,8 @@ class Link:
         if kind is None:
             self.close()
         else:
+            self.communicator._ended(value)
+            self._side._ended(value)
             self._side._close_quietly()
             self.communicator._close_quietly()
 
@@ -3293,34 +3411,42 @@ class LinkBatch:
         """Adds a tensor to send.
 
         name: what both sides call it. shape: of the whole tensor. source: this rank's part, as
-        `tensor` takes it; None where it holds nothing. layout: of the whole tensor over the job's
-        ranks, such as "2:S0" or "dp=2xtp=2:R,S1". dtype: see `tensor`. wire, mode, bucket_bytes:
-        the sender's choices of how it moves."""
+        `tensor` takes it, kept and not copied; None where it holds nothing. layout: of the whole
+        tensor over the job's ranks, such as "2:S0" or "dp=2xtp=2:R,S1". dtype: see `tensor`. wire,
+        mode, bucket_bytes: the sender's choices of how it moves."""
         if self._registered:
             raise InvalidArgumentException("add: the batch is registered already; make another")
-        if not isinstance(name, str) or name in self._tensors:
-            raise InvalidArgumentException("add: tensor %r was added before, or is no"
-                                           " name" % (name,))
-        if mode not in self._MODES or (wire is not None and wire not in DTYPES):
+        if not isinstance(name, str):
+            raise InvalidArgumentException("add: name is %r; it must be a string" % (name,))
+        what = "add: tensor '%s'" % name
+        if name in self._tensors:
+            raise InvalidArgumentException(what + " was added before; add each once")
+        for option, value, known in (
+                ("mode", mode, self._MODES), ("wire", wire, (None, *DTYPES))):
+            if value not in known:
+                raise InvalidArgumentException(
+                    "%s: %s is %r; it must be one of %s"
+                    % (what, option, value, " ".join(map(str, known))))
+        shape = _whole_all(what + ": shape", shape)
+        padded = shape if padded_shape is None else _whole_all(
+            what + ": padded_shape", padded_shape)
+        if len(padded) != len(shape) or any(a < b for a, b in zip(padded, shape)):
             raise InvalidArgumentException(
-                "add: tensor '%s': mode %r of %s, wire %r" % (name, mode, self._MODES, wire))
-        padded = shape if padded_shape is None else padded_shape
-        shape, padded = (
-            [_whole("add: tensor '%s': an extent" % name, extent, 0, (1 << 63) - 1)
-             for extent in each]
-            for each in (shape, padded))
-        bucket_bytes = _whole(
-            "add: tensor '%s': bucket_bytes" % name, bucket_bytes, 1, (1 << 63) - 1)
-        self._require_layout(name, shape, layout)
-        if source is None:
+                "%s: padded_shape is %s; it must have as many extents as shape, %s, and none less"
+                % (what, padded, shape))
+        bucket_bytes = _whole(what + ": bucket_bytes", bucket_bytes, 1, (1 << 63) - 1)
+        found = self._require_layout(name, shape, layout)
+        bound = None if source is None else _view(
+            "add: source of tensor '%s'" % name, source, dtype)
+        self._require_part(name, padded, found, bound)
+        if bound is None:
             return self
-        bound = tensor(source, dtype)
         self._sends.append(b"".join([
             _array(name.encode("utf-8")), _array(bound.dtype.encode("ascii")),
             _array(layout.encode("utf-8")), self._extents(shape), self._extents(padded),
             _array((wire if wire and bound.dtype in _FLOATING else "").encode("ascii")),
             _array(mode.encode("ascii")), struct.pack(">q", bucket_bytes)]))
-        self._tensors[name] = (bound, source)
+        self._tensors[name] = (bound, source, _standing(source))
         return self
 
     def _require_layout(self, name, shape, layout):
@@ -3339,6 +3465,25 @@ class LinkBatch:
                 "add: tensor '%s': layout '%s' names %s; this job has %s, counted from 0"
                 % (name, layout, _ranks(len(found.ranks), " up to rank %d" % highest),
                    _ranks(size)))
+        return found
+
+    def _require_part(self, name, padded, layout, bound):
+        """Refuses a source that is not this rank's part, which the link counts as the job does."""
+        what, rank = "add: source of tensor '%s'" % name, self._link.communicator.rank
+        if rank not in layout.ranks:
+            if bound is not None:
+                raise InvalidArgumentException(
+                    "%s is %r; rank %d is outside the mesh of %s and holds nothing: give None"
+                    % (what, bound, rank, layout))
+            return
+        local = layout.local_shape(padded, rank)
+        if bound is None and 0 not in local:
+            raise InvalidArgumentException(
+                "%s is None; under %s rank %d holds %s: give that" % (what, layout, rank, local))
+        if bound is not None and bound.shape != local:
+            raise InvalidArgumentException(
+                "%s has shape %s; under %s rank %d holds %s"
+                % (what, bound.shape, layout, rank, local))
 
     @staticmethod
     def _extents(shape):
@@ -3365,7 +3510,8 @@ class LinkBatch:
             halves, words = self._table(told)
             handles = [c_void_p() for _ in range(halves)]
             transfer = LinkTransfer(
-                link, link._registrations, handles, [*self._tensors.values()])
+                link, link._registrations, handles,
+                [(name, *each) for name, each in self._tensors.items()])
 
             def create(_):
                 for handle in handles:
@@ -3383,7 +3529,7 @@ class LinkBatch:
         """What this rank states of its memory: for each tensor its name and its binding, as the
         flat table has it."""
         out = [struct.pack(">ii", TABLE_FORMAT, len(self._tensors))]
-        for name, (bound, _) in self._tensors.items():
+        for name, (bound, *_) in self._tensors.items():
             binding = self._binding(bound)
             out.append(_array(name.encode("utf-8")))
             out.append(struct.pack(">%dq" % len(binding), *binding))
@@ -3439,7 +3585,7 @@ class LinkBatch:
         counts = words[1:_HEADER:2]
         if any(not 0 <= count <= size for count, size in zip(counts, sizes)):
             raise _Malformed("its sections have %s entries in %s words" % (counts, sizes))
-        stated = {self._binding(bound) for bound, _ in self._tensors.values()}
+        stated = {self._binding(bound) for bound, *_ in self._tensors.values()}
         at = _HEADER
         for section, count in enumerate(counts[:2]):
             end = at + sizes[section]
@@ -3493,9 +3639,9 @@ class LinkTransfer:
         version: 0 or more, the same on every sender. DeadlineExceededException where the receivers
         have not asked for one in time: nothing moved, and the link goes on. After another failure
         but a MismatchException the link has ended."""
-        if isinstance(version, bool) or not isinstance(version, int) or not 0 <= version < 1 << 63:
-            raise InvalidArgumentException("send: version is %r; it is a number, 0 or"
-                                           " more" % (version,))
+        if isinstance(version, bool):
+            raise InvalidArgumentException("send: version is %r; it must be an integer" % version)
+        version = _whole("send: version", version, 0, (1 << 63) - 1)
         self._handle.operate("send", lambda: self._send(version, _Until(deadline)))
 
     def _send(self, version, until):
@@ -3532,12 +3678,16 @@ class LinkTransfer:
             on=self._handles[self._next], holds=self._tensors)
 
     def _moved(self):
-        """What is wrong where a tensor lies elsewhere than it did when it was registered."""
-        for bound, source in self._tensors:
-            if not isinstance(source, Tensor) and tensor(source).address != bound.address:
-                return ("a tensor of shape %s lies elsewhere than when it was registered; register"
-                        " again,"
-                        " or copy into it in place" % bound.shape)
+        """What is wrong where a tensor is no more what it was when it was added."""
+        for name, _, source, before in self._tensors:
+            try:
+                now = _standing(source)
+            except Exception as e:
+                return "tensor '%s' can't be read any more: %s" % (name, e)
+            if now != before:
+                return ("tensor '%s' has changed since it was added: %s; meet again and add it as"
+                        " it is now, and write new values into it in place"
+                        % (name, _change(before, now)))
         return None
 
     def close(self):

@@ -72,15 +72,15 @@ def integers():
         one = np.zeros(1, np.float32)
         hash_ = 3600164055
         cases = [
-            (lambda: comm.split(hash_), "split: color is 3600164055; it is an integer from -2147483648"),
+            (lambda: comm.split(hash_), "split: color is 3600164055; it must be an integer from -2147483648"),
             (lambda: comm.split(-(1 << 32) + 3), "split: color"),
             (lambda: comm.split(0, 1 << 31), "split: key is 2147483648"),
-            (lambda: comm.split(1.5), "split: color is 1.5; it is an integer"),
+            (lambda: comm.split(1.5), "split: color is 1.5; it must be an integer"),
             (lambda: comm.broadcast(one, (1 << 32) + 1), "broadcast: root is 4294967297"),
-            (lambda: comm.broadcast(one, 1.0), "broadcast: root is 1.0; it is an integer"),
-            (lambda: comm.broadcast(one, -1), "root"),
+            (lambda: comm.broadcast(one, 1.0), "broadcast: root is 1.0; it must be an integer"),
+            (lambda: comm.broadcast(one, -1), "broadcast: root is -1; it must be an integer from 0 to 1"),
             (lambda: windlass.Options(cores=(1 << 32) + 1), "cores is 4294967297"),
-            (lambda: windlass.Options(blocks=65), "blocks is 65; it is an integer from 0 to 64"),
+            (lambda: windlass.Options(blocks=65), "blocks is 65; it must be an integer from 0 to 64"),
             (lambda: windlass.Options(blocks=(1 << 32) + 1), "blocks"),
             (lambda: windlass.Options(first_sequence=(1 << 32) + 1), "first_sequence is"),
             (lambda: windlass.Tensor(one.ctypes.data, "f32", [1.5]), "an extent is 1.5"),
@@ -156,9 +156,53 @@ def stays():
         time.sleep(SOON)
 
 
+def raised(call, *words):
+    """The exception of a call, which has those words."""
+    try:
+        call()
+    except windlass.WindlassException as e:
+        assert all(each in str(e) for each in words), (words, str(e))
+        return e
+    raise SystemExit("it was taken: %s" % (words,))
+
+
+def messages(comm):
+    """What a user reads names the call and its argument, and says what must be."""
+    a, b = np.zeros(4, np.float32), np.zeros(4, np.float64)
+    read_only = np.zeros(4, np.float32)
+    read_only.flags.writeable = False
+    raised(lambda: comm.all_reduce([1, 2]), "all_reduce: array: a list is no tensor; give a numpy")
+    raised(lambda: comm.all_reduce(a, a[::-1]), "all_reduce: output: strides are (-4,) bytes",
+           "make a copy")
+    raised(lambda: comm.all_reduce(a[::2]), "all_reduce: array, ", "must be contiguous")
+    raised(lambda: comm.all_reduce(a, read_only), "all_reduce: output, ", "must be writable")
+    raised(lambda: comm.all_reduce(a, b), "output is Tensor(f64[4]) and array is Tensor(f32[4]); both must")
+    raised(lambda: comm.all_reduce(np.array([object()])), "all_reduce: array: an array of type |O",
+           "convert it to numbers")
+    raised(lambda: comm.all_reduce(np.zeros(2, "M8[s]")), "a.view('u8')")
+    raised(lambda: comm.all_reduce(np.zeros(2, "c16")), "convert it to numbers")
+    raised(lambda: comm.broadcast(a.astype(">f4"), 0), "broadcast: array: an array of type >f4, whose")
+    raised(lambda: comm.broadcast(a, comm.size), "root is %d; it must be" % comm.size)
+    for deadline in (0, float("inf"), "5", True):
+        raised(lambda: comm.barrier(deadline),
+               "deadline is %r; it must be a finite number of seconds, more than 0" % (deadline,))
+    raised(lambda: windlass.tensor(a, "bf16"), "dtype is 'bf16', of 2 bytes, and the array has f32, of 4",
+           "give wire='bf16'")
+    raised(lambda: windlass.tensor(a, "b16"), "dtype is 'b16'; known: bool u8")
+    raised(lambda: windlass.Tensor(4097, "f32", [2]), "for f32 it must be a multiple of 4")
+    error = windlass._Error()
+    for code, text, wanted in (
+            (2, b"rank 0 is in allReduce, rank 1 in barrier", "rank 0 is in all_reduce, rank 1 in barrier"),
+            (5, b"my allReduce is over", "my allReduce is over")):
+        error.message = text
+        assert str(windlass._error(code, error)) == wanted
+    raised(lambda: comm.all_reduce(np.zeros(4, np.int32), op="avg"), "all_reduce: dtype i32 doesn't reduce with avg")
+
+
 def refusals():
     """What is refused before anything is sent."""
     with joined() as comm:
+        messages(comm)
         for wrong in (
                 lambda: comm.all_reduce(np.zeros(4, np.float32)[::2]),
                 lambda: comm.all_reduce(np.zeros(4, np.float32), np.zeros(5, np.float32)),
@@ -214,6 +258,24 @@ def scalars():
         one = np.array(values.mean())
         comm.all_reduce(one)
         say("sum", float(one))
+
+
+class Textless(Exception):
+    def __str__(self):
+        raise ValueError("it has no text")
+
+
+def leaves():
+    """Ends amid a `with`, as it is told."""
+    ends = {"key": KeyError("mine"), "interrupt": KeyboardInterrupt(), "status": SystemExit(3),
+            "textless": Textless(), "quit": SystemExit(0)}
+    try:
+        with joined() as comm:
+            if sys.argv[2] == "windlass":
+                comm.all_reduce(np.zeros(4, np.float32), op="median")
+            raise ends[sys.argv[2]]
+    except BaseException as e:
+        say("done" if e in ends.values() or "median" in str(e) else repr(e))
 
 
 def forks():
@@ -589,14 +651,14 @@ def strided(piece):
     return view
 
 
-def bound(job, link, tensors=None, shape=None):
+def bound(job, link, tensors=None):
     """(sources by name, the transfer)."""
     batch, sources = link.batch(), {}
     for name, own, dtype, layout, how in tensors or TENSORS:
         piece = part(whole(own, dtype, 0), layout, job.communicator.rank)
         if piece is not None:
             sources[name] = strided(piece)
-            batch.add(name, shape or own, sources[name], layout, **how)
+            batch.add(name, own, sources[name], layout, **how)
     return sources, batch.register(SOON)
 
 
@@ -645,7 +707,7 @@ def again_and_again():
 def unchecked(link):
     """A batch that hands on whatever layouts it is told, as another program may."""
     batch = link.batch()
-    batch._require_layout = lambda *_: None
+    batch._require_layout = batch._require_part = lambda *_: None
     return batch
 
 
@@ -660,12 +722,14 @@ def refused():
                         wrong = [("w", [8, 4], "float32", "2:S5", {})]
                     elif what == "name":
                         wrong = [("v", [8, 4], "float32", "2:S0", {})]
+                    elif what == "shape":
+                        wrong = [("w", [4, 4], "float32", "2:S0", {})]
                     elif what == "mesh":
                         wrong = [("w", [8, 4], "float32", "2@[0,2]:S0", {})]
                     else:
                         wrong = tensors
                     if what == "part":
-                        batch = link.batch()
+                        batch = unchecked(link)
                         batch.add("w", [8, 4], np.zeros((3, 4), np.float32), "2:S0")
                         batch.register(SOON)
                     elif what == "layout":
@@ -677,7 +741,7 @@ def refused():
                         batch.add("w", [8, 4], np.zeros((4, 4), np.float32), "2@[0,2]:S0")
                         batch.register(SOON)
                     else:
-                        bound(job, link, wrong, [4, 4] if what == "shape" else None)
+                        bound(job, link, wrong)
                     say(what, "was taken")
                 except windlass.WindlassException as e:
                     say(what, type(e).__name__, e)
@@ -685,6 +749,67 @@ def refused():
             fill(job, sources, 1, tensors)
             transfer.send(1, SOON)
         say("done")
+    in_job(work)
+
+
+def change(what, array, base):
+    """Makes the array another one over the same memory, or over none."""
+    if what in ("dtype", "early"):
+        array.dtype = np.int32
+        return "dtype from <f4 to <i4"
+    if what == "order":
+        array.dtype = array.dtype.newbyteorder()
+        return "dtype from <f4 to >f4"
+    if what == "strides":
+        array.strides = (4, 32)
+        return "strides from contiguous to (4, 32)"
+    if what == "shape":
+        array.shape = (4, 8)
+        return "shape from (8, 4) to (4, 8)"
+    if what == "resize":
+        array.resize((0,), refcheck=False)
+        return "shape from (8, 4) to (0,)"
+    if what == "base":
+        base.resize((0,), refcheck=False)
+        return "memory of its base from "
+    array.address += 4
+    return "address from "
+
+
+def changes():
+    """Sends a version, changes the array in place, and sends no other."""
+    def work(job):
+        for what in sys.argv[2:]:
+            with job.meet("policy", SOON) as link:
+                base = np.zeros((64, 4), np.float32)
+                array = base[8:16] if what == "base" else np.zeros((8, 4), np.float32)
+                if what == "tensor":
+                    array = windlass.tensor(array)
+                batch = link.batch()
+                at = job.communicator.size - 1
+                batch.add("w", [8, 4], array if job.communicator.rank == at else None, "1@1:R")
+                if what == "early" and job.communicator.rank == at:
+                    change(what, array, base)
+                transfer = batch.register(SOON)
+                if what != "early":
+                    transfer.send(1, SOON)
+                wanted = change(what, array, base) if job.communicator.rank == at else ""
+                raised(lambda: transfer.send(2, SOON),
+                       "tensor 'w' has changed since it was added: " + wanted)
+        say("done")
+    in_job(work)
+
+
+def throws_in_link():
+    """One rank ends with an error amid a link."""
+    def work(job):
+        with job.meet("policy", SOON) as link:
+            _, transfer = bound(job, link, [("w", [8, 4], "float32", "2:S0", {})])
+            for version in (-1, 1.5, "1", True, 1 << 63):
+                raised(lambda: transfer.send(version), "send: version is %r; it must" % (version,))
+            if job.communicator.rank == 1:
+                raise KeyError("mine")
+            transfer.send(1, SOON)
     in_job(work)
 
 
@@ -734,12 +859,15 @@ def layouts():
         for line in file.read().splitlines():
             try:
                 found = windlass._Layout(line)
-                say(len(found.ranks), max(found.ranks), *found.ranks[:8], "cut", *found.dims)
+                local = [
+                    found.local_shape([7, 12, 30, 5, 1, 64, 0, 9], rank)
+                    for rank in (found.ranks[:64] if max(found.dims, default=0) < 8 else ())]
+                say(len(found.ranks), max(found.ranks), *found.ranks[:8], "cut", *found.dims, *local)
             except windlass.InvalidArgumentException:
                 say("refused")
     batch = windlass.LinkBatch(OwnLink)
     for layout, wanted in (
-            ("garbage", "tensor 'w': layout 'garbage': it is MESH:PLACEMENT"),
+            ("garbage", "tensor 'w': layout 'garbage': it must be MESH:PLACEMENT"),
             ("1:S2", "tensor 'w' has 2 dimensions, and layout '1:S2' cuts dimension 2"),
             (None, "tensor 'w': layout None: "),
             ("2:S0", "'2:S0' names 2 ranks up to rank 1; this job has 1 rank, counted from 0"),
@@ -750,7 +878,78 @@ def layouts():
                 raise SystemExit("it was taken")
             except windlass.InvalidArgumentException as e:
                 assert wanted in str(e), e
-    batch.add("w", (8, 8), np.zeros((8, 8), np.float32), "1:S0")
+    array = np.zeros((8, 8), np.float32)
+    batch.add("w", (8, 8), array, "1:S0")
+    add(batch)
+
+
+def add(batch):
+    """What `add` says of its other arguments."""
+    array, taken = np.zeros((8, 8), np.float32), {"name": "v", "shape": (8, 8), "layout": "1:S0"}
+    for changed, words in (
+            ({"name": 7}, "add: name is 7; it must be a string"),
+            ({"name": "w"}, "add: tensor 'w' was added before"),
+            ({"mode": "fast"}, "tensor 'v': mode is 'fast'; it must be one of direct staged"),
+            ({"wire": "bf17"}, "tensor 'v': wire is 'bf17'; it must be one of None bool u8"),
+            ({"shape": 8}, "tensor 'v': shape is 8; it must be a sequence of integers"),
+            ({"shape": "8x8"}, "tensor 'v': shape: an extent is '8'; it must be an integer"),
+            ({"padded_shape": (8, 7)}, "tensor 'v': padded_shape is [8, 7]; it must have"),
+            ({"padded_shape": (9, 8)},
+             "add: source of tensor 'v' has shape [8, 8]; under 1:S0 rank 0 holds [9, 8]"),
+            ({"bucket_bytes": 0}, "tensor 'v': bucket_bytes is 0; it must be an integer from 1"),
+            ({"source": array[:3]},
+             "add: source of tensor 'v' has shape [3, 8]; under 1:S0 rank 0 holds [8, 8]"),
+            ({"source": None}, "add: source of tensor 'v' is None; under 1:S0 rank 0 holds [8, 8]"),
+            ({"source": [1.0]}, "add: source of tensor 'v': a list is no tensor; give a numpy"),
+            ({"source": array[::-1]}, "source of tensor 'v': strides are (-32, 4) bytes"),
+            ({"dtype": "bf16"}, "source of tensor 'v': dtype is 'bf16', of 2 bytes")):
+        arguments = {"source": array, **taken, **changed}
+        raised(lambda: batch.add(**arguments), words)
+    two = windlass.LinkBatch(type("Two", (OwnLink,), {"_senders": 2}))
+    raised(lambda: two.add("w", (8, 8), array, "1@1:R"),
+           "add: source of tensor 'w' is Tensor(f32[8, 8]); rank 0 is outside the mesh of 1@1:R and"
+           " holds nothing: give None")
+    two.add("w", (8, 8), None, "1@1:R").add("v", (0, 8), None, "2:S0")
+    torch = Strided()
+    batch.add("t", (8, 8), torch, "1:S0")
+    for attribute, value, words in (
+            ("dtype", "torch.int32", "dtype from torch.float32 to torch.int32"),
+            ("strides", (1, 8), "strides from (8, 1) to (1, 8)"),
+            ("shape", (64,), "shape from (8, 8) to (64,)"),
+            ("address", 0, "address from ")):
+        before = getattr(torch, attribute)
+        moving = type("Moving", (), {"_tensors": [("t", *batch._tensors["t"])]})
+        assert windlass.LinkTransfer._moved(moving) is None
+        setattr(torch, attribute, value)
+        said = windlass.LinkTransfer._moved(moving)
+        assert "tensor 't' has changed since it was added: " + words in said, said
+        setattr(torch, attribute, before)
+    torch.stride = None
+    said = windlass.LinkTransfer._moved(moving)
+    assert "tensor 't' can't be read any more: " in said, said
+
+
+class Strided:
+    """As much as is asked of a torch tensor."""
+
+    def __init__(self):
+        self.room = np.zeros((8, 8), np.float32)
+        self.address, self.dtype, self.shape = self.room.ctypes.data, "torch.float32", (8, 8)
+        self.strides, self.device, self.layout = (8, 1), type("Cpu", (), {"type": "cpu"}), "torch.strided"
+
+    def data_ptr(self):
+        return self.address
+
+    def stride(self):
+        return self.strides
+
+    def is_conj(self):
+        return False
+
+    def storage(self):
+        return self.room
+
+    untyped_storage = storage
 
 
 def tampered():

@@ -221,10 +221,31 @@ class GuestsTest {
     assertThat(guest(0, 1, how).ended()).endsWith("done\n");
   }
 
+  @ParameterizedTest
+  @CsvSource({
+    "key, rank 1 ended with KeyError: 'mine'",
+    "windlass, rank 1 ended with InvalidArgumentException: all_reduce: op is 'median'",
+    "interrupt, rank 1 ended with KeyboardInterrupt",
+    "status, rank 1 ended with SystemExit: 3",
+    "textless, rank 1 ended with Textless",
+    "quit, rank 1 closed the communicator"
+  })
+  void peersAreToldWhatEndedAGuest(String how, String told) throws Exception {
+    Processes.Rank guest = guest(1, 2, "leaves " + how);
+    try (Communicator comm = join(0, 2, false)) {
+      assertThatThrownBy(() -> comm.within(SOON).barrier())
+          .isInstanceOfSatisfying(
+              AbortedException.class, e -> assertThat(e.culprits()).containsExactly(1))
+          .hasMessageContaining(told);
+    }
+    assertThat(guest.ended()).endsWith("done\n");
+  }
+
   @Test
   void aValueThatIsNoMemoryIsRefused() throws Exception {
     assertThat(guest(0, 1, "scalars").ended())
-        .contains("InvalidArgumentException a float32 is a value and no memory")
+        .contains("InvalidArgumentException all_reduce: array: a float32 is a value and no memory")
+        .contains("broadcast: array: a float32 is a value and no memory")
         .contains("sum 1.5\n");
   }
 

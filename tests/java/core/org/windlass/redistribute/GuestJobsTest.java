@@ -311,8 +311,58 @@ class GuestJobsTest {
       refused.forEach(
           (what, kind) -> assertThat(said).contains(what + " " + kind.getSimpleName()));
       assertThat(said)
-          .contains("tensor 'w': guest rank 0 states a view of f32[3, 4]; under");
+          .contains(
+              "register: source of tensor 'w' on rank 0 is f32[3, 4]; under 2:S0 rank 0 holds"
+                  + " f32[4, 4]");
     }
+  }
+
+  /** Of each kind, one link: it ends, and receivers keep the version before. */
+  @Test
+  void arraysThatChangeInPlaceAreNotSent() throws Exception {
+    List<String> kinds =
+        List.of("dtype", "strides", "shape", "resize", "base", "order", "tensor", "early");
+    List<Processes.Rank> guests = guests("changes " + String.join(" ", kinds));
+    FutureTask<Void> fleet =
+        fleet(
+            1,
+            job -> {
+              for (String kind : kinds) {
+                try (Link link = job.meet("policy", Role.TARGET, SOON);
+                    LinkTransfer transfer =
+                        register(
+                            link,
+                            job,
+                            List.of(new Taken("w", new long[] {8, 4}, DType.F32, "1:R")))) {
+                  if (!kind.equals("early")) {
+                    assertThat(transfer.receive(SOON)).as(kind).isEqualTo(1);
+                  }
+                  assertThatThrownBy(() -> transfer.receive(SOON))
+                      .as(kind)
+                      .isInstanceOf(WindlassException.class)
+                      .hasMessageContaining("tensor 'w' has changed since it was added: ");
+                }
+              }
+            });
+    requireDone(fleet, guests);
+  }
+
+  @Test
+  void receiversAreToldWhatEndedAGuest() throws Exception {
+    List<Processes.Rank> guests = guests("throws_in_link");
+    FutureTask<Void> fleet =
+        fleet(
+            2,
+            job -> {
+              try (Link link = job.meet("policy", Role.TARGET, SOON);
+                  LinkTransfer transfer = register(link, job, ONE)) {
+                assertThatThrownBy(() -> transfer.receive(SOON))
+                    .isInstanceOf(AbortedException.class)
+                    .hasMessageContaining("rank 1 ended with KeyError: 'mine'");
+              }
+            });
+    fleet.get(120, TimeUnit.SECONDS);
+    assertThat(guests.get(0).ended()).contains("rank 1 ended with KeyError: 'mine'");
   }
 
   @Test
@@ -480,7 +530,7 @@ class GuestJobsTest {
     String said = processes.startGuest(0, "layouts " + file, Map.of()).ended();
     List<String> expected = cases.stream().map(GuestJobsTest::read).toList();
     assertThat(said.lines().toList()).isEqualTo(expected);
-    assertThat(expected).contains("refused", "3 2 2 0 1 cut 1");
+    assertThat(expected).contains("refused").anyMatch(each -> each.startsWith("3 2 2 0 1 cut 1 [7, 4,"));
   }
 
   private static String read(String text) {
@@ -491,12 +541,19 @@ class GuestJobsTest {
       said.add(layout.mesh().highestRank());
       layout.mesh().ranks().stream().limit(8).forEach(said::add);
       said.add("cut");
+      int dims = 0;
       for (Placement placement : layout.placements()) {
         if (placement instanceof Placement.Shard shard) {
           said.add(shard.dim());
+          dims = Math.max(dims, shard.dim());
         } else if (placement instanceof Placement.StridedShard strided) {
           said.add(strided.dim());
+          dims = Math.max(dims, strided.dim());
         }
+      }
+      for (int place = 0; dims < 8 && place < Math.min(layout.mesh().size(), 64); place++) {
+        long[] shape = {7, 12, 30, 5, 1, 64, 0, 9};
+        said.add(Arrays.toString(layout.localShape(shape, layout.mesh().rankOf(place))));
       }
       return said.stream().map(Object::toString).collect(Collectors.joining(" "));
     } catch (InvalidArgumentException e) {

@@ -38,7 +38,7 @@ class GuestTablesTest {
         .as(Arrays.toString(bytes))
         .isInstanceOfSatisfying(
             MismatchException.class, e -> assertThat(e.culprits()).containsExactly(RANK))
-        .hasMessageStartingWith("what guest rank 1 states of its memory can't be read: ");
+        .hasMessageStartingWith("what Python rank 1 says of its tensors can't be read: ");
   }
 
   @Test

@@ -83,7 +83,7 @@ final class GuestTables {
       Link link, LinkBatch.Planned planned, byte[][] stated) {
     if (planned.agreement().checksums()) {
       throw new UnsupportedException(
-          "register: the senders are guests, which take no checksums; do without them");
+          "register: the senders are Python ranks, which make no checksums; leave checksums() out");
     }
     Map<String, TensorSpec> sent =
         planned.agreement().pairs().stream()
@@ -92,7 +92,7 @@ final class GuestTables {
     Map<Integer, Map<String, TransferWords.Binding>> views = new HashMap<>();
     for (int rank : link.senderRanks()) {
       Map<String, TransferWords.Binding> own = decode(rank, stated[rank], sent.keySet());
-      sent.values().forEach(spec -> check(rank, spec, own.get(spec.name())));
+      sent.values().forEach(spec -> check(link, rank, spec, own.get(spec.name())));
       views.put(rank, own);
     }
     return views;
@@ -124,9 +124,9 @@ final class GuestTables {
       return views;
     } catch (IOException e) {
       throw new MismatchException(
-          "what guest rank "
+          "what Python rank "
               + rank
-              + " states of its memory can't be read: "
+              + " says of its tensors can't be read: "
               + Encoding.why(e)
               + "; run one version of Windlass on all ranks",
           e,
@@ -156,8 +156,12 @@ final class GuestTables {
     return longs;
   }
 
-  /** Refuses a view that is not what {@code rank} holds of the tensor; null for none. */
-  private static void check(int rank, TensorSpec spec, TransferWords.Binding view) {
+  /**
+   * Refuses a view that is not what {@code rank} holds of the tensor; null for none. Senders that are
+   * guests have the same ranks in the link as in their job.
+   */
+  private static void check(
+      Link link, int rank, TensorSpec spec, TransferWords.Binding view) {
     long[] local = spec.layout().mesh().contains(rank) ? spec.localShape(rank) : new long[] {0};
     if (view == null && Shapes.numel(local) == 0) {
       return;
@@ -166,17 +170,17 @@ final class GuestTables {
         || view.dtype() != spec.dtype().code()
         || !Arrays.equals(view.shape(), local)) {
       throw new InvalidArgumentException(
-          "tensor '"
+          "register: source of tensor '"
               + spec.name()
-              + "': guest rank "
+              + "' on rank "
               + rank
-              + " states "
-              + (view == null
-                  ? "no view"
-                  : "a view of " + named(view.dtype()) + Arrays.toString(view.shape()))
+              + " is "
+              + (view == null ? "None" : named(view.dtype()) + Arrays.toString(view.shape()))
               + "; under "
-              + spec.layout().qualified()
-              + " it holds "
+              + link.named(true, spec.layout())
+              + " rank "
+              + rank
+              + " holds "
               + spec.dtype()
               + Arrays.toString(local),
           null,
@@ -219,7 +223,7 @@ final class GuestTables {
             });
     if (made.length > Gathered.MOST_BYTES) {
       throw new InvalidArgumentException(
-          "register: the parts of the guests take "
+          "register: the parts of the plan for Python ranks take "
               + made.length
               + " bytes, of at most "
               + Gathered.MOST_BYTES
@@ -276,7 +280,7 @@ final class GuestTables {
       return WindlassException.of(code, message, null, "", culprits);
     } catch (IOException e) {
       return new MismatchException(
-          "what the first receiver told of guests can't be read: " + Encoding.why(e), e);
+          "what the first receiver told of Python ranks can't be read: " + Encoding.why(e), e);
     }
   }
 }
