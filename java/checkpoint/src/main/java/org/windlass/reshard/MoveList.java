@@ -18,6 +18,7 @@ import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.UnsupportedException;
 import org.windlass.checkpoint.Checkpoint;
+import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
@@ -205,7 +206,9 @@ final class MoveList {
     }
     checkDefaults(sources, tensors);
     if (!request.ignoreScales()) {
-      ScaleBlocks.check(scales, moves, in.byRank(), request.writesWhole());
+      Remedy remedy =
+          new Remedy(name -> Optional.ofNullable(rule(name)), n -> plainFiles(n, to), moves);
+      ScaleBlocks.check(scales, moves, in.byRank(), request.writesWhole(), remedy);
       GroupNumbers.check(in, scales, moves, request.writesWhole(), warnings);
     }
     metadata = tied.metadata(moves, warnings);
@@ -387,6 +390,14 @@ final class MoveList {
       }
       moves.add(move);
     }
+  }
+
+  /** The files of so many ranks where a rule names none. */
+  private static Set<Integer> plainFiles(int ranks, Optional<Goal> defaultTo) {
+    Layout plain = DeviceMesh.of(ranks).layout(Placement.replicate());
+    return defaultTo
+        .map(base -> Goal.of(ranks + ":R", Rule.lying(plain, base.to()), base.firstFile()).files())
+        .orElseGet(() -> new TreeSet<>(plain.mesh().ranks()));
   }
 
   /** Where a rule has tensors written, if it says. */
