@@ -233,4 +233,80 @@ class WarningsTest {
     warns(0, "", "", "--to", "2:S0");
     warns(0, "", "[{'match':'w','to':'2:R'},{'match':'a','to':'2:S0'},{'match':'b','to':'2:S0'}]", "--to", "2:S1");
   }
+
+  /** Whatever the tensor is called. */
+  @ParameterizedTest
+  @ValueSource(strings = {"m.gu", "m.gate_up_proj.weight"})
+  void whatWasFusedIsNotCutAcrossInSilence(String name) throws IOException {
+    add("m.gate", 8, 6);
+    add("m.up", 8, 6);
+    String rule = "[{'match':'m.{p}','parts':['gate','up'],'dim':0,'unit':1,'as':'" + name + "'}]";
+    warns(0, "", rule, "--to", "4:S0");
+    Path fused = Files.move(folder.resolve("out"), folder.resolve("fused"));
+    for (String to : List.of("2:S0", "4:S0", "2x2:R,S0", "2@0:SS0/4", "8:S0*2")) {
+      String warning = "\"" + name + "\": 4:SS0/2 has it in 2 parts, each cut by itself, and ";
+      assertThat(again(fused, to))
+          .as(to)
+          .contains(warning + to.replace("@0", "") + " cuts across them");
+    }
+    for (String to : List.of("2:SS0/2", "4:SS0/2", "2x2:SS0/2,SS0/2", "4:S1", "1:R", "4:R")) {
+      assertThat(again(fused, to)).as(to).doesNotContain("cuts across");
+    }
+    Path rules = Files.writeString(folder.resolve("r.json"), "[{\"match\":\"*\",\"to\":\"2:S0\"}]");
+    assertThat(again(fused, "4:S0", "--rules", rules)).isEmpty();
+  }
+
+  /** What FSDP cuts of what tensor parallelism cuts is one tensor. */
+  @Test
+  void aStridedCutThatGoesWithAPlainOneIsNoFusion() throws IOException {
+    add("w", 8, 6);
+    warns(0, "", "", "--to", "2x4:SS0/4,S0");
+    Path cut = Files.move(folder.resolve("out"), folder.resolve("cut"));
+    assertThat(again(cut, "2:S0")).isEmpty();
+  }
+
+  private String again(Path in, String to, Object... more) {
+    Path out = folder.resolve("again");
+    List<Object> call = new ArrayList<>(List.of("reshard", in, out, "--force", "--to", to));
+    call.addAll(List.of(more));
+    Cli done = Cli.run(call.toArray());
+    assertThat(done.status()).as(done.err()).isZero();
+    return done.err();
+  }
+
+  @Test
+  void aRulesDtypeThatIsForNoneOfItsTensorsIsNamed() throws IOException {
+    tensors.add(new TestFile.Tensor("step", DType.I64, new int[0], new long[] {7}));
+    String rule = "[{'match':'*','dtype':'f32'}]";
+    warns(1, "tensor \"step\": ", rule, "--to", "1:R");
+    warns(1, "[0].dtype: is for floating tensors, and changes none here", rule, "--to", "1:R");
+    add("w", 4);
+    warns(0, "", rule, "--to", "1:R");
+  }
+
+  @Test
+  void layoutsAreShownAsTheUserWroteThem() throws IOException {
+    add("a.qkv_proj.weight", 12, 4);
+    warns(1, "which 2:S0 cuts as one", "", "--to", "2:S0");
+    warns(1, "which 2@4:S0 cuts as one", "", "--to", "2@4:S0");
+    assertThat(reshard("", "--to", "2@0:S7").err()).contains("--to 2@0:S7: dimension 7");
+  }
+
+  /** Fewer heads of keys than ranks. */
+  @Test
+  void theRulesThatAreNamedForFewHeadsAreRight() throws IOException {
+    add("a.q_proj.weight", 1024, 2);
+    add("a.k_proj.weight", 256, 2);
+    String join =
+        "{'match':'a.{p}_proj.weight','parts':['q','k'],'dim':0,'unit':128,'as':'a.qk.weight'}";
+    Cli failed = reshard("[" + join + "]", "--to", "8:S0");
+    assertThat(failed.status()).isEqualTo(2);
+    assertThat(failed.err().replace("\\", ""))
+        .contains(
+            "leave the parts apart, with a rule for the tensors of this extent whose \"to\" is"
+                + " \"2x4:S0,R\": 4 ranks share each unit");
+    warns(0, "", "[{'match':'*k_proj*','to':'2x4:S0,R'}]", "--to", "8:S0", "--verify");
+    Path file = folder.resolve("out/rank-00003.safetensors");
+    assertThat(TestFile.read(file).tensors().get(1).shape()[0]).isEqualTo(128);
+  }
 }
