@@ -15,6 +15,7 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.DType;
 import org.windlass.cli.Cli;
@@ -308,5 +309,88 @@ class WarningsTest {
     warns(0, "", "[{'match':'*k_proj*','to':'2x4:S0,R'}]", "--to", "8:S0", "--verify");
     Path file = folder.resolve("out/rank-00003.safetensors");
     assertThat(TestFile.read(file).tensors().get(1).shape()[0]).isEqualTo(128);
+  }
+
+  private static final int LARGE = 70_003;
+
+  /** A large tensor that has {@code value} at one place, and infinite values before. */
+  private void large(String name, DType dtype, int place, double value) {
+    long[] bits = new long[LARGE];
+    for (int i = 0; i < LARGE; i++) {
+      bits[i] = bits(dtype, 1 + i % 7);
+    }
+    bits[5] = bits(dtype, Double.NEGATIVE_INFINITY);
+    bits[place] = bits(dtype, value);
+    tensors.add(new TestFile.Tensor(name, dtype, new int[] {LARGE}, bits));
+  }
+
+  private static long bits(DType dtype, double value) {
+    return switch (dtype) {
+      case F64 -> Double.doubleToLongBits(value);
+      case BF16 -> Float.floatToIntBits((float) value) >>> 16;
+      default -> Float.floatToIntBits((float) value);
+    };
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = ' ',
+      value = {
+        "F32 F16 --dtype 65504 1e6", "F32 F8E5M2 --dtype 57344 65536", "F32 F8E4M3 --dtype 460 600",
+        "BF16 F16 --dtype 65024 66048", "BF16 F8E4M3 --dtype 448 1e30", "F64 BF16 --dtype 3e38 1e39",
+        "F64 F32 --dtype 3e38 -1e39", "F32 F16 --wire 65504 -1e6", "F32 F8E4M3 --wire 448 1e6",
+        "BF16 F8E5M2 --wire 57344 65536"
+      })
+  void aValueOfALargeTensorBeyondTheDtypeIsNamed(
+      DType from, DType to, String option, double kept, double lost) throws IOException {
+    for (int place : new int[] {0, 1, 35_001, 35_002, LARGE - 1}) {
+      tensors.clear();
+      large("v", from, place, kept);
+      warns(0, "", "", "--to", "3:S0", option, to, "--verify");
+      large("w", from, place, lost);
+      large("x", from, place, lost);
+      warns(
+          1, "2 tensors \"w\", \"x\": 2 values are larger than " + to + " has them; a rule with", "",
+          "--to", "3:S0", option, to, "--verify");
+    }
+    warns(1, "2 values are larger", "", "--to", "2:R", option, to, "--launch", "processes");
+    warns(0, "", "[{'match':'*','dtype':'" + from + "'}]", "--to", "2:R", "--dtype", to);
+  }
+
+  @Test
+  void valuesThatRanksHaveSeveralTimesAreCountedOnce() throws IOException {
+    large("w", DType.F32, 40_000, 1e6);
+    warns(0, "", "", "--to", "2x2:S0,R");
+    Path in = Files.move(folder.resolve("out"), folder.resolve("in"));
+    assertThat(again(in, "1:R", "--dtype", "f16")).contains("tensor \"w\": one value is larger than f16");
+    assertThat(again(in, "1:R", "--dtype", "bf16")).isEmpty();
+    for (int rank = 0; rank < 2; rank++) {
+      TestFile.write(in.resolve("rank-0000" + rank + ".safetensors"), tensors, Map.of());
+    }
+    Files.delete(in.resolve("rank-00002.safetensors"));
+    Files.delete(in.resolve("rank-00003.safetensors"));
+    Files.delete(in.resolve("layout.json"));
+    assertThat(again(in, "1:R", "--from", "2:P", "--dtype", "f16"))
+        .contains("tensor \"w\": sums may be larger than f16");
+  }
+
+  @Test
+  void anInputWithoutTensorsIsNamed() throws IOException {
+    warns(1, "in.safetensors: has no tensors, and OUT gets none", "", "--to", "2:S0");
+  }
+
+  @Test
+  void aFolderThatIsCalledAsAFileIsRefused() throws IOException {
+    add("w", 4);
+    reshard("", "--to", "1:R");
+    Path out = folder.resolve("new.safetensors");
+    Cli failed =
+        Cli.run(
+            "reshard", folder.resolve("in.safetensors"), out, "--from", "1:R", "--to", "1:R",
+            "--max-shard-bytes", "8");
+    assertThat(failed.status()).isEqualTo(2);
+    assertThat(failed.err())
+        .contains(out + ": --max-shard-bytes makes a folder, and this is a file's name; name a folder");
+    assertThat(out).doesNotExist();
   }
 }

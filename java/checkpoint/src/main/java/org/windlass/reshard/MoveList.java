@@ -178,6 +178,7 @@ final class MoveList {
     Layout highest = highest(sources);
     Optional<Goal> to = request.to().map(text -> Goal.of(text, highest));
     if (in.names().isEmpty()) {
+      warnings.accept(in.path() + ": has no tensors, and OUT gets none");
       to.ifPresent(goal -> targetRanks.addAll(goal.files()));
     }
     Map<List<String>, Assembly> assemblies = new LinkedHashMap<>();
