@@ -248,7 +248,8 @@ class WarningsTest {
       String warning = "\"" + name + "\": 4:SS0/2 has it in 2 parts, each cut by itself, and ";
       assertThat(again(fused, to))
           .as(to)
-          .contains(warning + to.replace("@0", "") + " cuts across them");
+          .contains(warning + to.replace("@0", "") + " cuts across them")
+          .hasLineCount(1);
     }
     for (String to : List.of("2:SS0/2", "4:SS0/2", "2x2:SS0/2,SS0/2", "4:S1", "1:R", "4:R")) {
       assertThat(again(fused, to)).as(to).doesNotContain("cuts across");

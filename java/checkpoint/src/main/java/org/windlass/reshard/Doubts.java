@@ -62,9 +62,11 @@ final class Doubts {
    * @param writesCut whether its target layout cuts what is written
    */
   void look(TensorMove move, Optional<Rule> rule, boolean readsCut, boolean writesCut) {
+    boolean isAcross =
+        readsCut && writesCut && rule.flatMap(Rule::to).isEmpty() && lookAtStrided(move);
     switch (Purpose.of(move.source().name())) {
       case FUSED -> {
-        if (rule.isEmpty()) {
+        if (rule.isEmpty() && !isAcross) {
           lookAtFused(move, readsCut, writesCut);
         }
       }
@@ -78,9 +80,6 @@ final class Doubts {
         }
       }
       default -> {}
-    }
-    if (readsCut && writesCut && rule.flatMap(Rule::to).isEmpty()) {
-      lookAtStrided(move);
     }
     rule.ifPresent(own -> lookAtDtype(move.source(), own));
     if (rule.isEmpty() && move.source().dtype().isInteger() && adds(move.source().from())) {
@@ -103,8 +102,10 @@ final class Doubts {
   /**
    * A tensor is fused, since its source layout cuts runs of a dimension one by one, and the target
    * cuts the dimension otherwise. FSDP's strided cut of what a later mesh dimension cuts is none.
+   *
+   * @return whether that is so
    */
-  private void lookAtStrided(TensorMove move) {
+  private boolean lookAtStrided(TensorMove move) {
     Layout from = move.from();
     Layout to = move.target().shown();
     for (int m = 0; m < from.mesh().ndim(); m++) {
@@ -124,9 +125,10 @@ final class Doubts {
                 + " parts, each cut by itself, and " + to
                 + " cuts across them; a rule with \"to\": \"" + to.mesh().size() + ":" + strided
                 + "\" cuts each part");
-        return;
+        return true;
       }
     }
+    return false;
   }
 
   /** Into how many pieces plain shards cut a dimension. */

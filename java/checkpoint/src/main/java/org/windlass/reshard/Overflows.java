@@ -40,7 +40,7 @@ final class Overflows {
 
     private static final ThreadLocal<long[]> READ = ThreadLocal.withInitial(() -> new long[WORDS]);
 
-    /** All bits but the signs of the elements that 64 bits hold, and the sought magnitude in each. */
+    /** All bits but the signs of the elements in a word, and the sought magnitude in each. */
     private final long magnitudes;
 
     private final long sought;
@@ -193,8 +193,8 @@ final class Overflows {
       }
       SourceTensor source = move.source();
       String kind =
-          " larger than " + narrowest(move) + " has them; a rule with \"dtype\": \"" + source.dtype()
-              + "\", and no wire, keeps them";
+          " larger than " + narrowest(move) + " has them; a rule with \"dtype\": \""
+              + source.dtype() + "\", and no wire, keeps them";
       long count = source.from().hasPartial() ? 0 : count(move, check);
       if (count > 0 || source.from().hasPartial()) {
         names.computeIfAbsent(kind, key -> new ArrayList<>()).add(source.name());

@@ -175,7 +175,8 @@ final class ReshardRun implements AutoCloseable {
     team.made(staged);
     Overflows overflows = new Overflows(in, list);
     try (EarlySync sync = new EarlySync(writer)) {
-      new Mover(in, team, output, list, overflows, request, listener, cancellation).run(sync::wrote);
+      new Mover(in, team, output, list, overflows, request, listener, cancellation)
+          .run(sync::wrote);
     }
     overflows.tell(this::warn, cancellation::check);
     writer.sync();
@@ -195,7 +196,8 @@ final class ReshardRun implements AutoCloseable {
     Overflows overflows = new Overflows(in, list);
     try (OutputFiles.Opened files = new OutputFiles.Opened(staged)) {
       output = opened(files);
-      new Mover(in, team, output, list, overflows, request, listener, cancellation).run(bytes -> {});
+      new Mover(in, team, output, list, overflows, request, listener, cancellation)
+          .run(bytes -> {});
     }
     team.awaitNamed(cancellation::check);
     return result(output, (System.nanoTime() - begin) / 1e9);
