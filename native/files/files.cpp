@@ -120,9 +120,13 @@ int32_t wl_file_read_private(const char* path, void* bytes, uint64_t room, uint6
     return fail(error, WL_INVALID_ARGUMENT, "path, bytes or size is NULL");
   const windlass::OpenFile file(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat about;
-  if (file.number() < 0 || fstat(file.number(), &about) != 0)
-    return fail(error, WL_RESOURCE, "%s: cannot be read: %s", path, std::strerror(errno));
-  if (!S_ISREG(about.st_mode)) return fail(error, WL_RESOURCE, "%s is no regular file", path);
+  if (file.number() < 0 || fstat(file.number(), &about) != 0) {
+    const bool named = errno == ENOENT || errno == ENOTDIR;
+    return fail(error, named ? WL_INVALID_ARGUMENT : WL_RESOURCE, "%s: cannot be read: %s", path,
+                std::strerror(errno));
+  }
+  if (!S_ISREG(about.st_mode))
+    return fail(error, WL_INVALID_ARGUMENT, "%s is no regular file", path);
   if ((about.st_mode & 077) != 0) {
     return fail(error, WL_RESOURCE,
                 "%s is open to others than its owner; chmod 600 it, and make a new one", path);

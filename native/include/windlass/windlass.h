@@ -621,7 +621,8 @@ WL_API int32_t wl_file_unmap(void* address, uint64_t bytes, wl_error_t* error);
 /* Both names change hands at once. WL_UNSUPPORTED where the file system cannot. */
 WL_API int32_t wl_file_exchange(const char* a, const char* b, wl_error_t* error);
 /* *size: how many bytes of a regular file, at most `room`, are in `bytes`: of one that its owner
- * alone may use as it is read, whatever its name leads to meanwhile; else WL_RESOURCE. */
+ * alone may use as it is read, whatever its name leads to meanwhile; else WL_RESOURCE, or
+ * WL_INVALID_ARGUMENT where no regular file is. */
 WL_API int32_t wl_file_read_private(const char* path, void* bytes, uint64_t room, uint64_t* size,
                                     wl_error_t* error);
 /* Renames; WL_INVALID_ARGUMENT when `to` exists. At once where the file system can refuse to

@@ -312,7 +312,7 @@ class CommandTest {
     Map<String, String> gone = Map.of("WINDLASS_TOKEN_FILE", folder.resolve("gone").toString());
     assertThat(DoctorCommand.token(gone))
         .startsWith("refused: ")
-        .endsWith("gone: a token can't be read: no such file");
+        .endsWith("gone: cannot be read: No such file or directory");
     String digits = "0123456789abcdef".repeat(4);
     Path file = Files.writeString(folder.resolve("token"), digits);
     Map<String, String> there = Map.of("WINDLASS_TOKEN_FILE", file.toString());

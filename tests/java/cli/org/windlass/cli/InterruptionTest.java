@@ -23,12 +23,13 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.examples.ExampleOfProcesses;
 import org.windlass.testing.SafetensorsBytes;
 
 /**
  * A process gets a signal at random moments: it ends with status 130 and says nothing of what then
- * fails in it, and a reshard that it was ended. One moment of each command; 40 where the system property {@code windlass.long} is
+ * fails in it; a command that was at something says that it was ended. One moment of each command; 40 where the system property {@code windlass.long} is
  * true.
  */
 @Timeout(1800)
@@ -39,6 +40,10 @@ class InterruptionTest {
 
   /** What a JVM says that a signal met before it was one. */
   private static final String BEFORE_MAIN = "Error occurred during initialization of VM";
+
+  /** What a command says that a signal has ended. */
+  private static final String ENDED =
+      "windlass: Aborted: ended by a signal\nhint: run it again; what was unfinished is removed\n";
 
   @TempDir Path folder;
 
@@ -82,9 +87,7 @@ class InterruptionTest {
       if (said.startsWith(BEFORE_MAIN)) {
         continue;
       }
-      if (command.contains("OUT")) {
-        said = said.replaceFirst("windlass: ended by a signal\n$", "");
-      }
+      said = said.replaceFirst(ENDED + "$", "");
       assertThat(said)
           .as("seed %d, moment %d", seed, i)
           .doesNotContain("windlass:")
@@ -97,6 +100,43 @@ class InterruptionTest {
         assertThat(process.exitValue()).as(said).isIn(0, 130);
       }
       assertThat(names()).noneMatch(name -> name.startsWith("."));
+    }
+  }
+
+  /** Once it works: as other errors are, on standard error. */
+  @ParameterizedTest
+  @ValueSource(strings = {"reshard", "reshard --json", "run"})
+  void aSignalIsAnErrorAsOthersAre(String command) throws Exception {
+    Path out = folder.resolve("out");
+    ProcessBuilder builder =
+        command.equals("run")
+            ? ChildCommand.of("run", "-n", 1, "sh", "-c", "touch " + out + "; sleep 100")
+            : ChildCommand.of("reshard", "--from", "1:R", "--to", "64:S1", in(), out, "--verify");
+    if (command.endsWith("--json")) {
+      builder.command().add("--json");
+    }
+    for (String signal : List.of("-INT", "-TERM")) {
+      Path log = folder.resolve("log");
+      builder.command().addAll(0, List.of("env", "--default-signal=INT"));
+      Process process = builder.redirectError(log.toFile()).start();
+      if (command.equals("run")) {
+        while (process.isAlive() && !Files.exists(out)) {
+          Thread.sleep(1);
+        }
+      } else {
+        awaitWork(process);
+      }
+      new ProcessBuilder("kill", signal, "" + process.pid()).start().waitFor();
+      assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
+      assertThat(process.exitValue()).as(Files.readString(log)).isEqualTo(130);
+      assertThat(log)
+          .hasContent(
+              command.endsWith("--json")
+                  ? "{\"code\":\"Aborted\",\"status\":130,\"message\":\"ended by a signal\","
+                      + "\"hint\":\"run it again; what was unfinished is removed\"}"
+                  : ENDED);
+      Files.deleteIfExists(out);
+      assertThat(names()).noneMatch(name -> name.startsWith(".") || name.equals("out"));
     }
   }
 

@@ -12,6 +12,8 @@ import java.util.Arrays;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.examples.ModelTable;
 import org.windlass.examples.Parallelism;
 import org.windlass.examples.PlanTensors;
@@ -284,5 +286,19 @@ class PlanCommandTest {
           .as(shape)
           .isEqualTo(2);
     }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"--from 4:S7 --to 4:S0", "--from 1:R --to 4@0:S7", "--from 1:R --to 4:S7"})
+  void aLayoutThatDoesNotFitIsShownAsItWasGiven(String layouts) {
+    String[] words = layouts.split(" ");
+    Cli failed =
+        Cli.run("plan", words[0], words[1], words[2], words[3], "--shape", "4x4", "--dtype", "f32");
+    assertThat(failed.status()).isEqualTo(2);
+    String given = words[1].contains("S7") ? words[0] + " " + words[1] : words[2] + " " + words[3];
+    assertThat(failed.err())
+        .contains(
+            "the tensor has 2 dimensions, but placement S7 of mesh dimension 0 in " + given
+                + " shards dimension 7");
   }
 }

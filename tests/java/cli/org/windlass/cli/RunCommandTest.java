@@ -110,6 +110,12 @@ class RunCommandTest {
     Cli wrong = finished(builder);
     assertThat(wrong.status()).as(wrong.err()).isEqualTo(2);
     assertThat(wrong.err()).startsWith("windlass: InvalidArgument: WINDLASS_TOKEN ");
+    builder.environment().remove("WINDLASS_TOKEN");
+    builder.environment().put("WINDLASS_TOKEN_FILE", "/none");
+    Cli missing = finished(builder);
+    assertThat(missing.status()).as(missing.err()).isEqualTo(2);
+    assertThat(missing.err())
+        .startsWith("windlass: InvalidArgument: WINDLASS_TOKEN_FILE: /none: cannot be read: No such");
   }
 
   /** Rank 1 fails while rank 0 runs, which goes on until its sibling's end has been told. */
@@ -177,7 +183,12 @@ class RunCommandTest {
     new ProcessBuilder("kill", "-" + signal, "" + process.pid()).start().waitFor();
     assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
     assertThat(process.exitValue()).isEqualTo(130);
-    assertThat(Files.readAllLines(out)).containsExactlyInAnyOrder("[0] asked", "[1] asked");
+    List<String> lines = Files.readAllLines(out);
+    assertThat(lines.subList(0, 2)).containsExactlyInAnyOrder("[0] asked", "[1] asked");
+    assertThat(lines.subList(2, lines.size()))
+        .containsExactly(
+            "windlass: Aborted: ended by a signal",
+            "hint: run it again; what was unfinished is removed");
     for (long pid : sleeping) {
       Path stat = Path.of("/proc/" + pid + "/stat");
       assertThat(!Files.exists(stat) || Files.readString(stat).contains(") Z ")).isTrue();

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.IOException;
 import java.io.RandomAccessFile;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -16,7 +17,10 @@ import java.util.Map;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.DType;
+import org.windlass.cli.ChildCommand;
 import org.windlass.cli.Cli;
 import org.windlass.testing.SafetensorsBytes;
 import org.windlass.testing.TestFile;
@@ -540,5 +544,34 @@ class ReshardCommandTest {
         2,
         List.of("weight_map is empty", "model.safetensors stands beside it"),
         "--from", "1:R", "--to", "1:R", index, folder.resolve("third"));
+  }
+
+  /** From no descriptor for the JVM's own files to enough for some of the files of OUT. */
+  @ParameterizedTest
+  @ValueSource(ints = {10, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34, 36, 40, 48})
+  void aLackOfDescriptorsIsNamedAndWhatIsLeftToo(int limit) throws Exception {
+    Path in = folder.resolve("in.safetensors");
+    TestFile.write(in, List.of(tensor("w", DType.F32, new int[] {64})), Map.of());
+    List<String> command =
+        new ArrayList<>(
+            List.of("sh", "-c", "ulimit -n " + limit + "; exec \"$@\"", "sh"));
+    command.addAll(
+        ChildCommand.of("reshard", "--from", "1:R", "--to", "64:S0", in, out()).command());
+    Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+    String said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    process.waitFor();
+    assumeTrue(said.startsWith("windlass: "), said);
+    assertThat(process.exitValue()).as(said).isEqualTo(7);
+    assertThat(said)
+        .contains("Too many open files", "hint: raise the limit of open files (ulimit -n)");
+    try (Stream<Path> entries = Files.list(folder)) {
+      List<String> left =
+          entries
+              .map(path -> path.getFileName().toString())
+              .filter(name -> name.startsWith("."))
+              .toList();
+      assertThat(said.contains("nothing was left")).as(said + left).isEqualTo(left.isEmpty());
+      assertThat(left).allSatisfy(name -> assertThat(said).contains(name));
+    }
   }
 }

@@ -150,10 +150,18 @@ class ReshardRulesTest {
             "[{'match':'a.*.w','to':'2@5:S1'},{'match':'a.*','to':'1@9:R'},{'match':'*.c'}]",
             in, out, "--from", "1:R", "--to", "2:S0", "--json");
     assertThat(done.status()).as(done.err()).isZero();
-    assertThat(done.err())
-        .isEqualTo(
-            "windlass: warning: " + folder.resolve("rules.json")
-                + ": [2]: matches no tensor that no rule before it matches\n");
+    String warning = "windlass: warning: ";
+    String place = folder.resolve("rules.json") + ": ";
+    String rest =
+        ", and --to 2:S0 for rank-00000.safetensors to rank-00001.safetensors; a layout without @"
+            + " lies where --to does";
+    assertThat(done.err().lines())
+        .containsExactly(
+            warning + place + "[2]: matches no tensor that no rule before it matches",
+            warning + "tensor \"a.b.w\": " + place
+                + "[0].to: 2@5:S1 is for rank-00005.safetensors to rank-00006.safetensors" + rest,
+            warning + "tensor \"a.w\": " + place
+                + "[1].to: 1@9:R is for rank-00009.safetensors" + rest);
     assertThat(done.out()).startsWith("{\"tensors\":3,\"defaulted\":0,");
     assertThat(Files.readString(out.resolve("layout.json"))).contains("2@5:S1", "1@9:R", "2:S0");
     assertThat(TestFile.read(out.resolve("rank-00005.safetensors")).tensors())
@@ -167,6 +175,99 @@ class ReshardRulesTest {
     assertThat(back.status()).as(back.err()).isZero();
     assertThat(TestFile.read(folder.resolve("back.safetensors")).tensors())
         .containsExactlyInAnyOrderElementsOf(TestFile.read(in).tensors());
+  }
+
+  /** Ranks of the default layout; a rule of the same ranks, or fewer; the files of both. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = ' ',
+      value = {
+        "4:S0 4:R 0,1,2,3 0,1,2,3", "4@8:S0 4:R 8,9,10,11 8,9,10,11", "4@8:S0 2:R 8,9,10,11 8,9",
+        "4@[6,4,2,0]:S0 4:S1 0,2,4,6 0,2,4,6", "4@[6,4,2,0]:S0 2:R 0,2,4,6 4,6",
+        "4@8:S0 2@10:R 8,9,10,11 10,11", "4:S0 2@2:R 0,1,2,3 2,3"
+      })
+  void aRuleWithoutRanksLiesWhereTheDefaultDoes(String to, String rule, String files, String ruled)
+      throws IOException {
+    Path out = folder.resolve("out");
+    Cli done =
+        reshard(
+            "[{'match':'a','to':'" + rule + "'}]",
+            in(tensor("a", 0, 4, 4), tensor("b", 0, 4, 4)), out, "--from", "1:R", "--to", to);
+    assertThat(done.status()).as(done.err()).isZero();
+    assertThat(done.err()).isEmpty();
+    assertThat(filesWith(out, "b")).isEqualTo(files);
+    assertThat(filesWith(out, "a")).isEqualTo(ruled);
+    if (to.startsWith("4@[") && rule.equals("4:S1")) {
+      assertThat(TestFile.read(out.resolve("rank-00006.safetensors")).tensors().get(0))
+          .isEqualTo(of("a", shape(4, 1), 0, 4, 8, 12));
+    }
+    Cli back =
+        Cli.run("reshard", "--to", "1@0:R", out, folder.resolve("back.safetensors"), "--verify");
+    assertThat(back.status()).as(back.err()).isZero();
+    assertThat(TestFile.read(folder.resolve("back.safetensors")).tensors())
+        .containsExactlyInAnyOrder(tensor("a", 0, 4, 4), tensor("b", 0, 4, 4));
+  }
+
+  private static String filesWith(Path out, String tensor) throws IOException {
+    List<String> numbers = new ArrayList<>();
+    try (Stream<Path> entries = Files.list(out)) {
+      List<Path> files =
+          entries.filter(path -> path.toString().endsWith(".safetensors")).sorted().toList();
+      for (Path file : files) {
+        if (TestFile.read(file).tensors().stream().anyMatch(each -> each.name().equals(tensor))) {
+          numbers.add(file.getFileName().toString().replaceAll("rank-0*(\\d+)\\..*", "$1"));
+        }
+      }
+    }
+    return String.join(",", numbers);
+  }
+
+  @ParameterizedTest
+  @CsvSource(delimiter = ' ', value = {"4:S0 4@8:S0", "4@8:S0 4@0:S0", "2:S0 4:S0", "1:R 2@1:S0"})
+  void filesThatOnlyARuleHasAreNamed(String to, String rule) throws IOException {
+    Path out = folder.resolve("out");
+    Cli done =
+        reshard(
+            "[{'match':'a*','to':'" + rule + "'}]",
+            in(tensor("a", 0, 4, 4), tensor("aa", 0, 4, 4), tensor("b", 0, 4, 4)), out,
+            "--from", "1:R", "--to", to, "--json");
+    assertThat(done.status()).as(done.err()).isZero();
+    assertThat(done.out()).contains("\"warning_count\":1,");
+    assertThat(done.err())
+        .contains(
+            "2 tensors \"a\", \"aa\": ", "[0].to: " + rule + " is for rank-",
+            ", and --to " + to + " for rank-");
+  }
+
+  @Test
+  void aSourceWithoutRanksLiesWhereTheDefaultDoes() throws IOException {
+    Path in = Files.createDirectory(folder.resolve("ranks"));
+    for (int rank = 8; rank < 10; rank++) {
+      TestFile.write(
+          in.resolve(String.format("rank-%05d.safetensors", rank)),
+          List.of(tensor("a", 0, 4), tensor("b", 2 * rank - 16, 2)), Map.of());
+    }
+    Path out = folder.resolve("out.safetensors");
+    Cli done = reshard("[{'match':'a','from':'2:R'}]", in, out, "--from", "2@8:S0", "--to", "1:R");
+    assertThat(done.status()).as(done.err()).isZero();
+    assertThat(TestFile.read(out).tensors()).containsExactly(tensor("a", 0, 4), tensor("b", 0, 4));
+    Path mid = folder.resolve("mid");
+    assertThat(Cli.run("reshard", in, mid, "--from", "2@8:S0", "--to", "2@4:S0").status()).isZero();
+    Cli told = reshard("[{'match':'a','from':'2:S0'}]", mid, folder.resolve("o2"), "--to", "1:R");
+    assertThat(told.status()).as(told.err()).isZero();
+  }
+
+  @Test
+  void aRulesLayoutThatDoesNotFitIsNamedWithItsPlace() throws IOException {
+    refused(
+        "[{'match':'*','to':'4@3:S1'}]",
+        "[0].to: S1 cuts dimension 1, and tensor \"w\" has 1 dimension; a rule for such tensors"
+            + " before this one",
+        tensor("w", 0, 4));
+    refused(
+        "[{'match':'*','from':'4:S1'}]",
+        "[0].from: S1 cuts dimension 1, and tensor \"w\" has 1 dimension;", tensor("w", 0, 4));
+    refused("[{'match':'*','to':'1048577:R'}]", "[0].to: ", tensor("w", 0, 4));
   }
 
   @Test
@@ -312,7 +413,7 @@ class ReshardRulesTest {
     TestFile.Tensor v = tensor("l.0.v", 200, 4);
     refused(
         String.format(QKV, ",'to':'8:S0'"),
-        "[0]: 8@1:S0: part \"k\" has extent 4 along dimension 0, of which rank 1 would hold 1", q, k, v);
+        "[0]: 8:S0: part \"k\" has extent 4 along dimension 0, of which a rank would hold 1", q, k, v);
     refused(String.format(QKV, ",'to':'2:S0*4'"), "part \"k\" has extent 4", q, k, v);
     refused(
         String.format(QKV, ",'to':'2:SS0/3'"),
@@ -416,8 +517,8 @@ class ReshardRulesTest {
 
   @Test
   void whatARuleShardsMustBeThere() throws IOException {
-    refused("[{'match':'w','to':'2:S1'}]", "'w' has 1 dimensions, but placement S1", tensor("w", 0, 4));
-    refused("[{'match':'w','from':'2:S1'}]", "'w' has 1 dimensions, but placement S1", tensor("w", 0, 4));
+    refused("[{'match':'w','to':'2:S1'}]", "S1 cuts dimension 1, and tensor \"w\" has 1 dimension;", tensor("w", 0, 4));
+    refused("[{'match':'w','from':'2:S1'}]", "S1 cuts dimension 1, and tensor \"w\" has 1 dimension;", tensor("w", 0, 4));
     refused("[{'match':'w','from':'2:P'}]", "tensor \"w\": its source layout 2:P holds P", tensor("w", 0, 4));
   }
 

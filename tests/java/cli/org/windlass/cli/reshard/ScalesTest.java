@@ -11,6 +11,8 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -171,14 +173,21 @@ class ScalesTest {
   @Test
   void scalesAreWhereTheirWeightsAre() throws IOException {
     addBlocks(1024, 256);
-    refused("would hold scales", "[{'match':'w.weight','to':'4:S0'},{'match':'*','to':'4:S1'}]");
-    refused("file 2 of 4:S0 has nothing of the scales, which lie by 2:R", "[{'match':'w.weight','to':'4@0:S0'},{'match':'*','to':'2@0:R'}]");
-    refused("file 0 would hold scales [0 to 3]", "[{'match':'w.weight','to':'2@0:R'},{'match':'*','to':'2@0:S0'}]");
+    refused("would have ", "[{'match':'w.weight','to':'4:S0'},{'match':'*','to':'4:S1'}]");
+    refused(
+        "rank-00002.safetensors would have a piece of the weight, by 4:S0, and none of the scales,"
+            + " by 2:R",
+        "[{'match':'w.weight','to':'4@0:S0'},{'match':'*','to':'2@0:R'}]");
+    refused(
+        "rank-00000.safetensors would have scales 0 to 3 along dimension 0, and needs all scales",
+        "[{'match':'w.weight','to':'2@0:R'},{'match':'*','to':'2@0:S0'}]");
     done("[{'match':'w.weight','to':'4:S0'},{'match':'*','to':'4:R'}]");
     tensors.clear();
     add("w.weight", DType.F8E4M3, 8, 4);
     add("w.weight_scale", DType.F32, 1);
-    refused("file 1 would hold scales []", "", "--to", "4:S0");
+    refused(
+        "rank-00001.safetensors would have no scales along dimension 0, and needs all scales",
+        "", "--to", "4:S0");
     done("[{'match':'*_scale','to':'4:R'}]", "--to", "4:S0");
     tensors.clear();
     add("w.weight", DType.F8E4M3, 8, 4);
@@ -186,7 +195,7 @@ class ScalesTest {
     add("v.weight", DType.I8, 8, 4);
     add("v.weight_scale", DType.F32, 8);
     done("", "--to", "4:S0");
-    refused("would hold scales", "[{'match':'v.weight','to':'2:S1'},{'match':'v.*','to':'2:S0'}]", "--to", "2:R");
+    refused("would have ", "[{'match':'v.weight','to':'2:S1'},{'match':'v.*','to':'2:S0'}]", "--to", "2:R");
   }
 
   @Test
@@ -206,7 +215,7 @@ class ScalesTest {
   void scalesOfOtherShapesAreHeldWhole() throws IOException {
     add("e.w", DType.F8E4M3, 4, 64, 64);
     add("e.w_scale", DType.F32, 4, 1);
-    refused("file 1 would hold scales []", "", "--to", "2:S1");
+    refused("rank-00001.safetensors would have no scales", "", "--to", "2:S1");
     done("", "--to", "2:S0");
     tensors.clear();
     add("e.w", DType.F8E4M3, 4, 64, 128);
@@ -232,12 +241,12 @@ class ScalesTest {
     add("e.down_blocks", DType.U8, 4, 64, 2, 16);
     add("e.down_scales", DType.U8, 4, 64, 2);
     done("", "--to", "2:S1");
-    refused("would hold scales", "[{'match':'*scales','to':'2:S0'}]", "--to", "2:S1");
+    refused("would have ", "[{'match':'*scales','to':'2:S0'}]", "--to", "2:S1");
     tensors.clear();
     add("o.weight", DType.I8, 64, 64);
     add("o.SCB", DType.F32, 64);
     add("o.weight_format", DType.U8);
-    refused("would hold scales", "[{'match':'o.weight','to':'2:S1'}]", "--to", "2:S0");
+    refused("would have ", "[{'match':'o.weight','to':'2:S1'}]", "--to", "2:S0");
   }
 
   @Test
@@ -245,13 +254,13 @@ class ScalesTest {
     add("d.qweight", DType.I32, 176, 32);
     add("d.scales", DType.F16, 11, 32);
     add("d.g_idx", DType.I32, 1408);
-    refused("would hold scales", "[{'match':'d.qweight','to':'2:S0*16'}]", "--to", "2:S0");
+    refused("would have ", "[{'match':'d.qweight','to':'2:S0*16'}]", "--to", "2:S0");
     done("", "--to", "2:S1");
     tensors.clear();
     add("c.weight_packed", DType.I32, 64, 16);
     add("c.weight_scale", DType.BF16, 64, 2);
     add("c.weight_g_idx", DType.I32, 128);
-    refused("would hold scales", "", "--to", "2:S0");
+    refused("would have ", "", "--to", "2:S0");
     done("[{'match':'*g_idx','to':'2:R'}]", "--to", "2:S0");
   }
 
@@ -525,7 +534,7 @@ class ScalesTest {
     String numbers = "{'match':'e.{i}.g_idx','stack':true,'as':'%s.g_idx','to':'2:%s'}";
     done("[" + stack + String.format(numbers, "e", "S0") + "]", "--to", "2:R");
     done("[" + stack + String.format(numbers, "e", "R") + "]", "--to", "2:R");
-    refused("would hold scales", "[" + stack + String.format(numbers, "e", "S1") + "]", "--to", "2:R");
+    refused("would have ", "[" + stack + String.format(numbers, "e", "S1") + "]", "--to", "2:R");
     refused(
         "which are not of one module", "[" + stack + String.format(numbers, "other", "S0") + "]", "--to", "2:R");
   }
@@ -535,7 +544,7 @@ class ScalesTest {
     add("n.weight", DType.U8, 64, 1);
     add("n.weight.absmax", DType.F32, 7);
     refused(
-        "the rule {\"match\": \"n.weight.absmax\", \"to\": \"2:R\"} gives them to all files",
+        "/rules.json: [0] gives them to all files",
         "[{'match':'*absmax','to':'1@0:R'}]", "--to", "2@0:R");
     done("", "--to", "2:R");
   }
@@ -568,12 +577,14 @@ class ScalesTest {
   void filesTellWhoHoldsBoth() throws IOException {
     add("m.weight", DType.F8E4M3, 256, 128);
     add("m.weight_scale", DType.F32, 256, 1);
-    refused("file 0 of 2:S0 has nothing of the scales", "[{'match':'*scale','to':'2@1:S0'}]", "--to", "2:S0");
+    String none =
+        "rank-00000.safetensors would have a piece of the weight, by 2:S0, and none of the scales";
+    refused(none, "[{'match':'*scale','to':'2@1:S0'}]", "--to", "2:S0");
     done("[{'match':'*scale','to':'2@0:S0'}]", "--to", "2:S0");
     // Of two that are alike but for the numbers of their files, the second is checked too.
     add("n.weight", DType.F8E4M3, 256, 128);
     add("n.weight_scale", DType.F32, 256, 1);
-    refused("file 0 of 2:S0 has nothing of the scales", "[{'match':'n.*scale','to':'2@1:S0'}]", "--to", "2:S0");
+    refused(none, "[{'match':'n.*scale','to':'2@1:S0'}]", "--to", "2:S0");
   }
 
   @Test
@@ -745,5 +756,80 @@ class ScalesTest {
     refused("\"l.codebooks\"", "", "--to", "2:S0");
     tensors.remove(0);
     done("", "--to", "2:S0");
+  }
+
+  private static final Pattern RULE =
+      Pattern.compile("the rule (\\{(?:[^{}]|\\{\\w+\\})*\\})(?: before \\S*: \\[(\\d+)\\])?");
+
+  private static final Pattern KEY = Pattern.compile("(\"to\": \"[^\"]*\") in \\S*: \\[(\\d+)\\]");
+
+  /** Does what each complaint names, until there is none. */
+  private void succeedsAsTold(int complaints, String rules, Object... options) throws IOException {
+    List<String> all = new ArrayList<>();
+    Matcher each = Pattern.compile("\\{(?:[^{}]|\\{\\w+\\})*\\}").matcher(rules.replace('\'', '"'));
+    while (each.find()) {
+      all.add(each.group());
+    }
+    for (int i = 0; i < complaints; i++) {
+      Cli failed = reshard(all.toString(), options);
+      assertThat(failed.status()).as(all + failed.err()).isEqualTo(2);
+      Matcher rule = RULE.matcher(failed.err());
+      Matcher key = KEY.matcher(failed.err());
+      if (key.find()) {
+        int place = Integer.parseInt(key.group(2));
+        all.set(place, all.get(place).replaceFirst("\\}$", ", " + key.group(1) + "}"));
+      } else {
+        assertThat(rule.find()).as(failed.err()).isTrue();
+        String place = rule.group(2);
+        all.add(place == null ? all.size() : Integer.parseInt(place), rule.group(1));
+      }
+    }
+    Cli done = reshard(all.toString(), options);
+    assertThat(done.status()).as(all + done.err()).isZero();
+    if (!rules.contains("@")) {
+      assertThat(done.err()).doesNotContain("is for rank-");
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"4:S1", "4@8:S1", "4@[6,4,2,0]:S1"})
+  void theRuleThatIsNamedIsRight(String to) throws IOException {
+    for (int e = 0; e < 4; e++) {
+      add("e." + e + ".weight", DType.F8E4M3, 8, 8);
+      add("e." + e + ".weight_scale", DType.F32, 8, 1);
+      add("e." + e + ".input_scale", DType.F32, 1);
+    }
+    String rule = "{'match':'e.{e}.%1$s','stack':true,'as':'w.%1$s'}";
+    String both = "{'match':'e.{e}.{x}','stack':true,'as':'w.{x}'}";
+    String input = String.format(rule, "input_scale");
+    String scale = String.format(rule, "weight_scale");
+    String apart = String.format(rule, "weight") + "," + scale + "," + input;
+    succeedsAsTold(1, "[" + apart + "]", "--to", to);
+    succeedsAsTold(1, "[" + both + "]", "--to", to);
+    succeedsAsTold(1, "[" + apart + "]", "--to", to.replace("S1", "S2"));
+    succeedsAsTold(1, "[" + both + "]", "--to", to.replace("S1", "S2"));
+    tensors.clear();
+    add("a.weight", DType.F8E4M3, 8, 8);
+    add("a.weight_scale", DType.F32, 1);
+    add("a.weight_shape", DType.I32, 2);
+    succeedsAsTold(2, "[]", "--to", to.replace("S1", "S0"));
+    succeedsAsTold(2, "[{'match':'a.{x}','as':['b.{x}','c.{x}']}]", "--to", to.replace("S1", "S0"));
+    succeedsAsTold(
+        1, "[{'match':'a.weight{x}','as':'b.weight{x}'},{'match':'a.weight','as':'b.weight'}]",
+        "--to", to.replace("S1", "S0"));
+    succeedsAsTold(2, "[{'match':'a.weight','to':'2@1:S0'}]", "--to", to.replace("S1", "S0"));
+  }
+
+  @Test
+  void stacksOfTwoDimensionsAreNoTransposition() throws IOException {
+    for (int e = 0; e < 2; e++) {
+      add("e." + e + ".weight", DType.F8E4M3, 256, 128);
+      add("e." + e + ".weight_scale", DType.F32, 2, 1);
+    }
+    refused(
+        "rules stack the one along dimension 0, and the other along 1; give both the same \"stack\"",
+        "[{'match':'e.{e}.weight','stack':true,'as':'w.weight'},"
+            + "{'match':'e.{e}.weight_scale','stack':1,'as':'w.weight_scale'}]",
+        "--to", "1:R");
   }
 }

@@ -16,6 +16,7 @@ import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.DType;
 import org.windlass.cli.Cli;
@@ -257,5 +258,165 @@ class WarningsTest {
     warns(1, "2 tensors \"a\", \"b\"", ruled, "--to", "2:S1");
     warns(0, "", "[{'match':'w','to':'2:S1'}]", "--to", "2:S1");
     warns(0, "", "[{'match':'w','to':'2:R'},{'match':'a','to':'2:S0'},{'match':'b','to':'2:S0'}]", "--to", "2:S1");
+  }
+
+  /** Whatever the tensor is called. */
+  @ParameterizedTest
+  @ValueSource(strings = {"m.gu", "m.gate_up_proj.weight"})
+  void whatWasFusedIsNotCutAcrossInSilence(String name) throws IOException {
+    add("m.gate", 8, 6);
+    add("m.up", 8, 6);
+    String rule = "[{'match':'m.{p}','parts':['gate','up'],'dim':0,'unit':1,'as':'" + name + "'}]";
+    warns(0, "", rule, "--to", "4:S0");
+    Path fused = Files.move(folder.resolve("out"), folder.resolve("fused"));
+    for (String to : List.of("2:S0", "4:S0", "2x2:R,S0", "2@0:SS0/4", "8:S0*2")) {
+      String warning = "\"" + name + "\": 4:SS0/2 has it in 2 parts, each cut by itself, and ";
+      assertThat(again(fused, to))
+          .as(to)
+          .contains(warning + to.replace("@0", "") + " cuts across them")
+          .hasLineCount(1);
+    }
+    for (String to : List.of("2:SS0/2", "4:SS0/2", "2x2:SS0/2,SS0/2", "4:S1", "1:R", "4:R")) {
+      assertThat(again(fused, to)).as(to).doesNotContain("cuts across");
+    }
+    Path rules = Files.writeString(folder.resolve("r.json"), "[{\"match\":\"*\",\"to\":\"2:S0\"}]");
+    assertThat(again(fused, "4:S0", "--rules", rules)).isEmpty();
+  }
+
+  /** What FSDP cuts of what tensor parallelism cuts is one tensor. */
+  @Test
+  void aStridedCutThatGoesWithAPlainOneIsNoFusion() throws IOException {
+    add("w", 8, 6);
+    warns(0, "", "", "--to", "2x4:SS0/4,S0");
+    Path cut = Files.move(folder.resolve("out"), folder.resolve("cut"));
+    assertThat(again(cut, "2:S0")).isEmpty();
+  }
+
+  private String again(Path in, String to, Object... more) {
+    Path out = folder.resolve("again");
+    List<Object> call = new ArrayList<>(List.of("reshard", in, out, "--force", "--to", to));
+    call.addAll(List.of(more));
+    Cli done = Cli.run(call.toArray());
+    assertThat(done.status()).as(done.err()).isZero();
+    return done.err();
+  }
+
+  @Test
+  void aRulesDtypeThatIsForNoneOfItsTensorsIsNamed() throws IOException {
+    tensors.add(new TestFile.Tensor("step", DType.I64, new int[0], new long[] {7}));
+    String rule = "[{'match':'*','dtype':'f32'}]";
+    warns(1, "tensor \"step\": ", rule, "--to", "1:R");
+    warns(1, "[0].dtype: is for floating tensors, and changes none here", rule, "--to", "1:R");
+    add("w", 4);
+    warns(0, "", rule, "--to", "1:R");
+  }
+
+  @Test
+  void layoutsAreShownAsTheUserWroteThem() throws IOException {
+    add("a.qkv_proj.weight", 12, 4);
+    warns(1, "which 2:S0 cuts as one", "", "--to", "2:S0");
+    warns(1, "which 2@4:S0 cuts as one", "", "--to", "2@4:S0");
+    assertThat(reshard("", "--to", "2@0:S7").err()).contains("--to 2@0:S7: dimension 7");
+  }
+
+  /** Fewer heads of keys than ranks. */
+  @Test
+  void theRulesThatAreNamedForFewHeadsAreRight() throws IOException {
+    add("a.q_proj.weight", 1024, 2);
+    add("a.k_proj.weight", 256, 2);
+    String join =
+        "{'match':'a.{p}_proj.weight','parts':['q','k'],'dim':0,'unit':128,'as':'a.qk.weight'}";
+    Cli failed = reshard("[" + join + "]", "--to", "8:S0");
+    assertThat(failed.status()).isEqualTo(2);
+    assertThat(failed.err().replace("\\", ""))
+        .contains(
+            "leave the parts apart, with a rule for the tensors of this extent whose \"to\" is"
+                + " \"2x4:S0,R\": 4 ranks share each unit");
+    warns(0, "", "[{'match':'*k_proj*','to':'2x4:S0,R'}]", "--to", "8:S0", "--verify");
+    Path file = folder.resolve("out/rank-00003.safetensors");
+    assertThat(TestFile.read(file).tensors().get(1).shape()[0]).isEqualTo(128);
+  }
+
+  private static final int LARGE = 70_003;
+
+  /** A large tensor that has {@code value} at one place, and infinite values before. */
+  private void large(String name, DType dtype, int place, double value) {
+    long[] bits = new long[LARGE];
+    for (int i = 0; i < LARGE; i++) {
+      bits[i] = bits(dtype, 1 + i % 7);
+    }
+    bits[5] = bits(dtype, Double.NEGATIVE_INFINITY);
+    bits[place] = bits(dtype, value);
+    tensors.add(new TestFile.Tensor(name, dtype, new int[] {LARGE}, bits));
+  }
+
+  private static long bits(DType dtype, double value) {
+    return switch (dtype) {
+      case F64 -> Double.doubleToLongBits(value);
+      case BF16 -> Float.floatToIntBits((float) value) >>> 16;
+      default -> Float.floatToIntBits((float) value);
+    };
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = ' ',
+      value = {
+        "F32 F16 --dtype 65504 1e6", "F32 F8E5M2 --dtype 57344 65536", "F32 F8E4M3 --dtype 460 600",
+        "BF16 F16 --dtype 65024 66048", "BF16 F8E4M3 --dtype 448 1e30", "F64 BF16 --dtype 3e38 1e39",
+        "F64 F32 --dtype 3e38 -1e39", "F32 F16 --wire 65504 -1e6", "F32 F8E4M3 --wire 448 1e6",
+        "BF16 F8E5M2 --wire 57344 65536"
+      })
+  void aValueOfALargeTensorBeyondTheDtypeIsNamed(
+      DType from, DType to, String option, double kept, double lost) throws IOException {
+    for (int place : new int[] {0, 1, 35_001, 35_002, LARGE - 1}) {
+      tensors.clear();
+      large("v", from, place, kept);
+      warns(0, "", "", "--to", "3:S0", option, to, "--verify");
+      large("w", from, place, lost);
+      large("x", from, place, lost);
+      warns(
+          1, "2 tensors \"w\", \"x\": 2 values are larger than " + to + " has them; a rule with", "",
+          "--to", "3:S0", option, to, "--verify");
+    }
+    warns(1, "2 values are larger", "", "--to", "2:R", option, to, "--launch", "processes");
+    warns(0, "", "[{'match':'*','dtype':'" + from + "'}]", "--to", "2:R", "--dtype", to);
+  }
+
+  @Test
+  void valuesThatRanksHaveSeveralTimesAreCountedOnce() throws IOException {
+    large("w", DType.F32, 40_000, 1e6);
+    warns(0, "", "", "--to", "2x2:S0,R");
+    Path in = Files.move(folder.resolve("out"), folder.resolve("in"));
+    assertThat(again(in, "1:R", "--dtype", "f16")).contains("tensor \"w\": one value is larger than f16");
+    assertThat(again(in, "1:R", "--dtype", "bf16")).isEmpty();
+    for (int rank = 0; rank < 2; rank++) {
+      TestFile.write(in.resolve("rank-0000" + rank + ".safetensors"), tensors, Map.of());
+    }
+    Files.delete(in.resolve("rank-00002.safetensors"));
+    Files.delete(in.resolve("rank-00003.safetensors"));
+    Files.delete(in.resolve("layout.json"));
+    assertThat(again(in, "1:R", "--from", "2:P", "--dtype", "f16"))
+        .contains("tensor \"w\": sums may be larger than f16");
+  }
+
+  @Test
+  void anInputWithoutTensorsIsNamed() throws IOException {
+    warns(1, "in.safetensors: has no tensors, and OUT gets none", "", "--to", "2:S0");
+  }
+
+  @Test
+  void aFolderThatIsCalledAsAFileIsRefused() throws IOException {
+    add("w", 4);
+    reshard("", "--to", "1:R");
+    Path out = folder.resolve("new.safetensors");
+    Cli failed =
+        Cli.run(
+            "reshard", folder.resolve("in.safetensors"), out, "--from", "1:R", "--to", "1:R",
+            "--max-shard-bytes", "8");
+    assertThat(failed.status()).isEqualTo(2);
+    assertThat(failed.err())
+        .contains(out + ": --max-shard-bytes makes a folder, and this is a file's name; name a folder");
+    assertThat(out).doesNotExist();
   }
 }

@@ -57,11 +57,14 @@ class TokenTest {
     Path inside = Files.createDirectory(folder.resolve("inside"));
     for (String mode : List.of("rwxr-xr-x", "rwx------")) {
       Files.setPosixFilePermissions(inside, PosixFilePermissions.fromString(mode));
-      assertFails(Native.WL_RESOURCE, () -> Token.fromFile(inside, Failure::make))
+      assertFails(Native.WL_INVALID_ARGUMENT, () -> Token.fromFile(inside, Failure::make))
           .contains(inside + " is no regular file");
     }
-    assertFails(Native.WL_RESOURCE, () -> Token.fromFile(folder.resolve("none"), Failure::make))
-        .contains("none");
+    for (Path none : List.of(folder.resolve("none"), file.resolve("none"))) {
+      Map<String, String> named = Map.of(Token.FILE_VARIABLE, none.toString());
+      assertFails(Native.WL_INVALID_ARGUMENT, () -> Token.fromEnvironment(named, Failure::make))
+          .contains("WINDLASS_TOKEN_FILE: " + none + ": cannot be read");
+    }
   }
 
   /** What is read is what was checked, whatever the name leads to before and after. */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard;
 
+import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -22,6 +24,12 @@ final class Doubts {
 
   private final Map<String, Set<String>> tensors = new LinkedHashMap<>();
 
+  /** The tensors that a rule's dtype is not for, by the rule's place. */
+  private final Map<String, List<String>> unchanged = new LinkedHashMap<>();
+
+  /** The places of rules with a dtype that is for others of their tensors. */
+  private final Set<String> casting = new HashSet<>();
+
   /** Notes what is said of a tensor and others. */
   void add(String tensor, String what) {
     tensors.computeIfAbsent(what, key -> new LinkedHashSet<>()).add(tensor);
@@ -29,6 +37,12 @@ final class Doubts {
 
   /** Says what was noted. */
   void tell(Consumer<String> listener) {
+    unchanged.keySet().removeAll(casting);
+    unchanged.forEach(
+        (where, names) ->
+            names.forEach(
+                name ->
+                    add(name, where + ".dtype: is for floating tensors, and changes none here")));
     tensors.forEach((what, names) -> listener.accept(listed(List.copyOf(names)) + ": " + what));
   }
 
@@ -48,9 +62,11 @@ final class Doubts {
    * @param writesCut whether its target layout cuts what is written
    */
   void look(TensorMove move, Optional<Rule> rule, boolean readsCut, boolean writesCut) {
+    boolean isAcross =
+        readsCut && writesCut && rule.flatMap(Rule::to).isEmpty() && lookAtStrided(move);
     switch (Purpose.of(move.source().name())) {
       case FUSED -> {
-        if (rule.isEmpty()) {
+        if (rule.isEmpty() && !isAcross) {
           lookAtFused(move, readsCut, writesCut);
         }
       }
@@ -65,6 +81,7 @@ final class Doubts {
       }
       default -> {}
     }
+    rule.ifPresent(own -> lookAtDtype(move.source(), own));
     if (rule.isEmpty() && move.source().dtype().isInteger() && adds(move.source().from())) {
       add(
           move.source().name(),
@@ -72,6 +89,57 @@ final class Doubts {
               + " adds up; a rule that names them says that this is meant, or that \"from\" is R");
     }
     move.target().fuse().ifPresent(fuse -> lookAtParts(move, fuse, rule.get()));
+  }
+
+  private void lookAtDtype(SourceTensor source, Rule rule) {
+    if (rule.dtype().isPresent() && Casts.touch(source.dtype())) {
+      casting.add(rule.where());
+    } else if (rule.dtype().isPresent()) {
+      unchanged.computeIfAbsent(rule.where(), key -> new ArrayList<>()).add(source.name());
+    }
+  }
+
+  /**
+   * A tensor is fused, since its source layout cuts runs of a dimension one by one, and the target
+   * cuts the dimension otherwise. FSDP's strided cut of what a later mesh dimension cuts is none.
+   *
+   * @return whether that is so
+   */
+  private boolean lookAtStrided(TensorMove move) {
+    Layout from = move.from();
+    Layout to = move.target().shown();
+    for (int m = 0; m < from.mesh().ndim(); m++) {
+      if (from.mesh().size(m) > 1
+          && from.placements().get(m) instanceof Placement.StridedShard strided
+          && strided.split() > 1
+          && plainPieces(from, strided.dim()) % strided.split() != 0
+          && IntStream.range(0, to.mesh().ndim())
+              .anyMatch(
+                  t ->
+                      to.mesh().size(t) > 1
+                          && Leg.dimension(to.placements().get(t)) == strided.dim()
+                          && !to.placements().get(t).equals(strided))) {
+        add(
+            move.source().name(),
+            move.source().from() + " has it in " + strided.split()
+                + " parts, each cut by itself, and " + to
+                + " cuts across them; a rule with \"to\": \"" + to.mesh().size() + ":" + strided
+                + "\" cuts each part");
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** Into how many pieces plain shards cut a dimension. */
+  private static long plainPieces(Layout layout, int dim) {
+    long pieces = 1;
+    for (int m = 0; m < layout.mesh().ndim(); m++) {
+      if (layout.placements().get(m) instanceof Placement.Shard shard && shard.dim() == dim) {
+        pieces *= layout.mesh().size(m);
+      }
+    }
+    return pieces;
   }
 
   /** Scales keep their dtype, also where a rule gives them another. */
@@ -88,7 +156,7 @@ final class Doubts {
     String name = move.source().name();
     int[] fused = fusedDimensions(name, move.source().shape().length);
     Layout from = move.source().from();
-    Layout to = move.target().to();
+    Layout to = move.target().shown();
     boolean isRead = readsCut && cuts(from, fused);
     boolean isWritten = writesCut && cuts(to, fused);
     boolean isSame =

@@ -24,7 +24,7 @@ record Fuse(int dim, List<Long> extents, Layout layout, int pieces) {
   /**
    * How {@code to} cuts the parts; empty where it does not cut them along {@code dim}.
    *
-   * @param where begins every complaint
+   * @param where the rule and the layout, which begin every complaint
    * @throws InvalidArgumentException if the pieces of a part would differ, or {@code to} cuts what is
    *     joined and not the parts
    */
@@ -42,7 +42,7 @@ record Fuse(int dim, List<Long> extents, Layout layout, int pieces) {
       if (placement instanceof Placement.StridedShard strided && strided.dim() == dim) {
         if (strided.split() != parts.size() || extents.stream().distinct().count() > 1) {
           throw new InvalidArgumentException(
-              where + ": " + to + ": " + placement + " cuts what is joined into " + strided.split()
+              where + ": " + placement + " cuts what is joined into " + strided.split()
                   + " equal runs, and the parts " + names + " have extents " + extents + "; S" + dim
                   + " cuts each part by itself");
         }
@@ -59,8 +59,8 @@ record Fuse(int dim, List<Long> extents, Layout layout, int pieces) {
     }
     Fuse fuse = new Fuse(dim, extents, new Layout(to.mesh(), placements), pieces);
     for (int i = 0; i < parts.size(); i++) {
-      fuse.checkEven(where, to, names.get(i), parts.get(i).shape());
-      fuse.checkUnit(where, to, names.get(i), extents.get(i), join.unit());
+      fuse.checkEven(where, names.get(i), parts.get(i).shape());
+      fuse.checkUnit(where, names.get(i), extents.get(i), join.unit());
     }
     return Optional.of(fuse);
   }
@@ -76,29 +76,38 @@ record Fuse(int dim, List<Long> extents, Layout layout, int pieces) {
         to.placements().stream().anyMatch(p -> p instanceof Placement.Shard s && s.dim() == dim);
     if (strided && plain) {
       throw new InvalidArgumentException(
-          where + ": " + to + " cuts dimension " + dim + ", along which the parts are joined, both"
+          where + " cuts dimension " + dim + ", along which the parts are joined, both"
               + " plainly and strided; S" + dim + " alone cuts each part by itself");
     }
   }
 
-  private void checkUnit(
-      String where, Layout to, String name, long extent, OptionalLong unit) {
+  private void checkUnit(String where, String name, long extent, OptionalLong unit) {
     if (unit.isPresent() && extent / pieces % unit.getAsLong() != 0) {
+      long units = extent / unit.getAsLong();
+      int ranks = layout.mesh().size();
+      boolean isWhole = units * unit.getAsLong() == extent;
+      boolean isShared = isWhole && ranks == pieces && pieces % units == 0;
       throw new InvalidArgumentException(
-          where + ": " + to + ": each rank would hold " + extent / pieces + " of the " + extent
-              + " of part \"" + name + "\" along dimension " + dim + ", which are no whole units of "
-              + unit.getAsLong());
+          where + ": each rank would hold " + extent / pieces + " of the " + extent
+              + " of part \"" + name + "\" along dimension " + dim
+              + ", which are no whole units of " + unit.getAsLong()
+              + "; leave the parts apart, with a rule for the tensors of this extent whose \"to\""
+              + " is \""
+              + (isShared
+                  ? units + "x" + ranks / units + ":S" + dim + ",R\": " + ranks / units
+                      + " ranks share each unit"
+                  : ranks + ":R\""));
     }
   }
 
-  private void checkEven(String where, Layout to, String name, long[] shape) {
+  private void checkEven(String where, String name, long[] shape) {
     for (int rank : layout.mesh().ranks()) {
       long held = layout.localShape(shape, rank)[dim];
       if (held * pieces != shape[dim]) {
         throw new InvalidArgumentException(
-            where + ": " + to + ": part \"" + name + "\" has extent " + shape[dim] + " along dimension "
-                + dim + ", of which rank " + rank + " would hold " + held + "; parts are fused where "
-                + pieces + " equal pieces make each");
+            where + ": part \"" + name + "\" has extent " + shape[dim] + " along dimension "
+                + dim + ", of which a rank would hold " + held + "; parts are joined where "
+                + pieces + " equal pieces make each, and left apart otherwise");
       }
     }
   }

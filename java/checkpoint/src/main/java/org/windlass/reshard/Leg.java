@@ -108,8 +108,15 @@ record Leg(Layout from, long[] sourceStart, Layout to, long[] targetStart, long[
   }
 
   private static boolean cuts(Placement placement, int dim) {
-    return placement instanceof Placement.Shard shard && shard.dim() == dim
-        || placement instanceof Placement.StridedShard strided && strided.dim() == dim;
+    return dimension(placement) == dim;
+  }
+
+  /** The dimension of a tensor that a placement cuts; -1 if none. */
+  static int dimension(Placement placement) {
+    if (placement instanceof Placement.Shard shard) {
+      return shard.dim();
+    }
+    return placement instanceof Placement.StridedShard strided ? strided.dim() : -1;
   }
 
   private static List<Cell> cells(Layout layout, int dim, long[] shape) {

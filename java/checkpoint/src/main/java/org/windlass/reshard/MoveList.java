@@ -3,6 +3,7 @@ package org.windlass.reshard;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -13,10 +14,12 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.Consumer;
+import java.util.stream.Collectors;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
 import org.windlass.UnsupportedException;
 import org.windlass.checkpoint.Checkpoint;
+import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
@@ -34,15 +37,36 @@ final class MoveList {
   /**
    * A target layout. Ranks that it names have the files of their numbers. Where it names none they
    * follow those of the source, and their files are numbered from 0.
+   *
+   * @param text what the user wrote
+   * @param files the numbers of the files
    */
-  private record Goal(Layout to, int firstFile) {
+  private record Goal(String text, Layout to, int firstFile, Set<Integer> files) {
     static Goal of(String text, Layout highest) {
       int first = highest.mesh().highestRank() + 1;
-      return new Goal(Layout.parseTarget(text, highest), text.indexOf('@') < 0 ? first : 0);
+      return of(text, Layout.parseTarget(text, highest), first);
     }
 
-    void addFiles(Set<Integer> numbers) {
-      to.mesh().ranks().forEach(rank -> numbers.add(rank - firstFile));
+    /** That of a rule; where it names no ranks it lies where this one, the default, does. */
+    Goal of(Rule rule) {
+      String own = rule.to().get();
+      return of(own, rule.layout("to", own, to), firstFile);
+    }
+
+    private static Goal of(String text, Layout to, int firstFile) {
+      int first = text.indexOf('@') < 0 ? firstFile : 0;
+      Set<Integer> files = new TreeSet<>();
+      to.mesh().ranks().forEach(rank -> files.add(rank - first));
+      return new Goal(text, to, first, files);
+    }
+
+    /** The files, in a warning. */
+    String listed() {
+      int least = Collections.min(files);
+      int most = Collections.max(files);
+      return most - least + 1 == files.size()
+          ? Checkpoint.rankFile(least) + (least == most ? "" : " to " + Checkpoint.rankFile(most))
+          : files.stream().map(Checkpoint::rankFile).collect(Collectors.joining(", "));
     }
   }
 
@@ -58,6 +82,9 @@ final class MoveList {
   private final List<TensorMove> moves = new ArrayList<>();
   private final TreeSet<Integer> targetRanks = new TreeSet<>();
   private Map<String, String> metadata;
+
+  /** What the rules' {@code to} are, by the place of the rule. */
+  private final Map<String, Goal> ruledGoals = new LinkedHashMap<>();
 
   private MoveList(
       Checkpoint in,
@@ -136,14 +163,13 @@ final class MoveList {
 
   private void build() {
     checkRequest();
-    Map<String, Layout> ruled = new HashMap<>();
+    Map<String, Rule> ruled = new HashMap<>();
     matches.forEach(
         (name, match) -> {
-          Optional<Layout> own = Optional.ofNullable(rule(tied.stored(name))).flatMap(Rule::from);
-          match
-              .rule()
-              .from()
-              .ifPresent(from -> ruled.put(tied.requireStored(name, match.rule(), own), from));
+          if (match.rule().from().isPresent()) {
+            Rule own = rule(tied.stored(name));
+            ruled.put(tied.requireStored(name, match.rule(), own), match.rule());
+          }
         });
     SourceTensors sources = new SourceTensors(in, defaultFrom, ruled);
     sources.refuseParts();
@@ -154,7 +180,8 @@ final class MoveList {
     Layout highest = highest(sources);
     Optional<Goal> to = request.to().map(text -> Goal.of(text, highest));
     if (in.names().isEmpty()) {
-      to.ifPresent(goal -> goal.addFiles(targetRanks));
+      warnings.accept(in.path() + ": has no tensors, and OUT gets none");
+      to.ifPresent(goal -> targetRanks.addAll(goal.files()));
     }
     Map<List<String>, Assembly> assemblies = new LinkedHashMap<>();
     List<SourceTensor> tensors =
@@ -182,7 +209,9 @@ final class MoveList {
     }
     checkDefaults(sources, tensors);
     if (!request.ignoreScales()) {
-      ScaleBlocks.check(scales, moves, in.byRank(), request.writesWhole());
+      Remedy remedy =
+          new Remedy(name -> Optional.ofNullable(rule(name)), n -> plainFiles(n, to), moves);
+      ScaleBlocks.check(scales, moves, in.byRank(), request.writesWhole(), remedy);
       GroupNumbers.check(in, scales, moves, request.writesWhole(), warnings);
     }
     metadata = tied.metadata(moves, warnings);
@@ -196,18 +225,18 @@ final class MoveList {
     int most = 0;
     for (SourceTensor tensor : tensors) {
       most = Math.max(most, tensor.shape().length);
-      tensor.from().placements().forEach(placement -> cut.add(dim(placement)));
+      tensor.from().placements().forEach(placement -> cut.add(Leg.dimension(placement)));
       if (sources.takesDefault(tensor.stored())) {
         read.put(tensor.name(), tensor.shape().length);
       }
     }
     int mostRead = most;
-    defaultFrom.ifPresent(from -> checkDefault("from()", from, read, mostRead, cut));
+    defaultFrom.ifPresent(from -> checkDefault("from() " + from, from, read, mostRead, cut));
     Map<String, Integer> written = new LinkedHashMap<>();
     cut.clear();
     for (TensorMove move : moves) {
       most = Math.max(most, move.target().shape().length);
-      move.target().to().placements().forEach(placement -> cut.add(dim(placement)));
+      move.target().to().placements().forEach(placement -> cut.add(Leg.dimension(placement)));
       if (Optional.ofNullable(rule(move.source().name())).flatMap(Rule::to).isEmpty()) {
         written.put(move.target().name(), move.target().shape().length);
       }
@@ -215,17 +244,11 @@ final class MoveList {
     int mostWritten = most;
     request
         .to()
-        .ifPresent(to -> checkDefault("to()", Layout.parse(to), written, mostWritten, cut));
-  }
-
-  /** The dimension that a placement cuts; -1 for none. */
-  private static int dim(Placement placement) {
-    return placement instanceof Placement.Shard shard
-        ? shard.dim()
-        : placement instanceof Placement.StridedShard strided ? strided.dim() : -1;
+        .ifPresent(to -> checkDefault("to() " + to, Layout.parse(to), written, mostWritten, cut));
   }
 
   /**
+   * @param which the default as the user wrote it
    * @param dimensions of the tensors that take the default
    * @param most of any tensor, with a rule or without
    * @param cut the dimensions along which any tensor is cut
@@ -237,11 +260,11 @@ final class MoveList {
       int most,
       Set<Integer> cut) {
     for (Placement placement : layout.placements()) {
-      int dim = dim(placement);
+      int dim = Leg.dimension(placement);
       List<String> without =
           dimensions.keySet().stream().filter(name -> dimensions.get(name) <= dim).toList();
       int with = dimensions.size() - without.size();
-      String lack = which + " " + layout + ": dimension " + dim + ", which " + placement + " cuts, ";
+      String lack = which + ": dimension " + dim + ", which " + placement + " cuts, ";
       if (most <= dim && !without.isEmpty()) {
         throw new InvalidArgumentException(
             lack + "is one that no tensor has: they have " + most + " at most");
@@ -339,10 +362,11 @@ final class MoveList {
       Layout highest) {
     long[] shape = assembly.shape(parts);
     Optional<Rule> rule = Optional.ofNullable(assembly.rule());
-    Optional<Goal> ruled = rule.flatMap(Rule::to).map(text -> Goal.of(text, highest));
-    Goal goal = ruled.or(() -> defaultTo).get();
-    Layout to = ruled.isPresent() ? goal.to() : goal.to().defaultedFor(shape.length);
-    to.check(name, shape);
+    Goal goal = rule.flatMap(own -> goal(own, defaultTo, highest)).or(() -> defaultTo).get();
+    if (rule.flatMap(Rule::to).isPresent()) {
+      rule.get().requireFit("to", goal.to(), parts.get(0).source().name(), shape.length);
+    }
+    Layout to = goal.to().defaultedFor(shape.length);
     boolean defaulted = !to.equals(goal.to());
     for (Assembly.Part part : parts) {
       defaulted |= part.source().defaulted();
@@ -356,12 +380,15 @@ final class MoveList {
                 + ", and \"" + parts.get(0).source().name() + "\", with which it joins, is " + dtype);
       }
     }
-    Optional<Fuse> fuse = fuse(rule, to, parts);
+    Optional<Fuse> fuse = fuse(rule, goal.text(), to, parts);
     Layout written = fuse.isPresent() ? fuse.get().whole(to) : to;
     TargetTensor target =
         new TargetTensor(name, shape, dtype, written, goal.firstFile(), fuse, defaulted);
     targets.add(target);
-    goal.addFiles(targetRanks);
+    targetRanks.addAll(goal.files());
+    if (!request.writesWhole() && rule.flatMap(Rule::to).isPresent()) {
+      lookAtFiles(parts.get(0).source(), rule.get(), goal, defaultTo);
+    }
     for (Assembly.Part part : parts) {
       SourceTensor source = part.source();
       Optional<DType> wire =
@@ -378,12 +405,47 @@ final class MoveList {
     }
   }
 
+  /** The files of so many ranks where a rule names none. */
+  private static Set<Integer> plainFiles(int ranks, Optional<Goal> defaultTo) {
+    Layout plain = DeviceMesh.of(ranks).layout(Placement.replicate());
+    return defaultTo
+        .map(base -> Goal.of(ranks + ":R", Rule.lying(plain, base.to()), base.firstFile()).files())
+        .orElseGet(() -> new TreeSet<>(plain.mesh().ranks()));
+  }
+
+  /** Where a rule has tensors written, if it says. */
+  private Optional<Goal> goal(Rule rule, Optional<Goal> defaultTo, Layout highest) {
+    return rule.to()
+        .map(
+            text ->
+                ruledGoals.computeIfAbsent(
+                    rule.where(),
+                    key ->
+                        defaultTo
+                            .map(base -> base.of(rule))
+                            .orElseGet(() -> Goal.of(text, highest))));
+  }
+
+  /** A rule has a tensor written to files that others have none of. */
+  private void lookAtFiles(SourceTensor source, Rule rule, Goal goal, Optional<Goal> defaultTo) {
+    Goal base = defaultTo.orElseGet(() -> ruledGoals.values().iterator().next());
+    if (!base.files().containsAll(goal.files())) {
+      String whose = defaultTo.isPresent() ? "to() " : "another rule's ";
+      doubts.add(
+          source.name(),
+          rule.where() + ".to: " + goal.text() + " is for " + goal.listed() + ", and " + whose
+              + base.text() + " for " + base.listed()
+              + "; a layout without @ lies where to() does");
+    }
+  }
+
   /** How parts are cut, where ranks hold pieces of them. */
-  private Optional<Fuse> fuse(Optional<Rule> rule, Layout to, List<Assembly.Part> parts) {
+  private Optional<Fuse> fuse(
+      Optional<Rule> rule, String text, Layout to, List<Assembly.Part> parts) {
     return rule.flatMap(Rule::join)
         .filter(join -> join instanceof Rule.Join.Parts && !request.writesWhole())
         .map(Rule.Join.Parts.class::cast)
-        .flatMap(join -> Fuse.of(rule.get().where(), to, join, parts));
+        .flatMap(join -> Fuse.of(rule.get().where() + ": " + text, to, join, parts));
   }
 
   private DType dtype(SourceTensor source, Optional<Rule> rule) {

@@ -35,6 +35,7 @@ final class Mover {
   private final Team team;
   private final Output output;
   private final List<TensorMove> moves;
+  private final Overflows overflows;
   private final Cancellation cancellation;
   private final TransferMode mode;
   private final OptionalLong bucketBytes;
@@ -48,6 +49,7 @@ final class Mover {
       Team team,
       Output output,
       MoveList list,
+      Overflows overflows,
       ReshardRequest request,
       ProgressListener listener,
       Cancellation cancellation) {
@@ -55,6 +57,7 @@ final class Mover {
     this.team = team;
     this.output = output;
     this.moves = list.moves();
+    this.overflows = overflows;
     this.cancellation = cancellation;
     this.mode = request.mode();
     this.bucketBytes = request.bucketBytes();
@@ -92,6 +95,7 @@ final class Mover {
             try (Arena arena = new Arena(team, STEP_BYTES)) {
               steps(arena, wrote);
             }
+            overflows.share(team);
           });
     }
   }
@@ -226,6 +230,7 @@ final class Mover {
                   shape,
                   target.dtype().bytesOf(window.firstElement(held.get(rank).shape())),
                   taken.memory(),
+                  overflows.watch(target),
                   taken.rank()));
         });
     return staged;

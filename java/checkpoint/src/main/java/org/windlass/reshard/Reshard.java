@@ -286,6 +286,11 @@ public final class Reshard {
   }
 
   private ReshardRequest request() {
+    if (maxShardBytes.isPresent() && out != null && out.toString().endsWith(".safetensors")) {
+      throw new InvalidArgumentException(
+          out + ": maxShardBytes() makes a folder, and this is a file's name; name a folder, or"
+              + " leave maxShardBytes() out");
+    }
     return new ReshardRequest(
         given("in()", in),
         given("out()", out),

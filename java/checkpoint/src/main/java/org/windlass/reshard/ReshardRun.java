@@ -173,9 +173,12 @@ final class ReshardRun implements AutoCloseable {
         Output.create(new OutputFiles.Made(writer), request, list);
     others.copyTo(writer);
     team.made(staged);
+    Overflows overflows = new Overflows(in, list);
     try (EarlySync sync = new EarlySync(writer)) {
-      new Mover(in, team, output, list, request, listener, cancellation).run(sync::wrote);
+      new Mover(in, team, output, list, overflows, request, listener, cancellation)
+          .run(sync::wrote);
     }
+    overflows.tell(this::warn, cancellation::check);
     writer.sync();
     if (request.verify()) {
       verifying += nanos(() -> verification.compare(output));
@@ -190,9 +193,11 @@ final class ReshardRun implements AutoCloseable {
   private ReshardResult follow(Team team) {
     staged = team.awaitMade(cancellation::check);
     Output output;
+    Overflows overflows = new Overflows(in, list);
     try (OutputFiles.Opened files = new OutputFiles.Opened(staged)) {
       output = opened(files);
-      new Mover(in, team, output, list, request, listener, cancellation).run(bytes -> {});
+      new Mover(in, team, output, list, overflows, request, listener, cancellation)
+          .run(bytes -> {});
     }
     team.awaitNamed(cancellation::check);
     return result(output, (System.nanoTime() - begin) / 1e9);

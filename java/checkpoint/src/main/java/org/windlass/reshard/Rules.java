@@ -44,7 +44,7 @@ final class Rules {
     var fields =
         new Object() {
           NamePattern match;
-          Optional<Layout> from = Optional.empty();
+          Optional<String> from = Optional.empty();
           Optional<String> to = Optional.empty();
           Optional<DType> dtype = Optional.empty();
           List<String> as = List.of();
@@ -61,7 +61,7 @@ final class Rules {
           String what = at + "." + key;
           switch (key) {
             case "match" -> fields.match = parsed(what, NamePattern::parse);
-            case "from" -> fields.from = Optional.of(parsed(what, Layout::parse));
+            case "from" -> fields.from = Optional.of(parsed(what, Rules::source));
             case "to" -> fields.to = Optional.of(parsed(what, Rules::target));
             case "dtype" -> fields.dtype = Optional.of(parsed(what, Rules::castable));
             case "as" -> fields.as = names(what);
@@ -119,6 +119,11 @@ final class Rules {
     } catch (InvalidArgumentException malformed) {
       throw json.bad(what + ": " + malformed.getMessage());
     }
+  }
+
+  private static String source(String text) {
+    Layout.parse(text);
+    return text;
   }
 
   private static String target(String text) {

@@ -12,8 +12,10 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import org.windlass.DType;
 import org.windlass.InvalidArgumentException;
+import org.windlass.checkpoint.Checkpoint;
 import org.windlass.layout.Layout;
 
 /**
@@ -76,7 +78,7 @@ final class ScaleBlocks {
 
     @Override
     public String toString() {
-      return start + " to " + (end - 1);
+      return end - start == 1 ? "" + start : start + " to " + (end - 1);
     }
   }
 
@@ -92,11 +94,17 @@ final class ScaleBlocks {
   private final Set<List<Object>> checked = new HashSet<>();
   private final boolean byRank;
   private final boolean writesWhole;
+  private final Remedy remedy;
   /** The block that most have, for tensors that are within a single one; 0 if none has several. */
   private final long usual;
 
   private ScaleBlocks(
-      List<Scales.Pair> pairs, List<TensorMove> moves, boolean byRank, boolean writesWhole) {
+      List<Scales.Pair> pairs,
+      List<TensorMove> moves,
+      boolean byRank,
+      boolean writesWhole,
+      Remedy remedy) {
+    this.remedy = remedy;
     this.byRank = byRank;
     this.writesWhole = writesWhole;
     for (TensorMove move : moves) {
@@ -134,12 +142,13 @@ final class ScaleBlocks {
    *
    * @param byRank whether the source layouts cut what is stored
    * @param writesWhole whether the target layouts do not
+   * @param remedy names rules that would do
    * @throws InvalidArgumentException naming a weight, its scales, their block and what would do
    */
   static void check(
-      Scales scales, List<TensorMove> moves, boolean byRank, boolean writesWhole) {
+      Scales scales, List<TensorMove> moves, boolean byRank, boolean writesWhole, Remedy remedy) {
     List<Scales.Pair> pairs = scales.pairs();
-    ScaleBlocks blocks = new ScaleBlocks(pairs, moves, byRank, writesWhole);
+    ScaleBlocks blocks = new ScaleBlocks(pairs, moves, byRank, writesWhole, remedy);
     pairs.forEach(blocks::check);
     scales.alone().forEach(scale -> blocks.checkAlone(scales.hold(scale), scale));
   }
@@ -147,11 +156,13 @@ final class ScaleBlocks {
   /** A scale that is of no one weight is not cut, unless it is a tensor as others. */
   private void checkAlone(boolean isOfWeights, SourceTensor scale) {
     if (isOfWeights || TargetTensor.elements(scale.shape()) == 1) {
-      checkWhole(moves.get(scale.name()).target());
+      TargetTensor own = moves.get(scale.name()).target();
+      checkWhole(own, own);
     }
   }
 
-  private void checkWhole(TargetTensor scale) {
+  /** @param weight the tensor that has it in all its files */
+  private void checkWhole(TargetTensor scale, TargetTensor weight) {
     if (writesWhole) {
       return;
     }
@@ -160,7 +171,7 @@ final class ScaleBlocks {
         throw new InvalidArgumentException(
             "tensor \"" + scale.name() + "\" " + Arrays.toString(scale.shape())
                 + " belongs to all of a weight, by its name, and " + scale.shown() + " cuts it; "
-                + wholeRule(scale, scale) + " keeps it whole");
+                + remedy.whole(scale, weight) + " keeps it whole");
       }
     }
   }
@@ -186,7 +197,7 @@ final class ScaleBlocks {
     Optional<List<Along>> lies = isApart || isShape ? Optional.empty() : along(pair, usual);
     if (lies.isEmpty()) {
       if (!isJoined(scale)) {
-        checkWhole(scale.target());
+        checkWhole(scale.target(), weight.target());
       }
       checkThere(weight.target(), scale.target());
       return;
@@ -196,7 +207,7 @@ final class ScaleBlocks {
       checkStored(pair, along);
     }
     List<Along> written = written(along, weight.axes().stored(), scale.axes().stored());
-    checkOrder(pair, written);
+    checkOrder(weight, scale, written);
     for (Along each : written) {
       checkJoint(weight, scale, each);
     }
@@ -246,9 +257,9 @@ final class ScaleBlocks {
       if (!scale.to().mesh().contains(weight.fileOf(rank) + scale.firstFile())
           && !isEmpty(held(weight, rank))) {
         throw new InvalidArgumentException(
-            them(weight, scale) + "file " + weight.fileOf(rank) + " of " + weight.shown()
-                + " has nothing of the scales, which lie by " + scale.shown() + "; "
-                + wholeRule(scale, weight) + " gives them to all files");
+            them(weight, scale) + file(weight, rank) + " would have a piece of the weight, by "
+                + weight.shown() + ", and none of the scales, by " + scale.shown() + "; "
+                + remedy.whole(scale, weight) + " gives them to all files");
       }
     }
   }
@@ -415,17 +426,21 @@ final class ScaleBlocks {
   }
 
   /** Both keep the order of the dimensions along which they lie. */
-  private static void checkOrder(Scales.Pair pair, List<Along> written) {
-    if (pair.scale().shape().length == pair.weight().shape().length
-        && Arrays.stream(pair.scale().shape()).anyMatch(extent -> extent > 1)) {
-      for (Along each : written) {
-        if (each.weight() != each.scale()) {
-          throw new InvalidArgumentException(
-              "tensor \"" + pair.weight().name() + "\" and its scales, \"" + pair.scale().name()
-                  + "\": a rule transposes the one and not the other; transpose both");
-        }
-      }
+  private static void checkOrder(TensorMove weight, TensorMove scale, List<Along> written) {
+    if (scale.source().shape().length != weight.source().shape().length
+        || Arrays.stream(scale.source().shape()).allMatch(extent -> extent == 1)
+        || written.stream().allMatch(each -> each.weight() == each.scale())) {
+      return;
     }
+    int stacked = weight.axes().stored().indexOf(Axes.NEW);
+    int other = scale.axes().stored().indexOf(Axes.NEW);
+    throw new InvalidArgumentException(
+        "tensor \"" + weight.source().name() + "\" and its scales, \"" + scale.source().name()
+            + "\": "
+            + (stacked == other
+                ? "a rule transposes the one and not the other; transpose both"
+                : "rules stack the one along dimension " + stacked + ", and the other along "
+                    + other + "; give both the same \"stack\""));
   }
 
   /** A part of what is joined begins where a block does. */
@@ -477,7 +492,7 @@ final class ScaleBlocks {
   }
 
   /** What a rank holds of a weight ends where blocks do, and it holds their scales. */
-  private static void checkHeld(
+  private void checkHeld(
       TargetTensor weight, TargetTensor scale, int rank, List<Along> all) {
     Runs held = held(weight, rank);
     if (isEmpty(held)) {
@@ -499,11 +514,27 @@ final class ScaleBlocks {
       List<Span> own = Span.of(scales.dims().get(d));
       if (!own.equals(List.of(whole)) && !own.equals(needed)) {
         throw new InvalidArgumentException(
-            them(weight, scale) + "file " + weight.fileOf(rank) + " would hold scales " + own + " along dimension " + d
-                + ", and takes " + needed + " for what it holds of the weight under " + weight.shown()
-                + "; " + wholeRule(scale, weight) + ", or a layout that cuts both alike, keeps them together");
+            them(weight, scale) + file(weight, rank) + " would have " + text(own, whole)
+                + " along dimension " + d + ", and needs " + text(needed, whole)
+                + " for its piece of the weight, by " + weight.shown() + "; "
+                + remedy.whole(scale, weight)
+                + ", or a layout that cuts both alike, keeps them together");
       }
     }
+  }
+
+  private static String file(TargetTensor weight, int rank) {
+    return Checkpoint.rankFile(weight.fileOf(rank));
+  }
+
+  /** Scales, in a complaint. */
+  private static String text(List<Span> spans, Span whole) {
+    if (spans.isEmpty()) {
+      return "no scales";
+    }
+    return spans.equals(List.of(whole))
+        ? "all scales"
+        : "scales " + spans.stream().map(Span::toString).collect(Collectors.joining(", "));
   }
 
   private static void checkCut(
@@ -521,12 +552,6 @@ final class ScaleBlocks {
                 + " blocks whole");
       }
     }
-  }
-
-  /** A rule that keeps scales whole in all files of a weight, as a remedy. */
-  private static String wholeRule(TargetTensor scale, TargetTensor weight) {
-    String replicas = weight.files().ranks().size() + ":R";
-    return "the rule {\"match\": \"" + scale.name() + "\", \"to\": \"" + replicas + "\"}";
   }
 
   /** Begins a complaint. */

@@ -2,6 +2,7 @@
 package org.windlass.reshard;
 
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -16,7 +17,6 @@ import org.windlass.checkpoint.LayoutFile;
 import org.windlass.checkpoint.SafetensorsEntry;
 import org.windlass.internal.Native;
 import org.windlass.layout.Layout;
-import org.windlass.layout.Placement;
 
 /** The tensors of a checkpoint as wholes, checked against their layouts. */
 final class SourceTensors {
@@ -25,13 +25,27 @@ final class SourceTensors {
 
   private final Checkpoint in;
   private final Optional<Layout> defaultFrom;
-  /** The layouts that rules give, by tensor. */
-  private final Map<String, Layout> ruled;
+  /** The rules that give layouts, by tensor, and those layouts. */
+  private final Map<String, Rule> rules;
+  private final Map<String, Layout> ruled = new HashMap<>();
 
-  SourceTensors(Checkpoint in, Optional<Layout> defaultFrom, Map<String, Layout> ruled) {
+  /**
+   * @param rules the rules that give layouts, by tensor: without {@code @} these lie where the
+   *     default layout does, or that of the tensor in {@code layout.json}
+   */
+  SourceTensors(Checkpoint in, Optional<Layout> defaultFrom, Map<String, Rule> rules) {
     this.in = in;
     this.defaultFrom = defaultFrom;
-    this.ruled = ruled;
+    this.rules = rules;
+    rules.forEach((name, rule) -> ruled.put(name, from(name, rule)));
+  }
+
+  private Layout from(String name, Rule rule) {
+    Layout own = Layout.parse(rule.from().get());
+    return defaultFrom
+        .or(() -> entry(name).flatMap(LayoutFile.Entry::layout))
+        .map(base -> rule.layout("from", rule.from().get(), base))
+        .orElse(own);
   }
 
   /**
@@ -141,8 +155,21 @@ final class SourceTensors {
 
   private Layout applied(String name, Layout declared, int ndim) {
     Layout applied = takesDefault(name) ? declared.defaultedFor(ndim) : declared;
-    applied.check(name, new long[ndim]);
+    if (ruled.containsKey(name)) {
+      rules.get(name).requireFit("from", applied, name, ndim);
+    } else {
+      checkStored(name, applied, new long[ndim]);
+    }
     return applied;
+  }
+
+  /** A layout of {@code layout.json} fits. */
+  private static void checkStored(String name, Layout stored, long[] shape) {
+    try {
+      stored.check(name, shape);
+    } catch (InvalidArgumentException misfit) {
+      throw new InvalidArgumentException(LayoutFile.NAME + ": " + misfit.getMessage(), misfit);
+    }
   }
 
   private SourceTensor inRanks(String name) {
@@ -227,11 +254,7 @@ final class SourceTensors {
   private static boolean onEdge(Layout layout, int rank, int dim) {
     int[] coordinates = layout.mesh().coordinates(rank);
     for (int m = 0; m < coordinates.length; m++) {
-      Placement placement = layout.placements().get(m);
-      boolean shards =
-          placement instanceof Placement.Shard shard && shard.dim() == dim
-              || placement instanceof Placement.StridedShard strided && strided.dim() == dim;
-      if (!shards && coordinates[m] != 0) {
+      if (Leg.dimension(layout.placements().get(m)) != dim && coordinates[m] != 0) {
         return false;
       }
     }
@@ -254,7 +277,7 @@ final class SourceTensors {
     if (entry.layout().isEmpty()) {
       return;
     }
-    entry.layout().get().check(name, shape);
+    checkStored(name, entry.layout().get(), shape);
     Optional<Layout> asked = ruled.containsKey(name) ? Optional.of(applied) : defaultFrom;
     asked
         .map(layout -> layout.defaultedFor(shape.length))

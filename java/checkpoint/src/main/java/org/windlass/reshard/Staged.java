@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.reshard;
 
+import java.nio.ByteBuffer;
 import java.util.Arrays;
 import org.windlass.DType;
 import org.windlass.Tensor;
@@ -16,6 +17,7 @@ import org.windlass.checkpoint.SafetensorsWriter;
  * @param shape the window's extents
  * @param firstByte the window's first byte, counted from the tensor's own
  * @param bytes the memory, aligned for any dtype
+ * @param watch what is looked for in it, or null
  * @param home the rank in whose part of an arena that is, or {@link Arena#ANYWHERE}
  */
 record Staged(
@@ -26,6 +28,7 @@ record Staged(
     long[] shape,
     long firstByte,
     Tensor bytes,
+    Overflows.Watch watch,
     int home) {
   // The page cache takes memory for what one call writes in pieces as large. Pieces of this size are
   // found among what was freed lately; larger ones were up to four times slower.
@@ -43,12 +46,24 @@ record Staged(
     return place;
   }
 
-  /** Writes bytes {@code begin} to {@code end} of the window; {@code called} hears of each call. */
+  /**
+   * Writes bytes {@code begin} to {@code end} of the window, each rounded up to a whole word;
+   * {@code called} hears of each call.
+   */
   void write(long begin, long end, Runnable called) {
-    for (long at = begin; at < end; at += CALL_BYTES) {
-      int length = (int) Math.min(CALL_BYTES, end - at);
-      file.write(name, firstByte + at, bytes.asByteBuffer(at, length));
+    long last = rounded(end);
+    for (long at = rounded(begin); at < last; at += CALL_BYTES) {
+      int length = (int) Math.min(CALL_BYTES, last - at);
+      ByteBuffer piece = bytes.asByteBuffer(at, length);
+      if (watch != null) {
+        watch.look(piece);
+      }
+      file.write(name, firstByte + at, piece);
       called.run();
     }
+  }
+
+  private long rounded(long at) {
+    return Math.min((at + Long.BYTES - 1) / Long.BYTES * Long.BYTES, bytes.bytes());
   }
 }

@@ -6,12 +6,10 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
 import org.windlass.InvalidArgumentException;
 import org.windlass.checkpoint.Checkpoint;
-import org.windlass.layout.Layout;
 
 /**
  * Names that the metadata of a checkpoint tie to the one under which a tensor is stored, as
@@ -56,11 +54,11 @@ final class TiedNames {
   /**
    * The stored tensor that a rule for a name gives a source layout.
    *
-   * @param own the source layout that the rule for the stored tensor gives
-   * @throws InvalidArgumentException if that is another one
+   * @param own the rule for the stored tensor; null where it has none
+   * @throws InvalidArgumentException if that gives another one, or none
    */
-  String requireStored(String name, Rule rule, Optional<Layout> own) {
-    if (!own.equals(rule.from())) {
+  String requireStored(String name, Rule rule, Rule own) {
+    if (own == null || !own.from().equals(rule.from())) {
       throw new InvalidArgumentException(
           rule.where() + ".from: \"" + name + "\" is another name of tensor \"" + stored(name)
               + "\", whose rule gives its source layout");

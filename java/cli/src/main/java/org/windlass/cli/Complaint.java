@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
+import java.util.Optional;
 import org.windlass.ErrorCode;
 import org.windlass.WindlassException;
 import org.windlass.cli.out.JsonLine;
@@ -16,12 +17,19 @@ import picocli.CommandLine.UnmatchedArgumentException;
  * An error as the command prints it: one line that says what happened and where, and one that says
  * what to do.
  *
- * @param code the kind, which gives the exit status
+ * @param code the kind
+ * @param status the exit status
  * @param message what happened, where
  * @param hint what to do
  * @param fault what was thrown
  */
-public record Complaint(ErrorCode code, String message, String hint, Throwable fault) {
+public record Complaint(
+    ErrorCode code, int status, String message, String hint, Throwable fault) {
+  /** A complaint with the exit status of its kind. */
+  public Complaint(ErrorCode code, String message, String hint, Throwable fault) {
+    this(code, code.exitStatus(), message, hint, fault);
+  }
+
   /** A complaint about the command line. */
   public static Complaint ofUsage(ParameterException fault) {
     CommandLine line = fault.getCommandLine();
@@ -39,18 +47,24 @@ public record Complaint(ErrorCode code, String message, String hint, Throwable f
 
   /** A complaint about what a command threw. */
   public static Complaint of(Throwable fault) {
+    if (fault instanceof ExceptionInInitializerError && fault.getCause() != null) {
+      return of(fault.getCause());
+    }
     if (fault instanceof ComplaintException said) {
       return said.complaint();
     }
     if (fault instanceof WindlassException known) {
-      return new Complaint(known.code(), text(known), hint(known.code()), fault);
+      return new Complaint(known.code(), text(known), hint(known.code(), fault), fault);
     }
     if (fault instanceof IOException || fault instanceof UncheckedIOException) {
-      return new Complaint(ErrorCode.RESOURCE, text(fault), hint(ErrorCode.RESOURCE), fault);
+      return new Complaint(ErrorCode.RESOURCE, text(fault), hint(ErrorCode.RESOURCE, fault), fault);
     }
     if (fault instanceof OutOfMemoryError) {
       return new Complaint(
-          ErrorCode.RESOURCE, "out of memory: " + text(fault), hint(ErrorCode.RESOURCE), fault);
+          ErrorCode.RESOURCE,
+          "out of memory: " + text(fault),
+          hint(ErrorCode.RESOURCE, fault),
+          fault);
     }
     if (fault instanceof LinkageError) {
       for (Throwable cause = fault; cause != null; cause = cause.getCause()) {
@@ -66,7 +80,7 @@ public record Complaint(ErrorCode code, String message, String hint, Throwable f
     return new Complaint(
         ErrorCode.INTERNAL,
         fault.getClass().getSimpleName() + ": " + text(fault),
-        hint(ErrorCode.INTERNAL),
+        hint(ErrorCode.INTERNAL, fault),
         fault);
   }
 
@@ -74,7 +88,7 @@ public record Complaint(ErrorCode code, String message, String hint, Throwable f
     return fault.getMessage() == null ? fault.getClass().getSimpleName() : fault.getMessage();
   }
 
-  private static String hint(ErrorCode code) {
+  private static String hint(ErrorCode code, Throwable fault) {
     return switch (code) {
       case INVALID_ARGUMENT, MISMATCH -> "correct what the message names and try again";
       case UNSUPPORTED ->
@@ -86,10 +100,26 @@ public record Complaint(ErrorCode code, String message, String hint, Throwable f
       case PEER_LOST, ABORTED -> "look at what the named rank or reason says, then run it again";
       case VERIFICATION_FAILED ->
           "do not use the result; if the input's replicas are equal, this is a fault to report";
-      case RESOURCE -> "make room or grant the permission, then run it again; nothing was left behind";
+      case RESOURCE ->
+          (text(fault).contains("Too many open files")
+                  ? "raise the limit of open files (ulimit -n)"
+                  : "make room or grant the permission")
+              + ", then run it again; " + left(fault).orElse("nothing was left behind");
       case CLOSED, DEVICE, INTERNAL ->
           "run it again with --verbose and report what it prints, with the command line";
     };
+  }
+
+  /** What could not be removed, as what failed after the fault says. */
+  private static Optional<String> left(Throwable fault) {
+    for (Throwable each = fault; each != null; each = each.getCause()) {
+      for (Throwable more : each.getSuppressed()) {
+        if (more instanceof WindlassException known && known.code() == ErrorCode.RESOURCE) {
+          return Optional.of("what is left, a later run removes: " + text(more));
+        }
+      }
+    }
+    return Optional.empty();
   }
 
   /** Prints it and returns the exit status. */
@@ -100,7 +130,7 @@ public record Complaint(ErrorCode code, String message, String hint, Throwable f
       fault.printStackTrace(err);
     }
     err.flush();
-    return code.exitStatus();
+    return status;
   }
 
   /** Prints it as one JSON object and returns the exit status. */
@@ -109,7 +139,7 @@ public record Complaint(ErrorCode code, String message, String hint, Throwable f
         JsonLine.of(
             json -> {
               json.writeStringField("code", code.toString());
-              json.writeNumberField("status", code.exitStatus());
+              json.writeNumberField("status", status);
               json.writeStringField("message", line());
               json.writeStringField("hint", hint);
               if (verbose) {
@@ -120,7 +150,7 @@ public record Complaint(ErrorCode code, String message, String hint, Throwable f
             });
     err.println(text);
     err.flush();
-    return code.exitStatus();
+    return status;
   }
 
   /** The message on one line. */

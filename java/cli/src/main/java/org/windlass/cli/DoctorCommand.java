@@ -100,9 +100,7 @@ final class DoctorCommand implements Runnable {
       Optional<String> nativeRefusal, Map<Target, String> targets) {
     Map<String, Object> facts = new LinkedHashMap<>();
     boolean loaded = nativeRefusal.isEmpty();
-    Optional<String> version =
-        loaded ? Optional.of(NativeLibrary.version()) : Main.Version.ofJar();
-    version.ifPresent(text -> facts.put("version", text));
+    Main.Version.text().ifPresent(text -> facts.put("version", text));
     if (loaded) {
       facts.put("abi", NativeLibrary.abiVersion());
     }

@@ -66,7 +66,7 @@ public final class Main implements Runnable {
 
   /** Runs the command and exits with its status. */
   public static void main(String[] args) {
-    ProcessEnd.awaitSignals();
+    ProcessEnd.awaitSignals(asksForJson(args));
     chooseTarget(args);
     int status =
         run(stream(FileDescriptor.out), new PrintWriter(stream(FileDescriptor.err), true), args);
@@ -223,21 +223,26 @@ public final class Main implements Runnable {
     return new OutputStreamWriter(new FileOutputStream(descriptor), StandardCharsets.UTF_8);
   }
 
-  /** The version, as the native library says it; the jar's where that does not load. */
+  /** The version, with natives and without. */
   static final class Version implements IVersionProvider {
-    /** The version of the command's jar; empty for classes that lie in no jar. */
-    static Optional<String> ofJar() {
-      return Optional.ofNullable(Main.class.getPackage().getImplementationVersion());
+    /** That of the command's jar; of classes that lie in no jar, the library's, where it loads. */
+    static Optional<String> text() {
+      return Optional.ofNullable(Main.class.getPackage().getImplementationVersion())
+          .or(
+              () ->
+                  NativeLibrary.refusal().isEmpty()
+                      ? Optional.of(NativeLibrary.version())
+                      : Optional.empty());
     }
 
     @Override
     public String[] getVersion() {
+      // Asked for whenever a command line is made, help included.
+      String version = "windlass" + text().map(text -> " " + text).orElse("");
       return new String[] {
         NativeLibrary.refusal().isEmpty()
-            ? "windlass " + NativeLibrary.version()
-            // Asked for whenever a command line is made, help included.
-            : "windlass" + ofJar().map(version -> " " + version).orElse("")
-                + ", without its natives: windlass doctor shows why"
+            ? version
+            : version + ", without its natives: windlass doctor shows why"
       };
     }
   }

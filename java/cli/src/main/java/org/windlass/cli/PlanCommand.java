@@ -172,14 +172,11 @@ final class PlanCommand implements Runnable {
     String target = LayoutOptions.require("--to", layouts.to(), TAKES);
     String extents = LayoutOptions.require("--shape", Optional.ofNullable(shape), TAKES);
     DType type = DType.parse(LayoutOptions.require("--dtype", Optional.ofNullable(dtype), TAKES));
-    return new PlannedTensor(
-        "tensor",
-        Shape.parse(extents),
-        type,
-        wire(type),
-        source,
-        Layout.parseTarget(target, source),
-        1);
+    long[] sizes = Shape.parse(extents);
+    Layout to = Layout.parseTarget(target, source);
+    PlannedTensor.requireFit("", "--from " + source, source, sizes);
+    PlannedTensor.requireFit("", "--to " + target, to, sizes);
+    return new PlannedTensor("tensor", sizes, type, wire(type), source, to, 1);
   }
 
   /** The wire dtype of tensors of this dtype: what was asked for if they cast to it. */

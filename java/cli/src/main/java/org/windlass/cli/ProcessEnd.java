@@ -1,19 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli;
 
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.PrintWriter;
+import org.windlass.AbortedException;
+import org.windlass.ErrorCode;
+
 /** The end of the process: by the command, or by a signal, which takes away what is unfinished. */
 final class ProcessEnd {
   private static final int INTERRUPTED = 130;
 
   private static final Thread HOOK = new Thread(ProcessEnd::bySignal, "windlass-cleanup");
 
+  private static volatile boolean json;
+
   private ProcessEnd() {}
 
   /**
    * From now until {@link #exit}, a signal that ends the process takes away what is {@link
-   * Unfinished}, and the status is 130.
+   * Unfinished} and says so, and the status is 130.
+   *
+   * @param asJson whether errors are JSON
    */
-  static void awaitSignals() {
+  static void awaitSignals(boolean asJson) {
+    json = asJson;
     try {
       Runtime.getRuntime().addShutdownHook(HOOK);
     } catch (IllegalStateException endingAlready) {
@@ -45,9 +56,26 @@ final class ProcessEnd {
 
   private static void bySignal() {
     try {
-      Unfinished.removeAll();
+      if (Unfinished.removeAll() && !LaunchedRank.isThis()) {
+        complain(new PrintWriter(new FileOutputStream(FileDescriptor.err), true));
+      }
     } finally {
       Runtime.getRuntime().halt(INTERRUPTED);
+    }
+  }
+
+  private static void complain(PrintWriter err) {
+    Complaint complaint =
+        new Complaint(
+            ErrorCode.ABORTED,
+            INTERRUPTED,
+            "ended by a signal",
+            "run it again; what was unfinished is removed",
+            new AbortedException("ended by a signal"));
+    if (json) {
+      complaint.printJson(err, false);
+    } else {
+      complaint.print(err, false);
     }
   }
 }

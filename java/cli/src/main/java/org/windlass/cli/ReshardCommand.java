@@ -174,7 +174,6 @@ final class ReshardCommand implements Runnable {
         ProgressBar bar = ProgressBar.on(err)) {
       unfinished.add(bar);
       unfinished.add(reshard::cancel);
-      unfinished.add(() -> System.err.println("windlass: ended by a signal"));
       reshard.progress(bar);
       return moving.areProcesses() ? runProcesses(reshard, err) : reshard.run();
     } catch (InvalidArgumentException refused) {
@@ -210,6 +209,7 @@ final class ReshardCommand implements Runnable {
   private static String inOptions(String message) {
     return message
         .replaceAll("\\b(from|to|force)\\(\\)", "--$1")
+        .replace("maxShardBytes()", "--max-shard-bytes")
         .replace("ignoreScales()", "--ignore-scales");
   }
 

@@ -36,14 +36,19 @@ final class Unfinished implements AutoCloseable {
     remove(writer);
   }
 
-  /** Removes what all commands have not finished, and from now on what is added. */
-  static void removeAll() {
+  /**
+   * Removes what all commands have not finished, and from now on what is added.
+   *
+   * @return whether a command was at something
+   */
+  static boolean removeAll() {
     List<AutoCloseable> all = new ArrayList<>();
     synchronized (OPEN) {
       ending = true;
       OPEN.forEach(each -> all.addAll(each.pending));
     }
     all.forEach(Unfinished::remove);
+    return !all.isEmpty();
   }
 
   private static void remove(AutoCloseable writer) {

@@ -44,6 +44,8 @@ public record PlannedTensor(
     Layout source = Layout.parse(layout(entry, "from", entry.from(), defaultFrom));
     Layout target = Layout.parseTarget(layout(entry, "to", entry.to(), defaultTo), source);
     long[] shape = entry.shape().stream().mapToLong(Long::longValue).toArray();
+    entry.from().ifPresent(text -> requireFit(entry.name(), "from " + text, source, shape));
+    entry.to().ifPresent(text -> requireFit(entry.name(), "to " + text, target, shape));
     return new PlannedTensor(
         entry.name(),
         shape,
@@ -52,6 +54,21 @@ public record PlannedTensor(
         entry.from().isPresent() ? source : source.defaultedFor(shape.length),
         entry.to().isPresent() ? target : target.defaultedFor(shape.length),
         entry.count());
+  }
+
+  /**
+   * Checks that a layout fits a tensor.
+   *
+   * @param name the tensor's; empty where it has none
+   * @param given the layout as the user wrote it, and where
+   */
+  public static void requireFit(String name, String given, Layout layout, long... shape) {
+    try {
+      layout.check(name, shape);
+    } catch (InvalidArgumentException misfit) {
+      String shown = misfit.getMessage().replace(" in " + layout + " ", " in " + given + " ");
+      throw new InvalidArgumentException(shown, misfit);
+    }
   }
 
   private static String layout(

@@ -74,7 +74,10 @@ public final class Token {
     if (!digits.isEmpty()) {
       return Optional.of(parse(digits, VARIABLE, failures));
     }
-    return file.isEmpty() ? Optional.empty() : Optional.of(fromFile(Path.of(file), failures));
+    FailureMaker named =
+        (code, message, cause, operation, culprits) ->
+            failures.make(code, FILE_VARIABLE + ": " + message, cause, operation, culprits);
+    return file.isEmpty() ? Optional.empty() : Optional.of(fromFile(Path.of(file), named));
   }
 
   /**
