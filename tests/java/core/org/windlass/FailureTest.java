@@ -56,6 +56,23 @@ class FailureTest {
   }
 
   @Test
+  void aRankWhoseBodyHasReturnedIsNamedToThoseInAsynchronousCalls() {
+    try (LocalGroup group = patient(3)) {
+      assertThatThrownBy(
+              () ->
+                  group.run(
+                      communicator -> {
+                        if (communicator.rank() != 1) {
+                          communicator.async(Collectives::barrier).await();
+                        }
+                      }))
+          .isInstanceOf(AbortedException.class)
+          .hasMessageContaining(" is in barrier #")
+          .hasMessageContaining(", and rank 1, whose body has returned, never came to it");
+    }
+  }
+
+  @Test
   void aRankWhoseBodyHasReturnedIsNamedToThoseInASplit() {
     Communicator[] kept = new Communicator[4];
     try (LocalGroup group = patient(4)) {
@@ -175,12 +192,14 @@ class FailureTest {
 
   @Test
   void aCommunicatorWhoseOriginIsDroppedIsToldToo() {
+    Communicator[] kept = new Communicator[2]; // the last ones, and not those that they came from
     try (LocalGroup group = patient(2)) {
       assertThatThrownBy(
               () ->
                   group.run(
                       communicator -> {
                         Communicator last = communicator.split(0, 0).split(0, 0);
+                        kept[communicator.rank()] = last;
                         for (int i = 0; i < 5; i++) {
                           System.gc();
                           sleep(20);
@@ -191,6 +210,10 @@ class FailureTest {
                       }))
           .isInstanceOf(AbortedException.class)
           .hasMessageContaining("rank 0 is in barrier #");
+    } finally {
+      for (Communicator each : kept) {
+        each.close();
+      }
     }
   }
 

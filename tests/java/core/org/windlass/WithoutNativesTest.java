@@ -61,6 +61,22 @@ class WithoutNativesTest {
     }
   }
 
+  static final class Interrupted {
+    public static void main(String[] arguments) {
+      Thread.currentThread().interrupt();
+      Tensor.allocate(DType.F32, 4);
+      System.out.println("loaded, and interrupted: " + Thread.interrupted());
+    }
+  }
+
+  /** As by a task that was cancelled: its thread is the first to use the library. */
+  @Test
+  void anInterruptKeepsNoNativesFromLoading() throws Exception {
+    Path natives = Path.of(System.getProperty("org.windlass.library.path"));
+    assertThat(WithoutNatives.said(Interrupted.class, natives, folder))
+        .isEqualTo("loaded, and interrupted: true\n");
+  }
+
   static final class Reason {
     public static void main(String[] arguments) {
       System.out.println(NativeLibrary.refusal().orElse("it loads"));

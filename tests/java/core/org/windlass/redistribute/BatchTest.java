@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.time.Duration;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.windlass.ClosedException;
 import org.windlass.Communicator;
@@ -179,6 +180,28 @@ class BatchTest {
               .isInstanceOf(MismatchException.class)
               .hasMessageContaining("rank 0 adds as tensor 5 'w4', f32[2] under 3:R, to ")
               .hasMessageEndingWith(", rank 2 adds no tensor 5");
+          communicator.barrier();
+        });
+  }
+
+  /** The ranks that the message names are the first that differ, whatever others have. */
+  @OnRanks(4)
+  void allRanksAreToldWhereManyDiffer(Ranks ranks) {
+    ranks.run(
+        communicator -> {
+          int rank = communicator.rank();
+          Layout all = Layout.parse("4:R");
+          Batch batch = Batch.of(communicator);
+          for (int i = 0; i < List.of(3, 3, 1, 0).get(rank); i++) {
+            Tensor target = Tensor.allocate(DType.F32, 2);
+            Tensor source = Tensor.allocate(DType.F32, 2);
+            String name = rank == 1 && i == 2 ? "other" : "w" + i;
+            batch.add(name, new long[] {2}, DType.F32, all, source, all, target);
+          }
+          assertThatThrownBy(batch::register)
+              .isInstanceOf(MismatchException.class)
+              .hasMessageContaining("rank 0 adds as tensor 3 'w2', ")
+              .hasMessageContaining(", rank 1 adds as tensor 3 'other', ");
           communicator.barrier();
         });
   }

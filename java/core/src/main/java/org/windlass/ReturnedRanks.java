@@ -55,7 +55,7 @@ final class ReturnedRanks {
     if (returned.isEmpty() || returned.cardinality() == communicators.size()) {
       return;
     }
-    Missing found = find(returned);
+    Missing found = find(threads, returned);
     if (found != null && found.equals(last)) {
       String reason =
           "of the group's ranks, rank " + found.waits + " is in " + found.operation + ", and rank "
@@ -72,7 +72,7 @@ final class ReturnedRanks {
     return communicators.get(0).rank();
   }
 
-  private Missing find(BitSet returned) {
+  private Missing find(List<Thread> threads, BitSet returned) {
     int size = communicators.size();
     int[] ranks = IntStream.range(0, communicators.get(0).size()).toArray();
     int looks = Math.max(1, MOST_READ / ranks.length);
@@ -82,7 +82,7 @@ final class ReturnedRanks {
       if (!returned.get(index)) {
         looks--;
         next = index + 1;
-        Missing found = find(communicators.get(index), ranks, returned);
+        Missing found = find(communicators.get(index), threads.get(index), ranks, returned);
         if (found != null) {
           return found;
         }
@@ -94,12 +94,14 @@ final class ReturnedRanks {
   /**
    * What a rank waits for in vain, in a communicator or in one that it has come to from there.
    *
+   * @param body the thread of the rank's body
    * @param ranks for each rank of the communicator its rank of the run
    */
-  private Missing find(Communicator communicator, int[] ranks, BitSet returned) {
+  private Missing find(Communicator communicator, Thread body, int[] ranks, BitSet returned) {
     Endpoint endpoint = Access.ENDPOINT.of(communicator);
     boolean lives = communicator.failure().isEmpty();
-    if (lives && !endpoint.hasQueued() && awaited(endpoint) != RankLook.NOBODY) {
+    // What is queued may end in the next run, unless the body waits for it.
+    if (lives && !endpoint.hasQueuedBeside(body) && awaited(endpoint) != RankLook.NOBODY) {
       Missing found = findIn(communicator, ranks, returned);
       if (found != null) {
         return found;
@@ -108,7 +110,7 @@ final class ReturnedRanks {
     for (Communicator child : communicator.children()) {
       int[] former =
           RankLook.former(Access.ENDPOINT.of(child)).stream().mapToInt(r -> ranks[r]).toArray();
-      Missing found = former.length == child.size() ? find(child, former, returned) : null;
+      Missing found = former.length == child.size() ? find(child, body, former, returned) : null;
       if (found != null) {
         return found;
       }

@@ -92,6 +92,9 @@ public final class Endpoint {
 
   private volatile boolean isOwned;
 
+  /** The last thread that waits, without a limit, for what runs on the communicator's own. */
+  private volatile Thread waiter;
+
   /** What an abort that a user asks for ends too, or null. */
   private volatile Endpoint abortedToo;
 
@@ -414,9 +417,16 @@ public final class Endpoint {
     nativeHandle.end();
   }
 
-  /** Whether calls are queued on the communicator's own thread, or run there. */
-  public boolean hasQueued() {
-    return queue.hasCalls();
+  /**
+   * Whether calls are queued on the communicator's own thread, or run there, and {@code caller} may
+   * go on without them.
+   */
+  public boolean hasQueuedBeside(Thread caller) {
+    return queue.hasCalls() && waiter != caller;
+  }
+
+  void waits(Thread caller) {
+    waiter = caller;
   }
 
   /** Says that it is a part of something else, which is reported in its place if nobody closes it. */

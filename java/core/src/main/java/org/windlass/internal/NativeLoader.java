@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal;
 
+import java.io.FileInputStream;
+import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.OutputStream;
+import java.io.RandomAccessFile;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.channels.SeekableByteChannel;
 import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
 import java.nio.file.NoSuchFileException;
@@ -244,7 +247,7 @@ public final class NativeLoader {
         if (in == null) {
           return Native.wl_ucx_find(null, error);
         }
-        Files.copy(in, file);
+        copy(in, file);
       } catch (NoSuchFileException e) {
         return Native.wl_ucx_find(null, error);
       }
@@ -322,7 +325,8 @@ public final class NativeLoader {
     } catch (UnsatisfiedLinkError e) {
       if (isLoadedElsewhere(e)) {
         // The JVM gives one file to one class loader only; a copy is another file.
-        return fromCopy(place, file -> Files.newInputStream(folder.resolve(file)), tried);
+        Source source = file -> new FileInputStream(folder.resolve(file).toFile());
+        return fromCopy(place, source, tried);
       }
       tried.add(place + words(e));
       return false;
@@ -342,6 +346,16 @@ public final class NativeLoader {
       }
     }
     return fromCopy(place, file -> loader.getResourceAsStream(RESOURCES + file), tried);
+  }
+
+  /**
+   * Into a new file of a folder of this process alone. As all that reads files here it heeds no
+   * interrupt of the thread, which would stay without natives for good.
+   */
+  private static void copy(InputStream in, Path file) throws IOException {
+    try (OutputStream out = new FileOutputStream(file.toFile())) {
+      in.transferTo(out);
+    }
   }
 
   private interface Source {
@@ -365,7 +379,7 @@ public final class NativeLoader {
       folder = privateFolder(temporary);
       for (String file : files()) {
         try (InputStream in = source.open(file)) {
-          Files.copy(in, folder.resolve(file));
+          copy(in, folder.resolve(file));
         }
       }
       loadAll(folder);
@@ -429,21 +443,21 @@ public final class NativeLoader {
 
   /** The dynamic linker maps what the headers of a file name, and a JVM ends where that is not there. */
   private static void requireWhole(Path file) {
-    try (SeekableByteChannel channel = Files.newByteChannel(file)) {
-      ByteBuffer header = ByteBuffer.allocate(ELF_HEADER_BYTES).order(ByteOrder.LITTLE_ENDIAN);
-      while (header.hasRemaining() && channel.read(header) >= 0) {
-        // The rest of it.
-      }
-      if (header.hasRemaining() || header.getInt(0) != ELF_MAGIC) {
+    try (RandomAccessFile in = new RandomAccessFile(file.toFile(), "r")) {
+      byte[] bytes = new byte[ELF_HEADER_BYTES];
+      boolean isShort = in.length() < bytes.length;
+      in.readFully(bytes, 0, isShort ? 0 : bytes.length);
+      ByteBuffer header = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN);
+      if (isShort || header.getInt(0) != ELF_MAGIC) {
         throw new UnsatisfiedLinkError(file + " is no shared library");
       }
       // The table of sections stands behind all of them.
       long end =
           header.getLong(ELF_SECTIONS_AT)
               + (long) header.getShort(ELF_SECTION_BYTES) * header.getShort(ELF_SECTIONS);
-      if (channel.size() < end) {
+      if (in.length() < end) {
         throw new UnsatisfiedLinkError(
-            file + " is cut short: it has " + channel.size() + " of " + end + " bytes");
+            file + " is cut short: it has " + in.length() + " of " + end + " bytes");
       }
     } catch (IOException e) {
       throw new UnsatisfiedLinkError(file + " can't be read: " + e.getMessage());

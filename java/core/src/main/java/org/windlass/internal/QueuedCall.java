@@ -109,6 +109,7 @@ public final class QueuedCall<T> implements Runnable {
   T join() {
     boolean interrupted = false;
     boolean aborted = false;
+    endpoint.waits(Thread.currentThread());
     try {
       while (true) {
         try {
@@ -126,6 +127,7 @@ public final class QueuedCall<T> implements Runnable {
         }
       }
     } finally {
+      endpoint.waits(null);
       if (interrupted) {
         Thread.currentThread().interrupt();
       }
@@ -144,6 +146,10 @@ public final class QueuedCall<T> implements Runnable {
               + " waits for the one that awaits it; both run on thread \""
               + thread.getName()
               + "\"");
+    }
+    boolean isUnlimited = nanos == Long.MAX_VALUE;
+    if (isUnlimited) {
+      endpoint.waits(thread);
     }
     try {
       return outcome.get(nanos, TimeUnit.NANOSECONDS);
@@ -169,6 +175,10 @@ public final class QueuedCall<T> implements Runnable {
           null,
           "",
           List.of(endpoint.rank));
+    } finally {
+      if (isUnlimited) {
+        endpoint.waits(null);
+      }
     }
   }
 

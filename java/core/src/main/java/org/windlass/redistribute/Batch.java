@@ -247,7 +247,7 @@ public final class Batch {
           Native.WL_OP_REGISTER,
           tensors.stream().mapToLong(BoundTensor::fingerprint).toArray(),
           index ->
-              index == count
+              index >= count
                   ? "adds no tensor " + (index + 1)
                   : "adds as tensor " + (index + 1) + " " + tensors.get(index).text());
     } catch (MismatchException e) {

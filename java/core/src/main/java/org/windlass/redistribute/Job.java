@@ -140,10 +140,10 @@ public final class Job implements AutoCloseable {
 
   private final JobStore store;
 
-  /** Of transfers between this job and others. */
   /** Rank 0's. */
   Pairing.Rivals rivals = new Pairing.Rivals(Pairing.Patience.USUAL);
 
+  /** Of transfers between this job and others. */
   private final StepsMemo memo = new StepsMemo();
 
   private volatile boolean closed;
