@@ -46,7 +46,7 @@ final class Overflows {
     private final long sought;
     private volatile boolean isFound;
 
-    private Watch(DType dtype, double value) {
+    Watch(DType dtype, double value) {
       Tensor one = Tensor.allocate(dtype, 1);
       one.setDouble(value, 0);
       int bits = dtype.bits();
@@ -54,6 +54,10 @@ final class Overflows {
       long ones = bits == Long.SIZE ? 1 : Long.divideUnsigned(-1, (1L << bits) - 1);
       magnitudes = ~(ones << bits - 1);
       sought = ones * code;
+    }
+
+    boolean isFound() {
+      return isFound;
     }
 
     private static long bits(ByteBuffer bytes, DType dtype) {
@@ -85,7 +89,10 @@ final class Overflows {
     private void look(long[] words, int count) {
       int filled = (count + STRIDE - 1) / STRIDE * STRIDE;
       Arrays.fill(words, count, filled, 0);
-      isFound |= isIn(words, filled);
+      // Set only: another thread may set it between a read and a write of this one.
+      if (isIn(words, filled)) {
+        isFound = true;
+      }
     }
 
     /**
