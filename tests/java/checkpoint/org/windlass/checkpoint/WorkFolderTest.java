@@ -5,9 +5,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.io.IOException;
+import java.io.InputStream;
 import java.nio.ByteBuffer;
+import java.nio.file.DirectoryNotEmptyException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
@@ -120,5 +123,72 @@ class WorkFolderTest {
       }
       assertThat(names()).isEmpty();
     }
+  }
+
+  /** Another process: with an argument it opens all files that it may, and then removes a tree. */
+  public static final class Remover {
+    private Remover() {}
+
+    public static void main(String[] arguments) throws Exception {
+      Path folder = Path.of(arguments[0]);
+      if (arguments.length == 1) {
+        WorkFolder.removeAbandoned(folder);
+        WorkFolder.create(folder, "out").remove();
+        return;
+      }
+      FileTree.remove(Files.createDirectories(folder.resolve("warm/up")).getParent());
+      List<InputStream> open = new ArrayList<>();
+      try {
+        while (true) {
+          open.add(Files.newInputStream(Path.of("/dev/null")));
+        }
+      } catch (IOException full) {
+        try {
+          FileTree.remove(folder.resolve("tree"));
+        } catch (DirectoryNotEmptyException silent) {
+          System.exit(2);
+        } catch (IOException told) {
+          System.exit(told.getMessage().contains("open files") ? 3 : 4);
+        }
+      }
+    }
+  }
+
+  /** The exit status of a shell's command, in which {@code $java} begins that of a remover. */
+  private int shell(String command) throws Exception {
+    ProcessBuilder builder =
+        new ProcessBuilder(
+                "sh", "-c", command, Path.of(System.getProperty("java.home"), "bin", "java").toString())
+            .directory(folder.toFile())
+            .inheritIO();
+    builder.environment().put("CLASSPATH", System.getProperty("java.class.path"));
+    builder.environment().put("MAIN", Remover.class.getName());
+    Process process = builder.start();
+    assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
+    return process.exitValue();
+  }
+
+  @Test
+  void namesThatTheLocaleLacksAreRemoved() throws Exception {
+    String name = "\"$(printf '\\303\\251')\"";
+    String left = ".x.windlass-1-0123456789abcdef/content/";
+    assertThat(shell("mkdir -p " + left + name + "; touch " + left + name + "/" + name)).isZero();
+    assertThat(shell("LC_ALL=C exec \"$0\" $MAIN .")).isZero();
+    assertThat(names()).isEmpty();
+  }
+
+  @Test
+  void aLeftFolderWithANameThatTheLocaleLacksDoesNotStopAWriter() throws Exception {
+    String left = ".\"$(printf '\\303\\251')\".windlass-1-0123456789abcdef";
+    assertThat(shell("mkdir " + left + " " + left + ".gone; touch " + left + "/file")).isZero();
+    assertThat(shell("LC_ALL=C exec \"$0\" $MAIN .")).isZero();
+    assertThat(names()).filteredOn(name -> !name.startsWith(".")).isEmpty();
+  }
+
+  @Test
+  void aFolderThatCannotBeListedIsAFault() throws Exception {
+    Files.createFile(Files.createDirectories(folder.resolve("tree")).resolve("file"));
+    assertThat(shell("ulimit -n 100; exec \"$0\" $MAIN . full")).isEqualTo(3);
+    assertThat(folder.resolve("tree/file")).exists();
   }
 }

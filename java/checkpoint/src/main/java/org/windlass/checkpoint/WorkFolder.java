@@ -5,9 +5,11 @@ import java.io.IOException;
 import java.nio.channels.FileChannel;
 import java.nio.channels.FileLock;
 import java.nio.channels.OverlappingFileLockException;
+import java.nio.file.DirectoryIteratorException;
 import java.nio.file.DirectoryNotEmptyException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
 import java.nio.file.LinkOption;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
@@ -149,7 +151,7 @@ final class WorkFolder {
           return Optional.of(matcher.group(1));
         }
       }
-    } catch (IOException unreadable) {
+    } catch (IOException | DirectoryIteratorException unreadable) {
       // Whoever cannot list the folder meets the other at the commit.
     }
     return Optional.empty();
@@ -203,7 +205,7 @@ final class WorkFolder {
           removeIfAbandoned(entry);
         }
       }
-    } catch (IOException unreadable) {
+    } catch (IOException | DirectoryIteratorException unreadable) {
       // Whoever cannot list the folder cannot tidy it; writing into it says why if it fails too.
     }
   }
@@ -213,8 +215,8 @@ final class WorkFolder {
       if (channel != null) {
         remove(entry, channel);
       }
-    } catch (IOException othersOwn) {
-      // Another user's, or being removed by another writer: not ours to tidy.
+    } catch (IOException | InvalidPathException othersOwn) {
+      // Another user's, being removed by another writer, or of a name that the locale lacks.
     } finally {
       OWN.remove(entry);
     }
