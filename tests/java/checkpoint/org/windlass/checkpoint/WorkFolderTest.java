@@ -18,6 +18,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
 import org.windlass.ResourceException;
 
 /** Work folders of several processes in one place. */
@@ -190,5 +191,20 @@ class WorkFolderTest {
     Files.createFile(Files.createDirectories(folder.resolve("tree")).resolve("file"));
     assertThat(shell("ulimit -n 100; exec \"$0\" $MAIN . full")).isEqualTo(3);
     assertThat(folder.resolve("tree/file")).exists();
+  }
+
+  @Test
+  void namesOfEqualHashCodesAreNotRivals() {
+    for (String prefix : List.of("", "step-")) {
+      WorkFolder one = WorkFolder.create(folder, prefix + "Aa");
+      try {
+        WorkFolder.create(folder, prefix + "BB").remove();
+        assertThatThrownBy(() -> WorkFolder.create(folder, prefix + "Aa"))
+            .isInstanceOf(InvalidArgumentException.class)
+            .hasMessageContaining("is writing it");
+      } finally {
+        one.remove();
+      }
+    }
   }
 }

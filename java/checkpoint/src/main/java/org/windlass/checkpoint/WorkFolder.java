@@ -24,15 +24,17 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.windlass.InvalidArgumentException;
 import org.windlass.ResourceException;
+import org.windlass.internal.Fingerprint;
 
 /**
  * A folder that belongs to one running writer. Its file {@code lock} is locked as long as the
  * process lives, whatever ends it; a folder whose lock can be had is nobody's any more.
  */
 final class WorkFolder {
-  // Its first eight digits tell which name it is for, which may be shown cut short.
+  // All digits but the last eight tell which name it is for, which may be shown cut short. Older
+  // versions wrote eight of them.
   private static final Pattern NAME =
-      Pattern.compile("\\..*\\.windlass-([0-9]+)-([0-9a-f]{8})[0-9a-f]{8}(\\.gone)?");
+      Pattern.compile("\\..*\\.windlass-([0-9]+)-([0-9a-f]{8}|[0-9a-f]{16})[0-9a-f]{8}(\\.gone)?");
   // Ends the name of a folder that is being removed, which no writer makes or takes.
   private static final String GONE = ".gone";
   private static final String LOCK = "lock";
@@ -135,7 +137,7 @@ final class WorkFolder {
   }
 
   private static String digits(String name) {
-    return HexFormat.of().toHexDigits(name.hashCode());
+    return HexFormat.of().toHexDigits(new Fingerprint().add(name).value());
   }
 
   /** The process of another live writer of the same name. */
