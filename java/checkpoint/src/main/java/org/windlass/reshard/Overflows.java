@@ -25,9 +25,6 @@ import org.windlass.checkpoint.SafetensorsFile;
  * which they find such values is compared with its source. {@link LostValues} has small tensors.
  */
 final class Overflows {
-  /** Up to so many elements {@link LostValues} looks at the source before anything moves. */
-  private static final long SMALL = 65_536;
-
   private static final int CHUNK = 65_536;
 
   /** No dtype rounds a value above 1 by more: f8e5m2 has two bits behind the first. */
@@ -125,34 +122,17 @@ final class Overflows {
   Overflows(Checkpoint in, MoveList list) {
     this.in = in;
     for (TensorMove move : list.moves()) {
-      DType narrowest = narrowest(move);
-      boolean isSmall =
-          TargetTensor.elements(move.source().shape()) <= SMALL
-              && !move.source().from().hasPartial();
-      if (largest(narrowest) < largest(move.source().dtype()) && !isSmall) {
+      DType narrowest = Casts.narrowest(move);
+      // Their ranges differ by less than 1 %.
+      boolean isEqual = narrowest == DType.BF16 && move.source().dtype() == DType.F32;
+      if (!LostValues.has(move) && Casts.shrink(move) && !isEqual) {
         moves.add(move);
-        double value = narrowest == DType.F8E4M3 ? largest(narrowest) : Double.POSITIVE_INFINITY;
+        double value =
+            narrowest == DType.F8E4M3 ? Casts.largest(narrowest) : Double.POSITIVE_INFINITY;
         watches.computeIfAbsent(
             move.target(), target -> new Watch(target.dtype(), value));
       }
     }
-  }
-
-  /** The dtype of the smallest range on the way of a tensor that is cast; else its own. */
-  private static DType narrowest(TensorMove move) {
-    DType wire = move.wire().orElse(move.target().dtype());
-    return largest(wire) < largest(move.target().dtype()) ? wire : move.target().dtype();
-  }
-
-  /** The largest finite value; that of f32 for bf16 too, whose range differs by less than 1 %. */
-  private static double largest(DType dtype) {
-    return switch (dtype) {
-      case F8E4M3 -> 448;
-      case F8E5M2 -> 57344;
-      case F16 -> 65504;
-      case BF16, F32 -> Float.MAX_VALUE;
-      default -> Double.MAX_VALUE;
-    };
   }
 
   /** What to look for in a target; null if nothing is. */
@@ -200,7 +180,7 @@ final class Overflows {
       }
       SourceTensor source = move.source();
       String kind =
-          " larger than " + narrowest(move) + " has them; a rule with \"dtype\": \""
+          " larger than " + Casts.narrowest(move) + " has them; a rule with \"dtype\": \""
               + source.dtype() + "\", and no wire, keeps them";
       long count = source.from().hasPartial() ? 0 : count(move, check);
       if (count > 0 || source.from().hasPartial()) {
