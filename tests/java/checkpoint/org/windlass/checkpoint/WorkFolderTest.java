@@ -14,6 +14,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -206,5 +208,53 @@ class WorkFolderTest {
         one.remove();
       }
     }
+  }
+
+  private void replace(Path out) {
+    List<SafetensorsHeader.Item> items =
+        List.of(new SafetensorsHeader.Item("x", DType.U8, List.of(1L)));
+    try (CheckpointWriter writer = CheckpointWriter.begin(out, true)) {
+      // Of two runs each has files that the other one lacks.
+      long first = System.nanoTime() % 9;
+      for (long i = first; i < first + 9; i++) {
+        writer.file(i + ".safetensors", items, Map.of()).write("x", 0, ByteBuffer.allocate(1));
+      }
+      writer.commit();
+    }
+  }
+
+  private static void requireReplaceable(Path out) {
+    try {
+      WriteMark.requireReplaceable(out, out);
+    } catch (InvalidArgumentException replacedTwice) {
+      assertThat(replacedTwice).hasMessageContaining("out: other runs keep replacing it");
+    }
+  }
+
+  @Test
+  void whatAnotherRunReplacesMeanwhileIsNotSaidToBeOthers() throws Exception {
+    Path out = folder.resolve("out");
+    replace(out);
+    AtomicBoolean isOver = new AtomicBoolean();
+    AtomicInteger replaced = new AtomicInteger();
+    Thread other =
+        new Thread(
+            () -> {
+              while (!isOver.get()) {
+                replace(out);
+                replaced.incrementAndGet();
+              }
+            });
+    other.start();
+    try {
+      long end = System.nanoTime() + NANOS;
+      while (System.nanoTime() < end) {
+        requireReplaceable(out);
+      }
+    } finally {
+      isOver.set(true);
+      other.join();
+    }
+    assertThat(replaced.get()).isPositive();
   }
 }
