@@ -5,16 +5,22 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.io.IOException;
+import java.io.InputStream;
 import java.nio.ByteBuffer;
+import java.nio.file.DirectoryNotEmptyException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.DType;
+import org.windlass.InvalidArgumentException;
 import org.windlass.ResourceException;
 
 /** Work folders of several processes in one place. */
@@ -120,5 +126,135 @@ class WorkFolderTest {
       }
       assertThat(names()).isEmpty();
     }
+  }
+
+  /** Another process: with an argument it opens all files that it may, and then removes a tree. */
+  public static final class Remover {
+    private Remover() {}
+
+    public static void main(String[] arguments) throws Exception {
+      Path folder = Path.of(arguments[0]);
+      if (arguments.length == 1) {
+        WorkFolder.removeAbandoned(folder);
+        WorkFolder.create(folder, "out").remove();
+        return;
+      }
+      FileTree.remove(Files.createDirectories(folder.resolve("warm/up")).getParent());
+      List<InputStream> open = new ArrayList<>();
+      try {
+        while (true) {
+          open.add(Files.newInputStream(Path.of("/dev/null")));
+        }
+      } catch (IOException full) {
+        try {
+          FileTree.remove(folder.resolve("tree"));
+        } catch (DirectoryNotEmptyException silent) {
+          System.exit(2);
+        } catch (IOException told) {
+          System.exit(told.getMessage().contains("open files") ? 3 : 4);
+        }
+      }
+    }
+  }
+
+  /** The exit status of a shell's command, in which {@code $java} begins that of a remover. */
+  private int shell(String command) throws Exception {
+    ProcessBuilder builder =
+        new ProcessBuilder(
+                "sh", "-c", command, Path.of(System.getProperty("java.home"), "bin", "java").toString())
+            .directory(folder.toFile())
+            .inheritIO();
+    builder.environment().put("CLASSPATH", System.getProperty("java.class.path"));
+    builder.environment().put("MAIN", Remover.class.getName());
+    Process process = builder.start();
+    assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
+    return process.exitValue();
+  }
+
+  @Test
+  void namesThatTheLocaleLacksAreRemoved() throws Exception {
+    String name = "\"$(printf '\\303\\251')\"";
+    String left = ".x.windlass-1-0123456789abcdef/content/";
+    assertThat(shell("mkdir -p " + left + name + "; touch " + left + name + "/" + name)).isZero();
+    assertThat(shell("LC_ALL=C exec \"$0\" $MAIN .")).isZero();
+    assertThat(names()).isEmpty();
+  }
+
+  @Test
+  void aLeftFolderWithANameThatTheLocaleLacksDoesNotStopAWriter() throws Exception {
+    String left = ".\"$(printf '\\303\\251')\".windlass-1-0123456789abcdef";
+    assertThat(shell("mkdir " + left + " " + left + ".gone; touch " + left + "/file")).isZero();
+    assertThat(shell("LC_ALL=C exec \"$0\" $MAIN .")).isZero();
+    assertThat(names()).filteredOn(name -> !name.startsWith(".")).isEmpty();
+  }
+
+  @Test
+  void aFolderThatCannotBeListedIsAFault() throws Exception {
+    Files.createFile(Files.createDirectories(folder.resolve("tree")).resolve("file"));
+    assertThat(shell("ulimit -n 100; exec \"$0\" $MAIN . full")).isEqualTo(3);
+    assertThat(folder.resolve("tree/file")).exists();
+  }
+
+  @Test
+  void namesOfEqualHashCodesAreNotRivals() {
+    for (String prefix : List.of("", "step-")) {
+      WorkFolder one = WorkFolder.create(folder, prefix + "Aa");
+      try {
+        WorkFolder.create(folder, prefix + "BB").remove();
+        assertThatThrownBy(() -> WorkFolder.create(folder, prefix + "Aa"))
+            .isInstanceOf(InvalidArgumentException.class)
+            .hasMessageContaining("is writing it");
+      } finally {
+        one.remove();
+      }
+    }
+  }
+
+  private void replace(Path out) {
+    List<SafetensorsHeader.Item> items =
+        List.of(new SafetensorsHeader.Item("x", DType.U8, List.of(1L)));
+    try (CheckpointWriter writer = CheckpointWriter.begin(out, true)) {
+      // Of two runs each has files that the other one lacks.
+      long first = System.nanoTime() % 9;
+      for (long i = first; i < first + 9; i++) {
+        writer.file(i + ".safetensors", items, Map.of()).write("x", 0, ByteBuffer.allocate(1));
+      }
+      writer.commit();
+    }
+  }
+
+  private static void requireReplaceable(Path out) {
+    try {
+      WriteMark.requireReplaceable(out, out);
+    } catch (InvalidArgumentException replacedTwice) {
+      assertThat(replacedTwice).hasMessageContaining("out: other runs keep replacing it");
+    }
+  }
+
+  @Test
+  void whatAnotherRunReplacesMeanwhileIsNotSaidToBeOthers() throws Exception {
+    Path out = folder.resolve("out");
+    replace(out);
+    AtomicBoolean isOver = new AtomicBoolean();
+    AtomicInteger replaced = new AtomicInteger();
+    Thread other =
+        new Thread(
+            () -> {
+              while (!isOver.get()) {
+                replace(out);
+                replaced.incrementAndGet();
+              }
+            });
+    other.start();
+    try {
+      long end = System.nanoTime() + NANOS;
+      while (System.nanoTime() < end) {
+        requireReplaceable(out);
+      }
+    } finally {
+      isOver.set(true);
+      other.join();
+    }
+    assertThat(replaced.get()).isPositive();
   }
 }

@@ -12,6 +12,8 @@ import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.DType;
 import org.windlass.cli.Cli;
 import org.windlass.testing.SafetensorsBytes;
@@ -87,6 +89,25 @@ class MetadataTest {
     assertThat(done.err())
         .contains("__metadata__ \"b\": says that it is another name of tensor \"a\", and there is a tensor");
     assertThat(TestFile.read(out()).metadata()).isEqualTo(Map.of("format", "pt"));
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "{'match':'x.0.w','transpose':true}", "{'match':'x.0.w','transpose':true,'as':'wte'}",
+        "{'match':'x.0.w','transpose':[1,0],'as':['wte','f']}",
+        "{'match':'x.{e}.w','stack':true,'as':'x.w'}"
+      })
+  void aNameWhoseTensorIsTransposedOrStackedIsLeftOut(String rule) throws IOException {
+    TestFile.Tensor square =
+        new TestFile.Tensor("x.0.w", DType.U8, new int[] {2, 2}, new long[] {1, 2, 3, 4});
+    Cli done = reshard(in(Map.of("lm_head.weight", "x.0.w"), square), "[" + rule + "]");
+    assertThat(done.status()).as(done.err()).isZero();
+    assertThat(done.err())
+        .contains(
+            "__metadata__ \"lm_head.weight\": names tensor \"x.0.w\", which is not written as a"
+                + " tensor of its own; the name is left out");
+    assertThat(TestFile.read(out()).metadata()).isEmpty();
   }
 
   @Test

@@ -2,9 +2,15 @@
 package org.windlass.checkpoint;
 
 import java.io.IOException;
+import java.nio.file.DirectoryIteratorException;
+import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
 import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 
 /** A file or a folder with all that is in it, which others may be removing too. */
 final class FileTree {
@@ -13,7 +19,7 @@ final class FileTree {
   static void removeQuietly(Path root) {
     try {
       remove(root);
-    } catch (IOException left) {
+    } catch (IOException | InvalidPathException left) {
       // The next writer in this folder tries again.
     }
   }
@@ -21,14 +27,29 @@ final class FileTree {
   /**
    * Removes a file or a folder with all that is in it; links are removed, not followed. It has one
    * descriptor at a time, and that only while it lists a folder.
+   *
+   * @throws IOException if a folder cannot be listed, or an entry cannot be removed
    */
   static void remove(Path root) throws IOException {
     if (Files.isDirectory(root, LinkOption.NOFOLLOW_LINKS)) {
-      String[] names = root.toFile().list();
-      for (String name : names == null ? new String[0] : names) {
-        remove(root.resolve(name));
+      for (Path entry : entries(root)) {
+        remove(entry);
       }
     }
     Files.deleteIfExists(root);
+  }
+
+  /** The entries of a folder; none if another process has removed it. */
+  private static List<Path> entries(Path folder) throws IOException {
+    List<Path> entries = new ArrayList<>();
+    // Its paths keep the bytes of names that the locale has no characters for.
+    try (DirectoryStream<Path> listed = Files.newDirectoryStream(folder)) {
+      listed.forEach(entries::add);
+    } catch (NoSuchFileException gone) {
+      entries.clear();
+    } catch (DirectoryIteratorException fault) {
+      throw fault.getCause();
+    }
+    return entries;
   }
 }

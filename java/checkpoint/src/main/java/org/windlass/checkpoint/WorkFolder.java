@@ -5,9 +5,11 @@ import java.io.IOException;
 import java.nio.channels.FileChannel;
 import java.nio.channels.FileLock;
 import java.nio.channels.OverlappingFileLockException;
+import java.nio.file.DirectoryIteratorException;
 import java.nio.file.DirectoryNotEmptyException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
 import java.nio.file.LinkOption;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
@@ -22,15 +24,17 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.windlass.InvalidArgumentException;
 import org.windlass.ResourceException;
+import org.windlass.internal.Fingerprint;
 
 /**
  * A folder that belongs to one running writer. Its file {@code lock} is locked as long as the
  * process lives, whatever ends it; a folder whose lock can be had is nobody's any more.
  */
 final class WorkFolder {
-  // Its first eight digits tell which name it is for, which may be shown cut short.
+  // All digits but the last eight tell which name it is for, which may be shown cut short. Older
+  // versions wrote eight of them.
   private static final Pattern NAME =
-      Pattern.compile("\\..*\\.windlass-([0-9]+)-([0-9a-f]{8})[0-9a-f]{8}(\\.gone)?");
+      Pattern.compile("\\..*\\.windlass-([0-9]+)-([0-9a-f]{8}|[0-9a-f]{16})[0-9a-f]{8}(\\.gone)?");
   // Ends the name of a folder that is being removed, which no writer makes or takes.
   private static final String GONE = ".gone";
   private static final String LOCK = "lock";
@@ -133,7 +137,7 @@ final class WorkFolder {
   }
 
   private static String digits(String name) {
-    return HexFormat.of().toHexDigits(name.hashCode());
+    return HexFormat.of().toHexDigits(new Fingerprint().add(name).value());
   }
 
   /** The process of another live writer of the same name. */
@@ -149,7 +153,7 @@ final class WorkFolder {
           return Optional.of(matcher.group(1));
         }
       }
-    } catch (IOException unreadable) {
+    } catch (IOException | DirectoryIteratorException unreadable) {
       // Whoever cannot list the folder meets the other at the commit.
     }
     return Optional.empty();
@@ -203,7 +207,7 @@ final class WorkFolder {
           removeIfAbandoned(entry);
         }
       }
-    } catch (IOException unreadable) {
+    } catch (IOException | DirectoryIteratorException unreadable) {
       // Whoever cannot list the folder cannot tidy it; writing into it says why if it fails too.
     }
   }
@@ -213,8 +217,8 @@ final class WorkFolder {
       if (channel != null) {
         remove(entry, channel);
       }
-    } catch (IOException othersOwn) {
-      // Another user's, or being removed by another writer: not ours to tidy.
+    } catch (IOException | InvalidPathException othersOwn) {
+      // Another user's, being removed by another writer, or of a name that the locale lacks.
     } finally {
       OWN.remove(entry);
     }

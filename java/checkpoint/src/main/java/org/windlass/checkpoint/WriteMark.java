@@ -10,10 +10,12 @@ import java.nio.file.Path;
 import java.nio.file.attribute.BasicFileAttributes;
 import java.nio.file.attribute.UserDefinedFileAttributeView;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import java.util.zip.CRC32C;
 import org.windlass.InvalidArgumentException;
+import org.windlass.WindlassException;
 
 /**
  * The mark by which what a {@link CheckpointWriter} wrote is known again: the extended attribute
@@ -44,6 +46,44 @@ final class WriteMark {
    * @throws InvalidArgumentException naming what was found
    */
   static void requireReplaceable(Path shown, Path path) {
+    Optional<Object> before = identity(path);
+    try {
+      lookAt(shown, path);
+    } catch (WindlassException refused) {
+      if (identity(path).equals(before)) {
+        throw refused;
+      }
+      lookAgain(shown, path);
+    }
+  }
+
+  /** Another run gave the name to something else while this one looked at it. */
+  private static void lookAgain(Path shown, Path path) {
+    Optional<Object> before = identity(path);
+    try {
+      lookAt(shown, path);
+    } catch (WindlassException refused) {
+      if (identity(path).equals(before)) {
+        throw refused;
+      }
+      throw new InvalidArgumentException(
+          shown + ": other runs keep replacing it; write it again when they have ended", refused);
+    }
+  }
+
+  /** Which file or folder has the name now; empty if none has. */
+  private static Optional<Object> identity(Path path) {
+    try {
+      BasicFileAttributes now =
+          Files.readAttributes(path, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
+      // A new file may get the inode of one that was removed.
+      return Optional.of(List.of(String.valueOf(now.fileKey()), now.lastModifiedTime()));
+    } catch (IOException none) {
+      return Optional.empty();
+    }
+  }
+
+  private static void lookAt(Path shown, Path path) {
     try {
       if (Files.isSymbolicLink(path)) {
         throw new InvalidArgumentException(

@@ -28,6 +28,11 @@ record Axes(List<Integer> stored) {
     return new Axes(more);
   }
 
+  /** Whether the dimensions that are written are the stored ones in their order. */
+  boolean isIdentity() {
+    return !stored.contains(NEW) && keepOrder();
+  }
+
   /** Whether stored dimensions keep their order. */
   boolean keepOrder() {
     List<Integer> old = stored.stream().filter(d -> d != NEW).toList();

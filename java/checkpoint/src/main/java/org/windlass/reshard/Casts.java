@@ -34,4 +34,28 @@ final class Casts {
     }
     return dtype;
   }
+
+  /** Whether a tensor is cast to a dtype of a smaller range, be it on its way only. */
+  static boolean shrink(TensorMove move) {
+    return largest(narrowest(move)) < largest(move.source().dtype());
+  }
+
+  /** The dtype of the smallest range that a tensor is cast to; its own where it is not cast. */
+  static DType narrowest(TensorMove move) {
+    DType to = move.target().dtype();
+    DType wire = move.wire().orElse(to);
+    return largest(wire) < largest(to) ? wire : to;
+  }
+
+  /** The largest finite value of a dtype of {@link #touch}. */
+  static double largest(DType dtype) {
+    return switch (dtype) {
+      case F8E4M3 -> 448;
+      case F8E5M2 -> 57344;
+      case F16 -> 65504;
+      case BF16 -> 0x1.FEp127;
+      case F32 -> Float.MAX_VALUE;
+      default -> Double.MAX_VALUE;
+    };
+  }
 }

@@ -24,7 +24,9 @@ import org.windlass.layout.Region;
  * in tensors of at most {@link #CHUNK} elements.
  */
 final class LostValues {
+  /** {@link Overflows} looks at larger tensors while they move. */
   private static final int MOST_ELEMENTS = 65_536;
+
   private static final int KEPT = 10;
   private static final int FEW = 64;
   private static final int CHUNK = 1024;
@@ -82,33 +84,41 @@ final class LostValues {
     }
   }
 
-  /** Reads the tensors that are cast to fewer bits, on their way too, and says what is lost. */
+  /**
+   * Whether a tensor is small enough to be read before anything moves. What Partial terms add up to
+   * is known only after that.
+   */
+  static boolean has(TensorMove move) {
+    return TargetTensor.elements(move.source().shape()) <= MOST_ELEMENTS
+        && !move.source().from().hasPartial();
+  }
+
+  /** Reads the tensors that are cast to a smaller range, on their way too, and says what is lost. */
   static void look(Checkpoint in, MoveList list, Consumer<String> warnings) {
     LostValues lost = new LostValues(in);
     for (TensorMove move : list.moves()) {
-      DType from = move.source().dtype();
-      DType wire = move.wire().orElse(from);
-      DType to = move.target().dtype();
-      if (Math.min(wire.bits(), to.bits()) < from.bits()
-          && TargetTensor.elements(move.source().shape()) <= MOST_ELEMENTS
-          && !move.source().from().hasPartial()) {
-        lost.look(move.source(), wire, to);
+      if (has(move) && Casts.shrink(move)) {
+        lost.look(move);
       }
     }
     lost.doubts.tell(warnings);
   }
 
-  private void look(SourceTensor tensor, DType wire, DType to) {
+  private void look(TensorMove move) {
+    SourceTensor tensor = move.source();
+    DType wire = move.wire().orElse(tensor.dtype());
+    DType to = move.target().dtype();
+    DType narrowest = Casts.narrowest(move);
     int elements = (int) TargetTensor.elements(tensor.shape());
     stored.clear();
     if (in.byRank()) {
       readParts(tensor);
     }
     DType dtype = tensor.dtype();
-    DType shorter = to.bits() < dtype.bits() ? to : wire;
+    DType shorter = to.bits() < dtype.bits() ? to : narrowest;
     String lost = null;
-    if (isTooLarge(tensor, wire, to, elements)) {
-      lost = "values are larger than " + shorter + " has them";
+    if (isTooLarge(tensor, wire, to, Casts.largest(narrowest), elements)) {
+      lost = "values are larger than " + narrowest + " has them";
     } else if (elements == 1 && isOtherCount(dtype, wire, to)) {
       lost = "one whole number, such as a count of steps, which becomes another as " + shorter;
     } else if (leavesFew(tensor, wire, to, elements)) {
@@ -142,10 +152,10 @@ final class LostValues {
   }
 
   /** Casts keep the order of values: none is too large if the largest is not. */
-  private boolean isTooLarge(SourceTensor tensor, DType wire, DType to, int elements) {
+  private boolean isTooLarge(
+      SourceTensor tensor, DType wire, DType to, double limit, int elements) {
     DType dtype = tensor.dtype();
-    double limit = Math.min(largest(wire), largest(to));
-    if (dtype == DType.F32 && limit == largest(DType.BF16) && elements > CHUNK) {
+    if (dtype == DType.F32 && limit == Casts.largest(DType.BF16) && elements > CHUNK) {
       return false;
     }
     read(tensor, elements);
@@ -165,17 +175,6 @@ final class LostValues {
     return most > 0 && (!Double.isFinite(now) || now > 1 && most > ROUNDED * now);
   }
 
-  private static double largest(DType dtype) {
-    return switch (dtype) {
-      case F8E4M3 -> 448;
-      case F8E5M2 -> 57344;
-      case F16 -> 65504;
-      case BF16 -> 0x1.FEp127;
-      case F32 -> Float.MAX_VALUE;
-      default -> Double.MAX_VALUE;
-    };
-  }
-
   /**
    * Whether an element that was read is as large as {@code limit}, or not finite. Magnitudes
    * compare as their bits do. Each step compares all that a word of 64 bits holds: it adds to each
@@ -185,7 +184,7 @@ final class LostValues {
     Tensor one = Tensor.allocate(dtype, 1);
     one.setDouble(limit, 0);
     int width = dtype.bits();
-    long ones = width == 64 ? 1 : width == 32 ? 0x1_0000_0001L : 0x1_0001_0001_0001L;
+    long ones = width == Long.SIZE ? 1 : Long.divideUnsigned(-1, (1L << width) - 1);
     long signs = ones << width - 1;
     long carry = ones * ((1L << width - 1) - bits(bytes(one), dtype, 0));
     while (stored.position() % Long.BYTES != 0) {

@@ -25,9 +25,6 @@ import org.windlass.checkpoint.SafetensorsFile;
  * which they find such values is compared with its source. {@link LostValues} has small tensors.
  */
 final class Overflows {
-  /** Up to so many elements {@link LostValues} looks at the source before anything moves. */
-  private static final long SMALL = 65_536;
-
   private static final int CHUNK = 65_536;
 
   /** No dtype rounds a value above 1 by more: f8e5m2 has two bits behind the first. */
@@ -46,7 +43,7 @@ final class Overflows {
     private final long sought;
     private volatile boolean isFound;
 
-    private Watch(DType dtype, double value) {
+    Watch(DType dtype, double value) {
       Tensor one = Tensor.allocate(dtype, 1);
       one.setDouble(value, 0);
       int bits = dtype.bits();
@@ -54,6 +51,10 @@ final class Overflows {
       long ones = bits == Long.SIZE ? 1 : Long.divideUnsigned(-1, (1L << bits) - 1);
       magnitudes = ~(ones << bits - 1);
       sought = ones * code;
+    }
+
+    boolean isFound() {
+      return isFound;
     }
 
     private static long bits(ByteBuffer bytes, DType dtype) {
@@ -85,7 +86,10 @@ final class Overflows {
     private void look(long[] words, int count) {
       int filled = (count + STRIDE - 1) / STRIDE * STRIDE;
       Arrays.fill(words, count, filled, 0);
-      isFound |= isIn(words, filled);
+      // Set only: another thread may set it between a read and a write of this one.
+      if (isIn(words, filled)) {
+        isFound = true;
+      }
     }
 
     /**
@@ -118,34 +122,17 @@ final class Overflows {
   Overflows(Checkpoint in, MoveList list) {
     this.in = in;
     for (TensorMove move : list.moves()) {
-      DType narrowest = narrowest(move);
-      boolean isSmall =
-          TargetTensor.elements(move.source().shape()) <= SMALL
-              && !move.source().from().hasPartial();
-      if (largest(narrowest) < largest(move.source().dtype()) && !isSmall) {
+      DType narrowest = Casts.narrowest(move);
+      // Their ranges differ by less than 1 %.
+      boolean isEqual = narrowest == DType.BF16 && move.source().dtype() == DType.F32;
+      if (!LostValues.has(move) && Casts.shrink(move) && !isEqual) {
         moves.add(move);
-        double value = narrowest == DType.F8E4M3 ? largest(narrowest) : Double.POSITIVE_INFINITY;
+        double value =
+            narrowest == DType.F8E4M3 ? Casts.largest(narrowest) : Double.POSITIVE_INFINITY;
         watches.computeIfAbsent(
             move.target(), target -> new Watch(target.dtype(), value));
       }
     }
-  }
-
-  /** The dtype of the smallest range on the way of a tensor that is cast; else its own. */
-  private static DType narrowest(TensorMove move) {
-    DType wire = move.wire().orElse(move.target().dtype());
-    return largest(wire) < largest(move.target().dtype()) ? wire : move.target().dtype();
-  }
-
-  /** The largest finite value; that of f32 for bf16 too, whose range differs by less than 1 %. */
-  private static double largest(DType dtype) {
-    return switch (dtype) {
-      case F8E4M3 -> 448;
-      case F8E5M2 -> 57344;
-      case F16 -> 65504;
-      case BF16, F32 -> Float.MAX_VALUE;
-      default -> Double.MAX_VALUE;
-    };
   }
 
   /** What to look for in a target; null if nothing is. */
@@ -193,7 +180,7 @@ final class Overflows {
       }
       SourceTensor source = move.source();
       String kind =
-          " larger than " + narrowest(move) + " has them; a rule with \"dtype\": \""
+          " larger than " + Casts.narrowest(move) + " has them; a rule with \"dtype\": \""
               + source.dtype() + "\", and no wire, keeps them";
       long count = source.from().hasPartial() ? 0 : count(move, check);
       if (count > 0 || source.from().hasPartial()) {

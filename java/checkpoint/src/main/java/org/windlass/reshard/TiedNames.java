@@ -14,7 +14,8 @@ import org.windlass.checkpoint.Checkpoint;
 /**
  * Names that the metadata of a checkpoint tie to the one under which a tensor is stored, as
  * safetensors' {@code save_model} writes them: key and value are the two names. A rule that matches
- * such a name makes a tensor of it; the others follow the tensor to its new name.
+ * such a name makes a tensor of it; the others follow the tensor to its new name. None follows a
+ * tensor that is written with other dimensions, or as a part of another one.
  */
 final class TiedNames {
   private final Map<String, String> metadata;
@@ -68,17 +69,15 @@ final class TiedNames {
 
   /** What is said of the files that are written, with the names that tensors have there. */
   Map<String, String> metadata(List<TensorMove> moves, Consumer<String> warnings) {
-    Map<String, List<String>> sources = new LinkedHashMap<>();
+    Map<String, List<TensorMove>> sources = new LinkedHashMap<>();
     moves.forEach(
         move ->
-            sources
-                .computeIfAbsent(move.target().name(), key -> new ArrayList<>())
-                .add(move.source().name()));
+            sources.computeIfAbsent(move.target().name(), key -> new ArrayList<>()).add(move));
     Map<String, String> renamed = new HashMap<>();
     sources.forEach(
         (target, of) -> {
-          if (of.size() == 1) {
-            renamed.putIfAbsent(of.get(0), target);
+          if (of.size() == 1 && of.get(0).axes().isIdentity()) {
+            renamed.putIfAbsent(of.get(0).source().name(), target);
           }
         });
     Map<String, String> all = new LinkedHashMap<>(metadata);
