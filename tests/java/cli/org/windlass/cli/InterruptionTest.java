@@ -143,6 +143,46 @@ class InterruptionTest {
     }
   }
 
+  /** The token and the folder of the ranks' errors. */
+  @Test
+  void theNextLaunchRemovesWhatSigkillLeft() throws Exception {
+    Path temporary = Files.createDirectory(folder.resolve("tmp"));
+    Process killed = launch(temporary, "bench", "all-reduce");
+    while (ChildCommand.secondOf(killed).isEmpty()) {
+      assertThat(killed.isAlive()).isTrue();
+      Thread.sleep(10);
+    }
+    List<ProcessHandle> ranks = killed.children().toList();
+    killed.destroyForcibly().waitFor();
+    for (ProcessHandle rank : ranks) {
+      rank.destroyForcibly();
+      rank.onExit().get(60, TimeUnit.SECONDS);
+    }
+    assertThat(launched(temporary)).isNotEmpty();
+    Process next = launch(temporary, "bench", "all-reduce");
+    assertThat(next.waitFor(60, TimeUnit.SECONDS)).isTrue();
+    assertThat(next.exitValue()).isZero();
+    assertThat(launched(temporary)).isEmpty();
+  }
+
+  private static Process launch(Path temporary, Object... words) throws IOException {
+    ProcessBuilder builder = ChildCommand.of(words);
+    builder.command().add(1, "-Djava.io.tmpdir=" + temporary);
+    builder.command().addAll(List.of("--ranks", "2", "--bytes", "4", "--launch", "processes"));
+    return builder
+        .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+        .redirectError(ProcessBuilder.Redirect.INHERIT)
+        .start();
+  }
+
+  private static List<Path> launched(Path temporary) throws IOException {
+    try (Stream<Path> entries = Files.list(temporary)) {
+      return entries
+          .filter(each -> each.getFileName().toString().matches("windlass-(ranks|token)-.*"))
+          .toList();
+    }
+  }
+
   /** Once OUT has its name: an error that says so, or the result and status 0. */
   @ParameterizedTest
   @ValueSource(strings = {"-INT", "-TERM"})
