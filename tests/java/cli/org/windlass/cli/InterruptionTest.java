@@ -88,6 +88,9 @@ class InterruptionTest {
         continue;
       }
       said = said.replaceFirst(ENDED + "$", "");
+      said =
+          said.replaceFirst(
+              "windlass: Aborted: ended by a signal\nhint: " + out + " is complete\n$", "");
       assertThat(said)
           .as("seed %d, moment %d", seed, i)
           .doesNotContain("windlass:")
@@ -138,6 +141,75 @@ class InterruptionTest {
       Files.deleteIfExists(out);
       assertThat(names()).noneMatch(name -> name.startsWith(".") || name.equals("out"));
     }
+  }
+
+  /** The token and the folder of the ranks' errors. */
+  @Test
+  void theNextLaunchRemovesWhatSigkillLeft() throws Exception {
+    Path temporary = Files.createDirectory(folder.resolve("tmp"));
+    Process killed = launch(temporary, "bench", "all-reduce");
+    while (ChildCommand.secondOf(killed).isEmpty()) {
+      assertThat(killed.isAlive()).isTrue();
+      Thread.sleep(10);
+    }
+    List<ProcessHandle> ranks = killed.children().toList();
+    killed.destroyForcibly().waitFor();
+    for (ProcessHandle rank : ranks) {
+      rank.destroyForcibly();
+      rank.onExit().get(60, TimeUnit.SECONDS);
+    }
+    assertThat(launched(temporary)).isNotEmpty();
+    Process next = launch(temporary, "bench", "all-reduce");
+    assertThat(next.waitFor(60, TimeUnit.SECONDS)).isTrue();
+    assertThat(next.exitValue()).isZero();
+    assertThat(launched(temporary)).isEmpty();
+  }
+
+  private static Process launch(Path temporary, Object... words) throws IOException {
+    ProcessBuilder builder = ChildCommand.of(words);
+    builder.command().add(1, "-Djava.io.tmpdir=" + temporary);
+    builder.command().addAll(List.of("--ranks", "2", "--bytes", "4", "--launch", "processes"));
+    return builder
+        .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+        .redirectError(ProcessBuilder.Redirect.INHERIT)
+        .start();
+  }
+
+  private static List<Path> launched(Path temporary) throws IOException {
+    try (Stream<Path> entries = Files.list(temporary)) {
+      return entries
+          .filter(each -> each.getFileName().toString().matches("windlass-(ranks|token)-.*"))
+          .toList();
+    }
+  }
+
+  /** Once OUT has its name: an error that says so, or the result and status 0. */
+  @ParameterizedTest
+  @ValueSource(strings = {"-INT", "-TERM"})
+  void aSignalToACompleteReshardSaysThatOutIsComplete(String signal) throws Exception {
+    Path out = folder.resolve("out");
+    Path log = folder.resolve("log");
+    Path result = folder.resolve("result");
+    ProcessBuilder builder =
+        ChildCommand.of("reshard", "--from", "1:R", "--to", "4:S1", in(), out, "--json", "--force");
+    builder.command().addAll(0, List.of("env", "--default-signal=INT"));
+    Process process = builder.redirectOutput(result.toFile()).redirectError(log.toFile()).start();
+    while (process.isAlive() && !Files.exists(out)) {
+      Thread.sleep(1);
+    }
+    new ProcessBuilder("kill", signal, "" + process.pid()).start().waitFor();
+    assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
+    assertThat(out.resolve("layout.json")).exists();
+    if (process.exitValue() == 0) {
+      assertThat(log).isEmptyFile();
+      assertThat(result).content().startsWith("{\"tensors\":");
+      return;
+    }
+    assertThat(process.exitValue()).isEqualTo(130);
+    assertThat(log)
+        .hasContent(
+            "{\"code\":\"Aborted\",\"status\":130,\"message\":\"ended by a signal\","
+                + "\"hint\":\"" + out + " is complete\"}");
   }
 
   static Stream<List<String>> examplesOfJobs() {

@@ -43,6 +43,7 @@ public final class CheckpointWriter implements AutoCloseable {
   private final Map<Path, Long> written = new LinkedHashMap<>();
 
   private boolean ended;
+  private boolean committed;
 
   private CheckpointWriter(Path out, boolean replace, WorkFolder work) {
     this.out = out;
@@ -255,6 +256,7 @@ public final class CheckpointWriter implements AutoCloseable {
     } else {
       NativeFiles.publish(content(), out);
     }
+    committed = true;
     syncFolder(out.getParent());
     try {
       close();
@@ -288,6 +290,11 @@ public final class CheckpointWriter implements AutoCloseable {
       NativeFiles.exchange(content(), out);
       throw changedMeanwhile;
     }
+  }
+
+  /** Returns whether the checkpoint has its name. Waits for a {@link #commit} that has begun. */
+  public synchronized boolean isCommitted() {
+    return committed;
   }
 
   /** Ends the writing and removes what was not committed. Idempotent; any thread. */

@@ -88,15 +88,19 @@ final class Cancellation {
   /**
    * Ends the run. Nothing of it is on the disk when this returns, unless it was complete before.
    * Idempotent; any thread.
+   *
+   * @return false if the checkpoint has its name already
    */
-  synchronized void cancel() {
+  synchronized boolean cancel() {
     cancelled = true;
     if (group != null) {
       first().abort(CANCELLED);
     }
-    if (writer != null) {
-      writer.close();
+    if (writer == null) {
+      return true;
     }
+    writer.close();
+    return !writer.isCommitted();
   }
 
   /**

@@ -319,8 +319,10 @@ public final class Reshard {
    * Ends the run with {@link org.windlass.AbortedException}, also one that is still to come. Nothing
    * of it is on the disk when this returns, in the process of rank 0 where there are several; a run
    * that has given OUT its name is complete, and stays. Idempotent; any thread.
+   *
+   * @return false if this run has given OUT its name
    */
-  public void cancel() {
-    cancellation.cancel();
+  public boolean cancel() {
+    return cancellation.cancel();
   }
 }

@@ -4,6 +4,8 @@ package org.windlass.cli;
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
 import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.util.List;
 import org.windlass.AbortedException;
 import org.windlass.ErrorCode;
 
@@ -60,8 +62,14 @@ final class ProcessEnd {
         complain(new PrintWriter(new FileOutputStream(FileDescriptor.err), true));
       }
     } finally {
-      Runtime.getRuntime().halt(INTERRUPTED);
+      Runtime.getRuntime().halt(Unfinished.isOver() ? 0 : INTERRUPTED);
     }
+  }
+
+  private static String hint(List<Path> complete) {
+    return complete.isEmpty()
+        ? "run it again; what was unfinished is removed"
+        : complete.get(0) + " is complete";
   }
 
   private static void complain(PrintWriter err) {
@@ -70,7 +78,7 @@ final class ProcessEnd {
             ErrorCode.ABORTED,
             INTERRUPTED,
             "ended by a signal",
-            "run it again; what was unfinished is removed",
+            hint(Unfinished.complete()),
             new AbortedException("ended by a signal"));
     if (json) {
       complaint.printJson(err, false);

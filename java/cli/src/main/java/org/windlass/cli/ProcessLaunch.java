@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli;
 
-import java.io.File;
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -25,6 +23,7 @@ import org.windlass.ResourceException;
 import org.windlass.cli.run.OwnJvm;
 import org.windlass.cli.run.RankProcesses;
 import org.windlass.cli.run.RankVariables;
+import org.windlass.cli.run.RunFolder;
 import org.windlass.cli.run.TokenFile;
 
 /**
@@ -173,11 +172,9 @@ final class ProcessLaunch {
 
   /** The files in which ranks say why they failed. */
   private static final class Complaints implements AutoCloseable {
-    private final Path folder;
+    private final RunFolder folder = RunFolder.create("ranks");
 
-    Complaints() throws IOException {
-      folder = Files.createTempDirectory("windlass-ranks-");
-    }
+    Complaints() throws IOException {}
 
     Path of(int rank) {
       return folder.resolve("" + rank);
@@ -185,11 +182,7 @@ final class ProcessLaunch {
 
     @Override
     public void close() throws IOException {
-      File[] files = folder.toFile().listFiles();
-      for (File file : files == null ? new File[0] : files) {
-        Files.deleteIfExists(file.toPath());
-      }
-      Files.deleteIfExists(folder);
+      folder.close();
     }
   }
 

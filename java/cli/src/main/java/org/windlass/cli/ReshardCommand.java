@@ -160,20 +160,24 @@ final class ReshardCommand implements Runnable {
     if (ignoreScales) {
       reshard.ignoreScales();
     }
-    ReshardResult result = run(reshard, err);
-    if (LaunchedRank.isThis()) {
-      return;
+    // Registered until the result is printed: a signal before that is reported as one error.
+    try (Unfinished unfinished = new Unfinished()) {
+      ReshardResult result = run(reshard, unfinished, err);
+      if (LaunchedRank.isThis()) {
+        return;
+      }
+      double floor = ReshardFloor.seconds(result.casts());
+      PrintWriter printer = spec.commandLine().getOut();
+      printer.println(json.isGiven() ? json(result, floor) : text(result, floor));
+      printer.flush();
+      unfinished.finish();
     }
-    double floor = ReshardFloor.seconds(result.casts());
-    PrintWriter printer = spec.commandLine().getOut();
-    printer.println(json.isGiven() ? json(result, floor) : text(result, floor));
   }
 
-  private ReshardResult run(Reshard reshard, PrintWriter err) {
-    try (Unfinished unfinished = new Unfinished();
-        ProgressBar bar = ProgressBar.on(err)) {
+  private ReshardResult run(Reshard reshard, Unfinished unfinished, PrintWriter err) {
+    try (ProgressBar bar = ProgressBar.on(err)) {
       unfinished.add(bar);
-      unfinished.add(reshard::cancel);
+      unfinished.add(out, reshard::cancel);
       reshard.progress(bar);
       return moving.areProcesses() ? runProcesses(reshard, err) : reshard.run();
     } catch (InvalidArgumentException refused) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli;
 
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.function.BooleanSupplier;
 import org.windlass.WindlassException;
 
 /**
@@ -16,6 +18,11 @@ final class Unfinished implements AutoCloseable {
   private static final Set<Unfinished> OPEN = new LinkedHashSet<>();
 
   private static boolean ending;
+
+  private static boolean isOver;
+
+  /** Outputs that {@link #removeAll} found complete, and left. */
+  private static final List<Path> COMPLETE = new ArrayList<>();
 
   private final List<AutoCloseable> pending = new ArrayList<>();
 
@@ -34,6 +41,47 @@ final class Unfinished implements AutoCloseable {
       }
     }
     remove(writer);
+  }
+
+  /**
+   * Adds an output that cannot be removed once it is complete.
+   *
+   * @param cancel removes {@code out}, or returns false if it is complete
+   */
+  void add(Path out, BooleanSupplier cancel) {
+    add(
+        () -> {
+          if (!cancel.getAsBoolean()) {
+            synchronized (OPEN) {
+              COMPLETE.add(out);
+            }
+          }
+        });
+  }
+
+  /** Outputs that were complete when {@link #removeAll} came to them. */
+  static List<Path> complete() {
+    synchronized (OPEN) {
+      return List.copyOf(COMPLETE);
+    }
+  }
+
+  /**
+   * Marks the command as over: its result is printed. A signal from now on has nothing to end, and
+   * the status is 0.
+   */
+  void finish() {
+    synchronized (OPEN) {
+      OPEN.remove(this);
+      isOver = !ending;
+    }
+  }
+
+  /** Returns whether the command was over before a signal came. */
+  static boolean isOver() {
+    synchronized (OPEN) {
+      return isOver;
+    }
   }
 
   /**

@@ -34,6 +34,9 @@ public final class OwnJvm implements AutoCloseable {
   /** An option of such a variable, quotes and all. */
   private static final Pattern WORD = Pattern.compile("(?:[^\\s\"']|\"[^\"]*\"|'[^']*')+");
 
+  /** Folder of {@link #hidden}; null if there is none. */
+  private RunFolder folder;
+
   /** With what others can't see; null as long as there is none. */
   private Path hidden;
 
@@ -86,10 +89,10 @@ public final class OwnJvm implements AutoCloseable {
       throw new AbortedException("the file of a JVM's options is closed");
     }
     if (hidden == null) {
+      folder = RunFolder.create("options");
       hidden =
-          Files.createTempFile(
-              "windlass-options-",
-              "",
+          Files.createFile(
+              folder.resolve("options"),
               PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
       Files.write(hidden, options.stream().map(OwnJvm::quoted).toList());
     }
@@ -100,8 +103,8 @@ public final class OwnJvm implements AutoCloseable {
   @Override
   public synchronized void close() throws IOException {
     isClosed = true;
-    if (hidden != null) {
-      Files.deleteIfExists(hidden);
+    if (folder != null) {
+      folder.close();
     }
   }
 

@@ -15,7 +15,7 @@ public final class TokenFile implements AutoCloseable {
   /** Random ones, two digits each. */
   private static final int BYTES = 32;
 
-  private Path path;
+  private RunFolder folder;
   private boolean isClosed;
 
   /** Makes it under {@code java.io.tmpdir}; once closed, it is not made any more. */
@@ -26,23 +26,23 @@ public final class TokenFile implements AutoCloseable {
     byte[] token = new byte[BYTES];
     new SecureRandom().nextBytes(token);
     try {
-      path =
-          Files.createTempFile(
-              "windlass-token-",
-              "",
-              PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+      folder = RunFolder.create("token");
+      Path path = folder.resolve("token");
+      Files.createFile(
+          path,
+          PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
       Files.writeString(path, HexFormat.of().formatHex(token) + "\n");
+      return path;
     } catch (IOException fault) {
       throw FileFault.writingFolder(Path.of(System.getProperty("java.io.tmpdir")), fault);
     }
-    return path;
   }
 
   @Override
   public synchronized void close() throws IOException {
     isClosed = true;
-    if (path != null) {
-      Files.deleteIfExists(path);
+    if (folder != null) {
+      folder.close();
     }
   }
 }
