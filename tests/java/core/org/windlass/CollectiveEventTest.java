@@ -89,9 +89,9 @@ class CollectiveEventTest {
                     }
                   });
       List<RecordedEvent> events = record(true, body);
-      assertThat(events).hasSize(14);
+      assertThat(events).hasSize(16);
       for (int rank = 0; rank < 2; rank++) {
-        List<RecordedEvent> own = events.subList(7 * rank, 7 * rank + 7);
+        List<RecordedEvent> own = events.subList(8 * rank, 8 * rank + 8);
         assertThat(own)
             .extracting(event -> event.getString("operation"))
             .containsExactly(
@@ -100,18 +100,19 @@ class CollectiveEventTest {
                 "all-reduce",
                 "window creation",
                 "broadcast",
+                "register", // which compares batches
                 "register",
                 "transfer");
         assertThat(own)
             .extracting(event -> event.getString("algorithm"))
-            .containsExactly("", "pull", "two-phase", "", "staged", "", "");
+            .containsExactly("", "pull", "two-phase", "", "staged", "", "", "");
         assertThat(own)
             .extracting(event -> event.getLong("bytes"))
-            .containsExactly(0L, 1024L, 2048L, 0L, 64L, 0L, 32L);
+            .containsExactly(0L, 1024L, 2048L, 0L, 64L, 8L, 0L, 32L);
         List<Long> sequences = own.stream().map(event -> event.getLong("sequence")).toList();
         assertThat(sequences).startsWith(1L, 2L, 3L, 4L, 5L).isSorted();
         // A registration takes several, of which its event has the last.
-        assertThat(sequences.get(6)).isEqualTo(sequences.get(5) + 1);
+        assertThat(sequences.get(7)).isEqualTo(sequences.get(6) + 1);
         for (RecordedEvent event : own) {
           assertThat(event.getInt("rank")).isEqualTo(rank);
           assertThat(event.getInt("ranks")).isEqualTo(2);

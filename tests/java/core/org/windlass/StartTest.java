@@ -424,8 +424,8 @@ class StartTest {
                 .without("WINDLASS_TOKEN")
                 .with("WINDLASS_TOKEN_FILE", "/nonexistent/token")
                 .failure())
-        .isInstanceOf(ResourceException.class)
-        .hasMessageContaining("/nonexistent/token: a token can't be read: no such file");
+        .isInstanceOf(InvalidArgumentException.class)
+        .hasMessageContaining("WINDLASS_TOKEN_FILE: /nonexistent/token: cannot be read: No such file");
     assertThat(new Rank(0, 2).without("WINDLASS_RENDEZVOUS").failure())
         .isInstanceOf(InvalidArgumentException.class)
         .hasMessageContaining("no variable says where the ranks meet");
