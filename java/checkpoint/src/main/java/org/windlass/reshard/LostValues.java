@@ -5,6 +5,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Set;
 import java.util.function.Consumer;
 import org.windlass.DType;
@@ -95,13 +96,13 @@ final class LostValues {
 
   /** Reads the tensors that are cast to a smaller range, on their way too, and says what is lost. */
   static void look(Checkpoint in, MoveList list, Consumer<String> warnings) {
-    LostValues lost = new LostValues(in);
-    for (TensorMove move : list.moves()) {
-      if (has(move) && Casts.shrink(move)) {
-        lost.look(move);
-      }
+    List<TensorMove> casts =
+        list.moves().stream().filter(move -> has(move) && Casts.shrink(move)).toList();
+    if (!casts.isEmpty()) {
+      LostValues lost = new LostValues(in);
+      casts.forEach(lost::look);
+      lost.doubts.tell(warnings);
     }
-    lost.doubts.tell(warnings);
   }
 
   private void look(TensorMove move) {
