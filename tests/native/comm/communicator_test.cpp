@@ -242,7 +242,8 @@ TEST(Arguments, AreCheckedBeforeAnythingIsSent) {
       << "unaligned";
   EXPECT_EQ(WL_INVALID_ARGUMENT, allToAll(comm, buffer, buffer + 4, 2, WL_F32, 0, 0, &error))
       << "overlap";
-  EXPECT_EQ(WL_INVALID_ARGUMENT, allToAll(comm, buffer, buffer + 128, 1, 17, 0, 0, &error))
+  EXPECT_EQ(WL_INVALID_ARGUMENT,
+            allToAll(comm, buffer, buffer + 128, 1, WL_DTYPE_COUNT, 0, 0, &error))
       << "dtype";
   EXPECT_EQ(WL_INVALID_ARGUMENT,
             allToAll(comm, buffer, buffer + 128, 1, WL_F32, WL_STAGED, 0, &error));

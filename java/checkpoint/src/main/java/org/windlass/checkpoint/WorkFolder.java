@@ -224,13 +224,18 @@ final class WorkFolder {
     }
   }
 
+  /** What a folder is called while it is being removed. */
+  private static Path gone(Path path) {
+    return path.resolveSibling(path.getFileName() + GONE);
+  }
+
   /**
    * Removes a folder whose lock this process has. NFS keeps a deleted file that is open, and then its
    * folder: the lock is closed before the folder goes. The folder is renamed before that. A writer
    * that gets the lock afterwards finds no file of its name, and makes another folder.
    */
   private static void remove(Path path, FileChannel lock) throws IOException {
-    Path gone = path.resolveSibling(path.getFileName() + GONE);
+    Path gone = gone(path);
     try (lock) {
       Files.move(path, gone, StandardCopyOption.ATOMIC_MOVE);
       lock.close();
@@ -244,7 +249,8 @@ final class WorkFolder {
     try {
       remove(path, channel);
     } catch (IOException fault) {
-      throw FileFault.writingFolder(path, fault);
+      Path gone = gone(path);
+      throw FileFault.writingFolder(Files.exists(gone) ? gone : path, fault);
     } finally {
       OWN.remove(path);
     }

@@ -29,7 +29,7 @@ final class PlanChecks {
     if (to.layout().hasPartial()) {
       throw new InvalidArgumentException(
           "target layout "
-              + to.layout().qualified()
+              + to.layout()
               + " holds Partial; a target holds values: use R or S");
     }
     requireCast(from.dtype(), wire);
@@ -57,7 +57,7 @@ final class PlanChecks {
     if (highest >= hosts.known()) {
       throw new InvalidArgumentException(
           "layout "
-              + layout.qualified()
+              + layout
               + " has rank "
               + highest
               + ", whose host is not known: "

@@ -151,7 +151,7 @@ public final class Batch {
           "add: to: tensor '"
               + to.name()
               + "' has layout "
-              + to.layout().qualified()
+              + to.layout()
               + ", which holds Partial; a target holds values: use R or S");
     }
     checkMesh("from", from);
@@ -174,7 +174,7 @@ public final class Batch {
               + ": tensor '"
               + spec.name()
               + "' has layout "
-              + spec.layout().qualified()
+              + spec.layout()
               + ", which needs rank "
               + highest
               + "; the communicator has ranks 0 to "

@@ -410,7 +410,7 @@ public final class Job implements AutoCloseable {
     if (layout.mesh().highestRank() >= communicator.size()) {
       throw new InvalidArgumentException(
           "meet: layout "
-              + layout.qualified()
+              + layout
               + " holds rank "
               + layout.mesh().highestRank()
               + "; the job has ranks 0 to "
@@ -419,7 +419,7 @@ public final class Job implements AutoCloseable {
     if (role == Role.TARGET && layout.hasPartial()) {
       throw new InvalidArgumentException(
           "meet: layout "
-              + layout.qualified()
+              + layout
               + " holds Partial; a target holds values: use R or S");
     }
   }

@@ -484,7 +484,7 @@ public final class Link implements AutoCloseable {
         throw new InvalidArgumentException(
             what
                 + ": layout "
-                + layout.qualified()
+                + layout
                 + " holds rank "
                 + rank
                 + ", which is no "

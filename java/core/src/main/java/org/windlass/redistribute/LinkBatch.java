@@ -229,7 +229,7 @@ public final class LinkBatch {
           "into: tensor '"
               + spec.name()
               + "' has layout "
-              + spec.layout().qualified()
+              + spec.layout()
               + ", which holds Partial; a target holds values: use R or S");
     }
     TensorSpec linked = linked("into", "target", false, spec, target);

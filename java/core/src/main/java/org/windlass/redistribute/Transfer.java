@@ -396,7 +396,7 @@ public final class Transfer implements AutoCloseable {
   public void checkReplicas() {
     int[] ranks = IntStream.range(0, communicator.size()).toArray();
     Replicas.check(
-        new Until(Deadline.DEFAULT), communicator, ranks, Layout::qualified, tensors);
+        new Until(Deadline.DEFAULT), communicator, ranks, Layout::toString, tensors);
   }
 
   /** The plans of the batch's tensors, in the order in which they were added. */
