@@ -595,7 +595,7 @@ class WrongCallsTest {
     TensorSpec spec = TensorSpec.of("w", DType.F32, WHOLE, 4, 2);
     invalid(
         "mesh too large",
-        "'w' has layout 4@0:S0, which needs rank 3",
+        "'w' has layout 4:S0, which needs rank 3",
         () -> add(ROWS, a, WHOLE, b));
     invalid("target mesh too large", "to: tensor 'w'", () -> add(WHOLE, a, ROWS, b));
     invalid(
@@ -603,7 +603,7 @@ class WrongCallsTest {
     invalid("shard of a missing dimension", "'w'", () -> add(Layout.parse("1:S2"), a, WHOLE, b));
     invalid(
         "target Partial",
-        "to: tensor 'w' has layout 1@0:P",
+        "to: tensor 'w' has layout 1:P",
         () -> add(WHOLE, a, Layout.parse("1:P"), b));
     missing("no source view", "source of tensor 'w' is null", () -> add(WHOLE, null, WHOLE, b));
     missing("no target view", "target of tensor 'w' is null", () -> add(WHOLE, a, WHOLE, null));
