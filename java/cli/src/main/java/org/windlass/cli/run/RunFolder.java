@@ -119,7 +119,7 @@ public final class RunFolder implements AutoCloseable {
                   folder.resolve(LOCK), StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS);
           FileLock held = channel.tryLock()) {
         if (held != null && !isInUse(folder)) {
-          remove(folder, channel);
+          remove(folder, channel, false);
         }
       }
     } catch (IOException alreadyRemoved) {
@@ -142,16 +142,21 @@ public final class RunFolder implements AutoCloseable {
     }
   }
 
-  /** Removes a folder whose lock this process has, unless it holds a file that no run made. */
-  private static void remove(Path folder, FileChannel lock) throws IOException {
+  /**
+   * Removes a folder whose lock this process has, unless it holds a file that no run made.
+   *
+   * @param isOwn whether all in it is this run's, also what a rank that was killed had half written
+   */
+  private static void remove(Path folder, FileChannel lock, boolean isOwn) throws IOException {
     List<Path> files = new ArrayList<>();
     try (DirectoryStream<Path> entries = Files.newDirectoryStream(folder)) {
       for (Path entry : entries) {
         String name = entry.getFileName().toString();
-        if (FILE.matcher(name).matches()) {
+        if (!name.equals(LOCK)) {
+          if (!isOwn && !FILE.matcher(name).matches()) {
+            return;
+          }
           files.add(entry);
-        } else if (!name.equals(LOCK)) {
-          return;
         }
       }
     }
@@ -170,7 +175,7 @@ public final class RunFolder implements AutoCloseable {
     synchronized (RunFolder.class) {
       if (OWN.contains(path)) {
         try (lock) {
-          remove(path, lock);
+          remove(path, lock, true);
         } catch (NoSuchFileException gone) {
           // Whoever tidies the temporary folder has removed it.
         } finally {
