@@ -28,7 +28,7 @@ public final class RunFolder implements AutoCloseable {
   private static final Pattern NAME = Pattern.compile("windlass-(ranks|token|options)-[0-9]+");
 
   /** The files that runs make beside the lock. A folder that holds others is left alone. */
-  private static final Pattern FILE = Pattern.compile("token|options|[0-9]+");
+  private static final Pattern FILE = Pattern.compile("token|options|[0-9]+([.]part)?");
 
   private static final String LOCK = "lock";
 
