@@ -92,7 +92,7 @@ public final class Endpoint {
 
   private volatile boolean isOwned;
 
-  /** The last thread that waits, without a limit, for what runs on the communicator's own. */
+  /** The thread that waits without a limit for a call on the communicator's own thread, or null. */
   private volatile Thread waiter;
 
   /** What an abort that a user asks for ends too, or null. */

@@ -24,7 +24,7 @@ public final class Leaks {
 
   private static final int MOST_THREADS = 16;
 
-  /** Frees what may wait for a network, so many at a time; what is left waits for those. */
+  /** Runs each {@code free} that may wait for peers or a network. The others wait in its queue. */
   private static final ThreadPoolExecutor BESIDE = beside();
 
   private Leaks() {}
@@ -73,7 +73,7 @@ public final class Leaks {
       }
     }
 
-    /** Whether its owner is told of by itself. */
+    /** Whether a leak of it is reported; not one of a part of something that is reported itself. */
     protected boolean isReported() {
       return true;
     }
@@ -131,7 +131,7 @@ public final class Leaks {
     return executor;
   }
 
-  /** So many reports at most in a time. */
+  /** Limits reports to a number in each span of time, and counts those that it suppresses. */
   static final class Pace {
     private final int most;
     private final long timeNs;
@@ -146,7 +146,7 @@ public final class Leaks {
       this.beginNs = System.nanoTime() - timeNs;
     }
 
-    /** How many were not told of since the last that was; -1 where this one is not to be. */
+    /** The number of suppressed reports before this one, or -1 if this one is suppressed too. */
     synchronized long next(long nowNs) {
       if (nowNs - beginNs >= timeNs) {
         beginNs = nowNs;

@@ -349,8 +349,8 @@ public final class NativeLoader {
   }
 
   /**
-   * Into a new file of a folder of this process alone. As all that reads files here it heeds no
-   * interrupt of the thread, which would stay without natives for good.
+   * Writes a new file in a folder of this process alone. It uses streams that ignore interrupts, as
+   * all file access here does: a load that an interrupt ends would never be tried again.
    */
   private static void copy(InputStream in, Path file) throws IOException {
     try (OutputStream out = new FileOutputStream(file.toFile())) {

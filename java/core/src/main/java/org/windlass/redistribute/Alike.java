@@ -35,8 +35,8 @@ final class Alike {
    * The same of a list of items, in one order.
    *
    * @param items a fingerprint of each
-   * @param here what this rank does with an item, or that it has none of that index: one of any
-   *     rank's
+   * @param here what this rank does with the item of an index, or that it has no such item. It is
+   *     called with the index of any rank's item.
    * @throws MismatchException that says what two ranks do with the first item in which they differ
    */
   static void require(

@@ -64,7 +64,7 @@ public final class Pairing {
     public static final Patience USUAL = new Patience(Duration.ofSeconds(2), Duration.ofSeconds(5));
   }
 
-  /** Those that a job has found in its places, which it remembers over several looks. */
+  /** The jobs that held a place which this job wanted. Several looks share what one of them saw. */
   public static final class Rivals {
     private final Patience patience;
     private final Map<String, Rival> byPlace = new HashMap<>();
@@ -85,7 +85,7 @@ public final class Pairing {
     }
   }
 
-  /** Who holds a place that another wants, as of when that one saw it first. */
+  /** A job that holds a place, and the deadlines that began when it was first seen there. */
   private static final class Rival {
     private final String instance;
     private final Deadline tells;
