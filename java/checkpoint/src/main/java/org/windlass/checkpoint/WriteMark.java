@@ -24,6 +24,9 @@ import org.windlass.WindlassException;
  * folder into which files were moved. The content knows nothing of it.
  */
 final class WriteMark {
+  /** The number of looks at a name while other runs replace what has it. */
+  private static final int LOOKS = 2;
+
   private static final String ATTRIBUTE = "windlass";
 
   private WriteMark() {}
@@ -46,29 +49,21 @@ final class WriteMark {
    * @throws InvalidArgumentException naming what was found
    */
   static void requireReplaceable(Path shown, Path path) {
-    Optional<Object> before = identity(path);
-    try {
-      lookAt(shown, path);
-    } catch (WindlassException refused) {
-      if (identity(path).equals(before)) {
-        throw refused;
+    WindlassException last = null;
+    for (int look = 0; look < LOOKS; look++) {
+      Optional<Object> before = identity(path);
+      try {
+        lookAt(shown, path);
+        return;
+      } catch (WindlassException refused) {
+        if (identity(path).equals(before)) {
+          throw refused;
+        }
+        last = refused;
       }
-      lookAgain(shown, path);
     }
-  }
-
-  /** Another run gave the name to something else while this one looked at it. */
-  private static void lookAgain(Path shown, Path path) {
-    Optional<Object> before = identity(path);
-    try {
-      lookAt(shown, path);
-    } catch (WindlassException refused) {
-      if (identity(path).equals(before)) {
-        throw refused;
-      }
-      throw new InvalidArgumentException(
-          shown + ": other runs keep replacing it; write it again when they have ended", refused);
-    }
+    throw new InvalidArgumentException(
+        shown + ": other runs keep replacing it; write it again when they have ended", last);
   }
 
   /** Which file or folder has the name now; empty if none has. */
