@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/comm/adjustment.h"
 
+#include "native/base/makes_threads.h"
+
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -26,6 +28,15 @@ struct SchedulingAttributes {
   uint64_t period;
 };
 
+// Of the calling thread.
+struct Slice {
+  bool isShort;
+  bool isRefused;
+  int64_t untilNs;
+  SchedulingAttributes before;
+};
+thread_local Slice slice = {};
+
 }  // namespace
 
 bool adoptThread() {
@@ -46,16 +57,35 @@ void moveToCore(uint32_t core, const cpu_set_t& allowed) {
   sched_setaffinity(0, sizeof allowed, &allowed);
 }
 
-void takeShortSlices() {
-  static thread_local bool asked = false;
-  if (asked) return;
-  asked = true;
+void placeThread(uint32_t place, bool stays) {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  uint32_t before = place % static_cast<uint32_t>(CPU_COUNT(&allowed));
+  uint32_t core = 0;
+  while (!CPU_ISSET(core, &allowed) || before-- > 0) ++core;
+  if (!stays) return moveToCore(core, allowed);
+  Pinned own = {{}, allowed};
+  CPU_SET(core, &own.core);
+  if (sched_setaffinity(0, sizeof own.core, &own.core) == 0) pinned = own;
+}
+
+void takeShortSlices(int64_t untilNs) {
+  slice.untilNs = untilNs;
+  if (slice.isShort || slice.isRefused) return;
   SchedulingAttributes attributes = {};
-  if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
-  if (attributes.policy != SCHED_OTHER) return;
+  slice.isRefused = syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0 ||
+                    attributes.policy != SCHED_OTHER;
+  if (slice.isRefused) return;
+  attributes.flags |= kResetOnFork;  // only a privileged thread could take that back
+  slice.before = attributes;
   attributes.runtime = kSliceNs;
-  attributes.flags |= kResetOnFork;
-  syscall(SYS_sched_setattr, 0, &attributes, 0);
+  slice.isShort = syscall(SYS_sched_setattr, 0, &attributes, 0) == 0;
+}
+
+void returnShortSlices(int64_t nowNs) {
+  if (!slice.isShort || nowNs < slice.untilNs) return;
+  slice.isShort = false;
+  syscall(SYS_sched_setattr, 0, &slice.before, 0);
 }
 
 }  // namespace windlass

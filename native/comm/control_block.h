@@ -128,7 +128,9 @@ struct alignas(kLine) State {
   std::atomic<uint32_t> left;       // 1 once closed: enters nothing any more
   std::atomic<uint32_t> running;    // threads of this rank inside a claimed item, whoever's it is
   std::atomic<uint32_t> contested;  // times that a wait found another thread busy on its core
+  std::atomic<int32_t> movingCore;  // on which this rank last began a claimed item in a wait
   std::atomic<uint64_t> item;       // while `running`: the claimed item that it began last
+  std::atomic<int64_t> movedNs;     // when it last ended one in a wait
 };
 
 // A claimed item, as a state line names it; 0: none yet.

@@ -13,7 +13,7 @@
 #include <new>
 
 #include "native/base/clock.h"
-#include "native/base/no_signals.h"
+#include "native/base/makes_threads.h"
 #include "native/comm/group.h"
 
 namespace windlass {
@@ -212,7 +212,7 @@ Code Hosts::connect(const std::vector<std::vector<unsigned char>>& names, int64_
   }
   silenceNs_ = silenceNs;
   lookedNs_ = clockNs();
-  const NoSignals masked;
+  const MakesThreads masked;
   thread_ = std::thread([this] { run(); });
   return WL_OK;
 }

@@ -9,7 +9,7 @@
 #include <system_error>
 
 #include "native/base/clock.h"
-#include "native/base/no_signals.h"
+#include "native/base/makes_threads.h"
 #include "native/base/target.h"
 #include "native/base/yielding.h"
 #include "native/comm/enqueuing.h"
@@ -61,7 +61,7 @@ bool Offload::closed(int64_t untilNs) {
 }
 
 void Offload::start() {
-  const NoSignals none;
+  const MakesThreads none;
   thread_ = std::thread([this] { serve(); });
 }
 

@@ -26,7 +26,8 @@ constexpr int kLooksElsewhere = 256;
 constexpr uint32_t kFewRanks = 64;
 // A yield that takes longer met a thread that computes for its whole time slice: sleep at once, and
 // try yielding again later. Ranks that wake one another take turns of some hundred us at most: less
-// would take those for such a thread, and keep every rank asleep for good.
+// would take those for such a thread, and keep every rank asleep for good. A rank that moves items has
+// the core for its whole slice as well, and is no such thread.
 constexpr int64_t kContestedYieldNs = 1'000'000;
 constexpr int64_t kContestedForNs = 10'000'000;
 constexpr int64_t kLongestSleepNs = 8'000'000;
@@ -62,14 +63,16 @@ Code Waiter::waitSlow(const Look& look, Deadline& deadline) {
   group_.recorder(rank_).stampEntry();
   int64_t now = clockNs();
   const int64_t start = now;
+  returnShortSlices(now);
   announce(awaited == kEveryRank ? -2 : static_cast<int32_t>(awaited));
   int64_t compared = now;
   Code code = ends_.ended(deadline, now);
   bool ready = false;
   while (code == WL_OK && !ready && !group_.oversubscribed() && now - start < kSpinNs) {
     if (sharesCore(awaited, look.inside)) {
-      if (mayLeaveCore(now)) leaveCore(look.inside, now);
       ready = yieldOnce(look, &now);
+      // The kernel may have parted them since the peer was last seen: what it says now counts.
+      if (mayLeaveCore(now) && isStillNear(awaited, look.inside)) leaveCore(look.inside, now);
       if (!ready && now < contestedUntilNs_) break;
     }
     for (int i = 0; i < kLooksBetweenClocks && !ready; ++i) {
@@ -103,6 +106,33 @@ bool Waiter::sharesCore(uint32_t awaited, const Inside& inside) const {
   }
   for (uint32_t peer = 0; peer < group_.ranks(); ++peer) {
     if (peer != rank_ && coreOf(peer, inside) == core) return true;
+  }
+  return false;
+}
+
+bool Waiter::isStillNear(uint32_t awaited, const Inside& inside) const {
+  const int32_t core = sched_getcpu();
+  const auto isNear = [&](uint32_t peer) {
+    const RankLines& lines = group_.lines(peer);
+    if (inside.oneSided) return lines.state.core.load(std::memory_order_relaxed) == core;
+    return group_.entered(peer, inside.sequence) &&
+           lines.entry[inside.sequence & 1].core.load(std::memory_order_relaxed) == core;
+  };
+  if (awaited != kEveryRank) return isNear(awaited);
+  for (uint32_t peer = 0; peer < group_.ranks(); ++peer)
+    if (peer != rank_ && isNear(peer)) return true;
+  return false;
+}
+
+bool Waiter::metRank(int64_t sinceNs) const {
+  const int32_t core = sched_getcpu();
+  for (uint32_t peer = 0; peer < group_.ranks(); ++peer) {
+    const State& state = group_.lines(peer).state;
+    if (peer == rank_) continue;
+    if (state.running.load(std::memory_order_relaxed) > 0) return true;
+    if (state.movingCore.load(std::memory_order_relaxed) == core &&
+        state.movedNs.load(std::memory_order_relaxed) >= sinceNs)
+      return true;
   }
   return false;
 }
@@ -171,10 +201,11 @@ bool Waiter::yieldOnce(const Look& look, int64_t* now) {
   sched_yield();
   if (look()) return true;
   const int64_t after = clockNs();
-  if (after - *now > kContestedYieldNs) {
+  if (after - *now > kContestedYieldNs && !metRank(*now)) {
     contestedUntilNs_ = after + kContestedForNs;
     group_.shared().contestedNs.store(after, std::memory_order_relaxed);
-    if (group_.ranks() <= kFewRanks && mayAdjust()) takeShortSlices();
+    if (group_.ranks() <= kFewRanks && mayAdjust())
+      takeShortSlices(after + kStayAfterContestNs);
     own_.state.contested.fetch_add(1, std::memory_order_relaxed);
   }
   *now = after;

@@ -65,10 +65,13 @@ class Waiter {
   // Runs `work`, which moves something, and counts it as no wait.
   template <class Work>
   void move(Work&& work) {
-    if (!isSlow_) return work();
-    const int64_t start = clockNs();
+    State& state = own_.state;
+    state.movingCore.store(sched_getcpu(), std::memory_order_relaxed);
+    const int64_t start = isSlow_ ? clockNs() : 0;
     work();
-    waitedNs_ -= clockNs() - start;
+    const int64_t end = clockNs();
+    state.movedNs.store(end, std::memory_order_relaxed);
+    if (isSlow_) waitedNs_ -= end - start;
   }
 
   // Makes stores so far visible to ranks that sleep.
@@ -109,8 +112,13 @@ class Waiter {
   bool mayAdjust() const;
   // Nor where ranks met a thread that computes: the kernel knows which core that one needs.
   bool mayLeaveCore(int64_t now) const;
+  // The same, of awaited ranks that have entered the operation by now.
+  bool isStillNear(uint32_t awaited, const Inside& inside) const;
   // Moves this thread to the core, of those that it may use, where the fewest ranks were last seen.
   void leaveCore(const Inside& inside, int64_t now);
+  // Whether what had this core since then may have been a rank: one has moved something here, or
+  // does so now, and the kernel may have brought it from elsewhere.
+  bool metRank(int64_t sinceNs) const;
   bool yieldAwhile(const Look& look, int64_t* now);
   // Gives the core up once, unless it is contested; then whether ready().
   bool yieldOnce(const Look& look, int64_t* now);

@@ -12,7 +12,7 @@
 #include <cstring>
 
 #include "native/base/clock.h"
-#include "native/base/no_signals.h"
+#include "native/base/makes_threads.h"
 #include "native/base/process.h"
 #include "native/comm/failure_text.h"
 #include "native/comm/group.h"
@@ -41,7 +41,7 @@ Code Watch::start(Group& group, std::unique_ptr<Watch>* watch, wl_error_t* error
 
 Watch::Watch(Group& group, OpenFile bell, OpenFile events)
     : group_(group), bell_(std::move(bell)), events_(std::move(events)) {
-  const NoSignals masked;
+  const MakesThreads masked;
   thread_ = std::thread([this] { run(); });
 }
 

@@ -11,7 +11,7 @@
 #include <exception>
 
 #include "native/base/clock.h"
-#include "native/base/no_signals.h"
+#include "native/base/makes_threads.h"
 
 namespace windlass {
 namespace {
@@ -34,7 +34,7 @@ Workers::~Workers() {
 }
 
 void Workers::start() {
-  const NoSignals none;
+  const MakesThreads none;
   try {
     threads_.reserve(count_);
     while (threads_.size() < count_) threads_.emplace_back([this] { work(); });

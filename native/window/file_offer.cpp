@@ -20,7 +20,7 @@
 #include <thread>
 
 #include "native/base/clock.h"
-#include "native/base/no_signals.h"
+#include "native/base/makes_threads.h"
 #include "windlass/offload.h"
 
 namespace windlass {
@@ -100,7 +100,7 @@ class FileOffer::Server {
 
   // Throws std::system_error.
   void start() {
-    const NoSignals none;
+    const MakesThreads none;
     thread_ = std::thread([this] { serve(); });
   }
 

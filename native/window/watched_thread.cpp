@@ -7,7 +7,7 @@
 #include <mutex>
 #include <thread>
 
-#include "native/base/no_signals.h"
+#include "native/base/makes_threads.h"
 #include "native/window/watched_calls.h"
 
 namespace windlass {
@@ -28,7 +28,7 @@ const char* runWatched(std::function<void()> body, int64_t limitNs) {
   running->body = std::move(body);
   std::thread thread;
   {
-    const NoSignals none;
+    const MakesThreads none;
     thread = std::thread([running] {
       running->calls.watchThisThread();
       running->body();
