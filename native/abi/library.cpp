@@ -32,8 +32,10 @@ const char* wl_isa_path(void) {
 int32_t wl_allowed_cores(void) {
   return allowedCores();
 }
-int32_t wl_thread_adopt(void) {
-  return adoptThread() ? 1 : 0;
+int32_t wl_thread_adopt(int32_t place, int32_t stays) {
+  if (adoptThread()) return 1;
+  if (place >= 0) placeThread(static_cast<uint32_t>(place), stays != 0);
+  return 0;
 }
 int64_t wl_clock_ns(void) {
   return clockNs();

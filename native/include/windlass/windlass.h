@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 #define WL_API __attribute__((visibility("default")))
-#define WL_ABI_VERSION 10u
+#define WL_ABI_VERSION 11u
 
 typedef enum wl_code {
   WL_OK = 0,
@@ -179,8 +179,11 @@ WL_API const char* wl_isa_path(void);
 WL_API int32_t wl_allowed_cores(void);
 /* Says that the calling thread was made for operations: one that waits may move it among the cores
  * that its affinity mask allows, by a mask of one core that it takes back at once, and may ask for
- * short time slices, which last. Returns 1 if that was said before, else 0. */
-WL_API int32_t wl_thread_adopt(void);
+ * short time slices, which a later one gives back. place: -1, or it is moved so now, to the core of
+ * that number, modulo how many there are, of those that the mask allows; and where stays is not 0
+ * the mask is that core from then on, which threads that it makes inherit, but for the library's
+ * own. Returns 1 if it was said before, and does nothing then; else 0. */
+WL_API int32_t wl_thread_adopt(int32_t place, int32_t stays);
 /* CLOCK_MONOTONIC, in nanoseconds. */
 WL_API int64_t wl_clock_ns(void);
 /* Whether the runtime of Ascend devices (ACL), which targets a2a3 and a5 take, opens in this

@@ -7,6 +7,8 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <memory>
 #include <set>
 #include <string>
 
@@ -60,23 +62,24 @@ pid_t threadId() {
   return static_cast<pid_t>(syscall(SYS_gettid));
 }
 
-// Barriers on two cores beside threads that compute there, until every rank has met one of those.
-void meetThreadsThatCompute(wl_comm_t* comm) {
+// Barriers until it has held on every rank; whether it has within 20 s.
+bool meetUntil(wl_comm_t* comm, const std::function<bool()>& holds) {
   const int64_t start = wl_clock_ns();
-  for (bool met = false; !met && wl_clock_ns() - start < 20'000 * kMs;) {
-    for (int i = 0; i < 50; ++i) ASSERT_EQ(WL_OK, wl_barrier(comm, 0, nullptr));
-    uint64_t ranks = 0;
-    for (int rank = 0; rank < kRanks; ++rank) {
-      wl_rank_state_t state = {};
-      state.struct_size = sizeof state;
-      wl_comm_state(comm, rank, &state);
-      ranks += state.contested > 0 ? 1 : 0;
-    }
-    uint64_t all = 0;
-    // Ranks see different counts; they stop together.
-    ASSERT_EQ(WL_OK, allReduce(comm, &ranks, &all, 1, WL_U64, WL_MIN, WL_AUTO, 0, nullptr));
-    met = all == kRanks;
+  uint64_t all = 0;
+  for (uint64_t own = 0; all == 0 && wl_clock_ns() - start < 20'000 * kMs;) {
+    for (int i = 0; i < 50; ++i) EXPECT_EQ(WL_OK, wl_barrier(comm, 0, nullptr));
+    own = own == 1 || holds() ? 1 : 0;
+    EXPECT_EQ(WL_OK, allReduce(comm, &own, &all, 1, WL_U64, WL_MIN, WL_AUTO, 0, nullptr));
   }
+  return all == 1;
+}
+
+// Beside threads that compute on the ranks' cores.
+bool hasMetThread(wl_comm_t* comm, int rank) {
+  wl_rank_state_t state = {};
+  state.struct_size = sizeof state;
+  wl_comm_state(comm, rank, &state);
+  return state.contested > 0;
 }
 
 TEST(CallersThreads, KeepTheirAffinityAndScheduling) {
@@ -86,9 +89,9 @@ TEST(CallersThreads, KeepTheirAffinityAndScheduling) {
   {
     const BusyThreads busy(2);
     LocalRanks ranks(kRanks, 60'000 * kMs, 1, 2);
-    ranks.run([&](int, wl_comm_t* comm) {
+    ranks.run([&](int rank, wl_comm_t* comm) {
       const Scheduling scheduling = Scheduling::ofThisThread();
-      meetThreadsThatCompute(comm);
+      EXPECT_TRUE(meetUntil(comm, [&] { return hasMetThread(comm, rank); }));
       const cpu_set_t now = maskOf(0);
       EXPECT_TRUE(CPU_EQUAL(&two, &now));
       EXPECT_TRUE(scheduling == Scheduling::ofThisThread());
@@ -111,7 +114,7 @@ bool kernelGrantsSlices() {
 
 class Adjusted : public testing::TestWithParam<bool> {};
 
-TEST_P(Adjusted, WhereAllowedTakesShortSlicesAndKeepsItsAffinity) {
+TEST_P(Adjusted, WhereAllowedTakesShortSlicesForAWhileAndKeepsItsAffinity) {
   if (!kernelGrantsSlices()) GTEST_SKIP() << "this kernel grants no slices";
   const bool adopts = GetParam();
   const Scheduling usual = Scheduling::ofThisThread();
@@ -119,7 +122,7 @@ TEST_P(Adjusted, WhereAllowedTakesShortSlicesAndKeepsItsAffinity) {
   const cpu_set_t before = maskOf(0);
   ASSERT_EQ(0, sched_setaffinity(0, sizeof two, &two));
   {
-    const BusyThreads busy(2);
+    auto busy = std::make_unique<BusyThreads>(2);
     wl_group_config_t config = {};
     config.struct_size = sizeof config;
     config.ranks = kRanks;
@@ -134,14 +137,20 @@ TEST_P(Adjusted, WhereAllowedTakesShortSlicesAndKeepsItsAffinity) {
     for (int rank = 0; rank < kRanks; ++rank) {
       threads.emplace_back([&, rank] {
         if (adopts) {
-          EXPECT_EQ(0, wl_thread_adopt());
-          EXPECT_EQ(1, wl_thread_adopt());
+          EXPECT_EQ(0, wl_thread_adopt(-1, 0));
+          EXPECT_EQ(1, wl_thread_adopt(-1, 0));
         }
-        meetThreadsThatCompute(comms[rank]);
+        EXPECT_TRUE(meetUntil(comms[rank], [&] {
+          if (Scheduling::ofThisThread().runtime != 100'000) return false;
+          std::thread([&] { EXPECT_TRUE(usual == Scheduling::ofThisThread()); }).join();
+          return true;
+        }));
         const cpu_set_t now = maskOf(0);
         EXPECT_TRUE(CPU_EQUAL(&two, &now));
-        EXPECT_EQ(100'000u, Scheduling::ofThisThread().runtime);
-        std::thread([&] { EXPECT_TRUE(usual == Scheduling::ofThisThread()); }).join();
+        if (rank == 0) busy.reset();
+        EXPECT_TRUE(meetUntil(comms[rank], [&] {
+          return Scheduling::ofThisThread().runtime == usual.runtime;
+        })) << "nobody gave them back";
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -195,6 +204,91 @@ TEST(CallersThreads, KeepTheAffinityThatOthersGiveThemInMidOperation) {
     }
   });
   changer.join();
+}
+
+// On threads of its own each, since an adopted one stays so.
+void onThread(const std::function<void()>& body) {
+  std::thread(body).join();
+}
+
+TEST(AdoptedThreads, BeginOnTheCoreOfTheirPlaceAndKeepTheirMask) {
+  const cpu_set_t allowed = maskOf(0);
+  const int cores = CPU_COUNT(&allowed);
+  for (int place = 0; place < 2 * cores; ++place) {
+    onThread([&] {
+      EXPECT_EQ(0, wl_thread_adopt(place, 0));
+      const cpu_set_t now = maskOf(0);
+      EXPECT_TRUE(CPU_EQUAL(&allowed, &now)) << place;
+    });
+  }
+}
+
+TEST(AdoptedThreads, StayOnOneCoreOfThoseThatTheyMightUse) {
+  const cpu_set_t two = twoCores();
+  for (int place = 0; place < 5; ++place) {
+    onThread([&] {
+      ASSERT_EQ(0, sched_setaffinity(0, sizeof two, &two));
+      EXPECT_EQ(0, wl_thread_adopt(place, 1));
+      const cpu_set_t now = maskOf(0);
+      EXPECT_EQ(1, CPU_COUNT(&now));
+      int core = 0;
+      for (int before = place % CPU_COUNT(&two); !CPU_ISSET(core, &two) || before-- > 0;) ++core;
+      EXPECT_TRUE(CPU_ISSET(core, &now)) << place;
+      EXPECT_EQ(core, sched_getcpu());
+      EXPECT_EQ(1, wl_thread_adopt(place + 1, 1));
+      const cpu_set_t again = maskOf(0);
+      EXPECT_TRUE(CPU_EQUAL(&now, &again));
+      onThread([&] {  // a thread that it makes inherits the mask
+        const cpu_set_t inherited = maskOf(0);
+        EXPECT_TRUE(CPU_EQUAL(&now, &inherited));
+      });
+    });
+  }
+}
+
+// One that a launcher bound to a core stays there, whatever its place.
+TEST(AdoptedThreads, NeverWidenAMask) {
+  cpu_set_t one = twoCores();
+  for (size_t core = 0; core < CPU_SETSIZE && CPU_COUNT(&one) == 2; ++core) CPU_CLR(core, &one);
+  for (int stays = 0; stays < 2; ++stays) {
+    onThread([&] {
+      ASSERT_EQ(0, sched_setaffinity(0, sizeof one, &one));
+      EXPECT_EQ(0, wl_thread_adopt(7, stays));
+      const cpu_set_t now = maskOf(0);
+      EXPECT_TRUE(CPU_EQUAL(&one, &now));
+    });
+  }
+}
+
+// The library's own threads, which a pinned rank's first long operation makes, may use all cores.
+TEST(AdoptedThreads, GiveTheLibrarysThreadsTheMaskFromBefore) {
+  const cpu_set_t two = twoCores();
+  if (CPU_COUNT(&two) < 2) GTEST_SKIP() << "this takes two cores";
+  const auto threads = [] {
+    std::set<pid_t> all;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task"))
+      all.insert(std::stoi(entry.path().filename()));
+    return all;
+  };
+  const std::set<pid_t> before = threads();
+  LocalRanks ranks(1, 60'000 * kMs, 1, 2);
+  const std::vector<float> in(1 << 20, 1);
+  ranks.run([&](int, wl_comm_t* comm) {
+    EXPECT_EQ(0, wl_thread_adopt(0, 1));
+    std::vector<float> out(in.size());
+    ASSERT_EQ(WL_OK, allReduce(comm, in.data(), out.data(), in.size(), WL_F32, WL_SUM, WL_AUTO, 0,
+                               nullptr));
+    const cpu_set_t pinned = maskOf(0);
+    EXPECT_EQ(1, CPU_COUNT(&pinned));
+    int made = 0;
+    for (const pid_t thread : threads()) {
+      if (before.count(thread) > 0 || thread == threadId()) continue;
+      const cpu_set_t mask = maskOf(thread);
+      EXPECT_GT(CPU_COUNT(&mask), 1);
+      ++made;
+    }
+    EXPECT_GE(made, 1);
+  });
 }
 
 // A program's signals go to its own threads, and those of a fault to the thread that makes it.

@@ -35,7 +35,7 @@ class CallersThreadsTest {
           group.call(
               communicator -> {
                 communicator.barrier();
-                return Native.wl_thread_adopt();
+                return Native.wl_thread_adopt(-1, 0);
               });
       assertThat(adopted).containsOnly(1);
     }
@@ -44,7 +44,7 @@ class CallersThreadsTest {
   @Test
   void theThreadOfAsynchronousCallsIsWindlasssOwn() {
     try (LocalGroup group = Communicator.local(1)) {
-      assertThat(group.communicator(0).asyncCall(c -> Native.wl_thread_adopt()).await())
+      assertThat(group.communicator(0).asyncCall(c -> Native.wl_thread_adopt(-1, 0)).await())
           .isEqualTo(1);
     }
   }
@@ -62,7 +62,7 @@ class CallersThreadsTest {
       computeOnEveryCore(over);
       for (int rank = 0; rank < RANKS; rank++) {
         Communicator communicator = group.communicator(rank);
-        FutureTask<List<String>> call = new FutureTask<>(() -> slices(communicator));
+        FutureTask<List<String>> call = new FutureTask<>(() -> slices(communicator, adjusts));
         calls.add(call);
         new Thread(call, "caller").start();
       }
@@ -76,21 +76,31 @@ class CallersThreadsTest {
     }
   }
 
-  /** This thread's time slice before and after it meets threads that compute. */
-  private static List<String> slices(Communicator communicator) throws IOException {
+  /**
+   * This thread's time slice before it meets threads that compute, and the last other one that it had
+   * beside them, if any.
+   *
+   * @param changes whether it is to have another one
+   */
+  private static List<String> slices(Communicator communicator, boolean changes)
+      throws IOException {
     String before = slice().orElseThrow();
-    Tensor ranks = Tensor.allocate(DType.I64, 1);
+    String other = before;
+    Tensor ready = Tensor.allocate(DType.I64, 1);
     Tensor least = Tensor.allocate(DType.I64, 1);
-    while (least.getLong(0) < RANKS) {
+    while (least.getLong(0) == 0) {
       for (int i = 0; i < 50; i++) {
         communicator.barrier();
       }
-      // Ranks see different counts; they stop together.
-      long met = communicator.report().ranks().stream().filter(r -> r.contested() > 0).count();
-      communicator.allReduce(ranks.fill((double) met), least, ReduceOp.MIN);
+      String now = slice().orElseThrow();
+      other = now.equals(before) ? other : now;
+      boolean hasMet = communicator.report().ranks().get(communicator.rank()).contested() > 0;
+      // Ranks come to it one by one; they stop together.
+      boolean isReady = hasMet && (!changes || !other.equals(before));
+      communicator.allReduce(ready.fill(isReady ? 1 : 0), least, ReduceOp.MIN);
     }
-    assertThat(Native.wl_thread_adopt()).isZero();
-    return List.of(before, slice().orElseThrow());
+    assertThat(Native.wl_thread_adopt(-1, 0)).isZero();
+    return List.of(before, other);
   }
 
   /** What the kernel says of this thread; a kernel before 6.12 knows no slices of threads. */

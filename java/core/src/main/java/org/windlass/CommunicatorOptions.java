@@ -19,13 +19,22 @@ import org.windlass.internal.rendezvous.Start;
  *     which there are at most 16, and one where this is 0
  * @param adjustThreads whether operations may adjust the threads that call them where ranks share
  *     cores: move one among the cores of its affinity mask, and ask the kernel for short time
- *     slices, which last. Threads that Windlass makes, those of {@link LocalGroup#run} among them,
- *     are adjusted anyway; a caller's are left as they are unless this is true
+ *     slices, which a later wait gives back. Threads that Windlass makes, those of {@link
+ *     LocalGroup#run} among them, are adjusted anyway; a caller's are left as they are unless this
+ *     is true
+ * @param pinnedThreads whether the threads of {@link LocalGroup#run} stay on one core each, of those
+ *     that their masks allow, for the group's life; where cores are fewer than ranks they are left
+ *     as they are. Threads that a body starts inherit that core
  */
 public record CommunicatorOptions(
-    Duration deadline, int firstSequence, int cores, int blocks, boolean adjustThreads) {
+    Duration deadline,
+    int firstSequence,
+    int cores,
+    int blocks,
+    boolean adjustThreads,
+    boolean pinnedThreads) {
   private static final CommunicatorOptions DEFAULTS =
-      new CommunicatorOptions(Duration.ofSeconds(60), 1, 0, 0, false);
+      new CommunicatorOptions(Duration.ofSeconds(60), 1, 0, 0, false, false);
 
   /** Checks the components. */
   public CommunicatorOptions {
@@ -42,7 +51,7 @@ public record CommunicatorOptions(
 
   /**
    * A deadline of 60 seconds, sequences from 1, as many cores as allowed, blocks as fit them,
-   * callers' threads left as they are.
+   * callers' threads left as they are, none pinned.
    */
   public static CommunicatorOptions defaults() {
     return DEFAULTS;
@@ -50,27 +59,38 @@ public record CommunicatorOptions(
 
   /** These options with another deadline. */
   public CommunicatorOptions withDeadline(Duration deadline) {
-    return new CommunicatorOptions(deadline, firstSequence, cores, blocks, adjustThreads);
+    return new CommunicatorOptions(
+        deadline, firstSequence, cores, blocks, adjustThreads, pinnedThreads);
   }
 
   /** These options with another first sequence number. */
   public CommunicatorOptions withFirstSequence(int firstSequence) {
-    return new CommunicatorOptions(deadline, firstSequence, cores, blocks, adjustThreads);
+    return new CommunicatorOptions(
+        deadline, firstSequence, cores, blocks, adjustThreads, pinnedThreads);
   }
 
   /** These options with another number of cores. */
   public CommunicatorOptions withCores(int cores) {
-    return new CommunicatorOptions(deadline, firstSequence, cores, blocks, adjustThreads);
+    return new CommunicatorOptions(
+        deadline, firstSequence, cores, blocks, adjustThreads, pinnedThreads);
   }
 
   /** These options with another number of threads a rank. */
   public CommunicatorOptions withBlocks(int blocks) {
-    return new CommunicatorOptions(deadline, firstSequence, cores, blocks, adjustThreads);
+    return new CommunicatorOptions(
+        deadline, firstSequence, cores, blocks, adjustThreads, pinnedThreads);
   }
 
   /** These options with another say over callers' threads. */
   public CommunicatorOptions withAdjustThreads(boolean adjustThreads) {
-    return new CommunicatorOptions(deadline, firstSequence, cores, blocks, adjustThreads);
+    return new CommunicatorOptions(
+        deadline, firstSequence, cores, blocks, adjustThreads, pinnedThreads);
+  }
+
+  /** These options with another say over where the threads of ranks stay. */
+  public CommunicatorOptions withPinnedThreads(boolean pinnedThreads) {
+    return new CommunicatorOptions(
+        deadline, firstSequence, cores, blocks, adjustThreads, pinnedThreads);
   }
 
   /** What ranks that start compare. */

@@ -121,7 +121,7 @@ final class EnvironmentStart {
     LocalGroup group =
         orElseClose(
             handles(until),
-            handles -> new LocalGroup(handles, options.deadline(), "fromEnvironment"));
+            handles -> new LocalGroup(handles, options, "fromEnvironment"));
     group.communicators().get(0).keep(kept);
     try {
       group.run(communicator -> meetOnceMore(communicator, until));

@@ -18,6 +18,7 @@ import org.windlass.internal.Native;
  */
 public final class LocalGroup implements AutoCloseable {
   private final List<Communicator> communicators;
+  private final List<RankWorker> workers;
   private final LocalHandles.Unclosed unclosed;
   private final AtomicBoolean running = new AtomicBoolean();
   private volatile boolean closed;
@@ -28,14 +29,15 @@ public final class LocalGroup implements AutoCloseable {
    * @param handles in rank order
    * @param maker the call that made them, as {@link Communicator} takes it
    */
-  LocalGroup(long[] handles, Duration deadline, String maker) {
+  LocalGroup(long[] handles, CommunicatorOptions options, String maker) {
     try {
       List<Communicator> made = new ArrayList<>(handles.length);
       for (long handle : handles) {
-        made.add(new Communicator(handle, deadline, this, maker));
+        made.add(new Communicator(handle, options.deadline(), this, maker));
       }
       this.communicators = Collections.unmodifiableList(made);
-      this.unclosed = LocalHandles.watch(this, toString());
+      this.workers = RankCores.workers(made, options, RankCores.setting());
+      this.unclosed = LocalHandles.watch(this, toString(), workers);
     } catch (Throwable e) {
       // Ranks of other processes would wait for these.
       for (long handle : handles) {
@@ -48,7 +50,7 @@ public final class LocalGroup implements AutoCloseable {
   /** {@code ranks} ranks, which are all of their communicator. */
   static LocalGroup local(int ranks, CommunicatorOptions options) {
     Objects.requireNonNull(options, "options");
-    return new LocalGroup(LocalHandles.create(ranks, options), options.deadline(), "local");
+    return new LocalGroup(LocalHandles.create(ranks, options), options, "local");
   }
 
   /**
@@ -103,15 +105,16 @@ public final class LocalGroup implements AutoCloseable {
   }
 
   /**
-   * Runs {@code body} once for each rank, each on a new daemon thread named {@code
-   * windlass-rank-N}, and returns when all are over. A body that throws aborts the communicator, so
-   * that no peer waits for it. Neither does one wait for a rank whose body has returned: where it has
-   * not come to an operation that another rank of this group is in, the operation's communicator is
-   * aborted, and the reason names both. A body returns once its rank has made all its calls, those of threads that
-   * it started too; calls by {@code async} may go on, and others wait for a rank that ever made one
-   * until their deadline. A body that neither returns nor calls the library can't be ended:
-   * some seconds after a failure a warning of logger {@code org.windlass} names the ranks that are
-   * still inside.
+   * Runs {@code body} once for each rank, and returns when all are over. Each rank has a daemon
+   * thread, named {@code windlass-rank-N}, which lives from the first run until the group is closed:
+   * it inherits no thread-local variables of a caller, and what a body sets there the next one
+   * finds. A body that throws aborts the communicator, so that no peer waits for it. Neither does
+   * one wait for a rank whose body has returned: where it has not come to an operation that another
+   * rank of this group is in, the operation's communicator is aborted, and the reason names both. A
+   * body returns once its rank has made all its calls, those of threads that it started too; calls
+   * by {@code async} may go on, and others wait for a rank that ever made one until their deadline.
+   * A body that neither returns nor calls the library can't be ended: some seconds after a failure a
+   * warning of logger {@code org.windlass} names the ranks that are still inside.
    *
    * @throws E the first failure, with those of other ranks that say something else suppressed in it
    */
@@ -139,7 +142,7 @@ public final class LocalGroup implements AutoCloseable {
       if (closed) {
         throw new ClosedException("run: the group is closed");
       }
-      return new RankThreads<T, E>(communicators, function).run();
+      return new RankThreads<T, E>(communicators, workers, function).run();
     } finally {
       running.set(false);
     }
@@ -160,6 +163,7 @@ public final class LocalGroup implements AutoCloseable {
   public void close() {
     closed = true;
     unclosed.closed();
+    workers.forEach(RankWorker::end);
     // Whoever saw a failure has thrown it.
     boolean told = running.get() || communicators.stream().anyMatch(LocalGroup::hasFailed);
     WindlassException first = null;

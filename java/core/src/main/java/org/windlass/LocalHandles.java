@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
+import java.util.List;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Leaks;
@@ -56,19 +57,24 @@ final class LocalHandles {
   }
 
   /** Reports {@code group} if it is dropped unclosed; its communicators free themselves. */
-  static Unclosed watch(Object group, String what) {
-    Unclosed unclosed = new Unclosed(what);
+  static Unclosed watch(Object group, String what, List<RankWorker> workers) {
+    Unclosed unclosed = new Unclosed(what, workers);
     Leaks.watch(group, unclosed);
     return unclosed;
   }
 
   /** A group that nobody has closed yet. */
   static final class Unclosed extends Leaks.Resource {
-    Unclosed(String what) {
+    private final List<RankWorker> workers;
+
+    Unclosed(String what, List<RankWorker> workers) {
       super(what);
+      this.workers = workers;
     }
 
     @Override
-    protected void free() {}
+    protected void free() {
+      workers.forEach(RankWorker::end);
+    }
   }
 }

@@ -3,13 +3,13 @@ package org.windlass;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.stream.Collectors;
-import org.windlass.internal.Native;
 
 /**
- * One run of a function on a thread a rank.
+ * One run of a function on the threads of a group's ranks.
  *
  * @param <T> its result
  * @param <E> what it may throw
@@ -27,6 +27,7 @@ final class RankThreads<T, E extends Exception> {
   private static final String IS_DEAD = "the communicator is dead: ";
 
   private final List<Communicator> communicators;
+  private final List<RankWorker> workers;
   private final RankFunction<T, E> function;
   private final Object[] results;
 
@@ -36,16 +37,23 @@ final class RankThreads<T, E extends Exception> {
    */
   private final List<Throwable> failures;
 
-  RankThreads(List<Communicator> communicators, RankFunction<T, E> function) {
+  /**
+   * A run that has not begun.
+   *
+   * @param workers one for each communicator
+   */
+  RankThreads(
+      List<Communicator> communicators, List<RankWorker> workers, RankFunction<T, E> function) {
     this.communicators = communicators;
+    this.workers = workers;
     this.function = function;
     this.results = new Object[communicators.size()];
     this.failures = new ArrayList<>(communicators.size());
   }
 
   List<T> run() {
-    List<Thread> threads = start();
-    boolean interrupted = join(threads);
+    start();
+    boolean interrupted = join();
     if (interrupted) {
       Thread.currentThread().interrupt();
     }
@@ -58,28 +66,22 @@ final class RankThreads<T, E extends Exception> {
     return list;
   }
 
-  private List<Thread> start() {
-    List<Thread> threads = new ArrayList<>(results.length);
+  private void start() {
     for (int i = 0; i < results.length; i++) {
       int own = i;
-      int rank = communicators.get(i).rank();
-      Thread thread = new Thread(() -> runRank(own), "windlass-rank-" + rank);
-      thread.setDaemon(true);
       try {
-        thread.start();
+        workers.get(i).begin(() -> runRank(own));
       } catch (OutOfMemoryError e) {
+        int rank = communicators.get(i).rank();
         fail(communicators.get(i), new ResourceException("run: no thread for rank " + rank, e));
         break;
       }
-      threads.add(thread);
     }
-    return threads;
   }
 
   private void runRank(int index) {
     Communicator communicator = communicators.get(index);
     try {
-      Native.wl_thread_adopt();
       results[index] = function.call(communicator);
     } catch (Throwable failure) {
       fail(communicator, failure);
@@ -108,21 +110,18 @@ final class RankThreads<T, E extends Exception> {
    * after one failed: a rank that neither returns nor calls the library can't be ended. True if there
    * was an interrupt.
    */
-  private boolean join(List<Thread> threads) {
+  private boolean join() {
     boolean interrupted = false;
     boolean told = false;
     long failedAt = 0;
     ReturnedRanks returned = new ReturnedRanks(communicators);
-    for (Thread thread : threads) {
-      while (thread.isAlive()) {
+    for (RankWorker worker : workers) {
+      while (worker.isBusy()) {
         try {
-          thread.join(told ? 0 : LOOK_MS);
-          if (told) {
+          if (worker.await(told ? 0 : LOOK_MS) || told) {
             continue;
           }
-          if (thread.isAlive()) {
-            look(returned, threads);
-          }
+          look(returned);
           if (!hasFailed()) {
             continue;
           }
@@ -130,20 +129,24 @@ final class RankThreads<T, E extends Exception> {
           failedAt = failedAt == 0 ? now : failedAt;
           if (now - failedAt >= PATIENCE_MS * 1_000_000) {
             told = true;
-            tellStuck(threads);
+            tellStuck();
           }
         } catch (InterruptedException e) {
           interrupted = true;
-          threads.forEach(Thread::interrupt);
+          workers.forEach(RankWorker::interrupt);
         }
       }
     }
     return interrupted;
   }
 
-  private static void look(ReturnedRanks returned, List<Thread> threads) {
+  private void look(ReturnedRanks returned) {
     try {
-      returned.look(threads);
+      BitSet over = new BitSet(workers.size());
+      for (int i = 0; i < workers.size(); i++) {
+        over.set(i, !workers.get(i).isBusy());
+      }
+      returned.look(workers.stream().map(RankWorker::thread).toList(), over);
     } catch (OutOfMemoryError e) {
       // The next look may find memory; the ranks go on.
     }
@@ -155,12 +158,12 @@ final class RankThreads<T, E extends Exception> {
     }
   }
 
-  private void tellStuck(List<Thread> threads) {
+  private void tellStuck() {
     StringBuilder inside = new StringBuilder();
-    for (int i = 0; i < threads.size(); i++) {
-      Thread thread = threads.get(i);
-      if (thread.isAlive()) {
-        StackTraceElement[] stack = thread.getStackTrace();
+    for (int i = 0; i < workers.size(); i++) {
+      RankWorker worker = workers.get(i);
+      if (worker.isBusy()) {
+        StackTraceElement[] stack = worker.stack();
         inside
             .append(inside.isEmpty() ? "" : ", ")
             .append("rank ")

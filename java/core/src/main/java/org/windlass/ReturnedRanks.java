@@ -45,13 +45,10 @@ final class ReturnedRanks {
    * Looks once, some time after the last look. What both find lasts, and aborts the
    * communicator of that operation.
    *
-   * @param threads those that run the bodies, in the order of the communicators
+   * @param threads of the communicators' ranks
+   * @param returned which of them have bodies that have returned
    */
-  void look(List<Thread> threads) {
-    BitSet returned = new BitSet(threads.size());
-    for (int i = 0; i < threads.size(); i++) {
-      returned.set(i, !threads.get(i).isAlive());
-    }
+  void look(List<Thread> threads, BitSet returned) {
     if (returned.isEmpty() || returned.cardinality() == communicators.size()) {
       return;
     }

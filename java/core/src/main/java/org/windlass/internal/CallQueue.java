@@ -63,7 +63,7 @@ final class CallQueue {
   private Thread start(Runnable worker) {
     Runnable adopted =
         () -> {
-          Native.wl_thread_adopt();
+          Native.wl_thread_adopt(-1, 0);
           worker.run();
         };
     started.run();

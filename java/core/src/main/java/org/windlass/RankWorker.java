@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import org.windlass.internal.Native;
+
+/**
+ * The thread of one rank of a group, which runs one body after another. It starts with the first and
+ * lives as long as the group; between bodies it holds nothing of the caller's.
+ */
+final class RankWorker {
+  private final String name;
+  private final int place;
+  private final boolean stays;
+
+  /** Null before the first body. Guarded by this, as is all below. */
+  private Thread thread;
+
+  private Runnable body;
+  private ClassLoader loader;
+  private boolean hasEnded;
+
+  /**
+   * No thread yet.
+   *
+   * @param place the number of the core, among those that it may use, where it begins; -1 for any
+   * @param stays whether it stays there
+   */
+  RankWorker(int rank, int place, boolean stays) {
+    this.name = "windlass-rank-" + rank;
+    this.place = place;
+    this.stays = stays;
+  }
+
+  /**
+   * Has the thread run {@code next}, which throws nothing, under the caller's context class loader.
+   *
+   * @throws OutOfMemoryError if there is no thread yet, and none can be made
+   */
+  synchronized void begin(Runnable next) {
+    body = next;
+    loader = Thread.currentThread().getContextClassLoader();
+    if (thread == null) {
+      Thread made = new Thread(null, this::run, name, 0, false);
+      made.setDaemon(true);
+      try {
+        made.start();
+      } catch (OutOfMemoryError e) {
+        body = null;
+        throw e;
+      }
+      thread = made;
+    }
+    notifyAll();
+  }
+
+  private void run() {
+    Native.wl_thread_adopt(place, stays ? 1 : 0);
+    while (hasNext()) {
+      runNext();
+    }
+  }
+
+  private synchronized boolean hasNext() {
+    while (body == null && !hasEnded) {
+      try {
+        wait();
+      } catch (InterruptedException e) {
+        // Meant for a body that is over.
+      }
+    }
+    if (body == null) {
+      thread = null; // a body that comes yet has another
+      return false;
+    }
+    Thread.currentThread().setContextClassLoader(loader);
+    return true;
+  }
+
+  /** No frame of a thread that waits keeps the body. */
+  private void runNext() {
+    Runnable next;
+    synchronized (this) {
+      next = body;
+    }
+    next.run();
+    over();
+  }
+
+  private synchronized void over() {
+    body = null;
+    loader = null;
+    Thread.currentThread().setContextClassLoader(null);
+    Thread.interrupted();
+    notifyAll();
+  }
+
+  /** Waits until the body is over, for so long at most; whether it is. */
+  synchronized boolean await(long ms) throws InterruptedException {
+    if (body != null) {
+      wait(ms);
+    }
+    return body == null;
+  }
+
+  /** Whether a body is not over yet. */
+  synchronized boolean isBusy() {
+    return body != null;
+  }
+
+  /** Null before the first body, and once it has ended. */
+  synchronized Thread thread() {
+    return thread;
+  }
+
+  /** Interrupts the body, if one runs. */
+  synchronized void interrupt() {
+    if (body != null && thread != null) {
+      thread.interrupt();
+    }
+  }
+
+  /** Where the body is; empty where none runs. */
+  synchronized StackTraceElement[] stack() {
+    return body == null || thread == null ? new StackTraceElement[0] : thread.getStackTrace();
+  }
+
+  /** Has the thread end, once the body that it runs is over. */
+  synchronized void end() {
+    hasEnded = true;
+    notifyAll();
+  }
+}

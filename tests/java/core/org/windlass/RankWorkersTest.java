@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.io.IOException;
+import java.lang.ref.WeakReference;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.windlass.internal.Native;
+
+/** The threads of a group's ranks, which live as long as the group, and where they run. */
+@Timeout(60)
+class RankWorkersTest {
+  private static final Duration SOON = Duration.ofSeconds(20);
+
+  @Test
+  void everyRunHasTheSameThreads() {
+    try (LocalGroup group = Communicator.local(3)) {
+      List<Thread> first = group.call(communicator -> Thread.currentThread());
+      assertThat(first)
+          .extracting(Thread::getName)
+          .containsExactly("windlass-rank-0", "windlass-rank-1", "windlass-rank-2");
+      assertThat(first).allMatch(Thread::isDaemon);
+      for (int i = 0; i < 20; i++) {
+        assertThat(group.call(communicator -> Thread.currentThread())).isEqualTo(first);
+      }
+    }
+  }
+
+  @Test
+  void theyEndWithTheGroup() throws InterruptedException {
+    List<Thread> threads;
+    try (LocalGroup group = Communicator.local(2)) {
+      threads = group.call(communicator -> Thread.currentThread());
+      assertThat(threads).allMatch(Thread::isAlive);
+    }
+    for (Thread thread : threads) {
+      thread.join(SOON.toMillis());
+      assertThat(thread.isAlive()).isFalse();
+    }
+  }
+
+  @Test
+  void theyEndWithAGroupThatNobodyCloses() throws InterruptedException {
+    List<Thread> threads = ofDroppedGroup();
+    long startNs = System.nanoTime();
+    while (threads.stream().anyMatch(Thread::isAlive)
+        && System.nanoTime() - startNs < SOON.toNanos()) {
+      System.gc();
+      Thread.sleep(10);
+    }
+    assertThat(threads).noneMatch(Thread::isAlive);
+  }
+
+  private static List<Thread> ofDroppedGroup() {
+    return Communicator.local(2).call(communicator -> Thread.currentThread());
+  }
+
+  @Test
+  void aBodyThatThrowsLeavesItsThreadToTheNext() {
+    try (LocalGroup group = Communicator.local(1)) {
+      Thread first = group.call(communicator -> Thread.currentThread()).get(0);
+      assertThatThrownBy(
+              () ->
+                  group.run(
+                      communicator -> {
+                        throw new IllegalStateException("mine");
+                      }))
+          .hasMessage("mine");
+      assertThat(group.call(communicator -> Thread.currentThread()).get(0)).isSameAs(first);
+    }
+  }
+
+  @Test
+  void anInterruptEndsWithTheBodyThatItWasMeantFor() {
+    try (LocalGroup group = Communicator.local(1)) {
+      group.run(communicator -> Thread.currentThread().interrupt());
+      assertThat(group.call(communicator -> Thread.interrupted())).containsExactly(false);
+    }
+  }
+
+  @Test
+  void aBodyHasTheContextLoaderOfItsCaller() throws IOException {
+    Thread caller = Thread.currentThread();
+    ClassLoader usual = caller.getContextClassLoader();
+    try (LocalGroup group = Communicator.local(2);
+        URLClassLoader own = new URLClassLoader(new URL[0], usual)) {
+      assertThat(loaders(group)).containsOnly(usual);
+      caller.setContextClassLoader(own);
+      assertThat(loaders(group)).containsOnly(own);
+    } finally {
+      caller.setContextClassLoader(usual);
+    }
+  }
+
+  private static List<ClassLoader> loaders(LocalGroup group) {
+    return group.call(communicator -> Thread.currentThread().getContextClassLoader());
+  }
+
+  /** A group that idles keeps nothing of the body that it ran. */
+  @Test
+  void aBodyIsCollectedOnceItIsOver() throws InterruptedException {
+    try (LocalGroup group = Communicator.local(2)) {
+      WeakReference<Object> body = run(group);
+      long startNs = System.nanoTime();
+      while (body.get() != null && System.nanoTime() - startNs < SOON.toNanos()) {
+        System.gc();
+        Thread.sleep(10);
+      }
+      assertThat(body.get()).isNull();
+    }
+  }
+
+  private static WeakReference<Object> run(LocalGroup group) {
+    byte[] held = new byte[1 << 10];
+    RankBody<RuntimeException> body = communicator -> assertThat(held).hasSize(1 << 10);
+    group.run(body);
+    return new WeakReference<>(body);
+  }
+
+  @Test
+  void pinnedThreadsHaveACoreEach() {
+    int cores = Native.wl_allowed_cores();
+    CommunicatorOptions options = CommunicatorOptions.defaults().withPinnedThreads(true);
+    String before = mask();
+    try (LocalGroup group = Communicator.local(cores, options)) {
+      List<String> masks = group.call(communicator -> mask());
+      assertThat(masks).doesNotHaveDuplicates().allMatch(mask -> mask.matches("\\d+"));
+      assertThat(group.call(communicator -> mask())).isEqualTo(masks);
+      assertThat(mask()).isEqualTo(before);
+    }
+  }
+
+  @Test
+  void threadsAreNotPinnedWhereCoresAreFew() {
+    int cores = Native.wl_allowed_cores();
+    CommunicatorOptions options = CommunicatorOptions.defaults().withPinnedThreads(true);
+    try (LocalGroup group = Communicator.local(cores + 1, options)) {
+      assertThat(group.call(communicator -> mask())).containsOnly(mask());
+    }
+  }
+
+  @Test
+  void threadsKeepTheirMasksByDefault() {
+    try (LocalGroup group = Communicator.local(Native.wl_allowed_cores())) {
+      assertThat(group.call(communicator -> mask())).containsOnly(mask());
+    }
+  }
+
+  @Test
+  void theSettingPinsAndIsChecked() {
+    assumeTrue(Native.wl_allowed_cores() >= 2, "two cores tell a pinned thread from another");
+    try (LocalGroup group = Communicator.local(2)) {
+      List<Communicator> ranks = group.communicators();
+      CommunicatorOptions options = CommunicatorOptions.defaults();
+      assertThat(RankCores.pins(options, null)).isFalse();
+      assertThat(RankCores.pins(options, "0")).isFalse();
+      assertThat(RankCores.pins(options, "1")).isTrue();
+      assertThat(RankCores.pins(options.withPinnedThreads(true), "0")).isTrue();
+      assertThatThrownBy(() -> RankCores.workers(ranks, options, "yes"))
+          .isInstanceOf(InvalidArgumentException.class)
+          .hasMessage(
+              "WINDLASS_PINNED_THREADS is \"yes\"; give 1, which pins the threads of ranks, or 0");
+    }
+  }
+
+  /** The calling thread's, as the kernel lists it. */
+  private static String mask() {
+    try (Stream<String> lines = Files.lines(Path.of("/proc/thread-self/status"))) {
+      return lines
+          .filter(line -> line.startsWith("Cpus_allowed_list:"))
+          .map(line -> line.replaceAll(".*:\\s*", ""))
+          .findFirst()
+          .orElseThrow();
+    } catch (IOException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+}
