@@ -23,10 +23,10 @@ class TableTest {
       """
       barrier,2,0,window,5,0.200,0.3,0.1,0.2,0.1,NaN,
       barrier,2,0,java,5,0.400,0.3,0.1,0.2,0.1,NaN,
-      all-to-all,2,4,window,5,0.300,0.3,0.1,0.2,0.1,0.100,
+      all-to-all,2,4,window,5,0.300,0.31,0.1,0.2,0.1,0.100,
       all-to-all,2,4,plain,5,0.600,0.3,0.1,0.2,0.1,0.100,
       all-to-all,2,4,java,5,0.500,0.3,0.1,0.2,0.1,0.100,
-      all-to-all,2,4,openmpi,5,0.300,0.3,0.1,0.2,0.1,0.100,
+      all-to-all,2,4,openmpi,5,0.300,0.32,0.1,0.2,0.1,0.100,
       all-to-all,2,4,gloo,0,NaN,NaN,NaN,NaN,NaN,0.100,deadline of 60 s
       all-to-all,4,65536,window,5,80.000,90,70,80,0.1,10.000,
       all-to-all,4,65536,java,5,10.000,90,70,80,0.1,10.000,
@@ -122,6 +122,9 @@ class TableTest {
         .contains("2 of 4 cells are at most")
         .contains("- all-to-all, 2 ranks, 4, plain: 0.60 us, 2.00 of openmpi's 0.30; floor 0.10")
         .contains("- all-to-all, 2 ranks, 4, gloo: deadline of 60 s")
+        .contains("| Microseconds of the 99th percentile, window buffers, openmpi's | ranks |")
+        .contains("| all-to-all | 2 |  | 0.31, 0.32 |  |")
+        .contains("| all-to-all | 4 |  |  | 90.0, - |")
         .doesNotContain("NaN");
   }
 

@@ -10,10 +10,13 @@ import java.util.Collections;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.stream.Stream;
 import org.windlass.InternalException;
 import org.windlass.InvalidArgumentException;
+import org.windlass.bench.BuildRounds.Build;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
@@ -31,10 +34,14 @@ import picocli.CommandLine.Spec;
     description =
         "Compares the build of this checkout with that of another, over operations, ranks, sizes"
             + " and kinds of buffers; in the same run the other with itself. Builds alternate. A"
-            + " ratio is of the medians over the rounds of a run.")
+            + " ratio is the median over the rounds of a run, of those in which an empty call took"
+            + " about as long by each build.")
 final class AgainstCommand implements Runnable {
   /** Beyond this ratio in every run a cell counts as slower. */
   private static final double SLOWER = 1.15;
+
+  /** Times that a round is measured until the builds of each cell may be compared. */
+  private static final int MOST_TRIES = 3;
 
   @Spec private CommandSpec spec;
 
@@ -74,34 +81,10 @@ final class AgainstCommand implements Runnable {
    */
   private static final int WARM_UPS = 4;
 
-  /** What is measured: the other checkout's build, the same once more, and this one's. */
-  private enum Build {
-    OTHER,
-    CONTROL,
-    THIS
-  }
-
   /** Cells that one process measures, by one kind of buffers. */
   private record Group(String buffers, String op, int ranks, List<Cell> cells) {
     String name(Cell cell) {
       return cell + (op.equals(Cell.BARRIER) ? "" : ", " + buffers);
-    }
-  }
-
-  /** Median microseconds of each build, a value a round. */
-  private static final class Medians {
-    private final Map<Build, List<Times>> times = new EnumMap<>(Build.class);
-
-    void add(Build build, Times measured) {
-      times.computeIfAbsent(build, key -> new ArrayList<>()).add(measured);
-    }
-
-    double of(Build build) {
-      return Row.median(times.get(build), Times::median);
-    }
-
-    double ratio(Build build) {
-      return of(build) / of(Build.OTHER);
     }
   }
 
@@ -121,7 +104,7 @@ final class AgainstCommand implements Runnable {
     for (Path checkout : List.of(root.folder(), other)) {
       side(checkout);
     }
-    List<Map<String, Medians>> measured = new ArrayList<>();
+    List<Map<String, BuildRounds>> measured = new ArrayList<>();
     try {
       for (int run = 0; run < runs; run++) {
         measured.add(run(run, groups));
@@ -152,24 +135,42 @@ final class AgainstCommand implements Runnable {
     return groups;
   }
 
-  private Map<String, Medians> run(int run, List<Group> groups) throws InterruptedException {
-    Map<String, Medians> medians = new TreeMap<>();
+  private Map<String, BuildRounds> run(int run, List<Group> groups) throws InterruptedException {
+    Map<String, BuildRounds> cells = new TreeMap<>();
     PrintWriter progress = spec.commandLine().getErr();
     for (int round = 0; round < rounds; round++) {
       List<Build> order = new ArrayList<>(List.of(Build.values()));
       Collections.rotate(order, run * rounds + round);
       for (Group group : groups) {
-        for (Build build : order) {
-          measure(build, group, medians);
+        Set<Cell> left = new TreeSet<>(group.cells);
+        for (int i = 0; i < MOST_TRIES && !left.isEmpty(); i++) {
+          round(order, group, left, cells);
         }
       }
       progress.printf("run %d of %d, round %d of %d%n", run + 1, runs, round + 1, rounds);
       progress.flush();
     }
-    return medians;
+    return cells;
   }
 
-  private void measure(Build build, Group group, Map<String, Medians> medians)
+  /**
+   * Measures a group by all builds.
+   *
+   * @param left loses the cells that have their round
+   */
+  private void round(
+      List<Build> order, Group group, Set<Cell> left, Map<String, BuildRounds> cells)
+      throws InterruptedException {
+    Map<Cell, Map<Build, Times>> measured = new TreeMap<>();
+    for (Build build : order) {
+      measure(build, group, measured);
+    }
+    left.removeIf(
+        cell ->
+            cells.computeIfAbsent(group.name(cell), key -> new BuildRounds()).add(measured.get(cell)));
+  }
+
+  private void measure(Build build, Group group, Map<Cell, Map<Build, Times>> measured)
       throws InterruptedException {
     Path log = root.resolve("target/bench-against.log");
     List<String> command = command(build == Build.THIS ? root.folder() : other, group);
@@ -179,9 +180,9 @@ final class AgainstCommand implements Runnable {
       }
       for (Cell cell : group.cells) {
         String[] words = child.next().split(" ");
-        medians
-            .computeIfAbsent(group.name(cell), key -> new Medians())
-            .add(build, Times.parse(words, 1));
+        measured
+            .computeIfAbsent(cell, key -> new EnumMap<>(Build.class))
+            .put(build, Times.parse(words, 1));
       }
     } catch (Child.Stopped | IllegalArgumentException e) {
       throw new InternalException(
@@ -245,19 +246,23 @@ final class AgainstCommand implements Runnable {
                     checkout + " holds no build: run its scripts/demo first, and name the checkout"));
   }
 
-  private void print(List<Map<String, Medians>> measured) {
+  private void print(List<Map<String, BuildRounds>> measured) {
     PrintWriter out = spec.commandLine().getOut();
     out.printf("%-36s %10s   %s%n", "", "other us", "this / other and, after |, other / itself");
     List<String> slower = new ArrayList<>();
+    List<String> unmet = new ArrayList<>();
     for (String cell : measured.get(0).keySet()) {
-      List<Medians> all = measured.stream().map(each -> each.get(cell)).toList();
-      out.printf("%-36s %10.2f  ", cell, all.get(0).of(Build.OTHER));
+      List<BuildRounds> all = measured.stream().map(each -> each.get(cell)).toList();
+      out.printf("%-36s %10.2f  ", cell, all.get(0).median());
       all.forEach(each -> out.printf(" %5.2f", each.ratio(Build.THIS)));
       out.print(" |");
       all.forEach(each -> out.printf(" %5.2f", each.ratio(Build.CONTROL)));
       out.println();
       if (all.stream().allMatch(each -> each.ratio(Build.THIS) > SLOWER)) {
         slower.add(cell);
+      }
+      if (all.stream().anyMatch(each -> each.count() < rounds)) {
+        unmet.add(cell);
       }
     }
     out.printf("%-36s %10s  ", "geometric mean", "");
@@ -267,11 +272,21 @@ final class AgainstCommand implements Runnable {
     out.printf(
         "%ncells above %.2f in every run: %s%n",
         SLOWER, slower.isEmpty() ? "none" : String.join("; ", slower));
+    if (!unmet.isEmpty()) {
+      out.printf(
+          "cells of fewer rounds, since the machine changed between builds: %s%n",
+          String.join("; ", unmet));
+    }
     out.flush();
   }
 
-  private static double geometricMean(Map<String, Medians> cells, Build build) {
+  /** Over cells that have a round. */
+  private static double geometricMean(Map<String, BuildRounds> cells, Build build) {
     return Math.exp(
-        cells.values().stream().mapToDouble(each -> Math.log(each.ratio(build))).average().orElse(0));
+        cells.values().stream()
+            .mapToDouble(each -> Math.log(each.ratio(build)))
+            .filter(each -> !Double.isNaN(each))
+            .average()
+            .orElse(0));
   }
 }

@@ -107,6 +107,7 @@ final class Chart {
       case PLAIN_PROCESSES -> "#b98ae0";
       case JAVA, GATHER_BROADCAST -> "#e06c00";
       case OPENMPI, ALLTOALLW -> "#2a9d57";
+      case OPENMPI_BOUND -> "#8fd3a5";
       case MPICH -> "#9b3fb5";
       case GLOO -> "#999999";
     };

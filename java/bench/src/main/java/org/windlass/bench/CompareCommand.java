@@ -23,7 +23,7 @@ final class CompareCommand implements Runnable {
       names = "--peers",
       paramLabel = "PEER",
       split = ",",
-      description = "As --peers or --peers=java,openmpi,mpich,gloo: with all peers, or these.")
+      description = "As --peers or --peers=java,openmpi,openmpi-bound,mpich,gloo: with all peers, or these.")
   private List<String> peers = List.of();
 
   @Option(

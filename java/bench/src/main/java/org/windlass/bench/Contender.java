@@ -21,6 +21,8 @@ enum Contender {
   PLAIN_PROCESSES,
   JAVA,
   OPENMPI,
+  /** The same, each rank bound to a core. */
+  OPENMPI_BOUND,
   MPICH,
   GLOO,
   DIRECT,
@@ -35,7 +37,7 @@ enum Contender {
   static final List<Contender> OURS =
       Stream.of(THREADS, PROCESSES).flatMap(List::stream).toList();
 
-  static final List<Contender> PEERS = List.of(JAVA, OPENMPI, MPICH, GLOO);
+  static final List<Contender> PEERS = List.of(JAVA, OPENMPI, OPENMPI_BOUND, MPICH, GLOO);
   static final List<Contender> REDISTRIBUTIONS =
       List.of(DIRECT, STAGED, GATHER_BROADCAST, ALLTOALLW);
 
@@ -91,12 +93,13 @@ enum Contender {
 
   /**
    * Whether it takes part. Buffers make no difference to a barrier; MPICH waits without yielding,
-   * so that ranks which share a core wait for the scheduler's ticks; MPI_Alltoallw reduces nothing.
+   * so that ranks which share a core wait for the scheduler's ticks, and no more ranks than cores
+   * can be bound to one each; MPI_Alltoallw reduces nothing.
    */
   boolean has(Cell cell) {
     return switch (this) {
       case PLAIN, PLAIN_PROCESSES -> !cell.op().equals(Cell.BARRIER);
-      case MPICH -> cell.ranks() <= Runtime.getRuntime().availableProcessors();
+      case MPICH, OPENMPI_BOUND -> cell.ranks() <= Runtime.getRuntime().availableProcessors();
       case ALLTOALLW -> !Redistribution.parse(cell.op()).source().hasPartial();
       default -> true;
     };
@@ -126,14 +129,10 @@ enum Contender {
         command.add(toString());
       }
       case OPENMPI, ALLTOALLW ->
+          command.addAll(openMpi("none", processes, program));
+      case OPENMPI_BOUND ->
           command.addAll(
-              List.of(
-                  "mpirun.openmpi",
-                  "--oversubscribe",
-                  "--allow-run-as-root",
-                  "-np",
-                  processes,
-                  program));
+              openMpi("core", processes, programs.resolve("peer_" + OPENMPI).toString()));
       case MPICH -> command.addAll(List.of("mpiexec.hydra", "-n", processes, program));
       case GLOO -> command.add(program);
     }
@@ -146,6 +145,18 @@ enum Contender {
       sizes.forEach(size -> command.add(size.toString()));
     }
     return command;
+  }
+
+  private static List<String> openMpi(String bound, String processes, String program) {
+    return List.of(
+        "mpirun.openmpi",
+        "--oversubscribe",
+        "--bind-to",
+        bound,
+        "--allow-run-as-root",
+        "-np",
+        processes,
+        program);
   }
 
   /** What a line of the command's output says, without the rank that the launcher puts before it. */

@@ -15,28 +15,29 @@ final class LineUp {
   private static final int ARRIVED = 0;
   private static final int SENSE = 1;
 
-  private static final int PAUSES = 1000;
+  /** What a rank on a core of its own spins before it yields. */
+  private static final long SPIN_NS = 2_000;
 
-  /** From which on it is looked now and then whether the others can still come. */
+  /** Looks between two at whether the others can still come. */
   private static final int PATIENCE = 4096;
 
   private final SharedWords words;
   private final Communicator member;
   private final int parties;
-  private final int pauses;
+  private final long spinNs;
 
   /**
    * A place for all ranks of a communicator, one object for those of a process.
    *
    * @param words {@link #WORDS} or more, of this alone
    * @param member any rank of the communicator
-   * @param cores cores that the ranks share; one pauses before it yields only where each has one
+   * @param cores cores that the ranks share; one spins before it yields only where each has one
    */
   LineUp(SharedWords words, Communicator member, int cores) {
     this.words = words;
     this.member = member;
     this.parties = member.size();
-    this.pauses = parties <= cores ? PAUSES : 0;
+    this.spinNs = parties <= cores ? SPIN_NS : 0;
   }
 
   /**
@@ -52,14 +53,15 @@ final class LineUp {
       words.publish(SENSE, sense + 1);
       return;
     }
-    long startNs = 0;
-    for (long looks = 0; words.read(SENSE) == sense; looks++) {
-      if (looks < pauses) {
-        Thread.onSpinWait();
-        continue;
+    long startNs = System.nanoTime();
+    while (spinNs > 0 && System.nanoTime() - startNs < spinNs) {
+      if (words.read(SENSE) != sense) {
+        return;
       }
-      if (looks % PATIENCE == PATIENCE - 1) {
-        startNs = startNs == 0 ? System.nanoTime() : startNs;
+      Thread.onSpinWait();
+    }
+    for (long looks = 1; words.read(SENSE) == sense; looks++) {
+      if (looks % PATIENCE == 0) {
         requireOthers(System.nanoTime() - startNs);
       }
       Thread.yield();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.bench;
 
+import java.lang.management.CompilationMXBean;
+import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -12,8 +14,11 @@ import java.util.function.IntFunction;
 import java.util.function.ObjIntConsumer;
 import org.windlass.Algorithm;
 import org.windlass.Communicator;
+import org.windlass.DType;
 import org.windlass.LocalGroup;
+import org.windlass.ReduceOp;
 import org.windlass.Report;
+import org.windlass.Tensor;
 import org.windlass.bench.Workload.RankWork;
 
 /**
@@ -32,6 +37,14 @@ public final class Sampler {
   private static final double WARM_UP_SHARE = 0.5;
   private static final double EMPTY_SHARE = 0.2;
   private static final double STREAM_SHARE = 0.2;
+
+  private static final CompilationMXBean COMPILATION = ManagementFactory.getCompilationMXBean();
+
+  /** Share of a measurement in which a JVM compiles, up to which it has compiled what counts. */
+  private static final double SETTLED = 0.03;
+
+  /** For each rank of another process too, since the JVMs of all compile on the same cores. */
+  private static final int MOST_WARM_UPS = 4;
 
   /** Rounds and warm-up, floors included, take less than this many times the time asked for. */
   private static final int MOST_TIMES = 20;
@@ -81,6 +94,31 @@ public final class Sampler {
       OptionalDouble floorMicros,
       Optional<Algorithm> algorithm,
       Map<String, Object> seen) {}
+
+  /**
+   * Measures, and forgets it, until the JVMs of all processes have compiled what counts, or several
+   * times: what a process measures first would else be of code that is yet to be compiled. Collective
+   * over all processes.
+   */
+  public void warmUp() {
+    int most = MOST_WARM_UPS * (workload.ranks() / group.size());
+    boolean compiles = COMPILATION != null;
+    for (int i = 0; i < most && compiles; i++) {
+      long startNs = System.nanoTime();
+      long compiledMs = COMPILATION.getTotalCompilationTime();
+      run();
+      double ms = (System.nanoTime() - startNs) / 1e6;
+      compiles = largest((COMPILATION.getTotalCompilationTime() - compiledMs) / ms) > SETTLED;
+    }
+  }
+
+  /** Of what the processes say. */
+  private double largest(double own) {
+    try (Tensor word = Tensor.allocate(DType.F64, 1).fill(own)) {
+      group.run(comm -> comm.allReduce(word, ReduceOp.MAX));
+      return word.getDouble(0);
+    }
+  }
 
   /** Collective over all processes; what it gives is whole in that of rank 0 alone. */
   public Measurement run() {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.bench;
 
-import java.lang.management.CompilationMXBean;
-import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.util.Arrays;
 import org.windlass.Algorithm;
@@ -11,8 +9,6 @@ import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
 import org.windlass.NativeLibrary;
-import org.windlass.ReduceOp;
-import org.windlass.Tensor;
 import org.windlass.plan.TransferMode;
 
 /**
@@ -25,14 +21,6 @@ final class SideMain {
   private static final long WARM_UP_BYTES = 64 << 10;
   private static final String PROCESSES = "-processes";
   private static final Duration START = Duration.ofSeconds(60);
-
-  private static final CompilationMXBean COMPILATION = ManagementFactory.getCompilationMXBean();
-
-  /** Share of a warm-up in which a JVM compiles, up to which it has compiled what counts. */
-  private static final double SETTLED = 0.03;
-
-  /** For each rank, since the JVMs of all compile on the same cores. */
-  private static final int MOST_WARM_UPS = 4;
 
   private SideMain() {}
 
@@ -47,20 +35,9 @@ final class SideMain {
         launched
             ? LocalGroup.fromEnvironment(1, CommunicatorOptions.defaults(), START)
             : Communicator.local(ranks)) {
-      // Compiles what the first size would otherwise be measured without: in each process, and all
-      // of them share the cores.
-      int most = launched ? MOST_WARM_UPS * ranks : 1;
-      boolean compiles = true;
-      for (int i = 0; i < most && compiles; i++) {
-        long startNs = System.nanoTime();
-        long compiledMs = COMPILATION.getTotalCompilationTime();
-        measure(group, side, operation, seconds, Math.min(sizes[0], WARM_UP_BYTES));
-        double ms = (System.nanoTime() - startNs) / 1e6;
-        double share = (COMPILATION.getTotalCompilationTime() - compiledMs) / ms;
-        compiles = i + 1 < most && largest(group, share) > SETTLED;
-      }
+      sampler(group, side, operation, seconds, Math.min(sizes[0], WARM_UP_BYTES)).warmUp();
       for (long bytes : sizes) {
-        Sampler.Measurement measured = measure(group, side, operation, seconds, bytes);
+        Sampler.Measurement measured = sampler(group, side, operation, seconds, bytes).run();
         if (group.communicators().get(0).rank() == 0) {
           System.out.println(bytes + " " + Times.of(measured));
         }
@@ -68,15 +45,7 @@ final class SideMain {
     }
   }
 
-  /** Of what the processes say. */
-  private static double largest(LocalGroup group, double own) {
-    try (Tensor word = Tensor.allocate(DType.F64, 1).fill(own)) {
-      group.run(comm -> comm.allReduce(word, ReduceOp.MAX));
-      return word.getDouble(0);
-    }
-  }
-
-  private static Sampler.Measurement measure(
+  private static Sampler sampler(
       LocalGroup group, String name, String op, double seconds, long bytes) {
     int ranks = group.communicators().get(0).size();
     int cores = NativeLibrary.allowedCores();
@@ -84,7 +53,7 @@ final class SideMain {
         Redistribution.isNamed(op)
             ? Redistribution.parse(op).workload(bytes, TransferMode.parse(name))
             : workload(name, op, ranks, cores, bytes);
-    return new Sampler(group, workload, cores, seconds, 1).run();
+    return new Sampler(group, workload, cores, seconds, 1);
   }
 
   private static Workload workload(String name, String op, int ranks, int cores, long bytes) {

@@ -4,6 +4,7 @@ package org.windlass.bench;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.OptionalDouble;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
 /** The comparison as Markdown: ratios, what they sum up to, and cells beyond the rule. */
@@ -22,6 +23,7 @@ final class Table {
   static String of(List<Row> rows) {
     Table table = new Table(rows);
     table.times();
+    table.tails();
     table.launches();
     if (!table.verdicts.isEmpty()) {
       for (Contender ours : Contender.OURS) {
@@ -42,6 +44,37 @@ final class Table {
           own.stream().map(Row::cell).toList(),
           own.stream().map(row -> Grid.pair(row.times().median(), row.times().floor())).toList());
     }
+  }
+
+  /** Our 99th percentiles beside those of Open MPI, in microseconds. */
+  private void tails() {
+    List<Contender> peers =
+        List.of(Contender.OPENMPI, Contender.OPENMPI_BOUND).stream()
+            .filter(peer -> !measured(peer).isEmpty())
+            .toList();
+    for (Contender ours : Contender.OURS) {
+      List<Row> own = measured(ours);
+      String beside = peers.stream().map(peer -> ", " + peer + "'s").collect(Collectors.joining());
+      Grid.append(
+          text,
+          "Microseconds of the 99th percentile, " + ours + " buffers" + beside,
+          own.stream().map(Row::cell).toList(),
+          own.stream().map(row -> tails(row, peers)).toList());
+    }
+  }
+
+  private String tails(Row own, List<Contender> peers) {
+    StringBuilder all = new StringBuilder(Grid.significant(own.times().p99()));
+    for (Contender peer : peers) {
+      String p99 =
+          measured(peer).stream()
+              .filter(row -> row.cell().equals(own.cell()))
+              .map(row -> Grid.significant(row.times().p99()))
+              .findFirst()
+              .orElse("-");
+      all.append(", ").append(p99);
+    }
+    return all.toString();
   }
 
   /** What it costs that ranks are processes: their time in that of threads. */

@@ -136,6 +136,9 @@ public final class BenchCommand implements Runnable {
   /** In which the operation and its floor alternate. */
   private static final int ROUNDS = 3;
 
+  /** Of each measurement that a JVM compiles in, however long the others take. */
+  private static final double WARM_UP_SECONDS = 0.15;
+
   @Spec private CommandSpec spec;
 
   @Parameters(
@@ -244,15 +247,16 @@ public final class BenchCommand implements Runnable {
         group,
         Operation.named(op).orElseThrow(),
         workloads,
-        workload -> sampler(group, workload),
+        workload -> sampler(group, workload, seconds),
         measured,
         json.isGiven(),
         spec.commandLine().getOut());
   }
 
   private void measure(LocalGroup group, List<Workload> workloads, BenchCase measured) {
+    sampler(group, workloads.get(0), Math.min(seconds, WARM_UP_SECONDS)).warmUp();
     if (group.communicators().get(0).rank() > 0) {
-      workloads.forEach(workload -> sampler(group, workload).run());
+      workloads.forEach(workload -> sampler(group, workload, seconds).run());
       return;
     }
     PrintWriter out = spec.commandLine().getOut();
@@ -268,7 +272,7 @@ public final class BenchCommand implements Runnable {
         if (counts) {
           KernelProfile.start(false);
         }
-        Sampler.Measurement measurement = sampler(group, workload).run();
+        Sampler.Measurement measurement = sampler(group, workload, seconds).run();
         if (counts) {
           profiles.append(profile(workload.bytes()));
         }
@@ -303,7 +307,7 @@ public final class BenchCommand implements Runnable {
         .collect(Collectors.joining());
   }
 
-  private Sampler sampler(LocalGroup group, Workload workload) {
+  private static Sampler sampler(LocalGroup group, Workload workload, double seconds) {
     return new Sampler(group, workload, NativeLibrary.allowedCores(), seconds, ROUNDS);
   }
 

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.bench;
+
+import java.util.ArrayList;
+import java.util.DoubleSummaryStatistics;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * The times of all builds for a cell, in the rounds of a run in which they met one machine: a host
+ * moves virtual cores near and far, which shows in what an empty call takes.
+ */
+final class BuildRounds {
+  /** How much more an empty call may take by one build than by another, where they are compared. */
+  private static final double MOST_APART = 0.25;
+
+  /** Or how much of the cell's time. */
+  private static final double OF_MEDIAN = 0.03;
+
+  /** What is measured: the other checkout's build, the same once more, and this one's. */
+  enum Build {
+    OTHER,
+    CONTROL,
+    THIS
+  }
+
+  private final List<Map<Build, Times>> rounds = new ArrayList<>();
+
+  /** Whether it was added: not where what the builds met is too different. */
+  boolean add(Map<Build, Times> round) {
+    DoubleSummaryStatistics empty =
+        round.values().stream().mapToDouble(Times::empty).summaryStatistics();
+    double apart = empty.getMax() - empty.getMin();
+    boolean isAlike =
+        apart <= MOST_APART * empty.getMin()
+            || apart <= OF_MEDIAN * round.get(Build.OTHER).median();
+    return isAlike && rounds.add(round);
+  }
+
+  int count() {
+    return rounds.size();
+  }
+
+  /** The other build's, in microseconds; NaN without a round. */
+  double median() {
+    return Row.median(rounds.stream().map(round -> round.get(Build.OTHER)).toList(), Times::median);
+  }
+
+  /** Of a build's time and the other's; NaN without a round. */
+  double ratio(Build build) {
+    double[] sorted =
+        rounds.stream()
+            .mapToDouble(
+                round -> round.get(build).median() / round.get(Build.OTHER).median())
+            .sorted()
+            .toArray();
+    int middle = sorted.length / 2;
+    if (sorted.length == 0) {
+      return Double.NaN;
+    }
+    return sorted.length % 2 == 1
+        ? sorted[middle]
+        : Math.sqrt(sorted[middle - 1] * sorted[middle]);
+  }
+}
