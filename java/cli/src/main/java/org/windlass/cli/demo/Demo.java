@@ -30,17 +30,22 @@ import org.windlass.reshard.ProgressListener;
  * right.
  */
 public final class Demo {
-  private static final int VERSIONS = 3;
-  private static final long FLOOR_SAMPLE = 64L << 20;
-  private static final int FLOOR_SAMPLES = 3;
+  /** The first of them brings page faults, and counts apart. */
+  private static final int VERSIONS = 9;
+
+  /** Source bytes of the copy-cast that is the floor: more than caches hold, as the weights are. */
+  private static final long FLOOR_SAMPLE = 128L << 20;
 
   private final Model model;
   private final Duration deadline;
   private final PrintWriter out;
   private final ProgressListener listener;
   private final Map<String, List<Weight>> groups = new LinkedHashMap<>();
-  /** Nanoseconds of each version, by group. */
-  private final Map<String, long[]> times = new HashMap<>();
+  /** Microseconds of each version, by group. */
+  private final Map<String, double[]> times = new HashMap<>();
+
+  /** Microseconds of the sample, right after each version. */
+  private final double[] floors = new double[VERSIONS];
   private final AtomicLong moved = new AtomicLong();
   private final AtomicLong checked = new AtomicLong();
 
@@ -53,7 +58,9 @@ public final class Demo {
     for (Weight weight : model.weights()) {
       groups.computeIfAbsent(weight.group(), key -> new ArrayList<>()).add(weight);
     }
-    groups.keySet().forEach(group -> times.put(group, new long[VERSIONS]));
+    for (String group : groups.keySet()) {
+      times.put(group, new double[VERSIONS]);
+    }
   }
 
   /**
@@ -83,7 +90,13 @@ public final class Demo {
     CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(deadline);
     try (LocalGroup group =
         Communicator.local(Model.TRAINER_RANKS + Model.INFERENCE_RANKS, options)) {
-      group.run(this::rank);
+      List<Rank> ranks = group.call(Rank::new);
+      for (int i = 0; i < VERSIONS; i++) {
+        int version = i;
+        group.run(comm -> ranks.get(comm.rank()).move(version));
+        floors[version] = Floor.copyMicros(FLOOR_SAMPLE, DType.F32, DType.BF16, 3);
+      }
+      group.run(comm -> ranks.get(comm.rank()).finish());
     }
     listener.progress(totalBytes(), totalBytes());
     printTable();
@@ -98,42 +111,68 @@ public final class Demo {
     return VERSIONS * model.bytesPerRank() * Model.INFERENCE_RANKS;
   }
 
-  private void rank(Communicator comm) {
-    int rank = comm.rank();
-    boolean trains = rank < Model.TRAINER_RANKS;
-    Map<String, Tensor> pieces = trains ? pieces(rank) : Map.of();
-    Map<String, Tensor> buffers = trains ? Map.of() : buffers();
-    for (Map.Entry<String, List<Weight>> group : groups.entrySet()) {
+  /** What a rank holds, and the transfer of each group. */
+  private final class Rank {
+    private final Communicator comm;
+    private final boolean trains;
+    private final Map<String, Tensor> pieces;
+    private final Map<String, Tensor> buffers;
+    private final Map<String, Transfer> transfers = new LinkedHashMap<>();
+
+    Rank(Communicator comm) {
+      this.comm = comm;
+      this.trains = comm.rank() < Model.TRAINER_RANKS;
+      this.pieces = trains ? pieces(comm.rank()) : Map.of();
+      this.buffers = trains ? Map.of() : buffers();
+      groups.forEach((name, weights) -> transfers.put(name, register(weights)));
+    }
+
+    private Transfer register(List<Weight> weights) {
       Batch batch = Batch.of(comm);
-      for (Weight weight : group.getValue()) {
+      for (Weight weight : weights) {
         batch.add(
             TensorSpec.of(weight.name(), DType.F32, weight.from(), weight.shape()),
             pieces.get(weight.name()),
             TensorSpec.of(weight.name(), DType.BF16, weight.to(), weight.shape()),
-            trains ? null : view(weight, rank, buffers));
+            trains ? null : view(weight));
       }
-      try (Transfer transfer = batch.register(deadline)) {
-        for (int version = 0; version < VERSIONS; version++) {
-          comm.barrier();
-          long begin = System.nanoTime();
-          transfer.run(version + 1, deadline);
-          comm.barrier();
-          if (rank == 0) {
-            times.get(group.getKey())[version] = System.nanoTime() - begin;
-            listener.progress(moved.addAndGet(transfer.totalBytes()), totalBytes());
-          }
+      return batch.register(deadline);
+    }
+
+    /** Moves a version, group by group. */
+    void move(int version) {
+      transfers.forEach(
+          (name, transfer) -> {
+            comm.barrier();
+            long begin = System.nanoTime();
+            transfer.run(version + 1, deadline);
+            comm.barrier();
+            if (comm.rank() == 0) {
+              times.get(name)[version] = (System.nanoTime() - begin) / 1e3;
+              listener.progress(moved.addAndGet(transfer.totalBytes()), totalBytes());
+            }
+          });
+    }
+
+    /** Checks what has come, and frees what the rank holds. */
+    void finish() {
+      transfers.values().forEach(Transfer::close);
+      if (!trains) {
+        for (Weight weight : model.weights()) {
+          checked.addAndGet(
+              Values.check(weight, comm.rank() - Model.TRAINER_RANKS, view(weight)));
         }
       }
+      comm.barrier();
+      pieces.values().forEach(Tensor::close);
+      buffers.values().forEach(Tensor::close);
     }
-    if (!trains) {
-      for (Weight weight : model.weights()) {
-        checked.addAndGet(
-            Values.check(weight, rank - Model.TRAINER_RANKS, view(weight, rank, buffers)));
-      }
+
+    /** A weight's rows in its buffer. */
+    private Tensor view(Weight weight) {
+      long rows = weight.to().localShape(weight.shape(), comm.rank())[0];
+      return buffers.get(weight.buffer()).narrow(0, weight.bufferRow(), rows);
     }
-    comm.barrier();
-    pieces.values().forEach(Tensor::close);
-    buffers.values().forEach(Tensor::close);
   }
 
   private Map<String, Tensor> pieces(int rank) {
@@ -153,54 +192,67 @@ public final class Demo {
     return buffers;
   }
 
-  /** A weight's rows in its buffer. */
-  private static Tensor view(Weight weight, int rank, Map<String, Tensor> buffers) {
-    long rows = weight.to().localShape(weight.shape(), rank)[0];
-    return buffers.get(weight.buffer()).narrow(0, weight.bufferRow(), rows);
-  }
-
   private void printTable() {
     out.printf(
         Locale.ROOT,
-        "%n%-20s %8s %12s %10s %8s %12s%n",
+        "%n%-20s %8s %12s %10s %10s %8s %10s %10s%n",
         "",
         "tensors",
         "MB",
+        "first ms",
         "ms",
         "GB/s",
-        "of floor");
+        "of floor",
+        "least");
     long bytes = 0;
-    double micros = 0;
-    double floor = 0;
+    double[] all = new double[VERSIONS];
+    double[] floor = new double[VERSIONS];
     for (Map.Entry<String, List<Weight>> group : groups.entrySet()) {
-      long[] sorted = times.get(group.getKey()).clone();
-      Arrays.sort(sorted);
-      double median = sorted[VERSIONS / 2] / 1e3;
-      double least = floorMicros(group.getValue());
+      double[] own = times.get(group.getKey());
+      double[] least = floorsOf(group.getValue());
       long written = group.getValue().stream().mapToLong(Demo::writtenBytes).sum();
-      printRow(group.getKey(), group.getValue().size(), written, median, least);
+      printRow(group.getKey(), group.getValue().size(), written, own, least);
       bytes += written;
-      micros += median;
-      floor += least;
+      for (int version = 0; version < VERSIONS; version++) {
+        all[version] += own[version];
+        floor[version] += least[version];
+      }
     }
-    printRow("all", model.weights().size(), bytes, micros, floor);
+    printRow("all", model.weights().size(), bytes, all, floor);
     out.printf(
         Locale.ROOT,
-        "%nMB are written; times are medians of %d versions; the floor is the fastest copy-cast of the same bytes in"
-            + " this run.%n",
-        VERSIONS);
+        "%nMB are written; the first version brings page faults, and times are medians of the other %d; the floor is a"
+            + " copy-cast of as many bytes, measured right after each.%n",
+        VERSIONS - 1);
   }
 
-  private void printRow(String name, int tensors, long bytes, double micros, double floor) {
+  /** One line, of microseconds of each version and of its floor. */
+  private void printRow(
+      String name, int tensors, long bytes, double[] micros, double[] floor) {
+    double[] later = Arrays.copyOfRange(micros, 1, VERSIONS);
+    double[] ofFloor = new double[VERSIONS - 1];
+    for (int i = 0; i < ofFloor.length; i++) {
+      ofFloor[i] = floor[i + 1] / micros[i + 1];
+    }
+    Arrays.sort(later);
+    Arrays.sort(ofFloor);
+    double median = middle(later);
     out.printf(
         Locale.ROOT,
-        "%-20s %8d %12.3f %10.3f %8.2f %10.0f %%%n",
+        "%-20s %8d %12.3f %10.3f %10.3f %8.2f %8.0f %% %8.0f %%%n",
         name,
         tensors,
         bytes / 1e6,
-        micros / 1e3,
-        bytes / micros / 1e3,
-        100 * floor / micros);
+        micros[0] / 1e3,
+        median / 1e3,
+        bytes / median / 1e3,
+        100 * middle(ofFloor),
+        100 * ofFloor[0]);
+  }
+
+  private static double middle(double[] sorted) {
+    int half = sorted.length / 2;
+    return sorted.length % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
   }
 
   private static long writtenBytes(Weight weight) {
@@ -209,27 +261,16 @@ public final class Demo {
   }
 
   /**
-   * The fastest copy-cast of the written elements; where two terms are summed, with the second
-   * term's bytes at the same rate.
+   * Microseconds of a group's floor beside each version: a copy-cast of the written elements, at the
+   * rate of the sample; where two terms are summed, with the second term's bytes at the same rate.
    */
-  private static double floorMicros(List<Weight> weights) {
-    long plain = 0;
-    long summed = 0;
+  private double[] floorsOf(List<Weight> weights) {
+    double traffic = 0;
     for (Weight weight : weights) {
       long elements = writtenBytes(weight) / 2;
-      if (weight.from().hasPartial()) {
-        summed += elements;
-      } else {
-        plain += elements;
-      }
+      traffic += elements * (weight.from().hasPartial() ? 10.0 : 6.0);
     }
-    long bytes = 4 * (plain + summed);
-    long sample = Math.min(bytes, FLOOR_SAMPLE);
-    double copy = Double.MAX_VALUE;
-    for (int i = 0; i < FLOOR_SAMPLES; i++) {
-      copy = Math.min(copy, Floor.copyMicros(sample, DType.F32, DType.BF16, 3) * bytes / sample);
-    }
-    double traffic = 6.0 * plain + 10.0 * summed;
-    return copy * traffic / (6.0 * (plain + summed));
+    double ofSample = traffic / (FLOOR_SAMPLE * 6.0 / 4);
+    return Arrays.stream(floors).map(micros -> micros * ofSample).toArray();
   }
 }
