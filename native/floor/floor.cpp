@@ -305,21 +305,33 @@ class Copies {
 };
 
 // Every thread rewrites its share of the elements and carries it to all copies.
-double measureCopies(uint64_t bytes, uint64_t copies, DType from, DType to, int32_t iterations) {
+// What the source, or a copy, takes of the memory, on cache lines.
+uint64_t spanOf(uint64_t bytes, DType from, DType to) {
+  return roundUp(std::max(bytes, bytes / sizeOf(from) * sizeOf(to)), kLine);
+}
+
+// Bytes before the first cache line.
+uint64_t beforeLine(const void* memory) {
+  const auto at = reinterpret_cast<uintptr_t>(memory);
+  return roundUp(at, kLine) - at;
+}
+
+// Copies lie in `memory` one behind the other, and the source behind them.
+double measureCopies(std::byte* memory, uint64_t bytes, uint64_t copies, DType from, DType to,
+                     int32_t iterations) {
   const std::vector<int> cores = coresToUse();
-  const uint64_t count = bytes / sizeOf(from);
-  const uint64_t written = count * sizeOf(to);
-  const auto memory = segments(std::max(bytes, written), copies + 1);
+  const uint64_t written = bytes / sizeOf(from) * sizeOf(to);
+  const uint64_t span = spanOf(bytes, from, to);
   std::vector<Job<Copies>> jobs(cores.size());
   for (std::size_t t = 0; t < jobs.size(); ++t) {
     const uint64_t start = cut(bytes, t, jobs.size());
     const uint64_t length = cut(bytes, t + 1, jobs.size()) - start;
-    std::byte* in = bytesOf(*memory, copies) + start;
+    std::byte* in = memory + copies * span + start;
     jobs[t].inputs.push_back({in, length});
     std::vector<StridedView> outs;
     for (uint64_t copy = 0; copy < copies; ++copy) {
       outs.push_back(
-          {bytesOf(*memory, copy) + start / sizeOf(from) * sizeOf(to), to, 0, nullptr, nullptr});
+          {memory + copy * span + start / sizeOf(from) * sizeOf(to), to, 0, nullptr, nullptr});
     }
     jobs[t].parts.push_back(
         Copies(std::move(outs), {in, from, 0, nullptr, nullptr}, length / sizeOf(from)));
@@ -383,8 +395,9 @@ int32_t wl_floor_measure(const wl_floor_config_t* config, double* median_us, wl_
   });
 }
 
-int32_t wl_floor_copy(uint64_t bytes, uint32_t copies, int32_t from_dtype, int32_t to_dtype,
-                      int32_t iterations, double* median_us, wl_error_t* error) {
+int32_t wl_floor_copy(void* memory, uint64_t memory_bytes, uint64_t bytes, uint32_t copies,
+                      int32_t from_dtype, int32_t to_dtype, int32_t iterations, double* median_us,
+                      wl_error_t* error) {
   return guarded(error, [&] {
     require(median_us != nullptr, "median_us: NULL");
     require(isDType(from_dtype) && isDType(to_dtype), "from_dtype, to_dtype: no such dtype");
@@ -395,6 +408,16 @@ int32_t wl_floor_copy(uint64_t bytes, uint32_t copies, int32_t from_dtype, int32
     require(copies >= 1 && copies < WL_MAX_RANKS, "copies: not in 1 to WL_MAX_RANKS - 1");
     require(bytes % sizeOf(from) == 0, "bytes: not a multiple of the element's size");
     require(iterations >= 1, "iterations: less than 1");
-    *median_us = measureCopies(bytes, copies, from, to, iterations);
+    const uint64_t needed = (copies + uint64_t{1}) * spanOf(bytes, from, to);
+    if (memory == nullptr) {
+      const auto own = segments(needed, 1);
+      *median_us = measureCopies(bytesOf(*own, 0), bytes, copies, from, to, iterations);
+      return;
+    }
+    const uint64_t before = beforeLine(memory);
+    require(memory_bytes >= before && memory_bytes - before >= needed,
+            "memory_bytes: less than the source and its copies take, on lines of 64 bytes");
+    *median_us = measureCopies(static_cast<std::byte*>(memory) + before, bytes, copies, from, to,
+                               iterations);
   });
 }

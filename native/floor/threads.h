@@ -28,7 +28,7 @@
 namespace windlass::floor {
 
 constexpr uint64_t kLine = 64;
-constexpr int kPauses = 1000;
+constexpr int64_t kSpinNs = 2'000;  // before a thread that waits yields
 
 // A wl_code other than Internal on its way to the ABI.
 struct Refused : std::runtime_error {
@@ -49,13 +49,10 @@ class LineUp {
       sense_.store(sense + 1, std::memory_order_release);
       return;
     }
-    for (int looks = 0; sense_.load(std::memory_order_acquire) == sense; ++looks) {
-      if (looks < kPauses) {
-        cpuPause();
-      } else {
-        sched_yield();
-      }
-    }
+    const auto isOpen = [&] { return sense_.load(std::memory_order_acquire) != sense; };
+    for (const int64_t start = clockNs(); clockNs() - start < kSpinNs; cpuPause())
+      if (isOpen()) return;
+    while (!isOpen()) sched_yield();
   }
 
  private:

@@ -1074,9 +1074,11 @@ WL_API int32_t wl_floor_weigh(void* dst, const void* src, const int32_t* order,
                               const float* weights, uint64_t tokens, uint32_t top_k,
                               uint64_t hidden, int32_t dtype, wl_error_t* error);
 /* The same for `copies` contiguous copies, or copy-casts, of `bytes` source bytes. Median over
- * iterations. */
-WL_API int32_t wl_floor_copy(uint64_t bytes, uint32_t copies, int32_t from_dtype, int32_t to_dtype,
-                             int32_t iterations, double* median_us, wl_error_t* error);
+ * iterations. `memory` holds the source and each copy, the longer of the two on whole lines of 64
+ * bytes, from its first line on; NULL: memory of the call's own. */
+WL_API int32_t wl_floor_copy(void* memory, uint64_t memory_bytes, uint64_t bytes, uint32_t copies,
+                             int32_t from_dtype, int32_t to_dtype, int32_t iterations,
+                             double* median_us, wl_error_t* error);
 
 #if defined(__cplusplus)
 } /* extern "C" */

@@ -3,6 +3,7 @@
 // cannot measure.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -39,7 +40,7 @@ Floor copy(uint64_t bytes, int32_t from, int32_t to, uint32_t copies = 1) {
   wl_error_t error{};
   error.struct_size = sizeof error;
   Floor floor{WL_OK, -1, ""};
-  floor.code = wl_floor_copy(bytes, copies, from, to, kIterations, &floor.micros, &error);
+  floor.code = wl_floor_copy(nullptr, 0, bytes, copies, from, to, kIterations, &floor.micros, &error);
   floor.message = error.message;
   return floor;
 }
@@ -63,6 +64,32 @@ INSTANTIATE_TEST_SUITE_P(Sums, FloorOf,
                          testing::Combine(testing::Values(WL_OP_REDUCE_SCATTER, WL_OP_ALL_REDUCE),
                                           testing::ValuesIn(kRanks),
                                           testing::Values(4, 60, 64, 68, 4096, 5004, 100000)));
+
+// With nothing written beside it, and refused where the memory is a byte too short.
+TEST(FloorOfACopy, TakesMemoryOfTheCaller) {
+  constexpr uint64_t kBytes = 1000;
+  constexpr uint64_t kNeeded = 3 * 1024;
+  std::vector<unsigned char> memory(64 + kNeeded + 64, 0xa5);
+  unsigned char* own = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64);
+  const auto measured = [&](unsigned char* at, uint64_t bytes, std::string* message) {
+    wl_error_t error{};
+    error.struct_size = sizeof error;
+    double micros = -1;
+    const int32_t code = wl_floor_copy(at, bytes, kBytes, 2, WL_F32, WL_BF16, kIterations, &micros,
+                                       &error);
+    *message = error.message;
+    EXPECT_EQ(micros > 0, code == WL_OK);
+    return code;
+  };
+  std::string message;
+  EXPECT_EQ(WL_OK, measured(own, kNeeded, &message)) << message;
+  EXPECT_EQ(memory.end(), std::find_if(memory.begin() + (own - memory.data()) + kNeeded,
+                                       memory.end(), [](unsigned char c) { return c != 0xa5; }));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, measured(own, kNeeded - 1, &message));
+  EXPECT_NE(std::string::npos, message.find("memory_bytes")) << message;
+  EXPECT_EQ(WL_INVALID_ARGUMENT, measured(own - 1, kNeeded, &message));
+  EXPECT_EQ(WL_OK, measured(own - 1, kNeeded + 1, &message)) << message;
+}
 
 TEST(FloorOfACopy, MovesAndCasts) {
   for (const int32_t to : {WL_F64, WL_F32, WL_F16, WL_BF16, WL_F8E4M3, WL_F8E5M2}) {

@@ -4,6 +4,7 @@ package org.windlass.bench;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import org.windlass.DType;
+import org.windlass.Tensor;
 import org.windlass.WindlassException;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
@@ -45,13 +46,39 @@ public final class Floor {
     return copiesMicros(bytes, 1, from, to, iterations);
   }
 
+  /**
+   * The same in memory of the caller, which may be used again: to get fresh memory takes longer than
+   * to copy, and goes on beside what follows.
+   *
+   * @param memory of twice the longer of source and copy, and 128 bytes; its elements are overwritten
+   */
+  public static double copyMicros(
+      Tensor memory, long bytes, DType from, DType to, int iterations) {
+    double micros = copies(memory.address(), memory.bytes(), bytes, 1, from, to, iterations);
+    Reference.reachabilityFence(memory);
+    return micros;
+  }
+
   /** As many contiguous copies of {@code bytes} of source, cast where the dtypes differ. */
   public static double copiesMicros(long bytes, int copies, DType from, DType to, int iterations) {
+    return copies(0, 0, bytes, copies, from, to, iterations);
+  }
+
+  private static double copies(
+      long memory, long memoryBytes, long bytes, int copies, DType from, DType to, int iterations) {
     double[] median = new double[1];
     try (Scratch scratch = Scratch.take()) {
       int code =
           Native.wl_floor_copy(
-              bytes, copies, from.code(), to.code(), iterations, median, scratch.error());
+              memory,
+              memoryBytes,
+              bytes,
+              copies,
+              from.code(),
+              to.code(),
+              iterations,
+              median,
+              scratch.error());
       Failures.check(code, scratch, WindlassException::of);
     }
     return median[0];

@@ -89,12 +89,13 @@ public final class Demo {
     out.flush();
     CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(deadline);
     try (LocalGroup group =
-        Communicator.local(Model.TRAINER_RANKS + Model.INFERENCE_RANKS, options)) {
+            Communicator.local(Model.TRAINER_RANKS + Model.INFERENCE_RANKS, options);
+        Tensor floorMemory = Tensor.allocate(DType.U8, 2 * FLOOR_SAMPLE + 128)) {
       List<Rank> ranks = group.call(Rank::new);
       for (int i = 0; i < VERSIONS; i++) {
         int version = i;
         group.run(comm -> ranks.get(comm.rank()).move(version));
-        floors[version] = Floor.copyMicros(FLOOR_SAMPLE, DType.F32, DType.BF16, 3);
+        floors[version] = Floor.copyMicros(floorMemory, FLOOR_SAMPLE, DType.F32, DType.BF16, 3);
       }
       group.run(comm -> ranks.get(comm.rank()).finish());
     }
