@@ -81,6 +81,39 @@ class RankWorkersTest {
     }
   }
 
+  /** As where the heap is full as it records a body's failure. */
+  @Test
+  void aThreadOutlivesWhateverABodyThrows() throws InterruptedException {
+    RankWorker worker = new RankWorker(0, -1, false);
+    Thread[] threads = new Thread[2];
+    worker.begin(
+        () -> {
+          threads[0] = Thread.currentThread();
+          throw new OutOfMemoryError("in a test");
+        });
+    assertThat(worker.await(SOON.toMillis())).isTrue();
+    worker.begin(() -> threads[1] = Thread.currentThread());
+    assertThat(worker.await(SOON.toMillis())).isTrue();
+    assertThat(threads[1]).isNotNull().isSameAs(threads[0]);
+    worker.end();
+  }
+
+  @Test
+  void aBodyFindsTheThreadsUsualNameAndPriority() {
+    try (LocalGroup group = Communicator.local(1)) {
+      group.run(
+          communicator -> {
+            Thread.currentThread().setName("mine");
+            Thread.currentThread().setPriority(Thread.MIN_PRIORITY);
+            Thread.currentThread().setUncaughtExceptionHandler((thread, e) -> {});
+          });
+      Thread thread = group.call(communicator -> Thread.currentThread()).get(0);
+      assertThat(thread.getName()).isEqualTo("windlass-rank-0");
+      assertThat(thread.getPriority()).isEqualTo(Thread.NORM_PRIORITY);
+      assertThat(thread.getUncaughtExceptionHandler()).isSameAs(thread.getThreadGroup());
+    }
+  }
+
   @Test
   void anInterruptEndsWithTheBodyThatItWasMeantFor() {
     try (LocalGroup group = Communicator.local(1)) {
@@ -145,8 +178,10 @@ class RankWorkersTest {
   void threadsAreNotPinnedWhereCoresAreFew() {
     int cores = Native.wl_allowed_cores();
     CommunicatorOptions options = CommunicatorOptions.defaults().withPinnedThreads(true);
-    try (LocalGroup group = Communicator.local(cores + 1, options)) {
-      assertThat(group.call(communicator -> mask())).containsOnly(mask());
+    for (CommunicatorOptions each : List.of(options, options.withCores(cores + 1))) {
+      try (LocalGroup group = Communicator.local(cores + 1, each)) {
+        assertThat(group.call(communicator -> mask())).containsOnly(mask());
+      }
     }
   }
 
@@ -165,6 +200,7 @@ class RankWorkersTest {
       CommunicatorOptions options = CommunicatorOptions.defaults();
       assertThat(RankCores.pins(options, null)).isFalse();
       assertThat(RankCores.pins(options, "0")).isFalse();
+      assertThat(RankCores.pins(options, "")).isFalse();
       assertThat(RankCores.pins(options, "1")).isTrue();
       assertThat(RankCores.pins(options.withPinnedThreads(true), "0")).isTrue();
       assertThatThrownBy(() -> RankCores.workers(ranks, options, "yes"))

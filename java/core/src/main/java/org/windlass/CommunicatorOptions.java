@@ -24,7 +24,8 @@ import org.windlass.internal.rendezvous.Start;
  *     is true
  * @param pinnedThreads whether the threads of {@link LocalGroup#run} stay on one core each, of those
  *     that their masks allow, for the group's life; where cores are fewer than ranks they are left
- *     as they are. Threads that a body starts inherit that core
+ *     as they are. Threads that Java makes for a body inherit that core, and so does the one of its
+ *     asynchronous calls; another group's get the same cores
  */
 public record CommunicatorOptions(
     Duration deadline,

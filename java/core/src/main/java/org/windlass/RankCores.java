@@ -25,7 +25,8 @@ final class RankCores {
   static List<RankWorker> workers(
       List<Communicator> ranks, CommunicatorOptions options, String setting) {
     boolean stays = pins(options, setting);
-    int cores = options.cores() == 0 ? Native.wl_allowed_cores() : options.cores();
+    int allowed = Native.wl_allowed_cores();
+    int cores = options.cores() == 0 ? allowed : Math.min(options.cores(), allowed);
     int[] hosts = RankLook.hosts(Access.ENDPOINT.of(ranks.get(0)));
     return ranks.stream()
         .map(each -> new RankWorker(each.rank(), place(each.rank(), hosts, cores), stays))
@@ -36,9 +37,9 @@ final class RankCores {
     return System.getenv(SETTING);
   }
 
-  /** Whether either says so. */
+  /** Whether either says so; an empty setting is none. */
   static boolean pins(CommunicatorOptions options, String setting) {
-    if (setting != null && !setting.equals("0") && !setting.equals("1")) {
+    if (setting != null && !setting.matches("[01]?")) {
       throw new InvalidArgumentException(
           SETTING + " is \"" + setting + "\"; give 1, which pins the threads of ranks, or 0");
     }

@@ -37,6 +37,9 @@ final class RankThreads<T, E extends Exception> {
    */
   private final List<Throwable> failures;
 
+  /** By rank, the failure for which nobody has aborted yet. Guarded by {@link #failures}. */
+  private final Throwable[] unaborted;
+
   /**
    * A run that has not begun.
    *
@@ -49,6 +52,7 @@ final class RankThreads<T, E extends Exception> {
     this.function = function;
     this.results = new Object[communicators.size()];
     this.failures = new ArrayList<>(communicators.size());
+    this.unaborted = new Throwable[communicators.size()];
   }
 
   List<T> run() {
@@ -73,27 +77,47 @@ final class RankThreads<T, E extends Exception> {
         workers.get(i).begin(() -> runRank(own));
       } catch (OutOfMemoryError e) {
         int rank = communicators.get(i).rank();
-        fail(communicators.get(i), new ResourceException("run: no thread for rank " + rank, e));
+        fail(i, new ResourceException("run: no thread for rank " + rank, e));
         break;
       }
     }
   }
 
   private void runRank(int index) {
-    Communicator communicator = communicators.get(index);
     try {
-      results[index] = function.call(communicator);
+      results[index] = function.call(communicators.get(index));
     } catch (Throwable failure) {
-      fail(communicator, failure);
+      fail(index, failure);
     }
   }
 
   /** Records the failure before any peer can see the abort, so that the cause comes first. */
-  private void fail(Communicator communicator, Throwable failure) {
+  private void fail(int index, Throwable failure) {
     synchronized (failures) {
       failures.add(failure);
+      unaborted[index] = failure;
     }
-    communicator.abortAll(reason(communicator.rank(), failure));
+    abort(index);
+  }
+
+  /** Aborts for the failure of a rank, if that is still to be done and there is memory for it. */
+  private void abort(int index) {
+    Throwable failure;
+    synchronized (failures) {
+      failure = unaborted[index];
+    }
+    if (failure == null) {
+      return;
+    }
+    Communicator communicator = communicators.get(index);
+    try {
+      communicator.abortAll(reason(communicator.rank(), failure));
+    } catch (OutOfMemoryError e) {
+      return;
+    }
+    synchronized (failures) {
+      unaborted[index] = null;
+    }
   }
 
   /** What ended the rank, also where what it threw can't be told. */
@@ -124,6 +148,9 @@ final class RankThreads<T, E extends Exception> {
           look(returned);
           if (!hasFailed()) {
             continue;
+          }
+          for (int i = 0; i < unaborted.length; i++) {
+            abort(i);
           }
           long now = System.nanoTime();
           failedAt = failedAt == 0 ? now : failedAt;

@@ -56,7 +56,11 @@ final class RankWorker {
   private void run() {
     Native.wl_thread_adopt(place, stays ? 1 : 0);
     while (hasNext()) {
-      runNext();
+      try {
+        runNext();
+      } catch (Throwable e) {
+        // Out of memory, as the body's own failure was told; the thread has bodies to come.
+      }
     }
   }
 
@@ -82,14 +86,23 @@ final class RankWorker {
     synchronized (this) {
       next = body;
     }
-    next.run();
-    over();
+    try {
+      next.run();
+    } finally {
+      over();
+    }
   }
 
   private synchronized void over() {
     body = null;
     loader = null;
-    Thread.currentThread().setContextClassLoader(null);
+    Thread own = Thread.currentThread();
+    own.setContextClassLoader(null);
+    own.setPriority(Thread.NORM_PRIORITY);
+    own.setUncaughtExceptionHandler(null);
+    if (!own.getName().equals(name)) {
+      own.setName(name);
+    }
     Thread.interrupted();
     notifyAll();
   }
