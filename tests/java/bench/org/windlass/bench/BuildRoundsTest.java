@@ -50,5 +50,8 @@ class BuildRoundsTest {
     Map<Build, Times> longer =
         Map.of(OTHER, times(50, 0.12), CONTROL, times(50, 0.12), THIS, times(51, 0.40));
     assertThat(rounds.add(longer)).isTrue();
+    Map<Build, Times> held =
+        Map.of(OTHER, times(8105, 100), CONTROL, times(5, 0.25), THIS, times(5, 0.25));
+    assertThat(rounds.add(held)).isFalse();
   }
 }

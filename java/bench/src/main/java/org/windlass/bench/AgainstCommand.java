@@ -9,10 +9,12 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.EnumMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.windlass.InternalException;
 import org.windlass.InvalidArgumentException;
@@ -253,40 +255,56 @@ final class AgainstCommand implements Runnable {
     List<String> unmet = new ArrayList<>();
     for (String cell : measured.get(0).keySet()) {
       List<BuildRounds> all = measured.stream().map(each -> each.get(cell)).toList();
-      out.printf("%-36s %10.2f  ", cell, all.get(0).median());
-      all.forEach(each -> out.printf(" %5.2f", each.ratio(Build.THIS)));
+      out.printf("%-36s %10s  ", cell, number("%.2f", median(all)));
+      all.forEach(each -> out.printf(" %5s", number("%.2f", each.ratio(Build.THIS))));
       out.print(" |");
-      all.forEach(each -> out.printf(" %5.2f", each.ratio(Build.CONTROL)));
+      all.forEach(each -> out.printf(" %5s", number("%.2f", each.ratio(Build.CONTROL))));
       out.println();
       if (all.stream().allMatch(each -> each.ratio(Build.THIS) > SLOWER)) {
         slower.add(cell);
       }
       if (all.stream().anyMatch(each -> each.count() < rounds)) {
-        unmet.add(cell);
+        unmet.add(
+            cell + all.stream().map(each -> " " + each.count()).collect(Collectors.joining()));
       }
     }
     out.printf("%-36s %10s  ", "geometric mean", "");
-    measured.forEach(each -> out.printf(" %5.3f", geometricMean(each, Build.THIS)));
+    measured.forEach(each -> out.printf(" %5s", number("%.3f", geometricMean(each, Build.THIS))));
     out.print(" |");
-    measured.forEach(each -> out.printf(" %5.3f", geometricMean(each, Build.CONTROL)));
+    measured.forEach(
+        each -> out.printf(" %5s", number("%.3f", geometricMean(each, Build.CONTROL))));
     out.printf(
         "%ncells above %.2f in every run: %s%n",
         SLOWER, slower.isEmpty() ? "none" : String.join("; ", slower));
     if (!unmet.isEmpty()) {
       out.printf(
-          "cells of fewer rounds, since the machine changed between builds: %s%n",
-          String.join("; ", unmet));
+          "cells of fewer rounds than %d, since the machine changed between builds, and how many"
+              + " each run has: %s%n",
+          rounds, String.join("; ", unmet));
     }
     out.flush();
   }
 
-  /** Over cells that have a round. */
+  /** Of the runs that have a round, the first one's. */
+  private static double median(List<BuildRounds> runs) {
+    return runs.stream()
+        .mapToDouble(BuildRounds::median)
+        .filter(each -> !Double.isNaN(each))
+        .findFirst()
+        .orElse(Double.NaN);
+  }
+
+  private static String number(String format, double value) {
+    return Double.isNaN(value) ? "-" : String.format(Locale.ROOT, format, value);
+  }
+
+  /** Over cells that have a round; NaN where none has. */
   private static double geometricMean(Map<String, BuildRounds> cells, Build build) {
     return Math.exp(
         cells.values().stream()
             .mapToDouble(each -> Math.log(each.ratio(build)))
             .filter(each -> !Double.isNaN(each))
             .average()
-            .orElse(0));
+            .orElse(Double.NaN));
   }
 }

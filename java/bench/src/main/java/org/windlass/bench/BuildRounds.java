@@ -14,7 +14,7 @@ final class BuildRounds {
   /** How much more an empty call may take by one build than by another, where they are compared. */
   private static final double MOST_APART = 0.25;
 
-  /** Or how much of the cell's time. */
+  /** Or how much of the shortest time that a build took. */
   private static final double OF_MEDIAN = 0.03;
 
   /** What is measured: the other checkout's build, the same once more, and this one's. */
@@ -31,9 +31,10 @@ final class BuildRounds {
     DoubleSummaryStatistics empty =
         round.values().stream().mapToDouble(Times::empty).summaryStatistics();
     double apart = empty.getMax() - empty.getMin();
+    double shortest = round.values().stream().mapToDouble(Times::median).min().orElseThrow();
     boolean isAlike =
         apart <= MOST_APART * empty.getMin()
-            || apart <= OF_MEDIAN * round.get(Build.OTHER).median();
+            || apart <= OF_MEDIAN * shortest;
     return isAlike && rounds.add(round);
   }
 

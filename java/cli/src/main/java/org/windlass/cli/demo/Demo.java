@@ -76,21 +76,11 @@ public final class Demo {
   }
 
   private void run() {
-    long parameters = model.weights().stream().mapToLong(Weight::elements).sum();
-    out.printf(
-        Locale.ROOT,
-        "A transformer of %d tensors and %,d parameters (Qwen3-0.6B's names and shapes, fewer layers)%n"
-            + "from a trainer, dp=2 x tp=4, f32, to inference, tp=4, bf16: %d ranks, %d cores, %s kernels%n",
-        model.weights().size(),
-        parameters,
-        Model.TRAINER_RANKS + Model.INFERENCE_RANKS,
-        NativeLibrary.allowedCores(),
-        NativeLibrary.vectorPath());
-    out.flush();
     CommunicatorOptions options = CommunicatorOptions.defaults().withDeadline(deadline);
     try (LocalGroup group =
             Communicator.local(Model.TRAINER_RANKS + Model.INFERENCE_RANKS, options);
         Tensor floorMemory = Tensor.allocate(DType.U8, 2 * FLOOR_SAMPLE + 128)) {
+      printHead();
       List<Rank> ranks = group.call(Rank::new);
       for (int i = 0; i < VERSIONS; i++) {
         int version = i;
@@ -105,6 +95,20 @@ public final class Demo {
         Locale.ROOT,
         "verified: all %,d bytes on the inference ranks are what the trainer's values give%n",
         checked.get());
+    out.flush();
+  }
+
+  private void printHead() {
+    long parameters = model.weights().stream().mapToLong(Weight::elements).sum();
+    out.printf(
+        Locale.ROOT,
+        "A transformer of %d tensors and %,d parameters (Qwen3-0.6B's names and shapes, fewer layers)%n"
+            + "from a trainer, dp=2 x tp=4, f32, to inference, tp=4, bf16: %d ranks, %d cores, %s kernels%n",
+        model.weights().size(),
+        parameters,
+        Model.TRAINER_RANKS + Model.INFERENCE_RANKS,
+        NativeLibrary.allowedCores(),
+        NativeLibrary.vectorPath());
     out.flush();
   }
 
@@ -204,7 +208,7 @@ public final class Demo {
         "ms",
         "GB/s",
         "of floor",
-        "least");
+        "at least");
     long bytes = 0;
     double[] all = new double[VERSIONS];
     double[] floor = new double[VERSIONS];
@@ -222,8 +226,8 @@ public final class Demo {
     printRow("all", model.weights().size(), bytes, all, floor);
     out.printf(
         Locale.ROOT,
-        "%nMB are written; the first version brings page faults, and times are medians of the other %d; the floor is a"
-            + " copy-cast of as many bytes, measured right after each.%n",
+        "%nMB are written; the first version brings page faults, and times are medians of the other %d; the floor is"
+            + " what a copy-cast of as many bytes takes, at the rate of one right after each version.%n",
         VERSIONS - 1);
   }
 
