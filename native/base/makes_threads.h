@@ -2,11 +2,12 @@
 // While a thread of ours is made. Signals of the host program, a JVM's among them, go to its own
 // threads. Those of a fault go to the thread that makes it: a JVM writes down where that was, and
 // blocked they would end the process without a word. It may use all cores that the caller might
-// before that one was pinned.
+// before that one was pinned, of those that the process's first thread may use now.
 #pragma once
 
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <csignal>
 
@@ -26,11 +27,14 @@ class MakesThreads {
     sigfillset(&all);
     for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP}) sigdelset(&all, fault);
     pthread_sigmask(SIG_SETMASK, &all, &before_);
-    // One that somebody else has given it since stands.
+    // One that somebody else has given it, or all of the process's, since stands.
     cpu_set_t now;
+    cpu_set_t wider;
     isFreed_ = CPU_COUNT(&pinned.core) > 0 && sched_getaffinity(0, sizeof now, &now) == 0 &&
-               CPU_EQUAL(&now, &pinned.core) &&
-               sched_setaffinity(0, sizeof pinned.before, &pinned.before) == 0;
+               CPU_EQUAL(&now, &pinned.core) && sched_getaffinity(getpid(), sizeof now, &now) == 0;
+    if (!isFreed_) return;
+    CPU_AND(&wider, &pinned.before, &now);
+    isFreed_ = CPU_COUNT(&wider) > 0 && sched_setaffinity(0, sizeof wider, &wider) == 0;
   }
   ~MakesThreads() {
     if (isFreed_) sched_setaffinity(0, sizeof pinned.core, &pinned.core);

@@ -12,7 +12,8 @@ namespace windlass {
 namespace {
 
 constexpr uint64_t kSliceNs = 100'000;  // the shortest that the kernel grants
-constexpr uint64_t kResetOnFork = 1;      // SCHED_FLAG_RESET_ON_FORK
+constexpr uint64_t kResetOnFork = 1;    // SCHED_FLAG_RESET_ON_FORK
+constexpr int64_t kTryAgainNs = 100'000'000;
 
 thread_local bool adopted = false;
 
@@ -33,7 +34,7 @@ struct Slice {
   bool isShort;
   bool isRefused;
   int64_t untilNs;
-  SchedulingAttributes before;
+  uint64_t beforeNs;
 };
 thread_local Slice slice = {};
 
@@ -76,16 +77,21 @@ void takeShortSlices(int64_t untilNs) {
   slice.isRefused = syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0 ||
                     attributes.policy != SCHED_OTHER;
   if (slice.isRefused) return;
-  attributes.flags |= kResetOnFork;  // only a privileged thread could take that back
-  slice.before = attributes;
+  slice.beforeNs = attributes.runtime;
   attributes.runtime = kSliceNs;
+  attributes.flags |= kResetOnFork;
   slice.isShort = syscall(SYS_sched_setattr, 0, &attributes, 0) == 0;
 }
 
 void returnShortSlices(int64_t nowNs) {
   if (!slice.isShort || nowNs < slice.untilNs) return;
-  slice.isShort = false;
-  syscall(SYS_sched_setattr, 0, &slice.before, 0);
+  SchedulingAttributes attributes = {};  // with what others have changed of them since
+  slice.isShort = syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) == 0;
+  if (!slice.isShort || attributes.policy != SCHED_OTHER) return;
+  attributes.runtime = slice.beforeNs;
+  attributes.flags |= kResetOnFork;  // only a privileged thread could take that back
+  slice.isShort = syscall(SYS_sched_setattr, 0, &attributes, 0) != 0;
+  slice.untilNs = nowNs + kTryAgainNs;
 }
 
 }  // namespace windlass

@@ -22,9 +22,9 @@ void moveToCore(uint32_t core, const cpu_set_t& allowed);
 // mask back.
 void placeThread(uint32_t place, bool stays);
 
-// Asks for short time slices until then, since a thread that yields forgoes the rest of its slice to
-// those that compute: some 3 ms of the default length. Threads that it makes have the usual ones. A
-// kernel before 6.12 grants none, and nothing else changes.
+// Asks for short time slices until then, since a thread that yields forgoes the rest of its slice
+// to those that compute: some 3 ms of the default length. Threads that it makes have the usual
+// ones. A kernel before 6.12 grants none, and nothing else changes.
 void takeShortSlices(int64_t untilNs);
 
 // Takes the slices from before once that time has come: beside ranks that move much, short ones

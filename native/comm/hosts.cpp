@@ -212,7 +212,7 @@ Code Hosts::connect(const std::vector<std::vector<unsigned char>>& names, int64_
   }
   silenceNs_ = silenceNs;
   lookedNs_ = clockNs();
-  const MakesThreads masked;
+  const MakesThreads making;
   thread_ = std::thread([this] { run(); });
   return WL_OK;
 }

@@ -61,7 +61,7 @@ bool Offload::closed(int64_t untilNs) {
 }
 
 void Offload::start() {
-  const MakesThreads none;
+  const MakesThreads making;
   thread_ = std::thread([this] { serve(); });
 }
 

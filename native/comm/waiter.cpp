@@ -26,8 +26,8 @@ constexpr int kLooksElsewhere = 256;
 constexpr uint32_t kFewRanks = 64;
 // A yield that takes longer met a thread that computes for its whole time slice: sleep at once, and
 // try yielding again later. Ranks that wake one another take turns of some hundred us at most: less
-// would take those for such a thread, and keep every rank asleep for good. A rank that moves items has
-// the core for its whole slice as well, and is no such thread.
+// would take those for such a thread, and keep every rank asleep for good. A rank that moves items
+// has the core for its whole slice as well, and is no such thread.
 constexpr int64_t kContestedYieldNs = 1'000'000;
 constexpr int64_t kContestedForNs = 10'000'000;
 constexpr int64_t kLongestSleepNs = 8'000'000;

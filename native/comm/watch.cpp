@@ -41,7 +41,7 @@ Code Watch::start(Group& group, std::unique_ptr<Watch>* watch, wl_error_t* error
 
 Watch::Watch(Group& group, OpenFile bell, OpenFile events)
     : group_(group), bell_(std::move(bell)), events_(std::move(events)) {
-  const MakesThreads masked;
+  const MakesThreads making;
   thread_ = std::thread([this] { run(); });
 }
 

@@ -34,7 +34,7 @@ Workers::~Workers() {
 }
 
 void Workers::start() {
-  const MakesThreads none;
+  const MakesThreads making;
   try {
     threads_.reserve(count_);
     while (threads_.size() < count_) threads_.emplace_back([this] { work(); });

@@ -316,9 +316,20 @@ uint64_t beforeLine(const void* memory) {
   return roundUp(at, kLine) - at;
 }
 
-// Copies lie in `memory` one behind the other, and the source behind them.
-double measureCopies(std::byte* memory, uint64_t bytes, uint64_t copies, DType from, DType to,
-                     int32_t iterations) {
+// Leaves none of it in the caches.
+void rewriteInMemory(const Span& input, uint64_t stamp, Pattern pattern) {
+  alignas(kLine) std::byte block[4096];
+  for (uint64_t at = 0; at < input.bytes; at += sizeof block) {
+    const uint64_t bytes = std::min<uint64_t>(input.bytes - at, sizeof block);
+    rewrite({block, bytes}, stamp + at, pattern);
+    stream({input.data + at, block, bytes});
+  }
+}
+
+// Copies lie in `memory` one behind the other, and the source behind them; `isInMemory`: the source
+// is in no cache as it is read, nor behind the call.
+double measureCopies(std::byte* memory, bool isInMemory, uint64_t bytes, uint64_t copies,
+                     DType from, DType to, int32_t iterations) {
   const std::vector<int> cores = coresToUse();
   const uint64_t written = bytes / sizeOf(from) * sizeOf(to);
   const uint64_t span = spanOf(bytes, from, to);
@@ -337,8 +348,12 @@ double measureCopies(std::byte* memory, uint64_t bytes, uint64_t copies, DType f
         Copies(std::move(outs), {in, from, 0, nullptr, nullptr}, length / sizeOf(from)));
   }
   const Stores stores = storesOf(copies * written, jobs.size());
-  const double median = measure(jobs, cores, iterations, patternOf(from),
-                                [stores](const Copies& part) { part.run(stores); });
+  const Pattern pattern = patternOf(from);
+  const double median = measure(
+      jobs, cores, iterations, [stores](const Copies& part) { part.run(stores); },
+      [&](const Span& input, uint64_t stamp) {
+        isInMemory ? rewriteInMemory(input, stamp, pattern) : rewrite(input, stamp, pattern);
+      });
   for (const Job<Copies>& job : jobs) {
     for (const Copies& part : job.parts) part.check();
   }
@@ -411,13 +426,13 @@ int32_t wl_floor_copy(void* memory, uint64_t memory_bytes, uint64_t bytes, uint3
     const uint64_t needed = (copies + uint64_t{1}) * spanOf(bytes, from, to);
     if (memory == nullptr) {
       const auto own = segments(needed, 1);
-      *median_us = measureCopies(bytesOf(*own, 0), bytes, copies, from, to, iterations);
+      *median_us = measureCopies(bytesOf(*own, 0), false, bytes, copies, from, to, iterations);
       return;
     }
     const uint64_t before = beforeLine(memory);
     require(memory_bytes >= before && memory_bytes - before >= needed,
             "memory_bytes: less than the source and its copies take, on lines of 64 bytes");
-    *median_us = measureCopies(static_cast<std::byte*>(memory) + before, bytes, copies, from, to,
-                               iterations);
+    *median_us = measureCopies(static_cast<std::byte*>(memory) + before, true, bytes, copies, from,
+                               to, iterations);
   });
 }

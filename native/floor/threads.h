@@ -157,10 +157,11 @@ inline bool pinTo(int core) {
 }
 
 // Runs the jobs side by side, one pinned thread each, and returns the median over `iterations` of
-// max(leave) - max(ready) in microseconds. `run` is called for each part of a job.
-template <class Part, class Run>
+// max(leave) - max(ready) in microseconds. `run` is called for each part of a job, `write` for each
+// of its inputs before, with a stamp of the iteration.
+template <class Part, class Run, class Write>
 double measure(std::vector<Job<Part>>& jobs, const std::vector<int>& cores, int32_t iterations,
-               Pattern pattern, const Run& run) {
+               const Run& run, const Write& write) {
   const auto count = static_cast<std::size_t>(iterations);
   const std::size_t warmUp = std::max<std::size_t>(3, count / 10);
   for (Job<Part>& job : jobs) {
@@ -183,7 +184,7 @@ double measure(std::vector<Job<Part>>& jobs, const std::vector<int>& cores, int3
       started.get();
       for (std::size_t i = 0; i < warmUp + count; ++i) {
         for (const Span& input : job.inputs) {
-          rewrite(input, i + 1, pattern);
+          write(input, i + 1);
         }
         job.ready[i] = clockNs();
         lineUp.meet();
@@ -216,6 +217,14 @@ double measure(std::vector<Job<Part>>& jobs, const std::vector<int>& cores, int3
   const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(count / 2);
   std::nth_element(samples.begin(), middle, samples.end());
   return static_cast<double>(*middle) / 1000.0;
+}
+
+template <class Part, class Run>
+double measure(std::vector<Job<Part>>& jobs, const std::vector<int>& cores, int32_t iterations,
+               Pattern pattern, const Run& run) {
+  return measure(jobs, cores, iterations, run, [pattern](const Span& input, uint64_t stamp) {
+    rewrite(input, stamp, pattern);
+  });
 }
 
 }  // namespace windlass::floor

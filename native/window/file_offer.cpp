@@ -100,7 +100,7 @@ class FileOffer::Server {
 
   // Throws std::system_error.
   void start() {
-    const MakesThreads none;
+    const MakesThreads making;
     thread_ = std::thread([this] { serve(); });
   }
 

@@ -28,7 +28,7 @@ const char* runWatched(std::function<void()> body, int64_t limitNs) {
   running->body = std::move(body);
   std::thread thread;
   {
-    const MakesThreads none;
+    const MakesThreads making;
     thread = std::thread([running] {
       running->calls.watchThisThread();
       running->body();

@@ -181,8 +181,8 @@ WL_API int32_t wl_allowed_cores(void);
  * that its affinity mask allows, by a mask of one core that it takes back at once, and may ask for
  * short time slices, which a later one gives back. place: -1, or it is moved so now, to the core of
  * that number, modulo how many there are, of those that the mask allows; and where stays is not 0
- * the mask is that core from then on, which threads that it makes inherit, but for the library's
- * own. Returns 1 if it was said before, and does nothing then; else 0. */
+ * the mask is that core from then on, which threads that it makes inherit, but for those that the
+ * library makes in a call. Returns 1 if it was said before, and does nothing then; else 0. */
 WL_API int32_t wl_thread_adopt(int32_t place, int32_t stays);
 /* CLOCK_MONOTONIC, in nanoseconds. */
 WL_API int64_t wl_clock_ns(void);
@@ -1075,7 +1075,8 @@ WL_API int32_t wl_floor_weigh(void* dst, const void* src, const int32_t* order,
                               uint64_t hidden, int32_t dtype, wl_error_t* error);
 /* The same for `copies` contiguous copies, or copy-casts, of `bytes` source bytes. Median over
  * iterations. `memory` holds the source and each copy, the longer of the two on whole lines of 64
- * bytes, from its first line on; NULL: memory of the call's own. */
+ * bytes, from its first line on, and the source is in no cache as it is read; NULL: memory of the
+ * call's own, and a source that was just written. */
 WL_API int32_t wl_floor_copy(void* memory, uint64_t memory_bytes, uint64_t bytes, uint32_t copies,
                              int32_t from_dtype, int32_t to_dtype, int32_t iterations,
                              double* median_us, wl_error_t* error);

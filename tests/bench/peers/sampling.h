@@ -88,7 +88,9 @@ class LineUp {
       shared_.sense.value.store(sense + 1, std::memory_order_release);
       return;
     }
-    const auto isOpen = [&] { return shared_.sense.value.load(std::memory_order_acquire) != sense; };
+    const auto isOpen = [&] {
+      return shared_.sense.value.load(std::memory_order_acquire) != sense;
+    };
     const int64_t start = spinNs_ > 0 ? clockNs() : 0;
     while (spinNs_ > 0 && clockNs() - start < spinNs_) {
       if (isOpen()) return;

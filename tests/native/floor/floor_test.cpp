@@ -40,7 +40,8 @@ Floor copy(uint64_t bytes, int32_t from, int32_t to, uint32_t copies = 1) {
   wl_error_t error{};
   error.struct_size = sizeof error;
   Floor floor{WL_OK, -1, ""};
-  floor.code = wl_floor_copy(nullptr, 0, bytes, copies, from, to, kIterations, &floor.micros, &error);
+  floor.code = wl_floor_copy(nullptr, 0, bytes, copies, from, to, kIterations, &floor.micros,
+                             &error);
   floor.message = error.message;
   return floor;
 }

@@ -260,8 +260,11 @@ TEST(AdoptedThreads, NeverWidenAMask) {
   }
 }
 
-// The library's own threads, which a pinned rank's first long operation makes, may use all cores.
-TEST(AdoptedThreads, GiveTheLibrarysThreadsTheMaskFromBefore) {
+// The library's own threads, which a pinned rank's first long operation makes, may use all cores,
+// unless the process got fewer since.
+class LibrarysThreads : public testing::TestWithParam<bool> {};
+
+TEST_P(LibrarysThreads, HaveTheMaskFromBeforeTheirMakerWasPinned) {
   const cpu_set_t two = twoCores();
   if (CPU_COUNT(&two) < 2) GTEST_SKIP() << "this takes two cores";
   const auto threads = [] {
@@ -273,8 +276,13 @@ TEST(AdoptedThreads, GiveTheLibrarysThreadsTheMaskFromBefore) {
   const std::set<pid_t> before = threads();
   LocalRanks ranks(1, 60'000 * kMs, 1, 2);
   const std::vector<float> in(1 << 20, 1);
+  const cpu_set_t usual = maskOf(getpid());
   ranks.run([&](int, wl_comm_t* comm) {
     EXPECT_EQ(0, wl_thread_adopt(0, 1));
+    const cpu_set_t one = maskOf(0);
+    if (GetParam()) {
+      ASSERT_EQ(0, sched_setaffinity(getpid(), sizeof one, &one));
+    }
     std::vector<float> out(in.size());
     ASSERT_EQ(WL_OK, allReduce(comm, in.data(), out.data(), in.size(), WL_F32, WL_SUM, WL_AUTO, 0,
                                nullptr));
@@ -284,15 +292,20 @@ TEST(AdoptedThreads, GiveTheLibrarysThreadsTheMaskFromBefore) {
     for (const pid_t thread : threads()) {
       if (before.count(thread) > 0 || thread == threadId()) continue;
       const cpu_set_t mask = maskOf(thread);
-      EXPECT_GT(CPU_COUNT(&mask), 1);
+      EXPECT_EQ(GetParam(), CPU_COUNT(&mask) == 1);
       ++made;
     }
     EXPECT_GE(made, 1);
   });
+  ASSERT_EQ(0, sched_setaffinity(getpid(), sizeof usual, &usual));
 }
 
+INSTANTIATE_TEST_SUITE_P(Threads, LibrarysThreads, testing::Bool(), [](const auto& by) {
+  return by.param ? "OfAProcessWithFewerCores" : "OfAPinnedMaker";
+});
+
 // A program's signals go to its own threads, and those of a fault to the thread that makes it.
-TEST(LibrarysThreads, TakeNoSignalsButThoseOfFaults) {
+TEST(ThreadsOfTheLibrary, TakeNoSignalsButThoseOfFaults) {
   const auto threads = [] {
     std::set<std::string> all;
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task"))

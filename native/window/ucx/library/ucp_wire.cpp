@@ -104,7 +104,7 @@ Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
   params.field_mask = UCP_PARAM_FIELD_FEATURES;
   params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
   if (code == WL_OK) code = requireDevice(settings.devices, error);
-  const MakesThreads masked;  // of UCX's own thread, which it makes here
+  const MakesThreads making;  // of UCX's own thread, which it makes here
   if (code == WL_OK) {
     status = ucp_init(&params, config, &context_);
     if (status != UCS_OK) {

@@ -53,5 +53,21 @@ class BuildRoundsTest {
     Map<Build, Times> held =
         Map.of(OTHER, times(8105, 100), CONTROL, times(5, 0.25), THIS, times(5, 0.25));
     assertThat(rounds.add(held)).isFalse();
+    assertThat(rounds.isSlowByItself()).isFalse();
+  }
+
+  @Test
+  void aBuildWhoseRanksShareACoreIsSlowByItself() {
+    BuildRounds rounds = new BuildRounds();
+    Map<Build, Times> crowded =
+        Map.of(OTHER, times(0.5, 0.15), CONTROL, times(0.5, 0.18), THIS, times(30, 15));
+    assertThat(rounds.add(crowded)).isFalse();
+    assertThat(rounds.isSlowByItself()).isFalse();
+    assertThat(rounds.add(crowded)).isFalse();
+    assertThat(rounds.isSlowByItself()).isTrue();
+    Map<Build, Times> elsewhere =
+        Map.of(OTHER, times(30, 15), CONTROL, times(0.5, 0.18), THIS, times(0.5, 0.15));
+    assertThat(rounds.add(elsewhere)).isFalse();
+    assertThat(rounds.isSlowByItself()).isFalse();
   }
 }

@@ -71,15 +71,27 @@ final class RankThreads<T, E extends Exception> {
   }
 
   private void start() {
-    for (int i = 0; i < results.length; i++) {
+    // All before the first begins: what is thrown in between would leave that one behind.
+    Runnable[] bodies = new Runnable[results.length];
+    for (int i = 0; i < bodies.length; i++) {
       int own = i;
+      bodies[i] = () -> runRank(own);
+    }
+    for (int i = 0; i < bodies.length; i++) {
       try {
-        workers.get(i).begin(() -> runRank(own));
+        workers.get(i).begin(bodies[i]);
       } catch (OutOfMemoryError e) {
-        int rank = communicators.get(i).rank();
-        fail(i, new ResourceException("run: no thread for rank " + rank, e));
+        fail(i, noThread(communicators.get(i).rank(), e));
         break;
       }
+    }
+  }
+
+  private static Throwable noThread(int rank, OutOfMemoryError e) {
+    try {
+      return new ResourceException("run: no thread for rank " + rank, e);
+    } catch (OutOfMemoryError again) {
+      return e;
     }
   }
 

@@ -12,15 +12,18 @@ final class RankWorker {
   private final int place;
   private final boolean stays;
 
-  /** Null before the first body. Guarded by this, as is all below. */
-  private Thread thread;
+  /** Made with the group, since it keeps the class loaders of those that call its constructor. */
+  private final Thread thread;
+
+  /** Guarded by this, as is all below. */
+  private boolean hasBegun;
 
   private Runnable body;
   private ClassLoader loader;
   private boolean hasEnded;
 
   /**
-   * No thread yet.
+   * A thread that has not begun.
    *
    * @param place the number of the core, among those that it may use, where it begins; -1 for any
    * @param stays whether it stays there
@@ -29,35 +32,37 @@ final class RankWorker {
     this.name = "windlass-rank-" + rank;
     this.place = place;
     this.stays = stays;
+    this.thread = new Thread(null, this::run, name, 0, false);
+    thread.setDaemon(true);
   }
 
   /**
    * Has the thread run {@code next}, which throws nothing, under the caller's context class loader.
    *
-   * @throws OutOfMemoryError if there is no thread yet, and none can be made
+   * @throws OutOfMemoryError if the thread can't be made
    */
   synchronized void begin(Runnable next) {
+    if (body != null) {
+      throw new IllegalStateException(name + " runs a body");
+    }
+    if (!hasBegun) {
+      thread.start();
+      hasBegun = true;
+    }
     body = next;
     loader = Thread.currentThread().getContextClassLoader();
-    if (thread == null) {
-      Thread made = new Thread(null, this::run, name, 0, false);
-      made.setDaemon(true);
-      try {
-        made.start();
-      } catch (OutOfMemoryError e) {
-        body = null;
-        throw e;
-      }
-      thread = made;
-    }
     notifyAll();
   }
 
   private void run() {
     Native.wl_thread_adopt(place, stays ? 1 : 0);
-    while (hasNext()) {
+    boolean goesOn = true;
+    while (goesOn) {
       try {
-        runNext();
+        goesOn = hasNext();
+        if (goesOn) {
+          runNext();
+        }
       } catch (Throwable e) {
         // Out of memory, as the body's own failure was told; the thread has bodies to come.
       }
@@ -73,10 +78,9 @@ final class RankWorker {
       }
     }
     if (body == null) {
-      thread = null; // a body that comes yet has another
       return false;
     }
-    Thread.currentThread().setContextClassLoader(loader);
+    thread.setContextClassLoader(loader);
     return true;
   }
 
@@ -96,12 +100,11 @@ final class RankWorker {
   private synchronized void over() {
     body = null;
     loader = null;
-    Thread own = Thread.currentThread();
-    own.setContextClassLoader(null);
-    own.setPriority(Thread.NORM_PRIORITY);
-    own.setUncaughtExceptionHandler(null);
-    if (!own.getName().equals(name)) {
-      own.setName(name);
+    thread.setContextClassLoader(null);
+    thread.setPriority(Thread.NORM_PRIORITY);
+    thread.setUncaughtExceptionHandler(null);
+    if (!thread.getName().equals(name)) {
+      thread.setName(name);
     }
     Thread.interrupted();
     notifyAll();
@@ -120,21 +123,20 @@ final class RankWorker {
     return body != null;
   }
 
-  /** Null before the first body, and once it has ended. */
-  synchronized Thread thread() {
+  Thread thread() {
     return thread;
   }
 
   /** Interrupts the body, if one runs. */
   synchronized void interrupt() {
-    if (body != null && thread != null) {
+    if (body != null) {
       thread.interrupt();
     }
   }
 
   /** Where the body is; empty where none runs. */
   synchronized StackTraceElement[] stack() {
-    return body == null || thread == null ? new StackTraceElement[0] : thread.getStackTrace();
+    return body == null ? new StackTraceElement[0] : thread.getStackTrace();
   }
 
   /** Has the thread end, once the body that it runs is over. */

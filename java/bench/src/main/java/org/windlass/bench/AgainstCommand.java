@@ -260,7 +260,8 @@ final class AgainstCommand implements Runnable {
       out.print(" |");
       all.forEach(each -> out.printf(" %5s", number("%.2f", each.ratio(Build.CONTROL))));
       out.println();
-      if (all.stream().allMatch(each -> each.ratio(Build.THIS) > SLOWER)) {
+      if (all.stream()
+          .allMatch(each -> each.ratio(Build.THIS) > SLOWER || each.isSlowByItself())) {
         slower.add(cell);
       }
       if (all.stream().anyMatch(each -> each.count() < rounds)) {
@@ -274,7 +275,8 @@ final class AgainstCommand implements Runnable {
     measured.forEach(
         each -> out.printf(" %5s", number("%.3f", geometricMean(each, Build.CONTROL))));
     out.printf(
-        "%ncells above %.2f in every run: %s%n",
+        "%ncells above %.2f in every run, or left out since an empty call took longer by this build"
+            + " each time: %s%n",
         SLOWER, slower.isEmpty() ? "none" : String.join("; ", slower));
     if (!unmet.isEmpty()) {
       out.printf(

@@ -25,6 +25,8 @@ final class BuildRounds {
   }
 
   private final List<Map<Build, Times>> rounds = new ArrayList<>();
+  private int leftOut;
+  private int slowHere;
 
   /** Whether it was added: not where what the builds met is too different. */
   boolean add(Map<Build, Times> round) {
@@ -35,7 +37,21 @@ final class BuildRounds {
     boolean isAlike =
         apart <= MOST_APART * empty.getMin()
             || apart <= OF_MEDIAN * shortest;
-    return isAlike && rounds.add(round);
+    if (isAlike) {
+      return rounds.add(round);
+    }
+    leftOut++;
+    double others = Math.max(round.get(Build.OTHER).empty(), round.get(Build.CONTROL).empty());
+    slowHere += round.get(Build.THIS).empty() > (1 + MOST_APART) * others ? 1 : 0;
+    return false;
+  }
+
+  /**
+   * Whether this build had the slowest empty call in each round that was left out, of two or more:
+   * then it is the build, and not the machine.
+   */
+  boolean isSlowByItself() {
+    return leftOut > 1 && slowHere == leftOut;
   }
 
   int count() {

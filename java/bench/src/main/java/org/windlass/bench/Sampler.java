@@ -102,14 +102,19 @@ public final class Sampler {
    */
   public void warmUp() {
     int most = MOST_WARM_UPS * (workload.ranks() / group.size());
-    boolean compiles = COMPILATION != null;
+    boolean compiles = true;
     for (int i = 0; i < most && compiles; i++) {
       long startNs = System.nanoTime();
-      long compiledMs = COMPILATION.getTotalCompilationTime();
+      long compiledMs = compiledMs();
       run();
       double ms = (System.nanoTime() - startNs) / 1e6;
-      compiles = largest((COMPILATION.getTotalCompilationTime() - compiledMs) / ms) > SETTLED;
+      compiles = largest((compiledMs() - compiledMs) / ms) > SETTLED;
     }
+  }
+
+  /** 0 in a JVM that only interprets. */
+  private static long compiledMs() {
+    return COMPILATION == null ? 0 : COMPILATION.getTotalCompilationTime();
   }
 
   /** Of what the processes say. */

@@ -139,6 +139,9 @@ public final class BenchCommand implements Runnable {
   /** Of each measurement that a JVM compiles in, however long the others take. */
   private static final double WARM_UP_SECONDS = 0.15;
 
+  /** Beside what moves more, it is nothing that a JVM interprets. */
+  private static final long WARM_UP_BYTES = 1 << 20;
+
   @Spec private CommandSpec spec;
 
   @Parameters(
@@ -254,7 +257,10 @@ public final class BenchCommand implements Runnable {
   }
 
   private void measure(LocalGroup group, List<Workload> workloads, BenchCase measured) {
-    sampler(group, workloads.get(0), Math.min(seconds, WARM_UP_SECONDS)).warmUp();
+    workloads.stream()
+        .filter(each -> each.bytes() <= WARM_UP_BYTES)
+        .findFirst()
+        .ifPresent(each -> sampler(group, each, Math.min(seconds, WARM_UP_SECONDS)).warmUp());
     if (group.communicators().get(0).rank() > 0) {
       workloads.forEach(workload -> sampler(group, workload, seconds).run());
       return;
