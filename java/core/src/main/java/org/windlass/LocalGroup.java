@@ -108,13 +108,14 @@ public final class LocalGroup implements AutoCloseable {
    * Runs {@code body} once for each rank, and returns when all are over. Each rank has a daemon
    * thread, named {@code windlass-rank-N}, which lives from the first run until the group is closed:
    * it inherits no thread-local variables of a caller, and what a body sets there the next one
-   * finds, also a reference to the group, which keeps that from being collected. A body that throws aborts the communicator, so that no peer waits for it. Neither does
-   * one wait for a rank whose body has returned: where it has not come to an operation that another
-   * rank of this group is in, the operation's communicator is aborted, and the reason names both. A
-   * body returns once its rank has made all its calls, those of threads that it started too; calls
-   * by {@code async} may go on, and others wait for a rank that ever made one until their deadline.
-   * A body that neither returns nor calls the library can't be ended: some seconds after a failure a
-   * warning of logger {@code org.windlass} names the ranks that are still inside.
+   * finds, also a reference to the group, which keeps that from being collected. A body that throws
+   * aborts the communicator, so that no peer waits for it. Neither does one wait for a rank whose
+   * body has returned: where it has not come to an operation that another rank of this group is in,
+   * the operation's communicator is aborted, and the reason names both. A body returns once its
+   * rank has made all its calls, those of threads that it started too; calls by {@code async} may
+   * go on, and others wait for a rank that ever made one until their deadline. A body that neither
+   * returns nor calls the library can't be ended: some seconds after a failure a warning of logger
+   * {@code org.windlass} names the ranks that are still inside.
    *
    * @throws E the first failure, with those of other ranks that say something else suppressed in it
    */

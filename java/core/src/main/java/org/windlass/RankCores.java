@@ -8,7 +8,7 @@ import org.windlass.internal.RankLook;
 
 /**
  * Where threads of ranks are placed as they start: where every rank of a host may have a core, each
- * on one of its own.
+ * on one of its own. A rank alone begins where the kernel has it, unless it is to stay.
  */
 final class RankCores {
   private static final String SETTING = "WINDLASS_PINNED_THREADS";
@@ -25,9 +25,13 @@ final class RankCores {
   static List<RankWorker> workers(
       List<Communicator> ranks, CommunicatorOptions options, String setting) {
     boolean stays = pins(options, setting);
+    Communicator first = ranks.get(0);
+    if (first.size() == 1 && !stays) {
+      return List.of(new RankWorker(0, NONE, false));
+    }
     int allowed = Native.wl_allowed_cores();
     int cores = options.cores() == 0 ? allowed : Math.min(options.cores(), allowed);
-    int[] hosts = RankLook.hosts(Access.ENDPOINT.of(ranks.get(0)));
+    int[] hosts = RankLook.hosts(Access.ENDPOINT.of(first));
     return ranks.stream()
         .map(each -> new RankWorker(each.rank(), place(each.rank(), hosts, cores), stays))
         .toList();
