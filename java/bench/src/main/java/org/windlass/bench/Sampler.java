@@ -119,10 +119,18 @@ public final class Sampler {
 
   /** Of what the processes say. */
   private double largest(double own) {
-    try (Tensor word = Tensor.allocate(DType.F64, 1).fill(own)) {
-      group.run(comm -> comm.allReduce(word, ReduceOp.MAX));
-      return word.getDouble(0);
+    if (group.size() == workload.ranks()) {
+      return own;
     }
+    return group
+        .call(
+            comm -> {
+              try (Tensor word = Tensor.allocate(DType.F32, 1).fill(own)) {
+                comm.allReduce(word, ReduceOp.MAX);
+                return word.getDouble(0);
+              }
+            })
+        .get(0);
   }
 
   /** Collective over all processes; what it gives is whole in that of rank 0 alone. */
