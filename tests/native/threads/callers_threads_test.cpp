@@ -4,13 +4,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "tests/native/comm/local_ranks.h"
 
@@ -60,6 +64,13 @@ cpu_set_t twoCores() {
 
 pid_t threadId() {
   return static_cast<pid_t>(syscall(SYS_gettid));
+}
+
+std::set<pid_t> threadsOfThisProcess() {
+  std::set<pid_t> all;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task"))
+    all.insert(std::stoi(entry.path().filename()));
+  return all;
 }
 
 // Barriers until it has held on every rank; whether it has within 20 s.
@@ -267,13 +278,7 @@ class LibrarysThreads : public testing::TestWithParam<bool> {};
 TEST_P(LibrarysThreads, HaveTheMaskFromBeforeTheirMakerWasPinned) {
   const cpu_set_t two = twoCores();
   if (CPU_COUNT(&two) < 2) GTEST_SKIP() << "this takes two cores";
-  const auto threads = [] {
-    std::set<pid_t> all;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task"))
-      all.insert(std::stoi(entry.path().filename()));
-    return all;
-  };
-  const std::set<pid_t> before = threads();
+  const std::set<pid_t> before = threadsOfThisProcess();
   LocalRanks ranks(1, 60'000 * kMs, 1, 2);
   const std::vector<float> in(1 << 20, 1);
   const cpu_set_t usual = maskOf(getpid());
@@ -289,7 +294,7 @@ TEST_P(LibrarysThreads, HaveTheMaskFromBeforeTheirMakerWasPinned) {
     const cpu_set_t pinned = maskOf(0);
     EXPECT_EQ(1, CPU_COUNT(&pinned));
     int made = 0;
-    for (const pid_t thread : threads()) {
+    for (const pid_t thread : threadsOfThisProcess()) {
       if (before.count(thread) > 0 || thread == threadId()) continue;
       const cpu_set_t mask = maskOf(thread);
       EXPECT_EQ(GetParam(), CPU_COUNT(&mask) == 1);
@@ -304,38 +309,47 @@ INSTANTIATE_TEST_SUITE_P(Threads, LibrarysThreads, testing::Bool(), [](const aut
   return by.param ? "OfAProcessWithFewerCores" : "OfAPinnedMaker";
 });
 
+// The signals that a thread blocks, one bit each; none for a thread that has ended.
+uint64_t blockedBy(pid_t thread) {
+  std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.rfind("SigBlk:", 0) == 0) return std::stoull(line.substr(7), nullptr, 16);
+  return 0;
+}
+
+uint64_t bitsOf(std::initializer_list<int> signals) {
+  uint64_t bits = 0;
+  for (const int signal : signals) bits |= uint64_t{1} << (signal - 1);
+  return bits;
+}
+
 // A program's signals go to its own threads, and those of a fault to the thread that makes it.
 TEST(ThreadsOfTheLibrary, TakeNoSignalsButThoseOfFaults) {
-  const auto threads = [] {
-    std::set<std::string> all;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task"))
-      all.insert(entry.path());
-    return all;
-  };
   // A sanitizer has threads of its own.
-  const std::set<std::string> before = threads();
+  const std::set<pid_t> before = threadsOfThisProcess();
   // More cores than ranks, so that each has a thread of the library beside its own.
   LocalRanks ranks(2, 60'000 * kMs, 1, 4);
   const std::vector<float> in(1 << 20, 1);
-  ranks.run([&](int, wl_comm_t* comm) {
+  std::array<pid_t, 2> own = {};
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    own[rank] = threadId();
     std::vector<float> out(in.size());
     ASSERT_EQ(WL_OK, allReduce(comm, in.data(), out.data(), in.size(), WL_F32, WL_SUM, WL_AUTO, 0,
                                nullptr));
   });
+  const uint64_t faults = bitsOf({SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP});
+  const uint64_t others = bitsOf({SIGINT, SIGTERM, SIGCHLD, SIGUSR1});
   int found = 0;
-  for (const std::string& thread : threads()) {
-    if (before.count(thread) > 0) continue;
-    std::ifstream status(thread + "/status");
-    uint64_t blocked = 0;
-    for (std::string line; std::getline(status, line);)
-      if (line.rfind("SigBlk:", 0) == 0) blocked = std::stoull(line.substr(7), nullptr, 16);
-    const auto blocks = [&](int number) { return (blocked >> (number - 1) & 1) != 0; };
-    // Those of the test, which may be there still, block none.
-    if (!blocks(SIGTERM)) continue;
+  for (const pid_t thread : threadsOfThisProcess()) {
+    // The ranks' threads may be listed after they were joined.
+    if (before.count(thread) > 0 || thread == own[0] || thread == own[1]) continue;
+    // A thread blocks all until its first instruction.
+    const int64_t start = wl_clock_ns();
+    while ((blockedBy(thread) & faults) != 0 && wl_clock_ns() - start < 20'000 * kMs) {
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(others, blockedBy(thread) & (faults | others));
     ++found;
-    for (const int number : {SIGINT, SIGCHLD, SIGUSR1}) EXPECT_TRUE(blocks(number)) << number;
-    for (const int number : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP})
-      EXPECT_FALSE(blocks(number)) << number;
   }
   EXPECT_GE(found, 1);
 }
