@@ -142,10 +142,11 @@ class Sampler {
     if (rank_ == 0) {
       const double streamNs =
           std::accumulate(streamed.samples.begin(), streamed.samples.end(), 0.0);
-      std::printf("%llu %.3f %.3f %.3f %.3f %.3f NaN\n",
+      std::printf("%llu %.3f %.3f %.3f %.3f %.3f NaN %.3f\n",
                   static_cast<unsigned long long>(work_.bytes), micros(timed, 0.5),
                   micros(timed, 0.99), micros(timed, 0),
-                  streamNs / 1e3 / static_cast<double>(streamed.iterations), micros(empty, 0.5));
+                  streamNs / 1e3 / static_cast<double>(streamed.iterations), micros(empty, 0.5),
+                  micros(empty, 0.99));
       std::fflush(stdout);
     }
   }

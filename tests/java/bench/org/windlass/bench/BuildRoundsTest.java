@@ -14,7 +14,7 @@ import org.windlass.bench.BuildRounds.Build;
 /** Which rounds compare builds, and what they come to. */
 class BuildRoundsTest {
   private static Times times(double median, double empty) {
-    return new Times(median, median, median, median, empty, Double.NaN);
+    return new Times(median, median, median, median, empty, Double.NaN, Double.NaN);
   }
 
   private static Map<Build, Times> round(double other, double control, double own) {

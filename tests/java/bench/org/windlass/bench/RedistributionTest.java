@@ -21,13 +21,13 @@ import org.windlass.InvalidArgumentException;
 class RedistributionTest {
   private static final String ROWS =
       """
-      op,ranks,bytes,side,rounds,median_us,p99_us,min_us,stream_us,empty_us,floor_us,note
-      1.1.4.2-4.2.1.1:R.S0.R.S1:bf16,16,262144,direct,5,100,0,0,0,0,50,
-      1.1.4.2-4.2.1.1:R.S0.R.S1:bf16,16,262144,gather-broadcast,5,500,0,0,0,0,50,
-      1.1.4.2-4.2.1.1:R.S0.R.S1:bf16,16,262144,alltoallw,5,600,0,0,0,0,50,
-      1.1.4.2-4.2.1.1:R.S0.R.S1:bf16,16,1048576,direct,5,400,0,0,0,0,200,
-      1.1.4.2-4.2.1.1:R.S0.R.S1:bf16,16,1048576,gather-broadcast,5,800,0,0,0,0,200,
-      1.1.4.2-4.2.1.1:R.S0.R.S1:bf16,16,1048576,alltoallw,0,NaN,NaN,NaN,NaN,NaN,200,deadline
+      op,ranks,bytes,side,rounds,median_us,p99_us,min_us,stream_us,empty_us,floor_us,empty_p99_us,note
+      1.1.4.2-4.2.1.1:R.S0.R.S1:bf16,16,262144,direct,5,100,0,0,0,0,50,0,
+      1.1.4.2-4.2.1.1:R.S0.R.S1:bf16,16,262144,gather-broadcast,5,500,0,0,0,0,50,0,
+      1.1.4.2-4.2.1.1:R.S0.R.S1:bf16,16,262144,alltoallw,5,600,0,0,0,0,50,0,
+      1.1.4.2-4.2.1.1:R.S0.R.S1:bf16,16,1048576,direct,5,400,0,0,0,0,200,0,
+      1.1.4.2-4.2.1.1:R.S0.R.S1:bf16,16,1048576,gather-broadcast,5,800,0,0,0,0,200,0,
+      1.1.4.2-4.2.1.1:R.S0.R.S1:bf16,16,1048576,alltoallw,0,NaN,NaN,NaN,NaN,NaN,200,NaN,deadline
       """;
 
   @TempDir private Path folder;

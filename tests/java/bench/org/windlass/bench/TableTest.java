@@ -18,19 +18,20 @@ import org.windlass.InvalidArgumentException;
 /** From the CSV file to ratios, means and the rule. */
 class TableTest {
   private static final String HEAD =
-      "op,ranks,bytes,side,rounds,median_us,p99_us,min_us,stream_us,empty_us,floor_us,note\n";
+      "op,ranks,bytes,side,rounds,median_us,p99_us,min_us,stream_us,empty_us,floor_us,empty_p99_us,"
+          + "note\n";
   private static final String ROWS =
       """
-      barrier,2,0,window,5,0.200,0.3,0.1,0.2,0.1,NaN,
-      barrier,2,0,java,5,0.400,0.3,0.1,0.2,0.1,NaN,
-      all-to-all,2,4,window,5,0.300,0.31,0.1,0.2,0.1,0.100,
-      all-to-all,2,4,plain,5,0.600,0.3,0.1,0.2,0.1,0.100,
-      all-to-all,2,4,java,5,0.500,0.3,0.1,0.2,0.1,0.100,
-      all-to-all,2,4,openmpi,5,0.300,0.32,0.1,0.2,0.1,0.100,
-      all-to-all,2,4,gloo,0,NaN,NaN,NaN,NaN,NaN,0.100,deadline of 60 s
-      all-to-all,4,65536,window,5,80.000,90,70,80,0.1,10.000,
-      all-to-all,4,65536,java,5,10.000,90,70,80,0.1,10.000,
-      all-to-all,8,65536,window,5,70.000,90,70,80,0.1,10.000,
+      barrier,2,0,window,5,0.200,0.3,0.1,0.2,0.1,NaN,0.2,
+      barrier,2,0,java,5,0.400,0.3,0.1,0.2,0.1,NaN,0.2,
+      all-to-all,2,4,window,5,0.300,0.31,0.1,0.2,0.1,0.100,0.2,
+      all-to-all,2,4,plain,5,0.600,0.3,0.1,0.2,0.1,0.100,0.2,
+      all-to-all,2,4,java,5,0.500,0.3,0.1,0.2,0.1,0.100,0.2,
+      all-to-all,2,4,openmpi,5,0.300,0.32,0.1,0.2,0.1,0.100,0.2,
+      all-to-all,2,4,gloo,0,NaN,NaN,NaN,NaN,NaN,0.100,NaN,deadline of 60 s
+      all-to-all,4,65536,window,5,80.000,90,70,80,0.1,10.000,0.2,
+      all-to-all,4,65536,java,5,10.000,90,70,80,0.1,10.000,0.2,
+      all-to-all,8,65536,window,5,70.000,90,70,80,0.1,10.000,0.2,
       """;
 
   @TempDir private Path folder;
@@ -51,8 +52,8 @@ class TableTest {
       delimiter = ';',
       value = {
         "barrier,2,0,window,5",
-        "barrier,2,0,ship,5,1,1,1,1,1,1,",
-        "barrier,2,x,java,5,1,1,1,1,1,1,",
+        "barrier,2,0,ship,5,1,1,1,1,1,1,1,",
+        "barrier,2,x,java,5,1,1,1,1,1,1,1,",
       })
   void aLineThatIsNoRowIsNamed(String line) {
     assertThatThrownBy(() -> rows(line + "\n"))
@@ -71,11 +72,11 @@ class TableTest {
     Cell cell = new Cell("all-gather", 2, 4);
     List<Times> rounds =
         List.of(
-            new Times(3, 30, 2, 7, 0.1, Double.NaN),
-            new Times(1, 10, 0.5, 8, 0.2, Double.NaN),
-            new Times(2, 99, 1, 9, 0.3, Double.NaN));
+            new Times(3, 30, 2, 7, 0.1, Double.NaN, 5),
+            new Times(1, 10, 0.5, 8, 0.2, Double.NaN, 7),
+            new Times(2, 99, 1, 9, 0.3, Double.NaN, 6));
     Times times = Row.of(cell, Contender.JAVA, rounds, 0.25, "").times();
-    assertThat(times).isEqualTo(new Times(2, 30, 0.5, 8, 0.2, 0.25));
+    assertThat(times).isEqualTo(new Times(2, 30, 0.5, 8, 0.2, 0.25, 6));
     assertThat(Row.median(rounds.subList(0, 2), Times::median)).isEqualTo(2);
     assertThat(Row.median(rounds, Times::floor)).isNaN();
   }
@@ -122,15 +123,39 @@ class TableTest {
         .contains("2 of 4 cells are at most")
         .contains("- all-to-all, 2 ranks, 4, plain: 0.60 us, 2.00 of openmpi's 0.30; floor 0.10")
         .contains("- all-to-all, 2 ranks, 4, gloo: deadline of 60 s")
-        .contains("| Microseconds of the 99th percentile, window buffers, openmpi's | ranks |")
-        .contains("| all-to-all | 2 |  | 0.31, 0.32 |  |")
-        .contains("| all-to-all | 4 |  |  | 90.0, - |")
+        .contains("| Microseconds of the 99th percentile, window buffers (an empty call's), openmpi's | ranks |")
+        .contains("| all-to-all | 2 |  | 0.31 (0.20), 0.32 |  |")
+        .contains("| all-to-all | 4 |  |  | 90.0 (0.20), - |")
         .doesNotContain("NaN");
   }
 
   @Test
+  void shortTailsAreCounted() throws IOException {
+    assertThat(
+            Table.of(
+                rows(
+                    """
+                    broadcast,2,4,window,5,0.5,1.5,0.1,0.2,0.1,NaN,9,
+                    broadcast,2,256,window,5,0.5,1.6,0.1,0.2,0.1,NaN,1.6,
+                    broadcast,2,4,openmpi,5,0.5,1.5,0.1,0.2,0.1,NaN,9,
+                    """)))
+        .contains("window: the 99th percentile is at most 3 times the median in 1 of 2 cells.\n")
+        .contains("openmpi: the 99th percentile is at most 3 times the median in 1 of 1 cells.");
+  }
+
+  @Test
+  void linesOfEarlierBuildsHaveNoTailOfAnEmptyCall() {
+    Times times = Times.parse("64 3.0 2.0 1.0 0.5 0.1 NaN".split(" "), 1);
+    assertThat(times.median()).isEqualTo(3);
+    assertThat(times.emptyP99()).isNaN();
+    assertThat(Times.parse(("64 " + times).split(" "), 1)).isEqualTo(times);
+    assertThatThrownBy(() -> Times.parse("64 3.0 2.0".split(" "), 1))
+        .hasMessageContaining("7 times, not 2");
+  }
+
+  @Test
   void withoutPeersThereAreTimesAlone() throws IOException {
-    String table = Table.of(rows("barrier,2,0,window,5,0.200,0.3,0.1,0.2,0.1,NaN,\n"));
+    String table = Table.of(rows("barrier,2,0,window,5,0.200,0.3,0.1,0.2,0.1,NaN,0.2,\n"));
     assertThat(table).contains("| barrier | 2 | 0.20 |").doesNotContain("peer");
   }
 

@@ -21,8 +21,9 @@ import org.windlass.ResourceException;
  */
 record Row(Cell cell, Contender contender, int rounds, Times times, String note) {
   private static final String HEAD =
-      "op,ranks,bytes,side,rounds,median_us,p99_us,min_us,stream_us,empty_us,floor_us,note";
-  private static final int COLUMNS = 12;
+      "op,ranks,bytes,side,rounds,median_us,p99_us,min_us,stream_us,empty_us,floor_us,empty_p99_us,"
+          + "note";
+  private static final int COLUMNS = 13;
 
   static Row of(Cell cell, Contender contender, List<Times> rounds, double floor, String note) {
     Times times =
@@ -32,7 +33,8 @@ record Row(Cell cell, Contender contender, int rounds, Times times, String note)
             rounds.stream().mapToDouble(Times::min).min().orElse(Double.NaN),
             median(rounds, Times::stream),
             median(rounds, Times::empty),
-            floor);
+            floor,
+            median(rounds, Times::emptyP99));
     return new Row(cell, contender, rounds.size(), times, note);
   }
 

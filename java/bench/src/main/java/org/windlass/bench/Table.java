@@ -46,7 +46,7 @@ final class Table {
     }
   }
 
-  /** Our 99th percentiles beside those of Open MPI, in microseconds. */
+  /** 99th percentiles, ours beside those of Open MPI, and how many are near their medians. */
   private void tails() {
     List<Contender> peers =
         List.of(Contender.OPENMPI, Contender.OPENMPI_BOUND).stream()
@@ -57,14 +57,30 @@ final class Table {
       String beside = peers.stream().map(peer -> ", " + peer + "'s").collect(Collectors.joining());
       Grid.append(
           text,
-          "Microseconds of the 99th percentile, " + ours + " buffers" + beside,
+          "Microseconds of the 99th percentile, " + ours + " buffers (an empty call's)" + beside,
           own.stream().map(Row::cell).toList(),
           own.stream().map(row -> tails(row, peers)).toList());
     }
+    for (Contender each : Contender.values()) {
+      List<Row> cells = measured(each);
+      if (!cells.isEmpty()) {
+        text.append(each)
+            .append(": the 99th percentile is at most 3 times the median in ")
+            .append(cells.stream().filter(Table::hasShortTail).count())
+            .append(" of ")
+            .append(cells.size())
+            .append(" cells.\n");
+      }
+    }
+    text.append('\n');
+  }
+
+  private static boolean hasShortTail(Row row) {
+    return row.times().p99() <= 3 * row.times().median();
   }
 
   private String tails(Row own, List<Contender> peers) {
-    StringBuilder all = new StringBuilder(Grid.significant(own.times().p99()));
+    StringBuilder all = new StringBuilder(Grid.pair(own.times().p99(), own.times().emptyP99()));
     for (Contender peer : peers) {
       String p99 =
           measured(peer).stream()
