@@ -71,8 +71,7 @@ Code Waiter::waitSlow(const Look& look, Deadline& deadline) {
   while (code == WL_OK && !ready && !group_.oversubscribed() && now - start < kSpinNs) {
     if (sharesCore(awaited, look.inside)) {
       ready = yieldOnce(look, &now);
-      // The kernel may have parted them since the peer was last seen: what it says now counts.
-      if (mayLeaveCore(now) && isStillNear(awaited, look.inside)) leaveCore(look.inside, now);
+      if (mayLeaveCore(now) && hasNearAwaited(awaited, look.inside)) leaveCore(look.inside, now);
       if (!ready && now < contestedUntilNs_) break;
     }
     for (int i = 0; i < kLooksBetweenClocks && !ready; ++i) {
@@ -110,18 +109,24 @@ bool Waiter::sharesCore(uint32_t awaited, const Inside& inside) const {
   return false;
 }
 
-bool Waiter::isStillNear(uint32_t awaited, const Inside& inside) const {
+bool Waiter::isNear(uint32_t peer, int32_t core, const Inside& inside) const {
+  return peer != rank_ && !inside.oneSided && group_.entered(peer, inside.sequence) &&
+         coreOf(peer, inside) == core;
+}
+
+bool Waiter::hasNearAwaited(uint32_t awaited, const Inside& inside) const {
   const int32_t core = sched_getcpu();
-  const auto isNear = [&](uint32_t peer) {
-    const RankLines& lines = group_.lines(peer);
-    if (inside.oneSided) return lines.state.core.load(std::memory_order_relaxed) == core;
-    return group_.entered(peer, inside.sequence) &&
-           lines.entry[inside.sequence & 1].core.load(std::memory_order_relaxed) == core;
-  };
-  if (awaited != kEveryRank) return isNear(awaited);
+  if (awaited != kEveryRank) return isNear(awaited, core, inside);
   for (uint32_t peer = 0; peer < group_.ranks(); ++peer)
-    if (peer != rank_ && isNear(peer)) return true;
+    if (isNear(peer, core, inside)) return true;
   return false;
+}
+
+bool Waiter::isCrowded(const Inside& inside) const {
+  const int32_t core = sched_getcpu();
+  uint32_t near = 0;
+  for (uint32_t peer = 0; peer < rank_; ++peer) near += isNear(peer, core, inside) ? 1 : 0;
+  return near >= group_.ranksPerCore();
 }
 
 bool Waiter::metRank(int64_t sinceNs) const {
@@ -172,31 +177,24 @@ void Waiter::leaveCore(const Inside& inside, int64_t now) {
   if (freest != own) moveToCore(freest, allowed);
 }
 
-Waiter::Neighbours Waiter::neighbours(const Look& look) const {
-  Neighbours near = {0, false};
+bool Waiter::needsNeighbour(const Look& look) const {
   const int32_t core = sched_getcpu();
   for (uint32_t peer = 0; peer < group_.ranks(); ++peer) {
     if (peer == rank_ || coreOf(peer, look.inside) != core) continue;
-    if (peer < rank_) ++near.lower;
-    if (peer == look.awaited || !group_.entered(peer, look.inside.sequence)) near.needed = true;
+    if (peer == look.awaited || !group_.entered(peer, look.inside.sequence)) return true;
   }
-  return near;
+  return false;
 }
 
 bool Waiter::yieldOnce(const Look& look, int64_t* now) {
   if (*now < contestedUntilNs_) return false;
-  if (group_.oversubscribed() && group_.ranks() <= kFewRanks) {
-    const Neighbours near = neighbours(look);
-    if (near.lower >= group_.ranksPerCore() && mayLeaveCore(*now)) {
-      leaveCore(look.inside, *now);
-      *now = clockNs();
-      return look();
-    }
-    for (int i = 0; !near.needed && look.hosts == nullptr && i < kLooksElsewhere; ++i) {
+  const bool isShared = group_.oversubscribed() && group_.ranks() <= kFewRanks;
+  if (isShared && !needsNeighbour(look)) {
+    for (int i = 0; look.hosts == nullptr && i < kLooksElsewhere; ++i) {
       if (look()) return true;
       cpuPause();
     }
-    if (!near.needed) *now = clockNs();
+    *now = clockNs();
   }
   sched_yield();
   if (look()) return true;
@@ -209,6 +207,11 @@ bool Waiter::yieldOnce(const Look& look, int64_t* now) {
     own_.state.contested.fetch_add(1, std::memory_order_relaxed);
   }
   *now = after;
+  if (isShared && mayLeaveCore(after) && isCrowded(look.inside)) {
+    leaveCore(look.inside, after);
+    *now = clockNs();
+    return look();
+  }
   return false;
 }
 

@@ -95,25 +95,28 @@ class Waiter {
   // Whether an awaited rank was last seen on this rank's core, so that it runs only once this one
   // gives the core up.
   bool sharesCore(uint32_t awaited, const Inside& inside) const;
-  // The ranks last seen on this rank's core.
-  struct Neighbours {
-    uint32_t lower;  // that number below this rank's
-    bool needed;     // one of them is awaited, or has not entered the operation
-  };
-  Neighbours neighbours(const Look& look) const;
-  // The core on which a peer was last seen. The entry's line is looked at anyway; to look at the
+  // Whether a rank last seen on this rank's core is awaited, or has not entered the operation.
+  bool needsNeighbour(const Look& look) const;
+  // The core on which a peer was last seen. The entries' lines are looked at anyway; to look at the
   // state's would take it from its writer.
   int32_t coreOf(uint32_t peer, const Inside& inside) const {
     const RankLines& lines = group_.lines(peer);
-    return (inside.oneSided ? lines.state.core : lines.entry[(inside.sequence - 1) & 1].core)
-        .load(std::memory_order_relaxed);
+    if (inside.oneSided) return lines.state.core.load(std::memory_order_relaxed);
+    const uint64_t last = inside.sequence - (group_.entered(peer, inside.sequence) ? 0 : 1);
+    return lines.entry[last & 1].core.load(std::memory_order_relaxed);
   }
   // Whether this thread's placing and scheduling are the library's to change.
   bool mayAdjust() const;
   // Nor where ranks met a thread that computes: the kernel knows which core that one needs.
   bool mayLeaveCore(int64_t now) const;
-  // The same, of awaited ranks that have entered the operation by now.
-  bool isStillNear(uint32_t awaited, const Inside& inside) const;
+  // Whether a peer has entered this operation, and did so on this rank's core. Where a peer was
+  // before says nothing: the kernel may have parted the two since. Nor does it where a one-sided
+  // operation was begun, and a wait for that moves nobody.
+  bool isNear(uint32_t peer, int32_t core, const Inside& inside) const;
+  // Whether an awaited rank is, so that this one had better wait elsewhere.
+  bool hasNearAwaited(uint32_t awaited, const Inside& inside) const;
+  // Whether as many ranks below this one are as a core's share is.
+  bool isCrowded(const Inside& inside) const;
   // Moves this thread to the core, of those that it may use, where the fewest ranks were last seen.
   void leaveCore(const Inside& inside, int64_t now);
   // Whether what had this core since then may have been a rank: one has moved something here, or

@@ -99,6 +99,9 @@ record Comparison(
             minutes / done * (groups.size() * rounds - done));
         progress.flush();
       }
+      progress.printf(
+          "a thread that reads the clock is held up %,d times a second%n", HoldUps.perSecond());
+      progress.flush();
       afterRound.accept(results.rows(cells, contenders));
     }
   }
