@@ -11,6 +11,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
@@ -68,6 +69,12 @@ class ShortMemoryTest {
         .doesNotContain("DeadlineExceeded");
   }
 
+  /** Also where they wait in a communicator that came from the group's. */
+  @Test
+  void thePeersOfARankThatFailedOnAFullHeapDoNotWait() throws Exception {
+    assertThat(run("abort")).contains("abort: full, in time: true");
+  }
+
   private static String run(String what) throws Exception {
     Process process =
         new ProcessBuilder(
@@ -115,6 +122,10 @@ class ShortMemoryTest {
         }
         if (arguments[0].equals("look")) {
           look(group);
+          return;
+        }
+        if (arguments[0].equals("abort")) {
+          abort(group);
           return;
         }
         if (arguments[0].equals("meet")) {
@@ -199,6 +210,43 @@ class ShortMemoryTest {
                 }
               });
       System.out.println("run: " + end + ", over: " + isOver[0]);
+    }
+
+    private static void abort(LocalGroup group) throws InterruptedException {
+      IllegalStateException full = new IllegalStateException("full");
+      CountDownLatch isFull = new CountDownLatch(1);
+      Thread release =
+          new Thread(
+              () -> {
+                try {
+                  isFull.await();
+                  long startNs = System.nanoTime();
+                  while (System.nanoTime() - startNs < 2_000_000_000L) {
+                    fillHeap(); // what others have given back
+                  }
+                } catch (InterruptedException e) {
+                  throw new AssertionError(e);
+                } finally {
+                  ballast = null;
+                }
+              });
+      release.start();
+      RankBody<RuntimeException> body =
+          communicator -> {
+            Communicator pair = communicator.split(0, 0);
+            if (communicator.rank() == 0) {
+              takeScratch();
+              fillHeap();
+              isFull.countDown();
+              throw full;
+            }
+            pair.barrier();
+          };
+      long startNs = System.nanoTime();
+      Throwable end = end(() -> group.run(body));
+      long seconds = (System.nanoTime() - startNs) / 1_000_000_000;
+      release.join();
+      System.out.println("abort: " + end.getMessage() + ", in time: " + (seconds < 20));
     }
 
     /** Two ranks, of which the second has no memory once the first has met it. */

@@ -37,9 +37,6 @@ final class RankThreads<T, E extends Exception> {
    */
   private final List<Throwable> failures;
 
-  /** By rank, the failure for which nobody has aborted yet. Guarded by {@link #failures}. */
-  private final Throwable[] unaborted;
-
   /**
    * A run that has not begun.
    *
@@ -52,7 +49,6 @@ final class RankThreads<T, E extends Exception> {
     this.function = function;
     this.results = new Object[communicators.size()];
     this.failures = new ArrayList<>(communicators.size());
-    this.unaborted = new Throwable[communicators.size()];
   }
 
   List<T> run() {
@@ -107,28 +103,12 @@ final class RankThreads<T, E extends Exception> {
   private void fail(int index, Throwable failure) {
     synchronized (failures) {
       failures.add(failure);
-      unaborted[index] = failure;
-    }
-    abort(index);
-  }
-
-  /** Aborts for the failure of a rank, if that is still to be done and there is memory for it. */
-  private void abort(int index) {
-    Throwable failure;
-    synchronized (failures) {
-      failure = unaborted[index];
-    }
-    if (failure == null) {
-      return;
     }
     Communicator communicator = communicators.get(index);
     try {
       communicator.abortAll(reason(communicator.rank(), failure));
     } catch (OutOfMemoryError e) {
-      return;
-    }
-    synchronized (failures) {
-      unaborted[index] = null;
+      // The communicator itself is aborted; a look at the ranks finds who waits in one of its children.
     }
   }
 
@@ -160,9 +140,6 @@ final class RankThreads<T, E extends Exception> {
           look(returned);
           if (!hasFailed()) {
             continue;
-          }
-          for (int i = 0; i < unaborted.length; i++) {
-            abort(i);
           }
           long now = System.nanoTime();
           failedAt = failedAt == 0 ? now : failedAt;
