@@ -116,6 +116,23 @@ class SamplerTest {
     }
   }
 
+  /** Something compiles all the time in a JVM that runs other tests' code too. */
+  @Test
+  void aWarmUpEnds() {
+    Copying workload = new Copying(Long.MAX_VALUE, null);
+    int settled = 0;
+    try (var group = Communicator.local(RANKS)) {
+      for (int i = 0; i < 20 && settled == 0; i++) {
+        int before = workload.closed.get(0);
+        new Sampler(group, workload, 2, 0.03, 1).warmUp();
+        int measured = workload.closed.get(0) - before;
+        assertThat(measured).isBetween(1, 4);
+        settled = measured == 1 ? i + 1 : 0;
+      }
+    }
+    assertThat(settled).as("warm-ups until one found nothing left to compile").isPositive();
+  }
+
   @Test
   void aCallThatStopsMovingBytesIsFound() {
     for (long stopsAtCall : new long[] {1, 2, 5, 10}) {
