@@ -141,7 +141,8 @@ void Hosts::lookAtOwn(int64_t looked) {
 
 void Hosts::noteStandstill(int64_t now, int64_t slept) {
   const int64_t since = stoodStillNs_.load(std::memory_order_relaxed);
-  if (slept <= silenceNs_) {
+  // Others count from its last beat, which went out up to one beat, and a turn, before it stopped.
+  if (slept <= silenceNs_ - 2 * kBeatNs) {
     // Who had lost it would have said so by now.
     if (since != 0 && group_.failure() == nullptr && now - since > kTellingNs + silenceNs_)
       stoodStillNs_.store(0, std::memory_order_release);
