@@ -74,7 +74,7 @@ const OfFile& ofFile() {
 }
 
 std::atomic<bool> hasGiven{false};
-std::mutex mutex;  // guards what was given
+std::mutex givenMutex;  // guards what was given
 std::shared_ptr<const GridTable>& given() {
   static auto* const table = new std::shared_ptr<const GridTable>;
   return *table;
@@ -93,7 +93,7 @@ Code Grids::use(const char* text, wl_error_t* error) {
     made = std::make_shared<GridTable>();
     if (Code code = made->read(text, error); code != WL_OK) return code;
   }
-  const std::lock_guard<std::mutex> lock(mutex);
+  const std::lock_guard<std::mutex> lock(givenMutex);
   given() = std::move(made);
   hasGiven = given() != nullptr;
   return WL_OK;
@@ -101,7 +101,7 @@ Code Grids::use(const char* text, wl_error_t* error) {
 
 std::shared_ptr<const GridTable> Grids::table() {
   if (hasGiven) {
-    const std::lock_guard<std::mutex> lock(mutex);
+    const std::lock_guard<std::mutex> lock(givenMutex);
     if (given() != nullptr) return given();
   }
   return ofFile().table;

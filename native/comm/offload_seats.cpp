@@ -25,7 +25,7 @@ struct Holder {
   uint64_t sequence;
   const char* name;
 };
-std::mutex mutex;  // guards what follows, and whose turn it is in all groups
+std::mutex seatsMutex;  // guards what follows, and whose turn it is in all groups
 std::condition_variable changed;
 Holder holders[kMostDeviceRanks];
 std::map<uint64_t, std::weak_ptr<OffloadSeats>> shared;  // by their groups' ids
@@ -33,7 +33,7 @@ std::map<uint64_t, std::weak_ptr<OffloadSeats>> shared;  // by their groups' ids
 }  // namespace
 
 std::shared_ptr<OffloadSeats> OffloadSeats::ofShared(uint64_t id, uint32_t ranks) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const std::lock_guard<std::mutex> lock(seatsMutex);
   for (auto each = shared.begin(); each != shared.end();)
     each = each->second.expired() ? shared.erase(each) : std::next(each);
   std::weak_ptr<OffloadSeats>& known = shared[id];
@@ -45,12 +45,12 @@ std::shared_ptr<OffloadSeats> OffloadSeats::ofShared(uint64_t id, uint32_t ranks
 }
 
 void OffloadSeats::join(uint32_t rank) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const std::lock_guard<std::mutex> lock(seatsMutex);
   seats_[rank].isElsewhere = false;
 }
 
 void OffloadSeats::place(uint32_t rank, uint32_t device) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const std::lock_guard<std::mutex> lock(seatsMutex);
   uint32_t& known = seats_[rank].device;
   if (known != device) known = device;
 }
@@ -76,18 +76,18 @@ bool OffloadSeats::takeNow(uint64_t sequence, const char* name, Busy* busy) {
 bool OffloadSeats::take(uint64_t sequence, const char* name, int64_t limitNs, Busy* busy) {
   const auto takes = [&] { return takeNow(sequence, name, busy); };
   const auto looks = [&] {
-    lockYielding(mutex);
-    const std::lock_guard<std::mutex> lock(mutex, std::adopt_lock);
+    lockYielding(seatsMutex);
+    const std::lock_guard<std::mutex> lock(seatsMutex, std::adopt_lock);
     return takes();
   };
   if (yieldUntil(looks, std::min(limitNs, kYieldsNs))) return true;
-  std::unique_lock<std::mutex> lock(mutex);
+  std::unique_lock<std::mutex> lock(seatsMutex);
   return changed.wait_for(lock, std::chrono::nanoseconds(limitNs), takes);
 }
 
 void OffloadSeats::leave(uint32_t rank, uint64_t sequence) {
-  lockYielding(mutex);
-  const std::lock_guard<std::mutex> lock(mutex, std::adopt_lock);
+  lockYielding(seatsMutex);
+  const std::lock_guard<std::mutex> lock(seatsMutex, std::adopt_lock);
   seats_[rank].left = sequence;
   const uint32_t device = seats_[rank].device;
   Holder& holder = holders[device];
@@ -103,7 +103,7 @@ void OffloadSeats::leave(uint32_t rank, uint64_t sequence) {
 
 void OffloadSeats::close(uint32_t rank) {
   {
-    const std::lock_guard<std::mutex> lock(mutex);
+    const std::lock_guard<std::mutex> lock(seatsMutex);
     seats_[rank].hasClosed = true;
     for (uint32_t other = 0; other < ranks_; ++other)
       if (!seats_[other].isElsewhere && !seats_[other].hasClosed) return;
