@@ -8,11 +8,11 @@ find_library(WINDLASS_UCS ucs)
 if(CMAKE_CROSSCOMPILING OR WINDLASS_SANITIZE STREQUAL "thread")
   # Not in this build.
 elseif(WINDLASS_UCX_HEADERS AND WINDLASS_UCP AND WINDLASS_UCT AND WINDLASS_UCS)
-  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/native/window/ucx/library/*.cpp")
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/native/hosts/ucx/library/*.cpp")
   add_library(windlass_ucx MODULE ${sources} native/base/error.cpp)
   target_link_libraries(windlass_ucx PRIVATE windlass_options "${WINDLASS_UCP}" "${WINDLASS_UCT}" "${WINDLASS_UCS}")
   target_include_directories(windlass_ucx SYSTEM PRIVATE "${WINDLASS_UCX_HEADERS}")
-  set(ucx_exports "${CMAKE_CURRENT_SOURCE_DIR}/native/window/ucx/library/export.map")
+  set(ucx_exports "${CMAKE_CURRENT_SOURCE_DIR}/native/hosts/ucx/library/export.map")
   target_link_options(windlass_ucx PRIVATE
     "-Wl,--version-script=${ucx_exports}" -Wl,--gc-sections -Wl,-z,relro,-z,now -Wl,-z,noexecstack)
   set_property(TARGET windlass_ucx PROPERTY LINK_DEPENDS "${ucx_exports}")

@@ -21,11 +21,11 @@
 #include "kernels/reduce_scatter_v.h"
 #include "kernels/scatter.h"
 #include "native/base/target.h"
-#include "native/comm/cpu_executor.h"
-#include "native/comm/device_executor.h"
-#include "native/comm/hosts_executor.h"
-#include "native/comm/kernels.h"
-#include "native/comm/offload_executor.h"
+#include "native/core/cpu_executor.h"
+#include "native/core/kernels.h"
+#include "native/device/device_executor.h"
+#include "native/device/offload_executor.h"
+#include "native/hosts/hosts_executor.h"
 
 namespace windlass {
 namespace {

@@ -5,7 +5,7 @@
 // args     those of the collective
 // phases   one, but for all-reduce: each rank folds its share of all inputs into its own output,
 //          then reads the others' shares from their outputs; and for packed all-to-all-v, which
-//          lays its parts out first. native/comm/pulling.h runs them.
+//          lays its parts out first. native/peer/pulling.h runs them.
 // signals  ENTER of every rank before inputs are read; DONE of every rank before the next phase,
 //          and before return. Where ranks reach nothing of one another's but stages, what is filled
 //          and taken of those takes the place of DONE, and a rank may fill its half before ENTER

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "native/window/acl/acl.h"
+#include "native/ascend/acl/acl.h"
 
 using namespace windlass;
 

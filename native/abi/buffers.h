@@ -5,7 +5,7 @@
 #include "native/abi/handles.h"
 #include "native/base/dtype.h"
 #include "native/base/target.h"
-#include "native/comm/names.h"
+#include "native/core/names.h"
 
 namespace windlass {
 

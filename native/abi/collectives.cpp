@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // C ABI: collectives of equal parts. Arguments are checked here, before anything is sent, against
 // what the collective's row in the table of kernels says.
-#include "native/comm/collectives.h"
+#include "native/core/collectives.h"
 
 #include "native/abi/buffers.h"
 #include "native/abi/streams.h"

@@ -4,8 +4,8 @@
 #include <new>
 
 #include "native/abi/handles.h"
-#include "native/comm/object_operations.h"
-#include "native/comm/shrink.h"
+#include "native/core/object_operations.h"
+#include "native/core/shrink.h"
 
 using namespace windlass;
 

@@ -8,8 +8,8 @@
 
 #include "native/abi/handles.h"
 #include "native/base/target.h"
-#include "native/comm/grids.h"
-#include "native/window/cuda/polling.h"
+#include "native/device/cuda/polling.h"
+#include "native/device/grids.h"
 
 using namespace windlass;
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "native/abi/handles.h"
-#include "native/comm/failure_text.h"
+#include "native/core/failure_text.h"
 
 using namespace windlass;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // C ABI: expert parallelism. What a rank brings is checked here, and noted in its table, before
 // anything is sent.
-#include "native/comm/experts.h"
+#include "native/core/experts.h"
 
 #include <cstring>
 

@@ -3,8 +3,8 @@
 #include <new>
 
 #include "native/abi/handles.h"
-#include "native/comm/hosts.h"
-#include "native/comm/grids.h"
+#include "native/device/grids.h"
+#include "native/hosts/hosts.h"
 
 using namespace windlass;
 

@@ -5,10 +5,10 @@
 #include <memory>
 
 #include "native/base/origin.h"
-#include "native/comm/comm.h"
-#include "native/comm/observed_group.h"
+#include "native/core/comm.h"
+#include "native/core/observed_group.h"
+#include "native/memory/memory_pool.h"
 #include "native/transfer/transfer.h"
-#include "native/window/memory_pool.h"
 
 struct wl_group {
   std::shared_ptr<windlass::Group> group;

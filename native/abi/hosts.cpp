@@ -9,8 +9,8 @@
 
 #include "native/abi/handles.h"
 #include "native/base/target.h"
-#include "native/comm/hosts.h"
-#include "native/comm/watch.h"
+#include "native/core/watch.h"
+#include "native/hosts/hosts.h"
 
 using namespace windlass;
 

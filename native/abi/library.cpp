@@ -4,8 +4,8 @@
 #include "native/base/cores.h"
 #include "native/base/error.h"
 #include "native/base/target.h"
-#include "native/comm/adjustment.h"
-#include "native/comm/names.h"
+#include "native/core/adjustment.h"
+#include "native/core/names.h"
 
 using namespace windlass;
 

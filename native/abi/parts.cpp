@@ -6,7 +6,7 @@
 #include "native/abi/buffers.h"
 #include "native/abi/streams.h"
 #include "native/base/text.h"
-#include "native/comm/collectives.h"
+#include "native/core/collectives.h"
 
 using namespace windlass;
 

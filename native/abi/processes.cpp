@@ -8,11 +8,11 @@
 
 #include "native/abi/handles.h"
 #include "native/base/process.h"
-#include "native/comm/grids.h"
-#include "native/comm/watch.h"
-#include "native/window/shared_files.h"
-#include "native/window/shared_mapping.h"
-#include "native/window/shared_memory.h"
+#include "native/core/watch.h"
+#include "native/device/grids.h"
+#include "native/memory/shared_files.h"
+#include "native/memory/shared_mapping.h"
+#include "native/memory/shared_memory.h"
 
 using namespace windlass;
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "native/abi/handles.h"
-#include "native/comm/enqueuing.h"
+#include "native/device/enqueuing.h"
 
 namespace windlass {
 

@@ -4,8 +4,8 @@
 
 #include "native/abi/handles.h"
 #include "native/base/free_memory.h"
-#include "native/comm/device_windows.h"
-#include "native/comm/object_operations.h"
+#include "native/core/object_operations.h"
+#include "native/device/device_windows.h"
 
 using namespace windlass;
 

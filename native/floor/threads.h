@@ -21,7 +21,7 @@
 #include "native/base/cores.h"
 #include "native/base/cpu.h"
 #include "native/base/error.h"
-#include "native/window/window.h"
+#include "native/memory/window.h"
 #include "windlass/kernel.h"
 #include "windlass/windlass.h"
 

@@ -6,7 +6,7 @@
 #include <new>
 
 #include "native/base/target.h"
-#include "native/comm/kernels.h"
+#include "native/core/kernels.h"
 
 namespace windlass {
 namespace {

@@ -14,9 +14,9 @@
 #include <unordered_map>
 
 #include "native/base/extent.h"
-#include "native/comm/group.h"
-#include "native/comm/offload_seats.h"
-#include "native/comm/rank_waits.h"
+#include "native/core/group.h"
+#include "native/core/rank_waits.h"
+#include "native/device/offload_seats.h"
 
 namespace windlass {
 namespace {

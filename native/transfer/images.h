@@ -3,7 +3,7 @@
 // boxes name of theirs, and they say where their devices will have it.
 #pragma once
 
-#include "native/comm/offloaded_transfer.h"
+#include "native/device/offloaded_transfer.h"
 #include "native/transfer/stages.h"
 #include "native/transfer/words.h"
 #include "windlass/chunk.h"

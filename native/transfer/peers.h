@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "native/comm/group.h"
+#include "native/core/group.h"
 #include "native/transfer/binding.h"
 #include "native/transfer/exchange.h"
 #include "native/transfer/progress.h"

@@ -4,8 +4,8 @@
 
 #include <vector>
 
+#include "native/memory/memory.h"
 #include "native/transfer/binding.h"
-#include "native/window/memory.h"
 
 namespace windlass {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "native/comm/control_block.h"
+#include "native/core/control_block.h"
 
 namespace windlass {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "native/comm/object_operations.h"
-#include "native/comm/kernels.h"
-#include "native/comm/rank_waits.h"
+#include "native/core/kernels.h"
+#include "native/core/object_operations.h"
+#include "native/core/rank_waits.h"
 
 namespace windlass {
 namespace {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "native/window/cuda/cuda.h"
+#include "native/device/cuda/cuda.h"
 #include "windlass/windlass.h"
 
 namespace windlass_test {

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "native/window/cuda/cuda.h"
+#include "native/device/cuda/cuda.h"
 
 namespace stand_in {
 

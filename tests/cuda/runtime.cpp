@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-#include "native/window/cuda/cuda.h"
+#include "native/device/cuda/cuda.h"
 
 using windlass::cuda::CuAddress;
 using windlass::cuda::CuContext;

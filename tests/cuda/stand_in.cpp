@@ -30,7 +30,7 @@
 #include <string>
 #include <vector>
 
-#include "native/window/cuda/cuda.h"
+#include "native/device/cuda/cuda.h"
 #include "tests/acl/pages.h"
 #include "tests/cuda/calls.h"
 #include "tests/cuda/image.h"

@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "native/window/cuda/cuda.h"
+#include "native/device/cuda/cuda.h"
 #include "windlass/kernel_table.h"
 #include "windlass/offload.h"
 

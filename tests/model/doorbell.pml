@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sleep of Waiter::waitSlow and sleepOnce (native/comm/waiter.cpp), and Group::wakeSleepers
- * (native/comm/group.cpp). The ring word only ever grows and is only compared with what its rank saw last,
+/* The sleep of Waiter::waitSlow and sleepOnce (native/core/waiter.cpp), and Group::wakeSleepers
+ * (native/core/group.cpp). The ring word only ever grows and is only compared with what its rank saw last,
  * so it is one bit here: whether it was rung since. The kernel compares it and queues the sleeper in one step.
  * A sleep has no time limit, so that a lost wake is a process that blocks for ever. Spins and yields are left
  * out: they only look.

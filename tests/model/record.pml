@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The failure record, whose writers may die: Group::publishFailure and failure() (native/comm/group.cpp). Each
+/* The failure record, whose writers may die: Group::publishFailure and failure() (native/core/group.cpp). Each
  * rank publishes a failure, and may die at any step: between its claim of a record and the publication, half way
  * through the record too. A rank that lives then reads the record that stands. There is one record fewer than
  * ranks, and the last is whole from the start: who finds no other waits until one stands, or its limit passes, at any

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks that hand one another their inputs by stages of two halves: Pulling::runRounds (native/comm/pull_rounds.cpp).
+/* Ranks that hand one another their inputs by stages of two halves: Pulling::runRounds (native/peer/pull_rounds.cpp).
  * A rank fills a half of its stage once all have read what it held two rounds ago, says so, and reads the halves
  * of all others; rank 0 reads none, as the root of a broadcast, and so learns of no rank by what it reads. FarItems::serve and takeBox are the same between an owner and one reader. A half is one cell,
  * which holds the round it was filled for.

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "native/window/acl/device_window.h"
+#include "native/ascend/acl/device_window.h"
 
 namespace windlass::acl {
 

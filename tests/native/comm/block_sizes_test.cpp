@@ -10,7 +10,7 @@
 #include <cstring>
 #include <memory>
 
-#include "native/comm/control_block.h"
+#include "native/core/control_block.h"
 
 namespace windlass {
 namespace block_sizes_test {

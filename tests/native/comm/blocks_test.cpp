@@ -8,7 +8,7 @@
 #include <mutex>
 #include <set>
 
-#include "native/comm/workers.h"
+#include "native/core/workers.h"
 #include "tests/native/comm/local_ranks.h"
 
 namespace windlass_test {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "native/comm/device_executor.h"
-#include "native/comm/names.h"
+#include "native/core/names.h"
+#include "native/device/device_executor.h"
 #include "native/isa/checked/instructions.h"
 #include "native/isa/checked/session.h"
 #include "tests/native/comm/comms.h"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "native/comm/collectives.h"
+#include "native/core/collectives.h"
 #include "tests/native/comm/local_ranks.h"
 
 namespace windlass_test {

@@ -11,8 +11,8 @@
 #include "native/abi/handles.h"
 #include "native/base/cores.h"
 #include "native/base/free_memory.h"
-#include "native/comm/control_block.h"
-#include "native/comm/signal.h"
+#include "native/core/control_block.h"
+#include "native/core/signal.h"
 
 namespace windlass_test {
 namespace communicator_test {

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <string>
 
-#include "native/comm/flight_recorder.h"
+#include "native/core/flight_recorder.h"
 
 namespace windlass_test {
 namespace flight_recorder_test {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables of grids as they are read: what each row is of, what is refused and how, and that no text
 // does more harm than that.
-#include "native/comm/grid_table.h"
+#include "native/device/grid_table.h"
 
 #include <random>
 

@@ -13,7 +13,7 @@
 #include <cstring>
 
 #include "native/abi/handles.h"
-#include "native/window/shared_memory.h"
+#include "native/memory/shared_memory.h"
 #include "tests/native/comm/guests.h"
 
 namespace windlass_test {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Items of kernels that are made for these tests: what a rank may look at before it claims one, and
 // whom a Timeout names.
-#include "native/comm/collectives.h"
-#include "native/comm/cpu_executor.h"
-#include "native/comm/kernels.h"
+#include "native/core/collectives.h"
+#include "native/core/cpu_executor.h"
+#include "native/core/kernels.h"
 #include "tests/native/comm/comms.h"
 
 namespace windlass_test {

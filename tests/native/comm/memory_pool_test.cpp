@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory pools: a rank's pieces against a slow model, and pools that ranks make, lose and drop, as
 // threads and as processes. Collectives of pieces are in ordinary_memory_test.cpp.
-#include "native/window/memory_pool.h"
+#include "native/memory/memory_pool.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include <map>
 
 #include "native/base/free_memory.h"
-#include "native/window/memory.h"
+#include "native/memory/memory.h"
 #include "tests/native/comm/guests.h"
 #include "tests/native/comm/held.h"
 #include "tests/native/comm/windows.h"

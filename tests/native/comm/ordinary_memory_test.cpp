@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "native/base/dtype.h"
-#include "native/comm/control_block.h"
+#include "native/core/control_block.h"
 #include "tests/native/comm/comms.h"
 #include "tests/native/comm/members.h"
 #include "tests/native/isa/reference.h"

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "native/window/peer_memory.h"
+#include "native/peer/peer_memory.h"
 #include "tests/native/comm/children.h"
 #include "tests/native/comm/comms.h"
 #include "tests/native/comm/members.h"

@@ -4,9 +4,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "native/comm/collectives.h"
-#include "native/comm/control_block.h"
-#include "native/comm/object_operations.h"
+#include "native/core/collectives.h"
+#include "native/core/control_block.h"
+#include "native/core/object_operations.h"
 #include "native/transfer/transfer.h"
 #include "tests/native/comm/comms.h"
 #include "tests/native/comm/forks.h"

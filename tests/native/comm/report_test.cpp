@@ -7,8 +7,8 @@
 #include <fstream>
 #include <set>
 
-#include "native/comm/control_block.h"
-#include "native/window/shared_memory.h"
+#include "native/core/control_block.h"
+#include "native/memory/shared_memory.h"
 #include "tests/native/comm/guests.h"
 
 namespace windlass_test {

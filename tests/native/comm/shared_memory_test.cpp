@@ -16,8 +16,8 @@
 #include <fstream>
 #include <string>
 
-#include "native/window/shared_mapping.h"
-#include "native/window/shared_memory.h"
+#include "native/memory/shared_mapping.h"
+#include "native/memory/shared_memory.h"
 #include "tests/native/comm/local_ranks.h"
 
 namespace {

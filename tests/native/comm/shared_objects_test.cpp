@@ -11,10 +11,10 @@
 #include <random>
 #include <thread>
 
-#include "native/comm/control_block.h"
-#include "native/comm/group.h"
-#include "native/comm/shared_group.h"
-#include "native/window/shared_mapping.h"
+#include "native/core/control_block.h"
+#include "native/core/group.h"
+#include "native/core/shared_group.h"
+#include "native/memory/shared_mapping.h"
 #include "tests/native/comm/guests.h"
 #include "tests/native/comm/held.h"
 

@@ -2,8 +2,8 @@
 // New communicators of those that a failure leaves: threads, processes, and both.
 #include <sys/resource.h>
 
-#include "native/comm/group.h"
-#include "native/comm/shrink.h"
+#include "native/core/group.h"
+#include "native/core/shrink.h"
 #include "tests/native/comm/comms.h"
 #include "tests/native/comm/crew.h"
 

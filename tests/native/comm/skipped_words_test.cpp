@@ -3,7 +3,7 @@
 // them that a narrower word would come round.
 #include <algorithm>
 
-#include "native/comm/collectives.h"
+#include "native/core/collectives.h"
 #include "tests/native/comm/comms.h"
 
 namespace windlass_test {

@@ -3,7 +3,7 @@
 // where there is one.
 #include <gtest/gtest.h>
 
-#include "native/window/cuda/cuda.h"
+#include "native/device/cuda/cuda.h"
 
 namespace windlass::cuda {
 

@@ -6,8 +6,8 @@
 #include <map>
 #include <random>
 
-#include "native/window/cuda/errors.h"
-#include "native/window/cuda/polling.h"
+#include "native/device/cuda/errors.h"
+#include "native/device/cuda/polling.h"
 #include "tests/native/cuda/given_back.h"
 #include "tests/native/cuda/no_memory.h"
 #include "tests/native/cuda/on_ranks.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "native/base/clock.h"
-#include "native/window/cuda/rank_device.h"
+#include "native/device/cuda/rank_device.h"
 #include "tests/cuda/image.h"
 #include "tests/native/acl/stand_in.h"
 #include "tests/native/cuda/stand_in.h"

@@ -17,7 +17,7 @@
 #include <map>
 #include <optional>
 
-#include "native/window/file_offer.h"
+#include "native/memory/file_offer.h"
 #include "tests/native/cuda/given_back.h"
 #include "tests/native/cuda/on_ranks.h"
 #include "tests/native/memory/failing_allocation.h"

@@ -2,7 +2,7 @@
 // A program's own streams and graphs on GPUs, by the driver's calls.
 #pragma once
 
-#include "native/window/cuda/cuda.h"
+#include "native/device/cuda/cuda.h"
 #include "tests/native/cuda/driver.h"
 
 namespace windlass_test {

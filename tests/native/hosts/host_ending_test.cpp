@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "native/window/ucx/wire.h"
+#include "native/hosts/ucx/wire.h"
 #include "tests/native/comm/forks.h"
 
 namespace windlass_test {

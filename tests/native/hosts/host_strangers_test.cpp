@@ -3,7 +3,7 @@
 // it says is done.
 #include <cstring>
 
-#include "native/window/ucx/wire.h"
+#include "native/hosts/ucx/wire.h"
 #include "tests/native/comm/forks.h"
 
 namespace windlass_test {

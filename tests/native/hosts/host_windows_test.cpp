@@ -4,7 +4,7 @@
 #include "tests/native/hosts/host_crew.h"
 
 #include "native/abi/handles.h"
-#include "native/comm/hosts.h"
+#include "native/hosts/hosts.h"
 
 namespace windlass_test {
 namespace host_windows_test {

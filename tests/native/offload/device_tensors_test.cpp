@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "native/window/device.h"
+#include "native/memory/device.h"
 #include "tests/native/comm/windows.h"
 #include "tests/native/cuda/failing_calls.h"
 #include "tests/native/cuda/no_memory.h"

@@ -6,8 +6,8 @@
 #include <map>
 #include <string>
 
-#include "native/comm/kept_devices.h"
-#include "native/window/cuda/polling.h"
+#include "native/device/cuda/polling.h"
+#include "native/device/kept_devices.h"
 #include "tests/native/cuda/given_back.h"
 #include "tests/native/offload/device_window_moves.h"
 

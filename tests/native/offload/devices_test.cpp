@@ -2,8 +2,8 @@
 // A group's devices below the communicator: kernels that end late or not at all, calls of the
 // runtime that don't return, and extents that no window holds.
 #include "kernels/offload.h"
-#include "native/comm/kept_devices.h"
-#include "native/comm/offload_seats.h"
+#include "native/device/kept_devices.h"
+#include "native/device/offload_seats.h"
 #include "tests/native/acl/stand_in.h"
 #include "tests/native/comm/local_ranks.h"
 #include "tests/native/offload/stand_in.h"

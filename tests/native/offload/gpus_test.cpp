@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/offload.h"
-#include "native/comm/offload_seats.h"
+#include "native/device/offload_seats.h"
 #include "tests/native/comm/local_ranks.h"
 #include "tests/native/cuda/given_back.h"
 #include "tests/native/cuda/no_memory.h"

@@ -3,7 +3,7 @@
 // a table says, bounded by what a GPU runs at a time, and alike where their tables differ.
 #include <cstdio>
 
-#include "native/comm/grids.h"
+#include "native/device/grids.h"
 #include "tests/native/comm/crew.h"
 #include "tests/native/comm/launches.h"
 #include "tests/native/offload/stream_programs.h"

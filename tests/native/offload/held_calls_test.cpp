@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "native/comm/kept_devices.h"
-#include "native/comm/offload.h"
+#include "native/device/kept_devices.h"
+#include "native/device/offload.h"
 #include "tests/native/comm/forks.h"
 #include "tests/native/cuda/stand_in.h"
 #include "tests/native/offload/stream_programs.h"

@@ -4,7 +4,7 @@
 // communicator has processes.
 #include <dlfcn.h>
 
-#include "native/window/ucx/wire.h"
+#include "native/hosts/ucx/wire.h"
 
 // By which a test knows it.
 extern "C" __attribute__((visibility("default"))) const int windlass_late_numbers = 8;

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// What both executors share: the begin and the end of an operation, its launch, and its ENTER.
+#pragma once
+
+#include <type_traits>
+
+#include "native/core/comm.h"
+#include "native/core/kernels.h"
+
+namespace windlass {
+
+// Whether what ranks bring with ENTER says whether items of kernel K run: K::agrees. Such a K's in
+// and out name nothing else.
+template <class K, class = void>
+struct Asks : std::false_type {};
+template <class K>
+struct Asks<K, std::void_t<decltype(&K::agrees)>> : std::true_type {};
+
+// Whether kernel K may name memory that peers in other processes don't reach, but can pull.
+template <class K, class = void>
+struct Pulls : std::false_type {};
+template <class K>
+struct Pulls<K, std::void_t<decltype(K::kPull)>> : std::true_type {};
+
+// Whether K runs kernels of libraries. Their arguments are their rank's own, so that nobody else
+// runs its items; what ranks compare of them rides with ENTER, for what is said where it differs.
+// They are planned before the rank enters: OwnArgs::aux is the Launch that runs.
+template <class K, class = void>
+struct OfLibrary : std::false_type {};
+template <class K>
+struct OfLibrary<K, std::void_t<decltype(K::kOfLibrary)>> : std::true_type {};
+
+// Whether what a rank brings rides with its ENTER.
+template <class K>
+constexpr bool kRides = K::kEager || Asks<K>::value || OfLibrary<K>::value;
+
+inline Launch Comm::launchOf(const Call& call) const {
+  Launch launch = {};
+  launch.ranks = group_->ranks();
+  launch.root = static_cast<uint32_t>(call.descriptor.root());
+  launch.dtype = static_cast<DType>(call.descriptor.dtype());
+  launch.op = static_cast<ReduceOp>(call.descriptor.reduceOp());
+  launch.bytes = call.bytes;
+  launch.phases = call.phases;
+  launch.streams = call.workBytes >= group_->config().streamingBytes;
+  launch.windows = group_->windows();
+  return launch;
+}
+
+template <class K, class Body>
+__attribute__((always_inline)) inline Code Comm::operate(const Call& call, Body&& body) {
+  if (Code code = begin(call.descriptor, call.error); code != WL_OK) return code;
+  takeSequence(call);
+  Launch launch;
+  if constexpr (OfLibrary<K>::value) {
+    launch = *static_cast<const Launch*>(call.args.aux);
+  } else {
+    launch = launchOf(call);
+    launch.entries =
+        reinterpret_cast<const unsigned char*>(&group_->lines(0).entry[sequence_ & 1].args);
+    launch.entryStride = sizeof(RankLines);
+    K::plan(launch);
+  }
+  Deadline deadline(call.deadlineNs == 0 ? group_->config().deadlineNs : call.deadlineNs,
+                    call.startNs);
+  const Code code = body(launch, deadline);
+  return finish(code, call.workBytes >= kLongWorkBytes, call.error);
+}
+
+inline void Comm::publishEntry() {
+  own_.entry[sequence_ & 1].sequence.store(sequence(), std::memory_order_release);
+  recorder_.stampEntry();
+}
+
+// Once all ranks have entered, and a read-modify-write of this rank's has followed its ENTER:
+// whether items run. Not where a failure stands: a rank may have returned with it before it saw all
+// of them enter, and none of its memory is written then.
+template <class K>
+Code Comm::ask(const Launch& launch, bool* runs) const {
+  *runs = true;
+  if constexpr (Asks<K>::value) {
+    const wl_error_t* failure = group_->failure();
+    *runs = failure == nullptr && K::agrees(launch);
+    if (failure != nullptr) return static_cast<Code>(failure->code);
+  }
+  return WL_OK;
+}
+
+}  // namespace windlass

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// What failure records say.
+#pragma once
+
+#include <cstddef>
+
+#include "native/base/text.h"
+#include "native/core/group.h"
+
+namespace windlass {
+
+struct OffloadProgress;  // native/device/offload.h
+
+// "all-to-all(1024 x f32, push)".
+void describe(const Descriptor& descriptor, char* text, size_t room);
+
+// "barrier #7", or "put after #7" for an operation that takes no sequence.
+class OperationText {
+ public:
+  OperationText(int32_t operation, uint32_t sequence);
+  explicit OperationText(const State& state);
+  const char* text() const { return text_; }
+
+ private:
+  char text_[48];
+};
+
+void writeAborted(Text& out, uint32_t rank, const char* reason);
+// `rank` closes in the operation that its state names.
+void writeClosed(Text& out, uint32_t rank, const State& state);
+// What befell `rank` in the operation that its state names.
+void writeWhy(Text& out, uint32_t rank, const State& state, const char* why);
+// `peer` left without the operation in which `rank` waits, as its state names it.
+void writeMissed(Text& out, uint32_t peer, uint32_t rank, const State& state);
+// The peer of a one-sided operation of `rank` has left.
+void writeLeft(Text& out, uint32_t rank, const Descriptor& called);
+// `rank` waited for the peer's signal, which stands at `seen`.
+void writeSignalTimeout(Text& out, const Group& group, uint32_t rank, const Descriptor& called,
+                        uint32_t seen, int64_t limitNs);
+// `behind`: the culprits have not entered the operation; else they have not finished it.
+void writeTimeout(Text& out, const Group& group, uint32_t rank, const Descriptor& called,
+                  uint32_t sequence, const int32_t* culprits, uint32_t count, bool behind,
+                  int64_t limitNs);
+// What their devices have ended of the operation.
+void writeProgress(Text& out, const OffloadProgress& progress, const int32_t* culprits,
+                   uint32_t count);
+// The process `pid` is gone or silent: `why`. Names what its `count` ranks, the first of which are
+// `ranks`, were in, and what the ranks of other processes are in.
+wl_error_t lostOf(const Group& group, int32_t pid, const char* why, const int32_t* ranks,
+                  uint32_t count);
+// Those that are its own and have not left.
+template <class IsOwn>
+wl_error_t lostOf(const Group& group, int32_t pid, const char* why, IsOwn&& isOwn) {
+  int32_t ranks[WL_ERROR_CULPRITS];
+  uint32_t count = 0;
+  for (uint32_t rank = 0; rank < group.ranks(); ++rank) {
+    if (group.lines(rank).state.left.load(std::memory_order_seq_cst) != 0 || !isOwn(rank)) continue;
+    if (count < WL_ERROR_CULPRITS) ranks[count] = static_cast<int32_t>(rank);
+    ++count;
+  }
+  return lostOf(group, pid, why, ranks, count);
+}
+// The process of rank `peer` has ended.
+wl_error_t endedOf(const Group& group, uint32_t peer);
+// `rank` reads what `peer` names, in the operation that its state names, and gets that errno.
+void writeUnread(Text& out, uint32_t rank, uint32_t peer, int32_t pid, const State& state,
+                 int reason);
+// What `rank` gets where the others have gone on without it.
+wl_error_t leftOutOf(const Group& group, uint32_t rank);
+// Of a host that stood still for longer than that.
+wl_error_t stoodStillOf(const Group& group, uint32_t rank, int64_t silenceNs);
+// Ranks a and b, which entered `sequence`, call different things.
+void writeMismatch(Text& out, const Group& group, uint32_t a, uint32_t b, uint64_t sequence);
+// `other` left without what `caller` entered as `sequence`.
+void writeUnmatched(Text& out, const Group& group, uint32_t caller, uint32_t other,
+                    uint64_t sequence);
+
+}  // namespace windlass

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/core/group.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <new>
+#include <tuple>
+#include <utility>
+
+#include "native/base/clock.h"
+#include "native/base/cpu.h"
+#include "native/base/process.h"
+#include "native/base/target.h"
+#include "native/core/watch.h"
+#include "native/device/kept_devices.h"
+#include "native/device/offload_seats.h"
+#include "native/hosts/hosts.h"
+
+namespace windlass {
+namespace {
+
+// Memory is saturated by then.
+constexpr uint32_t kMostBlocksByDefault = 8;
+// For a failure record to be written.
+constexpr int64_t kRecordLimitNs = 100'000'000;
+
+}  // namespace
+
+Group::Group(const GroupConfig& config)
+    : config_(config), claimed_(config.ranks) {}
+
+void Group::place(void* block) {
+  block_ = ControlBlock(block);
+  windows_[kControlBlock] = {block_.base(), 0};
+  windowCount_ = kControlBlock + 1;
+}
+
+// Where each rank is a device, it runs all operations, and reaches windows of its peers alone;
+// where it has one, that runs collectives.
+void Group::suitTarget(GroupConfig* config) {
+  if (kTarget.limits.offloadCores > 0 && config->offloadCores == 0) {
+    config->offloadCores =
+        config->deviceCores == 0 ? kTarget.limits.offloadCores : config->deviceCores;
+    config->deviceCores = 0;
+  }
+  if (!kTarget.limits.isolatesRanks) return;
+  config->spansProcesses = true;
+  if (config->deviceCores == 0) {
+    constexpr uint32_t kMost = WL_MAX_DEVICE_CORES;
+    config->deviceCores = std::clamp(config->blocks, 1u, kMost);
+  }
+}
+
+std::shared_ptr<Group> Group::create(const GroupConfig& config) {
+  std::shared_ptr<Group> group = reserve(config);
+  if (group != nullptr) group->settle(config.ranks);
+  return group;
+}
+
+std::shared_ptr<Group> Group::reserve(const GroupConfig& asked) {
+  GroupConfig config = asked;
+  suitTarget(&config);
+  std::shared_ptr<Group> group(new (std::nothrow) Group(config));
+  if (group == nullptr) return nullptr;
+  // Not of the heap, which long-lived neighbours would keep from shrinking.
+  group->mapped_ = ControlBlock::bytes(config);
+  group->mapping_ = mapMemory(group->mapped_);
+  try {
+    if (config.offloadCores > 0) group->offloadSeats_.reset(new OffloadSeats(config.ranks));
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+  return group->mapping_ == nullptr ? nullptr : group;
+}
+
+void Group::comeFrom(const Group& whole, const std::vector<uint32_t>& members) {
+  for (uint32_t rank = 0; rank < members.size(); ++rank) member(rank).former = members[rank];
+  keepDevices(whole);
+}
+
+void Group::keepDevices(const Group& whole) {
+  for (uint32_t rank = 0; offloadSeats_ != nullptr && rank < ranks(); ++rank)
+    offloadSeats_->place(rank, (*whole.offloadSeats_)[member(rank).former].device);
+}
+
+void Group::decide(GroupConfig* config) {
+  suitTarget(config);
+  if (config->deviceCores > 0) {
+    config->blocks = config->deviceCores;
+  } else if (config->blocks == 0) {
+    config->blocks = std::clamp(config->cores / config->ranks, 1u, kMostBlocksByDefault);
+  }
+  config->streamingBytes = kTarget.limits.streamingBytes * config->cores;
+}
+
+void Group::settle(uint32_t ranks) {
+  config_.ranks = ranks;
+  if (offloadSeats_ != nullptr) offloadSeats_->settle(ranks);
+  decide(&config_);
+  ControlBlock::make(mapping_, config_);
+  place(mapping_);
+}
+
+std::shared_ptr<Group> Group::attach(void* block, std::shared_ptr<const void> memory,
+                                     PeerMemoryUse use) {
+  std::shared_ptr<Group> group(new Group(static_cast<const SharedLines*>(block)->config));
+  group->peerMemoryUse_ = use;
+  group->place(block);
+  if (group->config_.offloadCores > 0)
+    group->offloadSeats_ = OffloadSeats::ofShared(group->shared().id, group->ranks());
+  group->memory_ = std::move(memory);
+  return group;
+}
+
+void Group::setHosts(std::unique_ptr<Hosts> hosts) {
+  hosts_ = std::move(hosts);
+}
+
+Group::~Group() {
+  watch_.reset();  // which tells of hosts
+  // Its thread looks for it here until it has ended.
+  if (hosts_ != nullptr && hosts_->isConnected()) hosts_->close();
+  hosts_.reset();
+  // What goes with it looks at the group once more.
+  retired_.clear();
+  if (mapping_ != nullptr) unmapMemory(mapping_, mapped_);
+}
+
+uint32_t Group::firstBeside(uint32_t rank) const {
+  uint32_t first = 0;
+  while (member(first).host != member(rank).host) ++first;
+  return first;
+}
+
+void Group::dropWindow(uint32_t window) {
+  // While the number is this window's.
+  if (hosts_ != nullptr) hosts_->tellDropped(window);
+  shared().holders[window].fetch_sub(1, std::memory_order_seq_cst);
+}
+
+uint32_t Group::takeWindow() {
+  sweepWindows();
+  for (uint32_t window = kControlBlock + 1; window < kMostWindows; ++window) {
+    if (windowBytes_[window].load(std::memory_order_acquire) != 0) continue;
+    uint32_t none = 0;
+    if (shared().holders[window].compare_exchange_strong(none, config_.ranks)) return window;
+  }
+  return kNobody;
+}
+
+void Group::returnWindow(uint32_t window) {
+  shared().holders[window].store(0, std::memory_order_seq_cst);
+}
+
+void Group::holdWindow(uint32_t window, std::shared_ptr<const void> memory, void* base,
+                       uint64_t stride, uint64_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  held_[window] = std::move(memory);
+  windows_[window] = {reinterpret_cast<uint64_t>(base), stride};
+  windowBytes_[window].store(bytes, std::memory_order_release);
+  if (window >= windowCount_.load(std::memory_order_relaxed))
+    windowCount_.store(window + 1, std::memory_order_release);
+}
+
+void Group::sweepWindows() {
+  std::lock_guard<std::mutex> sweeping(sweepMutex_);
+  // Unmapped, which may take long, once others get on with the group.
+  std::shared_ptr<const void> dropped[kMostWindows];
+  std::lock_guard<std::mutex> lock(mutex_);
+  // Ranks of other hosts may put into them as long as there is a wire.
+  const bool isOver = failure() != nullptr && hosts_ == nullptr && quiescent();
+  for (uint32_t window = kControlBlock + 1; window < kMostWindows; ++window) {
+    if (held_[window].use_count() != 1) continue;
+    if (!isOver && shared().holders[window].load(std::memory_order_seq_cst) != 0) continue;
+    windowBytes_[window].store(0, std::memory_order_release);
+    dropped[window] = std::move(held_[window]);
+  }
+}
+
+bool Group::isHere(uint32_t rank) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return claimed_[rank];
+}
+
+wl_process_t Group::processOf(uint32_t rank) const {
+  const Member& told = member(rank);
+  return {sizeof(wl_process_t), told.pid.load(std::memory_order_acquire),
+          told.started.load(std::memory_order_relaxed),
+          told.pidNamespace.load(std::memory_order_relaxed)};
+}
+
+bool Group::shareProcess(uint32_t a, uint32_t b) const {
+  return kTarget.limits.isolatesRanks ? a == b : liveTogether(a, b);
+}
+
+bool Group::liveTogether(uint32_t a, uint32_t b) const {
+  if (!config_.spansProcesses || a == b) return true;
+  if (member(a).host != member(b).host) return false;
+  const wl_process_t ofA = processOf(a);
+  const wl_process_t ofB = processOf(b);
+  return ofA.pid == ofB.pid && ofA.started == ofB.started &&
+         ofA.pid_namespace == ofB.pid_namespace;
+}
+
+bool Group::isProcessBefore(uint32_t a, uint32_t b) const {
+  if (!config_.spansProcesses || a == b) return false;
+  const auto place = [this](uint32_t rank) {
+    const wl_process_t of = processOf(rank);
+    return std::tuple(of.pid_namespace, of.pid, of.started);
+  };
+  return place(a) < place(b);
+}
+
+PeerMemoryUse Group::peerMemoryUse() const {
+  return kTarget.limits.isolatesRanks ? PeerMemoryUse::kStage : peerMemoryUse_;
+}
+
+Code Group::peerMemory(uint32_t rank, const PeerMemory** memory, wl_error_t* error) {
+  uint32_t first = 0;
+  while (!shareProcess(first, rank)) ++first;
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (const auto found = peerMemories_.find(first); found != peerMemories_.end()) {
+    *memory = &found->second;
+    return WL_OK;
+  }
+  PeerMemory opened;
+  const uint64_t probe = block_.stageLine(first).probe.load(std::memory_order_acquire);
+  if (Code code = opened.open(processOf(first), probe, error); code != WL_OK) return code;
+  *memory = &peerMemories_.emplace(first, std::move(opened)).first->second;
+  return WL_OK;
+}
+
+Place Group::find(uint32_t rank, const void* memory, uint64_t bytes) const {
+  const auto address = reinterpret_cast<uint64_t>(memory);
+  const uint32_t count = windowCount_.load(std::memory_order_acquire);
+  for (uint32_t window = kControlBlock + 1; window < count; ++window) {
+    const uint64_t held = windowBytes_[window].load(std::memory_order_acquire);
+    const uint64_t start = windows_[window].segment(rank);
+    const uint64_t offset = address - start;
+    if (address >= start && offset < held && bytes <= held - offset)
+      return Place::of(window, offset);
+  }
+  return placeInAddressSpace(memory);
+}
+
+Code Group::claim(uint32_t rank, wl_error_t* error) {
+  if (rank >= config_.ranks)
+    return fail(error, WL_INVALID_ARGUMENT, "rank %u is not in 0 to %u", rank, config_.ranks - 1);
+  std::lock_guard<std::mutex> lock(mutex_);
+  wl_process_t process = {};
+  process.struct_size = sizeof process;
+  if (config_.spansProcesses) {
+    if (Code code = processSelf(&process, error); code != WL_OK) return code;
+  }
+  uint32_t joined = 0;
+  if (!member(rank).joined.compare_exchange_strong(joined, 1))
+    return fail(error, WL_INVALID_ARGUMENT, "rank %u joined already; a rank has one handle", rank);
+  if (config_.spansProcesses)
+    block_.stageLine(rank).probe.store(PeerMemory::probeAddress(), std::memory_order_relaxed);
+  Member& own = member(rank);
+  own.pidNamespace.store(static_cast<uint32_t>(process.pid_namespace), std::memory_order_relaxed);
+  own.started.store(process.started, std::memory_order_relaxed);
+  own.pid.store(process.pid, std::memory_order_release);
+  claimed_[rank] = true;
+  if (offloadSeats_ != nullptr) offloadSeats_->join(rank);
+  return WL_OK;
+}
+
+void Group::unclaim(uint32_t rank) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  claimed_[rank] = false;
+  member(rank).joined.store(0);
+}
+
+void Group::beat() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (uint32_t rank = 0; rank < config_.ranks; ++rank) {
+    if (claimed_[rank]) member(rank).beats.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+bool Group::leave(uint32_t rank) {
+  if (lines(rank).state.left.exchange(1, std::memory_order_seq_cst) != 0) return false;
+  shared().leavers.fetch_add(1, std::memory_order_seq_cst);
+  if (hosts_ != nullptr) hosts_->tellLeft(rank);
+  wakeSleepers();
+  return true;
+}
+
+void Group::publishFailure(const wl_error_t& error) {
+  if (publishHere(error) && hosts_ != nullptr) hosts_->tellFailure(error);
+}
+
+bool Group::publishHere(const wl_error_t& error) {
+  bool stands = false;
+  if (failure() == nullptr) {
+    constexpr uint32_t kLast = kFailureRecords - 1;
+    const uint32_t own = std::min(shared().failing.fetch_add(1, std::memory_order_seq_cst), kLast);
+    if (own < kLast) shared().records[own] = error;
+    // So many threads are copying theirs, of 2 KiB, unless all of them died of it.
+    for (const int64_t start = clockNs(); own == kLast && failure() == nullptr; sched_yield()) {
+      if (clockNs() - start > kRecordLimitNs) break;
+    }
+    uint32_t none = 0;
+    stands = shared().failed.compare_exchange_strong(none, own + 1, std::memory_order_seq_cst);
+  }
+  wakeSleepers();
+  return stands;
+}
+
+bool Group::quiescent() const {
+  if (failure() == nullptr) return true;
+  for (uint32_t rank = 0; rank < config_.ranks; ++rank) {
+    // What ranks of other hosts touch lies in the control block.
+    if (hosts_ != nullptr && !hosts_->isBeside(rank)) continue;
+    if (lines(rank).state.busy.load(std::memory_order_seq_cst) != 0 &&
+        member(rank).lost.load(std::memory_order_seq_cst) == 0) {
+      return false;
+    }
+    if (offloadSeats_ == nullptr) continue;
+    const OffloadSeat& seat = (*offloadSeats_)[rank];
+    if (seat.enqueued.load() != 0) return false;
+    // What does not end there may touch it, whatever the ranks do.
+    if (!seat.isElsewhere && KeptDevices::has(seat.device)) return false;
+  }
+  return true;
+}
+
+Agreement Group::agreement() const {
+  uint64_t word = shared().shrink.load(std::memory_order_seq_cst);
+  for (uint32_t rank = 0; hosts_ != nullptr && rank < config_.ranks; ++rank) {
+    const Agreement own = Agreement::of(word);
+    if (own.step == Agreement::kAgreed) break;
+    if (hosts_->isBeside(rank)) continue;
+    const Agreement theirs =
+        Agreement::of(member(rank).agreement.load(std::memory_order_acquire));
+    const bool isNews =
+        own.step == Agreement::kOpen || theirs.isOf(own) || theirs.round > own.round;
+    if (theirs.step != Agreement::kAgreed || !isNews) continue;
+    const Agreement agreed = {Agreement::kAgreed, theirs.round, theirs.maker,
+                              theirs.isOf(own) ? own.file : -1};
+    if (shared().shrink.compare_exchange_strong(word, agreed.word(), std::memory_order_seq_cst))
+      word = agreed.word();
+    else
+      rank = 0;
+  }
+  return Agreement::of(word);
+}
+
+Code Group::watch(const wl_process_t& process, std::vector<uint32_t> ranks, int64_t silenceNs,
+                  wl_error_t* error) {
+  bool isGone = false;
+  {
+    std::lock_guard<std::mutex> lock(watchMutex_);
+    if (watch_ == nullptr) {
+      if (Code code = Watch::start(*this, &watch_, error); code != WL_OK) return code;
+    }
+    if (Code code = watch_->add(process, std::move(ranks), silenceNs, &isGone, error);
+        code != WL_OK) {
+      return code;
+    }
+  }
+  if (isGone) dropRetired();
+  return WL_OK;
+}
+
+int32_t Group::lastToEnter(uint32_t sequence) const {
+  const TickScale scale = tickScale();
+  int32_t last = -1;
+  int64_t latest = 0;
+  for (uint32_t rank = 0; rank < config_.ranks; ++rank) {
+    Recorded recorded;
+    if (!recorder(rank).find(sequence, scale, &recorded)) continue;
+    if (recorded.enteredNs <= latest) continue;
+    latest = recorded.enteredNs;
+    last = static_cast<int32_t>(rank);
+  }
+  return last;
+}
+
+void Group::wakeSleepers() {
+  orderLooks();
+  if (shared().sleepers.load(std::memory_order_seq_cst) == 0) return;
+  for (uint32_t rank = 0; rank < config_.ranks; ++rank) {
+    Doorbell& bell = lines(rank).bell;
+    if (bell.sleeping.load(std::memory_order_seq_cst) == 0) continue;
+    bell.ring.fetch_add(1, std::memory_order_seq_cst);
+    syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell.ring), futex(FUTEX_WAKE), INT_MAX,
+            nullptr, nullptr, 0);
+  }
+}
+
+void Group::retire(std::shared_ptr<const void> memory) noexcept {
+  if (quiescent()) return;
+  try {
+    std::lock_guard<std::mutex> lock(mutex_);
+    retired_.push_back(std::move(memory));
+  } catch (const std::bad_alloc&) {
+    // Of both ends that are left, a leak is the one that no peer's store meets.
+    alignas(std::shared_ptr<const void>) unsigned char kept[sizeof memory];
+    new (kept) std::shared_ptr<const void>(std::move(memory));
+    return;
+  }
+  // A rank that left since the look above saw nothing to drop.
+  dropRetired();
+}
+
+void Group::dropRetired() {
+  std::vector<std::shared_ptr<const void>> dropped;
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (quiescent()) dropped.swap(retired_);
+}
+
+}  // namespace windlass

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/core/object_operations.h"
+
+#include <algorithm>
+#include <new>
+#include <vector>
+
+#include "native/core/kernels.h"
+#include "native/core/names.h"
+#include "native/core/shared_objects.h"
+
+namespace windlass {
+namespace {
+
+Call hostCall(const Descriptor& descriptor, const TimeLimit& limit, wl_error_t* error) {
+  Call call = {};
+  call.descriptor = descriptor;
+  call.deadlineNs = limit.deadlineNs;
+  call.startNs = limit.startNs;
+  call.error = error;
+  return call;
+}
+
+// What this process makes of one color of a split, by whoever of its ranks comes first.
+class Parting {
+ public:
+  // Room for all ranks of `whole`.
+  static std::shared_ptr<Parting> reserve(const GroupConfig& whole) {
+    auto part = std::make_shared<Parting>();
+    part->group_ = Group::reserve(whole);
+    if (part->group_ == nullptr) throw std::bad_alloc();
+    part->members_.reserve(whole.ranks);
+    part->rankOf_.resize(whole.ranks, kNobody);
+    part->failed_.resize(whole.ranks, false);
+    return part;
+  }
+
+  // Once all ranks' colors and keys are known: the group, and the rank in it of `rank`.
+  std::shared_ptr<Group> take(const std::vector<ToldSplit>& all, const Split& split,
+                              const Comm& comm, uint32_t* as) {
+    const uint32_t rank = comm.rank();
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!settled_) settle(all, split, comm.group());
+    *as = rankOf_[rank];
+    return group_;
+  }
+
+  // A rank whose call failed leaves the group that others may have, or will get.
+  void fail(uint32_t rank, const Split& split, const wl_error_t& why) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    failed_[rank] = true;
+    if (settled_ && rankOf_[rank] != kNobody)
+      leaveSplit(*group_, rankOf_[rank], split.operation, why);
+  }
+
+ private:
+  void settle(const std::vector<ToldSplit>& all, const Split& split, const Group& whole) {
+    findMembers(all, split.color, &members_);
+    const auto members = static_cast<uint32_t>(members_.size());
+    group_->settle(members);
+    group_->comeFrom(whole, members_);
+    settled_ = true;
+    for (uint32_t as = 0; as < members; ++as) {
+      rankOf_[members_[as]] = as;
+      group_->claim(as, nullptr);
+      if (failed_[members_[as]]) leaveSplit(*group_, as, split.operation, *whole.failure());
+    }
+  }
+
+  std::mutex mutex_;
+  bool settled_ = false;
+  std::shared_ptr<Group> group_;
+  std::vector<uint32_t> members_;  // of the group, as they are numbered in the whole
+  std::vector<uint32_t> rankOf_;   // in the group, of each rank of the whole
+  std::vector<bool> failed_;
+};
+
+}  // namespace
+
+Code gatherWords(Comm& comm, const Descriptor& descriptor, const void* own, uint64_t bytes,
+                 void* all, const TimeLimit& limit, wl_error_t* error) {
+  Call call = hostCall(descriptor, limit, error);
+  call.args = {own, all, nullptr};
+  call.bytes = call.inBytes = bytes;
+  call.outBytes = bytes * comm.group().ranks();
+  return comm.run(kKernels.collectives[WL_OP_ALL_GATHER].eager, call);
+}
+
+// The first rank to fail is the least of the numbers that ranks state; its error goes to all.
+Code shareOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& own,
+                  const TimeLimit& limit, wl_error_t* error) {
+  const uint32_t stated = own.code == WL_OK ? kNobody : comm.rank();
+  uint32_t failed = kNobody;
+  Call call = hostCall(Descriptor::of(descriptor.operation(), descriptor.count, WL_U32, WL_MIN, 0,
+                                      descriptor.root()),
+                       limit, error);
+  call.args = {&stated, &failed, nullptr};
+  call.bytes = call.inBytes = call.outBytes = sizeof stated;
+  Code code = comm.run(kKernels.collectives[WL_OP_ALL_REDUCE].eager, call);
+  if (code != WL_OK || failed == kNobody) return code;
+  static_assert(sizeof(wl_error_t) <= kGatheredBytes, "an error rides with ENTER");
+  wl_error_t told = own;
+  const bool isRoot = comm.rank() == failed;
+  call.descriptor = Descriptor::of(descriptor.operation(), descriptor.count, 0, 0, 0,
+                                   static_cast<int32_t>(failed));
+  call.args = {isRoot ? &own : nullptr, isRoot ? nullptr : &told, nullptr};
+  call.bytes = call.outBytes = sizeof told;
+  call.inBytes = isRoot ? sizeof own : 0;
+  code = comm.run(kKernels.collectives[WL_OP_BROADCAST].eager, call);
+  return code == WL_OK ? copyError(error, told, nullptr) : code;
+}
+
+Code shareDeviceOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& own,
+                        const TimeLimit& limit, wl_error_t* error) {
+  const bool lived = comm.group().failure() == nullptr;
+  wl_error_t told = blankError();
+  const Code code = shareOutcome(comm, descriptor, own, limit, &told);
+  if (code == WL_OK) return code;
+  if (code == WL_DEVICE && comm.group().failure() == nullptr) comm.blame(told, nullptr);
+  // Whoever knew it first may have ended the communicator before this rank was told.
+  const wl_error_t* const failure = comm.group().failure();
+  const bool isOfThis = lived && failure != nullptr && failure->code == code;
+  return copyError(error, isOfThis ? *failure : told, nullptr);
+}
+
+Code createWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
+                  std::shared_ptr<Window>* window, wl_error_t* error) {
+  if (comm.group().config().spansProcesses)
+    return createSharedWindow(comm, asked, deadlineNs, window, error);
+  const uint32_t ranks = comm.group().ranks();
+  const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
+  wl_error_t failure = blankError();
+  Group::Joint<Window> made;
+  try {
+    if (window == nullptr) throw std::bad_alloc();
+    made = comm.group().join<Window>(comm.nextSequence(), Group::kJointWindow, [&] {
+      Window* mapped = nullptr;
+      if (asked.isSparse()) {
+        Window::mapSparse(asked.bytes, ranks, &mapped, &failure);
+      } else {
+        Window::map(asked.bytes, ranks, &mapped, &failure);
+      }
+      return std::shared_ptr<Window>(mapped);
+    });
+  } catch (const std::bad_alloc&) {
+    failure = noMemory(comm.rank());
+  }
+  const Code code = shareOutcome(comm, asked.descriptor(), failure, limit, error);
+  if (code == WL_OK) *window = *made;
+  return code;
+}
+
+void leaveSplit(Group& group, uint32_t rank, wl_operation operation, const wl_error_t& why) {
+  wl_error_t record =
+      errorOf(WL_ABORTED, "rank %u of this communicator never joined it, since its %s failed: %s",
+              rank, operationName(operation), why.message);
+  record.operation = operation;
+  record.observer = static_cast<int32_t>(rank);
+  nameCulprit(&record, rank);
+  group.publishFailure(record);
+  // Behind the record: a peer that sees a rank gone without one would write its own.
+  group.lines(rank).state.closing.store(1, std::memory_order_seq_cst);
+  group.leave(rank);
+}
+
+void findMembers(const std::vector<ToldSplit>& all, int32_t color,
+                 std::vector<uint32_t>* members) {
+  members->clear();
+  for (uint32_t rank = 0; rank < all.size(); ++rank)
+    if (all[rank].color == color) members->push_back(rank);
+  std::sort(members->begin(), members->end(), [&](uint32_t a, uint32_t b) {
+    return all[a].key != all[b].key ? all[a].key < all[b].key : a < b;
+  });
+}
+
+Code splitGroup(Comm& comm, const Split& split, int64_t deadlineNs, std::shared_ptr<Group>* group,
+                uint32_t* rank, wl_error_t* error) {
+  if (comm.group().config().spansProcesses)
+    return splitSharedGroup(comm, split, deadlineNs, group, rank, error);
+  const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
+  wl_error_t failure = blankError();
+  Group::Joint<Parting> joint;
+  std::vector<ToldSplit> all;
+  try {
+    all.resize(comm.group().ranks());
+    if (split.color >= 0) {
+      joint = comm.group().join<Parting>(comm.nextSequence(), split.color, [&] {
+        return Parting::reserve(comm.group().config());
+      });
+    }
+  } catch (const std::bad_alloc&) {
+    failure = noMemory(comm.rank());
+  }
+  const Descriptor descriptor = split.descriptor();
+  const ToldSplit own = {split.color, split.key};
+  Code code = shareOutcome(comm, descriptor, failure, limit, error);
+  if (code == WL_OK)
+    code = gatherWords(comm, descriptor, &own, sizeof own, all.data(), limit, error);
+  if (joint == nullptr) return code;
+  Parting& parting = **joint;
+  if (code == WL_OK) {
+    *group = parting.take(all, split, comm, rank);
+  } else if (const wl_error_t* record = comm.group().failure()) {
+    parting.fail(comm.rank(), split, *record);
+  }
+  return code;
+}
+
+}  // namespace windlass

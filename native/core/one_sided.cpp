@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/core/one_sided.h"
+
+#include "native/base/target.h"
+#include "native/core/executor.h"
+#include "native/core/rank_waits.h"
+#include "native/device/offload_seats.h"
+#include "native/hosts/hosts.h"
+
+namespace windlass {
+namespace {
+
+Descriptor ofMove(wl_operation operation, uint32_t peer, const StridedView& view) {
+  uint64_t count = 1;
+  for (uint32_t d = 0; d < view.ndim; ++d) count *= static_cast<uint64_t>(view.shape[d]);
+  return Descriptor::of(operation, count, static_cast<int32_t>(view.dtype), 0, 0,
+                        static_cast<int32_t>(peer));
+}
+
+// Of windows in the host's memory. Where devices are GPUs, the processor moves what is in them by
+// instructions of its own; where they are Ascend's, it has none but those that check.
+Code refuseOneSided(wl_error_t* error) {
+  if (kTarget.limits.offloadCores == 0 || kTarget.hasGpus()) return WL_OK;
+  return fail(error, WL_UNSUPPORTED,
+              "one-sided operations don't run on %s yet: windows lie in the host's memory there, "
+              "and its devices run collectives alone", kTarget.limits.name);
+}
+
+// Whether the peer lives on another host.
+bool isElsewhere(const Comm& comm, uint32_t peer) {
+  const Hosts* hosts = comm.group().hosts();
+  return hosts != nullptr && !hosts->isBeside(peer);
+}
+
+Descriptor ofSignal(wl_operation operation, uint32_t peer, uint32_t value) {
+  return Descriptor::of(operation, value, 0, 0, 0, static_cast<int32_t>(peer));
+}
+
+}  // namespace
+
+void Comm::record(const Descriptor& descriptor) {
+  const bool moves =
+      descriptor.operation() != WL_OP_NOTIFY && descriptor.operation() != WL_OP_WAIT;
+  const uint64_t elementBytes = sizeOf(static_cast<DType>(descriptor.dtype()));
+  recorder_.enter(sequence(), descriptor, moves ? descriptor.count * elementBytes : 0);
+  recorder_.stampEntry();
+}
+
+template <class Move>
+Code Comm::reachPeer(const Descriptor& descriptor, wl_error_t* error, Move&& move) {
+  if (Code code = begin(descriptor, error); code != WL_OK) return code;
+  record(descriptor);
+  if (left(currentPeer())) return finish(publishLeft(), false, error);
+  const Code code = orNoMemory([&] { return outcomeOf(move(), error); });
+  return finish(code, false, error);
+}
+
+Code Comm::outcomeOf(const char* broken, wl_error_t*) {
+  return broken == nullptr ? WL_OK : publishBreach(rank_, broken);
+}
+
+Code Comm::outcomeOfReading(const wl_error_t& ofDevice, wl_error_t* error) {
+  const auto code = static_cast<Code>(ofDevice.code);
+  if (code == WL_DEVICE) return outcome(publishDevice(ofDevice), error);
+  return code == WL_OK ? code : copyError(error, ofDevice, nullptr);
+}
+
+// What the device doesn't do, or is no memory, leaves the communicator as it was.
+Code Comm::outcomeOf(const wl_error_t& ofDevice, wl_error_t* error) {
+  const auto code = static_cast<Code>(ofDevice.code);
+  if (code == WL_OK) return code;
+  if (code == WL_INVALID_ARGUMENT) {
+    refuse(code, ofDevice.message, error);
+    nameCulprit(error, rank_);
+    return code;
+  }
+  return code == WL_UNSUPPORTED ? copyError(error, ofDevice, nullptr) : publishDevice(ofDevice);
+}
+
+Code Comm::awaitSignal(const Descriptor& descriptor, const uint32_t* signal, int64_t deadlineNs,
+                       wl_error_t* error) {
+  if (Code code = begin(descriptor, error); code != WL_OK) return code;
+  record(descriptor);
+  signal_ = signal;
+  Deadline deadline(deadlineNs == 0 ? group_->config().deadlineNs : deadlineNs);
+  const Code code = wait([this] { return signalReached(); }, currentPeer(), deadline);
+  signal_ = nullptr;
+  return finish(code, false, error);
+}
+
+// Not recorded: a rank that looks over and over would leave nothing else to read.
+Code Comm::testSignal(const Descriptor& descriptor, const uint32_t* signal, bool* isReached,
+                      wl_error_t* error) {
+  if (Code code = begin(descriptor, error); code != WL_OK) return code;
+  signal_ = signal;
+  *isReached = signalReached();
+  const Code code = *isReached ? WL_OK : missed();
+  signal_ = nullptr;
+  return end(code, error);
+}
+
+Code put(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
+         wl_error_t* error) {
+  if (Code code = refuseOneSided(error); code != WL_OK) return code;
+  if (isElsewhere(comm, peer)) {
+    return comm.reachPeer(ofMove(WL_OP_PUT, peer, local), error,
+                          [&] { return comm.putOverHosts(peer, remote, local, false); });
+  }
+  return comm.reachPeer(ofMove(WL_OP_PUT, peer, local), error,
+                        [&] { return kKernels.put(remote, local); });
+}
+
+Code accumulate(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
+                wl_error_t* error) {
+  if (Code code = refuseOneSided(error); code != WL_OK) return code;
+  if (isElsewhere(comm, peer)) {
+    return comm.reachPeer(ofMove(WL_OP_ACCUMULATE, peer, local), error,
+                          [&] { return comm.putOverHosts(peer, remote, local, true); });
+  }
+  return comm.reachPeer(ofMove(WL_OP_ACCUMULATE, peer, local), error,
+                        [&] { return kKernels.accumulate(remote, local); });
+}
+
+Code get(Comm& comm, uint32_t peer, const StridedView& local, const StridedView& remote,
+         wl_error_t* error) {
+  if (Code code = refuseOneSided(error); code != WL_OK) return code;
+  if (isElsewhere(comm, peer)) {
+    return comm.reachPeer(ofMove(WL_OP_GET, peer, local), error,
+                          [&] { return comm.getOverHosts(peer, local, remote); });
+  }
+  return comm.reachPeer(ofMove(WL_OP_GET, peer, local), error,
+                        [&] { return kKernels.get(local, remote); });
+}
+
+namespace {
+
+// Runs body(device, error) by the rank's device: the error, as reachPeer() takes it.
+template <class Body>
+wl_error_t byDevice(Comm& comm, const Body& body) {
+  wl_error_t error = blankError();
+  const auto run = [&](RankDevice& device) { return body(device, &error); };
+  RankWaits waits(comm.group(), comm.rank());
+  comm.group().offloadSeats().offload(comm.rank()).alone(run, waits, &error);
+  return error;
+}
+
+// Where a tensor of the caller's lies: on a device, but for where the host's memory will do.
+Code find(RankDevice& device, const StridedView& local, bool takesHost, MoveSide* side,
+          wl_error_t* error) {
+  *side = {local, RankDevice::Lies::kHost};
+  const Code code = findView(device, "the tensor", local, &side->lies, error);
+  if (code != WL_OK || takesHost || side->lies != RankDevice::Lies::kHost) return code;
+  return fail(error, WL_UNSUPPORTED,
+              "the tensor at %p is in no device's memory that the driver knows", local.data);
+}
+
+// Moves between `local`, once it is found where it lies, and `remote`: body(device, local, error).
+template <class Body>
+Code moveLocal(Comm& comm, wl_operation operation, uint32_t peer, const MoveSide& remote,
+               const StridedView& local, wl_error_t* error, const Body& body) {
+  const auto run = [&](RankDevice& device, wl_error_t* own) {
+    MoveSide side = {};
+    const bool takesHost = remote.lies != RankDevice::Lies::kHost;
+    const Code code = find(device, local, takesHost, &side, own);
+    return code == WL_OK ? body(device, side, own) : code;
+  };
+  return comm.reachPeer(ofMove(operation, peer, local), error, [&] { return byDevice(comm, run); });
+}
+
+}  // namespace
+
+Code putByDevice(Comm& comm, uint32_t peer, const MoveSide& remote, const StridedView& local,
+                 wl_error_t* error) {
+  return moveLocal(comm, WL_OP_PUT, peer, remote, local, error,
+                   [&](RankDevice& device, const MoveSide& from, wl_error_t* own) {
+                     return moveByDevice(device, remote, from, false, own);
+                   });
+}
+
+Code accumulateByDevice(Comm& comm, uint32_t peer, const DeviceParts* parts, const MoveSide& remote,
+                        const StridedView& local, wl_error_t* error) {
+  return moveLocal(comm, WL_OP_ACCUMULATE, peer, remote, local, error,
+                   [&](RankDevice& device, const MoveSide& from, wl_error_t* own) {
+                     const Code code = parts == nullptr
+                                           ? WL_OK
+                                           : device.checkAdds(*parts, comm.rank(), peer, own);
+                     return code == WL_OK ? moveByDevice(device, remote, from, true, own) : code;
+                   });
+}
+
+Code getByDevice(Comm& comm, uint32_t peer, const StridedView& local, const MoveSide& remote,
+                 wl_error_t* error) {
+  return moveLocal(comm, WL_OP_GET, peer, remote, local, error,
+                   [&](RankDevice& device, const MoveSide& to, wl_error_t* own) {
+                     return moveByDevice(device, to, remote, false, own);
+                   });
+}
+
+Code haveDevice(Comm& comm, wl_operation operation, const StridedView& view,
+                const std::function<Code(RankDevice&, wl_error_t*)>& body, wl_error_t* error) {
+  const auto run = [&](RankDevice& device, wl_error_t* own) {
+    MoveSide side = {};
+    const Code code = find(device, view, false, &side, own);
+    return code == WL_OK ? body(device, own) : code;
+  };
+  return comm.reachPeer(ofMove(operation, comm.rank(), view), error,
+                        [&] { return byDevice(comm, run); });
+}
+
+Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_error_t* error) {
+  const bool elsewhere = isElsewhere(comm, peer);
+  const Place place = elsewhere ? comm.group().windowOf(peer, signal, WL_SIGNAL_LINE_BYTES)
+                                : placeInAddressSpace(signal);
+  const uint32_t seen = elsewhere ? comm.group().hosts()->notified(peer, place) : lookAt(signal);
+  if (!movesForward(seen, value)) {
+    return fail(error, WL_INVALID_ARGUMENT,
+                "notify: value %u: the signal is at %u, and moves forward by less than 2^30 at a "
+                "time",
+                value, seen);
+  }
+  if (comm.group().hosts() != nullptr) {
+    return comm.reachPeer(ofSignal(WL_OP_NOTIFY, peer, value), error,
+                          [&] { return comm.notifyOverHosts(peer, place, signal, value); });
+  }
+  // end() rings the peer if it sleeps.
+  return comm.reachPeer(ofSignal(WL_OP_NOTIFY, peer, value), error,
+                        [&] {
+                          return kKernels.notify(reinterpret_cast<int32_t*>(signal), value);
+                        });
+}
+
+Code wait(Comm& comm, uint32_t peer, const uint32_t* signal, uint32_t value, int64_t deadlineNs,
+          wl_error_t* error) {
+  return comm.awaitSignal(ofSignal(WL_OP_WAIT, peer, value), signal, deadlineNs, error);
+}
+
+Code test(Comm& comm, uint32_t peer, const uint32_t* signal, uint32_t value, bool* isReached,
+          wl_error_t* error) {
+  return comm.testSignal(ofSignal(WL_OP_WAIT, peer, value), signal, isReached, error);
+}
+
+}  // namespace windlass

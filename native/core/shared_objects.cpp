@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/core/shared_objects.h"
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <system_error>
+#include <vector>
+
+#include "native/core/failure_text.h"
+#include "native/core/shared_group.h"
+#include "native/hosts/hosts.h"
+#include "native/memory/shared_mapping.h"
+#include "native/memory/shared_memory.h"
+
+namespace windlass {
+namespace {
+
+// A window as this process maps it, by whichever of its ranks comes first.
+class SharedWindow {
+ public:
+  SharedWindow() = default;
+  ~SharedWindow() {
+    if (key_.bytes > 0 && group_->hosts() != nullptr)
+      group_->hosts()->hideWindow(mapping_.memory());
+  }
+  SharedWindow(const SharedWindow&) = delete;
+  SharedWindow& operator=(const SharedWindow&) = delete;
+
+  SharedMapping& mapping() { return mapping_; }
+  Window* window() { return &*window_; }
+  // Once it is mapped, ranks name it by that number. Others hold it, as the group does.
+  void hold(Group& group, uint32_t number, const NewWindow& asked, uint64_t stride,
+            const std::shared_ptr<SharedWindow>& self) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (window_.has_value()) return;
+    if (asked.isSparse()) keepOutOfDumps(mapping_.memory(), mapping_.bytes());
+    window_.emplace(mapping_.memory(), asked.bytes, stride);
+    group_ = &group;
+    group.holdWindow(number, self, mapping_.memory(), stride, asked.bytes);
+  }
+  // Has other hosts reach what is held, by the key.
+  Code share(Hosts::WindowKey* key, wl_error_t* error) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (key_.bytes == 0) {
+      const Code code =
+          group_->hosts()->shareWindow(mapping_.memory(), window_->stride(), &key_, error);
+      if (code != WL_OK) return code;
+    }
+    *key = key_;
+    return WL_OK;
+  }
+
+ private:
+  SharedMapping mapping_;
+  std::mutex mutex_;
+  std::optional<Window> window_;
+  Group* group_ = nullptr;  // that holds it
+  Hosts::WindowKey key_ = {};
+};
+
+// One rank's hold of a window, from when its number was taken.
+class Held {
+ public:
+  Held(Group& group, uint32_t number, std::shared_ptr<SharedWindow> window)
+      : group_(group), number_(number), window_(std::move(window)) {}
+  ~Held() {
+    window_.reset();
+    group_.dropWindow(number_);
+    group_.sweepWindows();
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+  Window* window() { return window_->window(); }
+
+ private:
+  Group& group_;
+  const uint32_t number_;
+  std::shared_ptr<SharedWindow> window_;
+};
+
+// What rank 0 says of a window: its number, kNobody where there is none left, and the file.
+struct ToldWindow {
+  uint64_t number;
+  SharedFile file;
+};
+
+// Maps what rank `owner` shares. Where its process has ended, the failure is the communicator's.
+Code mapOf(Group& group, uint32_t owner, const SharedFile& file, SharedMapping& mapping,
+           wl_error_t* failure) {
+  const Code code = mapping.map(group.processOf(owner), file, failure);
+  if (code == WL_PEER_LOST) {
+    group.publishFailure(endedOf(group, owner));
+    *failure = *group.failure();
+  }
+  return code;
+}
+
+// What one rank of each process that opened a wire says of it, and all others don't.
+struct WireName {
+  static constexpr uint64_t kMostBytes = kGatheredBytes - sizeof(uint64_t);
+
+  uint64_t bytes;
+  unsigned char name[kMostBytes];
+};
+
+static_assert(WireName::kMostBytes >= Hosts::kMostNameBytes, "every process's name has room");
+
+WireName tellName(const Hosts& hosts) {
+  WireName told = {};
+  told.bytes = hosts.name().size();
+  std::copy(hosts.name().begin(), hosts.name().end(), told.name);
+  return told;
+}
+
+std::vector<std::vector<unsigned char>> namesOf(const std::vector<uint32_t>& members,
+                                                const std::vector<WireName>& told) {
+  std::vector<std::vector<unsigned char>> names;
+  for (const uint32_t member : members) {
+    const WireName& each = told[member];
+    if (each.bytes > 0) names.emplace_back(each.name, each.name + each.bytes);
+  }
+  return names;
+}
+
+}  // namespace
+
+Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
+                        std::shared_ptr<Window>* window, wl_error_t* error) {
+  Group& group = comm.group();
+  const uint32_t maker = group.firstBeside(comm.rank());
+  Hosts* const hosts = group.hosts();
+  const Descriptor descriptor = asked.descriptor();
+  const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
+  wl_error_t failure = blankError();
+  Group::Joint<SharedWindow> joint;
+  std::shared_ptr<SharedWindow> made;
+  std::vector<ToldWindow> all;
+  std::vector<Hosts::WindowKey> keys;
+  Hosts::WindowKey key = {};
+  uint64_t stride = 0;
+  try {
+    if (window == nullptr) throw std::bad_alloc();
+    all.resize(group.ranks());
+    if (hosts != nullptr) keys.resize(group.ranks());
+    joint = group.join<SharedWindow>(comm.nextSequence(), Group::kJointWindow,
+                                     [] { return std::make_shared<SharedWindow>(); });
+    made = *joint;
+    if (Window::strideOf(asked.name(), asked.bytes, group.ranks(), &stride, &failure) == WL_OK &&
+        group.isHere(maker)) {
+      const uint64_t whole = stride * group.ranks();
+      const bool isPartly = asked.isSparse() || hosts != nullptr;
+      made->mapping().make(whole, &failure, isPartly ? whole : 0);
+    }
+  } catch (const std::bad_alloc&) {
+    failure = noMemory(comm.rank());
+  }
+  // A rank that has no room for what others tell it says so here.
+  Code code = shareOutcome(comm, descriptor, failure, limit, error);
+  if (code != WL_OK) return code;
+  ToldWindow own = {kNobody, {}};
+  if (comm.rank() == maker) own = {group.takeWindow(), made->mapping().named()};
+  code = gatherWords(comm, descriptor, &own, sizeof own, all.data(), limit, error);
+  if (code != WL_OK) return code;
+  const ToldWindow& told = all[maker];
+  const auto number = static_cast<uint32_t>(told.number);
+  bool isRoom = true;  // on all hosts
+  for (uint32_t rank = 0; rank < group.ranks(); ++rank)
+    isRoom &= group.firstBeside(rank) != rank || all[rank].number < kMostWindows;
+  if (!isRoom) {
+    if (own.number < kMostWindows) group.returnWindow(number);
+    return fail(error, WL_RESOURCE,
+                "a communicator whose ranks live in several processes has room for %u windows and "
+                "memory pools; close one, and let go of byte buffers over closed ones, whose "
+                "memory they keep",
+                kMostWindows - 2);
+  }
+  for (uint32_t rank = 0; hosts != nullptr && rank < group.ranks(); ++rank) {
+    if (!hosts->isBeside(rank) && group.firstBeside(rank) == rank)
+      hosts->nameWindow(number, hosts->hostOf(rank), static_cast<uint32_t>(all[rank].number));
+  }
+  std::shared_ptr<Held> held;
+  try {
+    held = std::make_shared<Held>(group, number, made);
+    if (mapOf(group, maker, told.file, made->mapping(), &failure) == WL_OK)
+      made->hold(group, number, asked, stride, made);
+    // Of what other hosts have nothing lies here.
+    if (hosts != nullptr && !asked.isSparse() && failure.code == WL_OK)
+      reserveShared(made->window()->address(comm.rank()), stride, &failure);
+    if (hosts != nullptr && failure.code == WL_OK)
+      made->share(&key, &failure);
+  } catch (const std::bad_alloc&) {
+    failure = noMemory(comm.rank());
+    if (held == nullptr) group.dropWindow(number);
+  }
+  if (hosts != nullptr) {
+    code = gatherWords(comm, descriptor, &key, sizeof key, keys.data(), limit, error);
+    if (code != WL_OK) return code;
+    try {
+      if (failure.code == WL_OK) hosts->reachWindow(number, keys.data(), &failure);
+    } catch (const std::bad_alloc&) {
+      failure = noMemory(comm.rank());
+    }
+  }
+  code = shareOutcome(comm, descriptor, failure, limit, error);
+  made->mapping().closeFile();
+  if (code == WL_OK) *window = std::shared_ptr<Window>(held, held->window());
+  return code;
+}
+
+Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
+                      std::shared_ptr<Group>* group, uint32_t* rank, wl_error_t* error) {
+  Group& whole = comm.group();
+  const Descriptor descriptor = split.descriptor();
+  const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
+  wl_error_t failure = blankError();
+  Group::Joint<SharedGroup> joint;
+  std::shared_ptr<SharedGroup> made;
+  std::vector<ToldSplit> all;
+  std::vector<SharedFile> files;
+  std::vector<WireName> names;
+  std::vector<uint32_t> members;
+  WireName told = {};
+  bool connects = false;  // for its process
+  try {
+    all.resize(whole.ranks());
+    files.resize(whole.ranks());
+    if (whole.hosts() != nullptr) names.resize(whole.ranks());
+    members.reserve(whole.ranks());
+    if (split.color >= 0) {
+      joint = whole.join<SharedGroup>(comm.nextSequence(), split.color,
+                                      [] { return std::make_shared<SharedGroup>(); });
+      made = *joint;
+    }
+  } catch (const std::bad_alloc&) {
+    failure = noMemory(comm.rank());
+  }
+  Code code = shareOutcome(comm, descriptor, failure, limit, error);
+  if (code != WL_OK) return code;
+  const ToldSplit own = {split.color, split.key};
+  code = gatherWords(comm, descriptor, &own, sizeof own, all.data(), limit, error);
+  if (code != WL_OK) return code;
+
+  const auto attempt = [&](auto&& step) {
+    if (made == nullptr || failure.code != WL_OK) return;
+    try {
+      step();
+    } catch (const std::bad_alloc&) {
+      failure = noMemory(comm.rank());
+    } catch (const std::system_error&) {
+      fail(&failure, WL_RESOURCE, "rank %u: no thread to watch other processes", comm.rank());
+    }
+  };
+  // Of this host's members the first.
+  uint32_t maker = kNobody;
+  attempt([&] {
+    findMembers(all, split.color, &members);
+    maker = *std::find_if(members.begin(), members.end(), [&](uint32_t member) {
+      return whole.member(member).host == whole.member(comm.rank()).host;
+    });
+    if (whole.isHere(maker)) made->make(whole, members, &failure);
+  });
+  const SharedFile file = made == nullptr ? SharedFile{} : made->mapping().named();
+  code = gatherWords(comm, descriptor, &file, sizeof file, files.data(), limit, error);
+  if (code != WL_OK) return code;
+  attempt([&] {
+    if (files[maker].number < 0) return;  // its outcome says why
+    if (mapOf(whole, maker, files[maker], made->mapping(), &failure) != WL_OK ||
+        made->attach(whole, &failure) != WL_OK) {
+      return;
+    }
+    *rank = static_cast<uint32_t>(
+        std::find(members.begin(), members.end(), comm.rank()) - members.begin());
+    const Hosts* const hosts = made->group()->hosts();
+    connects = hosts != nullptr && hosts->first() == *rank;
+    if (made->group()->claim(*rank, &failure) == WL_OK && connects) told = tellName(*hosts);
+  });
+  if (whole.hosts() != nullptr) {
+    code = shareOutcome(comm, descriptor, failure, limit, error);
+    if (code == WL_OK)
+      code = gatherWords(comm, descriptor, &told, sizeof told, names.data(), limit, error);
+    if (code != WL_OK) return code;
+    attempt([&] {
+      if (connects) made->connect(whole, namesOf(members, names), &failure);
+    });
+  }
+  code = shareOutcome(comm, descriptor, failure, limit, error);
+  if (made == nullptr) return code;
+  if (code == WL_OK) {
+    *group = std::shared_ptr<Group>(made, made->group());
+  } else if (made->group() != nullptr) {
+    const wl_error_t* const record = whole.failure();
+    if (record == nullptr) {
+      // All were told so, and nobody has it, or waits for others there.
+      made->group()->publishHere(errorOf(WL_ABORTED, "it was never made"));
+    } else if (failure.code == WL_OK) {
+      // Others may have been told that all is well.
+      leaveSplit(*made->group(), *rank, split.operation, *record);
+    }
+  }
+  return code;
+}
+
+}  // namespace windlass

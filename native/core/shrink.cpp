@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/core/shrink.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <new>
+#include <system_error>
+#include <vector>
+
+#include "native/base/clock.h"
+#include "native/core/failure_text.h"
+#include "native/core/object_operations.h"
+#include "native/core/shrink_notes.h"
+#include "native/core/shrink_proposal.h"
+#include "native/hosts/hosts.h"
+
+namespace windlass {
+namespace {
+
+// How long the next rank waits before it does what the one before it should have done.
+constexpr int64_t kTurnNs = 100'000'000;
+// The same over hosts, where it takes time to hear of what was done.
+constexpr int64_t kHostTurnNs = 500'000'000;
+// How long a host is gone before others decide on what it proposed: what it has told one rank of
+// that comes to all in less.
+constexpr int64_t kSettleNs = 200'000'000;
+// What a round may take beyond the deadline, and all of them together.
+constexpr int64_t kRoundNs = 2'000'000'000;
+constexpr int64_t kGraceNs = 10'000'000'000;
+constexpr int64_t kLongestNs = int64_t{1} << 61;
+// Between two looks, which go over all ranks.
+constexpr uint32_t kLookOfRankUs = 20;
+constexpr uint32_t kLeastLookUs = 100;
+constexpr uint32_t kMostLookUs = 20'000;
+
+// One rank's call.
+class Shrink {
+ public:
+  Shrink(Comm& comm, int64_t deadlineNs, wl_error_t* error)
+      : comm_(comm),
+        whole_(comm.group()),
+        hosts_(whole_.hosts()),
+        own_(whole_.member(comm.rank()).shrink),
+        startNs_(clockNs()),
+        deadlineNs_(startNs_ + std::min(kLongestNs, deadlineNs == 0 ? whole_.config().deadlineNs
+                                                                    : deadlineNs)),
+        error_(error) {}
+
+  Code run(std::shared_ptr<Group>* group, uint32_t* rank) {
+    const uint32_t pauseUs = std::clamp(kLookOfRankUs * whole_.ranks(), kLeastLookUs, kMostLookUs);
+    for (Agreement now = look(); now.step != Agreement::kAgreed; now = look()) {
+      const Code code = goOn(now, clockNs());
+      if (code != WL_OK && givesUp()) return code;
+      tell();
+      if (code == WL_OK) usleep(pauseUs);
+    }
+    // Of two proposals in its round it may hold the one that was abandoned.
+    if (hasJoined_ && look().maker != maker_) {
+      forsake("the others went on without it");
+      own_.store(Agreement::came(round_), std::memory_order_seq_cst);
+    }
+    tell();
+    if (whole_.leftOut(comm_.rank())) {
+      forsake("the others went on without it");
+      return comm_.status(error_);
+    }
+    if (proposal_ == nullptr) {
+      return fail(error_, WL_INVALID_ARGUMENT,
+                  "rank %u has shrunk this communicator already; use the one that it got",
+                  comm_.rank());
+    }
+    if (hosts_ != nullptr && proposal_->hosts() == nullptr && hosts_->hasStoodStill()) {
+      forsake("the other hosts had lost it");
+      return copyError(error_, stoodStillOf(whole_, comm_.rank(), hosts_->silenceNs()), nullptr);
+    }
+    *group = std::shared_ptr<Group>(proposal_, proposal_->group());
+    *rank = rank_;
+    return WL_OK;
+  }
+
+ private:
+  Agreement look() const { return whole_.agreement(); }
+  bool move(const Agreement& from, const Agreement& to) const {
+    uint64_t word = from.word();
+    return whole_.shared().shrink.compare_exchange_strong(word, to.word(),
+                                                          std::memory_order_seq_cst);
+  }
+  // Opens the next round, unless ranks have agreed, or one did.
+  void abandon(const Agreement& proposed) const {
+    move(proposed, {Agreement::kOpen, proposed.round + 1, 0, 0});
+  }
+
+  // Of a rank on another host its close shows once it has left.
+  bool isGone(uint32_t rank) const {
+    return whole_.member(rank).lost.load(std::memory_order_seq_cst) != 0 ||
+           whole_.lines(rank).state.closing.load(std::memory_order_seq_cst) != 0 ||
+           whole_.lines(rank).state.left.load(std::memory_order_seq_cst) != 0 ||
+           whole_.member(rank).shrink.load(std::memory_order_seq_cst) == Agreement::kGaveUp;
+  }
+  bool hasCome(uint32_t rank) const {
+    return whole_.member(rank).shrink.load(std::memory_order_seq_cst) == Agreement::came(round_);
+  }
+  uint32_t said() const { return own_.load(std::memory_order_relaxed); }
+  bool holds() const { return said() == Agreement::holds(round_); }
+  // Whether this host decides on what that one proposes.
+  bool decides(uint32_t maker) const { return hosts_ == nullptr || hosts_->isBeside(maker); }
+
+  // Whether this rank is out of it: not where ranks agreed meanwhile, and it holds the new one.
+  bool givesUp() {
+    const auto concerns = [&](const Agreement& now) {
+      return now.round == round_ && now.step != Agreement::kOpen &&
+             (holds() || now.maker == comm_.rank());
+    };
+    for (Agreement now = look(); concerns(now); now = look()) {
+      if (now.step == Agreement::kAgreed) return false;
+      // Others may have agreed, or do, before they hear of it.
+      if (!decides(now.maker)) break;
+      abandon(now);
+    }
+    forsake(error_ == nullptr ? "it gave up" : error_->message);
+    // In the rounds to come it holds nothing.
+    own_.store(Agreement::kGaveUp, std::memory_order_seq_cst);
+    tell();
+    return true;
+  }
+
+  // Over hosts, where others may have the new one by now, or get it yet: ends it if it is not this
+  // rank's after all.
+  void forsake(const char* why) {
+    if (hosts_ == nullptr || !hasJoined_) return;
+    hasJoined_ = false;
+    leaveSplit(*proposal_->group(), rank_, WL_OP_SHRINK, errorOf(WL_ABORTED, "%s", why));
+    proposal_.reset();
+  }
+
+  // Tells other hosts what this rank says, if it says anything new.
+  void tell() {
+    if (hosts_ == nullptr) return;
+    const uint64_t word = whole_.shared().shrink.load(std::memory_order_seq_cst);
+    if (said() == toldSaid_ && word == toldWord_) return;
+    toldSaid_ = said();
+    toldWord_ = word;
+    whole_.member(comm_.rank()).agreement.store(word, std::memory_order_release);
+    hosts_->tellShrink(comm_.rank());
+  }
+
+  Code goOn(const Agreement& now, int64_t atNs) {
+    if (comm_.closes())
+      return fail(error_, WL_CLOSED, "rank %u was closed in shrink", comm_.rank());
+    if (comm_.shrinkAborted())
+      return fail(error_, WL_ABORTED, "rank %u was aborted in shrink", comm_.rank());
+    if (atNs > deadlineNs_ + kGraceNs || now.round == Agreement::kMostRounds) return late(atNs);
+    const bool isNewRound = limitNs_ == 0 || now.round != round_;
+    if (isNewRound || now.step != step_) {
+      round_ = now.round;
+      step_ = now.step;
+      completeNs_ = 0;
+      limitNs_ = std::max(deadlineNs_, atNs + kRoundNs);
+      if (round_ == 0 && step_ == Agreement::kOpen) limitNs_ = deadlineNs_;
+    }
+    if (isNewRound) {
+      forsake("others had to begin anew");
+      proposal_.reset();
+      joint_.reset();
+      members_.clear();
+      hasTried_ = false;
+      goneNs_ = 0;
+      own_.store(Agreement::came(round_), std::memory_order_seq_cst);
+    }
+    try {
+      if (hosts_ != nullptr) {
+        if (follow(now)) return WL_OK;
+        if (now.step == Agreement::kProposed) return answerOverHosts(now, atNs);
+      }
+      if (now.step == Agreement::kProposed) return answer(now, atNs);
+      return isTurn(atNs) ? propose(now) : WL_OK;
+    } catch (const std::bad_alloc&) {
+      return copyError(error_, noMemory(comm_.rank()), nullptr);
+    } catch (const std::system_error&) {
+      return fail(error_, WL_RESOURCE, "rank %u: no thread to watch other processes", comm_.rank());
+    }
+  }
+
+  // Whether this rank is to propose now.
+  bool isTurn(int64_t atNs) {
+    bool complete = true;
+    uint32_t before = 0;
+    for (uint32_t rank = 0; rank < whole_.ranks(); ++rank) {
+      if (isGone(rank)) continue;
+      const bool came = hasCome(rank);
+      complete = complete && came;
+      if (came && rank < comm_.rank()) ++before;
+    }
+    if (!complete) {
+      completeNs_ = 0;
+    } else if (completeNs_ == 0) {
+      completeNs_ = atNs;
+    }
+    const int64_t turnNs = hosts_ == nullptr ? kTurnNs : kHostTurnNs;
+    return atNs >= (complete ? std::min(completeNs_, limitNs_) : limitNs_) + before * turnNs;
+  }
+
+  // What `maker` proposes in this round.
+  Group::Joint<Proposal> proposalOf(uint32_t maker) const {
+    return whole_.join<Proposal>(round_, Group::kJointShrink - static_cast<int32_t>(maker),
+                                 [] { return std::make_shared<Proposal>(); });
+  }
+
+  Code propose(const Agreement& open) {
+    std::vector<uint32_t> members;
+    for (uint32_t rank = 0; rank < whole_.ranks(); ++rank)
+      if (!isGone(rank) && hasCome(rank)) members.push_back(rank);
+    Group::Joint<Proposal> joint = proposalOf(comm_.rank());
+    const std::shared_ptr<Proposal>& made = *joint;
+    if (Code code = made->make(whole_, members, error_); code != WL_OK) return code;
+    if (hosts_ != nullptr)
+      writeNote({Agreement::kProposed, round_, comm_.rank(), -1}, members, {}, &note(comm_.rank()));
+    const Agreement proposed = {Agreement::kProposed, round_, comm_.rank(), made->file()};
+    if (!move(open, proposed)) return WL_OK;
+    proposal_ = made;
+    joint_ = std::move(joint);
+    rank_ = proposal_->rankOf(comm_.rank());
+    return WL_OK;
+  }
+
+  Code answer(const Agreement& proposed, int64_t atNs) {
+    if (proposal_ == nullptr) {
+      const Code code = open(proposed, proposed.maker);
+      if (code != WL_OK || proposal_ == nullptr) return code;
+    }
+    if (!holds() && rank_ != kNobody) {
+      if (Code code = proposal_->join(whole_, rank_, error_); code != WL_OK) return code;
+      own_.store(Agreement::holds(round_), std::memory_order_seq_cst);
+      proposal_->holding().fetch_add(1, std::memory_order_seq_cst);
+    }
+    if (proposal_->holding().load(std::memory_order_seq_cst) == proposal_->size()) {
+      move(proposed, {Agreement::kAgreed, round_, proposed.maker, proposed.file});
+      return WL_OK;
+    }
+    bool isOver = atNs > limitNs_;
+    for (uint32_t rank = 0; rank < proposal_->size(); ++rank)
+      isOver = isOver || isGone(proposal_->former(rank));
+    if (isOver) abandon(proposed);
+    return WL_OK;
+  }
+
+  // What `maker` made on this host. proposal_ stays as it is where there is nothing to open any
+  // more.
+  Code open(const Agreement& proposed, uint32_t maker) {
+    Group::Joint<Proposal> joint = proposalOf(proposed.maker);
+    const std::shared_ptr<Proposal>& told = *joint;
+    wl_error_t why = blankError();
+    const Code code = told->open(whole_, maker, proposed.file, &why);
+    // Until here the number was that file's.
+    if (look().word() != proposed.word()) return WL_OK;
+    if (code == WL_PEER_LOST && decides(proposed.maker)) abandon(proposed);
+    if (code != WL_OK) return code == WL_PEER_LOST ? WL_OK : copyError(error_, why, nullptr);
+    proposal_ = told;
+    joint_ = std::move(joint);
+    rank_ = proposal_->rankOf(comm_.rank());
+    return WL_OK;
+  }
+
+  // Over hosts.
+  ShrinkNote& note(uint32_t rank) const { return whole_.block().note(rank); }
+  Agreement agreementOf(uint32_t rank) const {
+    return Agreement::of(whole_.member(rank).agreement.load(std::memory_order_acquire));
+  }
+
+  // Moves this host's word to what others have heard of before it; whether it did.
+  bool follow(const Agreement& now) const {
+    for (uint32_t rank = 0; rank < whole_.ranks(); ++rank) {
+      if (hosts_->isBeside(rank) || whole_.member(rank).lost.load(std::memory_order_seq_cst) != 0)
+        continue;
+      const Agreement theirs = agreementOf(rank);
+      if (theirs.step == Agreement::kAgreed || theirs.maker >= whole_.ranks()) continue;
+      const uint32_t host = hosts_->hostOf(rank);
+      if (now.step == Agreement::kProposed &&
+          (decides(now.maker) || host != hosts_->hostOf(now.maker))) {
+        continue;
+      }
+      if (theirs.round > now.round) return move(now, {Agreement::kOpen, theirs.round, 0, 0});
+      if (now.step == Agreement::kOpen && theirs.step == Agreement::kProposed &&
+          theirs.round == now.round && host == hosts_->hostOf(theirs.maker)) {
+        return move(now, {Agreement::kProposed, now.round, theirs.maker, -1});
+      }
+    }
+    return false;
+  }
+
+  Code answerOverHosts(const Agreement& proposed, int64_t atNs) {
+    maker_ = proposed.maker;
+    std::vector<unsigned char> unused;
+    if (members_.empty() &&
+        readNote(note(proposed.maker), proposed, whole_.ranks(), &members_, &unused)) {
+      const auto own = std::find(members_.begin(), members_.end(), comm_.rank());
+      rank_ = own == members_.end() ? kNobody : static_cast<uint32_t>(own - members_.begin());
+    }
+    if (!members_.empty() && rank_ != kNobody) {
+      if (Code code = takeStep(proposed); code != WL_OK) return code;
+    }
+    if (decides(proposed.maker)) {
+      if (allSay(proposed, Agreement::holds(round_)) && !hasFailed())
+        move(proposed, {Agreement::kAgreed, round_, proposed.maker, proposed.file});
+      else if (atNs > limitNs_ || hasFailed() || anyGoesOn(proposed))
+        abandon(proposed);
+    } else if (atNs > limitNs_ + kRoundNs || isForlorn(proposed.maker, atNs)) {
+      abandon(proposed);
+    }
+    return WL_OK;
+  }
+
+  // Of a member.
+  Code takeStep(const Agreement& proposed) {
+    if (proposal_ == nullptr) {
+      const uint32_t maker =
+          decides(proposed.maker)
+              ? proposed.maker
+              : *std::find_if(members_.begin(), members_.end(),
+                              [&](uint32_t member) { return hosts_->isBeside(member); });
+      if (proposed.file < 0) return maker == comm_.rank() ? offer(proposed) : WL_OK;
+      const Code code = open(proposed, maker);
+      if (code != WL_OK || proposal_ == nullptr) return code;
+    }
+    if (said() == Agreement::came(round_)) {
+      if (Code code = proposal_->join(whole_, rank_, error_); code != WL_OK) return code;
+      hasJoined_ = true;
+      // Of a process one rank tells it.
+      const Hosts* const made = proposal_->hosts();
+      const bool tells = made != nullptr && made->first() == rank_;
+      writeNote(proposed, members_, tells ? made->name() : std::vector<unsigned char>(),
+                &note(comm_.rank()));
+      own_.store(Agreement::opened(round_), std::memory_order_seq_cst);
+    }
+    if (said() != Agreement::opened(round_) || !allSay(proposed, Agreement::opened(round_)))
+      return WL_OK;
+    if (Hosts* const made = proposal_->hosts()) {
+      if (made->first() == rank_) {
+        if (!connect(proposed)) return WL_OK;
+      } else if (whole_.member(members_[made->first()]).shrink != Agreement::holds(round_)) {
+        return WL_OK;
+      }
+    }
+    own_.store(Agreement::holds(round_), std::memory_order_seq_cst);
+    return WL_OK;
+  }
+
+  // Makes the new one's memory on this host, for which others decide.
+  Code offer(const Agreement& proposed) {
+    Group::Joint<Proposal> joint = proposalOf(proposed.maker);
+    const std::shared_ptr<Proposal>& made = *joint;
+    if (Code code = made->make(whole_, members_, error_); code != WL_OK) return code;
+    const Agreement told = {Agreement::kProposed, round_, proposed.maker, made->file()};
+    if (!move(proposed, told)) return WL_OK;
+    proposal_ = made;
+    joint_ = std::move(joint);
+    return WL_OK;
+  }
+
+  // Whether it did, for its process. Who is gone is named by others soon, and else the round ends.
+  bool connect(const Agreement& proposed) {
+    if (hasTried_) return false;
+    std::vector<std::vector<unsigned char>> names;
+    for (const uint32_t member : members_) {
+      std::vector<uint32_t> members;
+      std::vector<unsigned char> name;
+      if (!readNote(note(member), proposed, whole_.ranks(), &members, &name)) return false;
+      if (!name.empty()) names.push_back(std::move(name));
+    }
+    hasTried_ = true;
+    wl_error_t why = blankError();
+    if (proposal_->connect(whole_, names, &why) == WL_OK) return true;
+    lastWhy_ = why;
+    return false;
+  }
+
+  bool allSay(const Agreement& proposed, uint32_t least) const {
+    return !members_.empty() && std::all_of(members_.begin(), members_.end(), [&](uint32_t rank) {
+      const uint32_t says = whole_.member(rank).shrink.load(std::memory_order_seq_cst);
+      const bool saysSo = says == least || says == Agreement::holds(round_);
+      return saysSo && (hosts_->isBeside(rank) || agreementOf(rank).isOf(proposed));
+    });
+  }
+  // Whether a member can't come to hold it any more.
+  bool anyGoesOn(const Agreement& proposed) const {
+    return std::any_of(members_.begin(), members_.end(), [&](uint32_t rank) {
+      if (isGone(rank)) return true;
+      if (hosts_->isBeside(rank)) return false;
+      const Agreement theirs = agreementOf(rank);
+      return theirs.round > round_ ||
+             (theirs.round == round_ && theirs.step != Agreement::kOpen && !theirs.isOf(proposed));
+    });
+  }
+  bool hasFailed() const {
+    return hasJoined_ && proposal_->group()->failure() != nullptr;
+  }
+  // Whether nobody is left to decide.
+  bool isForlorn(uint32_t maker, int64_t atNs) {
+    for (uint32_t rank = 0; rank < whole_.ranks(); ++rank) {
+      if (hosts_->hostOf(rank) != hosts_->hostOf(maker) || isGone(rank)) continue;
+      goneNs_ = 0;
+      return false;
+    }
+    if (goneNs_ == 0) goneNs_ = atNs;
+    return atNs - goneNs_ > kSettleNs;
+  }
+
+  Code late(int64_t atNs) {
+    wl_error_t record = blankError(WL_TIMEOUT);
+    Text out(record.message, sizeof record.message);
+    out.add("rank %u waited %.3f s in shrink, and ranks came to no decision in %u rounds",
+            comm_.rank(), static_cast<double>(atNs - startNs_) / 1e9, round_ + 1);
+    for (uint32_t rank = 0; rank < whole_.ranks(); ++rank) {
+      const uint32_t said = whole_.member(rank).shrink.load(std::memory_order_seq_cst);
+      if (isGone(rank) || said >= Agreement::came(round_)) continue;
+      if (record.culprit_count < WL_ERROR_CULPRITS)
+        record.culprits[record.culprit_count] = static_cast<int32_t>(rank);
+      out.add("%s rank %u", record.culprit_count++ == 0 ? "; what has not answered:" : ",", rank);
+    }
+    if (lastWhy_.code != WL_OK) out.add("; the last try to connect failed: %s", lastWhy_.message);
+    out.add(". Call it again, or close this communicator and start anew");
+    record.operation = WL_OP_SHRINK;
+    record.observer = static_cast<int32_t>(comm_.rank());
+    return copyError(error_, record, nullptr);
+  }
+
+  Comm& comm_;
+  Group& whole_;
+  Hosts* const hosts_;  // nullptr: all ranks live on one
+  std::atomic<uint32_t>& own_;
+  const int64_t startNs_;
+  const int64_t deadlineNs_;
+  wl_error_t* const error_;
+  // Of the round that this rank is in.
+  uint32_t round_ = 0;
+  Agreement::Step step_ = Agreement::kOpen;
+  int64_t limitNs_ = 0;     // until when its step lasts; 0: there is none yet
+  int64_t completeNs_ = 0;  // since when all have come; 0: not yet
+  std::shared_ptr<Proposal> proposal_;  // what it proposes, as soon as this rank has it
+  Group::Joint<Proposal> joint_;        // of that
+  uint32_t rank_ = kNobody;             // of this rank there
+  // Over hosts, of the same.
+  uint32_t maker_ = kNobody;
+  std::vector<uint32_t> members_;  // as soon as their note is there
+  bool hasJoined_ = false;
+  bool hasTried_ = false;  // to connect
+  int64_t goneNs_ = 0;     // since when nobody is left of the host that decides; 0: some are
+  // And of all.
+  uint32_t toldSaid_ = 0;
+  uint64_t toldWord_ = 0;
+  wl_error_t lastWhy_ = blankError();
+};
+
+}  // namespace
+
+Code shrink(Comm& comm, int64_t deadlineNs, std::shared_ptr<Group>* group, uint32_t* rank,
+            wl_error_t* error) {
+  if (Code code = comm.beginShrink(error); code != WL_OK) return code;
+  return comm.endShrink(Shrink(comm, deadlineNs, error).run(group, rank));
+}
+
+}  // namespace windlass

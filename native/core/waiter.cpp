@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// The slow wait: spin where every rank has a core, then yield, then sleep on the rank's doorbell.
+// Every look that fails is followed, sooner or later, by a look at what ends all waits.
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "native/base/cpu.h"
+#include "native/core/adjustment.h"
+#include "native/core/waiter.h"
+#include "native/hosts/hosts.h"
+
+namespace windlass {
+namespace {
+
+// A wake across cores costs 27 us: spin about twice that long before giving up the core.
+constexpr int64_t kSpinNs = 50'000;
+constexpr int kYields = 64;
+// Looks before a yield that would bring only ranks that wait for another core's as well.
+constexpr int kLooksElsewhere = 256;
+// Of more ranks, a look at where they are costs more than the switch that it may save, and a long
+// yield may have met nothing but ranks.
+constexpr uint32_t kFewRanks = 64;
+// A yield that takes longer met a thread that computes for its whole time slice: sleep at once, and
+// try yielding again later. Ranks that wake one another take turns of some hundred us at most: less
+// would take those for such a thread, and keep every rank asleep for good. A rank that moves items
+// has the core for its whole slice as well, and is no such thread.
+constexpr int64_t kContestedYieldNs = 1'000'000;
+constexpr int64_t kContestedForNs = 10'000'000;
+constexpr int64_t kLongestSleepNs = 8'000'000;
+// The kernel parts ranks that crowd a core while another has fewer at a tick, up to 4 ms later, or
+// never, since each runs for a moment only; they part by themselves at once. Where a core was
+// contested of late, the other one may not idle: a rank that moves there waits for a time slice.
+constexpr int64_t kLeaveCoreEveryNs = 4'000'000;
+constexpr int64_t kStayAfterContestNs = 100'000'000;
+// A rank that waits compares what its peers call every so often for each of them, so that many
+// ranks together spend little on it.
+constexpr int64_t kCompareRankNs = 1'000'000;
+
+}  // namespace
+
+bool Waiter::Look::operator()() const {
+  if (hosts != nullptr && !ready(context)) hosts->progress();
+  return ready(context);
+}
+
+void Waiter::ring() {
+  own_.state.awaited.fetch_add(0, std::memory_order_seq_cst);
+  group_.wakeSleepers();
+}
+
+void Waiter::announce(int32_t awaited) {
+  own_.state.awaited.exchange(awaited, std::memory_order_seq_cst);
+  group_.wakeSleepers();
+}
+
+Code Waiter::waitSlow(const Look& look, Deadline& deadline) {
+  const uint32_t awaited = look.awaited;
+  isSlow_ = true;
+  group_.recorder(rank_).stampEntry();
+  int64_t now = clockNs();
+  const int64_t start = now;
+  returnShortSlices(now);
+  announce(awaited == kEveryRank ? -2 : static_cast<int32_t>(awaited));
+  int64_t compared = now;
+  Code code = ends_.ended(deadline, now);
+  bool ready = false;
+  while (code == WL_OK && !ready && !group_.oversubscribed() && now - start < kSpinNs) {
+    if (sharesCore(awaited, look.inside)) {
+      ready = yieldOnce(look, &now);
+      if (mayLeaveCore(now) && hasNearAwaited(awaited, look.inside)) leaveCore(look.inside, now);
+      if (!ready && now < contestedUntilNs_) break;
+    }
+    for (int i = 0; i < kLooksBetweenClocks && !ready; ++i) {
+      ready = look();
+      if (!ready) cpuPause();
+    }
+    now = clockNs();
+    if (!ready) code = ends_.ended(deadline, now);
+  }
+  while (code == WL_OK && !ready) {
+    ready = yieldAwhile(look, &now) || sleepOnce(look, deadline, now, &code);
+    now = clockNs();
+    if (!ready && code == WL_OK) code = ends_.ended(deadline, now);
+    if (!ready && code == WL_OK && now - compared >= kCompareRankNs * group_.ranks()) {
+      compared = now;
+      code = ends_.compared();
+    }
+  }
+  // What ended the wait may have come of a peer that went on from what this rank waits for.
+  if (code != WL_OK && look()) code = WL_OK;
+  own_.state.awaited.store(-1, std::memory_order_relaxed);
+  waitedNs_ += clockNs() - start;
+  isSlow_ = false;
+  return code;
+}
+
+bool Waiter::sharesCore(uint32_t awaited, const Inside& inside) const {
+  const int32_t core = sched_getcpu();
+  if (awaited != kEveryRank) {
+    return coreOf(awaited, inside) == core;
+  }
+  for (uint32_t peer = 0; peer < group_.ranks(); ++peer) {
+    if (peer != rank_ && coreOf(peer, inside) == core) return true;
+  }
+  return false;
+}
+
+bool Waiter::isNear(uint32_t peer, int32_t core, const Inside& inside) const {
+  return peer != rank_ && !inside.oneSided && group_.entered(peer, inside.sequence) &&
+         coreOf(peer, inside) == core;
+}
+
+bool Waiter::hasNearAwaited(uint32_t awaited, const Inside& inside) const {
+  const int32_t core = sched_getcpu();
+  if (awaited != kEveryRank) return isNear(awaited, core, inside);
+  for (uint32_t peer = 0; peer < group_.ranks(); ++peer)
+    if (isNear(peer, core, inside)) return true;
+  return false;
+}
+
+bool Waiter::isCrowded(const Inside& inside) const {
+  const int32_t core = sched_getcpu();
+  uint32_t near = 0;
+  for (uint32_t peer = 0; peer < rank_; ++peer) near += isNear(peer, core, inside) ? 1 : 0;
+  return near >= group_.ranksPerCore();
+}
+
+bool Waiter::metRank(int64_t sinceNs) const {
+  const int32_t core = sched_getcpu();
+  for (uint32_t peer = 0; peer < group_.ranks(); ++peer) {
+    const State& state = group_.lines(peer).state;
+    if (peer == rank_) continue;
+    if (state.running.load(std::memory_order_relaxed) > 0) return true;
+    if (state.movingCore.load(std::memory_order_relaxed) == core &&
+        state.movedNs.load(std::memory_order_relaxed) >= sinceNs)
+      return true;
+  }
+  return false;
+}
+
+bool Waiter::yieldAwhile(const Look& look, int64_t* now) {
+  for (int i = 0; i < kYields && *now >= contestedUntilNs_; ++i) {
+    if (yieldOnce(look, now)) return true;
+  }
+  return false;
+}
+
+bool Waiter::mayAdjust() const {
+  return group_.config().adjustsThreads || isAdopted();
+}
+
+bool Waiter::mayLeaveCore(int64_t now) const {
+  if (!mayAdjust()) return false;
+  const int64_t contested = group_.shared().contestedNs.load(std::memory_order_relaxed);
+  return now >= leaveCoreAfterNs_ && (contested == 0 || now - contested >= kStayAfterContestNs);
+}
+
+void Waiter::leaveCore(const Inside& inside, int64_t now) {
+  leaveCoreAfterNs_ = now + kLeaveCoreEveryNs;
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  uint32_t ranks[CPU_SETSIZE] = {};
+  for (uint32_t peer = 0; peer < group_.ranks(); ++peer) {
+    const auto core = static_cast<uint32_t>(coreOf(peer, inside));
+    if (core < CPU_SETSIZE) ++ranks[core];
+  }
+  const auto own = static_cast<uint32_t>(sched_getcpu());
+  uint32_t freest = own;
+  for (uint32_t core = 0; core < CPU_SETSIZE; ++core) {
+    if (core == own || !CPU_ISSET(core, &allowed)) continue;
+    if (freest == own || ranks[core] < ranks[freest]) freest = core;
+  }
+  if (freest != own) moveToCore(freest, allowed);
+}
+
+bool Waiter::needsNeighbour(const Look& look) const {
+  const int32_t core = sched_getcpu();
+  for (uint32_t peer = 0; peer < group_.ranks(); ++peer) {
+    if (peer == rank_ || coreOf(peer, look.inside) != core) continue;
+    if (peer == look.awaited || !group_.entered(peer, look.inside.sequence)) return true;
+  }
+  return false;
+}
+
+bool Waiter::yieldOnce(const Look& look, int64_t* now) {
+  if (*now < contestedUntilNs_) return false;
+  const bool isShared = group_.oversubscribed() && group_.ranks() <= kFewRanks;
+  if (isShared && !needsNeighbour(look)) {
+    for (int i = 0; look.hosts == nullptr && i < kLooksElsewhere; ++i) {
+      if (look()) return true;
+      cpuPause();
+    }
+    *now = clockNs();
+  }
+  sched_yield();
+  if (look()) return true;
+  const int64_t after = clockNs();
+  if (after - *now > kContestedYieldNs && !metRank(*now)) {
+    contestedUntilNs_ = after + kContestedForNs;
+    group_.shared().contestedNs.store(after, std::memory_order_relaxed);
+    if (group_.ranks() <= kFewRanks && mayAdjust())
+      takeShortSlices(after + kStayAfterContestNs);
+    own_.state.contested.fetch_add(1, std::memory_order_relaxed);
+  }
+  *now = after;
+  if (isShared && mayLeaveCore(after) && isCrowded(look.inside)) {
+    leaveCore(look.inside, after);
+    *now = clockNs();
+    return look();
+  }
+  return false;
+}
+
+bool Waiter::sleepOnce(const Look& look, Deadline& deadline, int64_t now, Code* code) {
+  Doorbell& bell = own_.bell;
+  SharedLines& shared = group_.shared();
+  const uint32_t seen = bell.ring.load(std::memory_order_seq_cst);
+  bell.sleeping.exchange(1, std::memory_order_seq_cst);
+  shared.sleepers.fetch_add(1, std::memory_order_seq_cst);
+  orderLooks();
+  // Whoever stores after these looks sees `sleeping` after its own read-modify-write, and rings.
+  const bool ready = look();
+  if (!ready) *code = ends_.ended(deadline, now);
+  if (!ready && *code == WL_OK) {
+    const int64_t limitNs = std::min(kLongestSleepNs, deadline.left(now));
+    timespec limit;
+    limit.tv_sec = limitNs / 1'000'000'000;
+    limit.tv_nsec = limitNs % 1'000'000'000;
+    syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell.ring), group_.futex(FUTEX_WAIT), seen,
+            &limit, nullptr, 0);
+  }
+  shared.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+  bell.sleeping.store(0, std::memory_order_seq_cst);
+  return ready || look();
+}
+
+}  // namespace windlass

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/base/cpu.h"
+#include "native/core/workers.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+#include <exception>
+
+#include "native/base/clock.h"
+#include "native/base/makes_threads.h"
+
+namespace windlass {
+namespace {
+
+// As long as two wakes across cores take.
+constexpr int64_t kIdleSpinNs = 50'000;
+constexpr int kEmptySteps = 64;
+
+void futex(std::atomic<uint32_t>* word, int operation, uint32_t value) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(word), operation, value, nullptr, nullptr, 0);
+}
+
+}  // namespace
+
+Workers::~Workers() {
+  ending_.store(true, std::memory_order_seq_cst);
+  opened_.fetch_add(1, std::memory_order_seq_cst);
+  futex(&opened_, FUTEX_WAKE_PRIVATE, INT_MAX);
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void Workers::start() {
+  const MakesThreads making;
+  try {
+    threads_.reserve(count_);
+    while (threads_.size() < count_) threads_.emplace_back([this] { work(); });
+  } catch (const std::exception&) {
+    // No more threads, or no memory for them: the rank's own and those that started do the work.
+  }
+}
+
+void Workers::open(Step step, void* context) {
+  if (threads_.empty()) start();
+  step_ = step;
+  context_ = context;
+  uint32_t job = opened_.load(std::memory_order_relaxed) + 1;
+  if (job == 0) job = 1;
+  job_.store(job, std::memory_order_seq_cst);
+  opened_.exchange(job, std::memory_order_seq_cst);
+  if (sleeping_.load(std::memory_order_seq_cst) > 0) futex(&opened_, FUTEX_WAKE_PRIVATE, INT_MAX);
+}
+
+void Workers::close() {
+  job_.exchange(0, std::memory_order_seq_cst);
+  // An item takes microseconds, and a worker that lost its core gets it back by the yields.
+  for (int look = 0; inside_.load(std::memory_order_seq_cst) != 0; ++look) {
+    if (look < kEmptySteps) {
+      cpuPause();
+    } else {
+      sched_yield();
+    }
+  }
+}
+
+void Workers::work() {
+  uint32_t seen = 0;
+  while (!ending_.load(std::memory_order_seq_cst)) {
+    const int64_t idleSince = clockNs();
+    while (opened_.load(std::memory_order_acquire) == seen) {
+      for (int i = 0; i < kLooksBetweenClocks; ++i) {
+        if (opened_.load(std::memory_order_relaxed) != seen) break;
+        cpuPause();
+      }
+      if (clockNs() - idleSince < kIdleSpinNs) continue;
+      sleeping_.fetch_add(1, std::memory_order_seq_cst);
+      futex(&opened_, FUTEX_WAIT_PRIVATE, seen);
+      sleeping_.fetch_sub(1, std::memory_order_seq_cst);
+    }
+    seen = opened_.load(std::memory_order_acquire);
+    inside_.fetch_add(1, std::memory_order_seq_cst);
+    for (int empty = 0; job_.load(std::memory_order_seq_cst) == seen;) {
+      if (step_(context_)) {
+        empty = 0;
+      } else if (++empty < kEmptySteps) {
+        cpuPause();
+      } else {
+        sched_yield();
+      }
+    }
+    inside_.fetch_sub(1, std::memory_order_seq_cst);
+  }
+}
+
+}  // namespace windlass

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/device/cuda/copies.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "native/device/cuda/polling.h"
+
+namespace windlass::cuda {
+namespace {
+
+// Large enough for what a copy costs beside its bytes, small enough for the host's caches.
+constexpr uint64_t kStageBytes = uint64_t{2} << 20;
+// That the driver takes, of any device: CU_DEVICE_ATTRIBUTE_MAX_PITCH.
+constexpr uint64_t kMostPitch = (uint64_t{1} << 31) - 1;
+
+}  // namespace
+
+Code Copies::open(const Gpu& gpu, wl_error_t* error) {
+  gpu_ = &gpu;
+  const Cuda& cuda = gpu.cuda();
+  Code code = gpu.check(cuda.cuStreamCreate(&stream_, kStreamNonBlocking), "cuStreamCreate", error);
+  if (code != WL_OK) stream_ = nullptr;
+  for (Stage& stage : stages_)
+    if (code == WL_OK) code = openStage(stage, error);
+  if (code != WL_OK) close(nullptr);
+  return code;
+}
+
+Code Copies::openStage(Stage& stage, wl_error_t* error) {
+  const Cuda& cuda = gpu_->cuda();
+  void* memory = nullptr;
+  const Code code = gpu_->check(cuda.cuMemHostAlloc(&memory, kStageBytes, kHostPortable),
+                                "cuMemHostAlloc", error);
+  if (code != WL_OK) return code;
+  stage.memory = static_cast<unsigned char*>(memory);
+  const CuResult made = cuda.cuEventCreate(&stage.event, kEventDisableTiming);
+  if (made != kCuOk) stage.event = nullptr;
+  return gpu_->check(made, "cuEventCreate", error);
+}
+
+Code Copies::close(wl_error_t* error) {
+  if (gpu_ == nullptr) return WL_OK;
+  const Cuda& cuda = gpu_->cuda();
+  GivesBack undo(*gpu_, error);
+  if (stream_ != nullptr) undo(cuda.cuStreamDestroy(stream_), "cuStreamDestroy");
+  for (Stage& stage : stages_) {
+    if (stage.event != nullptr) undo(cuda.cuEventDestroy(stage.event), "cuEventDestroy");
+    if (stage.memory != nullptr) undo(cuda.cuMemFreeHost(stage.memory), "cuMemFreeHost");
+    stage = Stage();
+  }
+  gpu_ = nullptr;
+  stream_ = nullptr;
+  isStuck_ = false;
+  return undo.code;
+}
+
+Code Copies::checkUse(wl_error_t* error) const {
+  if (!isStuck_) return WL_OK;
+  return fail(error, WL_DEVICE, "device %u did not end a copy: it takes no others", gpu_->number());
+}
+
+Code Copies::ended(Code code, wl_error_t* error) {
+  if (code != WL_TIMEOUT) return code;
+  isStuck_ = true;
+  return fail(error, WL_DEVICE, "device %u did not end a copy within %lld ms", gpu_->number(),
+              static_cast<long long>(copyLimitNs / 1'000'000));
+}
+
+Code Copies::begin(Stage& stage, CuResult result, const char* call, wl_error_t* error) {
+  if (Code code = gpu_->check(result, call, error); code != WL_OK) return code;
+  stage.isBusy = true;
+  return gpu_->check(gpu_->cuda().cuEventRecord(stage.event, stream_), "cuEventRecord", error);
+}
+
+Code Copies::await(Stage& stage, wl_error_t* error) {
+  if (!stage.isBusy) return WL_OK;
+  const Code code = ended(awaitEvent(*gpu_, stage.event, copyLimitNs, error), error);
+  stage.isBusy = code != WL_OK;
+  return code;
+}
+
+Code Copies::finish(Code enqueued, wl_error_t* error) {
+  if (enqueued != WL_OK) return settled(enqueued);
+  return settled(ended(awaitStream(*gpu_, stream_, copyLimitNs, error), error));
+}
+
+Code Copies::settled(Code code) {
+  if (code == WL_OK || isStuck_) return code;
+  isStuck_ = mayRunOn(*gpu_, stream_, copyLimitNs);
+  for (Stage& stage : stages_) stage.isBusy = isStuck_;
+  return code;
+}
+
+Code Copies::toDevice(CuAddress to, const void* from, uint64_t bytes, wl_error_t* error) {
+  const auto* first = static_cast<const unsigned char*>(from);
+  const auto copy = [&](unsigned char* buffer, uint64_t at, uint64_t length) {
+    std::memcpy(buffer, first + at, length);
+  };
+  return fill(to, bytes, copy, error);
+}
+
+Code Copies::fromDevice(void* to, CuAddress from, uint64_t bytes, wl_error_t* error) {
+  auto* first = static_cast<unsigned char*>(to);
+  const auto copy = [&](const unsigned char* buffer, uint64_t at, uint64_t length) {
+    std::memcpy(first + at, buffer, length);
+  };
+  return take(from, bytes, copy, error);
+}
+
+Code Copies::fill(CuAddress to, uint64_t bytes, const RankDevice::Fill& fill, wl_error_t* error) {
+  Code code = checkUse(error);
+  for (uint64_t at = 0; code == WL_OK && at < bytes; at += kStageBytes) {
+    Stage& stage = stages_[at / kStageBytes % 2];
+    const uint64_t length = std::min(kStageBytes, bytes - at);
+    code = await(stage, error);
+    if (code != WL_OK) break;
+    fill(stage.memory, at, length);
+    code = begin(stage, gpu_->cuda().cuMemcpyHtoDAsync(to + at, stage.memory, length, stream_),
+                 "cuMemcpyHtoDAsync", error);
+  }
+  for (Stage& stage : stages_)
+    if (code == WL_OK) code = await(stage, error);
+  return settled(code);
+}
+
+Code Copies::take(CuAddress from, uint64_t bytes, const RankDevice::Take& take, wl_error_t* error) {
+  Code code = checkUse(error);
+  // What `stage` holds of the part that begins at `at`.
+  const auto empty = [&](uint64_t at) {
+    Stage& stage = stages_[at / kStageBytes % 2];
+    code = await(stage, error);
+    if (code == WL_OK) take(stage.memory, at, std::min(kStageBytes, bytes - at));
+  };
+  const uint64_t parts = (bytes + kStageBytes - 1) / kStageBytes;
+  for (uint64_t part = 0; code == WL_OK && part < parts; ++part) {
+    const uint64_t at = part * kStageBytes;
+    Stage& stage = stages_[part % 2];
+    const uint64_t length = std::min(kStageBytes, bytes - at);
+    code = begin(stage, gpu_->cuda().cuMemcpyDtoHAsync(stage.memory, from + at, length, stream_),
+                 "cuMemcpyDtoHAsync", error);
+    if (code == WL_OK && part > 0) empty(at - kStageBytes);
+  }
+  if (code == WL_OK && parts > 0) empty((parts - 1) * kStageBytes);
+  return settled(code);
+}
+
+Code Copies::onDevices(CuAddress to, CuAddress from, uint64_t bytes, wl_error_t* error) {
+  if (Code code = checkUse(error); code != WL_OK) return code;
+  return finish(
+      gpu_->check(gpu_->cuda().cuMemcpyAsync(to, from, bytes, stream_), "cuMemcpyAsync", error),
+      error);
+}
+
+Code Copies::copyRows(const std::vector<RankDevice::Rows>& rows, wl_error_t* error) {
+  if (Code code = checkUse(error); code != WL_OK || rows.empty()) return code;
+  Code code = WL_OK;
+  for (auto each = rows.begin(); code == WL_OK && each != rows.end(); ++each)
+    code = enqueue(*each, error);
+  return finish(code, error);
+}
+
+Code Copies::enqueue(const RankDevice::Rows& rows, wl_error_t* error) {
+  const Cuda& cuda = gpu_->cuda();
+  const bool isPitched = rows.count > 1 && rows.toStep >= rows.bytes &&
+                         rows.fromStep >= rows.bytes && rows.toStep <= kMostPitch &&
+                         rows.fromStep <= kMostPitch;
+  if (isPitched) {
+    CuCopy2D copy = {};
+    copy.fromKind = copy.toKind = kUnifiedMemory;
+    copy.from = rows.from;
+    copy.to = rows.to;
+    copy.fromPitch = rows.fromStep;
+    copy.toPitch = rows.toStep;
+    copy.rowBytes = rows.bytes;
+    copy.rows = rows.count;
+    return gpu_->check(cuda.cuMemcpy2DAsync(&copy, stream_), "cuMemcpy2DAsync", error);
+  }
+  Code code = WL_OK;
+  for (uint64_t i = 0; code == WL_OK && i < rows.count; ++i) {
+    code = gpu_->check(cuda.cuMemcpyAsync(rows.to + i * rows.toStep, rows.from + i * rows.fromStep,
+                                          rows.bytes, stream_),
+                       "cuMemcpyAsync", error);
+  }
+  return code;
+}
+
+Code Copies::zero(CuAddress to, uint64_t bytes, wl_error_t* error) {
+  if (Code code = checkUse(error); code != WL_OK) return code;
+  return finish(
+      gpu_->check(gpu_->cuda().cuMemsetD8Async(to, 0, bytes, stream_), "cuMemsetD8Async", error),
+      error);
+}
+
+}  // namespace windlass::cuda

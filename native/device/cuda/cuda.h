@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls of NVIDIA's driver that Windlass makes, by their own names, found at run time, so that
+// this library loads where there is no driver. Types, values and argument orders are those of the
+// driver API as CUDA 13.0 declares it, which tests/native/cuda holds against them.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "native/base/error.h"
+#include "native/device/watched_calls.h"
+
+namespace windlass::cuda {
+
+using CuResult = int32_t;
+constexpr CuResult kCuOk = 0;
+constexpr CuResult kCuInvalidValue = 1;
+constexpr CuResult kCuOutOfMemory = 2;
+constexpr CuResult kCuInvalidHandle = 400;
+constexpr CuResult kCuNotFound = 500;
+constexpr CuResult kCuNotReady = 600;  // what was asked for goes on
+
+using CuDevice = int32_t;
+using CuContext = struct CuContextOf*;
+using CuModule = struct CuModuleOf*;
+using CuFunction = struct CuFunctionOf*;
+using CuStream = struct CuStreamOf*;
+using CuEvent = struct CuEventOf*;
+using CuGraph = struct CuGraphOf*;
+using CuAddress = uint64_t;   // of memory that the device sees
+using CuPhysical = uint64_t;  // physical memory of a device
+
+constexpr int32_t kMultiprocessors = 16;  // attributes of a device
+constexpr int32_t kMajor = 75;
+constexpr int32_t kMinor = 76;
+constexpr int32_t kCooperativeLaunch = 95;
+constexpr int32_t kVirtualMemory = 102;
+constexpr int32_t kFileHandles = 103;
+constexpr int32_t kMemoryContext = 1;  // attributes of a pointer
+constexpr int32_t kMemoryType = 2;
+constexpr int32_t kMemoryDevice = 9;
+constexpr int32_t kHostMemory = 1;          // types of memory
+constexpr int32_t kDeviceMemory = 2;
+constexpr int32_t kUnifiedMemory = 4;       // whichever the address says
+constexpr int32_t kMostThreads = 0;         // attributes of a function
+constexpr uint32_t kStreamNonBlocking = 1;  // beside the legacy stream
+constexpr uint32_t kEventDisableTiming = 2;
+constexpr int32_t kCaptureNone = 0;     // states of a stream that captures, or not
+constexpr int32_t kCaptureActive = 1;
+constexpr int32_t kCaptureRelaxed = 2;  // a mode: another thread's capture forbids nothing here
+constexpr uint32_t kHostPortable = 1;
+constexpr uint32_t kHostDeviceMap = 2;
+constexpr int32_t kAllocationPinned = 1;
+constexpr int32_t kLocationDevice = 1;
+constexpr int32_t kHandleNone = 0;
+constexpr int32_t kHandleFile = 1;
+constexpr int32_t kAccessReadWrite = 3;
+constexpr int32_t kGranularityRecommended = 1;
+constexpr int32_t kNativeAtomics = 3;  // an attribute of two devices
+
+struct CuLocation {
+  int32_t type;
+  int32_t id;
+};
+struct CuPhysicalProperties {
+  int32_t type;
+  int32_t handleTypes;
+  CuLocation location;
+  void* ofWindows;
+  uint8_t compression;
+  uint8_t directRdma;
+  uint16_t usage;
+  uint8_t reserved[4];
+};
+struct CuAccess {
+  CuLocation location;
+  int32_t flags;
+};
+struct CuCopy2D {
+  size_t fromX, fromY;
+  int32_t fromKind;
+  const void* fromHost;
+  CuAddress from;
+  void* fromArray;
+  size_t fromPitch;
+  size_t toX, toY;
+  int32_t toKind;
+  void* toHost;
+  CuAddress to;
+  void* toArray;
+  size_t toPitch;
+  size_t rowBytes, rows;
+};
+
+// call(result, name, symbol, arguments) for each of them; `symbol`: as the driver exports it.
+// clang-format off
+#define WINDLASS_CUDA_CALLS(call)                                                                  \
+  call(CuResult, cuInit, cuInit, (uint32_t flags))                                                 \
+  call(CuResult, cuDriverGetVersion, cuDriverGetVersion, (int32_t* version))                       \
+  call(CuResult, cuGetErrorName, cuGetErrorName, (CuResult result, const char** name))             \
+  call(CuResult, cuGetErrorString, cuGetErrorString, (CuResult result, const char** text))         \
+  call(CuResult, cuDeviceGetCount, cuDeviceGetCount, (int32_t* count))                             \
+  call(CuResult, cuDeviceGet, cuDeviceGet, (CuDevice* device, int32_t ordinal))                    \
+  call(CuResult, cuDeviceGetName, cuDeviceGetName, (char* name, int32_t room, CuDevice device))    \
+  call(CuResult, cuDeviceTotalMem, cuDeviceTotalMem_v2, (size_t* bytes, CuDevice device))          \
+  call(CuResult, cuDeviceGetAttribute, cuDeviceGetAttribute,                                       \
+       (int32_t* value, int32_t attribute, CuDevice device))                                       \
+  call(CuResult, cuDeviceCanAccessPeer, cuDeviceCanAccessPeer,                                     \
+       (int32_t* can, CuDevice device, CuDevice peer))                                             \
+  call(CuResult, cuDeviceGetP2PAttribute, cuDeviceGetP2PAttribute,                                 \
+       (int32_t* value, int32_t attribute, CuDevice from, CuDevice to))                            \
+  call(CuResult, cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain,                               \
+       (CuContext* context, CuDevice device))                                                      \
+  call(CuResult, cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (CuDevice device))       \
+  call(CuResult, cuCtxPushCurrent, cuCtxPushCurrent_v2, (CuContext context))                       \
+  call(CuResult, cuCtxPopCurrent, cuCtxPopCurrent_v2, (CuContext* context))                        \
+  call(CuResult, cuModuleLoadData, cuModuleLoadData, (CuModule* module, const void* image))        \
+  call(CuResult, cuModuleUnload, cuModuleUnload, (CuModule module))                                \
+  call(CuResult, cuModuleGetFunction, cuModuleGetFunction,                                         \
+       (CuFunction* function, CuModule module, const char* name))                                  \
+  call(CuResult, cuFuncGetAttribute, cuFuncGetAttribute,                                           \
+       (int32_t* value, int32_t attribute, CuFunction function))                                   \
+  call(CuResult, cuOccupancyMaxActiveBlocksPerMultiprocessor,                                      \
+       cuOccupancyMaxActiveBlocksPerMultiprocessor,                                                \
+       (int32_t* blocks, CuFunction function, int32_t threads, size_t sharedBytes))                \
+  call(CuResult, cuLaunchCooperativeKernel, cuLaunchCooperativeKernel,                             \
+       (CuFunction function, uint32_t gridX, uint32_t gridY, uint32_t gridZ, uint32_t blockX,      \
+        uint32_t blockY, uint32_t blockZ, uint32_t sharedBytes, CuStream stream,                   \
+        void** arguments))                                                                         \
+  call(CuResult, cuLaunchKernel, cuLaunchKernel,                                                   \
+       (CuFunction function, uint32_t gridX, uint32_t gridY, uint32_t gridZ, uint32_t blockX,      \
+        uint32_t blockY, uint32_t blockZ, uint32_t sharedBytes, CuStream stream,                   \
+        void** arguments, void** extra))                                                           \
+  call(CuResult, cuStreamCreate, cuStreamCreate, (CuStream* stream, uint32_t flags))               \
+  call(CuResult, cuStreamDestroy, cuStreamDestroy_v2, (CuStream stream))                           \
+  call(CuResult, cuStreamQuery, cuStreamQuery, (CuStream stream))                                  \
+  call(CuResult, cuStreamWaitEvent, cuStreamWaitEvent,                                             \
+       (CuStream stream, CuEvent event, uint32_t flags))                                           \
+  call(CuResult, cuStreamGetCtx, cuStreamGetCtx, (CuStream stream, CuContext* context))            \
+  call(CuResult, cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_v3,                                \
+       (CuStream stream, int32_t* state, uint64_t* capture, CuGraph* graph, const void** nodes,    \
+        const void** edges, size_t* count))                                                        \
+  call(CuResult, cuThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode,             \
+       (int32_t* mode))                                                                            \
+  call(CuResult, cuEventCreate, cuEventCreate, (CuEvent* event, uint32_t flags))                   \
+  call(CuResult, cuEventDestroy, cuEventDestroy_v2, (CuEvent event))                               \
+  call(CuResult, cuEventRecord, cuEventRecord, (CuEvent event, CuStream stream))                   \
+  call(CuResult, cuEventQuery, cuEventQuery, (CuEvent event))                                      \
+  call(CuResult, cuMemGetInfo, cuMemGetInfo_v2, (size_t* free, size_t* total))                     \
+  call(CuResult, cuMemAlloc, cuMemAlloc_v2, (CuAddress* memory, size_t bytes))                     \
+  call(CuResult, cuMemFree, cuMemFree_v2, (CuAddress memory))                                      \
+  call(CuResult, cuMemHostAlloc, cuMemHostAlloc, (void** memory, size_t bytes, uint32_t flags))    \
+  call(CuResult, cuMemFreeHost, cuMemFreeHost, (void* memory))                                     \
+  call(CuResult, cuMemHostGetDevicePointer, cuMemHostGetDevicePointer_v2,                          \
+       (CuAddress* address, void* memory, uint32_t flags))                                         \
+  call(CuResult, cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2,                                          \
+       (CuAddress to, const void* from, size_t bytes, CuStream stream))                            \
+  call(CuResult, cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2,                                          \
+       (void* to, CuAddress from, size_t bytes, CuStream stream))                                  \
+  call(CuResult, cuMemcpyAsync, cuMemcpyAsync,                                                     \
+       (CuAddress to, CuAddress from, size_t bytes, CuStream stream))                              \
+  call(CuResult, cuMemcpy2DAsync, cuMemcpy2DAsync_v2, (const CuCopy2D* copy, CuStream stream))     \
+  call(CuResult, cuMemsetD8Async, cuMemsetD8Async,                                                 \
+       (CuAddress to, uint8_t value, size_t bytes, CuStream stream))                               \
+  call(CuResult, cuMemsetD8, cuMemsetD8_v2, (CuAddress to, uint8_t value, size_t bytes))           \
+  call(CuResult, cuMemGetAllocationGranularity, cuMemGetAllocationGranularity,                     \
+       (size_t* bytes, const CuPhysicalProperties* properties, int32_t option))                    \
+  call(CuResult, cuMemCreate, cuMemCreate,                                                         \
+       (CuPhysical* physical, size_t bytes, const CuPhysicalProperties* properties,                \
+        uint64_t flags))                                                                           \
+  call(CuResult, cuMemRelease, cuMemRelease, (CuPhysical physical))                                \
+  call(CuResult, cuMemExportToShareableHandle, cuMemExportToShareableHandle,                       \
+       (void* handle, CuPhysical physical, int32_t handleType, uint64_t flags))                    \
+  call(CuResult, cuMemImportFromShareableHandle, cuMemImportFromShareableHandle,                   \
+       (CuPhysical* physical, void* handle, int32_t handleType))                                   \
+  call(CuResult, cuMemAddressReserve, cuMemAddressReserve,                                         \
+       (CuAddress* address, size_t bytes, size_t alignment, CuAddress wish, uint64_t flags))       \
+  call(CuResult, cuMemAddressFree, cuMemAddressFree, (CuAddress address, size_t bytes))            \
+  call(CuResult, cuMemMap, cuMemMap,                                                               \
+       (CuAddress address, size_t bytes, size_t offset, CuPhysical physical, uint64_t flags))      \
+  call(CuResult, cuMemUnmap, cuMemUnmap, (CuAddress address, size_t bytes))                        \
+  call(CuResult, cuPointerGetAttribute, cuPointerGetAttribute,                                     \
+       (void* value, int32_t attribute, CuAddress address))                                        \
+  call(CuResult, cuMemGetAddressRange, cuMemGetAddressRange_v2,                                    \
+       (CuAddress* base, size_t* bytes, CuAddress address))                                        \
+  call(CuResult, cuMemSetAccess, cuMemSetAccess,                                                   \
+       (CuAddress address, size_t bytes, const CuAccess* access, size_t count))                    \
+  call(CuResult, cuMemGetAccess, cuMemGetAccess,                                                   \
+       (unsigned long long* flags, const CuLocation* location, CuAddress address))
+// clang-format on
+
+// One of them; whoever waits for the thread that makes it sees that it is in there.
+template <class>
+class CudaCall;
+template <class Result, class... Arguments>
+class CudaCall<Result(Arguments...)> {
+ public:
+  explicit constexpr CudaCall(const char* name) : name_(name) {}
+  void find(void* symbol) { function_ = reinterpret_cast<Result (*)(Arguments...)>(symbol); }
+  bool isFound() const { return function_ != nullptr; }
+  Result operator()(Arguments... arguments) const {
+    const WatchedCalls::Scope inside(name_);
+    return function_(arguments...);
+  }
+
+ private:
+  const char* name_;
+  Result (*function_)(Arguments...) = nullptr;
+};
+
+// Of the call that opens the driver, which starts GPUs that nobody keeps started; tests have less.
+constexpr int64_t kOpenLimitNs = 60'000'000'000;
+inline std::atomic<int64_t> openLimitNs{kOpenLimitNs};
+
+struct Cuda {
+#define WINDLASS_CUDA_MEMBER(result, name, symbol, arguments) \
+  CudaCall<result arguments> name{#name};
+  WINDLASS_CUDA_CALLS(WINDLASS_CUDA_MEMBER)
+#undef WINDLASS_CUDA_MEMBER
+
+  // Opens and initialises the driver, the file `library` where the dynamic linker finds it, for as
+  // long as the process lives. WL_UNSUPPORTED says what was looked for, or what of it is too old.
+  static Code open(const char* library, Cuda* cuda, wl_error_t* error);
+  // That of this process, libcuda.so.1, opened by the first call that finds one; else *cuda is
+  // nullptr. Any thread.
+  static Code find(const Cuda** cuda, wl_error_t* error);
+
+  // What a call that returned `result` comes to: WL_OK where that is kCuOk, else WL_DEVICE,
+  // WL_UNSUPPORTED or WL_RESOURCE, with its name and number and what to do. `what`: on what it was
+  // called.
+  Code check(CuResult result, const char* call, const char* what, wl_error_t* error) const;
+  // The same of one that asked the device `what`, whose context is current, for `bytes` of memory.
+  Code checkMemory(CuResult result, const char* call, const char* what, uint64_t bytes,
+                   wl_error_t* error) const;
+};
+
+// How many devices this process sees; 0: none, or no driver opens.
+uint32_t countDevices();
+
+}  // namespace windlass::cuda

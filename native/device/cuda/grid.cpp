@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/device/cuda/grid.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "native/base/clock.h"
+#include "native/base/yielding.h"
+#include "native/device/cuda/by_name.h"
+#include "native/device/cuda/polling.h"
+
+namespace windlass::cuda {
+namespace {
+
+ByName<Grid> grids;
+// In which the driver says whether a grid has ended.
+constexpr int64_t kAnswerNs = 1'000'000;
+// Time that the copy of a grid's arguments has to end after its launch failed.
+constexpr int64_t kCopyNs = 1'000'000'000;
+
+}  // namespace
+
+Code Grid::make(Gpu& gpu, uint32_t ranks, uint32_t all, Grid** grid, wl_error_t* error) {
+  std::unique_ptr<Grid> made(new Grid(gpu, ranks, all));
+  if (Code code = made->open(error); code != WL_OK) {
+    made->end(nullptr);
+    return code;
+  }
+  try {
+    made->name_ = grids.add(made.get());
+  } catch (...) {
+    made->end(nullptr);
+    throw;
+  }
+  *grid = made.release();
+  return WL_OK;
+}
+
+Code Grid::open(wl_error_t* error) {
+  const Cuda& cuda = gpu_.cuda();
+  const uint64_t bytes = ranks_ * sizeof *given_;
+  Code code =
+      gpu_.check(cuda.cuStreamCreate(&stream_, kStreamNonBlocking), "cuStreamCreate", error);
+  if (code != WL_OK) {
+    stream_ = nullptr;
+    return code;
+  }
+  code = gpu_.checkMemory(cuda.cuMemAlloc(&givenThere_, bytes), "cuMemAlloc", bytes, error);
+  if (code != WL_OK) {
+    givenThere_ = 0;
+    return code;
+  }
+  void* memory = nullptr;
+  code = gpu_.check(cuda.cuMemHostAlloc(&memory, bytes, kHostPortable), "cuMemHostAlloc", error);
+  if (code == WL_OK) given_ = static_cast<OffloadedOperation*>(memory);
+  return code;
+}
+
+Grid* Grid::hold(uint64_t name) {
+  return grids.hold(name);
+}
+
+Code Grid::leave(wl_error_t* error) {
+  if (!grids.leave(name_)) return WL_OK;
+  const std::unique_ptr<Grid> own(this);
+  return end(error);
+}
+
+Code Grid::end(wl_error_t* error) {
+  const Cuda& cuda = gpu_.cuda();
+  GivesBack undo(gpu_, error);
+  if (stream_ != nullptr) undo(cuda.cuStreamDestroy(stream_), "cuStreamDestroy");
+  for (const CuEvent over : over_) {
+    if (over == nullptr) continue;
+    gpu_.forget(over);
+    undo(cuda.cuEventDestroy(over), "cuEventDestroy");
+  }
+  if (given_ != nullptr) undo(cuda.cuMemFreeHost(given_), "cuMemFreeHost");
+  if (givenThere_ != 0) undo(cuda.cuMemFree(givenThere_), "cuMemFree");
+  return undo.code;
+}
+
+Code Grid::come(uint32_t slot, CuAddress operation, bool* isLast, wl_error_t* error) {
+  if (isBroken_) {
+    return fail(error, WL_DEVICE, "device %u: another rank that shares it has given up",
+                gpu_.number());
+  }
+  joined_[slot] = launched_ + 1;
+  joining_.operation[slot] = reinterpret_cast<const OffloadedOperation*>(operation);
+  *isLast = ++waiting_ == ranks_;
+  return WL_OK;
+}
+
+Code Grid::join(uint32_t slot, CuFunction function, uint32_t cores,
+                const OffloadedOperation& given, wl_error_t* error) {
+  const WatchedLock lock(mutex_);
+  const uint32_t place = waiting_;
+  bool isLast = false;
+  if (Code code = come(slot, givenThere_ + place * sizeof given, &isLast, error); code != WL_OK)
+    return code;
+  given_[place] = given;
+  if (!isLast) return WL_OK;
+  void* arguments[] = {&joining_, &cores};
+  Code code = send(givenThere_, given_, ranks_ * sizeof given, error);
+  if (code == WL_OK && hasPeersElsewhere_) code = gpu_.followLast(stream_, nullptr, error);
+  if (code == WL_OK) {
+    code =
+        gpu_.check(gpu_.cuda().cuLaunchCooperativeKernel(function, ranks_ * cores, 1, 1,
+                                                         kCudaThreads, 1, 1, 0, stream_, arguments),
+                   "cuLaunchCooperativeKernel", error);
+  }
+  isBroken_ = code != WL_OK;
+  if (isBroken_) {
+    mayCopy_ = cuda::mayRunOn(gpu_, stream_, kCopyNs);
+    return code;
+  }
+  waiting_ = 0;
+  ++launched_;
+  changed_.notify_all();
+  return WL_OK;
+}
+
+Code Grid::await(uint32_t slot, const char* kernel, int64_t limitNs, wl_error_t* error) {
+  const int64_t endNs = clockNs() + limitNs;
+  bool isDecided = false;
+  bool hasBegun = false;
+  uint32_t arrived = 0;
+  uint64_t own = 0;
+  {
+    // The last one to come may not come back from its launch.
+    const WatchedCalls::Scope waiting(WatchedCalls::kOfOthers);
+    yieldUntil([&] { return isLaunched(slot); }, std::min(limitNs, kYieldsNs));
+    std::unique_lock<std::mutex> lock(mutex_);
+    isDecided = changed_.wait_for(lock, std::chrono::nanoseconds(endNs - clockNs()), [&] {
+      return isLaunched(slot) || hasWithdrawn_[slot];
+    });
+    hasBegun = isLaunched(slot);
+    arrived = waiting_;
+    own = joined_[slot];
+  }
+  if (!isDecided) {
+    return fail(error, WL_TIMEOUT, "%s did not begin on device %u: %u of its %u ranks have come",
+                kernel, gpu_.number(), arrived, ranks_);
+  }
+  if (!hasBegun)
+    return fail(error, WL_DEVICE, "%s never began on device %u", kernel, gpu_.number());
+  const Code code =
+      poll(gpu_, "cuStreamQuery", [&] { return ask(own); }, endNs - clockNs(), error);
+  if (code != WL_TIMEOUT) return code;
+  return fail(error, WL_TIMEOUT, "%s did not end on device %u within %lld ms", kernel,
+              gpu_.number(), static_cast<long long>(limitNs / 1'000'000));
+}
+
+CuResult Grid::ask(uint64_t grid) {
+  if (ended_.load(std::memory_order_acquire) >= grid) return kCuOk;
+  const int64_t now = clockNs();
+  int64_t since = 0;
+  const bool isFirst = askingNs_.compare_exchange_strong(since, now);
+  // One that gets no answer leaves the others to ask by themselves.
+  if (!isFirst && now - since < kAnswerNs) return kCuNotReady;
+  const CuResult result = gpu_.cuda().cuStreamQuery(stream_);
+  if (result == kCuOk) ended_.store(grid, std::memory_order_release);
+  if (isFirst) askingNs_ = 0;
+  return result;
+}
+
+bool Grid::mayRunOn(uint32_t slot) {
+  {
+    const WatchedLock lock(mutex_);
+    if (!isLaunched(slot)) return false;
+  }
+  return cuda::mayRunOn(gpu_, stream_, 0);
+}
+
+void Grid::withdraw(uint32_t slot) {
+  const WatchedLock lock(mutex_);
+  if (isLaunched(slot)) return;
+  isBroken_ = true;
+  hasWithdrawn_[slot] = true;
+}
+
+}  // namespace windlass::cuda

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// A grid on streams of its ranks: launched on one that is the grid's own or, where they capture a
+// graph, on one of theirs, since a stream that captures is nobody else's.
+#include "native/device/cuda/grid.h"
+
+namespace windlass::cuda {
+
+Code Grid::send(CuAddress to, const void* from, uint64_t bytes, wl_error_t* error) {
+  return gpu_.check(gpu_.cuda().cuMemcpyHtoDAsync(to, from, bytes, stream_), "cuMemcpyHtoDAsync",
+                    error);
+}
+
+Code Grid::look(bool* isIdle, wl_error_t* error) const {
+  const CuResult result = gpu_.cuda().cuStreamQuery(stream_);
+  *isIdle = result == kCuOk;
+  return result == kCuNotReady ? WL_OK : gpu_.check(result, "cuStreamQuery", error);
+}
+
+Code Grid::enqueue(uint32_t slot, uint32_t cores, CuAddress operation, const OnStream& own,
+                   wl_error_t* error) {
+  const WatchedLock lock(mutex_);
+  bool isLast = false;
+  Code code = come(slot, operation, &isLast, error);
+  if (code != WL_OK) return code;
+  streams_[slot] = own.stream;
+  if (!isLast) return WL_OK;
+  code = launchOn(own.capture == 0 ? stream_ : own.stream, cores, own, error);
+  isBroken_ = code != WL_OK;
+  if (isBroken_) return code;
+  waiting_ = 0;
+  ++launched_;
+  return WL_OK;
+}
+
+Code Grid::launchOn(CuStream stream, uint32_t cores, const OnStream& last, wl_error_t* error) {
+  const Cuda& cuda = gpu_.cuda();
+  Code code = WL_OK;
+  CuEvent& over = over_[last.capture == 0 ? 0 : 1];
+  if (over == nullptr) {
+    code = gpu_.check(cuda.cuEventCreate(&over, kEventDisableTiming), "cuEventCreate", error);
+    if (code != WL_OK) over = nullptr;
+    if (code != WL_OK) return code;
+  }
+  const auto follow = [&](CuStream follower, CuEvent event) {
+    if (code == WL_OK)
+      code = gpu_.check(cuda.cuStreamWaitEvent(follower, event, 0), "cuStreamWaitEvent", error);
+  };
+  for (uint32_t i = 0; i < last.count; ++i) follow(stream, last.marks[i]);
+  // Grids that capture nothing are in order by their stream.
+  if (last.capture != 0 && last.capture == captured_) follow(stream, over);
+  if (code == WL_OK && last.capture == 0 && hasPeersElsewhere_)
+    code = gpu_.followLast(stream, over, error);
+  if (code != WL_OK) return code;
+  void* arguments[] = {&joining_, &cores};
+  code = gpu_.check(cuda.cuLaunchCooperativeKernel(gpu_.own().function, ranks_ * cores, 1, 1,
+                                                   kCudaThreads, 1, 1, 0, stream, arguments),
+                    "cuLaunchCooperativeKernel", error);
+  if (code == WL_OK) code = gpu_.check(cuda.cuEventRecord(over, stream), "cuEventRecord", error);
+  if (code == WL_OK && last.capture == 0 && hasPeersElsewhere_) gpu_.setLast(over);
+  if (last.capture != 0) captured_ = last.capture;
+  for (uint32_t slot = 0; slot < ranks_; ++slot)
+    if (streams_[slot] != stream) follow(streams_[slot], over);
+  return code;
+}
+
+}  // namespace windlass::cuda

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/device/cuda/own_part.h"
+
+namespace windlass::cuda {
+namespace {
+
+CuPhysicalProperties propertiesOn(CuDevice device, Reach reach) {
+  CuPhysicalProperties properties = {};
+  properties.type = kAllocationPinned;
+  properties.handleTypes = reach == Reach::kAllProcesses ? kHandleFile : kHandleNone;
+  properties.location = {kLocationDevice, device};
+  return properties;
+}
+
+}  // namespace
+
+CuResult OwnPart::pageOf(const Cuda& cuda, CuDevice device, Reach reach, size_t* page) {
+  const CuPhysicalProperties properties = propertiesOn(device, reach);
+  return cuda.cuMemGetAllocationGranularity(page, &properties, kGranularityRecommended);
+}
+
+Code OwnPart::make(const Gpu& gpu, Copies& copies, Reach reach, CuAddress at, uint64_t bytes,
+                   const std::vector<uint32_t>& devices, wl_error_t* error) {
+  const CuPhysicalProperties properties = propertiesOn(gpu.device(), reach);
+  Code code = gpu.checkMemory(gpu.cuda().cuMemCreate(&physical_, bytes, &properties, 0),
+                              "cuMemCreate", bytes, error);
+  hasPhysical_ = code == WL_OK;
+  if (code == WL_OK) code = mapping_.make(gpu, physical_, at, bytes, devices, error);
+  // Before anybody learns of it.
+  return code == WL_OK ? copies.zero(address(), bytes, error) : code;
+}
+
+Code OwnPart::offer(const Gpu& gpu, wl_error_t* error) {
+  const Cuda& cuda = gpu.cuda();
+  int32_t exports = 0;
+  Code code = gpu.check(cuda.cuDeviceGetAttribute(&exports, kFileHandles, gpu.device()),
+                        "cuDeviceGetAttribute", error);
+  if (code != WL_OK) return code;
+  if (exports != 1) {
+    return fail(error, WL_UNSUPPORTED,
+                "device %u's memory can't go to other processes, says the driver: have all ranks "
+                "be threads of one process",
+                gpu.number());
+  }
+  int file = -1;
+  code = gpu.check(cuda.cuMemExportToShareableHandle(&file, physical_, kHandleFile, 0),
+                   "cuMemExportToShareableHandle", error);
+  if (code != WL_OK) return code;
+  file_ = OpenFile(file);
+  return offer_.open(file, error);
+}
+
+Code OwnPart::give(uint32_t takers, Liveness& liveness, wl_error_t* error) {
+  const Code code = offer_.give(takers, liveness, error);
+  offer_.close();
+  file_ = OpenFile();
+  return code;
+}
+
+Code OwnPart::release(const Gpu& gpu, wl_error_t* error) {
+  hasPhysical_ = false;
+  return gpu.check(gpu.cuda().cuMemRelease(physical_), "cuMemRelease", error);
+}
+
+void OwnPart::close(const Cuda& cuda, Undone* undone) {
+  offer_.close();
+  file_ = OpenFile();
+  mapping_.close(cuda, undone);
+  if (hasPhysical_) undone->note(cuda.cuMemRelease(physical_), "cuMemRelease");
+  hasPhysical_ = false;
+}
+
+}  // namespace windlass::cuda

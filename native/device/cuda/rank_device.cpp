@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/device/cuda/rank_device.h"
+
+#include <algorithm>
+#include <new>
+
+#include "native/base/readable.h"
+#include "native/device/cuda/window_parts.h"
+
+namespace windlass::cuda {
+namespace {
+
+// Whole ones of these are mapped at least where a program maps memory by itself.
+constexpr uint64_t kPage = uint64_t{2} << 20;
+
+constexpr const char* kEndsBefore = "are more than what is there, which ends before";
+
+bool isLastMapped(const RankDevice::Named& memory) {
+  return isReadable(static_cast<const unsigned char*>(memory.data) + memory.bytes - 1);
+}
+
+// Whether the processor finds the first byte and the last one.
+bool isMapped(const RankDevice::Named& memory) {
+  return memory.bytes == 0 || (isReadable(memory.data) && isLastMapped(memory));
+}
+
+Code refuseMemory(const RankDevice::Named& memory, const char* why, wl_error_t* error) {
+  return fail(error, WL_INVALID_ARGUMENT, "%s, %llu bytes at %p, %s", memory.name,
+              static_cast<unsigned long long>(memory.bytes), memory.data, why);
+}
+
+}  // namespace
+
+Code CudaRankDevice::open(uint32_t number, wl_error_t* error) {
+  const Cuda* cuda = nullptr;
+  if (Code code = Cuda::find(&cuda, error); code != WL_OK) return code;
+  if (Code code = Gpu::take(*cuda, number, image_, &gpu_, error); code != WL_OK) return code;
+  Code code = copies_.open(*gpu_, error);
+  if (code == WL_OK) code = openStop(error);
+  if (code == WL_OK) streams_ = std::make_unique<Streams>(*gpu_, copies_);
+  if (code != WL_OK) close(nullptr);
+  return code;
+}
+
+Code CudaRankDevice::openStop(wl_error_t* error) {
+  const Cuda& cuda = gpu_->cuda();
+  void* memory = nullptr;
+  const Code code =
+      gpu_->check(cuda.cuMemHostAlloc(&memory, kDeviceLineBytes + kNoteBytes,
+                                      kHostPortable | kHostDeviceMap),
+                  "cuMemHostAlloc", error);
+  if (code != WL_OK) return code;
+  stop_ = new (memory) std::atomic<uint32_t>(0);
+  return gpu_->check(cuda.cuMemHostGetDevicePointer(&stopAddress_, memory, 0),
+                     "cuMemHostGetDevicePointer", error);
+}
+
+Code CudaRankDevice::close(wl_error_t* error) {
+  if (gpu_ == nullptr) return WL_OK;
+  const Cuda& cuda = gpu_->cuda();
+  Code code = WL_OK;
+  const auto first = [&] { return code == WL_OK ? error : nullptr; };
+  const auto note = [&](Code undone) {
+    if (code == WL_OK) code = undone;
+  };
+  if (streams_ != nullptr) note(streams_->close(first()));
+  streams_ = nullptr;
+  if (stop_ != nullptr) note(gpu_->check(cuda.cuMemFreeHost(stop_), "cuMemFreeHost", first()));
+  note(moves_.close(first()));
+  note(copies_.close(first()));
+  note(gpu_->leave(first()));
+  gpu_ = nullptr;
+  stop_ = nullptr;
+  isStuck_ = false;
+  return code;
+}
+
+Code CudaRankDevice::makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) {
+  // Its operations are numbered anew.
+  stop_->store(0, std::memory_order_release);
+  return window_.make(*gpu_, copies_, exchange, bytes, error);
+}
+
+Code CudaRankDevice::makePart(DeviceParts& parts, uint32_t rank, wl_error_t* error) {
+  return static_cast<WindowParts&>(parts).make(*gpu_, copies_, rank, error);
+}
+
+Code CudaRankDevice::askForParts(DeviceParts& parts, uint32_t rank,
+                                 const std::vector<DeviceParts::Offer>& offers, Liveness& liveness,
+                                 wl_error_t* error) {
+  return static_cast<WindowParts&>(parts).ask(rank, offers, liveness, error);
+}
+
+Code CudaRankDevice::shareParts(DeviceParts& parts, uint32_t rank, Liveness& liveness,
+                                wl_error_t* error) {
+  return static_cast<WindowParts&>(parts).share(*gpu_, rank, liveness, error);
+}
+
+Code CudaRankDevice::tryParts(const DeviceParts& parts, uint32_t rank, wl_error_t* error) {
+  return static_cast<const WindowParts&>(parts).tryPeers(*gpu_, copies_, rank, error);
+}
+
+Code CudaRankDevice::checkAdds(const DeviceParts& parts, uint32_t rank, uint32_t peer,
+                               wl_error_t* error) {
+  return static_cast<const WindowParts&>(parts).checkAdds(*gpu_, rank, peer, error);
+}
+
+Code CudaRankDevice::find(const Named& memory, Lies* lies, wl_error_t* error) {
+  const Cuda& cuda = gpu_->cuda();
+  const auto address = reinterpret_cast<CuAddress>(memory.data);
+  *lies = Lies::kHost;
+  int32_t type = 0;
+  const CuResult result = cuda.cuPointerGetAttribute(&type, kMemoryType, address);
+  // It has never heard of ordinary memory.
+  if (result == kCuInvalidValue) {
+    if (isMapped(memory)) return WL_OK;
+    return refuseMemory(memory,
+                        "are neither the driver's nor mapped in this process: were they freed, or "
+                        "are they another process's?",
+                        error);
+  }
+  Code code = gpu_->check(result, "cuPointerGetAttribute", error);
+  if (code != WL_OK) return code;
+  if (type != kDeviceMemory) return checkHostEnd(memory, error);
+  int32_t device = 0;
+  code = gpu_->check(cuda.cuPointerGetAttribute(&device, kMemoryDevice, address),
+                     "cuPointerGetAttribute", error);
+  if (code != WL_OK) return code;
+  // What a program maps by itself has none. Kernels don't reach what is another one's, copies do.
+  CuContext context = nullptr;
+  const CuResult asked = cuda.cuPointerGetAttribute(&context, kMemoryContext, address);
+  if (asked != kCuInvalidValue) code = gpu_->check(asked, "cuPointerGetAttribute", error);
+  const bool isOurs = context == nullptr || context == gpu_->context();
+  const bool isHere = device == static_cast<int32_t>(gpu_->number()) && isOurs;
+  *lies = isHere ? Lies::kHere : Lies::kOtherDevice;
+  return code == WL_OK ? checkEnd(memory, context != nullptr, error) : code;
+}
+
+// Pinned memory, of which the system may find nothing where the driver has mapped it.
+Code CudaRankDevice::checkHostEnd(const Named& memory, wl_error_t* error) {
+  if (memory.bytes == 0) return WL_OK;
+  const auto last = reinterpret_cast<CuAddress>(memory.data) + memory.bytes - 1;
+  int32_t type = 0;
+  const CuResult asked = gpu_->cuda().cuPointerGetAttribute(&type, kMemoryType, last);
+  if (asked != kCuInvalidValue) {
+    const Code code = gpu_->check(asked, "cuPointerGetAttribute", error);
+    if (code != WL_OK || type != kDeviceMemory) return code;
+  } else if (isLastMapped(memory)) {
+    return WL_OK;
+  }
+  return refuseMemory(memory, kEndsBefore, error);
+}
+
+// What a program maps by itself may be many pieces: its last byte alone is asked for.
+Code CudaRankDevice::checkEnd(const Named& memory, bool isAllocated, wl_error_t* error) {
+  if (memory.bytes == 0) return WL_OK;
+  const Cuda& cuda = gpu_->cuda();
+  const auto address = reinterpret_cast<CuAddress>(memory.data);
+  if (isAllocated) {
+    CuAddress base = 0;
+    size_t bytes = 0;
+    const CuResult asked = cuda.cuMemGetAddressRange(&base, &bytes, address);
+    // Not found: it has a context, and is no allocation for all that.
+    if (asked != kCuNotFound) {
+      const Code code = gpu_->check(asked, "cuMemGetAddressRange", error);
+      const uint64_t left = base + bytes - address;
+      if (code != WL_OK || memory.bytes <= left) return code;
+      return fail(error, WL_INVALID_ARGUMENT,
+                  "%s, %llu bytes at %p, is longer than its allocation, which has %llu from there "
+                  "on: state the bytes that it has",
+                  memory.name, static_cast<unsigned long long>(memory.bytes), memory.data,
+                  static_cast<unsigned long long>(left));
+    }
+  }
+  int32_t type = 0;
+  const CuResult last =
+      cuda.cuPointerGetAttribute(&type, kMemoryType, address + memory.bytes - 1);
+  if (last != kCuInvalidValue) {
+    const Code code = gpu_->check(last, "cuPointerGetAttribute", error);
+    if (code != WL_OK || type == kDeviceMemory) return code;
+  }
+  return refuseMemory(memory, kEndsBefore, error);
+}
+
+// As each page is mapped. Of memory that cuMemAlloc gave the driver says nothing: it is its own
+// device's alone.
+Code CudaRankDevice::isReached(const void* memory, uint64_t bytes,
+                               const std::vector<uint32_t>& devices, bool* is, wl_error_t* error) {
+  const Cuda& cuda = gpu_->cuda();
+  const auto first = reinterpret_cast<CuAddress>(memory);
+  *is = false;
+  for (const uint32_t number : devices) {
+    CuLocation location = {kLocationDevice, 0};
+    Code code = gpu_->check(cuda.cuDeviceGet(&location.id, static_cast<int32_t>(number)),
+                            "cuDeviceGet", error);
+    for (CuAddress at = first; code == WL_OK && at < first + bytes; at = (at / kPage + 1) * kPage) {
+      unsigned long long access = 0;
+      const CuResult result = cuda.cuMemGetAccess(&access, &location, at);
+      if (result == kCuInvalidValue) return WL_OK;
+      code = gpu_->check(result, "cuMemGetAccess", error);
+      if (code == WL_OK && access != kAccessReadWrite) return WL_OK;
+    }
+    if (code != WL_OK) return code;
+  }
+  *is = true;
+  return WL_OK;
+}
+
+uint32_t CudaRankDevice::coresAtOnce(uint32_t most, const void* image) const {
+  return std::min(most, gpu_->loaded(image).blocksAtOnce / window_.grid().ranks());
+}
+
+Code CudaRankDevice::writeStop(uint64_t, uint32_t value, wl_error_t*) {
+  stop_->store(value, std::memory_order_release);
+  window_.grid().withdraw(window_.slot());
+  return WL_OK;
+}
+
+Code CudaRankDevice::start(const char* kernel, const void* image, const OffloadedOperation& given,
+                           wl_error_t* error) {
+  if (isStuck_) {
+    return fail(error, WL_DEVICE,
+                "device %u still runs a kernel that did not end in time: it takes no %s; close it",
+                gpu_->number(), kernel);
+  }
+  return window_.grid().join(window_.slot(), gpu_->loaded(image).function, given.line.cores, given,
+                             error);
+}
+
+Code CudaRankDevice::await(const char* kernel, int64_t limitNs, wl_error_t* error) {
+  const Code code = window_.grid().await(window_.slot(), kernel, limitNs, error);
+  isStuck_ = isStuck_ || (code != WL_OK && code != WL_TIMEOUT);
+  return code;
+}
+
+}  // namespace windlass::cuda

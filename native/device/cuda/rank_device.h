@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank's device where that is a GPU, which other ranks of the process may share.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "native/device/cuda/device_window.h"
+#include "native/device/cuda/moves.h"
+#include "native/device/cuda/streams.h"
+
+namespace windlass::cuda {
+
+class CudaRankDevice final : public RankDevice {
+ public:
+  // `image`: the kernels, as the target has them.
+  explicit CudaRankDevice(const void* image) : image_(image) {}
+
+  Code open(uint32_t number, wl_error_t* error) override;
+  Code close(wl_error_t* error) override;
+  DeviceKind kind() const override { return gpu_->kind(); }
+
+  Code makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) override;
+  uint32_t culprit() const override { return window_.culprit(); }
+  Code closeWindow(wl_error_t* error) override { return window_.close(error); }
+  void* part(uint32_t rank) const override { return reinterpret_cast<void*>(window_.part(rank)); }
+  uint64_t partBytes() const override { return window_.bytes(); }
+
+  Code makePart(DeviceParts& parts, uint32_t rank, wl_error_t* error) override;
+  Code askForParts(DeviceParts& parts, uint32_t rank, const std::vector<DeviceParts::Offer>& offers,
+                   Liveness& liveness, wl_error_t* error) override;
+  Code shareParts(DeviceParts& parts, uint32_t rank, Liveness& liveness,
+                  wl_error_t* error) override;
+  Code tryParts(const DeviceParts& parts, uint32_t rank, wl_error_t* error) override;
+  Code checkAdds(const DeviceParts& parts, uint32_t rank, uint32_t peer,
+                 wl_error_t* error) override;
+  Code move(const DeviceMove& move, wl_error_t* error) override {
+    return moves_.run(*gpu_, copies_, move, error);
+  }
+  Code stage(void** memory, wl_error_t* error) override {
+    return moves_.stage(*gpu_, memory, error);
+  }
+
+  Code find(const Named& memory, Lies* lies, wl_error_t* error) override;
+  Code onDevices(void* to, const void* from, uint64_t bytes, wl_error_t* error) override {
+    return copies_.onDevices(reinterpret_cast<CuAddress>(to), reinterpret_cast<CuAddress>(from),
+                             bytes, error);
+  }
+  Code toDevice(void* to, const void* from, uint64_t bytes, wl_error_t* error) override {
+    return copies_.toDevice(reinterpret_cast<CuAddress>(to), from, bytes, error);
+  }
+  Code fromDevice(void* to, const void* from, uint64_t bytes, wl_error_t* error) override {
+    return copies_.fromDevice(to, reinterpret_cast<CuAddress>(from), bytes, error);
+  }
+  Code fillDevice(void* to, uint64_t bytes, const Fill& fill, wl_error_t* error) override {
+    return copies_.fill(reinterpret_cast<CuAddress>(to), bytes, fill, error);
+  }
+  Code takeFromDevice(const void* from, uint64_t bytes, const Take& take,
+                      wl_error_t* error) override {
+    return copies_.take(reinterpret_cast<CuAddress>(from), bytes, take, error);
+  }
+  Code copyRows(const std::vector<Rows>& rows, wl_error_t* error) override {
+    return copies_.copyRows(rows, error);
+  }
+  Code isReached(const void* memory, uint64_t bytes, const std::vector<uint32_t>& devices, bool* is,
+                 wl_error_t* error) override;
+
+  Code load(const void* image, wl_error_t* error) override { return gpu_->load(image, error); }
+  uint32_t coresAtOnce(uint32_t most, const void* image) const override;
+  // In memory of the host, which a kernel sees whatever else the device has to do.
+  uint64_t stopWord(uint64_t) const override { return stopAddress_; }
+  Notes notes() const override {
+    return {reinterpret_cast<const unsigned char*>(stop_) + kDeviceLineBytes,
+            stopAddress_ + kDeviceLineBytes, kNoteBytes};
+  }
+  Code writeStop(uint64_t word, uint32_t value, wl_error_t* error) override;
+
+  Code start(const char* kernel, const void* image, const OffloadedOperation& given,
+             wl_error_t* error) override;
+  Code await(const char* kernel, int64_t limitNs, wl_error_t* error) override;
+  bool mayRunOn() override { return window_.grid().mayRunOn(window_.slot()); }
+  void giveUp() override { isStuck_ = true; }
+  const char* lasting() const override {
+    if (moves_.isStuck()) return "a move";
+    const bool mayCopy = window_.hasGrid() && window_.grid().mayCopy();
+    return copies_.isStuck() || mayCopy ? "a copy" : nullptr;
+  }
+  StreamDevice* streams() override { return streams_.get(); }
+
+ private:
+  // The host's memory that kernels reach: a line of the word that stops them, and what they note.
+  static constexpr uint64_t kNoteBytes = 4096 - kDeviceLineBytes;
+  Code openStop(wl_error_t* error);
+  // Whether memory of a device is as long as its caller says.
+  Code checkEnd(const Named& memory, bool isAllocated, wl_error_t* error);
+  Code checkHostEnd(const Named& memory, wl_error_t* error);
+
+  const void* const image_;
+  Gpu* gpu_ = nullptr;
+  Copies copies_;
+  Moves moves_;
+  DeviceWindow window_;
+  std::unique_ptr<Streams> streams_;
+  std::atomic<uint32_t>* stop_ = nullptr;
+  CuAddress stopAddress_ = 0;
+  bool isStuck_ = false;
+};
+
+}  // namespace windlass::cuda

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/device/cuda/streams.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "native/device/cuda/polling.h"
+
+namespace windlass::cuda {
+namespace {
+
+// Handles of streams that the driver knows by these numbers.
+constexpr uint64_t kLegacy = 1;
+constexpr uint64_t kPerThread = 2;
+
+CuStream streamOf(uint64_t handle) {
+  return reinterpret_cast<CuStream>(handle);
+}
+
+}  // namespace
+
+Code Streams::openEvent(CuEvent* event, wl_error_t* error) {
+  const CuResult made = gpu_.cuda().cuEventCreate(event, kEventDisableTiming);
+  if (made != kCuOk) *event = nullptr;
+  return gpu_.check(made, "cuEventCreate", error);
+}
+
+Code Streams::open(wl_error_t* error) {
+  if (given_ != 0) return WL_OK;
+  const Cuda& cuda = gpu_.cuda();
+  constexpr uint64_t kBytes = sizeof(Given);
+  constexpr uint64_t kAll = kBytes * (kMostInFlight + kMostCaptured);
+  Code code = gpu_.checkMemory(cuda.cuMemAlloc(&given_, kAll), "cuMemAlloc", kAll, error);
+  if (code != WL_OK) given_ = 0;
+  void* memory = nullptr;
+  if (code == WL_OK) {
+    code = gpu_.check(cuda.cuMemHostAlloc(&memory, kBytes * kMostInFlight, kHostPortable),
+                      "cuMemHostAlloc", error);
+    if (code == WL_OK) pinned_ = static_cast<Given*>(memory);
+  }
+  if (code == WL_OK) {
+    code = gpu_.check(
+        cuda.cuMemHostAlloc(&memory, 2 * kDeviceLineBytes, kHostPortable | kHostDeviceMap),
+        "cuMemHostAlloc", error);
+    if (code == WL_OK) words_ = static_cast<unsigned char*>(memory);
+  }
+  if (code == WL_OK) {
+    std::memset(words_, 0, 2 * kDeviceLineBytes);
+    code = gpu_.check(cuda.cuMemHostGetDevicePointer(&wordsAddress_, words_, 0),
+                      "cuMemHostGetDevicePointer", error);
+  }
+  const auto openPlace = [&](Place& place) {
+    if (code == WL_OK) code = openEvent(&place.mark, error);
+    if (code == WL_OK) code = openEvent(&place.over, error);
+  };
+  openPlace(captured_);
+  for (Place& place : places_) openPlace(place);
+  if (code != WL_OK) close(nullptr);
+  return code;
+}
+
+Code Streams::close(wl_error_t* error) {
+  const Cuda& cuda = gpu_.cuda();
+  GivesBack undo(gpu_, error, window_.close(error));
+  const auto drop = [&](Place& place) {
+    for (const CuEvent event : {place.mark, place.over})
+      if (event != nullptr) undo(cuda.cuEventDestroy(event), "cuEventDestroy");
+    place = Place();
+  };
+  for (Place& place : places_) drop(place);
+  drop(captured_);
+  last_ = nullptr;
+  lastCapture_ = 0;
+  leftCount_ = 0;
+  isWithdrawn_ = false;
+  if (words_ != nullptr) undo(cuda.cuMemFreeHost(words_), "cuMemFreeHost");
+  if (pinned_ != nullptr) undo(cuda.cuMemFreeHost(pinned_), "cuMemFreeHost");
+  if (given_ != 0) undo(cuda.cuMemFree(given_), "cuMemFree");
+  words_ = nullptr;
+  pinned_ = nullptr;
+  given_ = 0;
+  return undo.code;
+}
+
+Code Streams::makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) {
+  if (window_.bytes() > 0) {
+    if (Code code = window_.close(error); code != WL_OK) return code;
+  }
+  return window_.make(gpu_, copies_, exchange, bytes, error);
+}
+
+uint32_t Streams::coresAtOnce(uint32_t most) const {
+  return std::min(most, gpu_.own().blocksAtOnce / window_.grid().ranks());
+}
+
+Code Streams::look(uint64_t stream, uint64_t* capture, wl_error_t* error) {
+  const Cuda& cuda = gpu_.cuda();
+  *capture = 0;
+  if (stream == kPerThread) {
+    return fail(error, WL_UNSUPPORTED,
+                "stream 2 is the calling thread's own default stream, which other threads don't "
+                "reach: make a stream");
+  }
+  if (stream > kPerThread) {
+    CuContext context = nullptr;
+    const CuResult found = cuda.cuStreamGetCtx(streamOf(stream), &context);
+    if (found == kCuInvalidHandle) {
+      return fail(error, WL_INVALID_ARGUMENT,
+                  "stream %#llx is no stream of this process: was it destroyed?",
+                  static_cast<unsigned long long>(stream));
+    }
+    const Code code = gpu_.check(found, "cuStreamGetCtx", error);
+    if (code != WL_OK) return code;
+    if (context != gpu_.context()) {
+      return fail(error, WL_UNSUPPORTED,
+                  "stream %#llx is not of the primary context of device %u, which this rank has: "
+                  "make it with that device current",
+                  static_cast<unsigned long long>(stream), gpu_.number());
+    }
+  }
+  int32_t state = 0;
+  uint64_t id = 0;
+  const Code code = gpu_.check(cuda.cuStreamGetCaptureInfo(streamOf(stream), &state, &id, nullptr,
+                                                           nullptr, nullptr, nullptr),
+                               "cuStreamGetCaptureInfo", error);
+  if (code != WL_OK || state == kCaptureNone) return code;
+  if (state != kCaptureActive) {
+    return fail(error, WL_UNSUPPORTED,
+                "stream %#llx captures a graph that an earlier call has made invalid: end that "
+                "capture and begin it anew",
+                static_cast<unsigned long long>(stream));
+  }
+  *capture = id;
+  return checkCapture(stream, id, error);
+}
+
+Code Streams::checkCapture(uint64_t stream, uint64_t capture, wl_error_t* error) const {
+  if (std::find(left_, left_ + leftCount_, capture) == left_ + leftCount_) return WL_OK;
+  return fail(error, WL_UNSUPPORTED,
+              "stream %#llx captures a graph that holds operations of this communicator, and so "
+              "does one that was captured since: put all of one graph before the first of the next",
+              static_cast<unsigned long long>(stream));
+}
+
+Code Streams::copy(CuStream stream, const Copy& copy, wl_error_t* error) {
+  if (copy.bytes == 0) return WL_OK;
+  return gpu_.check(
+      gpu_.cuda().cuMemcpyAsync(reinterpret_cast<CuAddress>(copy.to),
+                                reinterpret_cast<CuAddress>(copy.from), copy.bytes, stream),
+      "cuMemcpyAsync", error);
+}
+
+// Of a graph they stay on the device, where each launch copies them from.
+Code Streams::bringParts(CuStream stream, uint64_t capture, uint32_t place, const Copy& parts,
+                         wl_error_t* error) {
+  if (parts.bytes == 0) return WL_OK;
+  if (capture == 0) {
+    unsigned char* const own = pinned_[place].parts;
+    std::memcpy(own, parts.from, parts.bytes);
+    return gpu_.check(gpu_.cuda().cuMemcpyHtoDAsync(reinterpret_cast<CuAddress>(parts.to), own,
+                                                    parts.bytes, stream),
+                      "cuMemcpyHtoDAsync", error);
+  }
+  const CuAddress own = givenThere(capture, place) + offsetof(Given, parts);
+  const Code code = copies_.toDevice(own, parts.from, parts.bytes, error);
+  if (code != WL_OK) return code;
+  return copy(stream, {parts.to, reinterpret_cast<const void*>(own), parts.bytes}, error);
+}
+
+Code Streams::mark(uint64_t stream, uint64_t capture, uint32_t place, const Brought& brought,
+                   uint64_t* mark, wl_error_t* error) {
+  const CuStream on = streamOf(stream);
+  Code code = WL_OK;
+  // What the copies write, and kernels write for this rank, is the operation's before until that is
+  // over, on whichever stream: one of the same handle may be another, made since. What a capture
+  // holds follows what the same one does, and all else what none holds.
+  const CuEvent before = capture == 0              ? last_
+                         : capture == lastCapture_ ? captured_.over
+                                                   : nullptr;
+  if (before != nullptr)
+    code = gpu_.check(gpu_.cuda().cuStreamWaitEvent(on, before, 0), "cuStreamWaitEvent", error);
+  if (code == WL_OK) code = bringParts(on, capture, place, brought.parts, error);
+  if (code == WL_OK) code = copy(on, brought.in, error);
+  if (code == WL_OK) code = copy(on, brought.out, error);
+  const CuEvent event = (capture != 0 ? captured_ : places_[place]).mark;
+  *mark = reinterpret_cast<uint64_t>(event);
+  if (code != WL_OK) return code;
+  return gpu_.check(gpu_.cuda().cuEventRecord(event, on), "cuEventRecord", error);
+}
+
+Code Streams::join(uint64_t stream, uint64_t capture, uint32_t place,
+                   const OffloadedOperation& given, const uint64_t* marks, uint32_t count,
+                   wl_error_t* error) {
+  Grid& grid = window_.grid();
+  const CuAddress there = givenThere(capture, place) + offsetof(Given, operation);
+  Code code = WL_OK;
+  if (capture == 0) {
+    OffloadedOperation& own = pinned_[place].operation;
+    std::memcpy(static_cast<void*>(&own), &given, sizeof given);
+    code = grid.send(there, &own, sizeof given, error);
+  } else {
+    code = copies_.toDevice(there, &given, sizeof given, error);
+  }
+  if (code != WL_OK) return code;
+  return grid.enqueue(window_.slot(), given.line.cores, there,
+                      {streamOf(stream), capture, reinterpret_cast<const CuEvent*>(marks), count},
+                      error);
+}
+
+Code Streams::leave(uint64_t stream, uint64_t capture, uint32_t place, const Copy& of,
+                    wl_error_t* error) {
+  Code code = copy(streamOf(stream), of, error);
+  if (code != WL_OK) return code;
+  const CuEvent event = (capture != 0 ? captured_ : places_[place]).over;
+  code = gpu_.check(gpu_.cuda().cuEventRecord(event, streamOf(stream)), "cuEventRecord", error);
+  if (code != WL_OK) return code;
+  if (capture == 0) {
+    last_ = event;
+  } else if (capture != lastCapture_) {
+    if (lastCapture_ != 0) left_[leftCount_++] = lastCapture_;
+    lastCapture_ = capture;
+  }
+  return WL_OK;
+}
+
+// A launch may have come to something though a call failed that follows it: events don't say so.
+void Streams::withdraw(uint64_t stream, uint64_t capture, uint32_t place) {
+  stop();
+  if (window_.hasGrid()) window_.grid().withdraw(window_.slot());
+  isWithdrawn_ = true;
+  if (capture != 0) return;
+  const CuResult result = gpu_.cuda().cuEventRecord(places_[place].over, streamOf(stream));
+  places_[place].isUnknown = result != kCuOk && !isFailedDevice(result);
+}
+
+Code Streams::query(CuEvent event, bool* has, wl_error_t* error) {
+  const CuResult result = gpu_.cuda().cuEventQuery(event);
+  *has = result == kCuOk;
+  return result == kCuNotReady ? WL_OK : gpu_.check(result, "cuEventQuery", error);
+}
+
+Code Streams::hasBegun(uint64_t mark, bool* has, wl_error_t* error) {
+  return query(reinterpret_cast<CuEvent>(mark), has, error);
+}
+
+Code Streams::isOver(uint32_t place, bool* is, wl_error_t* error) {
+  if (places_[place].isUnknown) {
+    *is = isFailedDevice(gpu_.cuda().cuEventQuery(places_[place].over));
+    return WL_OK;
+  }
+  const Code code = query(places_[place].over, is, error);
+  if (code != WL_OK || !*is || !isWithdrawn_ || !window_.hasGrid()) return code;
+  return window_.grid().look(is, error);
+}
+
+void Streams::stop() {
+  __atomic_store_n(reinterpret_cast<uint32_t*>(words_), 1, __ATOMIC_SEQ_CST);
+}
+
+uint32_t Streams::reported() const {
+  return __atomic_load_n(reinterpret_cast<const uint32_t*>(words_ + kDeviceLineBytes),
+                         __ATOMIC_ACQUIRE);
+}
+
+}  // namespace windlass::cuda

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations of a rank on streams of its caller's, on a GPU. What they take is there before the
+// first: places for them in the GPU's memory, pinned memory that those are filled from, and events.
+#pragma once
+
+#include <atomic>
+
+#include "native/device/cuda/device_window.h"
+#include "native/device/stream_device.h"
+
+namespace windlass::cuda {
+
+class Streams final : public StreamDevice {
+ public:
+  Streams(Gpu& gpu, Copies& copies) : gpu_(gpu), copies_(copies) {}
+
+  Code open(wl_error_t* error) override;
+  Code makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) override;
+  uint32_t culprit() const override { return window_.culprit(); }
+  void* part(uint32_t rank) const override { return reinterpret_cast<void*>(window_.part(rank)); }
+  uint64_t partBytes() const override { return window_.bytes(); }
+  uint32_t coresAtOnce(uint32_t most) const override;
+  Code close(wl_error_t* error) override;
+
+  Code look(uint64_t stream, uint64_t* capture, wl_error_t* error) override;
+  uint64_t stopWord() const override { return wordsAddress_; }
+  uint64_t reportWord() const override { return wordsAddress_ + kDeviceLineBytes; }
+  Code mark(uint64_t stream, uint64_t capture, uint32_t place, const Brought& brought,
+            uint64_t* mark, wl_error_t* error) override;
+  Code join(uint64_t stream, uint64_t capture, uint32_t place, const OffloadedOperation& given,
+            const uint64_t* marks, uint32_t count, wl_error_t* error) override;
+  Code leave(uint64_t stream, uint64_t capture, uint32_t place, const Copy& copy,
+             wl_error_t* error) override;
+  void withdraw(uint64_t stream, uint64_t capture, uint32_t place) override;
+  Code hasBegun(uint64_t mark, bool* has, wl_error_t* error) override;
+  Code isOver(uint32_t place, bool* is, wl_error_t* error) override;
+  void stop() override;
+  uint32_t reported() const override;
+
+ private:
+  // What an operation has of its host, as long as its place is its own.
+  struct Given {
+    OffloadedOperation operation;
+    alignas(8) unsigned char parts[kMostPartsBytes];
+  };
+  // Of an operation in flight.
+  struct Place {
+    CuEvent mark = nullptr;
+    CuEvent over = nullptr;
+    bool isUnknown = false;  // `over` could not be recorded: over only once the device has failed
+  };
+
+  // Where the device has it.
+  CuAddress givenThere(uint64_t capture, uint32_t place) const {
+    return given_ + (capture == 0 ? place : kMostInFlight + place) * sizeof(Given);
+  }
+  Code openEvent(CuEvent* event, wl_error_t* error);
+  Code bringParts(CuStream stream, uint64_t capture, uint32_t place, const Copy& parts,
+                  wl_error_t* error);
+  Code copy(CuStream stream, const Copy& copy, wl_error_t* error);
+  Code query(CuEvent event, bool* has, wl_error_t* error);
+  // Refuses a capture that another one came after: of the last alone is the order known.
+  Code checkCapture(uint64_t stream, uint64_t capture, wl_error_t* error) const;
+
+  Gpu& gpu_;
+  Copies& copies_;
+  DeviceWindow window_;
+  // Of all that are in flight, then of all that are captured.
+  CuAddress given_ = 0;
+  Given* pinned_ = nullptr;  // of those in flight
+  Place places_[kMostInFlight];
+  Place captured_;  // of the last one that is captured
+  // Of the rank's last operation that no capture holds; nullptr: there is none.
+  CuEvent last_ = nullptr;
+  // Of the last one that a capture holds; 0: there is none. Whose `over` is captured_'s.
+  uint64_t lastCapture_ = 0;
+  // Those that held operations before, each of them one at least.
+  uint64_t left_[kMostCaptured];
+  uint32_t leftCount_ = 0;
+  bool isWithdrawn_ = false;  // one was
+  unsigned char* words_ = nullptr;
+  CuAddress wordsAddress_ = 0;
+};
+
+}  // namespace windlass::cuda

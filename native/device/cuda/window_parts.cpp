@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/device/cuda/window_parts.h"
+
+#include <algorithm>
+
+namespace windlass::cuda {
+Code WindowParts::reserve(const std::vector<uint32_t>& devices, uint32_t otherProcesses,
+                          uint64_t bytes, std::unique_ptr<DeviceParts>* parts, wl_error_t* error) {
+  const Cuda* cuda = nullptr;
+  if (Code code = Cuda::find(&cuda, error); code != WL_OK) return code;
+  std::unique_ptr<WindowParts> made(new WindowParts(*cuda, devices, otherProcesses));
+  const auto check = [&](CuResult result, const char* call) {
+    return cuda->check(result, call, "the memory of a window", error);
+  };
+  size_t page = 0;
+  for (uint32_t rank = 0; rank < devices.size(); ++rank) {
+    if (!made->isHere(rank)) continue;
+    CuDevice device = 0;
+    size_t own = 0;
+    Code code =
+        check(cuda->cuDeviceGet(&device, static_cast<int32_t>(devices[rank])), "cuDeviceGet");
+    if (code != WL_OK) return code;
+    code = check(OwnPart::pageOf(*cuda, device, made->reach(), &own),
+                 "cuMemGetAllocationGranularity");
+    if (code != WL_OK) return code;
+    page = std::max(page, own);
+  }
+  if (page == 0) {
+    return fail(error, WL_DEVICE,
+                "devices have pages of 0 bytes, says cuMemGetAllocationGranularity");
+  }
+  made->stride_ = (std::max<uint64_t>(bytes, 1) + page - 1) / page * page;
+  const Code code =
+      check(cuda->cuMemAddressReserve(&made->address_, devices.size() * made->stride_, 0, 0, 0),
+            "cuMemAddressReserve");
+  if (code != WL_OK) {
+    made->address_ = 0;
+    return code;
+  }
+  *parts = std::move(made);
+  return WL_OK;
+}
+
+// Nobody is told that a call fails.
+WindowParts::~WindowParts() {
+  Undone undone;
+  for (OwnPart& part : own_) part.close(cuda_, &undone);
+  for (PeerPart& part : peers_) part.close(cuda_, &undone);
+  if (address_ != 0) cuda_.cuMemAddressFree(address_, own_.size() * stride_);
+}
+
+bool WindowParts::isFirstHere(uint32_t rank) const {
+  uint32_t first = 0;
+  while (!isHere(first)) ++first;
+  return first == rank;
+}
+
+std::vector<uint32_t> WindowParts::allDevices(uint32_t first) const {
+  std::vector<uint32_t> all = {first};
+  for (const uint32_t number : devices_)
+    if (number != kNobody && std::find(all.begin(), all.end(), number) == all.end())
+      all.push_back(number);
+  return all;
+}
+
+Code WindowParts::make(const Gpu& gpu, Copies& copies, uint32_t rank, wl_error_t* error) {
+  const std::vector<uint32_t> all = allDevices(gpu.number());
+  OwnPart& own = own_[rank];
+  Code code = checkReach(gpu, rank, all, error);
+  if (code == WL_OK) code = own.make(gpu, copies, reach(), part(rank), stride_, all, error);
+  return code == WL_OK && otherProcesses_ > 0 ? own.offer(gpu, error) : code;
+}
+
+Code WindowParts::ask(uint32_t rank, const std::vector<Offer>& offers, Liveness& liveness,
+                      wl_error_t* error) {
+  for (uint32_t peer = 0; peer < offers.size(); ++peer) {
+    if (offers[peer].stride == stride_) continue;
+    return fail(error, WL_MISMATCH,
+                "a device window whose parts have %llu bytes in whole pages on rank %u and %llu on "
+                "rank %u: have all ranks on GPUs of one kind",
+                static_cast<unsigned long long>(stride_), rank,
+                static_cast<unsigned long long>(offers[peer].stride), peer);
+  }
+  if (!isFirstHere(rank)) return WL_OK;
+  for (uint32_t peer = 0; peer < offers.size(); ++peer) {
+    if (isHere(peer)) continue;
+    theirDevices_[peer] = static_cast<uint32_t>(offers[peer].device);
+    const Code code = peers_[peer].ask(peer, offers[peer].name, liveness, error);
+    if (code != WL_OK) return code;
+  }
+  return WL_OK;
+}
+
+// Each gives before it waits for what it takes.
+Code WindowParts::share(const Gpu& gpu, uint32_t rank, Liveness& liveness, wl_error_t* error) {
+  Code code = own_[rank].give(otherProcesses_, liveness, error);
+  if (!isFirstHere(rank)) return code;
+  const std::vector<uint32_t> all = allDevices(gpu.number());
+  for (uint32_t peer = 0; code == WL_OK && peer < peers_.size(); ++peer)
+    if (!isHere(peer)) code = peers_[peer].map(gpu, part(peer), stride_, all, liveness, error);
+  return code;
+}
+
+Code WindowParts::tryPeers(const Gpu& gpu, Copies& copies, uint32_t rank, wl_error_t* error) const {
+  for (uint32_t peer = 0; peer < devices_.size(); ++peer) {
+    if (devices_[peer] == gpu.number()) continue;
+    const PlacedPart own = {rank, gpu.number(), part(rank)};
+    const Code code = tryPart(copies, own, {peer, theirDevices_[peer], part(peer)}, error);
+    if (code != WL_OK) return code;
+  }
+  return WL_OK;
+}
+
+Code WindowParts::checkAdds(const Gpu& gpu, uint32_t rank, uint32_t peer, wl_error_t* error) const {
+  if (devices_[peer] == gpu.number()) return WL_OK;
+  CuDevice device = 0;
+  int32_t does = 0;
+  auto number = static_cast<int32_t>(devices_[peer]);
+  Code code = WL_OK;
+  // Of another process it is the driver that knows which one it is here.
+  if (!isHere(peer))
+    code = gpu.check(cuda_.cuPointerGetAttribute(&number, kMemoryDevice, part(peer)),
+                     "cuPointerGetAttribute", error);
+  if (code != WL_OK || number == static_cast<int32_t>(gpu.number())) return code;
+  code = gpu.check(cuda_.cuDeviceGet(&device, number), "cuDeviceGet", error);
+  if (code == WL_OK)
+    code = gpu.check(cuda_.cuDeviceGetP2PAttribute(&does, kNativeAtomics, gpu.device(), device),
+                     "cuDeviceGetP2PAttribute", error);
+  if (code != WL_OK || does != 0) return code;
+  return fail(error, WL_UNSUPPORTED,
+              "device %u of rank %u does not add to the memory of device %u of rank %u so that no "
+              "add is lost, says the driver: NVLink does. Put it, and have that rank add",
+              gpu.number(), rank, theirDevices_[peer], peer);
+}
+
+}  // namespace windlass::cuda

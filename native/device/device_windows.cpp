@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/device/device_windows.h"
+
+#include <algorithm>
+#include <exception>
+#include <new>
+#include <system_error>
+#include <vector>
+
+#include "native/base/target.h"
+#include "native/core/names.h"
+#include "native/core/object_operations.h"
+#include "native/core/rank_waits.h"
+#include "native/device/kept_devices.h"
+#include "native/device/offload_seats.h"
+#include "native/device/watched_thread.h"
+
+namespace windlass {
+namespace {
+
+// Keeps a window of which a kernel may touch a part that did not end, or a call that does not
+// return: one that gives it back, too.
+struct Returns {
+  std::vector<uint32_t> devices;  // of each rank; kNobody: in another process
+
+  void operator()(Window* window) const {
+    const auto isKept = [](uint32_t device) {
+      return device != kNobody && KeptDevices::has(device);
+    };
+    const uint64_t bytes = window->bytes() * devices.size();
+    if (std::any_of(devices.begin(), devices.end(), isKept) || !isGivenBack(window))
+      KeptDevices::addWindow(bytes);
+  }
+
+ private:
+  static bool isGivenBack(Window* window) {
+    try {
+      return runWatched([window] { delete window; }, callLimitNs) == nullptr;
+    } catch (const std::exception&) {
+      // There is no thread for it, or no memory for that.
+      return false;
+    }
+  }
+};
+
+// What a window's parts take before any rank makes its own. A thread may stay in there that does
+// not come back.
+struct Reservation {
+  std::vector<uint32_t> devices;
+  uint32_t otherProcesses;
+  uint64_t bytes;
+  std::unique_ptr<DeviceParts> parts;
+  wl_error_t failure = blankError();
+
+  void make() {
+    try {
+      reserveParts(devices, otherProcesses, bytes, &parts, &failure);
+    } catch (const std::bad_alloc&) {
+      fail(&failure, WL_RESOURCE, "out of memory for a window of devices");
+    }
+  }
+};
+
+Code refuse(const Comm& comm, uint64_t bytes, wl_error_t* error) {
+  if (!kTarget.hasGpus()) {
+    return fail(error, WL_UNSUPPORTED,
+                "device window: target %s has no devices on which callers have tensors; windows of "
+                "the host are made by window",
+                kTarget.limits.name);
+  }
+  if (bytes <= kMostWindowBytes / comm.group().ranks()) return WL_OK;
+  return fail(error, WL_RESOURCE,
+              "cannot map a device window of %llu bytes on %u ranks: more than a process can "
+              "address",
+              static_cast<unsigned long long>(bytes), comm.group().ranks());
+}
+
+int64_t endOf(const Comm& comm, const TimeLimit& limit) {
+  return limit.startNs +
+         (limit.deadlineNs == 0 ? comm.group().config().deadlineNs : limit.deadlineNs);
+}
+
+// A rank's way to a window of devices, as the collective that it is.
+class Making {
+ public:
+  Making(Comm& comm, uint64_t bytes, const TimeLimit& limit)
+      : comm_(comm),
+        bytes_(bytes),
+        descriptor_(Descriptor::of(WL_OP_DEVICE_WINDOW, bytes)),
+        limit_(limit),
+        waits_(comm.group(), comm.rank(), endOf(comm, limit)) {}
+
+  Code run(std::shared_ptr<Window>* window, wl_error_t* error) {
+    attempt([&] {
+      if (window == nullptr) throw std::bad_alloc();
+      // What is made for such a device stays, and nothing comes of it.
+      const uint32_t number = comm_.group().offloadSeats()[comm_.rank()].device;
+      if (KeptDevices::check(number, &failure_) != WL_OK) return;
+      reserve();
+      // Where ranks disagree, one of them may have made a window of the host.
+      if (*made_ != nullptr && (*made_)->parts() != nullptr)
+        onDevice([&](RankDevice& device, wl_error_t* own) {
+          return device.makePart(parts(), comm_.rank(), own);
+        });
+    });
+    Code code = agree(error);
+    if (code == WL_OK && otherProcesses_ > 0) code = share(error);
+    const auto isFirst = [&](uint32_t device) { return device == devices_[0]; };
+    if (code == WL_OK && !std::all_of(devices_.begin(), devices_.end(), isFirst))
+      code = tryAll(error);
+    if (code == WL_OK) *window = *made_;
+    return code;
+  }
+
+ private:
+  // What the body throws or fails with is this rank's part of what all are told.
+  template <class Body>
+  void attempt(Body&& body) {
+    try {
+      body();
+      if (failure_.code != WL_OK) name(&failure_);
+    } catch (const std::bad_alloc&) {
+      failure_ = noMemory(comm_.rank());
+    } catch (const std::system_error&) {
+      failure_ = errorOf(WL_RESOURCE, "the system has no more threads for a device's calls");
+      name(&failure_);
+    }
+  }
+  // As the others read it, of whose devices it says nothing. Of what ranks have apart, or of one
+  // that went away, it names them itself.
+  void name(wl_error_t* failure) const {
+    if (failure->code == WL_MISMATCH || failure->code == WL_PEER_LOST) return;
+    const wl_error_t own = *failure;
+    *failure = errorOf(static_cast<Code>(own.code), "rank %u: %s: %s", comm_.rank(),
+                       operationName(WL_OP_DEVICE_WINDOW), own.message);
+    failure->operation = WL_OP_DEVICE_WINDOW;
+    failure->observer = static_cast<int32_t>(comm_.rank());
+    failure->sequence = comm_.sequence();
+    nameCulprit(failure, comm_.rank());
+  }
+  template <class Body>
+  void onDevice(const Body& body) {
+    wl_error_t failed = blankError();
+    Offload& own = comm_.group().offloadSeats().offload(comm_.rank());
+    own.alone([&](RankDevice& device) { return body(device, &failed); }, waits_, &failed);
+    failure_ = failed;
+  }
+  Code agree(wl_error_t* error) {
+    return shareDeviceOutcome(comm_, descriptor_, failure_, limit_, error);
+  }
+  DeviceParts& parts() const { return *(*made_)->parts(); }
+
+  void reserve() {
+    Group& group = comm_.group();
+    for (uint32_t rank = 0; rank < group.ranks(); ++rank) {
+      uint32_t first = 0;
+      while (!group.liveTogether(first, rank)) ++first;
+      const bool isHere = group.liveTogether(rank, comm_.rank());
+      otherProcesses_ += first == rank && !isHere ? 1 : 0;
+      devices_.push_back(isHere ? group.offloadSeats()[rank].device : kNobody);
+    }
+    offers_.resize(group.ranks());
+    made_ = group.join<Window>(comm_.nextSequence(), Group::kJointWindow, [&] {
+      // Of the other ranks here as well: they say so too.
+      for (const uint32_t device : devices_) {
+        if (device != kNobody && KeptDevices::check(device, &failure_) != WL_OK)
+          return std::shared_ptr<Window>();
+      }
+      const auto reserved = std::make_shared<Reservation>();
+      reserved->devices = devices_;
+      reserved->otherProcesses = otherProcesses_;
+      reserved->bytes = bytes_;
+      const char* const call = runWatched([reserved] { reserved->make(); }, callLimitNs);
+      if (call != nullptr) {
+        fail(&failure_, WL_DEVICE, "the driver does not return from %s for a window of devices",
+             call);
+        return std::shared_ptr<Window>();
+      }
+      failure_ = reserved->failure;
+      if (reserved->parts == nullptr) return std::shared_ptr<Window>();
+      auto* const made = new Window(std::move(reserved->parts), bytes_, comm_.nextSequence());
+      return std::shared_ptr<Window>(made, Returns{devices_});
+    });
+  }
+
+  // Brings the parts of other processes here, and this rank's there.
+  Code share(wl_error_t* error) {
+    const DeviceParts::Offer own = parts().offerOf(comm_.rank());
+    Code code =
+        gatherWords(comm_, descriptor_, &own, sizeof own, offers_.data(), limit_, error);
+    if (code != WL_OK) return code;
+    attempt([&] {
+      onDevice([&](RankDevice& device, wl_error_t* failed) {
+        return device.askForParts(parts(), comm_.rank(), offers_, waits_, failed);
+      });
+    });
+    code = agree(error);
+    if (code != WL_OK) return code;
+    attempt([&] {
+      onDevice([&](RankDevice& device, wl_error_t* failed) {
+        return device.shareParts(parts(), comm_.rank(), waits_, failed);
+      });
+    });
+    // What others say more than that they went away.
+    const wl_error_t lost = failure_;
+    if (lost.code == WL_PEER_LOST) failure_ = blankError();
+    code = agree(error);
+    if (lost.code == WL_PEER_LOST) failure_ = lost;
+    return code == WL_OK ? agree(error) : code;
+  }
+
+  Code tryAll(wl_error_t* error) {
+    attempt([&] {
+      onDevice([&](RankDevice& device, wl_error_t* own) {
+        return device.tryParts(parts(), comm_.rank(), own);
+      });
+    });
+    return agree(error);
+  }
+
+  Comm& comm_;
+  const uint64_t bytes_;
+  const Descriptor descriptor_;
+  const TimeLimit limit_;
+  RankWaits waits_;
+  wl_error_t failure_ = blankError();
+  Group::Joint<Window> made_;
+  uint32_t otherProcesses_ = 0;
+  std::vector<uint32_t> devices_;  // of each rank; kNobody: in another process
+  std::vector<DeviceParts::Offer> offers_;
+};
+
+}  // namespace
+
+Code createDeviceWindow(Comm& comm, uint64_t bytes, int64_t deadlineNs,
+                        std::shared_ptr<Window>* window, wl_error_t* error) {
+  if (Code code = refuse(comm, bytes, error); code != WL_OK) return code;
+  return Making(comm, bytes, TimeLimit::fromNow(deadlineNs)).run(window, error);
+}
+
+}  // namespace windlass

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// The watch on operations that are on streams. Nobody waits for them on the host, so that the
+// thread that makes the device's calls looks: at those that have ended, at the oldest one's
+// deadline, which counts from when its rank's stream has come to it, and at the communicator.
+#include <algorithm>
+
+#include "native/base/clock.h"
+#include "native/base/text.h"
+#include "native/core/group.h"
+#include "native/core/names.h"
+#include "native/core/signal.h"
+#include "native/device/enqueuing.h"
+#include "native/device/offload_seats.h"
+
+namespace windlass {
+namespace {
+
+// Between looks: where somebody waits, or something was enqueued or ended a moment ago; where
+// something is in flight; where graphs hold operations, which may run at any time.
+constexpr int64_t kSoonNs = 20'000;
+constexpr int64_t kBusyNs = 500'000;
+constexpr int64_t kIdleNs = 20'000'000;
+constexpr int64_t kMomentNs = 2'000'000;
+
+// "rank 1", "ranks 1, 2".
+void addRanks(Text& to, const std::vector<uint32_t>& ranks) {
+  to.add("rank%s", ranks.size() == 1 ? "" : "s");
+  for (size_t i = 0; i < ranks.size(); ++i) to.add("%s %u", i == 0 ? "" : ",", ranks[i]);
+}
+
+}  // namespace
+
+int64_t Enqueuing::look() {
+  const std::lock_guard<std::mutex> looking(lookMutex_);
+  if (isClosed_ || (!isInFlight() && captured_ == 0)) return kNever;
+  wl_error_t error = blankError();
+  Code code = poll(&error);
+  if (!hasEnded_.load()) {
+    // Of what it has given up the rank has more to say, which may come a moment later.
+    const uint32_t reported = hasGivenUp_ ? 0 : streams_->reported();
+    if (code == WL_OK && reported != 0) code = publishReported(reported, &error);
+    if (code == WL_OK && isInFlight() && !hasGivenUp_)
+      code = checkDeadline(inFlight(over_.load() + 1), &error);
+    if (code != WL_OK) publishDevice(error);
+    const bool closes = group_.lines(rank_).state.closing.load(std::memory_order_seq_cst) != 0;
+    if (group_.failure() != nullptr || (closes && !isInFlight())) end();
+  }
+  if (!isInFlight()) return hasEnded_.load() || captured_ == 0 ? kNever : kIdleNs;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return waiters_ > 0 || clockNs() - lastNs_ < kMomentNs ? kSoonNs : kBusyNs;
+}
+
+bool Enqueuing::close() {
+  const std::unique_lock<std::mutex> looking(lookMutex_, std::try_to_lock);
+  if (!looking.owns_lock()) return false;
+  if (isClosed_) return true;
+  isClosed_ = true;
+  if (streams_ != nullptr && (isInFlight() || captured_ > 0)) end();
+  return true;
+}
+
+Code Enqueuing::poll(wl_error_t* error) {
+  bool hasMoved = false;
+  Code code = WL_OK;
+  while (isInFlight()) {
+    const uint64_t ticket = over_.load() + 1;
+    bool isOver = false;
+    code = streams_->isOver(ticket % StreamDevice::kMostInFlight, &isOver, error);
+    if (code != WL_OK || !isOver) break;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    // A core tells before its operation ends.
+    if (!hasEnded_.load() && streams_->reported() == 0) whole_.store(ticket);
+    over_.store(ticket);
+    group_.offloadSeats()[rank_].enqueued.fetch_sub(1);
+    hasMoved = true;
+  }
+  if (!hasMoved) return code;
+  lastNs_ = clockNs();
+  changed_.notify_all();
+  return code;
+}
+
+void Enqueuing::end() {
+  streams_->stop();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  hasEnded_.store(true);
+  changed_.notify_all();
+}
+
+void Enqueuing::publish(Code code, const InFlight& of, const std::vector<uint32_t>& culprits,
+                        const char* message) {
+  wl_error_t record = errorOf(code, "%s", message);
+  record.operation = of.operation;
+  record.observer = static_cast<int32_t>(rank_);
+  record.sequence = of.sequence;
+  record.culprit_count = static_cast<int32_t>(culprits.size());
+  for (size_t i = 0; i < std::min<size_t>(culprits.size(), WL_ERROR_CULPRITS); ++i)
+    record.culprits[i] = static_cast<int32_t>(culprits[i]);
+  group_.publishFailure(record);
+}
+
+void Enqueuing::publishDevice(const wl_error_t& why) {
+  InFlight none = {};
+  const InFlight& of = isInFlight() ? inFlight(over_.load() + 1) : none;
+  char message[WL_ERROR_MESSAGE];
+  Text text(message, sizeof message);
+  text.add("rank %u: what it has put on streams: %s", rank_, why.message);
+  publish(static_cast<Code>(why.code), of, {rank_}, message);
+}
+
+Code Enqueuing::checkDeadline(InFlight& oldest, wl_error_t* error) {
+  const int64_t now = clockNs();
+  if (oldest.begunNs == 0) {
+    bool hasBegun = false;
+    if (Code code = streams_->hasBegun(oldest.marks[rank_], &hasBegun, error); code != WL_OK)
+      return code;
+    if (!hasBegun) return WL_OK;
+    oldest.begunNs = now;
+    group_.block().offloadLine(rank_).come.store(over_.load() + 1, std::memory_order_release);
+  }
+  return now - oldest.begunNs < oldest.deadlineNs ? WL_OK : publishLate(oldest, error);
+}
+
+// All ranks count what they have enqueued alike. A host may be behind its device.
+Code Enqueuing::hasCome(uint32_t rank, bool* has, wl_error_t* error) {
+  const uint64_t oldest = over_.load() + 1;
+  if (isHere_[rank]) return streams_->hasBegun(inFlight(oldest).marks[rank], has, error);
+  *has = group_.block().offloadLine(rank).come.load(std::memory_order_acquire) >= oldest;
+  if (*has) return WL_OK;
+  uint32_t sequence = 0;
+  std::vector<int32_t> steps;
+  Code code = sequenceThere(&sequence, error);
+  if (code == WL_OK) code = readSteps(sequence, inFlight(oldest).cores, &steps, error);
+  *has = code == WL_OK && steps[rank] >= 0;
+  return code;
+}
+
+Code Enqueuing::publishLate(const InFlight& late, wl_error_t* error) {
+  char message[WL_ERROR_MESSAGE];
+  Text text(message, sizeof message);
+  text.add("rank %u: %s on a stream was not over %.3f s after its stream had come to it: ", rank_,
+           late.name, static_cast<double>(late.deadlineNs) / 1e9);
+  std::vector<uint32_t> culprits;
+  if (Code code = findLate(late, &text, &culprits, error); code != WL_OK) return code;
+  publish(WL_TIMEOUT, late, culprits, message);
+  return WL_OK;
+}
+
+Code Enqueuing::findLate(const InFlight& oldest, Text* text, std::vector<uint32_t>* ranks,
+                         wl_error_t* error) {
+  for (uint32_t rank = 0; rank < stated_.size(); ++rank) {
+    bool has = false;
+    if (Code code = hasCome(rank, &has, error); code != WL_OK) return code;
+    if (!has) ranks->push_back(rank);
+  }
+  if (!ranks->empty()) {
+    text->add("the stream%s of ", ranks->size() == 1 ? "" : "s");
+    addRanks(*text, *ranks);
+    text->add(" ha%s not", ranks->size() == 1 ? "s" : "ve");
+    return WL_OK;
+  }
+  uint32_t sequence = 0;
+  uint32_t over = 0;
+  Code code = sequenceThere(&sequence, error);
+  if (code == WL_OK) code = leastFar(sequence, oldest.cores, ranks, &over, error);
+  if (code != WL_OK) return code;
+  text->add("of its %u phases, the device of ", oldest.phases);
+  addRanks(*text, *ranks);
+  text->add(" has ended %u", over);
+  return WL_OK;
+}
+
+void Enqueuing::publishInTheWay(OffloadPeers& peers) {
+  const std::lock_guard<std::mutex> looking(lookMutex_);
+  if (!isInFlight()) return;
+  const InFlight& oldest = inFlight(over_.load() + 1);
+  const auto count = static_cast<uint32_t>(last_.load() - over_.load());
+  char why[WL_ERROR_MESSAGE];
+  Text text(why, sizeof why);
+  text.add("for %u operation%s that %s in flight on streams%s, until the streams of all have come "
+           "to the oldest, %s, and it is over: ",
+           count, count == 1 ? "" : "s", count == 1 ? "is" : "are",
+           count == StreamDevice::kMostInFlight ? ", as many as may be" : "", oldest.name);
+  std::vector<uint32_t> culprits;
+  wl_error_t error = blankError();
+  // What the look itself fails with its own watch tells.
+  if (findLate(oldest, &text, &culprits, &error) == WL_OK)
+    peers.busy(culprits, why);
+}
+
+Code Enqueuing::publishReported(uint32_t sequence, wl_error_t* error) {
+  std::vector<uint32_t> culprits;
+  uint32_t over = 0;
+  const uint32_t cores = isInFlight() ? inFlight(over_.load() + 1).cores : capturedCores_;
+  if (Code code = leastFar(sequence, cores, &culprits, &over, error); code != WL_OK) return code;
+  char message[WL_ERROR_MESSAGE];
+  Text text(message, sizeof message);
+  text.add(
+      "rank %u: its device ended an operation on streams at its deadline, the %uth of them: "
+      "the device of ",
+      rank_, sequence);
+  addRanks(text, culprits);
+  text.add(" has ended %u phases, and no other one fewer", over);
+  InFlight none = {};
+  publish(WL_TIMEOUT, isInFlight() ? inFlight(over_.load() + 1) : none, culprits, message);
+  return WL_OK;
+}
+
+Code Enqueuing::sequenceThere(uint32_t* sequence, wl_error_t* error) {
+  DeviceCounters counters = {};
+  const uint64_t at = placesOf(own_, group_.config().offloadCores).counters;
+  const auto* part = static_cast<const unsigned char*>(streams_->part(rank_));
+  const Code code = device_.fromDevice(&counters, part + at, sizeof counters, error);
+  *sequence = counters.over + 1;
+  return code;
+}
+
+Code Enqueuing::readSteps(uint32_t sequence, uint32_t cores, std::vector<int32_t>* steps,
+                          wl_error_t* error) {
+  InLine line = {};
+  line.sequence = sequence;
+  const uint32_t none = line.word(0);
+  std::vector<unsigned char> lines(stated_.size() * cores * kDeviceLineBytes);
+  if (Code code = device_.fromDevice(lines.data(), streams_->part(rank_), lines.size(), error);
+      code != WL_OK) {
+    return code;
+  }
+  steps->assign(stated_.size(), INT32_MAX);
+  const auto ranks = static_cast<uint32_t>(stated_.size());
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    for (uint32_t core = 0; core < cores; ++core) {
+      const uint32_t told = lineAt(lines, lineIndex(core, rank, ranks));
+      const int32_t over = reached(told, none) ? static_cast<int32_t>(told - none) : -1;
+      (*steps)[rank] = std::min((*steps)[rank], over);
+    }
+  }
+  return WL_OK;
+}
+
+Code Enqueuing::leastFar(uint32_t sequence, uint32_t cores, std::vector<uint32_t>* ranks,
+                         uint32_t* phases, wl_error_t* error) {
+  std::vector<int32_t> steps;
+  if (Code code = readSteps(sequence, cores, &steps, error); code != WL_OK) return code;
+  const int32_t fewest = *std::min_element(steps.begin(), steps.end());
+  for (uint32_t rank = 0; rank < steps.size(); ++rank)
+    if (steps[rank] == fewest) ranks->push_back(rank);
+  *phases = static_cast<uint32_t>(std::max(fewest, 0));
+  return WL_OK;
+}
+
+}  // namespace windlass

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/device/grids.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <string>
+
+#include "native/base/open_file.h"
+#include "native/base/target.h"
+
+namespace windlass {
+namespace {
+
+// Of a whole file, which is a regular one: no other ends for sure.
+Code readFile(const char* path, std::string* text, wl_error_t* error) {
+  const auto refuse = [&](const char* why) {
+    return fail(error, WL_INVALID_ARGUMENT, "it can't be read: %s", why);
+  };
+  const OpenFile file(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.number() < 0) return refuse(std::strerror(errno));
+  struct stat status = {};
+  if (fstat(file.number(), &status) != 0) return refuse(std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) return refuse("it is no regular file");
+  // One byte more than a table has is enough to see that it is none.
+  text->resize(GridTable::kMostTextBytes + 1);
+  size_t length = 0;
+  for (;;) {
+    const ssize_t more = ::read(file.number(), &(*text)[length], text->size() - length);
+    if (more < 0 && errno == EINTR) continue;
+    if (more < 0) return refuse(std::strerror(errno));
+    length += static_cast<size_t>(more);
+    if (more == 0 || length == text->size()) break;
+  }
+  text->resize(length);
+  return WL_OK;
+}
+
+// What the variable names.
+struct OfFile {
+  std::shared_ptr<const GridTable> table;  // nullptr: it names nothing, or nothing that is one
+  Code code = WL_OK;
+  wl_error_t error = blankError();
+
+  OfFile() {
+    const char* const path = std::getenv(Grids::kVariable);
+    if (path == nullptr || *path == 0) return;
+    std::string text;
+    auto made = std::make_shared<GridTable>();
+    wl_error_t why = blankError();
+    code = readFile(path, &text, &why);
+    if (code == WL_OK) code = made->read(text, &why);
+    if (code == WL_OK) {
+      table = std::move(made);
+      return;
+    }
+    error = errorOf(code,
+                    "%s names %.200s, which is no table of grids for this library: %.200s. "
+                    "`windlass bench OP --target cuda --tune-grids FILE` writes one",
+                    Grids::kVariable, path, why.message);
+  }
+};
+
+const OfFile& ofFile() {
+  static const OfFile* const file = new OfFile;  // for threads that outlast main()
+  return *file;
+}
+
+std::atomic<bool> hasGiven{false};
+std::mutex givenMutex;  // guards what was given
+std::shared_ptr<const GridTable>& given() {
+  static auto* const table = new std::shared_ptr<const GridTable>;
+  return *table;
+}
+
+}  // namespace
+
+Code Grids::check(wl_error_t* error) {
+  const OfFile& file = ofFile();
+  return file.code == WL_OK ? WL_OK : copyError(error, file.error, nullptr);
+}
+
+Code Grids::use(const char* text, wl_error_t* error) {
+  std::shared_ptr<GridTable> made;
+  if (text != nullptr) {
+    made = std::make_shared<GridTable>();
+    if (Code code = made->read(text, error); code != WL_OK) return code;
+  }
+  const std::lock_guard<std::mutex> lock(givenMutex);
+  given() = std::move(made);
+  hasGiven = given() != nullptr;
+  return WL_OK;
+}
+
+std::shared_ptr<const GridTable> Grids::table() {
+  if (hasGiven) {
+    const std::lock_guard<std::mutex> lock(givenMutex);
+    if (given() != nullptr) return given();
+  }
+  return ofFile().table;
+}
+
+Code checkDevicesAndGrids(wl_error_t* error) {
+  if (Code code = checkDevices(error); code != WL_OK || !kTarget.hasGpus()) return code;
+  try {
+    return Grids::check(error);
+  } catch (const std::bad_alloc&) {
+    return fail(error, WL_RESOURCE, "out of memory for the table that %s names", Grids::kVariable);
+  }
+}
+
+}  // namespace windlass

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/device/offload.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <system_error>
+
+#include "native/base/clock.h"
+#include "native/base/makes_threads.h"
+#include "native/base/target.h"
+#include "native/base/yielding.h"
+#include "native/device/enqueuing.h"
+#include "native/device/grids.h"
+#include "native/device/kept_devices.h"
+
+namespace windlass {
+namespace {
+
+constexpr auto kWaitLook = std::chrono::milliseconds(20);
+// Of a call of the driver that the others are told of.
+constexpr int64_t kLongCallNs = 100'000'000;
+// Of a caller and its device's thread, for one another, before either sleeps: of the former for
+// most operations, of the latter for the next one of a caller that goes from one to the next.
+constexpr int64_t kCallerYieldsNs = 2'000'000;
+constexpr int64_t kThreadYieldsNs = 100'000;
+
+}  // namespace
+
+Offload::Offload(uint32_t device) : number_(device), device_(makeRankDevice()) {}
+
+Offload::~Offload() = default;
+
+void Offload::beginToClose(bool keeps) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ends_ = true;
+  if (!thread_.joinable()) return;
+  closingBytes_ = device_->partBytes();
+  keeps_ = keeps;
+  changed_.notify_all();
+}
+
+bool Offload::closed(int64_t untilNs) {
+  std::thread thread;
+  bool hasEnded = false;
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (!thread_.joinable()) return givenUp_ == nullptr;
+    const auto left = std::chrono::nanoseconds(std::max<int64_t>(0, untilNs - clockNs()));
+    hasEnded = changed_.wait_for(lock, left, [this] { return isClosed_; });
+    thread = std::move(thread_);
+  }
+  if (hasEnded) {
+    thread.join();
+  } else {
+    thread.detach();
+  }
+  return hasEnded;
+}
+
+void Offload::start() {
+  const MakesThreads making;
+  thread_ = std::thread([this] { serve(); });
+}
+
+void Offload::serve() {
+  calls_.watchThisThread();
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto isCalled = [this] { return body_ != nullptr || ends_; };
+  for (;;) {
+    // Meanwhile it looks at what is on streams.
+    while (!isCalled() && owned_ != nullptr) {
+      lock.unlock();
+      const int64_t nextNs = owned_->look();
+      keepWhatLasts();
+      lock.lock();
+      if (nextNs == Enqueuing::kNever) break;
+      changed_.wait_for(lock, std::chrono::nanoseconds(nextNs), isCalled);
+    }
+    changed_.wait(lock, isCalled);
+    if (body_ == nullptr) break;
+    const std::function<void()>& body = *body_;
+    lock.unlock();
+    body();
+    keepWhatLasts();
+    lock.lock();
+    body_ = nullptr;
+    changed_.notify_all();
+    lock.unlock();
+    yieldUntil(isCalled, kThreadYieldsNs);
+    lock.lock();
+  }
+  lock.unlock();
+  if (!keeps_) {
+    device_->closeWindow(nullptr);
+    device_->close(nullptr);
+  }
+  lock.lock();
+  isClosed_ = true;
+  changed_.notify_all();
+}
+
+void Offload::keepWhatLasts() {
+  const char* const lasting = device_->lasting();
+  if (lasting == nullptr || isStuck_) return;
+  isStuck_ = true;
+  KeptDevices::add(number_, lasting);
+}
+
+Code Offload::onItsThread(const std::function<void()>& body, DeviceWait& wait, wl_error_t* error) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (givenUp_ != nullptr) return failGivenUp(error);
+  if (ends_) return fail(error, WL_CLOSED, "device %u has given back what the rank had", number_);
+  if (!thread_.joinable()) start();
+  body_ = &body;
+  changed_.notify_all();
+  const auto isDone = [this] { return body_ == nullptr; };
+  lock.unlock();
+  if (yieldUntil(isDone, kCallerYieldsNs)) return WL_OK;
+  lock.lock();
+  int64_t endedNs = 0;  // when the caller's time was over
+  const char* told = nullptr;
+  while (!changed_.wait_for(lock, kWaitLook, isDone)) {
+    const int64_t now = clockNs();
+    const char* const call = calls_.since(now - kLongCallNs);
+    if (call != told) wait.tell(call);
+    told = call;
+    if (endedNs == 0 && !wait.goesOn()) endedNs = now;
+    // Who is in a call of its own says so first.
+    const int64_t limitNs = callLimitNs * (calls_.isOfOthers() ? 5 : 4) / 4;
+    if (endedNs != 0 && now - endedNs >= limitNs) giveUpLocked(now - limitNs);
+    if (givenUp_ != nullptr) return failGivenUp(error);
+  }
+  if (told != nullptr) wait.tell(nullptr);
+  return WL_OK;
+}
+
+bool Offload::giveUpLocked(int64_t sinceNs) {
+  if (givenUp_ != nullptr) return true;
+  if (!thread_.joinable()) return false;
+  const char* const call = calls_.giveUp(sinceNs);
+  if (call == nullptr) return false;
+  givenUp_ = call;
+  closingBytes_ = device_->partBytes();
+  isStuck_ = true;
+  KeptDevices::addCall(number_, call);
+  thread_.detach();
+  return true;
+}
+
+Code Offload::failGivenUp(wl_error_t* error) const {
+  return fail(error, WL_DEVICE,
+              "device %u's driver does not return from %s; what that may touch is kept, and the "
+              "device takes nothing else until this process ends: look for Xid lines in dmesg, and "
+              "at nvidia-smi -q for its health",
+              number_, givenUp_);
+}
+
+bool Offload::giveUp(int64_t sinceNs, wl_error_t* error) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!giveUpLocked(sinceNs)) return false;
+  failGivenUp(error);
+  changed_.notify_all();
+  return true;
+}
+
+void Offload::endStreams() {
+  Enqueuing* const enqueuing = enqueuing_.load();
+  if (enqueuing == nullptr) return;
+  while (!enqueuing->close()) {
+    if (giveUp(clockNs() - callLimitNs, nullptr)) return;
+    usleep(100);
+  }
+}
+
+Code Offload::runOnItsThread(const std::function<Code()>& body, OffloadPeers& peers,
+                             uint32_t* culprit, wl_error_t* error) {
+  const uint32_t rank = peers.rank();
+  *culprit = rank;
+  Code code = WL_OK;
+  const auto noRoom = [&] {
+    *culprit = rank;
+    code = fail(error, WL_RESOURCE, "out of memory for what an operation on a device takes");
+  };
+  try {
+    const auto guarded = [&] {
+      try {
+        code = body();
+      } catch (const std::bad_alloc&) {
+        noRoom();
+      }
+    };
+    wl_error_t lost = blankError();
+    if (onItsThread(guarded, peers.wait(), &lost) != WL_OK) {
+      *culprit = rank;
+      return copyError(error, lost, nullptr);
+    }
+  } catch (const std::system_error&) {
+    return fail(error, WL_RESOURCE, "the system has no more threads for a device's calls");
+  } catch (const std::bad_alloc&) {
+    noRoom();
+  }
+  return code;
+}
+
+Code Offload::alone(const std::function<Code(RankDevice&)>& body, DeviceWait& wait,
+                    wl_error_t* error) {
+  Code code = WL_OK;
+  bool lacksMemory = false;
+  try {
+    const auto guarded = [&] {
+      try {
+        code = open(error);
+        if (code == WL_OK) code = body(*device_);
+      } catch (const std::bad_alloc&) {
+        lacksMemory = true;
+      }
+    };
+    wl_error_t lost = blankError();
+    if (onItsThread(guarded, wait, &lost) != WL_OK) return copyError(error, lost, nullptr);
+  } catch (const std::system_error&) {
+    return fail(error, WL_RESOURCE, "the system has no more threads for a device's calls");
+  }
+  if (lacksMemory) throw std::bad_alloc();
+  return code;
+}
+
+Code Offload::run(const Operation& operation, OffloadPeers& peers, uint32_t* culprit,
+                  wl_error_t* error) {
+  return runOnItsThread([&] { return runHere(operation, peers, culprit, error); }, peers, culprit,
+                        error);
+}
+
+Code Offload::enqueue(Group& group, const Operation& operation, int64_t deadlineNs, OnStream& on,
+                      OffloadPeers& peers, uint32_t* culprit, wl_error_t* error) {
+  const auto body = [&] {
+    if (owned_ == nullptr) {
+      owned_ = std::make_unique<Enqueuing>(group, peers.rank(), *device_);
+      enqueuing_.store(owned_.get());
+    }
+    return owned_->run(operation, open(error), deadlineNs, on, peers, culprit, error);
+  };
+  return runOnItsThread(body, peers, culprit, error);
+}
+
+bool Offload::isStuck() const {
+  return isStuck_ || (enqueuing() != nullptr && enqueuing()->isInFlight());
+}
+
+Code Offload::open(wl_error_t* error) {
+  if (Code code = KeptDevices::check(number_, error); code != WL_OK || isOpen_) return code;
+  const Code code = device_->open(number_, error);
+  isOpen_ = code == WL_OK;
+  return code;
+}
+
+Code Offload::find(Buffers* buffers, const OffloadPeers& peers, uint32_t cores,
+                   wl_error_t* error) {
+  using Lies = RankDevice::Lies;
+  found_ = {Lies::kHost, Lies::kHost};
+  inThere_ = outThere_ = 0;
+  Code code = WL_OK;
+  if (buffers->transfer != nullptr) return code;
+  if (OffloadedLaunch* const launch = buffers->launch; launch != nullptr) {
+    code = device_->load(launch->image(), error);
+    if (code == WL_OK) code = launch->find(*device_, peers.rank(), peers.ranks(), error);
+    buffers->inBytes = launch->stagedBytes();
+    buffers->outBytes = cores * kTarget.limits.tileBytes;
+    buffers->parts = launch->call();
+    buffers->partBytes = launch->callBytes();
+    return code;
+  }
+  const auto findOne = [&](const RankDevice::Named& memory, Lies* lies) {
+    if (code == WL_OK && memory.bytes > 0) code = device_->find(memory, lies, error);
+  };
+  findOne({"in", buffers->in, buffers->inBytes}, &found_.in);
+  findOne({"out", buffers->out, buffers->outBytes}, &found_.out);
+  if (found_.in == Lies::kHere) inThere_ = reinterpret_cast<uint64_t>(buffers->in);
+  if (found_.out == Lies::kHere) outThere_ = reinterpret_cast<uint64_t>(buffers->out);
+  return code;
+}
+
+OffloadedTransfer::Images Offload::imagesOf(uint32_t rank, uint32_t cores) const {
+  const auto base = reinterpret_cast<uint64_t>(device_->part(rank));
+  const Places places = placesOf(stated_[rank], cores);
+  return {base + places.in, base + places.out};
+}
+
+Code Offload::agree(Code code, const Buffers& buffers, OffloadPeers& peers, uint32_t* culprit,
+                    wl_error_t* error) {
+  const Stated own = {code,
+                      usable_,
+                      number_,
+                      buffers.inBytes,
+                      buffers.outBytes,
+                      buffers.partBytes,
+                      inThere_,
+                      outThere_};
+  wl_error_t ofOthers = blankError();
+  const Code told = peers.all(&own, stated_.data(), sizeof own, &ofOthers);
+  *culprit = peers.rank();
+  if (code != WL_OK) return code;
+  *culprit = kNobody;
+  if (told != WL_OK) return told;
+  for (uint32_t rank = 0; rank < stated_.size(); ++rank) {
+    if (stated_[rank].code == WL_OK) continue;
+    *culprit = rank;
+    const auto theirs = static_cast<Code>(stated_[rank].code);
+    if (theirs == WL_INVALID_ARGUMENT) {
+      return fail(error, theirs, "rank %u does not take its memory: its own error says why", rank);
+    }
+    return fail(error, theirs, "rank %u's device failed", rank);
+  }
+  return WL_OK;
+}
+
+Code Offload::checkExtents(uint32_t* culprit, wl_error_t* error) const {
+  for (uint32_t rank = 0; rank < stated_.size(); ++rank) {
+    const Stated& each = stated_[rank];
+    for (const uint64_t bytes : {each.in, each.out, each.parts}) {
+      if (bytes <= kMostWindowBytes) continue;
+      *culprit = rank;
+      return fail(error, WL_INVALID_ARGUMENT, "%llu bytes: a window holds %llu at most",
+                  static_cast<unsigned long long>(bytes),
+                  static_cast<unsigned long long>(kMostWindowBytes));
+    }
+  }
+  return WL_OK;
+}
+
+Offload::Places Offload::placesOf(const Stated& stated, uint32_t cores) const {
+  Places places = {};
+  places.stop = stated_.size() * cores * kDeviceLineBytes;
+  places.in = aligned(places.stop + kDeviceLineBytes);
+  places.out = aligned(places.in + (isOneDevice_ && stated.inThere != 0 ? 0 : stated.in));
+  places.parts = aligned(places.out + (isOneDevice_ && stated.outThere != 0 ? 0 : stated.out));
+  places.end = aligned(places.parts + stated.parts);
+  return places;
+}
+
+Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t* culprit,
+                      wl_error_t* error) {
+  Buffers buffers = operation.buffers;
+  OffloadedLaunch* const launch = buffers.launch;
+  stated_.resize(peers.ranks());
+  *culprit = kNobody;
+  // What is on streams may hold the device's processors, of which both would wait for others'.
+  if (owned_ != nullptr && !owned_->drain(peers)) return owned_->ended(peers);
+  *culprit = peers.rank();
+  Code found = open(error);
+  if (found == WL_OK) found = find(&buffers, peers, operation.cores, error);
+  if (Code code = agree(found, buffers, peers, culprit, error); code != WL_OK) {
+    // All refuse memory that is none, with nothing moved.
+    if (code != WL_INVALID_ARGUMENT) return code;
+    nameCulprit(error, *culprit);
+    *culprit = kNobody;
+    return code;
+  }
+  if (Code code = checkExtents(culprit, error); code != WL_OK) return code;
+  isOneDevice_ = true;
+  for (uint32_t rank = 0; rank < peers.ranks(); ++rank)
+    isOneDevice_ = isOneDevice_ && stated_[rank].device == number_ && peers.firstBeside(rank) == 0;
+  uint64_t bytes = 0;
+  for (const Stated& each : stated_) bytes = std::max(bytes, placesOf(each, operation.cores).end);
+  // All ranks are past the operation before, so nobody's kernels reach the window.
+  if (bytes > device_->partBytes()) {
+    Code code = agree(device_->closeWindow(error), buffers, peers, culprit, error);
+    if (code != WL_OK) return code;
+    sequence_ = written_ = 0;
+    held_ = 0;
+    code = device_->makeWindow(peers, bytes, error);
+    *culprit = device_->culprit();
+    if (code != WL_OK) return code;
+  }
+  Code code = cores_ == 0 ? countCores(operation.cores, peers, error) : WL_OK;
+  usable_ = cores_;
+  if (code == WL_OK && launch != nullptr) code = countCoresOf(*launch, operation.cores, error);
+  usable_ = Grids::coresOf(*device_, operation, peers, stated_, usable_);
+  nextSequence();
+  if (code == WL_OK) code = writeLines(peers.rank(), operation.cores, error);
+  const Places own = placesOf(stated_[peers.rank()], operation.cores);
+  auto* const part = static_cast<unsigned char*>(device_->part(peers.rank()));
+  OffloadedTransfer* const transfer = buffers.transfer;
+  const OffloadedTransfer::Images ownImages = imagesOf(peers.rank(), operation.cores);
+  const uint64_t callAt = reinterpret_cast<uint64_t>(part) + own.parts;
+  if (launch != nullptr) {
+    std::vector<uint64_t> staged;
+    for (uint32_t rank = 0; rank < peers.ranks(); ++rank)
+      staged.push_back(imagesOf(rank, operation.cores).read);
+    launch->name(staged, callAt, ownImages.written);
+    if (code == WL_OK) code = launch->send(*device_, ownImages.read, error);
+  }
+  bool isHeld = false;
+  if (transfer != nullptr) {
+    std::vector<OffloadedTransfer::Images> images;
+    for (uint32_t rank = 0; rank < peers.ranks(); ++rank)
+      images.push_back(imagesOf(rank, operation.cores));
+    isHeld = transfer->name(images) && held_ == transfer->id();
+    if (code == WL_OK) code = transfer->send(*device_, ownImages, isHeld, error);
+  }
+  held_ = 0;
+  using Lies = RankDevice::Lies;
+  const auto send = [&](uint64_t at, const void* from, uint64_t size, Lies lies) {
+    if (code != WL_OK || size == 0 || (isOneDevice_ && lies == Lies::kHere)) return;
+    code = lies == Lies::kHost ? device_->toDevice(part + at, from, size, error)
+                               : device_->onDevices(part + at, from, size, error);
+  };
+  const bool isPlain = transfer == nullptr && launch == nullptr;
+  if (isPlain) send(own.in, buffers.in, buffers.inBytes, found_.in);
+  // Whole, since a kernel may leave parts of it as they are.
+  if (isPlain) send(own.out, buffers.out, buffers.outBytes, found_.out);
+  if (!isHeld) send(own.parts, buffers.parts, buffers.partBytes, Lies::kHost);
+  if (code = agree(code, buffers, peers, culprit, error); code != WL_OK) return code;
+  code = runKernel(operation, launch == nullptr ? 0 : callAt, peers, culprit, error);
+  if (code != WL_OK) return code;
+  if (launch != nullptr) {
+    *culprit = peers.rank();
+    return launch->fetch(*device_, ownImages.read, callAt, error);
+  }
+  const void* const noted = noteOf(buffers) == 0 ? nullptr : device_->notes().memory;
+  code = transfer != nullptr ? transfer->fetch(*device_, ownImages, noted, error)
+                             : fetch(buffers, own, part, error);
+  if (transfer != nullptr && code == WL_OK) held_ = transfer->id();
+  *culprit = peers.rank();
+  // Every rank's table is read by every host.
+  return buffers.partBytes == 0 ? code : agree(code, buffers, peers, culprit, error);
+}
+
+uint64_t Offload::noteOf(const Buffers& buffers) const {
+  if (buffers.transfer == nullptr) return 0;
+  const uint64_t bytes = buffers.transfer->countBytes();
+  return bytes <= device_->notes().bytes ? bytes : 0;
+}
+
+Code Offload::fetch(const Buffers& buffers, const Places& own, const unsigned char* part,
+                    wl_error_t* error) {
+  Code code = WL_OK;
+  const bool isThere = isOneDevice_ && outThere_ != 0;
+  if (buffers.outBytes > 0 && !isThere) {
+    code = found_.out == RankDevice::Lies::kHost
+               ? device_->fromDevice(buffers.out, part + own.out, buffers.outBytes, error)
+               : device_->onDevices(buffers.out, part + own.out, buffers.outBytes, error);
+  }
+  if (code != WL_OK || buffers.partBytes == 0) return code;
+  return device_->fromDevice(buffers.parts, part + own.parts, buffers.partBytes, error);
+}
+
+}  // namespace windlass

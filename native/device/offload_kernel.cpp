@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel of an operation on a rank's device: how it begins, how far it is, how it ends.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "native/base/clock.h"
+#include "native/core/signal.h"
+#include "native/device/kept_devices.h"
+#include "native/device/offload.h"
+
+namespace windlass {
+namespace {
+
+constexpr int64_t kDeviceLookNs = 20'000'000;
+// Of a kernel that moves nothing, on a device that is busy with nothing of this process's.
+constexpr int64_t kMeetingLimitNs = 1'000'000'000;
+constexpr const char* kMeeting = "the count of its cores";
+
+}  // namespace
+
+uint32_t OffloadProgress::fewest() const {
+  uint32_t fewest = phases;
+  for (const Rank& rank : ranks) fewest = std::min(fewest, rank.over);
+  return fewest;
+}
+
+Code Offload::countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error) {
+  if (cores_ = device_->coresAtOnce(most, nullptr); cores_ > 0) return WL_OK;
+  nextSequence();
+  const uint32_t self = peers.rank();
+  const auto base = reinterpret_cast<uint64_t>(device_->part(self));
+  OffloadedOperation given = {};
+  given.kernel = kMeetingKernel;
+  given.launch.ranks = 1;
+  given.line = {0, 0, most, sequence_, false, kDeviceLooks, nullptr, 0};
+  given.windows[0] = base;
+  given.windowBytes = device_->partBytes();
+  // As if it were alone. Whoever looks at these lines later finds there an operation before.
+  given.lines[0] = base;
+  given.stop = device_->stopWord(base + placesOf(stated_[self], most).stop);
+  given.stopValue = sequence_;
+  lines_.resize(most * kDeviceLineBytes);
+  Code code = device_->start(kMeeting, nullptr, given, error);
+  if (code != WL_OK) return code;
+  const int64_t start = clockNs();
+  do {
+    code = device_->await(kMeeting, kDeviceLookNs, error);
+  } while (code == WL_TIMEOUT && peers.goesOn() && clockNs() - start < kMeetingLimitNs);
+  if (code == WL_OK) {
+    cores_ = most;
+    return WL_OK;
+  }
+  if (code == WL_TIMEOUT) code = readLines(given, error);
+  const bool ended = stop(kMeeting, given);
+  if (code != WL_OK) return code;
+  uint32_t begun = 0;
+  for (uint32_t core = 0; core < most; ++core)
+    begun += lineAt(lines_, lineIndex(core, 0, 1)) == given.line.word(0) ? 1 : 0;
+  if (!ended || begun == 0) {
+    return fail(error, WL_DEVICE,
+                "device %u began %u of %u cores within %lld ms%s: another program uses it, or it "
+                "is at fault",
+                number_, begun, most, static_cast<long long>((clockNs() - start) / 1'000'000),
+                ended ? "" : ", and did not end when it was told to");
+  }
+  cores_ = begun;
+  return WL_OK;
+}
+
+// As those of the operation before, which is over: a core that is in this one writes them anew.
+Code Offload::writeLines(uint32_t self, uint32_t most, wl_error_t* error) {
+  if (sequence_ - written_ < allLinesEvery) return WL_OK;
+  InLine before = {};
+  before.sequence = sequence_ - 1;
+  const uint32_t word = before.word(0);
+  const size_t count = stated_.size() * most;
+  lines_.assign(count * kDeviceLineBytes, 0);
+  for (size_t index = 0; index < count; ++index)
+    std::memcpy(lines_.data() + index * kDeviceLineBytes, &word, sizeof word);
+  written_ = sequence_;
+  return device_->toDevice(device_->part(self), lines_.data(), lines_.size(), error);
+}
+
+Code Offload::look(const OffloadedOperation& given, wl_error_t* error) {
+  const uint32_t cores = given.line.cores;
+  const uint32_t none = given.line.word(0);
+  if (Code code = readLines(given, error); code != WL_OK) return code;
+  for (uint32_t rank = 0; rank < given.launch.ranks; ++rank) {
+    OffloadProgress::Rank& of = progress_.ranks[rank];
+    of = {progress_.phases, 0};
+    for (uint32_t core = 0; core < cores; ++core) {
+      const uint32_t told = lineAt(lines_, lineIndex(core, rank, given.launch.ranks));
+      const uint32_t over = reached(told, none) ? told - none : 0;
+      if (over < of.over) of = {over, core};
+    }
+  }
+  return WL_OK;
+}
+
+Code Offload::checkWhole(const char* kernel, const OffloadedOperation& given, int64_t startNs,
+                         wl_error_t* error) {
+  if (clockNs() - startNs < static_cast<int64_t>(given.limitNs)) return WL_OK;
+  if (Code code = look(given, error); code != WL_OK) return code;
+  if (progress_.fewest() == progress_.phases) return WL_OK;
+  return fail(error, WL_TIMEOUT,
+              "device %u ended %s by itself, %lld ms after it had begun: the process of its rank "
+              "was stopped, or had no core to run on",
+              number_, kernel, static_cast<long long>((clockNs() - startNs) / 1'000'000));
+}
+
+Code Offload::readLines(const OffloadedOperation& given, wl_error_t* error) {
+  const auto* lines = reinterpret_cast<const void*>(given.lines[given.line.rank]);
+  return device_->fromDevice(lines_.data(), lines, lines_.size(), error);
+}
+
+bool Offload::stop(const char* kernel, const OffloadedOperation& given) {
+  wl_error_t untold = blankError();
+  device_->writeStop(given.stop, given.line.sequence, &untold);
+  const int64_t endNs = clockNs() + kStopLimitNs;
+  do {
+    const Code code = device_->await(kernel, std::max<int64_t>(0, endNs - clockNs()), &untold);
+    // A device that has failed runs nothing. Any other refusal to say so tells nothing of a kernel.
+    if (code == WL_OK || (code == WL_DEVICE && !device_->mayRunOn())) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  } while (clockNs() < endNs);
+  device_->giveUp();
+  isStuck_ = true;
+  KeptDevices::add(number_, kernel);
+  return false;
+}
+
+Code Offload::countCoresOf(const OffloadedLaunch& launch, uint32_t most, wl_error_t* error) {
+  usable_ = std::min(usable_, device_->coresAtOnce(most, launch.image()));
+  if (usable_ > 0) return WL_OK;
+  return fail(error, WL_UNSUPPORTED,
+              "device %u runs fewer blocks of %s's library at a time than there are ranks of this "
+              "process on it: have fewer ranks, or more devices",
+              number_, launch.name());
+}
+
+Code Offload::runKernel(const Operation& operation, uint64_t call, OffloadPeers& peers,
+                        uint32_t* culprit, wl_error_t* error) {
+  const uint32_t ranks = peers.ranks();
+  const uint32_t self = peers.rank();
+  uint32_t cores = operation.cores;
+  for (const Stated& each : stated_) cores = std::min(cores, each.cores);
+  OffloadedOperation given = {};
+  given.kernel = operation.kernel;
+  given.launch = *operation.launch;
+  given.line = {self, 0, cores, sequence_, false, kDeviceLooks, nullptr, 0};
+  given.windowBytes = device_->partBytes();
+  given.stopValue = sequence_;
+  given.call = call;
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    const auto base = reinterpret_cast<uint64_t>(device_->part(rank));
+    const Places places = placesOf(stated_[rank], operation.cores);
+    const auto place = [&](uint64_t at, uint64_t bytes, uint64_t there) {
+      if (bytes == 0) return Place{0};
+      return Place::of(kAddressSpace, isOneDevice_ && there != 0 ? there : base + at);
+    };
+    const Stated& of = stated_[rank];
+    given.entries[rank] = {place(places.in, of.in, of.inThere),
+                           place(places.out, of.out, of.outThere),
+                           place(places.parts, of.parts, 0)};
+    given.lines[rank] = given.windows[rank] = base;
+    if (rank == self) given.stop = device_->stopWord(base + places.stop);
+  }
+  if (const uint64_t note = noteOf(operation.buffers); note != 0) {
+    given.noteTo = device_->notes().address;
+    given.noteFrom =
+        imagesOf(self, operation.cores).written + operation.buffers.transfer->countsAt();
+    given.noteBytes = note;
+  }
+  given.limitNs = static_cast<uint64_t>(std::max<int64_t>(peers.leftNs(), 0) + kDeviceOwnLimitNs);
+  *culprit = self;
+  // No memory is taken while a kernel runs.
+  progress_.phases = operation.phases;
+  progress_.ranks.resize(ranks);
+  lines_.resize(size_t{ranks} * cores * kDeviceLineBytes);
+  const int64_t startNs = clockNs();
+  const OffloadedLaunch* const launch = operation.buffers.launch;
+  const void* const image = launch == nullptr ? nullptr : launch->image();
+  Code code = device_->start(operation.name, image, given, error);
+  if (code != WL_OK) return code;
+  bool goesOn = true;
+  for (;;) {
+    code = device_->await(operation.name, goesOn ? kDeviceLookNs : 0, error);
+    if (code == WL_OK) return checkWhole(operation.name, given, startNs, error);
+    if (code != WL_TIMEOUT) {
+      stop(operation.name, given);
+      return code;
+    }
+    if (!goesOn) break;
+    // It is looked at once more after that.
+    goesOn = peers.goesOn();
+  }
+  code = look(given, error);
+  const Code why = code == WL_OK ? peers.ended(progress_) : code;
+  const bool hasEnded = stop(operation.name, given);
+  if (code != WL_OK) return code;
+  *culprit = kNobody;
+  // What has ended by itself meanwhile is as good as what had ended before.
+  const bool isWhole =
+      hasEnded && look(given, nullptr) == WL_OK && progress_.fewest() == progress_.phases;
+  return isWhole ? WL_OK : why;
+}
+
+}  // namespace windlass

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/device/offloaded_transfer.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "native/base/target.h"
+#include "native/device/device_moves.h"
+
+namespace windlass {
+namespace {
+
+using Copied = ImageLayout::Copied;
+
+std::atomic<uint64_t> ids{0};
+
+template <class Visit>
+void forEachItem(const ChunkTable& table, Visit&& visit) {
+  const uint64_t* end = table.start(uint64_t{table.phases()} * table.blocks());
+  for (ChunkItem item = {table.start(0)}; item.words != end; item.words += item.size()) visit(item);
+}
+
+// Its items alone, of those that the words of the plan hold.
+std::vector<uint64_t> ownWords(const ChunkTable& own) {
+  const uint64_t blocks = uint64_t{own.phases()} * own.blocks();
+  const uint64_t first = own.words[ChunkTable::kHeadWords];
+  std::vector<uint64_t> words = {own.words[0], ChunkTable::kHeadWords + blocks + 1};
+  for (uint64_t n = 0; n <= blocks; ++n)
+    words.push_back(own.words[ChunkTable::kHeadWords + n] - first);
+  words.insert(words.end(), own.start(0), own.start(blocks));
+  return words;
+}
+
+size_t hostsOf(const std::vector<Copied>& boxes) {
+  size_t count = 0;
+  while (count < boxes.size() && !boxes[count].isOnDevice) ++count;
+  return count;
+}
+
+// The part of an image that boxes of the host take, in pieces one after the other.
+class HostBoxes {
+ public:
+  explicit HostBoxes(const std::vector<Copied>& boxes)
+      : next_(boxes.data()), end_(next_ + hostsOf(boxes)) {
+    if (next_ == end_) return;
+    begin_ = next_->at;
+    bytes_ = end_[-1].at + end_[-1].box.bytes() - begin_;
+  }
+  uint64_t begin() const { return begin_; }
+  uint64_t bytes() const { return bytes_; }
+
+  // visit(view, offset) for what boxes have of [at, at + bytes) of that part: views of bytes, whose
+  // copies begin at the offsets.
+  template <class Visit>
+  void forEachPart(uint64_t at, uint64_t bytes, Visit&& visit) {
+    const uint64_t start = begin_ + at;
+    const uint64_t end = start + bytes;
+    for (; next_ != end_ && next_->at < end; ++next_) {
+      const uint64_t boxEnd = next_->at + next_->box.bytes();
+      const uint64_t from = std::max(start, next_->at);
+      const uint64_t to = std::min(end, boxEnd);
+      uint64_t offset = from - start;
+      if (to > from) {
+        next_->box.forEachPart(from - next_->at, to - from, [&](const StridedView& part) {
+          visit(part, offset);
+          uint64_t length = 1;
+          for (uint32_t d = 0; d < part.ndim; ++d) length *= static_cast<uint64_t>(part.shape[d]);
+          offset += length;
+        });
+      }
+      if (boxEnd > end) return;
+    }
+  }
+
+ private:
+  const Copied* next_;
+  const Copied* end_;
+  uint64_t begin_ = 0;
+  uint64_t bytes_ = 0;
+};
+
+// The view's bytes, one behind the other from there on.
+struct Dense {
+  int64_t strides[kMaxDims];
+  StridedView view;
+
+  Dense(unsigned char* data, const StridedView& like)
+      : view{data, DType::kU8, like.ndim, like.shape, strides} {
+    int64_t bytes = 1;
+    for (uint32_t d = like.ndim; d-- > 0; bytes *= like.shape[d]) strides[d] = bytes;
+  }
+  Dense(const Dense&) = delete;
+  Dense& operator=(const Dense&) = delete;
+};
+
+std::vector<RankDevice::Rows> rowsOf(const std::vector<Copied>& boxes, uint64_t image,
+                                     bool isToImage) {
+  std::vector<RankDevice::Rows> all;
+  for (size_t i = hostsOf(boxes); i < boxes.size(); ++i)
+    appendRows(boxes[i].box, image + boxes[i].at, isToImage, &all);
+  return all;
+}
+
+void* pointerTo(uint64_t address) {
+  return reinterpret_cast<void*>(address);
+}
+
+}  // namespace
+
+OffloadedTransfer::OffloadedTransfer(ImageLayout layout, const uint64_t* table)
+    : id_(++ids), layout_(std::move(layout)), named_(ownWords({table})), table_(named_) {}
+
+bool OffloadedTransfer::name(const std::vector<Images>& images) {
+  const auto isSame = [](const Images& a, const Images& b) {
+    return a.read == b.read && a.written == b.written;
+  };
+  if (std::equal(images.begin(), images.end(), images_.begin(), images_.end(), isSame)) return true;
+  images_ = images;
+  forEachItem({named_.data()}, [&](const ChunkItem& item) {
+    const auto rename = [&](const uint64_t* view, size_t word) {
+      const Place place = {view[word]};
+      if (place.isNone() || place.window() == kAddressSpace) return;
+      const Images& owner = images[ChunkItem::rankOf(view)];
+      const uint64_t image = place.window() == kRead ? owner.read : owner.written;
+      table_[static_cast<size_t>(view - named_.data()) + word] =
+          Place::of(kAddressSpace, image + place.offset()).word;
+    };
+    for (uint32_t s = 0; s < item.sources(); ++s) rename(item.source(s), 1);
+    for (uint32_t t = 0; t < item.targets(); ++t) {
+      rename(item.target(t), 1);
+      rename(item.target(t), 2);
+    }
+  });
+  return false;
+}
+
+Code OffloadedTransfer::send(RankDevice& device, const Images& own, bool isHeld,
+                             wl_error_t* error) {
+  HostBoxes hosts(layout_.read);
+  Code code = device.fillDevice(
+      pointerTo(own.read + hosts.begin()), hosts.bytes(),
+      [&](unsigned char* buffer, uint64_t at, uint64_t bytes) {
+        hosts.forEachPart(at, bytes, [&](const StridedView& part, uint64_t offset) {
+          const Dense to(buffer + offset, part);
+          kTarget.move(&to.view, 1, part, DType::kU8, Stores::kCached);
+        });
+      },
+      error);
+  if (code == WL_OK) code = device.copyRows(rowsOf(layout_.read, own.read, true), error);
+  if (code == WL_OK && layout_.keepsStages)
+    code = device.toDevice(pointerTo(own.written), layout_.stages, layout_.stageBytes, error);
+  if (code != WL_OK || layout_.counts.empty()) return code;
+  std::vector<uint32_t> values;
+  for (const uint32_t* count : layout_.counts)
+    values.push_back(__atomic_load_n(count, __ATOMIC_RELAXED));
+  if (!isHeld) counts_ = values;
+  ahead_ = values;
+  for (size_t i = 0; i < values.size(); ++i) ahead_[i] -= counts_[i];
+  if (isHeld) return code;
+  return device.toDevice(pointerTo(own.written + layout_.countsAt), values.data(),
+                         countBytes(), error);
+}
+
+Code OffloadedTransfer::fetch(RankDevice& device, const Images& own, const void* noted,
+                              wl_error_t* error) {
+  HostBoxes hosts(layout_.written);
+  Code code = device.takeFromDevice(
+      pointerTo(own.written + hosts.begin()), hosts.bytes(),
+      [&](const unsigned char* buffer, uint64_t at, uint64_t bytes) {
+        hosts.forEachPart(at, bytes, [&](const StridedView& part, uint64_t offset) {
+          const Dense from(const_cast<unsigned char*>(buffer) + offset, part);
+          kTarget.move(&part, 1, from.view, DType::kU8, Stores::kCached);
+        });
+      },
+      error);
+  if (code == WL_OK) code = device.copyRows(rowsOf(layout_.written, own.written, false), error);
+  if (code == WL_OK && layout_.keepsStages)
+    code = device.fromDevice(layout_.stages, pointerTo(own.written), layout_.stageBytes, error);
+  std::vector<uint32_t> values(layout_.counts.size());
+  if (code != WL_OK || values.empty()) return code;
+  if (noted != nullptr) {
+    std::memcpy(values.data(), noted, countBytes());
+  } else {
+    code = device.fromDevice(values.data(), pointerTo(own.written + layout_.countsAt),
+                             countBytes(), error);
+  }
+  for (size_t i = 0; code == WL_OK && i < values.size(); ++i)
+    __atomic_store_n(layout_.counts[i], values[i] + ahead_[i], __ATOMIC_RELEASE);
+  if (code == WL_OK) counts_ = std::move(values);
+  return code;
+}
+
+}  // namespace windlass

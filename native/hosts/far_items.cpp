@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/hosts/far_items.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "native/core/comm.h"
+#include "native/core/kernels.h"
+#include "native/hosts/far.h"
+#include "native/hosts/hosts.h"
+#include "windlass/chunk.h"
+
+namespace windlass {
+
+FarItems::FarItems(Comm& comm, PeerAccess& access)
+    : comm_(comm),
+      access_(access),
+      hosts_(comm.group().hosts()),
+      rank_(comm.rank()),
+      ranks_(comm.group().ranks()),
+      partBytes_(comm.group().config().stagePartBytes()),
+      served_(ranks_),
+      read_(ranks_) {}
+
+Code FarItems::run(FarPlan& far, const Launch& launch, uint32_t firstPhase, Deadline& deadline,
+                   wl_error_t* error) {
+  access_.look();
+  if (Code code = access_.settle(deadline, error); code != WL_OK) return code;
+  if (firstPhase == 0) std::fill(served_.begin(), served_.end(), Served{0, 0});
+  std::fill(read_.begin(), read_.end(), 0);
+  for (uint32_t k = 0; k < launch.phases; ++k) {
+    phase_ = firstPhase + k;
+    if (Code code = runOwnItems(far, launch, k, deadline); code != WL_OK) return code;
+    if (!access_.reads()) {
+      const auto isOver = [](bool isServed) { return isServed; };
+      Code code = awaitServing(far, kEveryRank, deadline, isOver);
+      if (code != WL_OK) return code;
+    }
+    comm_.finishPhase(rank_, k);
+    if (hosts_ != nullptr) hosts_->tell(comm_.own_.done.word);
+    comm_.waiter_.ring();
+    if (Code code = comm_.awaitNeed(kEveryRank, k + 1, deadline); code != WL_OK) return code;
+  }
+  return WL_OK;
+}
+
+template <class Holds>
+Code FarItems::awaitServing(const FarPlan& far, uint32_t of, Deadline& deadline, Holds&& holds) {
+  const auto look = [&] {
+    const bool isServed = serve(far);
+    return holds(isServed) || !broken_.empty();
+  };
+  if (Code code = comm_.wait(look, of, deadline); code != WL_OK) return code;
+  return broken_.empty() ? WL_OK
+                         : comm_.publishBreach(rank_, std::exchange(broken_, {}).c_str());
+}
+
+Code FarItems::runOwnItems(FarPlan& far, const Launch& launch, uint32_t k, Deadline& deadline) {
+  const ChunkTable table = {launch.at<const uint64_t>(rank_, launch.of(rank_).aux)};
+  if (k >= table.phases()) return WL_OK;
+  const ChunkItem own = {far.item.data()};
+  const uint64_t first = uint64_t{k} * table.blocks();
+  const uint64_t* end = table.start(first + table.blocks());
+  ChunkItem item = {table.start(first)};
+  for (; item.words != end; item.words += item.size()) {
+    std::copy_n(item.words, item.size(), far.item.data());
+    if (Code code = localize(far, far.item.data(), deadline); code != WL_OK) return code;
+    // What an item has written counts as moved.
+    if (Code code = access_.confirm(); code != WL_OK) return code;
+    if (const char* broken = kKernels.moveItem(launch, own))
+      return comm_.publishBreach(rank_, broken);
+    if (Code code = comm_.ended(deadline, clockNs()); code != WL_OK) return code;
+  }
+  return WL_OK;
+}
+
+Code FarItems::localize(FarPlan& far, uint64_t* words, Deadline& deadline) {
+  const ChunkItem item = {words};
+  unsigned char* to = far.scratch;
+  for (uint32_t s = 0; s < item.sources(); ++s) {
+    uint64_t* source = words + (item.source(s) - words);
+    const uint32_t from = ChunkItem::rankOf(source);
+    const Place place = ChunkItem::placeOf(source);
+    if (!comm_.group().isFar(rank_, from, place)) continue;
+    const DType dtype = ChunkItem::dtypeOf(source);
+    auto* strides = reinterpret_cast<int64_t*>(source + ChunkItem::kSourceWords);
+    const FarBox box(place.offset(), static_cast<uint32_t>(sizeOf(dtype)), item.ndim(),
+                     item.extents(), strides,
+                     access_.reads() ? FarBox::Gaps::kShort : FarBox::Gaps::kNone);
+    const Code code = access_.reads() ? readBox(from, box, to, deadline)
+                                      : takeBox(far, from, box.bytes(), to, deadline);
+    if (code != WL_OK) return code;
+    source[0] = rank_ | static_cast<uint64_t>(dtype) << 32;
+    source[1] = Place::of(kAddressSpace, reinterpret_cast<uint64_t>(to)).word;
+    box.copyStrides(strides);
+    to += farRoom(box.bytes());
+  }
+  return WL_OK;
+}
+
+Code FarItems::readBox(uint32_t from, const FarBox& box, unsigned char* to,
+                       Deadline& deadline) {
+  PeerMemory::Run runs[PeerMemory::kMostRuns];
+  uint32_t count = 0;
+  uint64_t bytes = 0;
+  Code code = WL_OK;
+  const auto readAll = [&] {
+    if (count > 0 && code == WL_OK) code = access_.read(from, to, runs, count, deadline);
+    to += bytes;
+    bytes = 0;
+    count = 0;
+  };
+  box.forEachRun(0, box.bytes(), [&](uint64_t address, uint64_t length) {
+    if (count == PeerMemory::kMostRuns) {
+      readAll();
+      if (code == WL_OK) code = comm_.ended(deadline, clockNs());
+    }
+    runs[count++] = {address, length};
+    bytes += length;
+  });
+  readAll();
+  return code;
+}
+
+Code FarItems::takeBox(const FarPlan& far, uint32_t from, uint64_t bytes, unsigned char* to,
+                       Deadline& deadline) {
+  const ControlBlock& block = comm_.group().block();
+  StagePair& pair = block.stagePair(from, rank_);
+  while (bytes > 0) {
+    const uint64_t turn = pair.taken.load(std::memory_order_relaxed);
+    const auto isFilled = [&](bool) {
+      return pair.filled.load(std::memory_order_acquire) != turn;
+    };
+    if (Code code = awaitServing(far, from, deadline, isFilled); code != WL_OK) return code;
+    uint64_t& read = read_[from];
+    // What another host has put there is held against the room.
+    const uint64_t filled = std::min(pair.bytes[turn & 1], partBytes_);
+    const uint64_t count = std::min(filled - std::min<uint64_t>(read, filled), bytes);
+    if (count == 0) return comm_.publishResource("what came of a transfer is not what was planned");
+    const unsigned char* half = block.stage(from, turn) + rank_ * partBytes_;
+    if (const char* broken = kKernels.copy(to, half + read, count, false))
+      return comm_.publishBreach(rank_, broken);
+    to += count;
+    bytes -= count;
+    read += count;
+    if (read < filled) continue;
+    read = 0;
+    pair.taken.store(turn + 1, std::memory_order_release);
+    if (hosts_ != nullptr && !hosts_->isBeside(from))
+      hosts_->tell(hosts_->hostOf(from), pair.taken);
+    comm_.waiter_.ring();
+  }
+  return WL_OK;
+}
+
+bool FarItems::serve(const FarPlan& far) {
+  bool isServed = true;
+  for (uint32_t reader = 0; reader < ranks_; ++reader)
+    isServed = serve(far, reader) && isServed;
+  return isServed;
+}
+
+// Whether the reader has got all of the phase.
+bool FarItems::serve(const FarPlan& far, uint32_t reader) {
+  const std::vector<uint64_t>& words = far.served[reader];
+  Served& next = served_[reader];
+  const ControlBlock& block = comm_.group().block();
+  StagePair& pair = block.stagePair(rank_, reader);
+  const auto isOver = [&] {
+    return next.at == words.size() || ServedBox{words.data() + next.at}.phase() != phase_;
+  };
+  if (words.empty()) return true;
+  for (;;) {
+    const uint64_t turn = pair.filled.load(std::memory_order_relaxed);
+    const uint64_t ahead = turn - pair.taken.load(std::memory_order_acquire);
+    if (isOver()) return ahead == 0;
+    if (ahead == 2) return false;
+    unsigned char* const half = block.stage(rank_, turn) + reader * partBytes_;
+    unsigned char* to = half;
+    uint64_t left = partBytes_;
+    while (left > 0 && !isOver()) {
+      const ServedBox served = {words.data() + next.at};
+      const FarBox box = served.box();
+      const uint64_t count = std::min(left, box.bytes() - next.from);
+      if (const char* broken = kKernels.copyBox(to, box, next.from, count)) broken_ = broken;
+      to += count;
+      left -= count;
+      next.from += count;
+      if (next.from == box.bytes()) next = {next.at + served.size(), 0};
+    }
+    pair.bytes[turn & 1] = partBytes_ - left;
+    pair.filled.store(turn + 1, std::memory_order_release);
+    if (hosts_ != nullptr && !hosts_->isBeside(reader)) {
+      const uint32_t host = hosts_->hostOf(reader);
+      hosts_->put(host, &pair.bytes[turn & 1], sizeof pair.bytes[0]);
+      hosts_->put(host, half, partBytes_ - left, pair.filled, turn + 1);
+    }
+    comm_.waiter_.ring();
+  }
+}
+
+}  // namespace windlass

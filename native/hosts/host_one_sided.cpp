@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// One-sided moves between a rank's memory and a window of a peer on another host. What is in pieces
+// travels packed, in messages, and the peer's process stores or adds it; what is long and lies one
+// behind the other is put or taken where it lies.
+#include <algorithm>
+#include <new>
+#include <vector>
+
+#include "native/base/extent.h"
+#include "native/core/comm.h"
+#include "native/core/kernels.h"
+#include "native/hosts/hosts.h"
+
+namespace windlass {
+namespace {
+
+// From which a run is moved by itself.
+constexpr uint64_t kLongRunBytes = uint64_t{8} << 10;
+// What is taken at once. Up to so many runs of it are taken one by one; of more, all that lies
+// between them as well, unless they lie so far apart that asking for each takes no longer, or all
+// that would take this much memory.
+constexpr uint64_t kMostTaken = uint64_t{1} << 20;
+constexpr uint64_t kFewRuns = 16;
+constexpr uint64_t kMostApart = uint64_t{32} << 10;
+constexpr uint64_t kMostSpan = uint64_t{64} << 20;
+// Messages and words of a rank, of kMostPieceBytes at most, that this process keeps at a time.
+constexpr uint32_t kMostCopies = 128;
+
+// Two views of one shape.
+class Pair {
+ public:
+  Pair(const StridedView& remote, const StridedView& local) : remote_(remote), local_(local) {
+    elementBytes_ = sizeOf(remote.dtype);
+    runBytes_ = elementBytes_;
+    outer_ = remote.ndim;
+    bytes_ = elementBytes_;
+    for (uint32_t d = 0; d < remote.ndim; ++d) bytes_ *= static_cast<uint64_t>(remote.shape[d]);
+    const auto follows = [&](const StridedView& view, uint32_t d) {
+      return view.shape[d] == 1 ||
+             static_cast<uint64_t>(view.strides[d]) * elementBytes_ == runBytes_;
+    };
+    while (outer_ > 0 && follows(remote, outer_ - 1) && follows(local, outer_ - 1))
+      runBytes_ *= static_cast<uint64_t>(remote.shape[--outer_]);
+  }
+
+  uint64_t bytes() const { return bytes_; }
+  uint64_t runBytes() const { return runBytes_; }
+  uint64_t runs() const { return bytes_ / runBytes_; }
+
+  // Whether visit(offset in remote, offset in local) for each run, in bytes, is true.
+  template <class Visit>
+  bool forEachRun(Visit&& visit) const {
+    int64_t at[kMaxDims] = {};
+    int64_t there = 0;
+    int64_t here = 0;
+    for (;;) {
+      if (!visit(static_cast<uint64_t>(there) * elementBytes_,
+                 static_cast<uint64_t>(here) * elementBytes_)) {
+        return false;
+      }
+      uint32_t d = outer_;
+      for (;;) {
+        if (d == 0) return true;
+        --d;
+        there += remote_.strides[d];
+        here += local_.strides[d];
+        if (++at[d] < remote_.shape[d]) break;
+        there -= at[d] * remote_.strides[d];
+        here -= at[d] * local_.strides[d];
+        at[d] = 0;
+      }
+    }
+  }
+
+ private:
+  const StridedView& remote_;
+  const StridedView& local_;
+  uint64_t elementBytes_;
+  uint64_t runBytes_;
+  uint64_t bytes_;
+  uint32_t outer_;  // dimensions that a run does not span
+};
+
+StridedView movedBy(const StridedView& view, const int64_t* shape, uint32_t d, int64_t steps) {
+  StridedView part = view;
+  part.shape = shape;
+  part.data = static_cast<unsigned char*>(view.data) +
+              steps * view.strides[d] * static_cast<int64_t>(sizeOf(view.dtype));
+  return part;
+}
+
+// visit(remote, local) for pieces of at most so many bytes, of which the whole consists, until one
+// is not Ok.
+template <class Visit>
+Code forEachPiece(const StridedView& remote, const StridedView& local, uint64_t most,
+                  const Visit& visit) {
+  uint64_t bytes = sizeOf(remote.dtype);
+  for (uint32_t d = 0; d < remote.ndim; ++d) bytes *= static_cast<uint64_t>(remote.shape[d]);
+  if (bytes <= most) return visit(remote, local);
+  uint32_t d = 0;
+  while (remote.shape[d] == 1) ++d;
+  int64_t shape[kMaxDims];
+  std::copy_n(remote.shape, remote.ndim, shape);
+  const uint64_t rowBytes = bytes / static_cast<uint64_t>(remote.shape[d]);
+  const auto rows = static_cast<int64_t>(std::max<uint64_t>(1, most / rowBytes));
+  for (int64_t at = 0; at < remote.shape[d]; at += rows) {
+    shape[d] = std::min(rows, remote.shape[d] - at);
+    const Code code =
+        forEachPiece(movedBy(remote, shape, d, at), movedBy(local, shape, d, at), most, visit);
+    if (code != WL_OK) return code;
+  }
+  return WL_OK;
+}
+
+Place behind(Place place, uint64_t bytes) {
+  return Place::of(place.window(), place.offset() + bytes);
+}
+
+}  // namespace
+
+Code Comm::awaitMoved(const Unread& unread, uint32_t peer, Deadline& deadline) {
+  const auto isMoved = [&] { return unread->load(std::memory_order_acquire) == 0; };
+  movedWith_ = peer;
+  const Code code = waiter_.wait(isMoved, peer, {sequence_, true}, deadline);
+  movedWith_ = kNobody;
+  // What is still under way names this rank's memory.
+  if (code != WL_OK) group_->hosts()->forget(peer, unread);
+  return code;
+}
+
+Code Comm::giveUpMoving(const Unread& unread, uint32_t peer) {
+  group_->hosts()->forget(peer, unread);
+  return publishNoMemory();
+}
+
+Code Comm::awaitCopies(uint32_t peer, Deadline& deadline) {
+  if (copies_ == nullptr) copies_ = std::make_shared<std::atomic<uint32_t>>(0);
+  const auto hasRoom = [&] { return copies_->load(std::memory_order_acquire) < kMostCopies; };
+  if (hasRoom()) return WL_OK;
+  movedWith_ = peer;
+  const Code code = waiter_.wait(hasRoom, peer, {sequence_, true}, deadline);
+  movedWith_ = kNobody;
+  return code;
+}
+
+Code Comm::flushMoved(uint32_t butHost, Deadline& deadline) {
+  for (uint32_t host = 0; host < movedTo_.size(); ++host) {
+    const uint32_t peer = movedTo_[host];
+    if (peer == kNobody || host == butHost) continue;
+    const Unread unread = std::make_shared<std::atomic<uint32_t>>(0);
+    if (!group_->hosts()->flush(host, &flushed_, unread)) return giveUpMoving(unread, peer);
+    if (Code code = awaitMoved(unread, peer, deadline); code != WL_OK) return code;
+    movedTo_[host] = kNobody;
+  }
+  return WL_OK;
+}
+
+Code Comm::putOverHosts(uint32_t peer, const StridedView& remote, const StridedView& local,
+                        bool adds) {
+  Hosts& hosts = *group_->hosts();
+  const Pair pair(remote, local);
+  if (pair.bytes() == 0) return WL_OK;
+  if (!hosts.mayMove(peer)) return WL_ABORTED;
+  const Place start = group_->windowOf(peer, remote.data, 1);
+  movedTo_.resize(hosts.count(), kNobody);
+  movedTo_[hosts.hostOf(peer)] = peer;
+  Deadline deadline(group_->config().deadlineNs);
+  if (!adds && pair.runBytes() >= kLongRunBytes) {
+    const Unread unread = std::make_shared<std::atomic<uint32_t>>(0);
+    const bool goes = pair.forEachRun([&](uint64_t there, uint64_t here) {
+      return hosts.putIn(peer, behind(start, there),
+                         static_cast<const unsigned char*>(local.data) + here, pair.runBytes(),
+                         unread);
+    });
+    return goes ? awaitMoved(unread, peer, deadline) : giveUpMoving(unread, peer);
+  }
+  const auto how = adds ? Hosts::kAdds : Hosts::kStores;
+  const auto send = [&](const StridedView& there, const StridedView& here) {
+    if (Code code = awaitCopies(peer, deadline); code != WL_OK) return code;
+    const auto moved = static_cast<const unsigned char*>(there.data) -
+                       static_cast<const unsigned char*>(remote.data);
+    const bool goes = hosts.move(how, peer, behind(start, static_cast<uint64_t>(moved)), there,
+                                 here, copies_);
+    return goes ? WL_OK : publishNoMemory();
+  };
+  return forEachPiece(remote, local, Hosts::kMostPieceBytes, send);
+}
+
+Code Comm::getOverHosts(uint32_t peer, const StridedView& local, const StridedView& remote) {
+  Hosts& hosts = *group_->hosts();
+  if (!hosts.mayMove(peer)) return WL_ABORTED;
+  const Unread unread = std::make_shared<std::atomic<uint32_t>>(0);
+  Deadline deadline(group_->config().deadlineNs);
+  const auto take = [&](const StridedView& there, const StridedView& here) {
+    const Pair pair(there, here);
+    if (pair.bytes() == 0) return WL_OK;
+    const Place start = group_->windowOf(peer, there.data, 1);
+    int64_t extent = 0;
+    extentOf(there.ndim, there.shape, there.strides, sizeOf(there.dtype), &extent);
+    const auto span = static_cast<uint64_t>(extent);
+    if (pair.runBytes() >= kLongRunBytes || pair.runs() <= kFewRuns ||
+        span / pair.runs() > kMostApart || span > kMostSpan) {
+      const bool goes = pair.forEachRun([&](uint64_t from, uint64_t to) {
+        return hosts.getFrom(peer, behind(start, from), static_cast<unsigned char*>(here.data) + to,
+                             pair.runBytes(), unread);
+      });
+      return goes ? WL_OK : giveUpMoving(unread, peer);
+    }
+    std::vector<unsigned char> taken;
+    try {
+      taken.resize(span);
+    } catch (const std::bad_alloc&) {
+      return giveUpMoving(unread, peer);  // what was asked for before comes into `local`
+    }
+    if (!hosts.getFrom(peer, start, taken.data(), span, unread)) return giveUpMoving(unread, peer);
+    if (Code code = awaitMoved(unread, peer, deadline); code != WL_OK) return code;
+    StridedView from = there;
+    from.data = taken.data();
+    kKernels.get(here, from);
+    return WL_OK;
+  };
+  const Code code = forEachPiece(remote, local, kMostTaken, take);
+  return code == WL_OK ? awaitMoved(unread, peer, deadline) : code;
+}
+
+// On its own host or another.
+Code Comm::notifyOverHosts(uint32_t peer, Place place, uint32_t* signal, uint32_t value) {
+  Hosts& hosts = *group_->hosts();
+  const bool isBeside = hosts.isBeside(peer);
+  Deadline deadline(group_->config().deadlineNs);
+  const uint32_t butHost = isBeside ? kNobody : hosts.hostOf(peer);
+  if (Code code = flushMoved(butHost, deadline); code != WL_OK) return code;
+  if (isBeside) {
+    return outcomeOf(kKernels.notify(reinterpret_cast<int32_t*>(signal), value), nullptr);
+  }
+  if (!hosts.mayMove(peer)) return WL_ABORTED;
+  if (Code code = awaitCopies(peer, deadline); code != WL_OK) return code;
+  return hosts.notify(peer, place, value, copies_) ? WL_OK : publishNoMemory();
+}
+
+}  // namespace windlass

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/hosts/two_levels.h"
+
+#include <algorithm>
+
+#include "native/base/dtype.h"
+#include "native/core/comm.h"
+#include "native/core/kernels.h"
+#include "native/peer/peer_access.h"
+
+namespace windlass {
+namespace {
+
+// From so many bytes on what crosses takes longer than the turns of it.
+constexpr uint64_t kLeastBytes = uint64_t{64} << 10;
+
+// Rounds that both levels are kept busy by, unless they are too short to pay for their turns.
+constexpr uint64_t kRounds = 8;
+constexpr uint64_t kLeastRoundBytes = uint64_t{128} << 10;
+
+// Whether a fold of folds has the bits of one left fold; of sums of narrow floats, which are folded
+// wider, it has not.
+bool foldsOn(DType dtype, ReduceOp op) {
+  return !isFloat(dtype) || isSelection(op) || dtype == DType::kF32 || dtype == DType::kF64;
+}
+
+bool hasReached(const std::atomic<uint64_t>& word, uint64_t count) {
+  return word.load(std::memory_order_acquire) >= count;
+}
+
+}  // namespace
+
+TwoLevels::TwoLevels(Comm& comm, const PeerAccess& access)
+    : comm_(comm), access_(access), hosts_(comm.group().hosts()), rank_(comm.rank()) {
+  if (hosts_ == nullptr) return;
+  const uint32_t ranks = comm.group().ranks();
+  std::vector<std::vector<uint32_t>> of(hosts_->count());
+  inOrder_ = true;
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    const uint32_t host = hosts_->hostOf(rank);
+    if (rank > 0 && host < hosts_->hostOf(rank - 1)) inOrder_ = false;
+    of[host].push_back(rank);
+  }
+  here_ = of[hosts_->own()];
+  width_ = ranks;
+  for (const std::vector<uint32_t>& each : of)
+    width_ = std::min(width_, static_cast<uint32_t>(each.size()));
+  for (const std::vector<uint32_t>& each : of)
+    lanes_.insert(lanes_.end(), each.begin(), each.begin() + width_);
+  for (uint32_t lane = 0; lane < width_; ++lane)
+    if (rankOf(hosts_->own(), lane) == rank_) lane_ = lane;
+  sources_.resize(1 + here_.size());
+}
+
+bool TwoLevels::takes(const PullForm& form, const Launch& launch) const {
+  if (hosts_ == nullptr || !form.reducesForAll || launch.bytes < kLeastBytes) return false;
+  // With one rank a host each element crosses as often as where all read of all, in fewer turns.
+  return comm_.group().ranks() > hosts_->count() && foldsOn(launch.dtype, launch.op) &&
+         (inOrder_ || !isFloat(launch.dtype) || isSelection(launch.op));
+}
+
+uint64_t TwoLevels::slotBytes() const {
+  return 2 * comm_.group().config().stageHalfBytes() / kSlots / kLine * kLine;
+}
+
+unsigned char* TwoLevels::slot(uint32_t rank, uint64_t round) const {
+  return comm_.group().block().stage(rank, 0) + round % kSlots * slotBytes();
+}
+
+Part TwoLevels::roundOf(const Launch& launch, uint64_t round) const {
+  const uint64_t start = round * roundBytes_;
+  return {start, std::min(launch.bytes - start, roundBytes_)};
+}
+
+// From where the round begins. Of all rounds at the same place, so that what is shown for one lies
+// where no lane of another does.
+Part TwoLevels::laneOf(const Launch& launch, uint64_t round, uint32_t lane) const {
+  const uint64_t bytes = roundOf(launch, round).bytes;
+  const Part whole = Part{0, roundBytes_}.piece(lane, width_);
+  const uint64_t start = std::min(whole.start, bytes);
+  return {start, std::min(whole.bytes, bytes - start)};
+}
+
+uint32_t TwoLevels::stepsOver(uint32_t rank) const {
+  const StageLine& line = comm_.group().block().stageLine(rank);
+  const uint64_t over = line.shown.load(std::memory_order_acquire) +
+                        line.used.load(std::memory_order_acquire);
+  return over < 2 * before_ ? 0 : static_cast<uint32_t>(over - 2 * before_);
+}
+
+bool TwoLevels::canShow(uint64_t round) const {
+  if (round < kSlots) return true;
+  for (uint32_t lane = 0; lane < width_; ++lane) {
+    const StageLine& line = comm_.group().block().stageLine(rankOf(hosts_->own(), lane));
+    if (!hasReached(line.passed, before_ + round - kSlots + 1)) return false;
+  }
+  return true;
+}
+
+// What has come back from the next host was folded there; and what has come to others, and goes
+// into the same slots, only follows what this rank passes.
+bool TwoLevels::isTaken(uint64_t round) const {
+  if (round < kSlots) return true;
+  const uint64_t count = before_ + round - kSlots + 1;
+  const ControlBlock& block = comm_.group().block();
+  if (!hasReached(block.stageLine(last(lane_)).came, count)) return false;
+  return std::all_of(here_.begin(), here_.end(), [&](uint32_t rank) {
+    return hasReached(block.stageLine(rank).used, count);
+  });
+}
+
+bool TwoLevels::canPass(uint64_t round) const {
+  const ControlBlock& block = comm_.group().block();
+  const uint64_t count = before_ + round + 1;
+  const uint32_t own = hosts_->own();
+  if (own > 0 && !hasReached(block.stageLine(rankOf(own - 1, lane_)).passed, count)) return false;
+  const bool areShown = std::all_of(here_.begin(), here_.end(), [&](uint32_t rank) {
+    return access_.shareProcess(rank, rank_) || hasReached(block.stageLine(rank).shown, count);
+  });
+  return areShown && isTaken(round);
+}
+
+bool TwoLevels::canReturn(uint64_t round) const {
+  return hasReached(comm_.group().block().stageLine(last(lane_)).came, before_ + round + 1);
+}
+
+bool TwoLevels::canTake(uint64_t round) const {
+  for (uint32_t lane = 0; lane < width_; ++lane) {
+    const StageLine& line = comm_.group().block().stageLine(last(lane));
+    if (!hasReached(line.came, before_ + round + 1)) return false;
+  }
+  return true;
+}
+
+void TwoLevels::keep(const char* broken) {
+  if (broken != nullptr) *broken_ = broken;
+}
+
+void TwoLevels::show(const Launch& launch, uint64_t round) {
+  const bool isRead = std::any_of(here_.begin(), here_.end(), [&](uint32_t rank) {
+    return !access_.shareProcess(rank, rank_);
+  });
+  const Part part = roundOf(launch, round);
+  const auto* from = launch.in(rank_) + part.start;
+  for (uint32_t lane = 0; isRead && lane < width_; ++lane) {
+    const Part piece = laneOf(launch, round, lane);
+    if (lane == lane_ || piece.bytes == 0) continue;
+    keep(kKernels.copy(slot(rank_, round) + piece.start, from + piece.start, piece.bytes, false));
+  }
+  StageLine& own = comm_.group().block().stageLine(rank_);
+  own.shown.store(before_ + round + 1, std::memory_order_release);
+}
+
+void TwoLevels::pass(const Launch& launch, uint64_t round) {
+  const ControlBlock& block = comm_.group().block();
+  const uint32_t host = hosts_->own();
+  const bool isLast = host + 1 == hosts_->count();
+  const Part part = roundOf(launch, round);
+  const Part piece = laneOf(launch, round, lane_);
+  StageLine& own = block.stageLine(rank_);
+  unsigned char* const to = slot(rank_, round) + piece.start;
+  if (piece.bytes > 0) {
+    uint32_t count = 0;
+    if (host > 0) sources_[count++] = slot(rankOf(host - 1, lane_), round) + piece.start;
+    for (const uint32_t rank : here_) {
+      sources_[count++] = access_.shareProcess(rank, rank_)
+                              ? launch.in(rank) + part.start + piece.start
+                              : slot(rank, round) + piece.start;
+    }
+    const bool isMean = launch.op == ReduceOp::kAvg;
+    keep(kKernels.fold(to, sources_.data(), count,
+                       static_cast<int64_t>(piece.bytes / sizeOf(launch.dtype)), launch.dtype,
+                       isMean && !isLast ? ReduceOp::kSum : launch.op, launch.ranks));
+  }
+  std::atomic<uint64_t>& word = isLast ? own.came : own.passed;
+  own.passed.store(before_ + round + 1, std::memory_order_release);
+  word.store(before_ + round + 1, std::memory_order_release);
+  hosts_->put(isLast ? host - 1 : host + 1, to, piece.bytes, word, before_ + round + 1);
+}
+
+void TwoLevels::giveBack(const Launch& launch, uint64_t round) {
+  const Part piece = laneOf(launch, round, lane_);
+  const uint32_t host = hosts_->own() - 1;
+  hosts_->put(host, slot(last(lane_), round) + piece.start, piece.bytes,
+              comm_.group().block().stageLine(last(lane_)).came, before_ + round + 1);
+}
+
+void TwoLevels::take(const Launch& launch, uint64_t round) {
+  const Part part = roundOf(launch, round);
+  for (uint32_t lane = 0; lane < width_; ++lane) {
+    const Part piece = laneOf(launch, round, lane);
+    if (piece.bytes == 0) continue;
+    keep(kKernels.copy(launch.out(rank_) + part.start + piece.start,
+                       slot(last(lane), round) + piece.start, piece.bytes,
+                       launch.streams));
+  }
+  StageLine& own = comm_.group().block().stageLine(rank_);
+  own.used.store(before_ + round + 1, std::memory_order_release);
+}
+
+bool TwoLevels::canGoOn(const Progress& now) const {
+  return (now.shown < rounds_ && canShow(now.shown)) ||
+         (now.passed < rounds_ && canPass(now.passed)) ||
+         (now.returned < rounds_ && canReturn(now.returned)) ||
+         (now.taken < rounds_ && canTake(now.taken));
+}
+
+Code TwoLevels::run(const Launch& launch, Deadline& deadline, std::string* broken) {
+  broken_ = broken;
+  const uint64_t least = std::min(std::max(launch.bytes / kRounds, kLeastRoundBytes), slotBytes());
+  const uint64_t rounds = (launch.bytes + least - 1) / least;
+  roundBytes_ = wholeLines((launch.bytes + rounds - 1) / rounds);
+  rounds_ = static_cast<uint32_t>((launch.bytes + roundBytes_ - 1) / roundBytes_);
+  Progress now;
+  const uint32_t own = hosts_->own();
+  if (!hasLane()) now.passed = rounds_;
+  if (!hasLane() || own == 0 || own + 1 == hosts_->count()) now.returned = rounds_;
+  while (now.taken < rounds_ || now.passed < rounds_ || now.returned < rounds_) {
+    const auto isReady = [&] { return canGoOn(now); };
+    if (Code code = comm_.wait(isReady, kEveryRank, deadline); code != WL_OK) return code;
+    // What others wait for comes first.
+    if (now.passed < rounds_ && canPass(now.passed)) pass(launch, now.passed++);
+    if (now.returned < rounds_ && canReturn(now.returned)) giveBack(launch, now.returned++);
+    if (now.shown < rounds_ && canShow(now.shown)) show(launch, now.shown++);
+    if (now.taken < rounds_ && canTake(now.taken)) take(launch, now.taken++);
+    comm_.waiter_.ring();
+    hosts_->progress();
+  }
+  before_ += rounds_;
+  rounds_ = 0;
+  return WL_OK;
+}
+
+}  // namespace windlass

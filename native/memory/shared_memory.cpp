@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/memory/shared_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "native/base/free_memory.h"
+#include "native/memory/huge_pages.h"
+#include "native/memory/memory.h"
+
+namespace windlass {
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+constexpr char kName[] = "windlass";
+constexpr int kMostInterruptions = 1000;
+// Of small reservations, between two looks at what is free, which take some 50 us each.
+constexpr uint64_t kUnlookedBytes = uint64_t{16} << 20;
+constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, which Linux has from 5.14 on
+
+Code resource(wl_error_t* error, uint64_t bytes, const char* step) {
+  return fail(error, WL_RESOURCE, "cannot share %llu bytes of memory: %s: %s",
+              static_cast<unsigned long long>(bytes), step, std::strerror(errno));
+}
+
+// Reserves the first `pages` bytes of the file, for `bytes` that were asked for. A signal ends an
+// fallocate, which then has reserved nothing, so that a timer may fire within each that is large:
+// what follows one is half as large, down to a page.
+Code reserve(int file, uint64_t pages, uint64_t bytes, wl_error_t* error) {
+  uint64_t piece = pages;
+  int interruptions = 0;  // since the last piece
+  for (uint64_t at = 0; at < pages;) {
+    const uint64_t length = std::min(piece, pages - at);
+    if (fallocate(file, 0, static_cast<off_t>(at), static_cast<off_t>(length)) == 0) {
+      at += length;
+      interruptions = 0;
+    } else if (errno != EINTR) {
+      return resource(error, bytes, "fallocate");
+    } else if (++interruptions == kMostInterruptions) {
+      return fail(error, WL_RESOURCE,
+                  "cannot share %llu bytes of memory: signals interrupted the thread %d times in a "
+                  "row while it reserved %llu of them; block the signals of a timer meanwhile",
+                  static_cast<unsigned long long>(bytes), interruptions,
+                  static_cast<unsigned long long>(length));
+    } else {
+      piece = std::max(piece / 2 / kPage * kPage, kPage);
+    }
+  }
+  return WL_OK;
+}
+
+Code checkFree(uint64_t bytes, wl_error_t* error, uint64_t* left = nullptr) {
+  const FreeMemory free = FreeMemory::look();
+  if (left != nullptr) *left = free.bytes - std::min(bytes, free.bytes);
+  return bytes <= free.bytes ? WL_OK
+                             : free.refuse(error, "cannot share %llu bytes of memory",
+                                           static_cast<unsigned long long>(bytes));
+}
+
+}  // namespace
+
+Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error, uint64_t later) {
+  if (file == nullptr) return fail(error, WL_INVALID_ARGUMENT, "file is NULL");
+  *file = -1;
+  if (bytes == 0) return fail(error, WL_INVALID_ARGUMENT, "bytes is 0: there is nothing to share");
+  if (bytes > kLargest) {
+    return fail(error, WL_RESOURCE, "cannot share %llu bytes: more than a process can address",
+                static_cast<unsigned long long>(bytes));
+  }
+  const uint64_t pages = (bytes + kPage - 1) / kPage * kPage;
+  const uint64_t now = pages - later / kPage * kPage;
+  if (Code code = checkFree(now, error); code != WL_OK) return code;
+  // Beyond it the kernel sends a signal that ends the process.
+  rlimit largest = {};
+  if (getrlimit(RLIMIT_FSIZE, &largest) == 0 && pages > largest.rlim_cur) {
+    return fail(error, WL_RESOURCE,
+                "cannot share %llu bytes of memory: the limit of a file is %llu (ulimit -f)",
+                static_cast<unsigned long long>(bytes),
+                static_cast<unsigned long long>(largest.rlim_cur));
+  }
+  const int made = memfd_create(kName, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (made < 0) return resource(error, bytes, "memfd_create");
+  Code code = WL_OK;
+  if (ftruncate(made, static_cast<off_t>(pages)) != 0) {
+    code = resource(error, bytes, "ftruncate");
+  } else {
+    takeHugePages(made, now);
+    code = reserve(made, now, bytes, error);
+  }
+  if (code == WL_OK && fcntl(made, F_ADD_SEALS, kSeals) != 0)
+    code = resource(error, bytes, "sealing");
+  if (code != WL_OK) {
+    close(made);
+    return code;
+  }
+  *file = made;
+  return WL_OK;
+}
+
+Code reserveShared(void* memory, uint64_t bytes, wl_error_t* error, uint64_t* allowed) {
+  if (allowed != nullptr && bytes <= *allowed) {
+    *allowed -= bytes;
+  } else {
+    uint64_t left = 0;
+    if (Code code = checkFree(bytes, error, &left); code != WL_OK) return code;
+    if (allowed != nullptr) *allowed = std::min(left, kUnlookedBytes);
+  }
+  int reserved = -1;
+  for (int i = 0; reserved != 0 && i < kMostInterruptions; ++i) {
+    reserved = madvise(memory, bytes, kPopulateWrite);
+    if (reserved != 0 && errno != EINTR) break;
+  }
+  if (reserved == 0) return WL_OK;
+  if (errno != EINVAL) return resource(error, bytes, "madvise");
+  // Elsewhere a page is reserved as it is touched.
+  auto* at = static_cast<volatile unsigned char*>(memory);
+  for (uint64_t page = 0; page < bytes; page += kPage) at[page] = 0;
+  return WL_OK;
+}
+
+void releaseShared(void* memory, uint64_t bytes) {
+  // Pages that the process has locked stay.
+  if (madvise(memory, bytes, MADV_REMOVE) != 0) std::memset(memory, 0, bytes);
+}
+
+}  // namespace windlass

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/memory/window.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include "native/base/free_memory.h"
+
+namespace windlass {
+
+Code Window::strideOf(const char* what, uint64_t bytes, uint32_t ranks, uint64_t* stride,
+                      wl_error_t* error) {
+  if (bytes > kLargest / ranks) {
+    return fail(error, WL_RESOURCE,
+                "cannot map a %s of %llu bytes on %u ranks: more than a process can address", what,
+                static_cast<unsigned long long>(bytes), ranks);
+  }
+  *stride = std::max(kPage, (bytes + kPage - 1) / kPage * kPage);
+  return WL_OK;
+}
+
+Code Window::mapBy(void* (*map)(uint64_t), const char* what, uint64_t bytes, uint32_t ranks,
+                   Window** window, wl_error_t* error) {
+  *window = nullptr;
+  uint64_t stride = 0;
+  if (Code code = strideOf(what, bytes, ranks, &stride, error); code != WL_OK) return code;
+  const uint64_t mapped = stride * ranks;
+  void* base = map(mapped);
+  if (base == nullptr) {
+    return fail(error, WL_RESOURCE,
+                "cannot map a %s of %llu bytes on %u ranks: %s; free memory or ask for less", what,
+                static_cast<unsigned long long>(bytes), ranks, std::strerror(errno));
+  }
+  *window = new (std::nothrow) Window(base, bytes, stride, mapped);
+  if (*window == nullptr) {
+    unmapMemory(base, mapped);
+    return fail(error, WL_RESOURCE, "out of memory");
+  }
+  return WL_OK;
+}
+
+Code Window::map(uint64_t bytes, uint32_t ranks, Window** window, wl_error_t* error) {
+  // Its pages take memory as they are touched, when more than there is would end the process.
+  if (bytes >= kLargeBytes / ranks && bytes <= kLargest / ranks) {
+    const FreeMemory free = FreeMemory::look();
+    *window = nullptr;
+    if (bytes > free.bytes / ranks) {
+      return free.refuse(error, "cannot map a window of %llu bytes on %u ranks",
+                         static_cast<unsigned long long>(bytes), ranks);
+    }
+  }
+  const Code code = mapBy(mapMemory, "window", bytes, ranks, window, error);
+  // Advice alone: a kernel without transparent huge pages refuses it, and nothing else changes.
+  if (code == WL_OK) madvise((*window)->base_, (*window)->mapped_, MADV_HUGEPAGE);
+  return code;
+}
+
+Code Window::mapSparse(uint64_t bytes, uint32_t ranks, Window** window, wl_error_t* error) {
+  const Code code = mapBy(mapSparseMemory, "memory pool", bytes, ranks, window, error);
+  if (code == WL_OK) keepOutOfDumps((*window)->base_, (*window)->mapped_);
+  return code;
+}
+
+Window::~Window() {
+  if (mapped_ > 0) unmapMemory(base_, mapped_);
+}
+
+}  // namespace windlass

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/peer/landing.h"
+
+#include <algorithm>
+
+#include "native/core/comm.h"
+#include "native/hosts/hosts.h"
+
+namespace windlass {
+namespace {
+
+// From which a part lands: less is told sooner through a stage, whose message brings the word too.
+constexpr uint64_t kLeastLanded = uint64_t{32} << 10;
+
+}  // namespace
+
+Landing::Landing(Comm& comm) : comm_(comm), hosts_(comm.group().hosts()) {}
+
+void Landing::receive(void* into, uint64_t bytes) {
+  hosts_->receive(comm_.rank(), comm_.sequence_, into, bytes);
+  receives_ = true;
+}
+
+Code Landing::send(uint32_t to, uint64_t at, const void* from, uint64_t bytes,
+                   const std::atomic<uint64_t>& word, uint64_t value) {
+  wl_error_t error = blankError();
+  if (Code code = hosts_->connectTo(to, &error); code != WL_OK)
+    return code == WL_RESOURCE ? comm_.publishResource(error.message) : code;
+  if (unread_ == nullptr) unread_ = std::make_shared<std::atomic<uint32_t>>(0);
+  if (std::find(to_.begin(), to_.end(), to) == to_.end()) to_.push_back(to);
+  hosts_->land(to, comm_.sequence_, at, from, bytes, unread_, word, value);
+  return WL_OK;
+}
+
+Code Landing::awaitSent(Deadline& deadline) {
+  if (to_.empty()) return WL_OK;
+  const auto isRead = [&] { return unread_->load(std::memory_order_acquire) == 0; };
+  const Code code = comm_.wait(isRead, to_.back(), deadline);
+  if (code == WL_OK) to_.clear();
+  return code;
+}
+
+void Landing::end() {
+  if (receives_) hosts_->receive(comm_.rank(), 0, nullptr, 0);
+  receives_ = false;
+  // Of an operation that failed.
+  for (const uint32_t to : to_) hosts_->forget(to, unread_);
+  if (!to_.empty()) unread_.reset();
+  to_.clear();
+}
+
+bool Pulling::lands(const Phase& phase, uint32_t from, uint32_t to) const {
+  const PullPhase& of = phase.of();
+  // Parts that differ in size others state, too late for who receives.
+  return hosts_ != nullptr && of.apart && !of.folds && !of.byColumns && phase.launch.bytes > 0 &&
+         hosts_->hostOf(from) != hosts_->hostOf(to) &&
+         phase.pulled(from, to).bytes >= kLeastLanded;
+}
+
+void Pulling::receive(const PullForm& form, const Launch& launch) {
+  uint64_t end = 0;
+  for (uint32_t k = 0; k < form.phases; ++k) {
+    const Phase phase = {form, launch, k, true};
+    for (uint32_t from = 0; from < ranks_; ++from) {
+      if (!lands(phase, from, rank_)) continue;
+      const Pulled pulled = phase.pulled(from, rank_);
+      end = std::max(end, pulled.into + pulled.bytes);
+    }
+  }
+  if (end > 0) landing_.receive(launch.out(rank_), end);
+}
+
+Code Pulling::land(const Phase& phase, Deadline& deadline) {
+  const ControlBlock& block = comm_.group().block();
+  for (uint32_t step = 1; step < ranks_; ++step) {
+    const uint32_t to = (rank_ + step) % ranks_;
+    if (!lands(phase, rank_, to)) continue;
+    const Pulled pulled = phase.pulled(rank_, to);
+    const auto* from = phase.launch.at<const uint8_t>(rank_, phase.place(rank_));
+    StagePair& pair = block.stagePair(rank_, to);
+    const uint64_t turn = pair.filled.fetch_add(1, std::memory_order_release) + 1;
+    if (Code code = landing_.send(to, pulled.into, from + pulled.from, pulled.bytes, pair.filled,
+                                  turn);
+        code != WL_OK) {
+      return code;
+    }
+    if (Code code = goesOn(deadline); code != WL_OK) return code;
+  }
+  return WL_OK;
+}
+
+Code Pulling::awaitLanded(const Phase& phase, Deadline& deadline) {
+  const ControlBlock& block = comm_.group().block();
+  for (uint32_t from = 0; from < ranks_; ++from) {
+    if (!lands(phase, from, rank_)) continue;
+    StagePair& pair = block.stagePair(from, rank_);
+    const uint64_t turn = pair.taken.load(std::memory_order_relaxed);
+    const auto hasCome = [&] { return pair.filled.load(std::memory_order_acquire) > turn; };
+    if (Code code = comm_.wait(hasCome, from, deadline); code != WL_OK) return code;
+    pair.taken.store(turn + 1, std::memory_order_release);
+  }
+  return landing_.awaitSent(deadline);
+}
+
+}  // namespace windlass

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/peer/peer_access.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <new>
+
+#include "native/core/comm.h"
+#include "native/core/failure_text.h"
+#include "native/core/names.h"
+#include "native/hosts/hosts.h"
+#include "native/memory/shared_memory.h"
+
+namespace windlass {
+namespace {
+
+// What a rank says in StageLine::answer.
+constexpr uint32_t kReads = 1;    // it reads the memory of every other process
+constexpr uint32_t kStages = 2;   // its process was told to use stages
+constexpr uint32_t kCannot = 3;   // it can't read that of one
+constexpr uint32_t kSpans = 4;    // some live on another host
+constexpr uint32_t kInsists = 8;  // beside these: its process was told to read
+constexpr uint32_t kSaid = 7;     // bits of the above
+constexpr uint32_t kBeside = 16;  // it reads that of every other process of its host
+// And in StageLine::reserved.
+constexpr uint32_t kReserved = 1;
+constexpr uint32_t kLacked = 2;  // it had no memory for its stage
+
+}  // namespace
+
+struct PeerAccess::Told {
+  bool areThere = true;
+  uint32_t insists = kNobody;  // a rank whose process was told to read
+  uint32_t other = kNobody;    // one that does not read: `own`, where it is one of them
+  uint32_t otherSays = 0;      // why: kStages, kCannot or kSpans
+  uint32_t lacks = kNobody;    // one that has no memory for its stage
+  bool readBeside = true;
+
+  static Told look(const ControlBlock& block, uint32_t ranks, uint32_t own) {
+    Told all;
+    for (uint32_t rank = ranks; rank-- > 0;) {
+      const StageLine& line = block.stageLine(rank);
+      const uint32_t said = line.answer.load(std::memory_order_acquire);
+      all.areThere = all.areThere && said != 0;
+      if ((said & kInsists) != 0) all.insists = rank;
+      all.readBeside = all.readBeside && (said & kBeside) != 0;
+      if (line.reserved.load(std::memory_order_acquire) == kLacked && all.lacks != own)
+        all.lacks = rank;
+      // What a rank knows best is why it can't itself.
+      if (said == 0 || (said & kSaid) == kReads || all.other == own) continue;
+      all.other = rank;
+      all.otherSays = said & kSaid;
+    }
+    return all;
+  }
+};
+
+namespace {
+
+void writeRefused(const PeerAccess::Told& all, uint32_t own, const char* ownWhy, char* why,
+                  size_t room) {
+  const bool isOwn = all.other == own && all.otherSays == kCannot;
+  const char* const because = all.otherSays == kStages  ? "was set to stage"
+                              : all.otherSays == kSpans ? "reads no memory of another host's"
+                                                        : "can't read all others' memory";
+  std::snprintf(why, room,
+                "WINDLASS_PEER_MEMORY is readv in the process of rank %u, and that of rank %u "
+                "%s%s%s",
+                all.insists, all.other, because, isOwn ? ": " : "", isOwn ? ownWhy : "");
+}
+
+}  // namespace
+
+PeerAccess::PeerAccess(Comm& comm)
+    : comm_(comm),
+      hosts_(comm.group().hosts()),
+      rank_(comm.rank()),
+      ranks_(comm.group().ranks()),
+      process_(ranks_),
+      memories_(ranks_) {
+  unconfirmed_.reserve(ranks_);
+}
+
+void PeerAccess::look() {
+  if (looked_) return;
+  for (uint32_t rank = 0; rank < ranks_; ++rank) {
+    process_[rank] = rank;
+    for (uint32_t other = 0; other < rank; ++other) {
+      if (process_[other] != other || !comm_.group().shareProcess(other, rank)) continue;
+      process_[rank] = other;
+      break;
+    }
+    areSeveral_ = areSeveral_ || process_[rank] != 0;
+  }
+  looked_ = true;
+}
+
+Code PeerAccess::answer(uint32_t* said) {
+  Group& group = comm_.group();
+  *said = kReads;
+  if (group.peerMemoryUse() == PeerMemoryUse::kStage) {
+    *said = kStages;
+    return WL_OK;
+  }
+  wl_error_t error = {};
+  error.struct_size = sizeof error;
+  for (uint32_t rank = 0; rank < ranks_ && *said == kReads; ++rank) {
+    if (process_[rank] == process_[rank_]) continue;
+    if (hosts_ != nullptr && !hosts_->isBeside(rank)) continue;
+    Code code = WL_OK;
+    try {
+      code = group.peerMemory(process_[rank], &memories_[rank], &error);
+    } catch (const std::bad_alloc&) {
+      return comm_.publishNoMemory();
+    }
+    if (code == WL_PEER_LOST) return comm_.publishLost(rank);
+    if (code != WL_OK) *said = kCannot;
+  }
+  if (hosts_ != nullptr) {
+    *said = *said == kReads ? kSpans | kBeside : kSpans;
+  } else if (*said == kCannot) {
+    Text(why_, sizeof why_).add("%s", error.message);
+  }
+  if (group.peerMemoryUse() == PeerMemoryUse::kReadv) *said |= kInsists;
+  return WL_OK;
+}
+
+Code PeerAccess::settle(Deadline& deadline, wl_error_t* error) {
+  if (settled_) return WL_OK;
+  const ControlBlock& block = comm_.group().block();
+  uint32_t said = block.stageLine(rank_).answer.load(std::memory_order_relaxed);
+  if (said == 0) {
+    if (Code code = answer(&said); code != WL_OK) return code;
+  }
+  if (Code code = tell(&StageLine::answer, said, deadline); code != WL_OK) return code;
+  const Told all = Told::look(block, ranks_, rank_);
+  if (all.other != kNobody && all.insists != kNobody) return refuse(all, error);
+  reads_ = all.other == kNobody;
+  readsShort_ = all.insists != kNobody;
+  readsBeside_ = all.readBeside;
+  if (!reads_) {
+    if (Code code = reserveStages(deadline); code != WL_OK) return code;
+  }
+  settled_ = true;
+  return WL_OK;
+}
+
+Code PeerAccess::choose(bool isShort, bool* staged, Deadline& deadline) {
+  Code code = WL_OK;
+  if (isStaged(isShort) && !areReserved_) code = reserveStages(deadline);
+  *staged = isStaged(isShort);
+  return code;
+}
+
+Code PeerAccess::reserveStages(Deadline& deadline) {
+  const ControlBlock& block = comm_.group().block();
+  unsigned char* own = block.stageArea(rank_);
+  wl_error_t error = {};
+  error.struct_size = sizeof error;
+  bool isOwn = reserveShared(own, block.stageAreaBytes(), &error) == WL_OK;
+  // What ranks of other hosts fill arrives here.
+  for (uint32_t rank = 0; hosts_ != nullptr && isOwn && rank < ranks_; ++rank) {
+    if (!hosts_->isBeside(rank))
+      isOwn = reserveShared(block.stageArea(rank), block.stageAreaBytes(), &error) == WL_OK;
+  }
+  if (!isOwn && !reads_) return comm_.publishResource(error.message);
+  if (!isOwn) Text(why_, sizeof why_).add("%s", error.message);
+  if (Code code = tell(&StageLine::reserved, isOwn ? kReserved : kLacked, deadline);
+      code != WL_OK) {
+    return code;
+  }
+  areReserved_ = Told::look(block, ranks_, rank_).lacks == kNobody;
+  readsShort_ = !areReserved_;
+  // One that no rank will use.
+  if (isOwn && !areReserved_) releaseShared(own, block.stageAreaBytes());
+  return WL_OK;
+}
+
+Code PeerAccess::tell(ToldWord word, uint32_t value, Deadline& deadline) {
+  const ControlBlock& block = comm_.group().block();
+  (block.stageLine(rank_).*word).store(value, std::memory_order_release);
+  if (hosts_ != nullptr) hosts_->tell(block.stageLine(rank_).*word);
+  comm_.waiter_.ring();
+  agreeing_ = word;
+  Code code = WL_OK;
+  for (uint32_t rank = 0; rank < ranks_ && code == WL_OK; ++rank) {
+    const auto isTold = [&] { return hasTold(rank); };
+    code = comm_.wait(isTold, rank, deadline);
+  }
+  agreeing_ = nullptr;
+  return code;
+}
+
+bool PeerAccess::hasTold(uint32_t rank) const {
+  const StageLine& line = comm_.group().block().stageLine(rank);
+  return (line.*agreeing_).load(std::memory_order_acquire) != 0;
+}
+
+Code PeerAccess::refuse(const Told& all, wl_error_t* error) const {
+  char why[512];
+  writeRefused(all, rank_, why_, why, sizeof why);
+  const bool spans = comm_.group().hosts() != nullptr;
+  return fail(error, WL_UNSUPPORTED,
+              spans ? "rank %u: %s names memory of ranks of other hosts; %s. Nothing has moved: "
+                      "use auto"
+                    : "rank %u: %s names memory outside windows; %s. Nothing has moved: use auto, "
+                      "or tensors of windows",
+              rank_, operationName(comm_.current_.operation()), why);
+}
+
+int32_t PeerAccess::form(char* why, size_t room) const {
+  return formAsTold(comm_.group().block(), ranks_, rank_, why_, why, room);
+}
+
+int32_t formAsTold(const ControlBlock& block, uint32_t ranks, uint32_t own, const char* ownWhy,
+                   char* why, size_t room) {
+  const PeerAccess::Told all = PeerAccess::Told::look(block, ranks, own);
+  if (!all.areThere) {
+    std::snprintf(why, room, "ranks agree when an operation first names memory outside windows");
+    return WL_PEER_MEMORY_OPEN;
+  }
+  if (all.other == kNobody) {
+    Text text(why, room);
+    text.add("every process may read the others' by process_vm_readv");
+    if (all.lacks != kNobody) {
+      text.add(", short parts of collectives too: rank %u has no memory for a stage", all.lacks);
+      if (all.lacks == own) text.add(": %s", ownWhy);
+    } else if (all.insists == kNobody) {
+      text.add("; short parts of collectives go through stages");
+    }
+    return WL_PEER_MEMORY_READV;
+  }
+  if (all.insists != kNobody) {
+    writeRefused(all, own, ownWhy, why, room);
+    return WL_PEER_MEMORY_REFUSED;
+  }
+  const bool isOwn = all.other == own;
+  if (all.otherSays == kSpans) {
+    std::snprintf(why, room, "ranks live on several hosts");
+  } else if (all.otherSays == kStages) {
+    std::snprintf(why, room, "WINDLASS_PEER_MEMORY is stage in the process of rank %u", all.other);
+  } else {
+    std::snprintf(why, room, "the process of rank %u can't read all others'%s%s", all.other,
+                  isOwn ? ": " : "", isOwn ? ownWhy : "");
+  }
+  return WL_PEER_MEMORY_STAGE;
+}
+
+Code PeerAccess::read(uint32_t from, void* to, uint64_t address, uint64_t bytes,
+                      Deadline& deadline) {
+  return outcome(from, memories_[from]->read(to, address, bytes), deadline);
+}
+
+Code PeerAccess::read(uint32_t from, void* to, const PeerMemory::Run* runs, uint32_t count,
+                      Deadline& deadline) {
+  return outcome(from, memories_[from]->read(to, runs, count), deadline);
+}
+
+Code PeerAccess::outcome(uint32_t from, int failed, Deadline& deadline) {
+  if (failed == 0) {
+    const uint32_t process = process_[from];
+    if (std::find(unconfirmed_.begin(), unconfirmed_.end(), process) == unconfirmed_.end())
+      unconfirmed_.push_back(process);
+    return WL_OK;
+  }
+  // The memory of a process goes before its end shows: as it ends, or before, where the system is
+  // short of memory. That of one whose first thread alone has ended can't be found by its number
+  // either.
+  const bool isGone = memories_[from]->isGone();
+  for (const int64_t start = clockNs(); !memories_[from]->hasEnded();) {
+    const int64_t now = clockNs();
+    if (!isGone || now - start > PeerMemory::kLongestEndNs)
+      return comm_.publishUnread(from, failed);
+    if (Code code = comm_.ended(deadline, now); code != WL_OK) return code;
+    usleep(PeerMemory::kEndPauseUs);
+  }
+  return comm_.publishLost(from);
+}
+
+Code PeerAccess::confirm() {
+  for (const uint32_t process : unconfirmed_)
+    if (memories_[process]->hasEnded()) return comm_.publishLost(process);
+  unconfirmed_.clear();
+  return WL_OK;
+}
+
+}  // namespace windlass

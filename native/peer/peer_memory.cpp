@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/peer/peer_memory.h"
+
+#include <poll.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "native/base/clock.h"
+#include "native/base/process.h"
+#include "native/base/small_file.h"
+
+namespace windlass {
+namespace {
+
+constexpr uint64_t kProbe = 0x5057696e646c6173u;
+// Written, so that it is the process's own, and goes with the rest of its memory.
+std::atomic<uint64_t> ownProbe{0};
+
+// Whether the process has CAP_SYS_PTRACE.
+bool mayTraceAny(const char* ownStatus) {
+  const FileText status(ownStatus);
+  const char* line = std::strstr(status.text(), "CapEff:");
+  constexpr int kSysPtrace = 19;
+  return line != nullptr && (std::strtoull(line + 7, nullptr, 16) >> kSysPtrace & 1) != 0;
+}
+
+// Whom yama lets read a process, in each scope from 1 on.
+constexpr const char* kYamaReaders[] = {
+    "only its ancestors read a process, and those with CAP_SYS_PTRACE",
+    "only those with CAP_SYS_PTRACE read another process",
+    "no process reads another until the system starts anew",
+};
+constexpr int kYamaScopes = 3;
+
+// Whether yama forbids this process to read others, and how.
+class Yama {
+ public:
+  explicit Yama(const TracingFiles& files = {}) {
+    const FileText file(files.yamaScope);
+    const int scope = std::min(std::atoi(file.text()), kYamaScopes);
+    if (scope < 1 || (scope < kYamaScopes && mayTraceAny(files.ownStatus))) return;
+    std::snprintf(text_, sizeof text_, "kernel.yama.ptrace_scope is %d: %s", scope,
+                  kYamaReaders[scope - 1]);
+  }
+  bool forbids() const { return *text_ != 0; }
+  const char* text() const { return text_; }
+
+ private:
+  char text_[128] = {};
+};
+
+// 0, or an errno.
+int copyFrom(int32_t pid, void* to, uint64_t from, uint64_t bytes) {
+  auto* into = static_cast<unsigned char*>(to);
+  while (bytes > 0) {
+    const iovec local = {into, bytes};
+    const iovec remote = {reinterpret_cast<void*>(from), bytes};
+    const ssize_t read = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+    if (read < 0 && errno == EINTR) continue;
+    if (read < 0) return errno;
+    // Some bytes before a page that one of the two lacks.
+    if (read == 0) return EFAULT;
+    into += read;
+    from += static_cast<uint64_t>(read);
+    bytes -= static_cast<uint64_t>(read);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Code askedPeerMemoryUse(PeerMemoryUse* use, wl_error_t* error) {
+  *use = PeerMemoryUse::kAuto;
+  const char* asked = std::getenv("WINDLASS_PEER_MEMORY");
+  if (asked == nullptr || *asked == 0 || std::strcmp(asked, "auto") == 0) return WL_OK;
+  if (std::strcmp(asked, "readv") == 0) {
+    *use = PeerMemoryUse::kReadv;
+  } else if (std::strcmp(asked, "stage") == 0) {
+    *use = PeerMemoryUse::kStage;
+  } else {
+    return fail(error, WL_INVALID_ARGUMENT,
+                "WINDLASS_PEER_MEMORY is '%.40s', none of auto, readv and stage", asked);
+  }
+  return WL_OK;
+}
+
+bool ownPeerMemory(PeerMemoryUse use, char* why, size_t room, const TracingFiles& files) {
+  if (use == PeerMemoryUse::kStage) {
+    std::snprintf(why, room, "WINDLASS_PEER_MEMORY is stage");
+    return false;
+  }
+  uint64_t found = 0;
+  // What a sandbox forbids, or an old kernel lacks, it refuses of its own memory too.
+  const int refused = copyFrom(getpid(), &found, PeerMemory::probeAddress(), sizeof found);
+  if (refused != 0) {
+    std::snprintf(why, room, "process_vm_readv: %s", std::strerror(refused));
+    return false;
+  }
+  if (const Yama yama(files); yama.forbids()) {
+    std::snprintf(why, room, "%s", yama.text());
+    return false;
+  }
+  std::snprintf(why, room, "works here");
+  return true;
+}
+
+uint64_t PeerMemory::probeAddress() {
+  ownProbe.store(kProbe, std::memory_order_relaxed);
+  return reinterpret_cast<uint64_t>(&ownProbe);
+}
+
+Code PeerMemory::open(const wl_process_t& process, uint64_t at, wl_error_t* error) {
+  pid_ = process.pid;
+  probe_ = at;
+  if (Code code = openProcess(process, &process_, error); code != WL_OK) {
+    // Whatever it is, its memory can't be read safely.
+    if (error != nullptr) error->code = WL_UNSUPPORTED;
+    return WL_UNSUPPORTED;
+  }
+  if (!process_) return fail(error, WL_PEER_LOST, "process %d has ended", pid_);
+  uint64_t found = 0;
+  int refused = read(&found, at, sizeof found);
+  const int64_t start = clockNs();
+  while ((refused == ESRCH || refused == EFAULT) && !hasEnded() &&
+         clockNs() - start < kLongestEndNs) {
+    usleep(kEndPauseUs);
+    refused = read(&found, at, sizeof found);
+  }
+  if (hasEnded()) return fail(error, WL_PEER_LOST, "process %d has ended", pid_);
+  if (refused == ESRCH) {
+    return fail(error, WL_UNSUPPORTED,
+                "process_vm_readv of process %d: its first thread has ended, by whose number its "
+                "memory is read",
+                pid_);
+  }
+  if (refused == EPERM) {
+    const Yama yama;
+    return fail(error, WL_UNSUPPORTED, "process_vm_readv of process %d: %s%s%s", pid_,
+                std::strerror(refused), yama.forbids() ? "; " : "", yama.text());
+  }
+  if (refused != 0) {
+    return fail(error, WL_UNSUPPORTED, "process_vm_readv of process %d: %s", pid_,
+                std::strerror(refused));
+  }
+  if (found == kProbe) return WL_OK;
+  return fail(error, WL_UNSUPPORTED, "process %d is not the one that joined, as its memory shows",
+              pid_);
+}
+
+int PeerMemory::read(void* to, uint64_t from, uint64_t bytes) const {
+  return copyFrom(pid_, to, from, bytes);
+}
+
+int PeerMemory::read(void* to, const Run* runs, uint32_t count) const {
+  iovec remote[kMostRuns];
+  iovec local = {to, 0};
+  for (uint32_t i = 0; i < count; ++i) {
+    remote[i] = {reinterpret_cast<void*>(runs[i].from), runs[i].bytes};
+    local.iov_len += runs[i].bytes;
+  }
+  ssize_t got = 0;
+  do {
+    got = process_vm_readv(pid_, &local, 1, remote, count, 0);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) return errno;
+  return static_cast<size_t>(got) < local.iov_len ? EFAULT : 0;
+}
+
+bool PeerMemory::isGone() const {
+  uint64_t found = 0;
+  return read(&found, probe_, sizeof found) != 0 || found != kProbe;
+}
+
+bool PeerMemory::hasEnded() const {
+  pollfd ended = {process_.number(), POLLIN, 0};
+  return poll(&ended, 1, 0) > 0;
+}
+
+}  // namespace windlass

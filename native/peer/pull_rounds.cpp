@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rounds of a phase: what goes through stages. In each, a rank fills one half of its stage, and
+// takes what it needs of the others'.
+#include <algorithm>
+
+#include "native/base/target.h"
+#include "native/core/comm.h"
+#include "native/hosts/hosts.h"
+
+namespace windlass {
+
+uint32_t Pulling::stepsOver(uint32_t rank) const {
+  if (access_.isAgreeing()) return access_.hasTold(rank) ? 1 : 0;
+  if (twoLevels_.steps() > 0) return twoLevels_.stepsOver(rank);
+  const StageLine& line = comm_.group().block().stageLine(rank);
+  const uint64_t over = line.filled.load(std::memory_order_acquire) +
+                        line.taken.load(std::memory_order_acquire);
+  return over < 2 * rounds_ ? 0 : static_cast<uint32_t>(over - 2 * rounds_);
+}
+
+uint64_t Pulling::segmentOf(const PullPhase& phase) const {
+  const GroupConfig& config = comm_.group().config();
+  return phase.apart ? config.stagePartBytes() : config.stageHalfBytes();
+}
+
+// All ranks take part in all rounds, so that they count alike.
+Code Pulling::runRounds(const Phase& phase, uint64_t segment, uint64_t rounds,
+                        Deadline& deadline) {
+  StageLine& own = comm_.group().block().stageLine(rank_);
+  steps_ = static_cast<uint32_t>(std::min<uint64_t>(2 * rounds, UINT32_MAX));
+  for (uint64_t round = 0; round < rounds; ++round) {
+    if (!isFilled_) {
+      if (Code code = fill(phase, segment, round, deadline); code != WL_OK) return code;
+      tellFilled(phase, segment, round);
+      comm_.waiter_.ring();
+    }
+    isFilled_ = false;
+    if (Code code = take(phase, segment, round, deadline); code != WL_OK) return code;
+    own.taken.store(rounds_ + round + 1, std::memory_order_release);
+    // Of the last round tellTaken() tells.
+    if (hosts_ != nullptr && round + 1 < rounds) hosts_->tell(own.taken);
+    comm_.waiter_.ring();
+  }
+  rounds_ += rounds;
+  steps_ = 0;
+  return WL_OK;
+}
+
+const uint8_t* Pulling::staged(const Phase& phase, uint32_t from, uint32_t to, uint64_t segment,
+                               uint64_t round) const {
+  const uint8_t* half = comm_.group().block().stage(from, rounds_ + round);
+  return phase.of().apart ? half + to * segment : half;
+}
+
+bool Pulling::isReadFrom(const Phase& phase, uint64_t at) const {
+  for (uint32_t to = 0; to < ranks_; ++to)
+    if (isStaged(phase, rank_, to) && phase.pulled(rank_, to).bytes > at) return true;
+  return false;
+}
+
+// It read it two rounds ago; one that needs no more says the same.
+bool Pulling::hasTaken(uint32_t reader, uint64_t round) const {
+  const std::atomic<uint64_t>& taken = comm_.group().block().stageLine(reader).taken;
+  return taken.load(std::memory_order_acquire) + 1 >= rounds_ + round;
+}
+
+void Pulling::copyHalf(const Phase& phase, uint64_t segment, uint64_t round) {
+  const uint64_t at = round * segment;
+  const auto* source = phase.launch.at<const uint8_t>(rank_, phase.place(rank_));
+  for (uint32_t step = 1; step < ranks_; ++step) {
+    const uint32_t to = (rank_ + step) % ranks_;
+    const Pulled pulled = phase.pulled(rank_, to);
+    if (!isStaged(phase, rank_, to) || pulled.bytes <= at) continue;
+    copy(const_cast<uint8_t*>(staged(phase, rank_, to, segment, round)),
+                 source + pulled.from + at, std::min(pulled.bytes - at, segment));
+    if (!phase.of().apart) return;
+  }
+}
+
+Code Pulling::fill(const Phase& phase, uint64_t segment, uint64_t round, Deadline& deadline) {
+  if (!isReadFrom(phase, round * segment)) return WL_OK;
+  for (uint32_t reader = 0; reader < ranks_; ++reader) {
+    if (access_.shareProcess(reader, rank_)) continue;
+    const auto isTaken = [&] { return hasTaken(reader, round); };
+    if (Code code = comm_.wait(isTaken, reader, deadline); code != WL_OK) return code;
+  }
+  copyHalf(phase, segment, round);
+  return WL_OK;
+}
+
+void Pulling::putHalf(const Phase& phase, uint64_t segment, uint64_t round) {
+  const uint64_t at = round * segment;
+  const std::atomic<uint64_t>& word = comm_.group().block().stageLine(rank_).filled;
+  for (uint32_t host = 0; host < hosts_->count(); ++host) {
+    if (host == hosts_->own()) continue;
+    // The last to go, behind which the word does.
+    const uint8_t* last = staged(phase, rank_, rank_, segment, round);
+    uint64_t bytes = 0;
+    for (uint32_t to = 0; to < ranks_; ++to) {
+      if (hosts_->hostOf(to) != host || !isStaged(phase, rank_, to)) continue;
+      const Pulled pulled = phase.pulled(rank_, to);
+      if (pulled.bytes <= at) continue;
+      const uint64_t count = std::min(pulled.bytes - at, segment);
+      if (!phase.of().apart) {
+        bytes = std::max(bytes, count);
+        continue;
+      }
+      if (bytes > 0) hosts_->put(host, last, bytes);
+      last = staged(phase, rank_, to, segment, round);
+      bytes = count;
+    }
+    hosts_->put(host, last, bytes, word, rounds_ + round + 1);
+  }
+}
+
+void Pulling::tellFilled(const Phase& phase, uint64_t segment, uint64_t round) {
+  StageLine& own = comm_.group().block().stageLine(rank_);
+  own.filled.store(rounds_ + round + 1, std::memory_order_release);
+  if (hosts_ != nullptr) putHalf(phase, segment, round);
+}
+
+Code Pulling::runTwoLevels(const Launch& launch, Deadline& deadline) {
+  for (uint32_t reader = 0; reader < ranks_; ++reader) {
+    const auto hasTakenAll = [&] { return hasTaken(reader, 1); };
+    if (Code code = comm_.wait(hasTakenAll, reader, deadline); code != WL_OK) return code;
+  }
+  return twoLevels_.run(launch, deadline, &broken_);
+}
+
+void Pulling::beforeEntry(const PullForm& form, const Launch& launch) {
+  if (hosts_ != nullptr) receive(form, launch);
+  if (twoLevels_.takes(form, launch)) return;
+  // What is read where parts differ in size the others state.
+  if (launch.bytes == 0 || !access_.areReserved() || !access_.isStaged(isShort(form, launch)))
+    return;
+  const Phase phase = {form, launch, 0, true};
+  if (!isReadFrom(phase, 0)) return;
+  for (uint32_t reader = 0; reader < ranks_; ++reader)
+    if (!access_.shareProcess(reader, rank_) && !hasTaken(reader, 0)) return;
+  copyHalf(phase, segmentOf(phase.of()), 0);
+  tellFilled(phase, segmentOf(phase.of()), 0);
+  isFilled_ = true;
+}
+
+Code Pulling::awaitFilled(uint32_t from, uint64_t round, Deadline& deadline) {
+  const std::atomic<uint64_t>& filled = comm_.group().block().stageLine(from).filled;
+  const auto isFilled = [&] {
+    return filled.load(std::memory_order_acquire) > rounds_ + round;
+  };
+  return comm_.wait(isFilled, from, deadline);
+}
+
+Code Pulling::take(const Phase& phase, uint64_t segment, uint64_t round, Deadline& deadline) {
+  const uint64_t at = round * segment;
+  bool isAny = false;
+  for (uint32_t step = 0; step < ranks_; ++step) {
+    const uint32_t from = (rank_ + step) % ranks_;
+    const Pulled pulled = phase.pulled(from, rank_);
+    if (!isStaged(phase, from, rank_) || pulled.bytes <= at) continue;
+    if (Code code = awaitFilled(from, round, deadline); code != WL_OK) return code;
+    const uint8_t* bytes = staged(phase, from, rank_, segment, round);
+    isAny = true;
+    sources_[from] = bytes;
+    if (!phase.of().folds) put(phase, pulled, at, bytes, std::min(pulled.bytes - at, segment));
+  }
+  if (!isAny || !phase.of().folds) return WL_OK;
+  const Pulled pulled = phase.pulled(rank_, rank_);
+  for (uint32_t from = 0; from < ranks_; ++from) {
+    if (isFar(phase, from, rank_)) continue;
+    sources_[from] =
+        phase.launch.at<const uint8_t>(from, phase.place(from)) + pulled.from + at;
+  }
+  fold(phase, pulled, at, std::min(pulled.bytes - at, segment));
+  return WL_OK;
+}
+
+}  // namespace windlass

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/peer/pulling.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "native/base/target.h"
+#include "native/core/comm.h"
+#include "native/core/kernels.h"
+#include "native/hosts/hosts.h"
+#include "native/memory/memory.h"
+
+namespace windlass {
+namespace {
+
+// Where what is folded lies while it is.
+constexpr uint64_t kScratchBytes = uint64_t{1} << 20;
+// Between two looks at whether the operation goes on.
+constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
+constexpr uint64_t kFoldedPiece = uint64_t{64} << 10;
+// Up to how many bytes a part is short. Where each rank has a core, system calls of ranks that only
+// copy take place side by side, and pay sooner.
+constexpr uint64_t kShortBytes = uint64_t{256} << 10;
+constexpr uint64_t kShortCopiedBytes = uint64_t{32} << 10;
+// From which ranks of one of several hosts read, rather than through stages, what others do not.
+constexpr uint64_t kLeastReadBeside = uint64_t{128} << 10;
+
+}  // namespace
+
+std::unique_ptr<Pulling> Pulling::make(Comm& comm) {
+  try {
+    std::unique_ptr<Pulling> made(new Pulling(comm));
+    made->scratch_ = static_cast<unsigned char*>(mapMemory(kScratchBytes));
+    return made->scratch_ == nullptr ? nullptr : std::move(made);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+Pulling::Pulling(Comm& comm)
+    : comm_(comm),
+      hosts_(comm.group().hosts()),
+      rank_(comm.rank()),
+      ranks_(comm.group().ranks()),
+      access_(comm),
+      items_(comm, access_),
+      landing_(comm),
+      twoLevels_(comm, access_),
+      sources_(ranks_) {}
+
+Pulling::~Pulling() {
+  if (scratch_ != nullptr) unmapMemory(scratch_, kScratchBytes);
+}
+
+bool Pulling::isFar(const Phase& phase, uint32_t from, uint32_t to) const {
+  return phase.place(from).isOrdinary() && !access_.shareProcess(from, to);
+}
+
+bool Pulling::isReadBeside(const Phase& phase, uint32_t from, uint32_t to) const {
+  return access_.readsBeside() && !phase.of().folds && hosts_->hostOf(from) == hosts_->hostOf(to) &&
+         isFar(phase, from, to) && phase.pulled(from, to).bytes >= kLeastReadBeside;
+}
+
+bool Pulling::isAnyFar(const PullForm& form, const Launch& launch) const {
+  for (uint32_t k = 0; k < form.phases && access_.areSeveral(); ++k) {
+    const Phase phase = {form, launch, k, false};
+    for (uint32_t from = 0; from < ranks_; ++from)
+      if (phase.place(from).isOrdinary()) return true;
+  }
+  return false;
+}
+
+bool Pulling::isShort(const PullForm& form, const Launch& launch) const {
+  // Parts that differ in size others state.
+  if (launch.bytes == 0) return false;
+  const uint64_t copied = comm_.group().oversubscribed() ? kShortBytes : kShortCopiedBytes;
+  for (uint32_t k = 0; k < form.phases; ++k) {
+    const PullPhase& phase = form.phase[k];
+    // What is copied fits into one round: in each, ranks wait for one another.
+    const uint64_t most = phase.folds ? kShortBytes : std::min(copied, segmentOf(phase));
+    // Their size depends on who reads or on who is read: neighbours show all.
+    for (uint32_t from = 0; from < ranks_; ++from)
+      if (form.pulled(launch, from, (from + 1) % ranks_, k).bytes > most) return false;
+  }
+  return true;
+}
+
+bool Pulling::meetInStages(const Launch& launch) const {
+  // Of parts that differ in size ranks read one another's tables.
+  if (launch.bytes == 0) return false;
+  const auto isReached = [](Place place) { return !place.isNone() && !place.isOrdinary(); };
+  for (uint32_t rank = 0; rank < ranks_; ++rank) {
+    const RankArgs& stated = launch.of(rank);
+    if (isReached(stated.in) || isReached(stated.out)) return false;
+    if (rank != rank_ && access_.shareProcess(rank, rank_)) return false;
+  }
+  return true;
+}
+
+Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline,
+                  wl_error_t* error) {
+  access_.look();
+  steps_ = 0;
+  bool staged = false;
+  if (isAnyFar(form, launch)) {
+    if (Code code = access_.settle(deadline, error); code != WL_OK) return code;
+    if (Code code = access_.choose(isShort(form, launch), &staged, deadline); code != WL_OK)
+      return code;
+  }
+  const bool inTwoLevels = twoLevels_.takes(form, launch);
+  bool isFree = staged && !inTwoLevels && meetInStages(launch);
+  for (uint32_t k = 0; isFree && k < form.phases; ++k) {
+    for (uint32_t to = 0; to < ranks_; ++to)
+      isFree = isFree && !isReadBeside({form, launch, k, true}, rank_, to);
+  }
+  // Whether a phase is over for this rank once those of its own host have read its memory, as
+  // others read none. Two levels fill slots anew across hosts, and for what a lead has written all
+  // wait.
+  const bool meetsBesideAlone = hosts_ != nullptr && !inTwoLevels && form.lead == nullptr;
+  for (uint32_t k = inTwoLevels ? form.phases - 1 : 0; k < form.phases; ++k) {
+    if (k == 0 && form.lead != nullptr) {
+      if (const char* broken = kKernels.lead(form, launch, rank_)) broken_ = broken;
+      if (hosts_ != nullptr) tellRefused(launch);
+    }
+    if (Code code = inTwoLevels ? runTwoLevels(launch, deadline)
+                                : runPhase({form, launch, k, staged}, deadline);
+        code != WL_OK) {
+      return code;
+    }
+    if (!broken_.empty()) {
+      const std::string broken = std::exchange(broken_, std::string());
+      return comm_.publishBreach(comm_.rank_, broken.c_str());
+    }
+    if (Code code = access_.confirm(); code != WL_OK) return code;
+    // What was read after a failure may be what its rank has made of it since.
+    if (Code code = goesOn(deadline); code != WL_OK) return code;
+    comm_.finishPhase(rank_, k);
+    if (hosts_ != nullptr && meetsBesideAlone) hosts_->tellSoon(comm_.own_.done.word);
+    if (hosts_ != nullptr && !meetsBesideAlone) hosts_->tell(comm_.own_.done.word);
+    comm_.waiter_.ring();
+    // Unless it is free to go on: who fills a half of its stage anew waits for those that read it.
+    for (uint32_t rank = 0; !isFree && rank < ranks_; ++rank) {
+      if (meetsBesideAlone && !hosts_->isBeside(rank)) continue;
+      if (Code code = comm_.awaitNeed(rank, k + 1, deadline); code != WL_OK) return code;
+    }
+    if (hosts_ != nullptr && !inTwoLevels) tellTaken({form, launch, k, staged});
+  }
+  return WL_OK;
+}
+
+// Who fills a half anew on another host, or counts what has landed, learns so that it is read.
+void Pulling::tellTaken(const Phase& phase) const {
+  const ControlBlock& block = comm_.group().block();
+  if (phase.staged) hosts_->tellSoon(block.stageLine(rank_).taken);
+  for (uint32_t from = 0; from < ranks_; ++from)
+    if (lands(phase, from, rank_))
+      hosts_->tellSoon(hosts_->hostOf(from), block.stagePair(from, rank_).taken);
+}
+
+// What the lead of this rank has written beside its own table, where the parts of others exceed
+// its room.
+void Pulling::tellRefused(const Launch& launch) const {
+  const PartTable& own = launch.parts(rank_);
+  if (own.needed <= own.room) return;
+  hosts_->tell(reinterpret_cast<const std::atomic<uint64_t>&>(own.needed));
+  for (uint32_t other = 0; other < ranks_; ++other)
+    hosts_->tell(reinterpret_cast<const std::atomic<uint32_t>&>(launch.parts(other).refused));
+}
+
+Code Pulling::goesOn(Deadline& deadline) {
+  return comm_.ended(deadline, clockNs());
+}
+
+Code Pulling::runPhase(const Phase& phase, Deadline& deadline) {
+  const uint64_t segment = segmentOf(phase.of());
+  uint64_t most = 0;
+  for (uint32_t from = 0; phase.staged && from < ranks_; ++from) {
+    for (uint32_t to = 0; to < ranks_; ++to)
+      if (isStaged(phase, from, to)) most = std::max(most, phase.pulled(from, to).bytes);
+  }
+  if (Code code = land(phase, deadline); code != WL_OK) return code;
+  const uint64_t rounds = (most + segment - 1) / segment;
+  if (rounds > 0) {
+    if (Code code = runRounds(phase, segment, rounds, deadline); code != WL_OK) return code;
+  }
+  if (phase.of().folds) return foldAll(phase, deadline);
+  const Code code = readAll(phase, deadline);
+  return code == WL_OK ? awaitLanded(phase, deadline) : code;
+}
+
+// What does not come through stages.
+Code Pulling::readAll(const Phase& phase, Deadline& deadline) {
+  for (uint32_t step = 0; step < ranks_; ++step) {
+    const uint32_t from = (rank_ + step) % ranks_;
+    const bool liesFar = isFar(phase, from, rank_);
+    const Pulled pulled = phase.pulled(from, rank_);
+    if (pulled.bytes == 0 || isStaged(phase, from, rank_)) continue;
+    if (phase.staged && lands(phase, from, rank_)) continue;
+    const Place place = phase.place(from);
+    for (uint64_t at = 0; at < pulled.bytes; at += kPieceBytes) {
+      const uint64_t count = std::min(pulled.bytes - at, kPieceBytes);
+      const uint64_t start = pulled.from + at;
+      if (at > 0) {
+        if (Code code = goesOn(deadline); code != WL_OK) return code;
+      }
+      if (!liesFar) {
+        put(phase, pulled, at, phase.launch.at<const uint8_t>(from, place) + start, count);
+        continue;
+      }
+      uint8_t* out = phase.launch.out(rank_) + pulled.into + at;
+      void* into = phase.of().byColumns ? scratch_ : out;
+      static_assert(kPieceBytes <= kScratchBytes, "a piece fits");
+      if (Code code = access_.read(from, into, place.offset() + start, count, deadline);
+          code != WL_OK) {
+        return code;
+      }
+      if (into != out) put(phase, pulled, at, scratch_, count);
+    }
+  }
+  return WL_OK;
+}
+
+// Where nothing that this rank folds comes through stages.
+Code Pulling::foldAll(const Phase& phase, Deadline& deadline) {
+  const Pulled pulled = phase.pulled(rank_, rank_);
+  uint32_t far = 0;
+  for (uint32_t from = 0; from < ranks_; ++from) far += isFar(phase, from, rank_) ? 1 : 0;
+  if (far > 0 && phase.staged) return WL_OK;
+  const uint64_t piece =
+      far == 0 ? kFoldedPiece : std::min(kFoldedPiece, kScratchBytes / far / kLine * kLine);
+  for (uint64_t at = 0; at < pulled.bytes; at += piece) {
+    const uint64_t count = std::min(pulled.bytes - at, piece);
+    unsigned char* next = scratch_;
+    if (at > 0) {
+      if (Code code = goesOn(deadline); code != WL_OK) return code;
+    }
+    for (uint32_t from = 0; from < ranks_; ++from) {
+      const Place place = phase.place(from);
+      if (!isFar(phase, from, rank_)) {
+        sources_[from] = phase.launch.at<const uint8_t>(from, place) + pulled.from + at;
+        continue;
+      }
+      sources_[from] = next;
+      const uint64_t start = place.offset() + pulled.from + at;
+      if (Code code = access_.read(from, next, start, count, deadline); code != WL_OK)
+        return code;
+      next += piece;
+    }
+    fold(phase, pulled, at, count);
+  }
+  return WL_OK;
+}
+
+void Pulling::copy(void* to, const void* from, uint64_t bytes) const {
+  const char* broken = kKernels.copy(to, from, bytes, false);
+  if (broken != nullptr) broken_ = broken;
+}
+
+void Pulling::put(const Phase& phase, const Pulled& pulled, uint64_t at, const uint8_t* bytes,
+                  uint64_t count) const {
+  uint8_t* out = phase.launch.out(rank_) + pulled.into;
+  if (!phase.of().byColumns) {
+    if (out + at != bytes) copy(out + at, bytes, count);
+    return;
+  }
+  const uint64_t rowBytes = pulled.bytes / phase.launch.rows();
+  while (count > 0) {
+    const uint64_t column = at % rowBytes;
+    const uint64_t length = std::min(rowBytes - column, count);
+    copy(out + at / rowBytes * ranks_ * rowBytes + column, bytes, length);
+    at += length;
+    bytes += length;
+    count -= length;
+  }
+}
+
+void Pulling::fold(const Phase& phase, const Pulled& pulled, uint64_t at, uint64_t count) {
+  const DType dtype = phase.launch.dtype;
+  const char* broken = kKernels.fold(phase.launch.out(rank_) + pulled.into + at, sources_.data(),
+                                     ranks_, static_cast<int64_t>(count / sizeOf(dtype)), dtype,
+                                     phase.launch.op, ranks_);
+  if (broken != nullptr) broken_ = broken;
+}
+
+}  // namespace windlass
