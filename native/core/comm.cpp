@@ -28,6 +28,7 @@ constexpr uint32_t kLooksInLine = 16;
 Comm::Comm(std::shared_ptr<Group> group, uint32_t rank)
     : group_(std::move(group)),
       rank_(rank),
+      failures_(*group_, rank),
       own_(group_->lines(rank)),
       recorder_(group_->recorder(rank)),
       executor_(group_->config().deviceCores > 0 || group_->hosts() != nullptr ? Executor::kDevice
@@ -143,7 +144,7 @@ bool Comm::pulls(const Launch& launch) const {
 }
 
 Code Comm::pullItems(const Call& call, const Launch& launch, Deadline& deadline) {
-  if (pulling_ == nullptr) return publishNoMemory();
+  if (pulling_ == nullptr) return failures_.publishNoMemory();
   shownPhases_ = launch.phases;
   isPulling_ = true;
   const Code code = orNoMemory([&] {
@@ -169,7 +170,7 @@ Code Comm::skipInLine(Code code, uint32_t phases) {
 }
 
 Code Comm::pull(const PullForm& form, const Call& call, const Launch& launch, Deadline& deadline) {
-  if (pulling_ == nullptr) return publishNoMemory();
+  if (pulling_ == nullptr) return failures_.publishNoMemory();
   // Whoever saw all enter may have told nobody yet.
   waiter_.ring();
   shownPhases_ = form.phases;
@@ -272,11 +273,11 @@ void Comm::compareLast() {
     if (peer == rank_ || !left(peer)) continue;
     // Ranks are one operation apart at most: each enters one once all have entered the one before.
     if (!group_->entered(peer, sequence_)) {
-      publishUnmatched(rank_, peer, sequence_);
+      failures_.publishUnmatched(rank_, peer, sequence_);
       return;
     }
     if (group_->entered(peer, sequence_ + 1)) {
-      publishUnmatched(peer, rank_, sequence_ + 1);
+      failures_.publishUnmatched(peer, rank_, sequence_ + 1);
       return;
     }
   }
@@ -377,11 +378,11 @@ bool Comm::allStated(const Descriptor& descriptor) const {
 
 Code Comm::compareAll() {
   for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
-    if (!agree(rank_, peer, sequence_)) return publishMismatch(rank_, peer, sequence_);
+    if (!agree(rank_, peer, sequence_)) return failures_.publishMismatch(rank_, peer, sequence_);
   }
   for (uint32_t a = 0; current_.pairsParts() && a < group_->ranks(); ++a) {
     for (uint32_t b = a + 1; b < group_->ranks(); ++b) {
-      if (!agree(a, b, sequence_)) return publishMismatch(a, b, sequence_);
+      if (!agree(a, b, sequence_)) return failures_.publishMismatch(a, b, sequence_);
     }
   }
   return WL_OK;
@@ -391,7 +392,8 @@ Code Comm::awaitAllOfPrevious(Deadline& deadline) {
   for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
     const Code code = wait([&] { return group_->entered(peer, sequence_ - 1); }, peer, deadline);
     if (code != WL_OK) return code;
-    if (!agree(rank_, peer, sequence_ - 1)) return publishMismatch(rank_, peer, sequence_ - 1);
+    if (!agree(rank_, peer, sequence_ - 1))
+      return failures_.publishMismatch(rank_, peer, sequence_ - 1);
   }
   allEntered_ = sequence_ - 1;
   return WL_OK;
@@ -400,7 +402,7 @@ Code Comm::awaitAllOfPrevious(Deadline& deadline) {
 Code Comm::awaitEntry(uint32_t peer, Deadline& deadline) {
   const Code code = wait([&] { return group_->entered(peer, sequence_); }, peer, deadline);
   if (code != WL_OK) return code;
-  return agree(rank_, peer, sequence_) ? WL_OK : publishMismatch(rank_, peer, sequence_);
+  return agree(rank_, peer, sequence_) ? WL_OK : failures_.publishMismatch(rank_, peer, sequence_);
 }
 
 Code Comm::awaitNeed(uint32_t need, uint32_t phase, Deadline& deadline) {

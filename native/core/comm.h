@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "native/core/group.h"
+#include "native/core/rank_failures.h"
 #include "native/core/waiter.h"
 #include "native/core/workers.h"
 #include "native/peer/pulling.h"
@@ -80,6 +81,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   const std::shared_ptr<Group>& groupPointer() const { return group_; }
   // Of the operation in progress, or of the last one, as diagnostics tell it: the low 32 bits.
   uint32_t sequence() const { return static_cast<uint32_t>(sequence_); }
+  uint64_t wholeSequence() const { return sequence_; }
+  const Descriptor& current() const { return current_; }
   // The low 32 bits of the next operation's that takes one. Any thread may ask, one that begin()
   // will refuse too.
   uint32_t nextSequence() const {
@@ -160,6 +163,21 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // How ranks get at ordinary memory of one another: a wl_peer_memory_form, and why. Any thread.
   int32_t peerMemory(char* why, size_t room) const;
 
+  // For what does this rank's part of the operation in progress.
+  //
+  // Looks until ready(). `awaited` is a rank or kEveryRank.
+  template <class Ready>
+  Code wait(Ready&& ready, uint32_t awaited, Deadline& deadline) {
+    return waiter_.wait(ready, awaited, {sequence_, signal_ != nullptr}, deadline);
+  }
+  Waiter& waiter() { return waiter_; }
+  // Ok, or what ends every wait: a failure, this rank's close, a peer that left, the deadline.
+  Code ended(Deadline& deadline, int64_t now) override;
+  // Until the ranks that `need` names have entered, or ended the phase before this one.
+  Code awaitNeed(uint32_t need, uint32_t phase, Deadline& deadline);
+  void finishPhase(uint32_t owner, uint32_t phase);
+  RankFailures& failures() { return failures_; }
+
   // Around a shrink, which only a rank whose communicator has failed begins, and no other thread is
   // in then.
   Code beginShrink(wl_error_t* error);
@@ -179,11 +197,6 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Code status(wl_error_t* error) const;
 
  private:
-  friend class FarItems;
-  friend class Landing;
-  friend class PeerAccess;
-  friend class Pulling;
-  friend class TwoLevels;
   class Handover;
   template <class K>
   class Helped;
@@ -293,7 +306,6 @@ class alignas(kLine) Comm : private Waiter::Ends {
                   Waiter* interrupted);
   // Lets the blocks of `owner` in this phase be claimed.
   void offerItems(uint32_t owner, uint32_t phase, uint32_t blocks);
-  void finishPhase(uint32_t owner, uint32_t phase);
 
   // Whether two ranks, which have entered `sequence`, stated the same operation, and parts that
   // fit.
@@ -302,7 +314,6 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Code compareAll();
   // Waits for the peer's ENTER and compares what it calls with what this rank calls.
   Code awaitEntry(uint32_t peer, Deadline& deadline);
-  Code awaitNeed(uint32_t need, uint32_t phase, Deadline& deadline);
   // Until nothing here is read for what was put to the peer, on another host, or all that was taken
   // from it is there.
   Code awaitMoved(const Unread& unread, uint32_t peer, Deadline& deadline);
@@ -314,13 +325,6 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // Ends a move for all of which there is no memory.
   Code giveUpMoving(const Unread& unread, uint32_t peer);
 
-  // Looks until ready(). `awaited` is a rank or kEveryRank.
-  template <class Ready>
-  Code wait(Ready&& ready, uint32_t awaited, Deadline& deadline) {
-    return waiter_.wait(ready, awaited, {sequence_, signal_ != nullptr}, deadline);
-  }
-  // Ok, or what ends every wait: a failure, this rank's close, a peer that left, the deadline.
-  Code ended(Deadline& deadline, int64_t now) override;
   // Ok, or a failure record that names two ranks, this one and a peer, that call different things.
   Code compared() override;
   // Ok, or a failure record that names a peer that left without what this rank waits for.
@@ -335,7 +339,7 @@ class alignas(kLine) Comm : private Waiter::Ends {
     try {
       return run();
     } catch (const std::bad_alloc&) {
-      return publishNoMemory();
+      return failures_.publishNoMemory();
     }
   }
   // What a rank of a communicator that has failed gets.
@@ -348,19 +352,6 @@ class alignas(kLine) Comm : private Waiter::Ends {
   }
   uint32_t currentPeer() const { return static_cast<uint32_t>(current_.root()); }
 
-  // A record of what this rank sees in its operation in progress, or after its last one. `write`
-  // writes its text.
-  template <class Write>
-  wl_error_t recordOf(Code code, const int32_t* culprits, uint32_t count, Write&& write) const;
-  template <class Write>
-  Code publish(Code code, const int32_t* culprits, uint32_t count, Write&& write);
-  // A Mismatch of two ranks in the operation that `caller` entered as `sequence`.
-  template <class Write>
-  Code publishDisagreement(uint32_t caller, uint32_t other, uint64_t sequence, Write&& write);
-  // Names `other`, which has left without the operation that `caller` entered as `sequence`.
-  Code publishUnmatched(uint32_t caller, uint32_t other, uint64_t sequence);
-  // Names the peer of a one-sided operation, which has left.
-  Code publishLeft();
   // Steps of the operation in progress that peers see, and how many all items of `rank` have behind
   // them, as far as shown: phases, or rounds of a phase that goes through stages.
   uint32_t shownSteps() const;
@@ -369,31 +360,13 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // turn, to state its next step or why its device failed, and for nobody that is further behind.
   bool isUnmet(uint32_t peer) const;
   Code publishTimeout(int64_t limitNs);
-  Code publishSignalTimeout(int64_t limitNs);
-  Code publishMismatch(uint32_t a, uint32_t b, uint64_t sequence);
-  // This rank can't read the peer's memory, which gives that errno.
-  Code publishUnread(uint32_t peer, int reason);
-  // Nothing moves between this rank and the peer, on another host.
-  Code publishUnmoved(uint32_t peer, int64_t limitNs);
-  // The peer's process has ended, with all its ranks.
-  Code publishLost(uint32_t peer);
-  // This rank lacks what the operation takes.
-  Code publishResource(const char* why);
-  Code publishNoMemory();
-  // Of the operation in progress, which leaves the communicator as it was.
-  Code refuse(Code code, const char* why, wl_error_t* error) const;
-  // This rank's device failed.
-  Code publishDevice(const wl_error_t& error);
-  // The operation waits `why`, such as "for its turn", and those ranks hold it up.
-  Code publishBusy(const int32_t* culprits, uint32_t count, const char* why, int64_t limitNs);
   Code outcomeOf(const char* broken, wl_error_t* error);
   Code outcomeOf(Code code, wl_error_t*) { return code; }
   Code outcomeOf(const wl_error_t& ofDevice, wl_error_t* error);
-  // A core of that rank broke what the target allows.
-  Code publishBreach(uint32_t culprit, const char* broken);
 
   const std::shared_ptr<Group> group_;
   const uint32_t rank_;
+  RankFailures failures_;
   RankLines& own_;
   FlightRecorder& recorder_;
   const Executor executor_;           // that runs this rank's operations

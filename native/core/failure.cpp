@@ -9,43 +9,10 @@
 
 namespace windlass {
 
-template <class Write>
-wl_error_t Comm::recordOf(Code code, const int32_t* culprits, uint32_t count, Write&& write) const {
-  wl_error_t record = blankError(code);
-  Text out(record.message, sizeof record.message);
-  write(out);
-  record.operation = own_.state.operation.load(std::memory_order_relaxed);
-  record.observer = static_cast<int32_t>(rank_);
-  record.sequence = own_.state.sequence.load(std::memory_order_relaxed);
-  record.culprit_count = static_cast<int32_t>(count);
-  for (uint32_t i = 0; i < std::min<uint32_t>(count, WL_ERROR_CULPRITS); ++i)
-    record.culprits[i] = culprits[i];
-  return record;
-}
-
-template <class Write>
-Code Comm::publish(Code code, const int32_t* culprits, uint32_t count, Write&& write) {
-  group_->publishFailure(recordOf(code, culprits, count, write));
-  return code;
-}
-
-template <class Write>
-Code Comm::publishDisagreement(uint32_t caller, uint32_t other, uint64_t sequence, Write&& write) {
-  const int32_t culprits[2] = {static_cast<int32_t>(std::min(caller, other)),
-                               static_cast<int32_t>(std::max(caller, other))};
-  const Descriptor& called = group_->lines(caller).entry[sequence & 1].descriptor;
-  wl_error_t record = recordOf(WL_MISMATCH, culprits, 2, write);
-  record.operation = called.operation();
-  record.sequence = static_cast<uint32_t>(sequence);
-  group_->publishFailure(record);
-  return WL_MISMATCH;
-}
-
 Code Comm::abort(const char* reason, wl_error_t* error) {
   if (own_.state.left.load(std::memory_order_seq_cst) != 0) return status(error);
   shrinkAborted_.store(true, std::memory_order_relaxed);
-  const int32_t self = static_cast<int32_t>(rank_);
-  publish(WL_ABORTED, &self, 1, [&](Text& out) { writeAborted(out, rank_, reason); });
+  failures_.publishAborted(reason);
   return WL_OK;
 }
 
@@ -58,17 +25,18 @@ Code Comm::blame(const wl_error_t& record, wl_error_t* error) {
 Code Comm::ended(Deadline& deadline, int64_t now) {
   if (group_->failure() != nullptr) return WL_ABORTED;
   if (own_.state.closing.load(std::memory_order_seq_cst) != 0) {
-    const int32_t self = static_cast<int32_t>(rank_);
-    publish(WL_ABORTED, &self, 1, [&](Text& out) { writeClosed(out, rank_, own_.state); });
+    failures_.publishClosed();
     endedByClose_ = true;
     return WL_CLOSED;
   }
-  if (movedWith_ != kNobody)
-    return deadline.left(now) > 0 ? WL_OK : publishUnmoved(movedWith_, deadline.limitNs());
+  if (movedWith_ != kNobody) {
+    if (deadline.left(now) > 0) return WL_OK;
+    return failures_.publishUnmoved(movedWith_, deadline.limitNs());
+  }
   if (Code code = missed(); code != WL_OK) return code;
   if (deadline.left(now) > 0) return WL_OK;
-  return signal_ == nullptr ? publishTimeout(deadline.limitNs())
-                            : publishSignalTimeout(deadline.limitNs());
+  if (signal_ == nullptr) return publishTimeout(deadline.limitNs());
+  return failures_.publishSignalTimeout(current_, lookAt(signal_), deadline.limitNs());
 }
 
 bool Comm::left(uint32_t peer) const {
@@ -79,13 +47,11 @@ Code Comm::missed() {
   if (group_->shared().leavers.load(std::memory_order_seq_cst) == 0) return WL_OK;
   if (signal_ != nullptr) {
     // It may have notified between the last look and its leave.
-    return left(currentPeer()) && !signalReached() ? publishLeft() : WL_OK;
+    return left(currentPeer()) && !signalReached() ? failures_.publishLeft(current_) : WL_OK;
   }
   for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
     if (!left(peer) || group_->entered(peer, sequence_)) continue;
-    const int32_t culprit = static_cast<int32_t>(peer);
-    return publish(WL_ABORTED, &culprit, 1,
-                   [&](Text& out) { writeMissed(out, peer, rank_, own_.state); });
+    return failures_.publishMissed(peer);
   }
   return WL_OK;
 }
@@ -94,21 +60,9 @@ Code Comm::compared() {
   if (signal_ != nullptr || !group_->entered(rank_, sequence_)) return WL_OK;
   for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
     if (!group_->entered(peer, sequence_)) continue;
-    if (!agree(rank_, peer, sequence_)) return publishMismatch(rank_, peer, sequence_);
+    if (!agree(rank_, peer, sequence_)) return failures_.publishMismatch(rank_, peer, sequence_);
   }
   return WL_OK;
-}
-
-Code Comm::publishLeft() {
-  const int32_t culprit = current_.root();
-  return publish(WL_ABORTED, &culprit, 1, [&](Text& out) { writeLeft(out, rank_, current_); });
-}
-
-Code Comm::publishSignalTimeout(int64_t limitNs) {
-  const int32_t culprit = current_.root();
-  return publish(WL_TIMEOUT, &culprit, 1, [&](Text& out) {
-    writeSignalTimeout(out, *group_, rank_, current_, lookAt(signal_), limitNs);
-  });
 }
 
 uint32_t Comm::shownSteps() const {
@@ -208,81 +162,9 @@ Code Comm::publishTimeout(int64_t limitNs) {
         culprits[count++] = static_cast<int32_t>(rank_);
     }
   }
-  return publish(WL_TIMEOUT, culprits, count, [&](Text& out) {
+  return failures_.publish(WL_TIMEOUT, culprits, count, [&](Text& out) {
     writeTimeout(out, *group_, rank_, current_, sequence(), culprits, count, behind, limitNs);
     if (progress_ != nullptr) writeProgress(out, *progress_, culprits, count);
-  });
-}
-
-Code Comm::publishMismatch(uint32_t a, uint32_t b, uint64_t sequence) {
-  return publishDisagreement(
-      a, b, sequence, [&](Text& out) { writeMismatch(out, *group_, a, b, sequence); });
-}
-
-Code Comm::publishUnread(uint32_t peer, int reason) {
-  const auto culprit = static_cast<int32_t>(peer);
-  const int32_t pid = group_->processOf(peer).pid;
-  return publish(WL_ABORTED, &culprit, 1, [&](Text& out) {
-    writeUnread(out, rank_, peer, pid, own_.state, reason);
-  });
-}
-
-Code Comm::publishUnmoved(uint32_t peer, int64_t limitNs) {
-  const auto culprit = static_cast<int32_t>(peer);
-  return publish(WL_TIMEOUT, &culprit, 1, [&](Text& out) {
-    out.add("rank %u: %s: the host of rank %u took nothing of it, or gave nothing, for %.1f s",
-            rank_, OperationText(own_.state).text(), peer, static_cast<double>(limitNs) / 1e9);
-  });
-}
-
-Code Comm::publishLost(uint32_t peer) {
-  group_->publishFailure(endedOf(*group_, peer));
-  return WL_PEER_LOST;
-}
-
-Code Comm::publishResource(const char* why) {
-  const auto self = static_cast<int32_t>(rank_);
-  return publish(WL_RESOURCE, &self, 1, [&](Text& out) { out.add("rank %u: %s", rank_, why); });
-}
-
-Code Comm::publishNoMemory() {
-  const auto self = static_cast<int32_t>(rank_);
-  return publish(WL_RESOURCE, &self, 1, [&](Text& out) {
-    out.add("%s", noMemory(rank_).message);
-  });
-}
-
-Code Comm::publishDevice(const wl_error_t& error) {
-  const auto self = static_cast<int32_t>(rank_);
-  return publish(static_cast<Code>(error.code), &self, 1, [&](Text& out) {
-    writeWhy(out, rank_, own_.state, error.message);
-  });
-}
-
-Code Comm::refuse(Code code, const char* why, wl_error_t* error) const {
-  const auto write = [&](Text& out) { writeWhy(out, rank_, own_.state, why); };
-  return copyError(error, recordOf(code, nullptr, 0, write), nullptr);
-}
-
-Code Comm::publishBusy(const int32_t* culprits, uint32_t count, const char* why,
-                       int64_t limitNs) {
-  return publish(WL_TIMEOUT, culprits, count, [&](Text& out) {
-    out.add("rank %u waited %.3f s in %s %s", rank_, static_cast<double>(limitNs) / 1e9,
-            OperationText(own_.state).text(), why);
-  });
-}
-
-Code Comm::publishBreach(uint32_t culprit, const char* broken) {
-  const auto rank = static_cast<int32_t>(culprit);
-  return publish(WL_DEVICE, &rank, 1, [&](Text& out) {
-    out.add("rank %u: %s breaks what %s allows: %s", culprit, OperationText(own_.state).text(),
-            kTarget.limits.name, broken);
-  });
-}
-
-Code Comm::publishUnmatched(uint32_t caller, uint32_t other, uint64_t sequence) {
-  return publishDisagreement(caller, other, sequence, [&](Text& out) {
-    writeUnmatched(out, *group_, caller, other, sequence);
   });
 }
 

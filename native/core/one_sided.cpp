@@ -50,18 +50,18 @@ template <class Move>
 Code Comm::reachPeer(const Descriptor& descriptor, wl_error_t* error, Move&& move) {
   if (Code code = begin(descriptor, error); code != WL_OK) return code;
   record(descriptor);
-  if (left(currentPeer())) return finish(publishLeft(), false, error);
+  if (left(currentPeer())) return finish(failures_.publishLeft(current_), false, error);
   const Code code = orNoMemory([&] { return outcomeOf(move(), error); });
   return finish(code, false, error);
 }
 
 Code Comm::outcomeOf(const char* broken, wl_error_t*) {
-  return broken == nullptr ? WL_OK : publishBreach(rank_, broken);
+  return broken == nullptr ? WL_OK : failures_.publishBreach(rank_, broken);
 }
 
 Code Comm::outcomeOfReading(const wl_error_t& ofDevice, wl_error_t* error) {
   const auto code = static_cast<Code>(ofDevice.code);
-  if (code == WL_DEVICE) return outcome(publishDevice(ofDevice), error);
+  if (code == WL_DEVICE) return outcome(failures_.publishDevice(ofDevice), error);
   return code == WL_OK ? code : copyError(error, ofDevice, nullptr);
 }
 
@@ -70,11 +70,12 @@ Code Comm::outcomeOf(const wl_error_t& ofDevice, wl_error_t* error) {
   const auto code = static_cast<Code>(ofDevice.code);
   if (code == WL_OK) return code;
   if (code == WL_INVALID_ARGUMENT) {
-    refuse(code, ofDevice.message, error);
+    failures_.refuse(code, ofDevice.message, error);
     nameCulprit(error, rank_);
     return code;
   }
-  return code == WL_UNSUPPORTED ? copyError(error, ofDevice, nullptr) : publishDevice(ofDevice);
+  return code == WL_UNSUPPORTED ? copyError(error, ofDevice, nullptr)
+                                : failures_.publishDevice(ofDevice);
 }
 
 Code Comm::awaitSignal(const Descriptor& descriptor, const uint32_t* signal, int64_t deadlineNs,

@@ -213,9 +213,9 @@ Code Comm::goOnWithCores(const InLineCode<Session>& kernel, const Call& call, co
   cores.close();
   if (code != WL_OK && cores.goOn()) code = WL_OK;
   if constexpr (Session::kChecks) {
-    if (cores.lackMemory()) return publishNoMemory();
+    if (cores.lackMemory()) return failures_.publishNoMemory();
     if (const auto verdict = cores.verdict(); !verdict.broken.empty())
-      return publishBreach(verdict.culprit, verdict.broken.c_str());
+      return failures_.publishBreach(verdict.culprit, verdict.broken.c_str());
   }
   if (code != WL_OK) return code;
   finishPhase(rank_, kernel.phases);

@@ -37,8 +37,8 @@ Code FarItems::run(FarPlan& far, const Launch& launch, uint32_t firstPhase, Dead
       if (code != WL_OK) return code;
     }
     comm_.finishPhase(rank_, k);
-    if (hosts_ != nullptr) hosts_->tell(comm_.own_.done.word);
-    comm_.waiter_.ring();
+    if (hosts_ != nullptr) hosts_->tell(comm_.group().lines(comm_.rank()).done.word);
+    comm_.waiter().ring();
     if (Code code = comm_.awaitNeed(kEveryRank, k + 1, deadline); code != WL_OK) return code;
   }
   return WL_OK;
@@ -51,8 +51,8 @@ Code FarItems::awaitServing(const FarPlan& far, uint32_t of, Deadline& deadline,
     return holds(isServed) || !broken_.empty();
   };
   if (Code code = comm_.wait(look, of, deadline); code != WL_OK) return code;
-  return broken_.empty() ? WL_OK
-                         : comm_.publishBreach(rank_, std::exchange(broken_, {}).c_str());
+  if (broken_.empty()) return WL_OK;
+  return comm_.failures().publishBreach(rank_, std::exchange(broken_, {}).c_str());
 }
 
 Code FarItems::runOwnItems(FarPlan& far, const Launch& launch, uint32_t k, Deadline& deadline) {
@@ -68,7 +68,7 @@ Code FarItems::runOwnItems(FarPlan& far, const Launch& launch, uint32_t k, Deadl
     // What an item has written counts as moved.
     if (Code code = access_.confirm(); code != WL_OK) return code;
     if (const char* broken = kKernels.moveItem(launch, own))
-      return comm_.publishBreach(rank_, broken);
+      return comm_.failures().publishBreach(rank_, broken);
     if (Code code = comm_.ended(deadline, clockNs()); code != WL_OK) return code;
   }
   return WL_OK;
@@ -136,10 +136,11 @@ Code FarItems::takeBox(const FarPlan& far, uint32_t from, uint64_t bytes, unsign
     // What another host has put there is held against the room.
     const uint64_t filled = std::min(pair.bytes[turn & 1], partBytes_);
     const uint64_t count = std::min(filled - std::min<uint64_t>(read, filled), bytes);
-    if (count == 0) return comm_.publishResource("what came of a transfer is not what was planned");
+    if (count == 0)
+      return comm_.failures().publishResource("what came of a transfer is not what was planned");
     const unsigned char* half = block.stage(from, turn) + rank_ * partBytes_;
     if (const char* broken = kKernels.copy(to, half + read, count, false))
-      return comm_.publishBreach(rank_, broken);
+      return comm_.failures().publishBreach(rank_, broken);
     to += count;
     bytes -= count;
     read += count;
@@ -148,7 +149,7 @@ Code FarItems::takeBox(const FarPlan& far, uint32_t from, uint64_t bytes, unsign
     pair.taken.store(turn + 1, std::memory_order_release);
     if (hosts_ != nullptr && !hosts_->isBeside(from))
       hosts_->tell(hosts_->hostOf(from), pair.taken);
-    comm_.waiter_.ring();
+    comm_.waiter().ring();
   }
   return WL_OK;
 }
@@ -195,7 +196,7 @@ bool FarItems::serve(const FarPlan& far, uint32_t reader) {
       hosts_->put(host, &pair.bytes[turn & 1], sizeof pair.bytes[0]);
       hosts_->put(host, half, partBytes_ - left, pair.filled, turn + 1);
     }
-    comm_.waiter_.ring();
+    comm_.waiter().ring();
   }
 }
 

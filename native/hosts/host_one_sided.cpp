@@ -130,7 +130,7 @@ Code Comm::awaitMoved(const Unread& unread, uint32_t peer, Deadline& deadline) {
 
 Code Comm::giveUpMoving(const Unread& unread, uint32_t peer) {
   group_->hosts()->forget(peer, unread);
-  return publishNoMemory();
+  return failures_.publishNoMemory();
 }
 
 Code Comm::awaitCopies(uint32_t peer, Deadline& deadline) {
@@ -181,7 +181,7 @@ Code Comm::putOverHosts(uint32_t peer, const StridedView& remote, const StridedV
                        static_cast<const unsigned char*>(remote.data);
     const bool goes = hosts.move(how, peer, behind(start, static_cast<uint64_t>(moved)), there,
                                  here, copies_);
-    return goes ? WL_OK : publishNoMemory();
+    return goes ? WL_OK : failures_.publishNoMemory();
   };
   return forEachPiece(remote, local, Hosts::kMostPieceBytes, send);
 }
@@ -235,7 +235,7 @@ Code Comm::notifyOverHosts(uint32_t peer, Place place, uint32_t* signal, uint32_
   }
   if (!hosts.mayMove(peer)) return WL_ABORTED;
   if (Code code = awaitCopies(peer, deadline); code != WL_OK) return code;
-  return hosts.notify(peer, place, value, copies_) ? WL_OK : publishNoMemory();
+  return hosts.notify(peer, place, value, copies_) ? WL_OK : failures_.publishNoMemory();
 }
 
 }  // namespace windlass

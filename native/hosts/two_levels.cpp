@@ -223,7 +223,7 @@ Code TwoLevels::run(const Launch& launch, Deadline& deadline, std::string* broke
     if (now.returned < rounds_ && canReturn(now.returned)) giveBack(launch, now.returned++);
     if (now.shown < rounds_ && canShow(now.shown)) show(launch, now.shown++);
     if (now.taken < rounds_ && canTake(now.taken)) take(launch, now.taken++);
-    comm_.waiter_.ring();
+    comm_.waiter().ring();
     hosts_->progress();
   }
   before_ += rounds_;

@@ -17,7 +17,7 @@ constexpr uint64_t kLeastLanded = uint64_t{32} << 10;
 Landing::Landing(Comm& comm) : comm_(comm), hosts_(comm.group().hosts()) {}
 
 void Landing::receive(void* into, uint64_t bytes) {
-  hosts_->receive(comm_.rank(), comm_.sequence_, into, bytes);
+  hosts_->receive(comm_.rank(), comm_.wholeSequence(), into, bytes);
   receives_ = true;
 }
 
@@ -25,10 +25,10 @@ Code Landing::send(uint32_t to, uint64_t at, const void* from, uint64_t bytes,
                    const std::atomic<uint64_t>& word, uint64_t value) {
   wl_error_t error = blankError();
   if (Code code = hosts_->connectTo(to, &error); code != WL_OK)
-    return code == WL_RESOURCE ? comm_.publishResource(error.message) : code;
+    return code == WL_RESOURCE ? comm_.failures().publishResource(error.message) : code;
   if (unread_ == nullptr) unread_ = std::make_shared<std::atomic<uint32_t>>(0);
   if (std::find(to_.begin(), to_.end(), to) == to_.end()) to_.push_back(to);
-  hosts_->land(to, comm_.sequence_, at, from, bytes, unread_, word, value);
+  hosts_->land(to, comm_.wholeSequence(), at, from, bytes, unread_, word, value);
   return WL_OK;
 }
 

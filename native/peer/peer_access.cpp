@@ -113,9 +113,9 @@ Code PeerAccess::answer(uint32_t* said) {
     try {
       code = group.peerMemory(process_[rank], &memories_[rank], &error);
     } catch (const std::bad_alloc&) {
-      return comm_.publishNoMemory();
+      return comm_.failures().publishNoMemory();
     }
-    if (code == WL_PEER_LOST) return comm_.publishLost(rank);
+    if (code == WL_PEER_LOST) return comm_.failures().publishLost(rank);
     if (code != WL_OK) *said = kCannot;
   }
   if (hosts_ != nullptr) {
@@ -165,7 +165,7 @@ Code PeerAccess::reserveStages(Deadline& deadline) {
     if (!hosts_->isBeside(rank))
       isOwn = reserveShared(block.stageArea(rank), block.stageAreaBytes(), &error) == WL_OK;
   }
-  if (!isOwn && !reads_) return comm_.publishResource(error.message);
+  if (!isOwn && !reads_) return comm_.failures().publishResource(error.message);
   if (!isOwn) Text(why_, sizeof why_).add("%s", error.message);
   if (Code code = tell(&StageLine::reserved, isOwn ? kReserved : kLacked, deadline);
       code != WL_OK) {
@@ -182,7 +182,7 @@ Code PeerAccess::tell(ToldWord word, uint32_t value, Deadline& deadline) {
   const ControlBlock& block = comm_.group().block();
   (block.stageLine(rank_).*word).store(value, std::memory_order_release);
   if (hosts_ != nullptr) hosts_->tell(block.stageLine(rank_).*word);
-  comm_.waiter_.ring();
+  comm_.waiter().ring();
   agreeing_ = word;
   Code code = WL_OK;
   for (uint32_t rank = 0; rank < ranks_ && code == WL_OK; ++rank) {
@@ -207,7 +207,7 @@ Code PeerAccess::refuse(const Told& all, wl_error_t* error) const {
                       "use auto"
                     : "rank %u: %s names memory outside windows; %s. Nothing has moved: use auto, "
                       "or tensors of windows",
-              rank_, operationName(comm_.current_.operation()), why);
+              rank_, operationName(comm_.current().operation()), why);
 }
 
 int32_t PeerAccess::form(char* why, size_t room) const {
@@ -272,16 +272,16 @@ Code PeerAccess::outcome(uint32_t from, int failed, Deadline& deadline) {
   for (const int64_t start = clockNs(); !memories_[from]->hasEnded();) {
     const int64_t now = clockNs();
     if (!isGone || now - start > PeerMemory::kLongestEndNs)
-      return comm_.publishUnread(from, failed);
+      return comm_.failures().publishUnread(from, failed);
     if (Code code = comm_.ended(deadline, now); code != WL_OK) return code;
     usleep(PeerMemory::kEndPauseUs);
   }
-  return comm_.publishLost(from);
+  return comm_.failures().publishLost(from);
 }
 
 Code PeerAccess::confirm() {
   for (const uint32_t process : unconfirmed_)
-    if (memories_[process]->hasEnded()) return comm_.publishLost(process);
+    if (memories_[process]->hasEnded()) return comm_.failures().publishLost(process);
   unconfirmed_.clear();
   return WL_OK;
 }

@@ -32,14 +32,14 @@ Code Pulling::runRounds(const Phase& phase, uint64_t segment, uint64_t rounds,
     if (!isFilled_) {
       if (Code code = fill(phase, segment, round, deadline); code != WL_OK) return code;
       tellFilled(phase, segment, round);
-      comm_.waiter_.ring();
+      comm_.waiter().ring();
     }
     isFilled_ = false;
     if (Code code = take(phase, segment, round, deadline); code != WL_OK) return code;
     own.taken.store(rounds_ + round + 1, std::memory_order_release);
     // Of the last round tellTaken() tells.
     if (hosts_ != nullptr && round + 1 < rounds) hosts_->tell(own.taken);
-    comm_.waiter_.ring();
+    comm_.waiter().ring();
   }
   rounds_ += rounds;
   steps_ = 0;

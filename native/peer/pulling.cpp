@@ -130,15 +130,16 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
     }
     if (!broken_.empty()) {
       const std::string broken = std::exchange(broken_, std::string());
-      return comm_.publishBreach(comm_.rank_, broken.c_str());
+      return comm_.failures().publishBreach(comm_.rank(), broken.c_str());
     }
     if (Code code = access_.confirm(); code != WL_OK) return code;
     // What was read after a failure may be what its rank has made of it since.
     if (Code code = goesOn(deadline); code != WL_OK) return code;
     comm_.finishPhase(rank_, k);
-    if (hosts_ != nullptr && meetsBesideAlone) hosts_->tellSoon(comm_.own_.done.word);
-    if (hosts_ != nullptr && !meetsBesideAlone) hosts_->tell(comm_.own_.done.word);
-    comm_.waiter_.ring();
+    const std::atomic<uint64_t>& done = comm_.group().lines(rank_).done.word;
+    if (hosts_ != nullptr && meetsBesideAlone) hosts_->tellSoon(done);
+    if (hosts_ != nullptr && !meetsBesideAlone) hosts_->tell(done);
+    comm_.waiter().ring();
     // Unless it is free to go on: who fills a half of its stage anew waits for those that read it.
     for (uint32_t rank = 0; !isFree && rank < ranks_; ++rank) {
       if (meetsBesideAlone && !hosts_->isBeside(rank)) continue;

@@ -44,7 +44,7 @@ class Comm::Handover final : public OffloadPeers {
     std::memcpy(line.said[turn & 1], own, bytes);
     line.turn.store(turn + 1, std::memory_order_seq_cst);
     comm_.own_.done.word.fetch_add(0, std::memory_order_seq_cst);
-    comm_.group_->wakeSleepers();
+    comm_.group().wakeSleepers();
     for (uint32_t peer = 0; peer < ranks(); ++peer) {
       const OffloadLine& other = lineOf(peer);
       const auto told = [&] { return other.turn.load(std::memory_order_acquire) > turn; };
@@ -72,8 +72,8 @@ class Comm::Handover final : public OffloadPeers {
   }
   Code busy(const std::vector<uint32_t>& ranks, const char* why) override {
     const std::vector<int32_t> culprits(ranks.begin(), ranks.end());
-    return comm_.publishBusy(culprits.data(), static_cast<uint32_t>(culprits.size()), why,
-                             deadline_.limitNs());
+    return comm_.failures_.publishBusy(culprits.data(), static_cast<uint32_t>(culprits.size()), why,
+                                       deadline_.limitNs());
   }
 
  private:
@@ -111,7 +111,7 @@ Code Comm::awaitTurn(Deadline& deadline) {
                "and runs one operation at a time",
                busy.rank, busy.with);
       const auto culprit = static_cast<int32_t>(busy.rank);
-      return publishBusy(&culprit, 1, why, deadline.limitNs());
+      return failures_.publishBusy(&culprit, 1, why, deadline.limitNs());
     }
     if (Code code = ended(deadline, now); code != WL_OK) return code;
   }
@@ -186,13 +186,13 @@ Code Comm::offload(const Call& call, uint32_t kernel, uint32_t phases, const Lau
   });
   // What all refuse of it.
   if (code != WL_OK && culprit == kNobody) {
-    refuse(code, error.message, call.error);
+    failures_.refuse(code, error.message, call.error);
     if (error.culprit_count > 0) nameCulprit(call.error, static_cast<uint32_t>(error.culprits[0]));
     return code;
   }
   if (code == WL_OK) return code;
   // What a wait of its own ended, without an error of its device's, the record says.
-  if (culprit == rank_) return error.code == WL_OK ? code : publishDevice(error);
+  if (culprit == rank_) return error.code == WL_OK ? code : failures_.publishDevice(error);
   // That rank says why, and ends the communicator.
   owesWhy_ = culprit;
   return wait([] { return false; }, culprit, deadline);
@@ -212,7 +212,7 @@ Code Comm::awaitEnqueued(uint64_t ticket, int64_t limitNs, bool* isOver, wl_erro
   const int64_t sinceNs = clockNs() - group_->config().deadlineNs - callLimitNs;
   wl_error_t lost = blankError();
   if (code == WL_OK && !*isOver && offload->giveUp(sinceNs, &lost)) {
-    publishDevice(lost);
+    failures_.publishDevice(lost);
     return status(error);
   }
   return code == WL_OK ? WL_OK : status(error);

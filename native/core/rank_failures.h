@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The failure records that one rank publishes: what it sees in its operation in progress, or after
+// its last one. native/core/failure_text.h has the texts.
+#pragma once
+
+#include <algorithm>
+
+#include "native/base/error.h"
+#include "native/core/control_block.h"
+#include "native/core/failure_text.h"
+#include "native/core/group.h"
+
+namespace windlass {
+
+class RankFailures {
+ public:
+  RankFailures(Group& group, uint32_t rank)
+      : group_(group), rank_(rank), state_(group.lines(rank).state) {}
+
+  // Publishes a record that names those ranks. `write` writes its text. Returns the code, as do all
+  // others.
+  template <class Write>
+  Code publish(Code code, const int32_t* culprits, uint32_t count, Write&& write) {
+    group_.publishFailure(recordOf(code, culprits, count, write));
+    return code;
+  }
+  template <class Write>
+  Code publish(Code code, uint32_t culprit, Write&& write) {
+    const auto named = static_cast<int32_t>(culprit);
+    return publish(code, &named, 1, write);
+  }
+  // Publishes nothing: the operation in progress is refused, and the communicator is as it was.
+  Code refuse(Code code, const char* why, wl_error_t* error) const;
+
+  Code publishAborted(const char* reason);
+  // The rank's handle is being closed.
+  Code publishClosed();
+  // The peer has left without what this rank waits for in a collective.
+  Code publishMissed(uint32_t peer);
+  // The peer of a one-sided operation has left.
+  Code publishLeft(const Descriptor& current);
+  // `signal`: what it held last.
+  Code publishSignalTimeout(const Descriptor& current, uint32_t signal, int64_t limitNs);
+  // Two ranks state different things in the operation that both have entered as `sequence`.
+  Code publishMismatch(uint32_t a, uint32_t b, uint64_t sequence);
+  // `other` has left without the operation that `caller` entered as `sequence`.
+  Code publishUnmatched(uint32_t caller, uint32_t other, uint64_t sequence);
+  // This rank can't read the peer's memory, which gives that errno.
+  Code publishUnread(uint32_t peer, int reason);
+  // Nothing moves between this rank and the peer, on another host.
+  Code publishUnmoved(uint32_t peer, int64_t limitNs);
+  // The peer's process has ended, with all its ranks.
+  Code publishLost(uint32_t peer);
+  // This rank lacks what the operation takes.
+  Code publishResource(const char* why);
+  Code publishNoMemory();
+  // This rank's device failed.
+  Code publishDevice(const wl_error_t& error);
+  // The operation waits `why`, such as "for its turn", and those ranks hold it up.
+  Code publishBusy(const int32_t* culprits, uint32_t count, const char* why, int64_t limitNs);
+  // A core of that rank broke what the target allows.
+  Code publishBreach(uint32_t culprit, const char* broken);
+
+ private:
+  template <class Write>
+  wl_error_t recordOf(Code code, const int32_t* culprits, uint32_t count, Write&& write) const {
+    wl_error_t record = blankError(code);
+    Text out(record.message, sizeof record.message);
+    write(out);
+    record.operation = state_.operation.load(std::memory_order_relaxed);
+    record.observer = static_cast<int32_t>(rank_);
+    record.sequence = state_.sequence.load(std::memory_order_relaxed);
+    record.culprit_count = static_cast<int32_t>(count);
+    for (uint32_t i = 0; i < std::min<uint32_t>(count, WL_ERROR_CULPRITS); ++i)
+      record.culprits[i] = culprits[i];
+    return record;
+  }
+  // A Mismatch of two ranks in the operation that `caller` entered as `sequence`.
+  template <class Write>
+  Code publishDisagreement(uint32_t caller, uint32_t other, uint64_t sequence, Write&& write);
+
+  Group& group_;
+  const uint32_t rank_;
+  const State& state_;
+};
+
+}  // namespace windlass
