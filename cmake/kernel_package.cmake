@@ -82,7 +82,7 @@ endforeach()
 string(SHA256 fingerprint "${contents}")
 string(SUBSTRING "${fingerprint}" 0 16 fingerprint)
 set(fingerprint "WINDLASS_KERNEL_FINGERPRINT=0x${fingerprint}ull")
-set_source_files_properties("${PROJECT_SOURCE_DIR}/native/core/kernel_library.cpp" PROPERTIES
+set_source_files_properties("${PROJECT_SOURCE_DIR}/native/core/launch/kernel_library.cpp" PROPERTIES
   COMPILE_DEFINITIONS "${fingerprint}")
 
 # The code of the vocabulary, of which a library takes what its target needs. On checked targets each library has its own

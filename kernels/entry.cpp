@@ -22,7 +22,7 @@
 #include "kernels/scatter.h"
 #include "native/base/target.h"
 #include "native/core/cpu_executor.h"
-#include "native/core/kernels.h"
+#include "native/core/launch/kernels.h"
 #include "native/device/device_executor.h"
 #include "native/device/offload_executor.h"
 #include "native/hosts/hosts_executor.h"

@@ -4,8 +4,8 @@
 #include <new>
 
 #include "native/abi/handles.h"
-#include "native/core/object_operations.h"
-#include "native/core/shrink.h"
+#include "native/core/shared/object_operations.h"
+#include "native/core/shrink/shrink.h"
 
 using namespace windlass;
 

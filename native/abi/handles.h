@@ -6,7 +6,7 @@
 
 #include "native/base/origin.h"
 #include "native/core/comm.h"
-#include "native/core/observed_group.h"
+#include "native/core/shared/observed_group.h"
 #include "native/memory/memory_pool.h"
 #include "native/transfer/transfer.h"
 

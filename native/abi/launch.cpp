@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // C ABI: libraries of kernels and their launches. Arguments are checked here, before anything is
 // sent, against the kernel's table; what is said of them names kernel, rank and argument.
-#include "native/core/launch.h"
+#include "native/core/launch/launch.h"
 
 #include <fcntl.h>
 

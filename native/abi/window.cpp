@@ -4,7 +4,7 @@
 
 #include "native/abi/handles.h"
 #include "native/base/free_memory.h"
-#include "native/core/object_operations.h"
+#include "native/core/shared/object_operations.h"
 #include "native/device/device_windows.h"
 
 using namespace windlass;

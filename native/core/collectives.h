@@ -4,7 +4,7 @@
 // the dtype.
 #pragma once
 
-#include "native/core/kernels.h"
+#include "native/core/launch/kernels.h"
 
 namespace windlass {
 

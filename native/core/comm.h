@@ -32,7 +32,7 @@ constexpr uint64_t kLongWorkBytes = uint64_t{1} << 20;
 
 struct FarPlan;  // native/hosts/far.h
 struct OnStream;  // native/device/enqueuing.h
-struct Kernel;   // native/core/kernels.h
+struct Kernel;   // native/core/launch/kernels.h
 struct OffloadProgress;  // native/device/offload.h
 class OffloadedLaunch;    // native/device/offloaded_launch.h
 class OffloadedTransfer;  // native/device/offloaded_transfer.h

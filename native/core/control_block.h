@@ -215,9 +215,9 @@ struct alignas(kLine) Member {
 };
 static_assert(sizeof(Member) == kLine, "who a rank is, is one line");
 
-// How far the ranks of a failed communicator have come in making the next one
-// (native/core/shrink.h): one word, which moves by compare-and-swap from kOpen to kProposed, and
-// from there to kAgreed, which stands, or to a later round's kOpen. Each host has one.
+// How far the ranks of a failed communicator have come in making the next one: one word, which
+// moves by compare-and-swap from kOpen to kProposed, and from there to kAgreed, which stands, or to
+// a later round's kOpen. Each host has one. native/core/shrink/shrink.h.
 struct Agreement {
   enum Step : uint32_t { kOpen, kProposed, kAgreed };
   Step step;
@@ -253,7 +253,7 @@ struct Agreement {
 static_assert(WL_MAX_RANKS <= 0xfff + 1, "a rank fits the word");
 
 // What a rank tells over hosts of what its round proposes, as soon as it knows the members:
-// native/core/shrink_notes.h. A page, which it alone writes.
+// native/core/shrink/shrink_notes.h. A page, which it alone writes.
 struct ShrinkNote {
   static constexpr uint32_t kMostNameBytes = 3560;
 

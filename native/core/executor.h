@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "native/core/comm.h"
-#include "native/core/kernels.h"
+#include "native/core/launch/kernels.h"
 
 namespace windlass {
 

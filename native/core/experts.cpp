@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "native/base/mixed.h"
-#include "native/core/kernels.h"
+#include "native/core/launch/kernels.h"
 
 namespace windlass {
 namespace {

@@ -10,10 +10,10 @@
 
 #include "native/base/clock.h"
 #include "native/base/dtype.h"
-#include "native/core/kernel_library.h"
-#include "native/core/kernels.h"
+#include "native/core/launch/kernel_library.h"
+#include "native/core/launch/kernels.h"
+#include "native/core/launch/stated_arguments.h"
 #include "native/core/names.h"
-#include "native/core/stated_arguments.h"
 #include "native/device/offload.h"
 #include "native/hosts/hosts.h"
 

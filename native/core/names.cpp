@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/core/names.h"
 
-#include "native/core/kernels.h"
+#include "native/core/launch/kernels.h"
 
 namespace windlass {
 

@@ -6,7 +6,7 @@
 #include <deque>
 
 #include "native/base/extent.h"
-#include "native/core/kernels.h"
+#include "native/core/launch/kernels.h"
 
 namespace windlass {
 namespace {

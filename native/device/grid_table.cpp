@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <tuple>
 
-#include "native/core/kernels.h"
+#include "native/core/launch/kernels.h"
 #include "native/core/names.h"
 
 namespace windlass {

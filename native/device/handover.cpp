@@ -7,7 +7,7 @@
 
 #include "native/base/clock.h"
 #include "native/base/text.h"
-#include "native/core/kernels.h"
+#include "native/core/launch/kernels.h"
 #include "native/core/names.h"
 #include "native/core/rank_waits.h"
 #include "native/device/enqueuing.h"

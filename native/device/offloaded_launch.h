@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "native/core/kernel_library.h"
+#include "native/core/launch/kernel_library.h"
 #include "native/memory/device.h"
 
 namespace windlass {

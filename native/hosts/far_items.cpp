@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "native/core/comm.h"
-#include "native/core/kernels.h"
+#include "native/core/launch/kernels.h"
 #include "native/hosts/far.h"
 #include "native/hosts/hosts.h"
 #include "windlass/chunk.h"

@@ -8,7 +8,7 @@
 
 #include "native/base/extent.h"
 #include "native/core/comm.h"
-#include "native/core/kernels.h"
+#include "native/core/launch/kernels.h"
 #include "native/hosts/hosts.h"
 
 namespace windlass {

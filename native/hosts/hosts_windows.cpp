@@ -5,7 +5,7 @@
 #include "native/base/dtype.h"
 #include "native/base/extent.h"
 #include "native/core/group.h"
-#include "native/core/kernels.h"
+#include "native/core/launch/kernels.h"
 #include "native/hosts/hosts_message.h"
 
 namespace windlass {

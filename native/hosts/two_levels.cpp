@@ -5,7 +5,7 @@
 
 #include "native/base/dtype.h"
 #include "native/core/comm.h"
-#include "native/core/kernels.h"
+#include "native/core/launch/kernels.h"
 #include "native/peer/peer_access.h"
 
 namespace windlass {

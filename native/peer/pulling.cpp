@@ -7,7 +7,7 @@
 
 #include "native/base/target.h"
 #include "native/core/comm.h"
-#include "native/core/kernels.h"
+#include "native/core/launch/kernels.h"
 #include "native/hosts/hosts.h"
 #include "native/memory/memory.h"
 

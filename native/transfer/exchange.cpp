@@ -6,7 +6,7 @@
 #include <new>
 
 #include "native/base/target.h"
-#include "native/core/kernels.h"
+#include "native/core/launch/kernels.h"
 
 namespace windlass {
 namespace {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "native/core/object_operations.h"
+#include "native/core/shared/object_operations.h"
 #include "native/transfer/words.h"
 
 namespace windlass {

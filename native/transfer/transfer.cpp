@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "native/core/kernels.h"
-#include "native/core/object_operations.h"
+#include "native/core/launch/kernels.h"
 #include "native/core/rank_waits.h"
+#include "native/core/shared/object_operations.h"
 
 namespace windlass {
 namespace {

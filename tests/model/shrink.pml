@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the ranks of a failed communicator agree on the next one: native/core/shrink.cpp. One rank, any, may die at any
+/* How the ranks of a failed communicator agree on the next one: native/core/shrink/shrink.cpp. One rank, any, may die at any
  * step; its death shows to the others when a watch has seen it. Deadlines, turns and limits pass at any time: a rank
  * may propose as soon as a round is open, and abandon what is proposed as soon as it is. The last may stay
  * away (it is stopped, and comes back at the end), and the first give up at any step, as where it is closed.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How ranks of several hosts agree on the communicator that follows a failed one: native/core/shrink.h, over hosts. Each
+/* How ranks of several hosts agree on the communicator that follows a failed one: native/core/shrink/shrink.h, over hosts. Each
  * rank is a host; what ranks of one host do beside that is in shrink.pml. A host sees of another what that one's words
  * were when it told them last: what was told arrives at any time, and is told again. One host, any, may die at any step,
  * and its loss shows to each other one at any time from then on. Limits pass at any time: a host may propose as soon as a

@@ -3,7 +3,7 @@
 // whom a Timeout names.
 #include "native/core/collectives.h"
 #include "native/core/cpu_executor.h"
-#include "native/core/kernels.h"
+#include "native/core/launch/kernels.h"
 #include "tests/native/comm/comms.h"
 
 namespace windlass_test {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ranks make together in several operations: under one deadline, and apart from what they made
 // 2^32 operations before.
-#include "native/core/object_operations.h"
+#include "native/core/shared/object_operations.h"
 
 #include "native/transfer/exchange.h"
 #include "tests/native/comm/comms.h"

@@ -6,7 +6,7 @@
 
 #include "native/core/collectives.h"
 #include "native/core/control_block.h"
-#include "native/core/object_operations.h"
+#include "native/core/shared/object_operations.h"
 #include "native/transfer/transfer.h"
 #include "tests/native/comm/comms.h"
 #include "tests/native/comm/forks.h"

@@ -13,7 +13,7 @@
 
 #include "native/core/control_block.h"
 #include "native/core/group.h"
-#include "native/core/shared_group.h"
+#include "native/core/shared/shared_group.h"
 #include "native/memory/shared_mapping.h"
 #include "tests/native/comm/guests.h"
 #include "tests/native/comm/held.h"

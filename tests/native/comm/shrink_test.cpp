@@ -3,7 +3,7 @@
 #include <sys/resource.h>
 
 #include "native/core/group.h"
-#include "native/core/shrink.h"
+#include "native/core/shrink/shrink.h"
 #include "tests/native/comm/comms.h"
 #include "tests/native/comm/crew.h"
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/core/object_operations.h"
+#include "native/core/shared/object_operations.h"
 
 #include <algorithm>
 #include <new>
 #include <vector>
 
-#include "native/core/kernels.h"
+#include "native/core/launch/kernels.h"
 #include "native/core/names.h"
-#include "native/core/shared_objects.h"
+#include "native/core/shared/shared_objects.h"
 
 namespace windlass {
 namespace {

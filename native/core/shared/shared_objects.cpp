@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/core/shared_objects.h"
+#include "native/core/shared/shared_objects.h"
 
 #include <algorithm>
 #include <mutex>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "native/core/failure_text.h"
-#include "native/core/shared_group.h"
+#include "native/core/shared/shared_group.h"
 #include "native/hosts/hosts.h"
 #include "native/memory/shared_mapping.h"
 #include "native/memory/shared_memory.h"

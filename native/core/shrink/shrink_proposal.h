@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "native/core/shared_group.h"
+#include "native/core/shared/shared_group.h"
 
 namespace windlass {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/core/stated_arguments.h"
+#include "native/core/launch/stated_arguments.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/core/shared_group.h"
+#include "native/core/shared/shared_group.h"
 
 #include "native/hosts/hosts.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/core/shrink.h"
+#include "native/core/shrink/shrink.h"
 
 #include <unistd.h>
 
@@ -10,9 +10,9 @@
 
 #include "native/base/clock.h"
 #include "native/core/failure_text.h"
-#include "native/core/object_operations.h"
-#include "native/core/shrink_notes.h"
-#include "native/core/shrink_proposal.h"
+#include "native/core/shared/object_operations.h"
+#include "native/core/shrink/shrink_notes.h"
+#include "native/core/shrink/shrink_proposal.h"
 #include "native/hosts/hosts.h"
 
 namespace windlass {

@@ -5,8 +5,8 @@
 #include <atomic>
 
 #include "native/core/comm.h"
-#include "native/core/kernel_library.h"
-#include "native/core/stated_arguments.h"
+#include "native/core/launch/kernel_library.h"
+#include "native/core/launch/stated_arguments.h"
 
 namespace windlass {
 

@@ -3,7 +3,7 @@
 // process makes their memory, and says in an operation under which number the others open it.
 #pragma once
 
-#include "native/core/object_operations.h"
+#include "native/core/shared/object_operations.h"
 
 namespace windlass {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/core/observed_group.h"
+#include "native/core/shared/observed_group.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/core/shrink_proposal.h"
+#include "native/core/shrink/shrink_proposal.h"
 
 #include <new>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/core/launch.h"
+#include "native/core/launch/launch.h"
 
 #include <cstdio>
 #include <new>
@@ -8,7 +8,7 @@
 #include "native/base/profile.h"
 #include "native/base/target.h"
 #include "native/core/cpu_executor.h"
-#include "native/core/kernels.h"
+#include "native/core/launch/kernels.h"
 #include "native/device/device_executor.h"
 #include "native/device/offload_executor.h"
 #include "native/device/offloaded_launch.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/core/shrink_notes.h"
+#include "native/core/shrink/shrink_notes.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/core/kernel_library.h"
+#include "native/core/launch/kernel_library.h"
 
 #include <cctype>
 #include <cstdarg>

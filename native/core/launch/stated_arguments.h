@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "native/base/text.h"
-#include "native/core/kernel_library.h"
+#include "native/core/launch/kernel_library.h"
 #include "windlass/windlass.h"
 
 namespace windlass {
