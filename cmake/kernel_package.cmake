@@ -8,15 +8,15 @@ include("${CMAKE_CURRENT_LIST_DIR}/windlass_add_kernel.cmake")
 # The include folder of the package holds them as this tree does.
 set(kernel_headers
   kernels/bytes.h
-  kernels/in_line.h
-  kernels/kernel_list.h
-  kernels/library_on_gpu.h
-  kernels/on_gpu.h
+  native/include/windlass/in_line.h
   native/include/windlass/kernel.h
   native/include/windlass/kernel_entries.h
   native/include/windlass/kernel_library.h
+  native/include/windlass/kernel_list.h
   native/include/windlass/kernel_table.h
+  native/include/windlass/library_on_gpu.h
   native/include/windlass/offload.h
+  native/include/windlass/on_gpu.h
   native/isa/ascend/boxes.h
   native/isa/ascend/buffers.h
   native/isa/ascend/fused.h

@@ -12,7 +12,6 @@
 #include "kernels/chunk.h"
 #include "kernels/expert_combine.h"
 #include "kernels/expert_dispatch.h"
-#include "kernels/in_line.h"
 #include "kernels/offload.h"
 #include "kernels/one_sided.h"
 #include "kernels/pull.h"
@@ -26,6 +25,7 @@
 #include "native/device/device_executor.h"
 #include "native/device/offload_executor.h"
 #include "native/hosts/hosts_executor.h"
+#include "windlass/in_line.h"
 
 namespace windlass {
 namespace {

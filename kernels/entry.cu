@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What nvcc compiles of Windlass: all kernels for GPUs, as one that the host launches.
-#include "kernels/on_gpu.h"
+#include "windlass/on_gpu.h"
 // After it, which marks functions of cores.
 #include "kernels/all_offloaded.h"
 

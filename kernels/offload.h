@@ -10,11 +10,11 @@
 #include "kernels/all_to_all_v.h"
 #include "kernels/barrier.h"
 #include "kernels/broadcast.h"
-#include "kernels/kernel_list.h"
 #include "kernels/reduce.h"
 #include "kernels/reduce_scatter.h"
 #include "kernels/reduce_scatter_v.h"
 #include "kernels/scatter.h"
+#include "windlass/kernel_list.h"
 
 namespace windlass {
 

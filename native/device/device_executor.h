@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device executor's host side: states the operation, waits for the ENTER of those that its
-// kernel concerns, then runs the kernel in line on each of the rank's cores, kernels/in_line.h.
+// kernel concerns, then runs the kernel in line on each of the rank's cores, windlass/in_line.h.
 // Where cores are threads, the caller and the rank's workers take those that can go on. Each
 // kernel K has K::goOn, which takes one core on, and K::Session, which a rank's cores share. On
 // targets that check, the session compares what cores do with what the architecture allows. All

@@ -31,7 +31,7 @@ constexpr int64_t kDeviceOwnLimitNs = 2 * kStopLimitNs;
 // Looks at a signal before a core looks whether it shall stop.
 constexpr uint32_t kDeviceLooks = 1024;
 // Cores that an operation does not take leave their lines alone, whose words must not fall behind
-// by 2^22 operations: kernels/in_line.h. After so many all lines are written; tests have less.
+// by 2^22 operations: windlass/in_line.h. After so many all lines are written; tests have less.
 constexpr uint32_t kAllLinesEvery = 1u << 20;
 inline std::atomic<uint32_t> allLinesEvery{kAllLinesEvery};
 // From one operation's number in a device's window to the next one's; tests have more.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hands a kernel to the rank's device: states the operation, waits for every rank's ENTER, then has
 // the device run the kernel's items over what the rank brings. The host waits and compares as for
-// any operation; devices signal one another by themselves, kernels/in_line.h.
+// any operation; devices signal one another by themselves, windlass/in_line.h.
 #pragma once
 
 #include "native/core/executor.h"

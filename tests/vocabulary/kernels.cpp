@@ -13,7 +13,6 @@
 #include "kernels/chunk.h"
 #include "kernels/expert_combine.h"
 #include "kernels/expert_dispatch.h"
-#include "kernels/in_line.h"
 #include "kernels/offload.h"
 #include "kernels/one_sided.h"
 #include "kernels/pull.h"
@@ -21,6 +20,7 @@
 #include "kernels/reduce_scatter.h"
 #include "kernels/reduce_scatter_v.h"
 #include "kernels/scatter.h"
+#include "windlass/in_line.h"
 
 namespace windlass {
 

@@ -411,7 +411,7 @@ WL_CORE constexpr size_t lineIndex(uint32_t core, uint32_t rank, uint32_t ranks)
   return size_t{core} * ranks + rank;
 }
 
-// One core of a rank in one operation, as the device executor runs it: kernels/in_line.h.
+// One core of a rank in one operation, as the device executor runs it: windlass/in_line.h.
 struct InLine {
   uint32_t rank;
   uint32_t core;

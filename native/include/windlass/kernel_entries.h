@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/in_line.h"
 #include "native/isa/isa.h"
 #include "native/isa/library_image.h"
+#include "windlass/in_line.h"
 #include "windlass/kernel_table.h"
 
 namespace windlass {

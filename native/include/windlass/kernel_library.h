@@ -56,7 +56,7 @@ struct LibraryKernel {
 // once, at the end of one of its sources. Cores of their own have the code of all of them, the host
 // has their table.
 #if defined(WINDLASS_ON_CORES)
-#include "kernels/library_on_gpu.h"
+#include "windlass/library_on_gpu.h"
 #else
 #include "windlass/kernel_entries.h"
 #endif

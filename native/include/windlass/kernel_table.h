@@ -90,7 +90,7 @@ struct KernelEntry {
   uint32_t (*needs)(const Launch&, uint32_t rank, uint32_t block, uint32_t phase);
   uint32_t (*leavesAfter)(const Launch&, uint32_t rank);
   void (*phase)(const Launch&, uint32_t rank, uint32_t block, uint32_t phase);
-  // runInLine of kernels/in_line.h; on targets that check nothing without a session.
+  // runInLine of windlass/in_line.h; on targets that check nothing without a session.
   bool (*goOn)(KernelSession*, const Launch&, const InLine&, Position&);
   const SessionEntry* session;  // nullptr: the target checks nothing
 };

@@ -3,7 +3,7 @@
 // architectures would: all cores of all ranks take turns on the test's thread, in an order that a
 // seed picks, as it does that of their pipes.
 #define WINDLASS_TARGET_A2A3SIM  // a5sim's vocabulary is the same
-#include "kernels/in_line.h"
+#include "windlass/in_line.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 // in the library's table.
 #pragma once
 
-#include "kernels/on_gpu.h"
+#include "windlass/on_gpu.h"
 
 namespace windlass {
 

@@ -3,7 +3,7 @@
 // itself.
 #pragma once
 
-#include "kernels/in_line.h"
+#include "windlass/in_line.h"
 #include "windlass/offload.h"
 
 namespace windlass {

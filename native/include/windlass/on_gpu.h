@@ -5,7 +5,7 @@
 
 #include "native/isa/isa.h"
 // After it, which marks functions of cores.
-#include "kernels/kernel_list.h"
+#include "windlass/kernel_list.h"
 
 namespace windlass {
 
