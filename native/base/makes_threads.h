@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // While a thread of ours is made. Signals of the host program, a JVM's among them, go to its own
 // threads. Those of a fault go to the thread that makes it: a JVM writes down where that was, and
-// blocked they would end the process without a word. It may use all cores that the caller might
-// before that one was pinned, of those that the process's first thread may use now.
+// blocked they would end the process without a word. Where the caller is pinned, the new thread may
+// use all cores that the caller might use before, of those that the process may use now: its first
+// thread, unless that is the caller.
 #pragma once
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -34,7 +36,8 @@ class MakesThreads {
     isFreed_ = CPU_COUNT(&pinned.core) > 0 && sched_getaffinity(0, sizeof now, &now) == 0 &&
                CPU_EQUAL(&now, &pinned.core) && sched_getaffinity(getpid(), sizeof now, &now) == 0;
     if (!isFreed_) return;
-    CPU_AND(&wider, &pinned.before, &now);
+    wider = pinned.before;
+    if (syscall(SYS_gettid) != getpid()) CPU_AND(&wider, &wider, &now);
     isFreed_ = CPU_COUNT(&wider) > 0 && sched_setaffinity(0, sizeof wider, &wider) == 0;
   }
   ~MakesThreads() {

@@ -174,7 +174,11 @@ void Waiter::leaveCore(const Inside& inside, int64_t now) {
     if (core == own || !CPU_ISSET(core, &allowed)) continue;
     if (freest == own || ranks[core] < ranks[freest]) freest = core;
   }
-  if (freest != own) moveToCore(freest, allowed);
+  if (freest == own) return;
+  // Or the next to look would move there as well.
+  own_.entry[inside.sequence & 1].core.store(static_cast<int32_t>(freest),
+                                             std::memory_order_relaxed);
+  moveToCore(freest, allowed);
 }
 
 bool Waiter::needsNeighbour(const Look& look) const {

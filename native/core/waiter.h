@@ -107,17 +107,20 @@ class Waiter {
   }
   // Whether this thread's placing and scheduling are the library's to change.
   bool mayAdjust() const;
-  // Nor where ranks met a thread that computes: the kernel knows which core that one needs.
+  // Whether this thread may be moved now: not where ranks met a thread that computes, since the
+  // kernel knows which core that one needs.
   bool mayLeaveCore(int64_t now) const;
-  // Whether a peer has entered this operation, and did so on this rank's core. Where a peer was
-  // before says nothing: the kernel may have parted the two since. Nor does it where a one-sided
-  // operation was begun, and a wait for that moves nobody.
+  // Whether a peer has entered this operation, and its entry names that core. Where a peer was
+  // before says nothing: the kernel may have parted the two since. The same goes for one-sided
+  // operations, and a wait for those moves nobody.
   bool isNear(uint32_t peer, int32_t core, const Inside& inside) const;
-  // Whether an awaited rank is, so that this one had better wait elsewhere.
+  // Whether an awaited rank's entry names this rank's core, so that this one had better wait on
+  // another.
   bool hasNearAwaited(uint32_t awaited, const Inside& inside) const;
-  // Whether as many ranks below this one are as a core's share is.
+  // Whether the entries of so many ranks below this one name its core that these are a core's share.
   bool isCrowded(const Inside& inside) const;
-  // Moves this thread to the core, of those that it may use, where the fewest ranks were last seen.
+  // Moves this thread to the core, of those that it may use, where the fewest ranks were last seen,
+  // and says so in its entry.
   void leaveCore(const Inside& inside, int64_t now);
   // Whether what had this core since then may have been a rank: one has moved something here, or
   // does so now, and the kernel may have brought it from elsewhere.

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -61,6 +62,20 @@ cpu_set_t twoCores() {
   }
   return two;
 }
+
+// While it lasts, the cores to which the library moves the calling thread.
+class Moves {
+ public:
+  Moves() { ofThread = this; }
+  ~Moves() { ofThread = nullptr; }
+  void add(const cpu_set_t& mask) {
+    for (int core = 0; core < CPU_SETSIZE; ++core)
+      if (CPU_ISSET(core, &mask)) cores.push_back(core);
+  }
+  std::vector<int> cores;
+  static thread_local Moves* ofThread;
+};
+thread_local Moves* Moves::ofThread = nullptr;
 
 pid_t threadId() {
   return static_cast<pid_t>(syscall(SYS_gettid));
@@ -323,6 +338,75 @@ uint64_t bitsOf(std::initializer_list<int> signals) {
   return bits;
 }
 
+TEST(LibrarysThreads, HaveTheMaskFromBeforeTheProcesssFirstThreadWasPinned) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const cpu_set_t two = twoCores();
+  if (CPU_COUNT(&two) < 2) GTEST_SKIP() << "this takes two cores";
+  const auto countPinned = [&] {
+    if (sched_setaffinity(0, sizeof two, &two) != 0 || threadId() != getpid()) return 100;
+    const std::set<pid_t> before = threadsOfThisProcess();
+    wl_group_config_t config = {};
+    config.struct_size = sizeof config;
+    config.ranks = 1;
+    config.cores = 2;
+    config.first_sequence = 1;
+    wl_group_t* group = nullptr;
+    wl_comm_t* comm = nullptr;
+    if (wl_group_create(&config, &group, nullptr) != WL_OK) return 101;
+    if (wl_group_join(group, 0, &comm, nullptr) != WL_OK) return 102;
+    wl_thread_adopt(0, 1);
+    std::vector<float> in(1 << 20, 1), out(in.size());
+    if (allReduce(comm, in.data(), out.data(), in.size(), WL_F32, WL_SUM, WL_AUTO, 0, nullptr) !=
+        WL_OK)
+      return 103;
+    int made = 0;
+    int pinned = 0;
+    for (const pid_t thread : threadsOfThisProcess()) {
+      if (before.count(thread) > 0) continue;
+      const cpu_set_t mask = maskOf(thread);
+      ++made;
+      pinned += CPU_COUNT(&mask) == 1 ? 1 : 0;
+    }
+    return made == 0 ? 104 : pinned;
+  };
+  EXPECT_EXIT(std::_Exit(countPinned()), testing::ExitedWithCode(0), "");
+}
+
+// Each sees where the other one has gone, and stays.
+TEST(AdoptedThreads, OfTwoThatWaitOnOneCoreOneMoves) {
+  const cpu_set_t two = twoCores();
+  if (CPU_COUNT(&two) < 2) GTEST_SKIP() << "this takes two cores";
+  cpu_set_t one = two;
+  for (size_t core = CPU_SETSIZE; CPU_COUNT(&one) == 2;) CPU_CLR(--core, &one);
+  LocalRanks ranks(2, 60'000 * kMs, 1, 2);
+  std::atomic<int> met{0};
+  std::array<int, 2> movedTo = {};
+  int moves = 0;
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    wl_thread_adopt(-1, 0);
+    const std::vector<float> in(1 << 18, 1);
+    std::vector<float> out(in.size());
+    for (int i = 0; i < 400; ++i) {
+      sched_setaffinity(0, sizeof one, &one);
+      sched_setaffinity(0, sizeof two, &two);
+      ++met;
+      while (met.load() < 4 * i + 2) sched_yield();
+      Moves own;
+      ASSERT_EQ(WL_OK, allReduce(comm, in.data(), out.data(), in.size(), WL_F32, WL_SUM, WL_AUTO, 0,
+                                 nullptr));
+      movedTo[rank] = own.cores.empty() ? -1 : own.cores[0];
+      ++met;
+      while (met.load() < 4 * i + 4) sched_yield();
+      if (rank == 0) {
+        moves += movedTo[0] >= 0 || movedTo[1] >= 0 ? 1 : 0;
+        EXPECT_TRUE(movedTo[0] < 0 || movedTo[0] != movedTo[1]) << "operation " << i;
+      }
+      usleep(5000);  // the least time between two moves is 4 ms
+    }
+  });
+  if (moves == 0) GTEST_SKIP() << "nobody moved: other threads computed here all the time";
+}
+
 // A program's signals go to its own threads, and those of a fault to the thread that makes it.
 TEST(ThreadsOfTheLibrary, TakeNoSignalsButThoseOfFaults) {
   // A sanitizer has threads of its own.
@@ -356,3 +440,11 @@ TEST(ThreadsOfTheLibrary, TakeNoSignalsButThoseOfFaults) {
 
 }  // namespace callers_threads_test
 }  // namespace windlass_test
+
+// In place of the C library's.
+extern "C" int sched_setaffinity(pid_t thread, size_t bytes, const cpu_set_t* mask) noexcept {
+  windlass_test::callers_threads_test::Moves* const moves =
+      windlass_test::callers_threads_test::Moves::ofThread;
+  if (moves != nullptr && thread == 0 && CPU_COUNT(mask) == 1) moves->add(*mask);
+  return syscall(SYS_sched_setaffinity, thread, bytes, mask) < 0 ? -1 : 0;
+}
