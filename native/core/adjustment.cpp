@@ -86,8 +86,9 @@ void takeShortSlices(int64_t untilNs) {
 void returnShortSlices(int64_t nowNs) {
   if (!slice.isShort || nowNs < slice.untilNs) return;
   SchedulingAttributes attributes = {};  // with what others have changed of them since
-  slice.isShort = syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) == 0;
-  if (!slice.isShort || attributes.policy != SCHED_OTHER) return;
+  slice.isShort = syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) == 0 &&
+                  attributes.policy == SCHED_OTHER && attributes.runtime == kSliceNs;
+  if (!slice.isShort) return;  // it is somebody else's by now
   attributes.runtime = slice.beforeNs;
   attributes.flags |= kResetOnFork;  // only a privileged thread could take that back
   slice.isShort = syscall(SYS_sched_setattr, 0, &attributes, 0) != 0;

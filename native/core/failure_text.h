@@ -67,7 +67,7 @@ void writeUnread(Text& out, uint32_t rank, uint32_t peer, int32_t pid, const Sta
                  int reason);
 // What `rank` gets where the others have gone on without it.
 wl_error_t leftOutOf(const Group& group, uint32_t rank);
-// Of a host that stood still for longer than that.
+// Of a host that stood still for about as long, or longer.
 wl_error_t stoodStillOf(const Group& group, uint32_t rank, int64_t silenceNs);
 // Ranks a and b, which entered `sequence`, call different things.
 void writeMismatch(Text& out, const Group& group, uint32_t a, uint32_t b, uint64_t sequence);

@@ -304,7 +304,6 @@ class Copies {
   StridedView in_;
 };
 
-// Every thread rewrites its share of the elements and carries it to all copies.
 // What the source, or a copy, takes of the memory, on cache lines.
 uint64_t spanOf(uint64_t bytes, DType from, DType to) {
   return roundUp(std::max(bytes, bytes / sizeOf(from) * sizeOf(to)), kLine);

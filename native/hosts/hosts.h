@@ -59,7 +59,7 @@ class Hosts final : private WireEnds {
   void close();
   bool isConnected() const { return thread_.joinable(); }
   int64_t silenceNs() const { return silenceNs_; }
-  // Whether this host stood still for longer than that just before the communicator failed, so that
+  // Whether this host stood still for about as long just before the communicator failed, so that
   // others may have lost it. Waits until this process's thread runs again as well.
   bool hasStoodStill() const;
   // Of this process's ranks the lowest.
@@ -258,6 +258,9 @@ class Hosts final : private WireEnds {
   bool lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* why);
   void leave(uint32_t host, const Connection& connection);
   void lookAtOwn(int64_t looked);
+  // How long a standstill has to be for others to have lost this host: they count from its last
+  // beat, which went out up to one beat, and a turn, before.
+  int64_t standstillNs() const;
   // What it was `slept` after it looked last, and before lookAtOwn().
   void noteStandstill(int64_t now, int64_t slept);
   // Whether who hears that process of another host, for this one, is awake by its own beats.

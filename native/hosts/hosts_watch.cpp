@@ -139,10 +139,11 @@ void Hosts::lookAtOwn(int64_t looked) {
   }
 }
 
+int64_t Hosts::standstillNs() const { return silenceNs_ - 2 * kBeatNs; }
+
 void Hosts::noteStandstill(int64_t now, int64_t slept) {
   const int64_t since = stoodStillNs_.load(std::memory_order_relaxed);
-  // Others count from its last beat, which went out up to one beat, and a turn, before it stopped.
-  if (slept <= silenceNs_ - 2 * kBeatNs) {
+  if (slept <= standstillNs()) {
     // Who had lost it would have said so by now.
     if (since != 0 && group_.failure() == nullptr && now - since > kTellingNs + silenceNs_)
       stoodStillNs_.store(0, std::memory_order_release);
@@ -161,7 +162,7 @@ void Hosts::noteStandstill(int64_t now, int64_t slept) {
 
 bool Hosts::hasStoodStill() const {
   const auto hasLooked = [&](int64_t now) {
-    return silenceNs_ == 0 || now - lookedNs_.load(std::memory_order_acquire) <= silenceNs_;
+    return silenceNs_ == 0 || now - lookedNs_.load(std::memory_order_acquire) <= standstillNs();
   };
   const int64_t start = clockNs();
   for (int64_t now = start; !hasLooked(now) && now - start < kTellingNs; now = clockNs())
