@@ -99,6 +99,22 @@ class RankWorkersTest {
   }
 
   @Test
+  void theFirstBodyFindsItTooWhateverItsCallerHas() throws Exception {
+    int[] seen = new int[1];
+    Thread caller =
+        new Thread(
+            () -> {
+              try (LocalGroup group = Communicator.local(1)) {
+                group.run(communicator -> seen[0] = Thread.currentThread().getPriority());
+              }
+            });
+    caller.setPriority(Thread.MAX_PRIORITY);
+    caller.start();
+    caller.join();
+    assertThat(seen[0]).isEqualTo(Thread.NORM_PRIORITY);
+  }
+
+  @Test
   void aBodyFindsTheThreadsUsualNameAndPriority() {
     try (LocalGroup group = Communicator.local(1)) {
       group.run(

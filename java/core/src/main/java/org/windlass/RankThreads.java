@@ -30,6 +30,7 @@ final class RankThreads<T, E extends Exception> {
   private final List<RankWorker> workers;
   private final RankFunction<T, E> function;
   private final Object[] results;
+  private final ReturnedRanks returned;
 
   /**
    * In the order in which ranks failed, with room for every rank's: a rank may fail since the heap is
@@ -48,6 +49,7 @@ final class RankThreads<T, E extends Exception> {
     this.workers = workers;
     this.function = function;
     this.results = new Object[communicators.size()];
+    this.returned = new ReturnedRanks(communicators);
     this.failures = new ArrayList<>(communicators.size());
   }
 
@@ -108,7 +110,8 @@ final class RankThreads<T, E extends Exception> {
     try {
       communicator.abortAll(reason(communicator.rank(), failure));
     } catch (OutOfMemoryError e) {
-      // The communicator itself is aborted; a look at the ranks finds who waits in one of its children.
+      // The communicator itself is aborted. A look at the ranks finds which of this process's wait in
+      // one of its children.
     }
   }
 
@@ -130,14 +133,13 @@ final class RankThreads<T, E extends Exception> {
     boolean interrupted = false;
     boolean told = false;
     long failedAt = 0;
-    ReturnedRanks returned = new ReturnedRanks(communicators);
     for (RankWorker worker : workers) {
       while (worker.isBusy()) {
         try {
           if (worker.await(told ? 0 : LOOK_MS) || told) {
             continue;
           }
-          look(returned);
+          look();
           if (!hasFailed()) {
             continue;
           }
@@ -145,7 +147,7 @@ final class RankThreads<T, E extends Exception> {
           failedAt = failedAt == 0 ? now : failedAt;
           if (now - failedAt >= PATIENCE_MS * 1_000_000) {
             told = true;
-            tellStuck();
+            tryToTellStuck();
           }
         } catch (InterruptedException e) {
           interrupted = true;
@@ -156,7 +158,7 @@ final class RankThreads<T, E extends Exception> {
     return interrupted;
   }
 
-  private void look(ReturnedRanks returned) {
+  private void look() {
     try {
       BitSet over = new BitSet(workers.size());
       for (int i = 0; i < workers.size(); i++) {
@@ -171,6 +173,14 @@ final class RankThreads<T, E extends Exception> {
   private boolean hasFailed() {
     synchronized (failures) {
       return !failures.isEmpty();
+    }
+  }
+
+  private void tryToTellStuck() {
+    try {
+      tellStuck();
+    } catch (OutOfMemoryError e) {
+      // Nobody is told; the run ends all the same.
     }
   }
 

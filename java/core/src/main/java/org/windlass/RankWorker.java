@@ -34,6 +34,7 @@ final class RankWorker {
     this.stays = stays;
     this.thread = new Thread(null, this::run, name, 0, false);
     thread.setDaemon(true);
+    thread.setPriority(Thread.NORM_PRIORITY);
   }
 
   /**
@@ -55,10 +56,14 @@ final class RankWorker {
   }
 
   private void run() {
-    Native.wl_thread_adopt(place, stays ? 1 : 0);
+    boolean isAdopted = false;
     boolean goesOn = true;
     while (goesOn) {
       try {
+        if (!isAdopted) {
+          Native.wl_thread_adopt(place, stays ? 1 : 0);
+          isAdopted = true;
+        }
         goesOn = hasNext();
         if (goesOn) {
           runNext();
