@@ -57,6 +57,21 @@ class BuildRoundsTest {
   }
 
   @Test
+  void aBuildWithARoundThatComparesIsNotSlowByItself() {
+    BuildRounds rounds = new BuildRounds();
+    Map<Build, Times> moved =
+        Map.of(OTHER, times(0.5, 0.15), CONTROL, times(0.5, 0.15), THIS, times(0.5, 0.20));
+    assertThat(rounds.add(moved)).isFalse();
+    assertThat(rounds.add(moved)).isFalse();
+    assertThat(rounds.isSlowByItself()).isTrue();
+    assertThat(
+            rounds.add(
+                Map.of(OTHER, times(0.5, 0.15), CONTROL, times(0.5, 0.15), THIS, times(0.5, 0.15))))
+        .isTrue();
+    assertThat(rounds.isSlowByItself()).isFalse();
+  }
+
+  @Test
   void aBuildWhoseRanksShareACoreIsSlowByItself() {
     BuildRounds rounds = new BuildRounds();
     Map<Build, Times> crowded =

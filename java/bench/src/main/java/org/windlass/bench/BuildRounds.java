@@ -14,7 +14,7 @@ final class BuildRounds {
   /** How much more an empty call may take by one build than by another, where they are compared. */
   private static final double MOST_APART = 0.25;
 
-  /** Or how much of the shortest time that a build took. */
+  /** The same, as a share of the shortest median of the builds; the larger of the two counts. */
   private static final double OF_MEDIAN = 0.03;
 
   /** What is measured: the other checkout's build, the same once more, and this one's. */
@@ -47,11 +47,11 @@ final class BuildRounds {
   }
 
   /**
-   * Whether this build had the slowest empty call in each round that was left out, of two or more:
-   * then it is the build, and not the machine.
+   * Whether no round was added, of two or more, since an empty call took longer by this build than
+   * {@link #MOST_APART} allows in each: then it is the build, and not the machine.
    */
   boolean isSlowByItself() {
-    return leftOut > 1 && slowHere == leftOut;
+    return rounds.isEmpty() && leftOut > 1 && slowHere == leftOut;
   }
 
   int count() {

@@ -105,10 +105,10 @@ public final class Sampler {
     boolean compiles = true;
     for (int i = 0; i < most && compiles; i++) {
       long startNs = System.nanoTime();
-      long compiledMs = compiledMs();
+      long beforeMs = compiledMs();
       run();
       double ms = (System.nanoTime() - startNs) / 1e6;
-      compiles = largest((compiledMs() - compiledMs) / ms) > SETTLED;
+      compiles = largest((compiledMs() - beforeMs) / ms) > SETTLED;
     }
   }
 

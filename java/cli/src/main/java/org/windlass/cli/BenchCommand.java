@@ -139,7 +139,7 @@ public final class BenchCommand implements Runnable {
   /** Of each measurement that a JVM compiles in, however long the others take. */
   private static final double WARM_UP_SECONDS = 0.15;
 
-  /** Beside what moves more, it is nothing that a JVM interprets. */
+  /** Larger cells are not warmed up for: what a JVM interprets is a small part of their time. */
   private static final long WARM_UP_BYTES = 1 << 20;
 
   @Spec private CommandSpec spec;
