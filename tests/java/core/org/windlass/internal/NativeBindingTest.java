@@ -13,6 +13,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 import java.util.regex.MatchResult;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
@@ -43,24 +44,42 @@ class NativeBindingTest {
   }
 
   @Test
-  void everyFieldOfEveryStructHasAnOffset() {
-    Pattern struct = Pattern.compile("typedef struct \\w+ \\{(.*?)\\} (\\w+);", Pattern.DOTALL);
+  void everyFieldOfEveryStructHasAnOffset() throws ReflectiveOperationException {
+    Pattern struct = Pattern.compile("(?s)typedef struct \\w+ \\{(.*?)\\} (wl_(\\w+)_t);");
+    Pattern declaration = Pattern.compile("(\\w+)(\\[\\w+\\])?\\s*;");
     List<MatchResult> structs = struct.matcher(HEADER).results().toList();
-    assertThat(structs).hasSizeGreaterThanOrEqualTo(6);
+    assertThat(structs).hasSizeGreaterThanOrEqualTo(14);
     for (MatchResult found : structs) {
       String name = found.group(2);
+      Class<?> constants = constants(found.group(3));
       int end = 0;
-      for (MatchResult field : Pattern.compile("(\\w+)(\\[\\w+\\])?\\s*;").matcher(found.group(1)).results().toList()) {
-        int offset = NativeStruct.offset(name, field.group(1));
-        assertThat(offset).as(name + "." + field.group(1)).isGreaterThanOrEqualTo(end);
+      int fields = 0;
+      for (MatchResult line : declaration.matcher(found.group(1)).results().toList()) {
+        String field = line.group(1);
+        int offset = NativeStruct.offset(name, field);
+        assertThat(offset).as(name + "." + field).isGreaterThanOrEqualTo(end);
+        assertThat(constants.getField(field.toUpperCase(Locale.ROOT)).getInt(null))
+            .as(name + "." + field)
+            .isEqualTo(offset);
         end = offset + 1;
+        fields++;
       }
       assertThat(NativeStruct.offset(name, "struct_size")).isZero();
       assertThat(NativeStruct.bytes(name)).isGreaterThanOrEqualTo(end);
+      assertThat(constants.getField("SIZE").getInt(null)).isEqualTo(NativeStruct.bytes(name));
+      assertThat(constants.getFields()).as(name).hasSize(fields + 1);
     }
+    assertThat(Structs.class.getClasses()).hasSameSizeAs(structs);
     assertThatThrownBy(() -> NativeStruct.offset("wl_error_t", "no_such_field"))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageContaining("wl_error_t.no_such_field");
+  }
+
+  @Test
+  void theBindingKnowsEveryStructAndHandle() {
+    List<String> declared = find("(?s)typedef struct \\w+ (?:\\{.*?\\} )?(\\w+);");
+    assertThat(declared).hasSizeGreaterThanOrEqualTo(20);
+    assertThat(StructNames.ALL).containsExactlyInAnyOrderElementsOf(declared);
   }
 
   @Test
@@ -87,6 +106,18 @@ class NativeBindingTest {
     assertThat(NativeMemory.utf8("a\u00e9\ud83d\ude00"))
         .containsExactly('a', 0xc3, 0xa9, 0xf0, 0x9f, 0x98, 0x80, 0);
     assertThatThrownBy(() -> NativeMemory.utf8("a\0b")).isInstanceOf(IllegalArgumentException.class);
+  }
+
+  /** The constants of a struct, such as {@code group_config}. */
+  private static Class<?> constants(String words) {
+    String name =
+        Pattern.compile("(?:^|_)(.)")
+            .matcher(words)
+            .replaceAll(first -> first.group(1).toUpperCase(Locale.ROOT));
+    return Arrays.stream(Structs.class.getClasses())
+        .filter(type -> type.getSimpleName().equals(name))
+        .findFirst()
+        .orElseThrow(() -> new AssertionError("Structs has no " + name));
   }
 
   private static List<Method> nativeMethods() {

@@ -10,7 +10,6 @@ import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Natives;
 import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
-import org.windlass.internal.Structs.CudaDevice;
 
 /**
  * NVIDIA's driver of this machine, and the GPUs that it shows to this process, numbered from 0. Any
@@ -81,20 +80,21 @@ public final class CudaDriver {
   public static Device device(int device) {
     Natives.require(WindlassException::of);
     requireNumber(device);
-    ByteBuffer found = Structs.allocate(CudaDevice.SIZE);
-    found.putInt(0, CudaDevice.SIZE);
+    ByteBuffer found = Structs.allocate(Structs.CudaDevice.SIZE);
+    found.putInt(0, Structs.CudaDevice.SIZE);
     try (Scratch scratch = Scratch.take()) {
       long address = NativeMemory.address(found);
       check(Native.wl_cuda_device(device, address, scratch.error()), scratch);
     }
-    int version = found.getInt(CudaDevice.DRIVER_VERSION);
+    int room = Structs.CudaDevice.SIZE - Structs.CudaDevice.NAME;
+    int version = found.getInt(Structs.CudaDevice.DRIVER_VERSION);
     return new Device(
-        Structs.text(found, CudaDevice.NAME, CudaDevice.SIZE - CudaDevice.NAME),
-        found.getInt(CudaDevice.MAJOR),
-        found.getInt(CudaDevice.MINOR),
-        found.getInt(CudaDevice.MULTIPROCESSORS),
-        found.getLong(CudaDevice.TOTAL_BYTES),
-        found.getLong(CudaDevice.FREE_BYTES),
+        Structs.text(found, Structs.CudaDevice.NAME, room),
+        found.getInt(Structs.CudaDevice.MAJOR),
+        found.getInt(Structs.CudaDevice.MINOR),
+        found.getInt(Structs.CudaDevice.MULTIPROCESSORS),
+        found.getLong(Structs.CudaDevice.TOTAL_BYTES),
+        found.getLong(Structs.CudaDevice.FREE_BYTES),
         version / 1000 + "." + version % 1000 / 10);
   }
 

@@ -92,7 +92,7 @@ public final class Floor {
   static double expertsMicros(ExpertTraffic of, int[] ids, int iterations) {
     double[] median = new double[1];
     ByteBuffer experts =
-        Structs.Experts.of(
+        Structs.experts(
             of.dtype().code(),
             of.ranks(),
             of.experts(),

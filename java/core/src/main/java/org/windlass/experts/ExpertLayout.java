@@ -29,7 +29,7 @@ record ExpertLayout(
   static ExpertLayout of(ExpertOptions options, int ranks) {
     Natives.require(WindlassException::of);
     ByteBuffer experts =
-        Structs.Experts.of(
+        Structs.experts(
             options.dtype().code(),
             ranks,
             options.experts(),

@@ -39,32 +39,7 @@ public class NativeConfig implements InfoMapper {
 
     // valueTypes without pointerTypes: the parser then maps every level of indirection to `long`,
     // and makes no class for the struct itself.
-    infoMap.put(
-        new Info(
-                "wl_error_t",
-                "wl_group_config_t",
-                "wl_rank_state_t",
-                "wl_peer_memory_t",
-                "wl_record_t",
-                "wl_kernel_profile_t",
-                "wl_tensor_t",
-                "wl_transfer_config_t",
-                "wl_floor_config_t",
-                "wl_report_group_t",
-                "wl_group_t",
-                "wl_process_t",
-                "wl_cuda_device_t",
-                "wl_report_t",
-                "wl_comm_t",
-                "wl_window_t",
-                "wl_memory_pool_t",
-                "wl_kernel_library_t",
-                "wl_experts_t",
-                "wl_experts_layout_t",
-                "wl_transfer_t")
-            .valueTypes("long")
-            .cast()
-            .skip());
+    infoMap.put(new Info(StructNames.ALL).valueTypes("long").cast().skip());
 
     infoMap.put(new Info("void").valueTypes("void").pointerTypes("long").cast());
     infoMap.put(new Info("uint8_t").valueTypes("byte").pointerTypes("long").cast());
