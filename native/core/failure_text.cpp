@@ -387,9 +387,9 @@ wl_error_t stoodStillOf(const Group& group, uint32_t rank, int64_t silenceNs) {
   return ofShrink(
       group, rank,
       errorOf(WL_ABORTED,
-              "rank %u was left out: its host stood still for about the %.1f s of silence "
-              "after which other hosts lose it, or longer, and finds none of their ranks, which may have gone "
-              "on without it: close this one, and meet them anew",
+              "rank %u was left out: its host stood still for about the %.1f s of silence after "
+              "which other hosts lose it, or longer, and finds none of their ranks, which may have "
+              "gone on without it: close this one, and meet them anew",
               rank, static_cast<double>(silenceNs) / 1e9));
 }
 

@@ -117,7 +117,7 @@ class Waiter {
   // Whether an awaited rank's entry names this rank's core, so that this one had better wait on
   // another.
   bool hasNearAwaited(uint32_t awaited, const Inside& inside) const;
-  // Whether the entries of so many ranks below this one name its core that these are a core's share.
+  // Whether the entries of as many ranks below this one as are a core's share name its core.
   bool isCrowded(const Inside& inside) const;
   // Moves this thread to the core, of those that it may use, where the fewest ranks were last seen,
   // and says so in its entry.
