@@ -39,6 +39,7 @@ Comm::Comm(std::shared_ptr<Group> group, uint32_t rank)
   const uint32_t blocks = group_->config().blocks;
   if (blocks > 1) workers_.reset(new (std::nothrow) Workers(blocks - 1));
   if (group_->config().spansProcesses) pulling_ = Pulling::make(*this);
+  if (group_->hosts() != nullptr) hostMoves_ = HostMoves::make(*this);
 }
 
 InLine Comm::inLine(uint32_t core) const {

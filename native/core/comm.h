@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "native/core/group.h"
+#include "native/core/host_moves.h"
 #include "native/core/rank_failures.h"
 #include "native/core/waiter.h"
 #include "native/core/workers.h"
@@ -136,12 +137,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // error of the rank's device.
   template <class Move>
   Code reachPeer(const Descriptor& descriptor, wl_error_t* error, Move&& move);
-  // What it runs where the peer lives on another host; native/hosts/host_one_sided.cpp. `remote`
-  // lies in this process's mapping of the peer's part, which holds nothing. On return `local` may
-  // change.
-  Code putOverHosts(uint32_t peer, const StridedView& remote, const StridedView& local, bool adds);
-  Code getOverHosts(uint32_t peer, const StridedView& local, const StridedView& remote);
-  Code notifyOverHosts(uint32_t peer, Place place, uint32_t* signal, uint32_t value);
+  // Of a group that spans hosts; nullptr: memory was short.
+  HostMoves* hostMoves() const { return hostMoves_.get(); }
   // Waits until `signal`, which the peer alone writes, has reached descriptor.count.
   Code awaitSignal(const Descriptor& descriptor, const uint32_t* signal, int64_t deadlineNs,
                    wl_error_t* error);
@@ -169,6 +166,14 @@ class alignas(kLine) Comm : private Waiter::Ends {
   template <class Ready>
   Code wait(Ready&& ready, uint32_t awaited, Deadline& deadline) {
     return waiter_.wait(ready, awaited, {sequence_, signal_ != nullptr}, deadline);
+  }
+  // The same of what this rank moves to or from the memory of a peer on another host.
+  template <class Ready>
+  Code waitMoved(Ready&& ready, uint32_t peer, Deadline& deadline) {
+    movedWith_ = peer;
+    const Code code = waiter_.wait(ready, peer, {sequence_, true}, deadline);
+    movedWith_ = kNobody;
+    return code;
   }
   Waiter& waiter() { return waiter_; }
   // Ok, or what ends every wait: a failure, this rank's close, a peer that left, the deadline.
@@ -314,17 +319,6 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Code compareAll();
   // Waits for the peer's ENTER and compares what it calls with what this rank calls.
   Code awaitEntry(uint32_t peer, Deadline& deadline);
-  // Until nothing here is read for what was put to the peer, on another host, or all that was taken
-  // from it is there.
-  Code awaitMoved(const Unread& unread, uint32_t peer, Deadline& deadline);
-  // Until what this rank has put is there, on all hosts but that one, which hears what follows by
-  // the same way; kNobody: on all.
-  Code flushMoved(uint32_t butHost, Deadline& deadline);
-  // Until this process keeps few enough of what this rank has moved and notified by copies.
-  Code awaitCopies(uint32_t peer, Deadline& deadline);
-  // Ends a move for all of which there is no memory.
-  Code giveUpMoving(const Unread& unread, uint32_t peer);
-
   // Ok, or a failure record that names two ranks, this one and a peer, that call different things.
   Code compared() override;
   // Ok, or a failure record that names a peer that left without what this rank waits for.
@@ -376,17 +370,15 @@ class alignas(kLine) Comm : private Waiter::Ends {
   uint32_t shownPhases_ = 0;
   Descriptor current_ = {};           // of the operation in progress, or of the last one
   const uint32_t* signal_ = nullptr;  // that a one-sided wait in progress looks at
-  Unread copies_;  // once it has moved or notified by any
   bool endedByClose_ = false;         // a call in flight, by another thread's close()
   uint32_t movedWith_ = kNobody;      // whose memory, on another host, it waits for to be moved
-  std::vector<uint32_t> movedTo_;     // of each host, a rank that it has put to since it flushed
-  uint64_t flushed_ = 0;              // what says so, read of those hosts
   uint64_t meetings_ = 0;             // entered so far
   uint64_t allEntered_;               // every rank is known to have entered this sequence
   Waiter waiter_;
   std::atomic<bool> shrinkAborted_{false};
   std::atomic<bool> told_{false};  // a call of this rank has returned the failure record
   std::unique_ptr<Workers> workers_;  // null where a rank has one block
+  std::unique_ptr<HostMoves> hostMoves_;
   std::unique_ptr<Pulling> pulling_;  // null where all ranks live in this process
   bool isPulling_ = false;            // it runs the operation in progress
   // Of the operation in progress, where devices run it and this one's has been asked.

@@ -131,6 +131,10 @@ Group::~Group() {
   if (mapping_ != nullptr) unmapMemory(mapping_, mapped_);
 }
 
+bool Group::isBeside(uint32_t rank) const {
+  return hosts_ == nullptr || hosts_->isBeside(rank);
+}
+
 uint32_t Group::firstBeside(uint32_t rank) const {
   uint32_t first = 0;
   while (member(first).host != member(rank).host) ++first;
@@ -317,7 +321,7 @@ bool Group::quiescent() const {
   if (failure() == nullptr) return true;
   for (uint32_t rank = 0; rank < config_.ranks; ++rank) {
     // What ranks of other hosts touch lies in the control block.
-    if (hosts_ != nullptr && !hosts_->isBeside(rank)) continue;
+    if (!isBeside(rank)) continue;
     if (lines(rank).state.busy.load(std::memory_order_seq_cst) != 0 &&
         member(rank).lost.load(std::memory_order_seq_cst) == 0) {
       return false;

@@ -110,6 +110,8 @@ class Group {
   wl_process_t processOf(uint32_t rank) const;
   // The others, where ranks live on several; nullptr: on one.
   Hosts* hosts() const { return hosts_.get(); }
+  // Whether that rank lives on this host.
+  bool isBeside(uint32_t rank) const;
   // Of the ranks of that one's host the lowest.
   uint32_t firstBeside(uint32_t rank) const;
   // Before any rank of this process joins.

@@ -5,7 +5,6 @@
 #include "native/core/executor.h"
 #include "native/core/rank_waits.h"
 #include "native/device/offload_seats.h"
-#include "native/hosts/hosts.h"
 
 namespace windlass {
 namespace {
@@ -26,10 +25,11 @@ Code refuseOneSided(wl_error_t* error) {
               "and its devices run collectives alone", kTarget.limits.name);
 }
 
-// Whether the peer lives on another host.
-bool isElsewhere(const Comm& comm, uint32_t peer) {
-  const Hosts* hosts = comm.group().hosts();
-  return hosts != nullptr && !hosts->isBeside(peer);
+// What a rank does with a peer on another host, as reachPeer() takes it.
+template <class Move>
+Code overHosts(Comm& comm, const Move& move) {
+  HostMoves* const moves = comm.hostMoves();
+  return moves == nullptr ? comm.failures().publishNoMemory() : move(*moves);
 }
 
 Descriptor ofSignal(wl_operation operation, uint32_t peer, uint32_t value) {
@@ -103,9 +103,10 @@ Code Comm::testSignal(const Descriptor& descriptor, const uint32_t* signal, bool
 Code put(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
          wl_error_t* error) {
   if (Code code = refuseOneSided(error); code != WL_OK) return code;
-  if (isElsewhere(comm, peer)) {
+  if (!comm.group().isBeside(peer)) {
+    const auto move = [&](HostMoves& moves) { return moves.put(peer, remote, local, false); };
     return comm.reachPeer(ofMove(WL_OP_PUT, peer, local), error,
-                          [&] { return comm.putOverHosts(peer, remote, local, false); });
+                          [&] { return overHosts(comm, move); });
   }
   return comm.reachPeer(ofMove(WL_OP_PUT, peer, local), error,
                         [&] { return kKernels.put(remote, local); });
@@ -114,9 +115,10 @@ Code put(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView
 Code accumulate(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
                 wl_error_t* error) {
   if (Code code = refuseOneSided(error); code != WL_OK) return code;
-  if (isElsewhere(comm, peer)) {
+  if (!comm.group().isBeside(peer)) {
+    const auto move = [&](HostMoves& moves) { return moves.put(peer, remote, local, true); };
     return comm.reachPeer(ofMove(WL_OP_ACCUMULATE, peer, local), error,
-                          [&] { return comm.putOverHosts(peer, remote, local, true); });
+                          [&] { return overHosts(comm, move); });
   }
   return comm.reachPeer(ofMove(WL_OP_ACCUMULATE, peer, local), error,
                         [&] { return kKernels.accumulate(remote, local); });
@@ -125,9 +127,10 @@ Code accumulate(Comm& comm, uint32_t peer, const StridedView& remote, const Stri
 Code get(Comm& comm, uint32_t peer, const StridedView& local, const StridedView& remote,
          wl_error_t* error) {
   if (Code code = refuseOneSided(error); code != WL_OK) return code;
-  if (isElsewhere(comm, peer)) {
+  if (!comm.group().isBeside(peer)) {
+    const auto move = [&](HostMoves& moves) { return moves.get(peer, local, remote); };
     return comm.reachPeer(ofMove(WL_OP_GET, peer, local), error,
-                          [&] { return comm.getOverHosts(peer, local, remote); });
+                          [&] { return overHosts(comm, move); });
   }
   return comm.reachPeer(ofMove(WL_OP_GET, peer, local), error,
                         [&] { return kKernels.get(local, remote); });
@@ -209,10 +212,13 @@ Code haveDevice(Comm& comm, wl_operation operation, const StridedView& view,
 }
 
 Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_error_t* error) {
-  const bool elsewhere = isElsewhere(comm, peer);
+  HostMoves* const moves = comm.hostMoves();
+  const bool elsewhere = !comm.group().isBeside(peer);
   const Place place = elsewhere ? comm.group().windowOf(peer, signal, WL_SIGNAL_LINE_BYTES)
                                 : placeInAddressSpace(signal);
-  const uint32_t seen = elsewhere ? comm.group().hosts()->notified(peer, place) : lookAt(signal);
+  const uint32_t seen = !elsewhere         ? lookAt(signal)
+                        : moves == nullptr ? 0
+                                           : moves->notified(peer, place);
   if (!movesForward(seen, value)) {
     return fail(error, WL_INVALID_ARGUMENT,
                 "notify: value %u: the signal is at %u, and moves forward by less than 2^30 at a "
@@ -220,8 +226,9 @@ Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_erro
                 value, seen);
   }
   if (comm.group().hosts() != nullptr) {
+    const auto move = [&](HostMoves& own) { return own.notify(peer, place, signal, value); };
     return comm.reachPeer(ofSignal(WL_OP_NOTIFY, peer, value), error,
-                          [&] { return comm.notifyOverHosts(peer, place, signal, value); });
+                          [&] { return overHosts(comm, move); });
   }
   // end() rings the peer if it sleeps.
   return comm.reachPeer(ofSignal(WL_OP_NOTIFY, peer, value), error,

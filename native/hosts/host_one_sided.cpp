@@ -116,103 +116,123 @@ Place behind(Place place, uint64_t bytes) {
   return Place::of(place.window(), place.offset() + bytes);
 }
 
-}  // namespace
+class MovesOverHosts final : public HostMoves {
+ public:
+  explicit MovesOverHosts(Comm& comm) : comm_(comm), hosts_(*comm.group().hosts()) {}
 
-Code Comm::awaitMoved(const Unread& unread, uint32_t peer, Deadline& deadline) {
+  Code put(uint32_t peer, const StridedView& remote, const StridedView& local, bool adds) override;
+  Code get(uint32_t peer, const StridedView& local, const StridedView& remote) override;
+  Code notify(uint32_t peer, Place place, uint32_t* signal, uint32_t value) override;
+  Code flush(Deadline& deadline) override { return flushBut(kNobody, deadline); }
+  uint32_t notified(uint32_t peer, Place place) override { return hosts_.notified(peer, place); }
+
+ private:
+  // Until nothing here is read for what was put to the peer, or all that was taken from it is
+  // there.
+  Code awaitMoved(const Unread& unread, uint32_t peer, Deadline& deadline);
+  // Until what this rank has put is there, on all hosts but that one, which hears what follows by
+  // the same way; kNobody: on all.
+  Code flushBut(uint32_t butHost, Deadline& deadline);
+  // Until this process keeps few enough of what this rank has moved and notified by copies.
+  Code awaitCopies(uint32_t peer, Deadline& deadline);
+  // Ends a move for all of which there is no memory.
+  Code giveUp(const Unread& unread, uint32_t peer);
+
+  Comm& comm_;
+  Hosts& hosts_;
+  Unread copies_;                  // once it has moved or notified by any
+  std::vector<uint32_t> movedTo_;  // of each host, a rank that it has put to since it flushed
+  uint64_t flushed_ = 0;           // what says so, read of those hosts
+};
+
+Code MovesOverHosts::awaitMoved(const Unread& unread, uint32_t peer, Deadline& deadline) {
   const auto isMoved = [&] { return unread->load(std::memory_order_acquire) == 0; };
-  movedWith_ = peer;
-  const Code code = waiter_.wait(isMoved, peer, {sequence_, true}, deadline);
-  movedWith_ = kNobody;
+  const Code code = comm_.waitMoved(isMoved, peer, deadline);
   // What is still under way names this rank's memory.
-  if (code != WL_OK) group_->hosts()->forget(peer, unread);
+  if (code != WL_OK) hosts_.forget(peer, unread);
   return code;
 }
 
-Code Comm::giveUpMoving(const Unread& unread, uint32_t peer) {
-  group_->hosts()->forget(peer, unread);
-  return failures_.publishNoMemory();
+Code MovesOverHosts::giveUp(const Unread& unread, uint32_t peer) {
+  hosts_.forget(peer, unread);
+  return comm_.failures().publishNoMemory();
 }
 
-Code Comm::awaitCopies(uint32_t peer, Deadline& deadline) {
+Code MovesOverHosts::awaitCopies(uint32_t peer, Deadline& deadline) {
   if (copies_ == nullptr) copies_ = std::make_shared<std::atomic<uint32_t>>(0);
   const auto hasRoom = [&] { return copies_->load(std::memory_order_acquire) < kMostCopies; };
   if (hasRoom()) return WL_OK;
-  movedWith_ = peer;
-  const Code code = waiter_.wait(hasRoom, peer, {sequence_, true}, deadline);
-  movedWith_ = kNobody;
-  return code;
+  return comm_.waitMoved(hasRoom, peer, deadline);
 }
 
-Code Comm::flushMoved(uint32_t butHost, Deadline& deadline) {
+Code MovesOverHosts::flushBut(uint32_t butHost, Deadline& deadline) {
   for (uint32_t host = 0; host < movedTo_.size(); ++host) {
     const uint32_t peer = movedTo_[host];
     if (peer == kNobody || host == butHost) continue;
     const Unread unread = std::make_shared<std::atomic<uint32_t>>(0);
-    if (!group_->hosts()->flush(host, &flushed_, unread)) return giveUpMoving(unread, peer);
+    if (!hosts_.flush(host, &flushed_, unread)) return giveUp(unread, peer);
     if (Code code = awaitMoved(unread, peer, deadline); code != WL_OK) return code;
     movedTo_[host] = kNobody;
   }
   return WL_OK;
 }
 
-Code Comm::putOverHosts(uint32_t peer, const StridedView& remote, const StridedView& local,
-                        bool adds) {
-  Hosts& hosts = *group_->hosts();
+Code MovesOverHosts::put(uint32_t peer, const StridedView& remote, const StridedView& local,
+                         bool adds) {
   const Pair pair(remote, local);
   if (pair.bytes() == 0) return WL_OK;
-  if (!hosts.mayMove(peer)) return WL_ABORTED;
-  const Place start = group_->windowOf(peer, remote.data, 1);
-  movedTo_.resize(hosts.count(), kNobody);
-  movedTo_[hosts.hostOf(peer)] = peer;
-  Deadline deadline(group_->config().deadlineNs);
+  if (!hosts_.mayMove(peer)) return WL_ABORTED;
+  const Place start = comm_.group().windowOf(peer, remote.data, 1);
+  movedTo_.resize(hosts_.count(), kNobody);
+  movedTo_[hosts_.hostOf(peer)] = peer;
+  Deadline deadline(comm_.group().config().deadlineNs);
   if (!adds && pair.runBytes() >= kLongRunBytes) {
     const Unread unread = std::make_shared<std::atomic<uint32_t>>(0);
     const bool goes = pair.forEachRun([&](uint64_t there, uint64_t here) {
-      return hosts.putIn(peer, behind(start, there),
-                         static_cast<const unsigned char*>(local.data) + here, pair.runBytes(),
-                         unread);
+      return hosts_.putIn(peer, behind(start, there),
+                          static_cast<const unsigned char*>(local.data) + here, pair.runBytes(),
+                          unread);
     });
-    return goes ? awaitMoved(unread, peer, deadline) : giveUpMoving(unread, peer);
+    return goes ? awaitMoved(unread, peer, deadline) : giveUp(unread, peer);
   }
   const auto how = adds ? Hosts::kAdds : Hosts::kStores;
   const auto send = [&](const StridedView& there, const StridedView& here) {
     if (Code code = awaitCopies(peer, deadline); code != WL_OK) return code;
     const auto moved = static_cast<const unsigned char*>(there.data) -
                        static_cast<const unsigned char*>(remote.data);
-    const bool goes = hosts.move(how, peer, behind(start, static_cast<uint64_t>(moved)), there,
-                                 here, copies_);
-    return goes ? WL_OK : failures_.publishNoMemory();
+    const bool goes = hosts_.move(how, peer, behind(start, static_cast<uint64_t>(moved)), there,
+                                  here, copies_);
+    return goes ? WL_OK : comm_.failures().publishNoMemory();
   };
   return forEachPiece(remote, local, Hosts::kMostPieceBytes, send);
 }
 
-Code Comm::getOverHosts(uint32_t peer, const StridedView& local, const StridedView& remote) {
-  Hosts& hosts = *group_->hosts();
-  if (!hosts.mayMove(peer)) return WL_ABORTED;
+Code MovesOverHosts::get(uint32_t peer, const StridedView& local, const StridedView& remote) {
+  if (!hosts_.mayMove(peer)) return WL_ABORTED;
   const Unread unread = std::make_shared<std::atomic<uint32_t>>(0);
-  Deadline deadline(group_->config().deadlineNs);
+  Deadline deadline(comm_.group().config().deadlineNs);
   const auto take = [&](const StridedView& there, const StridedView& here) {
     const Pair pair(there, here);
     if (pair.bytes() == 0) return WL_OK;
-    const Place start = group_->windowOf(peer, there.data, 1);
+    const Place start = comm_.group().windowOf(peer, there.data, 1);
     int64_t extent = 0;
     extentOf(there.ndim, there.shape, there.strides, sizeOf(there.dtype), &extent);
     const auto span = static_cast<uint64_t>(extent);
     if (pair.runBytes() >= kLongRunBytes || pair.runs() <= kFewRuns ||
         span / pair.runs() > kMostApart || span > kMostSpan) {
       const bool goes = pair.forEachRun([&](uint64_t from, uint64_t to) {
-        return hosts.getFrom(peer, behind(start, from), static_cast<unsigned char*>(here.data) + to,
-                             pair.runBytes(), unread);
+        return hosts_.getFrom(peer, behind(start, from),
+                              static_cast<unsigned char*>(here.data) + to, pair.runBytes(), unread);
       });
-      return goes ? WL_OK : giveUpMoving(unread, peer);
+      return goes ? WL_OK : giveUp(unread, peer);
     }
     std::vector<unsigned char> taken;
     try {
       taken.resize(span);
     } catch (const std::bad_alloc&) {
-      return giveUpMoving(unread, peer);  // what was asked for before comes into `local`
+      return giveUp(unread, peer);  // what was asked for before comes into `local`
     }
-    if (!hosts.getFrom(peer, start, taken.data(), span, unread)) return giveUpMoving(unread, peer);
+    if (!hosts_.getFrom(peer, start, taken.data(), span, unread)) return giveUp(unread, peer);
     if (Code code = awaitMoved(unread, peer, deadline); code != WL_OK) return code;
     StridedView from = there;
     from.data = taken.data();
@@ -223,19 +243,24 @@ Code Comm::getOverHosts(uint32_t peer, const StridedView& local, const StridedVi
   return code == WL_OK ? awaitMoved(unread, peer, deadline) : code;
 }
 
-// On its own host or another.
-Code Comm::notifyOverHosts(uint32_t peer, Place place, uint32_t* signal, uint32_t value) {
-  Hosts& hosts = *group_->hosts();
-  const bool isBeside = hosts.isBeside(peer);
-  Deadline deadline(group_->config().deadlineNs);
-  const uint32_t butHost = isBeside ? kNobody : hosts.hostOf(peer);
-  if (Code code = flushMoved(butHost, deadline); code != WL_OK) return code;
+Code MovesOverHosts::notify(uint32_t peer, Place place, uint32_t* signal, uint32_t value) {
+  const bool isBeside = hosts_.isBeside(peer);
+  Deadline deadline(comm_.group().config().deadlineNs);
+  const uint32_t butHost = isBeside ? kNobody : hosts_.hostOf(peer);
+  if (Code code = flushBut(butHost, deadline); code != WL_OK) return code;
   if (isBeside) {
-    return outcomeOf(kKernels.notify(reinterpret_cast<int32_t*>(signal), value), nullptr);
+    const char* const broken = kKernels.notify(reinterpret_cast<int32_t*>(signal), value);
+    return broken == nullptr ? WL_OK : comm_.failures().publishBreach(comm_.rank(), broken);
   }
-  if (!hosts.mayMove(peer)) return WL_ABORTED;
+  if (!hosts_.mayMove(peer)) return WL_ABORTED;
   if (Code code = awaitCopies(peer, deadline); code != WL_OK) return code;
-  return hosts.notify(peer, place, value, copies_) ? WL_OK : failures_.publishNoMemory();
+  return hosts_.notify(peer, place, value, copies_) ? WL_OK : comm_.failures().publishNoMemory();
+}
+
+}  // namespace
+
+std::unique_ptr<HostMoves> HostMoves::make(Comm& comm) {
+  return std::unique_ptr<HostMoves>(new (std::nothrow) MovesOverHosts(comm));
 }
 
 }  // namespace windlass

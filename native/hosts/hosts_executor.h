@@ -32,7 +32,7 @@ Code Comm::runOverHosts(const Call& call) {
       shownPhases_ = K::phases(launch);
       claims_ = false;
       Code code = awaitPrevious(deadline);
-      if (code == WL_OK) code = flushMoved(kNobody, deadline);
+      if (code == WL_OK && hostMoves_ != nullptr) code = hostMoves_->flush(deadline);
       if (code != WL_OK) return code;
       fillEntry(call, kRides<K>);
       // However it ends: what others send then lands nowhere.
