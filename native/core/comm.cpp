@@ -106,33 +106,9 @@ Code Comm::begin(const Descriptor& descriptor, wl_error_t* error) {
   return WL_OK;
 }
 
-uint64_t Comm::endOf(const int64_t* counts, const int64_t* offsets, const Call& call) const {
-  int64_t end = 0;
-  int64_t next = 0;
-  for (uint32_t rank = 0; rank < group_->ranks(); ++rank) {
-    next = (offsets == nullptr ? next : offsets[rank]) + counts[rank];
-    if (counts[rank] > 0) end = std::max(end, next);
-  }
-  return static_cast<uint64_t>(end) * sizeOf(static_cast<DType>(call.descriptor.dtype()));
-}
-
-uint64_t Comm::inExtent(const Call& call) const {
-  const PartLists* parts = call.parts;
-  return parts != nullptr && parts->inCounts != nullptr
-             ? endOf(parts->inCounts, parts->inOffsets, call)
-             : call.inBytes;
-}
-
-uint64_t Comm::outExtent(const Call& call) const {
-  const PartLists* parts = call.parts;
-  return parts != nullptr && parts->outCounts != nullptr
-             ? endOf(parts->outCounts, parts->outOffsets, call)
-             : call.outBytes;
-}
-
 RankArgs Comm::placesOf(const Call& call) const {
-  return {group_->placeOf(rank_, call.args.in, inExtent(call)),
-          group_->placeOf(rank_, call.args.out, outExtent(call)),
+  return {group_->placeOf(rank_, call.args.in, call.inExtent(group_->ranks())),
+          group_->placeOf(rank_, call.args.out, call.outExtent(group_->ranks())),
           group_->placeOf(rank_, call.args.aux, 0)};
 }
 

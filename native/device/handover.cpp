@@ -161,11 +161,11 @@ Code Comm::offload(const Call& call, uint32_t kernel, uint32_t phases, const Lau
   operation.buffers.launch = call.launch;
   if (isPlain && brings(&Collective::in, call.args.in)) {
     operation.buffers.in = call.args.in;
-    operation.buffers.inBytes = inExtent(call);
+    operation.buffers.inBytes = call.inExtent(group_->ranks());
   }
   if (isPlain && brings(&Collective::out, call.args.out)) {
     operation.buffers.out = call.args.out;
-    operation.buffers.outBytes = outExtent(call);
+    operation.buffers.outBytes = call.outExtent(group_->ranks());
   }
   if (call.parts != nullptr) {
     operation.buffers.parts = &group_->block().parts(rank_, sequence_);

@@ -82,8 +82,8 @@ std::vector<Reach> Comm::reach(const Call& call, const Launch& launch) const {
     }
     return all;
   }
-  addOwn(call.args.in, inExtent(call));
-  addOwn(call.args.out, outExtent(call));
+  addOwn(call.args.in, call.inExtent(group_->ranks()));
+  addOwn(call.args.out, call.outExtent(group_->ranks()));
   return all;
 }
 
