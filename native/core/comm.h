@@ -193,6 +193,13 @@ class alignas(kLine) Comm : private Waiter::Ends {
   template <class K, class Body>
   Code operate(const Call& call, Body&& body);
   void takeSequence(const Call& call);
+  // States the operation, once this rank is done with the one before, and enters it. prepare() runs
+  // before others see that it has entered.
+  template <class K, class Prepare>
+  Code enter(const Call& call, Deadline& deadline, Prepare&& prepare);
+  // Has what others may then pull of this rank, or send to it, be ready, where K pulls.
+  template <class K>
+  Code preparePull(const Launch& launch);
   // Waits until every rank has entered the operation before this one, and compares what they call:
   // one whose input is eager, or that waited for the root alone, has left without a look at all.
   Code awaitPrevious(Deadline& deadline) {

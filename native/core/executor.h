@@ -72,6 +72,29 @@ inline void Comm::publishEntry() {
   recorder_.stampEntry();
 }
 
+template <class K, class Prepare>
+__attribute__((always_inline)) inline Code Comm::enter(const Call& call, Deadline& deadline,
+                                                       Prepare&& prepare) {
+  if (Code code = awaitPrevious(deadline); code != WL_OK) return code;
+  fillEntry(call, kRides<K>);
+  if (Code code = prepare(); code != WL_OK) return code;
+  publishEntry();
+  return WL_OK;
+}
+
+template <class K>
+Code Comm::preparePull(const Launch& launch) {
+  if constexpr (Pulls<K>::value) {
+    if (pulling_ != nullptr) {
+      return orNoMemory([&] {
+        pulling_->beforeEntry(K::kPull, launch);
+        return WL_OK;
+      });
+    }
+  }
+  return WL_OK;
+}
+
 // Once all ranks have entered, and a read-modify-write of this rank's has followed its ENTER:
 // whether items run. Not where a failure stands: a rank may have returned with it before it saw all
 // of them enter, and none of its memory is written then.

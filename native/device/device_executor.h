@@ -146,19 +146,8 @@ template <class K>
 Code Comm::runInLine(const Call& call) {
   return operate<K>(call, [&](Launch& launch, Deadline& deadline) {
     shownPhases_ = K::phases(launch);
-    Code code = awaitPrevious(deadline);
+    Code code = enter<K>(call, deadline, [&] { return preparePull<K>(launch); });
     if (code != WL_OK) return code;
-    fillEntry(call, kRides<K>);
-    if constexpr (Pulls<K>::value) {
-      if (pulling_ != nullptr) {
-        code = orNoMemory([&] {
-          pulling_->beforeEntry(K::kPull, launch);
-          return WL_OK;
-        });
-        if (code != WL_OK) return code;
-      }
-    }
-    publishEntry();
     waiter_.announce(-1);
     code = awaitConcerned<K>(launch, deadline);
     if (code != WL_OK) return code;

@@ -23,10 +23,8 @@ Code Comm::runOffloaded(const Call& stated, uint32_t kernel) {
   return operate<K>(call, [&](Launch& launch, Deadline& deadline) {
     shownPhases_ = 0;
     const OffloadTurn turn(group_->offloadSeats(), rank_, sequence_);
-    Code code = awaitPrevious(deadline);
+    Code code = enter<K>(call, deadline, [] { return WL_OK; });
     if (code != WL_OK) return code;
-    fillEntry(call, kRides<K>);
-    publishEntry();
     waiter_.announce(-1);
     code = awaitNeed(kEveryRank, 0, deadline);
     if constexpr (Asks<K>::value) {

@@ -4,7 +4,7 @@
 // memory of another host is never named, and the bytes that cross go through stages of both.
 #pragma once
 
-#include "native/core/executor.h"
+#include "native/core/cpu_executor.h"
 #include "native/core/names.h"
 #include "native/hosts/hosts.h"
 
@@ -31,10 +31,6 @@ Code Comm::runOverHosts(const Call& call) {
       Hosts& hosts = *group_->hosts();
       shownPhases_ = K::phases(launch);
       claims_ = false;
-      Code code = awaitPrevious(deadline);
-      if (code == WL_OK && hostMoves_ != nullptr) code = hostMoves_->flush(deadline);
-      if (code != WL_OK) return code;
-      fillEntry(call, kRides<K>);
       // However it ends: what others send then lands nowhere.
       struct Landed {
         Pulling* pulling;
@@ -42,14 +38,11 @@ Code Comm::runOverHosts(const Call& call) {
           if (pulling != nullptr) pulling->endLanding();
         }
       } const ends = {pulling_.get()};
-      if constexpr (Pulls<K>::value) {
-        code = orNoMemory([&] {
-          if (pulling_ != nullptr) pulling_->beforeEntry(K::kPull, launch);
-          return WL_OK;
-        });
-        if (code != WL_OK) return code;
-      }
-      publishEntry();
+      Code code = enter<K>(call, deadline, [&] {
+        const Code flushed = hostMoves_ == nullptr ? WL_OK : hostMoves_->flush(deadline);
+        return flushed == WL_OK ? preparePull<K>(launch) : flushed;
+      });
+      if (code != WL_OK) return code;
       tellEntry(hosts, call, kRides<K>);
       waiter_.announce(-1);
       code = awaitNeed(kEveryRank, 0, deadline);
@@ -72,13 +65,8 @@ Code Comm::runOverHosts(const Call& call) {
 template <class K>
 Code Comm::runHere(Hosts& hosts, const Launch& launch, Deadline& deadline) {
   for (uint32_t phase = 0; phase < K::phases(launch); ++phase) {
-    for (uint32_t block = 0; block < K::blocks(launch, rank_); ++block) {
-      const Code code = awaitNeed(K::needs(launch, rank_, block, phase), phase, deadline);
-      if (code != WL_OK) return code;
-      K::phase(launch, rank_, block, phase);
-    }
+    if (Code code = runOwnItems<K>(launch, phase, deadline); code != WL_OK) return code;
     if (K::kEager) continue;
-    finishPhase(rank_, phase);
     hosts.tell(own_.done.word);
     waiter_.ring();
   }
