@@ -6,7 +6,7 @@
 #include "native/abi/tensors.h"
 #include "native/base/dtype.h"
 #include "native/base/target.h"
-#include "native/core/one_sided.h"
+#include "native/device/device_one_sided.h"
 
 namespace windlass {
 

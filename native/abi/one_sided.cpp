@@ -2,6 +2,7 @@
 // C ABI: operations that one rank calls by itself. Arguments are checked here, before anything
 // moves; what is said of them begins with what callers call the operation.
 #include "native/core/one_sided.h"
+#include "native/device/device_one_sided.h"
 
 #include "native/abi/tensors.h"
 #include "native/base/dtype.h"

@@ -16,7 +16,7 @@
 #include <cstdint>
 
 #include "native/base/error.h"
-#include "native/device/offload_line.h"
+#include "native/core/offload_line.h"
 #include "windlass/kernel.h"
 #include "windlass/windlass.h"
 

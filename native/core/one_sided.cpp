@@ -3,18 +3,10 @@
 
 #include "native/base/target.h"
 #include "native/core/executor.h"
-#include "native/core/rank_waits.h"
-#include "native/device/offload_seats.h"
+#include "native/core/reach_peer.h"
 
 namespace windlass {
 namespace {
-
-Descriptor ofMove(wl_operation operation, uint32_t peer, const StridedView& view) {
-  uint64_t count = 1;
-  for (uint32_t d = 0; d < view.ndim; ++d) count *= static_cast<uint64_t>(view.shape[d]);
-  return Descriptor::of(operation, count, static_cast<int32_t>(view.dtype), 0, 0,
-                        static_cast<int32_t>(peer));
-}
 
 // Of windows in the host's memory. Where devices are GPUs, the processor moves what is in them by
 // instructions of its own; where they are Ascend's, it has none but those that check.
@@ -44,15 +36,6 @@ void Comm::record(const Descriptor& descriptor) {
   const uint64_t elementBytes = sizeOf(static_cast<DType>(descriptor.dtype()));
   recorder_.enter(sequence(), descriptor, moves ? descriptor.count * elementBytes : 0);
   recorder_.stampEntry();
-}
-
-template <class Move>
-Code Comm::reachPeer(const Descriptor& descriptor, wl_error_t* error, Move&& move) {
-  if (Code code = begin(descriptor, error); code != WL_OK) return code;
-  record(descriptor);
-  if (left(currentPeer())) return finish(failures_.publishLeft(current_), false, error);
-  const Code code = orNoMemory([&] { return outcomeOf(move(), error); });
-  return finish(code, false, error);
 }
 
 Code Comm::outcomeOf(const char* broken, wl_error_t*) {
@@ -134,81 +117,6 @@ Code get(Comm& comm, uint32_t peer, const StridedView& local, const StridedView&
   }
   return comm.reachPeer(ofMove(WL_OP_GET, peer, local), error,
                         [&] { return kKernels.get(local, remote); });
-}
-
-namespace {
-
-// Runs body(device, error) by the rank's device: the error, as reachPeer() takes it.
-template <class Body>
-wl_error_t byDevice(Comm& comm, const Body& body) {
-  wl_error_t error = blankError();
-  const auto run = [&](RankDevice& device) { return body(device, &error); };
-  RankWaits waits(comm.group(), comm.rank());
-  comm.group().offloadSeats().offload(comm.rank()).alone(run, waits, &error);
-  return error;
-}
-
-// Where a tensor of the caller's lies: on a device, but for where the host's memory will do.
-Code find(RankDevice& device, const StridedView& local, bool takesHost, MoveSide* side,
-          wl_error_t* error) {
-  *side = {local, RankDevice::Lies::kHost};
-  const Code code = findView(device, "the tensor", local, &side->lies, error);
-  if (code != WL_OK || takesHost || side->lies != RankDevice::Lies::kHost) return code;
-  return fail(error, WL_UNSUPPORTED,
-              "the tensor at %p is in no device's memory that the driver knows", local.data);
-}
-
-// Moves between `local`, once it is found where it lies, and `remote`: body(device, local, error).
-template <class Body>
-Code moveLocal(Comm& comm, wl_operation operation, uint32_t peer, const MoveSide& remote,
-               const StridedView& local, wl_error_t* error, const Body& body) {
-  const auto run = [&](RankDevice& device, wl_error_t* own) {
-    MoveSide side = {};
-    const bool takesHost = remote.lies != RankDevice::Lies::kHost;
-    const Code code = find(device, local, takesHost, &side, own);
-    return code == WL_OK ? body(device, side, own) : code;
-  };
-  return comm.reachPeer(ofMove(operation, peer, local), error, [&] { return byDevice(comm, run); });
-}
-
-}  // namespace
-
-Code putByDevice(Comm& comm, uint32_t peer, const MoveSide& remote, const StridedView& local,
-                 wl_error_t* error) {
-  return moveLocal(comm, WL_OP_PUT, peer, remote, local, error,
-                   [&](RankDevice& device, const MoveSide& from, wl_error_t* own) {
-                     return moveByDevice(device, remote, from, false, own);
-                   });
-}
-
-Code accumulateByDevice(Comm& comm, uint32_t peer, const DeviceParts* parts, const MoveSide& remote,
-                        const StridedView& local, wl_error_t* error) {
-  return moveLocal(comm, WL_OP_ACCUMULATE, peer, remote, local, error,
-                   [&](RankDevice& device, const MoveSide& from, wl_error_t* own) {
-                     const Code code = parts == nullptr
-                                           ? WL_OK
-                                           : device.checkAdds(*parts, comm.rank(), peer, own);
-                     return code == WL_OK ? moveByDevice(device, remote, from, true, own) : code;
-                   });
-}
-
-Code getByDevice(Comm& comm, uint32_t peer, const StridedView& local, const MoveSide& remote,
-                 wl_error_t* error) {
-  return moveLocal(comm, WL_OP_GET, peer, remote, local, error,
-                   [&](RankDevice& device, const MoveSide& to, wl_error_t* own) {
-                     return moveByDevice(device, to, remote, false, own);
-                   });
-}
-
-Code haveDevice(Comm& comm, wl_operation operation, const StridedView& view,
-                const std::function<Code(RankDevice&, wl_error_t*)>& body, wl_error_t* error) {
-  const auto run = [&](RankDevice& device, wl_error_t* own) {
-    MoveSide side = {};
-    const Code code = find(device, view, false, &side, own);
-    return code == WL_OK ? body(device, own) : code;
-  };
-  return comm.reachPeer(ofMove(operation, comm.rank(), view), error,
-                        [&] { return byDevice(comm, run); });
 }
 
 Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_error_t* error) {

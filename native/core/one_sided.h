@@ -5,7 +5,6 @@
 #pragma once
 
 #include "native/core/comm.h"
-#include "native/device/device_moves.h"
 
 namespace windlass {
 
@@ -18,19 +17,6 @@ Code accumulate(Comm& comm, uint32_t peer, const StridedView& remote, const Stri
 // local = remote.
 Code get(Comm& comm, uint32_t peer, const StridedView& local, const StridedView& remote,
          wl_error_t* error);
-// The same by this rank's device, where `local` or the window lies on devices. `remote.lies`: kHere
-// in a window there, whose parts are `parts`; kHost in one of the host. What the device doesn't do
-// is WL_UNSUPPORTED, and leaves the communicator as it was.
-Code putByDevice(Comm& comm, uint32_t peer, const MoveSide& remote, const StridedView& local,
-                 wl_error_t* error);
-Code accumulateByDevice(Comm& comm, uint32_t peer, const DeviceParts* parts, const MoveSide& remote,
-                        const StridedView& local, wl_error_t* error);
-Code getByDevice(Comm& comm, uint32_t peer, const StridedView& local, const MoveSide& remote,
-                 wl_error_t* error);
-// What this rank's device does with a view of the rank's own that lies on a device, and which
-// concerns no peer: body(device, error). WL_OP_PUT writes it, WL_OP_GET reads it.
-Code haveDevice(Comm& comm, wl_operation operation, const StridedView& view,
-                const std::function<Code(RankDevice&, wl_error_t*)>& body, wl_error_t* error);
 // `signal` lies in the peer's memory, and this rank alone writes it.
 Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_error_t* error);
 // `signal` lies in this rank's memory, and the peer alone writes it.

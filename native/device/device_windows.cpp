@@ -9,10 +9,10 @@
 
 #include "native/base/target.h"
 #include "native/core/names.h"
-#include "native/core/rank_waits.h"
 #include "native/core/shared/object_operations.h"
 #include "native/device/kept_devices.h"
 #include "native/device/offload_seats.h"
+#include "native/device/rank_waits.h"
 #include "native/device/watched_thread.h"
 
 namespace windlass {

@@ -9,9 +9,9 @@
 #include "native/base/text.h"
 #include "native/core/launch/kernels.h"
 #include "native/core/names.h"
-#include "native/core/rank_waits.h"
 #include "native/device/enqueuing.h"
 #include "native/device/offload_seats.h"
+#include "native/device/rank_waits.h"
 #include "windlass/experts.h"
 
 namespace windlass {

@@ -15,8 +15,8 @@
 
 #include "native/base/extent.h"
 #include "native/core/group.h"
-#include "native/core/rank_waits.h"
 #include "native/device/offload_seats.h"
+#include "native/device/rank_waits.h"
 
 namespace windlass {
 namespace {

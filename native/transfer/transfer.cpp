@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "native/core/launch/kernels.h"
-#include "native/core/rank_waits.h"
 #include "native/core/shared/object_operations.h"
+#include "native/device/rank_waits.h"
 
 namespace windlass {
 namespace {
