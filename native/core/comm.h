@@ -24,7 +24,6 @@ constexpr uint64_t kSharedWorkBytes = uint64_t{48} << 10;
 constexpr uint64_t kLongWorkBytes = uint64_t{1} << 20;
 
 struct Kernel;   // native/core/launch/kernels.h
-struct OffloadProgress;  // native/device/offload.h
 enum class Executor : uint32_t;
 
 // Aligned so that no two ranks, whose threads write their own at every operation, share a line.

@@ -5,7 +5,6 @@
 #include "native/base/target.h"
 #include "native/core/comm.h"
 #include "native/core/failure_text.h"
-#include "native/device/offload.h"
 
 namespace windlass {
 

@@ -14,8 +14,6 @@
 #include "native/core/launch/kernels.h"
 #include "native/core/launch/stated_arguments.h"
 #include "native/core/names.h"
-#include "native/device/offload.h"
-#include "native/hosts/hosts.h"
 
 namespace windlass {
 namespace {
@@ -115,10 +113,9 @@ void addWhereabouts(Text& out, const Group& group, uint32_t peer, bool described
   if (group.config().offloadCores > 0 && group.block().offloadLine(peer).call.read(call))
     out.add(", whose device's driver does not return from %s", call);
   const int32_t pid = group.member(peer).pid.load(std::memory_order_acquire);
-  const Hosts* const hosts = group.hosts();
   const HostName own;
-  const char* host = hosts == nullptr ? own.text() : hosts->nameOf(hosts->hostOf(peer));
-  if (pid != 0) out.add(" (process %d on %s)", pid, host);
+  const char* const other = group.hostNameOf(peer);
+  if (pid != 0) out.add(" (process %d on %s)", pid, other == nullptr ? own.text() : other);
 }
 
 // Whom a rank that is inside a call waits for.

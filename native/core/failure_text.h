@@ -9,7 +9,7 @@
 
 namespace windlass {
 
-struct OffloadProgress;  // native/device/offload.h
+struct OffloadProgress;  // native/core/offload_line.h
 
 // "all-to-all(1024 x f32, push)".
 void describe(const Descriptor& descriptor, char* text, size_t room);

@@ -135,6 +135,14 @@ bool Group::isBeside(uint32_t rank) const {
   return hosts_ == nullptr || hosts_->isBeside(rank);
 }
 
+const char* Group::hostNameOf(uint32_t rank) const {
+  return hosts_ == nullptr ? nullptr : hosts_->nameOf(hosts_->hostOf(rank));
+}
+
+void Group::driveHosts() {
+  hosts_->progress();
+}
+
 uint32_t Group::firstBeside(uint32_t rank) const {
   uint32_t first = 0;
   while (member(first).host != member(rank).host) ++first;

@@ -112,6 +112,10 @@ class Group {
   Hosts* hosts() const { return hosts_.get(); }
   // Whether that rank lives on this host.
   bool isBeside(uint32_t rank) const;
+  // Of a group that spans hosts, that of the rank's; else nullptr.
+  const char* hostNameOf(uint32_t rank) const;
+  // Has what came from other hosts arrive.
+  void driveHosts();
   // Of the ranks of that one's host the lowest.
   uint32_t firstBeside(uint32_t rank) const;
   // Before any rank of this process joins.

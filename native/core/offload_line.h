@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank that has a device tells the others on the host while they hand over an operation.
+// What a rank that has a device tells the others on the host while they hand over an operation, and
+// what is known there of its devices.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 namespace windlass {
 
@@ -48,6 +51,24 @@ struct OffloadLine {
   std::atomic<uint64_t> come{0};   // the last one on streams that the rank's stream was seen at
   alignas(64) unsigned char said[2][kMostBytes] = {};
   alignas(64) ToldCall call;  // of the rank's driver, which has lasted for some time
+};
+
+// How far the ranks of an operation that runs on their devices are, as their cores have told one of
+// them.
+struct OffloadProgress {
+  struct Rank {
+    uint32_t over;  // phases that all of its cores have ended
+    uint32_t core;  // the first of those that have ended no more
+  };
+  uint32_t phases;
+  std::vector<Rank> ranks;
+
+  // The fewest that any rank has ended.
+  uint32_t fewest() const {
+    uint32_t fewest = phases;
+    for (const Rank& rank : ranks) fewest = std::min(fewest, rank.over);
+    return fewest;
+  }
 };
 
 }  // namespace windlass

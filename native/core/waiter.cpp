@@ -11,7 +11,6 @@
 #include "native/base/cpu.h"
 #include "native/core/adjustment.h"
 #include "native/core/waiter.h"
-#include "native/hosts/hosts.h"
 
 namespace windlass {
 namespace {
@@ -43,7 +42,7 @@ constexpr int64_t kCompareRankNs = 1'000'000;
 }  // namespace
 
 bool Waiter::Look::operator()() const {
-  if (hosts != nullptr && !ready(context)) hosts->progress();
+  if (driven != nullptr && !ready(context)) driven->driveHosts();
   return ready(context);
 }
 
@@ -194,7 +193,7 @@ bool Waiter::yieldOnce(const Look& look, int64_t* now) {
   if (*now < contestedUntilNs_) return false;
   const bool isShared = group_.oversubscribed() && group_.ranks() <= kFewRanks;
   if (isShared && !needsNeighbour(look)) {
-    for (int i = 0; look.hosts == nullptr && i < kLooksElsewhere; ++i) {
+    for (int i = 0; look.driven == nullptr && i < kLooksElsewhere; ++i) {
       if (look()) return true;
       cpuPause();
     }

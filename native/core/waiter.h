@@ -53,7 +53,7 @@ class Waiter {
     using Callable = std::remove_reference_t<Ready>;
     const Look slow = {[](void* context) { return (*static_cast<Callable*>(context))(); },
                        const_cast<std::remove_const_t<Callable>*>(&ready), awaited, inside,
-                       group_.hosts()};
+                       group_.hosts() == nullptr ? nullptr : &group_};
     return waitSlow(slow, deadline);
   }
 
@@ -86,7 +86,7 @@ class Waiter {
     void* context;
     uint32_t awaited;
     Inside inside;
-    Hosts* hosts;  // what it looks for may have to be taken from the wire first
+    Group* driven;  // what it looks for may have to be taken from its wire first; or nullptr
 
     bool operator()() const;
   };

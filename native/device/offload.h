@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "native/core/offload_line.h"
 #include "native/device/offloaded_launch.h"
 #include "native/device/offloaded_transfer.h"
 #include "native/device/watched_calls.h"
@@ -49,20 +50,6 @@ inline uint32_t lineAt(const std::vector<unsigned char>& lines, size_t index) {
   std::memcpy(&word, lines.data() + index * kDeviceLineBytes, sizeof word);
   return word;
 }
-
-// How far the ranks of an operation that runs on their devices are, as their cores have told one of
-// them.
-struct OffloadProgress {
-  struct Rank {
-    uint32_t over;  // phases that all of its cores have ended
-    uint32_t core;  // the first of those that have ended no more
-  };
-  uint32_t phases;
-  std::vector<Rank> ranks;
-
-  // The fewest that any rank has ended.
-  uint32_t fewest() const;
-};
 
 // A rank whose thread waits for the one that makes its device's calls; on the former.
 class DeviceWait : public Liveness {

@@ -20,12 +20,6 @@ constexpr const char* kMeeting = "the count of its cores";
 
 }  // namespace
 
-uint32_t OffloadProgress::fewest() const {
-  uint32_t fewest = phases;
-  for (const Rank& rank : ranks) fewest = std::min(fewest, rank.over);
-  return fewest;
-}
-
 Code Offload::countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error) {
   if (cores_ = device_->coresAtOnce(most, nullptr); cores_ > 0) return WL_OK;
   nextSequence();

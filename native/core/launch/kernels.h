@@ -6,10 +6,11 @@
 #include <cstddef>
 
 #include "native/core/comm.h"
-#include "native/hosts/far.h"
 #include "windlass/chunk.h"
 
 namespace windlass {
+
+class FarBox;  // native/hosts/far.h
 
 enum class Executor : uint32_t { kCpu, kDevice };
 
