@@ -9,13 +9,13 @@
 namespace windlass {
 namespace {
 
-// Elements that don't lie side by side, or are computed, pass through a buffer of this size.
+// Bytes of the buffer for elements that are computed or not contiguous.
 constexpr uint64_t kTileBytes = uint64_t{16} << 10;
-// Runs at least this long are hashed where they lie.
+// Contiguous runs of at least this many bytes are hashed in place.
 constexpr uint64_t kRunBytes = 512;
 
-// Calls `visit(index)` for the boxes that start at each index of the outer `dims` dimensions,
-// row-major, the last of them in steps of `step`.
+// Calls `visit(index)` for the first index of each box, in row-major order. The outer `dims`
+// dimensions are visited; the last of them advances by `step`.
 template <typename Visit>
 void forEachBox(const int64_t* shape, uint32_t dims, int64_t step, Visit visit) {
   int64_t index[kMaxDims] = {};
@@ -37,7 +37,7 @@ unsigned char* at(const StridedView& view, const int64_t* index, uint32_t dims) 
   return static_cast<unsigned char*>(view.data) + offset * static_cast<int64_t>(sizeOf(view.dtype));
 }
 
-// False where runs are too short, or elements are not hashed as they lie.
+// Returns false if the runs are too short, or if elements must be cast or folded first.
 bool hashInPlace(const Hashed& what, Xxh64* hash) {
   const StridedView& view = what.views[0];
   if (what.count > 1 || view.dtype != what.wire || view.dtype != what.dtype) return false;

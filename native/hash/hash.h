@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// XXH64 of a tensor's elements in row-major order, as they lie or as several fold into them.
+// XXH64 of a tensor's elements in row-major order. Several views may fold into the elements.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,8 @@
 
 namespace windlass {
 
-// What is hashed: `count` views of one shape, folded with `op`, through `wire` to `dtype`.
+// The input of a hash: `count` views of one shape, folded with `op` and cast through `wire` to
+// `dtype`.
 struct Hashed {
   const StridedView* views;
   uint32_t count;
@@ -20,7 +21,7 @@ struct Hashed {
 
 // Throws std::bad_alloc.
 uint64_t hashOf(const Hashed& what, uint64_t seed);
-// The same of what comes in pieces: `hash` takes the elements of one. Throws std::bad_alloc.
+// Adds the elements of one piece to `hash`, for a tensor in several pieces. Throws std::bad_alloc.
 void addTo(const Hashed& what, Xxh64* hash);
 
 }  // namespace windlass

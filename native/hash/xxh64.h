@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// XXH64, the hash of Yann Collet's xxHash, over bytes that come in pieces. Source of the algorithm:
-// doc/xxhash_spec.md of xxHash 0.8.
+// Streaming XXH64, the hash of Yann Collet's xxHash. Specification: doc/xxhash_spec.md of xxHash
+// 0.8.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +61,7 @@ class Xxh64 {
   static constexpr uint64_t kPrime4 = 0x85EBCA77C2B2AE63u;
   static constexpr uint64_t kPrime5 = 0x27D4EB2F165667C5u;
 
-  // Little-endian, as every target is.
+  // Assumes little-endian byte order, which every target has.
   template <typename T>
   static uint64_t load(const unsigned char* at) {
     T value;
