@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files as memory, and names that change hands at once: what a checkpoint needs of the system
-// beyond the JDK.
+// File operations that a checkpoint needs and the JDK lacks: reserved files, private mappings, and
+// atomic renames and exchanges.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -30,8 +30,9 @@ Code renameWith(const char* from, const char* to, unsigned flags) {
   return syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, flags) == 0 ? WL_OK : WL_RESOURCE;
 }
 
-// Gives a file its size and, where the file system can, its blocks. fallocate takes all that there
-// is before it says that this isn't enough: others would find the file system full meanwhile.
+// Sets the size of a file and reserves its blocks if the file system can. Checks the free space
+// first: a failing fallocate fills the file system before it returns ENOSPC, which other writers
+// would see.
 int reserve(int file, uint64_t bytes) {
   struct statvfs about;
   if (fstatvfs(file, &about) == 0 && about.f_blocks > 0 && about.f_frsize > 0 &&
@@ -43,7 +44,7 @@ int reserve(int file, uint64_t bytes) {
   do {
     number = bytes == 0 || fallocate(file, 0, 0, size) == 0 ? 0 : errno;
   } while (number == EINTR);
-  // glibc's posix_fallocate would write to each block.
+  // Avoids posix_fallocate: glibc's fallback writes to each block.
   if (number == EOPNOTSUPP || number == ENOSYS) number = ftruncate(file, size) == 0 ? 0 : errno;
   return number;
 }
