@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The floor of a dispatch to experts and a combine, and what an exchange of parts does around it in
-// their place.
+// The floor of a dispatch to experts and a combine. Also the local permutation and weighting that
+// an exchange of parts needs instead of these operations.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -17,14 +17,14 @@
 namespace windlass::floor {
 namespace {
 
-// A token and where its rows are.
+// A token, its sum and its rows.
 struct Token {
   std::byte* token;
   std::byte* sum;
   std::vector<std::byte*> rows;
 };
 
-// Tokens, rows and sums of all ranks, and who moves which.
+// Tokens, rows and sums of all ranks, and the job of each thread.
 struct Traffic {
   std::unique_ptr<Window> memory;
   std::vector<Job<Token>> jobs;
@@ -39,7 +39,7 @@ Traffic route(const wl_experts_t& experts, const int32_t* ids, std::size_t threa
   std::vector<uint64_t> counts(experts.experts);
   for (uint64_t slot = 0; slot < slots; ++slot)
     if (ids[slot] >= 0) ++counts[static_cast<uint32_t>(ids[slot])];
-  // Of each expert, in its rank's buffer.
+  // Next free row of each expert in its rank's buffer.
   std::vector<uint64_t> next(experts.experts);
   uint64_t most = 0;
   for (uint32_t rank = 0; rank < experts.ranks; ++rank) {

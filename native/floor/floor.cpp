@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The physical floor of an operation: just the bytes that must move, with nothing around them.
+// The physical floor of an operation: moves only the bytes that must move, without any protocol.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -18,21 +18,22 @@
 namespace windlass::floor {
 namespace {
 
-// What goes to several outputs is read once, a block at a time, and written to each while it is in
-// the first-level cache.
+// Block size for data with several outputs. A thread reads a block once and writes it to each
+// output while the block is in the first-level cache.
 constexpr uint64_t kBlock = 16 * 1024;
 
 struct Move {
   std::byte* dst;
   const std::byte* src;
-  uint64_t bytes;  // of source
+  uint64_t bytes;  // source bytes
 };
 
 constexpr uint64_t roundUp(uint64_t value, uint64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-// Start of part `part` of `parts` of `bytes`, on a cache line; the first parts are the larger ones.
+// Start of part `part` when `bytes` bytes are cut into `parts` parts on cache lines. The first
+// parts are the larger ones.
 uint64_t cut(uint64_t bytes, std::size_t part, std::size_t parts) {
   const uint64_t each = roundUp(roundUp(bytes, kLine) / kLine, parts) / parts;
   return std::min(bytes, part * each * kLine);
@@ -65,8 +66,8 @@ void checkCopied(const std::vector<Job<Move>>& jobs) {
   }
 }
 
-// Calls visit(row, offset, length) for what thread `thread` of `threads` has of `rows` rows of
-// `bytes` bytes, which are one sequence, cut on the cache lines of its rows.
+// Calls visit(row, offset, length) for the share of thread `thread` of `threads`. The data is
+// `rows` rows of `bytes` bytes, as one sequence. Shares are cut on the cache lines of the rows.
 template <class Visit>
 void forShare(uint64_t rows, uint64_t bytes, uint64_t thread, uint64_t threads,
               const Visit& visit) {
@@ -82,7 +83,8 @@ void forShare(uint64_t rows, uint64_t bytes, uint64_t thread, uint64_t threads,
   }
 }
 
-// A row is what one rank sends to one peer. Every thread rewrites and sends its share of the rows.
+// A row holds the bytes that one rank sends to one peer. Every thread rewrites and sends its share
+// of the rows.
 double measureAllToAll(uint64_t ranks, uint64_t bytes, int32_t iterations) {
   const std::vector<int> cores = coresToUse();
   const uint64_t outAt = roundUp(ranks * bytes, kLine);
@@ -104,8 +106,8 @@ double measureAllToAll(uint64_t ranks, uint64_t bytes, int32_t iterations) {
   return median;
 }
 
-// A row is what one rank contributes. Every thread rewrites its share of the rows and carries it to
-// all ranks, its own among them.
+// A row holds the bytes that one rank contributes. Every thread rewrites its share of the rows and
+// copies it to all ranks, including the source.
 double measureAllGather(uint64_t ranks, uint64_t bytes, int32_t iterations) {
   const std::vector<int> cores = coresToUse();
   const uint64_t outAt = roundUp(bytes, kLine);
@@ -135,8 +137,8 @@ double measureAllGather(uint64_t ranks, uint64_t bytes, int32_t iterations) {
   return median;
 }
 
-// In place on the root, whose thread rewrites the buffer; every thread carries its part of it to
-// the other ranks.
+// The root's buffer is input and output. The first thread rewrites it, and every thread copies its
+// part to the other ranks.
 double measureBroadcast(uint64_t ranks, uint64_t bytes, int32_t iterations) {
   const std::vector<int> cores = coresToUse();
   const auto memory = segments(bytes, ranks);
@@ -195,13 +197,13 @@ class Sum {
     return static_cast<const float*>(view.data)[index];
   }
 
-  std::unique_ptr<const int64_t> count_;  // where the views' shape points
+  std::unique_ptr<const int64_t> count_;  // shape of the views
   std::vector<StridedView> outs_;
   std::vector<StridedView> ins_;
 };
 
-// Every rank's input, the first `bytes` bytes of its segment, is rewritten by one thread, as a rank
-// rewrites its own; threads read what others have rewritten.
+// One thread rewrites the whole input of a rank: the first `bytes` bytes of its segment. Threads
+// then read inputs that other threads rewrote, as ranks do.
 double measureSums(std::vector<Job<Sum>>& jobs, const std::vector<int>& cores,
                    const Window& memory, uint64_t ranks, uint64_t bytes, uint64_t written,
                    int32_t iterations) {
@@ -214,7 +216,7 @@ double measureSums(std::vector<Job<Sum>>& jobs, const std::vector<int>& cores,
                  [stores](const Sum& sum) { sum.run(stores); });
 }
 
-// A row is what one rank receives. Every thread sums its share of the rows.
+// A row holds the elements that one rank receives. Every thread sums its share of the rows.
 double measureReduceScatter(uint64_t ranks, uint64_t bytes, int32_t iterations) {
   const std::vector<int> cores = coresToUse();
   const uint64_t outAt = roundUp(ranks * bytes, kLine);
@@ -265,7 +267,7 @@ double measureAllReduce(uint64_t ranks, uint64_t bytes, int32_t iterations) {
   return median;
 }
 
-// Some elements, and where each of some copies of them goes.
+// Some elements and the addresses of their copies.
 class Copies {
  public:
   Copies(std::vector<StridedView> outs, StridedView in, uint64_t count)
@@ -299,23 +301,23 @@ class Copies {
     return all;
   }
 
-  std::unique_ptr<const int64_t> count_;  // where the views' shape points
+  std::unique_ptr<const int64_t> count_;  // shape of the views
   std::vector<StridedView> outs_;
   StridedView in_;
 };
 
-// What the source, or a copy, takes of the memory, on cache lines.
+// Bytes that the source or one copy occupies, in whole cache lines.
 uint64_t spanOf(uint64_t bytes, DType from, DType to) {
   return roundUp(std::max(bytes, bytes / sizeOf(from) * sizeOf(to)), kLine);
 }
 
-// Bytes before the first cache line.
+// Number of bytes before the first cache line.
 uint64_t beforeLine(const void* memory) {
   const auto at = reinterpret_cast<uintptr_t>(memory);
   return roundUp(at, kLine) - at;
 }
 
-// Leaves none of it in the caches.
+// Rewrites the input with streaming stores, so that no cache holds it.
 void rewriteInMemory(const Span& input, uint64_t stamp, Pattern pattern) {
   alignas(kLine) std::byte block[4096];
   for (uint64_t at = 0; at < input.bytes; at += sizeof block) {
@@ -325,8 +327,8 @@ void rewriteInMemory(const Span& input, uint64_t stamp, Pattern pattern) {
   }
 }
 
-// Copies lie in `memory` one behind the other, and the source behind them; `isInMemory`: the source
-// is in no cache as it is read, nor behind the call.
+// Measures `copies` copies, which `memory` holds one after another, followed by the source. If
+// `isInMemory`, no cache holds the source when a copy reads it.
 double measureCopies(std::byte* memory, bool isInMemory, uint64_t bytes, uint64_t copies,
                      DType from, DType to, int32_t iterations) {
   const std::vector<int> cores = coresToUse();

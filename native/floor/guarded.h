@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What functions of the floor share at the ABI: checks that throw, and codes of what they throw.
+// Code that the floor's ABI functions share: checks that throw, and the mapping of exceptions to
+// error codes.
 #pragma once
 
 #include <cstring>
@@ -16,7 +17,7 @@ namespace windlass::floor {
 
 inline constexpr int64_t kUnitStride = 1;
 
-// Runs `work` and turns what it throws into a code.
+// Runs `work` and returns WL_OK, or the code of the exception that it throws.
 template <class Work>
 int32_t guarded(wl_error_t* error, const Work& work) {
   try {
@@ -47,7 +48,7 @@ inline void checkEqual(const std::byte* out, const std::byte* in, uint64_t bytes
   }
 }
 
-// How an operation writes so many bytes.
+// Kind of stores for an operation that writes this many bytes.
 inline Stores storesOf(uint64_t written, std::size_t threads) {
   return written / threads >= kTarget.limits.streamingBytes ? Stores::kStreaming : Stores::kCached;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a floor is timed: threads pinned one to a core rewrite their inputs, line up, and run parts
-// that were split before the clock started, with no protocol around them. Timed as the benchmark
-// times the operation.
+// Timing of a floor. Threads pinned to one core each rewrite their inputs, meet at a barrier, and
+// run parts that were cut before the clock started. The benchmark times the operation in the same
+// way.
 #pragma once
 
 #include <pthread.h>
@@ -28,16 +28,17 @@
 namespace windlass::floor {
 
 constexpr uint64_t kLine = 64;
-constexpr int64_t kSpinNs = 2'000;  // before a thread that waits yields
+constexpr int64_t kSpinNs = 2'000;  // spin time before a waiting thread yields
 
-// A wl_code other than Internal on its way to the ABI.
+// An exception that carries a wl_code other than Internal to the ABI.
 struct Refused : std::runtime_error {
   Refused(wl_code refusal, const std::string& message)
       : std::runtime_error(message), code(refusal) {}
   wl_code code;
 };
 
-// Where threads meet before a sample: one counter, one sense word, neither next to anything else.
+// Barrier that the threads pass before a sample. The counter and the sense word each have cache
+// lines of their own.
 class LineUp {
  public:
   explicit LineUp(uint32_t threads) : threads_(threads) {}
@@ -66,7 +67,8 @@ struct Span {
   uint64_t bytes;
 };
 
-// What one thread does in each iteration: rewrite its inputs, then, timed, run its parts.
+// The work of one thread in each iteration: rewrite its inputs, then run its parts, which are
+// timed.
 template <class Part>
 struct alignas(2 * kLine) Job {
   std::vector<Span> inputs;
@@ -75,7 +77,7 @@ struct alignas(2 * kLine) Job {
   std::vector<int64_t> leave;
 };
 
-// Memory as windows have it, a segment for each rank.
+// Window memory with a segment for each rank.
 inline std::unique_ptr<Window> segments(uint64_t bytes, uint64_t ranks) {
   Window* made = nullptr;
   wl_error_t error = blankError();
@@ -89,8 +91,8 @@ inline std::byte* bytesOf(const Window& segments, uint64_t rank) {
   return static_cast<std::byte*>(segments.address(static_cast<uint32_t>(rank)));
 }
 
-// Bits that a rewritten word may vary, around a base, so that a float stays a normal number near
-// one: a cast meets no rare path.
+// Fixed and variable bits of a rewritten word. A float stays a normal number near one, so that a
+// cast takes no rare path.
 struct Pattern {
   uint64_t base;
   uint64_t vary;
@@ -132,7 +134,7 @@ inline void rewrite(const Span& input, uint64_t stamp, Pattern pattern) {
   std::memcpy(input.data + words * sizeof rest, &rest, input.bytes % sizeof rest);
 }
 
-// The cores that this thread may use, as many of them as the process may keep busy.
+// Cores that this thread may use, limited to the number that the process may keep busy.
 inline std::vector<int> coresToUse() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
@@ -156,9 +158,9 @@ inline bool pinTo(int core) {
   return pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0;
 }
 
-// Runs the jobs side by side, one pinned thread each, and returns the median over `iterations` of
-// max(leave) - max(ready) in microseconds. `run` is called for each part of a job, `write` for each
-// of its inputs before, with a stamp of the iteration.
+// Runs the jobs in parallel, one pinned thread each. Returns the median over `iterations` of
+// max(leave) - max(ready) in microseconds. In each iteration, calls `write` for each input of a job
+// with a stamp, then `run` for each part.
 template <class Part, class Run, class Write>
 double measure(std::vector<Job<Part>>& jobs, const std::vector<int>& cores, int32_t iterations,
                const Run& run, const Write& write) {
@@ -171,8 +173,8 @@ double measure(std::vector<Job<Part>>& jobs, const std::vector<int>& cores, int3
   LineUp lineUp(static_cast<uint32_t>(jobs.size()));
   std::atomic<bool> pinned{true};
   std::vector<std::future<void>> threads;
-  // Declared after the threads: when one cannot be started, those that wait for `start` see it
-  // break and end.
+  // Declared after the threads: if one cannot start, the threads that wait for `start` see a broken
+  // promise and end.
   std::promise<void> start;
   const std::shared_future<void> started(start.get_future());
   for (std::size_t t = 0; t < jobs.size(); ++t) {
@@ -192,7 +194,7 @@ double measure(std::vector<Job<Part>>& jobs, const std::vector<int>& cores, int3
           run(part);
         }
         job.leave[i] = clockNs();
-        // Nobody rewrites what another thread still reads.
+        // No thread rewrites an input that another thread still reads.
         lineUp.meet();
       }
     }));
