@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How views of one shape, of up to kMaxDims dimensions, are walked together in boxes that one tile
-// holds and a tensor of five dimensions describes.
+// Common traversal of views of one shape with up to kMaxDims dimensions. It cuts them into boxes
+// that fit into one tile and that a 5-D tensor can describe.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace windlass::ascend {
 
-// The views of a list, one at a time.
+// Access to the views of a list, one at a time.
 struct ViewList {
   uint32_t count;
   const Views& views;
@@ -24,7 +24,7 @@ struct ViewList {
   }
 };
 
-// Tiles of kRows x kColumns elements, whatever their type.
+// Tiles of kRows x kColumns elements of any type.
 template <int kTileRows, int kTileColumns>
 struct Form {
   static constexpr int kRows = kTileRows;
@@ -33,23 +33,23 @@ struct Form {
   using Of = Tile<TileType::Vec, T, kRows, kColumns, BLayout::RowMajor, DYNAMIC, DYNAMIC>;
 };
 constexpr uint32_t kTileElements = 4096;
-// For rows of many elements, of some, and of few: a row begins at a multiple of 32 bytes.
+// Forms for rows of many, some and few elements. Each row starts at a multiple of 32 bytes.
 using WideForm = Form<1, 4096>;
 using MiddleForm = Form<16, 256>;
 using NarrowForm = Form<128, 32>;
 
 struct Walk {
-  uint32_t ndim = 0;         // without those of extent 1; neighbours that all views let be one, are
+  uint32_t ndim = 0;         // without extent 1; adjacent ones merged if all views permit
   int64_t extent[kMaxDims];  // outermost first
-  uint32_t axis[kMaxDims];   // the views' dimension whose strides apply
+  uint32_t axis[kMaxDims];   // dimension of the views whose strides apply
   bool isEmpty = false;      // some extent is 0
-  bool hasColumns = false;   // all views step by one element along the last; else a column is one
+  bool hasColumns = false;   // all views step by 1 along the last; else columns() is 1
 
   WL_CORE uint32_t rowDims() const { return hasColumns ? ndim - 1 : ndim; }
   WL_CORE int64_t columns() const { return hasColumns ? extent[ndim - 1] : 1; }
 };
 
-// A box of a walk: of each row dimension but the innermost four, one index.
+// A box of a walk. It covers one index of each row dimension except the innermost four.
 struct Box {
   static constexpr uint32_t kRowDims = 4;
 
@@ -59,7 +59,8 @@ struct Box {
   int64_t columns;
 };
 
-// In the order of the first view's strides. each(visit) calls visit(view) for all of them.
+// Makes a walk in the order of the first view's strides. each(visit) calls visit(view) for all
+// views.
 template <typename Each>
 WL_CORE inline Walk walkOf(const StridedView& first, const Each& each) {
   const auto strideOf = [](const StridedView& view, uint32_t axis) {
@@ -76,7 +77,7 @@ WL_CORE inline Walk walkOf(const StridedView& first, const Each& each) {
     all.axis[at] = d;
   }
   if (all.isEmpty || all.ndim == 0) return all;
-  bool merges[kMaxDims];  // with the next one
+  bool merges[kMaxDims];  // with the next dimension
   for (uint32_t d = 0; d < all.ndim; ++d) {
     all.extent[d] = first.shape[all.axis[d]];
     merges[d] = d + 1 < all.ndim;
@@ -102,7 +103,7 @@ WL_CORE inline Walk walkOf(const StridedView& first, const Each& each) {
   return walk;
 }
 
-// Calls visit(box) for boxes that cover the walk, each of at most a tile's rows and columns.
+// Calls visit(box) for boxes that cover the walk. A box has at most the rows and columns of a tile.
 template <class Form, typename Visit>
 WL_CORE inline void forEachBox(const Walk& walk, const Visit& visit) {
   int64_t most[kMaxDims];
@@ -111,7 +112,7 @@ WL_CORE inline void forEachBox(const Walk& walk, const Visit& visit) {
   for (uint32_t d = rowDims; d-- > 0;) {
     const bool fits = rowDims - d <= Box::kRowDims;
     most[d] = !fits ? 1 : (walk.extent[d] < room ? walk.extent[d] : room);
-    // What is cut leaves no room to the dimensions around it.
+    // If this dimension is cut, the dimensions around it get one index each.
     room = most[d] < walk.extent[d] ? 1 : room / most[d];
   }
   if (walk.hasColumns) {
@@ -139,7 +140,7 @@ WL_CORE inline void forEachBox(const Walk& walk, const Visit& visit) {
   }
 }
 
-// Calls run.template with<Form>() with the form that suits the walk's rows.
+// Calls run(form) with the form that suits the number of columns of the walk.
 template <typename Run>
 WL_CORE inline void inForm(const Walk& walk, const Run& run) {
   if (walk.columns() >= 1024) {
@@ -151,7 +152,7 @@ WL_CORE inline void inForm(const Walk& walk, const Run& run) {
   }
 }
 
-// The box of a view, whose elements are T's or have their size.
+// Tensor that describes a box of a view. T has the size of the view's elements.
 template <typename T>
 using Region = GlobalTensor<T, Shape<>, Stride<>>;
 

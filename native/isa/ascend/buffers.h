@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the macro-instructions have their tiles in the one that a kernel gives them, and the flags
-// between the pipes that fill and empty those.
+// Layout of the macro-instructions' buffers in the tile of a kernel, and the flags between the
+// pipes that fill and empty them.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,12 @@
 
 namespace windlass::ascend {
 
-// Bytes of the kernel's tile, from its first: what is loaded, two in turn, of elements of up to 8
-// bytes; sums in f32 or an integer type, two in turn; one term of a sum; what a value passes on its
-// way from type to type; results of at most 2 bytes an element, two in turn.
+// Offsets and sizes in bytes within the kernel's tile:
+// - inputs: two buffers, used alternately, for elements of up to 8 bytes
+// - sums: two buffers, used alternately, in f32 or an integer type
+// - term: one term of a sum
+// - step: the intermediate type of a cast
+// - results: two buffers, used alternately, for elements of up to 2 bytes
 constexpr uint32_t kInputs = 0;
 constexpr uint32_t kInputBytes = kTileElements * 8;
 constexpr uint32_t kSums = kInputs + 2 * kInputBytes;
@@ -23,7 +26,7 @@ constexpr uint32_t kResults = kStep + kSumBytes;
 constexpr uint32_t kResultBytes = kTileElements * 2;
 constexpr uint32_t kRoomBytes = kResults + 2 * kResultBytes;
 
-// Where that tile lies.
+// Offset of the kernel's tile in the unified buffer.
 template <typename TileT>
 WL_CORE inline uint32_t roomOf(TileT& tile) {
   static_assert(TileT::Rows * TileT::Cols * sizeof(typename TileT::DType) >= kRoomBytes,
@@ -35,12 +38,12 @@ WL_CORE inline event_t eventOf(uint32_t turn) {
   return turn == 0 ? EVENT_ID0 : EVENT_ID1;
 }
 
-// Two buffers that MTE2 fills in turn, for V.
+// Two buffers that MTE2 fills alternately for V.
 class Inputs {
  public:
   WL_CORE explicit Inputs(uint32_t room) : room_(room) {}
 
-  // Loads the view's box and calls use(tile) for what V does with it.
+  // Loads the view's box and calls use(tile) to issue V's instructions on it.
   template <typename T, class Form, typename Use>
   WL_CORE void load(const Walk& walk, const Box& box, const StridedView& view, const Use& use) {
     const event_t id = eventOf(turn_);
@@ -56,7 +59,7 @@ class Inputs {
     filled_[turn_] = true;
     turn_ = 1 - turn_;
   }
-  // Calls use() for what V does where there is nothing to load, between the same flags.
+  // Calls use() for V's instructions without a load, between the same flags.
   template <typename Use>
   WL_CORE void none(const Use& use) {
     const event_t id = eventOf(turn_);
@@ -68,7 +71,7 @@ class Inputs {
     filled_[turn_] = true;
     turn_ = 1 - turn_;
   }
-  // MTE2 has seen V done with all.
+  // Makes MTE2 wait until V has finished with both buffers.
   WL_CORE void end() {
     for (uint32_t turn = 0; turn < 2; ++turn) {
       if (filled_[turn]) wait_flag(PIPE_V, PIPE_MTE2, eventOf(turn));
@@ -81,12 +84,12 @@ class Inputs {
   bool filled_[2] = {false, false};
 };
 
-// Two buffers that V fills in turn, for MTE3.
+// Two buffers that V fills alternately for MTE3.
 class Results {
  public:
   WL_CORE explicit Results(uint32_t room) : room_(room) {}
 
-  // Before V fills the next: where it has its sum, and its result if that is another.
+  // Makes V wait until MTE3 has emptied the next sum and result buffer.
   WL_CORE void begin() {
     if (filled_[turn_]) wait_flag(PIPE_MTE3, PIPE_V, eventOf(turn_));
   }
@@ -109,7 +112,7 @@ class Results {
     filled_[turn_] = true;
     turn_ = 1 - turn_;
   }
-  // V and MTE2 have seen MTE3 done with all.
+  // Makes V and MTE2 wait until MTE3 has finished all stores.
   WL_CORE void end() {
     for (uint32_t turn = 0; turn < 2; ++turn) {
       if (filled_[turn]) wait_flag(PIPE_MTE3, PIPE_V, eventOf(turn));

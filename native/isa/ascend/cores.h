@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cores of Ascend devices compile: the toolkit's own instructions, from the user's
-// PTO_ISA_ROOT. Kernels name memory by plain pointers; what takes memory of the device, tensors and
-// signals, is made of them here. It has been compiled against declarations of the toolkit's names
-// alone (tests/toolkit), never by the toolkit's compiler.
+// Declarations for code on the cores of Ascend devices, over the toolkit's own instructions from
+// the user's PTO_ISA_ROOT. Kernels use plain pointers; tensors and signals here convert them to
+// device memory. This header has been compiled only against declarations of the toolkit's names
+// (tests/toolkit), never by the toolkit's compiler.
 #pragma once
 
 #define WL_CORE AICORE
 
 #include <pto/pto-inst.hpp>
-// After it: older toolkits don't include it there.
+// Included separately because older toolkits don't include it in pto-inst.hpp.
 #include <pto/comm/pto_comm_inst.hpp>
 
 #include <cstdint>
@@ -89,10 +89,10 @@ WL_CORE inline void TGET(Dst& to, Src& from, TileT& ping, TileT& pong) {
 
 }  // namespace comm
 
-// A core has nobody else to run.
+// Does nothing: a core has no other thread to run.
 WL_CORE inline void relax(bool) {}
 
-// Stores are alike in all phases.
+// Does nothing: stores are the same in all phases.
 class PhaseScope {
  public:
   WL_CORE explicit PhaseScope(const Launch&) {}
@@ -100,13 +100,13 @@ class PhaseScope {
 
 namespace ascend {
 
-// Where TASSIGN put the tile.
+// Offset that TASSIGN gave the tile.
 template <typename TileT>
 WL_CORE inline uint32_t offsetOf(TileT& tile) {
   return static_cast<uint32_t>((uint64_t)(tile.data()));
 }
 
-// f16 of a power of two.
+// Returns 2^exponent as f16.
 WL_CORE inline half halfOf(int exponent) {
   float value = 1;
   for (int up = 0; up < exponent; ++up) value *= 2;
@@ -114,13 +114,14 @@ WL_CORE inline half halfOf(int exponent) {
   return static_cast<half>(value);
 }
 
-// The host refuses by the target's limits what a core could not tell of.
+// Does nothing: a core cannot report an error. The host checks the target's limits before it starts
+// a kernel.
 WL_CORE inline void refuse(const char*, DType) {}
 
 }  // namespace ascend
 }  // namespace windlass
 
-// Before a core's first instruction.
+// Setup before the first instruction of a core.
 #define WL_BEGIN_CORE() \
   set_mask_norm();      \
   set_vector_mask(-1, -1)

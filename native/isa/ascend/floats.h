@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts and folds of floats, by way of f32, from which and to which both architectures convert each
-// of their other float types: f32 holds all of those exactly, so a value is rounded once for each
-// type that it passes, to nearest even.
+// Casts and folds of floats through f32. Both architectures convert each of their other float types
+// to and from f32, and f32 holds all their values exactly. A value is rounded to nearest even once
+// for each type that it passes.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace windlass::ascend {
 
-// Calls run(T()) with the element type of one of the other floats; false: it is none.
+// Calls run(T()) with the element type of a float dtype other than f32. Returns false for any other
+// dtype.
 template <typename Run>
 WL_CORE inline bool asNarrowFloat(DType dtype, const Run& run) {
   switch (dtype) {
@@ -52,7 +53,7 @@ WL_CORE inline void accumulate(ReduceOp op, TileT& sum, TileT& term) {
   }
 }
 
-// The boxes of a walk, one after the other.
+// Processes the boxes of a walk, one at a time.
 template <class Form>
 class Floats {
   using F32 = typename Form::template Of<float>;
@@ -71,8 +72,8 @@ class Floats {
     finish(box, src.dtype, sum);
   }
 
-  // dst = cast(cast(the left fold of src to the wire dtype) to dst's), where the fold is rounded to
-  // src's before. avg divides by `terms`.
+  // dst = cast(cast(left fold of src to the wire dtype) to dst's dtype). The fold is first rounded
+  // to src's dtype. avg divides by `terms`.
   WL_CORE void fold(const Box& box, const ViewList& src, ReduceOp op, uint32_t terms) {
     results_.begin();
     F32 sum(box.rows, box.columns);
@@ -80,7 +81,7 @@ class Floats {
     TASSIGN(sum, results_.sum());
     TASSIGN(widened, results_.term());
     const DType from = src[0].dtype;
-    // Of one term the maximum is the term, but for NaNs, which become the canonical one.
+    // max(x, x) is x, except that a NaN becomes the canonical NaN.
     load(box, src[0], [&](auto& term) { TCVT(sum, term, RoundMode::CAST_NONE); },
          [&](F32& term) { TMAX(sum, term, term); });
     for (uint32_t s = 1; s < src.count; ++s) {
@@ -96,8 +97,8 @@ class Floats {
     finish(box, from, sum);
   }
 
-  // dst = the sum of weights[s] * src[s] in array order, in f32, each product and each sum rounded;
-  // of no src zeros.
+  // dst = the sum of weights[s] * src[s] in array order, in f32. Each product and each sum is
+  // rounded. Without sources, dst is zero.
   WL_CORE void foldWeighted(const Box& box, const ViewList& src, const float* weights) {
     results_.begin();
     F32 sum(box.rows, box.columns);
@@ -125,7 +126,7 @@ class Floats {
   }
 
  private:
-  // A tile of f32 goes to asF32, another float's to asOther.
+  // Passes a tile of f32 to asF32, and a tile of another float to asOther.
   template <typename AsOther, typename AsF32>
   WL_CORE void load(const Box& box, const StridedView& src, const AsOther& asOther,
                     const AsF32& asF32) {
@@ -148,7 +149,8 @@ class Floats {
     });
   }
 
-  // Values of dtype `from`, in f32: to the wire dtype, and to the destinations'.
+  // Casts f32 values of dtype `from` to the wire dtype and to the destinations' dtype, and stores
+  // them.
   WL_CORE void finish(const Box& box, DType from, F32& values) {
     if (wire_ != from && wire_ != to_) through(wire_, box, values);
     if (to_ == DType::kF32) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The macro-instructions as a kernel calls them, composed of the architecture's own. They stage in
-// the kernel's tile, of which they use kRoomBytes, and leave no flag set: MTE2 has seen all that
-// they did, on every pipe, when they end. What the target converts and folds is in its limits, and
-// refused by them before a kernel runs.
+// Macro-instructions for kernels, composed of the architecture's own instructions. They use
+// kRoomBytes of the kernel's tile as staging buffers and leave no flag set. When one ends, MTE2 has
+// waited for all of its work on every pipe. The target's limits list the dtypes that it converts
+// and folds; the host checks them before a kernel runs.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace windlass {
 
 namespace ascend {
 
-// By the room that the tile has for them.
+// `room` is the offset of the kernel's tile.
 WL_CORE void moveConvert(uint32_t room, const Views& dst, const StridedView& src, DType wire);
 WL_CORE void moveAdd(uint32_t room, const StridedView& dst, const StridedView& src);
 WL_CORE void fold(uint32_t room, const Views& dst, const Views& src, ReduceOp op, DType wire,
@@ -24,7 +24,7 @@ WL_CORE void foldWeighted(uint32_t room, const StridedView& dst, const Views& sr
 
 }  // namespace ascend
 
-// dst = src, which have one dtype.
+// dst = src. Both have the same dtype.
 template <typename TileT>
 WL_CORE inline void TMOVE_CVT(const StridedView& dst, const StridedView& src, TileT& tile) {
   const auto one = [&](uint32_t) { return dst; };
@@ -37,13 +37,13 @@ WL_CORE inline void TMOVE_CVT(const StridedView& dst, const StridedView& src, DT
   const auto one = [&](uint32_t) { return dst; };
   ascend::moveConvert(ascend::roomOf(tile), viewsAt(1, one), src, wire);
 }
-// Every dst = the same, where `src` is read and cast once.
+// Every dst = cast(cast(src to wire) to dst.dtype). `src` is read and cast once.
 template <typename TileT>
 WL_CORE inline void TMOVE_CVT(const Views& dst, const StridedView& src, DType wire, TileT& tile,
                               Stores = Stores::kByOperation) {
   ascend::moveConvert(ascend::roomOf(tile), dst, src, wire);
 }
-// dst += src, of one dtype, no element's sum lost to another add.
+// dst += src, atomically for each element. Both have the same dtype.
 template <typename TileT>
 WL_CORE inline void TMOVE_ADD(const StridedView& dst, const StridedView& src, TileT& tile) {
   ascend::moveAdd(ascend::roomOf(tile), dst, src);
@@ -54,7 +54,7 @@ WL_CORE inline void TFOLD(const Views& dst, const Views& src, ReduceOp op, DType
                           Stores = Stores::kByOperation) {
   ascend::fold(ascend::roomOf(tile), dst, src, op, wire, src.count);
 }
-// Every dst = the left fold of src in ascending number, of rows of `elements` elements of `dtype`.
+// Every dst = the left fold of src in ascending order. Rows have `elements` elements of `dtype`.
 // avg divides by `terms`.
 template <typename TileT>
 WL_CORE inline void TFOLD(const Rows& dst, const Rows& src, int64_t elements, DType dtype,
@@ -72,8 +72,8 @@ WL_CORE inline void TFOLD(const Rows& dst, const Rows& src, int64_t elements, DT
                dtype, terms);
 }
 
-// dst = the sum of weights[s] * src[s] in ascending number, of rows of `elements` elements of
-// `dtype`; of no src zeros.
+// dst = the sum of weights[s] * src[s] in ascending order. Rows have `elements` elements of
+// `dtype`. Without sources, dst is zero.
 template <typename TileT>
 WL_CORE inline void TFOLD_WEIGHTED(void* dst, const Rows& src, const float* weights,
                                    int64_t elements, DType dtype, TileT& tile,
@@ -87,9 +87,8 @@ WL_CORE inline void TFOLD_WEIGHTED(void* dst, const Rows& src, const float* weig
   ascend::foldWeighted(ascend::roomOf(tile), {dst, dtype, 1, &elements, &one},
                        viewsAt(src.count, source), weights);
 }
-// Every dst = f8e4m3 of the row at src over the scale of each block, and every one of `scales`. A
-// maximum along a row is not among the instructions that the architectures are known to have: the
-// host refuses by kLimits.quantises what would come here.
+// Not supported: neither architecture is known to have a maximum along a row. The host refuses such
+// calls by kLimits.quantises.
 template <typename TileT>
 WL_CORE inline void TQUANT(const Rows&, const Rows&, const void*, int64_t, DType dtype, TileT&,
                            Stores = Stores::kByOperation) {

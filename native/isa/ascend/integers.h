@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folds of integers, in i32 or i16, whose sums and products wrap as those of the unsigned types of
-// their size do. An unsigned maximum is the signed one of values whose top bit is flipped. i8 and
-// u8 come to i16 and go from it by way of f16, which holds them exactly.
+// Folds of integers in i32 or i16. Sums and products wrap as for the unsigned type of the same
+// size. An unsigned maximum is the signed maximum of values whose top bit is flipped. i8 and u8
+// convert to and from i16 through f16, which holds them exactly.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ WL_CORE inline bool compares(ReduceOp op) {
   return op == ReduceOp::kMax || op == ReduceOp::kMin;
 }
 
-// Elements of T's size; kFlips: unsigned ones.
+// Folds elements of T's size. kFlips is true for unsigned elements.
 template <typename T, bool kFlips, class Form>
 WL_CORE inline void foldWords(uint32_t room, const Walk& walk, const ViewList& dst,
                               const ViewList& src, ReduceOp op) {
@@ -85,7 +85,7 @@ WL_CORE inline void foldBytes(uint32_t room, const Walk& walk, const ViewList& d
         accumulate(op, sum, word);
       });
     }
-    // The low byte alone, in the upper one: a multiple of 256, which f16 holds.
+    // Keeps the low byte only, moved to the upper byte: f16 holds a multiple of 256 exactly.
     TMULS(sum, sum, int16_t{256});
     if (kUnsigned) TADDS(sum, sum, INT16_MIN);
     TCVT(step, sum, RoundMode::CAST_NONE);

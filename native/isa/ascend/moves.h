@@ -8,7 +8,7 @@
 
 namespace windlass::ascend {
 
-// dst[0], dst[1], ... = src, or += src, of elements of T's size.
+// dst[0], dst[1], ... = src, or += src, for elements of T's size.
 template <typename T, AtomicType kAtomic, class Form>
 WL_CORE inline void moveBoxes(uint32_t room, const Walk& walk, const ViewList& dst,
                               const StridedView& src) {
@@ -46,7 +46,7 @@ WL_CORE inline void moveAs(uint32_t room, const Walk& walk, const ViewList& dst,
   inForm(walk, [&](auto form) { moveBoxes<T, kAtomic, decltype(form)>(room, walk, dst, src); });
 }
 
-// Every bit as it is, whatever the dtype.
+// Copies every bit unchanged, for any dtype.
 WL_CORE inline void moveBits(uint32_t room, const Walk& walk, const ViewList& dst,
                              const StridedView& src) {
   switch (sizeOf(src.dtype)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the code of native/isa/ascend is written over: the toolkit's instructions on cores of
-// devices, their emulator elsewhere.
+// Base of the code in native/isa/ascend: the toolkit's instructions on device cores, their emulator
+// elsewhere.
 #pragma once
 
 #if defined(WINDLASS_ON_CORES)
