@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What A2/A3 and A5 have, as plain data: memory, element types of each instruction, conversions.
-// Cycles are an estimate by rates that stand here; none was measured on a device.
+// Features of A2/A3 and A5 as plain data: memory, element types of each instruction, conversions.
+// Cycles are estimates from the rates in this file; none was measured on a device.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class DTypes {
   uint32_t bits_ = 0;
 };
 
-// Instructions that take some element types alone.
+// Instructions that accept only some element types.
 enum class Op : uint8_t {
   kMove,  // TLOAD, TSTORE, TPUT, TGET, TMOV
   kAtomicAdd,
@@ -53,10 +53,12 @@ struct Rate {
 struct Architecture {
   const char* name;
   uint32_t bufferBytes;
-  // Of the unified buffer: what casts that neither saturate nor get a tile for it may overwrite.
+  // Part of the unified buffer that a cast may overwrite if it neither saturates nor gets a scratch
+  // tile.
   uint32_t castScratchOffset;
   uint32_t castScratchBytes;
-  // Rows of a tile, and dimension 3 of a tensor, of one TLOAD or TSTORE; 0: any.
+  // Most rows of a tile, and most of dimension 3 of a tensor, in one TLOAD or TSTORE. 0 means no
+  // limit.
   uint32_t mostRows;
   DTypes elements[kOps];
   DTypes conversions[kDTypeCount];  // by the source's dtype
@@ -66,7 +68,7 @@ struct Architecture {
   bool converts(DType from, DType to) const { return conversions[static_cast<int>(from)].has(to); }
 };
 
-// Of tiles and their rows.
+// Alignment in bytes of tiles and of their rows.
 constexpr uint32_t kTileAlignment = 32;
 constexpr uint32_t kFlagIds = 8;
 

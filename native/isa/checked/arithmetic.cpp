@@ -10,7 +10,7 @@
 namespace windlass::checked {
 namespace {
 
-// A tile's valid part; or elements side by side.
+// A tile's valid part, or contiguous elements.
 struct View {
   int64_t shape[2];
   int64_t strides[2];
@@ -35,7 +35,7 @@ size_t countOf(const TileRef& tile) {
   return static_cast<size_t>(tile.validRows * tile.validColumns);
 }
 
-// The tile's elements side by side.
+// Copies the tile's elements to a contiguous buffer.
 std::vector<unsigned char> packed(unsigned char* buffer, const TileRef& tile) {
   std::vector<unsigned char> elements(tile.validBytes());
   TMOVE_CVT(View(elements.data(), tile.dtype, tile).view(), View(buffer, tile).view());
@@ -61,7 +61,7 @@ void fold(unsigned char* buffer, ReduceOp op, const TileRef& dst, const TileRef&
   TFOLD(&target, 1, sources, 2, op);
 }
 
-// The value of an element, of any dtype but f64, u64 and c64, as it is.
+// Exact value of an element of any dtype except f64, u64 and c64.
 long double valueOf(const unsigned char* element, DType dtype) {
   const auto as = [element](auto value) {
     __builtin_memcpy(&value, element, sizeof value);
@@ -144,7 +144,7 @@ void writeFloat(unsigned char* element, DType dtype, long double value, pto::Rou
     const long double rounded = std::ldexp(toInteger(std::ldexp(value, -place), mode), place);
     value = std::copysign(rounded, value);
   }
-  // Exact, but for what overflows.
+  // The value is exact now, except that it may overflow.
   auto exact = static_cast<double>(value);
   TMOVE_CVT({element, dtype, 0, nullptr, nullptr}, {&exact, DType::kF64, 0, nullptr, nullptr});
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What vector instructions compute, on tiles whose bytes lie in `buffer`. Sums, products, maxima
-// and minima are those of sim's TFOLD: integers wrap, f16 and bf16 round once, from f32.
+// Computation of the vector instructions, on tiles whose bytes are in `buffer`. Sums, products,
+// maxima and minima match sim's TFOLD: integers wrap, and f16 and bf16 round once from f32.
 #pragma once
 
 #include <optional>
@@ -20,18 +20,18 @@ void combineScalar(unsigned char* buffer, Op op, const TileRef& dst, const TileR
 void fill(unsigned char* buffer, const TileRef& dst, uint64_t scalar);
 void move(unsigned char* buffer, const TileRef& dst, const TileRef& src);
 
-// How TCVT goes about a pair of types.
+// Rounding mode and saturation that TCVT uses for a pair of types.
 struct Conversion {
   pto::RoundMode mode;  // never CAST_NONE
   bool saturates;
 };
-// An architecture with a cast scratch obeys a given saturation for pairs alone that don't saturate
-// by default.
+// On an architecture with a cast scratch buffer, a given saturation applies only to pairs that
+// don't saturate by default.
 Conversion conversionOf(const Architecture& architecture, DType from, DType to, pto::RoundMode mode,
                         std::optional<pto::SaturationMode> saturation);
 
-// To an integer: NaN gives 0; what the type doesn't hold is clamped, or loses its upper bits. To a
-// float: what overflows goes where the casts of TMOVE_CVT take it.
+// To an integer, NaN gives 0, and a value out of range is clamped or loses its upper bits. To a
+// float, overflow gives the same result as in TMOVE_CVT.
 void convert(unsigned char* buffer, const TileRef& dst, const TileRef& src,
              const Conversion& conversion);
 

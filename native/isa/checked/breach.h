@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of the architecture, and the breach of one.
+// Rules of the architecture, and breaches of them.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ enum class Rule : uint8_t {
   kTileOverlap,
   kTileUnwritten,
   kTileRace,
-  // What an instruction takes.
+  // Operands of an instruction.
   kShape,
   kRowLimit,
   kElementType,
@@ -47,25 +47,26 @@ enum class Rule : uint8_t {
 };
 constexpr int kRules = 31;
 
-// As "tile-race"; and what to do about a breach of it.
+// Returns the rule's name, such as "tile-race".
 const char* nameOf(Rule rule);
 const char* hintOf(Rule rule);
 
-// Which instruction of which core.
+// Identifies an instruction of a core.
 struct Origin {
   const char* instruction;
-  uint64_t number;  // in the order of issue on its core, from 1; 0: it is no instruction
+  uint64_t number;  // order of issue on its core, from 1; 0: no instruction
   uint32_t rank;
   uint32_t core;
-  // Of a kernel that declares its items, within one: which, and the instructions before it.
+  // In an item that a kernel declares: its block and phase, and the number of instructions before
+  // it.
   bool inItem = false;
   uint32_t block = 0;
   uint32_t phase = 0;
   uint64_t before = 0;
 };
-// As "instruction 7, TLOAD", or "instruction 7 of phase 0, TLOAD".
+// Returns for example "instruction 7, TLOAD" or "instruction 7 of phase 0, TLOAD".
 std::string describe(const Origin& origin);
-// As "rank 1, block 0".
+// Returns for example "rank 1, block 0".
 std::string placeOf(const Origin& origin);
 
 struct Breach {
@@ -74,7 +75,7 @@ struct Breach {
   Origin origin;
   std::string what;  // the tile, flag or signal, and what is wrong with it
 
-  // What and where, and what to do about it.
+  // Describes the breach and its origin, and gives a hint how to fix it.
   std::string text() const;
 };
 

@@ -9,14 +9,15 @@
 
 namespace windlass::checked {
 
-// Scalar; vector; global memory to the unified buffer; the unified buffer to global memory.
+// The pipes: scalar, vector, load (global memory to unified buffer), store (unified buffer to
+// global memory).
 enum class Pipe : uint8_t { kS, kV, kMte2, kMte3 };
 constexpr size_t kPipes = 4;
 constexpr Pipe kEveryPipe[kPipes] = {Pipe::kS, Pipe::kV, Pipe::kMte2, Pipe::kMte3};
 const char* nameOf(Pipe pipe);
 
-// How much of each pipe has happened before, in instructions; and the cycle at which all of it is
-// over. A pipe's number is that of its core times kPipes, and its own.
+// Number of instructions of each pipe that happened before, and the cycle at which all of them end.
+// The number of a pipe is its core's number times kPipes, plus its own.
 class Clock {
  public:
   explicit Clock(size_t pipes) : ticks_(pipes) {}

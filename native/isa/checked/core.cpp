@@ -13,7 +13,7 @@ namespace {
 
 thread_local Core* running = nullptr;
 
-// Entries of a pipe's queue before the scalar pipe waits for it.
+// Maximum length of a pipe's queue. The scalar pipe waits for a longer queue.
 constexpr size_t kMostQueued = 64;
 constexpr uint32_t kScratchTile = 0xffffffffu;
 
@@ -32,7 +32,7 @@ std::optional<Pipe> modelled(pipe_t pipe) {
   }
 }
 
-// Mixed so that neighbouring seeds, ranks and blocks have nothing in common.
+// Mixes the seed, rank and block, so that neighbouring values give unrelated results.
 uint64_t orderSeed(const Machine& machine, uint32_t rank, uint32_t block) {
   std::seed_seq mix{machine.config().seed & 0xffffffffu, machine.config().seed >> 32,
                     uint64_t{rank}, uint64_t{block}};
@@ -41,7 +41,8 @@ uint64_t orderSeed(const Machine& machine, uint32_t rank, uint32_t block) {
   return uint64_t{words[0]} << 32 | words[1];
 }
 
-// The tile's valid part in the shape of a tensor, whose dimensions 0 to 3 count its rows.
+// The tile's valid part in the shape of a tensor. Dimensions 0 to 3 of the tensor together count
+// the tile's rows.
 struct TileView {
   int64_t strides[kGlobalDims];
   StridedView view;
@@ -57,7 +58,7 @@ struct TileView {
   }
 };
 
-// The tensor's elements as those of the tile, which are of the same size: bits move as they are.
+// Views the tensor's elements as the tile's dtype, which has the same size. Moves keep every bit.
 StridedView viewOf(const GlobalRef& tensor, const TileRef& tile) {
   return {tensor.data, tile.dtype, kGlobalDims, tensor.shape, tensor.strides};
 }
@@ -71,7 +72,7 @@ bool overlapInPart(const TileRef& a, const TileRef& b) {
   return from < other + b.bytes() && other < from + a.bytes();
 }
 
-// As "the signal at byte 64 of a window of rank 1".
+// Returns for example "the signal at byte 64 of a window of rank 1".
 std::string describeSignal(const Region* region, uint64_t address) {
   if (region == nullptr)
     return "the signal lies in no memory of this rank, and in none that its peers let it reach";
@@ -219,7 +220,8 @@ void Core::setFlag(pipe_t from, pipe_t to, int id, const char* name) {
            std::to_string(id);
   };
   clock.join(queue(Pipe::kS).clock);
-  // The pipe that sets must know that the one before was taken: a flag holds one edge.
+  // A flag holds one edge. The setting pipe must have observed that the previous edge was waited
+  // for.
   require(!flag.pending && flag.waitedTick <= clock[number(*modelled(to))], Rule::kFlagSetTwice,
           origin, [&] { return text() + ", may still be set by " + describe(flag.setBy); });
   clock.advance(number(pipe));
@@ -262,7 +264,7 @@ void Core::barrier(pipe_t pipe) {
     }
     return;
   }
-  // Each pipe runs in order by itself.
+  // Each pipe runs in order, so this barrier has no effect.
   require(modelled(pipe).has_value(), Rule::kFlagName, origin,
           [&] { return "pipe " + std::to_string(pipe); });
 }
@@ -577,7 +579,7 @@ bool Core::look(const int32_t* signal, int32_t value, pto::comm::WaitCmp cmp) {
   if (seen) {
     mustAcquire_ = true;
   } else {
-    --issued_;  // looks in vain are as many as time makes them
+    --issued_;  // the number of failed looks depends on timing
     endWhereLate(describeSignal(region, address), origin);
   }
   return seen;
@@ -617,7 +619,8 @@ bool Core::canRun(const Queue& queue) const {
   return !first.waits || flags_[static_cast<size_t>(first.flag)].raised > 0;
 }
 
-// Runs one entry; false: none can go on, or none of a pipe that is not held back.
+// Runs one queue entry. Returns false if no entry can run. Unless `anyPipe`, skips pipes that are
+// held back.
 bool Core::step(bool anyPipe) {
   uint64_t total = 0;
   const auto weightOf = [&](const Queue& queue) {
@@ -644,7 +647,8 @@ bool Core::step(bool anyPipe) {
   return true;
 }
 
-// For a while some pipes lag behind the others, or all behind the scalar one, or none.
+// Selects for a while which pipes lag behind: some behind the others, all behind the scalar pipe,
+// or none.
 void Core::changeMood() {
   moodLeft_ = 1 + random_() % 16;
   constexpr uint32_t kEagerness[] = {0, 4, 6, 8};

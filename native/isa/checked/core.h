@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A core: its pipes, the flags between them, and its unified buffer. The thread that runs a kernel
-// is its scalar pipe; what the kernel issues to the other pipes is held against the rules when it
-// is issued, in program order, so that every seed finds the same breaches, and runs later, each
-// pipe in order, the pipes in an order that the seed picks from those that flags and barriers
-// allow. Program order is always one of them, since a wait_flag follows its set_flag. What the
-// scalar pipe had waited for when it issued an instruction has happened before that one.
+// is the core's scalar pipe.
+//
+// Instructions for the other pipes are checked when the kernel issues them. This is in program
+// order, so every seed finds the same breaches. The instructions run later, in order on each pipe.
+// The seed selects the order between pipes from the orders that flags and barriers allow. Program
+// order is always allowed, because a wait_flag follows its set_flag. An instruction happens after
+// everything that the scalar pipe had waited for when it issued the instruction.
 #pragma once
 
 #include <deque>
@@ -21,12 +23,12 @@ namespace windlass::checked {
 
 class Core {
  public:
-  // `patience` says when its kernel's looks at signals have to end.
+  // `patience` says when the kernel must stop looking at signals.
   Core(Machine& machine, uint32_t rank, uint32_t block, const Patience& patience = {});
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
-  // While it lives, its thread is the core's scalar pipe.
+  // Makes the calling thread the core's scalar pipe during the lifetime of this object.
   class Running {
    public:
     explicit Running(Core& core);
@@ -37,14 +39,13 @@ class Core {
    private:
     Core* const before_;
   };
-  // Whose scalar pipe this thread is; some core is running.
+  // Returns the core whose scalar pipe is this thread. Aborts if there is none.
   static Core& current();
 
-  // The kernel's end: all pipes run dry. Called once.
+  // Ends the kernel once: reports flags that are still set, and runs the queued instructions.
   void finish();
 
-  // What it runs from here on is of a kernel that declares the order of its items; nullptr: of one
-  // that does not.
+  // Sets the declared item order of the kernel that runs next. nullptr if it declares none.
   void declare(const DeclaredOrder* order) { order_ = order; }
   void beginItem(uint32_t block, uint32_t phase) {
     inItem_ = true;
@@ -56,7 +57,7 @@ class Core {
     inItem_ = false;
     issuedBefore_ = 0;
   }
-  // Thrown out of an item that looks at a signal when waits have to end.
+  // Thrown by a look at a signal within an item when waits have to end.
   struct Ended {};
   bool hasEnded() const { return hasEnded_; }
 
@@ -64,7 +65,7 @@ class Core {
   uint32_t blocks() const { return machine_.config().blocks; }
   unsigned char* buffer() { return buffer_.data(); }
 
-  // `tile` at an offset of the unified buffer.
+  // Places `tile` at an offset of the unified buffer.
   Placement place(const TileRef& tile, uint64_t offset);
 
   void setFlag(pipe_t from, pipe_t to, int id, const char* name = "set_flag");
@@ -86,11 +87,11 @@ class Core {
   void notify(int32_t* signal, int32_t value, pto::comm::NotifyOp op);
   bool look(const int32_t* signal, int32_t value, pto::comm::WaitCmp cmp);
 
-  // For instructions that are made of others: the next one's origin, and whether flags that it uses
-  // are free.
+  // For composite instructions: begin() returns the origin of the next instruction, isPending()
+  // reports whether a flag is set.
   Origin begin(const char* name);
   bool isPending(pipe_t from, pipe_t to, int id) const;
-  // Whether the rule is kept; else reports it with what() as its text.
+  // Returns `kept`. If it is false, reports a breach of the rule with the text what().
   template <typename What>
   bool require(bool kept, Rule rule, const Origin& origin, const What& what) {
     if (!kept) machine_.report(rule, origin, what());
@@ -102,7 +103,7 @@ class Core {
     const TileRef* tile;
     bool writes;
   };
-  // A place in a pipe's queue: an instruction, or the set or the wait of a flag.
+  // An entry of a pipe's queue: an instruction, or the set or wait of a flag.
   struct Entry {
     std::function<void()> run;
     int flag = -1;
@@ -114,9 +115,9 @@ class Core {
     uint64_t waitedTick = 0;  // of the pipe that waited last
     Clock released;
     Origin setBy = {};
-    uint32_t raised = 0;  // sets that have run and no wait has taken
+    uint32_t raised = 0;  // sets that have run but that no wait has consumed
   };
-  // Cycles in which a pipe has work without a gap.
+  // Cycles in which a pipe is busy without a gap.
   struct Busy {
     uint64_t begin;
     uint64_t end;
@@ -126,7 +127,7 @@ class Core {
     explicit Queue(size_t pipes) : clock(pipes) {}
     std::deque<Entry> entries;
     Clock clock;
-    uint32_t weight = 1;  // how often it goes on beside the others
+    uint32_t weight = 1;  // how often it is chosen relative to the others
   };
 
   Queue& queue(Pipe pipe) { return queues_[static_cast<size_t>(pipe)]; }
@@ -134,11 +135,13 @@ class Core {
   int flagOf(pipe_t from, pipe_t to, int id, const Origin& origin);
 
   bool isUsable(const TileRef& tile, const Origin& origin);
-  // Whether other ranks whose memory it is are there while the item runs, as its kernel declares.
+  // Returns true if, by the kernel's declaration, the tensor's owner has entered and stays while
+  // the item runs. Otherwise reports a breach.
   bool isThere(const GlobalRef& tensor, const Origin& origin);
-  // Whether the kernel may write to the argument; nullptr: it is none that it may not.
+  // Returns true if `unwritten` is nullptr. Otherwise it names a read-only argument, and a breach
+  // is reported.
   bool isWritten(const char* unwritten, const std::string& what, const Origin& origin);
-  // After a look that did not see what it looks for.
+  // Called after a failed look at a signal. Throws Ended if waits have to end.
   void endWhereLate(const std::string& signal, const Origin& origin);
   bool fit(const GlobalRef& tensor, const TileRef& tile, const Origin& origin);
   bool isUsable(const Region* region, uint64_t address, const Origin& origin);
@@ -148,8 +151,8 @@ class Core {
   // Issues an instruction whose operands are usable.
   void issue(Pipe pipe, const Origin& origin, uint64_t bytes, std::initializer_list<Use> uses,
              std::function<void()> run);
-  // An instruction that breaks a rule has no effect, and counts as what wrote `dst`: what follows
-  // from one mistake isn't told as another.
+  // Handles an instruction that breaks a rule. It does not run, but it counts as the writer of
+  // `dst`, so that one mistake is not reported twice.
   void refuse(Pipe pipe, const Origin& origin, const TileRef& dst);
   void account(Pipe pipe, const Origin& origin, uint64_t bytes);
   void reportClash(const std::optional<Clash>& clash, const Origin& origin);
@@ -172,18 +175,18 @@ class Core {
   uint64_t issued_ = 0;
   uint32_t placed_ = 0;
   uint64_t lastStore_ = 0;  // tick of MTE3
-  Clock drained_;           // what the last dsb saw over
+  Clock drained_;           // what the last dsb waited for
   bool mustAcquire_ = false;
   const DeclaredOrder* order_ = nullptr;
   bool inItem_ = false;
   uint32_t item_ = 0;
   uint32_t phase_ = 0;
-  uint64_t issuedBefore_ = 0;  // the item
+  uint64_t issuedBefore_ = 0;  // instructions before the item
   const Patience patience_;
   bool hasEnded_ = false;
   Counters counters_;
-  std::vector<Busy> loading_;  // of MTE2, in order
-  std::vector<Busy> storing_;  // of MTE3
+  std::vector<Busy> loading_;  // busy times of MTE2, in order
+  std::vector<Busy> storing_;  // busy times of MTE3
   std::vector<Span> spans_;
 };
 

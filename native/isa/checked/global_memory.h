@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory outside the cores: which of it a rank may touch, who touched each byte since the kernel
-// began, and what each signal releases. Its functions may be called by cores on several threads.
+// Memory outside the cores. It records the regions that each rank may touch, the instructions that
+// touched each byte since the kernel began, and the clock that each signal releases. Cores may call
+// its functions from several threads.
 #pragma once
 
 #include <atomic>
@@ -20,52 +21,56 @@
 
 namespace windlass::checked {
 
-// What a peer reaches of a rank's memory is a window; the rest only the rank itself.
+// A region of a rank's memory. Peers may touch a window; only the rank itself may touch other
+// memory.
 struct Region {
   uint32_t rank;
   const void* data;
   uint64_t bytes;
   bool isWindow;
-  const char* unwritten = nullptr;  // the argument that it is, whose kernel may not write it
+  const char* unwritten = nullptr;  // name of the argument, if the kernel may not write it
 };
 
 enum class Touching : uint8_t { kRead, kAdd, kWrite };
 
 class GlobalMemory {
  public:
-  // Before any core of who adds it touches it. A window, which every rank adds, counts once.
+  // Adds a region before a core of the adding rank touches it. A window counts once.
   void add(const Region& region);
-  // Once no core touches it any more: whoever gets the memory next owes nothing to those that did.
+  // Removes a region that no core touches any more, with its access history.
   void drop(const Region& region);
 
-  // The region that holds all of these bytes and that the rank may touch; nullptr: there is none.
+  // Returns the region that holds all of these bytes and that the rank may touch, or nullptr.
   const Region* reach(uint32_t rank, uint64_t address, uint64_t bytes) const;
-  // Whether it may touch all of the tensor.
+  // Returns true if the rank may touch the whole tensor.
   bool reaches(uint32_t rank, const GlobalRef& tensor) const;
-  // Of bytes that it may touch: the argument that it may not write and that has some of them, and
-  // which no other region has; nullptr: it may write all.
+  // Returns the name of an argument that holds some of these bytes and that the kernel may not
+  // write. Returns nullptr if the rank may write all of them. The rank must be allowed to touch
+  // them.
   const char* unwritten(uint32_t rank, uint64_t address, uint64_t bytes) const;
   const char* unwritten(uint32_t rank, const GlobalRef& tensor) const;
 
-  // Records what the instruction does to the tensor's bytes; says with what it isn't ordered.
+  // Records the instruction's access to the tensor. Returns a clash with an earlier access that is
+  // not ordered before it.
   std::optional<Clash> touch(const GlobalRef& tensor, Touching touching, const Issue& issue);
 
-  // Writes the signal, and with it releases `released` to whoever sees it; says by whom its line
-  // was written before, where that is another core than the one whose first pipe is `writer`.
+  // Writes the signal, and releases the clock `released` with it. Returns a clash if another core
+  // wrote to the signal's line. `writer` is the first pipe of this core.
   std::optional<Clash> notify(int32_t* signal, int32_t value, pto::comm::NotifyOp op,
                               const Clock& released, size_t writer, const Origin& origin);
-  // Whether the signal satisfies; then what was released with it joins `clock`.
+  // Returns true if the signal's value satisfies the comparison. If so, joins the released clock
+  // into `clock`.
   bool look(const int32_t* signal, int32_t value, pto::comm::WaitCmp cmp, Clock* clock);
 
  private:
   struct Touch {
     Touching touching;
-    size_t pipe;  // number in clocks
+    size_t pipe;  // number of the pipe in clocks
     uint64_t tick;
     Origin origin;
   };
-  // Bytes that the same instructions touched: the last write, and what followed it, with the last
-  // of each pipe and kind.
+  // Bytes with the same access history: the last write and the accesses after it, at most one for
+  // each pipe and kind.
   struct Segment {
     uint64_t end;
     std::vector<Touch> touches;
@@ -85,7 +90,7 @@ class GlobalMemory {
                              const GlobalRef& tensor);
 
   mutable std::mutex regionsMutex_;
-  std::list<Region> regions_;  // stay where they are
+  std::list<Region> regions_;  // a list keeps addresses stable
   std::atomic<bool> hasUnwritten_{false};
   std::mutex mutex_;
   Segments segments_;

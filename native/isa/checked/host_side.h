@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the runtime asks of the target beside kernels, on a2a3sim and a5sim.
+// Target functions that the runtime calls besides kernels, on a2a3sim and a5sim.
 #pragma once
 
 #include <string>
@@ -29,8 +29,8 @@ class CoreSession : public checked::Session {
       : Session(kArchitecture, kernel, launch.ranks, line, reach, recorder) {}
 };
 
-// Runs `body` as a kernel of its own, which may touch the views; nullptr, or what it broke, until
-// the thread's next.
+// Runs `body` as a separate kernel that may touch the views. Returns nullptr or a text of its
+// breaches, which is valid until the thread's next call.
 template <typename Body>
 inline const char* runAlone(const char* kernel, const std::vector<StridedView>& views,
                             const Body& body) {
@@ -39,7 +39,7 @@ inline const char* runAlone(const char* kernel, const std::vector<StridedView>& 
   return broken.empty() ? nullptr : broken.c_str();
 }
 
-// nullptr, or why a variable of the environment is not obeyed.
+// Returns nullptr, or the reason why the value of an environment variable is invalid.
 inline const char* targetRefusal() noexcept {
   const char* path = isaPathError();
   return path == nullptr ? checked::seedError() : path;

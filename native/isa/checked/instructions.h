@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The raw instructions of the tile ISA, and the toolkit's TPUT, TGET, TNOTIFY and TTEST, under
-// their own names and in their own order of arguments, issued to the core whose scalar pipe the
-// calling thread is. What depends on types alone is refused by the compiler, as there; the rest is
-// reported to the machine.
+// Raw instructions of the tile ISA, and the toolkit's TPUT, TGET, TNOTIFY and TTEST. Names and
+// argument orders are those of the toolkit. The calling thread is the scalar pipe of a core and
+// issues to that core. As in the toolkit, the compiler refuses errors that depend only on types.
+// Other errors are reported to the machine.
 #pragma once
 
 #include <cstdint>
@@ -228,7 +228,7 @@ inline void TNOTIFY(Signal& signal, int32_t value, NotifyOp op) {
 inline bool TTEST(Signal& signal, int32_t value, WaitCmp cmp) {
   return windlass::checked::Core::current().look(signal.data(), value, cmp);
 }
-// Whether all of them satisfy.
+// Returns true if all signals satisfy the comparison.
 template <int R, int C>
 bool TTEST(Signal2D<R, C>& signals, int32_t value, WaitCmp cmp) {
   for (int row = 0; row < R; ++row) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels and native/isa/ascend take of a target beside its instructions, over the emulator.
+// Target declarations besides instructions for kernels and native/isa/ascend, over the emulator.
 #pragma once
 
 #include <sched.h>
@@ -15,7 +15,8 @@
 
 namespace windlass {
 
-// Between two looks at a signal. `sharesCore`: the thread that will write it may need this core.
+// Called between two looks at a signal. `sharesCore` is true if the thread that writes the signal
+// may need this CPU core.
 inline void relax(bool sharesCore) noexcept {
   if (sharesCore) {
     sched_yield();
@@ -24,13 +25,13 @@ inline void relax(bool sharesCore) noexcept {
   }
 }
 
-// Lasts as long as a phase; stores are alike in all.
+// Scope of a phase. Does nothing, because stores are the same in all phases.
 class PhaseScope {
  public:
   explicit PhaseScope(const Launch&) noexcept {}
 };
 
-// Lasts as long as this thread's core runs a library's kernel, which declares that order.
+// Scope in which this thread's core runs a library's kernel with the declared order.
 class DeclaredScope {
  public:
   explicit DeclaredScope(const checked::DeclaredOrder* order) noexcept {
@@ -40,7 +41,7 @@ class DeclaredScope {
   DeclaredScope(const DeclaredScope&) = delete;
   DeclaredScope& operator=(const DeclaredScope&) = delete;
 };
-// Lasts as long as an item of it.
+// Scope of one item of such a kernel.
 class ItemScope {
  public:
   ItemScope(const Launch&, uint32_t block, uint32_t phase) noexcept {
@@ -53,19 +54,19 @@ class ItemScope {
 
 namespace ascend {
 
-// Where TASSIGN put the tile.
+// Offset that TASSIGN gave the tile.
 template <typename TileT>
 uint32_t offsetOf(TileT& tile) {
   const auto* first = reinterpret_cast<const unsigned char*>(tile.data());
   return static_cast<uint32_t>(first - checked::Core::current().buffer());
 }
 
-// f16 of a power of two.
+// Returns 2^exponent as f16.
 constexpr half halfOf(int exponent) {
   return {static_cast<uint16_t>((exponent + 15) << 10)};
 }
 
-// A macro-instruction that lacks the dtype does nothing but tell.
+// Reports a macro-instruction that does not support the dtype. It has no other effect.
 inline void refuse(const char* instruction, DType dtype) {
   checked::Core& core = checked::Core::current();
   core.require(false, checked::Rule::kElementType, core.begin(instruction),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine: the cores of all ranks while they run one kernel, as an architecture has them, and
-// what comes of it: breaches, counters and a trace. Memory that a kernel touches is named to it
-// before; each core runs on a thread of its own or takes turns with others.
+// The machine: the cores of all ranks while they run one kernel, modelled on one architecture. It
+// collects breaches, counters and a trace. The caller adds the memory that a kernel touches before
+// the kernel runs. Each core runs on its own thread or takes turns with others.
 #pragma once
 
 #include <array>
@@ -22,20 +22,20 @@ struct Counters {
     uint64_t busyCycles = 0;
   };
   Engine engines[kPipes];
-  uint64_t flags = 0;  // set
+  uint64_t flags = 0;  // number of set_flag instructions
   uint64_t barriers = 0;
   uint64_t notifies = 0;
-  uint64_t bufferBytes = 0;  // of the unified buffer, to the highest tile's end; most of any core
-  uint64_t cycles = 0;       // until the last engine is done; most of any core
-  uint64_t coreCycles = 0;     // the same of all cores together
-  uint64_t overlapCycles = 0;  // in which MTE2 and MTE3 are both busy
-  uint64_t cores = 0;          // that have finished
+  uint64_t bufferBytes = 0;  // highest end of a tile in the unified buffer of any core
+  uint64_t cycles = 0;       // time until the last engine ends; maximum of all cores
+  uint64_t coreCycles = 0;     // sum of `cycles` of all cores
+  uint64_t overlapCycles = 0;  // time in which MTE2 and MTE3 are both busy
+  uint64_t cores = 0;          // number of finished cores
 
   const Engine& of(Pipe pipe) const { return engines[static_cast<size_t>(pipe)]; }
   void add(const Counters& other);
 };
 
-// An instruction on its engine, in estimated cycles.
+// One instruction on its engine, with times in estimated cycles.
 struct Span {
   Origin origin;
   Pipe pipe;
@@ -49,7 +49,7 @@ struct MachineConfig {
   std::string kernel;
   uint32_t ranks = 1;
   uint32_t blocks = 1;  // cores of each rank
-  uint64_t seed = 0;    // of the order in which pipes run
+  uint64_t seed = 0;    // selects the order in which pipes run
   bool traces = false;
 };
 
@@ -65,26 +65,27 @@ class Machine {
   void report(Rule rule, const Origin& origin, const std::string& what);
   void add(const Counters& counters, std::vector<Span> spans);
 
-  // All, and the first ones; none: the kernel is clean.
+  // Number of all breaches, and the first ones. A correct kernel has none.
   uint64_t breachCount() const;
   std::vector<Breach> breaches() const;
-  // Empty, or the first breach of each rule, a line each, how many more there are of it, and the
-  // seed; at most kMostReport bytes, the last ones left out.
+  // Returns "" without breaches. Otherwise returns the first breach of each rule, the number of
+  // others, and the seed, in at most kMostReport bytes. It names the rules of breaches that don't
+  // fit.
   std::string report() const;
-  // Of the cores that have finished.
+  // Counters and spans of the finished cores.
   Counters counters() const;
   std::vector<Span> spans() const;
 
  private:
   static constexpr size_t kKept = 32;
-  static constexpr size_t kMostReport = 1700;  // messages of errors have room for it
+  static constexpr size_t kMostReport = 1700;  // fits into an error message
 
   const MachineConfig config_;
   GlobalMemory memory_;
   mutable std::mutex mutex_;
   uint64_t breachCount_ = 0;
   uint64_t breachesOf_[kRules] = {};
-  std::vector<Breach> breaches_;  // the first ones, and the first of each rule
+  std::vector<Breach> breaches_;  // the first ones, and the first one of each rule
   Counters counters_;
   std::vector<Span> spans_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What instructions take, without the types of the vocabulary: tiles and tensors as plain data.
+// Operands of instructions as plain data, without the C++ types of tiles and tensors.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace windlass::checked {
 
-// Where TASSIGN put a tile. Copies of a tile are that tile.
+// Placement of a tile by TASSIGN. Copies of a tile share it.
 struct Placement {
-  uint32_t serial = 0;  // of all that its core has placed, from 1; 0: never placed
+  uint32_t serial = 0;  // number of the placement on its core, from 1; 0: never placed
   uint32_t offset = 0;
-  uint64_t placedAt = 0;  // instructions that its core had issued before
-  bool usable = false;    // false: a breach at its placing told why
+  uint64_t placedAt = 0;  // number of instructions that its core had issued before
+  bool usable = false;    // false: TASSIGN reported a breach
 };
 
 struct TileRef {
@@ -23,9 +23,9 @@ struct TileRef {
   DType dtype;
   int64_t rows;
   int64_t columns;
-  int64_t validRows;  // negative: never given
+  int64_t validRows;  // negative: never set
   int64_t validColumns;
-  bool dynamicRows;  // the valid ones are set at run time
+  bool dynamicRows;  // the number of valid rows is set at run time
   bool dynamicColumns;
 
   int64_t rowBytes() const { return columns * static_cast<int64_t>(sizeOf(dtype)); }
@@ -33,10 +33,10 @@ struct TileRef {
   int64_t validRowBytes() const { return validColumns * static_cast<int64_t>(sizeOf(dtype)); }
   uint64_t validBytes() const { return static_cast<uint64_t>(validRows * validRowBytes()); }
 };
-// As "tile f32 16x32 at 4096".
+// Returns for example "tile f32 16x32 at 4096".
 std::string describe(const TileRef& tile);
 
-// Strides in elements; dimension 3 counts rows, 4 columns.
+// A tensor with strides in elements. Dimension 3 counts rows, dimension 4 columns.
 struct GlobalRef {
   void* data;
   DType dtype;
@@ -46,11 +46,11 @@ struct GlobalRef {
   int64_t rows() const { return shape[0] * shape[1] * shape[2] * shape[3]; }
   uint64_t bytes() const { return static_cast<uint64_t>(rows() * shape[4]) * sizeOf(dtype); }
 };
-// As "tensor f32 1x1x1x16x32".
+// Returns for example "tensor f32 1x1x1x16x32".
 std::string describe(const GlobalRef& tensor);
 
-// Calls visit(address, bytes) for each run of bytes that the tensor covers; runs that follow one
-// another in memory and in the tensor are one.
+// Calls visit(address, bytes) for each contiguous run of bytes of the tensor. Adjacent runs are
+// merged.
 template <typename Visit>
 void forEachRun(const GlobalRef& tensor, Visit&& visit) {
   const auto size = static_cast<int64_t>(sizeOf(tensor.dtype));

@@ -13,7 +13,7 @@ namespace {
 static_assert(kPipes == kEngines, "an engine for each pipe");
 
 struct Profile {
-  // Spans that are kept, of some 64 bytes each.
+  // Maximum number of spans that are kept. A span has about 64 bytes.
   static constexpr size_t kMostSpans = size_t{1} << 17;
 
   std::mutex mutex;
@@ -22,10 +22,10 @@ struct Profile {
   std::vector<TracedRun> runs;
   size_t spans = 0;
   uint64_t leftOut = 0;
-  uint64_t end = 0;  // of the time line
+  uint64_t end = 0;  // end of the time line
 
   static Profile& ofProcess() {
-    static Profile* const profile = new Profile;  // for threads that outlast main()
+    static Profile* const profile = new Profile;  // never deleted: threads may outlast main()
     return *profile;
   }
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the machines of this process have counted, by kernel, and what their pipes did: each
-// machine's operation follows the one before on a time line of estimated cycles.
+// Counters of this process's machines by kernel, and a trace of their pipes. The trace places the
+// operations one after another on a time line of estimated cycles.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace windlass::checked {
 
-// The spans of one kernel's run, as they are kept.
+// The recorded spans of one run of a kernel.
 struct TracedRun {
   std::string kernel;
   uint32_t ranks;
@@ -20,31 +20,33 @@ struct TracedRun {
   uint64_t start;  // on the time line
   std::vector<Span> spans;
 };
-// As JSON that Chrome's and Perfetto's viewers read: a process for each rank, a thread for each
-// pipe of its blocks, a cycle as a microsecond. `leftOut` counts runs that it lacks.
+// Returns JSON for the trace viewers of Chrome and Perfetto. Ranks are processes, the pipes of
+// blocks are threads, and cycles are microseconds. The trace lacks `leftOut` runs.
 std::string traceOf(const std::vector<TracedRun>& runs, uint64_t leftOut);
 
-// What a machine counted in one run, as plain data: libraries of kernels hand it over.
+// Counters of a machine in one run, as plain data that libraries of kernels can pass to the
+// process.
 struct KernelRun {
   const char* kernel;
   uint32_t ranks;
   uint32_t blocks;
-  bool traces;  // it kept its spans
+  bool traces;  // true: spans were recorded
   Counters counters;
   const Span* spans;
   uint64_t spanCount;
 };
 struct RunRecorder {
-  // Whether machines are to keep their spans.
+  // Returns true if machines must keep their spans.
   bool (*isTracing)();
-  // False: there is no memory for it, and the profile lacks it.
+  // Returns false if memory is short. The profile then lacks this run.
   bool (*add)(const KernelRun& run);
 };
-// Of this process's profile: of its own kernels; and of those of libraries, as "launch of shift".
+// Recorders of this process's profile: for its own kernels, and for kernels of libraries under
+// names such as "launch of shift".
 extern const RunRecorder kOwnRuns;
 extern const RunRecorder kLaunches;
 
-// A machine whose cores have finished.
+// Records a machine whose cores have finished.
 void record(const RunRecorder& recorder, const Machine& machine);
 
 extern const Profiler kProfiler;

@@ -15,14 +15,15 @@
 namespace windlass::checked {
 namespace {
 
-// Machines of operations in progress, by the signals of the communicator and its sequence.
+// Machines of operations in progress, by the communicator's signals and the operation's sequence
+// number.
 struct Machines {
   using Key = std::pair<const unsigned char*, uint32_t>;
   std::mutex mutex;
   std::map<Key, std::weak_ptr<Machine>> machines;
 
   static Machines& all() {
-    static Machines* const machines = new Machines;  // for threads that outlast main()
+    static Machines* const machines = new Machines;  // never deleted: threads may outlast main()
     return *machines;
   }
 
@@ -37,12 +38,12 @@ struct Machines {
     if (machine == nullptr) {
       const MachineConfig config = {architecture,          kernel,     ranks, line.cores,
                                     seedOf(line.sequence), recorder.isTracing()};
-      // Counted once the last of its ranks is done.
+      // The machine is recorded when the last rank releases it.
       machine = std::shared_ptr<Machine>(new Machine(config), [&recorder](Machine* over) {
         try {
           record(recorder, *over);
         } catch (const std::bad_alloc&) {
-          // A rank leaves its operation here; its profile lacks a run.
+          // A rank leaves its operation here, so nothing is thrown. The profile lacks a run.
         }
         delete over;
       });
@@ -52,7 +53,7 @@ struct Machines {
   }
 };
 
-// Of this process.
+// Returns this process's choice of a seed.
 const SeedChoice& chosenSeed() noexcept {
   static const SeedChoice choice = chooseSeed(std::getenv("WINDLASS_PIPE_SEED"));
   return choice;

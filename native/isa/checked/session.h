@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cores of one rank in one operation, as the device executor goes on with them, on the machine
-// that the operation's ranks of this process share.
+// The cores of one rank in one operation, as the device executor runs them. The operation's ranks
+// in this process share one machine.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,10 @@
 
 namespace windlass::checked {
 
-// On an operation, as far as its ranks have come.
+// Breaches of an operation so far.
 struct Verdict {
-  std::string broken;    // a line for each breach; empty: none
-  uint32_t culprit = 0;  // whose core broke something first
+  std::string broken;    // one line for each breach; empty: no breach
+  uint32_t culprit = 0;  // rank of the core with the first breach
 };
 
 class Session {
@@ -25,20 +25,22 @@ class Session {
   static constexpr bool kChecks = true;
   using Order = DeclaredOrder;
 
-  // `line` is one of the rank's cores. `reach` says what the kernel may touch: of its peers, the
-  // same from whichever rank, and of its own memory. `recorder` takes what was counted.
+  // `line` describes a core of the rank. `reach` lists the memory that the kernel may touch:
+  // windows, which every rank lists alike, and the rank's own memory. `recorder` receives the
+  // counters.
   Session(const Architecture& architecture, const char* kernel, uint32_t ranks, const InLine& line,
           const std::vector<Reach>& reach, const RunRecorder& recorder = kOwnRuns);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // While it lives, its thread runs that core.
+  // Makes the calling thread run this core during the lifetime of the result.
   Core::Running run(uint32_t core) { return Core::Running(*cores_[core]); }
-  // A core whose kernel waited when all waits had to end goes on no more.
+  // Thrown by a core whose kernel waits when all waits have to end. Such a core does not continue.
   using Ended = Core::Ended;
   bool hasEnded(uint32_t core) const { return cores_[core]->hasEnded(); }
-  // On one thread. `over`: all cores are; else they may go on, and this is as far as they came.
+  // Returns the breaches so far, on one thread. Set `over` if all cores have ended; otherwise they
+  // may continue.
   Verdict verdict(bool over);
 
  private:
@@ -47,24 +49,26 @@ class Session {
   std::vector<std::unique_ptr<Core>> cores_;
 };
 
-// Runs `body` as a kernel of one rank with one core, which may touch the memory of the views as its
-// own; empty, or what it broke.
+// Runs `body` as a kernel of one rank with one core. It may touch the memory of the views as its
+// own. Returns "" or the report of its breaches.
 template <typename Body>
 std::string runAlone(const Architecture& architecture, const char* kernel,
                      const std::vector<StridedView>& views, const Body& body);
 
-// Of the bytes from the first element of a view to its last.
+// Returns the memory from the first element of a view to its last.
 Reach reachOf(uint32_t rank, const StridedView& view);
 
-// Of the order in which pipes run, of an operation: WINDLASS_PIPE_SEED, or the sequence.
+// Returns the seed that orders the pipes in an operation: WINDLASS_PIPE_SEED, or the operation's
+// sequence number.
 uint64_t seedOf(uint32_t sequence);
-// nullptr, or why WINDLASS_PIPE_SEED is not obeyed: it is no number of 64 bits.
+// Returns nullptr, or an error if WINDLASS_PIPE_SEED is not a 64-bit number.
 const char* seedError() noexcept;
-// A value of it, which may be nullptr or "", and what seedError() would say of it.
+// Result of parsing WINDLASS_PIPE_SEED, with the error for seedError(). The value may be nullptr or
+// "".
 struct SeedChoice {
   bool isGiven;
   uint64_t seed;
-  char error[128];  // "": none
+  char error[128];  // "": no error
 };
 SeedChoice chooseSeed(const char* request) noexcept;
 

@@ -4,7 +4,7 @@
 namespace windlass::checked {
 namespace {
 
-// Moves chunks, in turn through either tile.
+// Moves chunks through the two tiles alternately, or through one tile.
 class Chunks {
  public:
   Chunks(Core& core, const TransferKind& kind, TileRef* ping, TileRef* pong, bool adds)
@@ -50,7 +50,7 @@ GlobalRef part(const GlobalRef& tensor, const int64_t* start, const int64_t* sha
   return box;
 }
 
-// Of what a chunk of so many rows and columns takes of either tile.
+// Returns true if the parts of both tiles that a chunk of this size uses do not overlap.
 bool areApart(const TileRef& ping, const TileRef& pong, int64_t rows, int64_t columns) {
   const auto size = static_cast<int64_t>(sizeOf(ping.dtype));
   const int64_t bytes = (rows - 1) * ping.rowBytes() + columns * size;

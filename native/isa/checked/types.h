@@ -46,9 +46,9 @@ class GlobalTensor {
   StrideT stride_;
 };
 
-// A buffer in the unified buffer; TASSIGN says where. A dynamic valid size is that of the
-// constructor; without one it is none. What the toolkit's compiler would refuse of its rows and
-// sizes is reported at TASSIGN.
+// A tile in the unified buffer, at the offset that TASSIGN sets. The constructor sets dynamic valid
+// sizes; without it they are invalid. TASSIGN reports row and total sizes that the toolkit's
+// compiler would refuse.
 template <TileType kType, typename Element, int kRows, int kCols,
           BLayout kLayout = BLayout::RowMajor, int kValidRow = kRows, int kValidCol = kCols,
           SLayout kInner = SLayout::NoneBox, int kFractal = 512, PadValue kPad = PadValue::Null>
@@ -76,7 +76,7 @@ class Tile {
 
   unsigned GetValidRow() { return static_cast<unsigned>(validRows_); }
   unsigned GetValidCol() { return static_cast<unsigned>(validCols_); }
-  // Elements of the core that runs.
+  // Address of the elements in the running core's unified buffer.
   Element* data() {
     return reinterpret_cast<Element*>(windlass::checked::Core::current().buffer() + at_.offset);
   }
@@ -92,7 +92,7 @@ class Tile {
             kValidRow == DYNAMIC,
             kValidCol == DYNAMIC};
   }
-  // The valid size that TPUT or TGET left.
+  // Takes the valid size that TPUT or TGET left.
   void take(const windlass::checked::TileRef& ref) {
     validRows_ = ref.validRows;
     validCols_ = ref.validColumns;
@@ -109,7 +109,7 @@ class Tile {
 namespace comm {
 inline namespace checked {
 
-// One int32.
+// A signal of one int32.
 class Signal {
  public:
   explicit Signal(__gm__ int32_t* word) : word_(word) {}
@@ -119,7 +119,7 @@ class Signal {
   int32_t* word_;
 };
 
-// R x C of them; rowStride counts words.
+// R x C signals. rowStride counts words.
 template <int R, int C>
 class Signal2D {
  public:

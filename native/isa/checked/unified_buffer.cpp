@@ -32,8 +32,8 @@ UnifiedBuffer::UnifiedBuffer(const Architecture& architecture, uint64_t seed)
   }
 }
 
-// Zero-filled pages. Each operation makes buffers and touches few blocks: Linux allocates only
-// pages that are touched.
+// Maps zero-filled pages. Each operation makes buffers and touches few blocks, and Linux allocates
+// only touched pages.
 std::unique_ptr<UnifiedBuffer::Block[], UnifiedBuffer::Unmap> UnifiedBuffer::untouched(
     size_t count) {
   static_assert(std::is_trivially_copyable_v<Block> && std::is_trivially_destructible_v<Block>);
@@ -47,7 +47,7 @@ std::unique_ptr<UnifiedBuffer::Block[], UnifiedBuffer::Unmap> UnifiedBuffer::unt
 
 void UnifiedBuffer::Unmap::operator()(Block* blocks) const { munmap(blocks, bytes); }
 
-// The first clash of any block that the tile's valid part touches.
+// Calls look(block) for each block that the tile's valid part touches. Returns the first clash.
 template <typename Look>
 std::optional<Clash> UnifiedBuffer::each(const TileRef& tile, Look&& look) {
   std::optional<Clash> first;

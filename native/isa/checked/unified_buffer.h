@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A core's unified buffer: its bytes, and for each block of 32 of them who touched it last, by
-// which an instruction is held against those before it.
+// A core's unified buffer: its bytes, and the last accesses to each block of 32 bytes. An
+// instruction is checked against these accesses.
 #pragma once
 
 #include <memory>
@@ -15,11 +15,11 @@
 
 namespace windlass::checked {
 
-// An instruction as it is issued: on which pipe of a core, after what.
+// An instruction at issue: its pipe, the clock of that pipe, and its origin.
 struct Issue {
   Pipe pipe;
   const Clock& clock;
-  size_t firstPipe;  // number in the clock of the core's first pipe
+  size_t firstPipe;  // number of the core's first pipe in clocks
   Origin origin;
 
   uint64_t tick(Pipe of) const { return clock[firstPipe + static_cast<size_t>(of)]; }
@@ -32,22 +32,22 @@ struct Clash {
 
 class UnifiedBuffer {
  public:
-  // Filled with what `seed` makes. Throws std::bad_alloc.
+  // Fills the buffer with random bytes from `seed`. Throws std::bad_alloc.
   UnifiedBuffer(const Architecture& architecture, uint64_t seed);
 
   unsigned char* data() { return bytes_.data(); }
 
-  // Records that the instruction reads, or writes, the tile's valid part, which lies in the buffer;
-  // says how that breaks a rule.
+  // Records that the instruction reads or writes the tile's valid part, which must be inside the
+  // buffer. Returns a clash if that breaks a rule.
   std::optional<Clash> read(const TileRef& tile, const Issue& issue);
   std::optional<Clash> write(const TileRef& tile, const Issue& issue);
 
  private:
   struct Touch {
-    uint64_t tick;  // 0: never
+    uint64_t tick;  // 0: no access
     Origin origin;
   };
-  // All zero where no instruction has touched it.
+  // All bytes are zero until an instruction touches the block.
   struct Block {
     Touch written;
     Pipe writer;
