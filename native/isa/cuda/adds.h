@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// target += source, no element's sum lost to another add: an exchange, at system scope, of the
-// aligned word of four bytes that an element lies in, as often as that changed meanwhile.
+// target += source, atomically for each element. A loop exchanges the aligned 4-byte word that
+// holds the element, at system scope, until no other thread changed the word in between.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace windlass::cuda {
 
-// What the word held, which is `next` from then on if that was `seen`.
+// Writes `next` if the word holds `seen`. Returns the previous value.
 WL_CORE_INLINE uint32_t exchange(uint32_t* word, uint32_t seen, uint32_t next) {
 #if defined(__CUDA_ARCH__)
   return atomicCAS_system(word, seen, next);
@@ -39,7 +39,7 @@ WL_CORE_INLINE void addElement(unsigned char* to, typename E::Raw term) {
   }
 }
 
-// Elements lie at multiples of their size.
+// Addresses of elements are multiples of the element size.
 template <class E>
 WL_CORE_INLINE void addElements(const Job& job, uint32_t thread) {
   using Raw = typename E::Raw;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cores of GPUs compile. A core is a block of threads: its lead, thread 0, runs a kernel by
-// itself, and states what moves data as jobs, which the warps behind its own share. Two jobs are
-// under way at a time, each in its place in shared memory; the lead passes one on, and gets it
-// back, by a barrier of that memory.
+// Code for the cores of GPUs. A core is a block of threads. Its lead, thread 0, runs a kernel and
+// describes data movement as jobs. The warps behind the lead's warp share each job. Two jobs are in
+// progress at a time, each in its own slot in shared memory. An mbarrier in shared memory passes a
+// slot to the workers, and another one returns it.
 //
 // Release: the jobs' data, each worker's arrival at the barrier, the lead's wait for it, then its
 // release at system scope. Acquire: the lead's acquire at system scope, its arrival, the workers'
-// wait, data. The order is transitive, so that the lead's accesses to signals are the core's.
+// wait, data. The order is transitive, so the lead's accesses to signals order the whole core.
 #pragma once
 
-// A library's kernels are asked by the host too, whose code nvcc reads and leaves out.
+// Host code also calls a library's kernels; nvcc parses that code and leaves it out.
 #if defined(WINDLASS_IN_KERNEL_LIBRARY)
 #define WL_CORE __host__ __device__
 #else
@@ -53,26 +53,26 @@ WL_CORE_INLINE void addRelease(int32_t* word, int32_t value) {
                "r"(value)
                : "memory");
 }
-// The word as it lies in memory.
+// Reads the word from memory.
 WL_CORE_INLINE uint32_t readWord(const uint32_t* word) {
   return *reinterpret_cast<const volatile uint32_t*>(word);
 }
-// Adds one to a word of this device's; whether that makes `count`. Whoever it does so for sees what
-// the others did before.
+// Adds one to a word of this device. Returns true if the result is `count`. That caller sees the
+// earlier writes of the others.
 WL_CORE_INLINE bool isLastOf(uint32_t* word, uint32_t count) {
   __threadfence();
   const bool isLast = atomicAdd(word, 1) + 1 == count;
   __threadfence();
   return isLast;
 }
-// Nanoseconds, of a clock of the device's own.
+// Time of the device's own clock, in nanoseconds.
 WL_CORE_INLINE uint64_t clockNs() {
   uint64_t now;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
   return now;
 }
 
-// A barrier in shared memory, whose uses are numbered from 0.
+// An mbarrier in shared memory. Its uses (phases) are numbered from 0.
 struct Barrier64 {
   uint64_t word;
 
@@ -82,15 +82,15 @@ struct Barrier64 {
   WL_CORE_INLINE void begin(uint32_t arrivals) {
     asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address()), "r"(arrivals) : "memory");
   }
-  // Releases to this block's threads.
+  // Releases prior writes to the threads of this block.
   WL_CORE_INLINE void arrive() {
     asm volatile(
         "{\n\t.reg .b64 state;\n\t"
         "mbarrier.arrive.shared.b64 state, [%0];\n\t}" ::"r"(address())
         : "memory");
   }
-  // Until all have arrived for that use; acquires. No later use is over; the one before the first
-  // is.
+  // Blocks until all threads have arrived for that use, with acquire semantics. Only the current
+  // use or the one before it may be awaited.
   WL_CORE_INLINE void await(uint32_t use) {
     uint32_t over;
     do {
@@ -105,19 +105,21 @@ struct Barrier64 {
   }
 };
 
-// The jobs of a core, in shared memory. Job n has place n % kPlaces, and is its use n / kPlaces.
+// The jobs of a core, in shared memory. Job n uses slot n % kPlaces, and is use n / kPlaces of that
+// slot.
 struct Jobs {
   static constexpr uint32_t kPlaces = 2;
 
   Job job[kPlaces];
   Barrier64 given[kPlaces];
   Barrier64 done[kPlaces];
-  // The lead's: jobs given so far, and words that each adds to once it is done.
+  // For the lead: number of jobs submitted so far, and the words that each job increments when it
+  // is done.
   uint32_t count;
   uint32_t words[kPlaces];
   int32_t* word[kPlaces][kMostViews];
 
-  // On one thread, before any other looks.
+  // Initialises the slots. One thread calls this first.
   WL_CORE_INLINE void begin() {
     count = 0;
     for (uint32_t place = 0; place < kPlaces; ++place) {
@@ -126,7 +128,7 @@ struct Jobs {
       words[place] = 0;
     }
   }
-  // Until job n, one of the last kPlaces, is done, and counted.
+  // Blocks until job n, one of the last kPlaces, is done. Then increments the job's words.
   WL_CORE_INLINE void awaitDone(uint32_t n) {
     const uint32_t place = n % kPlaces;
     done[place].await(n / kPlaces);
@@ -140,7 +142,7 @@ WL_CORE_INLINE Jobs& jobs() {
   return shared;
 }
 
-// The lead's: a job that nobody works on.
+// For the lead: blocks until the next slot is free.
 WL_CORE_INLINE Job& nextJob() {
   Jobs& own = jobs();
   if (own.count >= Jobs::kPlaces) own.awaitDone(own.count - Jobs::kPlaces);
@@ -151,7 +153,7 @@ WL_CORE_INLINE void submit() {
   own.given[own.count % Jobs::kPlaces].arrive();
   ++own.count;
 }
-// Until all jobs are done.
+// Blocks until all jobs are done.
 WL_CORE_INLINE void finish() {
   Jobs& own = jobs();
   for (uint32_t back = Jobs::kPlaces; back > 0; --back) {
@@ -166,13 +168,13 @@ WL_CORE_INLINE void finish() {
 
 namespace windlass {
 
-// Threads of a core that look at signals, and set them, side by side.
+// The threads of a core that check and set signals in parallel.
 struct CoreThreads {
   static constexpr uint32_t kCount = cuda::kWorkers;
   static constexpr bool kMoveApart = true;
 
-  // Adds one to each word(0), word(1), ... once all moves so far are over, and before any signal
-  // that follows. kMostViews words at most.
+  // Adds one to each word(0), word(1), ... when all moves so far are done. This happens before any
+  // later signal. Takes at most kMostViews words.
   template <class Word>
   WL_CORE static void countMoves(uint32_t count, const Word& word) {
     cuda::Jobs& own = cuda::jobs();
@@ -186,8 +188,8 @@ struct CoreThreads {
     own.words[place] = count;
   }
 
-  // Whether `count` words, `step` apart from `first` on, have come to `want`: words that only move
-  // forward, by less than 2^30 at a time.
+  // Returns true if `count` words from `first` on, `step` apart, have reached `want`. The words
+  // only increase, by less than 2^30 at a time.
   WL_CORE static bool haveReached(int32_t* first, uint32_t step, uint32_t count, uint32_t want) {
     if (count == 0) return true;
     cuda::Job& job = cuda::nextJob();
@@ -201,7 +203,8 @@ struct CoreThreads {
     cuda::finish();
     return *reinterpret_cast<volatile uint32_t*>(&job.answer) != 0;
   }
-  // Releases what the core did, by the word at each of line(0), line(1), ...
+  // Writes `value` to the words at line(0), line(1), ... This releases all earlier work of the
+  // core.
   template <class Line>
   WL_CORE static void notifyEach(uint32_t count, uint32_t value, const Line& line) {
     cuda::finish();
@@ -215,10 +218,10 @@ struct CoreThreads {
   }
 };
 
-// A lead has nobody else to run.
+// Does nothing: the lead has no other thread to run.
 WL_CORE_INLINE void relax(bool) {}
 
-// Stores are alike in all phases.
+// Does nothing: stores are the same in all phases.
 class PhaseScope {
  public:
   WL_CORE explicit PhaseScope(const Launch&) {}
@@ -226,7 +229,7 @@ class PhaseScope {
 
 }  // namespace windlass
 
-// Of all that the core does.
+// Blocks until all of the core's jobs are done.
 WL_CORE_INLINE void pipe_barrier(pipe_t) {
   windlass::cuda::finish();
 }
@@ -234,13 +237,13 @@ WL_CORE_INLINE void set_flag(pipe_t, pipe_t, event_t) {}
 WL_CORE_INLINE void wait_flag(pipe_t, pipe_t, event_t) {
   windlass::cuda::finish();
 }
-// Releases are at system scope by themselves.
+// Does nothing: every release is already at system scope.
 WL_CORE_INLINE void dsb(mem_dsb_t) {}
 
 namespace pto {
 
-// Five values: those given as DYNAMIC from `values`, which has one for each of them or all five, or
-// none, where they are 1.
+// Five extents. `values` has one value for each DYNAMIC extent, or all five. Without values, each
+// DYNAMIC extent is 1.
 template <int64_t... N>
 struct Extents {
   static_assert(sizeof...(N) == windlass::kGlobalDims, "five dimensions");
@@ -272,7 +275,7 @@ struct Shape {
     Extents<N1, N2, N3, N4, N5>::fill(shape, values...);
   }
 };
-// In elements.
+// Strides in elements.
 template <int64_t S1 = DYNAMIC, int64_t S2 = DYNAMIC, int64_t S3 = DYNAMIC, int64_t S4 = DYNAMIC,
           int64_t S5 = DYNAMIC>
 struct Stride {
@@ -292,7 +295,7 @@ class GlobalTensor {
   using RawDType = std::remove_const_t<Element>;
   using DType = Element;
   static constexpr Layout layout = kLayout;
-  // Whether the type says that the elements stand side by side in one row.
+  // True if, by its type, the tensor is one row of contiguous elements.
   static constexpr bool kOneRow = ShapeT::kIsRow && StrideT::kIsDense;
 
   WL_CORE_INLINE explicit GlobalTensor(Element* data, const ShapeT& shape = ShapeT(),
@@ -302,7 +305,7 @@ class GlobalTensor {
   WL_CORE_INLINE Element* data() const { return data_; }
   WL_CORE_INLINE int64_t GetShape(int d) const { return shape_.shape[d]; }
   WL_CORE_INLINE int64_t GetStride(int d) const { return stride_.stride[d]; }
-  // The shape and the strides are this tensor's.
+  // The result points to the shape and strides of this tensor.
   WL_CORE_INLINE windlass::StridedView view() const {
     return {const_cast<RawDType*>(data_), windlass::DTypeOf<RawDType>::value,
             windlass::kGlobalDims, shape_.shape, stride_.stride};
@@ -314,8 +317,8 @@ class GlobalTensor {
   StrideT stride_;
 };
 
-// A tile of on-core memory; TASSIGN says where. Valid sizes of DYNAMIC are given to the constructor
-// or are none. What can't be is told by the instruction that uses it.
+// A tile in on-core memory, at the offset that TASSIGN sets. The constructor takes DYNAMIC valid
+// sizes; without it they are 0. The instruction that uses an invalid tile reports it.
 template <TileType kType, typename Element, int kRows, int kCols,
           BLayout kLayout = BLayout::RowMajor, int kValidRow = kRows, int kValidCol = kCols>
 struct Tile {
@@ -331,7 +334,7 @@ struct Tile {
   static constexpr int Cols = kCols;
   static constexpr int ValidRow = kValidRow;
   static constexpr int ValidCol = kValidCol;
-  // The last byte where there is room for it.
+  // Largest offset at which the tile fits.
   static constexpr int64_t kMost = static_cast<int64_t>(windlass::kLimits.tileBytes) -
                                    int64_t{kRows} * kCols * static_cast<int64_t>(sizeof(Element));
 
@@ -363,7 +366,7 @@ WL_CORE_INLINE void TASSIGN(TileT& tile) {
 
 namespace comm {
 
-// One 32-bit word, with one writer to its 64-byte line.
+// One 32-bit word. Each 64-byte line has one writer.
 class Signal {
  public:
   WL_CORE_INLINE explicit Signal(int32_t* word) : word_(word) {}
@@ -399,7 +402,7 @@ WL_CORE_INLINE void TNOTIFY(Signal& signal, int32_t value, NotifyOp op) {
   }
 }
 
-// One look.
+// Compares the signal once.
 WL_CORE_INLINE bool TTEST(Signal& signal, int32_t value, WaitCmp cmp) {
   return compare(windlass::cuda::loadAcquire(signal.data()), value, cmp);
 }
@@ -418,7 +421,7 @@ class Signal2D {
   int32_t* words_;
   int rowStride_;
 };
-// One look at each word; true when all satisfy.
+// Compares each word once. Returns true if all satisfy the comparison.
 template <int R, int C>
 WL_CORE_INLINE bool TTEST(Signal2D<R, C>& signals, int32_t value, WaitCmp cmp) {
   for (int r = 0; r < R; ++r) {
@@ -430,7 +433,7 @@ WL_CORE_INLINE bool TTEST(Signal2D<R, C>& signals, int32_t value, WaitCmp cmp) {
   return true;
 }
 
-// Looks until the signal satisfies (true) or stop() is true (false).
+// Polls until the signal satisfies the comparison (true) or stop() returns true.
 template <typename SignalT, typename Stop>
 WL_CORE_INLINE bool TWAIT(SignalT& signal, int32_t value, WaitCmp cmp, const Stop& stop) {
   while (!TTEST(signal, value, cmp)) {
@@ -449,7 +452,7 @@ using namespace cuda::instructions;
 
 namespace cuda {
 
-// What a worker does of a job that is about signals.
+// Runs a worker's part of a job on signals.
 WL_CORE_INLINE void workOnSignals(Job& job, uint32_t thread) {
   if (job.kind == JobKind::kNotify) {
     for (uint32_t i = thread; i < job.targets; i += kWorkers)
@@ -464,8 +467,8 @@ WL_CORE_INLINE void workOnSignals(Job& job, uint32_t thread) {
   }
 }
 
-// Job n, once it is given; with all threads of the worker's warp, each of which waits and arrives
-// by itself, as racecheck asks: a warp's own barrier would pass it on as well.
+// Blocks until job n is submitted, and returns it. All threads of a warp call this. Each one waits
+// and arrives separately, because racecheck requires it; a warp barrier would also be correct.
 WL_CORE_INLINE Job& awaitJob(uint32_t n) {
   Jobs& own = jobs();
   own.given[n % Jobs::kPlaces].await(n / Jobs::kPlaces);
@@ -476,7 +479,7 @@ WL_CORE_INLINE void endJob(uint32_t n) {
   jobs().done[n % Jobs::kPlaces].arrive();
 }
 
-// Works from job n on, up to one that it leaves to the caller, whose number it returns.
+// Runs jobs from job n on. Returns the number of the first job that it leaves to the caller.
 WL_CORE_APART inline uint32_t workInLineFrom(uint32_t n) {
   const uint32_t thread = threadIdx.x - kWarpThreads;
   for (;; ++n) {
@@ -493,8 +496,8 @@ WL_CORE_APART inline uint32_t workInLineFrom(uint32_t n) {
 using WorkFrom = uint32_t (*)(uint32_t n);
 WL_CORE_TABLE WorkFrom kWorkFrom[] = {workInLineFrom};
 
-// All threads of a block, of kCudaThreads: its lead runs lead(), the others what that states, of
-// which work() does what isn't done in line.
+// Runs the kCudaThreads threads of a block. The lead runs lead(), and the other threads run its
+// jobs. work() runs what the inline loops leave.
 template <class Lead, class WorkApart>
 WL_CORE_INLINE void runBlock(const Lead& lead, const WorkApart& work) {
   if (threadIdx.x == 0) jobs().begin();

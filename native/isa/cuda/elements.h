@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of one element on cores of GPUs, bit for bit as native/isa/sim/loops.h says it:
-// casts between floats, steps of folds, weights and blocks that share a scale. Plain C++, by bits
-// where a processor could choose; compiled with neither contraction nor flushing of subnormals.
+// Computation of one element on cores of GPUs, with the same bits as native/isa/sim/loops.h
+// specifies: casts between floats, fold steps, weights, and blocks that share a scale. It is plain
+// C++, and works on bits where processors may differ. Compile it without contraction and without
+// flushing of subnormals.
 #pragma once
 
 #include <cstdint>
@@ -34,9 +35,9 @@ WL_CORE_INLINE double canonical(double value) {
   return isNan(bitCast<uint64_t>(value)) ? bitCast<double>(kNanF64) : value;
 }
 
-// A float of fewer bits than f32's: `kMantissa` stored bits and exponent bias; kTop is what
-// overflow becomes, infinity where the type has one, and codes above it are NaN, kNan the
-// canonical one.
+// A float with fewer bits than f32: `kMantissa` stored mantissa bits, exponent bias `kBias`.
+// Overflow becomes kTop, which is infinity if the type has one. Codes above kTop are NaN; kNan is
+// canonical.
 template <typename RawT, int kBits, int kMantissa, int kBias, bool kHasInf, uint32_t kTop,
           uint32_t kNan>
 struct Narrow {
@@ -45,7 +46,7 @@ struct Narrow {
   static constexpr int kShift = 23 - kMantissa;
   static constexpr uint32_t kRebias = static_cast<uint32_t>(127 - kBias) << 23;
   static constexpr uint32_t kMinNormal = static_cast<uint32_t>(128 - kBias) << 23;  // f32 bits
-  // The f32 whose last place is this type's smallest subnormal.
+  // The f32 whose unit in the last place is this type's smallest subnormal.
   static constexpr uint32_t kMagic = static_cast<uint32_t>(127 + 1 - kBias - kMantissa + 23) << 23;
   static constexpr uint32_t kScale = static_cast<uint32_t>(127 + 127 - kBias) << 23;
 
@@ -64,8 +65,8 @@ struct Narrow {
     return static_cast<Raw>(magnitude > 0x7f800000u ? kNan : code);
   }
 
-  // The code's bits, read as an f32 whose exponent is too low by 127 - kBias, and scaled: exact for
-  // subnormals too.
+  // Reads the code's bits as an f32 whose exponent is too low by 127 - kBias, then scales it. This
+  // is exact for subnormals too.
   WL_CORE_INLINE static float widen(Raw code) {
     const uint32_t magnitude = code & (kSign - 1u);
     auto bits =
@@ -88,8 +89,8 @@ struct BFloat16 {
   }
 };
 
-// Truncates toward zero and sets the last place when that lost anything: a later rounding to at
-// most 22 bits then rounds as if from the f64. A NaN stays one.
+// Rounds to odd: truncates toward zero and sets the last bit if inexact. A later rounding to at
+// most 22 bits then rounds as from the f64. A NaN stays a NaN.
 WL_CORE_INLINE float roundToOdd(double value) {
   const auto nearest = static_cast<float>(value);
   const uint64_t back = bitCast<uint64_t>(static_cast<double>(nearest)) & 0x7fffffffffffffffu;
@@ -100,7 +101,7 @@ WL_CORE_INLINE float roundToOdd(double value) {
   return bitCast<float>((bitCast<uint32_t>(nearest) - below) | sticky);
 }
 
-// Floats whose values are f32: what a fold of them accumulates in.
+// Floats that folds accumulate in f32.
 template <class N>
 struct NarrowFloat {
   using Raw = typename N::Raw;
@@ -126,8 +127,8 @@ struct Integer {
   WL_CORE_INLINE static Raw store(Value value) { return static_cast<Raw>(value); }
 };
 
-// Elements of a dtype: how they lie in memory, what is computed with, and the step from one to the
-// other. What is stored after arithmetic is rounded once, and a NaN canonical.
+// Elements of a dtype: their type in memory (Raw), their type in computations (Value), and the
+// conversions between them. A store rounds once and makes a NaN canonical.
 template <DType>
 struct Element;
 // clang-format off
@@ -151,7 +152,7 @@ template <> struct Element<DType::kF8E4M3>
     : NarrowFloat<Narrow<uint8_t, 8, 3, 7, false, 0x7e, 0x7f>> {};
 // clang-format on
 
-// One correctly rounded step from one float dtype to another.
+// Casts from one float dtype to another in one correctly rounded step.
 template <DType kFrom, DType kTo>
 WL_CORE_INLINE typename Element<kTo>::Raw castTo(typename Element<kFrom>::Raw raw) {
   static_assert(kFrom != kTo, "equal dtypes keep every bit");
@@ -165,7 +166,7 @@ WL_CORE_INLINE typename Element<kTo>::Raw castTo(typename Element<kFrom>::Raw ra
   }
 }
 
-// The f32 that an element widens to, exactly or, from f64 to anything narrower, to odd.
+// Widens an element to f32, exactly or, from f64 for a narrower type, rounded to odd.
 WL_CORE_INLINE float throughF32(DType from, uint64_t bits) {
   switch (from) {
     case DType::kF64:
@@ -183,7 +184,7 @@ WL_CORE_INLINE float throughF32(DType from, uint64_t bits) {
   }
 }
 
-// castTo of dtypes that are known when it runs; equal ones keep every bit.
+// castTo for dtypes known at run time. Equal dtypes keep every bit.
 WL_CORE_INLINE uint64_t castBits(DType from, DType to, uint64_t bits) {
   if (from == to) return bits;
   if (from == DType::kF64 && to == DType::kF32) return castTo<DType::kF64, DType::kF32>(bits);
@@ -210,7 +211,7 @@ WL_CORE_INLINE float combine(float a, float b) {
   if constexpr (kOp == ReduceOp::kProduct) return a * b;
   const auto x = bitCast<uint32_t>(a);
   const auto y = bitCast<uint32_t>(b);
-  // Keys in the order of the values, -0 below +0.
+  // Integer keys in the order of the values, with -0 below +0.
   const auto keyX = static_cast<int32_t>(x ^ ((0u - (x >> 31)) & 0x7fffffffu));
   const auto keyY = static_cast<int32_t>(y ^ ((0u - (y >> 31)) & 0x7fffffffu));
   const bool takeX = kOp == ReduceOp::kMax ? keyX > keyY : keyX < keyY;
@@ -227,7 +228,7 @@ WL_CORE_INLINE double combine(double a, double b) {
   const bool takeX = kOp == ReduceOp::kMax ? keyX > keyY : keyX < keyY;
   return bitCast<double>(isNan(x) || isNan(y) ? kNanF64 : takeX ? x : y);
 }
-// Sums and products wrap.
+// Combines integers. Sums and products wrap.
 template <ReduceOp kOp, typename T>
 WL_CORE_INLINE T combine(T a, T b) {
   if constexpr (kOp == ReduceOp::kSum) {
@@ -239,7 +240,7 @@ WL_CORE_INLINE T combine(T a, T b) {
   }
 }
 
-// Every accumulator[i] = accumulator[i] op term(i); avg adds.
+// accumulator[i] = accumulator[i] op term(i) for every i. avg adds.
 template <uint32_t kCount, typename V, class Term>
 WL_CORE_INLINE void combineEach(ReduceOp op, V* accumulator, const Term& term) {
   switch (op) {
@@ -266,21 +267,21 @@ WL_CORE_INLINE void combineEach(ReduceOp op, V* accumulator, const Term& term) {
   }
 }
 
-// What an average divides by.
+// Divides the sum of an average.
 template <typename V>
 WL_CORE_INLINE V divided(V sum, uint32_t terms) {
   return sum / static_cast<V>(terms);
 }
 
-// weight * term, and accumulator + that, each rounded.
+// Returns weight * term, plus the accumulator unless `first`. Each step is rounded.
 template <typename V>
 WL_CORE_INLINE V weighed(bool first, V accumulator, float weight, V term) {
   const V product = static_cast<V>(weight) * term;
   return first ? product : accumulator + product;
 }
 
-// Of a block that is quantised: the bits of the least magnitude that its scale is made of, and what
-// an element counts towards the largest, NaNs apart.
+// For a quantised block: bits of the least magnitude for its scale, and the magnitude that an
+// element contributes. A NaN contributes 0.
 constexpr uint32_t kLeastMagnitude = 0x38d1b717u;  // 1e-4
 WL_CORE_INLINE uint32_t countedMagnitude(float value) {
   const uint32_t magnitude = bitCast<uint32_t>(value) & 0x7fffffffu;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folds, as the threads of a core share them: every element's terms are read, in ascending number,
-// before it is written, by the one thread that does both. So a target may be one of the sources.
+// Folds, shared by the threads of a core. One thread reads all terms of an element in ascending
+// order before it writes the element. A target may therefore be one of the sources.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace windlass::cuda {
 
-// Vectors of E, of one source after the other.
+// Folds vectors of E, one source after another.
 template <class E>
 WL_CORE_INLINE void foldVectors(const Job& job, uint32_t thread) {
   using In = InVector<E>;
@@ -58,7 +58,7 @@ WL_CORE_INLINE void foldVectors(const Job& job, uint32_t thread) {
   });
 }
 
-// The elements that vectors leave, each cast by way of the wire's dtype.
+// Folds the elements outside the vectors, and casts each through the wire dtype.
 template <class E>
 WL_CORE_INLINE void foldEdges(const Job& job, uint32_t thread) {
   using Raw = typename E::Raw;
@@ -90,7 +90,7 @@ WL_CORE_INLINE void foldEdges(const Job& job, uint32_t thread) {
   });
 }
 
-// How the innermost dimension of a fold is cut.
+// Cuts the innermost dimension of a fold.
 WL_CORE inline void cutFold(Job* job) {
   if (job->from == job->to && job->from == job->wire)
     job->cut(kVectorBytes / static_cast<uint32_t>(sizeOf(job->from)));

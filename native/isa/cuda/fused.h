@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The macro-instructions as a kernel calls them, on the lead thread of a core: each states a job
-// for the others. The tile, and how stores go, are other targets'. Lists have at most kMostViews
-// views. Numbers are those of native/isa/sim/loops.h.
+// Macro-instructions for kernels, on the lead thread of a core. Each describes a job for the
+// workers. The tile and the kind of stores matter only on other targets. Lists have at most
+// kMostViews views. Results are those of native/isa/sim/loops.h.
 //
-// Before it: WL_CORE_TABLE, what marks a table that cores read, and Job& nextJob() and void
-// submit() of windlass::cuda, between which the lead describes one.
+// The including file defines WL_CORE_TABLE, which marks a table that cores read. It also declares
+// Job& nextJob() and void submit() in windlass::cuda; the lead describes a job between these calls.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace windlass::cuda::instructions {
 
-// The views at(0), at(1), ...; `at` is called while the result is in use.
+// The views at(0), at(1), ... `at` is called while the result is in use.
 template <typename At>
 struct Views {
   uint32_t count;
@@ -23,7 +23,7 @@ template <typename At>
 WL_CORE_INLINE Views<At> viewsAt(uint32_t count, const At& at) {
   return {count, at};
 }
-// Contiguous rows of one length and dtype, by the addresses of their first elements.
+// Contiguous rows of one length and dtype. at(i) returns the address of the first element of row i.
 template <typename At>
 struct Rows {
   uint32_t count;
@@ -34,7 +34,7 @@ WL_CORE_INLINE Rows<At> rowsAt(uint32_t count, const At& at) {
   return {count, at};
 }
 
-// A job of views, once they are in it.
+// Arranges and submits a job that has all its views.
 WL_CORE_APART inline void submitViews(Job* job) {
   if (!job->arrange()) return;
   if (job->kind == JobKind::kMove) cutMove(job);
@@ -54,7 +54,7 @@ WL_CORE_INLINE Job* beginJob(JobKind kind, uint32_t targets, uint32_t sources, D
   return &job;
 }
 
-// dst = src, so many bytes.
+// Copies `bytes` bytes.
 WL_CORE_INLINE void copyBytes(void* dst, const void* src, uint64_t bytes) {
   if (bytes == 0) return;
   Job* job = beginJob(JobKind::kCopy, 1, 1, DType::kU8, DType::kU8);
@@ -64,7 +64,7 @@ WL_CORE_INLINE void copyBytes(void* dst, const void* src, uint64_t bytes) {
   submit();
 }
 
-// Every dst = cast(cast(src to wire) to dst.dtype), rounded at each step; src is read once.
+// Every dst = cast(cast(src to wire) to dst.dtype), rounded at each step. src is read once.
 template <typename At, typename TileT>
 WL_CORE inline void TMOVE_CVT(const Views<At>& dst, const StridedView& src, DType wire, TileT&,
                               Stores = Stores::kByOperation) {
@@ -86,7 +86,7 @@ template <typename TileT>
 WL_CORE inline void TMOVE_CVT(const StridedView& dst, const StridedView& src, TileT& tile) {
   TMOVE_CVT(dst, src, src.dtype, tile);
 }
-// dst += src, of one dtype, no element's sum lost to another add.
+// dst += src, atomically for each element. Both have the same dtype.
 template <typename TileT>
 WL_CORE inline void TMOVE_ADD(const StridedView& dst, const StridedView& src, TileT&) {
   Job* job = beginJob(JobKind::kAdd, 1, 1, src.dtype, dst.dtype);
@@ -108,7 +108,7 @@ WL_CORE inline void TFOLD(const Views<To>& dst, const Views<From>& src, ReduceOp
   for (uint32_t s = 0; s < src.count; ++s) job->put(dst.count + s, src.at(s));
   submitViews(job);
 }
-// Every dst = the left fold of src in ascending number, of rows of `elements` elements of `dtype`.
+// Every dst = the left fold of src in ascending order. Rows have `elements` elements of `dtype`.
 // avg divides by `terms`.
 template <typename To, typename From, typename TileT>
 WL_CORE inline void TFOLD(const Rows<To>& dst, const Rows<From>& src, int64_t elements, DType dtype,
@@ -124,8 +124,8 @@ WL_CORE inline void TFOLD(const Rows<To>& dst, const Rows<From>& src, int64_t el
   submitViews(job);
 }
 
-// dst = the sum of weights[s] * src[s] in ascending number, of rows of `elements` elements of
-// `dtype`; of no src zeros.
+// dst = the sum of weights[s] * src[s] in ascending order. Rows have `elements` elements of
+// `dtype`. Without sources, dst is zero.
 template <typename From, typename TileT>
 WL_CORE inline void TFOLD_WEIGHTED(void* dst, const Rows<From>& src, const float* weights,
                                    int64_t elements, DType dtype, TileT&,
@@ -138,7 +138,8 @@ WL_CORE inline void TFOLD_WEIGHTED(void* dst, const Rows<From>& src, const float
   }
   submitViews(job);
 }
-// Every dst = f8e4m3 of the row at src over the scale of each block, and every one of `scales`.
+// Quantises the row at src by blocks: f8e4m3 elements to every dst, and f32 scales to every row of
+// `scales`.
 template <typename To, typename Scales, typename TileT>
 WL_CORE inline void TQUANT(const Rows<To>& dst, const Rows<Scales>& scales, const void* src,
                            int64_t elements, DType dtype, TileT&,

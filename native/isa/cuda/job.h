@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the threads of a core do for its lead: one macro-instruction, over views of one shape.
-// The lead orders the dimensions by the first target's strides, merges them where all views permit,
-// and cuts the innermost into whole vectors and what is left of it; all in one description, which
-// lies in the core's shared memory.
+// A job: one macro-instruction over views of one shape, which the threads of a core run for its
+// lead. The lead orders the dimensions by the first target's strides and merges them where all
+// views permit. It cuts the innermost dimension into whole vectors and a remainder. The description
+// is in the core's shared memory.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +14,17 @@
 namespace windlass::cuda {
 
 constexpr uint32_t kWarpThreads = 32;
-// Of a core, beside its lead's.
+// Number of worker warps of a core.
 constexpr uint32_t kWorkerWarps = kCudaThreads / kWarpThreads - 1;
 constexpr uint32_t kWorkers = kWorkerWarps * kWarpThreads;
 
-// Of a job, targets and sources apart: a view for each rank, or for each expert of a token.
+// Maximum number of targets, and of sources, of a job: one view for each rank, or for each expert
+// of a token.
 constexpr uint32_t kMostViews = kMostDeviceRanks;
-// Of both together: rows that are quantised have their scales as targets too.
+// Maximum number of targets and sources together. Quantised rows have their scales as further
+// targets.
 constexpr uint32_t kAllViews = 2 * kMostViews + 1;
-// Of a job, in all rows.
+// Maximum number of groups of a job, in all rows.
 constexpr uint64_t kMostGroups = uint64_t{1} << 31;
 
 enum class JobKind : uint32_t {
@@ -39,36 +41,36 @@ enum class JobKind : uint32_t {
 };
 
 struct Job;
-// A thread's part of a job.
+// Function that runs a thread's part of a job.
 using Work = void (*)(const Job&, uint32_t thread);
 
 struct Job {
   JobKind kind;
   ReduceOp op;
-  DType from;  // of sources
-  DType to;    // of targets
+  DType from;  // dtype of the sources
+  DType to;    // dtype of the targets
   DType wire;
-  uint32_t terms;  // of an average
+  uint32_t terms;  // divisor of an average
   uint32_t targets;
   uint32_t sources;
   uint32_t ndim;
-  uint32_t value;   // of signals
-  uint32_t answer;  // to a look: 1, or 0 once a thread says so
-  // Of an instruction on tiles that is no move and no fold.
+  uint32_t value;   // value of the signals
+  uint32_t answer;  // result of a look: 1, or 0 if any thread found a signal below `value`
+  // For tile instructions other than moves and folds.
   pto::RoundMode mode;
   bool saturates;
   Work work;
-  uint64_t scalar;  // its bits
-  // Of the innermost dimension `head` elements, `groups` whole groups, and the rest.
+  uint64_t scalar;  // bits of the scalar operand
+  // The innermost dimension has `head` elements, `groups` whole groups, and the remaining elements.
   uint64_t head;
   uint64_t groups;
   uint64_t edges;  // elements before and behind the groups
   uint64_t skip;   // elements of all groups
-  uint64_t rows;   // of all dimensions but the innermost
+  uint64_t rows;   // product of the extents except the innermost
   int64_t extent[kMaxDims];  // outermost first
   uint32_t axis[kMaxDims];
-  float weights[kMostViews];        // of sources
-  unsigned char* data[kAllViews];   // of targets, then of sources
+  float weights[kMostViews];        // of the sources
+  unsigned char* data[kAllViews];   // of the targets, then the sources
   int64_t step[kAllViews][kMaxDims];  // in bytes, by axis
 
   WL_CORE_INLINE uint32_t views() const { return targets + sources; }
@@ -81,16 +83,16 @@ struct Job {
   WL_CORE_INLINE int64_t innerStep(uint32_t view) const {
     return ndim == 0 ? 0 : step[view][axis[ndim - 1]];
   }
-  // Of the nth of the edges.
+  // Index of the nth edge element in the innermost dimension.
   WL_CORE_INLINE uint64_t edge(uint64_t n) const { return n < head ? n : n + skip; }
-  // Where a row of a view begins. Index is as wide as the number of rows.
+  // Address of a row of a view. Index can hold the number of rows.
   template <typename Index>
   WL_CORE_INLINE unsigned char* at(uint32_t view, Index row) const {
     unsigned char* address = data[view];
     WL_NO_UNROLL
     for (uint32_t d = ndim; row != 0 && d > 1; --d) {
       const auto size = static_cast<Index>(extent[d - 2]);
-      // Of the outermost dimension no row is left, and nothing is divided.
+      // The outermost dimension takes the whole remaining index without a division.
       const Index above = d == 2 ? 0 : row / size;
       address += static_cast<int64_t>(row - above * size) * step[view][axis[d - 2]];
       row = above;
@@ -98,7 +100,7 @@ struct Job {
     return address;
   }
 
-  // Takes a view; the first of all says what shape they have.
+  // Sets a view. View 0 defines the shape of all views.
   WL_CORE inline void put(uint32_t index, const StridedView& view) {
     const auto bytes = static_cast<int64_t>(sizeOf(view.dtype));
     data[index] = static_cast<unsigned char*>(view.data);
@@ -107,13 +109,13 @@ struct Job {
     ndim = view.ndim;
     for (uint32_t d = 0; d < view.ndim; ++d) extent[d] = view.shape[d];
   }
-  // A row of elements of `dtype`.
+  // Sets a row of elements of `dtype` as a view.
   WL_CORE inline void putRow(uint32_t index, const void* row, DType dtype, int64_t elements) {
     const int64_t one = 1;
     put(index, {const_cast<void*>(row), dtype, 1, &elements, &one});
   }
 
-  // Once all views are there: whether they have any element.
+  // Orders and merges the dimensions of all views. Returns false if they have no elements.
   WL_CORE inline bool arrange() {
     bool isEmpty = false;
     uint32_t kept = 0;
@@ -142,9 +144,9 @@ struct Job {
     return !isEmpty;
   }
 
-  // Cuts groups of `group` elements, a power of two up to 16, where all views' elements lie side by
-  // side and every access to a group of any view is aligned: to a vector, or to a group that is
-  // less. Else there are none.
+  // Cuts groups of `group` elements, a power of two up to 16. This requires that the elements of
+  // all views are contiguous. It also requires that each group of each view is aligned to the
+  // lesser of its size and a vector. Otherwise there are no groups.
   WL_CORE inline void cut(uint32_t group) {
     uint32_t heads = (1u << group) - 1u;
     for (uint32_t view = 0; view < views() && heads != 0; ++view) heads &= aligning(view, group);
@@ -152,7 +154,7 @@ struct Job {
     uint32_t first = 0;
     while ((heads >> first & 1u) == 0) ++first;
     if (inner() < first + group) return;
-    // What shares them out counts in 32 bits.
+    // shareGroups() counts groups in 32 bits.
     const uint64_t inRow = (inner() - first) / group;
     if (rows > kMostGroups || inRow > kMostGroups / rows) return;
     head = first;
@@ -171,7 +173,7 @@ struct Job {
     }
     return true;
   }
-  // Dimension d with the one around it; the inner one's axis stays.
+  // Merges dimension d with the next outer one. The inner axis stays.
   WL_CORE inline void merge(uint32_t d) {
     extent[d - 1] *= extent[d];
     axis[d - 1] = axis[d];
@@ -181,7 +183,8 @@ struct Job {
     }
     --ndim;
   }
-  // Of each number of elements before the first group a bit, whether the view's groups are aligned.
+  // Returns a bit set. Bit n is set if the view's groups are aligned when n elements precede the
+  // first group.
   WL_CORE inline uint32_t aligning(uint32_t view, uint32_t group) const {
     const uint64_t bytes = bytesOf(view);
     const uint64_t wanted = group * bytes < kVectorBytes ? group * bytes : kVectorBytes;
@@ -196,21 +199,21 @@ struct Job {
   }
 };
 
-// The same number, of which a compiler knows nothing: what loops have in common is not computed,
-// and kept, ahead of the choice among them.
+// Returns its argument, hidden from the compiler. Without this, the compiler computes common parts
+// of the loops before it selects a loop, and keeps them in registers.
 WL_CORE_INLINE uint32_t opaque(uint32_t thread) {
   __asm__ volatile("" : "+r"(thread) : : "memory");
   return thread;
 }
 
-// Calls body(row, first, across, count) for the thread's part of `inner` things in each of `rows`
-// rows: first, first + across, ..., `count` of them, kUnroll at most. Threads that are neighbours
-// have neighbouring things. Index counts all things.
+// Calls body(row, first, across, count) for the thread's share of `inner` items in each of `rows`
+// rows. The share is first, first + across, ...: `count` items, at most kUnroll. Neighbouring
+// threads have neighbouring items. Index can hold the number of all items.
 template <uint32_t kUnroll, typename Index, class Body>
 WL_CORE_INLINE void share(uint32_t thread, Index rows, Index inner, const Body& body) {
   thread = opaque(thread);
   const uint32_t lane = thread % kWarpThreads;
-  // Of a row, side by side.
+  // log2 of the lanes that share a row.
   uint32_t shift = 5;
   while (shift > 0 && (1u << (shift - 1)) >= inner) --shift;
   const uint32_t across = 1u << shift;
@@ -223,7 +226,7 @@ WL_CORE_INLINE void share(uint32_t thread, Index rows, Index inner, const Body& 
     const Index block = segments == 1 ? task : task / segments;
     const Index row = block * down + (lane >> shift);
     const Index first = (task - block * segments) * segment + (lane & (across - 1));
-    // No branch: a count of 0 is of a thread that has nothing there.
+    // Branch-free: a thread without items gets a count of 0.
     const Index behind = row < rows && first < inner ? inner - first : 0;
     const Index left = (behind + across - 1) >> shift;
     body(row, first, across, left < kUnroll ? static_cast<uint32_t>(left) : kUnroll);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accesses of one thread to global memory: 16 bytes at once where they are aligned, and elements of
-// any alignment.
+// Accesses of one thread to global memory: aligned accesses of 16 bytes, and elements of any
+// alignment.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 #include "windlass/kernel.h"
 
-// Before a loop, where nvcc compiles it.
+// Unroll directives for a loop that nvcc compiles.
 #if defined(__CUDACC__)
 #define WL_UNROLL _Pragma("unroll")
 #define WL_NO_UNROLL _Pragma("unroll 1")
@@ -19,7 +19,7 @@
 
 namespace windlass::cuda {
 
-// Of one access.
+// Bytes of one vector access.
 constexpr uint32_t kVectorBytes = 16;
 
 struct alignas(kVectorBytes) Vector {
@@ -47,8 +47,8 @@ WL_CORE_INLINE void store(Vector* to, const Vector& v) {
                "r"(v.word[1]), "r"(v.word[2]), "r"(v.word[3])
                : "memory");
 }
-// Where it holds; else zeros, or nothing. By predicate: a branch for each would take registers, and
-// a place where threads meet again.
+// Load or store if `holds`; otherwise loadIf returns zeros. They use a predicate, because a branch
+// would need more registers and a point where the threads reconverge.
 WL_CORE_INLINE Vector loadIf(bool holds, const Vector* from) {
   Vector v;
   asm volatile(
@@ -68,7 +68,7 @@ WL_CORE_INLINE void storeIf(bool holds, Vector* to, const Vector& v) {
       : "memory");
 }
 #endif
-// Of as many bytes as they are aligned to; a GPU refuses any other, and so does a test of this.
+// Accesses aligned to their size. A GPU refuses any other access, and so does a host test.
 template <typename T>
 WL_CORE_INLINE T load(const T* from) {
 #if !defined(__CUDA_ARCH__)
@@ -109,7 +109,7 @@ WL_CORE_INLINE void storeAnywhere(unsigned char* to, Raw value) {
   for (uint32_t i = 0; i < sizeof(Raw); ++i) to[i] = static_cast<unsigned char>(bits >> (8 * i));
 }
 
-// The bits of an element of so many bytes.
+// Loads or stores the bits of an element of `bytes` bytes.
 WL_CORE_INLINE uint64_t loadBits(const unsigned char* from, uint64_t bytes) {
   switch (bytes) {
     case 1:
@@ -136,7 +136,7 @@ WL_CORE_INLINE void storeBits(unsigned char* to, uint64_t bits, uint64_t bytes) 
   }
 }
 
-// The elements of a vector: kCount of them, computed with as Value.
+// The kCount elements of a vector. Computations use type Value.
 template <class E>
 struct InVector {
   using Raw = typename E::Raw;
@@ -151,7 +151,7 @@ struct InVector {
       return static_cast<Raw>(v.word[i / kInWord] >> (8 * sizeof(Raw) * (i % kInWord)));
     }
   }
-  // In ascending order: the first element of a word clears the rest.
+  // Call this in ascending order: setting the first element of a word clears the others.
   WL_CORE_INLINE static void setRaw(Vector* v, uint32_t i, Raw raw) {
     if constexpr (sizeof(Raw) == 8) {
       v->word[2 * i] = static_cast<uint32_t>(raw);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves, as the threads of a core share them: runs of bytes, views of one dtype, and views that are
-// cast. A thread has several 16-byte accesses in flight.
+// Moves, shared by the threads of a core: byte runs, views of one dtype, and views with a cast. A
+// thread has several 16-byte accesses in flight.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace windlass::cuda {
 
-// Accesses of a thread in flight.
+// Number of accesses that a thread has in flight.
 constexpr uint32_t kInFlight = 8;
 
-// Words of T, aligned on both sides.
+// Copies words of T that are aligned on both sides.
 template <typename T>
 WL_CORE_INLINE void copyWords(uint32_t thread, unsigned char* dst, const unsigned char* src,
                               uint64_t count) {
@@ -30,7 +30,7 @@ WL_CORE_INLINE void copyWords(uint32_t thread, unsigned char* dst, const unsigne
   for (; i < count; i += kWorkers) store(to + i, load(from + i));
 }
 
-// By words of T, which both sides align alike; what is before and behind them goes by bytes.
+// Copies words of T, which both sides align alike, and single bytes before and after them.
 template <typename T>
 WL_CORE_INLINE void copyRun(uint32_t thread, unsigned char* dst, const unsigned char* src,
                             uint64_t bytes) {
@@ -39,14 +39,14 @@ WL_CORE_INLINE void copyRun(uint32_t thread, unsigned char* dst, const unsigned 
   const uint64_t words = (bytes - head) / sizeof(T);
   const uint64_t behind = head + words * sizeof(T);
   copyWords<T>(thread, dst + head, src + head, words);
-  // Fewer bytes than two words have.
+  // There are fewer such bytes than two words have.
   if (thread < head + (bytes - behind)) {
     const uint64_t at = thread < head ? thread : thread - head + behind;
     dst[at] = src[at];
   }
 }
 
-// Of `edges` bytes.
+// Copies `edges` bytes.
 WL_CORE_INLINE void copyBytes(const Job& job, uint32_t thread) {
   thread = opaque(thread);
   unsigned char* dst = job.data[0];
@@ -61,7 +61,7 @@ WL_CORE_INLINE void copyBytes(const Job& job, uint32_t thread) {
   }
 }
 
-// Whole vectors of one dtype on both sides.
+// Moves whole vectors. Both sides have the same dtype.
 WL_CORE_INLINE void moveVectors(const Job& job, uint32_t thread) {
   const uint64_t start = job.head * sizeOf(job.from);
   shareGroups<kInFlight>(job, thread, [&](uint32_t row, uint32_t first, uint32_t across,
@@ -83,7 +83,7 @@ WL_CORE_INLINE void moveVectors(const Job& job, uint32_t thread) {
   });
 }
 
-// Groups between f32 and a dtype of half its size: two vectors of f32 and one of those.
+// Elements of a cast between f32 and a 2-byte dtype: two vectors of f32, one of the other.
 constexpr uint32_t kCastGroup = 8;
 template <DType kFrom, DType kTo>
 WL_CORE_INLINE void castGroups(const Job& job, uint32_t thread) {
@@ -129,7 +129,7 @@ WL_CORE_INLINE void castGroups(const Job& job, uint32_t thread) {
   });
 }
 
-// The elements that groups leave, one at a time.
+// Moves the elements outside the groups, one at a time.
 WL_CORE_INLINE void moveEdges(const Job& job, uint32_t thread) {
   const uint64_t fromBytes = sizeOf(job.from);
   const uint64_t toBytes = sizeOf(job.to);
@@ -145,7 +145,7 @@ WL_CORE_INLINE void moveEdges(const Job& job, uint32_t thread) {
   });
 }
 
-// How the innermost dimension of a move is cut.
+// Cuts the innermost dimension of a move.
 WL_CORE inline void cutMove(Job* job) {
   const auto isHalf = [](DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16; };
   const DType from = job->from;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of floats, as the threads of a core share them: sums of weighted rows, and rows quantised by
+// Rows of floats, shared by the threads of a core: sums of weighted rows, and rows quantised by
 // blocks. A row has one dimension.
 #pragma once
 
@@ -60,11 +60,11 @@ WL_CORE_INLINE void weighEdges(const Job& job, uint32_t thread) {
   });
 }
 
-// Elements of a block that a lane of its warp has.
+// Elements of a block for each lane of its warp.
 constexpr uint32_t kLaneElements = kQuantBlock / kWarpThreads;
 static_assert(kLaneElements == 4, "their codes are one word");
 
-// Those of a lane, zeros behind the row's end.
+// Loads a lane's elements, with zeros after the end of the row.
 template <class E>
 WL_CORE_INLINE void loadLane(const Job& job, uint64_t first, uint64_t left, float* value) {
   using Raw = typename E::Raw;
@@ -96,7 +96,7 @@ WL_CORE_INLINE uint32_t largestOfLane(const float* value) {
   return largest;
 }
 
-// Of a block, by its warp, whose lane has `own`.
+// Returns the largest magnitude in a block. `own` is the largest of the calling lane.
 template <class E>
 WL_CORE_INLINE uint32_t largestOfBlock([[maybe_unused]] const Job& job,
                                        [[maybe_unused]] uint64_t block, uint32_t own) {
@@ -114,7 +114,7 @@ WL_CORE_INLINE uint32_t largestOfBlock([[maybe_unused]] const Job& job,
 #endif
 }
 
-// The targets are rows, then as many rows of scales: a warp has a block.
+// Quantises blocks, one warp for each. The targets are the rows, then as many rows of scales.
 template <class E>
 WL_CORE_INLINE void quantiseBlocks(const Job& job, uint32_t thread) {
   thread = opaque(thread);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a worker does of the instructions on tiles that are no moves and no folds: element by
-// element, bit for bit as native/isa/sim/vector.h has them, but for which NaN a quotient is. View 0
-// of a job is what is written, 1 and 2 are what is read.
+// A worker's part of the tile instructions other than moves and folds. Each element has the same
+// bits as in native/isa/sim/vector.h, except for the bits of a NaN quotient. View 0 of a job is
+// written; views 1 and 2 are read.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace windlass::cuda {
 
-// Of a view, in a row.
+// Address of element n of a view's row.
 WL_CORE_INLINE unsigned char* elementAt(const Job& job, uint32_t view, uint64_t row, uint64_t n) {
   return job.at(view, row) + static_cast<int64_t>(n) * job.innerStep(view);
 }
-// Every element = body(row, n), of the target's raw type.
+// Writes body(row, n) to every element. Raw is the target's type in memory.
 template <typename Raw, class Body>
 WL_CORE_INLINE void writeEach(const Job& job, uint32_t thread, const Body& body) {
   shareEdges(job, thread, [&](uint64_t row, uint64_t n) {
@@ -52,7 +52,7 @@ WL_CORE void combineScalar(const Job& job, uint32_t thread) {
     return E::store(combine<kOp>(E::load(rawAt<E>(job, 1, row, n)), scalar));
   });
 }
-// In f32.
+// Divides in f32.
 template <class E>
 WL_CORE void divideByScalar(const Job& job, uint32_t thread) {
   using Value = typename E::Value;
@@ -69,19 +69,19 @@ WL_CORE void fillTile(const Job& job, uint32_t thread) {
   });
 }
 
-// A number as it is, not 0: mantissa * 2^exponent.
+// An exact number other than 0: mantissa * 2^exponent.
 struct Exact {
   uint64_t mantissa;
   int exponent;
   bool isNegative;
 
-  // Of the leading bit.
+  // Exponent of the leading bit.
   WL_CORE_INLINE int magnitude() const {
     int bit = 63;
     while ((mantissa >> bit) == 0) --bit;
     return exponent + bit;
   }
-  // The multiple of 2^place that the mode says.
+  // Rounds to a multiple of 2^place by the mode.
   WL_CORE_INLINE Exact rounded(int place, pto::RoundMode mode) const {
     const int cut = place - exponent;
     if (cut <= 0) return *this;
@@ -108,7 +108,7 @@ WL_CORE_INLINE Exact exactOf(double value) {
   if (biased == 0) return {fraction, -1074, bits >> 63 != 0};
   return {fraction | uint64_t{1} << 52, biased - 1075, bits >> 63 != 0};
 }
-// Of at most 53 bits, and no less than the least normal f64.
+// Converts a number of at most 53 bits that is not below the least normal f64.
 WL_CORE_INLINE double doubleOf(const Exact& exact) {
   uint64_t bits = 0;
   if (exact.mantissa != 0) {
@@ -122,11 +122,11 @@ WL_CORE_INLINE double doubleOf(const Exact& exact) {
   return bitCast<double>(bits | (exact.isNegative ? uint64_t{1} << 63 : 0));
 }
 
-// The bits of an integer dtype's element: what it doesn't hold is clamped, or loses its upper bits.
+// Bits of an element of an integer dtype. A value out of range is clamped or loses its upper bits.
 WL_CORE_INLINE uint64_t integerOf(const Exact& whole, DType to, bool saturates) {
   const bool isUnsigned = to == DType::kU8 || to == DType::kU16 || to == DType::kU32;
   const auto bits = static_cast<uint32_t>(8 * sizeOf(to));
-  uint64_t most = uint64_t{1} << 63;  // of negative ones' magnitudes
+  uint64_t most = uint64_t{1} << 63;  // largest magnitude of negative values
   uint64_t mostPositive = most - 1;
   if (saturates) {
     most = isUnsigned ? 0 : uint64_t{1} << (bits - 1);
@@ -161,7 +161,7 @@ WL_CORE_INLINE FloatPlaces placesOf(DType dtype) {
   }
 }
 
-// One element of TCVT that isn't a cast of TMOVE_CVT. The mode is not CAST_NONE.
+// Converts one element for TCVT where TMOVE_CVT has no such cast. The mode is not CAST_NONE.
 template <DType kFrom, DType kTo>
 WL_CORE_INLINE typename Element<kTo>::Raw converted(typename Element<kFrom>::Raw raw,
                                                     pto::RoundMode mode, bool saturates) {
@@ -176,7 +176,7 @@ WL_CORE_INLINE typename Element<kTo>::Raw converted(typename Element<kFrom>::Raw
         return static_cast<typename To::Raw>(castBits(DType::kF64, kTo, bits));
     } else if (!isFinite) {
       if (isNan(bits)) return 0;
-      exact = {uint64_t{1} << 63, 1, value < 0};  // more than any holds
+      exact = {uint64_t{1} << 63, 1, value < 0};  // out of range of any integer
       return static_cast<typename To::Raw>(integerOf(exact, kTo, saturates));
     } else if (value == 0) {
       return 0;

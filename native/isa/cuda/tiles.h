@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Movement between ranks' memory, and instructions on tiles, as the lead of a core calls them: each
-// states a job. A library's kernel has them in the order in which it calls them, each begun once
-// those before are done; its tiles lie in the device's memory, where each core has as much as
-// kLimits says.
+// Movement between ranks' memory, and tile instructions, for the lead of a core. Each instruction
+// describes a job. A library's kernel runs them in call order: each starts when the earlier ones
+// are done. Its tiles are in the device's memory, where each core has as many bytes as kLimits
+// says.
 #pragma once
 
 #include <type_traits>
@@ -17,7 +17,7 @@ constexpr bool kOfLibrary = true;
 constexpr bool kOfLibrary = false;
 #endif
 
-// What a library's kernel has of its core.
+// Tile memory and error handler of a core that runs a library's kernel.
 struct CoreTiles {
   unsigned char* memory;
   const Misuses* misuses;
@@ -27,14 +27,14 @@ WL_CORE_INLINE CoreTiles& coreTiles() {
   return own;
 }
 
-// False.
+// Reports a misuse. Returns false.
 WL_CORE_APART inline bool misused(TileMisuse::What what, int64_t a, int64_t b) {
   const Misuses* misuses = coreTiles().misuses;
   misuses->tell(misuses, {Misuse::kTile, 0, 0, {what, a, b}});
   return false;
 }
 
-// A tile as an instruction has it.
+// Returns true if the tile's offset and valid sizes are allowed.
 template <typename TileT>
 WL_CORE_INLINE bool isThere(const TileT& tile) {
   if (tile.offset < 0 || tile.offset > TileT::kMost || tile.offset % 32 != 0)
@@ -49,7 +49,7 @@ WL_CORE_INLINE bool areAlike(const A& a, const B& b) {
   return isThere(a) && isThere(b) && (alike || misused(TileMisuse::kUnalike, 0, 0));
 }
 
-// Its valid part.
+// The valid part of a tile.
 template <typename TileT>
 struct TileArea {
   int64_t shape[2];
@@ -64,7 +64,7 @@ struct TileArea {
     return {data, DTypeOf<typename TileT::DType>::value, 2, shape, strides};
   }
 };
-// The same as a tensor of that shape has it: the rows count its dimensions 0 to 3.
+// The valid part in the shape of a tensor. Dimensions 0 to 3 count the tile's rows.
 template <typename TileT, typename Global>
 struct TileRows {
   int64_t shape[kGlobalDims];
@@ -129,7 +129,7 @@ WL_CORE inline void foldTiles(Dst& dst, A& a, B& b, ReduceOp op) {
                       DTypeOf<T>::value, dst);
 }
 
-// A job of tiles, of which work() does each thread's part: of dst, and of `sources` others.
+// Submits a job on tiles: dst and the first `sources` of a and b. work() runs each thread's part.
 template <typename Dst, typename A, typename B>
 WL_CORE inline void workOnTiles(Dst& dst, A& a, B& b, uint32_t sources, Work work, uint64_t scalar,
                                 pto::RoundMode mode = pto::RoundMode::CAST_NONE,
@@ -270,7 +270,7 @@ template <typename Dst, typename Src>
 WL_CORE inline void TCVT(Dst& dst, Src& src, RoundMode mode, SaturationMode saturation) {
   windlass::cuda::convertTiles(dst, src, mode, saturation == SaturationMode::ON);
 }
-// No scratch is needed.
+// This target needs no scratch tile.
 template <typename Dst, typename Src, typename Scratch>
 WL_CORE inline void TCVT(Dst& dst, Src& src, Scratch&, RoundMode mode) {
   TCVT(dst, src, mode);
@@ -282,7 +282,7 @@ WL_CORE inline void TCVT(Dst& dst, Src& src, Scratch&, RoundMode mode, Saturatio
 
 namespace comm {
 
-// dst = src, or dst += src. The tiles are the staging of targets that stage.
+// dst = src, or dst += src. The tiles are unused: they are staging buffers on other targets.
 template <AtomicType kAtomic = AtomicType::AtomicNone, typename Dst, typename Src, typename TileT>
 WL_CORE_INLINE void TPUT(Dst& dst, Src& src, TileT& tile) {
   using T = typename Dst::DType;
@@ -303,7 +303,7 @@ template <AtomicType kAtomic = AtomicType::AtomicNone, typename Dst, typename Sr
 WL_CORE_INLINE void TPUT(Dst& dst, Src& src, TileT& ping, TileT&) {
   TPUT<kAtomic>(dst, src, ping);
 }
-// dst = src, where src is a peer's.
+// dst = src. src is memory of a peer.
 template <typename Dst, typename Src, typename TileT>
 WL_CORE_INLINE void TGET(Dst& dst, Src& src, TileT& tile) {
   TPUT(dst, src, tile);

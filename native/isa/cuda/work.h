@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of a job that one thread of a core does. The loops of most jobs stand in line in one
-// function that calls nothing, so that no register is saved around them; what is left for single
-// elements, and dtypes that are seldom folded, is called.
+// One thread's part of a job. Most jobs run in inline loops in one function that makes no calls, so
+// that it saves no registers. Single elements, and dtypes that are rarely folded, use calls.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,7 @@
 
 namespace windlass::cuda {
 
-// visit(Element<dtype>()), of the dtypes whose groups stand in line.
+// Calls visit(Element<dtype>()) for a dtype whose groups have inline loops.
 template <class Visit>
 WL_CORE_INLINE void withCommonFloat(DType dtype, const Visit& visit) {
   switch (dtype) {
@@ -31,8 +30,8 @@ WL_CORE_INLINE bool isCommonFloat(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
 }
 
-// What is called, by functions of one form and by way of a table: where ptxas knows the function it
-// takes it in line, and then has too few registers for all.
+// Out-of-line functions of one signature, called through a table. If ptxas knows the target of a
+// call, it inlines it, and the caller then runs out of registers.
 WL_CORE_APART inline void movesEdges(const Job& job, uint32_t thread) {
   moveEdges(job, thread);
 }
@@ -57,7 +56,7 @@ WL_CORE_APART void addsElements(const Job& job, uint32_t thread) {
   addElements<E>(job, thread);
 }
 
-// By what is done, and of which dtype.
+// Kinds of out-of-line work. The table's index is the kind, then the source dtype.
 enum class Apart : uint32_t { kFoldVectors, kFoldEdges, kWeighVectors, kWeighEdges, kAdd };
 WL_CORE_TABLE Work kApart[] = {
     // clang-format off
@@ -104,7 +103,7 @@ WL_CORE_INLINE void workApart(Apart what, const Job& job, uint32_t thread) {
   kApart[static_cast<uint32_t>(what) * kDTypeCount + static_cast<uint32_t>(job.from)](job, thread);
 }
 
-// Whether loops that stand in line have all of the job, or else its groups.
+// Runs the inline loops of a job. Returns true if they cover the whole job, not only its groups.
 WL_CORE_INLINE bool workInLine(const Job& job, uint32_t thread) {
   if (job.kind == JobKind::kCopy) {
     copyBytes(job, thread);
@@ -130,7 +129,7 @@ WL_CORE_INLINE bool workInLine(const Job& job, uint32_t thread) {
   return job.edges == 0 && (job.kind == JobKind::kMove || isCommonFloat(job.from));
 }
 
-// The rest of it.
+// Runs the part of a job that workInLine() leaves.
 WL_CORE_INLINE void workByCalls(const Job& job, uint32_t thread) {
   const bool folds = job.kind == JobKind::kFold;
   if (job.groups > 0 && job.kind != JobKind::kMove && !isCommonFloat(job.from))
