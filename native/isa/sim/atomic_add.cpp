@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// dst += src by atomic read-modify-writes, with the arithmetic of TFOLD's sum. A run of contiguous
-// elements is added in blocks, whose sums are one vector loop each; then each word of a block is
-// exchanged if nobody changed it meanwhile. Where a word straddles what others add to, or elements
-// lie apart, each is exchanged by itself: exchanges of either width are atomic to one another.
+// dst += src by atomic read-modify-writes, with the arithmetic of TFOLD's sum. Contiguous elements
+// are added in blocks: one vector loop computes the sums of a block, and an exchange writes each
+// word unless it changed meanwhile. A word that only partly belongs to dst, and elements that are
+// not contiguous, are exchanged one element at a time. Exchanges of both widths are atomic to one
+// another.
 #include <cassert>
 
 #include "native/isa/sim/float_mode.h"
@@ -14,10 +15,9 @@
 namespace windlass {
 namespace {
 
-// The widest that one exchange takes. Every x86-64 processor with a table in vector_table.h but the
-// portable one has CMPXCHG16B, and so have all others made since 2006. ThreadSanitizer makes an
-// exchange of 16 bytes of a lock and two moves, which narrower exchanges of the same bytes don't
-// see.
+// The widest type that one exchange takes. Every x86-64 processor made since 2006, or with a table
+// other than the portable one, has CMPXCHG16B. ThreadSanitizer uses a lock and two moves for 16
+// bytes, and narrower exchanges of the same bytes ignore that lock.
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 __extension__ using Word = unsigned __int128;
 #define WINDLASS_WIDE_EXCHANGE __attribute__((target("cx16")))
@@ -26,9 +26,9 @@ using Word = uint64_t;
 #define WINDLASS_WIDE_EXCHANGE
 #endif
 constexpr size_t kWordBytes = sizeof(Word);
-// Short, so that others seldom change a block between its sums and its exchanges.
+// Short, so that other threads seldom change a block between its sums and its exchanges.
 constexpr size_t kBlockBytes = 256;
-// The most that a block's accumulator takes: one-byte elements accumulate as they are.
+// Maximum size of a block's accumulator. One-byte elements accumulate in their own type.
 constexpr size_t kAccumulatorBytes = 2 * kBlockBytes;
 
 class Adder {
@@ -36,7 +36,7 @@ class Adder {
   Adder(const VectorTable& table, DType dtype) noexcept
       : bytes_(sizeOf(dtype)), steps_(table, dtype, ReduceOp::kSum) {}
 
-  // dst += src, `count` elements whose addresses are `dstStep` and `srcStep` bytes apart.
+  // dst += src for `count` elements. Their addresses are `dstStep` and `srcStep` bytes apart.
   void run(unsigned char* dst, int64_t dstStep, const unsigned char* src, int64_t srcStep,
            int64_t count) const noexcept {
     const auto step = static_cast<int64_t>(bytes_);
@@ -70,7 +70,7 @@ class Adder {
     if (steps_.finish != nullptr) steps_.finish(out, accumulator, count);
   }
 
-  // Of whole words, the first aligned.
+  // Adds whole words. The first word of dst is aligned.
   WINDLASS_WIDE_EXCHANGE void addBlock(unsigned char* dst, const unsigned char* src,
                                        size_t bytes) const noexcept {
     alignas(64) unsigned char seen[kBlockBytes];
@@ -85,7 +85,7 @@ class Adder {
     }
   }
 
-  // A word may be seen in halves of two different times: then its exchange fails.
+  // Reads a word, possibly its two halves at different times. In that case its exchange fails.
   static void look(unsigned char* seen, const unsigned char* word) noexcept {
     for (size_t at = 0; at < kWordBytes; at += sizeof(uint64_t)) {
       const uint64_t half =
@@ -100,7 +100,7 @@ class Adder {
     Word to;
     __builtin_memcpy(&from, seen, kWordBytes);
     __builtin_memcpy(&to, next, kWordBytes);
-    // The builtin that compiles to the instruction; __atomic_* calls a library for 16 bytes.
+    // This builtin compiles to the instruction. __atomic_* calls a library for 16 bytes.
     return __sync_bool_compare_and_swap(reinterpret_cast<Word*>(word), from, to);
   }
 

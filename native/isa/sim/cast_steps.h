@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The casts that a contiguous run of elements goes through.
+// Casts of a contiguous run of elements.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,14 @@
 
 namespace windlass {
 
-// Bytes of a box that is staged in level-one cache, and the elements that fit.
+// Size of a box in a level-one staging buffer, in bytes and in elements.
 constexpr size_t kBoxBytes = 16384;
 constexpr int64_t boxElements(size_t elementBytes) {
   return static_cast<int64_t>(kBoxBytes / elementBytes);
 }
 
-// from -> to, or from -> wire -> to. Equal dtypes make no step: such elements keep every bit.
+// The casts from -> to, or from -> wire -> to. Equal dtypes need no cast: their elements keep every
+// bit.
 class CastSteps {
  public:
   CastSteps(const VectorTable& table, DType from, const DType* wire, DType to) noexcept
@@ -30,7 +31,7 @@ class CastSteps {
   }
 
   bool identity() const noexcept { return last_ == nullptr; }
-  // The loop of rows, nullptr where the table has none for these steps.
+  // Returns the loop over rows, or nullptr if the table has none for these casts.
   CastRowsLoop rows() const noexcept { return rows_; }
 
   // dst and src do not overlap.

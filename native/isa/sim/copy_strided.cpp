@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strided copies: rows of bytes where both sides are contiguous, transposed squares where each side
-// is along another dimension, single elements elsewhere.
+// Strided copies: rows of bytes if both sides are contiguous, transposed squares if each side is
+// contiguous along another dimension, and otherwise single elements.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -25,7 +25,7 @@ inline void copyElement(unsigned char* d, const unsigned char* s) {
   __builtin_memcpy(d, element, N);
 }
 
-// Two dimensions of elements (or of rows) of N bytes.
+// Copies two dimensions of elements or rows of N bytes.
 template <size_t N>
 void copyPlane(unsigned char* d, int64_t dOuter, int64_t dInner, const unsigned char* s,
                int64_t sOuter, int64_t sInner, int64_t outer, int64_t inner) {
@@ -36,8 +36,8 @@ void copyPlane(unsigned char* d, int64_t dOuter, int64_t dInner, const unsigned 
   }
 }
 
-// The CPU sees no stream in rows that are further apart than kFarStep: up to kLongestFarRow they
-// are fetched ahead, both those to read and those to write.
+// If rows are further apart than kFarStep, the CPU's prefetcher doesn't detect a stream. Rows of up
+// to kLongestFarRow bytes are prefetched on both sides.
 constexpr int64_t kFarStep = 2 * kLineBytes;
 constexpr size_t kLongestFarRow = 1024;
 
@@ -69,7 +69,7 @@ void copyRowsOf(unsigned char* d, int64_t dStep, const unsigned char* s, int64_t
   }
 }
 
-// Rows of whole lines, at line boundaries of the destination.
+// Streams rows of whole cache lines. The destination is aligned to lines.
 void streamRows(unsigned char* d, int64_t dStep, const unsigned char* s, int64_t sStep,
                 int64_t rows, size_t rowBytes) {
   if (rowBytes > kLongestFarRow) {
@@ -111,8 +111,8 @@ void copyElements(unsigned char* d, const unsigned char* s, const Dimension& out
   }
 }
 
-// A copy within the second-level cache of common CPUs: there the C library, which may use the
-// string instructions, is at least as fast as a loop of vector registers.
+// Limits of a copy within the second-level cache of common CPUs. In this range the C library, which
+// may use string instructions, is at least as fast as a loop of vector registers.
 constexpr size_t kLibraryCopyMin = size_t{24} << 10;
 constexpr size_t kLibraryCopyMax = size_t{320} << 10;
 
@@ -157,7 +157,7 @@ void copyStrided(unsigned char* dst, const ByteStrides& dstStep, const unsigned 
   for (uint32_t d = 0; d < ndim; ++d) {
     if (extent[d] != 1) dims[count++] = {extent[d], dstStep.step[d], srcStep.step[d]};
   }
-  // The innermost dimensions that are contiguous on both sides make rows.
+  // Inner dimensions that are contiguous on both sides form rows.
   const auto element = static_cast<int64_t>(elementBytes);
   int64_t rowBytes = element;
   while (count > 0 && dims[count - 1].dst == rowBytes && dims[count - 1].src == rowBytes) {
@@ -175,7 +175,7 @@ void copyStrided(unsigned char* dst, const ByteStrides& dstStep, const unsigned 
                reinterpret_cast<uintptr_t>(dst) % kLineBytes == 0;
   for (uint32_t d = 0; d < count; ++d) lines = lines && dims[d].dst % kLineBytes == 0;
   if (rowBytes == element && count > 1) {
-    // The dimension along which the other side is contiguous comes next to the innermost.
+    // The dimension along which the other side is contiguous moves next to the innermost.
     for (uint32_t d = 0; d + 2 < count; ++d) {
       if (dims[d].src == element || dims[d].dst == element) std::swap(dims[d], dims[count - 2]);
     }

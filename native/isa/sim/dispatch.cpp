@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which vector path runs.
+// Selection of the vector path.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -57,7 +57,7 @@ const Active& active() noexcept {
   return chosen;
 }
 
-// Read on every copy, so it costs one load.
+// Cache of the active table, so that a copy costs one load.
 std::atomic<const VectorTable*> activePointer{nullptr};
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 namespace windlass {
 
-// The register that says how floats round and what becomes of subnormals and NaNs.
+// The register that controls rounding, subnormals and NaNs.
 #if defined(__x86_64__)
 struct FloatMode {
   static constexpr uint64_t kDefault = 0x1f80;
@@ -20,7 +20,7 @@ struct FloatMode {
 #elif defined(__aarch64__)
 struct FloatMode {
   static constexpr uint64_t kDefault = 0;
-  static constexpr uint64_t kStickyFlags = 0;  // in a register of their own
+  static constexpr uint64_t kStickyFlags = 0;  // in a separate register
   static uint64_t read() noexcept {
     uint64_t mode;
     __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
@@ -34,7 +34,8 @@ struct FloatMode {
 #error "name here where this processor keeps its rounding and how it treats subnormals"
 #endif
 
-// While it lives, floats round to nearest even and keep subnormals, whatever the caller has set.
+// During its lifetime, floats round to nearest even and keep subnormals, regardless of the caller's
+// settings.
 class DefaultFloatMode {
  public:
   DefaultFloatMode() noexcept : saved_(FloatMode::read()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TFOLD: for each box, an accumulator in level-one cache takes the sources in order.
+// TFOLD: an accumulator in the first-level cache takes the sources of each box in order.
 #include <cassert>
 
 #include "native/base/cpu.h"
@@ -15,14 +15,15 @@
 namespace windlass {
 namespace {
 
-// Rows of at least this many elements make boxes of one row, which views with contiguous rows need
-// not stage.
+// Rows with at least this many elements form boxes of one row. Views with contiguous rows then need
+// no staging buffer.
 constexpr int64_t kDirectRow = 64;
 constexpr int64_t kFoldElements = boxElements(16);
-constexpr size_t kFoldBytes = kFoldElements * sizeof(double);  // of a box of any dtype
+constexpr size_t kFoldBytes = kFoldElements * sizeof(double);  // size of a box of any dtype
 constexpr size_t kPage = 4096;
 
-// Gathers boxes of a view, or points at those that are contiguous already.
+// Returns a box of a view as contiguous elements. Copies them to `stage` unless they are contiguous
+// already.
 const unsigned char* gatherBox(const Traversal& t, const StridedView& view, const Box& box,
                                unsigned char* stage) {
   const unsigned char* from = addressOf(t, view, box);
@@ -51,7 +52,7 @@ void chooseFoldBox(const Traversal& t, ViewList& dst, ViewList& src, int64_t* bo
   boxExtent[t.ndim - 1] = row < kFoldElements ? row : kFoldElements;
 }
 
-// Whether contiguous rows fold to one row of their dtype.
+// Returns true if contiguous rows fold to one row of the same dtype.
 bool foldsRows(ViewList& dst, ViewList& src) {
   const auto isRow = [](const StridedView& view) { return view.ndim == 1 && view.strides[0] == 1; };
   if (dst.count() != 1 || !isRow(dst[0]) || dst[0].dtype != src[0].dtype) return false;
@@ -61,15 +62,15 @@ bool foldsRows(ViewList& dst, ViewList& src) {
   return true;
 }
 
-// Where in `room`, of kFoldBytes and a page, an accumulator of the row at `row` lies half a page
-// apart from it: CPUs take a load for one of what was just stored at the same place in a page.
+// Returns an accumulator in `room`, which has kFoldBytes and a page, half a page away from `row`.
+// CPUs mistake a load for one of the bytes just stored at the same offset within a page.
 unsigned char* apartFrom(const unsigned char* row, unsigned char* room) {
   const auto at = reinterpret_cast<uintptr_t>(room);
   const auto ahead = reinterpret_cast<uintptr_t>(row) + kPage / 2 - at;
   return room + (ahead & (kPage - 64));
 }
 
-// A fold of rows, without a traversal, which costs more than the fold of few elements.
+// Folds rows without a traversal, which costs more than a fold of few elements.
 void foldRows(const VectorTable& table, const FoldSteps& steps, const Rows& dst, const Rows& src,
               int64_t elements, DType dtype, uint32_t terms, Stores stores) {
   const auto bytes = static_cast<int64_t>(sizeOf(dtype));
@@ -78,7 +79,7 @@ void foldRows(const VectorTable& table, const FoldSteps& steps, const Rows& dst,
   RowList targets(dst);
   RowList sources(src);
   unsigned char* const accumulator = apartFrom(sources[0], room);
-  // What takes the place of what has just been read is in the caches.
+  // A destination that is also a source is in the caches, so it is not streamed.
   bool streams = detail::streams(stores);
   for (uint32_t d = 0; streams && d < dst.count; ++d) {
     for (uint32_t s = 0; streams && s < src.count; ++s) streams = targets[d] != sources[s];

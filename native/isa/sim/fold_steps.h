@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops that a fold of contiguous elements goes through.
+// The loops of a fold of contiguous elements.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace windlass {
 
-// The loops of one source dtype and op.
+// The loops for one source dtype and op.
 struct FoldSteps {
   size_t accumulatorBytes;
   CastLoop start;  // nullptr: the accumulator starts as a copy
@@ -30,12 +30,13 @@ struct FoldSteps {
     finish = from < 0 ? nullptr : table.cast[to][from];
   }
 
-  // The accumulator = the fold of `count` elements of each source, which lie at source(i); avg
-  // divides by `terms`.
+  // accumulator = the fold of `count` elements of each source at address source(i). avg divides by
+  // `terms`.
   template <typename Source>
   void run(unsigned char* accumulator, uint32_t nsrc, uint32_t terms, size_t count,
            Source source) const noexcept {
-    // Without a cast to begin with, the first term is folded where it lies, if more follow.
+    // Without an initial cast, the first fold reads the first term in place. A single term is
+    // copied.
     const unsigned char* first = source(0);
     if (start != nullptr) {
       start(accumulator, first, count);

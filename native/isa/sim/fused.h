@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The macro-instructions as a kernel calls them, on sim. The tile is the staging of targets that
-// stage; here each is one loop of native/isa/sim/loops.h.
+// Macro-instructions for kernels on sim. Each is one loop of native/isa/sim/loops.h. The tile is
+// unused: it is a staging buffer on other targets.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@ inline void TMOVE_CVT(const StridedView& dst, const StridedView& src, DType wire
                       Stores stores = Stores::kByOperation) noexcept {
   TMOVE_CVT(dst, src, wire, stores);
 }
-// Every dst = the same, where `src` is read and cast once.
+// Every dst = cast(cast(src to wire) to dst.dtype). `src` is read and cast once.
 template <typename TileT>
 inline void TMOVE_CVT(const Views& dst, const StridedView& src, DType wire, TileT&,
                       Stores stores = Stores::kByOperation) noexcept {
   TMOVE_CVT(dst, src, wire, stores);
 }
-// dst += src, of one dtype, no element's sum lost to another add.
+// dst += src, atomically for each element. Both have the same dtype.
 template <typename TileT>
 inline void TMOVE_ADD(const StridedView& dst, const StridedView& src, TileT&) noexcept {
   detail::atomicAdd(dst, src);
@@ -40,7 +40,7 @@ inline void TFOLD(const Views& dst, const Views& src, ReduceOp op, DType wire, T
   TFOLD(dst, src, op, wire, stores);
 }
 
-// Every dst = the left fold of src in ascending number, of rows of `elements` elements of `dtype`.
+// Every dst = the left fold of src in ascending order. Rows have `elements` elements of `dtype`.
 // avg divides by `terms`.
 template <typename TileT>
 inline void TFOLD(const Rows& dst, const Rows& src, int64_t elements, DType dtype, ReduceOp op,
@@ -48,14 +48,15 @@ inline void TFOLD(const Rows& dst, const Rows& src, int64_t elements, DType dtyp
   TFOLD(dst, src, elements, dtype, op, terms, stores);
 }
 
-// dst = the sum of weights[s] * src[s] in ascending number, of rows of `elements` elements of
-// `dtype`; of no src zeros.
+// dst = the sum of weights[s] * src[s] in ascending order. Rows have `elements` elements of
+// `dtype`. Without sources, dst is zero.
 template <typename TileT>
 inline void TFOLD_WEIGHTED(void* dst, const Rows& src, const float* weights, int64_t elements,
                            DType dtype, TileT&, Stores stores = Stores::kByOperation) noexcept {
   TFOLD_WEIGHTED(dst, src, weights, elements, dtype, stores);
 }
-// Every dst = f8e4m3 of the row at src over the scale of each block, and every one of `scales`.
+// Quantises the row at src by blocks: f8e4m3 elements to every dst, and f32 scales to every row of
+// `scales`.
 template <typename TileT>
 inline void TQUANT(const Rows& dst, const Rows& scales, const void* src, int64_t elements,
                    DType dtype, TileT&, Stores stores = Stores::kByOperation) noexcept {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the runtime asks of the target beside kernels, on sim, and where devices run the kernels.
+// Target functions that the runtime calls besides kernels, on sim and on targets whose devices run
+// the kernels.
 #pragma once
 
 #include <vector>
@@ -24,7 +25,7 @@ static constexpr const Limits& kLimits = kSimLimits;
 #endif
 static constexpr const Profiler* kTargetProfiler = nullptr;  // nothing is counted
 
-// Cores share nothing but memory.
+// Sessions have no state: cores share only memory.
 class CoreSession {
  public:
   static constexpr bool kChecks = false;
@@ -35,11 +36,11 @@ class CoreSession {
   Running run(uint32_t) { return {}; }
 };
 
-// Of what a library's kernel declares nothing is checked.
+// Does nothing: this target does not check the order that a library's kernel declares.
 struct DeclaredScope {
   explicit DeclaredScope(const void*) noexcept {}
 };
-// Lasts as long as an item of it; what that did with tiles is told then.
+// Scope of one item. Its end reports the first misuse of a tile within the item.
 class ItemScope {
  public:
   ItemScope(const Launch& launch, uint32_t, uint32_t) noexcept : launch_(launch) {}
@@ -56,14 +57,14 @@ class ItemScope {
   const Launch& launch_;
 };
 
-// Runs `body` on the calling thread; nullptr.
+// Runs `body` on the calling thread. Returns nullptr.
 template <typename Views, typename Body>
 inline const char* runAlone(const char*, const Views&, const Body& body) {
   body();
   return nullptr;
 }
 
-// nullptr, or why a variable of the environment is not obeyed.
+// Returns nullptr, or the reason why the value of an environment variable is invalid.
 inline const char* targetRefusal() noexcept {
   return isaPathError();
 }

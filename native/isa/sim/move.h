@@ -32,8 +32,8 @@ inline void store(const StridedView& dst, const StridedView& src) noexcept {
   }
 }
 
-// The tile's valid rows and columns as a 5-D view; the rows count dimensions 0 to 3 of the tensor's
-// shape.
+// The tile's valid part as a 5-D view. Dimensions 0 to 3 of the tensor's shape together count the
+// rows.
 struct TileView {
   int64_t shape[kGlobalDims];
   int64_t stride[kGlobalDims];
@@ -66,7 +66,8 @@ struct TileView {
 namespace pto {
 inline namespace sim {
 
-// Valid rows and columns of the tile = the tensor; its dimensions 0 to 3 together count the rows.
+// Loads the tensor into the valid part of the tile. Dimensions 0 to 3 of the tensor together count
+// the tile's rows.
 template <typename TileT, typename Global>
 inline void TLOAD(TileT& tile, Global& src) noexcept {
   static_assert(std::is_same_v<typename TileT::DType, typename Global::RawDType>, "one dtype");
@@ -92,8 +93,8 @@ inline void TSTORE(Global& dst, TileT& tile) noexcept {
 namespace comm {
 inline namespace sim {
 
-// dst = src, or dst += src. Equal shapes, dtype and layout. The tiles are the staging of targets
-// that stage, one or two in turn; here the copy is one pass and leaves them alone.
+// dst = src, or dst += src. Equal shapes, dtype and layout. The copy is one pass and doesn't use
+// the tiles, which are staging buffers on other targets.
 template <AtomicType kAtomic = AtomicType::AtomicNone, typename Dst, typename Src, typename TileT>
 inline void TPUT(Dst& dst, Src& src, TileT&) noexcept {
   using T = typename Dst::DType;
@@ -120,7 +121,7 @@ inline void TPUT(Dst& dst, Src& src, TileT& ping, TileT&) noexcept {
   TPUT<kAtomic>(dst, src, ping);
 }
 
-// dst = src, where src is a peer's.
+// dst = src. src is memory of a peer.
 template <typename Dst, typename Src, typename TileT>
 inline void TGET(Dst& dst, Src& src, TileT& tile) noexcept {
   TPUT(dst, src, tile);

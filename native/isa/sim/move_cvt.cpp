@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TMOVE_CVT: strided copy with up to two casts.
+// TMOVE_CVT: a strided copy with up to two casts.
 #include <cassert>
 
 #include "native/base/cpu.h"
@@ -13,16 +13,15 @@
 namespace windlass {
 namespace {
 
-// Rows of at least this many elements are cast where they lie.
+// Rows with at least this many elements are cast in place.
 constexpr int64_t kDirectRow = 128;
-// Elements of shorter rows that are staged at a time.
+// Number of elements of shorter rows in the staging buffer.
 constexpr size_t kStagedElements = 1024;
-// A copy whose rows are not contiguous on both sides goes in boxes of this many bytes, of 64 by 64
-// elements at most.
+// Bytes and elements (64 by 64) of a box of a copy whose rows are not contiguous on both sides.
 constexpr int64_t kCopyBoxBytes = 16384;
 constexpr int64_t kCopyBoxElements = 4096;
-// Lines this far apart fall into few cache sets: such a transposed box is staged, so that whole
-// rows are written.
+// Lines this far apart share few cache sets. A transposed box with such lines uses a staging
+// buffer, so that whole rows are written.
 constexpr int64_t kConflictStep = 1024;
 
 bool rowsConflict(const Traversal& t, const ByteStrides& dstStep, const StridedView& src) {
@@ -62,9 +61,9 @@ void copyView(const Traversal& t, ViewList& dsts, ViewList& srcs, Stores stores)
   });
 }
 
-// Casts rows that are contiguous on both sides: long ones where they lie; short ones a few at a
-// time, by a loop of rows, or where the cast has none by way of a stage on each side that has gaps.
-// What streams goes by way of a stage.
+// Casts rows that are contiguous on both sides. Long rows are cast in place. Short rows are cast
+// several at a time, by a loop over rows, or through a staging buffer for each side with gaps.
+// Streaming stores also use a staging buffer.
 class RowCast {
  public:
   RowCast(const CastSteps& cast, size_t dstBytes, size_t srcBytes, Stores stores)
@@ -155,7 +154,7 @@ void castRows(const Traversal& t, const CastSteps& cast, const StridedView& dst,
                  int64_t rows) { rowCast.run(to, toStep, from, fromStep, rows, t.extent[inner]); });
 }
 
-// Reads and casts each box once and writes it to every destination while it is in the first-level
+// Reads and casts each box once, and writes it to every destination while it is in the first-level
 // cache.
 void moveBoxes(const Traversal& t, const CastSteps& cast, ViewList& dst, ViewList& srcs,
                Stores stores) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops for AVX-512 (F, BW, DQ, VL), whose F part converts between f16 and f32.
+// The loops for AVX-512 (F, BW, DQ, VL). The F part converts between f16 and f32.
 #if defined(__x86_64__)
 #include <immintrin.h>
 
@@ -8,7 +8,7 @@
 #define WINDLASS_PATH_F16C 1
 #define WINDLASS_PATH_WIDTH 64
 
-// The intrinsics' own undefined registers.
+// Ignores warnings about undefined registers inside the intrinsics.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC push_options

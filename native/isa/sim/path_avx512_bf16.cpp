@@ -5,7 +5,7 @@
 
 #include "native/isa/sim/paths.h"
 
-// The intrinsics' own undefined registers.
+// Ignores warnings about undefined registers inside the intrinsics.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC push_options
@@ -27,8 +27,8 @@ __m256i narrowByInteger(__m512i bits) {
   return _mm512_cvtepi32_epi16(_mm512_mask_mov_epi32(code, nan, _mm512_set1_epi32(0x7fc0)));
 }
 
-// The instruction flushes subnormals and keeps NaN payloads: vectors that hold either take the
-// integer way.
+// The instruction flushes subnormals and keeps NaN payloads. Vectors with such values use integer
+// arithmetic.
 __m256i narrowBf16(__m512 value) {
   if (__builtin_expect(_mm512_fpclass_ps_mask(value, kUnsafe) != 0, 0)) {
     return narrowByInteger(_mm512_castps_si512(value));

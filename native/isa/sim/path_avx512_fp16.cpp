@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The AVX-512 loops with bf16, and f64 to and from f16 by AVX512-FP16's own conversions, which
-// round once and keep subnormals. Its arithmetic has no use here: it rounds each step to f16, and
+// The AVX-512 loops with bf16, and casts between f64 and f16 by the conversions of AVX512-FP16,
+// which round once and keep subnormals. Its arithmetic is not used: it rounds each step to f16, but
 // folds accumulate in f32.
 #if defined(__x86_64__)
 #include <immintrin.h>
 
 #include "native/isa/sim/paths.h"
 
-// The intrinsics' own undefined registers.
+// Ignores warnings about undefined registers inside the intrinsics.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC push_options

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops for any CPU: the compiler makes SSE2 of them on x86-64, and NEON on aarch64, which has
-// no other path.
+// The loops for any CPU. The compiler uses SSE2 on x86-64 and NEON on aarch64. aarch64 has no other
+// path.
 #include <cstring>
 
 #include "native/isa/sim/paths.h"
@@ -16,7 +16,7 @@ void copyLoop(void* dst, const void* src, size_t bytes) {
   std::memcpy(dst, src, bytes);
 }
 
-// The C library streams what it takes for large.
+// The C library streams copies that it considers large.
 void streamLoop(void* dst, const void* src, size_t bytes) {
   copyLoop(dst, src, bytes);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where each vector path keeps its table. Call only on a CPU that has the path.
+// The table of each vector path. Call a function only on a CPU that has the path.
 #pragma once
 
 #include "native/isa/sim/loops.h"

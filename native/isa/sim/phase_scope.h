@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the macro-instructions of one phase have in common on sim: whether their stores stream.
+// State shared by the macro-instructions of one phase on sim: true if their stores stream.
 #pragma once
 
 #include "windlass/kernel.h"
@@ -7,8 +7,8 @@
 namespace windlass {
 namespace detail {
 
-// Of the thread that runs a phase. In the static block: a load, without a call. That block is small
-// and is never given back, so libraries that come while the process runs have theirs elsewhere.
+// State of the thread that runs a phase. In the static TLS block, an access is a load without a
+// call. That block is small and never freed, so libraries that are loaded later use other TLS.
 #if defined(WINDLASS_IN_KERNEL_LIBRARY)
 extern thread_local bool phaseStreams;
 #else
@@ -21,7 +21,7 @@ inline bool streams(Stores stores) noexcept {
 
 }  // namespace detail
 
-// Lasts as long as a phase of the operation; the executors open one around each.
+// Scope of a phase of the operation. The executors open one around each phase.
 class PhaseScope {
  public:
   explicit PhaseScope(const Launch& launch) noexcept : streams_(launch.streams) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses of rows, a few of them at hand: a call for each would cost as much as a short fold.
+// Addresses of rows, with a small buffer of them: one call for each address would cost as much as a
+// short fold.
 #pragma once
 
 #include "native/isa/lists.h"

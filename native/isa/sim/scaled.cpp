@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TFOLD_WEIGHTED and TQUANT: rows, a few of whose elements are in the first-level cache at a time.
+// TFOLD_WEIGHTED and TQUANT. They process rows in pieces that fit into the first-level cache.
 #include <cassert>
 
 #include "native/base/cpu.h"

@@ -3,8 +3,8 @@
 //
 // Release: data, pipe_barrier(PIPE_ALL), dsb(DSB_DDR), TNOTIFY. Acquire: TTEST or TWAIT true,
 // pipe_barrier(PIPE_ALL), data. Here TNOTIFY is a release and a look is an acquire on the signal
-// itself; a copy that used non-temporal stores ends with its own SFENCE, so the order holds on
-// whichever thread notifies.
+// itself. A copy with non-temporal stores ends with its own SFENCE, so the order holds on any
+// thread that notifies.
 #pragma once
 
 #include <sched.h>
@@ -17,7 +17,8 @@
 namespace pto {
 inline namespace sim {
 
-// Pipes of one core run in program order here: flags and barriers keep the compiler in order.
+// The pipes of a core run in program order here. Flags and barriers only stop the compiler from
+// reordering.
 inline void set_flag(pipe_t, pipe_t, event_t) noexcept {
   __asm__ volatile("" ::: "memory");
 }
@@ -36,7 +37,7 @@ inline void dsb(mem_dsb_t) noexcept {
 namespace comm {
 inline namespace sim {
 
-// One 32-bit word, with one writer to its 64-byte line.
+// One 32-bit word. Each 64-byte line has one writer.
 class Signal {
  public:
   explicit Signal(int32_t* word) noexcept : word_(word) {}
@@ -87,12 +88,12 @@ inline void TNOTIFY(Signal& signal, int32_t value, NotifyOp op) noexcept {
   }
 }
 
-// One look.
+// Compares the signal once.
 inline bool TTEST(Signal& signal, int32_t value, WaitCmp cmp) noexcept {
   return compare(__atomic_load_n(signal.data(), __ATOMIC_ACQUIRE), value, cmp);
 }
 
-// One look at each word; true when all satisfy.
+// Compares each word once. Returns true if all satisfy the comparison.
 template <int R, int C>
 inline bool TTEST(Signal2D<R, C>& signals, int32_t value, WaitCmp cmp) noexcept {
   for (int r = 0; r < R; ++r) {
@@ -104,7 +105,8 @@ inline bool TTEST(Signal2D<R, C>& signals, int32_t value, WaitCmp cmp) noexcept 
   return true;
 }
 
-// Looks until the signal satisfies (true) or stop() is true (false). Never resets the signal.
+// Polls until the signal satisfies the comparison (true) or stop() returns true. Never resets the
+// signal.
 template <typename SignalT, typename Stop>
 inline bool TWAIT(SignalT& signal, int32_t value, WaitCmp cmp, Stop&& stop) {
   while (!TTEST(signal, value, cmp)) {
@@ -125,7 +127,8 @@ using pto::wait_flag;
 
 namespace windlass {
 
-// Between two looks at a signal. `sharesCore`: the thread that will write it may need this core.
+// Called between two looks at a signal. `sharesCore` is true if the thread that writes the signal
+// may need this CPU core.
 inline void relax(bool sharesCore) noexcept {
   if (sharesCore) {
     sched_yield();

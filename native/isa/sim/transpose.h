@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plane of elements whose rows are contiguous on one side and whose columns are on the other.
+// Transposed copies: the rows of a plane are contiguous on one side, and the columns on the other.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace windlass {
 
-// A register of 16 bytes as elements of N; interleaveLow and interleaveHigh give those of a and b
-// by turns, of their first and of their second halves.
+// A register of 16 bytes with elements of N bytes. interleaveLow alternates elements of the first
+// halves of a and b; interleaveHigh uses the second halves.
 #if defined(__x86_64__)
 
 template <size_t>
@@ -48,7 +48,7 @@ inline void storeRegister(unsigned char* to, Register stored) noexcept {
 
 namespace detail {
 
-// A register of 16 bytes of any CPU with vectors, in GCC's vector extensions.
+// A 16-byte register of any CPU with vectors, in GCC's vector extensions.
 template <size_t N>
 struct Lanes;
 template <>
@@ -109,8 +109,8 @@ inline void storeRegister(unsigned char* to, Register stored) noexcept {
 
 #endif
 
-// One square of 16 / N elements a side. Each round interleaves the halves of the list of registers;
-// after log2(side) rounds the list is transposed.
+// Transposes one square of 16 / N elements a side. Each round interleaves the halves of the list of
+// registers. After log2(side) rounds the list is transposed.
 template <size_t N>
 inline void transposeSquare(unsigned char* d, int64_t dRow, const unsigned char* s,
                             int64_t sRow) noexcept {
@@ -129,7 +129,7 @@ inline void transposeSquare(unsigned char* d, int64_t dRow, const unsigned char*
   for (int i = 0; i < kSide; ++i) storeRegister(d + i * dRow, row[i]);
 }
 
-// A square of whole lines on both sides, by way of a block in the first-level cache, so that each
+// Transposes a square of whole cache lines through a block in the first-level cache, so that each
 // line is read once and written once.
 template <size_t N>
 inline void transposeLines(unsigned char* d, int64_t dRow, const unsigned char* s,
@@ -147,7 +147,7 @@ inline void transposeLines(unsigned char* d, int64_t dRow, const unsigned char* 
   for (int64_t r = 0; r < kLines; ++r) __builtin_memcpy(d + r * dRow, block + r * kLine, kLine);
 }
 
-// d[row][column] = s[column][row] for elements of N bytes; steps are between rows, in bytes.
+// d[row][column] = s[column][row] for elements of N bytes. Steps are between rows, in bytes.
 template <size_t N>
 inline void transposePlane(unsigned char* d, int64_t dRow, const unsigned char* s, int64_t sRow,
                            int64_t rows, int64_t columns) noexcept {

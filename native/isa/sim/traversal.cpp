@@ -7,14 +7,14 @@
 namespace windlass {
 namespace {
 
-// A square box is this wide in the first view's rows, and as deep as fits.
+// Width of a square box in the first view's rows. Its depth is as large as fits.
 constexpr int64_t kSquareRow = 64;
 
 int64_t magnitude(int64_t value) {
   return value < 0 ? -value : value;
 }
 
-// Whether visit(view) holds of all views of both lists.
+// Returns true if visit(view) is true for all views of both lists.
 template <typename Visit>
 bool ofAll(ViewList& dst, ViewList& src, Visit&& visit) {
   for (ViewList* list : {&dst, &src}) {
@@ -50,7 +50,7 @@ Traversal makeTraversal(ViewList& dst, ViewList& src) noexcept {
     t.axis[at] = d;
     t.extent[at] = lead.shape[d];
   }
-  // From the innermost outwards; merged dimensions keep the inner one's axis.
+  // Merges from the innermost dimension outwards. A merged dimension keeps the inner one's axis.
   uint32_t kept = t.ndim;
   for (uint32_t d = t.ndim; d-- > 0;) {
     if (kept < t.ndim && canMerge(dst, src, t.axis[d], t.axis[kept], t.extent[kept])) {
@@ -98,7 +98,7 @@ void chooseBox(const Traversal& t, ViewList& dst, ViewList& src, int64_t limit,
     return true;
   });
   if (boxExtent[inner] > 1 && boxExtent[inner] < t.extent[inner]) return;
-  // Whole dimensions from the innermost outwards, then part of one.
+  // Adds whole dimensions from the innermost outwards, then part of one.
   for (uint32_t d = t.ndim; d-- > 0;) {
     if (boxExtent[d] == t.extent[d]) continue;
     if (boxExtent[d] > 1) return;
@@ -127,7 +127,7 @@ ByteStrides packedStrides(const Traversal& t, const Box& box, size_t elementByte
 
 void orderRows(Dimension* dims, uint32_t count) noexcept {
   if (count < 2) return;
-  // Of few rows at a time none would be fetched ahead.
+  // Short runs would leave too few rows to prefetch.
   if (dims[count - 1].extent < kMostRowsAhead) {
     Dimension* most = std::max_element(
         dims, dims + count,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How several views of one shape are walked together: dimensions ordered by the first view's
+// Common traversal of several views of one shape. Dimensions are ordered by the first view's
 // strides, merged where all views permit, and cut into boxes.
 #pragma once
 
@@ -13,9 +13,9 @@
 namespace windlass {
 
 struct Traversal {
-  uint32_t ndim = 0;         // none of extent 1
+  uint32_t ndim = 0;         // dimensions of extent 1 are left out
   int64_t extent[kMaxDims];  // outermost first
-  uint32_t axis[kMaxDims];   // the views' dimension whose strides apply
+  uint32_t axis[kMaxDims];   // dimension of the views whose strides apply
   bool empty = false;        // some extent is 0
 };
 
@@ -26,8 +26,8 @@ struct Box {
   int64_t count;  // elements
 };
 
-// Views by their number: those of an array where they lie, those of a list a few at hand. What []
-// returns lasts until the next [] of the same list.
+// Access to views by number, in place for an array, or through a small buffer for a list. The
+// result of [] is valid until the next [] of the same list.
 class ViewList {
  public:
   ViewList(const StridedView* views, uint32_t count)
@@ -59,14 +59,15 @@ class ViewList {
   StridedView few_[kAtHand];
 };
 
-// Walks the first of dst in the order of its strides.
+// Makes a traversal in the order of the strides of dst[0].
 Traversal makeTraversal(ViewList& dst, ViewList& src) noexcept;
 
 inline int64_t strideOf(const Traversal& t, const StridedView& view, uint32_t d) noexcept {
   return view.strides[t.axis[d]];
 }
 
-// True when the innermost dimension steps by one element (a traversal of one element does).
+// Returns true if the innermost dimension steps by one element, or if the traversal has one
+// element.
 inline bool rowsContiguous(const Traversal& t, const StridedView& view) noexcept {
   return t.ndim == 0 || strideOf(t, view, t.ndim - 1) == 1;
 }
@@ -79,15 +80,16 @@ inline unsigned char* addressOf(const Traversal& t, const StridedView& view,
   return static_cast<unsigned char*>(view.data) + offset * static_cast<int64_t>(sizeOf(view.dtype));
 }
 
-// True when the box's elements lie one after another in the view.
+// Returns true if the box's elements are contiguous in the view.
 bool boxContiguous(const Traversal& t, const StridedView& view, const Box& box) noexcept;
 
-// Extents of boxes of at most `limit` elements; square ones where some view's rows are not
-// contiguous but another dimension of it is.
+// Chooses the extents of boxes with at most `limit` elements. Boxes are square if a view's rows are
+// not contiguous but another of its dimensions is.
 void chooseBox(const Traversal& t, ViewList& dst, ViewList& src, int64_t limit,
                int64_t* boxExtent) noexcept;
 
-// Calls visit(const Box&) for boxes of at most `boxExtent` that cover the traversal, in order.
+// Calls visit(const Box&) in order for boxes that cover the traversal. A box has at most the
+// extents `boxExtent`.
 template <typename Visit>
 void forEachBox(const Traversal& t, const int64_t* boxExtent, Visit&& visit) noexcept {
   Box box;
@@ -111,22 +113,23 @@ void forEachBox(const Traversal& t, const int64_t* boxExtent, Visit&& visit) noe
   }
 }
 
-// Strides in bytes, outermost first; equal extents, none zero.
+// Strides in bytes, outermost first.
 struct ByteStrides {
   int64_t step[kMaxDims];
 };
 ByteStrides byteStrides(const Traversal& t, const StridedView& view) noexcept;
-// Of a packed buffer that holds the box.
+// Returns the strides of a packed buffer that holds the box.
 ByteStrides packedStrides(const Traversal& t, const Box& box, size_t elementBytes) noexcept;
 
-// A dimension of a destination and a source; steps in bytes.
+// A dimension of a destination and a source. Steps are in bytes.
 struct Dimension {
   int64_t extent;
   int64_t dst;
   int64_t src;
 };
 
-// Calls visit(dst, src) for the addresses of each index, in order; no dimensions, one address.
+// Calls visit(dst, src) for the addresses of each index, in order. Without dimensions, it visits
+// one address.
 template <class Visit>
 void forEachAddress(const Dimension* dims, uint32_t count, unsigned char* dst,
                     const unsigned char* src, Visit&& visit) noexcept {
@@ -147,14 +150,14 @@ void forEachAddress(const Dimension* dims, uint32_t count, unsigned char* dst,
   }
 }
 
-// Puts last the dimension along which rows are visited one after another, and next to last the one
-// whose rows lie closest to those.
+// Puts the dimension of consecutive rows last. Puts the other dimension with the smallest step next
+// to last.
 void orderRows(Dimension* dims, uint32_t count) noexcept;
 
-// Calls run(dst, dstStep, src, srcStep, rows) for runs of rows that cover the dimensions, which
-// change order; no dimensions, one row. Where there are runs beside each other they are short, so
-// that rows that are neighbours on either side are visited soon one after another; each fetches
-// ahead what the next one along its dimension begins with.
+// Calls run(dst, dstStep, src, srcStep, rows) for runs of rows that cover the dimensions. Without
+// dimensions there is one row. Reorders `dims`. Parallel runs are short, so that neighbouring rows
+// are visited soon after one another. Each run prefetches the start of the next run along its
+// dimension.
 template <class Run>
 void forEachRun(Dimension* dims, uint32_t count, unsigned char* dst, const unsigned char* src,
                 Run&& run) noexcept {
@@ -180,11 +183,11 @@ void forEachRun(Dimension* dims, uint32_t count, unsigned char* dst, const unsig
       });
 }
 
-// Copies `rows` rows of `rowBytes` bytes; steps are from one row to the next, in bytes.
+// Copies `rows` rows of `rowBytes` bytes. Steps are from one row to the next, in bytes.
 void copyRows(unsigned char* dst, int64_t dstStep, const unsigned char* src, int64_t srcStep,
               int64_t rows, size_t rowBytes) noexcept;
 
-// Copies ndim-dimensional strided elements. Streaming stores leave SFENCE to the caller.
+// Copies ndim-dimensional strided elements. After streaming stores, the caller must issue SFENCE.
 void copyStrided(unsigned char* dst, const ByteStrides& dstStep, const unsigned char* src,
                  const ByteStrides& srcStep, const int64_t* extent, uint32_t ndim,
                  size_t elementBytes, Stores stores = Stores::kCached) noexcept;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types of the tile ISA on sim, under its own names: tensors and tiles. Accessors are no more const
-// than there, so that what the toolkit refuses (temporaries, const tensors) doesn't compile here.
+// Tensors and tiles of the tile ISA on sim, under its own names. As in the toolkit, accessors are
+// not const, so that temporaries and const tensors don't compile.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +14,16 @@
 
 namespace windlass {
 
-// Bytes of on-core memory that tiles are placed in.
+// Bytes of on-core memory for tiles.
 constexpr size_t kUnifiedBufferBytes = kSimLimits.tileBytes;
 
 namespace detail {
-// This thread's on-core memory, aligned to 64 bytes; made on first use.
+// This thread's on-core memory, aligned to 64 bytes. It is allocated on first use.
 unsigned char* unifiedBuffer() noexcept;
 
-// What a kernel on this thread does with tiles that no target allows: noted, and then left undone.
+// Records a tile use on this thread that no target allows. The caller then skips the instruction.
 void misuse(const TileMisuse& misuse) noexcept;
-// Whether there is one since the last call, and the first of those.
+// Returns true if this thread recorded a misuse since the last call, and returns the first.
 bool takeMisuse(TileMisuse* first) noexcept;
 
 #ifdef NDEBUG
@@ -31,7 +31,7 @@ constexpr bool kChecksTiles = false;
 #else
 constexpr bool kChecksTiles = true;
 #endif
-// Whether tiles are of the sizes that the instruction takes, where that is checked.
+// Returns `kept`, and records a misuse if it is false. Always true in builds without checks.
 inline bool fits(bool kept, TileMisuse::What what) noexcept {
   if (!kChecksTiles || kept) return true;
   misuse({what, 0, 0});
@@ -51,7 +51,7 @@ class GlobalTensor {
   using RawDType = std::remove_const_t<Element>;
   using DType = Element;
   static constexpr Layout layout = kLayout;
-  // Whether the type says that the elements stand side by side in one row.
+  // True if, by its type, the tensor is one row of contiguous elements.
   static constexpr bool kOneRow =
       ShapeT::Extents::kGiven[0] == 1 && ShapeT::Extents::kGiven[1] == 1 &&
       ShapeT::Extents::kGiven[2] == 1 && ShapeT::Extents::kGiven[3] == 1 &&
@@ -64,7 +64,7 @@ class GlobalTensor {
   Element* data() noexcept { return data_; }
   int64_t GetShape(int d) noexcept { return shape_.shape[d]; }
   int64_t GetStride(int d) noexcept { return stride_.stride[d]; }
-  // The shape and the strides are this tensor's.
+  // The result points to the shape and strides of this tensor.
   windlass::StridedView view() noexcept {
     return {const_cast<RawDType*>(data_), windlass::DTypeOf<RawDType>::value,
             windlass::kGlobalDims, shape_.shape, stride_.stride};
@@ -76,9 +76,9 @@ class GlobalTensor {
   StrideT stride_;
 };
 
-// A tile of on-core memory; TASSIGN says where. Valid sizes of DYNAMIC are given to the
-// constructor, or are none. Memory is this thread's, so a tile that two threads hold names two
-// buffers.
+// A tile in on-core memory, at the offset that TASSIGN sets. The constructor takes DYNAMIC valid
+// sizes; without it they are 0. Each thread has its own memory, so a tile that two threads share
+// names two buffers.
 template <TileType kType, typename Element, int kRows, int kCols,
           BLayout kLayout = BLayout::RowMajor, int kValidRow = kRows, int kValidCol = kCols>
 class Tile {

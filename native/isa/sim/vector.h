@@ -15,7 +15,7 @@
 namespace windlass {
 namespace detail {
 
-// A tile's valid part.
+// The valid part of a tile.
 template <typename TileT>
 class ValidView {
  public:
@@ -31,7 +31,7 @@ class ValidView {
   TileT& tile_;
 };
 
-// Whether two tiles of one instruction have the same valid sizes.
+// Returns true if two tiles of one instruction have the same valid sizes.
 template <typename A, typename B>
 bool areAlike(A& a, B& b) noexcept {
   return fits(a.GetValidRow() == b.GetValidRow() && a.GetValidCol() == b.GetValidCol(),
@@ -122,7 +122,7 @@ inline void TMIN(Dst& dst, A& a, B& b) noexcept {
   windlass::detail::combine(dst, a, b, windlass::ReduceOp::kMin);
 }
 
-// dst = a - b, dst = src op scalar, and dst = scalar, as the checked targets compute them.
+// dst = a - b, dst = src op scalar, and dst = scalar, with the arithmetic of the checked targets.
 template <typename Dst, typename A, typename B>
 inline void TSUB(Dst& dst, A& a, B& b) {
   static_assert(std::is_same_v<typename Dst::DType, typename A::DType> &&
@@ -159,8 +159,8 @@ inline void TMOV(Dst& dst, Src& src) noexcept {
   windlass::TMOVE_CVT(out.view(), in.view());
 }
 
-// dst = cast(src), with the modes and the saturation of A5. Between floats to nearest even it is
-// the cast of TMOVE_CVT: what overflows becomes infinity where the type has one.
+// dst = cast(src), with the modes and the saturation of A5. A cast between floats to nearest even
+// is that of TMOVE_CVT: overflow becomes infinity if the type has one.
 template <typename Dst, typename Src>
 inline void TCVT(Dst& dst, Src& src, RoundMode mode) {
   windlass::detail::convert(dst, src, mode, std::nullopt);

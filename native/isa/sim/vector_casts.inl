@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of vector_loops.inl: casts between the six float dtypes. Loops that the compiler vectorises
-// ask not to be unrolled: those of a known count would be, before they could be vectorised.
+// must not be unrolled: it would unroll loops of known count before it could vectorise them.
 
-// A narrow float: `Mantissa` stored bits and exponent bias; `Top` is what overflow becomes,
-// infinity where the type has one, and `Nan` the canonical NaN. Codes above Top are NaN.
+// A narrow float: `Mantissa` stored mantissa bits, exponent bias `Bias`. Overflow becomes `Top`,
+// which is infinity if the type has one. Codes above Top are NaN; `Nan` is canonical.
 template <typename Element, int BitsN, int Mantissa, int Bias, bool HasInf, uint32_t TopN,
           uint32_t NanN>
 struct Narrow {
@@ -13,7 +13,7 @@ struct Narrow {
   static constexpr int kShift = 23 - Mantissa;
   static constexpr uint32_t kRebias = static_cast<uint32_t>(127 - Bias) << 23;
   static constexpr uint32_t kMinNormal = static_cast<uint32_t>(128 - Bias) << 23;  // f32 bits
-  // The f32 whose last place is this type's smallest subnormal.
+  // The f32 whose unit in the last place is this type's smallest subnormal.
   static constexpr uint32_t kMagic = static_cast<uint32_t>(127 + 1 - Bias - Mantissa + 23) << 23;
   static constexpr uint32_t kScale = static_cast<uint32_t>(127 + 127 - Bias) << 23;
   static constexpr bool kHasInf = HasInf;
@@ -33,7 +33,7 @@ WINDLASS_INLINE uint32_t narrow(uint32_t bits) {
   const uint32_t normal = (rounded - N::kRebias) >> N::kShift;
   // The sum rounds to a multiple of the smallest subnormal, ties to even.
   const uint32_t subnormal = bitsOf(floatOf(magnitude) + floatOf(N::kMagic)) - N::kMagic;
-  // By mask: a choice would let the compiler branch around the addition.
+  // Uses a mask, because the compiler could turn a choice into a branch around the addition.
   const uint32_t small = 0u - ((magnitude - N::kMinNormal) >> 31);
   uint32_t code = normal ^ ((normal ^ subnormal) & small);
   code = static_cast<int32_t>(code) > static_cast<int32_t>(N::kTop) ? N::kTop : code;
@@ -41,8 +41,8 @@ WINDLASS_INLINE uint32_t narrow(uint32_t bits) {
   return static_cast<int32_t>(magnitude) > 0x7f800000 ? N::kNan : code;
 }
 
-// The code's bits, read as an f32 whose exponent is too low by 127 - Bias, and scaled: exact for
-// subnormals too.
+// Reads the code's bits as an f32 whose exponent is too low by 127 - Bias, then scales it. This is
+// exact for subnormals too.
 template <typename N>
 WINDLASS_INLINE uint32_t widen(uint32_t code) {
   const uint32_t magnitude = code & (N::kSign - 1u);
@@ -57,8 +57,8 @@ WINDLASS_INLINE uint32_t narrowBf16(uint32_t bits) {
   return static_cast<int32_t>(bits & 0x7fffffffu) > 0x7f800000 ? 0x7fc0u : code;
 }
 
-// Truncates toward zero and sets the last place when that lost anything: a later rounding to at
-// most 22 bits then rounds as if from the f64. A NaN, quiet once it is an f32, stays one.
+// Rounds to odd: truncates toward zero and sets the last bit if inexact. A later rounding to at
+// most 22 bits then rounds as from the f64. A NaN becomes a quiet f32 NaN.
 WINDLASS_INLINE uint32_t roundToOdd(double value) {
   const float nearest = static_cast<float>(value);
   const uint64_t back = bitsOf(static_cast<double>(nearest)) & 0x7fffffffffffffffu;
@@ -225,7 +225,7 @@ WINDLASS_INLINE void castF16ToF32(void* dst, const void* src, size_t count) {
 
 #endif
 
-// Two steps of which the first is exact, or to odd.
+// Casts in two steps through f32. The first step is exact or rounds to odd.
 template <CastLoop toF32, CastLoop fromF32, size_t SrcBytes, size_t DstBytes>
 WINDLASS_LOOP void castThroughF32(void* dst, const void* src, size_t count) {
   auto* d = static_cast<unsigned char*>(dst);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of a vector path with registers of 32 or 64 bytes: the copy. The path defines Register, and
-// load, storeAligned, storeAnywhere and stream of one.
+// Part of a vector path with registers of 32 or 64 bytes: the copy. The path defines Register and
+// its load, storeAligned, storeAnywhere and stream.
 
 constexpr size_t kRegister = WINDLASS_PATH_WIDTH;
 
-// Four registers a turn to an aligned destination; the ends are unaligned and may overlap the body.
+// Copies four registers an iteration to an aligned destination. The caller copies the ends
+// unaligned; they may overlap the body.
 template <bool streaming>
 void copyBody(unsigned char* d, const unsigned char* s, size_t bytes) {
   for (; bytes >= 4 * kRegister; bytes -= 4 * kRegister, d += 4 * kRegister, s += 4 * kRegister) {

@@ -7,7 +7,7 @@ WINDLASS_INLINE float combine(float a, float b) {
   if (op == ReduceOp::kProduct) return a * b;
   const uint32_t x = bitsOf(a);
   const uint32_t y = bitsOf(b);
-  // Keys in the order of the values, -0 below +0.
+  // Integer keys in the order of the values, with -0 below +0.
   const int32_t keyX = static_cast<int32_t>(x ^ ((0u - (x >> 31)) & 0x7fffffffu));
   const int32_t keyY = static_cast<int32_t>(y ^ ((0u - (y >> 31)) & 0x7fffffffu));
   const bool takeX = op == ReduceOp::kMax ? keyX > keyY : keyX < keyY;
@@ -33,7 +33,7 @@ WINDLASS_INLINE double combine(double a, double b) {
   return value;
 }
 
-// Signed T compares as signed; sums and products wrap.
+// Combines integers. Signed T compares as signed. Sums and products wrap.
 template <typename T, ReduceOp op>
 WINDLASS_INLINE T combineInteger(T a, T b) {
   if (op == ReduceOp::kSum) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loops of one vector path. Each path_*.cpp includes this once, under its own target pragma and
-// inside a namespace of its own; everything here is internal to that file, and no template of the
-// standard library is named, so that no function built for a wider CPU can be shared by the linker.
+// in its own namespace. Everything here is internal to that file. It names no template of the
+// standard library, so that the linker cannot share a function that was built for a wider CPU.
 //
-// Before the inclusion: <immintrin.h> where WINDLASS_PATH_F16C is 1, vector_table.h, and
-// WINDLASS_PATH_WIDTH, the bytes of a vector register.
+// Before inclusion, define WINDLASS_PATH_WIDTH, the bytes of a vector register, and include
+// vector_table.h. If WINDLASS_PATH_F16C is 1, also include <immintrin.h>.
 
-// Elements in memory of any alignment and any declared type. Pointers to Any name their type: auto
+// Elements in memory of any alignment and any declared type. Name the type of pointers to Any: auto
 // would drop its attributes.
 #define WINDLASS_ANY(name, type)                               \
   struct name {                                                \
@@ -27,7 +27,7 @@ WINDLASS_ANY(I64, int64_t);
 
 #include "native/isa/sim/vector_rows.inl"
 
-// Elements that a cast through f32 stages at a time.
+// Elements in the staging buffer of a cast through f32.
 constexpr size_t kStage = 512;
 
 WINDLASS_INLINE uint32_t bitsOf(float value) {
@@ -54,7 +54,7 @@ WINDLASS_INLINE bool isNan(uint32_t bits) { return (bits & 0x7fffffffu) > 0x7f80
 #include "native/isa/sim/vector_folds.inl"
 #include "native/isa/sim/vector_scaled.inl"
 
-// Defined by the including file.
+// The including file defines these functions.
 static void copyLoop(void* dst, const void* src, size_t bytes);
 static void streamLoop(void* dst, const void* src, size_t bytes);
 
@@ -80,8 +80,8 @@ constexpr void fillFolds(VectorTable& table) {
   row[static_cast<int>(DType::kF8E4M3)] = foldNarrow<castNarrowToF32<E4M3>, 1, op>;
 }
 
-// The casts from a type that widens by `toF32`, exactly or to odd; those to and from f32 itself are
-// set apart.
+// Sets the casts from a type that `toF32` widens, exactly or rounded to odd. Casts to and from f32
+// itself are set elsewhere.
 template <CastLoop toF32, size_t SrcBytes>
 constexpr void fillCasts(CastLoop* row) {
   row[0] = castThroughF32<toF32, castF32ToF64, SrcBytes, 8>;

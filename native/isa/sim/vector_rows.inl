@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of a vector path: a cast of one run of elements, and the same of rows that lie apart. The
-// casts themselves are inline functions of CastLoop's form.
+// Part of a vector path: a cast of one run of elements, and a cast of separate rows. The casts are
+// inline functions with the signature of CastLoop.
 
 #define WINDLASS_INLINE static inline __attribute__((always_inline))
-// Loops stay whole, so that the staged ones call rather than copy them.
+// Keeps loops out of line, so that loops with a staging buffer call them.
 #define WINDLASS_LOOP static __attribute__((noinline))
 
 template <CastLoop cast>
@@ -11,7 +11,7 @@ WINDLASS_LOOP void castRun(void* dst, const void* src, size_t count) {
   cast(dst, src, count);
 }
 
-// Block elements at a time: as many registers as that takes, and no loop.
+// Casts Block elements at a time, in registers without a loop.
 template <CastLoop cast, size_t SrcBytes, size_t DstBytes, size_t Block>
 WINDLASS_INLINE void castBlocks(void* dst, int64_t dstStep, const void* src, int64_t srcStep,
                                 int64_t rows, size_t count) {
@@ -30,7 +30,7 @@ WINDLASS_INLINE void castBlocks(void* dst, int64_t dstStep, const void* src, int
   }
 }
 
-// Rows of a line on one side have code of their own.
+// Rows that fill one cache line on either side have their own code.
 template <CastLoop cast, size_t SrcBytes, size_t DstBytes>
 WINDLASS_LOOP void castRows(void* dst, int64_t dstStep, const void* src, int64_t srcStep,
                             int64_t rows, size_t count) {
@@ -47,7 +47,7 @@ WINDLASS_LOOP void castRows(void* dst, int64_t dstStep, const void* src, int64_t
   }
 }
 
-// A cast that has both loops.
+// Sets both loops of a cast.
 template <CastLoop cast, DType from, DType to>
 constexpr void setCast(VectorTable& table) {
   constexpr int kFrom = floatIndex(from);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of vector_loops.inl: elements times a weight, and blocks of elements over a scale of their
-// own.
+// Part of vector_loops.inl: weighted elements, and blocks of elements that are divided by their own
+// scale.
 
-// accumulator = weight * src, or accumulator + weight * src, each step rounded.
+// Returns weight * src, plus the accumulator unless `first`. Each step is rounded.
 template <bool first, typename Value>
 WINDLASS_INLINE Value weighed(Value accumulator, Value weight, Value src) {
   const Value product = weight * src;
@@ -47,15 +47,15 @@ WINDLASS_LOOP void weighNarrow(void* accumulator, const void* src, float weight,
   }
 }
 
-// f8e4m3 of src / scale, by the reciprocal of the scale, which is the result: the largest magnitude
-// in the block, NaNs apart, over the largest f8e4m3.
+// Writes src / scale as f8e4m3, by the reciprocal of the scale. Returns the scale: the largest
+// magnitude in the block, without NaNs and at least 1e-4, over the largest f8e4m3.
 template <CastLoop toF32>
 WINDLASS_LOOP float quantiseBlock(void* dst, const void* src, size_t count) {
   constexpr float kLeast = 1e-4f;
   constexpr float kMost = 448.0f;
   alignas(64) float values[kQuantBlock];
   toF32(values, src, count);
-  // Magnitudes are in the order of their bits.
+  // Bits of magnitudes are in the order of the magnitudes.
   uint32_t largest = bitsOf(kLeast);
   for (size_t i = 0; i < count; ++i) {
     const uint32_t magnitude = bitsOf(values[i]) & 0x7fffffffu;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One table of loops for each vector path, chosen once at run time. Pointers need no alignment.
+// A table of loops for each vector path. One table is chosen at run time. Pointers need no
+// alignment.
 #pragma once
 
 #include <cstddef>
@@ -34,28 +35,28 @@ constexpr int floatIndex(DType dtype) {
   }
 }
 
-// What a fold of `dtype` accumulates in.
+// Returns the dtype in which a fold of `dtype` accumulates.
 constexpr DType accumulatorOf(DType dtype) {
   return floatIndex(dtype) > 1 ? DType::kF32 : dtype;
 }
 
-// The ranges that a loop is given do not overlap.
+// The memory ranges of a loop do not overlap.
 using CopyLoop = void (*)(void* dst, const void* src, size_t bytes);
 using CastLoop = void (*)(void* dst, const void* src, size_t count);
-// Rows of a multiple of kCastBlock elements, fetched ahead on both sides; steps are from one row
-// to the next, in bytes.
+// Casts rows with a multiple of kCastBlock elements, and prefetches both sides. Steps are from one
+// row to the next, in bytes.
 using CastRowsLoop = void (*)(void* dst, int64_t dstStep, const void* src, int64_t srcStep,
                               int64_t rows, size_t count);
 constexpr size_t kCastBlock = 16;
 // dst = accumulator op src; dst may be the accumulator.
 using FoldLoop = void (*)(void* dst, const void* accumulator, const void* src, size_t count);
 using DivideLoop = void (*)(void* accumulator, uint32_t divisor, size_t count);
-// accumulator = weight * src, or += that, each step rounded.
+// accumulator = weight * src, or += weight * src. Each step is rounded.
 using WeighLoop = void (*)(void* accumulator, const void* src, float weight, size_t count);
-// dst = f8e4m3 of one block, of up to kQuantBlock elements, over its scale, which is the result.
+// Writes one block of up to kQuantBlock elements over its scale as f8e4m3. Returns the scale.
 using QuantiseLoop = float (*)(void* dst, const void* src, size_t count);
 
-// The CPU sees no stream in rows that lie apart: they are fetched this many ahead.
+// Maximum number of rows to prefetch. The CPU detects no stream in rows that are not adjacent.
 constexpr int64_t kMostRowsAhead = 32;
 constexpr int64_t rowsAhead(size_t rowBytes) {
   constexpr size_t kAheadBytes = 2048;
@@ -67,28 +68,29 @@ constexpr int kFoldOps = 4;  // avg folds as sum
 
 struct VectorTable {
   CopyLoop copy;
-  CopyLoop stream;  // a copy by streaming stores, with SFENCE still to come
-  // [from][to] by floatIndex. From a type to itself: NaNs become canonical, all else stays.
+  CopyLoop stream;  // copy by streaming stores; the caller issues SFENCE
+  // Indexed [from][to] by floatIndex. A cast from a type to itself makes NaNs canonical and changes
+  // no other value.
   CastLoop cast[kFloatCount][kFloatCount];
   CastRowsLoop castRows[kFloatCount][kFloatCount];  // nullptr: none
-  // [op][dtype of the source]; nullptr where canReduce is false.
+  // Indexed [op][dtype of the source]. nullptr if canReduce is false.
   FoldLoop fold[kFoldOps][kDTypeCount];
-  // f64 and f32 accumulators, by floatIndex.
+  // For f64 and f32 accumulators, indexed by floatIndex.
   DivideLoop divide[2];
-  // By floatIndex of the source.
+  // Indexed by floatIndex of the source.
   WeighLoop weigh[kFloatCount];
   WeighLoop addWeighed[kFloatCount];
-  QuantiseLoop quantise[kFloatCount];  // nullptr: of f64 and f8
+  QuantiseLoop quantise[kFloatCount];  // nullptr for f64 and f8
 };
 
-// nullptr where this CPU, or this build, lacks the path.
+// Returns nullptr if this CPU or this build lacks the path.
 const VectorTable* tableFor(Path path) noexcept;
 const char* nameOf(Path path) noexcept;
 const VectorTable& activeTable() noexcept;
 
 struct PathChoice {
   Path path;
-  char error[160];  // empty, or why the request is not obeyed
+  char error[160];  // empty, or why the request is invalid
 };
 // The path for a value of WINDLASS_ISA; nullptr or "" asks for the best.
 PathChoice choosePath(const char* request) noexcept;
@@ -102,7 +104,7 @@ void moveConvert(const VectorTable& table, const StridedView* dst, uint32_t ndst
 void fold(const VectorTable& table, const StridedView* dst, uint32_t ndst, const StridedView* src,
           uint32_t nsrc, ReduceOp op, const DType* wire, Stores stores = Stores::kCached) noexcept;
 
-// The same of TFOLD_WEIGHTED and TQUANT.
+// TFOLD_WEIGHTED and TQUANT on a given path.
 void foldWeighted(const VectorTable& table, void* dst, const Rows& src, const float* weights,
                   int64_t elements, DType dtype, Stores stores) noexcept;
 void quantise(const VectorTable& table, const Rows& dst, const Rows& scales, const void* src,
