@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules by which TCVT goes about a pair of dtypes, on every target.
+// Rules of TCVT for a pair of dtypes, for every target.
 #pragma once
 
 #include "native/base/dtype.h"
@@ -7,22 +7,23 @@
 
 namespace windlass {
 
-// CAST_NONE is CAST_TRUNC from floats to integers, else CAST_RINT.
+// Resolves CAST_NONE: CAST_TRUNC from floats to integers, otherwise CAST_RINT.
 WL_CORE constexpr pto::RoundMode roundModeOf(DType from, DType to, pto::RoundMode mode) {
   if (mode != pto::RoundMode::CAST_NONE) return mode;
   return isFloat(from) && !isFloat(to) ? pto::RoundMode::CAST_TRUNC
                                                  : pto::RoundMode::CAST_RINT;
 }
-// Whether the pair has the mode: CAST_ODD is f32 to f16 alone.
+// Returns true if the pair supports the mode. Only f32 to f16 supports CAST_ODD.
 WL_CORE constexpr bool hasRoundMode(DType from, DType to, pto::RoundMode mode) {
   return mode != pto::RoundMode::CAST_ODD || (from == DType::kF32 && to == DType::kF16);
 }
-// Whether a cast of the pair that doesn't saturate needs room beside its tiles, where such room is.
+// Returns true if a non-saturating cast of the pair needs a scratch tile on architectures with a
+// cast scratch buffer.
 WL_CORE constexpr bool needsScratch(DType from, DType to) {
   return (from == DType::kF32 && to == DType::kI16) ||
          (from == DType::kF16 && (to == DType::kI16 || to == DType::kI8));
 }
-// Whether what the integer doesn't hold loses its upper bits, unless a saturation is given; else it
+// Returns true if a value out of the integer's range loses its upper bits by default. Otherwise it
 // is clamped.
 WL_CORE constexpr bool castWraps(DType from, DType to) {
   return needsScratch(from, to) || (from == DType::kF16 && to == DType::kU8) ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C++ types of elements, and the dtype of each.
+// C++ types of elements, and their dtypes.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace windlass {
 
-// Storage types of floats that C++17 lacks: bits alone.
+// Storage types for floats that C++17 lacks. They hold only the bits.
 struct half {
   uint16_t bits;
 };

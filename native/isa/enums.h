@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Enums of the tile ISA under its own names, as kernels for the architecture spell them, on all
-// targets that bring the vocabulary themselves. Numbers are ABI: append only.
+// Enums of the tile ISA under its own names, as kernels for the architecture spell them. Targets
+// that define the ISA's names themselves use this header. Numbers are ABI: append only.
 #pragma once
 
 #include <cstdint>

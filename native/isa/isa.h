@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tile vocabulary that kernels are written in: the tile ISA's own names, in its namespace pto,
-// and beside them TMOVE_CVT, TMOVE_ADD and TFOLD in windlass. One implementation is chosen here, at
-// compile time; WINDLASS_TARGET_<NAME> names the target, and sim is the one that is meant when none
-// does. A target also says what it has, kLimits, and what the cores of a rank share in an
-// operation, CoreSession. Of a2a3, a5 and cuda this is the host's half, which runs on memory of the
-// host what devices don't; cores of theirs have native/isa/ascend/cores.h and native/isa/cuda.
+// The instructions that kernels use: the tile ISA under its own names in namespace pto, and
+// TMOVE_CVT, TMOVE_ADD and TFOLD in windlass. This header selects an implementation at compile
+// time. WINDLASS_TARGET_<NAME> names the target; the default is sim. A target also defines its
+// limits, kLimits, and the state that a rank's cores share in an operation, CoreSession. For a2a3,
+// a5 and cuda this is the host side, which runs work on host memory that devices don't run. Their
+// cores use native/isa/ascend/cores.h and native/isa/cuda.
 #pragma once
 
 #if defined(WINDLASS_ON_CORES) && defined(WINDLASS_TARGET_CUDA)

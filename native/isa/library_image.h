@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a library of kernels brings for cores that the host doesn't compile for: of cuda what nvcc
-// made of the same source, kernels/image.cpp.
+// Image that a library of kernels contains for cores that the host compiler doesn't target. For
+// cuda, nvcc compiles it from the same source, kernels/image.cpp.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each target has, as plain data. A limit that a kernel would break is refused on the host,
-// by these, before anything moves.
+// Limits of each target, as plain data. The host checks a kernel against them before anything
+// moves.
 #pragma once
 
 #include "windlass/kernel.h"
@@ -24,7 +24,7 @@ constexpr Limits kSimLimits = {
     "sim", uint64_t{16} << 20, uint64_t{192} << 10, false, 0, 0xffffffffu, 0xffffffffu,
     0xffffffffu, true,
 };
-// Of UB, less what casts take of it on A2/A3.
+// tileBytes is the unified buffer without the part that casts use on A2/A3.
 constexpr Limits kA2A3SimLimits = {
     "a2a3sim",
     uint64_t{16} << 20,
@@ -49,7 +49,7 @@ constexpr Limits kA5SimLimits = {
     false,
 };
 
-// The same rules, of devices that run kernels by themselves.
+// Limits of a device that runs kernels itself: those of its emulator.
 constexpr Limits offloaded(const Limits& checked, const char* name, uint32_t cores) {
   Limits limits = checked;
   limits.name = name;
@@ -60,7 +60,7 @@ constexpr Limits offloaded(const Limits& checked, const char* name, uint32_t cor
 constexpr Limits kA2A3Limits = offloaded(kA2A3SimLimits, "a2a3", 48);
 constexpr Limits kA5Limits = offloaded(kA5SimLimits, "a5", 36);
 
-// GPUs, whose cores are groups of threads and stage nothing.
+// GPUs. Their cores are groups of threads and use no staging buffers.
 constexpr Limits kCudaLimits = {
     "cuda",
     kSimLimits.streamingBytes,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of views and of rows that a callable gives, however many.
+// Lists of any number of views or rows, which a callable produces.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 namespace windlass {
 
-// Views, however many. `list` gives `n` of them, from `first` on; what their shapes and strides
-// point at lasts as long as the list.
+// A list of any number of views. `list` writes `n` of them, from number `first` on. Their shapes
+// and strides stay valid as long as the list.
 struct Views {
   uint32_t count;
   void (*list)(const void* context, uint32_t first, uint32_t n, StridedView* views);
   const void* context;
 };
 
-// The views at(0), at(1), ...; `at` is called while the result is in use.
+// The views at(0), at(1), ... `at` is called while the result is in use.
 template <typename At>
 WL_CORE inline Views viewsAt(uint32_t count, const At& at) noexcept {
   const auto list = [](const void* context, uint32_t first, uint32_t n, StridedView* views) {
@@ -25,15 +25,15 @@ WL_CORE inline Views viewsAt(uint32_t count, const At& at) noexcept {
   return {count, list, &at};
 }
 
-// Contiguous rows of one length and dtype. `list` gives the addresses of the first elements of `n`
-// of them, from `first` on.
+// A list of contiguous rows of one length and dtype. `list` writes the addresses of the first
+// elements of `n` rows, from number `first` on.
 struct Rows {
   uint32_t count;
   void (*list)(const void* context, uint32_t first, uint32_t n, void** addresses);
   const void* context;
 };
 
-// The rows at the addresses at(0), at(1), ...; `at` is called while the result is in use.
+// The rows at the addresses at(0), at(1), ... `at` is called while the result is in use.
 template <typename At>
 WL_CORE inline Rows rowsAt(uint32_t count, const At& at) noexcept {
   const auto list = [](const void* context, uint32_t first, uint32_t n, void** addresses) {

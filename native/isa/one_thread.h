@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who looks at signals, and counts moves, on all targets but those where a core has threads for it.
+// Threads of a core for signals and move counts, on targets where one thread does both.
 #pragma once
 
 #include <cstdint>
 
 namespace windlass {
 
-// Threads of a core that look at signals, and set them, side by side.
+// The threads of a core that check and set signals in parallel.
 struct CoreThreads {
   static constexpr uint32_t kCount = 1;
-  // Whether the core goes on while they move.
+  // True if the core continues while its moves are in progress.
   static constexpr bool kMoveApart = false;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes and strides of tensors, under the names of the tile ISA, on all targets that bring the
-// vocabulary themselves.
+// Shapes and strides of tensors under the names of the tile ISA, for targets that define these
+// names themselves.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace pto {
 
 namespace detail {
 
-// Five values: those given as DYNAMIC from `values`, which has one for each of them or all five.
+// Five extents. `values` has one value for each DYNAMIC extent, or all five.
 template <int64_t... N>
 struct Extents {
   static_assert(sizeof...(N) == windlass::kGlobalDims, "five dimensions");
@@ -59,7 +59,7 @@ struct Shape {
   int64_t shape[Extents::kDims] = {};
 };
 
-// In elements.
+// Strides in elements.
 template <int64_t S1 = DYNAMIC, int64_t S2 = DYNAMIC, int64_t S3 = DYNAMIC, int64_t S4 = DYNAMIC,
           int64_t S5 = DYNAMIC>
 struct Stride {
