@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's device as its host hands operations to it: its window, the copies to and from it, and
-// the kernel that runs there. The runtime that the target takes fills it in.
+// Interface between the host and one rank's device: its window, copies to and from it, and the
+// kernel that runs on it. The target's runtime implements the interface.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +14,25 @@
 
 namespace windlass {
 
-// The ranks of a window, as they tell one another what it takes.
+// Lets the ranks of a window exchange data while they create it.
 class AllRanks : public Liveness {
  public:
   virtual uint32_t rank() const = 0;
   virtual uint32_t ranks() const = 0;
-  // Collective: every rank's `bytes` bytes, the same number on all, in the order of ranks. It ends
-  // within the communicator's deadline; after a failure nobody goes on.
+  // Collective all-gather: collects `bytes` bytes of every rank, in rank order. `bytes` is the same
+  // on all ranks. Returns within the communicator's deadline. Fails on every rank after a failure.
   virtual Code all(const void* own, void* everyones, uint64_t bytes, wl_error_t* error) = 0;
-  // The lowest of the ranks that live in the same process.
+  // Lowest rank that lives in the same process as `rank`.
   virtual uint32_t firstBeside(uint32_t rank) const = 0;
 
  protected:
   ~AllRanks() = default;
 };
 
-// States `own`, which has a `code` of this rank so far, to all: WL_OK once all have stated theirs,
-// and all are OK. *culprit is the rank that failed; kNobody: none, or the exchange itself ended.
-// *isWhole: whether all have stated theirs; else peers may be at what comes before that still.
+// Collective. Sends `own` to all ranks; own.code is this rank's result so far. Returns WL_OK if the
+// exchange succeeds and every code is WL_OK. *culprit is the failing rank, or kNobody if no rank
+// failed or the exchange itself failed. *isWhole is true if all ranks sent theirs; otherwise peers
+// may still be in an earlier step.
 template <class Statement>
 Code stateToAll(AllRanks& exchange, const Statement& own, std::vector<Statement>& statements,
                 uint32_t* culprit, bool* isWhole, wl_error_t* error) {
@@ -54,48 +55,49 @@ Code stateToAll(AllRanks& exchange, const Statement& own, std::vector<Statement>
 
 class StreamDevice;  // native/device/stream_device.h
 
-constexpr uint64_t kMostWindowBytes = uint64_t{1} << 46;  // of a part
+constexpr uint64_t kMostWindowBytes = uint64_t{1} << 46;  // per rank
 
-// Memory for the parts of a window that its ranks' devices hold, one after another, `stride()`
-// apart. All devices of the ranks reach each part, at the same address. It is given back with this.
+// Device memory for the parts of a window. The parts are `stride()` bytes apart. Every rank's
+// device reaches each part at the same address. The destructor frees the memory.
 class DeviceParts {
  public:
   virtual ~DeviceParts() = default;
   virtual void* base() const = 0;
-  virtual uint64_t stride() const = 0;  // in whole pages
+  virtual uint64_t stride() const = 0;  // a multiple of the page size
 
-  // By what ranks of other processes take a rank's, once that has made it.
+  // Names a rank's part so that ranks of other processes can map it. Valid after that rank made it.
   struct Offer {
     FileOfferName name;
     uint64_t stride;
-    uint64_t device;  // as its process counts them
+    uint64_t device;  // number within its process
   };
   virtual Offer offerOf(uint32_t rank) const = 0;
 
  protected:
   DeviceParts() = default;
 };
-// Addresses for parts of `bytes`, of ranks that have those devices, kNobody where a rank lives in
-// one of so many other processes; each makes its own. Throws std::bad_alloc.
+// Reserves addresses for parts of `bytes` bytes. `devices` holds each rank's device, or kNobody for
+// a rank of another process. `otherProcesses` is the number of other processes, each of which makes
+// its own part. Throws std::bad_alloc.
 Code reserveParts(const std::vector<uint32_t>& devices, uint32_t otherProcesses, uint64_t bytes,
                   std::unique_ptr<DeviceParts>* parts, wl_error_t* error);
 
-// A move that a device makes by itself, of views of one dtype.
+// A move between views of one dtype that one device executes.
 struct DeviceMove {
   DType dtype;
   MoveViews views;
 };
 constexpr uint64_t kDeviceStageBytes = uint64_t{4} << 20;
 
-// What a device is among those that differ in how many cores an operation should have there; all 0
-// where its runtime does not say.
+// Properties of a device that decide how many cores an operation uses. All 0 if the runtime does
+// not report them.
 struct DeviceKind {
-  uint32_t major;  // of its compute capability
+  uint32_t major;  // compute capability
   uint32_t minor;
   uint32_t multiprocessors;
 };
 
-// One thread makes all calls.
+// Not thread-safe: one thread makes all calls.
 class RankDevice {
  public:
   RankDevice() = default;
@@ -103,32 +105,33 @@ class RankDevice {
   RankDevice(const RankDevice&) = delete;
   RankDevice& operator=(const RankDevice&) = delete;
 
-  // Takes device `number`. A failure leaves nothing behind. Throws std::bad_alloc.
+  // Opens device `number`. A failure leaves nothing behind. Throws std::bad_alloc.
   virtual Code open(uint32_t number, wl_error_t* error) = 0;
-  // Gives back what open() took, whatever fails, and tells the first failure. No window is left.
+  // Frees everything that open() acquired, even after an error, and returns the first error. Call
+  // closeWindow() first.
   virtual Code close(wl_error_t* error) = 0;
-  // Once it is open.
+  // Valid after open().
   virtual DeviceKind kind() const { return {}; }
 
-  // Collective: a window with a part on each rank's device, of `bytes`, the same on all ranks, and
-  // zeroed before any peer learns of it. Where it fails on one rank it fails on all, and leaves
-  // nothing behind; where the exchange itself ends, or it throws std::bad_alloc, what closeWindow()
-  // gives back.
+  // Collective: makes a window with a zeroed part of `bytes` bytes on each rank's device. `bytes`
+  // is the same on all ranks. If one rank fails, all ranks fail and nothing is left behind. If the
+  // exchange itself fails or std::bad_alloc is thrown, call closeWindow() to free the remainder.
   virtual Code makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) = 0;
-  // The rank that a failure of makeWindow() began with; kNobody: what ranks tell one another ended
-  // it.
+  // Rank where a failure of makeWindow() began; kNobody if the exchange itself failed.
   virtual uint32_t culprit() const = 0;
-  // Gives it back as close() does. Call once no rank's kernels touch the window any more.
+  // Frees the window and returns the first error. Call after every rank's kernels have stopped
+  // using the window.
   virtual Code closeWindow(wl_error_t* error) = 0;
-  // As this rank's kernels reach it.
+  // Address of that rank's part for this rank's kernels.
   virtual void* part(uint32_t rank) const = 0;
-  virtual uint64_t partBytes() const = 0;  // in whole pages; 0: there is no window
+  virtual uint64_t partBytes() const = 0;  // a multiple of the page size; 0 without a window
 
-  // Makes this rank's of those parts, zeroed. Then, where ranks live in several processes, each
-  // time once all have done what is before it: asks for those of others, which all have offered;
-  // gives its own and takes theirs, WL_PEER_LOST where one did not come. Then tries whether it
-  // reaches those of its peers, which are zero again. And whether its adds to a peer's part are
-  // atomic beside those of others.
+  // Steps of makeWindow(). All ranks complete one step before any starts the next.
+  // makePart: makes this rank's part, zeroed.
+  // askForParts: asks ranks of other processes for the parts that they offer.
+  // shareParts: gives this rank's part and receives the others; WL_PEER_LOST if one did not arrive.
+  // tryParts: checks that this rank reaches its peers' parts, and zeroes them again.
+  // checkAdds: checks that adds to a peer's part are atomic with adds of other ranks.
   virtual Code makePart(DeviceParts& parts, uint32_t rank, wl_error_t* error) = 0;
   virtual Code askForParts(DeviceParts& parts, uint32_t rank,
                            const std::vector<DeviceParts::Offer>& offers, Liveness& liveness,
@@ -138,92 +141,93 @@ class RankDevice {
   virtual Code tryParts(const DeviceParts& parts, uint32_t rank, wl_error_t* error) = 0;
   virtual Code checkAdds(const DeviceParts& parts, uint32_t rank, uint32_t peer,
                          wl_error_t* error) = 0;
-  // Moves by a kernel of this rank alone, which is over when it returns.
+  // Moves data with a kernel of this rank only. Returns after the kernel has ended.
   virtual Code move(const DeviceMove& move, wl_error_t* error) = 0;
-  // kDeviceStageBytes of the device, for what one move brings through them.
+  // Returns a staging buffer of kDeviceStageBytes on the device, for the data of one move.
   virtual Code stage(void** memory, wl_error_t* error) = 0;
 
-  // Where memory that a caller names lies.
+  // Location of memory that a caller names.
   enum class Lies { kHost, kHere, kOtherDevice };
-  // Such memory, and what errors call it.
+  // Memory that a caller names, and its name in errors.
   struct Named {
     const char* name;
     const void* data;
     uint64_t bytes;
   };
   virtual Code find(const Named& memory, Lies* lies, wl_error_t* error) = 0;
-  // From memory of any device of the process to that of any.
+  // Copies between memory of any two devices of the process.
   virtual Code onDevices(void* to, const void* from, uint64_t bytes, wl_error_t* error) = 0;
   virtual Code toDevice(void* to, const void* from, uint64_t bytes, wl_error_t* error) = 0;
   virtual Code fromDevice(void* to, const void* from, uint64_t bytes, wl_error_t* error) = 0;
 
-  // The same of what lies on the host in many places: fill() writes, take() reads bytes
-  // [at, at + bytes) of it, in order. What they touch is theirs until the call returns.
+  // Copies between the device and scattered host memory. fill() writes and take() reads bytes [at,
+  // at + bytes) of the data, in order. They own the buffer until they return.
   using Fill = std::function<void(unsigned char* buffer, uint64_t at, uint64_t bytes)>;
   using Take = std::function<void(const unsigned char* buffer, uint64_t at, uint64_t bytes)>;
   virtual Code fillDevice(void* to, uint64_t bytes, const Fill& fill, wl_error_t* error);
   virtual Code takeFromDevice(const void* from, uint64_t bytes, const Take& take,
                               wl_error_t* error);
-  // Rows of so many bytes each, from memory of any device of the process to that of any; addresses
-  // step from row to row. All are over once it returns.
+  // Copies rows of `bytes` bytes each, between memory of any two devices of the process. toStep and
+  // fromStep are the distances between rows. All copies are complete on return.
   struct Rows {
     uint64_t to, from;
     uint64_t bytes, count;
     uint64_t toStep, fromStep;
   };
   virtual Code copyRows(const std::vector<Rows>& rows, wl_error_t* error);
-  // Whether kernels of these devices all reach memory that lies on one of them. False unless the
-  // runtime says so.
+  // True if kernels of all these devices reach memory that lies on one of them. False unless the
+  // runtime confirms it.
   virtual Code isReached(const void* memory, uint64_t bytes, const std::vector<uint32_t>& devices,
                          bool* is, wl_error_t* error);
 
-  // Loads a library's kernels unless they are loaded; they stay until close(). No kernel of the
-  // window runs.
+  // Loads a library's kernels unless they are loaded. They stay loaded until close(). Call while no
+  // kernel of the window runs.
   virtual Code load(const void* image, wl_error_t* error);
-  // How many cores of a rank run at a time in the window's kernels, `most` at most; 0: the device
-  // does not say. `image`: of a library's kernels, which are loaded; nullptr: of the target's own.
+  // Number of cores of a rank that run concurrently in the window's kernels, at most `most`; 0 if
+  // the device does not report it. `image` names a library's loaded kernels; nullptr means the
+  // target's.
   virtual uint32_t coresAtOnce(uint32_t most, const void* image) const = 0;
-  // Where kernels look whether they shall stop: in `line`, which is of the rank's part and has no
-  // other use, or in memory that is better for it.
+  // Address of the word that tells kernels to stop: `line`, which lies in the rank's part and has
+  // no other use, or memory that suits better.
   virtual uint64_t stopWord(uint64_t line) const = 0;
-  // Memory of the host that this rank's kernels write as well, and how they do.
+  // Host memory that this rank's kernels write too, and the address that they use.
   struct Notes {
     const void* memory;
     uint64_t address;
-    uint64_t bytes;  // 0: there is none
+    uint64_t bytes;  // 0 if there is none
   };
   virtual Notes notes() const { return {}; }
-  // Writes that word while a kernel runs.
+  // Writes the stop word while a kernel runs.
   virtual Code writeStop(uint64_t word, uint32_t value, wl_error_t* error) = 0;
 
-  // Starts a kernel, of such a library or of the target's own, which runs on for ever where it does
-  // not end. await(): WL_TIMEOUT after limitNs. It may be called again after WL_TIMEOUT, and after
-  // an error while mayRunOn() is true; any other result means that the kernel has ended. giveUp():
-  // nobody will call it.
+  // start() launches a kernel of the library `image`, or of the target if that is nullptr. await()
+  // returns WL_TIMEOUT after limitNs. It may be called again after WL_TIMEOUT, and after an error
+  // while mayRunOn() is true. Any other result means that the kernel has ended. After giveUp(),
+  // await() is not called again.
   virtual Code start(const char* kernel, const void* image, const OffloadedOperation& given,
                      wl_error_t* error) = 0;
   virtual Code await(const char* kernel, int64_t limitNs, wl_error_t* error) = 0;
   virtual bool mayRunOn() = 0;
   virtual void giveUp() = 0;
-  // What else runs on though its time is up, and may touch what it was given at any time: then
-  // nothing is given back. nullptr: nothing.
+  // Names other work that still runs after its timeout and may access its memory at any time. In
+  // that case nothing is freed. nullptr if there is none.
   virtual const char* lasting() const { return nullptr; }
 
-  // What it takes on streams of a caller's; nullptr: nothing. Once it is open.
+  // Device interface for a caller's streams; nullptr if unsupported. Valid after open().
   virtual StreamDevice* streams() { return nullptr; }
 };
 
-// Of the target's runtime. Throws std::bad_alloc.
+// Creates a device of the target's runtime. Throws std::bad_alloc.
 std::unique_ptr<RankDevice> makeRankDevice();
 
-// Why no rank has a device here, where the target's runtime is known before any is taken: that of
-// cuda. Elsewhere the first operation says so.
+// On cuda, returns an error if no rank can have a device here. On other targets, the first
+// operation reports that error.
 Code checkDevices(wl_error_t* error);
 
-// Whether ranks of several processes reach one another's windows: on cuda.
+// True if ranks of several processes reach one another's windows: on cuda.
 bool devicesSpanProcesses();
 
-// The device that rank `rank` of a group takes, as the process counts them.
+// Number of the device, within the process, that rank `rank` of a group uses.
 uint32_t deviceOf(uint32_t rank);
 
 }  // namespace windlass

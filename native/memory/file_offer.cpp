@@ -27,7 +27,8 @@ namespace windlass {
 namespace {
 
 constexpr int kLookMs = 20;
-// Of a socket that nobody listens at any more, until it is known that its process has ended.
+// Time limit for connecting to a socket without a listener before its process counts as
+// unreachable.
 constexpr int64_t kGoneLimitNs = 1'000'000'000;
 constexpr int kSocket = SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK;
 
@@ -39,7 +40,7 @@ Code failed(const char* call, wl_error_t* error) {
               call, std::strerror(number));
 }
 
-// In the abstract namespace, so that no file is left.
+// Uses the abstract namespace, so that no file remains.
 socklen_t addressOf(const FileOfferName& name, sockaddr_un* address) {
   *address = {};
   address->sun_family = AF_UNIX;
@@ -49,7 +50,7 @@ socklen_t addressOf(const FileOfferName& name, sockaddr_un* address) {
   return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<size_t>(length));
 }
 
-// Until it can be read; WL_PEER_LOST where it does not come to that.
+// Blocks until the socket is readable. Returns WL_PEER_LOST if liveness ends the wait.
 Code awaitInput(const OpenFile& socket, Liveness& liveness, const char* what, wl_error_t* error) {
   pollfd polled = {socket.number(), POLLIN, 0};
   for (;;) {
@@ -67,7 +68,7 @@ bool isOfOwnUser(const OpenFile& socket) {
          peer.uid == geteuid();
 }
 
-// A message of one byte, which the file rides with.
+// A one-byte message that carries the file.
 struct FileMessage {
   FileMessage() {
     header.msg_iov = &part;
@@ -84,7 +85,7 @@ struct FileMessage {
 
 }  // namespace
 
-// Takes part in nothing but this offer.
+// Thread that serves one offer.
 class FileOffer::Server {
  public:
   Server(OpenFile listener, OpenFile bell, const FileOfferName& name, int file)
@@ -104,7 +105,7 @@ class FileOffer::Server {
     thread_ = std::thread([this] { serve(); });
   }
 
-  // WL_OK once so many have it.
+  // Blocks until `takers` peers have received the file.
   Code await(uint32_t takers, Liveness& liveness, wl_error_t* error) {
     std::unique_lock<std::mutex> lock(mutex_);
     while (!changed_.wait_for(lock, std::chrono::milliseconds(kLookMs),
@@ -139,19 +140,19 @@ class FileOffer::Server {
         if (!isOver) ++stay;
       }
       count_ = stay;
-      // As many as may wait there, so that the bell is heard.
+      // Admits at most a full backlog per round, so that the loop checks the bell again.
       for (uint32_t i = 0; i < kMostDeviceRanks && admit(); ++i) continue;
       if (failed_ != 0) return;
     }
   }
 
-  // Whether there was one more.
+  // Accepts one connection. Returns false if there was none.
   bool admit() {
     OpenFile taker(accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!taker) {
       const int number = errno;
       if (number == EAGAIN || number == ECONNABORTED || number == EINTR) return false;
-      // Of no more open files than this process may have, silent ones go first.
+      // This process has reached its limit of open files: drop a silent connection first.
       if (count_ > 0) {
         dropOldest();
       } else {
@@ -171,7 +172,7 @@ class FileOffer::Server {
     std::rotate(silent_, silent_ + 1, silent_ + count_--);
   }
 
-  // Whether it has said something: who knows the secret gets the file.
+  // Returns true if the connection is finished. A peer that sent the secret receives the file.
   bool answer(const OpenFile& taker) {
     uint64_t secret = 0;
     const ssize_t said = recv(taker.number(), &secret, sizeof secret, 0);
@@ -203,9 +204,9 @@ class FileOffer::Server {
   const OpenFile bell_;
   const FileOfferName name_;
   const int file_;
-  Silent silent_[kMostSilent];  // the oldest first
+  Silent silent_[kMostSilent];  // oldest first
   uint32_t count_ = 0;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   uint32_t given_ = 0;
   int failed_ = 0;
@@ -259,7 +260,7 @@ Code FileRequest::askOnce(Liveness& liveness, bool* isDropped, wl_error_t* error
   while (connect(socket_.number(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0) {
     if (errno == EINTR) continue;
     if (errno != ECONNREFUSED && errno != EAGAIN) return failed("connect", error);
-    // Whoever listened there has ended, or is another process than those that this one sees.
+    // The listener has ended, or it is in a network namespace that this process does not see.
     const bool isGone = errno == ECONNREFUSED;
     if (!liveness.goesOn() || (isGone && wasThere_))
       return fail(error, WL_PEER_LOST, "rank %u listens no more", rank_);
@@ -317,7 +318,7 @@ Code FileRequest::ask(const FileOfferName& of, uint32_t rank, Liveness& liveness
     wl_error_t failed = blankError();
     const Code code = askOnce(liveness, &isDropped, &failed);
     if (code == WL_OK) return code;
-    // As one of too many, of which most say nothing.
+    // The server drops a connection if too many are open and silent.
     if (!isDropped || !liveness.goesOn()) return copyError(error, failed, nullptr);
     poll(nullptr, 0, 1);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Open files that processes of one host give one another where their numbers mean nothing to
-// others, as those of a device's memory: through a socket, which only processes of the same user
-// pass that know its secret.
+// Passes open files between processes of one host, for files that others cannot open by number,
+// such as device memory. The files go through a socket. Only processes of the same user that know
+// the offer's secret receive them.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace windlass {
 
-// By which others find an offer; they learn it where only they can read.
+// Identifies an offer. Peers learn it through a channel that only they can read.
 struct FileOfferName {
   uint64_t socket;
   uint64_t secret;
 };
 
-// WL_PEER_LOST of what follows: the others went away, or there is no time left, of which the ranks
-// that went have more to say.
+// Functions below return WL_PEER_LOST if the peers ended or the time is up. The errors of the ranks
+// that ended say more.
 class FileOffer {
  public:
   FileOffer();
@@ -28,17 +28,17 @@ class FileOffer {
   FileOffer(const FileOffer&) = delete;
   FileOffer& operator=(const FileOffer&) = delete;
 
-  // Whoever knows its name may ask from now on, and gets the file, which stays open until close():
-  // a thread of its own serves them, so that nobody's silence holds up anybody else. Throws
-  // std::bad_alloc.
+  // Serves the file to every process that knows name(), until close(). A separate thread serves
+  // requests, so that one silent peer does not delay others. The caller keeps `file` open until
+  // close(). Throws std::bad_alloc.
   Code open(int file, wl_error_t* error);
   FileOfferName name() const { return name_; }
-  // Until so many have it.
+  // Blocks until `takers` peers have received the file.
   Code give(uint32_t takers, Liveness& liveness, wl_error_t* error);
   void close();
 
-  // Of those that have not said the secret, which are dropped after so long; the oldest one goes
-  // where there are more.
+  // Limits for connections that have not sent the secret. The server drops one after kSilenceNs,
+  // and the oldest one if there are more than kMostSilent.
   static constexpr int64_t kSilenceNs = 1'000'000'000;
   static constexpr uint32_t kMostSilent = 64;
 
@@ -49,21 +49,21 @@ class FileOffer {
   FileOfferName name_ = {};
 };
 
-// One that asks.
+// Requests a file that another rank offers.
 class FileRequest {
  public:
   Code ask(const FileOfferName& of, uint32_t rank, Liveness& liveness, wl_error_t* error);
   Code take(Liveness& liveness, OpenFile* file, wl_error_t* error);
 
  private:
-  // One try; *isDropped: it was, by who offers.
+  // One attempt. Sets *isDropped if the server closed the connection.
   Code askOnce(Liveness& liveness, bool* isDropped, wl_error_t* error);
   Code takeOnce(Liveness& liveness, OpenFile* file, bool* isDropped, wl_error_t* error);
 
   OpenFile socket_;
   FileOfferName of_ = {};
-  uint32_t rank_ = 0;      // that offers
-  bool wasThere_ = false;  // who offers, at some time
+  uint32_t rank_ = 0;      // that offers the file
+  bool wasThere_ = false;  // true after the first successful connection
 };
 
 }  // namespace windlass

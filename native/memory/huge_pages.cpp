@@ -11,7 +11,7 @@
 namespace windlass {
 namespace {
 
-constexpr int kCollapse = 25;  // MADV_COLLAPSE, which Linux has from 6.1 on
+constexpr int kCollapse = 25;  // MADV_COLLAPSE, since Linux 6.1
 
 }  // namespace
 
@@ -40,7 +40,7 @@ void takeHugePages(int file, uint64_t bytes) {
   if (whole == 0) return;
   void* mapped = mapAligned(file, whole, PROT_READ | PROT_WRITE);
   if (mapped == MAP_FAILED) return;
-  // Where a huge page holds one small page, the others need not be copied into it.
+  // A huge page that already holds one small page needs no copy of the others.
   bool isBegun = true;
   for (uint64_t at = 0; isBegun && at < whole; at += kHugePage)
     isBegun = fallocate(file, 0, static_cast<off_t>(at), static_cast<off_t>(kPage)) == 0;

@@ -6,11 +6,12 @@
 
 namespace windlass {
 
-// Maps the file where huge pages of it can be mapped as such; MAP_FAILED, and errno says why.
+// Maps the file at an address that permits huge pages. On failure returns MAP_FAILED and sets
+// errno.
 void* mapAligned(int file, uint64_t bytes, int protection);
-// Reserves what it can of the first `bytes` of a new file as huge pages, also where
-// /sys/kernel/mm/transparent_hugepage/shmem_enabled is never: processes that take turns on a core
-// miss fewer translations, and none faults on each page. A kernel that can't leaves them small.
+// Reserves as much as possible of the first `bytes` of a new file as huge pages, even if
+// /sys/kernel/mm/transparent_hugepage/shmem_enabled is "never". Huge pages reduce TLB misses and
+// page faults. If the kernel does not support this, the pages stay small.
 void takeHugePages(int file, uint64_t bytes);
 
 }  // namespace windlass

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank that waits for others outside of an operation looks at.
+// Tells a rank that waits outside of an operation whether to keep waiting.
 #pragma once
 
 namespace windlass {
 
 class Liveness {
  public:
-  // Whether there is time, and nothing has failed.
+  // True while there is time left and nothing has failed.
   virtual bool goesOn() = 0;
 
  protected:

@@ -12,10 +12,10 @@ namespace windlass {
 
 namespace {
 
-// calloc maps what is longer by itself, and free unmaps it: advice ends with it.
+// calloc maps larger blocks separately, and free unmaps them, which also ends the advice.
 constexpr uint64_t kAlwaysMapped = uint64_t{32} << 20;
 
-// Asks for huge pages there. The first touch of 2 MiB is then one page fault instead of 512.
+// Requests huge pages there. The first touch of 2 MiB is then one page fault instead of 512.
 void adviseHugePages(uint64_t first, uint64_t bytes) {
   const uint64_t start = (first + kHugePage - 1) / kHugePage * kHugePage;
   const uint64_t end = (first + bytes) / kHugePage * kHugePage;
@@ -35,7 +35,7 @@ Code allocateMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_
     return fail(error, WL_RESOURCE, "cannot allocate %llu bytes: more than a process can address",
                 static_cast<unsigned long long>(bytes));
   }
-  // Touching more than there is would end the process.
+  // Touching more memory than is free would end the process.
   if (bytes >= kLargeBytes) {
     const FreeMemory free = FreeMemory::look();
     if (bytes > free.bytes) {
@@ -43,8 +43,7 @@ Code allocateMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_
                          static_cast<unsigned long long>(bytes));
     }
   }
-  // calloc zeroes what was in use before; pages that come from the system are zero, and are taken
-  // as they are touched.
+  // calloc zeroes reused memory. Fresh pages of the system are zero and take memory when touched.
   const uint64_t step = std::max<uint64_t>(64, alignment);
   void* block = std::calloc(1, std::max<uint64_t>(64, bytes) + step + sizeof block);
   if (block == nullptr) {

@@ -12,7 +12,7 @@
 namespace windlass {
 namespace {
 
-// An element on its way to a container of that type, which takes no memory then.
+// Makes a node for a container of that type. Inserting the node allocates no memory.
 template <class Container, class... Args>
 typename Container::node_type nodeOf(Args&&... args) {
   Container one;
@@ -40,7 +40,7 @@ MemoryPool::Span MemoryPool::pagesOf(Span piece, Span free) {
   return {start, std::max(start, end)};
 }
 
-// What is fresh is zero.
+// Zeroes `piece` except for the part in `fresh`, which is zero already.
 void MemoryPool::zero(Span piece, Span fresh) {
   const uint64_t head = std::clamp(fresh.start, piece.start, piece.end);
   const uint64_t tail = std::clamp(fresh.end, head, piece.end);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pieces of one rank's part of a window, of any size, taken and given back by that rank alone. A
-// page of the part has memory as long as a piece lies in it.
+// Allocates pieces of any size from one rank's part of a window. Only that rank allocates and
+// frees. A page of the part has memory while a piece lies in it.
 #pragma once
 
 #include <cstdint>
@@ -17,51 +17,52 @@ class MemoryPool {
  public:
   static constexpr uint64_t kAlignment = 64;
 
-  // For `bytes`, whole pages of which none has memory. Throws std::bad_alloc.
+  // `bytes` is a multiple of the page size. No page has memory yet. Throws std::bad_alloc.
   explicit MemoryPool(uint64_t bytes);
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
 
-  // Where they lie; before any is taken.
+  // Sets the address of the part. Call before the first take().
   void layAt(void* base) { base_ = static_cast<unsigned char*>(base); }
 
-  // `bytes`, zeroed and aligned, from where they fit best. WL_RESOURCE says what was asked for and
-  // what is free, here or on this machine; then nothing is taken.
+  // Allocates `bytes` bytes, zeroed and aligned, from the best fit. WL_RESOURCE states the
+  // requested size and what is free in the pool or on this machine; then nothing is allocated.
   Code take(uint64_t bytes, void** memory, wl_error_t* error);
-  // What take() gave; takes no memory itself. WL_INVALID_ARGUMENT where no piece that is taken
-  // begins there.
+  // Frees a piece of take() without allocating memory. Returns WL_INVALID_ARGUMENT if no allocated
+  // piece begins there.
   Code giveBack(void* memory, wl_error_t* error);
-  // Of pieces that are taken, with what alignment costs.
+  // Bytes of allocated pieces, including alignment.
   uint64_t used() const;
 
  private:
-  // Of what is free, first the smallest, then the first.
+  // Free extents, sorted by size and then by offset.
   using BySize = std::set<std::pair<uint64_t, uint64_t>>;  // bytes, offset
-  // A piece that is taken, or what lies free between two.
+  // An allocated piece, or the free extent between two.
   struct Extent {
     uint64_t bytes;
-    BySize::node_type entry;  // of one that is taken, for bySize_; empty while it is there
+    BySize::node_type entry;  // for bySize_ if allocated; empty if free
 
     bool isFree() const { return entry.empty(); }
   };
-  using Extents = std::map<uint64_t, Extent>;  // by offset, side by side
+  using Extents = std::map<uint64_t, Extent>;  // by offset, contiguous
   struct Span {
     uint64_t start;
     uint64_t end;
   };
 
-  // Pages in which [start, end) and nothing else lies, which is part of what is free, or will be.
+  // Pages that only `piece` touches. `free` is the free extent that holds `piece` before an
+  // allocation or after a free.
   static Span pagesOf(Span piece, Span free);
   void zero(Span piece, Span fresh);
   Code full(uint64_t bytes, wl_error_t* error) const;
 
   const uint64_t bytes_;
   unsigned char* base_ = nullptr;
-  mutable std::mutex mutex_;  // guards what follows, and what pages have
+  mutable std::mutex mutex_;  // guards the members below and the pages' memory
   Extents extents_;
   BySize bySize_;
   uint64_t used_ = 0;
-  uint64_t allowed_ = 0;  // bytes that may be reserved before a look at what this machine has free
+  uint64_t allowed_ = 0;  // bytes that may be reserved before the next check of free memory
 };
 
 }  // namespace windlass

@@ -23,8 +23,9 @@ Code ended(const wl_process_t& process, wl_error_t* error) {
   return fail(error, WL_PEER_LOST, "process %d has ended", process.pid);
 }
 
-// WL_PEER_LOST where the process of that pidfd is over; `failed`: looking into it has, which may be
-// why: its files are closed some moments before its end shows.
+// Returns WL_PEER_LOST if the process of that pidfd has ended. `failed` is true if an access to it
+// failed. In that case also returns WL_PEER_LOST for an ending process, since its files close
+// shortly before the pidfd reports its end.
 Code checkLives(const wl_process_t& process, const OpenFile& file, bool failed,
                 wl_error_t* error) {
   pollfd end = {file.number(), POLLIN, 0};
@@ -43,7 +44,7 @@ Code openAs(const wl_process_t& owner, int32_t number, int flags, OpenFile* file
   std::snprintf(path, sizeof path, "/proc/%d/fd/%d", owner.pid, number);
   OpenFile opened(open(path, flags | O_CLOEXEC));
   const int reason = errno;
-  // Until here its number was its own, so that this is its file.
+  // The owner was alive until here, so the file is the owner's.
   if (Code code = checkLives(owner, process, !opened, error); code != WL_OK) return code;
   if (!opened) {
     const bool isRefused = reason == EACCES || reason == EPERM;
@@ -67,7 +68,8 @@ Code openShared(const wl_process_t& owner, int32_t number, OpenFile* file, wl_er
 }
 
 Code openToRead(const wl_process_t& owner, int32_t number, OpenFile* file, wl_error_t* error) {
-  // What it is is seen once it is open: a pipe would wait for a writer.
+  // Opening a pipe would otherwise wait for a writer. The caller checks the file type after
+  // opening.
   return openAs(owner, number, O_RDONLY | O_NONBLOCK | O_NOCTTY, file, error);
 }
 

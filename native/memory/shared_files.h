@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that another process of this host has open, by their numbers there.
+// Access to files that another process of this host has open, by their numbers in that process.
 #pragma once
 
 #include <cstddef>
@@ -11,24 +11,24 @@
 
 namespace windlass {
 
-// A file as its owner names it to others: its number there, -1 for none, and what tells it from one
-// that has that number later.
+// Name of a shared file for other processes: its number in the owner, or -1 for none, and its
+// inode. The inode distinguishes it from a later file of the same number.
 struct SharedFile {
   int64_t number = -1;
   uint64_t inode = 0;
 };
 
-// What the owner, a process of this host, has open as `number`. WL_PEER_LOST: it has ended, or has
-// begun to; WL_UNSUPPORTED: its numbers mean nothing here.
+// Opens file `number` of the owner, a process of this host. Returns WL_PEER_LOST if the owner has
+// ended or is ending. Returns WL_UNSUPPORTED if its file numbers are not accessible here.
 Code openShared(const wl_process_t& owner, int32_t number, OpenFile* file, wl_error_t* error);
-// The same for a process that is to read it alone, whatever it is.
+// Opens a file of any type for reading only.
 Code openToRead(const wl_process_t& owner, int32_t number, OpenFile* file, wl_error_t* error);
-// The numbers of all that a process of this host has open that shareMemory() made: at most `most`
-// of them. Throws std::bad_alloc.
+// Lists the numbers of at most `most` files of shareMemory() that a process of this host has open.
+// Throws std::bad_alloc.
 Code listShared(const wl_process_t& owner, size_t most, std::vector<int32_t>* numbers,
                 wl_error_t* error);
 
-// Tells a file from one that has its number later; 0 where it is not open.
+// Distinguishes a file from a later one of the same number; 0 if the file is not open.
 uint64_t inodeOf(int file);
 
 }  // namespace windlass

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that processes of one host share, as one of them maps it.
+// A mapping of memory that processes of one host share.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace windlass {
 
-// For whichever of the process's threads comes first.
+// Thread-safe: the first thread of the process makes the mapping.
 class SharedMapping {
  public:
   SharedMapping() = default;
@@ -19,20 +19,21 @@ class SharedMapping {
   SharedMapping(const SharedMapping&) = delete;
   SharedMapping& operator=(const SharedMapping&) = delete;
 
-  // Makes it as shareMemory() does, unless that was done; others open it while file() is open.
+  // Makes and maps memory as shareMemory() does, unless memory is mapped. Other processes can open
+  // it while file() is open.
   Code make(uint64_t bytes, wl_error_t* error, uint64_t later = 0);
-  // Maps a file whole, unless one is. WL_INVALID_ARGUMENT: it may shrink, which would end whoever
-  // touches it.
+  // Maps a whole file, unless one is mapped. Returns WL_INVALID_ARGUMENT if the file may shrink,
+  // since touching the lost pages would end the process.
   Code map(int32_t file, wl_error_t* error);
-  // Maps what the owner has open as `number`, unless a file is mapped; the caller sees afterwards
-  // whether the number was that file's until then.
+  // Maps the owner's file `number`, unless a file is mapped. The caller checks afterwards that the
+  // number still named that file.
   Code map(const wl_process_t& owner, int32_t number, wl_error_t* error);
-  // The same of a file that the owner may have closed meanwhile: WL_RESOURCE then.
+  // Maps a file that the owner may have closed. Returns WL_RESOURCE if it was closed.
   Code map(const wl_process_t& owner, const SharedFile& named, wl_error_t* error);
-  // The same, to be read alone.
+  // Maps the owner's file `number` for reading only.
   Code mapToRead(const wl_process_t& owner, int32_t number, wl_error_t* error);
-  // What is mapped, as this process has it open until closeFile(); else -1. By it others that may
-  // look into this process find the memory, too.
+  // Number of the mapped file in this process until closeFile(), otherwise -1. Processes that may
+  // inspect this process find the memory by that number.
   int32_t file() const;
   SharedFile named() const;
   void closeFile();

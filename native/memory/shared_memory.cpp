@@ -20,18 +20,18 @@ namespace {
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr char kName[] = "windlass";
 constexpr int kMostInterruptions = 1000;
-// Of small reservations, between two looks at what is free, which take some 50 us each.
+// Bytes of small reservations between two checks of free memory, each of which takes about 50 us.
 constexpr uint64_t kUnlookedBytes = uint64_t{16} << 20;
-constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, which Linux has from 5.14 on
+constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, since Linux 5.14
 
 Code resource(wl_error_t* error, uint64_t bytes, const char* step) {
   return fail(error, WL_RESOURCE, "cannot share %llu bytes of memory: %s: %s",
               static_cast<unsigned long long>(bytes), step, std::strerror(errno));
 }
 
-// Reserves the first `pages` bytes of the file, for `bytes` that were asked for. A signal ends an
-// fallocate, which then has reserved nothing, so that a timer may fire within each that is large:
-// what follows one is half as large, down to a page.
+// Reserves the first `pages` bytes of the file. `bytes` is the requested size, for errors. A signal
+// interrupts fallocate, which then reserves nothing. A periodic timer could interrupt every large
+// call, so each retry is half as large, down to one page.
 Code reserve(int file, uint64_t pages, uint64_t bytes, wl_error_t* error) {
   uint64_t piece = pages;
   int interruptions = 0;  // since the last piece
@@ -76,7 +76,7 @@ Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error, uint64_t late
   const uint64_t pages = (bytes + kPage - 1) / kPage * kPage;
   const uint64_t now = pages - later / kPage * kPage;
   if (Code code = checkFree(now, error); code != WL_OK) return code;
-  // Beyond it the kernel sends a signal that ends the process.
+  // For a larger file, the kernel sends a signal that ends the process.
   rlimit largest = {};
   if (getrlimit(RLIMIT_FSIZE, &largest) == 0 && pages > largest.rlim_cur) {
     return fail(error, WL_RESOURCE,
@@ -118,14 +118,14 @@ Code reserveShared(void* memory, uint64_t bytes, wl_error_t* error, uint64_t* al
   }
   if (reserved == 0) return WL_OK;
   if (errno != EINVAL) return resource(error, bytes, "madvise");
-  // Elsewhere a page is reserved as it is touched.
+  // Older kernels reserve a page when it is touched.
   auto* at = static_cast<volatile unsigned char*>(memory);
   for (uint64_t page = 0; page < bytes; page += kPage) at[page] = 0;
   return WL_OK;
 }
 
 void releaseShared(void* memory, uint64_t bytes) {
-  // Pages that the process has locked stay.
+  // MADV_REMOVE fails for pages that the process has locked.
   if (madvise(memory, bytes, MADV_REMOVE) != 0) std::memset(memory, 0, bytes);
 }
 

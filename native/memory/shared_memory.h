@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that processes of one host map: files that have no name, so that nothing stays behind when
-// the last of them is gone. They are made and reserved here; native/memory/shared_files.h finds
-// them, and native/memory/shared_mapping.h maps them.
+// Memory that processes of one host map: unnamed files, which the system frees when the last
+// process ends. This file makes and reserves them. native/memory/shared_files.h finds them, and
+// native/memory/shared_mapping.h maps them.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,19 @@
 
 namespace windlass {
 
-// What /proc shows such a file as.
+// Link target of such a file in /proc.
 constexpr char kSharedLink[] = "/memfd:windlass (deleted)";
 
-// Zeroed memory of `bytes`, rounded up to whole pages, reserved but for the last `later` bytes; it
-// can neither shrink nor grow. WL_RESOURCE says what was asked for and what is free.
+// Makes a file of `bytes` zeroed bytes, rounded up to whole pages. All but the last `later` bytes
+// are reserved. The file can neither shrink nor grow. WL_RESOURCE states the requested and the free
+// size.
 Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error, uint64_t later = 0);
-// Reserves whole pages of what was left for later, as they are mapped here, before anybody touches
-// them. WL_RESOURCE likewise. `allowed`: of reservations in a row, what may be reserved before
-// another look at what is free; 0 before the first.
+// Reserves mapped pages of the last `later` bytes before any process touches them. Errors are those
+// of shareMemory(). `allowed` carries over consecutive calls the bytes that may be reserved before
+// the next check of free memory; start with 0.
 Code reserveShared(void* memory, uint64_t bytes, wl_error_t* error, uint64_t* allowed = nullptr);
-// Gives whole pages back to the system, in all processes that map them: they are zero then, and as
-// they were before they were reserved.
+// Returns whole pages to the system, for all processes that map them. The pages become zero and
+// unreserved.
 void releaseShared(void* memory, uint64_t bytes);
 
 }  // namespace windlass

@@ -44,7 +44,7 @@ Code Window::mapBy(void* (*map)(uint64_t), const char* what, uint64_t bytes, uin
 }
 
 Code Window::map(uint64_t bytes, uint32_t ranks, Window** window, wl_error_t* error) {
-  // Its pages take memory as they are touched, when more than there is would end the process.
+  // Pages take memory when touched. Touching more memory than is free would end the process.
   if (bytes >= kLargeBytes / ranks && bytes <= kLargest / ranks) {
     const FreeMemory free = FreeMemory::look();
     *window = nullptr;
@@ -54,7 +54,7 @@ Code Window::map(uint64_t bytes, uint32_t ranks, Window** window, wl_error_t* er
     }
   }
   const Code code = mapBy(mapMemory, "window", bytes, ranks, window, error);
-  // Advice alone: a kernel without transparent huge pages refuses it, and nothing else changes.
+  // Only advice: a kernel without transparent huge pages refuses it without other effects.
   if (code == WL_OK) madvise((*window)->base_, (*window)->mapped_, MADV_HUGEPAGE);
   return code;
 }

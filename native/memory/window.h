@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A window as one process reaches it: a segment for each rank, equally large and equally far apart.
+// A window as one process reaches it: one segment per rank, with equal sizes and equal distances.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,18 @@ namespace windlass {
 
 class Window {
  public:
-  // Whose ranks all live in this process: one anonymous mapping, every segment page-aligned and
-  // zeroed. WL_RESOURCE where a large one is more than what is free.
+  // Maps a window whose ranks all live in this process: one anonymous mapping with zeroed,
+  // page-aligned segments. Returns WL_RESOURCE if a large window exceeds the free memory.
   static Code map(uint64_t bytes, uint32_t ranks, Window** window, wl_error_t* error);
-  // The same whose pages have no memory until a MemoryPool of each rank reserves them.
+  // Like map(), but pages have no memory until each rank's MemoryPool reserves them.
   static Code mapSparse(uint64_t bytes, uint32_t ranks, Window** window, wl_error_t* error);
-  // From one segment of a `what` to the next; WL_RESOURCE where `ranks` of them are more than a
-  // process can address.
+  // Computes the distance between segments. `what` names the object in errors. Returns WL_RESOURCE
+  // if `ranks` segments are more than a process can address.
   static Code strideOf(const char* what, uint64_t bytes, uint32_t ranks, uint64_t* stride,
                        wl_error_t* error);
-  // Over memory that processes map, and that lasts as long as the window: segments `stride` apart.
+  // Uses shared memory that outlives the window, with segments `stride` apart.
   Window(void* base, uint64_t bytes, uint64_t stride) : Window(base, bytes, stride, 0) {}
-  // Over parts that devices make; `name` tells it from others of its communicator, in every process
-  // alike.
+  // Uses parts on devices. `name` identifies the window within its communicator, in every process.
   Window(std::unique_ptr<DeviceParts> parts, uint64_t bytes, uint64_t name)
       : Window(parts->base(), bytes, parts->stride()) {
     parts_ = std::move(parts);
@@ -36,13 +35,13 @@ class Window {
   Window& operator=(const Window&) = delete;
 
   uint64_t bytes() const { return bytes_; }
-  // nullptr: it lies in the host's memory.
+  // nullptr if the window is in host memory.
   DeviceParts* parts() const { return parts_.get(); }
-  uint64_t name() const { return name_; }  // of one on devices
-  // From one segment to the next.
+  uint64_t name() const { return name_; }  // of a window on devices
+  // Bytes from one segment to the next.
   uint64_t stride() const { return stride_; }
   void* address(uint32_t rank) const { return static_cast<char*>(base_) + rank * stride_; }
-  // `bytes` from `offset` of the rank's segment; nullptr where they reach outside it.
+  // Address of `bytes` bytes at `offset` of the rank's segment; nullptr if they reach outside it.
   void* resolve(uint32_t rank, uint64_t offset, uint64_t bytes) const {
     if (offset > bytes_ || bytes > bytes_ - offset) return nullptr;
     return static_cast<char*>(address(rank)) + offset;
@@ -57,7 +56,7 @@ class Window {
   void* base_;
   uint64_t bytes_;
   uint64_t stride_;
-  uint64_t mapped_;  // 0: the memory is somebody else's
+  uint64_t mapped_;  // 0 if the window does not own the memory
   std::unique_ptr<DeviceParts> parts_;
   uint64_t name_ = 0;
 };
