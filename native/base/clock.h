@@ -17,14 +17,14 @@ inline int64_t clockNs() {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-// Starts at startNs or, where that is 0, at its first look at the clock, so that an operation that
-// never waits never reads it.
+// Starts at startNs, or at the first call of left() if startNs is 0. An operation that never waits
+// then never reads the clock.
 class Deadline {
  public:
   explicit Deadline(int64_t limitNs, int64_t startNs = 0) : limitNs_(limitNs), startNs_(startNs) {}
 
   int64_t limitNs() const { return limitNs_; }
-  // Nanoseconds left at `now`; zero or less once passed.
+  // Nanoseconds left at `now`; zero or less after the deadline.
   int64_t left(int64_t now) {
     if (startNs_ == 0) startNs_ = now;
     return limitNs_ - (now - startNs_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of memory, at the speed of memory whatever places source and target have in their pages.
+// Memory copies at full speed for every alignment of source and target within their pages.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +10,9 @@
 
 namespace windlass {
 
-// Whether `rep movsb`, by which C libraries and kernels copy what is long, takes some 15 times as
-// long there: on AMD's Zen 3 and 4 where, counted within a page, the target begins less than a line
-// behind the source.
+// True if `rep movsb` takes about 15 times as long there. C libraries and kernels use it for long
+// copies. It is slow on AMD Zen 3 and 4 if, counted within a page, the target begins less than a
+// line after the source.
 inline bool isSlowToCopy(const void* to, const void* from) noexcept {
   constexpr uint64_t kPageBytes = 4096;
   constexpr uint64_t kLineBytes = 64;
@@ -21,9 +21,9 @@ inline bool isSlowToCopy(const void* to, const void* from) noexcept {
   return behind > 0 && behind < kLineBytes;
 }
 
-// memcpy(), past that.
+// Like memcpy(), but avoids slow `rep movsb` copies.
 inline void copyMemory(void* to, const void* from, uint64_t bytes) noexcept {
-  // Shorter than what glibc takes `rep movsb` for, from 2112 bytes on there.
+  // Below the 2112 bytes from which glibc uses `rep movsb` on those CPUs.
   constexpr uint64_t kPiece = 2048;
   if (bytes <= kPiece || !isSlowToCopy(to, from)) {
     std::memcpy(to, from, bytes);
@@ -40,7 +40,7 @@ inline void copyMemory(void* to, const void* from, uint64_t bytes) noexcept {
   }
 }
 
-// The same past the caches, where the CPU can.
+// Like copyMemory(), but bypasses the caches if the CPU supports it.
 inline void streamMemory(void* to, const void* from, uint64_t bytes) noexcept {
   auto* d = static_cast<unsigned char*>(to);
   const auto* s = static_cast<const unsigned char*>(from);

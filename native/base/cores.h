@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many cores this process may use.
+// Number of cores that this process may use.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What host code asks of the CPU itself.
+// CPU instructions for host code.
 #pragma once
 
 #include <time.h>
@@ -13,7 +13,7 @@
 
 namespace windlass {
 
-// Between two looks at a word: gives the core's resources to its neighbour.
+// Pauses between two polls of a word and gives the core's resources to its sibling thread.
 inline void cpuPause() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -22,16 +22,16 @@ inline void cpuPause() noexcept {
 #endif
 }
 
-// Between a seq_cst read-modify-write and a look at what others write: no later load passes an
-// earlier store. On x86-64 the read-modify-write sees to that by itself. Elsewhere it orders such
-// loads alone as are seq_cst too, and what is looked for is seldom.
+// Orders a seq_cst read-modify-write before later loads of words that other threads write. On
+// x86-64 the read-modify-write does that itself. Other CPUs would order only seq_cst loads, and
+// most of those loads are not.
 inline void orderLooks() noexcept {
 #if !defined(__x86_64__)
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
 #endif
 }
 
-// A clock that all cores read alike, in ticks of a steady but unknown rate.
+// Ticks of a clock that is equal on all cores. Its rate is steady but unknown.
 inline int64_t cpuTicks() noexcept {
 #if defined(__x86_64__)
   return static_cast<int64_t>(__builtin_ia32_rdtsc());
@@ -48,8 +48,8 @@ inline int64_t cpuTicks() noexcept {
 
 constexpr size_t kStreamedBytes = 64;
 
-// Stores kStreamedBytes at a line boundary, past the caches where the CPU can: in order with what
-// is stored later only if orderStreamed() stands between.
+// Stores kStreamedBytes at a line boundary and bypasses the caches if the CPU supports it. Call
+// orderStreamed() before later stores that must stay in order.
 inline void streamLine(void* to, const void* from) noexcept {
 #if defined(__x86_64__)
   constexpr size_t kBlocks = kStreamedBytes / sizeof(__m128i);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each dtype is called, casts to, reduces with and adds atomically, on every target or on
-// none; what one target lacks beside that is in its limits.
+// Names of dtypes, and which casts, reductions and atomic adds a dtype supports on every target. A
+// target's Limits list what it lacks.
 #pragma once
 
 #include "windlass/kernel.h"
 
 namespace windlass {
 
-// "f32"; "?" for a number that is none.
+// For example "f32"; "?" for an unknown number.
 const char* dtypeName(int32_t dtype);
 const char* reduceOpName(int32_t op);
 
@@ -34,12 +34,13 @@ constexpr bool canCast(DType from, DType to) noexcept {
   return from == to || (isFloat(from) && isFloat(to));
 }
 
-// Whether the result is one of what is reduced.
+// True if the result equals one of the inputs.
 constexpr bool isSelection(ReduceOp op) noexcept {
   return op == ReduceOp::kMax || op == ReduceOp::kMin;
 }
 
-// True for the six float dtypes with any op, integers with all but avg, bool with max and min.
+// True for the six float dtypes with any op, integers with any op except avg, bool with max and
+// min.
 constexpr bool canReduce(DType dtype, ReduceOp op) noexcept {
   switch (dtype) {
     case DType::kF8E8M0:
@@ -54,7 +55,7 @@ constexpr bool canReduce(DType dtype, ReduceOp op) noexcept {
   }
 }
 
-// True for what every target adds atomically: f32 f16 bf16 i32 i16 i8.
+// True for dtypes that every target adds atomically: f32 f16 bf16 i32 i16 i8.
 constexpr bool canAccumulate(DType dtype) noexcept {
   switch (dtype) {
     case DType::kF32:

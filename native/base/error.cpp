@@ -10,7 +10,7 @@
 namespace windlass {
 namespace {
 
-// Bytes of the message that the caller's struct has room for, its terminator included.
+// Bytes for the message in the caller's struct, including the terminator.
 size_t messageRoom(const wl_error_t& error) {
   const size_t at = offsetof(wl_error_t, message);
   return error.struct_size <= at ? 0 : std::min<size_t>(error.struct_size - at, WL_ERROR_MESSAGE);

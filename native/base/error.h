@@ -13,18 +13,18 @@ using Code = wl_code;
 Code fail(wl_error_t* error, Code code, const char* format, ...)
     __attribute__((cold, format(printf, 3, 4)));
 
-// An error of its own.
+// Returns a new error with a formatted message.
 wl_error_t errorOf(Code code, const char* format, ...) __attribute__((format(printf, 2, 3)));
-// The same without a text yet; of WL_OK, nothing is wrong yet.
+// Returns an error without a message. WL_OK means that nothing has failed.
 wl_error_t blankError(Code code = WL_OK);
-// WL_RESOURCE: that rank's call found no memory.
+// WL_RESOURCE error: the call of `rank` ran out of memory.
 wl_error_t noMemory(uint32_t rank);
 
 // Copies `from` into `to` (may be null) within to->struct_size; `prefix` (may be null) goes before
 // the message.
 Code copyError(wl_error_t* to, const wl_error_t& from, const char* prefix);
 
-// Names one rank in `error` (may be null), where that has room for it.
+// Sets `rank` as the only culprit of `error` (may be null), if the struct has that field.
 void nameCulprit(wl_error_t* error, uint32_t rank);
 
 const char* codeName(int32_t code);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many bytes a strided view extends over.
+// Number of bytes that a strided view spans.
 #pragma once
 
 #include <cstdint>
 
 namespace windlass {
 
-// Bytes from the start of the first element to the end of the last one; 0 for an empty view. False
-// when that is more than 63 bits hold. Shape and strides are not negative.
+// Computes the bytes from the start of the first element to the end of the last one; 0 for an empty
+// view. Returns false if they exceed 63 bits. Shape and strides are not negative.
 inline bool extentOf(uint32_t ndim, const int64_t* shape, const int64_t* strides,
                     uint64_t elementBytes, int64_t* bytes) {
   int64_t last = 0;

@@ -12,7 +12,7 @@
 namespace windlass {
 namespace {
 
-// The number after `name` where a line starts with it; `none` where no line does.
+// Number after `name` on the first line that starts with `name`; `none` if there is no such line.
 uint64_t numberOf(const FileText& file, const char* name, uint64_t none) {
   const size_t length = std::strlen(name);
   for (const char* line = file.text(); line != nullptr && *line != 0;

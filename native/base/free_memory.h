@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much memory this process may still take.
+// Amount of memory that this process may still allocate.
 #pragma once
 
 #include <cstdint>
@@ -8,21 +8,20 @@
 
 namespace windlass {
 
-// Bytes of it, and which limit says so. Of a cgroup, what it keeps of files and can drop counts as
-// free.
+// Free bytes and the limit that determines them. File cache that a cgroup can drop counts as free.
 struct FreeMemory {
   uint64_t bytes;
   char limit[256];
 
-  // Takes some 50 us.
+  // Takes about 50 us.
   static FreeMemory look();
-  // WL_RESOURCE of more than there is: what can't be had, behind which the message says what is
-  // free.
+  // Fails with WL_RESOURCE. The format describes the refused request; the message adds the free
+  // memory.
   Code refuse(wl_error_t* error, const char* format, ...) const
       __attribute__((format(printf, 3, 4)));
 };
 
-// Of less it isn't worth a look.
+// Smaller requests do not check free memory.
 constexpr uint64_t kLargeBytes = uint64_t{64} << 20;
 
 }  // namespace windlass

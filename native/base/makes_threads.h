@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// While a thread of ours is made. Signals of the host program, a JVM's among them, go to its own
-// threads. Those of a fault go to the thread that makes it: a JVM writes down where that was, and
-// blocked they would end the process without a word. Where the caller is pinned, the new thread may
-// use all cores that the caller might use before, of those that the process may use now: its first
-// thread, unless that is the caller.
+// Scope in which a thread of this library is created. The new thread blocks all signals except
+// those of faults, so that signals for the host program, such as a JVM, reach its own threads. A
+// blocked fault signal would end the process without a report; a JVM records where the fault
+// happened. If the caller is pinned, the new thread may use every core that the caller could use
+// before. Unless the caller is the first thread, the cores are limited to those that the first
+// thread may use now.
 #pragma once
 
 #include <pthread.h>
@@ -16,7 +17,7 @@
 
 namespace windlass {
 
-// The calling thread's one core, and what it might use before; empty where it is not pinned.
+// The calling thread's core and its earlier affinity; empty if it is not pinned.
 struct Pinned {
   cpu_set_t core = {};
   cpu_set_t before = {};
@@ -30,7 +31,7 @@ class MakesThreads {
     sigfillset(&all);
     for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP}) sigdelset(&all, fault);
     pthread_sigmask(SIG_SETMASK, &all, &before_);
-    // One that somebody else has given it, or all of the process's, since stands.
+    // An affinity that other code has set since, for this thread or the process, stays in effect.
     cpu_set_t now;
     cpu_set_t wider;
     isFreed_ = CPU_COUNT(&pinned.core) > 0 && sched_getaffinity(0, sizeof now, &now) == 0 &&

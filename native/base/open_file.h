@@ -7,7 +7,7 @@
 
 namespace windlass {
 
-// An open file of this process, closed with it.
+// Owns an open file descriptor and closes it.
 class OpenFile {
  public:
   explicit OpenFile(int number = -1) : number_(number) {}

@@ -13,7 +13,7 @@ void countFork() {
   forksBefore.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Refused only where memory is short as the library is loaded.
+// Fails only if memory runs out while the library is loaded.
 [[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, countFork);
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which process made something: a process that was forked from it has all of its memory, and of
-// its threads one alone. Cheap to ask, since only a fork changes the answer.
+// Records which process created an object. A forked process inherits all memory but only one
+// thread. The check is cheap, since only a fork changes its result.
 #pragma once
 
 #include <sys/types.h>
@@ -11,12 +11,12 @@
 
 namespace windlass {
 
-// How many forks lie between the process that loaded the library and this one.
+// Number of forks between the process that loaded the library and this one.
 extern std::atomic<uint32_t> forksBefore;
 
 class Origin {
  public:
-  // Whether this process made it.
+  // True if this process created the object.
   bool isHere() const { return forks_ == forksBefore.load(std::memory_order_relaxed); }
   pid_t process() const { return process_; }
 

@@ -17,14 +17,14 @@
 namespace windlass {
 namespace {
 
-// What /proc tells of a process, in numbered fields.
+// Fields of /proc/PID/stat, numbered as in proc(5).
 class Stat {
  public:
   explicit Stat(int32_t pid) : Stat(path(pid)) {}
 
-  // Field `number`, from 3 on; nullptr: it can't be read.
+  // Field `number`, from 3 on; nullptr if it can't be read.
   const char* field(int number) const {
-    // Its name, the second, stands in brackets and may hold any character.
+    // Field 2, the name, is in brackets and may hold any character.
     const char* at = std::strrchr(stat_.text(), ')');
     for (int n = 2; at != nullptr && n < number; ++n) at = std::strchr(at + 1, ' ');
     return at == nullptr ? nullptr : at + 1;
@@ -44,14 +44,14 @@ class Stat {
   const FileText stat_;
 };
 
-// 0: it can't be read.
+// Returns 0 if the field can't be read.
 uint64_t statOf(int32_t pid, int number) {
   const Stat stat(pid);
   const char* field = stat.field(number);
   return field == nullptr ? 0 : std::strtoull(field, nullptr, 10);
 }
 
-// In clock ticks since the system's start; 0: it can't be read.
+// Start time in clock ticks since boot; 0 if it can't be read.
 uint64_t startOf(int32_t pid) {
   return statOf(pid, 22);
 }
@@ -121,7 +121,7 @@ Code openProcess(const wl_process_t& process, OpenFile* file, wl_error_t* error)
     return fail(error, errno == ENOSYS ? WL_UNSUPPORTED : WL_RESOURCE,
                 "cannot watch process %d: pidfd_open: %s", process.pid, std::strerror(errno));
   }
-  // Read once the number can't pass to another process.
+  // The open pidfd guarantees that the pid is not reused here.
   const uint64_t started = startOf(process.pid);
   pollfd ended = {opened.number(), POLLIN, 0};
   if (poll(&ended, 1, 0) > 0 || (started != 0 && started != process.started)) return WL_OK;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tells one process of a host from another that has its number later.
+// Identifies a process of a host, and distinguishes it from a later process with the same pid.
 #pragma once
 
 #include "native/base/open_file.h"
@@ -8,21 +8,21 @@
 namespace windlass {
 
 Code processSelf(wl_process_t* process, wl_error_t* error);
-// WL_PEER_LOST: no process has that pid.
+// Returns WL_PEER_LOST if no process has that pid.
 Code processNamed(int32_t pid, wl_process_t* process, wl_error_t* error);
 
-// This process in one word, which no other process of any container has at the same time.
+// Identifies this process in one word. No other process in any container has it at the same time.
 uint64_t processWord();
 
-// A file that can be polled for the end of the process; none: it has ended. WL_UNSUPPORTED where
-// its number means nothing here, or the system is too old.
+// Opens a pidfd, which polls readable when the process ends. Leaves `file` empty if the process has
+// ended. Returns WL_UNSUPPORTED if the pid belongs to another namespace or the system is too old.
 Code openProcess(const wl_process_t& process, OpenFile* file, wl_error_t* error);
 
-// Whether it, or its first thread, is past what it can do: its memory and its files can't be
-// reached by its number any more. Most often it ends within moments.
+// True if the process or its first thread is exiting. Its memory and files are then no longer
+// reachable by pid. It usually ends within moments.
 bool isEnding(int32_t pid);
 
-// One look at it.
+// Current state of the process.
 wl_process_state processState(const wl_process_t& process);
 
 }  // namespace windlass

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels did, by kernel, on targets that count it: as plain data, and how the runtime asks.
+// Counters of kernels on targets that support them, and the functions that read them.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace checked {
 struct RunRecorder;
 }
 
-// Sums over all runs of a kernel, and over the cores that ran it.
+// Sums over all runs of a kernel and over all cores that ran it.
 struct KernelProfile {
   struct Engine {
     uint64_t instructions;
@@ -23,25 +23,25 @@ struct KernelProfile {
     uint64_t busyCycles;
   };
   std::string kernel;
-  uint64_t runs;           // of ranks
-  uint64_t cores;          // that ran it, in all runs
-  uint64_t cycles;         // of those, from a run's begin until the core's last engine is done
-  uint64_t overlapCycles;  // in which a core's loads and its stores are both busy
-  uint64_t flags;          // set
+  uint64_t runs;           // one per rank
+  uint64_t cores;          // cores that ran it, over all runs
+  uint64_t cycles;         // sum over cores, from a run's start to the end of its last engine
+  uint64_t overlapCycles;  // cycles in which a core's loads and stores are both busy
+  uint64_t flags;          // flags set
   uint64_t barriers;
   uint64_t notifies;
-  uint64_t bufferBytes;  // of on-core memory, to the highest tile's end: the most of any core
+  uint64_t bufferBytes;  // on-core memory up to the end of the highest tile: maximum over cores
   Engine engines[kEngines];
 };
 
-// Of this process. Its functions may be called by any thread.
+// Profiler of this process. Its functions are thread-safe.
 struct Profiler {
-  // From here on; forgets what was before. `traces`: keeps the instructions too.
+  // Restarts the counters. `traces` also records the instructions.
   void (*start)(bool traces);
   std::vector<KernelProfile> (*kernels)();
-  // JSON that Chrome's and Perfetto's viewers read.
+  // Returns JSON for the trace viewers of Chrome and Perfetto.
   std::string (*trace)();
-  // Takes the runs of kernels of libraries, whose copies of the emulator count them.
+  // Records runs of kernels in other libraries, whose copies of the emulator count them.
   const checked::RunRecorder* launches;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether there is memory at an address, asked without a load that could crash.
+// Checks whether an address is mapped, without a load that could crash.
 #pragma once
 
 #include <sys/syscall.h>
@@ -10,15 +10,15 @@
 
 namespace windlass {
 
-// Whether a load of the byte would find it. The kernel copies the eight aligned bytes that hold it,
-// which lie in one page, as a load of this process's would: it faults them in, whatever they are
-// mapped from. What they would be for, a mask of signals, is refused behind that, since there is no
-// such change of one. Where the system forbids the call, nothing is known against the byte.
+// True if a load of the byte would succeed. The kernel copies the eight aligned bytes that hold it,
+// which lie in one page, and faults them in as a load would. It then rejects the call, since
+// kNoChange is an invalid way to change a signal mask. If the system forbids the call, the byte
+// counts as readable.
 inline bool isReadable(const void* byte) {
   constexpr int kNoChange = -1;
   constexpr uintptr_t kMaskBytes = 8;
   const uintptr_t mask = reinterpret_cast<uintptr_t>(byte) & ~(kMaskBytes - 1);
-  // No mask, to the call.
+  // The system call treats a null mask as absent.
   if (mask == 0) return false;
   const int before = errno;
   const bool is =

@@ -12,7 +12,7 @@ constexpr int64_t kMostReach = int64_t{1} << 61;
 constexpr int kMostSteps = 1'000'000;
 constexpr uint32_t kMostTerms = 2 * (kMaxDims + 1);
 
-// What adds x * stride bytes, for an x from `least` to `most`.
+// Adds x * stride bytes, for an x in [least, most].
 struct Term {
   int64_t stride;
   int64_t least;
@@ -27,12 +27,12 @@ int64_t ceilDiv(int64_t a, int64_t b) {
   return a / b + (a % b > 0 ? 1 : 0);
 }
 
-// The search for a sum of terms, from the widest stride down, cut wherever the rest can't reach.
-// For views cut from one tensor that is a few steps.
+// Searches for a sum of terms, from the widest stride down, and prunes where the remaining terms
+// can't reach. For views of one tensor, the search takes a few steps.
 class Search {
  public:
-  // A sum is how many bytes of `a`'s memory lie before one of its elements' bytes, less those of
-  // `b`'s before one of its own. The two are one byte where that is the distance from `a` to `b`.
+  // A sum is the offset of a byte of one of a's elements, minus the offset of a byte of one of b's.
+  // The two bytes coincide if the sum equals the distance from `a` to `b`.
   Search(const StridedView& a, const StridedView& b) {
     add(a, false);
     add(b, true);
@@ -46,7 +46,7 @@ class Search {
     }
   }
 
-  // Whether terms from `i` on can add to `distance`.
+  // True if the terms from `i` on can add up to `distance`.
   bool reaches(uint32_t i, int64_t distance) {
     if (distance < restLeast_[i] || distance > restMost_[i]) return false;
     if (i == count_ || ++steps_ > kMostSteps) return true;
@@ -60,7 +60,7 @@ class Search {
   }
 
  private:
-  // A term for each dimension, and one for the bytes of an element.
+  // Adds a term for each dimension, and one for the bytes of an element.
   void add(const StridedView& view, bool negative) {
     const auto width = static_cast<int64_t>(sizeOf(view.dtype));
     for (uint32_t d = 0; d < view.ndim; ++d)
@@ -87,12 +87,12 @@ class Search {
   Term terms_[kMostTerms];
   uint32_t count_ = 0;
   int steps_ = 0;
-  // What the terms from an index on can add at least, and at most.
+  // Minimum and maximum sum of the terms from an index on.
   int64_t restLeast_[kMostTerms + 1] = {};
   int64_t restMost_[kMostTerms + 1] = {};
 };
 
-// False where it is too large to be searched.
+// Returns false if the view is too large to search.
 bool extentOfView(const StridedView& view, int64_t* reach) {
   return extentOf(view.ndim, view.shape, view.strides, sizeOf(view.dtype), reach) &&
          *reach < kMostReach;

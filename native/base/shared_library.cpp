@@ -16,7 +16,7 @@
 namespace windlass {
 namespace {
 
-// What this code runs on, as its own file says.
+// Machine type of this code, from its own ELF header.
 Elf64_Half thisMachine() {
   Dl_info info = {};
   dladdr(reinterpret_cast<const void*>(&thisMachine), &info);
@@ -43,7 +43,7 @@ bool readAt(const OpenFile& file, uint64_t offset, void* to, size_t bytes) {
          static_cast<ssize_t>(bytes);
 }
 
-// Whether the file is a shared library of this machine, and as long as its headers say.
+// Checks that the file is a shared library for this machine, and as long as its headers say.
 Code checkFile(const char* path, wl_error_t* error) {
   const OpenFile file(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat about = {};
@@ -85,10 +85,10 @@ Code checkFile(const char* path, wl_error_t* error) {
 
 Code SharedLibrary::load(const std::string& path, SharedLibrary* library, wl_error_t* error) {
   if (Code code = checkFile(path.c_str(), error); code != WL_OK) return code;
-  // A name without a slash is one that the linker would look for elsewhere.
+  // The linker would search its library paths for a name without a slash.
   const std::string named = path.find('/') == std::string::npos ? "./" + path : path;
-  // One after the other, as the linker has it too, whose lock ThreadSanitizer doesn't see. What
-  // loads may load another.
+  // Serializes loads. The linker does too, but ThreadSanitizer does not see its lock. Recursive
+  // because a library's initializer may load another library.
   static std::recursive_mutex loading;
   const std::lock_guard<std::recursive_mutex> lock(loading);
   void* handle = dlopen(named.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

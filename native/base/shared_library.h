@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shared library that a caller names by its file. The dynamic linker trusts what it maps, so the
-// file's headers are held against this machine and against its length first.
+// A shared library that a caller names by its file. The dynamic linker trusts the file, so load()
+// first checks the file's headers against this machine and the file's length.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace windlass {
 
 class SharedLibrary {
  public:
-  // Loads it, for as long as the process lives. Throws std::bad_alloc.
+  // Loads the library for the rest of the process's life. Throws std::bad_alloc.
   static Code load(const std::string& path, SharedLibrary* library, wl_error_t* error);
 
-  // Of this library itself; nullptr: it has no such symbol.
+  // Address of a symbol that this library itself defines; nullptr if there is none.
   const void* find(const char* symbol) const;
-  // Whether so many bytes from there on are of the library, as its file lays them out.
+  // True if [memory, memory + bytes) lies in a segment of the library's file.
   bool holds(const void* memory, uint64_t bytes) const;
   bool holdsCode(const void* function) const;
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small files in which the system says what a process may use.
+// Small system files that state the resource limits of a process.
 #pragma once
 
 #include <cstddef>
 
 namespace windlass {
 
-// The start of a small file, read without the heap; empty when it cannot be read.
+// The start of a small file, read without the heap. Empty if the file cannot be read.
 class FileText {
  public:
   explicit FileText(const char* path);
@@ -17,16 +17,15 @@ class FileText {
   char text_[4096] = {};
 };
 
-// The file `name` of this process's cgroup (v2), then of each above it up to the root of the
-// hierarchy.
+// Reads files of this process's cgroup (v2), then of each ancestor up to the root.
 class CgroupFiles {
  public:
   CgroupFiles();
-  // Goes to the next cgroup, the first one at first; false when there is none.
+  // Moves to the next cgroup; the first call moves to the first one. Returns false at the end.
   bool next();
-  // The file of that name, in the cgroup that next() went to; "" where it has none.
+  // File `name` of the current cgroup; "" if it does not exist.
   FileText read(const char* name) const;
-  // "/" or a path without a slash at its end.
+  // "/", or a path without a trailing slash.
   const char* path() const { return path_[0] == 0 ? "/" : path_; }
 
  private:

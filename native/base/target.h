@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The target that this library is built for, as host code sees it: what it has, and what one thread
-// does on it by itself. Made once, by kernels/entry.cpp, so that nothing else knows which target it
-// is; native/isa/isa.h says what each function promises.
+// Host-side interface to the target that this library is built for: its limits, and the operations
+// of one thread. kernels/entry.cpp defines it, so that other code does not depend on the target.
+// native/isa/isa.h documents the functions.
 #pragma once
 
 #include <cstddef>
@@ -22,22 +22,22 @@ struct Target {
   void (*fold)(const StridedView* dst, uint32_t ndst, const StridedView* src, uint32_t nsrc,
                ReduceOp op, DType wire, Stores stores);
 
-  // dst = the sum of weights[s] * the row at src[s], of `count` rows of `elements` elements.
+  // dst = the sum of weights[s] * src[s] over `count` rows of `elements` elements each.
   void (*foldWeighted)(void* dst, const void* const* src, const float* weights, uint32_t count,
                        int64_t elements, DType dtype, Stores stores);
 
-  // The code path in use, of those that the target has.
+  // Name of the code path in use, among those of the target.
   const char* (*path)();
-  // nullptr, or why a variable of the environment is not obeyed.
+  // Reason why an environment variable is ignored; nullptr if none is.
   const char* (*refusal)();
 
-  // Of what kernels did; nullptr: nothing counts it.
+  // Counters of kernels; nullptr if the target does not count.
   const Profiler* profiler;
 
-  // Puts an operation on a stream of the Ascend device that the stream belongs to; nullptr: this is
-  // none of their targets. `context` and `operation` lie on the device. 0, or why not.
+  // Enqueues an operation on a stream of an Ascend device. `context` and `operation` lie on the
+  // stream's device. Returns 0, or an error code. nullptr on other targets.
   int32_t (*offload)(uint32_t cores, void* stream, void* context, void* operation);
-  // The kernels of GPUs, as NVIDIA's driver loads them; nullptr: this is not their target.
+  // GPU kernels, in a form that NVIDIA's driver loads; nullptr on other targets.
   const void* image;
 
   bool hasGpus() const { return image != nullptr; }

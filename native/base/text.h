@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts in memory of a fixed size.
+// Text in buffers of a fixed size.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace windlass {
 
-// A number as %llu or %lld takes it.
+// Converts a number for %llu or %lld.
 constexpr unsigned long long text(uint64_t value) {
   return value;
 }
@@ -15,7 +15,7 @@ constexpr long long text(int64_t value) {
   return value;
 }
 
-// Appends to a fixed text and stops at its end.
+// Appends to a buffer and truncates at its end.
 class Text {
  public:
   Text(char* text, size_t room) : at_(text), left_(room) { *text = 0; }

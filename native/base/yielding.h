@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits of a thread for another one that is about to answer: it gives its core up and looks again
-// before it sleeps, since a sleep and the wake from it take tens of microseconds.
+// Short waits for another thread. The waiting thread yields its core and polls before it sleeps,
+// since sleeping and waking take tens of microseconds.
 #pragma once
 
 #include <sched.h>
@@ -12,7 +12,7 @@
 
 namespace windlass {
 
-// Until holds(), for forNs at most; whether it does.
+// Blocks until holds() is true, for at most forNs. Returns whether it is true.
 template <class Holds>
 bool yieldUntil(const Holds& holds, int64_t forNs) {
   if (holds()) return true;
@@ -24,7 +24,7 @@ bool yieldUntil(const Holds& holds, int64_t forNs) {
   }
 }
 
-// Takes a lock that others hold for a moment.
+// Takes a lock that other threads hold only briefly.
 inline void lockYielding(std::mutex& mutex) {
   constexpr int64_t kForNs = 1'000'000;
   if (!yieldUntil([&] { return mutex.try_lock(); }, kForNs)) mutex.lock();
