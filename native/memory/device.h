@@ -126,12 +126,12 @@ class RankDevice {
   virtual void* part(uint32_t rank) const = 0;
   virtual uint64_t partBytes() const = 0;  // a multiple of the page size; 0 without a window
 
-  // Steps of makeWindow(). All ranks complete one step before any starts the next.
+  // Steps that make the parts of a window. All ranks complete one step before any starts the next.
   // makePart: makes this rank's part, zeroed.
   // askForParts: asks ranks of other processes for the parts that they offer.
   // shareParts: gives this rank's part and receives the others; WL_PEER_LOST if one did not arrive.
-  // tryParts: checks that this rank reaches its peers' parts, and zeroes them again.
-  // checkAdds: checks that adds to a peer's part are atomic with adds of other ranks.
+  // tryParts: checks that this rank reaches its peers' parts, and leaves them zeroed.
+  // checkAdds() returns an error if adds to a peer's part are not atomic with adds of other ranks.
   virtual Code makePart(DeviceParts& parts, uint32_t rank, wl_error_t* error) = 0;
   virtual Code askForParts(DeviceParts& parts, uint32_t rank,
                            const std::vector<DeviceParts::Offer>& offers, Liveness& liveness,
