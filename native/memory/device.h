@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interface between the host and one rank's device: its window, copies to and from it, and the
-// kernel that runs on it. The target's runtime implements the interface.
+// Interface between the host and a rank's device: its window, copies, and the kernel that runs on
+// it. The target's runtime implements it.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +29,10 @@ class AllRanks : public Liveness {
   ~AllRanks() = default;
 };
 
-// Collective. Sends `own` to all ranks; own.code is this rank's result so far. Returns WL_OK if the
-// exchange succeeds and every code is WL_OK. *culprit is the failing rank, or kNobody if no rank
-// failed or the exchange itself failed. *isWhole is true if all ranks sent theirs; otherwise peers
-// may still be in an earlier step.
+// Collective. Sends `own` to all ranks; own.code is this rank's result so far. Returns WL_OK if
+// every rank's code is WL_OK. *culprit is the failing rank, or kNobody if the exchange itself
+// failed. *isWhole is true if all ranks sent theirs; otherwise peers may still be in an earlier
+// step.
 template <class Statement>
 Code stateToAll(AllRanks& exchange, const Statement& own, std::vector<Statement>& statements,
                 uint32_t* culprit, bool* isWhole, wl_error_t* error) {
@@ -65,7 +65,7 @@ class DeviceParts {
   virtual void* base() const = 0;
   virtual uint64_t stride() const = 0;  // a multiple of the page size
 
-  // Names a rank's part so that ranks of other processes can map it. Valid after that rank made it.
+  // Identifies a rank's part for other processes. Valid after that rank made it.
   struct Offer {
     FileOfferName name;
     uint64_t stride;
@@ -76,9 +76,8 @@ class DeviceParts {
  protected:
   DeviceParts() = default;
 };
-// Reserves addresses for parts of `bytes` bytes. `devices` holds each rank's device, or kNobody for
-// a rank of another process. `otherProcesses` is the number of other processes, each of which makes
-// its own part. Throws std::bad_alloc.
+// Reserves addresses for parts of `bytes` bytes. `devices` holds kNobody for a rank of one of the
+// `otherProcesses` other processes, which make their own parts. Throws std::bad_alloc.
 Code reserveParts(const std::vector<uint32_t>& devices, uint32_t otherProcesses, uint64_t bytes,
                   std::unique_ptr<DeviceParts>* parts, wl_error_t* error);
 
@@ -113,25 +112,24 @@ class RankDevice {
   // Valid after open().
   virtual DeviceKind kind() const { return {}; }
 
-  // Collective: makes a window with a zeroed part of `bytes` bytes on each rank's device. `bytes`
-  // is the same on all ranks. If one rank fails, all ranks fail and nothing is left behind. If the
-  // exchange itself fails or std::bad_alloc is thrown, call closeWindow() to free the remainder.
+  // Collective: makes a window with a zeroed part of `bytes` bytes, equal on all ranks, on each
+  // rank's device. If one rank fails, all fail and nothing is left behind. If the exchange itself
+  // fails or std::bad_alloc is thrown, call closeWindow().
   virtual Code makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) = 0;
   // Rank where a failure of makeWindow() began; kNobody if the exchange itself failed.
   virtual uint32_t culprit() const = 0;
-  // Frees the window and returns the first error. Call after every rank's kernels have stopped
-  // using the window.
+  // Frees the window as close() does. Call after every rank's kernels have stopped using it.
   virtual Code closeWindow(wl_error_t* error) = 0;
   // Address of that rank's part for this rank's kernels.
   virtual void* part(uint32_t rank) const = 0;
   virtual uint64_t partBytes() const = 0;  // a multiple of the page size; 0 without a window
 
-  // Steps that make the parts of a window. All ranks complete one step before any starts the next.
-  // makePart: makes this rank's part, zeroed.
-  // askForParts: asks ranks of other processes for the parts that they offer.
-  // shareParts: gives this rank's part and receives the others; WL_PEER_LOST if one did not arrive.
-  // tryParts: checks that this rank reaches its peers' parts, and leaves them zeroed.
-  // checkAdds() returns an error if adds to a peer's part are not atomic with adds of other ranks.
+  // Steps that make the parts of a window. All ranks complete one step before any starts the next:
+  // - makePart: makes this rank's part, zeroed.
+  // - askForParts: asks ranks of other processes for the parts that they offer.
+  // - shareParts: gives this rank's part and takes the others. WL_PEER_LOST: one did not arrive.
+  // - tryParts: checks that this rank reaches its peers' parts, and leaves them zeroed.
+  // checkAdds() fails if adds to a peer's part are not atomic with adds of other ranks.
   virtual Code makePart(DeviceParts& parts, uint32_t rank, wl_error_t* error) = 0;
   virtual Code askForParts(DeviceParts& parts, uint32_t rank,
                            const std::vector<DeviceParts::Offer>& offers, Liveness& liveness,
@@ -183,9 +181,8 @@ class RankDevice {
   // Loads a library's kernels unless they are loaded. They stay loaded until close(). Call while no
   // kernel of the window runs.
   virtual Code load(const void* image, wl_error_t* error);
-  // Number of cores of a rank that run concurrently in the window's kernels, at most `most`; 0 if
-  // the device does not report it. `image` names a library's loaded kernels; nullptr means the
-  // target's.
+  // Number of cores of a rank that run concurrently, at most `most`; 0 if the device does not
+  // report it. `image` names a library's loaded kernels; nullptr means the target's.
   virtual uint32_t coresAtOnce(uint32_t most, const void* image) const = 0;
   // Address of the word that tells kernels to stop: `line`, which lies in the rank's part and has
   // no other use, or memory that suits better.
@@ -200,17 +197,17 @@ class RankDevice {
   // Writes the stop word while a kernel runs.
   virtual Code writeStop(uint64_t word, uint32_t value, wl_error_t* error) = 0;
 
-  // start() launches a kernel of the library `image`, or of the target if that is nullptr. await()
-  // returns WL_TIMEOUT after limitNs. It may be called again after WL_TIMEOUT, and after an error
-  // while mayRunOn() is true. Any other result means that the kernel has ended. After giveUp(),
-  // await() is not called again.
+  // start() launches a kernel of library `image`, or of the target if that is nullptr. await()
+  // returns WL_TIMEOUT after limitNs. It may be called again after that, and after an error while
+  // mayRunOn() is true. Any other result means that the kernel has ended. giveUp() ends the calls
+  // of await().
   virtual Code start(const char* kernel, const void* image, const OffloadedOperation& given,
                      wl_error_t* error) = 0;
   virtual Code await(const char* kernel, int64_t limitNs, wl_error_t* error) = 0;
   virtual bool mayRunOn() = 0;
   virtual void giveUp() = 0;
-  // Names other work that still runs after its timeout and may access its memory at any time. In
-  // that case nothing is freed. nullptr if there is none.
+  // Names other work that outlasts its timeout and may still access its memory, so that nothing is
+  // freed; nullptr if there is none.
   virtual const char* lasting() const { return nullptr; }
 
   // Device interface for a caller's streams; nullptr if unsupported. Valid after open().

@@ -27,8 +27,7 @@ namespace windlass {
 namespace {
 
 constexpr int kLookMs = 20;
-// Time limit for connecting to a socket without a listener before its process counts as
-// unreachable.
+// Time until a socket without a listener counts as unreachable.
 constexpr int64_t kGoneLimitNs = 1'000'000'000;
 constexpr int kSocket = SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK;
 
@@ -85,7 +84,6 @@ struct FileMessage {
 
 }  // namespace
 
-// Thread that serves one offer.
 class FileOffer::Server {
  public:
   Server(OpenFile listener, OpenFile bell, const FileOfferName& name, int file)

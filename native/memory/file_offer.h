@@ -29,16 +29,16 @@ class FileOffer {
   FileOffer& operator=(const FileOffer&) = delete;
 
   // Serves the file to every process that knows name(), until close(). A separate thread serves
-  // requests, so that one silent peer does not delay others. The caller keeps `file` open until
-  // close(). Throws std::bad_alloc.
+  // requests, so that no silent peer delays others. The caller keeps `file` open. Throws
+  // std::bad_alloc.
   Code open(int file, wl_error_t* error);
   FileOfferName name() const { return name_; }
   // Blocks until `takers` peers have received the file.
   Code give(uint32_t takers, Liveness& liveness, wl_error_t* error);
   void close();
 
-  // Limits for connections that have not sent the secret. The server drops one after kSilenceNs,
-  // and the oldest one if there are more than kMostSilent.
+  // Limits for connections that have not sent the secret. One is dropped after kSilenceNs, and the
+  // oldest one if there are more than kMostSilent.
   static constexpr int64_t kSilenceNs = 1'000'000'000;
   static constexpr uint32_t kMostSilent = 64;
 

@@ -21,7 +21,6 @@ void freeMemory(void* memory);
 struct FreesMemory {
   void operator()(void* memory) const { freeMemory(memory); }
 };
-// Memory of allocateMemory().
 using OwnedMemory = std::unique_ptr<void, FreesMemory>;
 
 // Maps zeroed private pages, which take memory when written and are freed when unmapped. On failure

@@ -23,9 +23,8 @@ Code ended(const wl_process_t& process, wl_error_t* error) {
   return fail(error, WL_PEER_LOST, "process %d has ended", process.pid);
 }
 
-// Returns WL_PEER_LOST if the process of that pidfd has ended. `failed` is true if an access to it
-// failed. In that case also returns WL_PEER_LOST for an ending process, since its files close
-// shortly before the pidfd reports its end.
+// Returns WL_PEER_LOST if the process of that pidfd has ended. If an access to it `failed`, an
+// ending process counts too: its files close shortly before the pidfd reports its end.
 Code checkLives(const wl_process_t& process, const OpenFile& file, bool failed,
                 wl_error_t* error) {
   pollfd end = {file.number(), POLLIN, 0};

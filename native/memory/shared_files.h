@@ -11,8 +11,8 @@
 
 namespace windlass {
 
-// Name of a shared file for other processes: its number in the owner, or -1 for none, and its
-// inode. The inode distinguishes it from a later file of the same number.
+// Name of a shared file for other processes: its number in the owner (-1: none), and its inode,
+// which distinguishes it from a later file of that number.
 struct SharedFile {
   int64_t number = -1;
   uint64_t inode = 0;

@@ -13,13 +13,13 @@ namespace windlass {
 // Link target of such a file in /proc.
 constexpr char kSharedLink[] = "/memfd:windlass (deleted)";
 
-// Makes a file of `bytes` zeroed bytes, rounded up to whole pages. All but the last `later` bytes
-// are reserved. The file can neither shrink nor grow. WL_RESOURCE states the requested and the free
+// Makes a file of `bytes` zeroed bytes, rounded up to whole pages and reserved except for the last
+// `later` bytes. It can neither shrink nor grow. WL_RESOURCE states the requested and the free
 // size.
 Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error, uint64_t later = 0);
 // Reserves mapped pages of the last `later` bytes before any process touches them. Errors are those
-// of shareMemory(). `allowed` carries over consecutive calls the bytes that may be reserved before
-// the next check of free memory; start with 0.
+// of shareMemory(). `allowed`: bytes that consecutive calls may reserve before the next check of
+// free memory, initially 0.
 Code reserveShared(void* memory, uint64_t bytes, wl_error_t* error, uint64_t* allowed = nullptr);
 // Returns whole pages to the system, for all processes that map them. The pages become zero and
 // unreserved.
