@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Local views as a plan names them, read from the words of wl_transfer_config and checked.
+// Views of local memory in a plan, decoded from the words of wl_transfer_config and checked.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Binding {
   int64_t shape[kMaxDims];
   int64_t strides[kMaxDims];
 
-  // From its first element to the end of its last one.
+  // Bytes from the view's first element to the end of its last one.
   uint64_t bytes() const {
     int64_t bytes = 0;
     extentOf(ndim, shape, strides, sizeOf(dtype), &bytes);
@@ -27,8 +27,9 @@ struct Binding {
   }
 };
 
-// `role` is "source" or "target". Checks dtype, dimensions, alignment, and that every element lies
-// inside [low, low + bytes). Targets may not have stride 0 over more than one element.
+// Decodes `count` bindings. `role` is "source" or "target". Checks dtype, dimensions, alignment,
+// and that every element lies inside [low, low + bytes). Targets may not have stride 0 over more
+// than one element.
 Code readBindings(const int64_t* words, uint64_t wordCount, uint32_t count, const char* role,
                   std::vector<Binding>* bindings, wl_error_t* error);
 

@@ -7,7 +7,7 @@
 namespace windlass {
 namespace {
 
-// What a chunk's words state before its length and places.
+// First words of a chunk, before its length and start indices.
 struct Head {
   int64_t phase;
   int64_t target;
@@ -20,13 +20,13 @@ struct Head {
   size_t targetIndex() const { return static_cast<size_t>(isStaged() ? -(target + 1) : target); }
 };
 
-// Reads one chunk.
+// Decodes and checks one chunk.
 class ChunkReader {
  public:
   ChunkReader(const Bound& bound, uint64_t index, wl_error_t* error)
       : bound_(bound), index_(static_cast<unsigned long long>(index)), error_(error) {}
 
-  // Appends its box, unless it holds no bytes.
+  // Appends the chunk's box unless it has no bytes.
   Code read(Words& in, WordList* boxes, Progress* progress) {
     if (Code code = readHead(in); code != WL_OK) return code;
     length_ = in.take(ndim());
@@ -100,7 +100,7 @@ class ChunkReader {
     return WL_OK;
   }
 
-  // The bytes from a view's first element to the chunk's.
+  // Computes the bytes from the view's first element to the chunk's first one.
   Code place(const int64_t* shape, const int64_t* strides, const int64_t* start, DType dtype,
              const char* role, uint64_t* bytes) {
     int64_t offset = 0;

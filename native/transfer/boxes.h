@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the chunks of a plan to the boxes that one rank's targets and stages get: every index,
-// region and dtype is checked against the views at both ends.
+// Converts the chunks of a plan to the boxes that one rank's targets and staging buffers receive.
+// Every index, region and dtype is checked against the views at both ends.
 #pragma once
 
 #include "native/transfer/peers.h"
@@ -8,7 +8,6 @@
 
 namespace windlass {
 
-// What a rank's chunks are read against.
 struct Bound {
   const Group& group;
   uint32_t rank;
@@ -17,12 +16,12 @@ struct Bound {
   const Peers& peers;
 };
 
-// The chunks of wl_transfer_config, each with a target at which bytes arrive as a ChunkItem of that
-// one target, in their order. Those that are not staged are added to `progress` in that order too.
+// Converts the chunks of wl_transfer_config, in order. Each nonempty chunk becomes a ChunkItem with
+// one target. Chunks that write a target binding are also added to `progress`, in the same order.
 Code readBoxes(const wl_transfer_config_t& config, const Bound& bound, WordList* boxes,
                Progress* progress, wl_error_t* error);
 
-// visit(box) for each box of the words from `at` on.
+// Calls visit(box) for each box from word `at` on.
 template <class Visit>
 void forEachChunkItem(const WordList& boxes, uint64_t at, Visit&& visit) {
   const uint64_t* end = boxes.data() + boxes.size();
@@ -30,7 +29,7 @@ void forEachChunkItem(const WordList& boxes, uint64_t at, Visit&& visit) {
   for (; box.words != end; box.words += box.size()) visit(static_cast<const ChunkItem&>(box));
 }
 
-// Whether the box is staged, so that its own rank alone writes it, for itself.
+// True if the box's target is a staging buffer. Only the rank itself writes such a box.
 inline bool isStaged(const ChunkItem& box) {
   return ChunkItem::signalOf(box.target(0)).isNone();
 }

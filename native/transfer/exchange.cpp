@@ -11,21 +11,22 @@
 namespace windlass {
 namespace {
 
-// Of all ranks in a round of a gather.
+// Words of all ranks together in one round of a gather.
 constexpr uint64_t kGatheredWords = uint64_t{32} << 10;
-// In place of a number of words: the rank can't go on.
+// Sent as the word count by a rank that has failed.
 constexpr uint64_t kFailed = ~uint64_t{0};
 
-// Where ranks gather, the first round's words of each follow how many it has in all.
+// In the first round of a gather, each rank's words follow its total count.
 constexpr uint64_t kGatherHead = 1;
 static_assert(kGatheredWords / WL_MAX_RANKS > kGatherHead, "a round holds words of each rank");
-// Ranks exchange slots of words, one for each rank. The first round's are of at most kFirstWords,
-// and begin with the words of the sender's longest list, for whichever rank, and of this one.
+// An exchange sends one slot of words to each rank. The first round's slots hold at most
+// kFirstWords. They begin with the length of the sender's longest list and the length of the
+// receiver's list.
 constexpr uint64_t kExchangeHead = 2;
 constexpr uint64_t kFirstWords = 64;
 static_assert(kEagerWords > kExchangeHead, "a round holds words for each rank");
 
-// Of `all`, from `at` on, at most `most`.
+// Words of `all` from `at` on, but at most `most`.
 uint64_t leftOf(uint64_t all, uint64_t at, uint64_t most) {
   return all > at ? std::min(all - at, most) : 0;
 }
@@ -142,7 +143,7 @@ Code Exchange::exchange(std::vector<WordList>* words) {
   for (uint32_t rank = 0; sends && rank < ranks; ++rank)
     if (rank != own) longest = std::max<uint64_t>(longest, (*words)[rank].size());
   std::vector<WordList> received;
-  // Slots of `slot` words, of which the lists' own from `at` on follow `head` others.
+  // Runs one all-to-all of `slot` words a slot: `head` header words, then words from `at` on.
   const auto round = [&](uint64_t at, uint64_t slot, uint64_t head) {
     for (uint32_t rank = 0; sends && rank < ranks; ++rank) {
       if (rank == own) continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words of any number that the ranks of a registration tell one another: rounds of operations whose
-// inputs ride with ENTER, so that nobody reads another's memory.
+// Exchanges word lists of any length between the ranks of a registration. Each round is one eager
+// operation, whose input travels with ENTER, so no rank reads another's memory.
 #pragma once
 
 #include <functional>
@@ -11,28 +11,27 @@
 
 namespace windlass {
 
-// Every call is collective and states the same on every rank: the registration's fingerprint. All
-// of them have one deadline, from when the rank's Exchange is made. A rank that can't go on says
-// why by failure(), and takes part in the next call, whatever it has for it: that one returns on
-// all ranks what the first such rank states, told as of its part of the transfer. A call that finds
-// no memory sets it.
+// Every call is collective and carries the registration's fingerprint. All calls share one
+// deadline, which starts with the constructor. A rank that fails or lacks memory records the reason
+// in failure() and still makes the next call. That call then fails on all ranks with the first
+// failing rank's error.
 class Exchange {
  public:
   Exchange(Comm& comm, uint64_t fingerprint, int64_t deadlineNs, wl_error_t* error);
-  // Before gather(), the first call, which tells the others where it could not: it throws
-  // std::bad_alloc.
+  // Allocates buffers. Call before gather(), the first call, which reports a failure of reserve()
+  // to the other ranks. Throws std::bad_alloc.
   void reserve();
 
   wl_error_t* failure() { return &failure_; }
   bool failed() const { return failure_.code != WL_OK; }
 
-  // A gather's round: words [at, end) of each rank, of which it has totals[rank] in all.
+  // One round of a gather: words [at, end) of each rank's totals[rank] words.
   struct Round {
     uint64_t at;
     uint64_t end;
     const uint64_t* totals;
-    const uint64_t* first;  // rank 0's
-    uint64_t stride;        // words from one rank's to the next's
+    const uint64_t* first;  // words of rank 0
+    uint64_t stride;        // words from one rank to the next
 
     const uint64_t* words(uint32_t rank) const { return first + rank * stride; }
     uint64_t count(uint32_t rank) const {
@@ -40,19 +39,20 @@ class Exchange {
       return last > at ? last - at : 0;
     }
   };
-  // Calls take(round) for each, in order; it may throw std::bad_alloc.
+  // Calls take(round) for each round, in order. `take` may throw std::bad_alloc.
   Code gather(const WordList& own, const std::function<void(const Round&)>& take);
-  // words[rank], one list a rank, which are for that rank, become those that it had for this one.
+  // All-to-all: replaces words[rank], the list for each rank, with the list received from that
+  // rank.
   Code exchange(std::vector<WordList>* words);
-  // Each value becomes the sum of all ranks'.
+  // Replaces each value with its sum over all ranks.
   Code sum(uint64_t* values, uint64_t count);
 
  private:
   Call call(wl_reduce_op op, const void* in, void* out, uint64_t bytes, uint64_t inBytes) const;
   uint64_t eagerWords() const;
-  // out = max or sum of all ranks' words.
+  // Sets `out` to the max or sum over all ranks.
   Code reduce(wl_reduce_op op, const uint64_t* in, uint64_t* out, uint64_t count);
-  // Once a rank has said that it can't go on.
+  // Shares the error after a rank has reported a failure.
   Code tell();
   void outOfMemory();
 
@@ -61,10 +61,10 @@ class Exchange {
   const TimeLimit limit_;
   wl_error_t* const error_;
   wl_error_t failure_ = blankError();
-  WordList totals_;  // of a gather: one a rank
+  WordList totals_;  // of a gather, per rank
   WordList in_;
   WordList out_;
-  // Where the target doesn't reduce words: those of all ranks, and one of each before reserve().
+  // Words of all ranks, if the target doesn't reduce words. oneEach_ serves before reserve().
   static constexpr uint32_t kMostIsolated = 64;
   WordList gathered_;
   uint64_t oneEach_[kMostIsolated];

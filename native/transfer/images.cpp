@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A question, in words:
+// Words of a question:
 //
 //   operation | bytes of an element << 32 | ndim << 48 | written << 56 | own << 57
 //   its Place, extents[ndim], strides[ndim]
-//   of what is written: the Place of the signal that counts its items, or none
+//   only if written: the Place of the signal that counts its items, or none
 //
-// own: this rank alone names the view, which is its own. The answer is a Place and strides[ndim],
-// and of what is written the signal's Place.
+// own: the view belongs to the asking rank, and only that rank uses it. The answer is a Place and
+// strides[ndim]; for a written view, the signal's Place follows.
 #include "native/transfer/images.h"
 
 #include <algorithm>
@@ -44,13 +44,13 @@ struct Question {
   const int64_t* strides() const { return extents() + ndim(); }
   Place signal() const { return {isWritten() ? words[kHeadWords + 2 * ndim()] : 0}; }
   uint64_t size() const { return kHeadWords + 2 * ndim() + (isWritten() ? 1 : 0); }
-  // Of the view alone.
+  // Key of the view, without its signal.
   std::string_view key() const {
     return {reinterpret_cast<const char*>(words), (kHeadWords + 2 * ndim()) * sizeof(uint64_t)};
   }
 };
 
-// What ranks name of this one's in one operation.
+// A view of this rank's memory that ranks use in one operation.
 struct View {
   Question asked;
   uint64_t address, bytes;
@@ -58,18 +58,17 @@ struct View {
   int64_t strides[kMaxDims];
 };
 
-// Memory that ranks name of this one's, and where it lies.
+// A range of this rank's memory that ranks use, and its location.
 struct Located {
   uint64_t address, bytes;
   Lies lies;
-  bool isReached;  // by kernels of all ranks where it lies
+  bool isReached;  // true if all ranks' kernels access it in its location
 };
 
 bool comesBefore(const View* a, const View* b) {
   return a->address < b->address;
 }
 
-// Lays out one rank's images.
 class Owner {
  public:
   Owner(const Group& group, uint32_t rank, const Stages& stages, std::vector<ImageLayout>* layouts)
@@ -107,7 +106,7 @@ class Owner {
     return reinterpret_cast<uint64_t>(group_.at(rank_, place));
   }
 
-  // Where the signal is in the image, from the counts' begin.
+  // Offset of the signal in the image, from the start of the counts.
   uint64_t countOf(const Question& question) {
     ImageLayout& layout = layouts_[question.operation()];
     const auto key = std::pair(question.operation(), addressOf(question.signal()));
@@ -121,7 +120,7 @@ class Owner {
     return view.address >= first && view.address < first + stages_.bytes();
   }
 
-  // Finds where what is named lies, each stretch of memory once.
+  // Finds the location of all views, once for each contiguous range.
   Code locate(wl_error_t* error) {
     std::vector<const View*> all;
     for (const auto& [key, view] : views_)
@@ -155,7 +154,7 @@ class Owner {
               wl_error_t* error) const {
     const auto* at = reinterpret_cast<const void*>(memory->address);
     Code code = device.find({"what is bound", at, memory->bytes}, &memory->lies, error);
-    // What one process has on a device another one's kernels don't get at.
+    // Kernels of one process can't access another process's device memory.
     if (code != WL_OK || memory->lies == Lies::kHost || group_.config().spansProcesses) return code;
     memory->isReached = memory->lies == Lies::kHere && devices.size() == 1;
     if (!memory->isReached)
@@ -216,8 +215,7 @@ class Owner {
     return some;
   }
 
-  // Whichever takes less of views that overlap: the stretch of memory in which they lie, or a copy
-  // of each.
+  // Copies overlapping views either as one range of memory or one by one, whichever is smaller.
   static void copyStretches(const std::vector<View*>& views, bool isOnDevice, ImageLayout* layout) {
     for (size_t first = 0, next = 0; first < views.size(); first = next) {
       const uint64_t begin = views[first]->address;
@@ -301,10 +299,10 @@ class Owner {
   std::vector<ImageLayout>& layouts_;
   std::unordered_map<std::string_view, View> views_;
   std::unordered_map<std::pair<uint32_t, uint64_t>, uint64_t, CountHash> counts_;
-  std::vector<Located> located_;  // ascending, apart
+  std::vector<Located> located_;  // ascending, disjoint
 };
 
-// visit(view, strides, isWritten) for each view of the box, targets first.
+// Calls visit(view, strides, isWritten) for each view of the box, targets first.
 template <class Visit>
 void forEachView(const ChunkItem& box, Visit&& visit) {
   for (uint32_t t = 0; t < box.targets(); ++t)

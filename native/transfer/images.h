@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ranks whose devices run a transfer name one another's memory: each tells the owners what its
-// boxes name of theirs, and they say where their devices will have it.
+// Addresses for transfers that the ranks' devices run. Each rank sends the owners the views that
+// its boxes use. The owners answer with the views' addresses on the devices.
 #pragma once
 
 #include "native/device/offloaded_transfer.h"
@@ -12,23 +12,22 @@ namespace windlass {
 
 class Group;
 
-// questions[owner], behind what they hold: the box's views, as owners are to see them. `rank`: this
-// one.
+// Appends the box's views to questions[owner]. `rank` is this rank.
 void askOwners(uint32_t rank, const ChunkItem& box, std::vector<WordList>* questions);
 
-// As owner `rank`: what each rank asks becomes its answers, view by view, and *layouts, one for
-// each of so many operations, say what this rank's device takes in them.
+// Called by owner `rank`. Replaces each rank's questions with answers, view by view. Each
+// operation's layout states what this rank's device holds in it.
 Code layOutImages(const Group& group, uint32_t rank, const Stages& stages, uint64_t operations,
                   std::vector<WordList>* questions, std::vector<ImageLayout>* layouts,
                   wl_error_t* error);
 
-// Reads the answers in the order in which the boxes were asked about.
+// Reads the answers. The order of boxes must match the order of askOwners().
 class ImageAnswers {
  public:
   explicit ImageAnswers(const std::vector<WordList>& answers)
       : answers_(answers), at_(answers.size()) {}
 
-  // The box as devices are to have it; lasts until the next call.
+  // Returns the box with device addresses, valid until the next call.
   ChunkItem next(const ChunkItem& box);
 
  private:

@@ -17,9 +17,9 @@ struct Asked {
   ChunkItem box;
   uint32_t rank;
   uint32_t part = 0;
-  Asked* first = nullptr;  // of those that are joined, in the order of ranks and their boxes
+  Asked* first = nullptr;  // first joined box, by rank and then by order of boxes
   Asked* next = nullptr;
-  // Of the first.
+  // Set only in the first box.
   Asked* last = nullptr;
   uint32_t targets = 0;
   uint64_t turn = 0;
@@ -38,8 +38,8 @@ struct SourcesHash {
   }
 };
 
-// Boxes of one shape, from the same sources, that go on the same way; to ranks that reach one
-// another's memory.
+// True for boxes of one shape with the same sources and the same conversion, whose ranks reach each
+// other's memory.
 struct SameSources {
   const Group* group;
 
@@ -83,7 +83,7 @@ void answer(uint32_t rank, const Group& group, uint32_t most, uint64_t at,
     }
     Asked& first = **place;
     if (isNew) {
-      // Owners begin with different ranks.
+      // Different owners start with different ranks.
       first.turn = ++turn;
     } else {
       first.last->next = &one;

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Boxes of all ranks that take the same from the same sources become one with all their targets, so
-// that it is read once. The rank that owns a box's first source, its owner, tells each of its ranks
-// who they are.
+// Joins boxes of all ranks that read the same sources into one box, so that the sources are read
+// once. The owner of a box is the rank of its first source. It sends the joined targets to their
+// ranks.
 #pragma once
 
 #include "native/transfer/boxes.h"
 
 namespace windlass {
 
-// questions[owner], behind what they hold: this rank's boxes, but staged ones, as the owner is to
-// see them.
+// Appends this rank's boxes to questions[owner], except boxes for staging buffers.
 void askOwners(const WordList& boxes, std::vector<WordList>* questions);
 
-// As owner `rank`, who joins no more than `most` targets: what each rank asks from its word `at` on
-// becomes its answers, box by box:
-// targets | part << 32, part being its own number among them; and where they are several, a turn,
-// that of the target whose rank runs the first item, and the words of each target.
+// Called by owner `rank`. Replaces each rank's questions, from word `at` on, with answers, box by
+// box. Joins at most `most` targets. An answer is targets | part << 32, where `part` is the box's
+// index among the targets. If there are several, a turn and each target's words follow. The rank of
+// target number turn % targets runs the first item.
 void answer(uint32_t rank, const Group& group, uint32_t most, uint64_t at,
             std::vector<WordList>* questions);
 
-// Reads the answers in the order in which the boxes were asked about.
+// Reads the answers. The order of boxes must match the order of askOwners().
 class Answers {
  public:
   explicit Answers(const std::vector<WordList>& answers) : answers_(answers), at_(answers.size()) {}
@@ -29,7 +28,7 @@ class Answers {
     uint32_t part;
     uint64_t turn;
   };
-  // The box with all its targets; lasts until the next call.
+  // Returns the box with all its targets, valid until the next call.
   Joined next(const ChunkItem& box);
 
  private:

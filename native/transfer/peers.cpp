@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's words: the counts of sources and of staged boxes, then each of them as
-// dtype | ndim << 8 | phase << 32, its place, the readers of a staged box or 0, shape[ndim],
-// strides[ndim], and those readers.
+// Layout of a rank's words: the number of sources, the number of staging boxes, then each view as
+// dtype | ndim << 8 | phase << 32, its Place, the number of readers (0 for a source), shape[ndim],
+// strides[ndim], and the readers.
 #include "native/transfer/peers.h"
 
 #include <algorithm>
@@ -63,7 +63,7 @@ void Peers::take(const Exchange::Round& round) {
   taken_ = round.end;
 }
 
-// Finds sources and stages in the words of all ranks.
+// Builds the index of sources and staging boxes in the words of all ranks.
 void Peers::index() {
   for (Brought& brought : ranks_) {
     brought.sources.clear();

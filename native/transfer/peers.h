@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one process knows of the ranks of a transfer: the source views and stages that all of them
-// brought, as words that they gathered, and how far its own ranks' targets are written. Its ranks
-// share it, and it lasts as long as any of their transfers.
+// One process's view of the ranks of a transfer: the gathered source views and staging boxes of all
+// ranks, and the write progress of its own ranks. Shared by these ranks, it lives as long as any of
+// their transfers.
 #pragma once
 
 #include <memory>
@@ -18,11 +18,11 @@
 
 namespace windlass {
 
-// A view of a rank's memory, named by its place.
+// A view of a rank's memory, addressed by Place.
 struct PeerView {
   DType dtype;
   uint32_t ndim;
-  uint32_t phase;  // in which it is written, where it is staged
+  uint32_t phase;  // phase that writes it, if it is a staging buffer
   Place place;
   const int64_t* shape;
   const int64_t* strides;
@@ -30,7 +30,7 @@ struct PeerView {
 
 class Peers {
  public:
-  // What `rank`, of this process, brings.
+  // Encodes the views of `rank`, a rank of this process, for the gather.
   static WordList wordsOf(const Group& group, uint32_t rank, const std::vector<Binding>& sources,
                           const Stages& stages);
 
@@ -38,36 +38,37 @@ class Peers {
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;
 
-  // By each rank, for itself, before it tells its peers anything.
+  // Each rank calls this for itself before it sends its peers anything.
   void setProgress(uint32_t rank, std::shared_ptr<const Progress> progress) {
     progress_[rank] = std::move(progress);
   }
-  // By each rank, of all rounds of a gather, before it looks: the first to come takes a round's.
-  // Throws std::bad_alloc; another rank may take them then.
+  // Each rank calls this for all rounds of a gather, before any lookup. The first caller stores the
+  // round. Throws std::bad_alloc; another rank may then store the round.
   void take(const Exchange::Round& round);
-  // By each rank, once no rank looks for stages any more.
+  // Each rank calls this after every rank has finished staged() lookups.
   void dropStages();
 
   uint32_t ranks() const { return static_cast<uint32_t>(progress_.size()); }
-  // Whether there is one, and which.
+  // Returns false if there is no such source binding.
   bool source(int64_t rank, int64_t index, PeerView* view) const;
-  // Box `n` of those that `rank` stages and `reader` reads.
+  // Finds box `n` of the staging boxes that `rank` writes and `reader` reads. Returns false if
+  // there is none.
   bool staged(int64_t rank, uint32_t reader, int64_t n, PeerView* view) const;
-  // nullptr where the rank is another process's.
+  // nullptr if the rank lives in another process.
   const Progress* progress(uint32_t rank) const { return progress_[rank].get(); }
 
  private:
   struct Brought {
     WordList words;
-    std::vector<uint64_t> sources;  // where in words they begin
+    std::vector<uint64_t> sources;  // start index in `words`
     uint64_t stagesAt = 0;
-    std::vector<std::pair<uint32_t, uint64_t>> stagedFor;  // (reader, where), ascending
+    std::vector<std::pair<uint32_t, uint64_t>> stagedFor;  // (reader, start index), ascending
   };
 
   void index();
 
-  std::mutex mutex_;  // guards what follows while ranks take it
-  uint64_t taken_ = 0;  // words of each rank
+  std::mutex mutex_;  // guards the members below while ranks call take()
+  uint64_t taken_ = 0;  // words stored per rank
   std::vector<Brought> ranks_;
   std::vector<std::shared_ptr<const Progress>> progress_;
 };

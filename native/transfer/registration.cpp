@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ranks make a transfer together: operations in which they tell one another words, with what
-// each rank does by itself in between.
+// Creates a transfer on all ranks: collective exchanges of words, with local steps between them.
 #include <algorithm>
 #include <new>
 
@@ -60,7 +59,8 @@ class Registration {
   }
 
  private:
-  // This rank's next step, unless one has failed; the next operation tells the others.
+  // Runs this rank's next step unless an earlier one has failed. The next exchange reports a
+  // failure to the other ranks.
   template <class Body>
   void step(const char* doing, Body&& body) {
     if (exchange_.failed()) return;
@@ -71,7 +71,7 @@ class Registration {
     }
   }
 
-  // Reads and checks what needs no peer, and allocates the stages.
+  // Reads and checks the input that needs no peer, and allocates the staging buffers.
   Code begin(wl_error_t* error) {
     Code code = readBindings(config_.source_bindings, config_.source_binding_words,
                              config_.source_binding_count, "source", &sources_, error);
@@ -93,8 +93,8 @@ class Registration {
     return WL_OK;
   }
 
-  // words_ become the phases that this rank needs, and what it asks the owners of what its boxes
-  // read.
+  // Sets words_ to the number of phases that this rank needs, followed by its questions to the
+  // owners of its boxes' sources.
   Code resolve(wl_error_t* error) {
     const Bound bound = {comm_.group(), rank_, targets_, plan_->stages, *peers_};
     const Code code = readBoxes(config_, bound, &boxes_, plan_->progress.get(), error);
@@ -116,12 +116,12 @@ class Registration {
     answer(rank_, comm_.group(), isOffloaded() ? kMostDeviceRanks : UINT32_MAX, 1, &words_);
   }
 
-  // Whether the ranks' devices run it: a target has them for transfers where it has their image.
+  // True if the ranks' devices run the transfer. Targets with GPU kernels do that.
   bool isOffloaded() const { return kTarget.hasGpus(); }
   bool readsFar() const { return comm_.group().config().spansProcesses && !isOffloaded(); }
 
-  // visit(joined) for each of this rank's boxes with all of its targets; of a staged one that is
-  // itself.
+  // Calls visit(joined) for each of this rank's boxes, joined with all its targets. A box for a
+  // staging buffer is not joined.
   template <class Visit>
   void forEachJoined(const std::vector<WordList>& answers, Visit&& visit) {
     Answers read(answers);
@@ -130,7 +130,7 @@ class Registration {
     });
   }
 
-  // words_ become what this rank's boxes name of each rank's memory.
+  // Sets words_ to the questions about the views of each rank's memory in this rank's boxes.
   void askForImages() {
     joined_.swap(words_);
     words_.assign(comm_.group().ranks(), {});
@@ -170,8 +170,8 @@ class Registration {
     return WL_OK;
   }
 
-  // words_ become what this rank reads of each other process's ordinary memory; *far, how many
-  // boxes.
+  // Sets words_ to the boxes that this rank reads from ordinary memory of other processes. Adds
+  // their number to *far.
   Code findFar(uint64_t* far, wl_error_t* error) {
     words_.assign(comm_.group().ranks(), {});
     uint64_t largestItem = 0;
@@ -190,7 +190,7 @@ class Registration {
                      {ServedBox::head(phase, elementBytes, item.ndim()), place.offset()});
         append(&words, item.extents(), item.ndim());
         append(&words, ChunkItem::sourceStrides(source), item.ndim());
-        // Whichever way ranks agree on later.
+        // Computes room for every method that the ranks may agree on later.
         const FarBox box(place.offset(), static_cast<uint32_t>(elementBytes), item.ndim(),
                          item.extents(), ChunkItem::sourceStrides(source), FarBox::Gaps::kShort);
         itemRoom += farRoom(box.bytes());
@@ -228,14 +228,15 @@ class Registration {
   std::shared_ptr<BoundPlan> plan_;
   Group::Joint<Peers> joint_;
   std::shared_ptr<Peers> peers_;
-  WordList own_;                 // for Peers
+  WordList own_;                 // words to gather in Peers
   WordList boxes_;               // of this rank's chunks
-  std::vector<WordList> words_;  // to each rank, then from each
-  // Where devices run the transfer.
-  std::vector<WordList> joined_;  // what owners answered of this rank's boxes
+  std::vector<WordList> words_;  // sent to each rank, then received from each
+  // Used only if devices run the transfer.
+  std::vector<WordList> joined_;  // owners' answers for this rank's boxes
   std::vector<ImageLayout> layouts_;
-  uint64_t phases_ = 1;  // of the rank that needs most
-  // For each kMostPhases of them; then, how many boxes ranks read of other processes.
+  uint64_t phases_ = 1;  // maximum over ranks
+  // One entry per kMostPhases phases; then the number of boxes that ranks read from other
+  // processes.
   std::vector<uint64_t> workBytes_;
   uint64_t targetBytes_ = 0;
 };

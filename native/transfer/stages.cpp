@@ -7,8 +7,8 @@
 namespace windlass {
 namespace {
 
-// Sets the view's strides to those of a dense box; `bytes` is its size. False when it is empty or
-// overflows 63 bits.
+// Sets the view's strides to those of a dense box, and `bytes` to its size. Returns false if the
+// box is empty or its size overflows 63 bits.
 bool makeDense(Binding* view, int64_t* bytes) {
   *bytes = 1;
   for (uint32_t d = view->ndim; d-- > 0;) {
@@ -61,7 +61,7 @@ Code Stages::read(const int64_t* words, uint64_t wordCount, uint64_t count, wl_e
                   "shape is empty or overflows 63 bits",
                   index, static_cast<long long>(offset));
     }
-    // Of either half, so that what both take doesn't overflow.
+    // Limits each half, so that the sum of both does not overflow.
     if (static_cast<uint64_t>(end) > kLargest) {
       return fail(error, WL_RESOURCE,
                   "staged box %llu: ends at byte %lld, more than a process can address", index,

@@ -9,16 +9,15 @@
 namespace windlass {
 namespace {
 
-// An item holds at most about this many bytes at all its targets, but need not hold less than
-// kLeastBytes at each; blocks gather smaller ones up to kBlockBytes.
+// Limit of an item's bytes over all its targets. An item may exceed it up to kLeastBytes per
+// target. Blocks combine smaller items up to about kBlockBytes.
 constexpr uint64_t kItemBytes = uint64_t{256} << 10;
 constexpr uint64_t kLeastBytes = uint64_t{16} << 10;
 constexpr uint64_t kBlockBytes = uint64_t{128} << 10;
 
-// The dimension to cut a box of these extents along: of those with more than one element the one
-// whose elements lie furthest apart on the side where they lie closer, so that rows stay whole on
-// both sides; among equals the one that spans less on the other side, so that neighbours on either
-// side stay in one item. box.ndim() if there is none.
+// Dimension along which to cut a box of these extents; box.ndim() if all have one element. Chooses
+// the largest of the smaller of source and target stride, so that rows stay whole on both sides. A
+// tie goes to the smaller other stride, so that neighbours stay in one item.
 uint32_t cutDimension(const ChunkItem& box, const int64_t* length) {
   const int64_t* targetStrides = ChunkItem::targetStrides(box.target(0));
   const int64_t* sourceStrides = ChunkItem::sourceStrides(box.source(0));
@@ -86,7 +85,7 @@ void ItemMaker::emit(const ChunkItem& box, const int64_t* start, const int64_t* 
     view(box.source(s), box.source(s + 1), ChunkItem::sourceStrides(box.source(s)));
 }
 
-// Gathers the items of each phase into blocks.
+// Groups the items of each phase into blocks.
 Code ItemMaker::finish(PlanTable* table, wl_error_t* error) {
   uint32_t phases = 1;
   for (const Item& item : order_) phases = std::max(phases, item.phase + 1);
@@ -94,7 +93,7 @@ Code ItemMaker::finish(PlanTable* table, wl_error_t* error) {
     std::stable_sort(order_.begin(), order_.end(),
                      [](const Item& a, const Item& b) { return a.phase < b.phase; });
   }
-  std::vector<std::vector<uint64_t>> ends(phases);  // of the blocks of each phase, in items
+  std::vector<std::vector<uint64_t>> ends(phases);  // ends of each phase's blocks, as item indices
   table->workBytes_.resize((phases + kMostPhases - 1) / kMostPhases);
   uint64_t gathered = 0;
   for (size_t i = 0; i < order_.size(); ++i) {
@@ -106,7 +105,7 @@ Code ItemMaker::finish(PlanTable* table, wl_error_t* error) {
     ends[item.phase].push_back(i + 1);
     gathered = 0;
   }
-  // Where items begin in the table, behind those before them, in words from the first one.
+  // Word offset of each item in the table, from the first item.
   std::vector<uint64_t> starts;
   starts.reserve(order_.size() + 1);
   uint64_t end = 0;
@@ -118,7 +117,7 @@ Code ItemMaker::finish(PlanTable* table, wl_error_t* error) {
 
   table->phases_ = phases;
   WordList& words = table->words_;
-  uint64_t before = 0;  // items of the phases before
+  uint64_t before = 0;  // items of the earlier phases
   const auto addTable = [&](uint32_t first, uint32_t count, size_t blocks) {
     table->starts_.push_back(words.size());
     words.insert(words.end(), {count | uint64_t{blocks} << 32, 0, starts[before]});

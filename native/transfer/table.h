@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bound plan: the items that one rank runs, as one table of words that name all memory by its
-// place, wherever the table lies itself.
+// A bound plan: one flat table of words with the items that one rank runs. The table names memory
+// by Place, so it may lie anywhere.
 #pragma once
 
 #include "native/base/error.h"
@@ -9,21 +9,21 @@
 
 namespace windlass {
 
-// The words of a ChunkTable for each operation of a run, which takes kMostPhases phases of it, and
-// the items of all of them.
+// Holds one ChunkTable per operation, followed by the items of all operations. Each operation runs
+// kMostPhases phases.
 class PlanTable {
  public:
-  // Phases that the items need, one at least.
+  // Number of phases of the items, at least one.
   uint32_t phases() const { return phases_; }
-  // The table of operation n of a run, of the kMostPhases phases from n * kMostPhases on, which may
-  // be beyond this rank's.
+  // Table of operation `n`, with phases from n * kMostPhases on. Empty if this rank has no such
+  // phases.
   const uint64_t* ofOperation(uint32_t n) const {
     return words_.data() + starts_[n < workBytes_.size() ? n : workBytes_.size()];
   }
-  // Bytes that the items of these phases write, to peers and to stages too.
+  // Bytes that operation n's items write, including to peers and to staging buffers.
   uint64_t workBytes(uint32_t n) const { return n < workBytes_.size() ? workBytes_[n] : 0; }
   const WordList& words() const { return words_; }
-  // visit(item, phase) for each item, in the order in which one thread runs them.
+  // Calls visit(item, phase) for each item, in the order in which one thread runs them.
   template <class Visit>
   void forEachItem(Visit&& visit) const {
     for (uint32_t n = 0; n < workBytes_.size(); ++n) {
@@ -41,23 +41,23 @@ class PlanTable {
   friend class ItemMaker;
 
   WordList words_;
-  std::vector<uint64_t> starts_;     // of the operations' in words_; the last one has no items
-  std::vector<uint64_t> workBytes_;  // for each operation
+  std::vector<uint64_t> starts_;     // start of each operation in words_, then of an empty one
+  std::vector<uint64_t> workBytes_;  // per operation
   uint32_t phases_ = 1;
 };
 
-// Cuts boxes into items, of a size that threads share.
+// Cuts boxes into items of a size that threads can share.
 class ItemMaker {
  public:
-  // Adds those items of the box that fall to target number `part` of it: items fall to its targets
-  // in turn, to number `turn` first. Returns how many there are for all of them.
+  // Adds the items of the box that fall to target number `part`. Items go to the targets in turn,
+  // first to number turn % targets. Returns the number of items over all targets.
   uint32_t add(const ChunkItem& box, uint32_t part, uint64_t turn);
-  // The table of all items, by phase. Once.
+  // Builds the table of all items, sorted by phase. Call once.
   Code finish(PlanTable* table, wl_error_t* error);
 
  private:
   struct Item {
-    uint64_t at;  // in items_
+    uint64_t at;  // index in items_
     uint64_t bytes;
     uint32_t phase;
   };

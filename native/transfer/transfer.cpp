@@ -10,11 +10,11 @@
 namespace windlass {
 namespace {
 
-// Beside a sequence of 32 bits, and below how many moves there were before.
+// Bits of entering_: the low 32 bits hold a sequence, then this flag, then the number of moves.
 constexpr uint64_t kEntering = uint64_t{1} << 32;
 constexpr uint32_t kMovesShift = 33;
 
-// A Mismatch that names two ranks.
+// Returns a mismatch error with two culprits.
 template <class... Values>
 Code disagree(wl_error_t* error, uint32_t a, uint32_t b, const char* format, Values... values) {
   wl_error_t told = errorOf(WL_MISMATCH, format, values...);
@@ -40,9 +40,9 @@ Code Transfer::run(uint64_t version, int64_t deadlineNs, wl_error_t* error) {
   return code == WL_OK ? goOn(&call) : code;
 }
 
-// The first operation of a run.
+// Runs the first operation of a run.
 Code Transfer::enter(Call* call, const Named& own) {
-  // A run that is refused leaves those of the last one, or of the one in progress.
+  // A refused run keeps the progress of the last run, or of the one in progress.
   if (comm_.accepts()) plan_->progress->reset();
   call->bytes = targetBytes_;
   call->args.in = &own;
@@ -51,7 +51,7 @@ Code Transfer::enter(Call* call, const Named& own) {
   return runOperation(call, 0);
 }
 
-// Those that follow, of phases beyond kMostPhases.
+// Runs the remaining operations, for phases beyond kMostPhases.
 Code Transfer::goOn(Call* call) {
   for (uint32_t n = 1; n < workBytes_.size(); ++n) {
     if (Code code = runOperation(call, n); code != WL_OK) return code;
@@ -80,7 +80,7 @@ Code Transfer::move(uint64_t number, int64_t* version, int64_t deadlineNs, wl_er
   entering_.store(moves_.load(std::memory_order_relaxed) << kMovesShift | kEntering | sequence,
                   std::memory_order_seq_cst);
   Code code = enter(&call, own);
-  // What all ranks refuse has moved nothing.
+  // If all ranks refuse the operation, nothing has moved.
   const bool isRefused = code == WL_UNSUPPORTED && group_->failure() == nullptr;
   const bool isStated = !isRefused && comm_.nextSequence() != sequence &&
                         comm_.allStated(call.descriptor);
@@ -103,7 +103,7 @@ Code Transfer::haveDevice(const std::function<Code(RankDevice&, wl_error_t*)>& b
 uint64_t Transfer::begun() const {
   const uint64_t entering = entering_.load(std::memory_order_seq_cst);
   const uint64_t moves = moves_.load(std::memory_order_seq_cst);
-  // The one that enters may have been counted since.
+  // moves_ may already include the entering move.
   bool isStated = entering != 0 && moves << kMovesShift == entering >> kMovesShift << kMovesShift;
   for (uint32_t rank = 0; isStated && rank < group_->ranks(); ++rank)
     isStated = group_->entered(rank, static_cast<uint32_t>(entering));
@@ -115,10 +115,11 @@ const Named& Transfer::named(uint32_t rank) const {
   return *static_cast<const Named*>(addressOf(static_cast<int32_t>(rank), place));
 }
 
-// Of a move whose first operation ended with `code`, where all ranks have stated what they name.
+// Compares the versions and numbers of all ranks, after the first operation of a move ended with
+// `code` on ranks that all stated theirs.
 Code Transfer::conclude(Code code, const Named& own, int64_t* version, int64_t deadlineNs,
                         wl_error_t* error) {
-  uint32_t first = kNobody;  // that names a version
+  uint32_t first = kNobody;  // first rank that names a version
   uint32_t absent = kNobody;
   for (uint32_t rank = 0; rank < group_->ranks(); ++rank) {
     const Named& other = named(rank);
@@ -149,7 +150,7 @@ Code Transfer::conclude(Code code, const Named& own, int64_t* version, int64_t d
   if (absent == kNobody) return WL_OK;
   if (own.version == Named::kNone)
     return fail(error, WL_INVALID_ARGUMENT, "rank %u takes no part; nothing has moved", absent);
-  // It says why as it ends the communicator.
+  // The absent rank ends the communicator and states the reason.
   code = shareOutcome(comm_, Descriptor::of(WL_OP_LINK_MOVE, 0), {}, TimeLimit::fromNow(deadlineNs),
                       error);
   if (code != WL_OK) return code;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 64-bit words in which a plan reaches the native side, and in which ranks tell one another of
-// it.
+// 64-bit words in which Java passes a plan to native code, and in which ranks exchange it.
 #pragma once
 
 #include <cstdint>
