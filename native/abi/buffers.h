@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of the buffers that a collective names, and of what it does with their elements.
+// Checks of a collective's buffers and of its reduction.
 #pragma once
 
 #include "native/abi/handles.h"
@@ -11,7 +11,7 @@ namespace windlass {
 
 constexpr uint64_t kMostBytes = uint64_t{1} << 62;
 
-// bytes = parts * count * size of dtype, refused beyond 2^62.
+// Computes bytes = parts * count * size of dtype. Fails above 2^62 bytes.
 inline Code bytesOf(uint64_t parts, uint64_t count, int32_t dtype, uint64_t* bytes,
                     wl_error_t* error) {
   if (Code code = checkDType(dtype, error); code != WL_OK) return code;
@@ -60,7 +60,7 @@ inline Code checkStep(int32_t operation, wl_error_t* error) {
                        operation);
 }
 
-// `operation` is its name.
+// `operation` is the operation's name, for errors.
 inline Code checkReduction(const char* operation, int32_t dtype, int32_t op, wl_error_t* error) {
   if (Code code = checkDType(dtype, error); code != WL_OK) return code;
   if (op < 0 || op >= WL_REDUCE_OP_COUNT)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// C ABI: collectives of equal parts. Arguments are checked here, before anything is sent, against
-// what the collective's row in the table of kernels says.
+// C ABI: collectives of equal parts. Checks the arguments against the table of kernels before it
+// sends anything.
 #include "native/core/collectives.h"
 
 #include "native/abi/buffers.h"
@@ -11,7 +11,7 @@ using namespace windlass;
 
 namespace {
 
-// A buffer as its rank hands it over, for what is said of it.
+// A buffer of this rank, for errors.
 struct Buffer {
   const char* name;  // "in", "out"
   uint64_t elements;
@@ -43,7 +43,7 @@ struct Buffer {
               whole.name, text(ranks));
 }
 
-// A part of `count` elements is a matrix of `rows` rows.
+// Checks that a part of `count` elements is a matrix of `rows` rows.
 Code checkRows(const Collective& collective, uint64_t count, int64_t rows, wl_error_t* error) {
   const CallName what(collective.name);
   if (rows < 0 || rows > INT32_MAX) {
@@ -86,7 +86,7 @@ Code checkRows(const Collective& collective, uint64_t count, int64_t rows, wl_er
               CallName(collective.name).text(), takes, algorithmName(algorithm), algorithm);
 }
 
-// What the algorithm can't do, another one can.
+// Error for a call that this algorithm does not support and another one does.
 [[gnu::cold]] Code badCall(const Collective& collective, const Algorithm& algorithm, uint32_t ranks,
                            uint64_t bytes, wl_error_t* error) {
   const CallName what(collective.name);
@@ -110,13 +110,12 @@ Code checkRows(const Collective& collective, uint64_t count, int64_t rows, wl_er
               CallName(collective.name).text(), root, ranks);
 }
 
-// Divisions of 64 bits take several times as long as those of 32 on many CPUs.
+// On many CPUs, 64-bit divisions take several times as long as 32-bit ones.
 uint64_t quotient(uint64_t elements, uint32_t ranks) {
   return elements <= UINT32_MAX ? static_cast<uint32_t>(elements) / ranks : elements / ranks;
 }
 
-// wl_collective of the collectives whose buffers hold these, so that what follows from that is no
-// question at each call.
+// wl_collective for one combination of buffer contents, which calls then need not test.
 template <Holds kIn, Holds kOut>
 int32_t collective(wl_comm_t* comm, int32_t operation, const void* in, uint64_t in_elements,
                    void* out, uint64_t out_elements, int32_t dtype, int32_t op, int32_t algorithm,
@@ -166,7 +165,7 @@ int32_t collective(wl_comm_t* comm, int32_t operation, const void* in, uint64_t 
     if (Code code = checkBuffer(out, outBytes, dtype, "out", error); code != WL_OK) return code;
   }
   if (reads && writes && overlap(in, inBytes, out, outBytes)) {
-    // In place, buffers are one, or one is the rank's own part of the other.
+    // In place, both buffers are equal, or one is the rank's own part of the other.
     const uint64_t inSkips = kOutIsPart && !kInIsPart ? rank * bytes : 0;
     const uint64_t outSkips = kInIsPart && !kOutIsPart ? rank * bytes : 0;
     if (of.buffers == Buffers::kApart || static_cast<const unsigned char*>(in) + inSkips !=
@@ -175,7 +174,7 @@ int32_t collective(wl_comm_t* comm, int32_t operation, const void* in, uint64_t 
   }
   const Algorithm* chosen = of.algorithm(algorithm);
   if (chosen == nullptr) return badAlgorithm(of, algorithm, error);
-  // Every rank reads every input while outputs are written, which are the inputs.
+  // Ranks would read inputs that others overwrite with outputs.
   const bool losesInput = !chosen->inPlace && in == out && bytes > 0 && ranks > 1 &&
                           !isEager(comm->comm, of, kIn, *chosen, bytes);
   if (ranks > chosen->mostRanks || losesInput) return badCall(of, *chosen, ranks, bytes, error);
@@ -184,7 +183,6 @@ int32_t collective(wl_comm_t* comm, int32_t operation, const void* in, uint64_t 
               rootOrRows, deadline_ns, error, on});
 }
 
-// What no row of equal parts stands for.
 [[gnu::cold]] int32_t noCollective(wl_comm_t*, int32_t operation, const void*, uint64_t, void*,
                                    uint64_t, int32_t, int32_t, int32_t, int32_t, int64_t, int64_t,
                                    wl_error_t* error, OnStream*) {
@@ -194,7 +192,7 @@ int32_t collective(wl_comm_t* comm, int32_t operation, const void* in, uint64_t 
 
 using CollectiveFunction = decltype(&noCollective);
 
-// By what the buffers hold.
+// Implementations, indexed by the contents of `in` and `out`.
 struct CollectiveFunctions {
   static constexpr size_t kHolds = static_cast<size_t>(Holds::kRootsParts) + 1;
   CollectiveFunction by[kHolds][kHolds] = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// C ABI: communicators, those made of others among them.
+// C ABI: communicators, including those derived from others.
 #include <algorithm>
 #include <new>
 
@@ -11,7 +11,8 @@ using namespace windlass;
 
 namespace {
 
-// The handle of this rank in a group that `make` makes of comm's ranks, if it is in one.
+// Returns this rank's handle in the group that `make` forms from comm's ranks; nullptr if the rank
+// is not in that group.
 template <class Make>
 Code join(wl_comm_t* comm, wl_operation operation, int64_t deadlineNs, wl_comm_t** out,
           wl_error_t* error, Make&& make) {
@@ -53,7 +54,7 @@ Code checkRankList(const int32_t* ranks, uint32_t count, int32_t size, wl_error_
   return WL_OK;
 }
 
-// FNV-1a, a rank at a time.
+// FNV-1a hash over whole ranks.
 uint64_t digestOf(const int32_t* ranks, uint32_t count) {
   uint64_t digest = 0xcbf29ce484222325u;
   for (uint32_t i = 0; i < count; ++i)
@@ -118,7 +119,7 @@ int32_t wl_comm_close(wl_comm_t* comm, wl_error_t* error) {
 }
 
 void wl_comm_free(wl_comm_t* comm) {
-  // A call that did not leave keeps its handle: freeing it would pull the memory from under it.
+  // A call that did not leave still uses the handle's memory.
   if (isOwn(comm) && comm->comm.close(nullptr) != WL_TIMEOUT) delete comm;
 }
 

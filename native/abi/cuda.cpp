@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// C ABI: NVIDIA's driver, and the devices that this process sees.
+// C ABI: NVIDIA's driver, and the devices that are visible to this process.
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
@@ -15,7 +15,7 @@ using namespace windlass;
 
 namespace {
 
-// Device `number`, and calls about it that all have to be OK.
+// Queries device `number`. The first failing call sets `code`; later calls are skipped.
 struct Asked {
   const cuda::Cuda& driver;
   wl_error_t* error;
@@ -45,8 +45,8 @@ struct Asked {
   }
 };
 
-// A device's free memory is its primary context's to say, which is made for it where the process
-// has none.
+// Queries free memory through the device's primary context, which is created if the process has
+// none.
 void findFree(Asked& asked, uint64_t* bytes) {
   const cuda::Cuda& driver = asked.driver;
   cuda::CuContext context = nullptr;
@@ -65,8 +65,8 @@ void findFree(Asked& asked, uint64_t* bytes) {
   *bytes = free;
 }
 
-// The device on which the memory lies, with its primary context current, until it is left. Each
-// allocation keeps that context alive.
+// Finds the device that holds the memory, and keeps its primary context current until destruction.
+// Each allocation keeps that context alive.
 class DeviceOf {
  public:
   DeviceOf(const cuda::Cuda& driver, uint64_t memory, wl_error_t* error)
@@ -100,7 +100,7 @@ class DeviceOf {
   Code code = WL_OK;
 
  private:
-  // Device 0's context stands in where the thread has none: the driver asks for one.
+  // The driver needs a current context, so this uses that of device 0.
   void find(uint64_t memory, int32_t* number) {
     cuda::CuDevice first = 0;
     cuda::CuContext context = nullptr;
@@ -256,14 +256,14 @@ int32_t wl_cuda_memory_alloc(uint64_t beside, uint64_t bytes, uint64_t* address,
                                       "a device's memory", bytes, error);
   }
   if (device.code != WL_OK) return device.code;
-  // On the legacy stream, which this waits for.
+  // Runs on the legacy default stream, and the code below waits for it.
   device.check(driver->cuMemsetD8(made, 0, bytes), "cuMemsetD8");
   if (device.code == WL_OK) {
     const int64_t limitNs = cuda::copyLimitNs;
     const cuda::CuResult over =
         cuda::lookUntil([&] { return driver->cuStreamQuery(nullptr); }, limitNs);
     if (over == cuda::kCuNotReady) {
-      // Which it may still write: it stays.
+      // The device may still write the memory.
       device.keep();
       return fail(error, WL_DEVICE,
                   "a device did not clear %llu bytes within %lld ms: something else holds up its "

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// C ABI: where the ranks of a communicator are, and what they did last, for its own processes and
-// for others.
+// C ABI: the state of a communicator's ranks and their latest operations, for its own and for other
+// processes.
 #include <algorithm>
 #include <cstring>
 #include <new>

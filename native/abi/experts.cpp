@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// C ABI: expert parallelism. What a rank brings is checked here, and noted in its table, before
+// C ABI: expert parallelism. Checks a rank's input and records it in the rank's table before
 // anything is sent.
 #include "native/core/experts.h"
 
@@ -76,7 +76,7 @@ Code readShape(const wl_experts_t* experts, ExpertShape* shape, wl_error_t* erro
   return WL_OK;
 }
 
-// Of memory that peers reach; where ranks have devices, these get it from their rank.
+// Checks memory that peers access. With devices, each rank passes its memory to its device instead.
 Code checkPlaced(const Comm& comm, const void* memory, uint64_t bytes, const char* name,
                  wl_error_t* error) {
   if (Code code = checkBuffer(memory, bytes, WL_I64, name, error); code != WL_OK) return code;
@@ -92,7 +92,7 @@ Code checkPlaced(const Comm& comm, const void* memory, uint64_t bytes, const cha
               name);
 }
 
-// One rank's router's choice, as a caller states it.
+// The choice of one rank's router, as the caller passes it.
 struct Choice {
   const void* ids;
   int32_t dtype;
@@ -118,7 +118,7 @@ struct Choice {
               comm.rank(), text(token), static_cast<long long>(id), slot, shape.experts - 1);
 }
 
-// Counts, experts and records of the table, from the choice.
+// Fills the counts, experts and records of the table from the choice.
 Code note(const Comm& comm, const Choice& choice, ExpertTable* table, wl_error_t* error) {
   const ExpertShape& shape = table->shape;
   int32_t* counts = table->counts();
@@ -147,7 +147,7 @@ Code note(const Comm& comm, const Choice& choice, ExpertTable* table, wl_error_t
   return WL_OK;
 }
 
-// What both operations check first.
+// Checks that dispatch and combine both make first.
 Code openTable(const wl_comm_t* comm, void* memory, int64_t deadlineNs, ExpertTable** table,
                wl_error_t* error) {
   if (Code code = checkCall(comm, deadlineNs, error); code != WL_OK) return code;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the opaque handles of the C ABI hold, and the checks that its functions share.
+// Types behind the opaque handles of the C ABI, and checks that its functions share.
 #pragma once
 
 #include <memory>
@@ -46,15 +46,15 @@ struct wl_report {
 
 namespace windlass {
 
-// native/abi/processes.cpp.
+// Defined in native/abi/processes.cpp.
 Code checkProcess(const wl_process_t* process, const char* name, wl_error_t* error);
 
 inline Code checkNotNull(const void* pointer, const char* name, wl_error_t* error) {
   return pointer != nullptr ? WL_OK : fail(error, WL_INVALID_ARGUMENT, "%s is NULL", name);
 }
 
-// That a handle is one, and of this process. A process that was forked from another one shares
-// memory with its ranks, and whatever it did with their handles it would do as them.
+// Checks that the handle is not NULL and belongs to this process. A forked process shares its
+// parent's memory, so its calls would act as the parent's ranks.
 template <class Handle>
 Code checkHandle(const Handle* handle, const char* name, wl_error_t* error) {
   if (Code code = checkNotNull(handle, name, error); code != WL_OK) return code;
@@ -65,7 +65,7 @@ Code checkHandle(const Handle* handle, const char* name, wl_error_t* error) {
               name, handle->origin.process());
 }
 
-// Whether a handle may be freed here; that of another process stays as it is.
+// True if this process may free the handle. A handle of another process stays as it is.
 template <class Handle>
 bool isOwn(const Handle* handle) {
   return handle != nullptr && handle->origin.isHere();
@@ -78,13 +78,13 @@ inline Code checkDeadline(int64_t deadlineNs, wl_error_t* error) {
                                 static_cast<long long>(deadlineNs));
 }
 
-// Checks it all; native/abi/group_config.cpp.
+// Checks and decodes the configuration. Defined in native/abi/group_config.cpp.
 Code readGroupConfig(const wl_group_config_t* config, GroupConfig* out, wl_error_t* error);
 
-// How many hosts there are; native/abi/hosts.cpp.
+// Checks the hosts of all ranks and counts them. Defined in native/abi/hosts.cpp.
 Code readHosts(const wl_group_config_t& config, GroupConfig* out, wl_error_t* error);
 
-// What every operation of a communicator checks first.
+// Checks that every operation of a communicator makes first.
 inline Code checkCall(const wl_comm_t* comm, int64_t deadlineNs, wl_error_t* error) {
   if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
   return checkDeadline(deadlineNs, error);

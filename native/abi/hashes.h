@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What callers have hashed, once it is checked, on the host and by a rank's device.
+// Hashes of tensors that callers pass in: the checks, and hashing through a rank's device.
 #pragma once
 
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace windlass {
 
-// What wl_tensor_hash takes. *what refers to *views. Throws std::bad_alloc.
+// Checks the arguments of wl_tensor_hash. *what points into *views. Throws std::bad_alloc.
 Code checkHashed(const wl_tensor_t* const* sources, uint32_t count, int32_t op, int32_t wire,
                  int32_t dtype, std::vector<StridedView>* views, Hashed* what, wl_error_t* error);
 
-// hashOf() where views may lie on devices: `device` brings those to the host, piece by piece.
+// Like hashOf(), for views that may lie on devices. `device` copies them to the host in pieces.
 // Throws std::bad_alloc.
 Code hashByDevice(RankDevice& device, const Hashed& what, uint64_t seed, uint64_t* hash,
                   wl_error_t* error);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// C ABI: libraries of kernels and their launches. Arguments are checked here, before anything is
-// sent, against the kernel's table; what is said of them names kernel, rank and argument.
+// C ABI: kernel libraries and launches. Checks the arguments against the kernel's table before it
+// sends anything. Errors name the kernel, rank and argument.
 #include "native/core/launch/launch.h"
 
 #include <fcntl.h>
@@ -20,12 +20,12 @@ using namespace windlass;
 
 namespace {
 
-// A wl_kernel_library_t is a KernelLibrary: both last as long as the process.
+// A wl_kernel_library_t is a KernelLibrary. Both live as long as the process.
 const KernelLibrary& of(const wl_kernel_library_t* library) {
   return *reinterpret_cast<const KernelLibrary*>(library);
 }
 
-// Tells one build of a library from another, whichever process has loaded it.
+// Computes a fingerprint that identifies the build of a library in every process.
 Code fingerprintOf(const char* path, uint64_t* fingerprint, wl_error_t* error) {
   const OpenFile file(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   Xxh64 hash(0);
@@ -50,7 +50,7 @@ const LoadedKernel* kernelOf(const wl_kernel_library_t* library, int32_t kernel)
   return &of(library).kernel(static_cast<uint32_t>(kernel));
 }
 
-// The arguments of one launch, read from words and held against the kernel's table.
+// Decodes the arguments of one launch and checks them against the kernel's table.
 class Arguments {
  public:
   Arguments(const wl_comm_t& comm, const LoadedKernel& kernel, const int64_t* words, uint64_t count,
@@ -104,7 +104,7 @@ class Arguments {
     at_ += count;
     return true;
   }
-  // Of a tensor: the words before its shape.
+  // Words of a tensor before its shape.
   static constexpr uint64_t kTensorWords = 6;
 
   bool skipOne() {
@@ -217,7 +217,7 @@ class Arguments {
       return refuse("reaches outside this rank's part of its window");
     argument->word = reinterpret_cast<uint64_t>(window->window->address(0)) + offset;
     argument->stride = window->window->stride();
-    // What names the window alike in every process, or in the one where all ranks live.
+    // Identifies the window equally in every process, or in the single process of all ranks.
     const Group& group = comm_.comm.group();
     const bool spans = group.config().spansProcesses;
     const uint32_t named = spans ? rank : 0;

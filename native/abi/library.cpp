@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// C ABI: the library, and the process that it is in.
+// C ABI: the library and the current process.
 #include "native/base/clock.h"
 #include "native/base/cores.h"
 #include "native/base/error.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// C ABI: operations that one rank calls by itself. Arguments are checked here, before anything
-// moves; what is said of them begins with what callers call the operation.
+// C ABI: one-sided operations. Checks the arguments before anything moves. Errors begin with the
+// caller's name for the operation.
 #include "native/core/one_sided.h"
 #include "native/device/device_one_sided.h"
 
@@ -55,8 +55,8 @@ Code checkAligned(const char* what, const wl_tensor_t& tensor, const char* name,
               TensorText(local).text());
 }
 
-// What both sides of a move share, once each has been checked by itself; *view is `remote` in the
-// peer's part of the window.
+// Checks a move's tensors against each other, after each has been checked. Sets *view to `remote`
+// in the peer's part of the window.
 Code resolve(const char* what, const wl_comm_t* comm, const wl_window_t* window,
              const wl_tensor_t* local, int32_t peer, const wl_tensor_t* remote, StridedView* view,
              wl_error_t* error) {
@@ -84,7 +84,7 @@ Code resolve(const char* what, const wl_comm_t* comm, const wl_window_t* window,
   return WL_OK;
 }
 
-// What messages call a move, and which side it writes.
+// Names of a move for errors, and the side that it writes.
 struct Move {
   const char* what;
   const char* local;
@@ -107,13 +107,13 @@ constexpr Move kGet = {"get", "get: local", "get: remote", true};
   return resolve(move.what, comm, window, local, peer, remote, view, error);
 }
 
-// A view of the window, and where its device reaches it.
+// Adds the location of a view of the window, as its rank's device reaches it.
 MoveSide sideOf(const wl_window_t& window, const StridedView& view) {
   using Lies = RankDevice::Lies;
   return {view, window.window->parts() != nullptr ? Lies::kHere : Lies::kHost};
 }
 
-// *line is the one that `writer` writes in `owner`'s part of the window.
+// Checks the signal. Sets *line to the line that `writer` writes in `owner`'s part of the window.
 Code checkSignal(const char* what, const wl_comm_t* comm, const wl_window_t* window,
                  uint64_t signal, uint32_t owner, uint32_t writer, uint32_t** line,
                  wl_error_t* error) {

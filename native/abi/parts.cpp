@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// C ABI: collectives whose parts differ in size. Arguments are checked here, before anything is
-// sent; what is said of them begins with what callers call the operation.
+// C ABI: collectives with parts of different sizes. Checks the arguments before it sends anything.
+// Errors begin with the caller's name for the operation.
 #include <algorithm>
 
 #include "native/abi/buffers.h"
@@ -12,7 +12,7 @@ using namespace windlass;
 
 namespace {
 
-// What callers call what they state of a buffer and its parts.
+// Argument names of a buffer and its parts in the caller's API.
 struct Names {
   int32_t operation;
   const char* buffer;
@@ -24,13 +24,13 @@ constexpr Names kReceived = {WL_OP_ALL_TO_ALL_V, "out", "receiveCounts", "receiv
 constexpr Names kGathered = {WL_OP_ALL_GATHER_V, "out", "counts", nullptr};
 constexpr Names kReduced = {WL_OP_REDUCE_SCATTER_V, "in", "counts", nullptr};
 
-// A buffer and the parts of it that a caller states.
+// A buffer and its parts, as the caller passes them.
 struct Parts {
   const Names& names;
   const void* buffer;
   uint64_t elements;
   const int64_t* counts;
-  const int64_t* offsets;  // NULL: side by side
+  const int64_t* offsets;  // NULL: contiguous parts
 
   CallName operation() const { return CallName(operationName(names.operation)); }
 };
@@ -54,7 +54,7 @@ struct Parts {
               text(elements - offset));
 }
 
-// bytes = those of the buffer; every part lies inside.
+// Checks that every part lies inside the buffer. Sets *bytes to the buffer's size.
 Code checkParts(const wl_comm_t* comm, const Parts& parts, int32_t dtype, uint64_t* bytes,
                 wl_error_t* error) {
   const uint32_t ranks = comm->comm.group().ranks();
@@ -79,7 +79,7 @@ Code checkParts(const wl_comm_t* comm, const Parts& parts, int32_t dtype, uint64
   return WL_OK;
 }
 
-// No two parts share an element.
+// Checks that no two parts share an element.
 Code checkApart(const Parts& parts, uint32_t ranks, wl_error_t* error) {
   if (parts.offsets == nullptr) return WL_OK;
   const auto end = [&](uint32_t rank) { return parts.offsets[rank] + parts.counts[rank]; };
@@ -91,7 +91,7 @@ Code checkApart(const Parts& parts, uint32_t ranks, wl_error_t* error) {
     reached = end(rank);
   }
   if (ascending) return WL_OK;
-  uint16_t order[WL_MAX_RANKS];  // not of the heap, whose end would fail this rank alone
+  uint16_t order[WL_MAX_RANKS];  // not on the heap: no memory would fail only this rank
   uint32_t count = 0;
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     if (parts.counts[rank] > 0) order[count++] = static_cast<uint16_t>(rank);
@@ -117,8 +117,8 @@ Code checkApart(const Parts& parts, uint32_t ranks, wl_error_t* error) {
               text(inElements), dtypeName(dtype), text(outElements), dtypeName(dtype));
 }
 
-// A buffer of one part and one, `whole`, of the parts of all ranks, which they fill. The two
-// overlap only where the one is the rank's own part of the other.
+// Checks a buffer of one part, and `whole`, which the parts of all ranks fill. They may overlap
+// only if the part is the rank's own part of `whole`.
 Code checkOwnPart(const wl_comm_t* comm, const char* name, const void* part, uint64_t elements,
                   const Parts& whole, int32_t dtype, wl_error_t* error) {
   uint64_t wholeBytes = 0;
@@ -155,7 +155,7 @@ Code checkOwnPart(const wl_comm_t* comm, const char* name, const void* part, uin
   return WL_OK;
 }
 
-// What the three are, on a stream or over when they return.
+// The next three functions implement an operation, enqueued on a stream or blocking.
 Code exchangeParts(wl_comm_t* comm, const Parts& sent, const Parts& received, int32_t dtype,
                    int64_t deadlineNs, wl_error_t* error, OnStream* on) {
   if (Code code = checkCall(comm, deadlineNs, error); code != WL_OK) return code;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// C ABI: what kernels did in this process, on targets that count it.
+// C ABI: counters of kernels in this process, on targets that support them.
 #include "native/base/profile.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ static_assert(WL_ENGINES == kEngines, "one number of engines");
 
 namespace {
 
-// Calls body(profiler), which may lack memory.
+// Calls body(profiler), and reports std::bad_alloc as WL_RESOURCE.
 template <class Body>
 Code profile(wl_error_t* error, const Body& body) {
   if (kTarget.profiler == nullptr) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What calls share that put a collective on a stream.
+// Shared code of the calls that enqueue a collective on a stream.
 #pragma once
 
 #include "native/abi/handles.h"
@@ -7,7 +7,7 @@
 
 namespace windlass {
 
-// enqueueOn(on) has the collective put there, once the call itself has been checked.
+// Checks the call, then calls enqueueOn(on), which enqueues the collective.
 template <class EnqueueOn>
 Code enqueue(const wl_comm_t* comm, uint64_t stream, int64_t deadlineNs, uint64_t* ticket,
              wl_error_t* error, const EnqueueOn& enqueueOn) {

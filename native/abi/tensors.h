@@ -38,7 +38,7 @@ inline Code checkTensor(const wl_tensor_t* tensor, const char* name, bool isTarg
   return WL_OK;
 }
 
-// Of what a rank's device does with a caller's tensor.
+// Checks that the target has GPU kernels. `what` names the device operation in errors.
 inline Code checkGpus(const char* what, wl_error_t* error) {
   if (kTarget.hasGpus()) return WL_OK;
   return fail(error, WL_UNSUPPORTED,
@@ -50,7 +50,7 @@ inline StridedView viewOf(const wl_tensor_t& tensor) {
   return {tensor.data, static_cast<DType>(tensor.dtype), tensor.ndim, tensor.shape, tensor.strides};
 }
 
-// "f32[4, 1024]".
+// Formats dtype and shape, for example "f32[4, 1024]".
 class TensorText {
  public:
   explicit TensorText(const wl_tensor_t& tensor) {

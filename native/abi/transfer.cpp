@@ -10,7 +10,8 @@ using namespace windlass;
 
 namespace {
 
-// The box of a source binding of `rank`, whose shape is `length`.
+// Sets *box to the box of that source binding of `rank` that begins at `start` and has shape
+// `length`.
 Code sourceBox(const Transfer& transfer, int32_t rank, uint32_t binding, const int64_t* start,
                const int64_t* length, wl_tensor_t* box, wl_error_t* error) {
   PeerView source = {};

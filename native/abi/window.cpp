@@ -72,13 +72,13 @@ int32_t wl_memory_pool_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_
   if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
   *pool = nullptr;
   if (bytes == 0) return fail(error, WL_INVALID_ARGUMENT, "bytes is 0; it must be 1 or more");
-  // What lies beyond the last whole page is too much anyway.
+  // Skips rounding above kLargest, since such a size fails anyway.
   const uint64_t pages = bytes > kLargest ? bytes : (bytes + kPage - 1) / kPage * kPage;
   std::unique_ptr<wl_memory_pool> made;
   try {
     made.reset(new wl_memory_pool{comm->comm.groupPointer(), MemoryPool(pages), nullptr});
   } catch (const std::bad_alloc&) {
-    // All ranks are told.
+    // createWindow() reports this to all ranks.
   }
   const Code code = createWindow(comm->comm, {WL_OP_MEMORY_POOL, pages}, deadline_ns,
                                  made == nullptr ? nullptr : &made->window, error);
@@ -96,8 +96,8 @@ int32_t wl_memory_pool_alloc(wl_memory_pool_t* pool, uint64_t bytes, void** memo
   const Code code = pool->pool.take(bytes, memory, error);
   const wl_error_t* record = pool->group->failure();
   if (record == nullptr) return code;
-  // A process that was taken for dead may come back, and write where an operation named memory that
-  // was given back since. What was taken before the failure shows is none of that.
+  // A process declared dead may resume and write to memory that was freed since. Only memory taken
+  // before the failure is visible is safe.
   if (code == WL_OK) pool->pool.giveBack(*memory, nullptr);
   *memory = nullptr;
   return copyError(error, *record, "the communicator of the memory pool is dead: ");
