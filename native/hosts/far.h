@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a transfer reads of ordinary memory in other processes: boxes, as strided as views are.
+// Boxes of ordinary memory in other processes that a transfer reads. They may be strided, as views
+// are.
 #pragma once
 
 #include <algorithm>
@@ -10,19 +11,19 @@
 
 namespace windlass {
 
-// Part of a view, as it is copied: in runs of its memory, in the order of addresses where they lie
-// one behind the other.
+// Box of a view, which is copied as runs of contiguous memory. The copy has the runs in the order
+// of their addresses.
 class FarBox {
  public:
-  // Whether a run may have gaps, which are copied too: for process_vm_readv, which takes about as
-  // long for a run as for kMostGapBytes more.
+  // Gaps that a run may include, and that are copied too. kShort is for process_vm_readv, for which
+  // a run costs about as much as kMostGapBytes more bytes.
   enum class Gaps { kNone, kShort };
 
-  // Extents are at least 1, strides in elements.
+  // Extents are at least 1. Strides are in elements.
   FarBox(uint64_t address, uint32_t elementBytes, uint32_t ndim, const int64_t* extents,
          const int64_t* strides, Gaps gaps)
       : address_(address), elementBytes_(elementBytes), ndim_(ndim), runBytes_(elementBytes) {
-    uint32_t order[kMaxDims];  // of dimensions: the one that steps furthest first
+    uint32_t order[kMaxDims];  // dimensions, largest stride first
     uint32_t count = 0;
     for (uint32_t d = 0; d < ndim; ++d) {
       copied_[d] = 1;
@@ -31,7 +32,7 @@ class FarBox {
       for (; at > 0 && strides[order[at - 1]] < strides[d]; --at) order[at] = order[at - 1];
       order[at] = d;
     }
-    uint64_t wanted = elementBytes;  // of a run
+    uint64_t wanted = elementBytes;  // bytes of a run without its gaps
     for (; count > 0; --count) {
       const uint32_t d = order[count - 1];
       const auto extent = static_cast<uint64_t>(extents[d]);
@@ -57,12 +58,12 @@ class FarBox {
     }
   }
 
-  // Of its copy.
+  // Number of bytes of the copy.
   uint64_t bytes() const { return bytes_; }
-  // Those of its copy, in elements.
+  // Returns the strides of the copy, in elements.
   void copyStrides(int64_t* strides) const { std::copy_n(copied_, ndim_, strides); }
 
-  // visit(address, bytes) for each run of [from, from + count) of the copy, in order.
+  // Calls visit(address, bytes) in order for each run in bytes [from, from + count) of the copy.
   template <class Visit>
   void forEachRun(uint64_t from, uint64_t count, Visit&& visit) const {
     uint64_t at[kMaxDims];
@@ -87,14 +88,14 @@ class FarBox {
     }
   }
 
-  // Runs that step evenly, both where they lie and in the copy.
+  // Runs at a constant step, both in the box and in the copy.
   struct Rows {
     uint64_t address;
-    uint64_t at;  // in the copy
+    uint64_t at;  // offset in the copy
     uint64_t bytes, count;
     uint64_t step, copyStep;
   };
-  // visit(rows) for all of it: as many runs at a time as lie along one dimension.
+  // Calls visit(rows) for the whole box, with as many runs at a time as one dimension has.
   template <class Visit>
   void forEachRows(Visit&& visit) const {
     Rows rows = {address_, 0, runBytes_, 1, runBytes_, runBytes_};
@@ -127,10 +128,10 @@ class FarBox {
     }
   }
 
-  // forEachRun() in views of bytes, of which each is one behind the other in the copy.
+  // Like forEachRun(), but visits views of bytes. Each view is contiguous in the copy.
   template <class Visit>
   void forEachPart(uint64_t from, uint64_t count, Visit&& visit) const {
-    // The dimensions of runs, and that of their bytes; how many bytes of the copy a step takes.
+    // Dimensions of the runs, then one of their bytes. `unit`: bytes of the copy that a step takes.
     const uint32_t ndim = outer_ + 1;
     int64_t shape[kMaxDims + 1];
     int64_t strides[kMaxDims + 1];
@@ -145,7 +146,7 @@ class FarBox {
     for (uint32_t d = ndim; d-- > 0; bytes *= static_cast<uint64_t>(shape[d])) unit[d] = bytes;
     const uint32_t first = ndim > kMaxDims ? 1 : 0;
     while (count > 0) {
-      // As many whole steps of the outermost dimension as there are from here on.
+      // Takes all whole steps that remain of the outermost dimension possible.
       uint32_t d = first;
       while (from % unit[d] != 0 || count < unit[d]) ++d;
       uint64_t address = address_;
@@ -166,20 +167,20 @@ class FarBox {
 
  private:
   static constexpr uint64_t kMostGapBytes = 2048;
-  static constexpr uint64_t kMostSpread = 8;  // bytes of a run, for each that is wanted
+  static constexpr uint64_t kMostSpread = 8;  // bytes of a run for each byte wanted
 
-  uint64_t address_;  // in its owner's process
+  uint64_t address_;  // address in the owner's process
   uint32_t elementBytes_;
   uint32_t ndim_;
   uint64_t runBytes_;
   uint64_t bytes_;
-  uint32_t outer_;  // dimensions that runs don't span, the one that steps furthest first
+  uint32_t outer_;  // dimensions that runs don't span, largest stride first
   uint64_t extents_[kMaxDims];
   uint64_t steps_[kMaxDims];
   int64_t copied_[kMaxDims];
 };
 
-// A box as its reader tells its owner of it, in words:
+// Box that a reader describes to its owner, in words:
 //
 //   phase | bytes of an element << 32 | ndim << 48
 //   address, extents[ndim], strides[ndim]
@@ -205,16 +206,16 @@ struct ServedBox {
   }
 };
 
-// What a copy of a box takes of FarPlan::scratch.
+// Number of bytes that a copy of a box takes in FarPlan::scratch.
 constexpr uint64_t farRoom(uint64_t bytes) {
   return wholeLines(bytes);
 }
 
-// What a rank needs to run a transfer in which any rank reads such boxes.
+// Data of a rank for a transfer in which any rank reads such boxes.
 struct FarPlan {
-  // What each rank reads of this one: boxes in words, in the order in which it reads them.
+  // For each rank, the boxes that it reads of this one, as words, in reading order.
   std::vector<std::vector<uint64_t>> served;
-  // Room for one item, whose boxes are copied to `scratch`.
+  // Room for one item. The boxes that it reads are copied to `scratch`.
   std::vector<uint64_t> item;
   unsigned char* scratch = nullptr;
 };

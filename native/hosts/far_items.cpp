@@ -65,7 +65,7 @@ Code FarItems::runOwnItems(FarPlan& far, const Launch& launch, uint32_t k, Deadl
   for (; item.words != end; item.words += item.size()) {
     std::copy_n(item.words, item.size(), far.item.data());
     if (Code code = localize(far, far.item.data(), deadline); code != WL_OK) return code;
-    // What an item has written counts as moved.
+    // Data that an item writes counts as moved, so its input is confirmed first.
     if (Code code = access_.confirm(); code != WL_OK) return code;
     if (const char* broken = kKernels.moveItem(launch, own))
       return comm_.failures().publishBreach(rank_, broken);
@@ -133,7 +133,7 @@ Code FarItems::takeBox(const FarPlan& far, uint32_t from, uint64_t bytes, unsign
     };
     if (Code code = awaitServing(far, from, deadline, isFilled); code != WL_OK) return code;
     uint64_t& read = read_[from];
-    // What another host has put there is held against the room.
+    // The size may come from another host, so it is limited to the part.
     const uint64_t filled = std::min(pair.bytes[turn & 1], partBytes_);
     const uint64_t count = std::min(filled - std::min<uint64_t>(read, filled), bytes);
     if (count == 0)
@@ -161,7 +161,7 @@ bool FarItems::serve(const FarPlan& far) {
   return isServed;
 }
 
-// Whether the reader has got all of the phase.
+// True if the reader has received all of the phase.
 bool FarItems::serve(const FarPlan& far, uint32_t reader) {
   const std::vector<uint64_t>& words = far.served[reader];
   Served& next = served_[reader];

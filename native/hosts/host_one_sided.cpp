@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One-sided moves between a rank's memory and a window of a peer on another host. What is in pieces
-// travels packed, in messages, and the peer's process stores or adds it; what is long and lies one
-// behind the other is put or taken where it lies.
+// One-sided operations between a rank's memory and a window of a peer on another host. Short runs
+// travel packed in messages, and the peer's process stores or adds them. Long contiguous runs are
+// put or read in place.
 #include <algorithm>
 #include <new>
 #include <vector>
@@ -14,19 +14,20 @@
 namespace windlass {
 namespace {
 
-// From which a run is moved by itself.
+// Shortest run that is moved on its own.
 constexpr uint64_t kLongRunBytes = uint64_t{8} << 10;
-// What is taken at once. Up to so many runs of it are taken one by one; of more, all that lies
-// between them as well, unless they lie so far apart that asking for each takes no longer, or all
-// that would take this much memory.
+// kMostTaken: bytes that a get reads at once. Up to kFewRuns runs are read one by one. More runs
+// are read as one span that includes the gaps between them. If runs are more than kMostApart bytes
+// apart on average, or the span exceeds kMostSpan, they are also read one by one.
 constexpr uint64_t kMostTaken = uint64_t{1} << 20;
 constexpr uint64_t kFewRuns = 16;
 constexpr uint64_t kMostApart = uint64_t{32} << 10;
 constexpr uint64_t kMostSpan = uint64_t{64} << 20;
-// Messages and words of a rank, of kMostPieceBytes at most, that this process keeps at a time.
+// Number of a rank's messages and words, each of at most kMostPieceBytes, that this process holds
+// at a time.
 constexpr uint32_t kMostCopies = 128;
 
-// Two views of one shape.
+// Two views with the same shape.
 class Pair {
  public:
   Pair(const StridedView& remote, const StridedView& local) : remote_(remote), local_(local) {
@@ -47,7 +48,8 @@ class Pair {
   uint64_t runBytes() const { return runBytes_; }
   uint64_t runs() const { return bytes_ / runBytes_; }
 
-  // Whether visit(offset in remote, offset in local) for each run, in bytes, is true.
+  // Calls visit(offset in remote, offset in local) for each run, in bytes. Returns false at the
+  // first visit that does.
   template <class Visit>
   bool forEachRun(Visit&& visit) const {
     int64_t at[kMaxDims] = {};
@@ -89,8 +91,8 @@ StridedView movedBy(const StridedView& view, const int64_t* shape, uint32_t d, i
   return part;
 }
 
-// visit(remote, local) for pieces of at most so many bytes, of which the whole consists, until one
-// is not Ok.
+// Calls visit(remote, local) for pieces of at most `most` bytes that cover the whole. Stops at the
+// first result that is not WL_OK.
 template <class Visit>
 Code forEachPiece(const StridedView& remote, const StridedView& local, uint64_t most,
                   const Visit& visit) {
@@ -127,28 +129,28 @@ class MovesOverHosts final : public HostMoves {
   uint32_t notified(uint32_t peer, Place place) override { return hosts_.notified(peer, place); }
 
  private:
-  // Until nothing here is read for what was put to the peer, or all that was taken from it is
-  // there.
+  // Blocks until `unread` is 0: puts no longer read this rank's memory, or the bytes of gets have
+  // arrived.
   Code awaitMoved(const Unread& unread, uint32_t peer, Deadline& deadline);
-  // Until what this rank has put is there, on all hosts but that one, which hears what follows by
-  // the same way; kNobody: on all.
+  // Blocks until this rank's earlier puts are visible on every host except `butHost`. Messages to
+  // that host are ordered by its own connection. kNobody: no exception.
   Code flushBut(uint32_t butHost, Deadline& deadline);
-  // Until this process keeps few enough of what this rank has moved and notified by copies.
+  // Blocks until this process holds few enough copies for this rank's operations.
   Code awaitCopies(uint32_t peer, Deadline& deadline);
-  // Ends a move for all of which there is no memory.
+  // Ends an operation that lacks memory.
   Code giveUp(const Unread& unread, uint32_t peer);
 
   Comm& comm_;
   Hosts& hosts_;
-  Unread copies_;                  // once it has moved or notified by any
-  std::vector<uint32_t> movedTo_;  // of each host, a rank that it has put to since it flushed
-  uint64_t flushed_ = 0;           // what says so, read of those hosts
+  Unread copies_;                  // set by the first operation that copies
+  std::vector<uint32_t> movedTo_;  // by host: a rank put to since the last flush
+  uint64_t flushed_ = 0;           // word that a flush reads of those hosts
 };
 
 Code MovesOverHosts::awaitMoved(const Unread& unread, uint32_t peer, Deadline& deadline) {
   const auto isMoved = [&] { return unread->load(std::memory_order_acquire) == 0; };
   const Code code = comm_.waitMoved(isMoved, peer, deadline);
-  // What is still under way names this rank's memory.
+  // Operations in flight refer to this rank's memory.
   if (code != WL_OK) hosts_.forget(peer, unread);
   return code;
 }
@@ -230,7 +232,7 @@ Code MovesOverHosts::get(uint32_t peer, const StridedView& local, const StridedV
     try {
       taken.resize(span);
     } catch (const std::bad_alloc&) {
-      return giveUp(unread, peer);  // what was asked for before comes into `local`
+      return giveUp(unread, peer);  // earlier requests write into `local`
     }
     if (!hosts_.getFrom(peer, start, taken.data(), span, unread)) return giveUp(unread, peer);
     if (Code code = awaitMoved(unread, peer, deadline); code != WL_OK) return code;

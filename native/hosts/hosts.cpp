@@ -20,18 +20,18 @@ namespace windlass {
 namespace {
 
 constexpr uint32_t kMostHosts = 64;
-// For what was sent to leave, and for others to leave as well, before the wire is closed; after a
-// failure, for other hosts to say that they know of it.
+// Limits on close(). kCloseNs: for messages to leave, and for other hosts to leave. kFailedCloseNs:
+// after a failure, for other hosts to report that they know of it.
 constexpr int64_t kCloseNs = 1'000'000'000;
 constexpr int64_t kFailedCloseNs = 200'000'000;
-// How long one that closes takes a rank to be in an operation that it hears nothing more of.
+// During close(), a rank that sends nothing for this long no longer counts as inside an operation.
 constexpr int64_t kHeardNs = 2'000'000'000;
 constexpr uint32_t kHelloMagic = 0x57484f31;
-// Of what processes of several hosts tell one another (native/hosts/hosts_message.h, and Move in
-// native/hosts/ucx/library): another number for any change of it.
+// Version of the protocol between hosts (native/hosts/hosts_message.h, and Move in
+// native/hosts/ucx/library). Change it with any change of the protocol.
 constexpr uint64_t kProtocol = 4;
 
-// How a process is named to others: this, its ranks, the key of its block, and its wire.
+// Head of a process's name. Its ranks, the key of its control block and its wire's name follow.
 struct Hello {
   uint32_t magic;
   uint32_t host;
@@ -226,7 +226,7 @@ Code Hosts::connectWire(const Process& process, uint32_t* peer, wl_error_t* erro
   } catch (const std::bad_alloc&) {
     return fail(error, WL_RESOURCE, "out of memory");
   }
-  // Before there was a place to tell it.
+  // The loss may have been reported before the record existed.
   if (wire_->isLost(*peer)) noteLost(*peer, "it was refused");
   return WL_OK;
 }
@@ -272,7 +272,7 @@ Code Hosts::connectTo(uint32_t rank, wl_error_t* error) {
   char why[1024];
   std::snprintf(why, sizeof why, "its process %d takes no connection: %.900s", found->pid,
                 error->message);
-  // Who has left before needs nothing of this operation.
+  // A process that has left needs nothing of this operation.
   const bool hasFailed = lose(host, found->ranks, why) || group_.failure() != nullptr;
   return hasFailed ? WL_PEER_LOST : WL_RESOURCE;
 }
@@ -293,7 +293,7 @@ void Hosts::land(uint32_t rank, uint64_t turn, uint64_t at, const void* from, ui
 }
 
 void Hosts::close() {
-  // Others may still read what they were sent last, or send what this process drops.
+  // Other hosts may still read the last messages, or send data that this process drops.
   const int64_t start = clockNs();
   const auto mayEnd = [&] {
     const int64_t waited = clockNs() - start;
@@ -318,8 +318,8 @@ bool Hosts::haveAllLeft() const {
   return true;
 }
 
-// What it still sends, as to the root of one, may go by this process: where that goes by another
-// one, nothing comes here of its end, nor its beats.
+// A rank may still send through this process, for example to the root of an operation. If it sends
+// through another process, its end and its heartbeats don't arrive here.
 bool Hosts::isAnyInside() {
   const int64_t now = clockNs();
   uint32_t ended = group_.lines(first()).state.sequence.load(std::memory_order_relaxed);

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hosts of a communicator that spans several. Each has a control block of its own, laid out
-// alike, in which a line has its one writer as on one host: what a rank writes there for others its
-// process repeats to one process of each other host, which stores it at the same offset.
+// Connects the hosts of a communicator that spans several. Each host has its own control block, all
+// of one layout. As on one host, each line has a single writer. When a rank writes a line for its
+// peers, its process sends the bytes to one process of each other host. That process stores them at
+// the same offset.
 //
-// A message holds what is small: bytes, and behind them the word that says that they are there.
-// What is large is put where it belongs, and its word behind it; both by a wire, which a rank that
-// waits drives, and a thread of this process where none has for a while.
+// A message carries a few bytes and then the word that announces them. Large data is put straight
+// at its destination, and its word follows. A wire carries both. A waiting rank drives the wire. If
+// no rank has driven it for a while, a thread of this process does.
 //
-// A communicator that has failed goes on telling messages, by which its ranks shrink it: where a
-// connection is lost, as where its process died or an operation ended with bytes on their way, the
-// thread connects anew, to any process of that host that is not lost. A host none of whose
-// processes takes a connection, or that is silent, is lost with all its ranks.
+// Messages still flow after the communicator has failed, so that its ranks can shrink it. A
+// connection is lost if its process dies, or if an operation ends with bytes in flight. The thread
+// then connects to any process of that host that is not lost. A host is lost with all its ranks if
+// none of its processes accepts a connection, or if it is silent.
 #pragma once
 
 #include <atomic>
@@ -36,50 +37,51 @@ class Group;
 
 class Hosts final : private WireEnds {
  public:
-  // For a group whose control block says which rank lives on which host; these ranks live in this
-  // process. WL_UNSUPPORTED: more hosts than may meet, or as openWire(). WL_INVALID_ARGUMENT: they
-  // live on two, or as openWire(). WL_RESOURCE: their name has no room. Throws std::bad_alloc.
+  // Opens the wire of a group whose control block assigns each rank to a host. `ranks` live in this
+  // process. WL_UNSUPPORTED: too many hosts, or as openWire(). WL_INVALID_ARGUMENT: `ranks` are on
+  // two hosts, or as openWire(). WL_RESOURCE: the name of this process is too long. Throws
+  // std::bad_alloc.
   static Code open(Group& group, const WireSettings& settings, std::vector<uint32_t> ranks,
                    std::unique_ptr<Hosts>* hosts, wl_error_t* error);
   Hosts(const Hosts&) = delete;
   Hosts& operator=(const Hosts&) = delete;
 
-  // By which other processes find this one; kMostNameBytes at most.
+  // Name by which other processes find this one. At most kMostNameBytes.
   static constexpr uint64_t kMostNameBytes = ShrinkNote::kMostNameBytes;
   const std::vector<unsigned char>& name() const { return name_; }
-  // `names`: of all processes, this one's among them. A host of which nothing is heard for that
-  // long is lost, before the first time 10 s at least; 0: it may be silent. WL_INVALID_ARGUMENT:
-  // they name no such processes, and this is as it was. Throws std::bad_alloc, std::system_error.
+  // Connects to other hosts. `names` has the name of every process, including this one. A host that
+  // sends nothing for `silenceNs` is lost. The limit before its first message is at least 10 s. 0
+  // disables the check. WL_INVALID_ARGUMENT: `names` does not describe these processes, and nothing
+  // changed. Throws std::bad_alloc, std::system_error.
   Code connect(const std::vector<std::vector<unsigned char>>& names, int64_t silenceNs,
                wl_error_t* error);
-  // Once it is connected, before it goes, while the group still has it: waits till others have what
-  // they were told, two seconds at most, and longer where they are in operations that a rank of
-  // this process has ended, till those end; and what was dropped is unmapped. Nothing comes from
-  // them any more.
+  // Closes the connections. Call it on a connected object that the group still holds. Blocks for at
+  // most two seconds until other hosts have received this process's messages. Blocks longer while a
+  // peer is in an operation that a rank of this process has ended. When it returns, dropped windows
+  // are unmapped, and no more messages arrive.
   void close();
   bool isConnected() const { return thread_.joinable(); }
   int64_t silenceNs() const { return silenceNs_; }
-  // Whether this host stood still for about as long just before the communicator failed, so that
-  // others may have lost it. Waits until this process's thread runs again as well.
+  // True if this host was suspended for about silenceNs() just before the communicator failed.
+  // Other hosts may then have declared it lost. Blocks until this process's thread runs again.
   bool hasStoodStill() const;
-  // Of this process's ranks the lowest.
+  // Lowest rank of this process.
   uint32_t first() const { return ranks_[0]; }
 
   uint32_t own() const { return own_; }
   uint32_t hostOf(uint32_t rank) const;
   bool isBeside(uint32_t rank) const { return hostOf(rank) == own_; }
-  // Of parts of so many bytes, one for each rank, from the first of that host's to the last.
+  // Range of the ranks of `host`, from its lowest to its highest, in an array of `bytes` a rank.
   Part partsOf(uint32_t host, uint64_t bytes) const;
   const char* nameOf(uint32_t host) const { return names_[host].c_str(); }
   uint32_t count() const { return static_cast<uint32_t>(names_.size()); }
 
   // native/hosts/hosts_messages.cpp
   //
-  // Once this process has stored it: tells the other hosts. What is told is short, and goes on
-  // being told after a failure; what is put may be long, goes by what operations go by, and its
-  // word lies behind it.
+  // Sends to other hosts what this process has stored. Messages are short, and continue after a
+  // failure. Puts may be long, and use the connection of operations. The word of a put follows it.
   //
-  // A rank's ENTER, and what rides with it beside its line.
+  // Data that travels with a rank's ENTER, besides its line.
   struct Riding {
     const void* at;
     uint64_t bytes;
@@ -89,18 +91,18 @@ class Hosts final : private WireEnds {
                  uint32_t count);
   void tell(const std::atomic<uint64_t>& word);
   void tell(const std::atomic<uint32_t>& word);
-  // That host alone.
+  // Sends to `host` only.
   void tell(uint32_t host, const std::atomic<uint64_t>& word);
-  // What nobody waits for before this process sends there anew, as its next ENTER, or drives the
-  // wire: it may go with that.
+  // Sends the word lazily. It may wait for this process's next message to that host, such as an
+  // ENTER, or until this process drives the wire. Use it if no rank needs the word sooner.
   void tellSoon(const std::atomic<uint64_t>& word);
   void tellSoon(uint32_t host, const std::atomic<uint64_t>& word);
   void tellLeft(uint32_t rank);
   void tellFailure(const wl_error_t& failure);
-  // What a rank of this process says in a shrink, with its note. Any thread.
+  // Sends the shrink state and the note of a rank of this process. Any thread.
   void tellShrink(uint32_t rank);
-  // Puts bytes of the control block, which stay as they are until that host has said that it took
-  // them; then the word that says so.
+  // Puts bytes of the control block. They must not change until `host` reports that it took them.
+  // The second form then stores `value` in `word` there.
   void put(uint32_t host, const void* at, uint64_t bytes);
   void put(uint32_t host, const void* at, uint64_t bytes, const std::atomic<uint64_t>& word,
            uint64_t value);
@@ -108,71 +110,74 @@ class Hosts final : private WireEnds {
 
   // native/hosts/hosts.cpp
   //
-  // What is long goes to the process that wants it, by a connection of its own from the first time
-  // on. Others land() there while `rank`, of this process, is in that turn; nullptr: no more.
+  // Long data goes to the process that needs it, over a connection that its first use opens.
+  // receive() sets the buffer for land() calls of other processes while `rank`, of this process, is
+  // in `turn`. nullptr removes the buffer.
   void receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes);
-  // Makes the connection to that rank's process. WL_RESOURCE: this one has no memory for it;
-  // WL_PEER_LOST: it takes none, and the communicator has failed.
+  // Connects to the process of `rank`. WL_RESOURCE: this process lacks memory for the connection.
+  // WL_PEER_LOST: that process accepts no connection, and the communicator has failed.
   Code connectTo(uint32_t rank, wl_error_t* error);
-  // What lies at `from` goes `at` bytes behind where that rank receives; behind all of it, that
-  // word of the control block.
+  // Sends `from` to offset `at` of the receive buffer of `rank`. After all bytes, stores `value` in
+  // `word` of the control block there.
   void land(uint32_t rank, uint64_t turn, uint64_t at, const void* from, uint64_t bytes,
             const Unread& unread, const std::atomic<uint64_t>& word, uint64_t value);
 
   // native/hosts/hosts_windows.cpp
   //
-  // Windows, which each host makes and numbers by itself: theirs for this host's `window`, a new
-  // one. Each rank of this process comes here before any uses it.
+  // Windows. Each host creates and numbers its own. nameWindow() sets the number that `host` has
+  // for this host's new `window`. Each rank of this process calls it before any rank uses the
+  // window.
   void nameWindow(uint32_t window, uint32_t host, uint32_t theirs);
-  // What others reach one by: told by every process, which shares it once, then taken for every
-  // other host. Throws std::bad_alloc.
+  // Key by which other hosts reach a window. Every process calls shareWindow() once and publishes
+  // the key. reachWindow() then opens the window of every other host. Throws std::bad_alloc.
   struct WindowKey {
     uint64_t stride;
     uint32_t bytes;
     unsigned char key[Wire::kMostKeyBytes];
   };
   Code shareWindow(void* base, uint64_t stride, WindowKey* key, wl_error_t* error);
-  // `keys`: of each rank, what its process told.
+  // `keys`: for each rank, the key that its process published.
   Code reachWindow(uint32_t window, const WindowKey* keys, wl_error_t* error);
-  // Before it is unmapped.
+  // Stops sharing a window. Call it before the window is unmapped.
   void hideWindow(void* base);
-  // A rank of this process has dropped it.
+  // Reports that a rank of this process has dropped the window.
   void tellDropped(uint32_t window);
 
-  // One-sided, to `rank`'s part of the window there, or of it.
+  // One-sided operations on the part of the window that belongs to `rank`.
   using Move = enum : uint32_t { kStores, kAdds };
-  // Before anything; false: who carried it there has closed, and the communicator has failed.
+  // Call this before any operation. False if the process that carried operations to that host has
+  // closed. The communicator has then failed.
   [[nodiscard]] bool mayMove(uint32_t rank);
-  // A piece of at most kMostPieceBytes: copied at once.
+  // Largest piece for move(), which copies it before it returns.
   static constexpr uint64_t kMostPieceBytes = uint64_t{32} << 10;
-  // False of these: this process has no memory for all of it.
+  // The functions below return false if this process lacks memory for the operation.
   [[nodiscard]] bool move(Move how, uint32_t rank, Place at, const StridedView& remote,
                           const StridedView& local, const Unread& unread);
   [[nodiscard]] bool putIn(uint32_t rank, Place at, const void* from, uint64_t bytes,
                            const Unread& unread);
   [[nodiscard]] bool getFrom(uint32_t rank, Place at, void* into, uint64_t bytes,
                              const Unread& unread);
-  // `unread` counts none once all that this process has moved to that host before is there; `into`
-  // is written till then.
+  // `unread` reaches 0 once all earlier moves of this process to `host` are complete there. `into`
+  // is written until then.
   [[nodiscard]] bool flush(uint32_t host, uint64_t* into, const Unread& unread);
-  // Behind all that this process has moved there before.
+  // Stores `value` after all earlier moves of this process to that host.
   [[nodiscard]] bool notify(uint32_t rank, Place at, uint32_t value, const Unread& unread);
-  // What this process has last notified there in this window; 0: nothing.
+  // Value of this process's last notify() to that address. 0 if there was none.
   uint32_t notified(uint32_t rank, Place at);
-  // Has nothing read or written any more that is under way there by that `unread`.
+  // Cancels operations with `rank` that `unread` counts. Their memory is not used any more.
   void forget(uint32_t rank, const Unread& unread);
 
   // native/hosts/hosts_watch.cpp
   //
-  // Has what came arrive, and wakes who waits for it.
+  // Receives what has arrived, and wakes the ranks that wait for it.
   void progress();
 
  private:
   static constexpr uint32_t kNone = ~0u;
-  static constexpr uint32_t kBlock = 0;  // of a peer's memory, what it shares first
+  static constexpr uint32_t kBlock = 0;  // region of a peer that is shared first: its control block
 
   struct Message;
-  struct Parts;  // a message's head, and what follows
+  struct Parts;  // a message's head, and its data
   struct Rest;
   struct Process {
     uint32_t host;
@@ -183,55 +188,55 @@ class Hosts final : private WireEnds {
     std::vector<unsigned char> wire;
   };
 
-  // Of a connection, by the wire's number.
+  // A connection, indexed by its number in the wire.
   struct Connection {
-    std::atomic<uint32_t> host{kNone};  // once `process` is there
-    size_t process = 0;                 // of that host's
-    std::atomic<bool> isLost{false};  // once `why` is there
-    int64_t seenNs = 0;               // when that was seen first
+    std::atomic<uint32_t> host{kNone};  // set after `process`
+    size_t process = 0;                 // index among that host's processes
+    std::atomic<bool> isLost{false};  // set after `why`
+    int64_t seenNs = 0;               // when look() first saw the loss
     bool isTold = false;
     char why[128];
   };
 
-  // By what messages to another host go: until a failure by what all goes by.
+  // Connection for messages to another host. Until a failure it also carries operations.
   struct Route {
     std::atomic<uint32_t> peer{kNone};  // the wire's number
-    std::atomic<bool> moves{false};     // this process has moved something there, one-sided
-    // What it ended at has closed, while others there have not: messages go to one of them by now,
-    // and nothing else does.
+    std::atomic<bool> moves{false};     // this process has sent one-sided operations
+    // True if the process at its end has closed while others of that host have not. Messages then
+    // go to one of the others; operations fail.
     std::atomic<bool> hasLeft{false};
-    // Written by the thread alone, once the communicator has failed, or it has left.
-    uint32_t tried = kNone;    // the wire's number of what was connected last,
-    size_t triedProcess = 0;   // of that host's processes
-    size_t next = 0;           // of that host's processes, what it tries next
-    uint32_t refusals = 0;     // by those that may live, in a row
-    int64_t triedNs = 0;       // when that was
+    // Written only by the thread, after the communicator failed or hasLeft was set.
+    uint32_t tried = kNone;    // the wire's number of the last connection
+    size_t triedProcess = 0;   // index of its process
+    size_t next = 0;           // index of the next process to try
+    uint32_t refusals = 0;     // consecutive refusals by processes that may live
+    int64_t triedNs = 0;       // time of the last attempt
   };
 
-  // A window as another host has it.
+  // A window of another host.
   struct TheirWindow {
     uint32_t number = kNone;
     uint32_t region = kNone;
     uint64_t stride = 0;
-    std::map<std::tuple<uint32_t, uint64_t>, uint32_t> notified;  // by rank and offset
+    std::map<std::tuple<uint32_t, uint64_t>, uint32_t> notified;  // key: rank and offset
   };
 
   Hosts(Group& group, std::vector<uint32_t> ranks);
 
   void arrived(Run first, Run second) override;
   void lost(uint32_t peer, const char* why) override;
-  // Fails the communicator, and has the thread tell others again once there is memory.
+  // Fails the communicator. Has the thread send the failure again later.
   void lackMemory() override;
   void hear(const Message& message, Rest rest);
   void store(const Message& message, Rest rest);
   void moveHere(Rest rest);
   Wire::There thereOf(uint32_t rank, Place at);
-  // Publishes it, too.
+  // True if hasLeft is set. The failure is then published.
   bool hasRouteLeft(uint32_t host);
   void publishRouteLeft(uint32_t host);
 
-  // As Wire::connect(), and makes room to note the loss of that connection. WL_RESOURCE: there is
-  // no memory for it.
+  // Calls Wire::connect(), and reserves a record for the loss of the connection. WL_RESOURCE: out
+  // of memory.
   Code connectWire(const Process& process, uint32_t* peer, wl_error_t* error);
   void noteLost(uint32_t peer, const char* why);
   Connection& connectionOf(uint32_t peer);
@@ -239,82 +244,83 @@ class Hosts final : private WireEnds {
   Code read(const std::vector<unsigned char>& name, Process* process, wl_error_t* error) const;
   uint64_t offsetOf(const void* at) const;
   Message messageOf(const std::atomic<uint64_t>& word) const;
-  // A message with its parts, behind all that was sent and put there before, and waits.
+  // Sends a message with its parts, after all earlier messages and puts. May queue it.
   void send(uint32_t host, const Message& message, const Wire::Part* parts, uint32_t count);
   void sendAll(const Message& message, const Wire::Part* parts, uint32_t count);
-  // What may wait for what is sent there next.
+  // Sends a message that may wait for the next one.
   void sendSoon(uint32_t host, const Message& message);
-  // Past what waits: what says that this process lives, or that the communicator has failed, after
-  // which all is sent so.
+  // Sends a message ahead of the queue: a heartbeat or a failure. After a failure all messages are
+  // sent this way.
   void sendPast(uint32_t host, const Message& message, const Wire::Part* parts, uint32_t count);
   void sendAllPast(const Message& message, const Wire::Part* parts, uint32_t count);
   void run();
-  // Has the thread look at once.
+  // Wakes the thread.
   void ring();
   void beat();
-  // Names hosts that were lost, or are silent.
+  // Publishes hosts that are lost or silent.
   void look(int64_t now);
-  // False: all of them have closed.
+  // Publishes the loss of `ranks`. False if all of them have closed.
   bool lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* why);
   void leave(uint32_t host, const Connection& connection);
   void lookAtOwn(int64_t looked);
-  // How long a standstill has to be for others to have lost this host: they count from its last
-  // beat, which went out up to one beat, and a turn, before.
+  // Shortest suspension after which other hosts may have declared this one lost. They count from
+  // its last heartbeat, which was sent up to one heartbeat and one turn before.
   int64_t standstillNs() const;
-  // What it was `slept` after it looked last, and before lookAtOwn().
+  // Records a suspension. This process last looked `slept` ns ago. Call it before lookAtOwn().
   void noteStandstill(int64_t now, int64_t slept);
-  // Whether who hears that process of another host, for this one, is awake by its own beats.
+  // True if the local process that receives that process's heartbeats is awake, by its own
+  // heartbeats.
   bool isHeard(size_t process) const;
-  // Has what was dropped unmapped, which may take long, by another thread.
+  // Unmaps dropped windows in another thread, because that may take long.
   void sweep();
-  // After a failure, or where a route has left: sees that messages reach the other hosts, and have
-  // what was missed told. False: it is about to.
+  // Restores the connections to other hosts after a failure, or where a route has left. Sends again
+  // what a host missed. False while it is still connecting.
   bool reconnect(int64_t now);
   void tryNext(uint32_t host, Route& route);
   // Throws std::bad_alloc.
   std::vector<uint32_t> ranksOf(uint32_t host) const;
   void giveUp(uint32_t host);
   bool mayLive(const Process& process) const;
-  // Which ranks of this host have left or are lost: all of them, or those that nobody was told of.
+  // Sends which ranks of this host have left or are lost. `all`: also those sent before.
   void tellGone(bool all);
   bool haveAllLeft() const;
-  // Whether a rank of another host is still in an operation that one of this process has ended.
+  // True if a rank of another host is still in an operation that a rank of this process ended.
   bool isAnyInside();
-  // Of a process of another host: whether it is this one that it tells of what it does.
+  // True if the remote process of the connection sends its state to this process.
   bool hears(const Connection& connection) const;
-  // Whether each other host, or what is left of it, knows that the communicator has failed: it
-  // blames no process for closing its wire.
+  // True if each other host that may live knows of the failure. Such a host does not blame a
+  // process for closing its wire.
   bool haveHostsFailed() const;
-  // Whether other hosts' ranks that hold what a shrink made have heard that ranks agreed on it.
+  // True if remote ranks that hold the result of a shrink have heard that ranks agreed on it.
   bool haveAllHeard() const;
 
   Group& group_;
   const std::vector<uint32_t> ranks_;
   uint32_t own_ = 0;
   std::vector<unsigned char> name_;
-  std::vector<std::string> names_;          // of hosts
-  // Of each host: the wire's number of what operations go by; kNone of this one, and until it is
-  // connected.
+  std::vector<std::string> names_;          // names of hosts
+  // For each host, the wire's number of the connection for operations. kNone for this host, and
+  // before connect().
   std::vector<std::atomic<uint32_t>> peers_;
-  std::vector<Route> routes_;               // of each host
-  std::vector<std::vector<Process>> processes_;  // of each host, by their lowest ranks
-  size_t index_ = 0;                        // of this process, among those of this host
-  std::vector<size_t> partners_;            // of each host: which of them hears all
+  std::vector<Route> routes_;               // by host
+  std::vector<std::vector<Process>> processes_;  // by host, then by lowest rank
+  size_t index_ = 0;                        // index of this process on its host
+  std::vector<size_t> partners_;            // by host: process that gets this one's messages
   std::mutex connecting_;
-  std::vector<std::atomic<uint32_t>> peerOf_;  // of each rank: the wire's number, or kNone
-  std::mutex connectionsMutex_;             // guards which there are, and who notes a loss
-  std::deque<Connection> connections_;      // by the wire's numbers
-  std::mutex shrinkMutex_;                  // what is told of a shrink last was so last
-  std::mutex windowMutex_;                  // guards
-  std::vector<std::vector<TheirWindow>> theirs_;  // of each host, by this one's numbers
-  std::atomic<bool> dropped_{false};        // by others
-  std::atomic<bool> untold_{false};         // there was no memory for what was told
+  std::vector<std::atomic<uint32_t>> peerOf_;  // by rank: the wire's number, or kNone
+  std::mutex connectionsMutex_;             // guards the list, and records of losses
+  std::deque<Connection> connections_;      // indexed by the wire's numbers
+  std::mutex shrinkMutex_;                  // keeps shrink messages in order
+  std::mutex windowMutex_;                  // guards theirs_
+  std::vector<std::vector<TheirWindow>> theirs_;  // by host and local window number
+  std::atomic<bool> dropped_{false};        // other hosts dropped windows
+  std::atomic<bool> untold_{false};         // a message was lost for lack of memory
   OpenFile bell_;
-  std::unique_ptr<Wire> wire_;              // which may ring as it goes
-  std::vector<bool> toldGone_;              // of each rank of this host
+  std::unique_ptr<Wire> wire_;              // its destruction may call ring()
+  std::vector<bool> toldGone_;              // by rank; used for this host's
   int64_t silenceNs_ = 0;
-  // Of a rank, or of a process by its first one: its beats when this process looked last, and for
-  // how long it has looked and seen no more.
+  // Heartbeats of a rank, or of a process under its lowest rank. `ns`: how long this process has
+  // seen no new one.
   struct Quiet {
     uint32_t beats = 0;
     int64_t ns = 0;
@@ -324,16 +330,16 @@ class Hosts final : private WireEnds {
       beats = now;
     }
   };
-  std::vector<Quiet> quiet_;                // by rank
-  // What was heard last of a rank while this process closes.
+  std::vector<Quiet> quiet_;                // indexed by rank
+  // Last heartbeat of a rank that was seen while this process closes.
   struct Heard {
     uint32_t beats = 0;
     int64_t atNs = 0;  // 0: nothing yet
   };
-  std::vector<Heard> heard_;                // by rank
-  std::atomic<int64_t> lookedNs_{0};        // when this process looked last
-  std::atomic<int64_t> stoodStillNs_{0};  // when it found so; 0: others go on with it since
-  std::atomic<int64_t> drivenNs_{0};        // when a rank drove the wire last
+  std::vector<Heard> heard_;                // indexed by rank
+  std::atomic<int64_t> lookedNs_{0};        // time of this process's last look
+  std::atomic<int64_t> stoodStillNs_{0};  // time a suspension was found; 0: none that matters
+  std::atomic<int64_t> drivenNs_{0};        // time a rank last drove the wire
   std::atomic<bool> ends_{false};
   std::thread thread_;
   std::thread sweeper_;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The executor of a communicator that spans hosts: a rank runs its own items alone, once all have
-// entered. What it reads of others rode with their ENTER, or is pulled (native/peer/pulling.h):
-// memory of another host is never named, and the bytes that cross go through stages of both.
+// Executor of a communicator that spans hosts. A rank runs only its own items, after all ranks have
+// entered. Input of its peers arrived with their ENTER, or the rank pulls it
+// (native/peer/pulling.h). A rank never names memory of another host: bytes cross hosts through
+// staging buffers on both.
 #pragma once
 
 #include "native/core/cpu_executor.h"
@@ -15,7 +16,7 @@ struct MovesNothing : std::false_type {};
 template <class K>
 struct MovesNothing<K, std::void_t<decltype(K::kMovesNothing)>> : std::true_type {};
 
-// Whether all that K moves is pulled, rode with ENTER, or lies in its rank's process.
+// True if all data that K moves is pulled, arrived with ENTER, or lies in its rank's process.
 template <class K>
 constexpr bool kSpansHosts =
     K::kEager || Pulls<K>::value || Asks<K>::value || MovesNothing<K>::value;
@@ -31,7 +32,7 @@ Code Comm::runOverHosts(const Call& call) {
       Hosts& hosts = *group_->hosts();
       shownPhases_ = K::phases(launch);
       claims_ = false;
-      // However it ends: what others send then lands nowhere.
+      // Data that other ranks send after the operation ends is dropped.
       struct Landed {
         Pulling* pulling;
         ~Landed() {
@@ -61,7 +62,7 @@ Code Comm::runOverHosts(const Call& call) {
   }
 }
 
-// Of what lies in this process, or in the control block.
+// Runs items whose data lies in this process or in the control block.
 template <class K>
 Code Comm::runHere(Hosts& hosts, const Launch& launch, Deadline& deadline) {
   for (uint32_t phase = 0; phase < K::phases(launch); ++phase) {
@@ -82,7 +83,7 @@ inline void Comm::tellEntry(Hosts& hosts, const Call& call, bool eager) const {
     uint32_t count = 0;
     if (call.parts != nullptr)
       riding[count++] = {&block.parts(rank_, sequence_), PartTable::bytes(group_->ranks())};
-    // The longest comes last: the wire may send it from where it lies.
+    // The longest is last: the wire may send it without a copy.
     if (eager && call.inBytes > kInlineBytes) {
       const Part part = call.inParts ? hosts.partsOf(host, call.bytes) : Part{0, call.inBytes};
       riding[count++] = {block.eager(rank_, sequence_) + part.start, part.bytes};

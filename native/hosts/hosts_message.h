@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the processes of several hosts tell one another.
+// Messages between processes of several hosts.
 #pragma once
 
 #include <cstddef>
@@ -10,21 +10,21 @@
 
 namespace windlass {
 
-// What a rank's state tells its peers: what stands before `closing`.
+// Bytes of a rank's state that its peers receive: those before `closing`.
 constexpr uint64_t kStateBytes = offsetof(State, closing);
 
-// The head of a message. Bytes of each range follow; the word is stored behind them.
+// Head of a message. The bytes of each range follow. The receiver stores the word last.
 struct Hosts::Message {
   enum Kind : uint32_t { kStore = 1, kEntry, kLeft, kLost, kFailure, kDropped, kMove };
 
   static constexpr uint32_t kMostRanges = 2 + kMostRiding;
 
   Kind kind = kStore;
-  uint32_t count = 0;  // of ranges
+  uint32_t count = 0;  // number of ranges
   uint64_t wordAt = 0;
   uint64_t word = 0;
-  uint32_t wordBytes = 0;  // 4 or 8; 0: there is none
-  // kEntry, kLeft, kLost: the rank; kFailure: one of who tells; kDropped: the window.
+  uint32_t wordBytes = 0;  // 4 or 8; 0: no word
+  // kEntry, kLeft, kLost: the rank. kFailure: a rank of the sender. kDropped: the window.
   uint32_t about = 0;
   struct Range {
     uint64_t at;
@@ -32,13 +32,13 @@ struct Hosts::Message {
   } ranges[kMostRanges] = {};
 };
 
-// What follows a message's head, and is not taken yet.
+// Data after a message's head that is not taken yet.
 struct Hosts::Rest {
   Run first;
   Run second;
 
   uint64_t bytes() const { return first.bytes + second.bytes; }
-  // The next so many; false: there is no run of as many, and nothing is taken.
+  // Takes the next `bytes`. False, and nothing is taken, if no run has as many.
   bool take(void* to, uint64_t bytes) {
     Run& run = first.bytes > 0 ? first : second;
     if (bytes > run.bytes) return false;

@@ -9,7 +9,8 @@
 namespace windlass {
 namespace {
 
-// Of an ENTER, behind its sequence and its core, which is of another machine.
+// Offset in Entry of what an ENTER carries. The sequence and the core before it are not sent,
+// because the core belongs to another machine.
 constexpr uint64_t kEntryAt = offsetof(Entry, descriptor);
 
 }  // namespace
@@ -109,7 +110,7 @@ void Hosts::tell(const std::atomic<uint32_t>& word) {
 }
 
 void Hosts::tellLeft(uint32_t rank) {
-  // Whoever told of the failure did so to other processes, which may hear of it later, or be gone.
+  // The sender of the failure told other processes, which may hear of it later, or be gone.
   if (const wl_error_t* failure = group_.failure()) tellFailure(*failure);
   Message message;
   message.kind = Message::kLeft;
@@ -186,7 +187,7 @@ void Hosts::arrived(Run first, Run second) {
       group_.publishHere(record);
       if (message.about < group_.ranks() && !isBeside(message.about))
         group_.member(message.about).saysFailed.store(1, std::memory_order_relaxed);
-      // The thread tells others that this host knows.
+      // The thread reports to other hosts that this host knows.
       ring();
       return;
     }
@@ -205,7 +206,7 @@ void Hosts::arrived(Run first, Run second) {
   }
 }
 
-// Before it is there: who sees that the rank has entered finds it recorded.
+// Records the entry before store(), so that a rank that sees it finds it recorded.
 void Hosts::hear(const Message& message, Rest rest) {
   Descriptor descriptor;
   const uint32_t rank = message.about;

@@ -16,32 +16,33 @@
 namespace windlass {
 namespace {
 
-// Of a host that nothing has come from yet: where packets are lost, TCP asks for a connection again
-// after 1, 3 and 7 s.
+// Silence limit of a host before its first message. If packets are lost, TCP asks for a connection
+// again after 1, 3 and 7 s.
 constexpr int64_t kFirstNs = 10'000'000'000;
-// For so long after a rank drove the wire last this process's thread does not sleep until something
-// comes: by turns it has what lingers sent, and drives the wire itself where no rank did.
+// For kAwakeNs after a rank last drove the wire, this process's thread does not sleep until data
+// arrives. Each turn of kTurnNs it sends pending messages, and drives the wire if no rank did.
 constexpr int64_t kAwakeNs = 1'000'000;
 constexpr int64_t kTurnNs = 200'000;
-// After a failure: between two looks at connections, and how long one is left to be refused; and
-// how long one lasts that was not.
+// kLookNs: time between two looks at connections after a failure, and time for a connection to be
+// refused. kLastingNs: a connection that lasts this long was not refused.
 constexpr int64_t kLookNs = 20'000'000;
 constexpr int64_t kLastingNs = 1'000'000'000;
-// Between the loss of a connection and the first try at another: a process that is dying takes one
-// yet, and UCX 1.13 then ends this one.
+// Time between the loss of a connection and the first attempt at another. A dying process still
+// accepts a connection, and UCX 1.13 then ends this process.
 constexpr int64_t kDyingNs = 50'000'000;
-// After which a process of this host is not one that hears others; its beats come in its block.
+// A local process without heartbeats for this long does not receive messages of others. Its
+// heartbeats arrive in its control block.
 constexpr int64_t kAsleepNs = 3 * kBeatNs;
-// By when who had lost this host has said so, after it stood still.
+// Time for other hosts to report that they had lost this host, after it was suspended.
 constexpr int64_t kTellingNs = 2'000'000'000;
-// For processes of this host that a process told to say that it has left, or was lost.
+// Time for another local process to forward that a remote process has left or was lost.
 constexpr int64_t kHearsayNs = 1'000'000'000;
-// How often in a row each process of a host refuses before the host is lost.
+// A host is lost after each of its processes has refused this many times in a row.
 constexpr uint32_t kMostRefusals = 3;
 
 }  // namespace
 
-// The wire is held: what follows of it comes with look().
+// The caller holds the wire. look() handles the loss.
 void Hosts::lost(uint32_t peer, const char* why) {
   noteLost(peer, why);
   ring();
@@ -87,7 +88,7 @@ bool Hosts::lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* 
   return true;
 }
 
-// What was on its way when it closed may not have come to those that go on.
+// Messages in flight when that process closed may not have reached the processes that continue.
 void Hosts::leave(uint32_t host, const Connection& connection) {
   Route& route = routes_[host];
   if (&connectionOf(peers_[host]) != &connection) return;
@@ -144,12 +145,12 @@ int64_t Hosts::standstillNs() const { return silenceNs_ - 2 * kBeatNs; }
 void Hosts::noteStandstill(int64_t now, int64_t slept) {
   const int64_t since = stoodStillNs_.load(std::memory_order_relaxed);
   if (slept <= standstillNs()) {
-    // Who had lost it would have said so by now.
+    // A host that had lost this one would have reported it by now.
     if (since != 0 && group_.failure() == nullptr && now - since > kTellingNs + silenceNs_)
       stoodStillNs_.store(0, std::memory_order_release);
     return;
   }
-  // Half of the beats of any other process of this host.
+  // Another local process that sent at least half of its heartbeats was awake.
   const auto beatsMeanwhile = [&](const Process& process) {
     const uint32_t rank = process.ranks[0];
     const uint32_t beats = group_.member(rank).beats.load(std::memory_order_relaxed);
@@ -189,7 +190,7 @@ void Hosts::sweep() {
       group_.sweepWindows();
       sweeps_.store(false, std::memory_order_release);
     });
-  } catch (const std::exception&) {  // no thread, or no memory for one: the next look tries again
+  } catch (const std::exception&) {  // no thread or memory: the next look retries
     sweeps_.store(false, std::memory_order_relaxed);
     dropped_.store(true, std::memory_order_release);
   }
@@ -208,7 +209,7 @@ void Hosts::look(int64_t now) {
       continue;
     if (connection.seenNs == 0) connection.seenNs = now;
     const Process& process = processes_[host][connection.process];
-    // Others here hear first that it has left, or that it was lost.
+    // Local processes that receive its messages first learn that it has left or was lost.
     if (!hears(connection) && mayLive(process) && now - connection.seenNs < kHearsayNs) continue;
     connection.isTold = true;
     char why[256];
@@ -216,7 +217,7 @@ void Hosts::look(int64_t now) {
                   process.pid, connection.why);
     if (!lose(host, process.ranks, why)) leave(host, connection);
   }
-  // What this process has slept through says nothing of others.
+  // Time in which this process was suspended does not count as silence of others.
   const int64_t slept = now - lookedNs_.load(std::memory_order_relaxed);
   const int64_t looked = std::min(slept, 2 * kBeatNs);
   if (silenceNs_ > 0) noteStandstill(now, slept);
@@ -225,11 +226,11 @@ void Hosts::look(int64_t now) {
   lookAtOwn(looked);
   for (uint32_t host = 0; host < count(); ++host) {
     if (host == own_) continue;
-    int64_t quiet = INT64_MAX;  // of the process that was heard last
+    int64_t quiet = INT64_MAX;  // silence of the process heard most recently
     bool hasBeaten = false;
     for (size_t each = 0; each < processes_[host].size(); ++each) {
       const Process& process = processes_[host][each];
-      // What a process has slept through that hears it for this host says nothing of it.
+      // Silence does not count while the local process that receives its heartbeats is suspended.
       if (!mayLive(process) || !isHeard(each)) continue;
       Quiet& own = quiet_[process.ranks[0]];
       own.look(group_.member(process.ranks[0]).beats.load(std::memory_order_relaxed), looked);
@@ -247,7 +248,7 @@ void Hosts::look(int64_t now) {
   }
 }
 
-// Tells what peers may want to know of ranks that wait, and that this process lives.
+// Sends the state of this process's ranks, with a heartbeat.
 void Hosts::beat() {
   for (const uint32_t rank : ranks_) {
     const State& state = group_.lines(rank).state;
@@ -260,7 +261,7 @@ void Hosts::beat() {
     message.wordBytes = sizeof(uint32_t);
     const Wire::Part part = {&state, kStateBytes};
     sendAllPast(message, &part, 1);
-    // It may have found no connection when it said so.
+    // The first attempt may have found no connection.
     if (member.shrink.load(std::memory_order_seq_cst) != 0) tellShrink(rank);
   }
 }
@@ -288,7 +289,7 @@ void Hosts::giveUp(uint32_t host) {
     if (hostOf(rank) == host) group_.member(rank).lost.store(1, std::memory_order_seq_cst);
 }
 
-// What refuses a connection does so at once, or within kLookNs.
+// A process that refuses a connection does so at once, or within kLookNs.
 void Hosts::tryNext(uint32_t host, Route& route) {
   const std::vector<Process>& processes = processes_[host];
   for (size_t each = 0; each < processes.size(); ++each) {
@@ -326,7 +327,7 @@ bool Hosts::reconnect(int64_t now) {
         connection.host.store(host, std::memory_order_release);
       }
       route.peer.store(route.tried, std::memory_order_release);
-      // What was told meanwhile was told to nobody there.
+      // Messages sent in the meantime reached no process of that host.
       if (const wl_error_t* failure = group_.failure()) tellFailure(*failure);
       tellGone(true);
       beat();
@@ -386,7 +387,7 @@ void Hosts::run() {
         tellGone(beats);
       }
     } catch (const std::bad_alloc&) {
-      // It looks again.
+      // The next turn tries again.
     }
     if (dropped_.load(std::memory_order_acquire)) sweep();
     if (now - drivenNs_.load(std::memory_order_relaxed) < kAwakeNs) {

@@ -11,7 +11,7 @@
 namespace windlass {
 namespace {
 
-// What follows of kMove, before its elements, packed in the order of its dimensions.
+// Head of kMove's data. The elements follow, packed in the order of the dimensions.
 struct View {
   uint32_t rank;
   uint32_t window;
@@ -46,7 +46,7 @@ Code Hosts::reachWindow(uint32_t window, const WindowKey* keys, wl_error_t* erro
   for (uint32_t host = 0; host < count(); ++host) {
     if (host == own_) continue;
     TheirWindow& theirs = theirs_[host][window];
-    if (theirs.region != kNone) continue;  // by another rank of this process
+    if (theirs.region != kNone) continue;  // reached by another rank of this process
     const WindowKey& key = keys[processes_[host][partners_[host]].ranks[0]];
     if (key.bytes > sizeof key.key)
       return fail(error, WL_INVALID_ARGUMENT, "host %u tells no key of a window", host);
@@ -107,7 +107,7 @@ bool Hosts::move(Move how, uint32_t rank, Place at, const StridedView& remote,
     view.window = theirs_[host][at.window()].number;
   }
   const uint32_t peer = routes_[host].peer.load(std::memory_order_acquire);
-  if (peer == kNone) return true;  // the communicator has failed, as its caller finds
+  if (peer == kNone) return true;  // the communicator has failed; the caller sees it
   const Wire::Part ranges[] = {{&view, sizeof view}, {packed, static_cast<uint64_t>(bytes)}};
   return wire_->sendSoon(peer, Parts(message, ranges, 2).parts, 3, unread);
 }
@@ -157,7 +157,7 @@ bool Hosts::getFrom(uint32_t rank, Place at, void* into, uint64_t bytes, const U
   return wire_->get(thereOf(rank, at), into, bytes, unread);
 }
 
-// The answer comes behind what came before the question.
+// The peer answers after it has handled everything that it received earlier.
 bool Hosts::flush(uint32_t host, uint64_t* into, const Unread& unread) {
   return wire_->get({peers_[host], kBlock, 0}, into, sizeof *into, unread);
 }

@@ -11,15 +11,16 @@
 namespace windlass {
 namespace {
 
-// From so many bytes on what crosses takes longer than the turns of it.
+// Shortest operation for two levels. Below it, the extra turns cost more than the bytes saved.
 constexpr uint64_t kLeastBytes = uint64_t{64} << 10;
 
-// Rounds that both levels are kept busy by, unless they are too short to pay for their turns.
+// Number of rounds that keeps both levels busy, unless rounds become too short to pay for their
+// turns.
 constexpr uint64_t kRounds = 8;
 constexpr uint64_t kLeastRoundBytes = uint64_t{128} << 10;
 
-// Whether a fold of folds has the bits of one left fold; of sums of narrow floats, which are folded
-// wider, it has not.
+// True if a fold of folds is bitwise equal to one left fold. It is not for sums of narrow floats,
+// which are folded in a wider type.
 bool foldsOn(DType dtype, ReduceOp op) {
   return !isFloat(dtype) || isSelection(op) || dtype == DType::kF32 || dtype == DType::kF64;
 }
@@ -54,7 +55,8 @@ TwoLevels::TwoLevels(Comm& comm, const PeerAccess& access)
 
 bool TwoLevels::takes(const PullForm& form, const Launch& launch) const {
   if (hosts_ == nullptr || !form.reducesForAll || launch.bytes < kLeastBytes) return false;
-  // With one rank a host each element crosses as often as where all read of all, in fewer turns.
+  // With one rank a host, each element crosses as often as if all ranks read all, but in more
+  // turns.
   return comm_.group().ranks() > hosts_->count() && foldsOn(launch.dtype, launch.op) &&
          (inOrder_ || !isFloat(launch.dtype) || isSelection(launch.op));
 }
@@ -72,8 +74,8 @@ Part TwoLevels::roundOf(const Launch& launch, uint64_t round) const {
   return {start, std::min(launch.bytes - start, roundBytes_)};
 }
 
-// From where the round begins. Of all rounds at the same place, so that what is shown for one lies
-// where no lane of another does.
+// Part of a lane, relative to the start of its round. It has the same offset in all rounds, so
+// input of one round never overlaps a lane of another.
 Part TwoLevels::laneOf(const Launch& launch, uint64_t round, uint32_t lane) const {
   const uint64_t bytes = roundOf(launch, round).bytes;
   const Part whole = Part{0, roundBytes_}.piece(lane, width_);
@@ -97,8 +99,8 @@ bool TwoLevels::canShow(uint64_t round) const {
   return true;
 }
 
-// What has come back from the next host was folded there; and what has come to others, and goes
-// into the same slots, only follows what this rank passes.
+// When the result has returned, the next host has folded this slot's data. The slots of results are
+// reused too, but a result only arrives after this rank has passed the round.
 bool TwoLevels::isTaken(uint64_t round) const {
   if (round < kSlots) return true;
   const uint64_t count = before_ + round - kSlots + 1;
@@ -218,7 +220,7 @@ Code TwoLevels::run(const Launch& launch, Deadline& deadline, std::string* broke
   while (now.taken < rounds_ || now.passed < rounds_ || now.returned < rounds_) {
     const auto isReady = [&] { return canGoOn(now); };
     if (Code code = comm_.wait(isReady, kEveryRank, deadline); code != WL_OK) return code;
-    // What others wait for comes first.
+    // Steps that other ranks wait for come first.
     if (now.passed < rounds_ && canPass(now.passed)) pass(launch, now.passed++);
     if (now.returned < rounds_ && canReturn(now.returned)) giveBack(launch, now.returned++);
     if (now.shown < rounds_ && canShow(now.shown)) show(launch, now.shown++);

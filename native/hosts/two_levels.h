@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// All-reduce of ranks on several hosts, in two levels: each element crosses from a host to the next
-// once, as the fold of all ranks up to there, and once on its way back, as the result.
+// All-reduce over several hosts, in two levels. Each element crosses between neighbouring hosts
+// twice: forward as the fold of all ranks so far, and back as the result.
 //
-// What is reduced is cut into rounds, a round into lanes: one for each rank of the host with the
-// fewest. A lane is one rank of each host. In a round every rank shows its input to its host; the
-// lane's rank of the first host folds its lane of all inputs there and puts that to the second
-// host, whose rank folds on from there, and so to the last, whose fold is the result. That goes
-// back from host to host, where each rank takes it. So inputs are folded in the order of the hosts,
-// which is that of ranks where each host has the ones that follow the host's before.
+// The input is cut into rounds, and a round into lanes. The host with the fewest ranks sets the
+// number of lanes. A lane has one rank on each host.
 //
-// Where things lie: in the stage of a rank, in slots that rounds take by turns. The rank's input,
-// for its host alone; in its own lane, which nobody else reads of that, what it puts to the next
-// host; and of the last host's ranks their lane's result, on every host.
+// 1. Every rank publishes its input of the round on its host.
+// 2. On the first host, the rank of each lane folds the lane's part of all inputs there. It puts
+//    the fold to the second host, whose rank folds on. The fold of the last host is the result.
+// 3. The result returns from host to host. On each, every rank takes it.
+//
+// Inputs are folded in the order of the hosts. That is the order of the ranks if each host has the
+// ranks that follow those of the host before.
+//
+// Data lies in slots of the ranks' staging buffers, which rounds use in turn. A rank's slot holds
+// its input, for its own host only. In the rank's own lane, which no other rank reads as input, the
+// slot holds the fold for the next host. The slots of the last host's ranks hold their lane's
+// result, on every host.
 #pragma once
 
 #include <cstdint>
@@ -32,22 +37,23 @@ class TwoLevels {
  public:
   TwoLevels(Comm& comm, const PeerAccess& access);
 
-  // Whether ranks run that so: the same on all of them, who can tell before they have entered.
+  // True if ranks run `form` in two levels. All ranks get the same answer, before they have
+  // entered.
   bool takes(const PullForm& form, const Launch& launch) const;
-  // Runs it, once all have entered and nobody reads stages any more. *broken: what the target
-  // doesn't allow of what this rank did.
+  // Runs the operation. Call it after all ranks have entered and no rank reads staging buffers.
+  // *broken: an access of this rank that the target forbids.
   Code run(const Launch& launch, Deadline& deadline, std::string* broken);
 
-  // As Pulling's, of ranks as far as their own host tells.
+  // Progress, as in Pulling. Ranks publish theirs only on their own host.
   uint32_t steps() const { return 2 * rounds_; }
   uint32_t stepsOver(uint32_t rank) const;
 
  private:
   static constexpr uint32_t kNone = ~0u;
-  // Rounds that may be under way at once.
+  // Largest number of rounds in progress.
   static constexpr uint64_t kSlots = 4;
 
-  // What this rank has done, in rounds of the operation.
+  // Number of rounds that this rank has completed, by step.
   struct Progress {
     uint64_t shown = 0;
     uint64_t passed = 0;
@@ -57,19 +63,19 @@ class TwoLevels {
 
   uint64_t slotBytes() const;
   unsigned char* slot(uint32_t rank, uint64_t round) const;
-  // Of a round: where it begins, and how long it is.
+  // Offset and length of a round.
   Part roundOf(const Launch& launch, uint64_t round) const;
   Part laneOf(const Launch& launch, uint64_t round, uint32_t lane) const;
   uint32_t rankOf(uint32_t host, uint32_t lane) const { return lanes_[host * width_ + lane]; }
   uint32_t last(uint32_t lane) const { return rankOf(hosts_->count() - 1, lane); }
-  // Whether this rank is of a lane.
+  // True if this rank is in a lane.
   bool hasLane() const { return lane_ != kNone; }
 
   bool canShow(uint64_t round) const;
   bool canPass(uint64_t round) const;
   bool canReturn(uint64_t round) const;
   bool canTake(uint64_t round) const;
-  // Whether the slot that the round takes holds nothing that is wanted.
+  // True if the slot for the round holds nothing that a rank still needs.
   bool isTaken(uint64_t round) const;
   bool canGoOn(const Progress& now) const;
 
@@ -83,16 +89,16 @@ class TwoLevels {
   const PeerAccess& access_;
   Hosts* const hosts_;
   const uint32_t rank_;
-  uint32_t width_ = 0;           // lanes
-  std::vector<uint32_t> lanes_;  // the ranks of each host's lanes
-  std::vector<uint32_t> here_;   // the ranks of this one
-  uint32_t lane_ = kNone;        // of this rank
-  bool inOrder_ = false;         // hosts have ranks that follow one another
+  uint32_t width_ = 0;           // number of lanes
+  std::vector<uint32_t> lanes_;  // ranks of the lanes, host by host
+  std::vector<uint32_t> here_;   // ranks of this host
+  uint32_t lane_ = kNone;        // lane of this rank
+  bool inOrder_ = false;         // each host's ranks follow those of the host before
   std::vector<const void*> sources_;
   std::string* broken_ = nullptr;
-  uint32_t rounds_ = 0;      // of the operation in progress
-  uint64_t roundBytes_ = 0;  // but for the last, which may be shorter
-  uint64_t before_ = 0;      // rounds of all operations before
+  uint32_t rounds_ = 0;      // rounds of the current operation
+  uint64_t roundBytes_ = 0;  // the last round may be shorter
+  uint64_t before_ = 0;      // rounds of all earlier operations
 };
 
 }  // namespace windlass

@@ -17,9 +17,9 @@ namespace {
 constexpr const char* kLibrary = "libwindlass-ucx.so";
 
 std::mutex opening;
-void* opened = nullptr;  // once a process; guarded by `opening`
+void* opened = nullptr;  // loaded once a process; guarded by `opening`
 
-// Beside the file that holds this code, else where the linker looks.
+// Opens the library in the folder of this code, or where the linker looks.
 void* openBeside() {
   Dl_info own = {};
   if (dladdr(reinterpret_cast<const void*>(&openBeside), &own) != 0 && own.dli_fname != nullptr) {
@@ -29,16 +29,16 @@ void* openBeside() {
       beside.resize(folder + 1);
       beside += kLibrary;
       if (void* library = dlopen(beside.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-      // What is there says by itself why it does not open.
+      // The library exists. Its own error says why it does not open.
       if (access(beside.c_str(), F_OK) == 0) return nullptr;
     }
   }
   return dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
 }
 
-// Sets variables where they are not set, for as long as the process lives. Other threads may be in
-// getenv, which takes no lock, and setenv gives back the list that they read: this leaves that as
-// it is, and puts another in its place. Does nothing where memory is short. Called once.
+// Sets variables that are not set, for the life of the process. Other threads may be in getenv,
+// which takes no lock, and setenv frees the list that they read. This function keeps that list and
+// installs another. Does nothing if memory is short. Called once.
 void setVariables(const char* const (&settings)[3]) {
   size_t count = 0;
   while (environ != nullptr && environ[count] != nullptr) ++count;
@@ -48,20 +48,20 @@ void setVariables(const char* const (&settings)[3]) {
   if (count > 0) std::copy_n(environ, count, list);
   for (const char* const setting : settings) {
     const std::string name(setting, std::strchr(setting, '='));
-    // The text goes with the list: both stay when this library is unloaded.
+    // The text belongs to the list: both stay when this library is unloaded.
     if (std::getenv(name.c_str()) == nullptr && (list[count] = strdup(setting)) != nullptr) ++count;
   }
   __atomic_store_n(&environ, list, __ATOMIC_RELEASE);
 }
 
-// What the library exports under that name.
+// Finds a function that the library exports.
 Code find(const char* path, const char* name, void** exported, wl_error_t* error) {
   const std::lock_guard<std::mutex> lock(opening);
   std::string why;
   if (opened == nullptr) {
-    // As it is loaded it would handle signals, and end a JVM at the first of its own; and write
-    // jumps into libc's mmap and the like, while other threads are in them. What it logs, its
-    // results say.
+    // UCX would handle signals when it is loaded, and end a JVM at its first one. It would also
+    // patch libc's mmap and similar functions while other threads are in them. Results carry its
+    // errors, so its log is off.
     static bool areSet = false;
     if (!areSet) setVariables({"UCX_ERROR_SIGNALS=", "UCX_MEM_EVENTS=no", "UCX_LOG_LEVEL=fatal"});
     areSet = true;
@@ -91,7 +91,7 @@ const char* setting(const char* name) {
   return given == nullptr || *given == 0 ? nullptr : given;
 }
 
-// Of a wire that is opened to see whether it opens.
+// Callbacks of a wire that is only opened as a test.
 class NoEnds final : public WireEnds {
   void arrived(Run, Run) override {}
   void lost(uint32_t, const char*) override {}

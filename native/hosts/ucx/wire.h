@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What carries bytes between hosts, as one process has it: UCX, behind a library of its own, so
-// that whoever stays on one host needs none. What arrives lies in this process's memory once
-// progress() has seen it; over TCP nothing does before.
+// Wire that carries bytes between hosts, for one process. It calls UCX through a separate library,
+// so that a process on a single host needs no UCX. Received data is in this process's memory once
+// progress() has seen it. Over TCP, it never is before.
 #pragma once
 
 #include <atomic>
@@ -15,18 +15,19 @@
 
 namespace windlass {
 
-// What a wire tells, in progress() and in calls that send, whose thread holds it.
+// Callbacks of a wire. They run in progress() and in calls that send, in the thread that holds the
+// wire.
 class WireEnds {
  public:
-  // A message of a peer in two runs, each of whole parts, which last until this returns.
+  // Message of a peer, as two runs of whole parts. The runs are valid until the call returns.
   struct Run {
     const unsigned char* at;
     uint64_t bytes;
   };
   virtual void arrived(Run first, Run second) = 0;
-  // That peer is gone: nothing reaches it any more.
+  // The peer is lost: nothing reaches it any more.
   virtual void lost(uint32_t peer, const char* why) = 0;
-  // There was none to answer a peer by.
+  // This process has no memory to answer a peer.
   virtual void lackMemory() = 0;
 
  protected:
@@ -36,70 +37,70 @@ class WireEnds {
 struct WireSettings {
   const char* devices;    // UCX_NET_DEVICES: the network that ranks trust
   const char* ports;      // UCX_TCP_PORT_RANGE; nullptr: any
-  const char* transports;  // UCX_TLS; nullptr: as that says, else all
+  const char* transports;  // UCX_TLS; nullptr: as in the environment, or all
 
-  // What WINDLASS_UCX_NET_DEVICES, _PORT_RANGE and _TLS say; loopback where the first says nothing.
+  // Reads WINDLASS_UCX_NET_DEVICES, _PORT_RANGE and _TLS. The default device is loopback.
   static WireSettings ofEnvironment();
 };
 
-// Puts that still read their source, messages and words that this process still keeps, or gets
-// whose bytes are not there yet.
+// Number of operations in flight: puts that still read their source, messages and words that this
+// process still holds, or gets whose bytes have not arrived.
 using Unread = std::shared_ptr<std::atomic<uint32_t>>;
 
-// When the process ends, UCX ends before its threads do. From then on calls that send drop what
-// they are given, calls of UCX that return an error return WL_CLOSED, and progress() returns 0.
+// UCX ends before the threads of a process that ends. After that, calls that send drop their data,
+// other calls of UCX return WL_CLOSED, and progress() returns 0.
 class Wire {
  public:
   struct Part {
     const void* from;
     uint64_t bytes;
   };
-  // Memory of a peer, `at` bytes from where it begins.
+  // Memory of a peer, `at` bytes from the start of a region.
   struct There {
     uint32_t peer;
-    uint32_t region;  // as reach() numbers them
+    uint32_t region;  // number from reach()
     uint64_t at;
   };
 
   virtual ~Wire() = default;
 
-  // What others connect() by.
+  // Name for connect() in other processes.
   virtual Code address(std::vector<unsigned char>* name, wl_error_t* error) = 0;
-  // *peer: its number, from 0 on. Messages of it may arrive from now on.
+  // Connects to a peer. *peer: its number, from 0 on. Its messages may arrive from now on.
   virtual Code connect(const unsigned char* name, uint64_t bytes, uint32_t* peer,
                        wl_error_t* error) = 0;
-  // Whether nothing reaches it any more; it may be connected to once more, under another number.
+  // True if nothing reaches the peer any more. It may be connected again, under another number.
   virtual bool isLost(uint32_t peer) = 0;
-  // Has peers put into that memory, once they reach() it, until hide(). *key: what they do so by,
-  // kMostKeyBytes at most.
+  // Lets peers put into the memory after they reach() it, until hide(). *key: the key for reach(),
+  // of at most kMostKeyBytes.
   static constexpr uint64_t kMostKeyBytes = 512;
   virtual Code share(void* memory, uint64_t bytes, std::vector<unsigned char>* key,
                      wl_error_t* error) = 0;
   virtual void hide(void* memory) = 0;
-  // *region: its number, of those of that peer, from 0 on.
+  // Opens a region of a peer. *region: its number among that peer's, from 0 on.
   virtual Code reach(uint32_t peer, const unsigned char* key, uint64_t bytes, uint32_t* region,
                      wl_error_t* error) = 0;
 
-  // To a peer, in the order of the calls. Any thread, and one that is told something.
-  // What fails is lost(); false: this process has no memory for all of it. A few MiB are under way
-  // to a peer at a time, and the rest waits.
+  // The calls below send to a peer, in the order of the calls. Any thread may call them, also in a
+  // callback. If a send fails, the peer is lost(). False: this process lacks memory for the
+  // operation. A few MiB are in flight to a peer at a time, and the rest is queued.
   //
-  // A message of those parts, which are not read any more once this returns; `unread` counts it,
-  // nullptr: nothing does. A long last part may go without a copy.
+  // Sends a message of these parts, which are not read after the call returns. `unread` counts it;
+  // nullptr: it is not counted. A long last part may be sent without a copy.
   [[nodiscard]] virtual bool send(uint32_t peer, const Part* parts, uint32_t count,
                                   const Unread& unread) = 0;
-  // As send(); where a caller of linger() so allows, a short one may wait for what this process
-  // sends to that peer next, to go with it if that is a message or a word, or for progress().
+  // Like send(). After linger(true), a short message may wait for progress(), or for the next
+  // message or word to that peer, and travel with it.
   [[nodiscard]] virtual bool sendSoon(uint32_t peer, const Part* parts, uint32_t count,
                                       const Unread& unread) = 0;
-  // Whether sendSoon() may have messages wait; false sends those that do. Who calls it with true
-  // calls it with false soon.
+  // Sets whether sendSoon() may hold messages back. False sends those that wait. A caller that
+  // passes true passes false soon after.
   virtual void linger(bool may) = 0;
-  // Past what waits, in the order of these calls alone.
+  // Sends ahead of the queue. Only calls of sendPast() are ordered with one another.
   [[nodiscard]] virtual bool sendPast(uint32_t peer, const Part* parts, uint32_t count) = 0;
-  // What lies at `from` stays until `unread`, which counts this one, counts none; nullptr: until
-  // the peer has said that it came.
-  // `behind`: a word of the same peer that is there once all of it is; nullptr: none.
+  // Puts bytes that must not change until `unread`, which counts the put, is 0. If `unread` is
+  // nullptr, they must not change until the peer reports that they arrived. `behind`: word of the
+  // same peer that is stored after all of the bytes; nullptr: none.
   struct Word {
     uint32_t region;
     uint64_t at;
@@ -107,16 +108,16 @@ class Wire {
   };
   [[nodiscard]] virtual bool put(const There& to, const void* from, uint64_t bytes,
                                  const Unread& unread, const Word* behind) = 0;
-  // A word that only grows, behind all that was put to that peer before; `unread` as of send().
+  // Stores a word that only grows, after all earlier puts to that peer. `unread` is as in send().
   [[nodiscard]] virtual bool putWord(const There& to, uint64_t word, const Unread& unread) = 0;
-  // Takes what lies there to `into`; it is there once `unread` counts none.
+  // Reads bytes of a peer into `into`. They have arrived once `unread` is 0.
   [[nodiscard]] virtual bool get(const There& from, void* into, uint64_t bytes,
                                  const Unread& unread) = 0;
-  // Has peers put into that memory by land(), as long as `rank` of this process is in that turn;
-  // nullptr: into none any more, from when this returns.
+  // Sets the buffer for land() calls of peers while `rank`, of this process, is in `turn`. nullptr
+  // removes the buffer before the call returns.
   virtual void receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes) = 0;
-  // As put(), to what a rank of the peer receives in that turn, `at` bytes from where it begins.
-  // What comes in another turn is dropped.
+  // Like put(), into the receive buffer of a rank of the peer, `at` bytes from its start. The peer
+  // drops data of any other turn.
   struct Landing {
     uint32_t peer;
     uint32_t rank;
@@ -125,33 +126,32 @@ class Wire {
   };
   [[nodiscard]] virtual bool land(const Landing& to, const void* from, uint64_t bytes,
                                   const Unread& unread, const Word& behind) = 0;
-  // Ends what is under way to and from that peer by that `unread`: no memory of its caller's is
-  // read or written for it any more once this returns, and what has not left does not come.
+  // Cancels operations with the peer that `unread` counts. Their memory is not used after the call
+  // returns. Data that has not left is not sent.
   virtual void forget(uint32_t peer, const Unread& unread) = 0;
 
-  // Has what came so far arrive; how much that was. 0 as well while another thread is inside.
+  // Receives what has arrived, and returns how much. Returns 0 also while another thread is inside.
   virtual uint32_t progress() = 0;
-  // Whether nothing is there, so that file() turns readable with what comes next.
+  // True if nothing has arrived. file() then turns readable with the next arrival.
   virtual bool arm() = 0;
   virtual int file() const = 0;
-  // Until all that was sent has left, or so long.
+  // Blocks until all data has left, for at most `limitNs`.
   virtual bool flush(int64_t limitNs) = 0;
 };
 
-// The library that has wires, at `path`, or where that is nullptr beside this code's, else where
-// the linker looks; once a process. WL_UNSUPPORTED: UCX is not installed, and what to install.
-// Throws std::bad_alloc, as do those below.
+// Loads the library of wires from `path`, once a process. nullptr: from the folder of this code, or
+// where the linker looks. WL_UNSUPPORTED: UCX is not installed; the error says what to install.
+// Throws std::bad_alloc, as do the functions below.
 Code findWires(const char* path, wl_error_t* error);
 
-// WL_UNSUPPORTED also where UCX reaches nothing by these settings.
+// Opens a wire. WL_UNSUPPORTED also if UCX reaches nothing with these settings.
 Code openWire(const WireSettings& settings, WireEnds& ends, std::unique_ptr<Wire>* wire,
               wl_error_t* error);
 
-// UCX's version, and the network devices that this host has, as "1.13.1: eth0 lo"; what openWire()
-// fails with.
+// Returns UCX's version and this host's network devices, as "1.13.1: eth0 lo". Fails as openWire().
 Code describeWires(const WireSettings& settings, std::string* text, wl_error_t* error);
 
-// What the library exports under these names.
+// Functions that the library exports, with their names.
 using OpenWire = Code (*)(const WireSettings& settings, WireEnds& ends, Wire** wire,
                           wl_error_t* error);
 constexpr const char* kOpenWire = "windlass_open_wire_6";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What comes by a wire, and what is taken from peers.
+// Receiving side of a wire, and gets from peers.
 #include "native/hosts/ucx/library/ucp_wire.h"
 
 #include <algorithm>
@@ -11,10 +11,10 @@
 namespace windlass {
 namespace {
 
-// Pieces that a peer may be asked for before the first of them has come.
+// Number of pieces that are requested of a peer before the first of them has arrived.
 constexpr uint32_t kMostAsked = 8;
-// From how many bytes of a put, or of a rank's output, what comes of it is stored past the caches,
-// which what the network holds of it takes up as well.
+// Shortest put, or output of a rank, whose data is stored past the caches. The network's copy takes
+// up the caches as well.
 constexpr uint64_t kLeastStreamed = uint64_t{2} << 20;
 
 void store(void* to, const void* from, uint64_t bytes, uint64_t ofBytes) {
@@ -26,14 +26,14 @@ void store(void* to, const void* from, uint64_t bytes, uint64_t ofBytes) {
 ucs_status_t UcpWire::arrived(void* context, const void* header, size_t headerBytes, void* data,
                               size_t bytes, const ucp_am_recv_param_t* param) {
   auto& wire = *static_cast<UcpWire*>(context);
-  // Nobody sends what is announced first; it is dropped.
+  // No wire sends by the rendezvous protocol. Such a message is dropped.
   if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;
   const auto* at = static_cast<const unsigned char*>(headerBytes > 0 ? header : data);
   uint64_t left = headerBytes > 0 ? headerBytes : bytes;
   Secret secret;
   if (left < sizeof secret) return UCS_OK;
   std::memcpy(&secret, at, sizeof secret);
-  // Whoever sent this was not told the wire's name.
+  // The sender does not have the name of this wire.
   if (!(secret == wire.secret_)) return UCS_OK;
   at += sizeof secret;
   left -= sizeof secret;
@@ -107,7 +107,7 @@ void UcpWire::receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes) 
 bool UcpWire::get(const There& from, void* into, uint64_t bytes, const Unread& unread) {
   const UcxCalls calls(mutex_);
   if (!calls) {
-    // The bytes don't come, as those of a lost peer.
+    // The bytes never arrive, like those of a lost peer.
     if (bytes > 0) unread->fetch_add(1, std::memory_order_relaxed);
     return true;
   }
@@ -133,7 +133,7 @@ bool UcpWire::ask(Peer& peer) {
     const There from = peer.wanted.front().from;
     const uint64_t bytes = peer.wanted.front().bytes;
     try {
-      asked_.emplace(token, peer.wanted.front());  // which stays whole where this throws
+      asked_.emplace(token, peer.wanted.front());  // the entry stays valid if this throws
     } catch (const std::bad_alloc&) {
       return false;
     }
@@ -148,8 +148,8 @@ bool UcpWire::ask(Peer& peer) {
   return true;
 }
 
-// Of a copy: the memory may be hidden before it has left. Whoever has asked is not told where the
-// window is dropped here.
+// Sends a copy, because the memory may be hidden before the answer has left. If the window is
+// dropped here, the requester gets no answer.
 void UcpWire::answer(ucp_ep_h endpoint, const Move& wanted) {
   if (wanted.word > kPieceBytes) return;
   const unsigned char* const from = sharedAt(wanted.region, wanted.at, wanted.word);
@@ -157,7 +157,7 @@ void UcpWire::answer(ucp_ep_h endpoint, const Move& wanted) {
   const Secret secret = {{wanted.wordAt, wanted.wordValue}};
   Held* const held = hold(secret, {Move::kGot, 0, 0, 0, wanted.token}, nullptr, 0);
   if (held == nullptr || !addBody(held, {from, wanted.word})) return ends_.lackMemory();
-  // In turn with what is sent there: UCX prefers what is sent anew to what it has waiting.
+  // Queues the answer with other sends: UCX prefers new sends to those that it holds back.
   const auto peer = std::find_if(peers_.begin(), peers_.end(), [&](const Peer& each) {
     return each.endpoint == endpoint;
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What leaves by a wire: in the order of the calls, little at a time.
+// Sending side of a wire. Data leaves in the order of the calls, little at a time.
 #include "native/hosts/ucx/library/ucp_wire.h"
 
 #include <algorithm>
@@ -11,14 +11,14 @@
 namespace windlass {
 namespace {
 
-// What UCX keeps of any send, about, besides its bytes.
+// Approximate memory that UCX keeps for a send, besides its bytes.
 constexpr uint64_t kSendBytes = 256;
-// Of all that lingers for a peer.
+// Largest pending message of a peer.
 constexpr uint64_t kMostLingeringBytes = uint64_t{4} << 10;
-// From which a last part goes behind a head, from where it lies: less is copied sooner.
+// Shortest last part that is sent in place after a head. A shorter one is faster to copy.
 constexpr uint64_t kLeastBehind = uint64_t{1} << 10;
-// How long a lent piece waits to be taken at once before it goes by a copy, as all of them must
-// while UCX has answers to that peer's gets.
+// Time that a piece of the caller's memory waits to be taken at once. After that it is copied. All
+// such pieces are copied while UCX holds answers to that peer's gets.
 constexpr int64_t kLentNs = 200'000;
 
 uint64_t bytesOf(const Wire::Part* parts, uint32_t count) {
@@ -27,7 +27,7 @@ uint64_t bytesOf(const Wire::Part* parts, uint32_t count) {
   return bytes;
 }
 
-// Whether there may be memory, or room, in the next turn.
+// True if there may be memory, or room, in the next turn.
 constexpr bool waits(ucs_status_t status) {
   return status == UCS_ERR_NO_MEMORY || status == UCS_ERR_NO_RESOURCE;
 }
@@ -125,7 +125,7 @@ ucs_status_t UcpWire::handOver(Peer& peer, Send& send) {
   return send.message != nullptr ? handMessage(peer, send) : handPiece(peer, send);
 }
 
-// A call that finds the peer lost clears its queue, `send` with it.
+// A call that finds the peer lost clears its queue, including `send`.
 ucs_status_t UcpWire::handMessage(Peer& peer, Send& send) {
   Held* const held = std::exchange(send.message, nullptr);
   const ucs_status_t status = handHeld(peer, messageOf(*held), held, 0);
@@ -148,9 +148,10 @@ ucs_status_t UcpWire::handPiece(Peer& peer, Send& send) {
   if (peer.isLost) return UCS_OK;
   if (status == UCS_OK) advance(send, count);
   if (status != UCS_ERR_NO_RESOURCE) return status;
-  // What its owner may take back at any time is read later of a copy: UCX gives nothing back.
+  // The owner may take this memory back at any time, but UCX can't give it back. A later send
+  // therefore reads a copy.
   const bool isLent = send.from != nullptr && send.unread != nullptr;
-  // As much as it took at once before it does so again, once there is room.
+  // UCX has taken as much at once before. It does so again once there is room.
   const int64_t now = clockNs();
   if (peer.refusedNs == 0) peer.refusedNs = now;
   if (isLent && sizeof start + count <= peer.takesAtOnce && now - peer.refusedNs < kLentNs)
@@ -178,7 +179,7 @@ void UcpWire::advance(Send& send, uint64_t bytes) {
 }
 
 ucs_status_t UcpWire::handAtOnce(Peer& peer, const Message& message, uint32_t flags) {
-  // Behind what UCX has of that peer.
+  // Keeps the order: UCX still holds earlier data for that peer.
   if (peer.handed > 0) return UCS_ERR_NO_RESOURCE;
   ucp_request_param_t param = {};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
@@ -199,7 +200,7 @@ void UcpWire::pump(Peer& peer) {
     const ucs_status_t status = handOver(peer, next);
     if (waits(status)) return;
     if (status != UCS_OK) lose(peer, status);
-    if (peer.isLost) return;  // and its queue is empty
+    if (peer.isLost) return;  // its queue is empty
     if (next.bytes > 0) continue;
     if (next.unread != nullptr) next.unread->fetch_sub(1, std::memory_order_release);
     peer.queue.pop_front();
@@ -322,7 +323,7 @@ bool UcpWire::sendSoon(uint32_t number, const Part* parts, uint32_t count, const
   if (!lingers_ || !isShort || peer.isLost || !peer.queue.empty() || !hasRoom(peer))
     return sendMove(peer, move, parts, count, unread);
   if (!addToLingering(peer, move, parts, count, unread, kMostLingeringBytes)) return false;
-  // linger(false) may have found nothing before this was there.
+  // linger(false) may have run before this message was pending.
   return lingers_ || sendLingering(peer);
 }
 
@@ -338,7 +339,7 @@ bool UcpWire::sendPast(uint32_t number, const Part* parts, uint32_t count) {
   const UcxCalls calls(mutex_);
   if (!calls) return true;
   Peer& peer = peers_[number];
-  // What lingers is of before.
+  // The pending message is older.
   if (peer.queue.empty() && !sendLingering(peer)) return false;
   if (peer.isLost) return true;
   Held* const held = hold(peer.secret, {Move::kMessage, 0, 0, 0, 0}, parts, count);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens a wire, connects it, shares memory by it and drives it.
+// Opens, connects and drives a wire, and shares memory through it.
 #include "native/hosts/ucx/library/ucp_wire.h"
 
 #include <sys/random.h>
@@ -22,7 +22,7 @@ constexpr uint32_t kNameMagic = 0x57444e32;
 constexpr uint32_t kKeyMagic = 0x57444b31;
 constexpr uint64_t kMostNameBytes = 1u << 16;
 
-// What names a wire to others, before the worker's address; and memory that one shares.
+// Name: head of a wire's name, before the worker's address. Key: name of shared memory.
 struct Name {
   uint32_t magic;
   uint32_t bytes;
@@ -46,7 +46,7 @@ Code ended(wl_error_t* error) {
   return fail(error, WL_CLOSED, "%s", kUcxHasEnded);
 }
 
-// FIRST-LAST, or one port: UCX takes what it can't read for any.
+// True for FIRST-LAST or one port. UCX treats text that it can't parse as any port.
 bool isPortRange(const char* text) {
   unsigned first = 0;
   unsigned last = 0;
@@ -86,25 +86,25 @@ Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
                 settings.ports);
   }
   if (code == WL_OK) code = set("PORT_RANGE", settings.ports, "port range");
-  // Threefold what it moves over TCP.
+  // Triples the throughput over TCP.
   if (code == WL_OK) code = set("TX_SEG_SIZE", "1M", "segment");
   if (code == WL_OK) code = set("RX_SEG_SIZE", "2M", "segment");
-  // What waits in a longer one has left the caches before it is read; docs/performance.md has what
-  // that costs, and docs/operations.md what this one bounds. On loopback, whose segments have 64
-  // KiB, so few are under way that the peer delays to acknowledge them, by up to 200 ms.
+  // Data in a longer buffer has left the caches before it is read. docs/performance.md has the
+  // cost, and docs/operations.md the limit that this buffer sets. Segments of loopback have 64 KiB.
+  // So few would be in flight that the peer delays acknowledgements by up to 200 ms.
   if (code == WL_OK && std::strcmp(settings.devices, "lo") != 0 &&
       std::getenv("UCX_TCP_SNDBUF") == nullptr && std::getenv("UCX_SNDBUF") == nullptr) {
     code = set("SNDBUF", "256K", "send buffer");
   }
-  // connect() goes on while packets are lost, as where a link was cut.
+  // connect() does not block while packets are lost, for example on a cut link.
   if (code == WL_OK) code = set("CONN_NB", "y", "way to connect");
-  // Messages of several lanes would overtake one another.
+  // Several lanes would reorder messages.
   if (code == WL_OK) code = set("MAX_EAGER_LANES", "1", "number of lanes");
   ucp_params_t params = {};
   params.field_mask = UCP_PARAM_FIELD_FEATURES;
   params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
   if (code == WL_OK) code = requireDevice(settings.devices, error);
-  const MakesThreads making;  // of UCX's own thread, which it makes here
+  const MakesThreads making;  // ucp_init makes UCX's own thread
   if (code == WL_OK) {
     status = ucp_init(&params, config, &context_);
     if (status != UCS_OK) {
@@ -233,7 +233,7 @@ void UcpWire::lose(Peer& peer, const char* why) {
   if (peer.isLost) return;
   peer.isLost = true;
   discard(peer);
-  // Those that wait for what was taken from it learn of the loss by other ways, not that it came.
+  // Ranks that wait for these bytes learn of the loss in other ways. Their gets never complete.
   peer.wanted.clear();
   for (auto each = asked_.begin(); each != asked_.end();)
     each = each->second.from.peer == peer.number ? asked_.erase(each) : std::next(each);
@@ -336,14 +336,14 @@ bool UcpWire::flush(int64_t limitNs) {
     {
       const UcxCalls calls(mutex_);
       if (!calls) return false;
-      // A peer may have more and more come.
+      // A peer may keep sending.
       while (drive() != 0 && !UcxMutex::haveEnded() && clockNs() - start <= limitNs) {
       }
       if (flying_ == 0 && waiting_ == 0) break;
     }
     if (clockNs() - start > limitNs) return false;
   }
-  // What UCX has taken over may still stand in its own queues.
+  // UCX may still hold data in its own queues.
   const UcxCalls calls(mutex_);
   if (!calls) return false;
   ucp_request_param_t param = {};

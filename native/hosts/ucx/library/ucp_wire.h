@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A wire over UCX's protocol layer, by its active messages alone, sent eagerly, which arrive in the
-// order in which they were sent: what is put is a message as well, which the peer's process stores
-// where it shares memory. UCX's own puts are no more over TCP, but that the target answers each,
-// and UCX 1.13 ends the process whose answer finds that the peer has died. One worker, which one
-// thread at a time is inside.
+// Wire over UCX's protocol layer. It only uses eager active messages, which arrive in the order in
+// which they were sent. A put is a message too: the peer's process stores it in memory that it
+// shares. UCX's own puts do the same over TCP, but the target answers each of them. UCX 1.13 ends a
+// process whose answer finds that the peer has died. There is one worker, and one thread at a time
+// is inside it.
 //
-// What UCX has taken stands in one line, before whatever is sent next; so it is handed little at a
-// time, and what is more waits in a queue of the peer, which goes on as sends end. What UCX takes
-// at once, as over TCP where the connection has room and nothing is under way to that peer, it
-// reads where it lies. Each message is a system call, in which the kernel takes it to the peer:
-// what may linger goes with what is sent next.
+// UCX sends the data that it holds before anything newer. It is therefore handed little at a time.
+// The rest waits in a queue per peer, which advances as sends end. UCX reads data in place if it
+// takes it at once. Over TCP, it does so if the connection has room and nothing is in flight to
+// that peer. Each message is a system call, in which the kernel takes it to the peer. Pending
+// messages therefore travel with the next send.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -26,19 +26,19 @@
 
 namespace windlass {
 
-// Their number among active messages.
+// Id of the active messages.
 constexpr unsigned kMoves = 7;
-// Of what is moved at once: less than a segment, so that it is stored from where it was received.
+// Largest piece. It is smaller than a segment, so that it is stored from the receive buffer.
 constexpr uint64_t kPieceBytes = uint64_t{512} << 10;
-// Of a head, if UCX allows as much, in which words that linger go along.
+// Largest head, if UCX allows as much. Pending words travel in it.
 constexpr uint64_t kMostHeadBytes = uint64_t{1} << 10;
-// What UCX has of a peer's at a time, to which a piece may come.
+// Bytes that UCX holds for a peer at a time, to which a piece may be added.
 constexpr uint64_t kMostHandedBytes = uint64_t{2} << 20;
-// What is kept of the memory of what was sent, in all.
+// Largest memory of finished sends that is kept for reuse, in all.
 constexpr uint64_t kMostKeptBytes = uint64_t{16} << 20;
 
-// 128 random bits, which a wire's name has: whoever was told the name may send there. Anyone who
-// reaches its port may connect.
+// 128 random bits in the name of a wire. Only a process that has the name may send there. Anyone
+// who reaches its port may connect.
 struct Secret {
   uint64_t words[2];
 
@@ -47,18 +47,18 @@ struct Secret {
   }
 };
 
-// An active message is the secret of whom it is for, then one move or several, each followed by
-// `bytes` of its own, padded to whole words. They stand in its head, and its body belongs to the
-// last; or, where it has no head, they stand in its body.
+// An active message has the secret of its receiver and then one or more moves. Each move is
+// followed by `bytes` of its own data, padded to whole words. If the message has a head, the secret
+// and the moves are in it, and the body belongs to the last move. Otherwise they are in the body.
 struct Move {
   enum Kind : uint32_t { kNone, kPut, kWord, kGet, kGot, kLand, kMessage };
   Kind kind;
-  uint32_t region;  // the key's number; kLand: the rank
+  uint32_t region;  // number of the key; kLand: the rank
   uint64_t at;
-  uint64_t word;  // kGet: so many bytes; kPut: those of all its pieces; kLand: the turn
-  uint64_t token;  // of kGet, and of the kGot that answers
-  // Of kPut and kLand: what is stored behind them there. kGet: the last two are the secret of whom
-  // the answer is for.
+  uint64_t word;  // kGet: number of bytes; kPut: bytes of all its pieces; kLand: the turn
+  uint64_t token;  // identifies a kGet and the kGot that answers it
+  // kPut, kLand: word to store after the data. kGet: the last two are the secret of the process
+  // that receives the answer.
   uint32_t wordRegion = kNoRegion;
   uint32_t bytes = 0;
   uint64_t wordAt = 0;
@@ -68,7 +68,7 @@ struct Move {
 };
 static_assert(sizeof(Move) == 56, "Hosts' kProtocol is another one for another layout");
 
-// How a message begins.
+// Start of a message.
 struct Start {
   Secret secret;
   Move move;
@@ -115,7 +115,7 @@ class UcpWire final : public Wire {
     uint32_t number;
     uint64_t bytes;
   };
-  // A piece of what is taken from a peer.
+  // Piece of a get.
   struct Get {
     There from;
     unsigned char* into;
@@ -123,22 +123,23 @@ class UcpWire final : public Wire {
     Unread unread;
   };
   struct Peer;
-  // What a send in flight reads, or keeps.
+  // Memory that a send in flight reads or holds.
   struct Held {
     UcpWire* wire;
-    Peer* peer;       // nullptr: none yet; or it answers a get, which `handed` doesn't count
-    uint64_t handed;  // of what UCX has for that peer
+    Peer* peer;       // nullptr: none yet, or the answer to a get, which `handed` doesn't count
+    uint64_t handed;  // bytes that UCX holds for that peer
     std::vector<unsigned char> bytes;
-    uint64_t headBytes;  // of those
+    uint64_t headBytes;  // bytes of the head
     Unread unread;
   };
-  // What is sent in pieces of kPieceBytes, with the word of `move` behind the last; or a message.
+  // Data that is sent in pieces of kPieceBytes, with the word of `move` after the last; or a
+  // message.
   struct Send {
     Move move;
     const unsigned char* from;
     uint64_t bytes;
     Unread unread;
-    Held* message;  // nullptr: it is none
+    Held* message;  // nullptr: it is data
   };
   struct Peer {
     UcpWire* wire = nullptr;
@@ -146,12 +147,12 @@ class UcpWire final : public Wire {
     Secret secret = {};
     ucp_ep_h endpoint = nullptr;
     std::vector<Region> regions;
-    uint64_t handed = 0;      // to UCX, which has not sent it
-    uint64_t takesAtOnce = 0;  // the most bytes that UCX has taken so, heads among them
-    int64_t refusedNs = 0;    // since when its next piece is refused so; 0: it isn't
-    std::deque<Send> queue;   // behind that; empty once the peer is lost
-    Held* lingering = nullptr;  // moves behind that, which may wait
-    std::deque<Get> wanted;   // and not asked for
+    uint64_t handed = 0;      // bytes that UCX holds and has not sent
+    uint64_t takesAtOnce = 0;  // largest message that UCX has taken at once, with its head
+    int64_t refusedNs = 0;    // when UCX first refused to take its next piece at once; 0: it hasn't
+    std::deque<Send> queue;   // sends after those; empty once the peer is lost
+    Held* lingering = nullptr;  // pending moves after the queue
+    std::deque<Get> wanted;   // gets that are not requested
     uint32_t asked = 0;
     bool isLost = false;
   };
@@ -166,17 +167,17 @@ class UcpWire final : public Wire {
     unsigned char* into;
     uint64_t bytes;
   };
-  // What UCX sends as one message, from where it lies.
+  // Message that UCX sends in place.
   struct Message {
     Part head;
     Part body;
   };
-  // Throws std::bad_alloc.
+  // Returns an empty buffer. Throws std::bad_alloc.
   Held* hold();
-  // A message of copies of a move and its parts, without a head; nullptr: there is no memory for
-  // it.
+  // Returns a message with copies of a move and its parts, without a head. nullptr: out of memory.
   Held* hold(const Secret& secret, const Move& move, const Part* parts, uint32_t count);
-  // Has what it holds be the head of a copy of that. False: there is no memory, and it's released.
+  // Makes the bytes of `held` the head of a message, and adds a copy of `body`. False: out of
+  // memory, and `held` is released.
   bool addBody(Held* held, const Part& body);
   void release(Held* held) {
     if (held->unread != nullptr) held->unread->fetch_sub(1, std::memory_order_release);
@@ -189,63 +190,65 @@ class UcpWire final : public Wire {
     }
     free_.push_back(held);
   }
-  // nullptr: the peer is lost, as it is where it has no such memory.
+  // Returns the region of a peer. nullptr: the peer is lost. A peer without such memory becomes
+  // lost.
   const Region* regionOf(const There& to, uint64_t bytes);
-  // What lies there in this process; nullptr: it shares no such memory.
+  // Address of shared memory of this process. nullptr: it shares no such memory.
   unsigned char* sharedAt(uint32_t number, uint64_t at, uint64_t bytes) const;
-  // With the word behind it, if any.
+  // Sends data, and the word `behind` after it, if any.
   bool sendWithWord(Peer& peer, Move move, const void* from, uint64_t bytes, const Unread& unread,
                     const Word* behind);
-  // Sends a move with its parts, in one message with what lingers. A long last part goes from where
-  // it lies if UCX takes it at once. False: as send().
+  // Sends a move with its parts, in one message with pending moves. A long last part is sent in
+  // place if UCX takes it at once. False: as send().
   bool sendMove(Peer& peer, const Move& move, const Part* parts, uint32_t count,
                 const Unread& unread);
-  // Adds a move with its parts to what lingers, which is sent first where both together have more
-  // than so many bytes. False: as send().
+  // Adds a move with its parts to the pending message. If both together exceed `mostBytes`, the
+  // pending message is sent first. False: as send().
   bool addToLingering(Peer& peer, const Move& move, const Part* parts, uint32_t count,
                       const Unread& unread, uint64_t mostBytes);
-  // Adds a move and copies of its parts. Throws std::bad_alloc, and has added nothing then.
+  // Appends a move and copies of its parts. Throws std::bad_alloc, and then appends nothing.
   static void append(Held& held, Move move, const Part* parts, uint32_t count);
-  // What lingers, if anything, as the head of `body` where that has bytes; false: there is no
-  // memory for that, and it is lost.
+  // Sends the pending message, if any, as the head of `body` if that has bytes. False: out of
+  // memory, and the message is lost.
   bool sendLingering(Peer& peer, const Part& body = {nullptr, 0});
   void sendAllLingering();
-  // Hands it over where nothing waits, else has it wait; false: there is no memory for that, and
-  // `message` of it is the caller's.
+  // Hands `send` to UCX, or queues it if other sends wait. False: out of memory, and the caller
+  // still owns its `message`.
   bool sendOrQueue(Peer& peer, Send&& send);
   static bool hasRoom(const Peer& peer) { return peer.handed < kMostHandedBytes; }
-  // Hands over what waits, as far as there is room.
+  // Hands queued sends to UCX while there is room.
   void pump(Peer& peer);
-  // To UCX the next piece, which `send` is without then, or all of a message. UCS_ERR_NO_MEMORY,
-  // UCS_ERR_NO_RESOURCE: nothing yet; any other error loses the peer.
+  // Hands UCX the next piece and removes it from `send`, or hands it the whole message.
+  // UCS_ERR_NO_MEMORY, UCS_ERR_NO_RESOURCE: UCX took nothing. Any other error loses the peer.
   ucs_status_t handOver(Peer& peer, Send& send);
   ucs_status_t handMessage(Peer& peer, Send& send);
   ucs_status_t handPiece(Peer& peer, Send& send);
   static Message messageOf(const Held& held);
-  // `message` stays until sent() has `held`.
+  // Starts a send. `message` must stay valid until sent() receives `held`.
   static ucs_status_ptr_t begin(ucp_ep_h endpoint, const Message& message, Held* held,
                                 uint32_t flags);
   ucs_status_t handHeld(Peer& peer, const Message& message, Held* held, uint32_t flags);
-  // Sends what UCX takes at once, and no byte of it is read once this returns. UCS_ERR_NO_RESOURCE:
-  // nothing was sent: something else is under way to that peer, or there is no room for so much.
+  // Sends a message if UCX takes it at once. No byte of it is read after the call returns.
+  // UCS_ERR_NO_RESOURCE: nothing was sent, because other data is in flight to that peer or there is
+  // no room.
   static ucs_status_t handAtOnce(Peer& peer, const Message& message, uint32_t flags);
   static void advance(Send& send, uint64_t bytes);
-  // UCX's, and what goes on by it; how much there was.
+  // Drives UCX, and the queues with it. Returns the number of UCX's events.
   unsigned drive();
   void storeWord(uint32_t number, uint64_t at, uint64_t word) const;
-  // False: there is no memory for it.
+  // Requests wanted gets. False: out of memory.
   bool ask(Peer& peer);
   void answer(ucp_ep_h endpoint, const Move& wanted);
   void moveHere(const Move& move, const unsigned char* own, const void* rest, uint64_t bytes);
-  // Nothing is driven after it: a connection whose endpoint is gone, and that had something to
-  // send, has UCX 1.13 use what it has freed, once its peer goes as well.
+  // Closes a peer's endpoint. Don't drive the worker afterwards: if the connection had something to
+  // send, UCX 1.13 uses freed memory once the peer goes as well.
   void close(Peer& peer);
-  // What waits for that peer, and what lingers.
+  // Drops the queue and the pending message of a peer.
   void discard(Peer& peer);
   void lose(Peer& peer, const char* why);
   void lose(Peer& peer, ucs_status_t why);
-  // What a call that sends came to: `held` is kept until it is over, and is the caller's again
-  // where UCX had no memory or no room.
+  // Handles the result of a send. Keeps `held` until the send is over. If UCX had no memory or no
+  // room, the caller owns `held` again.
   ucs_status_t settle(Peer& peer, ucs_status_ptr_t request, Held* held);
   static void sent(void* request, ucs_status_t status, void* held);
   static ucs_status_t arrived(void* wire, const void* header, size_t headerBytes, void* data,
@@ -253,25 +256,25 @@ class UcpWire final : public Wire {
   static void broken(void* peer, ucp_ep_h endpoint, ucs_status_t status);
 
   WireEnds& ends_;
-  UcxMutex mutex_;  // recursive: what a peer tells may be answered at once
+  UcxMutex mutex_;  // recursive: a callback may send
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
-  Secret secret_ = {};  // of this one
+  Secret secret_ = {};  // secret of this wire
   std::vector<SharedMemory> shared_;
-  uint32_t shares_ = 0;  // over all time
+  uint32_t shares_ = 0;  // number of all share() calls
   std::vector<Received> received_;
   int file_ = -1;
   uint64_t mostHeadBytes_ = kMostHeadBytes;
   std::deque<Peer> peers_;
   std::deque<Held> held_;
   std::vector<Held*> free_;
-  uint64_t keptBytes_ = 0;  // by those
-  std::unordered_map<uint64_t, Get> asked_;  // by their tokens
-  uint64_t tokens_ = 0;                      // over all time
-  uint32_t flying_ = 0;                      // requests that are not over
-  uint32_t waiting_ = 0;                     // in the queues of all peers
-  std::atomic<bool> lingers_{false};         // whether anything may
-  std::atomic<uint32_t> lingering_{0};       // peers of which something does
+  uint64_t keptBytes_ = 0;  // capacity of free_
+  std::unordered_map<uint64_t, Get> asked_;  // indexed by token
+  uint64_t tokens_ = 0;                      // number of all tokens
+  uint32_t flying_ = 0;                      // requests in flight
+  uint32_t waiting_ = 0;                     // sends in the queues of all peers
+  std::atomic<bool> lingers_{false};         // true if messages may be held back
+  std::atomic<uint32_t> lingering_{0};       // peers with a pending message
 };
 
 }  // namespace windlass

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What UCX finds on this host: its version, and the devices of networks, by its transport layer.
+// Finds UCX's version, and this host's network devices through UCX's transport layer.
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <ucp/api/ucp.h>
@@ -69,8 +69,8 @@ bool names(const std::string& name, const std::string& device) {
   return device == name || device.compare(0, name.size() + 1, name + ":") == 0;
 }
 
-// Whether all addresses of a device are link-local ones of IPv6. A peer can't use such an address
-// without the device that it belongs to, and UCX does not tell it that.
+// True if all addresses of a device are link-local ones of IPv6. A peer can't use such an address
+// without the device that it belongs to, and UCX does not send it that device.
 bool isLinkLocalAlone(const std::string& device) {
   ifaddrs* first = nullptr;
   if (getifaddrs(&first) != 0) return false;
@@ -92,9 +92,9 @@ bool isLinkLocalAlone(const std::string& device) {
 Code requireDevice(const char* given, wl_error_t* error) {
   const std::set<std::string> devices = networkDevices();
   const std::string all = given;
-  // What is no plain list of names is UCX's to judge.
+  // UCX checks anything that is not a plain list of names.
   if (all == "all" || all.find_first_of("^*?[") != std::string::npos) return WL_OK;
-  std::string local;  // a device of link-local addresses alone
+  std::string local;  // a device that has only link-local addresses
   for (size_t from = 0; from <= all.size();) {
     const size_t end = std::min(all.find(',', from), all.size());
     const std::string name = all.substr(from, end - from);

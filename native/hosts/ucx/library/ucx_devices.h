@@ -6,8 +6,8 @@
 
 namespace windlass {
 
-// Whether one of those that `names` lists as UCX_NET_DEVICES does is here; UCX by itself goes on
-// without. WL_UNSUPPORTED says which are. Throws std::bad_alloc.
+// Checks that this host has a device of `names`, a list like UCX_NET_DEVICES. UCX itself continues
+// without. WL_UNSUPPORTED: it has none, and the error lists its devices. Throws std::bad_alloc.
 Code requireDevice(const char* names, wl_error_t* error);
 
 }  // namespace windlass
