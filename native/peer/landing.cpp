@@ -9,7 +9,8 @@
 namespace windlass {
 namespace {
 
-// From which a part lands: less is told sooner through a stage, whose message brings the word too.
+// Shortest part that goes straight into the receive buffer. A shorter one is faster through a
+// staging buffer, because its message carries the word too.
 constexpr uint64_t kLeastLanded = uint64_t{32} << 10;
 
 }  // namespace
@@ -43,7 +44,7 @@ Code Landing::awaitSent(Deadline& deadline) {
 void Landing::end() {
   if (receives_) hosts_->receive(comm_.rank(), 0, nullptr, 0);
   receives_ = false;
-  // Of an operation that failed.
+  // Only an operation that failed has any left.
   for (const uint32_t to : to_) hosts_->forget(to, unread_);
   if (!to_.empty()) unread_.reset();
   to_.clear();
@@ -51,7 +52,7 @@ void Landing::end() {
 
 bool Pulling::lands(const Phase& phase, uint32_t from, uint32_t to) const {
   const PullPhase& of = phase.of();
-  // Parts that differ in size others state, too late for who receives.
+  // If parts differ in size, their senders state the sizes, too late for the receiver.
   return hosts_ != nullptr && of.apart && !of.folds && !of.byColumns && phase.launch.bytes > 0 &&
          hosts_->hostOf(from) != hosts_->hostOf(to) &&
          phase.pulled(from, to).bytes >= kLeastLanded;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is long, and wanted by one rank of another host alone, goes there without a stage: its
-// owner's process puts it into the memory that the other receives into, which that names before it
-// enters the operation.
+// Sends long data without a staging buffer if only one rank of another host needs it. The owner's
+// process puts the data into the receive buffer of that rank. The receiver names the buffer before
+// it enters the operation.
 #pragma once
 
 #include <atomic>
@@ -21,22 +21,22 @@ class Landing {
  public:
   explicit Landing(Comm& comm);
 
-  // Before others see this rank enter: what they send in the operation lands there.
+  // Sets the receive buffer of the operation. Call it before other ranks see this rank enter.
   void receive(void* into, uint64_t bytes);
-  // Has bytes land `at` bytes behind where `to` receives, and behind all of them that word of its
-  // control block. They stay as they are until awaitSent().
+  // Sends bytes to offset `at` of the receive buffer of `to`. After all of them, stores `value` in
+  // `word` of its control block. The bytes must not change until awaitSent().
   Code send(uint32_t to, uint64_t at, const void* from, uint64_t bytes,
             const std::atomic<uint64_t>& word, uint64_t value);
   Code awaitSent(Deadline& deadline);
-  // After that, or a failure: nothing lands any more, nor is read.
+  // Ends the operation, after awaitSent() or a failure. Nothing is received or read any more.
   void end();
 
  private:
   Comm& comm_;
   Hosts* const hosts_;
   bool receives_ = false;
-  std::vector<uint32_t> to_;  // ranks to which something is on its way, and
-  Unread unread_;             // what of it is not read yet
+  std::vector<uint32_t> to_;  // ranks that data is in flight to
+  Unread unread_;             // number of sends of it still read
 };
 
 }  // namespace windlass

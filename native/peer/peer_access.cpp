@@ -16,26 +16,26 @@
 namespace windlass {
 namespace {
 
-// What a rank says in StageLine::answer.
-constexpr uint32_t kReads = 1;    // it reads the memory of every other process
-constexpr uint32_t kStages = 2;   // its process was told to use stages
-constexpr uint32_t kCannot = 3;   // it can't read that of one
-constexpr uint32_t kSpans = 4;    // some live on another host
-constexpr uint32_t kInsists = 8;  // beside these: its process was told to read
+// Values of StageLine::answer.
+constexpr uint32_t kReads = 1;    // the rank reads the memory of every other process
+constexpr uint32_t kStages = 2;   // its process was told to use staging buffers
+constexpr uint32_t kCannot = 3;   // it can't read one of them
+constexpr uint32_t kSpans = 4;    // some ranks are on another host
+constexpr uint32_t kInsists = 8;  // added to these: its process was told to read
 constexpr uint32_t kSaid = 7;     // bits of the above
-constexpr uint32_t kBeside = 16;  // it reads that of every other process of its host
-// And in StageLine::reserved.
+constexpr uint32_t kBeside = 16;  // it reads every other process of its host
+// Values of StageLine::reserved.
 constexpr uint32_t kReserved = 1;
-constexpr uint32_t kLacked = 2;  // it had no memory for its stage
+constexpr uint32_t kLacked = 2;  // it had no memory for its staging buffer
 
 }  // namespace
 
 struct PeerAccess::Told {
   bool areThere = true;
   uint32_t insists = kNobody;  // a rank whose process was told to read
-  uint32_t other = kNobody;    // one that does not read: `own`, where it is one of them
-  uint32_t otherSays = 0;      // why: kStages, kCannot or kSpans
-  uint32_t lacks = kNobody;    // one that has no memory for its stage
+  uint32_t other = kNobody;    // a rank that does not read; `own` if that is one
+  uint32_t otherSays = 0;      // its reason: kStages, kCannot or kSpans
+  uint32_t lacks = kNobody;    // a rank without memory for its staging buffer
   bool readBeside = true;
 
   static Told look(const ControlBlock& block, uint32_t ranks, uint32_t own) {
@@ -48,7 +48,7 @@ struct PeerAccess::Told {
       all.readBeside = all.readBeside && (said & kBeside) != 0;
       if (line.reserved.load(std::memory_order_acquire) == kLacked && all.lacks != own)
         all.lacks = rank;
-      // What a rank knows best is why it can't itself.
+      // A rank prefers its own reason, which it knows best.
       if (said == 0 || (said & kSaid) == kReads || all.other == own) continue;
       all.other = rank;
       all.otherSays = said & kSaid;
@@ -160,7 +160,7 @@ Code PeerAccess::reserveStages(Deadline& deadline) {
   wl_error_t error = {};
   error.struct_size = sizeof error;
   bool isOwn = reserveShared(own, block.stageAreaBytes(), &error) == WL_OK;
-  // What ranks of other hosts fill arrives here.
+  // Data that ranks of other hosts fill in arrives here.
   for (uint32_t rank = 0; hosts_ != nullptr && isOwn && rank < ranks_; ++rank) {
     if (!hosts_->isBeside(rank))
       isOwn = reserveShared(block.stageArea(rank), block.stageAreaBytes(), &error) == WL_OK;
@@ -173,7 +173,7 @@ Code PeerAccess::reserveStages(Deadline& deadline) {
   }
   areReserved_ = Told::look(block, ranks_, rank_).lacks == kNobody;
   readsShort_ = !areReserved_;
-  // One that no rank will use.
+  // No rank will use it.
   if (isOwn && !areReserved_) releaseShared(own, block.stageAreaBytes());
   return WL_OK;
 }
@@ -265,8 +265,8 @@ Code PeerAccess::outcome(uint32_t from, int failed, Deadline& deadline) {
       unconfirmed_.push_back(process);
     return WL_OK;
   }
-  // The memory of a process goes before its end shows: as it ends, or before, where the system is
-  // short of memory. That of one whose first thread alone has ended can't be found by its number
+  // The memory of a process is gone before its end shows: as it ends, or earlier if the system is
+  // short of memory. If only its first thread has ended, its number does not find the memory
   // either.
   const bool isGone = memories_[from]->isGone();
   for (const int64_t start = clockNs(); !memories_[from]->hasEnded();) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a rank gets at ordinary memory of ranks in other processes: by process_vm_readv where all
-// processes may, else through stages, which lie in the control block. Which of the two ranks agree
-// on when they first need it. What is short goes through stages all the same, where none was told
-// to read and all have memory for theirs.
+// Reads ordinary memory of ranks in other processes. If all processes may, a rank reads it by
+// process_vm_readv. Otherwise it reads through staging buffers, which lie in the control block.
+// Ranks agree on one of the two when they first need it. Short data goes through staging buffers in
+// either case, unless a process was told to read or a rank lacks memory for its staging buffer.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ struct StageLine;
 
 class PeerAccess {
  public:
-  // What all ranks say.
+  // Summary of the words of all ranks.
   struct Told;
 
   // Throws std::bad_alloc.
@@ -32,72 +32,72 @@ class PeerAccess {
   PeerAccess(const PeerAccess&) = delete;
   PeerAccess& operator=(const PeerAccess&) = delete;
 
-  // Finds which ranks share a process, once; all have entered an operation.
+  // Finds which ranks share a process, once. All ranks have entered an operation.
   void look();
   bool shareProcess(uint32_t a, uint32_t b) const { return process_[a] == process_[b]; }
-  // Whether they live in several.
+  // True if the ranks are in several processes.
   bool areSeveral() const { return areSeveral_; }
-  // Agrees with all ranks, which have entered the operation in progress, unless they have.
-  // WL_UNSUPPORTED, on all ranks, where one was told to read by process_vm_readv and one can't.
+  // Agrees with all ranks, which have entered the current operation, if they have not agreed yet.
+  // WL_UNSUPPORTED, on all ranks: one was told to read by process_vm_readv, and one can't.
   Code settle(Deadline& deadline, wl_error_t* error);
-  // Once they have: whether it is by process_vm_readv.
+  // True if ranks agreed to read by process_vm_readv.
   bool reads() const { return reads_; }
-  // Whether a collective goes through stages, the same on all ranks, which have settled: where they
-  // don't read, and where its parts are short, as all ranks find alike. Stages are reserved then,
-  // or what is short is read too.
+  // Sets *staged if a collective goes through staging buffers. All ranks get the same answer. They
+  // have settled, and agree on `isShort`. A collective is staged if ranks don't read, or if its
+  // parts are short. Reserves staging buffers first. If that fails, short parts are read too.
   Code choose(bool isShort, bool* staged, Deadline& deadline);
-  // Where ranks live on several hosts: whether those of one host read by process_vm_readv.
+  // True if ranks on several hosts read those of their own host by process_vm_readv.
   bool readsBeside() const { return readsBeside_; }
   bool isStaged(bool isShort) const { return !reads_ || (!readsShort_ && isShort); }
   bool areReserved() const { return areReserved_; }
-  // While ranks agree: whether they do, and whether `rank` has told what the others wait for.
+  // isAgreeing(): true while ranks agree. hasTold(): true if `rank` has then published its word.
   bool isAgreeing() const { return agreeing_ != nullptr; }
   bool hasTold(uint32_t rank) const;
-  // Copies what a rank of another process has there; where ranks read.
+  // Copies memory of a rank in another process. Call it only if ranks read.
   Code read(uint32_t from, void* to, uint64_t address, uint64_t bytes, Deadline& deadline);
-  // The same of several runs, side by side.
+  // Copies several runs into contiguous memory at `to`.
   Code read(uint32_t from, void* to, const PeerMemory::Run* runs, uint32_t count,
             Deadline& deadline);
-  // Before anything is made of what has been read since the last time: Ok where all of it was the
-  // memory of those ranks.
+  // Call this before using data read since the last call. WL_OK if all of it was those ranks'
+  // memory.
   Code confirm();
 
-  // What ranks have agreed on, or what this rank would say: a wl_peer_memory_form, and why.
+  // Returns the agreement, or what this rank would say: a wl_peer_memory_form, and the reason.
   int32_t form(char* why, size_t room) const;
 
  private:
-  // What this rank says of the others' memory.
+  // Sets what this rank says of the others' memory.
   Code answer(uint32_t* said);
   Code refuse(const Told& all, wl_error_t* error) const;
-  // This rank's, until all have done so, or have no need of them. WL_RESOURCE where one can't and
-  // they don't read.
+  // Reserves this rank's staging buffer, and waits until all ranks have done so or don't need to.
+  // WL_RESOURCE: a rank lacks memory, and ranks don't read.
   Code reserveStages(Deadline& deadline);
-  // Tells all ranks what is not 0, and waits until they have told theirs.
+  // Publishes a value other than 0 to all ranks, and waits for theirs.
   using ToldWord = std::atomic<uint32_t> StageLine::*;
   Code tell(ToldWord word, uint32_t value, Deadline& deadline);
-  // Of a read of that rank's memory, which gave 0 or an errno.
+  // Handles the result of reading a rank's memory: 0 or an errno.
   Code outcome(uint32_t from, int failed, Deadline& deadline);
 
   Comm& comm_;
-  Hosts* const hosts_;  // nullptr: all ranks live on one
+  Hosts* const hosts_;  // nullptr: all ranks are on one host
   const uint32_t rank_;
   const uint32_t ranks_;
   bool looked_ = false;
   bool areSeveral_ = false;
-  std::vector<uint32_t> process_;  // of each rank: the lowest one in its process
+  std::vector<uint32_t> process_;  // by rank: the lowest rank in its process
   bool settled_ = false;
   bool reads_ = false;
-  bool readsShort_ = false;   // what is short too: one was told to read, or lacks a stage
+  bool readsShort_ = false;   // short data too: one was told to read, or has no staging buffer
   bool readsBeside_ = false;
-  bool areReserved_ = false;  // all stages
-  ToldWord agreeing_ = nullptr;  // what ranks tell one another now
-  std::vector<const PeerMemory*> memories_;  // of each rank, where reads_
-  std::vector<uint32_t> unconfirmed_;        // processes, as process_ names them
-  char why_[256] = {};  // this rank can't read another's memory, or has no memory for its stage
+  bool areReserved_ = false;  // all staging buffers
+  ToldWord agreeing_ = nullptr;  // word that ranks are publishing
+  std::vector<const PeerMemory*> memories_;  // by rank, if reads_
+  std::vector<uint32_t> unconfirmed_;        // processes, named as in process_
+  char why_[256] = {};  // why this rank can't read a peer, or has no staging buffer
 };
 
-// A wl_peer_memory_form, and why, by what all ranks have told there. `own`: the rank that asks, if
-// it is one of them, else kNobody; `ownWhy`: why it can't read.
+// Returns a wl_peer_memory_form and the reason, from the words of all ranks. `own`: the rank that
+// asks, if it is one of them, or kNobody. `ownWhy`: why it can't read.
 int32_t formAsTold(const ControlBlock& block, uint32_t ranks, uint32_t own, const char* ownWhy,
                    char* why, size_t room);
 

@@ -20,10 +20,10 @@ namespace windlass {
 namespace {
 
 constexpr uint64_t kProbe = 0x5057696e646c6173u;
-// Written, so that it is the process's own, and goes with the rest of its memory.
+// It is written, so that its page belongs to this process and goes with the rest of its memory.
 std::atomic<uint64_t> ownProbe{0};
 
-// Whether the process has CAP_SYS_PTRACE.
+// True if the process has CAP_SYS_PTRACE.
 bool mayTraceAny(const char* ownStatus) {
   const FileText status(ownStatus);
   const char* line = std::strstr(status.text(), "CapEff:");
@@ -31,7 +31,7 @@ bool mayTraceAny(const char* ownStatus) {
   return line != nullptr && (std::strtoull(line + 7, nullptr, 16) >> kSysPtrace & 1) != 0;
 }
 
-// Whom yama lets read a process, in each scope from 1 on.
+// Processes that yama lets read another one, by scope from 1 on.
 constexpr const char* kYamaReaders[] = {
     "only its ancestors read a process, and those with CAP_SYS_PTRACE",
     "only those with CAP_SYS_PTRACE read another process",
@@ -39,7 +39,7 @@ constexpr const char* kYamaReaders[] = {
 };
 constexpr int kYamaScopes = 3;
 
-// Whether yama forbids this process to read others, and how.
+// Yama's rule that forbids this process to read others, if there is one.
 class Yama {
  public:
   explicit Yama(const TracingFiles& files = {}) {
@@ -56,7 +56,7 @@ class Yama {
   char text_[128] = {};
 };
 
-// 0, or an errno.
+// Returns 0 or an errno.
 int copyFrom(int32_t pid, void* to, uint64_t from, uint64_t bytes) {
   auto* into = static_cast<unsigned char*>(to);
   while (bytes > 0) {
@@ -65,7 +65,7 @@ int copyFrom(int32_t pid, void* to, uint64_t from, uint64_t bytes) {
     const ssize_t read = process_vm_readv(pid, &local, 1, &remote, 1, 0);
     if (read < 0 && errno == EINTR) continue;
     if (read < 0) return errno;
-    // Some bytes before a page that one of the two lacks.
+    // Both processes have a few bytes, then one lacks the page.
     if (read == 0) return EFAULT;
     into += read;
     from += static_cast<uint64_t>(read);
@@ -97,7 +97,7 @@ bool ownPeerMemory(PeerMemoryUse use, char* why, size_t room, const TracingFiles
     return false;
   }
   uint64_t found = 0;
-  // What a sandbox forbids, or an old kernel lacks, it refuses of its own memory too.
+  // A sandbox or an old kernel refuses a read of the process's own memory too.
   const int refused = copyFrom(getpid(), &found, PeerMemory::probeAddress(), sizeof found);
   if (refused != 0) {
     std::snprintf(why, room, "process_vm_readv: %s", std::strerror(refused));
@@ -120,7 +120,7 @@ Code PeerMemory::open(const wl_process_t& process, uint64_t at, wl_error_t* erro
   pid_ = process.pid;
   probe_ = at;
   if (Code code = openProcess(process, &process_, error); code != WL_OK) {
-    // Whatever it is, its memory can't be read safely.
+    // The reason doesn't matter: its memory can't be read safely.
     if (error != nullptr) error->code = WL_UNSUPPORTED;
     return WL_UNSUPPORTED;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ordinary memory of another process of this host, read by one copy and never written: outside
-// windows, whatever backs it. Where the kernel forbids that, its owner copies it to a stage that
-// both map; native/peer/pulling.h.
+// Reads ordinary memory of another process of this host by one copy, and never writes it. Any
+// memory outside windows can be read. If the kernel forbids that, the owner copies the data to a
+// staging buffer that both processes map (native/peer/pulling.h).
 #pragma once
 
 #include <cstddef>
@@ -12,51 +12,51 @@
 
 namespace windlass {
 
-// What WINDLASS_PEER_MEMORY asks for.
+// Settings of WINDLASS_PEER_MEMORY.
 enum class PeerMemoryUse : uint32_t {
-  kAuto,   // read it where all processes may, else through stages, as what is short
-  kReadv,  // read it, or refuse
-  kStage,  // through stages
+  kAuto,   // read if all processes may, or use staging buffers, as for short data
+  kReadv,  // read, or refuse
+  kStage,  // use staging buffers
 };
-// WL_INVALID_ARGUMENT where the setting is none of auto, readv and stage.
+// WL_INVALID_ARGUMENT: the setting is none of auto, readv and stage.
 Code askedPeerMemoryUse(PeerMemoryUse* use, wl_error_t* error);
 
-// Where the system says whose memory a process may read.
+// Files with the rules on whose memory a process may read.
 struct TracingFiles {
   const char* yamaScope = "/proc/sys/kernel/yama/ptrace_scope";
   const char* ownStatus = "/proc/self/status";
 };
 
-// Whether this process would read memory of others that are no children of its own, as far as it
-// can tell alone, and why.
+// True if this process would read memory of processes that are not its children, as far as it can
+// find out on its own. `why`: the reason.
 bool ownPeerMemory(PeerMemoryUse use, char* why, size_t room, const TracingFiles& files = {});
 
 class PeerMemory {
  public:
-  // Where this process has what its peers read to see whether they may.
+  // Address of the probe that peers read to find out if they may.
   static uint64_t probeAddress();
 
-  // Opens that process, which has its probe at that address, and reads the probe. WL_UNSUPPORTED
-  // says why its memory can't be read; WL_PEER_LOST: it has ended.
+  // Opens the process, whose probe is at that address, and reads the probe. WL_UNSUPPORTED: its
+  // memory can't be read; the error says why. WL_PEER_LOST: it has ended.
   Code open(const wl_process_t& process, uint64_t probe, wl_error_t* error);
-  // 0, or an errno: ESRCH where nothing has that number's memory any more, EFAULT where that
-  // address has none, or where a process that is being ended has lost all of it. What is read is
-  // this process's where it has not ended afterwards: until then nobody else has its number, and
-  // then another one's bytes may have been read.
+  // Returns 0 or an errno. ESRCH: no process has memory under that number any more. EFAULT: the
+  // address has no memory, or a process that is being ended has lost all of it. The bytes are
+  // certain to be this process's only if hasEnded() is false afterwards. After its end another
+  // process may have its number, and the bytes may be of that one.
   int read(void* to, uint64_t from, uint64_t bytes) const;
-  // The same of several runs, side by side.
+  // Reads several runs into contiguous memory at `to`.
   struct Run {
     uint64_t from;
     uint64_t bytes;
   };
   static constexpr uint32_t kMostRuns = 256;
-  // From when the memory of a process is gone to when its end shows, at most; and between two looks
-  // for that.
+  // kLongestEndNs: longest time from when a process's memory is gone to when its end shows.
+  // kEndPauseUs: time between two checks for that.
   static constexpr int64_t kLongestEndNs = 1'000'000'000;
   static constexpr uint32_t kEndPauseUs = 100;
   int read(void* to, const Run* runs, uint32_t count) const;
-  // Whether its memory can't be read as a whole: it ends, its first thread has ended, or another
-  // program runs in it.
+  // True if its memory as a whole can't be read: the process ends, its first thread has ended, or
+  // another program runs in it.
   bool isGone() const;
   bool hasEnded() const;
 

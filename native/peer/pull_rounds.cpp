@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rounds of a phase: what goes through stages. In each, a rank fills one half of its stage, and
-// takes what it needs of the others'.
+// Rounds of a phase, for data that goes through staging buffers. In each round, a rank fills one
+// half of its staging buffer and takes data from those of the others.
 #include <algorithm>
 
 #include "native/base/target.h"
@@ -37,7 +37,7 @@ Code Pulling::runRounds(const Phase& phase, uint64_t segment, uint64_t rounds,
     isFilled_ = false;
     if (Code code = take(phase, segment, round, deadline); code != WL_OK) return code;
     own.taken.store(rounds_ + round + 1, std::memory_order_release);
-    // Of the last round tellTaken() tells.
+    // tellTaken() sends the word of the last round.
     if (hosts_ != nullptr && round + 1 < rounds) hosts_->tell(own.taken);
     comm_.waiter().ring();
   }
@@ -58,7 +58,7 @@ bool Pulling::isReadFrom(const Phase& phase, uint64_t at) const {
   return false;
 }
 
-// It read it two rounds ago; one that needs no more says the same.
+// The reader read the half two rounds ago. A reader that needs no more counts on too.
 bool Pulling::hasTaken(uint32_t reader, uint64_t round) const {
   const std::atomic<uint64_t>& taken = comm_.group().block().stageLine(reader).taken;
   return taken.load(std::memory_order_acquire) + 1 >= rounds_ + round;
@@ -93,7 +93,7 @@ void Pulling::putHalf(const Phase& phase, uint64_t segment, uint64_t round) {
   const std::atomic<uint64_t>& word = comm_.group().block().stageLine(rank_).filled;
   for (uint32_t host = 0; host < hosts_->count(); ++host) {
     if (host == hosts_->own()) continue;
-    // The last to go, behind which the word does.
+    // Last data to send. The word follows it.
     const uint8_t* last = staged(phase, rank_, rank_, segment, round);
     uint64_t bytes = 0;
     for (uint32_t to = 0; to < ranks_; ++to) {
@@ -130,7 +130,7 @@ Code Pulling::runTwoLevels(const Launch& launch, Deadline& deadline) {
 void Pulling::beforeEntry(const PullForm& form, const Launch& launch) {
   if (hosts_ != nullptr) receive(form, launch);
   if (twoLevels_.takes(form, launch)) return;
-  // What is read where parts differ in size the others state.
+  // If parts differ in size, other ranks state what is read.
   if (launch.bytes == 0 || !access_.areReserved() || !access_.isStaged(isShort(form, launch)))
     return;
   const Phase phase = {form, launch, 0, true};

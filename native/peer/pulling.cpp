@@ -14,16 +14,16 @@
 namespace windlass {
 namespace {
 
-// Where what is folded lies while it is.
+// Size of the buffer for data that is being folded.
 constexpr uint64_t kScratchBytes = uint64_t{1} << 20;
-// Between two looks at whether the operation goes on.
+// Bytes between two checks that the operation continues.
 constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
 constexpr uint64_t kFoldedPiece = uint64_t{64} << 10;
-// Up to how many bytes a part is short. Where each rank has a core, system calls of ranks that only
-// copy take place side by side, and pay sooner.
+// Longest short part. If each rank has a core, the system calls of ranks that only copy run in
+// parallel, and pay off sooner.
 constexpr uint64_t kShortBytes = uint64_t{256} << 10;
 constexpr uint64_t kShortCopiedBytes = uint64_t{32} << 10;
-// From which ranks of one of several hosts read, rather than through stages, what others do not.
+// Shortest data that ranks of one host read directly although other hosts use staging buffers.
 constexpr uint64_t kLeastReadBeside = uint64_t{128} << 10;
 
 }  // namespace
@@ -72,14 +72,14 @@ bool Pulling::isAnyFar(const PullForm& form, const Launch& launch) const {
 }
 
 bool Pulling::isShort(const PullForm& form, const Launch& launch) const {
-  // Parts that differ in size others state.
+  // If parts differ in size, other ranks state the sizes.
   if (launch.bytes == 0) return false;
   const uint64_t copied = comm_.group().oversubscribed() ? kShortBytes : kShortCopiedBytes;
   for (uint32_t k = 0; k < form.phases; ++k) {
     const PullPhase& phase = form.phase[k];
-    // What is copied fits into one round: in each, ranks wait for one another.
+    // Copied data fits into one round, because ranks wait for one another in each.
     const uint64_t most = phase.folds ? kShortBytes : std::min(copied, segmentOf(phase));
-    // Their size depends on who reads or on who is read: neighbours show all.
+    // The size depends either on the reader or on the owner: neighbours show all sizes.
     for (uint32_t from = 0; from < ranks_; ++from)
       if (form.pulled(launch, from, (from + 1) % ranks_, k).bytes > most) return false;
   }
@@ -87,7 +87,7 @@ bool Pulling::isShort(const PullForm& form, const Launch& launch) const {
 }
 
 bool Pulling::meetInStages(const Launch& launch) const {
-  // Of parts that differ in size ranks read one another's tables.
+  // If parts differ in size, ranks read one another's tables.
   if (launch.bytes == 0) return false;
   const auto isReached = [](Place place) { return !place.isNone() && !place.isOrdinary(); };
   for (uint32_t rank = 0; rank < ranks_; ++rank) {
@@ -114,9 +114,9 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
     for (uint32_t to = 0; to < ranks_; ++to)
       isFree = isFree && !isReadBeside({form, launch, k, true}, rank_, to);
   }
-  // Whether a phase is over for this rank once those of its own host have read its memory, as
-  // others read none. Two levels fill slots anew across hosts, and for what a lead has written all
-  // wait.
+  // True if this rank only waits for ranks of its own host at the end of a phase, because no others
+  // read its memory. In two levels, slots are filled anew across hosts. After a lead, all ranks
+  // wait for what it wrote.
   const bool meetsBesideAlone = hosts_ != nullptr && !inTwoLevels && form.lead == nullptr;
   for (uint32_t k = inTwoLevels ? form.phases - 1 : 0; k < form.phases; ++k) {
     if (k == 0 && form.lead != nullptr) {
@@ -133,14 +133,15 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
       return comm_.failures().publishBreach(comm_.rank(), broken.c_str());
     }
     if (Code code = access_.confirm(); code != WL_OK) return code;
-    // What was read after a failure may be what its rank has made of it since.
+    // Data read after a failure may have changed since its rank failed.
     if (Code code = goesOn(deadline); code != WL_OK) return code;
     comm_.finishPhase(rank_, k);
     const std::atomic<uint64_t>& done = comm_.group().lines(rank_).done.word;
     if (hosts_ != nullptr && meetsBesideAlone) hosts_->tellSoon(done);
     if (hosts_ != nullptr && !meetsBesideAlone) hosts_->tell(done);
     comm_.waiter().ring();
-    // Unless it is free to go on: who fills a half of its stage anew waits for those that read it.
+    // A rank that is free to continue does not wait here. It waits for readers before it fills a
+    // half of its staging buffer again.
     for (uint32_t rank = 0; !isFree && rank < ranks_; ++rank) {
       if (meetsBesideAlone && !hosts_->isBeside(rank)) continue;
       if (Code code = comm_.awaitNeed(rank, k + 1, deadline); code != WL_OK) return code;
@@ -150,7 +151,8 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
   return WL_OK;
 }
 
-// Who fills a half anew on another host, or counts what has landed, learns so that it is read.
+// Publishes to other hosts that this rank has read the halves, and has counted the data sent
+// straight to it.
 void Pulling::tellTaken(const Phase& phase) const {
   const ControlBlock& block = comm_.group().block();
   if (phase.staged) hosts_->tellSoon(block.stageLine(rank_).taken);
@@ -159,8 +161,7 @@ void Pulling::tellTaken(const Phase& phase) const {
       hosts_->tellSoon(hosts_->hostOf(from), block.stagePair(from, rank_).taken);
 }
 
-// What the lead of this rank has written beside its own table, where the parts of others exceed
-// its room.
+// Sends what this rank's lead wrote outside its own table if the parts of others exceed its room.
 void Pulling::tellRefused(const Launch& launch) const {
   const PartTable& own = launch.parts(rank_);
   if (own.needed <= own.room) return;
@@ -190,7 +191,7 @@ Code Pulling::runPhase(const Phase& phase, Deadline& deadline) {
   return code == WL_OK ? awaitLanded(phase, deadline) : code;
 }
 
-// What does not come through stages.
+// Reads the data that does not come through staging buffers.
 Code Pulling::readAll(const Phase& phase, Deadline& deadline) {
   for (uint32_t step = 0; step < ranks_; ++step) {
     const uint32_t from = (rank_ + step) % ranks_;
@@ -222,7 +223,7 @@ Code Pulling::readAll(const Phase& phase, Deadline& deadline) {
   return WL_OK;
 }
 
-// Where nothing that this rank folds comes through stages.
+// Folds if none of this rank's input comes through staging buffers.
 Code Pulling::foldAll(const Phase& phase, Deadline& deadline) {
   const Pulled pulled = phase.pulled(rank_, rank_);
   uint32_t far = 0;

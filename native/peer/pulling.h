@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a rank runs a collective that names ordinary memory of ranks in other processes: it writes
-// its own output alone, and reads what it needs of the others directly or through stages
-// (native/peer/peer_access.h). Of a stage its owner fills one half while its readers read the
-// other.
+// Runs a collective that names ordinary memory of ranks in other processes. A rank writes only its
+// own output. It reads the data of other ranks directly or through staging buffers
+// (native/peer/peer_access.h). The owner of a staging buffer fills one half while its readers read
+// the other.
 #pragma once
 
 #include <cstdint>
@@ -25,40 +25,41 @@ class Hosts;
 
 class Pulling {
  public:
-  // nullptr where memory is short.
+  // Returns nullptr if memory is short.
   static std::unique_ptr<Pulling> make(Comm& comm);
   ~Pulling();
   Pulling(const Pulling&) = delete;
   Pulling& operator=(const Pulling&) = delete;
 
-  // Runs the operation in progress, which all ranks have entered. WL_UNSUPPORTED as
-  // PeerAccess::settle(), with nothing moved.
+  // Runs the current operation, which all ranks have entered. WL_UNSUPPORTED: as
+  // PeerAccess::settle(), and nothing moved.
   Code run(const PullForm& form, const Launch& launch, Deadline& deadline, wl_error_t* error);
 
-  // Before this rank enters: has other hosts put where it receives; and in an operation that all
-  // will run through stages, as far as it can tell by itself, fills its half of the first round.
+  // Call this before the rank enters. Sets the receive buffer for other hosts. If the rank can tell
+  // that all will use staging buffers, it also fills its half of the first round.
   void beforeEntry(const PullForm& form, const Launch& launch);
-  // Over hosts, once that is over: nothing lands here any more, nor is read.
+  // Ends the operation on several hosts: nothing is received or read any more.
   void endLanding() { landing_.end(); }
 
-  // Of the phase in progress, where ranks read through stages: twice its rounds, else 0; and how
-  // many halves of them `rank` has filled or read. While ranks agree: 1, and whether it has told.
+  // Progress of the current phase. steps() is twice its rounds if ranks read through staging
+  // buffers, or 0. stepsOver() is the number of halves that `rank` has filled or read. While ranks
+  // agree, steps() is 1, and stepsOver() is 1 if `rank` has published its word.
   uint32_t steps() const {
     return access_.isAgreeing() ? 1 : twoLevels_.steps() > 0 ? twoLevels_.steps() : steps_;
   }
   uint32_t stepsOver(uint32_t rank) const;
 
   const PeerAccess& access() const { return access_; }
-  // The same for transfers.
+  // Runs transfers instead of collectives.
   FarItems& items() { return items_; }
 
  private:
-  // One phase of it.
+  // One phase of the operation.
   struct Phase {
     const PullForm& form;
     const Launch& launch;
     uint32_t k;
-    bool staged;  // what lies far comes through stages
+    bool staged;  // data of other processes comes through staging buffers
 
     const PullPhase& of() const { return form.phase[k]; }
     Pulled pulled(uint32_t from, uint32_t to) const { return form.pulled(launch, from, to, k); }
@@ -69,73 +70,77 @@ class Pulling {
 
   explicit Pulling(Comm& comm);
 
-  // Group::isFar() of what `to` reads of `from`, which is asked of all pairs again and again.
+  // Group::isFar() for the data that `to` reads of `from`. It is cheap, because it is called often
+  // for all pairs.
   bool isFar(const Phase& phase, uint32_t from, uint32_t to) const;
   bool isAnyFar(const PullForm& form, const Launch& launch) const;
-  // Whether two copies of its parts take less than the system calls that read them; every rank can
+  // True if two copies of its parts cost less than the system calls that read them. Every rank can
   // tell before others have entered.
   bool isShort(const PullForm& form, const Launch& launch) const;
-  // Whether peers reach nothing of this rank's but its stage, nor it of theirs.
+  // True if ranks access nothing of each other's memory but staging buffers.
   bool meetInStages(const Launch& launch) const;
 
   Code runPhase(const Phase& phase, Deadline& deadline);
   Code readAll(const Phase& phase, Deadline& deadline);
   Code foldAll(const Phase& phase, Deadline& deadline);
-  // Whether what a rank reads goes through stages: all that is far, but what lands.
+  // True if `to` reads `from` through staging buffers. It does for all data of other processes,
+  // except data that is sent straight to the receive buffer or read on the same host.
   bool isStaged(const Phase& phase, uint32_t from, uint32_t to) const {
     return phase.staged && isFar(phase, from, to) && !lands(phase, from, to) &&
            !isReadBeside(phase, from, to);
   }
-  // Whether `to`, in another process of the same of several hosts, reads it itself.
+  // True if `to`, in another process of a host of several, reads `from` directly.
   bool isReadBeside(const Phase& phase, uint32_t from, uint32_t to) const;
   // native/peer/landing.cpp
   //
-  // Whether the process of `from` puts what `to`, on another host, reads of it where `to` wants it.
+  // True if the process of `from` puts its data straight into the receive buffer of `to`, on
+  // another host.
   bool lands(const Phase& phase, uint32_t from, uint32_t to) const;
-  // Before others see this rank enter: has that come.
+  // Sets the receive buffer of such data. Call it before other ranks see this rank enter.
   void receive(const PullForm& form, const Launch& launch);
-  // Sends what lands elsewhere; waits until all that lands here is there, and all of that is sent.
+  // land() sends such data to other ranks. awaitLanded() waits until all such data for this rank
+  // has arrived, and all of this rank's is sent.
   Code land(const Phase& phase, Deadline& deadline);
   Code awaitLanded(const Phase& phase, Deadline& deadline);
 
-  // Bytes of what is read of `from`, from `at` on, go to this rank's output.
+  // Writes bytes read of another rank, from offset `at` on, to this rank's output.
   void put(const Phase& phase, const Pulled& pulled, uint64_t at, const uint8_t* bytes,
            uint64_t count) const;
-  // kKernels.copy().
+  // Calls kKernels.copy().
   void copy(void* to, const void* from, uint64_t bytes) const;
-  // sources_ hold what all ranks have.
+  // Folds the inputs of all ranks, which sources_ has.
   void fold(const Phase& phase, const Pulled& pulled, uint64_t at, uint64_t count);
-  // Ok, or what ends the operation.
+  // Returns WL_OK, or the code that ends the operation.
   Code goesOn(Deadline& deadline);
 
   // native/peer/pull_rounds.cpp
   //
-  // How much a round moves at most from one rank to another.
+  // Largest number of bytes that a round moves from one rank to another.
   uint64_t segmentOf(const PullPhase& phase) const;
   Code runRounds(const Phase& phase, uint64_t segment, uint64_t rounds, Deadline& deadline);
   Code fill(const Phase& phase, uint64_t segment, uint64_t round, Deadline& deadline);
-  // Whether a rank that lives elsewhere reads this one's memory from `at` on.
+  // True if a rank reads this one's memory, from offset `at` on, through its staging buffer.
   bool isReadFrom(const Phase& phase, uint64_t at) const;
-  // Runs what two levels take.
+  // Runs an operation in two levels.
   Code runTwoLevels(const Launch& launch, Deadline& deadline);
-  // Whether that rank, in another process, has read what this rank's half held before.
+  // True if that rank, in another process, has read the previous content of this rank's half.
   bool hasTaken(uint32_t reader, uint64_t round) const;
   void copyHalf(const Phase& phase, uint64_t segment, uint64_t round);
   Code take(const Phase& phase, uint64_t segment, uint64_t round, Deadline& deadline);
-  // Once a rank has filled its half of a round.
+  // Blocks until a rank has filled its half of a round.
   Code awaitFilled(uint32_t from, uint64_t round, Deadline& deadline);
-  // In the stage of `from`.
+  // Address in the staging buffer of `from`.
   const uint8_t* staged(const Phase& phase, uint32_t from, uint32_t to, uint64_t segment,
                         uint64_t round) const;
 
-  // Tells that this rank's half is filled; other hosts, behind what their ranks read of it.
+  // Publishes that this rank's half is filled. Other hosts first receive the data for their ranks.
   void tellFilled(const Phase& phase, uint64_t segment, uint64_t round);
   void putHalf(const Phase& phase, uint64_t segment, uint64_t round);
   void tellRefused(const Launch& launch) const;
   void tellTaken(const Phase& phase) const;
 
   Comm& comm_;
-  Hosts* const hosts_;  // nullptr: all ranks live on one
+  Hosts* const hosts_;  // nullptr: all ranks are on one host
   const uint32_t rank_;
   const uint32_t ranks_;
   PeerAccess access_;
@@ -144,9 +149,9 @@ class Pulling {
   TwoLevels twoLevels_;
   std::vector<const void*> sources_;
   unsigned char* scratch_ = nullptr;
-  uint64_t rounds_ = 0;    // over all operations
-  bool isFilled_ = false;  // its half for the next of them
-  mutable std::string broken_;  // what the target doesn't allow of what this rank did
+  uint64_t rounds_ = 0;    // rounds of all operations
+  bool isFilled_ = false;  // this rank's half for the next round
+  mutable std::string broken_;  // access of this rank that the target forbids
   uint32_t steps_ = 0;
 };
 

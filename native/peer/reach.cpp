@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank's cores may touch in an operation, on targets that check it.
+// Memory that a rank's cores may access in an operation, on targets that check it.
 #include <algorithm>
 
 #include "native/base/extent.h"
@@ -10,7 +10,7 @@
 namespace windlass {
 namespace {
 
-// Ordinary memory that a view of an item covers, if it is `rank`'s.
+// Adds the ordinary memory that a view of an item covers, if it is memory of `rank`.
 void addView(const Launch& launch, const ChunkItem& item, const uint64_t* view,
              const int64_t* strides, uint32_t rank, std::vector<Reach>* all) {
   const Place place = ChunkItem::placeOf(view);
@@ -21,8 +21,8 @@ void addView(const Launch& launch, const ChunkItem& item, const uint64_t* view,
     all->push_back({rank, launch.at<const void>(rank, place), static_cast<uint64_t>(bytes), false});
 }
 
-// What the items of a transfer name beside windows: this rank's own tensors, and the counters of
-// their targets, which hosts read.
+// Adds the memory outside windows that a transfer's items name: this rank's own tensors, and their
+// targets' counters, which hosts read.
 void addItems(const Launch& launch, const ChunkTable& table, uint32_t rank,
               std::vector<Reach>* all) {
   const uint64_t* end = table.start(uint64_t{table.phases()} * table.blocks());
