@@ -11,7 +11,7 @@
 namespace windlass {
 namespace {
 
-// Of what passes through memory of the host at a time.
+// Bytes that pass through host memory at a time.
 constexpr uint64_t kPieceBytes = uint64_t{2} << 20;
 
 }  // namespace

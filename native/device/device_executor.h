@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device executor's host side: states the operation, waits for the ENTER of those that its
-// kernel concerns, then runs the kernel in line on each of the rank's cores, windlass/in_line.h.
-// Where cores are threads, the caller and the rank's workers take those that can go on. Each
-// kernel K has K::goOn, which takes one core on, and K::Session, which a rank's cores share. On
-// targets that check, the session compares what cores do with what the architecture allows. All
-// but K::goOn is compiled once for each Session.
+// Host side of the device executor. It states the operation, waits for ENTER of the ranks that its
+// kernel concerns, and runs the kernel in line on each of the rank's cores (windlass/in_line.h). If
+// cores are threads, the caller and the rank's workers run those cores that can continue. Each
+// kernel K has K::goOn, which advances one core, and K::Session, which a rank's cores share. On
+// checked targets, the session compares the cores' actions with the rules of the architecture.
+// Everything except K::goOn is compiled once for each Session.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@
 
 namespace windlass {
 
-// A kernel as its cores run it.
+// A kernel in the form that its cores run.
 template <class Session>
 struct Comm::InLineCode {
   const char* name;  // in reports of breaches
@@ -24,7 +24,7 @@ struct Comm::InLineCode {
   bool (*goOn)(Session&, const Launch&, const InLine&, Position&);
 };
 
-// A rank's cores in one operation.
+// Cores of one rank in one operation.
 template <class Session>
 class Comm::Cores {
  public:
@@ -44,19 +44,20 @@ class Comm::Cores {
   Cores(const Cores&) = delete;
   Cores& operator=(const Cores&) = delete;
 
-  // Workers take none any more.
+  // Stops workers from taking cores.
   void close() {
     if (open_) comm_.workers_->close();
     open_ = false;
   }
 
-  // What a session that checks says, which no core runs in any more.
+  // Returns the breaches that a checking session found. No core may run in it any more.
   auto verdict() { return session_.verdict(areOver()); }
-  // Whether a core could not go on for lack of memory.
+  // True if a core stopped because memory ran out.
   bool lackMemory() const { return lackMemory_.load(std::memory_order_acquire); }
 
-  // Takes each core that nobody runs as far as it goes; whether all are over, or waiting is: a core
-  // lacks memory, or one broke something, and what waits for it may wait for ever.
+  // Advances each core that no thread runs. Returns true if all cores are done. Also returns true
+  // if waiting is pointless: a core lacks memory, or broke a rule and may keep others waiting for
+  // ever.
   bool goOn() {
     const bool moved = step(this);
     if (areOver()) return true;
@@ -69,11 +70,12 @@ class Comm::Cores {
  private:
   struct alignas(kLine) Core {
     std::atomic<bool> taken{false};
-    Position at;  // of whoever took it
+    Position at;  // owned by the thread that took the core
     InLine line;
   };
 
-  // A kernel that waits by itself is told as such before a peer gives it up.
+  // Returns the time at which a waiting kernel reports a timeout. It is an eighth of the limit
+  // before the deadline, so that no peer gives up first.
   static int64_t lateIn(Deadline& deadline) {
     const int64_t now = clockNs();
     const int64_t left = deadline.left(now) - deadline.limitNs() / 8;
@@ -101,7 +103,7 @@ class Comm::Cores {
     return moved;
   }
 
-  // Whether the core came further.
+  // Returns true if the core made progress.
   bool take(Core& core) {
     if (core.taken.load(std::memory_order_relaxed)) return false;
     if (core.taken.exchange(true, std::memory_order_acquire)) return false;
@@ -110,7 +112,7 @@ class Comm::Cores {
     const bool moved = core.at.phase != before.phase || core.at.left != before.left;
     core.taken.store(false, std::memory_order_release);
     if (!moved) return false;
-    // Whoever waits for this core may sleep.
+    // Threads that wait for this core may sleep.
     comm_.own_.done.word.fetch_add(0, std::memory_order_seq_cst);
     comm_.group_->wakeSleepers();
     return true;
@@ -118,7 +120,7 @@ class Comm::Cores {
 
   bool goOn(Core& core) {
     if constexpr (Session::kChecks) {
-      // Where one stopped midway none goes on.
+      // After one core ran out of memory, no core continues.
       if (lackMemory()) return false;
       try {
         return goOn_(session_, launch_, core.line, core.at);
@@ -181,7 +183,7 @@ Code Comm::runInLine(const Call& call) {
   });
 }
 
-// Runs the kernel on this rank's cores, once all that they touch has entered.
+// Runs the kernel on this rank's cores. Every rank whose memory they touch has entered.
 template <class Session>
 Code Comm::runCores(const InLineCode<Session>& kernel, const Call& call, const Launch& launch,
                     Deadline& deadline) {
@@ -197,8 +199,8 @@ Code Comm::goOnWithCores(const InLineCode<Session>& kernel, const Call& call, co
                          Deadline& deadline) {
   Cores<Session> cores(*this, kernel, call, launch, deadline);
   Code code = wait([&] { return cores.goOn(); }, kEveryRank, deadline);
-  // A peer may have failed after its part: what this rank waited for is there then, though a
-  // worker may have been about to see it.
+  // A peer may fail after it has done its part. If this rank's cores can then finish, the operation
+  // succeeds.
   cores.close();
   if (code != WL_OK && cores.goOn()) code = WL_OK;
   if constexpr (Session::kChecks) {
@@ -212,8 +214,7 @@ Code Comm::goOnWithCores(const InLineCode<Session>& kernel, const Call& call, co
   return WL_OK;
 }
 
-// Waits until every rank whose memory this one's cores touch, or that they wait for, has entered
-// and calls the same.
+// Waits until all ranks that this rank's cores access or wait for have entered the same operation.
 template <class K>
 Code Comm::awaitConcerned(const Launch& launch, Deadline& deadline) {
   const uint32_t phases = K::phases(launch);

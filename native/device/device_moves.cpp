@@ -19,7 +19,7 @@ uint64_t bytesOf(const StridedView& view) {
   return bytes;
 }
 
-// Whether the elements lie side by side in row-major order.
+// True if the elements are contiguous in row-major order.
 bool isOneRun(const StridedView& view) {
   int64_t behind = 1;
   for (uint32_t d = view.ndim; d-- > 0; behind *= view.shape[d])
@@ -39,11 +39,11 @@ DeviceMove deviceMove(const StridedView& to, const StridedView& from, bool adds)
   return move;
 }
 
-// Part of a view, and the same elements side by side elsewhere.
+// Part of a view, and the same elements packed elsewhere.
 struct Piece {
   int64_t shape[kMaxDims];
   int64_t packed[kMaxDims];    // strides
-  uint64_t skipped[kMaxDims];  // elements of each dimension before it
+  uint64_t skipped[kMaxDims];  // elements of each dimension before the piece
   uint64_t bytes;
 
   StridedView of(const StridedView& view) const {
@@ -57,7 +57,7 @@ struct Piece {
   }
 };
 
-// Calls visit(piece) for pieces of `most` bytes at most, in row-major order, until one fails.
+// Calls visit(piece) for pieces of at most `most` bytes, in row-major order, until one fails.
 template <class Visit>
 Code forEachPiece(const StridedView& view, uint64_t most, Visit&& visit) {
   Piece piece = {};
@@ -65,7 +65,8 @@ Code forEachPiece(const StridedView& view, uint64_t most, Visit&& visit) {
   uint32_t whole = view.ndim;  // from here on dimensions are whole
   while (whole > 0 && inner * static_cast<uint64_t>(view.shape[whole - 1]) <= most)
     inner *= static_cast<uint64_t>(view.shape[--whole]);
-  // Of the dimension before so many at a time, of those before that one.
+  // Number of indices of dimension `whole - 1` in a piece. A piece has one index of each earlier
+  // dimension.
   const auto cut = static_cast<int64_t>(most / inner);
   for (;;) {
     piece.bytes = inner;
@@ -95,20 +96,20 @@ FarBox boxOf(const StridedView& view) {
           view.ndim, view.shape, view.strides, FarBox::Gaps::kNone};
 }
 
-// A piece of what lies on devices, and the same elements on the host.
+// Moves a piece of a view on devices to or from packed host memory.
 class Passage {
  public:
   Passage(RankDevice& device, const MoveSide& side, const Piece& piece, unsigned char* packed)
       : device_(device), side_(side), piece_(piece), part_(piece.of(side.view)), packed_(packed) {
     std::copy_n(piece.packed, part_.ndim, strides_);
-    // Kernels don't reach another device: copies of its rows do.
+    // Kernels don't reach another device, but copies of rows do.
     isByRows_ = side.lies == Lies::kOtherDevice && !isOneRun(part_);
     if (isByRows_) boxOf(part_).copyStrides(strides_);
   }
   Passage(const Passage&) = delete;
   Passage& operator=(const Passage&) = delete;
 
-  // As the processor has the elements.
+  // View of the elements in host memory.
   StridedView onHost() const {
     return {packed_, part_.dtype, part_.ndim, part_.shape, strides_};
   }
@@ -226,7 +227,7 @@ Code readByDevice(RankDevice& device, const std::vector<MoveSide>& from,
   std::vector<unsigned char> packed(from.size() * most);
   std::vector<StridedView> views(from.size());
   return forEachPiece(from[0].view, most, [&](const Piece& piece) -> Code {
-    std::deque<Passage> passages;  // whose strides the views have
+    std::deque<Passage> passages;  // own the strides of `views`
     for (size_t i = 0; i < from.size(); ++i) {
       if (from[i].lies == Lies::kHost) {
         views[i] = piece.of(from[i].view);

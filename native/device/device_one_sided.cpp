@@ -8,7 +8,8 @@
 namespace windlass {
 namespace {
 
-// Runs body(device, error) by the rank's device: the error, as reachPeer() takes it.
+// Runs body(device, error) with the rank's device. Returns its error in the form that reachPeer()
+// takes.
 template <class Body>
 wl_error_t byDevice(Comm& comm, const Body& body) {
   wl_error_t error = blankError();
@@ -18,7 +19,7 @@ wl_error_t byDevice(Comm& comm, const Body& body) {
   return error;
 }
 
-// Where a tensor of the caller's lies: on a device, but for where the host's memory will do.
+// Finds the location of a caller's tensor. Refuses one that is on no device, unless `takesHost`.
 Code find(RankDevice& device, const StridedView& local, bool takesHost, MoveSide* side,
           wl_error_t* error) {
   *side = {local, RankDevice::Lies::kHost};
@@ -28,7 +29,8 @@ Code find(RankDevice& device, const StridedView& local, bool takesHost, MoveSide
               "the tensor at %p is in no device's memory that the driver knows", local.data);
 }
 
-// Moves between `local`, once it is found where it lies, and `remote`: body(device, local, error).
+// Finds the location of `local`, then runs body(device, local, error), which moves between it and
+// `remote`.
 template <class Body>
 Code moveLocal(Comm& comm, wl_operation operation, uint32_t peer, const MoveSide& remote,
                const StridedView& local, wl_error_t* error, const Body& body) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One-sided operations that a rank's device runs. Arguments have been checked, as those of
+// One-sided operations that a rank's device runs. The caller has checked the arguments, as for
 // native/core/one_sided.h.
 #pragma once
 
@@ -10,18 +10,18 @@
 
 namespace windlass {
 
-// put(), accumulate() and get() of native/core/one_sided.h by this rank's device, where `local` or
-// the window lies on devices. `remote.lies`: kHere in a window there, whose parts are `parts`;
-// kHost in one of the host. What the device doesn't do is WL_UNSUPPORTED, and leaves the
-// communicator as it was.
+// put(), accumulate() and get() of native/core/one_sided.h, run by this rank's device. At least one
+// of `local` and the window lies on devices. For a window on devices, `remote.lies` is kHere and
+// `parts` are its parts. For a host window, `remote.lies` is kHost. Returns WL_UNSUPPORTED, with
+// the communicator unchanged, if the device can't do the operation.
 Code putByDevice(Comm& comm, uint32_t peer, const MoveSide& remote, const StridedView& local,
                  wl_error_t* error);
 Code accumulateByDevice(Comm& comm, uint32_t peer, const DeviceParts* parts, const MoveSide& remote,
                         const StridedView& local, wl_error_t* error);
 Code getByDevice(Comm& comm, uint32_t peer, const StridedView& local, const MoveSide& remote,
                  wl_error_t* error);
-// What this rank's device does with a view of the rank's own that lies on a device, and which
-// concerns no peer: body(device, error). WL_OP_PUT writes it, WL_OP_GET reads it.
+// Runs body(device, error) on a view of this rank that lies on a device. No peer takes part.
+// WL_OP_PUT: the body writes the view. WL_OP_GET: it reads it.
 Code haveDevice(Comm& comm, wl_operation operation, const StridedView& view,
                 const std::function<Code(RankDevice&, wl_error_t*)>& body, wl_error_t* error);
 

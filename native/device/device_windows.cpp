@@ -18,8 +18,8 @@
 namespace windlass {
 namespace {
 
-// Keeps a window of which a kernel may touch a part that did not end, or a call that does not
-// return: one that gives it back, too.
+// Deleter that leaks the window if an unfinished kernel or a hung driver call may still access it.
+// The release itself may be such a call.
 struct Returns {
   std::vector<uint32_t> devices;  // of each rank; kNobody: in another process
 
@@ -37,14 +37,14 @@ struct Returns {
     try {
       return runWatched([window] { delete window; }, callLimitNs) == nullptr;
     } catch (const std::exception&) {
-      // There is no thread for it, or no memory for that.
+      // No thread, or no memory for one.
       return false;
     }
   }
 };
 
-// What a window's parts take before any rank makes its own. A thread may stay in there that does
-// not come back.
+// Reservation of a window's parts, before any rank makes its own. A thread that hangs in the driver
+// may keep it.
 struct Reservation {
   std::vector<uint32_t> devices;
   uint32_t otherProcesses;
@@ -80,7 +80,7 @@ int64_t endOf(const Comm& comm, const TimeLimit& limit) {
          (limit.deadlineNs == 0 ? comm.group().config().deadlineNs : limit.deadlineNs);
 }
 
-// A rank's way to a window of devices, as the collective that it is.
+// One rank's steps of the collective that creates a device window.
 class Making {
  public:
   Making(Comm& comm, uint64_t bytes, const TimeLimit& limit)
@@ -93,11 +93,11 @@ class Making {
   Code run(std::shared_ptr<Window>* window, wl_error_t* error) {
     attempt([&] {
       if (window == nullptr) throw std::bad_alloc();
-      // What is made for such a device stays, and nothing comes of it.
+      // Memory that a rank makes on a stuck device would never be released.
       const uint32_t number = comm_.group().offloadSeats()[comm_.rank()].device;
       if (KeptDevices::check(number, &failure_) != WL_OK) return;
       reserve();
-      // Where ranks disagree, one of them may have made a window of the host.
+      // If ranks disagree, one of them may have made a host window.
       if (*made_ != nullptr && (*made_)->parts() != nullptr)
         onDevice([&](RankDevice& device, wl_error_t* own) {
           return device.makePart(parts(), comm_.rank(), own);
@@ -113,7 +113,8 @@ class Making {
   }
 
  private:
-  // What the body throws or fails with is this rank's part of what all are told.
+  // Runs the body. Its exception or failure is this rank's part of the result that all ranks agree
+  // on.
   template <class Body>
   void attempt(Body&& body) {
     try {
@@ -126,8 +127,8 @@ class Making {
       name(&failure_);
     }
   }
-  // As the others read it, of whose devices it says nothing. Of what ranks have apart, or of one
-  // that went away, it names them itself.
+  // Rewrites the failure for other ranks, and names this rank. A mismatch or a lost peer names its
+  // ranks already.
   void name(wl_error_t* failure) const {
     if (failure->code == WL_MISMATCH || failure->code == WL_PEER_LOST) return;
     const wl_error_t own = *failure;
@@ -161,7 +162,7 @@ class Making {
     }
     offers_.resize(group.ranks());
     made_ = group.join<Window>(comm_.nextSequence(), Group::kJointWindow, [&] {
-      // Of the other ranks here as well: they say so too.
+      // Checks the devices of all ranks of this process; each rank reports its own, too.
       for (const uint32_t device : devices_) {
         if (device != kNobody && KeptDevices::check(device, &failure_) != WL_OK)
           return std::shared_ptr<Window>();
@@ -183,7 +184,7 @@ class Making {
     });
   }
 
-  // Brings the parts of other processes here, and this rank's there.
+  // Exchanges parts with other processes.
   Code share(wl_error_t* error) {
     const DeviceParts::Offer own = parts().offerOf(comm_.rank());
     Code code =
@@ -201,7 +202,7 @@ class Making {
         return device.shareParts(parts(), comm_.rank(), waits_, failed);
       });
     });
-    // What others say more than that they went away.
+    // Errors of other ranks say more than the loss of a peer.
     const wl_error_t lost = failure_;
     if (lost.code == WL_PEER_LOST) failure_ = blankError();
     code = agree(error);

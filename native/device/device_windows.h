@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows in the memory of devices, where callers have tensors there.
+// Windows in device memory, for tensors that callers have there.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,9 @@
 
 namespace windlass {
 
-// Collective: memory on every rank's device, zeroed. All ranks get the same window, or the same
-// error. `window` is nullptr on a rank that found no memory for its handle: an error of all.
+// Creates zeroed memory on every rank's device. Collective: all ranks get the same window or the
+// same error. A rank passes `window` = nullptr if it has no memory for its handle, which is an
+// error on all ranks.
 Code createDeviceWindow(Comm& comm, uint64_t bytes, int64_t deadlineNs,
                         std::shared_ptr<Window>* window, wl_error_t* error);
 

@@ -170,10 +170,11 @@ OffloadedOperation Enqueuing::describe(const Offload::Operation& operation, uint
   }
   given.stop = streams_->stopWord();
   given.stopValue = 1;
-  // No event of another process's stream is waited for.
+  // No rank waits for an event of another process's stream, so cores of several processes wait for
+  // one another at the start.
   given.meets = spansProcesses_;
   given.report = streams_->reportWord();
-  // The host ends what it watches; of a graph's launch it knows nothing.
+  // The host stops operations that it watches. It does not know when a graph is launched.
   given.limitNs = static_cast<uint64_t>(deadlineNs + (own_.capture == 0 ? kDeviceOwnLimitNs : 0));
   return given;
 }
@@ -200,7 +201,7 @@ Code Enqueuing::run(const Offload::Operation& operation, Code opened, int64_t de
   if (code == WL_OK) code = takePlace(peers, &place, error);
   if (code = agreeOrRefuse(code, peers, culprit, error); code != WL_OK) return code;
   if (code = checkCaptures(error); code != WL_OK) return code;
-  // What lies on another device than its rank's is copied, and so is then all else.
+  // If any data lies on another device than its rank's, all data is copied.
   isOneDevice_ = !spansProcesses_ &&
                  std::all_of(stated_.begin(), stated_.end(), [&](const Statement& each) {
                    return each.device == own_.device && (each.in == 0 || each.inThere != 0) &&
@@ -217,19 +218,19 @@ Code Enqueuing::hand(const Offload::Operation& operation, int64_t deadlineNs, On
                      uint32_t place, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error) {
   const Places places = placesOf(own_, operation.cores);
   auto* const part = static_cast<unsigned char*>(streams_->part(rank_));
-  // Whole, since a kernel may leave parts of it as they are.
+  // Copies the whole output, since a kernel may leave parts of it unchanged.
   const StreamDevice::Brought brought = {
       {part + places.in, operation.buffers.in, isOneDevice_ ? 0 : own_.in},
       {part + places.out, operation.buffers.out, isOneDevice_ ? 0 : own_.out},
       {part + places.parts, operation.buffers.parts, own_.parts},
   };
   own_.cores = streams_->coresAtOnce(operation.cores);
-  // All cores write their lines where the host doesn't see how often that is, in a graph, and each
-  // so-manieth time.
+  // All cores write their lines in some operations: in graphs, whose launches the host can't count,
+  // and in every allLinesEvery-th operation outside them.
   if (own_.capture == 0 && (last_.load() + 1) % allLinesEvery != 0)
     own_.cores = Grids::coresOf(device_, operation, peers, stated_, own_.cores);
   Code code = streams_->mark(on.stream, own_.capture, place, brought, &own_.mark, error);
-  // What a stream has been given is not refused any more.
+  // Ranks can't refuse an operation that a stream already holds.
   if (code = agree(code, peers, culprit, error); code != WL_OK) return code;
   uint32_t cores = operation.cores;
   InFlight own = {};

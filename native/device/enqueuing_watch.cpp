@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The watch on operations that are on streams. Nobody waits for them on the host, so that the
-// thread that makes the device's calls looks: at those that have ended, at the oldest one's
-// deadline, which counts from when its rank's stream has come to it, and at the communicator.
+// Watch on operations on streams. No host thread waits for them. Instead, the thread that makes the
+// device's calls checks which have ended, the deadline of the oldest one, and the communicator. The
+// deadline counts from the time at which the rank's stream reached the operation.
 #include <algorithm>
 
 #include "native/base/clock.h"
@@ -15,14 +15,16 @@
 namespace windlass {
 namespace {
 
-// Between looks: where somebody waits, or something was enqueued or ended a moment ago; where
-// something is in flight; where graphs hold operations, which may run at any time.
+// Intervals between checks:
+// - kSoonNs if somebody waits, or if an operation was enqueued or ended within kMomentNs.
+// - kBusyNs if operations are in flight.
+// - kIdleNs if graphs hold operations, which may run at any time.
 constexpr int64_t kSoonNs = 20'000;
 constexpr int64_t kBusyNs = 500'000;
 constexpr int64_t kIdleNs = 20'000'000;
 constexpr int64_t kMomentNs = 2'000'000;
 
-// "rank 1", "ranks 1, 2".
+// Adds text such as "rank 1" or "ranks 1, 2".
 void addRanks(Text& to, const std::vector<uint32_t>& ranks) {
   to.add("rank%s", ranks.size() == 1 ? "" : "s");
   for (size_t i = 0; i < ranks.size(); ++i) to.add("%s %u", i == 0 ? "" : ",", ranks[i]);
@@ -36,7 +38,7 @@ int64_t Enqueuing::look() {
   wl_error_t error = blankError();
   Code code = poll(&error);
   if (!hasEnded_.load()) {
-    // Of what it has given up the rank has more to say, which may come a moment later.
+    // After giveUp(), the rank publishes the reason itself, possibly a moment later.
     const uint32_t reported = hasGivenUp_ ? 0 : streams_->reported();
     if (code == WL_OK && reported != 0) code = publishReported(reported, &error);
     if (code == WL_OK && isInFlight() && !hasGivenUp_)
@@ -68,7 +70,7 @@ Code Enqueuing::poll(wl_error_t* error) {
     code = streams_->isOver(ticket % StreamDevice::kMostInFlight, &isOver, error);
     if (code != WL_OK || !isOver) break;
     const std::lock_guard<std::mutex> lock(mutex_);
-    // A core tells before its operation ends.
+    // A core reports before its operation ends.
     if (!hasEnded_.load() && streams_->reported() == 0) whole_.store(ticket);
     over_.store(ticket);
     group_.offloadSeats()[rank_].enqueued.fetch_sub(1);
@@ -121,7 +123,8 @@ Code Enqueuing::checkDeadline(InFlight& oldest, wl_error_t* error) {
   return now - oldest.begunNs < oldest.deadlineNs ? WL_OK : publishLate(oldest, error);
 }
 
-// All ranks count what they have enqueued alike. A host may be behind its device.
+// All ranks number enqueued operations alike. Another process may lag behind its device, so this
+// also reads the device's lines.
 Code Enqueuing::hasCome(uint32_t rank, bool* has, wl_error_t* error) {
   const uint64_t oldest = over_.load() + 1;
   if (isHere_[rank]) return streams_->hasBegun(inFlight(oldest).marks[rank], has, error);
@@ -183,7 +186,7 @@ void Enqueuing::publishInTheWay(OffloadPeers& peers) {
            count == StreamDevice::kMostInFlight ? ", as many as may be" : "", oldest.name);
   std::vector<uint32_t> culprits;
   wl_error_t error = blankError();
-  // What the look itself fails with its own watch tells.
+  // If findLate() fails, the watch publishes the device's error.
   if (findLate(oldest, &text, &culprits, &error) == WL_OK)
     peers.busy(culprits, why);
 }

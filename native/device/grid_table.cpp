@@ -22,24 +22,24 @@ auto kindOf(const DeviceKind& device) {
   return std::make_tuple(device.major, device.minor, device.multiprocessors);
 }
 
-// All but the bytes.
+// Key of a case: everything except the bytes.
 auto keyOf(const GridTable::Case& of) {
   return std::make_tuple(kindOf(of.device), of.operation, of.ranks, of.sharers);
 }
 
-// A move of a link is a transfer, on both sides.
+// A move of a link counts as a transfer, on both sides.
 int32_t inTable(int32_t operation) {
   return operation == WL_OP_LINK_MOVE ? WL_OP_TRANSFER : operation;
 }
 
-// Whether a rank's device runs it, under that name.
+// True if a rank's device runs the operation under that name.
 bool isOfDevices(int32_t operation) {
   if (operation == WL_OP_BARRIER) return false;
   return collectiveOf(operation) != nullptr || operation == WL_OP_TRANSFER ||
          operation == WL_OP_EXPERT_DISPATCH || operation == WL_OP_EXPERT_COMBINE;
 }
 
-// All of `text` as a number.
+// Parses all of `text` as a number from `least` to `most`.
 bool isNumber(std::string_view text, uint64_t least, uint64_t most, uint64_t* number) {
   const char* const end = text.data() + text.size();
   const auto [at, wrong] = std::from_chars(text.data(), end, *number);
@@ -48,7 +48,7 @@ bool isNumber(std::string_view text, uint64_t least, uint64_t most, uint64_t* nu
 
 }  // namespace
 
-// The lines of a text, one after another.
+// Reads the lines of a text in order.
 class GridTable::Reader {
  public:
   Reader(std::string_view text, wl_error_t* error) : left_(text), error_(error) {}
@@ -73,7 +73,7 @@ class GridTable::Reader {
   Code wrong(const char* what) const {
     return fail(error_, WL_INVALID_ARGUMENT, "line %u: %s", line_, what);
   }
-  // Of a part of the line at hand.
+  // Reports an error in a part of the current line.
   Code wrong(std::string_view part, const char* what) const {
     const int length = static_cast<int>(std::min<size_t>(part.size(), kMostShown));
     return fail(error_, WL_INVALID_ARGUMENT, "line %u: '%.*s' %s", line_, length, part.data(),
@@ -89,7 +89,7 @@ class GridTable::Reader {
     return wrong(version, "is its version, and this library reads 1: write it anew");
   }
 
-  // Goes to the next line, which holds no control characters but tabs.
+  // Goes to the next line. Refuses control characters other than tabs.
   Code next(const char* lacking) {
     ++line_;
     if (left_.empty()) return wrong(lacking);
@@ -106,7 +106,7 @@ class GridTable::Reader {
     return WL_OK;
   }
 
-  // The next word of the line; empty: there is none.
+  // Returns the next word of the line; empty if there is none.
   std::string_view word() {
     rest_.remove_prefix(std::min(rest_.find_first_not_of(kBlanks), rest_.size()));
     const std::string_view found = rest_.substr(0, rest_.find_first_of(kBlanks));
@@ -173,7 +173,7 @@ class GridTable::Reader {
   }
 
   std::string_view left_;  // lines to come
-  std::string_view rest_;  // of the line at hand
+  std::string_view rest_;  // rest of the current line
   wl_error_t* const error_;
   uint32_t line_ = 0;
 };

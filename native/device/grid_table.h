@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of grids: of how many of a device's cores a rank makes use in an operation, as a bench
-// has measured it. docs/cuda.md says how it is written.
+// Grid table: the number of device cores that a rank uses in an operation, as a benchmark measured
+// it. docs/cuda.md describes the format.
 #pragma once
 
 #include <string_view>
@@ -16,34 +16,34 @@ class GridTable {
   static constexpr uint32_t kMostCores = 1024;  // of a row
   static constexpr uint64_t kMostBytes = kMostWindowBytes;
 
-  // What an operation is told apart by.
+  // Properties that select a row.
   struct Case {
     DeviceKind device;
     int32_t operation;  // wl_operation
     uint32_t ranks;     // of the communicator
-    uint32_t sharers;   // those of this rank's process on its device
+    uint32_t sharers;   // ranks of this process on the same device
     uint64_t bytes;     // the larger of input and output, on the rank that has most
   };
 
-  // Takes what `text` says. WL_INVALID_ARGUMENT says which line is wrong, and this is as it was.
+  // Parses `text`. On WL_INVALID_ARGUMENT, `error` names the wrong line and the table is unchanged.
   // Throws std::bad_alloc.
   Code read(std::string_view text, wl_error_t* error);
-  // The cores of a rank; 0: no row is of that.
+  // Returns the number of cores of a rank; 0 if no row matches.
   uint32_t cores(const Case& of) const;
-  // How many rows are of devices of that kind.
+  // Returns the number of rows for devices of that kind.
   uint32_t rowsOf(const DeviceKind& device) const;
   bool isEmpty() const { return rows_.empty(); }
 
  private:
   struct Row {
-    Case of;  // from these bytes
+    Case of;  // its bytes are the lower limit
     uint64_t to;
     uint32_t cores;
     uint32_t line;
   };
   class Reader;
 
-  std::vector<Row> rows_;  // ascending, and no two of one case
+  std::vector<Row> rows_;  // ascending, without duplicate cases
 };
 
 }  // namespace windlass

@@ -19,7 +19,7 @@
 namespace windlass {
 namespace {
 
-// Of a whole file, which is a regular one: no other ends for sure.
+// Reads a whole regular file. Other files may never end.
 Code readFile(const char* path, std::string* text, wl_error_t* error) {
   const auto refuse = [&](const char* why) {
     return fail(error, WL_INVALID_ARGUMENT, "it can't be read: %s", why);
@@ -29,7 +29,7 @@ Code readFile(const char* path, std::string* text, wl_error_t* error) {
   struct stat status = {};
   if (fstat(file.number(), &status) != 0) return refuse(std::strerror(errno));
   if (!S_ISREG(status.st_mode)) return refuse("it is no regular file");
-  // One byte more than a table has is enough to see that it is none.
+  // One byte more than a table may have is enough to reject the file.
   text->resize(GridTable::kMostTextBytes + 1);
   size_t length = 0;
   for (;;) {
@@ -43,9 +43,9 @@ Code readFile(const char* path, std::string* text, wl_error_t* error) {
   return WL_OK;
 }
 
-// What the variable names.
+// Table of the file that the variable names.
 struct OfFile {
-  std::shared_ptr<const GridTable> table;  // nullptr: it names nothing, or nothing that is one
+  std::shared_ptr<const GridTable> table;  // nullptr: it names no file, or no valid table
   Code code = WL_OK;
   wl_error_t error = blankError();
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many cores of its device each rank of an operation takes: as the process's table of grids
-// says, or as many as run at a time. Ranks state theirs, and all take the fewest of those.
+// Number of device cores that each rank of an operation uses: the number in the process's grid
+// table, or as many as run at a time. Ranks exchange their numbers, and all use the smallest.
 #pragma once
 
 #include <algorithm>
@@ -15,16 +15,16 @@ class Grids {
  public:
   static constexpr const char* kVariable = "WINDLASS_CUDA_GRIDS";
 
-  // Reads the file that the variable names, once. WL_INVALID_ARGUMENT, then and at every later
-  // call: it holds no table. Throws std::bad_alloc.
+  // Reads the file that the variable names, once. Returns WL_INVALID_ARGUMENT, also on every later
+  // call, if it holds no table. Throws std::bad_alloc.
   static Code check(wl_error_t* error);
-  // Has this text in place of that file; nullptr: the file again. Throws std::bad_alloc.
+  // Uses `text` in place of that file; nullptr: uses the file again. Throws std::bad_alloc.
   static Code use(const char* text, wl_error_t* error);
-  // nullptr: there is none.
+  // Returns the current table; nullptr if there is none.
   static std::shared_ptr<const GridTable> table();
 
-  // Of a rank of `operation`, whose ranks have all stated what they bring: of the `atOnce` that its
-  // device runs at a time.
+  // Returns the number of cores of this rank for `operation`: at most `atOnce`, the number that its
+  // device runs at a time. All ranks have exchanged their statements.
   template <class Statement>
   static uint32_t coresOf(const RankDevice& device, const Offload::Operation& operation,
                           const AllRanks& ranks, const std::vector<Statement>& stated,
@@ -45,7 +45,8 @@ class Grids {
   }
 };
 
-// Why ranks can't have devices here: there are none, or no table that WINDLASS_CUDA_GRIDS names.
+// Returns an error if ranks can't have devices here: there are none, or WINDLASS_CUDA_GRIDS names
+// no valid table.
 Code checkDevicesAndGrids(wl_error_t* error);
 
 }  // namespace windlass

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks do together on the host while their devices run an operation.
+// Steps that ranks take together on the host while their devices run an operation.
 #include <unistd.h>
 
 #include <cstring>
@@ -18,7 +18,7 @@ namespace windlass {
 namespace {
 
 constexpr int64_t kTurnLookNs = 20'000'000;
-// Of what is on streams, to be over once its communicator has ended.
+// Time for operations on streams to end after their communicator has ended.
 constexpr int64_t kEndLimitNs = 2'000'000'000;
 
 }  // namespace
@@ -39,7 +39,7 @@ class Comm::Handover final : public OffloadPeers {
       return fail(error, WL_INVALID_ARGUMENT, "a rank states %llu bytes at most at a time",
                   static_cast<unsigned long long>(OffloadLine::kMostBytes));
     OffloadLine& line = lineOf(rank());
-    // What it held is two turns old: whoever is in the last one has read it.
+    // The buffer's content is two turns old. Every rank that is in the last turn has read it.
     const uint64_t turn = line.turn.load(std::memory_order_relaxed);
     std::memcpy(line.said[turn & 1], own, bytes);
     line.turn.store(turn + 1, std::memory_order_seq_cst);
@@ -84,8 +84,8 @@ class Comm::Handover final : public OffloadPeers {
   RankWaits wait_;
 };
 
-// Operations of two groups that meet in several processes have the devices of those in the same
-// order of processes, so that neither waits for the other one while that waits for it.
+// Operations of two groups that span the same processes take these processes' devices in the same
+// order. Otherwise each could wait for the other.
 Code Comm::awaitProcessesBefore(Deadline& deadline) {
   for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
     if (!group_->isProcessBefore(peer, rank_)) continue;
@@ -142,7 +142,7 @@ void bringTransfer(OffloadedTransfer& transfer, Offload::Buffers* buffers) {
 Code Comm::offload(const Call& call, uint32_t kernel, uint32_t phases, const Launch& launch,
                    Deadline& deadline) {
   if (Code code = awaitTurn(deadline); code != WL_OK) return code;
-  // Of a step of something else there is none, and no root.
+  // Other operations have no entry in the table of collectives, and no root.
   const Collective* collective = collectiveOf(call.descriptor.operation());
   const auto brings = [&](Holds Collective::*which, const void* data) {
     return data != nullptr &&
@@ -184,16 +184,17 @@ Code Comm::offload(const Call& call, uint32_t kernel, uint32_t phases, const Lau
       return own.enqueue(*group_, operation, deadline.limitNs(), *call.on, peers, &culprit, &error);
     return own.run(operation, peers, &culprit, &error);
   });
-  // What all refuse of it.
+  // All ranks refuse the operation.
   if (code != WL_OK && culprit == kNobody) {
     failures_.refuse(code, error.message, call.error);
     if (error.culprit_count > 0) nameCulprit(call.error, static_cast<uint32_t>(error.culprits[0]));
     return code;
   }
   if (code == WL_OK) return code;
-  // What a wait of its own ended, without an error of its device's, the record says.
+  // If the device has no error, a wait of this rank ended the operation, and the failure record
+  // says why.
   if (culprit == rank_) return error.code == WL_OK ? code : failures_.publishDevice(error);
-  // That rank says why, and ends the communicator.
+  // The culprit publishes the reason and ends the communicator.
   owesWhy_ = culprit;
   return wait([] { return false; }, culprit, deadline);
 }
@@ -208,7 +209,7 @@ Code Comm::awaitEnqueued(uint64_t ticket, int64_t limitNs, bool* isOver, wl_erro
                 static_cast<unsigned long long>(ticket), rank_);
   }
   const Code code = enqueuing->await(ticket, limitNs, isOver);
-  // Nobody else waits for the thread that looks whether it is over.
+  // Nobody else waits for the watching thread, so this call checks if the driver hangs.
   const int64_t sinceNs = clockNs() - group_->config().deadlineNs - callLimitNs;
   wl_error_t lost = blankError();
   if (code == WL_OK && !*isOver && offload->giveUp(sinceNs, &lost)) {

@@ -25,7 +25,7 @@ void KeptDevices::add(uint32_t device, const char* kernel) {
 
 void KeptDevices::addCall(uint32_t device, const char* call) {
   const char* none = nullptr;
-  // The first one holds up the others.
+  // Keeps the first call, which blocks the others.
   if (device < kMostDeviceRanks)
     calls[device].compare_exchange_strong(none, call, std::memory_order_acq_rel);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices of this process on which a kernel may run that was not seen to end when it was told to,
-// or a copy that was not seen to end in time, or whose driver does not return from a call, and
-// memory that is never given back since such may use it. Any thread may ask.
+// Devices of this process that may still run work that the host could not end: a kernel, a copy or
+// a driver call. Memory that such work may access is never released. Any thread may ask.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +10,15 @@
 namespace windlass {
 
 struct KeptDevices {
-  // `kernel` lasts, or "a copy".
+  // Marks the device as busy with a kernel or "a copy". `kernel` must stay valid.
   static void add(uint32_t device, const char* kernel);
-  // The driver does not return from `call`, which lasts.
+  // Marks the device's driver as stuck in `call`, which must stay valid.
   static void addCall(uint32_t device, const char* call);
   static void addWindow(uint64_t bytes);
   static uint64_t windows();
-  // Whether there is such on that device.
+  // True if the device is marked.
   static bool has(uint32_t device);
-  // WL_DEVICE where there is: the device takes nothing else of this process.
+  // Returns WL_DEVICE if the device is marked. It then accepts no more work from this process.
   static Code check(uint32_t device, wl_error_t* error);
 };
 

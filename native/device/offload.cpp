@@ -20,10 +20,10 @@ namespace windlass {
 namespace {
 
 constexpr auto kWaitLook = std::chrono::milliseconds(20);
-// Of a call of the driver that the others are told of.
+// Duration of a driver call after which the rank reports it to the others.
 constexpr int64_t kLongCallNs = 100'000'000;
-// Of a caller and its device's thread, for one another, before either sleeps: of the former for
-// most operations, of the latter for the next one of a caller that goes from one to the next.
+// Times that a caller and its device's thread yield for one another before they sleep. The caller's
+// covers most operations. The thread's covers a caller that starts its next operation at once.
 constexpr int64_t kCallerYieldsNs = 2'000'000;
 constexpr int64_t kThreadYieldsNs = 100'000;
 
@@ -70,7 +70,7 @@ void Offload::serve() {
   std::unique_lock<std::mutex> lock(mutex_);
   const auto isCalled = [this] { return body_ != nullptr || ends_; };
   for (;;) {
-    // Meanwhile it looks at what is on streams.
+    // Watches operations on streams meanwhile.
     while (!isCalled() && owned_ != nullptr) {
       lock.unlock();
       const int64_t nextNs = owned_->look();
@@ -128,7 +128,7 @@ Code Offload::onItsThread(const std::function<void()>& body, DeviceWait& wait, w
     if (call != told) wait.tell(call);
     told = call;
     if (endedNs == 0 && !wait.goesOn()) endedNs = now;
-    // Who is in a call of its own says so first.
+    // A rank in a driver call of its own gives up before the ranks that wait for it.
     const int64_t limitNs = callLimitNs * (calls_.isOfOthers() ? 5 : 4) / 4;
     if (endedNs != 0 && now - endedNs >= limitNs) giveUpLocked(now - limitNs);
     if (givenUp_ != nullptr) return failGivenUp(error);
@@ -346,13 +346,14 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
   OffloadedLaunch* const launch = buffers.launch;
   stated_.resize(peers.ranks());
   *culprit = kNobody;
-  // What is on streams may hold the device's processors, of which both would wait for others'.
+  // Operations on streams may occupy the device's processors. Then both operations would wait for
+  // the cores of peers.
   if (owned_ != nullptr && !owned_->drain(peers)) return owned_->ended(peers);
   *culprit = peers.rank();
   Code found = open(error);
   if (found == WL_OK) found = find(&buffers, peers, operation.cores, error);
   if (Code code = agree(found, buffers, peers, culprit, error); code != WL_OK) {
-    // All refuse memory that is none, with nothing moved.
+    // If one rank's memory is invalid, all ranks refuse the operation, with nothing moved.
     if (code != WL_INVALID_ARGUMENT) return code;
     nameCulprit(error, *culprit);
     *culprit = kNobody;
@@ -364,7 +365,7 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
     isOneDevice_ = isOneDevice_ && stated_[rank].device == number_ && peers.firstBeside(rank) == 0;
   uint64_t bytes = 0;
   for (const Stated& each : stated_) bytes = std::max(bytes, placesOf(each, operation.cores).end);
-  // All ranks are past the operation before, so nobody's kernels reach the window.
+  // All ranks are past the previous operation, so no kernel accesses the window.
   if (bytes > device_->partBytes()) {
     Code code = agree(device_->closeWindow(error), buffers, peers, culprit, error);
     if (code != WL_OK) return code;
@@ -409,7 +410,7 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
   };
   const bool isPlain = transfer == nullptr && launch == nullptr;
   if (isPlain) send(own.in, buffers.in, buffers.inBytes, found_.in);
-  // Whole, since a kernel may leave parts of it as they are.
+  // Copies the whole output, since a kernel may leave parts of it unchanged.
   if (isPlain) send(own.out, buffers.out, buffers.outBytes, found_.out);
   if (!isHeld) send(own.parts, buffers.parts, buffers.partBytes, Lies::kHost);
   if (code = agree(code, buffers, peers, culprit, error); code != WL_OK) return code;
@@ -424,7 +425,7 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
                              : fetch(buffers, own, part, error);
   if (transfer != nullptr && code == WL_OK) held_ = transfer->id();
   *culprit = peers.rank();
-  // Every rank's table is read by every host.
+  // Every host reads every rank's table, so all ranks agree that it is there.
   return buffers.partBytes == 0 ? code : agree(code, buffers, peers, culprit, error);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hands a kernel to the rank's device: states the operation, waits for every rank's ENTER, then has
-// the device run the kernel's items over what the rank brings. The host waits and compares as for
-// any operation; devices signal one another by themselves, windlass/in_line.h.
+// Hands a kernel to the rank's device. It states the operation, waits for every rank's ENTER, then
+// has the device run the kernel's items on the rank's data. The host waits and compares as for any
+// operation. Devices signal one another directly (windlass/in_line.h).
 #pragma once
 
 #include "native/core/executor.h"

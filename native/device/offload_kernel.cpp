@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel of an operation on a rank's device: how it begins, how far it is, how it ends.
+// Kernel of an operation on a rank's device: start, progress and end.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -14,7 +14,7 @@ namespace windlass {
 namespace {
 
 constexpr int64_t kDeviceLookNs = 20'000'000;
-// Of a kernel that moves nothing, on a device that is busy with nothing of this process's.
+// Time for a kernel that moves nothing, on a device without other work of this process.
 constexpr int64_t kMeetingLimitNs = 1'000'000'000;
 constexpr const char* kMeeting = "the count of its cores";
 
@@ -31,7 +31,8 @@ Code Offload::countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error) 
   given.line = {0, 0, most, sequence_, false, kDeviceLooks, nullptr, 0};
   given.windows[0] = base;
   given.windowBytes = device_->partBytes();
-  // As if it were alone. Whoever looks at these lines later finds there an operation before.
+  // The kernel runs as for a single rank. Later readers of these lines find an earlier operation
+  // there.
   given.lines[0] = base;
   given.stop = device_->stopWord(base + placesOf(stated_[self], most).stop);
   given.stopValue = sequence_;
@@ -63,7 +64,8 @@ Code Offload::countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error) 
   return WL_OK;
 }
 
-// As those of the operation before, which is over: a core that is in this one writes them anew.
+// Writes the lines as the previous operation, which is over, would have. Cores in the current
+// operation rewrite them.
 Code Offload::writeLines(uint32_t self, uint32_t most, wl_error_t* error) {
   if (sequence_ - written_ < allLinesEvery) return WL_OK;
   InLine before = {};
@@ -115,7 +117,7 @@ bool Offload::stop(const char* kernel, const OffloadedOperation& given) {
   const int64_t endNs = clockNs() + kStopLimitNs;
   do {
     const Code code = device_->await(kernel, std::max<int64_t>(0, endNs - clockNs()), &untold);
-    // A device that has failed runs nothing. Any other refusal to say so tells nothing of a kernel.
+    // A failed device runs nothing. Other errors don't say if the kernel still runs.
     if (code == WL_OK || (code == WL_DEVICE && !device_->mayRunOn())) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   } while (clockNs() < endNs);
@@ -169,7 +171,7 @@ Code Offload::runKernel(const Operation& operation, uint64_t call, OffloadPeers&
   }
   given.limitNs = static_cast<uint64_t>(std::max<int64_t>(peers.leftNs(), 0) + kDeviceOwnLimitNs);
   *culprit = self;
-  // No memory is taken while a kernel runs.
+  // Allocates everything before the kernel runs.
   progress_.phases = operation.phases;
   progress_.ranks.resize(ranks);
   lines_.resize(size_t{ranks} * cores * kDeviceLineBytes);
@@ -187,7 +189,7 @@ Code Offload::runKernel(const Operation& operation, uint64_t call, OffloadPeers&
       return code;
     }
     if (!goesOn) break;
-    // It is looked at once more after that.
+    // After the time is over, the loop checks the kernel once more.
     goesOn = peers.goesOn();
   }
   code = look(given, error);
@@ -195,7 +197,7 @@ Code Offload::runKernel(const Operation& operation, uint64_t call, OffloadPeers&
   const bool hasEnded = stop(operation.name, given);
   if (code != WL_OK) return code;
   *culprit = kNobody;
-  // What has ended by itself meanwhile is as good as what had ended before.
+  // The operation succeeds if the kernel meanwhile ended with all phases done.
   const bool isWhole =
       hasEnded && look(given, nullptr) == WL_OK && progress_.fewest() == progress_.phases;
   return isWhole ? WL_OK : why;

@@ -16,19 +16,19 @@ namespace windlass {
 namespace {
 
 constexpr int64_t kCloseLimitNs = 5'000'000'000;
-// Before a rank sleeps that waits for its turn.
+// Time that a rank yields before it sleeps to wait for its turn.
 constexpr int64_t kYieldsNs = 1'000'000;
 
-// The devices of this process, which its groups take in turn.
+// Operation that holds a device of this process. Groups take devices in turn.
 struct Holder {
   const OffloadSeats* seats;  // nullptr: nobody
   uint64_t sequence;
   const char* name;
 };
-std::mutex seatsMutex;  // guards what follows, and whose turn it is in all groups
+std::mutex seatsMutex;  // guards what follows, and the turns of all groups
 std::condition_variable changed;
 Holder holders[kMostDeviceRanks];
-std::map<uint64_t, std::weak_ptr<OffloadSeats>> shared;  // by their groups' ids
+std::map<uint64_t, std::weak_ptr<OffloadSeats>> shared;  // keyed by group id
 
 }  // namespace
 
@@ -92,7 +92,7 @@ void OffloadSeats::leave(uint32_t rank, uint64_t sequence) {
   const uint32_t device = seats_[rank].device;
   Holder& holder = holders[device];
   if (holder.seats != this) return;
-  // Ranks that share the device leave it together.
+  // A device is free once all ranks that share it have left the operation.
   for (uint32_t other = 0; other < ranks_; ++other) {
     const OffloadSeat& seat = seats_[other];
     if (!seat.isElsewhere && seat.device == device && seat.left < holder.sequence) return;

@@ -36,7 +36,8 @@ Code OffloadedLaunch::find(RankDevice& device, uint32_t rank, uint32_t ranks, wl
 }
 
 Code OffloadedLaunch::place(wl_error_t* error) {
-  // Of each kind the larger ones first: what lies in one of those is a part of it.
+  // In each kind, sorts larger tensors first, so that a tensor inside another one is found as its
+  // part.
   std::stable_sort(staged_.begin(), staged_.end(), [&](const Staged& a, const Staged& b) {
     const bool first = isDistributed(a.argument);
     return first != isDistributed(b.argument) ? first : a.bytes > b.bytes;
@@ -103,7 +104,7 @@ Code OffloadedLaunch::copy(RankDevice& device, const Staged& each, uint64_t stag
               : device.toDevice(there, own, each.bytes, error);
 }
 
-// Whole, since a kernel may leave parts of what it writes as they are.
+// Copies whole tensors, since a kernel may leave parts of its outputs unchanged.
 Code OffloadedLaunch::send(RankDevice& device, uint64_t staged, wl_error_t* error) const {
   for (const Staged& each : staged_) {
     if (each.isPart) continue;
@@ -125,7 +126,7 @@ Code OffloadedLaunch::fetch(RankDevice& device, uint64_t staged, uint64_t call,
   return code;
 }
 
-// Memory of a device says anything once a kernel has gone astray there.
+// A faulty kernel may have overwritten the device's record with anything, so this checks it.
 void OffloadedLaunch::tell(const Misuse& misuse) const {
   Misuse told = misuse;
   if (told.what > Misuse::kTile || told.tile.what > TileMisuse::kShapes ||

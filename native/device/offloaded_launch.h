@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank's device takes of a launch of a library's kernel: its arguments. Tensors that lie on
-// it are used there; others go to the rank's window and, where the kernel writes them, back.
+// Arguments of a library's kernel that a rank's device launches. Kernels access tensors on that
+// device in place. The host copies other tensors to the rank's window and, if the kernel writes
+// them, back.
 #pragma once
 
 #include <vector>
@@ -12,39 +13,41 @@ namespace windlass {
 
 class OffloadedLaunch {
  public:
-  // The arguments, and one of nothing behind them, last as long as this; `misuses` is told what the
-  // device's cores do that they don't allow.
+  // The arguments, followed by an empty one, must outlive this object. `misuses` receives breaches
+  // of the arguments' rules by the device's cores.
   OffloadedLaunch(const LoadedKernel& kernel, const Argument* arguments, const Misuses& misuses)
       : kernel_(kernel), arguments_(arguments), misuses_(misuses) {}
 
-  // The library's kernels for devices, and the place of this one among them.
+  // The library's kernels for devices, and the index of this one among them.
   const void* image() const { return kernel_.image; }
   uint32_t index() const { return kernel_.index; }
   const char* name() const { return kernel_.entry->name; }
 
-  // Finds where arguments lie. Tensors that all ranks have at one place of a window come first in
-  // what is staged, so that each is at one offset of it on every rank. Throws std::bad_alloc.
+  // Finds the locations of the arguments. Tensors at the same window address on all ranks come
+  // first in the staged data, so that each has the same offset on every rank. Throws
+  // std::bad_alloc.
   Code find(RankDevice& device, uint32_t rank, uint32_t ranks, wl_error_t* error);
   uint64_t stagedBytes() const { return stagedBytes_; }
-  // An OffloadedCall with what follows it, once name() has said where that is.
+  // An OffloadedCall and the data that follows it. name() fills in addresses.
   void* call() { return call_.data(); }
   uint64_t callBytes() const { return call_.size(); }
 
-  // Where devices have what is staged of each rank, this rank's call, and its tiles.
+  // Sets the addresses, for devices, of each rank's staged data, this rank's call, and its tiles.
   void name(const std::vector<uint64_t>& staged, uint64_t call, uint64_t tiles);
-  // Copies what is staged to this rank's, which is `staged`.
+  // Copies the tensors into this rank's staged data, at `staged`.
   Code send(RankDevice& device, uint64_t staged, wl_error_t* error) const;
-  // Copies what the kernel has written of it back; and tells of misuses, as `call` has them.
+  // Copies back the tensors that the kernel has written, and reports misuses that the device
+  // recorded in `call`.
   Code fetch(RankDevice& device, uint64_t staged, uint64_t call, wl_error_t* error) const;
 
  private:
-  // A tensor that doesn't stay where it lies.
+  // A tensor that kernels don't access in place.
   struct Staged {
     uint32_t argument;
-    uint64_t from;  // the rank's own
+    uint64_t from;  // address on the rank
     uint64_t bytes;
-    uint64_t at;    // in what is staged
-    bool isPart;    // of another one, which is copied
+    uint64_t at;    // offset in the staged data
+    bool isPart;    // part of another tensor, which is copied
     bool isOnDevice;
   };
   const ArgumentEntry& entry(uint32_t argument) const { return kernel_.entry->arguments[argument]; }
@@ -63,8 +66,8 @@ class OffloadedLaunch {
   uint64_t stagedBytes_ = 0;
   uint32_t rank_ = 0;
   uint32_t ranks_ = 0;
-  // An OffloadedCall, the arguments, and for each tensor of a window that is staged where each
-  // rank's part is.
+  // An OffloadedCall, the arguments, and, for each staged tensor of a window, the address of every
+  // rank's part.
   std::vector<unsigned char> call_;
 };
 

@@ -21,7 +21,7 @@ void forEachItem(const ChunkTable& table, Visit&& visit) {
   for (ChunkItem item = {table.start(0)}; item.words != end; item.words += item.size()) visit(item);
 }
 
-// Its items alone, of those that the words of the plan hold.
+// Copies the rank's own items from the words of the plan.
 std::vector<uint64_t> ownWords(const ChunkTable& own) {
   const uint64_t blocks = uint64_t{own.phases()} * own.blocks();
   const uint64_t first = own.words[ChunkTable::kHeadWords];
@@ -38,7 +38,7 @@ size_t hostsOf(const std::vector<Copied>& boxes) {
   return count;
 }
 
-// The part of an image that boxes of the host take, in pieces one after the other.
+// Part of an image that boxes on the host take. It is visited in consecutive pieces.
 class HostBoxes {
  public:
   explicit HostBoxes(const std::vector<Copied>& boxes)
@@ -50,8 +50,8 @@ class HostBoxes {
   uint64_t begin() const { return begin_; }
   uint64_t bytes() const { return bytes_; }
 
-  // visit(view, offset) for what boxes have of [at, at + bytes) of that part: views of bytes, whose
-  // copies begin at the offsets.
+  // Calls visit(view, offset) for the data of boxes in [at, at + bytes) of that part. The views are
+  // of bytes, and their copies begin at the offsets.
   template <class Visit>
   void forEachPart(uint64_t at, uint64_t bytes, Visit&& visit) {
     const uint64_t start = begin_ + at;
@@ -80,7 +80,7 @@ class HostBoxes {
   uint64_t bytes_ = 0;
 };
 
-// The view's bytes, one behind the other from there on.
+// A view of bytes packed at `data`.
 struct Dense {
   int64_t strides[kMaxDims];
   StridedView view;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's thread while another one makes calls of the rank's device for it: it goes on until its
-// time is over or its communicator ends, and tells the other ranks of a call that lasts.
+// Wait of a rank's thread for the thread that makes its device's calls. It ends at the deadline or
+// with the communicator. It publishes long driver calls to the other ranks.
 #pragma once
 
 #include "native/base/clock.h"
@@ -13,7 +13,7 @@ class RankWaits final : public DeviceWait {
  public:
   RankWaits(const Group& group, uint32_t rank, int64_t endNs)
       : group_(group), rank_(rank), endNs_(endNs) {}
-  // For as long as an operation has, from now on.
+  // Waits for as long as an operation may take, from now on.
   RankWaits(const Group& group, uint32_t rank)
       : RankWaits(group, rank, clockNs() + group.config().deadlineNs) {}
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of a device's driver as a thread makes them for somebody who waits for it: which call it is
-// in, and since when. Of one that does not return, the thread is given up: it goes no further than
-// the end of that call, if that ever comes, and so touches nothing more of what it was given.
+// Driver calls of a thread, watched for another thread that waits for it: which call it is in, and
+// since when. If a call does not return, the watched thread is abandoned. It then stops at the end
+// of that call and touches nothing it was given any more.
 #pragma once
 
 #include <unistd.h>
@@ -21,11 +21,11 @@ class WatchedCalls {
   WatchedCalls(const WatchedCalls&) = delete;
   WatchedCalls& operator=(const WatchedCalls&) = delete;
 
-  // The calling thread's calls are watched here from now on.
+  // Watches the calling thread's calls from now on.
   void watchThisThread() { own_ = this; }
 
-  // A call of the calling thread, or a wait behind calls of others; `call` lasts. Where the thread
-  // was given up meanwhile it goes no further than the end of this.
+  // A call of the calling thread, or its wait for calls of others. `call` must stay valid. If the
+  // thread is abandoned meanwhile, it stops at the end of this scope.
   class Scope {
    public:
     explicit Scope(const char* call) : calls_(own_) {
@@ -41,7 +41,7 @@ class WatchedCalls {
     WatchedCalls* const calls_;
   };
 
-  // Waits for a lock behind which others call the driver, as a call of the calling thread's.
+  // Waits for a lock under which others call the driver. The wait is watched like a call.
   static void lock(std::mutex& mutex) {
     if (mutex.try_lock()) return;
     WatchedCalls* const calls = own_;
@@ -52,16 +52,16 @@ class WatchedCalls {
     stay();
   }
 
-  // A wait for a call that another rank's thread makes.
+  // Name of a wait for another rank's call.
   static constexpr char kOfOthers[] = "a call that another rank makes";
   bool isOfOthers() const { return call_.load(std::memory_order_relaxed) == kOfOthers; }
 
-  // Any thread: the call that has lasted since that time at least; nullptr: there is none such.
+  // Returns the call in progress if it began at `sinceNs` or before; otherwise nullptr. Any thread.
   const char* since(int64_t sinceNs) const {
     const int64_t began = began_.load(std::memory_order_acquire);
     return began != kOutside && began <= sinceNs ? call_.load(std::memory_order_relaxed) : nullptr;
   }
-  // Any thread: gives the watched one up that is in such a call, which this returns.
+  // Abandons the watched thread if it is in such a call, and returns that call. Any thread.
   const char* giveUp(int64_t sinceNs) {
     int64_t began = began_.load(std::memory_order_acquire);
     if (began == kOutside || began == kGivenUp || began > sinceNs) return nullptr;
@@ -78,7 +78,7 @@ class WatchedCalls {
     call_.store(call, std::memory_order_relaxed);
     began_.store(clockNs(), std::memory_order_release);
   }
-  // Whether the thread was not given up.
+  // Returns true unless the thread was abandoned.
   bool tryLeave() {
     int64_t began = began_.load(std::memory_order_relaxed);
     return began != kGivenUp &&
@@ -97,7 +97,7 @@ class WatchedCalls {
   std::atomic<int64_t> began_{kOutside};
 };
 
-// A lock that is held while the driver is called, by one thread after another.
+// A lock that threads hold while they call the driver.
 class WatchedLock {
  public:
   explicit WatchedLock(std::mutex& mutex) : mutex_(mutex) { WatchedCalls::lock(mutex); }

@@ -16,7 +16,7 @@ namespace {
 struct Running {
   std::function<void()> body;
   WatchedCalls calls;
-  std::mutex mutex;  // guards
+  std::mutex mutex;  // guards isOver
   std::condition_variable changed;
   bool isOver = false;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks of this process share in a window: one of them makes it and tells the others its name,
-// and the last one to leave gives it back.
+// Registry of objects that ranks of this process share in a window. One rank creates the object and
+// tells the others its name. The last rank to leave destroys it.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ namespace windlass::cuda {
 template <class T>
 class ByName {
  public:
-  // Whoever adds one holds it. Throws std::bad_alloc.
+  // Adds an object; the caller holds it. Throws std::bad_alloc.
   uint64_t add(T* one) {
     const std::lock_guard<std::mutex> lock(mutex_);
     all_[names_ + 1] = {one, 1};
     return ++names_;
   }
-  // nullptr: it isn't there any more.
+  // Returns nullptr if the object is gone.
   T* hold(uint64_t name) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = all_.find(name);
@@ -26,7 +26,7 @@ class ByName {
     ++found->second.holders;
     return found->second.one;
   }
-  // Whether nobody holds it now.
+  // Returns true if nobody holds the object any more.
   bool leave(uint64_t name) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = all_.find(name);

@@ -9,9 +9,9 @@
 namespace windlass::cuda {
 namespace {
 
-// Large enough for what a copy costs beside its bytes, small enough for the host's caches.
+// Large enough to hide a copy's fixed cost, and small enough for the host's caches.
 constexpr uint64_t kStageBytes = uint64_t{2} << 20;
-// That the driver takes, of any device: CU_DEVICE_ATTRIBUTE_MAX_PITCH.
+// Largest pitch that the driver takes for any device: CU_DEVICE_ATTRIBUTE_MAX_PITCH.
 constexpr uint64_t kMostPitch = (uint64_t{1} << 31) - 1;
 
 }  // namespace
@@ -126,7 +126,7 @@ Code Copies::fill(CuAddress to, uint64_t bytes, const RankDevice::Fill& fill, wl
 
 Code Copies::take(CuAddress from, uint64_t bytes, const RankDevice::Take& take, wl_error_t* error) {
   Code code = checkUse(error);
-  // What `stage` holds of the part that begins at `at`.
+  // Hands the staged data of the piece at offset `at` to take().
   const auto empty = [&](uint64_t at) {
     Stage& stage = stages_[at / kStageBytes % 2];
     code = await(stage, error);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between a GPU and ordinary memory of the host, through pinned memory of our own, so that
-// no copy waits for a kernel, and none that hangs still touches the caller's memory.
+// Copies between a GPU and ordinary host memory, through pinned staging buffers. Thus no copy waits
+// for a kernel, and a copy that hangs can't touch the caller's memory.
 #pragma once
 
 #include <vector>
@@ -14,25 +14,26 @@ class Copies {
  public:
   // A failure leaves nothing behind.
   Code open(const Gpu& gpu, wl_error_t* error);
-  // Gives back what open() took, whatever fails, and tells the first failure.
+  // Releases what open() took, even after failures, and returns the first failure.
   Code close(wl_error_t* error);
 
-  // Each is over once it returns. WL_DEVICE where it does not end, and from then on.
+  // Each call blocks until its copy is over. If a copy does not end, it and all later calls return
+  // WL_DEVICE.
   Code toDevice(CuAddress to, const void* from, uint64_t bytes, wl_error_t* error);
   Code fromDevice(void* to, CuAddress from, uint64_t bytes, wl_error_t* error);
   Code fill(CuAddress to, uint64_t bytes, const RankDevice::Fill& fill, wl_error_t* error);
   Code take(CuAddress from, uint64_t bytes, const RankDevice::Take& take, wl_error_t* error);
-  // Of any GPUs of the process.
+  // Copies between any GPUs of the process.
   Code onDevices(CuAddress to, CuAddress from, uint64_t bytes, wl_error_t* error);
   Code copyRows(const std::vector<RankDevice::Rows>& rows, wl_error_t* error);
   Code zero(CuAddress to, uint64_t bytes, wl_error_t* error);
 
-  // Whether one may run on, that did not end in time or of whose end the driver does not tell: it
-  // may touch what it was given at any time.
+  // True if a copy may still run: it did not end in time, or the driver does not report its end. It
+  // may access its memory at any time.
   bool isStuck() const { return isStuck_; }
 
  private:
-  // Of two, one is filled or emptied while the device copies the other one.
+  // One of two staging buffers. The host fills or empties one while the device copies the other.
   struct Stage {
     unsigned char* memory = nullptr;
     CuEvent event = nullptr;
@@ -40,12 +41,12 @@ class Copies {
   };
 
   Code openStage(Stage& stage, wl_error_t* error);
-  // Notes what the stream has been given as the stage's.
+  // Marks the staging buffer as busy after the copy was enqueued.
   Code begin(Stage& stage, CuResult result, const char* call, wl_error_t* error);
   Code await(Stage& stage, wl_error_t* error);
-  // Waits for what the stream was given, where `enqueued` is WL_OK.
+  // Waits for the work on the stream if `enqueued` is WL_OK.
   Code finish(Code enqueued, wl_error_t* error);
-  // `code`; after a failure nothing is in flight, or isStuck().
+  // Returns `code`. After a failure, either nothing is in flight or isStuck() is true.
   Code settled(Code code);
   Code enqueue(const RankDevice::Rows& rows, wl_error_t* error);
   Code ended(Code code, wl_error_t* error);

@@ -16,9 +16,9 @@ namespace windlass::cuda {
 namespace {
 
 constexpr const char* kLibrary = "libcuda.so.1";
-constexpr int32_t kLeastVersion = 12000;  // of which all calls and the form of the kernels are
+constexpr int32_t kLeastVersion = 12000;  // has all these calls and this form of kernels
 
-// Fills the table; the name of the first call that the library lacks, or nullptr.
+// Fills the table. Returns the name of the first call that the library lacks, or nullptr.
 const char* findCalls(void* library, Cuda* cuda) {
 #define WINDLASS_CUDA_FIND(result, name, symbol, arguments) \
   cuda->name.find(dlsym(library, #symbol));                 \
@@ -62,7 +62,7 @@ Code Cuda::open(const char* library, Cuda* cuda, wl_error_t* error) {
 
 namespace {
 
-// Whoever asks first comes back, whether the driver does or not.
+// The first caller returns even if the driver does not.
 Code openWithin(int64_t limitNs, Cuda* cuda, wl_error_t* error) {
   struct Opening {
     Cuda cuda;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of NVIDIA's driver that Windlass makes, by their own names, found at run time, so that
-// this library loads where there is no driver. Types, values and argument orders are those of the
-// driver API as CUDA 13.0 declares it, which tests/native/cuda holds against them.
+// Calls of NVIDIA's driver that Windlass makes, under their own names. They are found at run time,
+// so this library also loads without a driver. Types, values and argument orders are those of the
+// driver API in CUDA 13.0. tests/native/cuda compares them.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ constexpr CuResult kCuInvalidValue = 1;
 constexpr CuResult kCuOutOfMemory = 2;
 constexpr CuResult kCuInvalidHandle = 400;
 constexpr CuResult kCuNotFound = 500;
-constexpr CuResult kCuNotReady = 600;  // what was asked for goes on
+constexpr CuResult kCuNotReady = 600;  // the work is not over yet
 
 using CuDevice = int32_t;
 using CuContext = struct CuContextOf*;
@@ -28,7 +28,7 @@ using CuFunction = struct CuFunctionOf*;
 using CuStream = struct CuStreamOf*;
 using CuEvent = struct CuEventOf*;
 using CuGraph = struct CuGraphOf*;
-using CuAddress = uint64_t;   // of memory that the device sees
+using CuAddress = uint64_t;   // memory that the device sees
 using CuPhysical = uint64_t;  // physical memory of a device
 
 constexpr int32_t kMultiprocessors = 16;  // attributes of a device
@@ -42,13 +42,13 @@ constexpr int32_t kMemoryType = 2;
 constexpr int32_t kMemoryDevice = 9;
 constexpr int32_t kHostMemory = 1;          // types of memory
 constexpr int32_t kDeviceMemory = 2;
-constexpr int32_t kUnifiedMemory = 4;       // whichever the address says
+constexpr int32_t kUnifiedMemory = 4;       // host or device, according to the address
 constexpr int32_t kMostThreads = 0;         // attributes of a function
-constexpr uint32_t kStreamNonBlocking = 1;  // beside the legacy stream
+constexpr uint32_t kStreamNonBlocking = 1;  // doesn't synchronize with the legacy stream
 constexpr uint32_t kEventDisableTiming = 2;
-constexpr int32_t kCaptureNone = 0;     // states of a stream that captures, or not
+constexpr int32_t kCaptureNone = 0;     // capture states of a stream
 constexpr int32_t kCaptureActive = 1;
-constexpr int32_t kCaptureRelaxed = 2;  // a mode: another thread's capture forbids nothing here
+constexpr int32_t kCaptureRelaxed = 2;  // a mode: captures of other threads forbid nothing here
 constexpr uint32_t kHostPortable = 1;
 constexpr uint32_t kHostDeviceMap = 2;
 constexpr int32_t kAllocationPinned = 1;
@@ -93,7 +93,7 @@ struct CuCopy2D {
   size_t rowBytes, rows;
 };
 
-// call(result, name, symbol, arguments) for each of them; `symbol`: as the driver exports it.
+// Expands call(result, name, symbol, arguments) for each driver call. `symbol`: the exported name.
 // clang-format off
 #define WINDLASS_CUDA_CALLS(call)                                                                  \
   call(CuResult, cuInit, cuInit, (uint32_t flags))                                                 \
@@ -190,7 +190,7 @@ struct CuCopy2D {
        (unsigned long long* flags, const CuLocation* location, CuAddress address))
 // clang-format on
 
-// One of them; whoever waits for the thread that makes it sees that it is in there.
+// A driver call. Threads that wait for the calling thread can see that it is in this call.
 template <class>
 class CudaCall;
 template <class Result, class... Arguments>
@@ -209,7 +209,8 @@ class CudaCall<Result(Arguments...)> {
   Result (*function_)(Arguments...) = nullptr;
 };
 
-// Of the call that opens the driver, which starts GPUs that nobody keeps started; tests have less.
+// Time for the call that opens the driver. It starts GPUs that no process keeps started. Tests set
+// less.
 constexpr int64_t kOpenLimitNs = 60'000'000'000;
 inline std::atomic<int64_t> openLimitNs{kOpenLimitNs};
 
@@ -219,23 +220,24 @@ struct Cuda {
   WINDLASS_CUDA_CALLS(WINDLASS_CUDA_MEMBER)
 #undef WINDLASS_CUDA_MEMBER
 
-  // Opens and initialises the driver, the file `library` where the dynamic linker finds it, for as
-  // long as the process lives. WL_UNSUPPORTED says what was looked for, or what of it is too old.
+  // Opens and initialises the driver for the life of the process. `library`: the file, as the
+  // dynamic linker finds it. On WL_UNSUPPORTED, the error says what is missing or too old.
   static Code open(const char* library, Cuda* cuda, wl_error_t* error);
-  // That of this process, libcuda.so.1, opened by the first call that finds one; else *cuda is
-  // nullptr. Any thread.
+  // Finds this process's driver, libcuda.so.1. The first successful call opens it. On failure *cuda
+  // is nullptr. Any thread.
   static Code find(const Cuda** cuda, wl_error_t* error);
 
-  // What a call that returned `result` comes to: WL_OK where that is kCuOk, else WL_DEVICE,
-  // WL_UNSUPPORTED or WL_RESOURCE, with its name and number and what to do. `what`: on what it was
-  // called.
+  // Converts the result of a call: WL_OK for kCuOk, otherwise WL_DEVICE, WL_UNSUPPORTED or
+  // WL_RESOURCE. The error gives the result's name and number, and a remedy. `what`: object of the
+  // call.
   Code check(CuResult result, const char* call, const char* what, wl_error_t* error) const;
-  // The same of one that asked the device `what`, whose context is current, for `bytes` of memory.
+  // Like check(), for a call that requested `bytes` of memory from device `what`, whose context is
+  // current.
   Code checkMemory(CuResult result, const char* call, const char* what, uint64_t bytes,
                    wl_error_t* error) const;
 };
 
-// How many devices this process sees; 0: none, or no driver opens.
+// Number of devices that this process sees; 0 if there are none or no driver opens.
 uint32_t countDevices();
 
 }  // namespace windlass::cuda

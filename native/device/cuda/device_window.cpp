@@ -7,7 +7,7 @@
 namespace windlass::cuda {
 namespace {
 
-// What a step comes to, of which the others are told where it lacks memory too.
+// Runs a step. Lack of memory becomes a result that is reported to the other ranks.
 template <class Step>
 Code attempt(const Step& step, wl_error_t* error) {
   try {
@@ -40,7 +40,7 @@ Code DeviceWindow::make(Gpu& gpu, Copies& copies, AllRanks& exchange, uint64_t b
   rank_ = exchange.rank();
   own_ = {};
   own_.device = gpu.number();
-  // Each step is stated to all, so that a rank whose step fails is waited for by nobody.
+  // States the result of each step to all ranks, so that nobody waits for a rank whose step failed.
   Code code = state(exchange, WL_OK, error);
   if (code == WL_OK)
     code = state(exchange, attempt([&] { return makeOwn(bytes, error); }, error), error);
@@ -52,7 +52,7 @@ Code DeviceWindow::make(Gpu& gpu, Copies& copies, AllRanks& exchange, uint64_t b
     }
   }
   if (code == WL_OK) code = state(exchange, attempt([&] { return reach(error); }, error), error);
-  // Where the exchange itself ended, a peer may still try this part: it stays until close().
+  // If the exchange itself ended, a peer may still access this part, which stays until close().
   if (code != WL_OK && isWhole_ && isQuiet()) close(nullptr);
   return code;
 }
@@ -63,7 +63,7 @@ Code DeviceWindow::state(AllRanks& exchange, Code code, wl_error_t* error) {
   return stateToAll(exchange, own_, statements_, &culprit_, &isWhole_, error);
 }
 
-// What others state says more than that they went away.
+// Errors of other ranks say more than the loss of a peer.
 Code DeviceWindow::stateUnlessLost(AllRanks& exchange, Code code, wl_error_t* error) {
   if (code != WL_PEER_LOST) return state(exchange, code, error);
   wl_error_t said = blankError();
@@ -148,7 +148,7 @@ Code DeviceWindow::share(AllRanks& exchange, wl_error_t* error) {
   uint32_t processes = 0;
   for (uint32_t rank = 0; rank < statements_.size(); ++rank)
     processes += beside_[rank] == rank && !isHere(rank) ? 1 : 0;
-  // Each gives before it waits for what it takes.
+  // Each rank gives its part before it waits for others.
   Code code = part_.give(processes, exchange, error);
   if (beside_[rank_] != rank_) return code;
   for (uint32_t rank = 0; code == WL_OK && rank < statements_.size(); ++rank)
@@ -180,7 +180,7 @@ Code DeviceWindow::reach(wl_error_t* error) {
   if (spansProcesses() && peers_ == nullptr) return gone(inProcess);
   for (uint32_t rank = 0; rank < ranks; ++rank)
     parts_[rank] = isHere(rank) ? statements_[rank].address : peers_->part(rank);
-  // All have mapped it, and a mapping keeps it.
+  // All processes have mapped the part, and a mapping keeps it.
   Code code = part_.release(*gpu_, error);
   for (uint32_t step = 1; code == WL_OK && step < ranks; ++step) {
     const uint32_t peer = (rank_ + step) % ranks;

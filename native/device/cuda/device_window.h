@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A window in the memory of GPUs: a part for each rank on its own one, mapped once in each process,
+// A window in GPU memory. Each rank has a part on its own GPU. Each process maps every part once,
 // so that the kernels of all its ranks reach it at the same address.
 #pragma once
 
@@ -19,45 +19,47 @@ class DeviceWindow {
   DeviceWindow(const DeviceWindow&) = delete;
   DeviceWindow& operator=(const DeviceWindow&) = delete;
 
-  // As RankDevice::makeWindow(). WL_UNSUPPORTED: more than 64 ranks, more of a process on a GPU
-  // than it runs at a time, GPUs that don't reach one another, or whose memory can't go to another
-  // process.
+  // Same as RankDevice::makeWindow(). WL_UNSUPPORTED has these causes:
+  // - more than 64 ranks
+  // - more ranks of a process on a GPU than it runs at a time
+  // - GPUs that don't reach one another, or memory that can't go to another process
   Code make(Gpu& gpu, Copies& copies, AllRanks& exchange, uint64_t bytes, wl_error_t* error);
   uint32_t culprit() const { return culprit_; }
   Code close(wl_error_t* error);
 
   CuAddress part(uint32_t rank) const { return parts_[rank]; }
-  uint64_t bytes() const { return bytes_; }  // of a part, in whole pages
-  // The ranks of this process that share this one's GPU, and its place among them. A window that
-  // could not be made may have bytes() and no grid.
+  uint64_t bytes() const { return bytes_; }  // in whole pages, for each part
+  // Ranks of this process that share this rank's GPU, and this rank's index among them. A window
+  // that could not be made may have bytes() and no grid.
   bool hasGrid() const { return grid_ != nullptr; }
   Grid& grid() const { return *grid_; }
   uint32_t slot() const { return slot_; }
 
  private:
-  // What ranks tell one another.
+  // Data that ranks exchange.
   struct Statement {
-    int32_t code;    // of this rank, so far
-    uint32_t keeps;  // a copy of it may run on: then nobody's part is given back
+    int32_t code;    // result of this rank so far
+    uint32_t keeps;  // a copy of it may still run: no rank's part is released
     uint32_t device;
     uint64_t bytes;
     uint64_t address;
-    uint64_t grid;        // its name, where the rank is the first one of its process on its GPU
-    FileOfferName offer;  // of its part, where ranks live in several processes
-    uint64_t peers;       // the name of their parts, where the rank is the first one of its process
+    uint64_t grid;        // its name, if the rank is the first of its process on its GPU
+    FileOfferName offer;  // name of its part's offer, if ranks live in several processes
+    uint64_t peers;       // name of the peers' parts, if the rank is the first of its process
   };
 
-  // States this rank's part and `code`; WL_OK once all have stated theirs, and all are OK.
+  // Exchanges `code` and this rank's part. Returns WL_OK once all ranks have stated WL_OK.
   Code state(AllRanks& exchange, Code code, wl_error_t* error);
   Code stateUnlessLost(AllRanks& exchange, Code code, wl_error_t* error);
   Code makeOwn(uint64_t bytes, wl_error_t* error);
-  // The first rank of a process asks for the parts of others.
+  // Asks for the parts of other processes, on the first rank of this one.
   Code ask(AllRanks& exchange, wl_error_t* error);
-  // Gives this rank's part to other processes, and takes what was asked for.
+  // Gives this rank's part to other processes, and takes the parts that were asked for.
   Code share(AllRanks& exchange, wl_error_t* error);
   Code checkBytes(wl_error_t* error) const;
   Code makeGrid(wl_error_t* error);
-  // Holds what the first ranks have made, and tries the parts of other GPUs and processes.
+  // Holds the objects that the first ranks made, and tests access to parts of other GPUs and
+  // processes.
   Code reach(wl_error_t* error);
   PlacedPart placed(uint32_t rank) const {
     return {rank, statements_[rank].device, parts_[rank]};
@@ -67,10 +69,10 @@ class DeviceWindow {
     return isHere(rank) && statements_[rank].device == own_.device;
   }
   bool spansProcesses() const;
-  // Whether no rank's copies may touch a part any more, as all have stated.
+  // True if all ranks have stated that none of their copies may still run.
   bool isQuiet() const;
   uint32_t firstOnDevice() const;
-  // Each GPU of this process's ranks once, this rank's first.
+  // Returns each GPU of this process's ranks once, this rank's first.
   std::vector<uint32_t> devices() const;
 
   Gpu* gpu_ = nullptr;
@@ -78,15 +80,15 @@ class DeviceWindow {
   uint32_t rank_ = 0;
   uint32_t slot_ = 0;
   uint32_t culprit_ = kNobody;
-  bool isWhole_ = false;  // the last exchange
+  bool isWhole_ = false;  // the last exchange is complete
   uint64_t bytes_ = 0;
   Statement own_ = {};
   std::vector<Statement> statements_;
-  std::vector<uint32_t> beside_;  // the first rank that lives with each
+  std::vector<uint32_t> beside_;  // for each rank, the first rank of its process
   std::vector<CuAddress> parts_;
   OwnPart part_;
   Grid* grid_ = nullptr;
-  PeerParts* peers_ = nullptr;  // where ranks live in several processes
+  PeerParts* peers_ = nullptr;  // set if ranks live in several processes
 };
 
 }  // namespace windlass::cuda

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each error of NVIDIA's driver comes to, and what to do about it.
+// Errors of NVIDIA's driver: the resulting code, and what to do.
 #pragma once
 
 #include "native/device/cuda/cuda.h"
@@ -12,7 +12,7 @@ struct Meaning {
   const char* cure;  // a sentence without its full stop
 };
 
-// Of any error; one that stands for itself in no line of the table is WL_DEVICE.
+// Returns the entry of any error; WL_DEVICE if the table does not list it.
 const Meaning& meaningOf(CuResult result);
 
 }  // namespace windlass::cuda

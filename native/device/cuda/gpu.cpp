@@ -57,7 +57,7 @@ Code Gpu::take(const Cuda& cuda, uint32_t number, const void* image, Gpu** gpu, 
     own.cuda_ = &cuda;
     own.number_ = number;
   }
-  // Where another thread captures, this one's calls, which are on no stream that does, are allowed.
+  // Allows this thread's calls while another thread captures. They are on no capturing stream.
   int32_t mode = kCaptureRelaxed;
   const Code relaxed = own.check(cuda.cuThreadExchangeStreamCaptureMode(&mode),
                                  "cuThreadExchangeStreamCaptureMode", error);
@@ -136,7 +136,7 @@ Code Gpu::loadNow(const void* image, GpuKernels* kernels, wl_error_t* error) {
   int32_t blocks = 0;
   code =
       check(cuda_->cuModuleGetFunction(&function, module, kKernel), "cuModuleGetFunction", error);
-  // Which loads it.
+  // This call loads the function.
   if (code == WL_OK)
     code = check(cuda_->cuFuncGetAttribute(&threads, kMostThreads, function), "cuFuncGetAttribute",
                  error);

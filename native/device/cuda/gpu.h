@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPU as the ranks of this process share it: its primary context, which other libraries of the
-// process have too, and the kernels that are loaded there.
+// A GPU that ranks of this process share: its primary context, which other libraries of the process
+// use too, and the kernels loaded there.
 #pragma once
 
 #include <list>
@@ -11,7 +11,8 @@
 
 namespace windlass::cuda {
 
-// Kernels that a GPU has loaded: windlass_run of one image, and how many of its blocks run at once.
+// Kernels loaded on a GPU: windlass_run of one image, and the number of its blocks that run at
+// once.
 struct GpuKernels {
   const void* image;
   CuModule module;
@@ -21,13 +22,13 @@ struct GpuKernels {
 
 class Gpu {
  public:
-  // Takes GPU `number` for a rank, whose thread this is, and has its context current on it until
-  // leave(). The first one loads `image`, whole, so that nothing is loaded while a kernel waits.
-  // WL_UNSUPPORTED: it is too old. A failure leaves nothing behind.
+  // Takes GPU `number` for a rank, on its thread, and keeps the context current there until
+  // leave(). The first rank loads the whole `image`, so that nothing is loaded while a kernel
+  // waits. WL_UNSUPPORTED: the GPU is too old. A failure leaves nothing behind.
   static Code take(const Cuda& cuda, uint32_t number, const void* image, Gpu** gpu,
                    wl_error_t* error);
-  // On the thread that took it. Gives back what that took, whatever fails, and tells the first
-  // failure.
+  // Releases what take() took, on the same thread. Continues after failures, and returns the first
+  // one.
   Code leave(wl_error_t* error);
 
   const Cuda& cuda() const { return *cuda_; }
@@ -35,25 +36,25 @@ class Gpu {
   CuDevice device() const { return device_; }
   CuContext context() const { return context_; }
   DeviceKind kind() const { return kind_; }
-  // Those of Windlass.
+  // Kernels of Windlass.
   const GpuKernels& own() const { return own_; }
-  // Those of a library, loaded whole by the first rank that asks for them, and there until the last
-  // rank leaves. A thread that has the context. Throws std::bad_alloc.
+  // Loads a library's kernels whole, for the first rank that asks. They stay until the last rank
+  // leaves. The thread must have the context. Throws std::bad_alloc.
   Code load(const void* image, wl_error_t* error);
-  // The same once they are loaded; Windlass' own where `image` is nullptr.
+  // Returns loaded kernels; Windlass' own if `image` is nullptr.
   const GpuKernels& loaded(const void* image) const;
 
-  // Grids of groups that have several GPUs come one after another on each, in one order on all of
-  // them: so none waits for peers behind another one there. A stream's next grid begins after the
-  // last one on streams, unless that is its own, which ends with the event `own`.
+  // Grids of groups with several GPUs run one after another, in the same order on each GPU, so none
+  // waits for peers behind another grid. This makes the stream's next grid wait for the last grid
+  // on streams, unless that one ends with the event `own`.
   Code followLast(CuStream stream, CuEvent own, wl_error_t* error);
   void setLast(CuEvent event);
-  // The event is about to go.
+  // Forgets an event that will be destroyed.
   void forget(CuEvent event);
 
-  // What a call comes to that returned `result`.
+  // Converts the result of a call.
   Code check(CuResult result, const char* call, wl_error_t* error) const;
-  // The same of one that asked for `bytes` of memory.
+  // Like check(), for a call that requested `bytes` of memory.
   Code checkMemory(CuResult result, const char* call, uint64_t bytes, wl_error_t* error) const;
 
  private:
@@ -61,7 +62,7 @@ class Gpu {
   Code loadNow(const void* image, GpuKernels* kernels, wl_error_t* error);
   Code attribute(int32_t which, int32_t* value, wl_error_t* error) const;
 
-  mutable std::mutex mutex_;  // guards what follows, which lasts as long as anybody holds it
+  mutable std::mutex mutex_;  // guards what follows, which is valid while any rank holds it
   const Cuda* cuda_ = nullptr;
   uint32_t number_ = 0;
   uint32_t holders_ = 0;
@@ -71,12 +72,12 @@ class Gpu {
   GpuKernels own_ = {};
   std::list<GpuKernels> libraries_;
 
-  std::mutex lastMutex_;  // guards it, and that it is there while a stream is told to wait for it
+  std::mutex lastMutex_;  // guards last_, which must exist while a stream is told to wait
   CuEvent last_ = nullptr;
 };
 
-// Calls that give back what a device has: all are made, whatever fails, and the first failure is
-// told, which may be that of `before` them.
+// Calls that release a device's resources. All are made, even after failures. `code` is the first
+// failure, or that of `before`.
 class GivesBack {
  public:
   GivesBack(const Gpu& gpu, wl_error_t* error, Code before = WL_OK)

@@ -14,7 +14,7 @@ namespace windlass::cuda {
 namespace {
 
 ByName<Grid> grids;
-// In which the driver says whether a grid has ended.
+// Time for the driver to say if a grid has ended.
 constexpr int64_t kAnswerNs = 1'000'000;
 // Time that the copy of a grid's arguments has to end after its launch failed.
 constexpr int64_t kCopyNs = 1'000'000'000;
@@ -128,7 +128,7 @@ Code Grid::await(uint32_t slot, const char* kernel, int64_t limitNs, wl_error_t*
   uint32_t arrived = 0;
   uint64_t own = 0;
   {
-    // The last one to come may not come back from its launch.
+    // The last rank to join may hang in its launch.
     const WatchedCalls::Scope waiting(WatchedCalls::kOfOthers);
     yieldUntil([&] { return isLaunched(slot); }, std::min(limitNs, kYieldsNs));
     std::unique_lock<std::mutex> lock(mutex_);
@@ -157,7 +157,7 @@ CuResult Grid::ask(uint64_t grid) {
   const int64_t now = clockNs();
   int64_t since = 0;
   const bool isFirst = askingNs_.compare_exchange_strong(since, now);
-  // One that gets no answer leaves the others to ask by themselves.
+  // If that query hangs, the other ranks ask themselves.
   if (!isFirst && now - since < kAnswerNs) return kCuNotReady;
   const CuResult result = gpu_.cuda().cuStreamQuery(stream_);
   if (result == kCuOk) ended_.store(grid, std::memory_order_release);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A grid on streams of its ranks: launched on one that is the grid's own or, where they capture a
-// graph, on one of theirs, since a stream that captures is nobody else's.
+// Grids on the streams of their ranks. A grid is launched on its own stream. If the ranks' streams
+// capture a graph, it is launched on one of these, since a capturing stream can't be shared.
 #include "native/device/cuda/grid.h"
 
 namespace windlass::cuda {
@@ -46,7 +46,7 @@ Code Grid::launchOn(CuStream stream, uint32_t cores, const OnStream& last, wl_er
       code = gpu_.check(cuda.cuStreamWaitEvent(follower, event, 0), "cuStreamWaitEvent", error);
   };
   for (uint32_t i = 0; i < last.count; ++i) follow(stream, last.marks[i]);
-  // Grids that capture nothing are in order by their stream.
+  // The stream orders grids that capture nothing.
   if (last.capture != 0 && last.capture == captured_) follow(stream, over);
   if (code == WL_OK && last.capture == 0 && hasPeersElsewhere_)
     code = gpu_.followLast(stream, over, error);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Physical memory of a GPU, where the GPUs of this process reach it.
+// Physical memory of a GPU, mapped for the GPUs of this process.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace windlass::cuda {
 
-// What fails first, where the rest is given back all the same.
+// First failure of several release calls. All calls are made, even after a failure.
 struct Undone {
   CuResult result = kCuOk;
   const char* call = "";
@@ -20,12 +20,12 @@ struct Undone {
 
 class Mapping {
  public:
-  // Maps it at `at`, which is reserved, or, where that is 0, at addresses of its own; kernels of
-  // those `devices` read and write it there. A failure leaves what close() gives back.
+  // Maps the memory at `at`, which is reserved, or at newly reserved addresses if `at` is 0.
+  // Kernels of `devices` read and write it there. After a failure, close() releases the rest.
   Code make(const Gpu& gpu, CuPhysical physical, CuAddress at, uint64_t bytes,
             const std::vector<uint32_t>& devices, wl_error_t* error);
   CuAddress address() const { return address_; }
-  // Takes no context.
+  // Needs no current context.
   void close(const Cuda& cuda, Undone* undone);
 
  private:

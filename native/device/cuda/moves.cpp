@@ -11,10 +11,10 @@ namespace {
 
 constexpr uint64_t kPieceBytes = uint64_t{64} << 10;
 constexpr uint32_t kMostBlocks = 256;
-// Looks at a signal; a move waits for none.
+// Polls of a signal; a move waits for no signal.
 constexpr uint32_t kLooks = 1;
 
-// What the kernel takes, in the device's memory.
+// Arguments of the kernel, in device memory.
 struct Given {
   OffloadedOperation operation;
   MoveViews views;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves that a GPU makes for one rank by a kernel, which waits for nobody: what copies of the
-// driver can't say, strided views and adds.
+// Moves by a kernel of a GPU for one rank, for what the driver's copies can't do: strided views and
+// adds. The kernel waits for no other rank.
 #pragma once
 
 #include "native/device/cuda/copies.h"
@@ -10,14 +10,14 @@ namespace windlass::cuda {
 
 class Moves {
  public:
-  // to = from, or to += from. It is over once it returns; WL_DEVICE where it does not end, and from
-  // then on. What it takes on the device is made by the first.
+  // to = from, or to += from. Blocks until the move is over. If one does not end, it and all later
+  // calls return WL_DEVICE. The first call allocates device memory.
   Code run(const Gpu& gpu, Copies& copies, const DeviceMove& move, wl_error_t* error);
-  // kDeviceStageBytes of the device, for nothing but what one move brings through them.
+  // Returns kDeviceStageBytes of device memory, a staging buffer for a single move.
   Code stage(const Gpu& gpu, void** memory, wl_error_t* error);
-  // Whether a kernel may run on, that did not end in time or of whose end the driver does not tell.
+  // True if a kernel may still run: it did not end in time, or the driver does not report its end.
   bool isStuck() const { return isStuck_; }
-  // Gives back what it took, whatever fails, and tells the first failure.
+  // Releases everything, even after failures, and returns the first failure.
   Code close(wl_error_t* error);
 
  private:

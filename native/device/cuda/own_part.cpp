@@ -26,7 +26,7 @@ Code OwnPart::make(const Gpu& gpu, Copies& copies, Reach reach, CuAddress at, ui
                               "cuMemCreate", bytes, error);
   hasPhysical_ = code == WL_OK;
   if (code == WL_OK) code = mapping_.make(gpu, physical_, at, bytes, devices, error);
-  // Before anybody learns of it.
+  // Zeroes the part before any peer learns of it.
   return code == WL_OK ? copies.zero(address(), bytes, error) : code;
 }
 

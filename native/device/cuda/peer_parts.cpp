@@ -23,7 +23,7 @@ Code PeerPart::map(const Gpu& gpu, CuAddress at, uint64_t bytes,
                         "cuMemImportFromShareableHandle", error);
   if (code != WL_OK) return code;
   code = mapping_.make(gpu, physical, at, bytes, devices, error);
-  // The mapping keeps it.
+  // The mapping keeps the memory.
   const Code released =
       gpu.check(cuda.cuMemRelease(physical), "cuMemRelease", code == WL_OK ? error : nullptr);
   return code != WL_OK ? code : released;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a window that ranks of other processes have, mapped once in this one: memory that a
-// kernel touched at two addresses would take fences that kernels don't have.
+// Parts of ranks of other processes, mapped once in this process. If a kernel accessed memory at
+// two addresses, it would need fences that kernels don't have.
 #pragma once
 
 #include "native/device/cuda/mapping.h"
@@ -11,15 +11,15 @@ namespace windlass::cuda {
 
 class PeerPart {
  public:
-  // Asks that rank for its part, then maps what comes of it, as Mapping::make() has it.
-  // WL_PEER_LOST as FileRequest has it. A failure leaves what close() gives back.
+  // ask() requests that rank's part, and map() maps it like Mapping::make(). WL_PEER_LOST: see
+  // FileRequest. After a failure, close() releases the rest.
   Code ask(uint32_t rank, const FileOfferName& of, Liveness& liveness, wl_error_t* error) {
     return request_.ask(of, rank, liveness, error);
   }
   Code map(const Gpu& gpu, CuAddress at, uint64_t bytes, const std::vector<uint32_t>& devices,
            Liveness& liveness, wl_error_t* error);
   CuAddress address() const { return mapping_.address(); }
-  // Takes no context.
+  // Needs no current context.
   void close(const Cuda& cuda, Undone* undone) { mapping_.close(cuda, undone); }
 
  private:
@@ -29,14 +29,14 @@ class PeerPart {
 
 class PeerParts {
  public:
-  // For the ranks of this process, of which this one, whose thread this is, holds it from now on.
-  // `devices`: those of this process whose kernels reach the parts. Throws std::bad_alloc.
+  // Creates the parts for the ranks of this process. The calling rank holds them. `devices`:
+  // devices of this process whose kernels reach the parts. Throws std::bad_alloc.
   static PeerParts* make(const Gpu& gpu, std::vector<uint32_t> devices, uint32_t ranks,
                          uint64_t bytes);
   uint64_t name() const { return name_; }
   static PeerParts* hold(uint64_t name);
-  // The last one to leave unmaps them, whatever fails, and tells the first failure. No kernel of
-  // this process runs there.
+  // The last rank to leave unmaps the parts, even after failures, and returns the first failure. No
+  // kernel of this process may access them.
   Code leave(wl_error_t* error);
 
   Code ask(uint32_t rank, const FileOfferName& of, Liveness& liveness, wl_error_t* error) {
@@ -53,7 +53,7 @@ class PeerParts {
 
   const Gpu& gpu_;
   const std::vector<uint32_t> devices_;
-  const uint64_t bytes_;  // of each
+  const uint64_t bytes_;  // size of each part
   std::vector<PeerPart> parts_;
   uint64_t name_ = 0;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits for work on a GPU by looks, so that each has a deadline: the driver's own have none.
+// Waits for work on a GPU by polling, so that each wait has a deadline. The driver's own waits have
+// none.
 #pragma once
 
 #include <sched.h>
@@ -13,17 +14,17 @@
 
 namespace windlass::cuda {
 
-// Of copies, which nothing but the device's own faults holds up.
+// Time limit for copies. Only faults of the device delay them.
 constexpr int64_t kCopyLimitNs = 30'000'000'000;
-// The same of those of ranks and of moves; tests have less.
+// kCopyLimitNs for copies and moves of ranks. Tests set less.
 inline std::atomic<int64_t> copyLimitNs{kCopyLimitNs};
 
-// A wait gives its core up between looks for so long; then it sleeps, which takes some 70 us each
-// time, and is little beside what it has waited.
+// Time for which a wait yields between polls. After that it sleeps, which takes about 70 us each
+// time. This is little compared with the time already waited.
 constexpr int64_t kYieldsNs = 4'000'000;
 
-// Looks until look() returns another result than kCuNotReady; that one after limitNs, and one look
-// at least.
+// Polls look() until it returns another result than kCuNotReady. Returns kCuNotReady after limitNs.
+// Polls at least once.
 template <class Look>
 CuResult lookUntil(const Look& look, int64_t limitNs) {
   constexpr uint32_t kPauseUs = 20;
@@ -40,7 +41,7 @@ CuResult lookUntil(const Look& look, int64_t limitNs) {
   }
 }
 
-// What `call` comes to, which is looked at so; WL_TIMEOUT after limitNs.
+// Polls `look` and converts its result; `call` is for errors. WL_TIMEOUT after limitNs.
 template <class Look>
 Code poll(const Gpu& gpu, const char* call, const Look& look, int64_t limitNs, wl_error_t* error) {
   const CuResult result = lookUntil(look, limitNs);
@@ -61,8 +62,8 @@ inline bool isFailedDevice(CuResult result) {
   return meaning.result == result && meaning.code == WL_DEVICE;
 }
 
-// After a query of `stream` failed, or a launch: whether its work may still run. It has until
-// limitNs to end. A device that has failed says so then too.
+// Call after a query of `stream`, or a launch, has failed. Returns true if its work may still run
+// after limitNs. False if the work ends or the device has failed.
 inline bool mayRunOn(const Gpu& gpu, CuStream stream, int64_t limitNs) {
   const CuResult result =
       lookUntil([&] { return gpu.cuda().cuStreamQuery(stream); }, limitNs);

@@ -10,7 +10,7 @@
 namespace windlass::cuda {
 namespace {
 
-// Whole ones of these are mapped at least where a program maps memory by itself.
+// Smallest unit in which a program maps device memory itself.
 constexpr uint64_t kPage = uint64_t{2} << 20;
 
 constexpr const char* kEndsBefore = "are more than what is there, which ends before";
@@ -19,7 +19,7 @@ bool isLastMapped(const RankDevice::Named& memory) {
   return isReadable(static_cast<const unsigned char*>(memory.data) + memory.bytes - 1);
 }
 
-// Whether the processor finds the first byte and the last one.
+// True if the processor can read the first byte and the last one.
 bool isMapped(const RankDevice::Named& memory) {
   return memory.bytes == 0 || (isReadable(memory.data) && isLastMapped(memory));
 }
@@ -76,7 +76,7 @@ Code CudaRankDevice::close(wl_error_t* error) {
 }
 
 Code CudaRankDevice::makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) {
-  // Its operations are numbered anew.
+  // Operations in the new window are numbered anew.
   stop_->store(0, std::memory_order_release);
   return window_.make(*gpu_, copies_, exchange, bytes, error);
 }
@@ -111,7 +111,7 @@ Code CudaRankDevice::find(const Named& memory, Lies* lies, wl_error_t* error) {
   *lies = Lies::kHost;
   int32_t type = 0;
   const CuResult result = cuda.cuPointerGetAttribute(&type, kMemoryType, address);
-  // It has never heard of ordinary memory.
+  // The driver does not know ordinary memory.
   if (result == kCuInvalidValue) {
     if (isMapped(memory)) return WL_OK;
     return refuseMemory(memory,
@@ -126,7 +126,8 @@ Code CudaRankDevice::find(const Named& memory, Lies* lies, wl_error_t* error) {
   code = gpu_->check(cuda.cuPointerGetAttribute(&device, kMemoryDevice, address),
                      "cuPointerGetAttribute", error);
   if (code != WL_OK) return code;
-  // What a program maps by itself has none. Kernels don't reach what is another one's, copies do.
+  // Memory that a program maps itself has no context. Kernels don't reach memory of another
+  // context, but copies do.
   CuContext context = nullptr;
   const CuResult asked = cuda.cuPointerGetAttribute(&context, kMemoryContext, address);
   if (asked != kCuInvalidValue) code = gpu_->check(asked, "cuPointerGetAttribute", error);
@@ -136,7 +137,7 @@ Code CudaRankDevice::find(const Named& memory, Lies* lies, wl_error_t* error) {
   return code == WL_OK ? checkEnd(memory, context != nullptr, error) : code;
 }
 
-// Pinned memory, of which the system may find nothing where the driver has mapped it.
+// Checks the end of pinned memory. The system may not know memory that the driver has mapped.
 Code CudaRankDevice::checkHostEnd(const Named& memory, wl_error_t* error) {
   if (memory.bytes == 0) return WL_OK;
   const auto last = reinterpret_cast<CuAddress>(memory.data) + memory.bytes - 1;
@@ -151,7 +152,7 @@ Code CudaRankDevice::checkHostEnd(const Named& memory, wl_error_t* error) {
   return refuseMemory(memory, kEndsBefore, error);
 }
 
-// What a program maps by itself may be many pieces: its last byte alone is asked for.
+// Memory that a program maps itself may have many pieces, so this only checks its last byte.
 Code CudaRankDevice::checkEnd(const Named& memory, bool isAllocated, wl_error_t* error) {
   if (memory.bytes == 0) return WL_OK;
   const Cuda& cuda = gpu_->cuda();
@@ -160,7 +161,7 @@ Code CudaRankDevice::checkEnd(const Named& memory, bool isAllocated, wl_error_t*
     CuAddress base = 0;
     size_t bytes = 0;
     const CuResult asked = cuda.cuMemGetAddressRange(&base, &bytes, address);
-    // Not found: it has a context, and is no allocation for all that.
+    // Not found: the memory has a context but is no allocation.
     if (asked != kCuNotFound) {
       const Code code = gpu_->check(asked, "cuMemGetAddressRange", error);
       const uint64_t left = base + bytes - address;
@@ -182,8 +183,8 @@ Code CudaRankDevice::checkEnd(const Named& memory, bool isAllocated, wl_error_t*
   return refuseMemory(memory, kEndsBefore, error);
 }
 
-// As each page is mapped. Of memory that cuMemAlloc gave the driver says nothing: it is its own
-// device's alone.
+// Checks the access to each page. The driver reports nothing for memory from cuMemAlloc, which only
+// its own device reaches.
 Code CudaRankDevice::isReached(const void* memory, uint64_t bytes,
                                const std::vector<uint32_t>& devices, bool* is, wl_error_t* error) {
   const Cuda& cuda = gpu_->cuda();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's device where that is a GPU, which other ranks of the process may share.
+// A rank's device on a GPU, which other ranks of the process may share.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@ namespace windlass::cuda {
 
 class CudaRankDevice final : public RankDevice {
  public:
-  // `image`: the kernels, as the target has them.
+  // `image`: the target's kernels.
   explicit CudaRankDevice(const void* image) : image_(image) {}
 
   Code open(uint32_t number, wl_error_t* error) override;
@@ -67,7 +67,7 @@ class CudaRankDevice final : public RankDevice {
 
   Code load(const void* image, wl_error_t* error) override { return gpu_->load(image, error); }
   uint32_t coresAtOnce(uint32_t most, const void* image) const override;
-  // In memory of the host, which a kernel sees whatever else the device has to do.
+  // The stop word is in host memory, which a kernel sees whatever the device does.
   uint64_t stopWord(uint64_t) const override { return stopAddress_; }
   Notes notes() const override {
     return {reinterpret_cast<const unsigned char*>(stop_) + kDeviceLineBytes,
@@ -88,10 +88,10 @@ class CudaRankDevice final : public RankDevice {
   StreamDevice* streams() override { return streams_.get(); }
 
  private:
-  // The host's memory that kernels reach: a line of the word that stops them, and what they note.
+  // Host memory that kernels access: a line with the stop word, and notes.
   static constexpr uint64_t kNoteBytes = 4096 - kDeviceLineBytes;
   Code openStop(wl_error_t* error);
-  // Whether memory of a device is as long as its caller says.
+  // Refuses device memory that is shorter than its caller says.
   Code checkEnd(const Named& memory, bool isAllocated, wl_error_t* error);
   Code checkHostEnd(const Named& memory, wl_error_t* error);
 

@@ -6,7 +6,7 @@
 namespace windlass::cuda {
 namespace {
 
-constexpr uint64_t kTriedBytes = 64;  // of a part, for each rank that tries to reach it
+constexpr uint64_t kTriedBytes = 64;  // for each rank that tests a part
 
 }  // namespace
 
@@ -33,7 +33,7 @@ Code checkReach(const Gpu& gpu, uint32_t rank, const std::vector<uint32_t>& devi
   return WL_OK;
 }
 
-// The driver's word is not enough: machines are known whose copies between GPUs come to nothing.
+// The driver's answer is not enough: on some machines, copies between GPUs are lost.
 Code tryPart(Copies& copies, const PlacedPart& own, const PlacedPart& peer, wl_error_t* error) {
   uint64_t sent[kTriedBytes / sizeof(uint64_t)];
   uint64_t come[kTriedBytes / sizeof(uint64_t)] = {};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether GPUs reach the parts of a window that others have: by the driver's word, and by trial.
+// Checks if GPUs reach the parts of a window on other GPUs: by the driver's answer, and by test
+// copies.
 #pragma once
 
 #include <vector>
@@ -8,18 +9,18 @@
 
 namespace windlass::cuda {
 
-// Whether each of those GPUs reaches the rank's own, as the driver has it.
+// Asks the driver if each of those GPUs reaches the rank's own.
 Code checkReach(const Gpu& gpu, uint32_t rank, const std::vector<uint32_t>& devices,
                 wl_error_t* error);
 
-// A rank's part of a window, in messages too.
+// A rank's part of a window. Errors name the rank and the device.
 struct PlacedPart {
   uint32_t rank;
   uint32_t device;
   CuAddress address;
 };
-// Whether what `own` copies to the part of a peer, and back, comes there. It uses bytes of both
-// that no other rank tries, and zeroes them.
+// Copies data from `own` to a peer's part and back, and compares it. Uses bytes of both parts that
+// no other rank uses, and zeroes them.
 Code tryPart(Copies& copies, const PlacedPart& own, const PlacedPart& peer, wl_error_t* error);
 
 }  // namespace windlass::cuda

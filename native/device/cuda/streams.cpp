@@ -10,7 +10,7 @@
 namespace windlass::cuda {
 namespace {
 
-// Handles of streams that the driver knows by these numbers.
+// Handles with which the driver denotes its two default streams.
 constexpr uint64_t kLegacy = 1;
 constexpr uint64_t kPerThread = 2;
 
@@ -151,7 +151,7 @@ Code Streams::copy(CuStream stream, const Copy& copy, wl_error_t* error) {
       "cuMemcpyAsync", error);
 }
 
-// Of a graph they stay on the device, where each launch copies them from.
+// For a graph, the parts stay on the device, and each launch copies them from there.
 Code Streams::bringParts(CuStream stream, uint64_t capture, uint32_t place, const Copy& parts,
                          wl_error_t* error) {
   if (parts.bytes == 0) return WL_OK;
@@ -172,9 +172,9 @@ Code Streams::mark(uint64_t stream, uint64_t capture, uint32_t place, const Brou
                    uint64_t* mark, wl_error_t* error) {
   const CuStream on = streamOf(stream);
   Code code = WL_OK;
-  // What the copies write, and kernels write for this rank, is the operation's before until that is
-  // over, on whichever stream: one of the same handle may be another, made since. What a capture
-  // holds follows what the same one does, and all else what none holds.
+  // The previous operation owns the memory that these copies and its kernels write until it is
+  // over, on any stream. The same handle may even denote a new stream. An operation in a capture
+  // follows the last one of that capture. Others follow the last one outside captures.
   const CuEvent before = capture == 0              ? last_
                          : capture == lastCapture_ ? captured_.over
                                                    : nullptr;
@@ -224,7 +224,7 @@ Code Streams::leave(uint64_t stream, uint64_t capture, uint32_t place, const Cop
   return WL_OK;
 }
 
-// A launch may have come to something though a call failed that follows it: events don't say so.
+// The launch may have succeeded although a later call failed. Events don't show this.
 void Streams::withdraw(uint64_t stream, uint64_t capture, uint32_t place) {
   stop();
   if (window_.hasGrid()) window_.grid().withdraw(window_.slot());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations of a rank on streams of its caller's, on a GPU. What they take is there before the
-// first: places for them in the GPU's memory, pinned memory that those are filled from, and events.
+// Operations of a rank on its caller's streams, on a GPU. Their resources exist before the first
+// operation: slots in GPU memory, pinned memory to fill them from, and events.
 #pragma once
 
 #include <atomic>
@@ -38,19 +38,19 @@ class Streams final : public StreamDevice {
   uint32_t reported() const override;
 
  private:
-  // What an operation has of its host, as long as its place is its own.
+  // Host data of an operation, valid while it owns its slot.
   struct Given {
     OffloadedOperation operation;
     alignas(8) unsigned char parts[kMostPartsBytes];
   };
-  // Of an operation in flight.
+  // Events of an operation in flight.
   struct Place {
     CuEvent mark = nullptr;
     CuEvent over = nullptr;
-    bool isUnknown = false;  // `over` could not be recorded: over only once the device has failed
+    bool isUnknown = false;  // `over` was not recorded: over only once the device has failed
   };
 
-  // Where the device has it.
+  // Returns the slot's address on the device.
   CuAddress givenThere(uint64_t capture, uint32_t place) const {
     return given_ + (capture == 0 ? place : kMostInFlight + place) * sizeof(Given);
   }
@@ -59,25 +59,25 @@ class Streams final : public StreamDevice {
                   wl_error_t* error);
   Code copy(CuStream stream, const Copy& copy, wl_error_t* error);
   Code query(CuEvent event, bool* has, wl_error_t* error);
-  // Refuses a capture that another one came after: of the last alone is the order known.
+  // Refuses a capture after which another one began: only the order in the last capture is known.
   Code checkCapture(uint64_t stream, uint64_t capture, wl_error_t* error) const;
 
   Gpu& gpu_;
   Copies& copies_;
   DeviceWindow window_;
-  // Of all that are in flight, then of all that are captured.
+  // Slots of operations in flight, followed by those of captured operations.
   CuAddress given_ = 0;
-  Given* pinned_ = nullptr;  // of those in flight
+  Given* pinned_ = nullptr;  // slots of those in flight
   Place places_[kMostInFlight];
-  Place captured_;  // of the last one that is captured
-  // Of the rank's last operation that no capture holds; nullptr: there is none.
+  Place captured_;  // events of the last captured operation
+  // Event of the rank's last operation outside captures; nullptr: none.
   CuEvent last_ = nullptr;
-  // Of the last one that a capture holds; 0: there is none. Whose `over` is captured_'s.
+  // Capture of the last captured operation, whose `over` is captured_'s; 0: none.
   uint64_t lastCapture_ = 0;
-  // Those that held operations before, each of them one at least.
+  // Earlier captures, each with at least one operation.
   uint64_t left_[kMostCaptured];
   uint32_t leftCount_ = 0;
-  bool isWithdrawn_ = false;  // one was
+  bool isWithdrawn_ = false;  // an operation was withdrawn
   unsigned char* words_ = nullptr;
   CuAddress wordsAddress_ = 0;
 };

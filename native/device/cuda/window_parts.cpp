@@ -41,7 +41,7 @@ Code WindowParts::reserve(const std::vector<uint32_t>& devices, uint32_t otherPr
   return WL_OK;
 }
 
-// Nobody is told that a call fails.
+// Ignores failures of these calls.
 WindowParts::~WindowParts() {
   Undone undone;
   for (OwnPart& part : own_) part.close(cuda_, &undone);
@@ -91,7 +91,7 @@ Code WindowParts::ask(uint32_t rank, const std::vector<Offer>& offers, Liveness&
   return WL_OK;
 }
 
-// Each gives before it waits for what it takes.
+// Each rank gives its part before it waits for others.
 Code WindowParts::share(const Gpu& gpu, uint32_t rank, Liveness& liveness, wl_error_t* error) {
   Code code = own_[rank].give(otherProcesses_, liveness, error);
   if (!isFirstHere(rank)) return code;
@@ -117,7 +117,7 @@ Code WindowParts::checkAdds(const Gpu& gpu, uint32_t rank, uint32_t peer, wl_err
   int32_t does = 0;
   auto number = static_cast<int32_t>(devices_[peer]);
   Code code = WL_OK;
-  // Of another process it is the driver that knows which one it is here.
+  // For a rank of another process, the driver knows which device it is in this process.
   if (!isHere(peer))
     code = gpu.check(cuda_.cuPointerGetAttribute(&number, kMemoryDevice, part(peer)),
                      "cuPointerGetAttribute", error);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of GPUs for the parts of a window: one range of addresses in each process, in which each
-// rank maps physical memory of its own GPU, and the first one of the process that of other
-// processes. Ranks of a process reach it by the same addresses, as hosts and GPUs alike count them.
+// GPU memory for the parts of a window. Each process reserves one range of addresses. Each rank
+// maps memory of its own GPU there, and the first rank of the process maps that of other processes.
+// All ranks of a process use the same addresses, on host and GPU.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,7 @@ namespace windlass::cuda {
 
 class WindowParts final : public DeviceParts {
  public:
-  // As reserveParts().
+  // Same as reserveParts().
   static Code reserve(const std::vector<uint32_t>& devices, uint32_t otherProcesses, uint64_t bytes,
                       std::unique_ptr<DeviceParts>* parts, wl_error_t* error);
   WindowParts(const WindowParts&) = delete;
@@ -28,15 +28,16 @@ class WindowParts final : public DeviceParts {
     return {own_[rank].offerName(), stride_, devices_[rank]};
   }
 
-  // Makes that of `rank`, whose GPU this is; ranks do so side by side.
+  // Makes the part of `rank`, whose GPU this is. Ranks may do so concurrently.
   Code make(const Gpu& gpu, Copies& copies, uint32_t rank, wl_error_t* error);
-  // As RankDevice::askForParts() and shareParts().
+  // Same as RankDevice::askForParts() and shareParts().
   Code ask(uint32_t rank, const std::vector<Offer>& offers, Liveness& liveness, wl_error_t* error);
   Code share(const Gpu& gpu, uint32_t rank, Liveness& liveness, wl_error_t* error);
-  // Whether what `rank` copies to the part of each rank on another GPU, or in another process,
-  // comes there. Then it zeroes what it wrote.
+  // Tests that copies of `rank` arrive in each part on another GPU or in another process. Then
+  // zeroes what it wrote.
   Code tryPeers(const Gpu& gpu, Copies& copies, uint32_t rank, wl_error_t* error) const;
-  // Whether kernels of `rank`'s GPU add to the part of `peer` as that one's own do.
+  // Refuses adds of `rank`'s GPU to the part of `peer` that are not atomic with those of the peer's
+  // own GPU.
   Code checkAdds(const Gpu& gpu, uint32_t rank, uint32_t peer, wl_error_t* error) const;
 
  private:
@@ -50,14 +51,14 @@ class WindowParts final : public DeviceParts {
   bool isHere(uint32_t rank) const { return devices_[rank] != kNobody; }
   bool isFirstHere(uint32_t rank) const;
   Reach reach() const { return otherProcesses_ == 0 ? Reach::kThisProcess : Reach::kAllProcesses; }
-  // Each GPU of this process's ranks once, `first` first.
+  // Returns each GPU of this process's ranks once, `first` first.
   std::vector<uint32_t> allDevices(uint32_t first) const;
   CuAddress part(uint32_t rank) const { return address_ + rank * stride_; }
 
   const Cuda& cuda_;
   const uint32_t otherProcesses_;
   const std::vector<uint32_t> devices_;
-  std::vector<uint32_t> theirDevices_;  // as each rank's process counts them
+  std::vector<uint32_t> theirDevices_;  // as each rank's process counts devices
   std::vector<OwnPart> own_;
   std::vector<PeerPart> peers_;
   CuAddress address_ = 0;
