@@ -10,13 +10,13 @@ namespace {
 
 constexpr const char* kLibrary = "libascendcl.so";
 
-// What the dynamic linker said last.
+// Returns the dynamic linker's last message.
 const char* linkerError() {
   const char* said = dlerror();
   return said == nullptr ? "the dynamic linker does not say why" : said;
 }
 
-// Fills the table; the name of the first call that the library lacks, or nullptr.
+// Fills the table. Returns the name of the first call that the library lacks, or nullptr.
 const char* findCalls(void* library, Acl* acl) {
 #define WINDLASS_ACL_FIND(result, name, arguments) \
   acl->name = reinterpret_cast<result(*) arguments>(dlsym(library, #name));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public calls of the Ascend runtime (ACL) that Windlass makes, by their own names, found at
-// run time, so that this library loads where there is none. Types, values and argument orders are
-// those that Huawei documents; nothing here has met a device yet.
+// Public calls of the Ascend runtime (ACL) that Windlass makes, under their own names. They are
+// found at run time, so this library also loads without the runtime. Types, values and argument
+// orders follow Huawei's documentation. No device has tested them yet.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ namespace windlass::acl {
 using AclError = int32_t;
 constexpr AclError kAclOk = 0;
 constexpr AclError kAclTimedOut = 507046;     // a wait for a stream
-constexpr AclError kAclInitialised = 100002;  // by others of this process
+constexpr AclError kAclInitialised = 100002;  // another library of this process did it
 constexpr AclError kAclCoreTimeout = 507014;
 constexpr AclError kAclCoreException = 507015;
 constexpr AclError kAclCoreTrap = 507016;
 constexpr AclError kAclVectorCoreTimeout = 507034;
 constexpr AclError kAclVectorCoreException = 507035;
 constexpr AclError kAclVectorCoreTrap = 507036;
-// Whether a wait's result says that the kernel has ended, well or not.
+// True if a wait's result says that the kernel has ended, with or without success.
 constexpr bool saysEnded(AclError result) {
   switch (result) {
     case kAclOk:
@@ -60,16 +60,16 @@ struct AclPhysicalProperties {
   int32_t handleType;
   int32_t allocationType;
   int32_t attributes;
-  AclLocation location;  // a device as the runtime counts those that the process sees
+  AclLocation location;  // device number among those that the process sees
   uint64_t reserved;
 };
 struct AclAccess {
   int32_t flags;
-  AclLocation location;  // a device as the driver counts all
+  AclLocation location;  // device number of the driver, which counts all
   uint8_t reserved[12];
 };
 
-// call(result, name, arguments) for each of them.
+// Expands call(result, name, arguments) for each runtime call.
 #define WINDLASS_ACL_CALLS(call)                                                                   \
   call(AclError, aclInit, (const char* configuration))                                             \
   call(AclError, aclrtSetDevice, (int32_t device))                                                 \
@@ -106,7 +106,7 @@ struct AclAccess {
   call(AclError, aclrtDevicePeerAccessStatus, (int32_t device, int32_t peer, int32_t* status))     \
   call(const char*, aclGetRecentErrMsg, ())
 
-// Calls that older toolkits lack, whose memory can be read and written once it is mapped.
+// Calls that older toolkits lack. Their memory is accessible once it is mapped.
 #define WINDLASS_ACL_LATER_CALLS(call) \
   call(AclError, aclrtMemSetAccess,    \
        (void* address, size_t bytes, AclAccess* access, size_t count))
@@ -117,19 +117,19 @@ struct Acl {
   WINDLASS_ACL_LATER_CALLS(WINDLASS_ACL_MEMBER)
 #undef WINDLASS_ACL_MEMBER
 
-  // Opens the runtime: libascendcl.so in lib64 of the toolkit's folder `home`, if that is not
-  // nullptr, else wherever the dynamic linker looks. It stays open: it does not bear being
-  // unloaded. WL_UNSUPPORTED says what was looked for, and where. Throws std::bad_alloc.
+  // Opens the runtime, libascendcl.so. It is in lib64 of the toolkit's folder `home`; if that is
+  // nullptr, the dynamic linker searches. It stays open, since it can't be unloaded safely. On
+  // WL_UNSUPPORTED, the error says what was searched for, and where. Throws std::bad_alloc.
   static Code open(const char* home, Acl* acl, wl_error_t* error);
 
-  // WL_DEVICE for a call that returned `result`, with what the runtime says of it; WL_OK where that
-  // is kAclOk. `what`: on what it was called.
+  // Returns WL_OK if `result` is kAclOk, otherwise WL_DEVICE with the runtime's message. `what`:
+  // object of the call.
   Code check(AclError result, const char* call, const char* what, wl_error_t* error) const;
 };
 
-// The number that the driver has for device `device` of those that this process sees: of
-// ASCEND_RT_VISIBLE_DEVICES (`visible`) the one at that place, itself where that is nullptr or
-// empty. WL_INVALID_ARGUMENT where it names no such device.
+// Returns the driver's number of `device`, which counts devices that this process sees. `visible`:
+// ASCEND_RT_VISIBLE_DEVICES; the number is its entry `device`. If it is nullptr or empty, the
+// number is `device`. WL_INVALID_ARGUMENT: it names no such device.
 Code driverDevice(const char* visible, int32_t device, uint32_t* number, wl_error_t* error);
 
 }  // namespace windlass::acl

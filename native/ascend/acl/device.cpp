@@ -12,8 +12,8 @@ namespace {
 
 constexpr int64_t kMillisecond = 1'000'000;
 
-// Starts the runtime unless it is started. Nobody ends it but the end of the process: other
-// libraries of the process use it too, whoever started it.
+// Starts the runtime unless it runs. It ends with the process, since other libraries may use it
+// too.
 AclError startRuntime(const Acl& acl) {
   static std::mutex mutex;
   const std::lock_guard<std::mutex> lock(mutex);
@@ -141,7 +141,7 @@ Code Device::start(const char* kernel, Launch launch, uint32_t blocks, void* con
 }
 
 Code Device::await(const char* kernel, int64_t limitNs, wl_error_t* error) {
-  // Rounded up: 0 would be a look, and less a wait without an end.
+  // Rounds up to ms. A wait of 0 would only poll, and a negative one would not end.
   const int64_t most =
       std::clamp<int64_t>((limitNs + kMillisecond - 1) / kMillisecond, 1, INT32_MAX);
   const AclError result =

@@ -10,7 +10,7 @@
 namespace windlass::acl {
 namespace {
 
-// Access to a peer's device is there some time after it was asked for.
+// Time limit for access to a peer's device, which the system grants some time after the request.
 constexpr int64_t kAccessLimitNs = 3'000'000'000;
 constexpr uint32_t kAccessLookUs = 1000;
 
@@ -43,21 +43,21 @@ Code DeviceWindow::make(Device& device, AllRanks& exchange, uint64_t bytes, wl_e
   rank_ = exchange.rank();
   own_ = {};
   own_.driverDevice = device.driverNumber();
-  // Each step is stated to all, so that a rank whose step fails is waited for by nobody.
+  // States the result of each step to all ranks, so that nobody waits for a rank whose step failed.
   Code code = device.check(device.acl().aclrtDeviceGetBareTgid(&own_.process),
                            "aclrtDeviceGetBareTgid", error);
   code = state(exchange, code, error);
   if (code == WL_OK) {
     code = checkRanks(exchange, error);
     if (code != WL_OK) culprit_ = rank_;
-    // What all refuse alike needs no statement.
+    // All ranks refuse this alike, without an exchange.
     if (code == WL_OK) code = state(exchange, makeOwn(bytes, error), error);
   }
   if (code == WL_OK) {
     for (uint32_t step = 1; step < ranks && code == WL_OK; ++step)
       code = reach((rank_ + step) % ranks, error);
     if (code == WL_OK) code = publishContext(error);
-    // And nobody's kernels write to a peer that has not mapped all yet.
+    // This exchange also ensures that no kernel writes to a peer that has not mapped all parts yet.
     code = state(exchange, code, error);
   }
   if (code != WL_OK) close(nullptr);
@@ -111,7 +111,7 @@ Code DeviceWindow::makeOwn(uint64_t bytes, wl_error_t* error) {
   for (uint32_t rank = 0; rank < statements_.size(); ++rank) {
     const uint32_t device = statements_[rank].driverDevice;
     if (isHere(rank)) {
-      // Each device once, of which ranks may share one.
+      // Adds each device once, since ranks may share one.
       if (std::find(readers, readers + readerCount, device) == readers + readerCount)
         readers[readerCount++] = device;
     } else {

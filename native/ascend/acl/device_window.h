@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A window in the memory of Ascend devices: a part on each rank's own device, which the kernels of
-// every rank reach at an address of their own. Parts cross processes by shareable handles.
+// A window in the memory of Ascend devices. Each rank has a part on its own device. Every rank's
+// kernels reach it, at an address of their own. Parts cross processes as shareable handles.
 #pragma once
 
 #include <vector>
@@ -11,8 +11,8 @@
 
 namespace windlass::acl {
 
-// What kernels are given, on the device: the toolkit's communication instructions take a peer's
-// address of what lies at `local` to be windowsIn[peer] + (local - windowsIn[rankId]).
+// Context of kernels, on the device. The toolkit's communication instructions compute a peer's
+// address for `local` as windowsIn[peer] + (local - windowsIn[rankId]).
 struct DeviceContext {
   uint64_t workSpace;
   uint64_t workSpaceBytes;
@@ -36,34 +36,36 @@ class DeviceWindow {
   DeviceWindow(const DeviceWindow&) = delete;
   DeviceWindow& operator=(const DeviceWindow&) = delete;
 
-  // Collective: `bytes`, the same on all ranks, zeroed before any peer learns of them. Where it
-  // fails on one rank it fails on all, and leaves nothing behind. WL_UNSUPPORTED: more than 64
-  // ranks; devices that don't reach one another; several ranks of one process among several
-  // processes, since a process imports a handle once. The device is used until the window is
-  // closed. Throws std::bad_alloc, before its first exchange alone.
+  // Collective: makes a window of `bytes`, the same on all ranks. It is zeroed before any peer
+  // learns of it. If it fails on one rank, it fails on all and leaves nothing behind. The device is
+  // used until close(). Throws std::bad_alloc, but only before its first exchange. WL_UNSUPPORTED
+  // has these causes:
+  // - more than 64 ranks
+  // - devices that don't reach one another
+  // - several processes of which some have several ranks, since a process imports a handle once
   Code make(Device& device, AllRanks& exchange, uint64_t bytes, wl_error_t* error);
-  // The rank that a failure of make() began with; kNobody: what ranks tell one another ended it.
+  // Rank with which a failure of make() began; kNobody: the exchange between ranks ended it.
   uint32_t culprit() const { return culprit_; }
-  // Gives everything back, whatever fails, and tells the first failure. Call once no rank's kernels
-  // touch the window any more.
+  // Releases everything, even after failures, and returns the first failure. Call once no rank's
+  // kernels access the window any more.
   Code close(wl_error_t* error);
 
   // Addresses for this rank's kernels.
   void* context() const { return context_; }
   void* part(uint32_t rank) const { return parts_[rank].address; }
-  uint64_t bytes() const { return bytes_; }  // of a part, in whole pages
+  uint64_t bytes() const { return bytes_; }  // bytes of a part, in whole pages
 
  private:
-  // What ranks tell one another.
+  // Data that ranks exchange.
   struct Statement {
-    int32_t code;  // of this rank, so far
+    int32_t code;  // result of this rank so far
     uint32_t driverDevice;
     int32_t process;
     uint64_t bytes;
     uint64_t handle;
     uint64_t address;  // in its process
   };
-  // Physical memory as this process has it.
+  // Physical memory, as this process refers to it.
   struct Part {
     AclPhysical physical = nullptr;
     void* address = nullptr;
@@ -71,13 +73,13 @@ class DeviceWindow {
     bool isMapped = false;
   };
 
-  // States this rank's part and `code`; WL_OK once all have stated theirs, and all are OK.
+  // Exchanges `code` and this rank's part. Returns WL_OK once all ranks have stated WL_OK.
   Code state(AllRanks& exchange, Code code, wl_error_t* error);
   Code checkRanks(const AllRanks& exchange, wl_error_t* error) const;
   Code makeOwn(uint64_t bytes, wl_error_t* error);
   Code reach(uint32_t peer, wl_error_t* error);
   Code enableAccess(uint32_t peer, wl_error_t* error);
-  // Has an address for the part's memory, and lets those devices access it.
+  // Maps the part's memory, and lets those devices access it.
   Code map(Part& part, const uint32_t* driverDevices, uint32_t count, wl_error_t* error);
   Code publishContext(wl_error_t* error);
   bool isHere(uint32_t rank) const {

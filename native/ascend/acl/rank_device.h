@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's device where that is one of Ascend's, and the rank the only one that has it.
+// A rank's Ascend device. No other rank uses it.
 #pragma once
 
 #include "native/ascend/acl/device_window.h"
@@ -42,7 +42,7 @@ class AclRankDevice final : public RankDevice {
   Code move(const DeviceMove&, wl_error_t* error) override { return noParts(error); }
   Code stage(void**, wl_error_t* error) override { return noParts(error); }
 
-  // Callers name memory of the host alone.
+  // Callers only name host memory.
   Code find(const Named&, Lies* lies, wl_error_t*) override {
     *lies = Lies::kHost;
     return WL_OK;
