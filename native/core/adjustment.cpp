@@ -17,7 +17,7 @@ constexpr int64_t kTryAgainNs = 100'000'000;
 
 thread_local bool adopted = false;
 
-// Of sched_setattr(2); <linux/sched/types.h> and <sched.h> don't go together.
+// For sched_setattr(2). <linux/sched/types.h> and <sched.h> cannot be included together.
 struct SchedulingAttributes {
   uint32_t size;
   uint32_t policy;
@@ -29,7 +29,7 @@ struct SchedulingAttributes {
   uint64_t period;
 };
 
-// Of the calling thread.
+// State of the calling thread.
 struct Slice {
   bool isShort;
   bool isRefused;
@@ -85,12 +85,12 @@ void takeShortSlices(int64_t untilNs) {
 
 void returnShortSlices(int64_t nowNs) {
   if (!slice.isShort || nowNs < slice.untilNs) return;
-  SchedulingAttributes attributes = {};  // with what others have changed of them since
+  SchedulingAttributes attributes = {};  // includes later changes by others
   slice.isShort = syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) == 0 &&
                   attributes.policy == SCHED_OTHER && attributes.runtime == kSliceNs;
-  if (!slice.isShort) return;  // it is somebody else's by now
+  if (!slice.isShort) return;  // another thread has changed it
   attributes.runtime = slice.beforeNs;
-  attributes.flags |= kResetOnFork;  // only a privileged thread could take that back
+  attributes.flags |= kResetOnFork;  // only a privileged thread could clear it
   slice.isShort = syscall(SYS_sched_setattr, 0, &attributes, 0) != 0;
   slice.untilNs = nowNs + kTryAgainNs;
 }

@@ -8,7 +8,7 @@
 namespace windlass {
 namespace {
 
-// The kernel of a collective whose parts differ in size, of which the largest input holds `bytes`.
+// Returns the kernel of a collective of unequal parts whose largest input has `bytes` bytes.
 const Kernel& kernelFor(const Comm& comm, const Collective& collective, uint64_t bytes) {
   const GroupConfig& config = comm.group().config();
   const uint64_t most =
@@ -16,7 +16,7 @@ const Kernel& kernelFor(const Comm& comm, const Collective& collective, uint64_t
   return bytes <= most ? collective.eager : collective.algorithms[0].kernel;
 }
 
-// Counts that are the same on every rank: what they add to, and what ranks compare.
+// Counts that are the same on every rank: their sum, and what ranks compare.
 struct Counts {
   uint64_t sum = 0;
   uint64_t largest = 0;
@@ -32,8 +32,8 @@ struct Counts {
   }
 };
 
-// An exchange of parts. Ranks don't know one another's counts, so they can't tell together that it
-// is small: its items are always claimed one by one.
+// An exchange of parts. Ranks do not know one another's counts, so they cannot decide together that
+// it is small. Therefore ranks always claim its items one by one.
 Call exchange(const Comm& comm, const void* in, void* out, const PartLists& parts, bool packed,
               int32_t dtype, int64_t deadlineNs, wl_error_t* error) {
   const uint64_t ranks = comm.group().ranks();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernel a collective runs. Arguments have been checked: buffers hold what the collective's
-// row in the table of kernels says, do not overlap but where that is allowed, and are aligned to
-// the dtype.
+// Selects the kernel that a collective runs. The caller has checked the arguments: buffers match
+// the collective's row in the table of kernels, are aligned to the dtype, and overlap only where
+// the row allows it.
 #pragma once
 
 #include "native/core/launch/kernels.h"
@@ -10,24 +10,23 @@ namespace windlass {
 
 // One call of a collective of equal parts.
 struct CollectiveCall {
-  wl_operation operation;  // what ranks agree on and messages name
+  wl_operation operation;  // ranks agree on it and messages name it
   const void* in;
   void* out;
   uint64_t count;  // elements of a part
-  uint64_t bytes;  // of a part
+  uint64_t bytes;  // bytes of a part
   int32_t dtype;
   int32_t op;
-  const Algorithm* algorithm;  // of the collective's
+  const Algorithm* algorithm;  // one of the collective's algorithms
   int32_t root;  // or the rows of a part
   int64_t deadlineNs;
   wl_error_t* error;
-  OnStream* on = nullptr;  // as Call has it
+  OnStream* on = nullptr;  // see Call::on
 };
 
-// What follows is inline, so that `in` and `out`, which are the collective's, may be constants of
-// the caller's.
+// The rest is inline so that the compiler can treat `in` and `out` as constants of the caller.
 
-// Whether every rank's input rides with its ENTER, in a call of so many bytes a part.
+// Returns true if every rank's input travels with its ENTER when a part has `bytes` bytes.
 inline bool isEager(const Comm& comm, const Collective& collective, Holds in,
                     const Algorithm& algorithm, uint64_t bytes) {
   const uint64_t inBytes = isOnePart(in) ? bytes : bytes * comm.group().ranks();
@@ -43,12 +42,12 @@ inline Code run(Comm& comm, const Collective& collective, Holds in, Holds out,
   const bool isRoot = comm.rank() == static_cast<uint32_t>(of.root);
   const bool reads = isRoot || !isRoots(in);
   const bool writes = isRoot || !isRoots(out);
-  // What a root reads of one part for all ranks, in place it need not write.
+  // A root whose part is already in place need not write it.
   const bool isThere = in == Holds::kRootsPart && reads && of.in == of.out;
   const uint64_t allBytes = of.bytes * ranks;
-  // Each rank moves what all ranks have for it, or it for them.
+  // True if each rank moves one part to or from every rank.
   const bool meets = in == Holds::kParts || out == Holds::kParts;
-  // Member by member: to zero all of it first takes longer than all else here.
+  // Sets single members: zeroing the whole struct takes longer than the rest of this function.
   Call call;
   call.descriptor =
       Descriptor::of(of.operation, of.count, of.dtype, of.op, of.algorithm->name, of.root);
@@ -61,7 +60,7 @@ inline Code run(Comm& comm, const Collective& collective, Holds in, Holds out,
   call.deadlineNs = of.deadlineNs;
   call.error = of.error;
   call.on = of.on;
-  // One rank has nobody to tell the algorithms apart.
+  // With one rank, all algorithms do the same.
   const Algorithm& algorithm = ranks > 1 ? *of.algorithm : collective.algorithms[0];
   return comm.run(isEager(comm, collective, in, algorithm, of.bytes) ? collective.eager
                                                                     : algorithm.kernel,
@@ -71,11 +70,11 @@ inline Code run(Comm& comm, const Collective& collective, Holds in, Holds out,
 // `parts` states inCounts and outCounts.
 Code allToAllV(Comm& comm, const void* in, void* out, const PartLists& parts, int32_t dtype,
                int64_t deadlineNs, wl_error_t* error, OnStream* on = nullptr);
-// `parts` states inCounts and room; `received` gets a count for each rank.
+// `parts` states inCounts and room. `received` gets one count per rank.
 Code allToAllVPacked(Comm& comm, const void* in, void* out, const PartLists& parts,
                      int64_t* received, int32_t dtype, int64_t deadlineNs, wl_error_t* error);
-// `counts` holds one for each rank. `as` is what ranks agree on and messages name: an operation
-// that this is a step of, or all-gather-v itself.
+// `counts` holds one count per rank. Ranks agree on `as` and messages name it: all-gather-v, or the
+// operation that this call is a step of.
 Code allGatherV(Comm& comm, const void* in, void* out, const int64_t* counts, int32_t dtype,
                 int64_t deadlineNs, wl_error_t* error, wl_operation as = WL_OP_ALL_GATHER_V,
                 OnStream* on = nullptr);

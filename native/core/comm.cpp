@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entry, exit, end of a communicator, and what an item needs before it runs.
+// Entry, exit and end of a communicator, and the conditions that an item waits for before it runs.
 #include "native/core/comm.h"
 
 #include <sched.h>
@@ -20,7 +20,7 @@ namespace windlass {
 namespace {
 
 constexpr int64_t kCloseLimitNs = 60'000'000'000;
-// Looks at a signal before a core says that it waits.
+// Checks of a signal before a core reports that it waits.
 constexpr uint32_t kLooksInLine = 16;
 
 }  // namespace
@@ -148,7 +148,7 @@ Code Comm::skipInLine(Code code, uint32_t phases) {
 
 Code Comm::pull(const PullForm& form, const Call& call, const Launch& launch, Deadline& deadline) {
   if (pulling_ == nullptr) return failures_.publishNoMemory();
-  // Whoever saw all enter may have told nobody yet.
+  // A rank that saw all ranks enter may not have rung the others yet.
   waiter_.ring();
   shownPhases_ = form.phases;
   isPulling_ = true;
@@ -162,7 +162,7 @@ Code Comm::pull(const PullForm& form, const Call& call, const Launch& launch, De
 void Comm::takeSequence(const Call& call) {
   ++sequence_;
   own_.state.sequence.store(sequence(), std::memory_order_relaxed);
-  // What ranks tell one another of host objects is no work.
+  // Operations that only exchange words about host objects count as 0 bytes.
   const uint64_t bytes = call.parts == nullptr ? call.bytes : call.inBytes;
   recorder_.enter(sequence(), call.descriptor, call.workBytes == 0 ? 0 : bytes);
 }
@@ -237,7 +237,7 @@ Code Comm::close(wl_error_t* error) {
   endEnqueued();
   if (group_->failure() != nullptr) group_->dropRetired();
   if (!group_->leave(rank_)) return WL_OK;
-  // Of two ranks that leave at once, the second to be marked sees the other one's mark.
+  // If two ranks leave at the same time, the second to be marked sees the mark of the other.
   if (group_->failure() == nullptr) compareLast();
   workers_.reset();
   if (group_->config().offloadCores > 0) group_->offloadSeats().close(rank_);
@@ -248,7 +248,8 @@ void Comm::compareLast() {
   if (compared() != WL_OK) return;
   for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
     if (peer == rank_ || !left(peer)) continue;
-    // Ranks are one operation apart at most: each enters one once all have entered the one before.
+    // Ranks are at most one operation apart: each enters an operation after all have entered the
+    // previous one.
     if (!group_->entered(peer, sequence_)) {
       failures_.publishUnmatched(rank_, peer, sequence_);
       return;
@@ -295,7 +296,7 @@ const PartTable& Comm::stateParts(const Call& call) {
   const uint64_t elementBytes = sizeOf(static_cast<DType>(call.descriptor.dtype()));
   PartTable& table = group_->block().parts(rank_, sequence_);
   table.largest = 0;
-  // Its parts are all of the output, or all of the input, which comes second.
+  // Fills the parts of the output or the input. The last call, for the input, sets `largest`.
   const auto fill = [&](Part& (PartTable::*part)(uint32_t), const int64_t* counts,
                         const int64_t* offsets) {
     uint64_t end = 0;

@@ -17,8 +17,8 @@ constexpr uint64_t rounded(uint64_t bytes, uint64_t to) {
   return (bytes + to - 1) / to * to;
 }
 
-// What is the same in all libraries whose ranks may meet: they lay a block out alike and cut
-// operations alike.
+// A hash of what must match between libraries whose ranks meet: the layout of a block and the
+// division of operations.
 uint64_t layoutOfThisLibrary() {
   char text[256];
   std::snprintf(text, sizeof text,
@@ -32,7 +32,8 @@ uint64_t layoutOfThisLibrary() {
   return word;
 }
 
-// A copy of what others may write at the same time, if it is one that a block can be of.
+// Copies a configuration that others may write at the same time. Returns true if a block can have
+// it.
 bool copyConfig(const GroupConfig& from, GroupConfig* to) {
   unsigned char bytes[sizeof *to];
   std::memcpy(bytes, static_cast<const void*>(&from), sizeof bytes);
@@ -48,7 +49,7 @@ bool copyConfig(const GroupConfig& from, GroupConfig* to) {
          config.deviceCores <= WL_MAX_DEVICE_CORES && config.deadlineNs > 0;
 }
 
-// Not 0.
+// Never returns 0.
 uint64_t newId() {
   static std::atomic<uint64_t> made{0};
   const uint64_t id = processWord() + made.fetch_add(1, std::memory_order_relaxed);
@@ -57,7 +58,7 @@ uint64_t newId() {
 
 }  // namespace
 
-// Eager areas, parts and stages are touched by operations that need them alone.
+// Only operations that need eager areas, parts and staging buffers access them.
 ControlBlock::ControlBlock(void* memory, const GroupConfig& config)
     : base_(static_cast<unsigned char*>(memory)),
       stageHalfBytes_(config.stageHalfBytes()),
@@ -125,7 +126,7 @@ void ControlBlock::make(void* memory, const GroupConfig& config, const uint32_t*
     new (&block.members_[rank]) Member();
     block.members_[rank].former = former == nullptr ? kNobody : former[rank];
     block.members_[rank].host = hosts == nullptr ? 0 : hosts[rank];
-    new (&block.recorders_[rank]) FlightRecorder;  // zeroed, and untouched until its rank calls
+    new (&block.recorders_[rank]) FlightRecorder;  // zeroed, and unused until its rank calls
   }
   for (size_t at = 0; at < config.deviceLineBytes() * config.ranks; at += kDeviceLineBytes)
     new (block.deviceLines_ + at) uint32_t(before << 8 | 0xff);
@@ -156,7 +157,7 @@ Code ControlBlock::open(const void* memory, uint64_t bytes, GroupConfig* config,
                 "lay it out first, with the same version for the same target",
                 WINDLASS_VERSION, kTarget.limits.name);
   }
-  // What lies there is written by none who has it from here.
+  // Callers of this function never write through *block.
   *block = ControlBlock(const_cast<void*>(memory), *config);
   return bytes >= block->bytes_
              ? WL_OK

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ranks of one communicator share: plain data in one stretch of memory, which each process
-// maps where it likes, and in which everything has its offset. Per-rank lines have one writer and
-// are polled by all, so that memory that is touched grows with the rank count.
+// What the ranks of one communicator share. It is plain data in one stretch of memory, which each
+// process maps at any address and in which everything has an offset. Per-rank lines have one writer
+// and all ranks poll them, so that the memory in use grows with the rank count.
 //
-// An operation with sequence s uses entry[s & 1] of each rank. A rank enters s only when every peer
-// has entered s - 1, hence has left s - 2: nobody reads the slot that it overwrites.
+// An operation with sequence s uses entry[s & 1] of each rank. A rank enters s only after every
+// peer has entered s - 1, and so has left s - 2. Therefore no rank reads the slot that it
+// overwrites.
 //
 // Ranks count operations in 64 bits, of which 56 are ever used. ENTER, written at every operation,
-// states the low 32 of them and is compared as they wrap. Words that some operations leave alone
-// state all 56 and are compared as numbers: 0, as they start, or left for any number of operations,
-// they read as what is not reached yet.
+// states the low 32 bits, and ranks compare it as it wraps. Words that some operations do not write
+// state all 56 bits, and ranks compare them as numbers. A word that is 0, as at the start, or was
+// not written for any number of operations, reads as not reached yet.
 #pragma once
 
 #include <atomic>
@@ -24,13 +25,14 @@ namespace windlass {
 
 constexpr size_t kLine = 64;
 
-// What every rank of an operation must agree on; compared as two words. A one-sided operation is
-// described likewise, and compared with nothing.
+// Values of an operation that all ranks must agree on, compared as two words. A one-sided operation
+// has a descriptor too, which is compared with nothing.
 struct Descriptor {
   // operation | dtype << 8 | reduce op << 16 | algorithm << 24 | on a stream << 31 | root << 32
   uint64_t what;
-  // elements, bytes of a window, the fingerprint of a plan or of counts, or a signal's value;
-  // all-to-all-v: 1 where parts are packed as they come, 0 where each receiver states its own
+  // Elements, bytes of a window, the fingerprint of a plan or of counts, or a signal's value. For
+  // all-to-all-v: 1 if the output is packed in order of rank, 0 if each receiver states its own
+  // counts.
   uint64_t count;
 
   static Descriptor of(wl_operation operation, uint64_t count, int32_t dtype = 0,
@@ -44,13 +46,13 @@ struct Descriptor {
   int32_t dtype() const { return static_cast<int32_t>(what >> 8 & 0xff); }
   int32_t reduceOp() const { return static_cast<int32_t>(what >> 16 & 0xff); }
   int32_t algorithm() const { return static_cast<int32_t>(what >> 24 & 0x7f); }
-  // Put on a stream, which all ranks do or none.
+  // Put on a stream. Either all ranks do this or none.
   Descriptor onStream() const { return {what | kOnStream, count}; }
   bool isOnStream() const { return (what & kOnStream) != 0; }
-  // What a rank sends to a peer must be what that peer expects from it.
+  // True if the part that a rank sends to a peer must be the part that the peer expects from it.
   bool pairsParts() const { return operation() == WL_OP_ALL_TO_ALL_V && count == 0; }
   int32_t root() const { return static_cast<int32_t>(what >> 32); }  // or the one peer
-  int32_t rows() const { return root(); }  // of a part, where parts are matrices
+  int32_t rows() const { return root(); }  // rows of a part, if parts are matrices
   bool operator==(const Descriptor& other) const {
     return what == other.what && count == other.count;
   }
@@ -59,33 +61,35 @@ struct Descriptor {
   static constexpr uint64_t kOnStream = uint64_t{1} << 31;
 };
 
-// An eager input, which is copied on ENTER, rides in the ENTER's own line up to kInlineBytes, a
-// larger one in the rank's eager area.
+// An eager input is copied on ENTER. Up to kInlineBytes it travels in the ENTER's own line,
+// otherwise in the rank's eager area.
 constexpr uint64_t kInlineBytes = 16;
 
-// ENTER: `sequence` is stored with release once the rest is set.
+// ENTER: `sequence` is stored with release after the rest is set.
 struct alignas(kLine) Entry {
-  std::atomic<uint32_t> sequence;  // its low 32 bits
+  std::atomic<uint32_t> sequence;  // low 32 bits
   std::atomic<int32_t> core;       // on which the rank entered
   Descriptor descriptor;
   RankArgs args;
   unsigned char inlined[kInlineBytes];
 };
 
-// The items of a rank in one phase. next = low 16 bits of the sequence << 48 | phase << 40 | blocks
-// taken from the front << 20 | blocks left; whoever advances it by compare-and-swap runs that
-// block. The owner takes from the front and others from the back, so that each touches the same
-// memory time and again. finished counts blocks that have run.
+// The items of a rank in one phase.
 //
-// Where items are claimed, every rank writes its own line before its ENTER, and a peer looks only
-// from then on until it leaves itself. It sees that operation's word or the next one's, which 16
-// bits tell apart, however long other operations left the line alone before.
+// next = low 16 bits of the sequence << 48 | phase << 40 | blocks taken from the front << 20 |
+// blocks left. The rank that advances it by compare-and-swap runs that block. The owner takes from
+// the front and others from the back, so that each rank accesses the same memory repeatedly.
+// `finished` counts blocks that have run.
+//
+// If items are claimed, every rank writes its own line before its ENTER. A peer reads it only
+// between that ENTER and its own exit. The peer sees the word of that operation or of the next one,
+// which 16 bits tell apart, even after many operations that did not write the line.
 struct alignas(kLine) Work {
   std::atomic<uint64_t> next;
   std::atomic<uint32_t> finished;
 };
 constexpr uint32_t kMostBlocks = (1u << 20) - 1;
-// Added to the word.
+// Steps that are added to `next`.
 constexpr uint64_t kTakeFront = (uint64_t{1} << 20) - 1;
 constexpr uint64_t kTakeBack = ~uint64_t{0};
 
@@ -93,7 +97,7 @@ constexpr uint64_t workWord(uint64_t sequence, uint32_t phase, uint32_t blocks) 
   return sequence << 48 | uint64_t{phase} << 40 | blocks;
 }
 
-// A phase of an operation, or how many phases of it are over.
+// A phase of an operation, or the number of its completed phases.
 constexpr uint64_t phaseWord(uint64_t sequence, uint32_t phase) {
   return sequence << 8 | phase;
 }
@@ -110,30 +114,30 @@ struct alignas(kLine) Done {
   std::atomic<uint64_t> word;
 };
 
-// Whether ranks count the operation: one that is a rank's own is not, nor one that follows a
-// failure.
+// True if ranks count the operation. They do not count a rank's own operation, or one that follows
+// a failure.
 constexpr bool takesSequence(int32_t operation) {
   return operation != WL_OP_SHRINK &&
          (operation < WL_OP_FIRST_ONE_SIDED || operation > WL_OP_LAST_ONE_SIDED);
 }
 
-// What diagnostics, close() and deferred release look at.
+// Read by diagnostics, close() and deferred release.
 struct alignas(kLine) State {
   std::atomic<uint32_t> busy;      // 1 while a thread is inside an operation
-  std::atomic<uint32_t> sequence;  // its low 32 bits
+  std::atomic<uint32_t> sequence;  // low 32 bits
   std::atomic<int32_t> operation;
   std::atomic<int32_t> awaited;  // rank, -1 nobody, -2 several
   std::atomic<int32_t> core;     // on which this rank last began an operation
   std::atomic<uint32_t> closing;
-  std::atomic<uint32_t> left;       // 1 once closed: enters nothing any more
-  std::atomic<uint32_t> running;    // threads of this rank inside a claimed item, whoever's it is
+  std::atomic<uint32_t> left;       // 1 after close: the rank enters nothing any more
+  std::atomic<uint32_t> running;    // threads of this rank inside a claimed item of any rank
   std::atomic<uint32_t> contested;  // times that a wait found another thread busy on its core
   std::atomic<int32_t> movingCore;  // on which this rank last began a claimed item in a wait
-  std::atomic<uint64_t> item;       // while `running`: the claimed item that it began last
-  std::atomic<int64_t> movedNs;     // when it last ended one in a wait
+  std::atomic<uint64_t> item;       // the last claimed item that it began, valid while `running`
+  std::atomic<int64_t> movedNs;     // when it last ended a claimed item in a wait
 };
 
-// A claimed item, as a state line names it; 0: none yet.
+// A claimed item, as a state line names it. 0: none yet.
 struct Item {
   uint32_t owner;
   uint32_t phase;
@@ -146,37 +150,40 @@ struct Item {
   }
 };
 
-// One futex word a rank. A sleeper sets `sleeping`, looks again, then sleeps on `ring`.
+// One futex word per rank. A rank that goes to sleep sets `sleeping`, checks again, then sleeps on
+// `ring`.
 struct alignas(kLine) Doorbell {
   std::atomic<uint32_t> ring;
   std::atomic<uint32_t> sleeping;
 };
 
-// What a rank of a group that spans processes tells of its ordinary memory, which peers in other
-// processes read themselves or find in its stage: native/peer/peer_access.h. Each has two halves,
-// by the parity of a round; rounds are counted over all operations.
+// State of a rank's ordinary memory, in a group that spans processes. Peers in other processes read
+// that memory themselves or find it in the rank's staging buffer: see native/peer/peer_access.h. A
+// staging buffer has two halves, used by the parity of a round. Rounds are counted over all
+// operations.
 struct alignas(kLine) StageLine {
-  std::atomic<uint64_t> probe;     // PeerMemory::probeAddress() of its process, which has joined
-  std::atomic<uint32_t> answer;    // what it says of the others' memory; 0: nothing yet
-  std::atomic<uint32_t> reserved;  // whether its stage may be touched, as it says; 0: nothing yet
+  std::atomic<uint64_t> probe;     // PeerMemory::probeAddress() of its joined process
+  std::atomic<uint32_t> answer;    // what it reports on the others' memory; 0: nothing yet
+  std::atomic<uint32_t> reserved;  // if its staging buffer may be used; 0: not known yet
   std::atomic<uint64_t> filled;    // rounds that this rank has filled its half for
-  std::atomic<uint64_t> taken;     // rounds of which it has read all that it needs
-  // Rounds of two levels, over all operations (native/hosts/two_levels.h). As this rank's host has
-  // it: for which it has shown its input, and of which it has taken the result.
+  std::atomic<uint64_t> taken;     // rounds in which it has read all that it needs
+  // Rounds of two levels, over all operations (native/hosts/two_levels.h). shown: rounds for which
+  // this rank has shown its input on its host. used: rounds whose result it has taken.
   std::atomic<uint64_t> shown;
   std::atomic<uint64_t> used;
-  // For which it has passed its lane on; and of which its lane's result has come to this host.
+  // passed: rounds for which the rank has passed its lane on. came: rounds whose lane result has
+  // arrived at this host.
   std::atomic<uint64_t> passed;
   std::atomic<uint64_t> came;
 };
 static_assert(sizeof(StageLine) == kLine, "what a rank tells is one line");
 
-// What a rank has for one reader in the operation of a transfer: its part of either half of the
-// stage, by turns.
+// Data of a rank for one reader in a transfer: the reader's part of either half of the staging
+// buffer, in turn.
 struct StagePair {
   std::atomic<uint64_t> filled;  // times, over all operations
   std::atomic<uint64_t> taken;
-  uint64_t bytes[2];  // in each half
+  uint64_t bytes[2];  // size of the part in each half
 };
 
 struct RankLines {
@@ -190,41 +197,40 @@ static_assert(sizeof(RankLines) == 6 * kLine, "one line each");
 
 static_assert(sizeof(Entry) == kLine, "an ENTER is one line");
 
-// What no operation looks at: who a rank is, and whether it lives.
+// Identity of a rank, and whether it lives. Operations do not read it.
 struct alignas(kLine) Member {
-  std::atomic<uint32_t> joined;  // 1 once it has a handle, or had one: a rank joins once
-  std::atomic<uint32_t> lost;    // 1 once its process is gone: it touches nothing any more
-  std::atomic<uint32_t> beats;   // goes on while its process lives, where somebody watches
-  std::atomic<uint32_t> shrink;  // what it says in a shrink: Agreement::came() and what follows
-  // Its process, once it has joined, where ranks live in several.
+  std::atomic<uint32_t> joined;  // 1 after it got a handle: a rank joins once
+  std::atomic<uint32_t> lost;    // 1 after its process ended: it accesses nothing any more
+  std::atomic<uint32_t> beats;   // heartbeat: increases while its process lives, if it is watched
+  std::atomic<uint32_t> shrink;  // its word in a shrink: Agreement::came() and the following ones
+  // Its process, after it has joined, if ranks live in several processes.
   std::atomic<int32_t> pid;
   std::atomic<uint32_t> pidNamespace;
   std::atomic<uint64_t> started;
-  uint32_t former;  // its rank in the communicator that this one is a part of; kNobody: of none
-  uint32_t host;    // where its process runs
-  // Whether it has joined on another host than this block's, of whose processes it has numbers
-  // alone.
+  uint32_t former;  // its rank in the parent communicator; kNobody: no parent
+  uint32_t host;    // host of its process
+  // True if it has joined on a host other than this block's. Its process ids are not valid here.
   bool isElsewhere() const {
     return pid.load(std::memory_order_acquire) != 0 &&
            pidNamespace.load(std::memory_order_relaxed) == 0;
   }
-  // Over hosts: in which Agreement its own was when it said what it says in a shrink; 1 once its
-  // process, of another host, has said that the communicator has failed.
+  // For several hosts. agreement: its own Agreement when it wrote its word in a shrink. saysFailed:
+  // 1 after its process, on another host, has reported that the communicator failed.
   std::atomic<uint64_t> agreement;
   std::atomic<uint32_t> saysFailed;
 };
 static_assert(sizeof(Member) == kLine, "who a rank is, is one line");
 
-// How far the ranks of a failed communicator have come in making the next one: one word, which
-// moves by compare-and-swap from kOpen to kProposed, and from there to kAgreed, which stands, or to
-// a later round's kOpen. Each host has one. native/core/shrink/shrink.h.
+// How far the ranks of a failed communicator are in making the next one. The word moves by
+// compare-and-swap from kOpen to kProposed. From there it moves to kAgreed, which is final, or to
+// kOpen of a later round. Each host has one. See native/core/shrink/shrink.h.
 struct Agreement {
   enum Step : uint32_t { kOpen, kProposed, kAgreed };
   Step step;
   uint32_t round;  // up to kMostRounds
   uint32_t maker;  // the rank that proposes
-  // The number that the memory of the new one has in its process, if it has one: that of `maker`,
-  // or on another host of the lowest rank there that is proposed; -1: not yet.
+  // File number of the new one's memory in the process that made it: the process of `maker`, or on
+  // another host that of the lowest proposed rank there. -1: not made yet.
   int32_t file;
 
   static constexpr uint32_t kMostRounds = 0xffff;
@@ -237,83 +243,83 @@ struct Agreement {
     return {static_cast<Step>(word >> 62), static_cast<uint32_t>(word >> 44 & kMostRounds),
             static_cast<uint32_t>(word >> 32 & 0xfff), static_cast<int32_t>(word)};
   }
-  // A rank's own word: it waits in that round; it is a member of what the round proposes, and its
-  // process has opened the memory and, over hosts, a wire; it holds it, so that it can be used; it
-  // will not take part. 0: it never came.
+  // A rank's own word. came: it waits in that round. opened: it is a member of the proposal, and
+  // its process has opened the memory and, on several hosts, a wire. holds: it holds the memory,
+  // which can be used. kGaveUp: it will not take part. 0: it never joined.
   static uint32_t came(uint32_t round) { return (round + 1) << 2; }
   static uint32_t opened(uint32_t round) { return came(round) | 1; }
   static uint32_t holds(uint32_t round) { return came(round) | 2; }
   static constexpr uint32_t kGaveUp = ~0u;
 
-  // Of two hosts' words: whether they speak of one proposal.
+  // True if the words of two hosts are about one proposal.
   bool isOf(const Agreement& other) const {
     return round == other.round && maker == other.maker && step != kOpen && other.step != kOpen;
   }
 };
 static_assert(WL_MAX_RANKS <= 0xfff + 1, "a rank fits the word");
 
-// What a rank tells over hosts of what its round proposes, as soon as it knows the members:
-// native/core/shrink/shrink_notes.h. A page, which it alone writes.
+// A rank's note to other hosts about its round's proposal, written when it knows the members:
+// native/core/shrink/shrink_notes.h. One page, which only this rank writes.
 struct ShrinkNote {
   static constexpr uint32_t kMostNameBytes = 3560;
 
-  uint64_t digest;  // of the rest, as far as the name goes
+  uint64_t digest;  // of the rest, up to the end of the name
   uint32_t round;
   uint32_t maker;
   uint32_t nameBytes;  // 0: another rank of its process names the wire
   uint32_t unused;
-  uint64_t members[WL_MAX_RANKS / 64];  // a bit for each
+  uint64_t members[WL_MAX_RANKS / 64];  // one bit per member
   unsigned char name[kMostNameBytes];   // of its process's wire
 };
 static_assert(sizeof(ShrinkNote) == 4096, "a note is one page");
 
-// To one rank, at the least, of what a rank copies for all.
+// Least number of words for each rank in data that a rank copies for all ranks.
 constexpr uint64_t kEagerWords = 4;
 
-// What decides the protocol of a communicator, agreed when its ranks meet.
+// Settings that select the protocol of a communicator. Ranks agree on them when they meet.
 struct GroupConfig {
   uint32_t ranks = 1;
   uint32_t cores = 1;
   uint64_t firstSequence = 1;  // at least 1
-  // Threads that a rank's long operations run on, its own included; 0: as many as cores allow.
+  // Threads that run a rank's long operations, its own included. 0: as many as cores allow.
   uint32_t blocks = 0;
-  // Cores of a rank that the device executor runs operations on; 0: the cpu executor runs them.
+  // Cores of a rank that the device executor uses. 0: the cpu executor runs operations.
   uint32_t deviceCores = 0;
-  // Cores of each rank's device, to which the host hands operations; 0: the host runs them.
+  // Cores of each rank's device, to which the host hands operations. 0: the host runs them.
   uint32_t offloadCores = 0;
   int64_t deadlineNs = 60'000'000'000;
-  uint64_t streamingBytes = 0;  // of all ranks' bytes, from which an operation outgrows the caches
+  uint64_t streamingBytes = 0;  // bytes of all ranks from which an operation exceeds the caches
   // Waits may adjust threads that were not adopted, too.
   bool adjustsThreads = false;
-  // Ranks live in several processes, each of which reaches the others' windows alone.
+  // Ranks live in several processes, each of which reaches only the windows of the others.
   bool spansProcesses = false;
-  // On so many hosts, each of which has such a block; more than one: ranks span processes too.
+  // Number of hosts, each of which has such a block. With more than one, ranks also span processes.
   uint32_t hosts = 1;
-  // How many times as much, as a power of two, rides with ENTER as where ranks share memory:
-  // between hosts what is not there at once takes several messages.
+  // Factor, as a power of two, by which the eager limit grows on several hosts. There, data that
+  // does not travel with ENTER takes several messages.
   uint32_t eagerShift = 0;
 
-  // On so many. Where they are several, a rank that waits lets others run: it doesn't know how many
-  // of them have a core.
+  // Sets the number of hosts. On several hosts, a waiting rank lets others run, because it does not
+  // know how many of them have a core.
   void spread(uint32_t over) {
     hosts = over;
     eagerShift = over > 1 ? 4 : 0;
     if (over > 1 && cores >= ranks) cores = ranks - 1;
   }
 
-  // More ranks than cores: waits give up the core at once, and whoever arrives last opens an
-  // operation whose inputs are not eager.
+  // True if there are more ranks than cores. Then waits yield the core at once, and the last
+  // arriver opens an operation whose inputs are not eager.
   bool oversubscribed() const { return ranks > cores; }
-  // Up to how much input a rank copies on ENTER. Where ranks exceed cores a copy costs less than
-  // the acknowledgements, which take another turn of all threads.
+  // Largest input that a rank copies on ENTER. If ranks exceed cores, a copy costs less than the
+  // acknowledgements, which take another turn of all threads.
   uint64_t eagerBytes() const { return uint64_t{oversubscribed() ? 64u : 4u} << 10; }
-  // Room for it, and for some words to each rank.
+  // Room for an eager input, and for some words to each rank.
   uint64_t eagerRoomBytes() const {
     const uint64_t words = ranks * kEagerWords * sizeof(uint64_t);
     return eagerBytes() < words ? words : eagerBytes();
   }
-  // Bytes of one half of a rank's stage, a line or more for each rank: all of them together take
-  // 4 MiB at most up to 64 ranks, and 64 KiB a rank from there.
+  // Bytes of one half of a rank's staging buffer, at least a line per rank. Up to 64 ranks, all
+  // halves together take at most 4 MiB. With more ranks, a half takes 64 KiB.
   uint64_t stageHalfBytes() const {
     if (!spansProcesses) return 0;
     constexpr uint64_t kMost = uint64_t{512} << 10;
@@ -321,70 +327,74 @@ struct GroupConfig {
     const uint64_t least = ranks <= 1024 ? uint64_t{64} << 10 : uint64_t{WL_MAX_RANKS} * kLine;
     return share < least ? least : share > kMost ? kMost : share;
   }
-  // Of it, for each reader where they read different things.
+  // Bytes of a half for each reader, if readers read different data.
   uint64_t stagePartBytes() const { return stageHalfBytes() / ranks / kLine * kLine; }
   // Bytes of the device executor's signals to one rank: a line for each core of each rank.
   size_t deviceLineBytes() const { return size_t{ranks} * deviceCores * kDeviceLineBytes; }
 };
 
-// Records of failures that threads write at once: the first whole one stands. One whose writer dies
-// stays as it is; the last is whole from the start, and says that all others' did.
+// Failure records that threads write at the same time: the first complete one stands. If a writer
+// dies, its record stays incomplete. The last record is complete from the start and says that all
+// the others failed.
 constexpr uint32_t kFailureRecords = 9;
 
-// Windows that a communicator which spans processes may have at once, the address space and its
-// control block included.
+// Most windows of a communicator that spans processes, including the address space and its control
+// block.
 constexpr uint32_t kMostWindows = 64;
 
 // Lines that all ranks write.
 struct SharedLines {
-  std::atomic<uint64_t> layout;                    // of what library, once the rest is there
-  GroupConfig config;                              // written before any rank but the maker's looks
-  int64_t madeTicks;                               // when that was, in CPU ticks
-  int64_t madeNs;                                  // and as clockNs() has it
-  uint64_t id;      // tells it from all others of this host, where ranks live in several processes
-  uint64_t parent;  // that of the communicator whose ranks made it; 0: none
+  std::atomic<uint64_t> layout;  // layout of the library that made the block; set last
+  GroupConfig config;  // written before any rank but the maker's reads it
+  int64_t madeTicks;                               // creation time in CPU ticks
+  int64_t madeNs;                                  // creation time from clockNs()
+  uint64_t id;      // unique on this host, if ranks live in several processes
+  uint64_t parent;  // id of the communicator whose ranks made this one; 0: none
   alignas(kLine) std::atomic<uint64_t> arrivals;   // ranks that entered, over all operations
   alignas(kLine) std::atomic<uint64_t> released;   // last sequence that all ranks may leave
   std::atomic<uint64_t> openPhase;                 // phaseWord of the items that may run
   alignas(kLine) std::atomic<uint32_t> remaining;  // ranks with items of it still to finish
   alignas(kLine) std::atomic<uint32_t> sleepers;   // ranks inside the sleeping wait
   alignas(kLine) std::atomic<uint32_t> leavers;    // ranks that closed
-  alignas(kLine) std::atomic<uint32_t> failed;     // of the record that stands, from 1; 0: none
+  alignas(kLine) std::atomic<uint32_t> failed;  // number of the record that stands, from 1; 0: none
   std::atomic<uint32_t> failing;                   // threads that took a record to write
   std::atomic<int64_t> contestedNs;  // when a rank last met a thread that computes; 0: never
   std::atomic<uint64_t> shrink;      // Agreement
-  std::atomic<uint32_t> holding;     // of a communicator that shrink makes: ranks that hold it
-  // Ranks that have not dropped the window of that number, of those that ranks make together.
+  std::atomic<uint32_t> holding;     // for a communicator that shrink makes: ranks that hold it
+  // For each window that ranks make together: ranks that have not dropped it.
   alignas(kLine) std::atomic<uint32_t> holders[kMostWindows];
   alignas(kLine) wl_error_t records[kFailureRecords];
 };
 
 class FlightRecorder;
 
-// Where in a page stages and eager inputs begin. Long memory of malloc() begins at 16, and UCX puts
-// some bytes before what it sends: no copy between either and this isSlowToCopy().
+// Offset in a page of staging buffers and eager inputs. Long memory of malloc() begins at 16, and
+// UCX puts some bytes before a message. With this offset, isSlowToCopy() is false for copies
+// between them.
 constexpr uint64_t kInPage = 2 * kLine;
 
-// Where each part of a control block lies. A process has one for each block that it maps.
+// Addresses of the parts of a control block. A process has one ControlBlock for each block that it
+// maps.
 class ControlBlock {
  public:
   static uint64_t bytes(const GroupConfig& config);
-  // Of them, the last ones, which hold the stages: each rank reserves its own when one needs it.
+  // Bytes of the staging buffers, which are last. Each rank reserves its own when a rank needs it.
   static uint64_t stageBytes(const GroupConfig& config);
 
   ControlBlock() = default;
-  // Over memory that make() filled in, in this process or another.
+  // Wraps memory that make() filled in, in this process or another.
   explicit ControlBlock(void* memory);
-  // Fills in zeroed memory of bytes(config). `former`, where it isn't nullptr, are the members in
-  // the communicator that they come from, and `parent` its id. `hosts`: of each rank; nullptr: one.
+  // Fills in zeroed memory of bytes(config). `former` is nullptr or each member's rank in the
+  // parent communicator, and `parent` is that communicator's id. `hosts` is the host of each rank,
+  // or nullptr for one host.
   static void make(void* memory, const GroupConfig& config, const uint32_t* former = nullptr,
                    uint64_t parent = 0, const uint32_t* hosts = nullptr);
   static bool isLaidOut(const void* memory);
-  // Whether `bytes` from there are a control block that make() filled in, as this library lays it
-  // out.
+  // Checks that `bytes` from `memory` are a control block that make() filled in, with this
+  // library's layout.
   static Code check(const void* memory, uint64_t bytes, wl_error_t* error);
-  // The same for who trusts nothing that stands there, and may only read it: *block lies within the
-  // bytes whatever is written there later, and so does all of *config that is counted by.
+  // The same for a process that trusts none of the content and may only read it. *block and all
+  // counts in *config stay within the bytes, whatever other processes write later.
   static Code open(const void* memory, uint64_t bytes, GroupConfig* config, ControlBlock* block,
                    wl_error_t* error);
 
@@ -392,19 +402,19 @@ class ControlBlock {
   RankLines& lines(uint32_t rank) const { return lines_[rank]; }
   Member& member(uint32_t rank) const { return members_[rank]; }
   FlightRecorder& recorder(uint32_t rank) const;
-  // By parity of the operation, like the entries.
+  // Indexed by parity of the operation, like the entries.
   unsigned char* eager(uint32_t rank, uint64_t sequence) const {
     return eager_ + (2 * rank + (sequence & 1)) * eagerBytes_;
   }
-  // Likewise, where `rank` states its parts in an operation that has them.
+  // Parts that `rank` states in an operation, by parity of the operation.
   PartTable& parts(uint32_t rank, uint64_t sequence) const {
     return *reinterpret_cast<PartTable*>(parts_ + (2 * rank + (sequence & 1)) * partsBytes_);
   }
-  // Where ranks have devices.
+  // For ranks with devices.
   OffloadLine& offloadLine(uint32_t rank) const { return offloadLines_[rank]; }
-  // Where ranks live on several hosts.
+  // For ranks on several hosts.
   ShrinkNote& note(uint32_t rank) const { return notes_[rank]; }
-  // Where ranks live in several processes.
+  // For ranks in several processes.
   StageLine& stageLine(uint32_t rank) const { return stageLines_[rank]; }
   StagePair& stagePair(uint32_t owner, uint32_t reader) const {
     return reinterpret_cast<StagePair*>(stage(owner, 0) + 2 * stageHalfBytes_)[reader];
@@ -412,10 +422,10 @@ class ControlBlock {
   unsigned char* stage(uint32_t rank, uint64_t round) const {
     return stageArea(rank) + kInPage + (round & 1) * stageHalfBytes_;
   }
-  // Both of these, of one rank: whole pages.
+  // Both halves of one rank's staging buffer, in whole pages.
   unsigned char* stageArea(uint32_t rank) const { return stages_ + rank * stageAreaBytes_; }
   uint64_t stageAreaBytes() const { return stageAreaBytes_; }
-  // Signals of the device executor: rank 0's, then the others'.
+  // Signals of the device executor: rank 0's, then the other ranks'.
   unsigned char* deviceLines() const { return deviceLines_; }
 
   Place placeOf(const void* memory) const {

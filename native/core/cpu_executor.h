@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cpu executor: how the items of an operation come to run. Two ways, the same items:
+// The cpu executor. It runs the items of an operation in one of two ways:
 //
-//  - direct, when every rank has a core, or its input is eager: a rank runs its own items as soon
-//    as the peers that they need have entered. Large items are claimed, so that a rank that only
-//    waits runs others'.
-//  - meeting, when ranks exceed cores and inputs are not eager: ranks count themselves in, and the
-//    last arriver opens the operation. Small: it runs every item of every rank itself, so that an
-//    operation costs one rotation of the threads. Large: whoever is on a core claims items, its own
-//    first; phases follow one another.
+//  - direct, if every rank has a core or its input is eager: a rank runs its own items as soon as
+//    the peers that they need have entered. Ranks claim large items, so that a waiting rank runs
+//    items of others.
+//  - meeting, if ranks exceed cores and inputs are not eager: ranks count their arrivals, and the
+//    last arriver opens the operation. If it is small, the last arriver runs all items of all
+//    ranks, so that an operation costs one rotation of the threads. If it is large, every rank on a
+//    core claims items, its own first, one phase after the other.
 #pragma once
 
 #include "native/core/executor.h"
@@ -17,7 +17,7 @@ namespace windlass {
 template <class K>
 Code Comm::run(const Call& call) {
   return operate<K>(call, [&](const Launch& launch, Deadline& deadline) {
-    // What a kernel's own aux names, a table of items, other processes can't read: nobody helps.
+    // Other processes cannot read a kernel's own aux, a table of items, so no other rank helps.
     const bool mayHelp = !OfLibrary<K>::value &&
                          (!group_->config().spansProcesses || call.args.aux == nullptr);
     const bool meets = group_->oversubscribed() && !K::kEager && mayHelp;
@@ -39,7 +39,7 @@ Code Comm::run(const Call& call) {
   });
 }
 
-// While one lives, this rank's workers run items of an operation that it has entered.
+// During its lifetime, this rank's workers run items of an operation that the rank has entered.
 template <class K>
 class Comm::Helped {
  public:
@@ -72,8 +72,8 @@ class Comm::Helped {
 template <class K>
 Code Comm::runDirect(const Call& call, const Launch& launch, Deadline& deadline) {
   const uint32_t ranks = group_->ranks();
-  // A rank that gives up looks at ENTERs behind its failure, and this one at failures behind its
-  // ENTER, so that one of the two sees the other.
+  // A rank that gives up checks ENTERs after it publishes its failure. This rank checks failures
+  // after its ENTER. Therefore one of the two sees the other.
   if (Asks<K>::value || call.workBytes >= kLongWorkBytes) waiter_.announce(-1);
   if constexpr (Asks<K>::value) {
     const Code code = awaitNeed(kEveryRank, 0, deadline);
@@ -202,8 +202,9 @@ Code Comm::runMeeting(const Call& call, const Launch& launch, Deadline& deadline
   return code;
 }
 
-// Lets the items of `phase` run, or of the first later phase that has any; releases all ranks after
-// the last. One thread at a time: the last arriver, then whoever finishes the last item of a phase.
+// Opens the items of `phase`, or of the first later phase that has any. Releases all ranks after
+// the last phase. One thread at a time calls this: the last arriver, then the rank that finishes
+// the last item of a phase.
 template <class K>
 void Comm::openPhase(const Launch& launch, uint32_t phase) {
   SharedLines& lines = group_->shared();
@@ -262,7 +263,7 @@ bool Comm::runClaimed(const Launch& launch, uint32_t owner, uint32_t phase, cons
   if (work.finished.fetch_add(1, std::memory_order_acq_rel) + 1 == blocks) {
     offerItems(owner, phase + 1, blocks);
     finishPhase(owner, phase);
-    // The owner, and whoever waits for it, may sleep by now.
+    // The owner, and ranks that wait for it, may be asleep now.
     group_->lines(owner).done.word.fetch_add(0, std::memory_order_seq_cst);
     group_->wakeSleepers();
     if (group_->oversubscribed() &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both executors share: the begin and the end of an operation, its launch, and its ENTER.
+// What the executors share: the begin and end of an operation, its launch, and its ENTER.
 #pragma once
 
 #include <type_traits>
@@ -9,28 +9,28 @@
 
 namespace windlass {
 
-// Whether what ranks bring with ENTER says whether items of kernel K run: K::agrees. Such a K's in
-// and out name nothing else.
+// True if kernel K has K::agrees. Then the values that ranks bring with ENTER decide whether its
+// items run, and its in and out name nothing else.
 template <class K, class = void>
 struct Asks : std::false_type {};
 template <class K>
 struct Asks<K, std::void_t<decltype(&K::agrees)>> : std::true_type {};
 
-// Whether kernel K may name memory that peers in other processes don't reach, but can pull.
+// True if kernel K may name memory that peers in other processes cannot reach but can pull.
 template <class K, class = void>
 struct Pulls : std::false_type {};
 template <class K>
 struct Pulls<K, std::void_t<decltype(K::kPull)>> : std::true_type {};
 
-// Whether K runs kernels of libraries. Their arguments are their rank's own, so that nobody else
-// runs its items; what ranks compare of them rides with ENTER, for what is said where it differs.
-// They are planned before the rank enters: OwnArgs::aux is the Launch that runs.
+// True if K runs kernels of libraries. Their arguments belong to their rank, so no other rank runs
+// its items. What ranks compare of the arguments travels with ENTER, to report differences. They
+// are planned before the rank enters: OwnArgs::aux is the Launch that runs.
 template <class K, class = void>
 struct OfLibrary : std::false_type {};
 template <class K>
 struct OfLibrary<K, std::void_t<decltype(K::kOfLibrary)>> : std::true_type {};
 
-// Whether what a rank brings rides with its ENTER.
+// True if a rank's input travels with its ENTER.
 template <class K>
 constexpr bool kRides = K::kEager || Asks<K>::value || OfLibrary<K>::value;
 
@@ -95,9 +95,9 @@ Code Comm::preparePull(const Launch& launch) {
   return WL_OK;
 }
 
-// Once all ranks have entered, and a read-modify-write of this rank's has followed its ENTER:
-// whether items run. Not where a failure stands: a rank may have returned with it before it saw all
-// of them enter, and none of its memory is written then.
+// Sets *runs if items run. Call after all ranks have entered and after a read-modify-write of this
+// rank has followed its ENTER. Items do not run after a failure: a rank may have returned with it
+// before it saw all ranks enter, and then nobody may write its memory.
 template <class K>
 Code Comm::ask(const Launch& launch, bool* runs) const {
   *runs = true;

@@ -9,7 +9,7 @@
 namespace windlass {
 namespace {
 
-// What ranks compare.
+// Fingerprint that ranks compare.
 uint64_t fingerprintOf(const ExpertTable& table) {
   const ExpertShape& shape = table.shape;
   uint64_t all = table.number;
@@ -20,8 +20,8 @@ uint64_t fingerprintOf(const ExpertTable& table) {
   return all;
 }
 
-// Ranks don't know one another's tokens, so they can't tell together that those are few: items are
-// always claimed one by one.
+// Ranks do not know one another's tokens, so they cannot decide together that there are few.
+// Therefore ranks always claim items one by one.
 Call callOf(const ExpertTable& table, const Descriptor& descriptor, const OwnArgs& args,
             uint64_t rowBytes, int64_t deadlineNs, wl_error_t* error) {
   Call call = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The expert operations as a communicator's. Arguments have been checked; tables are in windows.
+// The expert operations of a communicator. Arguments have been checked, and tables are in windows.
 #pragma once
 
 #include "native/core/comm.h"
@@ -7,7 +7,8 @@
 
 namespace windlass {
 
-// `table` states this rank's tokens, and unless they have their rows already counts and records.
+// `table` states this rank's tokens. If they do not have their rows yet, it also states counts and
+// records.
 Code expertDispatch(Comm& comm, ExpertTable& table, const void* tokens, void* buffer,
                     int64_t deadlineNs, wl_error_t* error);
 Code expertCombine(Comm& comm, const ExpertTable& table, const void* outputs, int32_t dtype,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ends a wait, and the failure record; native/core/failure_text.h says what it says.
+// Ends of a wait, and the failure record. See native/core/failure_text.h for its text.
 #include <algorithm>
 
 #include "native/base/target.h"
@@ -45,7 +45,7 @@ bool Comm::left(uint32_t peer) const {
 Code Comm::missed() {
   if (group_->shared().leavers.load(std::memory_order_seq_cst) == 0) return WL_OK;
   if (signal_ != nullptr) {
-    // It may have notified between the last look and its leave.
+    // The peer may have notified between the last check and its leave.
     return left(currentPeer()) && !signalReached() ? failures_.publishLeft(current_) : WL_OK;
   }
   for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
@@ -74,7 +74,7 @@ uint32_t Comm::stepsOver(uint32_t rank) const {
   if (isPulling_ && pulling_->steps() != 0) return pulling_->stepsOver(rank);
   if (group_->config().deviceCores == 0 || isPulling_) {
     const uint64_t word = group_->lines(rank).done.word.load(std::memory_order_acquire);
-    // A rank that has gone on has all behind it.
+    // A rank in a later operation has completed all steps of this one.
     if (sequenceOf(word) > sequence_) return shownSteps();
     return sequenceOf(word) == sequence_ ? phaseOf(word) : 0;
   }
@@ -109,10 +109,13 @@ bool Comm::isUnmet(uint32_t peer) const {
   return stated(peer) == fewest && fewest < stated(rank_);
 }
 
-// Names the ranks whose sequence is furthest behind, but those that wait for another one there.
-// When all came: those that have not told what hosts wait for that bring it to their devices; those
-// that are inside and don't wait; or, where it shows, those of whose items the fewest steps have
-// run: this rank too, if it is the only one.
+// Names the ranks with the lowest sequence, except ranks that wait for another rank there. If all
+// ranks have entered, it names the first group that is not empty:
+//  - Ranks that have not reported what hosts wait for when they hand the operation to their
+//    devices.
+//  - Ranks that are inside and do not wait.
+//  - Ranks with the fewest completed steps, if these are known. This includes the calling rank if
+//    it is the only one.
 Code Comm::publishTimeout(int64_t limitNs) {
   int32_t culprits[WL_ERROR_CULPRITS];
   uint32_t count = 0;
@@ -125,7 +128,7 @@ Code Comm::publishTimeout(int64_t limitNs) {
     return count > 0;
   };
   const auto isMissing = [&](uint32_t peer) { return !group_->entered(peer, sequence_); };
-  // One that waits in the operation before, as for its own host alone where there are several.
+  // True if the rank waits in the previous operation, for example only for its own host.
   const auto isHeldUp = [&](uint32_t peer) {
     const State& state = group_->lines(peer).state;
     return state.busy.load() != 0 && state.sequence.load() == sequence() - 1 &&
@@ -138,15 +141,15 @@ Code Comm::publishTimeout(int64_t limitNs) {
   const bool isMet =
       behind || !meetsOnHosts_ || !collect([&](uint32_t peer) { return isUnmet(peer); });
   if (!behind && isMet) {
-    // Nobody says for whom a device waits.
+    // A device does not report whom it waits for.
     const bool works = progress_ == nullptr && collect([&](uint32_t peer) {
       const State& state = group_->lines(peer).state;
       return state.busy.load() != 0 && state.sequence.load() == sequence() &&
              state.operation.load() == current_.operation() &&
-             // A rank that waits runs others' items where those are claimed.
+             // A waiting rank runs items of other ranks if ranks claim items.
              (state.awaited.load() == -1 || state.running.load() > 0);
     });
-    // An item of its own, or of a worker of its own.
+    // The rank, or one of its workers, runs an item.
     if (!works && own_.state.running.load() > 0) {
       culprits[count++] = static_cast<int32_t>(rank_);
     } else if (!works && shownSteps() != 0) {
@@ -156,7 +159,7 @@ Code Comm::publishTimeout(int64_t limitNs) {
       const auto slowest = [&](uint32_t rank) {
         return fewest < shownSteps() && stepsOver(rank) == fewest;
       };
-      // A device that has nothing to wait for any more is behind by itself.
+      // A device that waits for no other rank is itself the reason.
       if (!collect(slowest) && (progress_ != nullptr || slowest(rank_)))
         culprits[count++] = static_cast<int32_t>(rank_);
     }

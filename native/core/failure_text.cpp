@@ -18,7 +18,7 @@
 namespace windlass {
 namespace {
 
-// What `from` sends to `to`, where `to` expects something else.
+// Reports that `from` sends `to` a number of elements that `to` does not expect.
 void addUnexpected(Text& out, uint32_t from, const Part& sent, uint32_t to, const Part& expected,
                    uint64_t elementBytes) {
   if (sent.bytes == expected.bytes) return;
@@ -27,7 +27,7 @@ void addUnexpected(Text& out, uint32_t from, const Part& sent, uint32_t to, cons
           static_cast<unsigned long long>(expected.bytes / elementBytes));
 }
 
-// The first of the counts that must be the same on ranks a and b, and are not.
+// Reports the first count that must be the same on ranks a and b and is not.
 template <class PartOf>
 void addFirstDifference(Text& out, uint32_t ranks, uint32_t a, uint32_t b, PartOf&& partOf,
                         uint64_t elementBytes) {
@@ -42,11 +42,12 @@ void addFirstDifference(Text& out, uint32_t ranks, uint32_t a, uint32_t b, PartO
   }
 }
 
-// Of a Timeout's culprits, how many are named, and up to how many with what their operations move.
+// The text names up to kNamed culprits of a Timeout. For up to kDescribed, it also describes their
+// operations.
 constexpr uint32_t kNamed = 8;
 constexpr uint32_t kDescribed = 3;
 
-// "2.0 s", "150 ms" or "12 us".
+// Examples: "2.0 s", "150 ms", "12 us".
 void addDuration(Text& out, int64_t ns) {
   if (ns >= 1'000'000'000) {
     out.add("%.1f s", static_cast<double>(ns) / 1e9);
@@ -57,7 +58,7 @@ void addDuration(Text& out, int64_t ns) {
   }
 }
 
-// Of this machine, as memory that processes share is.
+// Name of this machine. Memory that processes share is always on it.
 class HostName {
  public:
   HostName() {
@@ -70,8 +71,8 @@ class HostName {
   char text_[65] = {};
 };
 
-// "it finished barrier #41 2.0 s ago" or "it is in barrier #41, for 2.0 s"; of a rank of another
-// host "it entered barrier #41 2.0 s ago", when this one heard of it.
+// Examples: "it finished barrier #41 2.0 s ago", "it is in barrier #41, for 2.0 s". For a rank of
+// another host, "it entered barrier #41 2.0 s ago", from the time of its message.
 void addCall(Text& out, const Group& group, uint32_t peer, bool described) {
   const FlightRecorder& recorder = group.recorder(peer);
   const uint64_t newest = recorder.newest();
@@ -118,14 +119,14 @@ void addWhereabouts(Text& out, const Group& group, uint32_t peer, bool described
   if (pid != 0) out.add(" (process %d on %s)", pid, other == nullptr ? own.text() : other);
 }
 
-// Whom a rank that is inside a call waits for.
+// Adds the ranks that a rank inside a call waits for.
 void addAwaited(Text& out, const Group& group, uint32_t rank) {
   const int32_t awaited = group.lines(rank).state.awaited.load(std::memory_order_relaxed);
   if (awaited >= 0) out.add(", and waits for rank %d", awaited);
   if (awaited == -2) out.add(", and waits for several ranks");
 }
 
-// "(1024 x f32 to each rank, push)".
+// Example: "(1024 x f32 to each rank, push)".
 void describeEqualParts(Text& out, const Collective& collective, const Descriptor& descriptor) {
   out.add("(%llu x %s%s", static_cast<unsigned long long>(descriptor.count),
           dtypeName(descriptor.dtype()),
@@ -139,8 +140,7 @@ void describeEqualParts(Text& out, const Collective& collective, const Descripto
   out.add(")");
 }
 
-// What ranks a and b launch otherwise than one another, in an operation that they state alike but
-// for that.
+// Adds how the launches of ranks a and b differ, in an operation that otherwise matches.
 void addLaunchDifference(Text& out, const Group& group, uint32_t a, uint32_t b, uint64_t sequence) {
   const Entry& ofA = group.lines(a).entry[sequence & 1];
   const Entry& ofB = group.lines(b).entry[sequence & 1];
@@ -152,7 +152,7 @@ void addLaunchDifference(Text& out, const Group& group, uint32_t a, uint32_t b, 
                 static_cast<const uint64_t*>(group.at(b, ofB.args.in)));
 }
 
-// Whether that rank is in a call, and lives in another process than `pid`.
+// Returns true if the rank is in a call and lives in a process other than `pid`.
 bool isInsideElsewhere(const Group& group, uint32_t rank, int32_t pid) {
   const Member& member = group.member(rank);
   return group.lines(rank).state.busy.load(std::memory_order_relaxed) != 0 &&
@@ -180,7 +180,7 @@ void writeLost(Text& out, const Group& group, int32_t pid, const char* why, cons
   out.add(". See what that process logged last, and whether it was killed for memory");
 }
 
-// The operation and what it takes.
+// The operation and its size.
 void describeTo(Text& out, const Descriptor& descriptor) {
   const auto count = static_cast<unsigned long long>(descriptor.count);
   out.add("%s", operationName(descriptor.operation()));
@@ -246,7 +246,7 @@ void describeTo(Text& out, const Descriptor& descriptor) {
   }
 }
 
-// What that rank is told of its shrink, which is about itself.
+// The record that a rank gets about itself in its shrink.
 wl_error_t ofShrink(const Group& group, uint32_t rank, wl_error_t record) {
   record.operation = WL_OP_SHRINK;
   record.observer = static_cast<int32_t>(rank);

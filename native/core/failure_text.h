@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What failure records say.
+// Texts of failure records.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@ namespace windlass {
 
 struct OffloadProgress;  // native/core/offload_line.h
 
-// "all-to-all(1024 x f32, push)".
+// Example: "all-to-all(1024 x f32, push)".
 void describe(const Descriptor& descriptor, char* text, size_t room);
 
-// "barrier #7", or "put after #7" for an operation that takes no sequence.
+// Example: "barrier #7", or "put after #7" for an operation that takes no sequence.
 class OperationText {
  public:
   OperationText(int32_t operation, uint32_t sequence);
@@ -28,27 +28,27 @@ class OperationText {
 void writeAborted(Text& out, uint32_t rank, const char* reason);
 // `rank` closes in the operation that its state names.
 void writeClosed(Text& out, uint32_t rank, const State& state);
-// What befell `rank` in the operation that its state names.
+// Why the operation that its state names failed on `rank`.
 void writeWhy(Text& out, uint32_t rank, const State& state, const char* why);
-// `peer` left without the operation in which `rank` waits, as its state names it.
+// `peer` left without entering the operation in which `rank` waits, as its state names it.
 void writeMissed(Text& out, uint32_t peer, uint32_t rank, const State& state);
 // The peer of a one-sided operation of `rank` has left.
 void writeLeft(Text& out, uint32_t rank, const Descriptor& called);
-// `rank` waited for the peer's signal, which stands at `seen`.
+// `rank` waited for the peer's signal, whose value is `seen`.
 void writeSignalTimeout(Text& out, const Group& group, uint32_t rank, const Descriptor& called,
                         uint32_t seen, int64_t limitNs);
-// `behind`: the culprits have not entered the operation; else they have not finished it.
+// `behind`: the culprits have not entered the operation. Otherwise they have not finished it.
 void writeTimeout(Text& out, const Group& group, uint32_t rank, const Descriptor& called,
                   uint32_t sequence, const int32_t* culprits, uint32_t count, bool behind,
                   int64_t limitNs);
-// What their devices have ended of the operation.
+// Phases of the operation that the culprits' devices have ended.
 void writeProgress(Text& out, const OffloadProgress& progress, const int32_t* culprits,
                    uint32_t count);
-// The process `pid` is gone or silent: `why`. Names what its `count` ranks, the first of which are
-// `ranks`, were in, and what the ranks of other processes are in.
+// The process `pid` is gone or silent, because of `why`. Names the operations of its `count` ranks,
+// beginning with `ranks`, and the operations of ranks of other processes.
 wl_error_t lostOf(const Group& group, int32_t pid, const char* why, const int32_t* ranks,
                   uint32_t count);
-// Those that are its own and have not left.
+// The same for the ranks for which isOwn(rank) is true and that have not left.
 template <class IsOwn>
 wl_error_t lostOf(const Group& group, int32_t pid, const char* why, IsOwn&& isOwn) {
   int32_t ranks[WL_ERROR_CULPRITS];
@@ -62,16 +62,17 @@ wl_error_t lostOf(const Group& group, int32_t pid, const char* why, IsOwn&& isOw
 }
 // The process of rank `peer` has ended.
 wl_error_t endedOf(const Group& group, uint32_t peer);
-// `rank` reads what `peer` names, in the operation that its state names, and gets that errno.
+// `rank` cannot read the memory that `peer` names in the operation of its state; `reason` is the
+// errno.
 void writeUnread(Text& out, uint32_t rank, uint32_t peer, int32_t pid, const State& state,
                  int reason);
-// What `rank` gets where the others have gone on without it.
+// Returned to `rank` if the others have continued without it.
 wl_error_t leftOutOf(const Group& group, uint32_t rank);
-// Of a host that stood still for about as long, or longer.
+// Returned to a rank of a host that was suspended for about silenceNs or longer.
 wl_error_t stoodStillOf(const Group& group, uint32_t rank, int64_t silenceNs);
 // Ranks a and b, which entered `sequence`, call different things.
 void writeMismatch(Text& out, const Group& group, uint32_t a, uint32_t b, uint64_t sequence);
-// `other` left without what `caller` entered as `sequence`.
+// `other` left without entering the operation that `caller` entered as `sequence`.
 void writeUnmatched(Text& out, const Group& group, uint32_t caller, uint32_t other,
                     uint64_t sequence);
 

@@ -15,7 +15,8 @@ constexpr uint64_t outcomeOf(uint32_t sequence, int32_t code) {
 
 }  // namespace
 
-// The tightest of three brackets: a thread that loses its core between two reads spoils one.
+// Takes the tightest of three measurements, because a thread that loses its core between two reads
+// spoils one.
 TickScale::Mark TickScale::Mark::now() {
   Mark best = {};
   int64_t tightest = INT64_MAX;
@@ -80,7 +81,7 @@ void FlightRecorder::hear(uint32_t sequence, const Descriptor& descriptor) {
 bool FlightRecorder::read(uint64_t number, const TickScale& scale, Recorded* out) const {
   const Slot& slot = slots_[number % kRecords];
   if (number == 0 || slot.number.load(std::memory_order_acquire) != number) return false;
-  // The outcome first: what was stored before it is seen with it.
+  // Reads the outcome first: its acquire also makes earlier stores visible.
   const uint64_t outcome = slot.outcome.load(std::memory_order_acquire);
   out->sequence = static_cast<uint32_t>(outcome >> 32);
   out->code = static_cast<int32_t>(static_cast<uint32_t>(outcome));

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last operations of one rank, always recorded: what a Timeout's message, reports and events
-// draw on. One writer, the thread inside the rank's operation; any thread reads, without a lock.
+// Always records the last operations of one rank. The message of a Timeout, reports and events use
+// the records. The one writer is the thread inside the rank's operation. Any thread reads, without
+// a lock.
 //
-// Stamps are CPU ticks, read once an operation, after ENTER is published, while the peers' lines
-// travel. The end is stamped only of an operation that waited or moved much; any other lasts some
-// microseconds. Nothing but diagnostics depends on a stamp.
+// Stamps are CPU ticks. An operation reads them once, after it publishes ENTER, while the peers'
+// lines travel. The end is stamped only if the operation waited or moved much; others last some
+// microseconds. Only diagnostics depend on stamps.
 #pragma once
 
 #include <atomic>
@@ -18,15 +19,15 @@ namespace windlass {
 struct Recorded {
   Descriptor descriptor;
   uint64_t bytes;
-  uint32_t sequence;  // of the last operation that took one, where this one takes none
+  uint32_t sequence;  // of the last counted operation, if this one takes none
   int32_t code;       // wl_code; WL_RECORD_INSIDE while in progress; WL_RECORD_ENTERED
   int64_t enteredNs;  // 0 until ENTER is published or a wait turns slow
   int64_t leftNs;     // 0 while inside; enteredNs when the end was not stamped
   int64_t waitedNs;   // in waits that turned slow; 0 while inside
 };
 
-// CPU ticks as CLOCK_MONOTONIC: both are read when the control block is made, and again by whoever
-// converts stamps taken in between.
+// Converts CPU ticks to CLOCK_MONOTONIC. Both are read when the control block is made, and again by
+// the thread that converts stamps taken in between.
 class TickScale {
  public:
   struct Mark {
@@ -36,12 +37,12 @@ class TickScale {
   };
 
   TickScale(const Mark& first, const Mark& last) : first_(first), last_(last) {}
-  // Up to now.
+  // The scale from the block's creation to now.
   static TickScale since(const ControlBlock& block) {
     const SharedLines& shared = block.shared();
     return {{shared.madeTicks, shared.madeNs}, Mark::now()};
   }
-  // Some time from 0 to the last mark, for any ticks.
+  // For any ticks, returns a time from 0 to the last mark.
   int64_t ns(int64_t ticks) const;
 
  private:
@@ -53,23 +54,25 @@ class FlightRecorder {
  public:
   static constexpr uint64_t kRecords = 64;
 
-  // The writer's: of a rank of another host, whoever takes what its process tells.
+  // Called by the writer only. For a rank of another host, the writer is the thread that takes its
+  // process's messages.
   void enter(uint32_t sequence, const Descriptor& descriptor, uint64_t bytes);
-  void stampEntry();  // the first one of an operation stands
+  void stampEntry();  // only an operation's first stamp counts
   void leave(int32_t code, int64_t waitedNs, bool stampEnd);
-  // That a rank of another host has entered, of which no more is told.
+  // Records that a rank of another host has entered, if nothing more is known.
   void hear(uint32_t sequence, const Descriptor& descriptor);
 
-  // Any thread's. Operations have numbers from 1 on.
+  // Thread-safe. Operations are numbered from 1.
   uint64_t newest() const { return newest_.load(std::memory_order_acquire); }
-  // False when the operation's record is not there, no longer, or not yet whole.
+  // Returns false if the operation's record does not exist yet, was overwritten, or is incomplete.
   bool read(uint64_t number, const TickScale& scale, Recorded* out) const;
-  // The record of the operation that took this sequence.
+  // Finds the record of the operation with this sequence.
   bool find(uint32_t sequence, const TickScale& scale, Recorded* out) const;
 
  private:
-  // `number` is 0 while the rest is rewritten. All stores to the rest are releases and all loads of
-  // it acquires: who sees one of them sees the 0 before it, and discards what it read.
+  // `number` is 0 during a rewrite. All stores to the other members are releases and all loads are
+  // acquires. A reader that sees one of these stores also sees the 0 before it, and discards what
+  // it read.
   struct alignas(kLine) Slot {
     std::atomic<uint64_t> number;
     std::atomic<uint64_t> what;  // of the Descriptor

@@ -24,9 +24,9 @@
 namespace windlass {
 namespace {
 
-// Memory is saturated by then.
+// More threads do not help, because they saturate memory.
 constexpr uint32_t kMostBlocksByDefault = 8;
-// For a failure record to be written.
+// Time for another thread to write a failure record.
 constexpr int64_t kRecordLimitNs = 100'000'000;
 
 }  // namespace
@@ -40,8 +40,8 @@ void Group::place(void* block) {
   windowCount_ = kControlBlock + 1;
 }
 
-// Where each rank is a device, it runs all operations, and reaches windows of its peers alone;
-// where it has one, that runs collectives.
+// If each rank is a device, the device runs all operations and reaches only the windows of its
+// peers. If each rank has a device, the device runs collectives.
 void Group::suitTarget(GroupConfig* config) {
   if (kTarget.limits.offloadCores > 0 && config->offloadCores == 0) {
     config->offloadCores =
@@ -67,7 +67,7 @@ std::shared_ptr<Group> Group::reserve(const GroupConfig& asked) {
   suitTarget(&config);
   std::shared_ptr<Group> group(new (std::nothrow) Group(config));
   if (group == nullptr) return nullptr;
-  // Not of the heap, which long-lived neighbours would keep from shrinking.
+  // Not on the heap, where long-lived neighbours would prevent it from shrinking.
   group->mapped_ = ControlBlock::bytes(config);
   group->mapping_ = mapMemory(group->mapped_);
   try {
@@ -122,11 +122,11 @@ void Group::setHosts(std::unique_ptr<Hosts> hosts) {
 }
 
 Group::~Group() {
-  watch_.reset();  // which tells of hosts
-  // Its thread looks for it here until it has ended.
+  watch_.reset();  // it reports on hosts
+  // The hosts' thread uses hosts_ of this group until the thread has ended.
   if (hosts_ != nullptr && hosts_->isConnected()) hosts_->close();
   hosts_.reset();
-  // What goes with it looks at the group once more.
+  // Destructors of retired memory use the group once more.
   retired_.clear();
   if (mapping_ != nullptr) unmapMemory(mapping_, mapped_);
 }
@@ -150,7 +150,7 @@ uint32_t Group::firstBeside(uint32_t rank) const {
 }
 
 void Group::dropWindow(uint32_t window) {
-  // While the number is this window's.
+  // Before the number can belong to another window.
   if (hosts_ != nullptr) hosts_->tellDropped(window);
   shared().holders[window].fetch_sub(1, std::memory_order_seq_cst);
 }
@@ -181,10 +181,10 @@ void Group::holdWindow(uint32_t window, std::shared_ptr<const void> memory, void
 
 void Group::sweepWindows() {
   std::lock_guard<std::mutex> sweeping(sweepMutex_);
-  // Unmapped, which may take long, once others get on with the group.
+  // Unmaps after the locks are released, since unmapping may take long.
   std::shared_ptr<const void> dropped[kMostWindows];
   std::lock_guard<std::mutex> lock(mutex_);
-  // Ranks of other hosts may put into them as long as there is a wire.
+  // Ranks of other hosts may put into windows while a wire exists.
   const bool isOver = failure() != nullptr && hosts_ == nullptr && quiescent();
   for (uint32_t window = kControlBlock + 1; window < kMostWindows; ++window) {
     if (held_[window].use_count() != 1) continue;
@@ -314,7 +314,8 @@ bool Group::publishHere(const wl_error_t& error) {
     constexpr uint32_t kLast = kFailureRecords - 1;
     const uint32_t own = std::min(shared().failing.fetch_add(1, std::memory_order_seq_cst), kLast);
     if (own < kLast) shared().records[own] = error;
-    // So many threads are copying theirs, of 2 KiB, unless all of them died of it.
+    // Other threads are copying their records, of 2 KiB each, unless all of them died while they
+    // copied.
     for (const int64_t start = clockNs(); own == kLast && failure() == nullptr; sched_yield()) {
       if (clockNs() - start > kRecordLimitNs) break;
     }
@@ -328,7 +329,7 @@ bool Group::publishHere(const wl_error_t& error) {
 bool Group::quiescent() const {
   if (failure() == nullptr) return true;
   for (uint32_t rank = 0; rank < config_.ranks; ++rank) {
-    // What ranks of other hosts touch lies in the control block.
+    // Ranks of other hosts access only the control block.
     if (!isBeside(rank)) continue;
     if (lines(rank).state.busy.load(std::memory_order_seq_cst) != 0 &&
         member(rank).lost.load(std::memory_order_seq_cst) == 0) {
@@ -337,7 +338,7 @@ bool Group::quiescent() const {
     if (offloadSeats_ == nullptr) continue;
     const OffloadSeat& seat = (*offloadSeats_)[rank];
     if (seat.enqueued.load() != 0) return false;
-    // What does not end there may touch it, whatever the ranks do.
+    // An unfinished kernel on a kept device may access the memory, whatever the ranks do.
     if (!seat.isElsewhere && KeptDevices::has(seat.device)) return false;
   }
   return true;
@@ -413,12 +414,12 @@ void Group::retire(std::shared_ptr<const void> memory) noexcept {
     std::lock_guard<std::mutex> lock(mutex_);
     retired_.push_back(std::move(memory));
   } catch (const std::bad_alloc&) {
-    // Of both ends that are left, a leak is the one that no peer's store meets.
+    // Leaks the memory, which is safer than a peer's store into freed memory.
     alignas(std::shared_ptr<const void>) unsigned char kept[sizeof memory];
     new (kept) std::shared_ptr<const void>(std::move(memory));
     return;
   }
-  // A rank that left since the look above saw nothing to drop.
+  // A rank that has left since the check above found nothing to drop.
   dropRetired();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A communicator as one process holds it: where its control block and windows lie here, which of
-// its ranks have a handle, and memory whose release waits until nobody can touch it.
+// A communicator as one process holds it: the addresses of its control block and windows, the ranks
+// that have a handle here, and memory that is released after the last possible access.
 #pragma once
 
 #include <linux/futex.h>
@@ -23,29 +23,29 @@ class Hosts;
 class Watch;
 class OffloadSeats;
 
-// How a rank names memory of its process, in a window or not.
+// How a rank names memory of its process as an address in window 0, the address space.
 inline Place placeInAddressSpace(const void* memory) {
   return Place::of(kAddressSpace, Place::offsetOf(reinterpret_cast<uint64_t>(memory)));
 }
 
-// Of what all ranks refuse alike, with nothing moved, which leaves the communicator as it was.
+// True for an error that all ranks return alike, with nothing moved. The communicator stays usable.
 constexpr bool isRefusal(Code code) {
   return code == WL_UNSUPPORTED || code == WL_RESOURCE || code == WL_INVALID_ARGUMENT;
 }
 
 class Group {
  public:
-  // Whose ranks all live in this process. nullptr when memory is short.
+  // Creates a group whose ranks all live in this process. nullptr: memory is short.
   static std::shared_ptr<Group> create(const GroupConfig& config);
-  // The same in two steps, of which the second can't fail: address space for config.ranks ranks,
-  // and the group of so many or fewer.
+  // Creates a group in two steps, of which the second cannot fail: reserves address space for
+  // config.ranks ranks, then settles the group at that number or fewer.
   static std::shared_ptr<Group> reserve(const GroupConfig& config);
   void settle(uint32_t ranks);
   static void suitTarget(GroupConfig* config);
-  // What follows from how many ranks and cores there are, where a configuration leaves it open.
+  // Fills in what a configuration leaves open, from the number of ranks and cores.
   static void decide(GroupConfig* config);
-  // Of a control block in memory that processes share, and that `memory` keeps. `use`: what this
-  // process was asked to do about ordinary memory of others. Throws std::bad_alloc.
+  // Attaches to a control block in memory that processes share and that `memory` keeps. `use` is
+  // this process's setting for ordinary memory of other processes. Throws std::bad_alloc.
   static std::shared_ptr<Group> attach(void* block, std::shared_ptr<const void> memory,
                                        PeerMemoryUse use);
   ~Group();
@@ -56,7 +56,7 @@ class Group {
   uint32_t ranks() const { return config_.ranks; }
   bool oversubscribed() const { return config_.oversubscribed(); }
 
-  // Ranks that share a core when all cores have about as many.
+  // Ranks that share a core if all cores have about as many.
   uint32_t ranksPerCore() const { return (config_.ranks + config_.cores - 1) / config_.cores; }
 
   // FUTEX_WAIT or FUTEX_WAKE on a word of the control block.
@@ -65,26 +65,26 @@ class Group {
   }
 
   const ControlBlock& block() const { return block_; }
-  // Where ranks have devices.
+  // For ranks with devices.
   OffloadSeats& offloadSeats() const { return *offloadSeats_; }
-  // The ranks of this group, which nobody has used yet, are those ranks of `whole`: they keep their
-  // devices.
+  // The ranks of this group, which is still unused, are the ranks `members` of `whole`. They keep
+  // their devices.
   void comeFrom(const Group& whole, const std::vector<uint32_t>& members);
-  // The same where the control block says which ones they are.
+  // The same for members that the control block lists.
   void keepDevices(const Group& whole);
   const WindowBase* windows() const { return windows_; }
-  // Windows that are made while ranks live in several processes. A window is mapped everywhere
-  // until the last rank has dropped it: its number is taken by one rank for all of them, its memory
-  // held by each process, and every rank drops it once.
+  // Windows that are made while ranks live in several processes. A window stays mapped in every
+  // process until the last rank has dropped it. One rank takes its number for all ranks, each
+  // process holds its memory, and every rank drops it once.
   //
-  // A number that no window has, for as many ranks as the group has; kNobody: none is left.
+  // Returns an unused number, for all ranks of the group, or kNobody if none is left.
   uint32_t takeWindow();
-  // One that was taken for nothing, before any rank has it.
+  // Returns an unused number, before any rank has the window.
   void returnWindow(uint32_t window);
-  // `memory` keeps what lies there; nullptr: it stays.
+  // `memory` keeps the window's memory. nullptr: the memory stays.
   void holdWindow(uint32_t window, std::shared_ptr<const void> memory, void* base, uint64_t stride,
                   uint64_t bytes);
-  // Calls visit(base, bytes of a segment) for each that this process holds.
+  // Calls visit(base, bytes of a segment) for each window that this process holds.
   template <class Visit>
   void forEachWindow(Visit&& visit) const {
     const uint32_t count = windowCount_.load(std::memory_order_acquire);
@@ -94,54 +94,57 @@ class Group {
     }
   }
   void dropWindow(uint32_t window);
-  // Where `rank`'s part of it, and an offset there, lie in this process; nullptr: not all of them.
+  // Address in this process of `rank`'s part of the window at `offset`. nullptr: the bytes are not
+  // all inside.
   void* within(uint32_t rank, uint32_t window, uint64_t offset, uint64_t bytes) const {
     const uint64_t held = windowBytes_[window].load(std::memory_order_acquire);
     return offset <= held && bytes <= held - offset ? at(rank, Place::of(window, offset)) : nullptr;
   }
-  // The window that holds so many bytes of `rank`'s part, and where; else the address space.
+  // The window address that holds all `bytes` of `rank`'s memory. Otherwise an address in window 0.
   Place windowOf(uint32_t rank, const void* memory, uint64_t bytes) const {
     return find(rank, memory, bytes);
   }
-  // Unmaps what nobody holds any more; on return that is so of what others do, too.
+  // Unmaps windows that no rank holds any more. On return, sweeps that other threads began are
+  // over, too.
   void sweepWindows();
-  // Whether that rank lives in this process, and the process of one that has joined.
+  // isHere: true if the rank lives in this process. processOf: the process of a rank that has
+  // joined.
   bool isHere(uint32_t rank);
   wl_process_t processOf(uint32_t rank) const;
-  // The others, where ranks live on several; nullptr: on one.
+  // The other hosts; nullptr if there is one host.
   Hosts* hosts() const { return hosts_.get(); }
-  // Whether that rank lives on this host.
+  // Returns true if the rank lives on this host.
   bool isBeside(uint32_t rank) const;
-  // Of a group that spans hosts, that of the rank's; else nullptr.
+  // Name of the rank's host in a group that spans hosts, otherwise nullptr.
   const char* hostNameOf(uint32_t rank) const;
-  // Has what came from other hosts arrive.
+  // Processes what arrived from other hosts.
   void driveHosts();
-  // Of the ranks of that one's host the lowest.
+  // The lowest rank on the host of `rank`.
   uint32_t firstBeside(uint32_t rank) const;
-  // Before any rank of this process joins.
+  // Call before any rank of this process joins.
   void setHosts(std::unique_ptr<Hosts> hosts);
-  // Of two that have joined: whether they live in one process, and whether they reach one another's
-  // ordinary memory there.
+  // For two ranks that have joined. liveTogether: they live in one process. shareProcess: there
+  // they also reach one another's ordinary memory.
   bool liveTogether(uint32_t a, uint32_t b) const;
   bool shareProcess(uint32_t a, uint32_t b) const;
-  // Of two that have joined: whether the process of `a` comes before that of `b` in an order that
-  // all groups have of processes.
+  // For two ranks that have joined. Returns true if the process of `a` precedes that of `b`, in an
+  // order that all groups share.
   bool isProcessBefore(uint32_t a, uint32_t b) const;
-  // Whether `rank` can't reach what that one names by the place but by a pull.
+  // Returns true if `rank` can only pull the memory that `owner` names by `place`.
   bool isFar(uint32_t rank, uint32_t owner, Place place) const {
     return place.isOrdinary() && !shareProcess(rank, owner);
   }
   PeerMemoryUse peerMemoryUse() const;
-  // The memory of the process of that rank, which has joined; opened by whichever of this process's
-  // ranks asks first. WL_UNSUPPORTED says why it can't be read. Throws std::bad_alloc.
+  // Memory of the process of `rank`, which has joined. The first rank of this process that asks
+  // opens it. WL_UNSUPPORTED says why it cannot be read. Throws std::bad_alloc.
   Code peerMemory(uint32_t rank, const PeerMemory** memory, wl_error_t* error);
-  // How `rank`, of this process, names `bytes` of its memory to its peers: in the address space
-  // where no window holds them all, or ranks live on several hosts.
+  // How `rank`, of this process, names `bytes` of its memory to its peers. The address is in window
+  // 0 if no window holds all bytes or ranks live on several hosts.
   Place placeOf(uint32_t rank, const void* memory, uint64_t bytes) const {
     return config_.spansProcesses && hosts_ == nullptr ? find(rank, memory, bytes)
                                                        : placeInAddressSpace(memory);
   }
-  // What `rank` names by the place, in this process.
+  // Address in this process of the memory that `rank` names by `place`.
   void* at(uint32_t rank, Place place) const {
     return reinterpret_cast<void*>(windows_[place.window()].segment(rank) + place.offset());
   }
@@ -152,8 +155,8 @@ class Group {
   FlightRecorder& recorder(uint32_t rank) const { return block_.recorder(rank); }
   // Converts the stamps of all ranks up to now.
   TickScale tickScale() const { return TickScale::since(block_); }
-  // The rank that entered the operation of these low 32 bits last, of those whose record of it is
-  // there; -1 if none's.
+  // Rank that entered the operation with this sequence last, among the ranks that still have a
+  // record of it. -1 if there is none.
   int32_t lastToEnter(uint32_t sequence) const;
 
   bool entered(uint32_t rank, uint64_t sequence) const {
@@ -164,66 +167,67 @@ class Group {
     return lines(rank).done.word.load(std::memory_order_acquire) >= phaseWord(sequence, phases);
   }
 
-  // Claims rank's one handle. WL_INVALID_ARGUMENT if there is no such rank, or it was claimed
-  // before, by any process.
+  // Claims the one handle of `rank`. WL_INVALID_ARGUMENT if there is no such rank, or any process
+  // has claimed it before.
   Code claim(uint32_t rank, wl_error_t* error);
   void unclaim(uint32_t rank);
 
-  // Marks `rank`, which enters nothing any more, as gone, and rings those that wait for it. False
-  // if it was marked before.
+  // Marks `rank` as gone after its last operation, and rings the ranks that wait for it. False if
+  // it was marked before.
   bool leave(uint32_t rank);
 
-  // The record, once it is whole.
+  // The complete failure record, or nullptr.
   const wl_error_t* failure() const {
     const uint32_t record = shared().failed.load(std::memory_order_seq_cst);
     return record == 0 ? nullptr : &shared().records[record - 1];
   }
-  // Writes the failure record unless one stands, and wakes every rank. failure() is set on return.
+  // Writes the failure record unless one exists, and wakes every rank. failure() is set on return.
   void publishFailure(const wl_error_t& error);
-  // The same on this host alone. Whether it is this record that stands.
+  // The same on this host only. Returns true if this record is the one that stands.
   bool publishHere(const wl_error_t& error);
-  // No operation failed, or no rank that lives is inside a call: nobody can touch memory named in a
-  // failed operation.
+  // Returns true if no operation failed, or no live rank is inside a call. Then nobody can access
+  // memory named in a failed operation.
   bool quiescent() const;
 
-  // How far a shrink has come on this host. Once ranks have agreed on any host, it has heard of it,
-  // and holds nothing of a later round itself, they have here.
+  // Progress of a shrink on this host. If this host has heard of an agreement on another host, and
+  // has no later round itself, its ranks have agreed, too.
   Agreement agreement() const;
-  // Whether the ranks that live have formed a new communicator without that one.
+  // Returns true if the live ranks have formed a new communicator without `rank`.
   bool leftOut(uint32_t rank) const {
     const Agreement agreed = agreement();
     return agreed.step == Agreement::kAgreed &&
            member(rank).shrink.load(std::memory_order_seq_cst) != Agreement::holds(agreed.round);
   }
 
-  // Has the end of another process, in which those ranks live, be the failure of the communicator
-  // (WL_PEER_LOST), and its silence of silenceNs, if that isn't 0, as well. Throws std::bad_alloc.
+  // Watches another process, in which `ranks` live. Its end fails the communicator with
+  // WL_PEER_LOST, and so does a silence of silenceNs if that is not 0. Throws std::bad_alloc.
   Code watch(const wl_process_t& process, std::vector<uint32_t> ranks, int64_t silenceNs,
              wl_error_t* error);
-  // A sign of life of this process's ranks.
+  // Sends a heartbeat of this process's ranks.
   void beat();
 
   // Rings every rank that sleeps. Call after a seq_cst read-modify-write that follows the stores to
-  // announce; what the caller looks at next, it sees no older than them.
+  // announce. The caller's later loads see values at least as new as those stores.
   void wakeSleepers();
 
-  // Parts of an operation that ranks of a process make together, whatever each of them calls; from
-  // 0 on, the group of a color. Less the rank that proposes it, what a shrink makes in a round.
+  // Numbers the objects that ranks of one process make together in one operation. Numbers from 0
+  // are the groups of a color. Numbers below kJointShrink are the rounds of a shrink, minus the
+  // proposing rank.
   enum JointPart : int32_t { kJointShrink = -3, kJointTransfer = -2, kJointWindow = -1 };
-  // What ranks of this process make together in the operation of that sequence, `part` of it: the
-  // first of them to come makes it, and those that come while any of them holds a Joint get it too.
-  // Each comes before it enters the operation, and holds its Joint until it has left; what was made
-  // may last longer, and is not found by an operation of the same 32 bits that follows. A part has
-  // one type, whatever the operations that ranks call. Throws std::bad_alloc.
+  // Returns the object `part` that ranks of this process make together in the operation `sequence`.
+  // The first rank that calls makes it, and later ranks get it while any rank holds a Joint. Each
+  // rank calls before it enters the operation and holds its Joint until it has left.
+  // The object may live longer, but a later operation with the same 32 bits does not find it. A
+  // part has one type, whatever operations ranks call. Throws std::bad_alloc.
   template <class T>
   using Joint = std::shared_ptr<const std::shared_ptr<T>>;
   template <class T, class Make>
   Joint<T> join(uint32_t sequence, int32_t part, Make&& make);
 
-  // Drops `memory` now or, when a rank may still touch it, once the last rank is out.
+  // Drops `memory` now, or after the last rank is out if a rank may still access it.
   void retire(std::shared_ptr<const void> memory) noexcept;
-  // Drops what was retired unless a rank may still touch it. Call when a rank is out of a call and
-  // a failure stands.
+  // Drops retired memory unless a rank may still access it. Call when a rank has left a call after
+  // a failure.
   void dropRetired();
 
  private:
@@ -235,23 +239,23 @@ class Group {
   GroupConfig config_;
   ControlBlock block_;
   WindowBase windows_[kMostWindows] = {};
-  std::atomic<uint64_t> windowBytes_[kMostWindows] = {};  // 0: there is none of that number
+  std::atomic<uint64_t> windowBytes_[kMostWindows] = {};  // 0: no window has this number
   std::atomic<uint32_t> windowCount_{0};
-  void* mapping_ = nullptr;  // of the control block, where this group made it
-  std::shared_ptr<OffloadSeats> offloadSeats_;  // where ranks have devices
+  void* mapping_ = nullptr;  // control block that this group made
+  std::shared_ptr<OffloadSeats> offloadSeats_;  // for ranks with devices
   uint64_t mapped_ = 0;
-  std::shared_ptr<const void> memory_;  // keeps the control block, where another process made it
+  std::shared_ptr<const void> memory_;  // keeps a control block that another process made
   std::unique_ptr<Hosts> hosts_;
-  std::mutex sweepMutex_;    // taken before mutex_: one thread unmaps windows
-  std::mutex mutex_;         // guards what follows; in an operation, while it first opens a peer's
-                             // memory
+  std::mutex sweepMutex_;    // taken before mutex_; one thread unmaps windows
+  std::mutex mutex_;         // guards what follows; held in an operation only when it first opens
+                             // a peer's memory
   std::vector<bool> claimed_;
   std::vector<std::shared_ptr<const void>> retired_;
   std::shared_ptr<const void> held_[kMostWindows];
   std::map<std::pair<uint32_t, int32_t>, std::weak_ptr<const void>> joint_;
   PeerMemoryUse peerMemoryUse_ = PeerMemoryUse::kAuto;
   std::map<uint32_t, PeerMemory> peerMemories_;  // by the lowest rank of each process
-  std::mutex watchMutex_;  // guards
+  std::mutex watchMutex_;  // guards watch_
   std::unique_ptr<Watch> watch_;
 };
 

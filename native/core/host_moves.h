@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank's moves to and from windows of peers on other hosts. native/hosts has them.
+// One rank's moves to and from windows of peers on other hosts. native/hosts implements them.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@ class Comm;
 
 class HostMoves {
  public:
-  // For a rank of a group that spans hosts. nullptr: memory is short.
+  // Makes the moves of a rank in a group that spans hosts. nullptr: memory is short.
   static std::unique_ptr<HostMoves> make(Comm& comm);
   virtual ~HostMoves() = default;
 
-  // `remote` lies in this process's mapping of the peer's part, which holds nothing. On return
-  // `local` may change. All of them throw std::bad_alloc.
+  // `remote` is in this process's mapping of the peer's part, which has no memory behind it. On
+  // return `local` may change. All methods throw std::bad_alloc.
   virtual Code put(uint32_t peer, const StridedView& remote, const StridedView& local,
                    bool adds) = 0;
   virtual Code get(uint32_t peer, const StridedView& local, const StridedView& remote) = 0;
-  // The peer's signal lies at `place` in its window, and at `signal` if it lives on this host.
-  // Whoever sees the value sees all that this rank has put before, on any host.
+  // Sets the peer's signal, at `place` in its window. `signal` is its address if the peer lives on
+  // this host. A rank that sees the value sees all of this rank's earlier puts, on any host.
   virtual Code notify(uint32_t peer, Place place, uint32_t* signal, uint32_t value) = 0;
-  // Until all that this rank has put is there, on all hosts.
+  // Blocks until all of this rank's puts are visible, on all hosts.
   virtual Code flush(Deadline& deadline) = 0;
-  // What this process has last notified there, on another host; 0: nothing.
+  // The value that this process last notified at `place` on another host. 0: none.
   virtual uint32_t notified(uint32_t peer, Place place) = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What messages call operations and algorithms.
+// Names of operations and algorithms in messages.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,11 @@ namespace windlass {
 
 const char* operationName(int32_t operation);
 const char* algorithmName(int32_t algorithm);
-// The operation that messages call so; WL_OP_NONE: none.
+// The operation with this name in messages; WL_OP_NONE: none.
 int32_t operationNamed(std::string_view name);
 
-// What callers call an operation: "allGather" where messages of several ranks say "all-gather".
+// The name of an operation's call: "allGather" for the operation that messages of several ranks
+// name "all-gather".
 class CallName {
  public:
   explicit CallName(const char* operation) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank that has a device tells the others on the host while they hand over an operation, and
-// what is known there of its devices.
+// What a rank with a device tells the other ranks on the host while they hand over an operation,
+// and what the host knows of its devices' progress.
 #pragma once
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 
 namespace windlass {
 
-// The name of a call of a rank's driver, which other processes read at any time, one word after
+// The name of a call of a rank's driver. Other processes may read it at any time, one word after
 // another.
 class ToldCall {
  public:
   static constexpr size_t kRoom = 64;
 
-  // nullptr: there is none.
+  // nullptr: no call.
   void set(const char* call) {
     char text[kRoom] = {};
     if (call != nullptr) std::strncpy(text, call, kRoom - 1);
@@ -27,7 +27,7 @@ class ToldCall {
       words_[i].store(word, std::memory_order_relaxed);
     }
   }
-  // Whether there is one.
+  // Returns true if there is a call.
   bool read(char (&text)[kRoom]) const {
     for (size_t i = 0; i < kWords; ++i) {
       const uint64_t word = words_[i].load(std::memory_order_relaxed);
@@ -47,23 +47,23 @@ struct OffloadLine {
   static constexpr uint64_t kMostBytes = 128;
 
   alignas(64) std::atomic<uint64_t> turn{0};
-  std::atomic<uint64_t> taken{0};  // the last operation that has the devices of the rank's process
-  std::atomic<uint64_t> come{0};   // the last one on streams that the rank's stream was seen at
+  std::atomic<uint64_t> taken{0};  // last operation that got the devices of the rank's process
+  std::atomic<uint64_t> come{0};   // last stream operation that the rank's stream reached
   alignas(64) unsigned char said[2][kMostBytes] = {};
-  alignas(64) ToldCall call;  // of the rank's driver, which has lasted for some time
+  alignas(64) ToldCall call;  // a call of the rank's driver that has lasted for some time
 };
 
-// How far the ranks of an operation that runs on their devices are, as their cores have told one of
-// them.
+// Progress of an operation that runs on its ranks' devices, as their cores have reported it to one
+// of them.
 struct OffloadProgress {
   struct Rank {
     uint32_t over;  // phases that all of its cores have ended
-    uint32_t core;  // the first of those that have ended no more
+    uint32_t core;  // the first core that has ended no more than these
   };
   uint32_t phases;
   std::vector<Rank> ranks;
 
-  // The fewest that any rank has ended.
+  // The smallest number of phases that any rank has ended.
   uint32_t fewest() const {
     uint32_t fewest = phases;
     for (const Rank& rank : ranks) fewest = std::min(fewest, rank.over);

@@ -8,8 +8,8 @@
 namespace windlass {
 namespace {
 
-// Of windows in the host's memory. Where devices are GPUs, the processor moves what is in them by
-// instructions of its own; where they are Ascend's, it has none but those that check.
+// For windows in the host's memory. With GPUs, the processor moves the data of a window with its
+// own instructions. With Ascend devices, the processor has only the checked instructions.
 Code refuseOneSided(wl_error_t* error) {
   if (kTarget.limits.offloadCores == 0 || kTarget.hasGpus()) return WL_OK;
   return fail(error, WL_UNSUPPORTED,
@@ -17,7 +17,7 @@ Code refuseOneSided(wl_error_t* error) {
               "and its devices run collectives alone", kTarget.limits.name);
 }
 
-// What a rank does with a peer on another host, as reachPeer() takes it.
+// Runs a move to or from a peer on another host, as reachPeer() expects it.
 template <class Move>
 Code overHosts(Comm& comm, const Move& move) {
   HostMoves* const moves = comm.hostMoves();
@@ -48,7 +48,7 @@ Code Comm::outcomeOfReading(const wl_error_t& ofDevice, wl_error_t* error) {
   return code == WL_OK ? code : copyError(error, ofDevice, nullptr);
 }
 
-// What the device doesn't do, or is no memory, leaves the communicator as it was.
+// If the device refuses the operation or lacks memory, the communicator stays as it was.
 Code Comm::outcomeOf(const wl_error_t& ofDevice, wl_error_t* error) {
   const auto code = static_cast<Code>(ofDevice.code);
   if (code == WL_OK) return code;
@@ -72,7 +72,7 @@ Code Comm::awaitSignal(const Descriptor& descriptor, const uint32_t* signal, int
   return finish(code, false, error);
 }
 
-// Not recorded: a rank that looks over and over would leave nothing else to read.
+// Not recorded: a rank that checks repeatedly would overwrite all other records.
 Code Comm::testSignal(const Descriptor& descriptor, const uint32_t* signal, bool* isReached,
                       wl_error_t* error) {
   if (Code code = begin(descriptor, error); code != WL_OK) return code;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The failure records that one rank publishes: what it sees in its operation in progress, or after
-// its last one. native/core/failure_text.h has the texts.
+// Failure records that one rank publishes of its operation in progress, or after its last one. See
+// native/core/failure_text.h for the texts.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@ class RankFailures {
   RankFailures(Group& group, uint32_t rank)
       : group_(group), rank_(rank), state_(group.lines(rank).state) {}
 
-  // Publishes a record that names those ranks. `write` writes its text. Returns the code, as do all
-  // others.
+  // Publishes a record that names those ranks. `write` writes its text. Returns the code, like all
+  // other methods.
   template <class Write>
   Code publish(Code code, const int32_t* culprits, uint32_t count, Write&& write) {
     group_.publishFailure(recordOf(code, culprits, count, write));
@@ -29,36 +29,36 @@ class RankFailures {
     const auto named = static_cast<int32_t>(culprit);
     return publish(code, &named, 1, write);
   }
-  // Publishes nothing: the operation in progress is refused, and the communicator is as it was.
+  // Refuses the operation in progress and publishes nothing. The communicator stays as it was.
   Code refuse(Code code, const char* why, wl_error_t* error) const;
 
   Code publishAborted(const char* reason);
   // The rank's handle is being closed.
   Code publishClosed();
-  // The peer has left without what this rank waits for in a collective.
+  // The peer left without entering the collective that this rank waits in.
   Code publishMissed(uint32_t peer);
   // The peer of a one-sided operation has left.
   Code publishLeft(const Descriptor& current);
-  // `signal`: what it held last.
+  // `signal` is the last value seen.
   Code publishSignalTimeout(const Descriptor& current, uint32_t signal, int64_t limitNs);
-  // Two ranks state different things in the operation that both have entered as `sequence`.
+  // Two ranks stated different operations, and both have entered as `sequence`.
   Code publishMismatch(uint32_t a, uint32_t b, uint64_t sequence);
-  // `other` has left without the operation that `caller` entered as `sequence`.
+  // `other` left without entering the operation that `caller` entered as `sequence`.
   Code publishUnmatched(uint32_t caller, uint32_t other, uint64_t sequence);
-  // This rank can't read the peer's memory, which gives that errno.
+  // This rank cannot read the peer's memory; `reason` is the errno.
   Code publishUnread(uint32_t peer, int reason);
-  // Nothing moves between this rank and the peer, on another host.
+  // No data moves between this rank and the peer, on another host.
   Code publishUnmoved(uint32_t peer, int64_t limitNs);
   // The peer's process has ended, with all its ranks.
   Code publishLost(uint32_t peer);
-  // This rank lacks what the operation takes.
+  // This rank lacks a resource that the operation needs.
   Code publishResource(const char* why);
   Code publishNoMemory();
   // This rank's device failed.
   Code publishDevice(const wl_error_t& error);
-  // The operation waits `why`, such as "for its turn", and those ranks hold it up.
+  // The operation waits `why`, such as "for its turn", because of the culprits.
   Code publishBusy(const int32_t* culprits, uint32_t count, const char* why, int64_t limitNs);
-  // A core of that rank broke what the target allows.
+  // A core of the culprit broke a rule of the target.
   Code publishBreach(uint32_t culprit, const char* broken);
 
  private:
@@ -75,7 +75,7 @@ class RankFailures {
       record.culprits[i] = culprits[i];
     return record;
   }
-  // A Mismatch of two ranks in the operation that `caller` entered as `sequence`.
+  // Publishes a Mismatch of two ranks in the operation that `caller` entered as `sequence`.
   template <class Write>
   Code publishDisagreement(uint32_t caller, uint32_t other, uint64_t sequence, Write&& write);
 

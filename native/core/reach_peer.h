@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One-sided operations as a rank enters them, whoever moves the bytes.
+// How a rank enters a one-sided operation, whatever moves the bytes.
 #pragma once
 
 #include "native/core/comm.h"

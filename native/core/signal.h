@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences, of operations and of users' signals. They move forward, are never reset, and wrap; a
-// writer never leads a reader by 2^30.
+// Sequences of operations and of users' signals. They move forward, are never reset, and wrap. A
+// writer is never ahead of a reader by 2^30.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ constexpr bool reached(uint32_t seen, uint32_t want) {
   return static_cast<int32_t>(seen - want) >= 0;
 }
 
-// Whether a signal at `seen` may be set to `value`.
+// Returns true if a signal at `seen` may be set to `value`.
 constexpr bool movesForward(uint32_t seen, uint32_t value) {
   return value - seen < uint32_t{1} << 30;
 }
 
-// An acquire of what its writer released by the value seen.
+// Loads with acquire. The load synchronizes with the writer's release of the value seen.
 inline uint32_t lookAt(const uint32_t* signal) {
   return __atomic_load_n(signal, __ATOMIC_ACQUIRE);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The slow wait: spin where every rank has a core, then yield, then sleep on the rank's doorbell.
-// Every look that fails is followed, sooner or later, by a look at what ends all waits.
+// The slow wait. If every rank has a core, it spins. Then it yields, then sleeps on the rank's
+// doorbell. After failed checks, it regularly checks the conditions that end all waits.
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -15,28 +15,28 @@
 namespace windlass {
 namespace {
 
-// A wake across cores costs 27 us: spin about twice that long before giving up the core.
+// A wake across cores costs 27 us. Spins about twice that long before it gives up the core.
 constexpr int64_t kSpinNs = 50'000;
 constexpr int kYields = 64;
-// Looks before a yield that would bring only ranks that wait for another core's as well.
+// Checks before a yield that would only run ranks that also wait for another core's rank.
 constexpr int kLooksElsewhere = 256;
-// Of more ranks, a look at where they are costs more than the switch that it may save, and a long
-// yield may have met nothing but ranks.
+// With more ranks, a check of where they are costs more than the switch that it may save. A long
+// yield may then have met only ranks.
 constexpr uint32_t kFewRanks = 64;
-// A yield that takes longer met a thread that computes for its whole time slice: sleep at once, and
-// try yielding again later. Ranks that wake one another take turns of some hundred us at most: less
-// would take those for such a thread, and keep every rank asleep for good. A rank that moves items
-// has the core for its whole slice as well, and is no such thread.
+// A yield that takes longer met a thread that computes for its whole time slice. Then the rank
+// sleeps at once, and tries to yield again later. Ranks that wake one another take turns of some
+// hundred us at most. A lower limit would take those for such a thread, and every rank would sleep
+// forever. A rank that moves items also has the core for its whole slice, but is no such thread.
 constexpr int64_t kContestedYieldNs = 1'000'000;
 constexpr int64_t kContestedForNs = 10'000'000;
 constexpr int64_t kLongestSleepNs = 8'000'000;
-// The kernel parts ranks that crowd a core while another has fewer at a tick, up to 4 ms later, or
-// never, since each runs for a moment only; they part by themselves at once. Where a core was
-// contested of late, the other one may not idle: a rank that moves there waits for a time slice.
+// If ranks crowd a core while another has fewer, the kernel parts them at a tick, up to 4 ms later,
+// or never, since each runs only briefly. Ranks part by themselves at once. If a core was contested
+// recently, the other core may not be idle: a rank that moves there waits for a time slice.
 constexpr int64_t kLeaveCoreEveryNs = 4'000'000;
 constexpr int64_t kStayAfterContestNs = 100'000'000;
-// A rank that waits compares what its peers call every so often for each of them, so that many
-// ranks together spend little on it.
+// How often a waiting rank compares the calls of its peers, per peer, so that many ranks together
+// spend little time on it.
 constexpr int64_t kCompareRankNs = 1'000'000;
 
 }  // namespace
@@ -89,7 +89,7 @@ Code Waiter::waitSlow(const Look& look, Deadline& deadline) {
       code = ends_.compared();
     }
   }
-  // What ended the wait may have come of a peer that went on from what this rank waits for.
+  // A peer that has already completed the awaited step may have caused the end of the wait.
   if (code != WL_OK && look()) code = WL_OK;
   own_.state.awaited.store(-1, std::memory_order_relaxed);
   waitedNs_ += clockNs() - start;
@@ -174,7 +174,7 @@ void Waiter::leaveCore(const Inside& inside, int64_t now) {
     if (freest == own || ranks[core] < ranks[freest]) freest = core;
   }
   if (freest == own) return;
-  // Or the next to look would move there as well.
+  // Updates the entry first. Otherwise the next rank to check would move there as well.
   own_.entry[inside.sequence & 1].core.store(static_cast<int32_t>(freest),
                                              std::memory_order_relaxed);
   moveToCore(freest, allowed);
@@ -225,7 +225,8 @@ bool Waiter::sleepOnce(const Look& look, Deadline& deadline, int64_t now, Code* 
   bell.sleeping.exchange(1, std::memory_order_seq_cst);
   shared.sleepers.fetch_add(1, std::memory_order_seq_cst);
   orderLooks();
-  // Whoever stores after these looks sees `sleeping` after its own read-modify-write, and rings.
+  // A rank that stores after these checks sees `sleeping` after its own read-modify-write, and
+  // rings.
   const bool ready = look();
   if (!ready) *code = ends_.ended(deadline, now);
   if (!ready && *code == WL_OK) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's waits: a fast part that looks and pauses, then what fits the machine. Where each rank
-// has a core it spins on; where ranks share cores it gives its own up, and sleeps on its doorbell
-// where another thread computes there.
+// A rank's waits. The fast part checks and pauses. The slow part depends on the machine. If each
+// rank has a core, the rank keeps spinning. If ranks share cores, it yields its core, and sleeps on
+// its doorbell if another thread computes there.
 #pragma once
 
 #include <type_traits>
@@ -12,27 +12,27 @@
 
 namespace windlass {
 
-// Looks before a wait turns slow, where each rank has a core; and the one at which a rank that sits
-// on the core of the one it waits for turns slow at once.
+// Checks before a wait turns slow if each rank has a core. At check kCoreLook, a wait turns slow if
+// the rank shares a core with the rank that it waits for.
 constexpr uint32_t kFastLooks = 256;
 constexpr uint32_t kCoreLook = 8;
 
 class Waiter {
  public:
-  // What else ends a wait, asked once it is slow.
+  // Other conditions that end a wait. Only slow waits check them.
   class Ends {
    public:
-    // Ok, or why the wait is over: a failure, the deadline.
+    // Returns Ok, or the reason that ends the wait, such as a failure or the deadline.
     virtual Code ended(Deadline& deadline, int64_t now) = 0;
-    // The same, of what costs more to find and is asked seldom: ranks that call different things.
+    // The same for a more expensive check, made seldom: ranks that called different operations.
     virtual Code compared() = 0;
 
    protected:
     ~Ends() = default;
   };
 
-  // What the rank is in, which says where its peers were last seen: an operation that all enter, or
-  // a wait for one peer.
+  // The current operation of the rank: one that all ranks enter, or a wait for one peer. It
+  // determines where peers were last seen.
   struct Inside {
     uint64_t sequence;
     bool oneSided;
@@ -41,7 +41,7 @@ class Waiter {
   Waiter(Group& group, uint32_t rank, Ends& ends)
       : group_(group), rank_(rank), own_(group.lines(rank)), ends_(ends) {}
 
-  // Looks until ready(). `awaited` is a rank or kEveryRank.
+  // Waits until ready() returns true. `awaited` is a rank or kEveryRank.
   template <class Ready>
   Code wait(Ready&& ready, uint32_t awaited, const Inside& inside, Deadline& deadline) {
     const uint32_t looks = group_.oversubscribed() ? 1 : kFastLooks;
@@ -57,12 +57,12 @@ class Waiter {
     return waitSlow(slow, deadline);
   }
 
-  // Nanoseconds in waits that turned slow since the last reset(), without what the rank did in
-  // them for others.
+  // Nanoseconds in waits that turned slow since the last reset(), without the work that the rank
+  // did for others.
   int64_t waitedNs() const { return waitedNs_; }
   void reset() { waitedNs_ = 0; }
 
-  // Runs `work`, which moves something, and counts it as no wait.
+  // Runs `work`, which moves data, and does not count it as waiting.
   template <class Work>
   void move(Work&& work) {
     State& state = own_.state;
@@ -74,61 +74,63 @@ class Waiter {
     if (isSlow_) waitedNs_ -= end - start;
   }
 
-  // Makes stores so far visible to ranks that sleep.
+  // Makes earlier stores visible to ranks that sleep.
   void ring();
-  // And says for whom this rank waits: a rank, -1 nobody, -2 several.
+  // Publishes whom this rank waits for: a rank, -1 nobody, -2 several.
   void announce(int32_t awaited);
 
  private:
-  // What a slow wait looks for.
+  // The condition that a slow wait checks.
   struct Look {
     bool (*ready)(void*);
     void* context;
     uint32_t awaited;
     Inside inside;
-    Group* driven;  // what it looks for may have to be taken from its wire first; or nullptr
+    Group* driven;  // group whose messages the wait must process first, or nullptr
 
     bool operator()() const;
   };
 
   Code waitSlow(const Look& look, Deadline& deadline);
-  // Whether an awaited rank was last seen on this rank's core, so that it runs only once this one
-  // gives the core up.
+  // Returns true if an awaited rank was last seen on this rank's core, so that it runs only after
+  // this rank yields.
   bool sharesCore(uint32_t awaited, const Inside& inside) const;
-  // Whether a rank last seen on this rank's core is awaited, or has not entered the operation.
+  // Returns true if a rank last seen on this rank's core is awaited or has not entered the
+  // operation.
   bool needsNeighbour(const Look& look) const;
-  // The core on which a peer was last seen. The entries' lines are looked at anyway; to look at the
-  // state's would take it from its writer.
+  // The core on which a peer was last seen. Reads the entry lines, which a wait reads anyway.
+  // Reading the state line would take it from its writer's cache.
   int32_t coreOf(uint32_t peer, const Inside& inside) const {
     const RankLines& lines = group_.lines(peer);
     if (inside.oneSided) return lines.state.core.load(std::memory_order_relaxed);
     const uint64_t last = inside.sequence - (group_.entered(peer, inside.sequence) ? 0 : 1);
     return lines.entry[last & 1].core.load(std::memory_order_relaxed);
   }
-  // Whether this thread's placing and scheduling are the library's to change.
+  // Returns true if the library may change this thread's affinity and scheduling.
   bool mayAdjust() const;
-  // Whether this thread may be moved now: not where ranks met a thread that computes, since the
-  // kernel knows which core that one needs.
+  // Returns true if this thread may be moved now. False if ranks met a computing thread, since the
+  // kernel knows the right core for it.
   bool mayLeaveCore(int64_t now) const;
-  // Whether a peer has entered this operation, and its entry names that core. Where a peer was
-  // before says nothing: the kernel may have parted the two since. The same goes for one-sided
-  // operations, and a wait for those moves nobody.
+  // Returns true if a peer has entered this operation and its entry names that core. Earlier
+  // locations do not count, since the kernel may have moved a thread since. The same holds for
+  // one-sided operations, so a wait for those moves no thread.
   bool isNear(uint32_t peer, int32_t core, const Inside& inside) const;
-  // Whether an awaited rank's entry names this rank's core, so that this one had better wait on
-  // another.
+  // Returns true if an awaited rank's entry names this rank's core, so that this rank should wait
+  // on another core.
   bool hasNearAwaited(uint32_t awaited, const Inside& inside) const;
-  // Whether the entries of as many ranks below this one as are a core's share name its core.
+  // Returns true if the entries of a full core's share of lower ranks name this rank's core.
   bool isCrowded(const Inside& inside) const;
-  // Moves this thread to the core, of those that it may use, where the fewest ranks were last seen,
-  // and says so in its entry.
+  // Moves this thread to the permitted core where the fewest ranks were last seen, and updates its
+  // entry.
   void leaveCore(const Inside& inside, int64_t now);
-  // Whether what had this core since then may have been a rank: one has moved something here, or
-  // does so now, and the kernel may have brought it from elsewhere.
+  // Returns true if the thread that had this core since then may have been a rank. This is so if a
+  // rank has moved data here or does so now, since the kernel may have brought it from another
+  // core.
   bool metRank(int64_t sinceNs) const;
   bool yieldAwhile(const Look& look, int64_t* now);
-  // Gives the core up once, unless it is contested; then whether ready().
+  // Yields the core once, unless it is contested. Returns ready().
   bool yieldOnce(const Look& look, int64_t* now);
-  // Whether the look found what it waits for; `code` says what else ended the wait.
+  // Returns true if the awaited condition holds. `code` reports what else ended the wait.
   bool sleepOnce(const Look& look, Deadline& deadline, int64_t now, Code* code);
 
   Group& group_;
@@ -136,7 +138,7 @@ class Waiter {
   RankLines& own_;
   Ends& ends_;
   int64_t waitedNs_ = 0;
-  bool isSlow_ = false;  // a wait in progress
+  bool isSlow_ = false;  // a wait is in progress
   int64_t contestedUntilNs_ = 0;
   int64_t leaveCoreAfterNs_ = 0;
 };

@@ -77,16 +77,16 @@ Code Watch::add(const wl_process_t& process, std::vector<uint32_t> ranks, int64_
 void Watch::ring() const {
   const uint64_t one = 1;
   if (write(bell_.number(), &one, sizeof one) < 0) {
-    // Full: it is ringing.
+    // The eventfd is full, so it already rings.
   }
 }
 
-// Allocates nothing: nobody could be told that it failed.
+// Allocates nothing, because the thread could not report a failure.
 void Watch::run() {
   int64_t last = clockNs();
   for (;;) {
     epoll_event event = {};
-    // What is wrong with its files shows below, a beat later.
+    // A later check, after one heartbeat interval, finds what is wrong with the files.
     if (epoll_wait(events_.number(), &event, 1, static_cast<int>(kBeatNs / 1'000'000)) < 0 &&
         errno != EINTR) {
       poll(nullptr, 0, static_cast<int>(kBeatNs / 1'000'000));
@@ -101,14 +101,15 @@ void Watch::run() {
     {
       std::lock_guard<std::mutex> lock(mutex_);
       if (ends_) return;
-      // A thread that stood still itself can't say who was silent meanwhile.
+      // If this thread was suspended itself, it does not know who was silent meanwhile.
       if (now - last > 2 * kBeatNs) {
         for (Watched& watched : watched_) watched.beatNs = now;
       }
       last = now;
       anyGone = look(now);
     }
-    // Nobody waits for the memory of the dead; those of other processes leave unseen.
+    // A dead rank never drops retired memory, and this process does not notice when other ranks
+    // leave.
     if (anyGone || group_.failure() != nullptr) group_.dropRetired();
     group_.sweepWindows();
   }
@@ -126,7 +127,7 @@ bool Watch::look(int64_t now) {
     pollfd ended = {watched.file.number(), POLLIN, 0};
     if (poll(&ended, 1, 0) > 0) {
       bury(watched);
-      // A child that was forked meanwhile holds the same file open: closing it is not enough.
+      // A child forked meanwhile keeps the same file open, so closing it does not suffice.
       epoll_ctl(events_.number(), EPOLL_CTL_DEL, watched.file.number(), nullptr);
       return true;
     }

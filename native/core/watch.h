@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The death watch of a communicator whose ranks live in several processes: one thread of each
-// process, which polls the others' pidfds, and beats so that they see that it lives.
+// The death watch of a communicator whose ranks live in several processes. One thread per process
+// polls the other processes' pidfds and sends heartbeats.
 #pragma once
 
 #include <memory>
@@ -16,18 +16,18 @@ namespace windlass {
 class Group;
 
 constexpr int64_t kBeatNs = 100'000'000;
-// A process that is silent for less may be on a busy machine.
+// A shorter silence may be a busy machine.
 constexpr int64_t kLeastSilenceNs = 5 * kBeatNs;
 
 class Watch {
  public:
-  // Starts its thread, which ends with it. Throws std::bad_alloc, std::system_error.
+  // Starts the watch's thread, which ends with the watch. Throws std::bad_alloc, std::system_error.
   static Code start(Group& group, std::unique_ptr<Watch>* watch, wl_error_t* error);
   ~Watch();
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // *isGone: it had ended already, and is lost.
+  // *isGone: the process had already ended, and is lost.
   Code add(const wl_process_t& process, std::vector<uint32_t> ranks, int64_t silenceNs,
            bool* isGone, wl_error_t* error);
 
@@ -36,9 +36,9 @@ class Watch {
     int32_t pid;
     OpenFile file;  // readable once the process has ended
     std::vector<uint32_t> ranks;
-    int64_t silenceNs;  // 0: it may be silent
-    uint64_t beats;     // of all its ranks, when last seen to go on; 0: it doesn't beat yet
-    int64_t beatNs;     // when that was
+    int64_t silenceNs;  // 0: silence is allowed
+    uint64_t beats;     // sum of all its ranks, when it last changed; 0: none yet
+    int64_t beatNs;     // time of that change
   };
 
   Watch(Group& group, OpenFile bell, OpenFile events);
@@ -46,18 +46,18 @@ class Watch {
   void run();
   void ring() const;
   uint64_t beatsOf(const Watched& watched) const;
-  // Drops those that have ended, and names those that have fallen silent. Whether any has ended.
+  // Drops ended processes and reports silent ones. Returns true if any has ended.
   bool look(int64_t now);
-  // Whether all ranks of it have closed, so that nobody misses it.
+  // Returns true if all ranks of the process have closed, so that no rank misses it.
   bool hasLeft(const Watched& watched) const;
-  // Publishes that it is gone or silent: `why`.
+  // Publishes that the process is gone or silent, because of `why`.
   void lose(const Watched& watched, const char* why) const;
-  // Of one that has ended.
+  // Handles a process that has ended.
   void bury(const Watched& watched) const;
 
   Group& group_;
   const OpenFile bell_;    // an eventfd: something changed
-  const OpenFile events_;  // an epoll of it and of what is watched
+  const OpenFile events_;  // an epoll of bell_ and of the watched processes
   std::mutex mutex_;         // guards what follows
   std::vector<Watched> watched_;
   bool ends_ = false;

@@ -16,7 +16,7 @@
 namespace windlass {
 namespace {
 
-// As long as two wakes across cores take.
+// The time of two wakes across cores.
 constexpr int64_t kIdleSpinNs = 50'000;
 constexpr int kEmptySteps = 64;
 
@@ -39,7 +39,8 @@ void Workers::start() {
     threads_.reserve(count_);
     while (threads_.size() < count_) threads_.emplace_back([this] { work(); });
   } catch (const std::exception&) {
-    // No more threads, or no memory for them: the rank's own and those that started do the work.
+    // The system lacks threads or memory. The rank's own thread and the started threads do the
+    // work.
   }
 }
 
@@ -56,7 +57,7 @@ void Workers::open(Step step, void* context) {
 
 void Workers::close() {
   job_.exchange(0, std::memory_order_seq_cst);
-  // An item takes microseconds, and a worker that lost its core gets it back by the yields.
+  // An item takes microseconds. The yields give a core back to a worker that lost it.
   for (int look = 0; inside_.load(std::memory_order_seq_cst) != 0; ++look) {
     if (look < kEmptySteps) {
       cpuPause();

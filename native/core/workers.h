@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads beside a rank's own that run items of its operation, for machines with more cores than
-// ranks. They start with the first operation that is long enough, spin a while between operations,
+// Additional threads that run items of a rank's operation, for machines with more cores than ranks.
+// They start with the first operation that is long enough, spin for a while between operations,
 // then sleep.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace windlass {
 
 class Workers {
  public:
-  // Runs one item if any is ready; whether it did.
+  // Runs one item if any is ready. Returns true if it did.
   using Step = bool (*)(void* context);
 
   explicit Workers(uint32_t count) : count_(count) {}
@@ -21,10 +21,10 @@ class Workers {
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  // From now to close(), workers call step(context) over and over. Fewer work, or none, where
-  // threads are short.
+  // Until close(), workers call step(context) repeatedly. If the system lacks threads, fewer
+  // workers run, or none.
   void open(Step step, void* context);
-  // Returns once no worker is inside step().
+  // Returns after the last worker has left step().
   void close();
 
  private:

@@ -14,7 +14,7 @@
 namespace windlass {
 namespace {
 
-// A table of a file that anybody may have written.
+// Checks the table of an untrusted file.
 class Checker {
  public:
   Checker(const char* path, const SharedLibrary& library, wl_error_t* error)
@@ -84,7 +84,8 @@ class Checker {
     return true;
   }
 
-  // A whole one where GPUs run the kernels: their driver believes what it says of its length.
+  // If GPUs run the kernels, checks that the image is complete: the driver trusts the length in its
+  // header.
   Code checkImage(const KernelTable& table) {
     if (!kTarget.hasGpus()) {
       if (table.image == nullptr && table.imageBytes == nullptr) return WL_OK;
@@ -103,7 +104,7 @@ class Checker {
     return WL_OK;
   }
 
-  // A name of a length that messages have room for.
+  // Returns true for a valid name that fits messages.
   bool isName(const char* name) const {
     for (uint32_t length = 0; length < kMostNameBytes; ++length) {
       if (!library_.holds(name + length, 1)) return false;
@@ -150,7 +151,7 @@ class Checker {
     return WL_OK;
   }
 
-  // One, where ranks are devices, whose kernels are checked; else none.
+  // Checks the session: required if ranks are devices with checked kernels, otherwise forbidden.
   bool hasSession(const KernelEntry& kernel) const {
     const SessionEntry* session = kernel.session;
     if (!kTarget.limits.isolatesRanks) return session == nullptr;
@@ -220,7 +221,7 @@ struct Loaded {
   std::vector<std::unique_ptr<const KernelLibrary>> libraries;
 };
 
-// Libraries are in use until the process ends, however it does.
+// Libraries stay in use until the process ends, in whatever way.
 Loaded& loaded() {
   static Loaded& all = *new Loaded;
   return all;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Libraries of kernels that this process has loaded: each table held against the rules of
-// windlass/kernel_table.h before anything else looks at it.
+// Libraries of kernels that this process has loaded. Each table is checked against the rules of
+// windlass/kernel_table.h before any other use.
 #pragma once
 
 #include <memory>
@@ -12,21 +12,22 @@
 
 namespace windlass {
 
-// One kernel of one.
+// One kernel of a library.
 struct LoadedKernel {
   const KernelEntry* entry;
-  const void* image;  // the library's for GPUs; nullptr: it runs on the host
-  uint32_t index;     // among the library's
-  // Of the library's file and the kernel's name: what ranks compare, and messages find it by.
+  const void* image;  // the library's image for GPUs; nullptr: it runs on the host
+  uint32_t index;     // number of the kernel in its library
+  // Hash of the library's file and the kernel's name. Ranks compare it, and messages use it to find
+  // the kernel.
   uint32_t id;
   std::string signature;  // "shift(f32 in, distributed written f32 out, scalar i32 steps)"
 };
 
 class KernelLibrary {
  public:
-  // The library in the file at `path`, whose contents have that fingerprint; it stays loaded as
-  // long as the process lives. `target`: that it has to be for, this process's own. Throws
-  // std::bad_alloc.
+  // Loads the library in the file at `path`; `contents` is the fingerprint of the file. It stays
+  // loaded for the life of the process. `target` is this process's own target, which the library
+  // must match. Throws std::bad_alloc.
   static Code load(const std::string& path, uint64_t contents, const char* target,
                    const KernelLibrary** library, wl_error_t* error);
 
@@ -41,7 +42,7 @@ class KernelLibrary {
   std::vector<LoadedKernel> kernels_;
 };
 
-// nullptr: this process has loaded none of that number. It lasts as long as the process.
+// nullptr: this process has loaded no kernel with this id. The kernel lives as long as the process.
 const LoadedKernel* loadedKernel(uint32_t id);
 
 }  // namespace windlass

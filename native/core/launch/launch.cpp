@@ -16,7 +16,7 @@
 namespace windlass {
 namespace {
 
-// The kernel of a library, by the functions that its table names.
+// A library's kernel, through the functions in its table.
 struct Launched {
   static constexpr bool kEager = false;
   static constexpr bool kOfLibrary = true;
@@ -36,7 +36,7 @@ struct Launched {
   static const KernelEntry& of(const Launch& launch) { return *launch.call->kernel; }
 };
 
-// Of a target that checks nothing.
+// Session for a target that checks nothing.
 class Unchecked {
  public:
   static constexpr bool kChecks = false;
@@ -44,7 +44,7 @@ class Unchecked {
   KernelSession* session() { return nullptr; }
 };
 
-// The library's own, which runs its kernels over its own copy of what checks them.
+// The library's own session, which runs its kernels with the library's own copy of the checks.
 class Checked {
  public:
   static constexpr bool kChecks = true;
@@ -76,7 +76,7 @@ class Checked {
   KernelSession* const session_;
 };
 
-// By the device executor.
+// The same for the device executor.
 template <class Of>
 struct LaunchedInLine : Launched {
   using Session = Of;
@@ -93,15 +93,15 @@ Code launchInLine(Comm& comm, const Call& call) {
 constexpr Kernel kUnchecked = {
     {[](Comm& comm, const Call& call) { return comm.run<Launched>(call); },
      launchInLine<Unchecked>}};
-// Where each rank is a device, its cores alone run kernels.
+// If each rank is a device, only its cores run kernels.
 constexpr Kernel kChecked = {{launchInLine<Checked>, launchInLine<Checked>}};
-// Where each rank has a device that runs kernels by itself.
+// If each rank has a device, the device runs the kernels.
 Code launchOnDevice(Comm& comm, const Call& call) {
   return comm.runOffloaded<Launched>(call, call.launch->index());
 }
 constexpr Kernel kOnDevices = {{launchOnDevice, launchOnDevice}};
 
-// By TileMisuse::What.
+// Indexed by TileMisuse::What.
 constexpr const char* kTileTexts[] = {
     "its code misuses a tile: TASSIGN places a tile at byte %lld; it takes a multiple of 32, and "
     "this tile fits up to byte %lld",
@@ -119,7 +119,8 @@ bool names(uint32_t rank, uint32_t ranks) {
   return rank < ranks || rank == kEveryRank || rank == kNobody;
 }
 
-// Has the kernel plan its launch, and holds what it says of its items against what executors take.
+// Lets the kernel plan its launch, and checks its answers about items against what executors
+// accept.
 Code plan(const Comm& comm, const LaunchCall& of, Launch* planned) {
   const KernelEntry& kernel = *of.kernel->entry;
   const LaunchName name(*of.kernel, comm.rank());
@@ -168,7 +169,7 @@ LaunchName::LaunchName(const LoadedKernel& kernel, uint32_t rank) {
 }
 
 void LaunchMisuses::take(const Misuses* to, const Misuse& misuse) {
-  // The launch's own, which isn't const.
+  // This is the launch's own object, which is not const.
   auto& own = const_cast<LaunchMisuses&>(static_cast<const LaunchMisuses&>(*to));
   uint32_t none = kNone;
   if (!own.told_.compare_exchange_strong(none, kWriting, std::memory_order_acq_rel)) return;

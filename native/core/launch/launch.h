@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches of kernels of libraries: each is an operation of all ranks, like the collectives.
+// Launches of library kernels. Each is an operation of all ranks, like the collectives.
 #pragma once
 
 #include <atomic>
@@ -10,13 +10,13 @@
 
 namespace windlass {
 
-// What the kernel of one launch does that its arguments don't allow: the first such thing.
+// The first thing that the kernel of one launch does that its arguments do not allow.
 class LaunchMisuses : public Misuses {
  public:
   explicit LaunchMisuses(const LoadedKernel& kernel) : Misuses{take}, kernel_(kernel) {}
 
   bool isAny() const { return told_.load(std::memory_order_acquire) == kWritten; }
-  // Once no thread runs the kernel.
+  // Call after the last thread has left the kernel.
   const char* text() const { return text_; }
 
  private:
@@ -29,18 +29,18 @@ class LaunchMisuses : public Misuses {
   char text_[512] = {};
 };
 
-// One launch as its rank states it, held against the kernel's table.
+// One launch as its rank states it, checked against the kernel's table.
 struct LaunchCall {
   const LoadedKernel* kernel;
-  const Argument* arguments;  // and one behind the last, of nothing
+  const Argument* arguments;  // with an empty one after the last
   const LaunchMisuses* misuses;
   const StatedArguments* stated;
-  uint64_t bytes;  // of its tensors
+  uint64_t bytes;  // bytes of its tensors
   int64_t deadlineNs;
   wl_error_t* error;
 };
 
-// "launch of shift on rank 2", which messages begin with.
+// "launch of shift on rank 2", the start of messages.
 class LaunchName {
  public:
   LaunchName(const LoadedKernel& kernel, uint32_t rank);

@@ -44,7 +44,7 @@ struct StatedTensor {
   }
 };
 
-// "f32[4, 8]".
+// Example: "f32[4, 8]".
 void addTyped(Text& out, const StatedTensor& tensor) {
   out.add("%s[", dtypeName(static_cast<int32_t>(tensor.words[0])));
   for (uint64_t d = 2; d < tensor.typed(); ++d) {
@@ -76,7 +76,7 @@ void addTensors(Text& out, uint32_t a, const StatedTensor& ofA, uint32_t b,
 void StatedArguments::beginTensor(uint32_t number) {
   number_ = number;
   words_[number] = 0;
-  // The number alone of each tensor has room.
+  // There is only room for the tensor's word count.
   head_ = size_ + kMostOfTensor <= kMostWords - kMostArguments ? size_ : 0;
   words_[size_++] = 0;
 }

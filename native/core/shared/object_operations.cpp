@@ -21,10 +21,11 @@ Call hostCall(const Descriptor& descriptor, const TimeLimit& limit, wl_error_t* 
   return call;
 }
 
-// What this process makes of one color of a split, by whoever of its ranks comes first.
+// The group that this process makes for one color of a split. The first of its ranks that arrives
+// makes it.
 class Parting {
  public:
-  // Room for all ranks of `whole`.
+  // Reserves room for all ranks of `whole`.
   static std::shared_ptr<Parting> reserve(const GroupConfig& whole) {
     auto part = std::make_shared<Parting>();
     part->group_ = Group::reserve(whole);
@@ -35,7 +36,8 @@ class Parting {
     return part;
   }
 
-  // Once all ranks' colors and keys are known: the group, and the rank in it of `rank`.
+  // Returns the group, and in *as the calling rank's number in it. Call after all ranks' colors and
+  // keys are known.
   std::shared_ptr<Group> take(const std::vector<ToldSplit>& all, const Split& split,
                               const Comm& comm, uint32_t* as) {
     const uint32_t rank = comm.rank();
@@ -45,7 +47,7 @@ class Parting {
     return group_;
   }
 
-  // A rank whose call failed leaves the group that others may have, or will get.
+  // A rank whose call failed leaves the group, which others may already have or will get.
   void fail(uint32_t rank, const Split& split, const wl_error_t& why) {
     std::lock_guard<std::mutex> lock(mutex_);
     failed_[rank] = true;
@@ -70,8 +72,8 @@ class Parting {
   std::mutex mutex_;
   bool settled_ = false;
   std::shared_ptr<Group> group_;
-  std::vector<uint32_t> members_;  // of the group, as they are numbered in the whole
-  std::vector<uint32_t> rankOf_;   // in the group, of each rank of the whole
+  std::vector<uint32_t> members_;  // the group's members, numbered as in the whole
+  std::vector<uint32_t> rankOf_;   // each whole rank's number in the group
   std::vector<bool> failed_;
 };
 
@@ -86,7 +88,7 @@ Code gatherWords(Comm& comm, const Descriptor& descriptor, const void* own, uint
   return comm.run(kKernels.collectives[WL_OP_ALL_GATHER].eager, call);
 }
 
-// The first rank to fail is the least of the numbers that ranks state; its error goes to all.
+// The first rank that failed is the minimum of the numbers that ranks state. Its error goes to all.
 Code shareOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& own,
                   const TimeLimit& limit, wl_error_t* error) {
   const uint32_t stated = own.code == WL_OK ? kNobody : comm.rank();
@@ -117,7 +119,8 @@ Code shareDeviceOutcome(Comm& comm, const Descriptor& descriptor, const wl_error
   const Code code = shareOutcome(comm, descriptor, own, limit, &told);
   if (code == WL_OK) return code;
   if (code == WL_DEVICE && comm.group().failure() == nullptr) comm.blame(told, nullptr);
-  // Whoever knew it first may have ended the communicator before this rank was told.
+  // The rank that knew the error first may have ended the communicator before this rank got the
+  // result.
   const wl_error_t* const failure = comm.group().failure();
   const bool isOfThis = lived && failure != nullptr && failure->code == code;
   return copyError(error, isOfThis ? *failure : told, nullptr);
@@ -158,7 +161,7 @@ void leaveSplit(Group& group, uint32_t rank, wl_operation operation, const wl_er
   record.observer = static_cast<int32_t>(rank);
   nameCulprit(&record, rank);
   group.publishFailure(record);
-  // Behind the record: a peer that sees a rank gone without one would write its own.
+  // Set after the record: otherwise a peer that sees a rank gone without a record writes its own.
   group.lines(rank).state.closing.store(1, std::memory_order_seq_cst);
   group.leave(rank);
 }

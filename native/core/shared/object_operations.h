@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collective operations that make host objects rather than move tensors: windows and split
-// communicators. What ranks tell one another of them is a few words, which they gather; what they
-// make lies in their own processes.
+// Collective operations that make host objects instead of moving tensors: windows and split
+// communicators. Ranks gather a few words from one another, and make the objects in their own
+// processes.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace windlass {
 
-// The one deadline of operations in a row, as a window or a split takes them.
+// One deadline for several consecutive operations of a window or a split.
 struct TimeLimit {
   int64_t deadlineNs;  // 0 = the communicator's
   int64_t startNs;
@@ -21,24 +21,26 @@ struct TimeLimit {
 };
 
 // Gathers `bytes`, at most kGatheredBytes, of each rank in ascending order as the next operation,
-// which the descriptor states. Nobody's memory is read after its call has returned.
+// stated by the descriptor. A rank's memory is not read after its call has returned.
 constexpr uint64_t kGatheredBytes = uint64_t{4} << 10;
 Code gatherWords(Comm& comm, const Descriptor& descriptor, const void* own, uint64_t bytes,
                  void* all, const TimeLimit& limit, wl_error_t* error);
 
-// As the next operation, or two: Ok where every rank's part of what the descriptor states is, else
-// the error of the first rank whose part is not. `own` is this rank's.
+// Runs as the next operation, or the next two. Returns Ok if every rank's part of the described
+// operation succeeded, otherwise the error of the first rank that failed. `own` is this rank's
+// result.
 Code shareOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& own,
                   const TimeLimit& limit, wl_error_t* error);
 
-// The same of what ranks' devices do: one that has failed on a rank, WL_DEVICE, ends the
-// communicator on all, which know it alike.
+// The same for the result of ranks' devices. If a device fails (WL_DEVICE), the communicator ends
+// on all ranks, with the same error.
 Code shareDeviceOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& own,
                         const TimeLimit& limit, wl_error_t* error);
 
-// What ranks ask for alike.
+// The request, which is the same on all ranks.
 struct NewWindow {
-  wl_operation operation;  // WL_OP_WINDOW, or WL_OP_MEMORY_POOL: no page of it has memory at first
+  // WL_OP_WINDOW, or WL_OP_MEMORY_POOL, whose pages have no memory at first
+  wl_operation operation;
   uint64_t bytes;
 
   bool isSparse() const { return operation == WL_OP_MEMORY_POOL; }
@@ -46,17 +48,17 @@ struct NewWindow {
   Descriptor descriptor() const { return Descriptor::of(operation, bytes); }
 };
 
-// Memory on every rank, zeroed. All ranks get the same window, or the same error. `window` is
-// nullptr on a rank that found no memory for its handle: an error of all.
+// Makes zeroed memory on every rank. All ranks get the same window, or the same error. `window` is
+// nullptr on a rank without memory for its handle, which is an error on all ranks.
 Code createWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
                   std::shared_ptr<Window>* window, wl_error_t* error);
 
-// What one rank states of a split.
+// Arguments of a split on one rank.
 struct Split {
-  wl_operation operation;  // WL_OP_SPLIT, or WL_OP_SUBSET where a list of ranks makes the others
+  wl_operation operation;  // WL_OP_SPLIT, or WL_OP_SUBSET for a list of ranks
   int32_t color;
   int32_t key;
-  uint32_t listed;  // ranks of the list
+  uint32_t listed;  // ranks in the list
   uint64_t digest;  // of the list, on which ranks agree
 
   Descriptor descriptor() const {
@@ -64,23 +66,23 @@ struct Split {
   }
 };
 
-// What it tells the others of that.
+// The part of a Split that a rank sends to the others.
 struct ToldSplit {
   int32_t color;
   int32_t key;
 };
 
-// Ranks of that color, by what all ranks have told, in the order in which they are ranks of its
-// group. `members` has room for all ranks: nothing is allocated.
+// Finds the ranks of that color in `all`, in their order in its group. `members` has room for all
+// ranks: this function does not allocate.
 void findMembers(const std::vector<ToldSplit>& all, int32_t color, std::vector<uint32_t>* members);
 
-// Ranks of one color, ordered by (key, rank), meet in a group of their own. A negative color gets
-// nullptr. A rank whose call fails leaves the group that it would have got, now or once it is made.
+// Ranks of one color, ordered by (key, rank), get a group of their own. A negative color gets
+// nullptr. A rank whose call fails leaves its group, now or after the group is made.
 Code splitGroup(Comm& comm, const Split& split, int64_t deadlineNs, std::shared_ptr<Group>* group,
                 uint32_t* rank, wl_error_t* error);
 
-// Takes `rank`, which never joined, out of a group that a split made, and ends the group: it names
-// the rank, its `operation`, a split or a subset, and `why` that failed there.
+// Takes `rank`, which never joined, out of a group that a split made, and ends the group. The
+// failure names the rank, its `operation` (split or subset), and the reason `why`.
 void leaveSplit(Group& group, uint32_t rank, wl_operation operation, const wl_error_t& why);
 
 }  // namespace windlass

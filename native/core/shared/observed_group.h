@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A communicator whose ranks live in several processes, as a process sees it that has none of them.
-// It maps the control block to read it alone, so that it disturbs nobody, and trusts nothing that
-// stands there: numbers are kept within their bounds, and texts end.
+// A communicator whose ranks live in several processes, seen by a process that has none of them.
+// The process maps the control block read-only, so that it disturbs no rank. It trusts none of the
+// content: it checks the bounds of numbers and terminates texts.
 #pragma once
 
 #include <memory>
@@ -14,14 +14,15 @@ namespace windlass {
 
 class ObservedGroup {
  public:
-  // What `owner` has open as `number`; it stays as it was last, once all its processes are gone.
-  // WL_INVALID_ARGUMENT: it is no control block of this library. Throws std::bad_alloc.
+  // Opens the control block that `owner` has open as file `number`. The content stays in its last
+  // state after all its processes are gone. WL_INVALID_ARGUMENT: the file is not a control block of
+  // this library. Throws std::bad_alloc.
   static Code open(const wl_process_t& owner, int32_t number,
                    std::unique_ptr<ObservedGroup>* group, wl_error_t* error);
 
   const GroupConfig& config() const { return config_; }
   const ControlBlock& block() const { return block_; }
-  // Why it is dead; WL_OK while it lives.
+  // The reason of the communicator's failure; WL_OK if it is alive.
   Code failure(wl_error_t* error) const;
 
  private:

@@ -20,7 +20,7 @@ Code checkPart(const SharedMapping& mapping, const Group& whole, wl_error_t* err
 
 Code SharedGroup::make(const Group& whole, const std::vector<uint32_t>& members,
                        wl_error_t* error) {
-  // Numbered from 0 on by their lowest ranks, as any communicator's.
+  // Hosts are numbered from 0 by their lowest ranks, as in any communicator.
   std::vector<uint32_t> hosts;
   std::vector<uint32_t> numbers(whole.config().hosts, kNobody);
   uint32_t count = 0;
@@ -49,7 +49,7 @@ Code SharedGroup::attach(Group& whole, wl_error_t* error) {
   if (group_ != nullptr) return WL_OK;
   Code code = checkPart(mapping_, whole, error);
   if (code != WL_OK) return code;
-  // Whoever has the group has this.
+  // The group keeps this object's mapping.
   std::shared_ptr<Group> made = Group::attach(mapping_.memory(), nullptr, whole.peerMemoryUse());
   made->keepDevices(whole);
   if (made->config().hosts == 1) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A communicator that some ranks of another one make, whose ranks live in several processes: a
-// color of a split, or those that are left after a failure.
+// A communicator that some ranks of another one make and whose ranks live in several processes: a
+// color of a split, or the survivors of a failure.
 #pragma once
 
 #include <memory>
@@ -12,24 +12,26 @@
 
 namespace windlass {
 
-// Whether what a process has mapped is the control block of a part of `whole`: its members are told
-// there by their ranks in that. WL_INVALID_ARGUMENT: it is something else.
+// Checks that the mapping is the control block of a part of `whole`. The block lists its members by
+// their ranks in `whole`. WL_INVALID_ARGUMENT: the mapping is something else.
 Code checkPart(const SharedMapping& mapping, const Group& whole, wl_error_t* error);
 
-// As one process holds it: whichever of its ranks comes first does each step.
+// A shared group as one process holds it. The first rank of the process that arrives does each
+// step.
 class SharedGroup {
  public:
   SharedMapping& mapping() { return mapping_; }
   Group* group() { return group_.get(); }
 
-  // Its memory on this host, for `members` of the whole, as they are numbered there. Throws
+  // Makes the group's memory on this host, for `members`, numbered as in `whole`. Throws
   // std::bad_alloc.
   Code make(const Group& whole, const std::vector<uint32_t>& members, wl_error_t* error);
-  // Once it is mapped. Where members live on several hosts, opens this process's wire; else that is
-  // all, and it watches, as below. Throws std::bad_alloc, std::system_error.
+  // Attaches the mapped memory. If members live on several hosts, opens this process's wire.
+  // Otherwise attaching is complete, and the process watches others as in connect(). Throws
+  // std::bad_alloc, std::system_error.
   Code attach(Group& whole, wl_error_t* error);
-  // Once all are attached: by the wires that their processes opened, once a process. Watches the
-  // processes of all members that live elsewhere on this host. Throws as attach().
+  // Connects the wires that the members' processes opened, once per process, after all have
+  // attached. Watches the processes of all members elsewhere on this host. Throws as attach().
   Code connect(Group& whole, const std::vector<std::vector<unsigned char>>& names,
                wl_error_t* error);
 

@@ -17,7 +17,7 @@
 namespace windlass {
 namespace {
 
-// A window as this process maps it, by whichever of its ranks comes first.
+// A window as this process maps it. The first of its ranks that arrives maps it.
 class SharedWindow {
  public:
   SharedWindow() = default;
@@ -30,7 +30,7 @@ class SharedWindow {
 
   SharedMapping& mapping() { return mapping_; }
   Window* window() { return &*window_; }
-  // Once it is mapped, ranks name it by that number. Others hold it, as the group does.
+  // Publishes the mapped window under that number. The group and the ranks' handles keep it.
   void hold(Group& group, uint32_t number, const NewWindow& asked, uint64_t stride,
             const std::shared_ptr<SharedWindow>& self) {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -40,7 +40,7 @@ class SharedWindow {
     group_ = &group;
     group.holdWindow(number, self, mapping_.memory(), stride, asked.bytes);
   }
-  // Has other hosts reach what is held, by the key.
+  // Lets other hosts reach the held window with *key.
   Code share(Hosts::WindowKey* key, wl_error_t* error) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (key_.bytes == 0) {
@@ -56,11 +56,11 @@ class SharedWindow {
   SharedMapping mapping_;
   std::mutex mutex_;
   std::optional<Window> window_;
-  Group* group_ = nullptr;  // that holds it
+  Group* group_ = nullptr;  // holds the window
   Hosts::WindowKey key_ = {};
 };
 
-// One rank's hold of a window, from when its number was taken.
+// One rank's hold of a window. It begins when the rank's window number is taken.
 class Held {
  public:
   Held(Group& group, uint32_t number, std::shared_ptr<SharedWindow> window)
@@ -81,13 +81,13 @@ class Held {
   std::shared_ptr<SharedWindow> window_;
 };
 
-// What rank 0 says of a window: its number, kNobody where there is none left, and the file.
+// Rank 0's statement about a window: its number, or kNobody if none is left, and the file.
 struct ToldWindow {
   uint64_t number;
   SharedFile file;
 };
 
-// Maps what rank `owner` shares. Where its process has ended, the failure is the communicator's.
+// Maps what rank `owner` shares. If its process has ended, the communicator fails.
 Code mapOf(Group& group, uint32_t owner, const SharedFile& file, SharedMapping& mapping,
            wl_error_t* failure) {
   const Code code = mapping.map(group.processOf(owner), file, failure);
@@ -98,7 +98,7 @@ Code mapOf(Group& group, uint32_t owner, const SharedFile& file, SharedMapping& 
   return code;
 }
 
-// What one rank of each process that opened a wire says of it, and all others don't.
+// One rank of each process that opened a wire states its name. All others state an empty name.
 struct WireName {
   static constexpr uint64_t kMostBytes = kGatheredBytes - sizeof(uint64_t);
 
@@ -157,7 +157,7 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
   } catch (const std::bad_alloc&) {
     failure = noMemory(comm.rank());
   }
-  // A rank that has no room for what others tell it says so here.
+  // A rank without room for the others' statements reports it here.
   Code code = shareOutcome(comm, descriptor, failure, limit, error);
   if (code != WL_OK) return code;
   ToldWindow own = {kNobody, {}};
@@ -186,7 +186,7 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
     held = std::make_shared<Held>(group, number, made);
     if (mapOf(group, maker, told.file, made->mapping(), &failure) == WL_OK)
       made->hold(group, number, asked, stride, made);
-    // Of what other hosts have nothing lies here.
+    // Parts of ranks on other hosts have no memory here.
     if (hosts != nullptr && !asked.isSparse() && failure.code == WL_OK)
       reserveShared(made->window()->address(comm.rank()), stride, &failure);
     if (hosts != nullptr && failure.code == WL_OK)
@@ -253,7 +253,7 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
       fail(&failure, WL_RESOURCE, "rank %u: no thread to watch other processes", comm.rank());
     }
   };
-  // Of this host's members the first.
+  // The first of the members on this host.
   uint32_t maker = kNobody;
   attempt([&] {
     findMembers(all, split.color, &members);
@@ -266,7 +266,7 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
   code = gatherWords(comm, descriptor, &file, sizeof file, files.data(), limit, error);
   if (code != WL_OK) return code;
   attempt([&] {
-    if (files[maker].number < 0) return;  // its outcome says why
+    if (files[maker].number < 0) return;  // the outcome says why
     if (mapOf(whole, maker, files[maker], made->mapping(), &failure) != WL_OK ||
         made->attach(whole, &failure) != WL_OK) {
       return;
@@ -293,10 +293,10 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
   } else if (made->group() != nullptr) {
     const wl_error_t* const record = whole.failure();
     if (record == nullptr) {
-      // All were told so, and nobody has it, or waits for others there.
+      // All ranks know that the group failed. No rank has it or waits for others in it.
       made->group()->publishHere(errorOf(WL_ABORTED, "it was never made"));
     } else if (failure.code == WL_OK) {
-      // Others may have been told that all is well.
+      // Other ranks may already have the group.
       leaveSplit(*made->group(), *rank, split.operation, *record);
     }
   }

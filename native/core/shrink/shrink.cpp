@@ -18,18 +18,18 @@
 namespace windlass {
 namespace {
 
-// How long the next rank waits before it does what the one before it should have done.
+// Time that the next rank waits before it does what the previous one should have done.
 constexpr int64_t kTurnNs = 100'000'000;
-// The same over hosts, where it takes time to hear of what was done.
+// The same on several hosts, where news of the action takes time to arrive.
 constexpr int64_t kHostTurnNs = 500'000'000;
-// How long a host is gone before others decide on what it proposed: what it has told one rank of
-// that comes to all in less.
+// Time that a host is gone before others decide on its proposal. A message of that host to one rank
+// reaches all ranks in less.
 constexpr int64_t kSettleNs = 200'000'000;
-// What a round may take beyond the deadline, and all of them together.
+// Time that a round, and all rounds together, may take beyond the deadline.
 constexpr int64_t kRoundNs = 2'000'000'000;
 constexpr int64_t kGraceNs = 10'000'000'000;
 constexpr int64_t kLongestNs = int64_t{1} << 61;
-// Between two looks, which go over all ranks.
+// Time between two checks, which cover all ranks.
 constexpr uint32_t kLookOfRankUs = 20;
 constexpr uint32_t kLeastLookUs = 100;
 constexpr uint32_t kMostLookUs = 20'000;
@@ -55,7 +55,7 @@ class Shrink {
       tell();
       if (code == WL_OK) usleep(pauseUs);
     }
-    // Of two proposals in its round it may hold the one that was abandoned.
+    // If a round has two proposals, this rank may hold the abandoned one.
     if (hasJoined_ && look().maker != maker_) {
       forsake("the others went on without it");
       own_.store(Agreement::came(round_), std::memory_order_seq_cst);
@@ -86,12 +86,12 @@ class Shrink {
     return whole_.shared().shrink.compare_exchange_strong(word, to.word(),
                                                           std::memory_order_seq_cst);
   }
-  // Opens the next round, unless ranks have agreed, or one did.
+  // Opens the next round, unless ranks have agreed or another rank has opened it.
   void abandon(const Agreement& proposed) const {
     move(proposed, {Agreement::kOpen, proposed.round + 1, 0, 0});
   }
 
-  // Of a rank on another host its close shows once it has left.
+  // A rank on another host counts as closed only after it has left.
   bool isGone(uint32_t rank) const {
     return whole_.member(rank).lost.load(std::memory_order_seq_cst) != 0 ||
            whole_.lines(rank).state.closing.load(std::memory_order_seq_cst) != 0 ||
@@ -103,10 +103,11 @@ class Shrink {
   }
   uint32_t said() const { return own_.load(std::memory_order_relaxed); }
   bool holds() const { return said() == Agreement::holds(round_); }
-  // Whether this host decides on what that one proposes.
+  // Returns true if this host decides on the proposal of `maker`.
   bool decides(uint32_t maker) const { return hosts_ == nullptr || hosts_->isBeside(maker); }
 
-  // Whether this rank is out of it: not where ranks agreed meanwhile, and it holds the new one.
+  // Returns true if this rank gives up. Returns false if ranks agreed meanwhile and it holds the
+  // new communicator.
   bool givesUp() {
     const auto concerns = [&](const Agreement& now) {
       return now.round == round_ && now.step != Agreement::kOpen &&
@@ -114,19 +115,19 @@ class Shrink {
     };
     for (Agreement now = look(); concerns(now); now = look()) {
       if (now.step == Agreement::kAgreed) return false;
-      // Others may have agreed, or do, before they hear of it.
+      // Other ranks may have agreed, or may agree before they hear that this rank gives up.
       if (!decides(now.maker)) break;
       abandon(now);
     }
     forsake(error_ == nullptr ? "it gave up" : error_->message);
-    // In the rounds to come it holds nothing.
+    // It holds nothing in the following rounds.
     own_.store(Agreement::kGaveUp, std::memory_order_seq_cst);
     tell();
     return true;
   }
 
-  // Over hosts, where others may have the new one by now, or get it yet: ends it if it is not this
-  // rank's after all.
+  // On several hosts, others may have the new communicator or still get it. Ends the new one if
+  // this rank does not keep it.
   void forsake(const char* why) {
     if (hosts_ == nullptr || !hasJoined_) return;
     hasJoined_ = false;
@@ -134,7 +135,7 @@ class Shrink {
     proposal_.reset();
   }
 
-  // Tells other hosts what this rank says, if it says anything new.
+  // Sends this rank's word to other hosts if it has changed.
   void tell() {
     if (hosts_ == nullptr) return;
     const uint64_t word = whole_.shared().shrink.load(std::memory_order_seq_cst);
@@ -182,7 +183,7 @@ class Shrink {
     }
   }
 
-  // Whether this rank is to propose now.
+  // Returns true if it is this rank's turn to propose.
   bool isTurn(int64_t atNs) {
     bool complete = true;
     uint32_t before = 0;
@@ -201,7 +202,7 @@ class Shrink {
     return atNs >= (complete ? std::min(completeNs_, limitNs_) : limitNs_) + before * turnNs;
   }
 
-  // What `maker` proposes in this round.
+  // The proposal of `maker` in this round.
   Group::Joint<Proposal> proposalOf(uint32_t maker) const {
     return whole_.join<Proposal>(round_, Group::kJointShrink - static_cast<int32_t>(maker),
                                  [] { return std::make_shared<Proposal>(); });
@@ -245,14 +246,13 @@ class Shrink {
     return WL_OK;
   }
 
-  // What `maker` made on this host. proposal_ stays as it is where there is nothing to open any
-  // more.
+  // Opens what `maker` made on this host. proposal_ does not change if nothing is left to open.
   Code open(const Agreement& proposed, uint32_t maker) {
     Group::Joint<Proposal> joint = proposalOf(proposed.maker);
     const std::shared_ptr<Proposal>& told = *joint;
     wl_error_t why = blankError();
     const Code code = told->open(whole_, maker, proposed.file, &why);
-    // Until here the number was that file's.
+    // The number was valid for that file until this check.
     if (look().word() != proposed.word()) return WL_OK;
     if (code == WL_PEER_LOST && decides(proposed.maker)) abandon(proposed);
     if (code != WL_OK) return code == WL_PEER_LOST ? WL_OK : copyError(error_, why, nullptr);
@@ -262,13 +262,13 @@ class Shrink {
     return WL_OK;
   }
 
-  // Over hosts.
+  // For several hosts.
   ShrinkNote& note(uint32_t rank) const { return whole_.block().note(rank); }
   Agreement agreementOf(uint32_t rank) const {
     return Agreement::of(whole_.member(rank).agreement.load(std::memory_order_acquire));
   }
 
-  // Moves this host's word to what others have heard of before it; whether it did.
+  // Moves this host's word to what other hosts have reported before it. Returns true if it did.
   bool follow(const Agreement& now) const {
     for (uint32_t rank = 0; rank < whole_.ranks(); ++rank) {
       if (hosts_->isBeside(rank) || whole_.member(rank).lost.load(std::memory_order_seq_cst) != 0)
@@ -311,7 +311,7 @@ class Shrink {
     return WL_OK;
   }
 
-  // Of a member.
+  // Takes the next step of a member.
   Code takeStep(const Agreement& proposed) {
     if (proposal_ == nullptr) {
       const uint32_t maker =
@@ -326,7 +326,7 @@ class Shrink {
     if (said() == Agreement::came(round_)) {
       if (Code code = proposal_->join(whole_, rank_, error_); code != WL_OK) return code;
       hasJoined_ = true;
-      // Of a process one rank tells it.
+      // One rank of each process states the wire's name.
       const Hosts* const made = proposal_->hosts();
       const bool tells = made != nullptr && made->first() == rank_;
       writeNote(proposed, members_, tells ? made->name() : std::vector<unsigned char>(),
@@ -346,7 +346,7 @@ class Shrink {
     return WL_OK;
   }
 
-  // Makes the new one's memory on this host, for which others decide.
+  // Makes the new communicator's memory on this host, for a proposal that another host decides.
   Code offer(const Agreement& proposed) {
     Group::Joint<Proposal> joint = proposalOf(proposed.maker);
     const std::shared_ptr<Proposal>& made = *joint;
@@ -358,7 +358,8 @@ class Shrink {
     return WL_OK;
   }
 
-  // Whether it did, for its process. Who is gone is named by others soon, and else the round ends.
+  // Connects for this process and returns true if it did. If a member is gone, other ranks soon
+  // report it, or the round ends.
   bool connect(const Agreement& proposed) {
     if (hasTried_) return false;
     std::vector<std::vector<unsigned char>> names;
@@ -382,7 +383,7 @@ class Shrink {
       return saysSo && (hosts_->isBeside(rank) || agreementOf(rank).isOf(proposed));
     });
   }
-  // Whether a member can't come to hold it any more.
+  // Returns true if a member can no longer hold the proposal.
   bool anyGoesOn(const Agreement& proposed) const {
     return std::any_of(members_.begin(), members_.end(), [&](uint32_t rank) {
       if (isGone(rank)) return true;
@@ -395,7 +396,7 @@ class Shrink {
   bool hasFailed() const {
     return hasJoined_ && proposal_->group()->failure() != nullptr;
   }
-  // Whether nobody is left to decide.
+  // Returns true if no rank is left on the deciding host.
   bool isForlorn(uint32_t maker, int64_t atNs) {
     for (uint32_t rank = 0; rank < whole_.ranks(); ++rank) {
       if (hosts_->hostOf(rank) != hosts_->hostOf(maker) || isGone(rank)) continue;
@@ -427,26 +428,26 @@ class Shrink {
 
   Comm& comm_;
   Group& whole_;
-  Hosts* const hosts_;  // nullptr: all ranks live on one
+  Hosts* const hosts_;  // nullptr: all ranks live on one host
   std::atomic<uint32_t>& own_;
   const int64_t startNs_;
   const int64_t deadlineNs_;
   wl_error_t* const error_;
-  // Of the round that this rank is in.
+  // State of this rank's current round.
   uint32_t round_ = 0;
   Agreement::Step step_ = Agreement::kOpen;
-  int64_t limitNs_ = 0;     // until when its step lasts; 0: there is none yet
-  int64_t completeNs_ = 0;  // since when all have come; 0: not yet
-  std::shared_ptr<Proposal> proposal_;  // what it proposes, as soon as this rank has it
-  Group::Joint<Proposal> joint_;        // of that
-  uint32_t rank_ = kNobody;             // of this rank there
-  // Over hosts, of the same.
+  int64_t limitNs_ = 0;     // end of its current step; 0: none yet
+  int64_t completeNs_ = 0;  // when all had joined; 0: not yet
+  std::shared_ptr<Proposal> proposal_;  // the round's proposal, after this rank opened or made it
+  Group::Joint<Proposal> joint_;        // keeps proposal_
+  uint32_t rank_ = kNobody;             // this rank's number in proposal_
+  // State of the round on several hosts.
   uint32_t maker_ = kNobody;
-  std::vector<uint32_t> members_;  // as soon as their note is there
+  std::vector<uint32_t> members_;  // known after their note has arrived
   bool hasJoined_ = false;
   bool hasTried_ = false;  // to connect
-  int64_t goneNs_ = 0;     // since when nobody is left of the host that decides; 0: some are
-  // And of all.
+  int64_t goneNs_ = 0;     // when the deciding host's last rank was gone; 0: some live
+  // State of all rounds.
   uint32_t toldSaid_ = 0;
   uint64_t toldWord_ = 0;
   wl_error_t lastWhy_ = blankError();

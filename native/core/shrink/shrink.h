@@ -1,42 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-// A new communicator of the ranks of a failed one that live. They agree in the failed one's control
-// block, which all of them still map:
+// Makes a new communicator of the live ranks of a failed one. They agree in the failed one's
+// control block, which all of them still map:
 //
-//  - Each says in its own word that it came, in the round that the Agreement is in. Once all have
-//    that neither died nor closed nor gave up, or its deadline has passed, the lowest that came
-//    makes the memory of the new one, which lists those that came, and proposes it. Where it
-//    doesn't, the next one does.
-//  - Those listed open the memory, and say that they hold it. Whoever sees that all do agrees: they
-//    have the new one, and nobody else gets a handle of it.
-//  - Where one of those listed dies, closes or gives up before, or takes too long, whoever sees it
-//    opens the next round, in which all have to come again.
+//  - Each rank states in its own word that it joined the Agreement's current round. A rank that
+//    died, closed or gave up is not awaited. When all others have joined, or a deadline has passed,
+//    the lowest joined rank makes the new memory, lists the joined ranks, and proposes it. If it
+//    fails to, the next rank does.
+//  - The listed ranks open the memory and state that they hold it. When all hold it, any rank that
+//    sees this sets the word to kAgreed. Then they have the new communicator, and no other rank gets
+//    a handle.
+//  - If a listed rank dies, closes, gives up or takes too long before that, any rank that sees it
+//    opens the next round, which all join again.
 //
-// Over hosts each host has such a word and such a block, and ranks tell one another what they say
-// and in which state their host's word was, again and again while the failed one is open:
+// Each host has such a word and such a block. Ranks on several hosts send one another their own
+// words and their host's word, repeatedly while the failed communicator is open:
 //
-//  - What one proposes, its host decides: its ranks move their word as above, by what they have
-//    heard from the other members. Ranks of other hosts move theirs to what they hear from there:
-//    to the proposal, to the next round, to agreement, of which any rank's word will do. Only where
-//    that host is gone, or says nothing for too long, do they open the next round by themselves. Of
-//    two proposals in one round that share a member one at most comes about: it follows one.
-//  - The proposal is a note with the members. On each host the first of them makes the memory
-//    there, and tells its file in its host's word; all open it, and say so in a note with the name
-//    of their process's wire. Once all have, they connect, and say that they hold it.
-//  - Who held one and goes on without it, as it can where a second failure comes in between, ends
-//    it for those who agreed on it: they have a new one that has failed, and says who left it.
+//  - The host of a proposal decides it: its ranks move their word as above, by what they have heard
+//    from the other members. Ranks of other hosts copy its word: the proposal, the next round, or
+//    the agreement, which any rank's word can report. Only if that host is gone or silent for too
+//    long do they open the next round themselves. If two proposals of a round share a member, at
+//    most one succeeds, because the member follows one.
+//  - The proposal is a note with the members. On each host the first member makes the memory and
+//    states its file in its host's word. All open it, and state so in a note with the name of their
+//    process's wire. After all notes, they connect and state that they hold it.
+//  - A second failure can make a rank that holds the new communicator continue without it. The rank
+//    ends it for those who agreed. They have a new communicator that has failed, and it names the
+//    rank that left.
 //
-// Hosts that are cut off from one another can't agree on who is left: each side goes on by itself.
-// A host that stood still for so long that others lose it, and finds none of them, is left out.
+// Hosts that are cut off from one another cannot agree on the survivors: each side continues by
+// itself. A host that was suspended for so long that the others lost it, and that finds none of
+// them, is left out.
 //
-// A rank that agreement left out maps the new one's memory while it looks at the list at most, and
-// writes nothing there: what it writes late lands in the old one's, which nobody reads any more.
+// A rank that the agreement left out at most maps the new memory while it reads the list, and never
+// writes it. Its late writes go to the old block, which no rank reads any more.
 #pragma once
 
 #include "native/core/comm.h"
 
 namespace windlass {
 
-// *group and *rank: the new communicator, and this rank there.
+// *group and *rank: the new communicator, and this rank's number in it.
 Code shrink(Comm& comm, int64_t deadlineNs, std::shared_ptr<Group>* group, uint32_t* rank,
             wl_error_t* error);
 

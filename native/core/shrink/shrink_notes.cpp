@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t kWordBits = 64;
 
-// FNV-1a, a byte at a time.
+// FNV-1a, one byte at a time.
 uint64_t digestOf(const ShrinkNote& note) {
   const auto* const bytes = reinterpret_cast<const unsigned char*>(&note);
   uint64_t digest = 0xcbf29ce484222325u;

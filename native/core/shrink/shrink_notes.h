@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks of several hosts tell of what a shrink proposes: who its members are, and by what
-// names their processes' wires are found. A note may come late, and again; what of it is not whole,
-// or of another proposal, is none.
+// Notes that ranks of several hosts exchange about a proposal of a shrink: its members, and the
+// names of their processes' wires. A note may arrive late or repeatedly. An incomplete note, or a
+// note of another proposal, is ignored.
 #pragma once
 
 #include <vector>
@@ -10,12 +10,12 @@
 
 namespace windlass {
 
-// `maker`'s of that round. `name`: as ShrinkNote has it, kMostNameBytes of them at most.
+// Writes the note of `proposed`. `name` is the wire name of ShrinkNote, at most kMostNameBytes.
 void writeNote(const Agreement& proposed, const std::vector<uint32_t>& members,
                const std::vector<unsigned char>& name, ShrinkNote* note);
 
-// Whether it is of that proposal. *members: in ascending order, each below `ranks`. Throws
-// std::bad_alloc.
+// Returns true if the note belongs to `proposed`. *members is in ascending order, each below
+// `ranks`. Throws std::bad_alloc.
 bool readNote(const ShrinkNote& note, const Agreement& proposed, uint32_t ranks,
               std::vector<uint32_t>* members, std::vector<unsigned char>* name);
 
