@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a transfer's ranks tell one another, and the kernel that runs it, kernels/chunk.h: the boxes
-// of its tensors, the tables that list them, and the version that moves; in words, so that they
-// mean the same wherever they lie.
+// Data that ranks of a transfer exchange, and that its kernel (kernels/chunk.h) uses: the boxes of
+// its tensors, the tables that list them, and the version that moves. All of it is in words, so
+// that it has the same meaning at any address.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@
 
 namespace windlass {
 
-// One box of one tensor, in words: views of equal shape and dtype, folded with `op` when they are
-// several, pass through dtype `wire` into each of the targets, which share a dtype and may be
-// several ranks'.
+// One box of one tensor, in words. The sources have equal shape and dtype; several sources are
+// folded with `op`. The result passes through dtype `wire` into each target. The targets share a
+// dtype and may belong to several ranks.
 //
 //   op | wire << 8 | ndim << 16 | phase << 32
 //   targets | sources << 32
@@ -39,19 +39,19 @@ struct ChunkItem {
   WL_CORE uint32_t targets() const { return static_cast<uint32_t>(words[1]); }
   WL_CORE uint32_t sources() const { return static_cast<uint32_t>(words[1] >> 32); }
   WL_CORE uint64_t bytes() const { return words[2]; }
-  // In words.
+  // Size in words.
   WL_CORE uint64_t size() const { return wordsOf(ndim(), targets(), sources()); }
   WL_CORE const int64_t* extents() const {
     return reinterpret_cast<const int64_t*>(words + kHeadWords);
   }
-  // The words of a view.
+  // The words of one view.
   WL_CORE const uint64_t* target(uint32_t t) const {
     return words + kHeadWords + ndim() + uint64_t{t} * (kTargetWords + ndim());
   }
   WL_CORE const uint64_t* source(uint32_t s) const {
     return target(targets()) + uint64_t{s} * (kSourceWords + ndim());
   }
-  // Of those.
+  // Fields of a view.
   WL_CORE static uint32_t rankOf(const uint64_t* view) { return static_cast<uint32_t>(view[0]); }
   WL_CORE static DType dtypeOf(const uint64_t* view) {
     return static_cast<DType>(view[0] >> 32 & 0xff);
@@ -66,17 +66,17 @@ struct ChunkItem {
   }
 };
 
-// What a rank names in an operation of a transfer; its RankArgs::in, which rides with ENTER.
+// A rank's statement in an operation of a transfer. It is RankArgs::in and travels with ENTER.
 struct Named {
   static constexpr int64_t kAny = -1;   // the version that others name
-  static constexpr int64_t kNone = -2;  // the rank can't take part
+  static constexpr int64_t kNone = -2;  // the rank cannot take part
 
   uint64_t transfer;
   int64_t version;
 };
 
-// The one version that ranks name of one transfer; kAny where they don't. named(rank): what it
-// names.
+// Returns the version that all ranks name of one transfer, or kAny if they do not. named(rank) is a
+// rank's statement.
 template <class At>
 WL_CORE int64_t agreedVersion(uint32_t ranks, const At& named) {
   int64_t version = Named::kAny;
@@ -90,14 +90,14 @@ WL_CORE int64_t agreedVersion(uint32_t ranks, const At& named) {
   return version;
 }
 
-// The items that a rank runs in one operation of a transfer, in words; its RankArgs::aux.
+// The items that a rank runs in one operation of a transfer, in words. It is RankArgs::aux.
 //
 //   phases | blocks << 32
-//   from here to the first item
-//   for each block of each phase, n = phase * blocks + block, the first of its items, in words from
-//   the first item; then the end of the last block's
+//   words from the start of the table to the first item
+//   for each block of each phase, n = phase * blocks + block: start of its first item, in words
+//   from the first item; then the end of the last block's items
 //
-// Phases from `phases` on have none.
+// Phases from `phases` on have no items.
 struct ChunkTable {
   static constexpr uint32_t kHeadWords = 2;
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device executor: runs a kernel's phases in line, on one core of a rank of 1 to n.
+// The device executor. It runs a kernel's phases in line, on one core of a rank of 1 to n.
 //
-// args     what the kernel takes; every rank has entered, and its RankArgs can be read. Of an
-//          operation that ranks come to by themselves, on streams, that is so once they have met
-// phases   the kernel's. A core runs blocks core, core + cores, ... of its rank, phase after phase.
-// signals  a line for each core of each rank, in every rank's own memory: a core states in all of
-//          its lines how many phases are over there, and looks at its own rank's lines alone. An
-//          item waits for its rank's other cores, and for those that `needs` names; a rank is left
+// args     of the kernel. Every rank has entered, so its RankArgs can be read. In an operation on
+//          streams, which ranks begin separately, they can be read after all ranks have met.
+// phases   of the kernel. A core runs blocks core, core + cores, ... of its rank, one phase after
+//          the other.
+// signals  a line for each core of each rank, in every rank's own memory. A core writes its number
+//          of completed phases into all of its lines, and reads only its own rank's lines. An item
+//          waits for its rank's other cores and for the ranks that `needs` names. A rank may leave
 //          once `leavesAfter` is done.
 // order    phase, pipe_barrier and dsb, then TNOTIFY; TTEST, pipe_barrier, then the next phase
 #pragma once
@@ -16,8 +17,9 @@
 
 namespace windlass {
 
-// Whether a word that only moves forward, by less than 2^30 at a time, has come to `want`. TTEST
-// compares signed: the upper bound first, since the word may wrap between the two looks.
+// Returns true if a word that only moves forward, by less than 2^30 at a time, has reached `want`.
+// TTEST compares signed values. The upper bound is tested first, since the word may wrap between
+// the two tests.
 WL_CORE inline bool reachedInLine(comm::Signal& signal, uint32_t want) {
   const auto from = static_cast<int32_t>(want);
   const auto end = static_cast<int32_t>(want ^ 0x80000000u);
@@ -29,8 +31,8 @@ WL_CORE inline bool reachedInLine(comm::Signal& signal, uint32_t want) {
          comm::TTEST(signal, end, comm::WaitCmp::LT);
 }
 
-// Looks at `count` lines, the first of them `first` and each `apart` behind the one before, by as
-// many threads of the core as there are.
+// Waits for `count` lines with all threads of the core. The first line is `first`, and each is
+// `apart` lines after the one before. Returns false after own.looks checks.
 template <class Threads>
 WL_CORE inline bool awaitTogether(const InLine& own, int32_t* first, uint32_t apart, uint32_t count,
                                   uint32_t phases) {
@@ -43,7 +45,7 @@ WL_CORE inline bool awaitTogether(const InLine& own, int32_t* first, uint32_t ap
   return true;
 }
 
-// Whether all cores of `peer`, a rank, kEveryRank or kNobody, have ended `phases` phases.
+// Returns true if all cores of `peer` (a rank, kEveryRank or kNobody) have ended `phases` phases.
 template <class Threads = CoreThreads>
 WL_CORE inline bool awaitInLine(const Launch& launch, const InLine& own, uint32_t peer,
                                 uint32_t phases) {
@@ -88,7 +90,7 @@ WL_CORE inline void tellInLine(const Launch& launch, const InLine& own, uint32_t
   }
 }
 
-// Waits until all cores of all ranks have begun the operation; as runInLine() goes on.
+// Waits until all cores of all ranks have begun the operation. Resumable, like runInLine().
 WL_CORE inline bool meetInLine(const Launch& launch, const InLine& own, Position& at) {
   if (!at.told) tellInLine(launch, own, 0);
   at.told = true;
@@ -96,15 +98,15 @@ WL_CORE inline bool meetInLine(const Launch& launch, const InLine& own, Position
   return at.met;
 }
 
-// Goes on from `at` until the core's part of the operation is over, or it waits for longer than
-// `looks`; true once it is over. One thread at a time.
+// Continues from `at` until the core's part of the operation is complete, or a wait exceeds
+// own.looks checks. Returns true if it is complete. One thread at a time.
 template <class K>
 WL_CORE inline bool runInLine(const Launch& launch, const InLine& own, Position& at) {
   const uint32_t phases = K::phases(launch);
   if (!at.begun) {
     at.block = own.core;
     at.begun = true;
-    // A line that no phase writes is written here, so that it does not fall behind.
+    // Writes the line if no phase does, so that it does not fall behind.
     if (phases == 0) tellInLine(launch, own, 0);
   }
   for (; at.phase < phases; ++at.phase) {

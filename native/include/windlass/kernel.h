@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel author sees: the plain data a kernel is launched with. Kernels include this header
-// and native/isa alone, and that of transfers windlass/chunk.h; the runtime fills these structs in
-// and runs the phases.
+// The interface for kernel authors: the plain data that a kernel is launched with. Kernels include
+// only this header and native/isa; kernels of transfers also include windlass/chunk.h. The runtime
+// fills in these structs and runs the phases.
 //
 // A kernel is a struct of static functions:
 //
@@ -9,36 +9,41 @@
 //   uint32_t phases(launch)                at most kMostPhases
 //   uint32_t blocks(launch, rank)          items of one phase that belong to `rank`
 //   uint32_t needs(launch, rank, block, k) peer whose ENTER (k = 0) or phase k - 1 the item needs
-//                                          beside the owner's: a rank, kEveryRank or kNobody
+//                                          in addition to the owner's: a rank, kEveryRank or
+//                                          kNobody
 //   void     phase(launch, rank, block, k) moves data; never waits, never fails
-//   uint32_t leavesAfter(launch, rank)     who must be done before `rank` returns: a rank,
+//   uint32_t leavesAfter(launch, rank)     ranks that must be done before `rank` returns: a rank,
 //                                          kEveryRank or kNobody
-//   bool     agrees(launch)                only where inputs, of at most 16 bytes, ride with ENTER
-//                                          and say whether anything moves: asked once all ranks
-//                                          have entered; false: no item runs
+//   bool     agrees(launch)                optional, for inputs of at most 16 bytes that travel
+//                                          with ENTER and decide if data moves. Called after all
+//                                          ranks have entered; false: no item runs
 //   constexpr bool kEager                  true: a small input is copied into the control block on
-//                                          ENTER, so that nobody acknowledges
+//                                          ENTER, so that no rank acknowledges it
 //
 // An item (rank, block, k) runs once, on any thread of the communicator, after the owner's ENTER
-// and what `needs` names. What the item wrote is visible to whoever waited for its rank to be done.
+// and what `needs` names. Its writes are visible to every rank that waited for the owner to be
+// done.
 //
-// RankArgs name memory that lasts until their rank returns. So `plan`, `phases`, `needs` and
-// `leavesAfter` read none of it, since a peer may ask them when the rank has left. `blocks` reads
-// that of `rank` alone, and is asked by that rank, by one that has begun an item of it, or while no
-// rank may leave. `phase` reads that of its own rank, and of those that wait for it.
+// RankArgs name memory that is valid until their rank returns. A peer may call `plan`, `phases`,
+// `needs` and `leavesAfter` after the rank has left, so they read none of this memory. `blocks`
+// reads only the memory of `rank`. It is called by that rank, by a rank that has begun an item of
+// it, or while no rank may leave. `phase` reads the memory of its own rank, and of ranks that wait
+// for it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
-// Marks what a target's cores run, and the host too. A build for cores of their own defines it.
+// Marks functions that both a target's cores and the host run. A build for separate cores defines
+// it.
 #ifndef WL_CORE
 #define WL_CORE
 #endif
-// The same of a function that does less than a call of it would cost.
+// The same for a function that is cheaper than a call of it.
 #define WL_CORE_INLINE WL_CORE inline __attribute__((always_inline))
-// The same of a function that is compiled by itself, where one with all in it took too long.
+// The same for a function that is compiled separately, because the compiler is too slow if
+// everything is inlined.
 #ifndef WL_CORE_APART
 #define WL_CORE_APART WL_CORE
 #endif
@@ -74,43 +79,44 @@ constexpr int32_t kReduceOpCount = 5;
 
 constexpr uint32_t kMaxDims = 16;
 
-// Elements of a row that share a scale where it is quantised.
+// Elements of a row that share a scale if the row is quantised.
 constexpr uint32_t kQuantBlock = 128;
 WL_CORE constexpr uint64_t quantBlocks(uint64_t elements) {
   return (elements + kQuantBlock - 1) / kQuantBlock;
 }
 
-// Where a destination's lines go: streaming ones pass the caches by, which saves the read of each
-// line before it is written and suits what nobody reads soon. A call that streams ends with SFENCE.
-// kByOperation streams where the operation in whose phase it stands moves more than caches hold.
+// Kind of stores to a destination. Streaming stores bypass the caches. This saves the read of each
+// line before it is written, and suits data that no rank reads soon. A call that streams ends with
+// SFENCE. kByOperation streams if the current operation moves more data than the caches hold.
 enum class Stores { kCached, kStreaming, kByOperation };
 
-// Bytes from one signal of the device executor to the next: each alone in its line.
+// Bytes between two signals of the device executor, so that each has its own line.
 constexpr size_t kDeviceLineBytes = 64;
 
-// Of a group whose ranks are devices: a device's table of windows has no more.
+// Most ranks of a group whose ranks are devices, which is the size of a device's table of windows.
 constexpr uint32_t kMostDeviceRanks = 64;
 
 // Threads of a core of a GPU.
 constexpr uint32_t kCudaThreads = 256;
-// Of those, that a multiprocessor has room for at a time.
+// Cores that a multiprocessor can run at a time.
 constexpr uint32_t kCudaCores = 2;
 
-// What a target has.
+// Properties of a target.
 struct Limits {
   const char* name;
-  uint64_t streamingBytes;  // from which what one core writes outgrows its caches
-  uint64_t tileBytes;       // of on-core memory that a kernel's tiles are placed in
-  // Each rank is a device of its own, on which the device executor runs all operations, and which
-  // reaches windows of its peers alone.
+  uint64_t streamingBytes;  // bytes written by one core from which they exceed its caches
+  uint64_t tileBytes;       // on-core memory for a kernel's tiles
+  // Each rank is a device of its own. The device executor runs all operations on it, and it reaches
+  // only the windows of its peers.
   bool isolatesRanks;
-  // Of a rank's device, to which the host hands each operation; 0: the host itself runs kernels.
+  // Cores of a rank's device, to which the host hands each operation. 0: the host itself runs
+  // kernels.
   uint32_t offloadCores;
   uint32_t mostRanks;
-  // Dtypes that casts take and give, and that reductions take: 1 << dtype of each.
+  // Dtypes that casts convert between, and that reductions accept: a bit 1 << dtype for each.
   uint32_t casts;
   uint32_t reduces;
-  bool quantises;  // it has TQUANT
+  bool quantises;  // the target has TQUANT
 
   constexpr bool hasCast(DType from, DType to) const {
     return from == to || (casts >> static_cast<int>(from) & casts >> static_cast<int>(to) & 1) != 0;
@@ -164,7 +170,7 @@ constexpr uint32_t kNobody = 0xffffffffu;
 constexpr uint32_t kEveryRank = 0xfffffffeu;
 
 // How ranks name memory to one another: an offset into one of the windows of the rank that states
-// it. Window 0 is that rank's address space, window 1 its communicator's control block.
+// it. Window 0 is that rank's address space, and window 1 its communicator's control block.
 constexpr uint32_t kAddressSpace = 0;
 constexpr uint32_t kControlBlock = 1;
 struct Place {
@@ -180,11 +186,11 @@ struct Place {
   }
   WL_CORE constexpr uint64_t offset() const { return offsetOf(word); }
   WL_CORE constexpr bool isNone() const { return word == 0; }
-  // Of memory outside windows, which no other process maps.
+  // True for memory outside windows, which no other process maps.
   WL_CORE constexpr bool isOrdinary() const { return !isNone() && window() == kAddressSpace; }
 };
 
-// Where a process finds a window: a segment for each rank.
+// Address of a window in a process: a segment for each rank.
 struct WindowBase {
   uint64_t base;
   uint64_t stride;
@@ -192,19 +198,20 @@ struct WindowBase {
   WL_CORE constexpr uint64_t segment(uint32_t rank) const { return base + rank * stride; }
 };
 
-// What a rank states when it enters an operation.
+// Arguments that a rank states when it enters an operation.
 struct RankArgs {
   Place in;
   Place out;
-  Place aux;  // the operation's own: a PartTable, or a transfer's ChunkTable
+  Place aux;  // depends on the operation: a PartTable, or a transfer's ChunkTable
 };
 
-// So many bytes, up to the end of a 64-byte line.
+// Rounds up to the end of a 64-byte line.
 WL_CORE constexpr uint64_t wholeLines(uint64_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
 
-// About equal pieces, of about `wanted` bytes each, into which `bytes` bytes are cut: 1 to `most`.
+// Number of about equal pieces, of about `wanted` bytes each, into which `bytes` bytes are cut: 1
+// to `most`.
 WL_CORE constexpr uint32_t pieceCount(uint64_t bytes, uint64_t wanted, uint32_t most) {
   const uint64_t count = bytes / wanted;
   return count < 1 ? 1 : (count > most ? most : static_cast<uint32_t>(count));
@@ -215,7 +222,7 @@ struct Part {
   uint64_t start;
   uint64_t bytes;
 
-  // Piece `index` of `count` about equal ones, whole 64-byte lines each but the last.
+  // Piece `index` of `count` about equal ones. Each is whole 64-byte lines, except the last.
   WL_CORE Part piece(uint32_t index, uint32_t count) const {
     const uint64_t size = wholeLines((bytes + count - 1) / count);
     const uint64_t first = index * size < bytes ? index * size : bytes;
@@ -224,16 +231,17 @@ struct Part {
   }
 };
 
-// RankArgs::aux of an operation whose parts differ in size. Unlike any other it lasts, as the
-// RankArgs themselves do, until the rank enters the operation after the next. The parts of each
+// RankArgs::aux of an operation whose parts differ in size. Unlike other aux data it is valid, like
+// the RankArgs themselves, until the rank enters the operation after the next. The parts of each
 // rank follow in memory.
 struct PartTable {
-  uint64_t largest;  // bytes of the largest part of the input, or of the output where that is one
-  uint64_t room;     // bytes of the output, where its parts follow from the inputs of all ranks
-  uint64_t needed;   // bytes of those
-  int32_t refused;   // not 0 once any rank needs more than its room; atomic
+  // size of the input's largest part, or of the output's if only the output has parts
+  uint64_t largest;
+  uint64_t room;     // size of the output, if its parts follow from the inputs of all ranks
+  uint64_t needed;   // bytes of the output that these parts need
+  int32_t refused;   // not 0 after any rank needs more than its room; atomic
 
-  // The part of this rank's input, or of its output, that is `rank`'s; unset where that is one.
+  // The part of this rank's input or output for `rank`. Unset if that buffer is one part.
   WL_CORE Part& in(uint32_t rank) { return parts()[2 * rank]; }
   WL_CORE Part& out(uint32_t rank) { return parts()[2 * rank + 1]; }
   WL_CORE const Part& in(uint32_t rank) const { return const_cast<PartTable*>(this)->in(rank); }
@@ -246,7 +254,7 @@ struct PartTable {
   WL_CORE Part* parts() { return reinterpret_cast<Part*>(this + 1); }
 };
 
-// Whether elements of that dtype are T's, or words of their size.
+// Returns true if T is the type of elements of that dtype, or a word of their size.
 template <class T>
 WL_CORE constexpr bool isOf(DType dtype) {
   const bool isFloat = dtype == DType::kF16 || dtype == DType::kBF16 || dtype == DType::kF32 ||
@@ -257,27 +265,27 @@ WL_CORE constexpr bool isOf(DType dtype) {
   return true;
 }
 
-// What is done with a tile that can't be: with two numbers that say what exactly.
+// An invalid use of a tile, with two numbers that give details.
 struct TileMisuse {
   enum What : uint32_t {
-    kPlaced,   // at byte a; it fits up to byte b
-    kSized,    // of a valid rows and b valid columns
-    kUnalike,  // by an instruction that takes tiles of one size
-    kMoved,    // by TLOAD or TSTORE, of a tensor of another size
+    kPlaced,   // placed at byte a; it fits up to byte b
+    kSized,    // made with a valid rows and b valid columns
+    kUnalike,  // used by an instruction that requires tiles of one size
+    kMoved,    // used by TLOAD or TSTORE with a tensor of another size
     kShapes,   // TPUT or TGET of two shapes
   };
   What what;
   int64_t a, b;
 };
-// What a library's kernel does with an argument, or a tile, that can't be done with it.
+// An invalid use of an argument or a tile by a library's kernel.
 struct Misuse {
   enum What : uint32_t { kNoSuchArgument, kNotScalar, kNotTensor, kOtherType, kTile };
   What what;
   uint32_t argument;
-  uint64_t bytes;  // of the type that it takes elements or the scalar for
+  uint64_t bytes;  // size of the type that the kernel uses for the elements or the scalar
   TileMisuse tile;
 };
-// Takes them, from any thread, of the launch whose it is.
+// Receives the misuses of one launch, from any thread.
 struct Misuses {
   void (*tell)(const Misuses*, const Misuse&);
 };
@@ -286,18 +294,18 @@ struct Misuses {
 struct Argument {
   DType dtype;
   uint32_t ndim;      // of a tensor, which is contiguous
-  uint64_t word;      // of a scalar: its bits; of a tensor: its address, that of rank 0's part
+  uint64_t word;      // a scalar's bits, or a tensor's address, for rank 0's part
                       // where every rank has one
-  uint64_t stride;    // from one rank's part to the next's, in bytes; 0: this rank's alone
-  // Where the parts of all ranks lie, where those may lie anywhere, as on GPUs; else nullptr.
+  uint64_t stride;    // bytes from one rank's part to the next's; 0: the tensor is only this rank's
+  // Addresses of the parts of all ranks if they may be anywhere, as on GPUs. Otherwise nullptr.
   const uint64_t* apart;
-  uint64_t elements;  // of a tensor
+  uint64_t elements;  // elements of a tensor
   int64_t shape[kMaxDims];
   uint32_t number;
   bool isScalar;
-  const Misuses* misuses;  // nullptr: nobody looks how it is used
+  const Misuses* misuses;  // nullptr: uses are not checked
 
-  // Where the rank's part of it begins; as bytes, or as elements of its dtype.
+  // Start of the rank's part, as bytes or as elements of its dtype.
   template <class T>
   WL_CORE T* at(uint32_t rank) const {
     if (misuses != nullptr) {
@@ -323,7 +331,7 @@ struct Argument {
     __builtin_memcpy(&value, &word, sizeof value);
     return value;
   }
-  // As a matrix: the last dimension, and all before it together.
+  // Shape as a matrix: the last dimension, and all earlier dimensions combined.
   WL_CORE int64_t columns() const { return ndim == 0 ? 1 : shape[ndim - 1]; }
   WL_CORE int64_t rows() const {
     return columns() == 0 ? 0 : static_cast<int64_t>(elements) / columns();
@@ -335,11 +343,11 @@ struct Argument {
 
 struct KernelEntry;  // windlass/kernel_table.h
 
-// What a launch of a library's kernel takes: the same on every rank, but for where tensors lie that
-// are a rank's own.
+// Arguments of a launch of a library's kernel. They are the same on every rank, except for
+// addresses of a rank's own tensors.
 struct KernelCall {
   const KernelEntry* kernel;
-  const Argument* arguments;  // and one behind the last, of nothing
+  const Argument* arguments;  // with an empty one after the last
   uint32_t count;
   const Misuses* misuses;  // or nullptr
 
@@ -353,27 +361,28 @@ struct KernelCall {
 // One operation, as every rank sees it.
 struct Launch {
   uint32_t ranks;
-  uint32_t root;  // or the rows of a part, where that is a matrix
+  uint32_t root;  // or the rows of a part that is a matrix
   DType dtype;
   ReduceOp op;
-  // The unit: all-to-all, scatter: from one rank to one peer; broadcast, all-reduce, reduce: the
-  // buffer; all-gather, gather, reduce-scatter: one rank's part.
+  // Size of the unit. For all-to-all and scatter, the data from one rank to one peer. For
+  // broadcast, all-reduce and reduce, the buffer. For all-gather, gather and reduce-scatter, one
+  // rank's part.
   uint64_t bytes;
-  uint32_t phases;               // of a transfer, whose kernel takes its caller's word
-  bool streams;                  // what all ranks move outgrows the caches of their cores
-  uint32_t pieces;               // into which a unit is cut
-  uint64_t pieceBytes;           // of every piece but the last
-  const unsigned char* entries;  // rank 0's RankArgs; of a library's kernel: nullptr
+  uint32_t phases;               // for a transfer, whose kernel uses its caller's value
+  bool streams;                  // the data that all ranks move exceeds the caches of their cores
+  uint32_t pieces;               // pieces of a unit
+  uint64_t pieceBytes;           // size of every piece but the last
+  const unsigned char* entries;  // rank 0's RankArgs; nullptr for a library's kernel
   size_t entryStride;            // bytes from one rank's to the next's
-  const WindowBase* windows;     // of this process
-  const KernelCall* call;        // of a library's kernel: where its memory lies; or nullptr
+  const WindowBase* windows;     // windows of this process
+  const KernelCall* call;        // memory of a library's kernel, or nullptr
 
   WL_CORE const Argument& argument(uint32_t index) const { return call->argument(index); }
   WL_CORE const RankArgs& of(uint32_t rank) const {
     return *reinterpret_cast<const RankArgs*>(entries + rank * entryStride);
   }
-  // What `rank` names by the place, in this process. Where ranks share an address space nearly all
-  // places lie there, and a branch that is foreseen is faster than two loads behind the place's.
+  // Address in this process of the memory that `rank` names by `place`. If ranks share an address
+  // space, most places are in window 0, and a predicted branch is faster than two dependent loads.
   template <class T>
   WL_CORE T* at(uint32_t rank, Place place) const {
     if (place.window() == kAddressSpace) return reinterpret_cast<T*>(place.offset());
@@ -389,111 +398,113 @@ struct Launch {
     const uint64_t left = bytes > start ? bytes - start : 0;
     return left < pieceBytes ? left : pieceBytes;
   }
-  // Cuts a unit into pieces of about `wanted` bytes, whole 64-byte lines each.
+  // Cuts a unit into pieces of about `wanted` bytes, in whole 64-byte lines.
   WL_CORE void cut(uint64_t wanted, uint32_t most) {
     pieces = pieceCount(bytes, wanted, most);
     pieceBytes = wholeLines(pieces == 1 ? bytes : (bytes + pieces - 1) / pieces);
   }
 };
 
-// When a kernel's looks at signals have to end, on targets that check: the host's answer for an
-// operation in progress, from any thread.
+// On targets that check, the reason why a kernel's checks of signals must end. The host returns it
+// for an operation in progress, from any thread.
 enum class Ending : uint32_t { kNone, kFailure, kDeadline };
 struct Patience {
   Ending (*ending)(const void* operation) = nullptr;  // nullptr: never
   const void* operation = nullptr;
 };
 
-// Of the lines in which a rank is told, the one of core `core` of rank `rank` of `ranks`: at one
-// place however many cores an operation takes, since ranks may have some in flight that differ in
-// it. Those of a core lie side by side.
+// Index of the line of core `core` of rank `rank` of `ranks`, among the lines that signal to one
+// rank. It does not depend on an operation's number of cores, since operations in flight may differ
+// in it. The lines of a core are contiguous.
 WL_CORE constexpr size_t lineIndex(uint32_t core, uint32_t rank, uint32_t ranks) {
   return size_t{core} * ranks + rank;
 }
 
-// One core of a rank in one operation, as the device executor runs it: windlass/in_line.h.
+// One core of a rank in one operation of the device executor: windlass/in_line.h.
 struct InLine {
   uint32_t rank;
   uint32_t core;
-  uint32_t cores;       // of each rank
-  uint32_t sequence;    // of the operation
-  bool sharesCores;     // ranks exceed cores: relax() gives the core up
-  uint32_t looks;       // at one signal, at most, before the core says that it waits
-  unsigned char* lines;  // rank 0's
+  uint32_t cores;       // cores of each rank
+  uint32_t sequence;    // sequence of the operation
+  bool sharesCores;     // ranks exceed cores: relax() yields the core
+  uint32_t looks;       // most checks of one signal before the core reports that it waits
+  unsigned char* lines;  // rank 0's lines
   size_t lineStride;     // bytes from one rank's to the next's
-  const uint64_t* apart = nullptr;  // of each rank, where they lie anywhere
+  const uint64_t* apart = nullptr;  // each rank's lines, if they may be anywhere
   Patience patience = {};
 
-  // Where core `ofCore` of rank `of`, one of `ranks`, signals to rank `owner`.
+  // Line in which core `ofCore` of rank `of`, one of `ranks`, signals to rank `owner`.
   WL_CORE int32_t* line(uint32_t owner, uint32_t of, uint32_t ofCore, uint32_t ranks) const {
     unsigned char* const first = apart == nullptr ? lines + owner * lineStride
                                                   : reinterpret_cast<unsigned char*>(apart[owner]);
     return reinterpret_cast<int32_t*>(first + lineIndex(ofCore, of, ranks) * kDeviceLineBytes);
   }
-  // What a core states once `phases` phases of this operation are over.
+  // Value that a core writes after `phases` phases of this operation.
   WL_CORE uint32_t word(uint32_t phases) const { return sequence << 8 | phases; }
 };
 
-// Memory that the cores of a rank may touch in an operation: what lies in a window every rank may,
-// the rest its rank alone. Targets that check accesses go by it.
+// Memory that the cores of a rank may access in an operation. Every rank may access memory in a
+// window, and only its rank may access the rest. Targets that check accesses use it.
 struct Reach {
   uint32_t rank;
   const void* data;
   uint64_t bytes;
   bool isWindow;
-  const char* unwritten = nullptr;  // the argument that it is, where its kernel doesn't write it
+  const char* unwritten = nullptr;  // name of the argument if its kernel may not write it
 };
 
-// What one rank reads of another's input, or of its output.
+// The part of another rank's input or output that a rank reads.
 struct Pulled {
-  uint64_t from;   // offset in that
-  uint64_t into;   // in the reader's output
+  uint64_t from;   // offset in the other rank's buffer
+  uint64_t into;   // offset in the reader's output
   uint64_t bytes;  // 0: nothing
 };
 
-// One phase of an operation in which every rank writes its own output alone.
+// One phase of an operation in which every rank writes only its own output.
 struct PullPhase {
-  bool folds;      // what a rank reads of all ranks, the same of each, is folded in ascending rank
-  bool apart;      // each reader reads its own part; else all that read a rank read the same of it
-  bool ofOutputs;  // what is read are the outputs of the phase before
-  bool byColumns;  // what is read of a rank are launch.rows() rows, which become its columns
+  bool folds;      // each rank reads the same bytes of all ranks and folds them in ascending rank
+  bool apart;      // each reader reads its own part; otherwise all readers of a rank read the same
+  bool ofOutputs;  // reads the outputs of the phase before
+  bool byColumns;  // reads launch.rows() rows of a rank, which become its columns
 };
 
-// How a collective runs where ranks can't write one another's memory: kernels/pull.h.
+// How a collective runs if ranks cannot write one another's memory: kernels/pull.h.
 struct PullForm {
   static constexpr uint32_t kMostPhases = 2;
 
   uint32_t phases;
   PullPhase phase[kMostPhases];
-  // What rank `to` reads of rank `from` in phase k. Asked by all ranks, once all have entered and
-  // all phases before are over; of parts of one size, which no other rank states, at any time.
+  // The part of rank `from` that rank `to` reads in phase k. All ranks call it, after all have
+  // entered and all earlier phases are complete. For parts of one size, which no other rank states,
+  // they may call it at any time.
   Pulled (*pulled)(const Launch& launch, uint32_t from, uint32_t to, uint32_t k);
-  // What `rank` does before phase 0 is over; nullptr: nothing.
+  // Work of `rank` before phase 0 is complete. nullptr: none.
   void (*lead)(const Launch& launch, uint32_t rank);
-  // Every rank's output becomes the fold of all inputs, which are as large: it may run in two
-  // levels where ranks live on several hosts.
+  // Every rank's output becomes the fold of all inputs, which have the same size. It may run in two
+  // levels if ranks live on several hosts.
   bool reducesForAll = false;
 };
 
-// How far a core has come in it. `left`: its rank may be left.
+// Progress of a core in an operation. `left`: its rank may leave.
 struct Position {
   uint32_t phase = 0;
   uint32_t block = 0;
   bool begun = false;
   bool left = false;
-  // Where cores of all ranks begin together: it has said that it has begun, and seen all others.
+  // For operations that cores of all ranks begin together. told: this core has reported that it has
+  // begun. met: it has seen that all others have begun.
   bool told = false;
   bool met = false;
 };
 
-// Kernel K on inputs so small that each rides with its rank's ENTER: nobody waits for who reads it.
-// K writes its own rank's output alone.
+// Kernel K on inputs so small that each travels with its rank's ENTER. A rank does not wait for the
+// readers of its input. K writes only its own rank's output.
 template <class K>
 struct Eager : K {
   static constexpr bool kEager = true;
   WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kNobody; }
-  // The last item, which is the rank's own where K has one for each peer, runs first: nobody has to
-  // have entered for it.
+  // The last item runs first. It is the rank's own if K has one for each peer, and needs no other
+  // rank's ENTER.
   WL_CORE static uint32_t needs(const Launch& launch, uint32_t rank, uint32_t block,
                                 uint32_t phase) {
     return K::needs(launch, rank, turned(launch, rank, block), phase);

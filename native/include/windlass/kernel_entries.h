@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of a library's kernels, as windlass/kernel_library.h has it made for the host.
+// The table of a library's kernels, made for the host by windlass/kernel_library.h.
 #pragma once
 
 #include <new>
@@ -15,7 +15,7 @@
 
 namespace windlass {
 
-// The cores of a rank in one launch: Cores, as the target has them.
+// The cores of a rank in one launch: Cores, the target's type.
 template <class Cores>
 class InSession {
  public:
@@ -34,7 +34,7 @@ class InSession {
       return nullptr;
     }
   }
-  // Runs `body` on that core; false: its kernel was ended in it, now or before.
+  // Runs `body` on that core. False: its kernel was ended in `body`, now or before.
   template <class Body>
   static bool untilEnded([[maybe_unused]] KernelSession* session, [[maybe_unused]] uint32_t core,
                          const Body& body) {
@@ -49,7 +49,7 @@ class InSession {
       return body();
     }
   }
-  // While it lives, its thread runs that core.
+  // While the result lives, its thread runs that core.
   static auto run([[maybe_unused]] KernelSession* session, [[maybe_unused]] uint32_t core) {
     if constexpr (Cores::kChecks) {
       return of(session).cores_.run(core);
@@ -118,7 +118,7 @@ struct InLibrary : K {
   }
 };
 
-// Stops the compiler by the function of K that is not as the executors call it.
+// Stops the compiler with a message about the function of K that does not have the required type.
 template <class K>
 constexpr void requireFunctions() {
   using Const = const Launch&;

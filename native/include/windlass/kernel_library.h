@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the source of a kernel library includes: the vocabulary of its target, what a kernel is
-// launched with, and how a library names its kernels.
+// The header that the source of a kernel library includes. It provides the vocabulary of its
+// target, the data that a kernel is launched with, and the way to name the library's kernels.
 //
 //   struct Shift : LibraryKernel {
 //     static constexpr ArgumentEntry kArguments[] = {tensor("in", DType::kF32), ...};
@@ -8,16 +8,16 @@
 //   };
 //   WINDLASS_KERNEL_LIBRARY(libraryKernel<Shift>("shift"))
 //
-// docs/kernels.md says how one comes to run.
+// See docs/kernels.md for the way a kernel is run.
 #pragma once
 
 #include "native/isa/isa.h"
-// After it, which marks functions of cores.
+// Include after it, because it marks functions of cores.
 #include "windlass/kernel_table.h"
 
 namespace windlass {
 
-// Arguments, by name. Those of one kernel stand in the order of its calls.
+// Arguments, by name, in the order of the kernel's call.
 constexpr ArgumentEntry tensor(const char* name, DType dtype) {
   return {name, ArgumentEntry::kTensor, static_cast<int32_t>(dtype), 0, ArgumentEntry::kAny,
           ArgumentEntry::kAny, 0};
@@ -39,8 +39,8 @@ constexpr ArgumentEntry scalar(const char* name, DType dtype) {
           ArgumentEntry::kAny, 0};
 }
 
-// What a kernel is that says nothing else: one item, which runs once every rank has entered, and
-// ranks that leave once all items have run. So every rank may touch every other's part.
+// Defaults of a kernel: one item, which runs after every rank has entered. Ranks leave after all
+// items have run, so every rank may access every other rank's part.
 struct LibraryKernel {
   static const char* refuses(const Launch&) { return nullptr; }
   WL_CORE static void plan(Launch&) {}
@@ -52,9 +52,9 @@ struct LibraryKernel {
 
 }  // namespace windlass
 
-// libraryKernel<K>(name), and WINDLASS_KERNEL_LIBRARY(...), which names the kernels of this library
-// once, at the end of one of its sources. Cores of their own have the code of all of them, the host
-// has their table.
+// Defines libraryKernel<K>(name) and WINDLASS_KERNEL_LIBRARY(...). The macro lists the kernels of
+// this library, once, at the end of one of its sources. Separate cores get the code of all kernels,
+// and the host gets their table.
 #if defined(WINDLASS_ON_CORES)
 #include "windlass/library_on_gpu.h"
 #else

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels by their places, and what each core of a device does in an operation that it runs by
-// itself.
+// Kernels by index, and the work of each core of a device in an operation that the device runs.
 #pragma once
 
 #include "windlass/in_line.h"
@@ -19,11 +18,11 @@ struct IsSame<A, A> {
 
 template <class... K>
 struct KernelList {
-  // The same, and behind them.
+  // This list with more kernels appended.
   template <class... More>
   using And = KernelList<K..., More...>;
 
-  // The place of one, which kNobody stands for where it is not among them.
+  // Index of a kernel, or kNobody if it is not in the list.
   template <class Of>
   WL_CORE static constexpr uint32_t indexOf() {
     uint32_t index = 0;
@@ -32,7 +31,7 @@ struct KernelList {
     return found ? index : kNobody;
   }
 
-  // runInLine of the one at that place; true where there is none.
+  // runInLine of the kernel at that index; true if there is none.
   WL_CORE static bool run(uint32_t index, const Launch& launch, const InLine& own, Position& at) {
     bool over = true;
     uint32_t each = 0;
@@ -48,7 +47,8 @@ struct KernelList {
   }
 };
 
-// Goes on with a core of the operation; true once it is over, or nobody waits for it any more.
+// Continues the operation on one core. Returns true if it is complete, or if no rank waits for it
+// any more.
 template <class Kernels>
 WL_CORE inline bool goOnOffloaded(const OffloadedOperation& operation, const Launch& launch,
                                   const InLine& own, Position& at) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table that a library of kernels exports, as plain data: what its kernels are called and take,
-// and the functions that windlass/kernel.h lists. windlass/kernel_library.h makes one; whoever
-// loads the library holds all that stands in it against these rules.
+// The table that a library of kernels exports, as plain data: names and arguments of its kernels,
+// and the functions that windlass/kernel.h lists. windlass/kernel_library.h makes one. Windlass
+// checks the whole table against these rules when it loads the library.
 #pragma once
 
 #include "windlass/kernel.h"
@@ -13,26 +13,26 @@ constexpr uint32_t kKernelTableVersion = 4;
 constexpr uint32_t kMostKernels = 256;  // of a library
 constexpr uint32_t kMostArguments = 32;
 constexpr uint32_t kMostItems = 1u << 20;  // of a rank, in all phases of a launch
-constexpr uint32_t kMostNameBytes = 64;  // of a kernel or an argument, the NUL included
+constexpr uint32_t kMostNameBytes = 64;  // of a kernel or an argument, including the NUL
 
 // One argument of a kernel. Names are words of letters, digits and _.
 struct ArgumentEntry {
   enum Kind : uint32_t {
     kTensor,       // of this rank, in memory of any kind
-    kDistributed,  // that every rank has at one place of one window
+    kDistributed,  // at the same address of one window on every rank
     kScalar,       // i32, i64, f32 or f64
   };
   static constexpr int32_t kAny = -1;
 
   const char* name;
   uint32_t kind;
-  int32_t dtype;       // a DType; of a tensor, kAny: the kernel looks which
-  uint32_t isWritten;  // of a tensor: 1 where the kernel writes it
-  int32_t ndim;        // of a tensor: how many dimensions it has, or kAny
-  int32_t like;        // of a tensor: the earlier one that has its dtype and decides its size
-  uint32_t timesRanks;  // 1: it has as many elements as that one for each rank; 0: as many
+  int32_t dtype;       // a DType; kAny, for a tensor: the kernel checks it
+  uint32_t isWritten;  // 1: the kernel writes this tensor
+  int32_t ndim;        // dimensions of a tensor, or kAny
+  int32_t like;        // an earlier tensor, with the same dtype, that determines the size
+  uint32_t timesRanks;  // 1: it has that many elements for each rank; 0: the same number
 
-  // The same argument, but that ...
+  // Each returns the same argument with one change.
   constexpr ArgumentEntry written() const {
     ArgumentEntry entry = *this;
     entry.isWritten = 1;
@@ -59,30 +59,30 @@ namespace checked {
 struct RunRecorder;  // native/isa/checked/profile.h
 }
 
-// What holds the cores of one rank, in one launch, against what the target allows.
+// Checks the cores of one rank in one launch against the rules of the target.
 struct KernelSession;
 
-// On targets that check: the library holds its kernels against the rules by itself.
+// For targets that check: the library itself checks its kernels.
 struct SessionEntry {
-  // `line` is one of the rank's cores, `reach` what they may touch, and `recorder`, which lasts,
-  // takes what was counted. nullptr: no memory is left.
+  // `line` is one of the rank's cores, `reach` is the memory that they may access, and `recorder`,
+  // which outlives the session, receives the counts. nullptr: no memory is left.
   KernelSession* (*open)(const char* kernel, const Launch&, const InLine& line, const Reach* reach,
                          size_t count, const checked::RunRecorder* recorder);
-  // On one thread. `over`: all cores are; else they may go on. nullptr, or what is broken, a line
-  // for each breach, which lasts until the next verdict; and whose core broke something first.
-  // Throws std::bad_alloc.
+  // Called on one thread. `over`: all cores have ended; otherwise they may go on. Returns nullptr,
+  // or a line for each breach of a rule, valid until the next verdict. *culprit is the rank whose
+  // core broke a rule first. Throws std::bad_alloc.
   const char* (*verdict)(KernelSession*, bool over, uint32_t* culprit);
   void (*close)(KernelSession*);
 };
 
-// One kernel. But for `phase`, `goOn` and `session`, the host calls its functions, and before
-// anything moves.
+// One kernel. The host calls its functions before anything moves, except `phase`, `goOn` and
+// `session`.
 struct KernelEntry {
   const char* name;
   const ArgumentEntry* arguments;
   uint32_t argumentCount;
   uint32_t reserved;
-  // nullptr, or why the kernel can't do what it is asked for; the same on every rank.
+  // nullptr, or the reason why the kernel cannot do the launch; the same on every rank.
   const char* (*refuses)(const Launch&);
   void (*plan)(Launch&);
   uint32_t (*phases)(const Launch&);
@@ -90,7 +90,7 @@ struct KernelEntry {
   uint32_t (*needs)(const Launch&, uint32_t rank, uint32_t block, uint32_t phase);
   uint32_t (*leavesAfter)(const Launch&, uint32_t rank);
   void (*phase)(const Launch&, uint32_t rank, uint32_t block, uint32_t phase);
-  // runInLine of windlass/in_line.h; on targets that check nothing without a session.
+  // runInLine of windlass/in_line.h. Without a session on targets that check nothing.
   bool (*goOn)(KernelSession*, const Launch&, const InLine&, Position&);
   const SessionEntry* session;  // nullptr: the target checks nothing
 };
@@ -103,17 +103,17 @@ struct KernelTable {
   uint32_t kernelCount;
   uint32_t reserved;
   const KernelEntry* kernels;
-  // The same kernels, in the same order, as a file of nvcc's; nullptr: the target has no GPUs.
+  // The same kernels, in the same order, as a file of nvcc. nullptr: the target has no GPUs.
   const unsigned char* image;
   const uint64_t* imageBytes;
 };
 
-// How such a file begins.
+// The start of such a file.
 struct FatBinary {
   uint32_t magic;
   uint16_t version;
   uint16_t headerBytes;
-  uint64_t bytes;  // behind the header
+  uint64_t bytes;  // bytes after the header
 };
 constexpr uint32_t kFatBinaryMagic = 0xba55ed50u;
 

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of a library as nvcc compiles them: one kernel of GPUs, which calls each by its place
-// in the library's table.
+// The kernels of a library as nvcc compiles them: one GPU kernel, which calls each by its index in
+// the library's table.
 #pragma once
 
 #include "windlass/on_gpu.h"
 
 namespace windlass {
 
-// Of a type that names them; none is called.
+// Only their types are used, to name the kernels. They are never called.
 template <class K>
 KernelList<K> libraryKernel(const char* name);
 template <class... K>
 CalledKernels<K...> calledKernels(KernelList<K>...);
 
-// The first of a launch's stands; the rank's cores may come at once.
+// Keeps only the first misuse of a launch. Several cores of the rank may call it at the same time.
 WL_CORE_APART inline void takeMisuse(const Misuses* to, const Misuse& misuse) {
   auto* own = reinterpret_cast<OffloadedMisuses*>(const_cast<Misuses*>(to));
   if (atomicCAS(&own->told, 0u, 1u) == 0) own->first = misuse;
 }
 
-// On the core's lead thread. All cores of the rank write the same.
+// Runs on the core's lead thread. All cores of the rank write the same values.
 WL_CORE_INLINE void beginLaunch(uint64_t call, uint32_t core) {
   constexpr uint64_t kTileBytes = kCudaLimits.tileBytes;
   auto* own = reinterpret_cast<OffloadedCall*>(call);

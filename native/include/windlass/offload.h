@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device takes that runs an operation by itself: written by its rank's host into the
-// device's own memory, read by its cores.
+// Data of an operation that a device runs by itself. The host of its rank writes it into the
+// device's own memory, and the device's cores read it.
 #pragma once
 
 #include "windlass/kernel.h"
 
 namespace windlass {
 
-// Of the kernels that a device has, the one that ends once all cores of all ranks have begun it.
+// Index of the device's kernel that ends after all cores of all ranks have begun it.
 constexpr uint32_t kMeetingKernel = 0;
-// The one that moves MoveViews.
+// Index of the kernel that moves MoveViews.
 constexpr uint32_t kMoveKernel = 21;
 
-// What a device moves by itself: to = from, or to += from, of one shape, and of the launch's dtype.
+// A move by one device: to = from, or to += from, with one shape and the launch's dtype.
 struct MoveViews {
   uint64_t to;  // addresses, as this device has them
   uint64_t from;
@@ -23,53 +23,53 @@ struct MoveViews {
   int64_t fromStrides[kMaxDims];
 };
 
-// Of a rank, in its own memory, where its device numbers its operations by itself: so what a graph
-// holds runs as often as the graph is launched.
+// Counters of a rank, in its device's memory, if its device numbers its own operations. They
+// let the operations of a graph run each time that the graph is launched.
 struct DeviceCounters {
   uint32_t over;   // operations that all of its cores have left
-  uint32_t ended;  // cores that have left the one after those
+  uint32_t ended;  // cores that have left the operation after these
 };
 
-// The first of what cores of a rank do in a launch that its arguments don't allow, on their device.
-// told: 1 once there is any.
+// The first action of a rank's cores in a launch that its arguments do not allow, in device memory.
+// told: 1 if there is one.
 struct OffloadedMisuses {
   Misuses taken;
   uint32_t told;
   Misuse first;
 };
-// What a launch of a library's kernel takes beside: of a rank, on its device. Its arguments follow,
-// and one of nothing.
+// Additional data of a rank for the launch of a library's kernel, on its device. Its arguments
+// follow, and an empty one after them.
 struct OffloadedCall {
-  KernelCall call;  // whose kernel is nullptr
+  KernelCall call;  // its kernel is nullptr
   OffloadedMisuses misuses;
-  uint64_t tiles;  // on-core memory of core 0; the next cores' follow, kLimits.tileBytes each
+  uint64_t tiles;  // on-core memory of core 0; other cores' follow at kLimits.tileBytes each
 };
 
 struct OffloadedOperation {
-  uint32_t kernel;  // its place among those that the device has
-  Launch launch;    // but what it points to: the device has `entries` instead
-  InLine line;      // of core 0, but what it points to: `lines`
-  // What each rank states; places are addresses, as this device has them.
+  uint32_t kernel;  // index in the device's kernels
+  Launch launch;    // its pointers are not used; the device uses `entries`
+  InLine line;      // for core 0; its pointers are not used; the device uses `lines`
+  // Arguments of each rank. Places are addresses, as this device has them.
   RankArgs entries[kMostDeviceRanks];
-  uint64_t lines[kMostDeviceRanks];    // of the signals to each rank
-  uint64_t windows[kMostDeviceRanks];  // of each rank's window, which holds all the rest
+  uint64_t lines[kMostDeviceRanks];    // lines that signal to each rank
+  uint64_t windows[kMostDeviceRanks];  // each rank's window, which contains all other memory
   uint64_t windowBytes;
-  // Of a word that the device sees, which is `stopValue` once nobody waits any more.
+  // Address of a device-visible word. It is set to `stopValue` when no rank waits any more.
   uint64_t stop;
-  // After so long, of the device's own clock, a core ends whoever it waits for; 0: never.
+  // Time on the device's own clock after which a core stops, whatever it waits for. 0: never.
   uint64_t limitNs;
-  // Of the rank's DeviceCounters, which say what the line's sequence is; 0: the line says it.
+  // Address of the rank's DeviceCounters, which determine the sequence. 0: the line holds it.
   uint64_t counters;
-  // Of a word that the host sees, into which a core writes that sequence that has ended before the
-  // operation was over; 0: nobody asks.
+  // Address of a host-visible word. A core that stops early writes the operation's sequence there.
+  // 0: disabled.
   uint64_t report;
-  uint64_t call;  // of an OffloadedCall, where the kernel is a library's; else 0
-  // What the rank's core 0 copies for the host once the operation is over on all ranks, and the
-  // host reads once the kernel has ended; 0 bytes: nothing.
+  uint64_t call;  // address of an OffloadedCall, for a library's kernel; otherwise 0
+  // A copy that the rank's core 0 makes for the host after the operation is complete on all ranks.
+  // The host reads it after the kernel has ended. 0 bytes: none.
   uint64_t noteTo, noteFrom, noteBytes;
   uint32_t stopValue;
-  // Whether ranks may begin it before others have come to it: their cores wait for one another
-  // before they touch what others bring.
+  // True if ranks may begin the operation before others have arrived. Then their cores wait for one
+  // another before they access other ranks' memory.
   bool meets;
 
   WL_CORE Launch launchHere() const {
@@ -91,7 +91,7 @@ struct OffloadedOperation {
 
 // The operations of the ranks that share a device, as one launch takes them.
 struct OffloadedRanks {
-  const OffloadedOperation* operation[kMostDeviceRanks];  // on the device
+  const OffloadedOperation* operation[kMostDeviceRanks];  // in device memory
 };
 
 }  // namespace windlass

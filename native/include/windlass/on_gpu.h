@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a block of a GPU runs, which is a core of a rank, as the device executor has them: kernels
-// of a list, those of Windlass or those of a library.
+// Code of a GPU block, which is a core of a rank in the device executor. It runs kernels of a list,
+// from Windlass or from a library.
 #pragma once
 
 #include "native/isa/isa.h"
-// After it, which marks functions of cores.
+// Include after it, because it marks functions of cores.
 #include "windlass/kernel_list.h"
 
 namespace windlass {
@@ -15,7 +15,7 @@ template <class K>
 WL_CORE_APART bool runKernel(const Launch& launch, const InLine& own, Position& at) {
   return runInLine<K>(launch, own, at);
 }
-// Each kernel is called by its place, so that it is compiled by itself.
+// Calls each kernel through a table, so that each is compiled separately.
 template <class... K>
 WL_CORE_TABLE RunKernel kRunKernels[] = {runKernel<K>...};
 
@@ -28,14 +28,14 @@ struct CalledKernels {
 template <class... K>
 CalledKernels<K...> called(KernelList<K...>);
 
-// On the core's lead thread, one of `Kernels`, which calls them.
+// Runs on the core's lead thread, with one of `Kernels`.
 template <class Kernels>
 WL_CORE_APART void leadCore(const OffloadedOperation& operation, uint32_t core) {
   const uint64_t begun = cuda::clockNs();
   auto* const counters = reinterpret_cast<DeviceCounters*>(operation.counters);
   const Launch launch = operation.launchHere();
   InLine line = operation.lineHere(core);
-  // It stands until the rank's last core has left.
+  // The value is stable until the rank's last core has left.
   if (counters != nullptr) line.sequence = cuda::readWord(&counters->over) + 1;
   Position at;
   while (!goOnOffloaded<Kernels>(operation, launch, line, at)) {

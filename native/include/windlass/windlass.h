@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The C ABI of Windlass: all that Java, or any other language, sees of the native library.
+ * The C ABI of Windlass: everything that Java, or any other language, sees of the native library.
  *
- * Manners
+ * Conventions
  *  - Every function that can fail returns a wl_code and fills `error` when it is not NULL. There is
- *    no thread-local last error, no callback, and no C++ exception crosses this boundary.
+ *    no thread-local last error and no callback. No C++ exception crosses this boundary.
  *  - Structs start with `uint32_t struct_size = sizeof(struct)`.
- *  - The affinity and the scheduling of a thread that calls are left as they are, except where
+ *  - The library leaves the affinity and the scheduling of a calling thread unchanged, except where
  *    wl_thread_adopt or wl_group_config_t.adjust_threads allows more.
- *  - A wl_comm_t is one rank's handle. One thread at a time calls an operation on it; abort, close
- *    and the read-only queries are legal from any thread at any time.
- *  - `deadline_ns` is relative: 0 means the communicator's own, a negative value is refused.
- *  - Counts are elements unless a name says bytes. Strides are in elements and may be zero (on
+ *  - A wl_comm_t is one rank's handle. Only one thread at a time calls an operation on it. Any
+ *    thread may call abort, close and the read-only queries at any time.
+ *  - `deadline_ns` is relative. 0 means the communicator's own deadline. A negative value is
+ *    refused.
+ *  - Counts are elements unless a name says bytes. Strides are in elements. They may be zero (on
  *    sources only) but never negative.
  *  - Numbers of enums are ABI: append only.
- *  - WL_ABI_VERSION is one more than that of the last commit whose library has not what this header
- *    declares, or has it otherwise: whatever adds, removes or changes a declaration raises it. Who
- *    loads a library takes it only if wl_abi_version() is the version they were written for, and
- *    need not look for each call.
- */
+ *  - Every change that adds, removes or changes a declaration raises WL_ABI_VERSION by one. Load a
+ *    library only if its wl_abi_version() is the version that you compiled against. Then all
+ *    declared functions exist. */
 #pragma once
 
 #include <stddef.h>
@@ -33,10 +32,9 @@ extern "C" {
 typedef enum wl_code {
   WL_OK = 0,
   WL_INVALID_ARGUMENT = 1, /* nothing was sent */
-  WL_MISMATCH = 2, /* ranks disagree; the message names both sides. A rank that does not wait for
-                      the ranks that it disagrees with gets it from its next call, or from
-                      wl_comm_close */
-  WL_TIMEOUT = 3,          /* the message names who is behind */
+  WL_MISMATCH = 2, /* ranks disagree; the message names both sides. If a rank does not wait for the
+                      ranks that it disagrees with, its next call or wl_comm_close returns this */
+  WL_TIMEOUT = 3,          /* the message names the ranks that are behind */
   WL_PEER_LOST = 4,
   WL_ABORTED = 5, /* carries the reason */
   WL_VERIFICATION_FAILED = 6,
@@ -64,8 +62,8 @@ typedef enum wl_dtype {
   WL_F64 = 13,
   WL_I64 = 14,
   WL_U64 = 15,
-  WL_C64 = 16, /* complex of two f32; moves, neither casts nor reduces */
-  WL_F8E4M3FNUZ = 17, /* this and the next only move as well */
+  WL_C64 = 16, /* complex of two f32; can be moved, but not cast or reduced */
+  WL_F8E4M3FNUZ = 17, /* this and the next can only be moved, too */
   WL_F8E5M2FNUZ = 18,
   WL_DTYPE_COUNT = 19
 } wl_dtype;
@@ -83,14 +81,14 @@ typedef enum wl_algorithm {
   WL_AUTO = 0,
   WL_PUSH = 1,      /* all-to-all: every rank writes into its peers' outputs */
   WL_PULL = 2,      /* all-to-all: every rank reads from its peers' inputs */
-  WL_STAGED = 3,    /* broadcast: the root stages, every other rank reads */
+  WL_STAGED = 3,    /* broadcast: the root copies to a staging buffer, every other rank reads */
   WL_ONE_PHASE = 4, /* all-reduce: every rank folds every input */
-  WL_TWO_PHASE = 5, /* all-reduce: every rank folds its share, and writes it to every rank */
+  WL_TWO_PHASE = 5, /* all-reduce: every rank folds its share and writes it to every rank */
   WL_RING = 6,      /* all-reduce: sums, then results, travel from rank to rank */
   WL_BIDIRECTIONAL_RING = 7 /* all-reduce: half of the elements travels each way */
 } wl_algorithm;
 
-/* The operation a rank is in; also the first part of every collective's digest. */
+/* The operation that a rank is in. Also the first part of every collective's digest. */
 typedef enum wl_operation {
   WL_OP_NONE = 0,
   WL_OP_BARRIER = 1,
@@ -115,9 +113,10 @@ typedef enum wl_operation {
   WL_OP_WAIT = 20,
   WL_OP_ACCUMULATE = 21,
   WL_OP_SUBSET = 22,
-  WL_OP_FIRST_ONE_SIDED = WL_OP_PUT, /* to the last, and WL_OP_SHRINK: they take no sequence */
+  WL_OP_FIRST_ONE_SIDED = WL_OP_PUT, /* operations from here to the last one, and WL_OP_SHRINK, take
+                                        no sequence */
   WL_OP_LAST_ONE_SIDED = WL_OP_ACCUMULATE,
-  /* Of wl_exchange and wl_exchange_v: what the step is one of. */
+  /* Operations that a step of wl_exchange or wl_exchange_v can belong to. */
   WL_OP_LINK = 23,
   WL_OP_LINK_REGISTER = 24,
   WL_OP_LINK_MOVE = 25, /* a sender's send, a receiver's receive */
@@ -126,12 +125,12 @@ typedef enum wl_operation {
   WL_OP_ALL_GATHER_COLUMNS = 28,
   WL_OP_SHRINK = 29,
   WL_OP_MEMORY_POOL = 30, /* memory pool creation */
-  WL_OP_LAUNCH = 31,      /* of a library's kernel */
+  WL_OP_LAUNCH = 31,      /* launch of a library's kernel */
   WL_OP_EXPERT_DISPATCH = 32,
   WL_OP_EXPERT_COMBINE = 33,
-  WL_OP_EXPERTS_OPEN = 34, /* to the next two: as WL_OP_LINK to WL_OP_CHECK_REPLICAS */
+  WL_OP_EXPERTS_OPEN = 34, /* this and the next two are like WL_OP_LINK to WL_OP_CHECK_REPLICAS */
   WL_OP_MANIFEST_OPEN = 35,
-  WL_OP_STORE_TO_HOST = 36, /* of a manifest's contexts */
+  WL_OP_STORE_TO_HOST = 36, /* storing of a manifest's contexts */
   WL_OP_DEVICE_WINDOW = 37, /* creation of a window on devices */
   WL_OP_COUNT = 38
 } wl_operation;
@@ -139,8 +138,8 @@ typedef enum wl_operation {
 #define WL_MAX_RANKS 4096
 #define WL_MAX_DIMS 16
 #define WL_MAX_BLOCKS 64
-#define WL_MAX_PHASES 1048576 /* of a transfer */
-/* Of the device executor. */
+#define WL_MAX_PHASES 1048576 /* phases of a transfer */
+/* Limits of the device executor. */
 #define WL_MAX_DEVICE_RANKS 64
 #define WL_MAX_DEVICE_CORES 16
 #define WL_ERROR_CULPRITS 64
@@ -149,11 +148,12 @@ typedef enum wl_operation {
 typedef struct wl_error {
   uint32_t struct_size;
   int32_t code;          /* wl_code */
-  int32_t operation;     /* wl_operation in which it was observed; of WL_PEER_LOST, in which the
-                            observer was then, if it was in any */
+  int32_t operation;     /* wl_operation in which it was observed; for WL_PEER_LOST, the operation
+                            that the observer was in, if any */
   int32_t observer;      /* rank that saw it first, or -1 */
   uint32_t sequence;     /* operation sequence at which it was seen */
-  int32_t culprit_count; /* ranks at fault; of more than WL_ERROR_CULPRITS, the first are listed */
+  int32_t culprit_count; /* number of ranks at fault; if more than WL_ERROR_CULPRITS, only the first
+                            are listed */
   int32_t culprits[WL_ERROR_CULPRITS];
   char message[WL_ERROR_MESSAGE]; /* UTF-8, NUL-terminated: what happened, where, what to do */
 } wl_error_t;
@@ -163,7 +163,7 @@ typedef struct wl_comm wl_comm_t;         /* one rank of a communicator */
 typedef struct wl_window wl_window_t;     /* one rank's handle of a window */
 typedef struct wl_memory_pool wl_memory_pool_t; /* one rank's handle of a memory pool */
 typedef struct wl_transfer wl_transfer_t; /* one rank's handle of a bound plan */
-typedef struct wl_report wl_report_t;     /* a group, as a process sees it that has none of it */
+typedef struct wl_report wl_report_t;     /* a group, seen by a process with no rank of it */
 
 /* ---- library ---- */
 
@@ -172,57 +172,65 @@ WL_API const char* wl_version(void); /* "0.1.0" */
 WL_API const char* wl_target(void);  /* "sim" */
 WL_API const char* wl_code_name(int32_t code);
 WL_API const char* wl_operation_name(int32_t operation);
-/* Vector path in use: "avx512-fp16", "avx512-bf16", "avx512", "avx2" or "portable"; WINDLASS_ISA
- * names a lower. */
+/* Vector path in use: "avx512-fp16", "avx512-bf16", "avx512", "avx2" or "portable". WINDLASS_ISA
+ * selects a lower one. */
 WL_API const char* wl_isa_path(void);
-/* Cores this process may use: the smaller of affinity and cgroup quota, at least 1. */
+/* Number of cores that this process may use: the smaller of affinity and cgroup quota, at least 1.
+ */
 WL_API int32_t wl_allowed_cores(void);
-/* Says that the calling thread was made for operations: one that waits may move it among the cores
- * that its affinity mask allows, by a mask of one core that it takes back at once, and may ask for
- * short time slices, which a later one gives back. place: -1, or it is moved so now, to the core of
- * that number, modulo how many there are, of those that the mask allows; and where stays is not 0
- * the mask is that core from then on, which threads that it makes inherit, but for those that the
- * library makes in a call. Returns 1 if it was said before, and does nothing then; else 0. */
+/* Marks the calling thread as made for operations. During a wait, the library may move such a
+ * thread among the cores that its affinity mask allows. It does so with a mask of one core, which
+ * it takes back at once. It may also request short time slices during a wait, and a later wait
+ * restores the previous ones.
+ * If place is not -1, also moves the thread now, to the core of that number, modulo the number of
+ * cores that the mask allows. If stays is not 0, the mask is this core from then on. Threads that
+ * the thread creates inherit it, except threads that the library creates in a call.
+ * Returns 1 if the thread was marked before, and then does nothing. Otherwise returns 0. */
 WL_API int32_t wl_thread_adopt(int32_t place, int32_t stays);
 /* CLOCK_MONOTONIC, in nanoseconds. */
 WL_API int64_t wl_clock_ns(void);
-/* Whether the runtime of Ascend devices (ACL), which targets a2a3 and a5 take, opens in this
- * process. WL_UNSUPPORTED says what was looked for, and where. */
+/* Checks that the runtime of Ascend devices (ACL), which targets a2a3 and a5 use, can be opened in
+ * this process. WL_UNSUPPORTED says what was searched for, and where. */
 WL_API int32_t wl_ascend_find(wl_error_t* error);
-/* Whether NVIDIA's driver, libcuda.so.1, which the target cuda takes, opens in this process.
- * WL_UNSUPPORTED says what was looked for, or what of it is too old. */
+/* Checks that NVIDIA's driver, libcuda.so.1, which the target cuda uses, can be opened in this
+ * process. WL_UNSUPPORTED says what was searched for, or what part of it is too old. */
 WL_API int32_t wl_cuda_find(wl_error_t* error);
-/* How many devices this process sees, by CUDA_VISIBLE_DEVICES. */
+/* Number of devices that this process sees, according to CUDA_VISIBLE_DEVICES. */
 WL_API int32_t wl_cuda_device_count(uint32_t* count, wl_error_t* error);
 typedef struct wl_cuda_device_info {
   uint32_t struct_size;
-  int32_t major; /* of its compute capability */
+  int32_t major; /* compute capability */
   int32_t minor;
-  int32_t driver_version; /* 1000 * major + 10 * minor of the CUDA that the driver is for */
+  int32_t driver_version; /* 1000 * major + 10 * minor of the driver's CUDA version */
   int32_t multiprocessors;
-  uint64_t total_bytes; /* of its memory */
+  uint64_t total_bytes; /* size of its memory */
   uint64_t free_bytes;
   char name[256]; /* NUL-terminated */
 } wl_cuda_device_t;
-/* Device `device` of those that the process sees; it gets a context there where it has none. */
+/* Reports device number `device` among the devices that the process sees. Creates a context on the
+ * device if the process has none there. */
 WL_API int32_t wl_cuda_device(uint32_t device, wl_cuda_device_t* out, wl_error_t* error);
-/* *can: 1 where the driver says that device `from` reaches the memory of device `to`, else 0. */
+/* Sets *can to 1 if the driver reports that device `from` reaches the memory of device `to`,
+ * otherwise to 0. */
 WL_API int32_t wl_cuda_peer(uint32_t from, uint32_t to, int32_t* can, wl_error_t* error);
-/* How many cores, blocks of its kernel, the library runs at a time on the device, among all ranks
- * of the process that have it. WL_UNSUPPORTED but on the target cuda. */
+/* Number of cores (blocks of its kernel) that the library runs at a time on the device, over all
+ * ranks of the process that use it. WL_UNSUPPORTED on every target except cuda. */
 WL_API int32_t wl_cuda_cores(uint32_t device, uint32_t* cores, wl_error_t* error);
-/* Has ranks of this process take as many of those as a table of grids says, docs/cuda.md, from the
- * next operation on; NULL: as the file says that WINDLASS_CUDA_GRIDS names, or as many as there
- * are. WL_INVALID_ARGUMENT names the line of `table` that is wrong. */
+/* Sets the number of those cores that ranks of this process use, from the next operation on, to the
+ * numbers in a table of grids; see docs/cuda.md. If table is NULL, the file named in
+ * WINDLASS_CUDA_GRIDS decides; without that file, ranks use all cores. WL_INVALID_ARGUMENT names
+ * the line of `table` that is wrong. */
 WL_API int32_t wl_cuda_grids_use(const char* table, wl_error_t* error);
-/* *rows: how many rows of the table in use are of devices like that one; 0: none, or no table.
- * WL_INVALID_ARGUMENT where WINDLASS_CUDA_GRIDS names none. */
+/* Sets *rows to the number of rows of the current table for devices like this one. 0: none, or no
+ * table. WL_INVALID_ARGUMENT if the file that WINDLASS_CUDA_GRIDS names is not a valid table. */
 WL_API int32_t wl_cuda_grids_rows(uint32_t device, uint32_t* rows, wl_error_t* error);
-/* *address: `bytes` zeroed bytes of the device whose memory has `beside`, until they are freed.
- * WL_INVALID_ARGUMENT where no device has it. */
+/* Allocates `bytes` zeroed bytes at *address, on the device whose memory contains `beside`. They
+ * stay allocated until they are freed. WL_INVALID_ARGUMENT if no device's memory contains `beside`.
+ */
 WL_API int32_t wl_cuda_memory_alloc(uint64_t beside, uint64_t bytes, uint64_t* address,
                                     wl_error_t* error);
-/* Of wl_cuda_memory_alloc; 0: nothing. What the driver refuses stays allocated. */
+/* Frees memory of wl_cuda_memory_alloc. 0 does nothing. If the driver refuses, the memory stays
+ * allocated. */
 WL_API void wl_cuda_memory_free(uint64_t address);
 
 /* ---- groups and communicators ---- */
@@ -233,113 +241,118 @@ typedef struct wl_group_config {
   uint32_t first_sequence; /* sequence of the first operation */
   int32_t cores;           /* cores to assume; 0 = wl_allowed_cores() */
   int64_t deadline_ns;     /* default deadline of every operation; 0 = 60 s */
-  int32_t blocks;          /* threads that a rank's long operations run on, its own included: 1 to
-                              WL_MAX_BLOCKS; 0 = one for each core that a rank has. On targets
-                              that check, the cores of a rank, up to WL_MAX_DEVICE_CORES; 0 = 1 */
-  int32_t adjust_threads;  /* 1: operations may do to any thread that calls them what
-                              wl_thread_adopt allows; 0 */
-  int32_t device_cores;    /* 0: the cpu executor; 1 to WL_MAX_DEVICE_CORES: the device executor,
-                              as on silicon, on so many cores a rank (blocks is ignored) */
-  const int32_t* hosts;    /* of each rank, from 0 on, none left out, for wl_group_share; NULL: all
-                              ranks live on one */
+  int32_t blocks;          /* threads that run a rank's long operations, its own included: 1 to
+                              WL_MAX_BLOCKS; 0 = one for each core that a rank has. On targets that
+                              check, the cores of a rank, up to WL_MAX_DEVICE_CORES; 0 = 1 */
+  int32_t adjust_threads;  /* 1: operations may treat every thread that calls them as
+                              wl_thread_adopt allows; 0: they may not */
+  int32_t device_cores;    /* 0: the cpu executor. 1 to WL_MAX_DEVICE_CORES: the device executor, as
+                              on silicon, with this number of cores per rank (blocks is ignored) */
+  const int32_t* hosts;    /* host number of each rank, from 0, with no number left out, for
+                              wl_group_share; NULL: all ranks live on one host */
 } wl_group_config_t;
 
 WL_API int32_t wl_group_create(const wl_group_config_t* config, wl_group_t** group,
                                wl_error_t* error);
-/* Makes rank `rank`'s handle; once for each rank. */
+/* Makes the handle of rank `rank`. Call once for each rank. */
 WL_API int32_t wl_group_join(wl_group_t* group, int32_t rank, wl_comm_t** comm, wl_error_t* error);
 /* Drops the creator's reference; joined handles keep the group alive. */
 WL_API void wl_group_release(wl_group_t* group);
 
 /* ---- processes of one host ----
  *
- * The ranks of a group may live in several processes. One of them shares the group's memory, which
- * has no name; the others inherit it, get it over a unix socket, or open it by the process and the
- * number that it has there. All attach to it, join their own ranks, and watch one another. How the
- * processes' names get from one to another is the callers'. Nobody writes another process's memory
- * but in windows: where an operation names other memory, each rank writes its own output alone. */
+ * The ranks of a group may live in several processes. One process shares the group's memory, which
+ * has no name. The other processes inherit it, receive it over a unix socket, or open it by the
+ * process and the number that it has there. All attach to it, join their own ranks, and watch one
+ * another. The callers exchange the names of the processes.
+ *
+ * No process writes another process's memory except in windows. If an operation names other memory,
+ * each rank writes only its own output. */
 
 typedef struct wl_process {
   uint32_t struct_size;
   int32_t pid;
-  uint64_t started;       /* tells it from a later process of that pid */
-  uint64_t pid_namespace; /* in which the pid means it */
+  uint64_t started;       /* distinguishes it from a later process with the same pid */
+  uint64_t pid_namespace; /* in which the pid is valid */
 } wl_process_t;
-/* Names the calling process to others. */
+/* Fills in the name of the calling process, for other processes. */
 WL_API int32_t wl_process_self(wl_process_t* process, wl_error_t* error);
-/* Fills in the rest for the process that has this pid now. WL_PEER_LOST: none has. */
+/* Fills in the name of the process that has this pid now. WL_PEER_LOST: no process has it. */
 WL_API int32_t wl_process_named(int32_t pid, wl_process_t* process, wl_error_t* error);
 
 typedef enum wl_process_state {
-  WL_PROCESS_UNKNOWN = 0, /* it lives on another host or in another pid namespace, or /proc hides
-                           * it */
+  WL_PROCESS_UNKNOWN = 0, /* the process is on another host or in another pid namespace, or /proc
+                             hides it */
   WL_PROCESS_RUNS = 1,
   WL_PROCESS_STOPPED = 2, /* by a signal, such as SIGSTOP, or a debugger */
   WL_PROCESS_ENDED = 3
 } wl_process_state;
-/* One look: a wl_process_state. */
+/* Returns the current wl_process_state. */
 WL_API int32_t wl_process_look(const wl_process_t* process);
 
-/* The memory of a group: *file, which has no name and can neither shrink nor grow, and is closed
- * once all have attached. Everything that decides how ranks move data is agreed there. WL_RESOURCE
- * says what was asked for and what is free. WL_UNSUPPORTED: config->hosts names several, and the
- * target, or device_cores, is for one host alone. */
+/* Makes the memory of a group: *file, which has no name and can neither shrink nor grow. Close it
+ * after all processes have attached. Everything that decides how ranks move data is agreed there.
+ * WL_RESOURCE says what was requested and what is free. WL_UNSUPPORTED: config->hosts names several
+ * hosts, and the target or device_cores supports only one. */
 WL_API int32_t wl_group_share(const wl_group_config_t* config, int32_t* file, wl_error_t* error);
-/* Opens what another process of this host shares as `number`, its *file there: *file is this
- * process's. WL_PEER_LOST: it has ended, or has begun to. WL_UNSUPPORTED: it lives in another pid
- * namespace, where numbers mean something else. */
+/* Opens the *file that another process of this host shares and that has `number` there. *file is
+ * this process's number. WL_PEER_LOST: the process has ended, or has begun to end. WL_UNSUPPORTED:
+ * it is in another pid namespace, where numbers have another meaning. */
 WL_API int32_t wl_file_open(const wl_process_t* owner, int32_t number, int32_t* file,
                             wl_error_t* error);
-/* What tells an open file of this process from one that has its number later, here or where it was
- * opened from: equal for both. 0 where it is not open. */
+/* Distinguishes an open file of this process from a later file with the same number, here or in the
+ * process that it was opened from. The value is equal in both processes. 0 if the file is not open.
+ */
 WL_API uint64_t wl_file_inode(int32_t file);
 WL_API void wl_file_close(int32_t file);
-/* The group of such a file, for ranks of this process, which maps it until the group and all
- * handles of its ranks are gone. WL_INVALID_ARGUMENT: it holds none, or one of a library that lays
- * it out in another way. */
+/* Attaches to the group of such a file, for ranks of this process. The process maps the file until
+ * the group and all handles of its ranks are gone. WL_INVALID_ARGUMENT: the file holds no group, or
+ * a group of a library with another layout. */
 WL_API int32_t wl_group_attach(int32_t file, wl_group_t** group, wl_error_t* error);
 
-/* From now on the end of `process`, in which `count` ranks live that have not closed, ends the
- * communicator: every rank gets WL_PEER_LOST, which names them, at once. The same where it ended
- * before. With silence_ns > 0, at least 5e8, also when that process, which watches others itself,
- * gives no sign of life for so long: stopped, or its host overloaded. WL_UNSUPPORTED: it lives in
- * another pid namespace. */
+/* Watches `process`, in which `count` ranks live that have not closed. If it ends, or has ended
+ * before, the communicator ends: every rank immediately gets WL_PEER_LOST, which names those ranks.
+ * With silence_ns > 0, at least 5e8, the same happens if the process is silent for that time, for
+ * example because it is stopped or its host is overloaded. The process must watch others itself.
+ * WL_UNSUPPORTED: it is in another pid namespace. */
 WL_API int32_t wl_group_watch(wl_group_t* group, const wl_process_t* process, const int32_t* ranks,
                               uint32_t count, int64_t silence_ns, wl_error_t* error);
-/* Writes the failure record, for what only the caller can see: `code` other than WL_OK, the ranks
- * at fault, and what happened. The first failure stands; a later one changes nothing. Any
- * thread. */
+/* Writes the failure record, for a failure that only the caller can see: `code` other than WL_OK,
+ * the ranks at fault, and what happened. The first failure stands, and a later one changes nothing.
+ * Any thread. */
 WL_API int32_t wl_group_fail(wl_group_t* group, int32_t code, const int32_t* culprits,
                              uint32_t count, const char* message, wl_error_t* error);
 
 /* ---- several hosts ----
  *
- * One process of each host shares a group's memory, by the same configuration but for cores; those
- * of the host attach to it. Then each opens its wire, which UCX carries, and connects to the others
- * before its ranks join. WINDLASS_UCX_NET_DEVICES names the network, loopback where it is not set:
- * whoever reaches it may write these processes' memory. How the wires' names get from one process
- * to another is the callers'. */
+ * One process of each host shares a group's memory, with the same configuration except for cores.
+ * The other processes of the host attach to it. Then each process opens its wire, which uses UCX,
+ * and connects to the others before its ranks join. The callers exchange the names of the wires.
+ *
+ * WINDLASS_UCX_NET_DEVICES names the network; the default is loopback. Everyone who reaches that
+ * network may write these processes' memory. */
 
-/* Opens UCX, by libwindlass-ucx.so: the file at `path`, or where it is NULL that beside this
- * library, else where the linker looks; once a process. What opens a wire does so where nobody has.
- * WL_UNSUPPORTED says what to install. */
+/* Opens UCX through libwindlass-ucx.so, once per process. Uses the file at `path`. If `path` is
+ * NULL, uses the file next to this library, or the one that the linker finds. Functions that open a
+ * wire do this if it was not done before. WL_UNSUPPORTED says what to install. */
 WL_API int32_t wl_ucx_find(const char* path, wl_error_t* error);
-/* UCX's version, and the network devices that are here, as "1.13.1: eth0 lo": *bytes of them, NUL
- * counted, where `room` suffices; else *bytes alone is set. WL_UNSUPPORTED also where no wire opens
- * by the settings of this process. */
+/* Reports UCX's version and the network devices of this host, such as "1.13.1: eth0 lo". *bytes is
+ * the length, including the NUL. If `room` is too small, only *bytes is set. WL_UNSUPPORTED also if
+ * no wire opens with the settings of this process. */
 WL_API int32_t wl_ucx_describe(char* text, uint64_t room, uint64_t* bytes, wl_error_t* error);
 /* Opens the wire of this process, in which `count` ranks live, all of one host. WL_UNSUPPORTED says
- * what to install, or that no device is there as WINDLASS_UCX_NET_DEVICES names it; or there are
- * more than 64 hosts. WL_RESOURCE: no port of WINDLASS_UCX_PORT_RANGE is free. */
+ * what to install. It also means more than 64 hosts, or no device here with the name in
+ * WINDLASS_UCX_NET_DEVICES. WL_RESOURCE: no port of WINDLASS_UCX_PORT_RANGE is free. */
 WL_API int32_t wl_group_open_wire(wl_group_t* group, const int32_t* ranks, uint32_t count,
                                   wl_error_t* error);
-/* The name by which others connect to it: *bytes of them, where `room` suffices; else *bytes alone
- * is set. */
+/* The name that other processes use to connect to this wire. *bytes is its length. If `room` is too
+ * small, only *bytes is set. */
 WL_API int32_t wl_group_wire_name(const wl_group_t* group, uint8_t* name, uint64_t room,
                                   uint64_t* bytes, wl_error_t* error);
-/* `names`: of the wires of all processes of all hosts, side by side, each of so many bytes. With
- * silence_ns > 0, at least 5e8, a host of which nothing comes for so long is lost, with all its
- * ranks; before anything has come, so long and 10 s at least. */
+/* Connects the wire. `names` holds the names of the wires of all processes of all hosts, one after
+ * the other; bytes[i] is the length of name i. With silence_ns > 0, at least 5e8, a host that sends
+ * nothing for that time is lost, with all its ranks. Before its first message, the limit is that
+ * time or 10 s, whichever is longer. */
 WL_API int32_t wl_group_connect(wl_group_t* group, const uint8_t* names, const uint64_t* bytes,
                                 uint32_t count, int64_t silence_ns, wl_error_t* error);
 
@@ -348,190 +361,205 @@ WL_API int32_t wl_group_connect(wl_group_t* group, const uint8_t* names, const u
 WL_API int32_t wl_comm_rank(const wl_comm_t* comm);
 WL_API int32_t wl_comm_size(const wl_comm_t* comm);
 
-/* Collective. Ranks with the same color meet in a new communicator, ordered by (key, rank), with
- * its own control block. A negative color takes part and gets *out = NULL. Where a failure of comm
- * overtakes the call, some ranks may get the new communicator and others the failure: then the new
- * one is dead, with WL_ABORTED that names one of the latter. */
+/* Collective. Ranks with the same color get a new communicator, ordered by (key, rank), with its
+ * own control block. A rank with a negative color takes part and gets *out = NULL. If comm fails
+ * during the call, some ranks may get the new communicator and others the failure. Then the new one
+ * is dead, with a WL_ABORTED that names one of the ranks without it. */
 WL_API int32_t wl_comm_split(wl_comm_t* comm, int32_t color, int32_t key, int64_t deadline_ns,
                              wl_comm_t** out, wl_error_t* error);
 
-/* Collective, with one list of `count` different ranks on every rank of comm, listed or not: those
- * listed meet in a new communicator, ordered as listed, with its own control block. A rank that is
- * not listed gets *out = NULL. Lists of several calls may overlap. A failure of comm that overtakes
- * the call ends the new communicator as wl_comm_split says. */
+/* Collective, with one list of `count` different ranks on every rank of comm, listed or not. The
+ * listed ranks get a new communicator, ordered as listed, with its own control block. A rank that
+ * is not listed gets *out = NULL. Lists of several calls may overlap. If comm fails during the
+ * call, the new communicator ends as in wl_comm_split. */
 WL_API int32_t wl_comm_subset(wl_comm_t* comm, const int32_t* ranks, uint32_t count,
                               int64_t deadline_ns, wl_comm_t** out, wl_error_t* error);
 
-/* Of a communicator that has failed, in any way: the ranks that live and call it meet in a new one,
- * in their old order, with its own control block. Once all have come that neither died nor closed,
- * or the deadline of the first of them passes, one decides who the members are; those that have not
- * come by then are left out: they get WL_ABORTED here, and from then on from every call on comm,
- * and reach nothing of the new one. Where a rank dies meanwhile, one stops, or one can't take part,
- * the others decide anew without it, which may last up to some seconds beyond the deadline. comm
- * stays as it is, to be closed. WL_INVALID_ARGUMENT: comm has not failed (wl_comm_abort ends it),
- * or this rank is in the new one already. WL_TIMEOUT: no decision came about; it may be called
- * again. WL_RESOURCE: what the new one takes is not to be had in this process; the others go on
- * without it. Over hosts, where a rank dies or gives up while they agree, some may get a new one
- * that has failed already, which they shrink again, while the others go on without them; hosts that
- * are cut off from one another go on apart. */
+/* Makes a new communicator of the live ranks of a failed one that call this function. They keep
+ * their order, and the new one has its own control block. comm may have failed in any way. It does
+ * not change, and must still be closed.
+ *
+ * The ranks wait until all ranks that neither died nor closed have joined, or the deadline of the
+ * first joined rank passes. Then one rank decides on the members. Ranks that have not joined by then are
+ * left out: they get WL_ABORTED here and from every later call on comm, and reach nothing of the
+ * new one. If meanwhile a rank dies, stops or cannot take part, the others decide again without it.
+ * This may take some seconds beyond the deadline.
+ *  - WL_INVALID_ARGUMENT: comm has not failed (wl_comm_abort ends it), or this rank is already in
+ *    the new one.
+ *  - WL_TIMEOUT: no decision was reached. The function may be called again.
+ *  - WL_RESOURCE: this process lacks resources for the new one. The others continue without it.
+ *
+ * On several hosts, if a rank dies or gives up during the agreement, some ranks may get a new
+ * communicator that has already failed. They shrink that one again, while the others continue
+ * without them. Hosts that are cut off from one another continue separately. */
 WL_API int32_t wl_comm_shrink(wl_comm_t* comm, int64_t deadline_ns, wl_comm_t** out,
                               wl_error_t* error);
 
 /* Writes the failure record: every rank inside a call, or at its next one, gets Aborted with
- * `reason`. Any thread. The first failure stands; a later abort changes nothing, but that it ends
- * this rank's wl_comm_shrink where that is in progress. */
+ * `reason`. Any thread. The first failure stands. A later abort changes nothing, except that it
+ * ends this rank's wl_comm_shrink if one is in progress. */
 WL_API int32_t wl_comm_abort(wl_comm_t* comm, const char* reason, wl_error_t* error);
-/* wl_group_fail as one of the ranks: it blames those that it names, where wl_comm_abort blames the
- * caller. */
+/* Does the same as wl_group_fail, as one of the ranks. It blames the ranks that it names;
+ * wl_comm_abort blames the caller. */
 WL_API int32_t wl_comm_fail(wl_comm_t* comm, int32_t code, const int32_t* culprits, uint32_t count,
                             const char* message, wl_error_t* error);
 
-/* The failure record: WL_OK while the communicator lives. Any thread. */
+/* The failure record. WL_OK while the communicator lives. Any thread. */
 WL_API int32_t wl_comm_status(wl_comm_t* comm, wl_error_t* error);
 
 typedef struct wl_rank_state {
   uint32_t struct_size;
   int32_t busy;      /* 1 while a thread is inside an operation of this rank */
-  uint32_t sequence; /* of that operation, or of the last one; of the last collective before a
-                        one-sided one */
+  uint32_t sequence; /* of that operation, or of the last one; during a one-sided operation, of the
+                        last collective before it */
   int32_t operation; /* wl_operation */
   int32_t awaited;   /* rank it waits for, -1 none, -2 several */
   int32_t closed;
   uint32_t contested; /* times that a wait found another thread busy on the rank's core */
-  int32_t item_owner; /* of the claimed item that it runs, or of the last of several: -1 none */
+  int32_t item_owner; /* owner of the claimed item that it runs, or of the last of several; -1 none
+                         */
   int32_t item_phase;
   int32_t item;
-  int32_t joined;     /* 1 once it has, or had, a handle */
-  int32_t lost;       /* 1 once another process has seen its own end, or has given up its host */
-  int32_t former;     /* its rank in the communicator that this was split or shrunk from: -1 none */
-  int32_t pid;        /* of its process, where ranks live in several and it has joined; else 0 */
-  uint64_t started;   /* this and the next one as wl_process_t has them; 0 on another host */
+  int32_t joined;     /* 1 after it got a handle */
+  int32_t lost;       /* 1 after another process has seen its end or has given up its host */
+  int32_t former;     /* its rank in the communicator from which this one was split or shrunk: -1
+                         none */
+  int32_t pid;        /* of its process, if ranks live in several and it has joined; else 0 */
+  uint64_t started;   /* this and the next one as in wl_process_t; 0 on another host */
   uint64_t pid_namespace;
-  int32_t host;       /* where it lives, from 0 on, as wl_group_config_t.hosts says */
-  int32_t elsewhere;  /* 1 once it has joined on another host, which tells what it has entered */
+  int32_t host;       /* number of its host, from 0, as in wl_group_config_t.hosts */
+  int32_t elsewhere;  /* 1 after it has joined on another host, which reports the operations that it
+                         enters */
 } wl_rank_state_t;
-/* One look at any rank's state line, with no lock. Any thread. */
+/* Reads the state line of any rank, without a lock. Any thread. */
 WL_API int32_t wl_comm_state(const wl_comm_t* comm, int32_t rank, wl_rank_state_t* state);
 
-#define WL_RECORDS 64         /* operations that are recorded of each rank */
+#define WL_RECORDS 64         /* operations recorded per rank */
 #define WL_RECORD_TEXT 128    /* bytes of an operation's description */
 #define WL_RECORD_INSIDE (-1) /* code of an operation in progress */
-#define WL_RECORD_ENTERED (-2) /* of one of another host's rank: that it was entered is all that is
-                                  known, and since when this host has known; bytes is 0 */
+#define WL_RECORD_ENTERED (-2) /* code for a rank of another host: only known to have been entered.
+                                  entered_ns is when this host learned of it; bytes is 0 */
 
-/* One recorded operation. Times are those of wl_clock_ns, good to about a microsecond. */
+/* One recorded operation. Times are those of wl_clock_ns, with an accuracy of about a microsecond.
+ */
 typedef struct wl_record {
   uint32_t struct_size;
-  uint32_t sequence; /* of a one-sided operation, that of the last one before */
+  uint32_t sequence; /* for a one-sided operation, that of the last collective before it */
   int32_t operation; /* wl_operation */
-  int32_t algorithm; /* wl_algorithm; WL_AUTO where the operation has one alone */
-  int32_t dtype;     /* this, op and root as the operation takes them, else 0 */
+  int32_t algorithm; /* wl_algorithm; WL_AUTO if the operation has only one */
+  int32_t dtype;     /* this, op and root are arguments of the operation, otherwise 0 */
   int32_t op;
   int32_t root;       /* or a one-sided operation's peer */
   int32_t code;       /* wl_code that the call returned, or WL_RECORD_INSIDE or _ENTERED */
   uint64_t count;     /* elements, bytes of a window, a signal's value, a transfer's version, or a
                          fingerprint */
-  uint64_t bytes;     /* of one part, as wl_floor_config_t counts them; what this rank sends, where
-                         parts differ in size; what a transfer writes to this rank */
+  uint64_t bytes;     /* size of one part, as wl_floor_config_t counts it; if parts differ in size,
+                         what this rank sends; for a transfer, what it writes to this rank */
   int64_t entered_ns; /* 0: not yet */
-  int64_t left_ns;    /* 0 while inside. An operation that neither waited nor moved a lot lasts some
-                         microseconds, and its end is not looked at: then it is entered_ns */
+  int64_t left_ns;    /* 0 while inside. An operation that neither waited nor moved much lasts some
+                         microseconds. Its end is not measured: then this is entered_ns */
   int64_t waited_ns;  /* in waits of more than some microseconds; 0 while inside */
   char text[WL_RECORD_TEXT]; /* "all-to-all(1024 x f32 to each rank, push)" */
 } wl_record_t;
-/* What a rank did last, the newest first, with no lock: at most `capacity` operations, of which the
- * first may be in progress. records->struct_size says the size of each. Returns how many were
- * written, or -1 for a wrong argument. Any thread. */
+/* Reads the last operations of a rank, newest first, without a lock. Writes at most `capacity`
+ * operations, of which the first may be in progress. records->struct_size is the size of each.
+ * Returns the number written, or -1 for a wrong argument. Any thread. */
 WL_API int32_t wl_comm_recorded(const wl_comm_t* comm, int32_t rank, wl_record_t* records,
                                 int32_t capacity);
-/* The rank that entered operation `sequence` last, of those that have; one of another host did when
- * this one heard of it. -1 if no rank's record has it any more. Any thread. */
+/* The last rank that entered operation `sequence`. For a rank of another host, the time is when
+ * this host learned of it. -1 if no rank's record still has it. Any thread. */
 WL_API int32_t wl_comm_last_to_enter(const wl_comm_t* comm, uint32_t sequence);
 
 typedef enum wl_peer_memory_form {
-  WL_PEER_MEMORY_OPEN = 0,   /* ranks agree on it when an operation first needs it */
+  WL_PEER_MEMORY_OPEN = 0,   /* ranks agree on the form when an operation first needs it */
   WL_PEER_MEMORY_SHARED = 1, /* all ranks live in this process */
-  WL_PEER_MEMORY_READV = 2,  /* by process_vm_readv; short parts of collectives through stages,
-                              * unless one was told to read, or has no memory for a stage */
-  WL_PEER_MEMORY_STAGE = 3,  /* its owner copies it to a stage that all map */
-  WL_PEER_MEMORY_REFUSED = 4 /* one was told to read, and one does not: WL_UNSUPPORTED */
+  WL_PEER_MEMORY_READV = 2,  /* by process_vm_readv. Short parts of collectives go through staging
+                                buffers, unless a rank's setting is readv or a rank has no memory
+                                for a staging buffer */
+  WL_PEER_MEMORY_STAGE = 3,  /* its owner copies it to a staging buffer that all processes map */
+  WL_PEER_MEMORY_REFUSED = 4 /* one rank's setting is readv, and one cannot read: WL_UNSUPPORTED */
 } wl_peer_memory_form;
 typedef struct wl_peer_memory {
   uint32_t struct_size;
   int32_t form;  /* wl_peer_memory_form */
   char why[256]; /* UTF-8, NUL-terminated */
 } wl_peer_memory_t;
-/* How ranks in other processes get at memory outside windows, and why: the setting
- * WINDLASS_PEER_MEMORY, which is auto, readv or stage, and what the kernel permits. comm NULL: what
- * this process would say by itself. WL_INVALID_ARGUMENT: the setting is none of these. Any
+/* Reports how ranks in other processes reach memory outside windows, and why. This depends on the
+ * setting WINDLASS_PEER_MEMORY (auto, readv or stage) and on what the kernel permits. If comm is
+ * NULL, reports this process's own form. WL_INVALID_ARGUMENT: the setting has another value. Any
  * thread. */
 WL_API int32_t wl_comm_peer_memory(const wl_comm_t* comm, wl_peer_memory_t* memory,
                                    wl_error_t* error);
 
 /* ---- profiles ----
  *
- * What kernels did in this process, by kernel, on targets that count it, a2a3sim and a5sim: others
- * say WL_UNSUPPORTED. Cycles are estimates by rates that native/isa/checked states; none was
- * measured on a device. A rank's run counts once it has left the operation, and at the latest once
- * all of this process's have. Any thread. */
+ * Counts of what kernels did in this process, per kernel, on the targets a2a3sim and a5sim. Other
+ * targets return WL_UNSUPPORTED. Cycles are estimates from rates in native/isa/checked; none was
+ * measured on a device. A rank's run counts after it has left the operation, at the latest after
+ * all ranks of this process have. Any thread. */
 
-#define WL_ENGINES 4 /* of a core: scalar, vector, loads, stores */
+#define WL_ENGINES 4 /* engines of a core: scalar, vector, loads, stores */
 typedef struct wl_kernel_profile {
   uint32_t struct_size;
   uint32_t reserved; /* 0 */
-  char kernel[80];   /* UTF-8, NUL-terminated; of a library's: "launch of shift" */
-  uint64_t runs;           /* of ranks: an operation of 4 ranks counts 4 */
-  uint64_t cores;          /* that ran it; this and what follows in all runs */
-  uint64_t cycles;         /* of those cores, each until its last engine is done */
-  uint64_t overlap_cycles; /* in which a core's loads and its stores are both busy */
-  uint64_t flags;          /* set */
+  char kernel[80];   /* UTF-8, NUL-terminated; for a library's kernel: "launch of shift" */
+  uint64_t runs;           /* runs of ranks: an operation of 4 ranks counts 4 */
+  uint64_t cores;          /* cores that ran it; this and the following are sums over all runs */
+  uint64_t cycles;         /* cycles of those cores, each until its last engine is done */
+  uint64_t overlap_cycles; /* cycles in which a core's loads and its stores are both busy */
+  uint64_t flags;          /* flags that were set */
   uint64_t barriers;
   uint64_t notifies;
-  uint64_t buffer_bytes; /* of on-core memory, to the highest tile's end: the most of any core */
+  uint64_t buffer_bytes; /* on-core memory in use, up to the highest tile's end: the maximum of all
+                            cores */
   uint64_t instructions[WL_ENGINES];
   uint64_t bytes[WL_ENGINES];
   uint64_t busy_cycles[WL_ENGINES];
 } wl_kernel_profile_t;
-/* Forgets what was counted. traces != 0: instructions are kept from here on, up to some 130,000. */
+/* Resets the counts. If traces is not 0, instructions are kept from now on, up to some 130,000. */
 WL_API int32_t wl_profile_start(int32_t traces, wl_error_t* error);
-/* *count = kernels that have run; writes at most `capacity` of them, in the order of their names.
- * kernels->struct_size says the size of each. */
+/* Sets *count to the number of kernels that have run. Writes at most `capacity` of them, ordered by
+ * name. kernels->struct_size is the size of each. */
 WL_API int32_t wl_profile_kernels(wl_kernel_profile_t* kernels, uint32_t capacity, uint64_t* count,
                                   wl_error_t* error);
-/* *length = bytes of the trace, of which at most `capacity` are written, without a NUL: JSON that
- * Chrome's and Perfetto's viewers read, a process for each rank and a thread for each engine of its
- * cores, a cycle as a microsecond, one operation after the other. What a rank does alone, as a put,
- * is rank 0's. */
+/* Sets *length to the size of the trace in bytes, and writes at most `capacity` bytes of it,
+ * without a NUL. The trace is JSON for the viewers of Chrome and Perfetto. It has a process for
+ * each rank and a thread for each engine of its cores, and shows a cycle as a microsecond.
+ * Operations follow one another. Operations of a single rank, such as a put, are shown as rank 0's.
+ */
 WL_API int32_t wl_profile_trace(char* text, uint64_t capacity, uint64_t* length,
                                 wl_error_t* error);
 
 /* ---- reports from outside ----
  *
- * Of a group whose ranks live in several processes, by a process that has none of them: it reads
- * the group's memory, and writes nothing, so that it holds up no rank, whatever ranks do. Of what
- * stands there nothing is trusted. */
+ * Reports on a group whose ranks live in several processes, for a process that has none of them.
+ * The process only reads the group's memory, so that it never delays a rank. It trusts none of the
+ * content. */
 
-#define WL_REPORT_GROUPS 4096 /* of one process */
+#define WL_REPORT_GROUPS 4096 /* groups of one process */
 
-/* numbers[i] = that of memory which `process`, of this host, has open and shares, *count of them:
- * a group's for as long as it has it, and a window's while it is made. WL_PEER_LOST: it has ended.
- * WL_UNSUPPORTED: it lives in another pid namespace. WL_RESOURCE: this process may not look. */
+/* Lists the files of shared memory that `process`, of this host, has open: numbers[i], with *count
+ * of them. A group's file is listed while the process has it open, and a window's while the window
+ * is made. WL_PEER_LOST: the process has ended. WL_UNSUPPORTED: it is in another pid namespace.
+ * WL_RESOURCE: this process may not read the list. */
 WL_API int32_t wl_report_find(const wl_process_t* process, int32_t* numbers, uint32_t capacity,
                               uint64_t* count, wl_error_t* error);
-/* The group whose memory `owner` has open as `number`. It is there until it is closed, also when
- * all of its processes have ended. WL_INVALID_ARGUMENT: it is none, or one of another build. */
+/* Opens the group whose memory `owner` has open as `number`. It stays available until it is closed,
+ * even after all of its processes have ended. WL_INVALID_ARGUMENT: the file is not a group, or a
+ * group of another build. */
 WL_API int32_t wl_report_open(const wl_process_t* owner, int32_t number, wl_report_t** report,
                               wl_error_t* error);
 
 typedef struct wl_report_group {
   uint32_t struct_size;
   int32_t ranks;
-  uint64_t id;     /* tells it from all other groups of this host */
-  uint64_t parent; /* that of the group that it was split or shrunk from; 0: of none */
-  int64_t made_ns; /* as wl_clock_ns has it */
+  uint64_t id;     /* unique among the groups of this host */
+  uint64_t parent; /* id of the group from which it was split or shrunk; 0: none */
+  int64_t made_ns; /* time of creation, from wl_clock_ns */
 } wl_report_group_t;
 WL_API int32_t wl_report_about(const wl_report_t* report, wl_report_group_t* group);
-/* These four as wl_comm_state, wl_comm_recorded, wl_comm_peer_memory and wl_comm_status. */
+/* The next four correspond to wl_comm_state, wl_comm_recorded, wl_comm_peer_memory and
+ * wl_comm_status. */
 WL_API int32_t wl_report_state(const wl_report_t* report, int32_t rank, wl_rank_state_t* state);
 WL_API int32_t wl_report_recorded(const wl_report_t* report, int32_t rank, wl_record_t* records,
                                   int32_t capacity);
@@ -540,96 +568,103 @@ WL_API int32_t wl_report_peer_memory(const wl_report_t* report, wl_peer_memory_t
 WL_API int32_t wl_report_failure(const wl_report_t* report, wl_error_t* error);
 WL_API void wl_report_close(wl_report_t* report);
 
-/* 1 when no rank of this communicator can still touch memory named in an operation that failed:
- * none has failed, or no rank is inside a call. Any thread. */
+/* Returns 1 if no rank of this communicator can still access memory named in a failed operation: no
+ * operation has failed, or no rank is inside a call. Any thread. */
 WL_API int32_t wl_comm_quiescent(const wl_comm_t* comm);
 
 /* Ends this rank's call in flight with WL_CLOSED, waits until that call has left, and marks the
- * rank as gone: a peer that waits for it later gets WL_ABORTED that names it. Idempotent. Any
- * thread. The handle stays valid, and every operation on it returns WL_CLOSED, until wl_comm_free.
- * The last rank of a process to leave gives back what the devices of its ranks there hold, but
- * windows that callers have, in no more than 5 s, and each rank ends its threads.
+ * rank as gone. A peer that waits for it later gets a WL_ABORTED that names it. Idempotent. Any
+ * thread. The handle stays valid until wl_comm_free, and every operation on it returns WL_CLOSED.
+ * Each rank ends its threads. The last rank of a process to leave releases, within 5 s, everything
+ * that the devices of its ranks hold there, except windows that callers have.
  *
  * WL_MISMATCH: the rank has left, and ranks disagreed in an operation that returned WL_OK here,
- * which no call of this rank has said. It compares the last operation of this rank with those of
- * the peers that have entered it, and with those of all that have left: so where ranks disagreed
- * the last to leave gets it, if nobody did before. WL_TIMEOUT: the call in flight stays. */
+ * which no call of this rank has reported. The rank compares its last operation with the operations
+ * of all peers that have entered it or have left. Therefore, if ranks disagreed, the last rank to
+ * leave gets it unless another rank did before.
+ *
+ * WL_TIMEOUT: the call in flight is still running. */
 WL_API int32_t wl_comm_close(wl_comm_t* comm, wl_error_t* error);
 /* Closes, then frees the handle. No other thread may use it any more. */
 WL_API void wl_comm_free(wl_comm_t* comm);
 
 /* ---- memory ---- */
 
-/* Zeroed memory aligned to 64 bytes or to `alignment` if larger (a power of two). bytes = 0 gives a
- * valid pointer. WL_RESOURCE: a large one is more than what is free. */
+/* Allocates zeroed memory, aligned to 64 bytes or to `alignment` if larger (a power of two). bytes
+ * = 0 gives a valid pointer. WL_RESOURCE: a large request exceeds the free memory. */
 WL_API int32_t wl_memory_alloc(uint64_t bytes, uint64_t alignment, void** memory,
                                wl_error_t* error);
 WL_API void wl_memory_free(void* memory);
-/* Bytes that this process may still take, by the machine and by its cgroups; UINT64_MAX where no
- * limit is known. Takes some 50 us. */
+/* Number of bytes that this process may still allocate, limited by the machine and by its cgroups.
+ * UINT64_MAX if no limit is known. Takes some 50 us. */
 WL_API uint64_t wl_memory_available(void);
 
-/* Collective: `bytes`, the same on every rank, zeroed, aligned to 4096. */
+/* Collective. Makes a window of `bytes`, the same on every rank, zeroed and aligned to 4096. */
 WL_API int32_t wl_window_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns,
                                 wl_window_t** window, wl_error_t* error);
-/* Collective: the same in the memory of devices, a part on each rank's: addresses are theirs, the
- * same for all devices of a process's ranks, and of no use to the host. Collectives take what lies
- * there as any memory of a device. wl_put, wl_get and wl_accumulate move between it and `local` on
- * the host or on a device; signals lie in windows of the host. WL_UNSUPPORTED where the target has
- * no devices that callers have tensors on, or these don't reach one another, or their memory can't
- * go to the processes that ranks live in. */
+/* Collective. Makes a window in the memory of devices, with a part on each rank's device. Its
+ * addresses are device addresses, the same for all devices of a process's ranks, and the host
+ * cannot use them. Collectives accept this memory like any device memory. wl_put, wl_get and
+ * wl_accumulate move between it and `local` on the host or on a device. Signals must be in windows
+ * of the host.
+ * WL_UNSUPPORTED: the target has no devices on which callers have tensors, the devices do not reach
+ * one another, or their memory cannot be shared with the processes of the ranks. */
 WL_API int32_t wl_device_window_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns,
                                        wl_window_t** window, wl_error_t* error);
 /* NULL if `rank` is out of range. */
 WL_API void* wl_window_address(const wl_window_t* window, int32_t rank);
 WL_API uint64_t wl_window_bytes(const wl_window_t* window);
-/* Drops this rank's reference and frees the handle. The memory goes when every rank has dropped its
- * own and no rank of the communicator can still touch it. */
+/* Drops this rank's reference and frees the handle. The memory is released when every rank has
+ * dropped its reference and no rank of the communicator can still access it. */
 WL_API void wl_window_free(wl_window_t* window);
 
 /* ---- memory pools ----
  *
- * Memory that peers map, of which each rank takes pieces of any size by itself, when it wants.
- * Operations move them as they do what lies in windows; a move between this rank's memory and a
- * peer's part of a window takes them as the former. A pool has address space for `bytes` of every
- * rank in each process, and memory for the pages in which pieces lie. */
+ * Memory that peers map. Each rank allocates pieces of any size from it at any time, without the
+ * other ranks. Operations move the pieces like memory in windows. A move between this rank's memory
+ * and a peer's part of a window accepts pieces as this rank's memory. In each process, a pool
+ * reserves address space for `bytes` of every rank. It uses memory only for pages that contain
+ * pieces. */
 
-/* Collective: room for `bytes`, 1 or more and the same on every rank, in whole pages. */
+/* Collective. Makes a pool of `bytes` per rank, 1 or more and the same on every rank, in whole
+ * pages. */
 WL_API int32_t wl_memory_pool_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns,
                                      wl_memory_pool_t** pool, wl_error_t* error);
-/* *memory = `bytes` on this rank, zeroed, aligned to 64. bytes = 0 gives a valid pointer. Any
- * thread. WL_RESOURCE says what was asked for and what is free, in the pool or on this machine;
- * nothing has changed then. Once the communicator has failed, its failure: a process that was taken
- * for dead may still write to what it knew, so that nothing is taken anew there. */
+/* Allocates `bytes` on this rank at *memory, zeroed and aligned to 64. bytes = 0 gives a valid
+ * pointer. Any thread. WL_RESOURCE says what was requested and what is free, in the pool or on this
+ * machine; then nothing has changed. After the communicator has failed, returns its failure: a
+ * process that was considered dead may still write to its old addresses, so the pool allocates
+ * nothing. */
 WL_API int32_t wl_memory_pool_alloc(wl_memory_pool_t* pool, uint64_t bytes, void** memory,
                                     wl_error_t* error);
-/* Gives back what wl_memory_pool_alloc gave, and pages in which nothing else lies to the system.
- * After an error that memory stays until wl_comm_quiescent. Any thread. WL_INVALID_ARGUMENT:
- * nothing that is taken begins there. */
+/* Frees a piece of wl_memory_pool_alloc, and returns pages without other pieces to the system.
+ * After an error, the memory stays until wl_comm_quiescent. Any thread. WL_INVALID_ARGUMENT: no
+ * allocated piece begins there. */
 WL_API int32_t wl_memory_pool_release(wl_memory_pool_t* pool, void* memory, wl_error_t* error);
-/* Bytes that this rank has taken, each piece in whole 64. Any thread. */
+/* Number of bytes that this rank has allocated, each piece rounded up to 64. Any thread. */
 WL_API uint64_t wl_memory_pool_used(const wl_memory_pool_t* pool);
-/* As wl_window_free, with what is taken. */
+/* Same as wl_window_free, including the allocated pieces. */
 WL_API void wl_memory_pool_free(wl_memory_pool_t* pool);
 
 /* ---- files ---- */
 
-/* Makes a new file of exactly `bytes` bytes with its blocks reserved. WL_RESOURCE when the disk is
+/* Makes a new file of exactly `bytes` bytes with its blocks reserved. WL_RESOURCE if the disk is
  * full; then no file is left. */
 WL_API int32_t wl_file_create(const char* path, uint64_t bytes, wl_error_t* error);
-/* Maps a regular file of exactly `bytes` bytes, not zero; WL_INVALID_ARGUMENT says both sizes when
- * it has another. Readable and writable; what is written stays private to the mapping. */
+/* Maps a regular file of exactly `bytes` bytes, not zero. WL_INVALID_ARGUMENT names both sizes if
+ * the file has another size. The mapping is readable and writable, and writes stay private to it.
+ */
 WL_API int32_t wl_file_map(const char* path, uint64_t bytes, void** address, wl_error_t* error);
 WL_API int32_t wl_file_unmap(void* address, uint64_t bytes, wl_error_t* error);
-/* Both names change hands at once. WL_UNSUPPORTED where the file system cannot. */
+/* Exchanges both names atomically. WL_UNSUPPORTED if the file system cannot do this. */
 WL_API int32_t wl_file_exchange(const char* a, const char* b, wl_error_t* error);
-/* *size: how many bytes of a regular file, at most `room`, are in `bytes`: of one that its owner
- * alone may use as it is read, whatever its name leads to meanwhile; else WL_RESOURCE, or
- * WL_INVALID_ARGUMENT where no regular file is. */
+/* Reads at most `room` bytes of a regular file into `bytes`, and sets *size to the number read.
+ * Only the file's owner may have access to it. This is checked on the opened file, even if the name
+ * changes meanwhile; otherwise WL_RESOURCE. WL_INVALID_ARGUMENT if `path` is not a regular file. */
 WL_API int32_t wl_file_read_private(const char* path, void* bytes, uint64_t room, uint64_t* size,
                                     wl_error_t* error);
-/* Renames; WL_INVALID_ARGUMENT when `to` exists. At once where the file system can refuse to
- * replace, else after a look. */
+/* Renames. WL_INVALID_ARGUMENT if `to` exists. Atomic if the file system can refuse to replace a
+ * file, otherwise checks first. */
 WL_API int32_t wl_file_publish(const char* from, const char* to, wl_error_t* error);
 
 /* ---- tensors in local memory ---- */
@@ -644,11 +679,11 @@ typedef struct wl_tensor {
   const int64_t* strides; /* elements */
 } wl_tensor_t;
 
-/* dst = src, cast to dst's dtype with one correctly rounded step; equal shapes, and no byte in
- * common. */
+/* dst = src, cast to dst's dtype with one correctly rounded step. The shapes are equal, and the
+ * tensors share no byte. */
 WL_API int32_t wl_tensor_copy(const wl_tensor_t* dst, const wl_tensor_t* src, wl_error_t* error);
-/* 1 where an element of `a` and one of `b` share a byte, else 0. 1 as well where a long search has
- * settled nothing, as it may for views that are not cut from one tensor. */
+/* Returns 1 if an element of `a` and an element of `b` share a byte, otherwise 0. Also returns 1 if
+ * a long search gives no result. This may happen for views that are not cut from one tensor. */
 WL_API int32_t wl_tensors_overlap(const wl_tensor_t* a, const wl_tensor_t* b);
 /* Sets every element to the bytes at `element` (one element of dst's dtype). */
 WL_API int32_t wl_tensor_fill(const wl_tensor_t* dst, const void* element, wl_error_t* error);
@@ -656,10 +691,10 @@ WL_API int32_t wl_tensor_fill(const wl_tensor_t* dst, const void* element, wl_er
  * share shape and dtype. */
 WL_API int32_t wl_tensor_fold(const wl_tensor_t* dst, const wl_tensor_t* const* sources,
                               uint32_t count, int32_t op, wl_error_t* error);
-/* *hash = XXH64 with `seed` of the elements in row-major order, `dtype`'s bytes one after the
- * other: of the fold of `count` sources of one shape and dtype (of one source, its elements as they
- * are), rounded to dtype `wire` and then to `dtype`. Elements that lie so are read where they lie.
- */
+/* *hash = XXH64 with `seed` of the elements in row-major order, as consecutive values of `dtype`.
+ * The elements are those of the fold of `count` sources of one shape and dtype, rounded to dtype
+ * `wire` and then to `dtype`. A single source is not folded. Elements that already have this layout
+ * are read in place. */
 WL_API int32_t wl_tensor_hash(const wl_tensor_t* const* sources, uint32_t count, int32_t op,
                               int32_t wire, int32_t dtype, uint64_t seed, uint64_t* hash,
                               wl_error_t* error);
@@ -668,39 +703,39 @@ WL_API int32_t wl_dtype_can_cast(int32_t from, int32_t to);    /* 1 or 0 */
 WL_API int32_t wl_dtype_can_reduce(int32_t dtype, int32_t op); /* 1 or 0 */
 
 /* ---- collectives ---- */
-/* Buffers are contiguous, aligned to their dtype, and stay valid until the call returns; after an
- * error until wl_comm_quiescent. */
+/* Buffers are contiguous and aligned to their dtype. They stay valid until the call returns, or
+ * after an error until wl_comm_quiescent. */
 
 WL_API int32_t wl_barrier(wl_comm_t* comm, int64_t deadline_ns, wl_error_t* error);
 
-/* A collective of equal parts: `operation` is one of
+/* A collective of equal parts. `operation` is one of
  *
- *   WL_OP_ALL_TO_ALL      part s of out on rank r = part r of in on rank s. By WL_PUSH or WL_PULL.
- *                         Never in place
- *   WL_OP_BROADCAST       out on every rank = in on the root. By WL_STAGED
+ *   WL_OP_ALL_TO_ALL      part s of out on rank r = part r of in on rank s. With WL_PUSH or
+ *                         WL_PULL. Never in place
+ *   WL_OP_BROADCAST       out on every rank = in on the root. With WL_STAGED
  *   WL_OP_ALL_GATHER      part s of out on every rank = in of rank s
  *   WL_OP_REDUCE_SCATTER  out of rank r = part r of the reduction of all ranks' in
- *   WL_OP_ALL_REDUCE      out on every rank = the reduction of all ranks' in. By WL_ONE_PHASE,
+ *   WL_OP_ALL_REDUCE      out on every rank = the reduction of all ranks' in. With WL_ONE_PHASE,
  *                         WL_TWO_PHASE, WL_RING or WL_BIDIRECTIONAL_RING
  *   WL_OP_SCATTER         out of rank r = part r of in on the root
  *   WL_OP_GATHER          part s of out on the root = in of rank s
  *   WL_OP_REDUCE          out on the root = the reduction of all ranks' in
- *   WL_OP_ALL_GATHER_COLUMNS  out on every rank = the matrices of all ranks side by side: a part is
+ *   WL_OP_ALL_GATHER_COLUMNS  out on every rank = the matrices of all ranks side by side. A part is
  *                         a matrix of `rows` rows, the same on every rank, and out has as many.
  *                         Never in place
  *
- * A buffer is one part, or as many parts in order as there are ranks: its elements say how long a
- * part is, the same on every rank. What is read, or written, on the root alone is ignored
- * elsewhere; `root` is ignored where there is none, `op` where nothing is reduced, and `rows` where
- * a part is no matrix. WL_AUTO stands for an algorithm everywhere, and is the one that a collective
- * without a choice takes.
+ * A buffer holds one part, or one part per rank in order. Its element count determines the length
+ * of a part, which is the same on every rank. A buffer that only the root reads or writes is
+ * ignored on other ranks. `root` is ignored if the operation has none, `op` if nothing is reduced,
+ * and `rows` if a part is not a matrix. WL_AUTO is valid for every collective, and is the only
+ * algorithm of a collective without a choice.
  *
- * In place: where in and out are one part each they are one buffer; where one of them is a part and
- * the other holds parts, it is the rank's own part of that. One-phase all-reduce is in place for
- * small buffers alone. Buffers don't overlap otherwise.
+ * In place: if in and out are one part each, they are the same buffer. If only one of them is one
+ * part, it is the rank's own part of the other. One-phase all-reduce is in place only for small
+ * buffers. Buffers do not overlap otherwise.
  *
- * Reductions have the canonical order: left fold in ascending rank, f32 for f16 bf16 f8, one
- * rounding. Rings differ: they are deterministic for a rank count and a count. */
+ * Reductions have the canonical order: left fold in ascending rank, with f32 for f16 bf16 f8, and
+ * one rounding. Rings differ: they are deterministic for a rank count and a count. */
 WL_API int32_t wl_collective(wl_comm_t* comm, int32_t operation, const void* in,
                              uint64_t in_elements, void* out, uint64_t out_elements, int32_t dtype,
                              int32_t op, int32_t algorithm, int32_t root, int64_t rows,
@@ -708,65 +743,67 @@ WL_API int32_t wl_collective(wl_comm_t* comm, int32_t operation, const void* in,
 
 /* ---- streams ----
  *
- * On the target cuda a collective may be put on a stream of its caller's: the call meets the other
- * ranks on the host, for no longer than its deadline, and returns once all of them have enqueued
- * it. The GPUs begin it once all ranks' streams have come to it, and what follows on a rank's
- * stream begins once the rank's part is over. Its deadline counts anew from when the rank's stream
- * has come to it.
+ * On the target cuda, a collective may be put on a stream of its caller. The call meets the other
+ * ranks on the host, within its deadline, and returns after all of them have enqueued it. The GPUs
+ * begin it after all ranks' streams have reached it. Later work on a rank's stream begins after the
+ * rank's part is complete. The deadline starts again when the rank's stream has reached the
+ * operation.
  *
- * Streams of all ranks that capture one graph get it as part of the graph, which may be launched as
- * often as you like, in the order of what else the ranks enqueue, until the communicator closes.
- * Some that capture and some that don't, two graphs, or a graph where ranks live in several
- * processes: WL_UNSUPPORTED. */
+ * If the streams of all ranks capture one graph, the operation becomes part of the graph. The graph
+ * may be launched any number of times, in order with everything else that the ranks enqueue, until
+ * the communicator closes. WL_UNSUPPORTED: only some streams capture, there are two graphs, or a
+ * graph is captured while ranks live in several processes. */
 
-/* wl_barrier or wl_collective, on `stream`, a CUstream of the rank's GPU, in its primary context; 0
- * and 1: the legacy default stream. Buffers lie in GPUs' memory. *ticket names the operation to
- * wl_enqueued_await; 0: a graph holds it. WL_UNSUPPORTED and WL_RESOURCE, for more captured
- * operations than a communicator holds, leave the communicator as it was, and all ranks get
+/* Puts wl_barrier or wl_collective on `stream`, a CUstream of the rank's GPU in its primary
+ * context. 0 and 1 are the legacy default stream. Buffers are in GPU memory. *ticket identifies the
+ * operation for wl_enqueued_await; 0: a graph holds it. WL_UNSUPPORTED, and WL_RESOURCE for more
+ * captured operations than a communicator holds, leave the communicator unchanged. All ranks get
  * them. */
 WL_API int32_t wl_enqueue(wl_comm_t* comm, uint64_t stream, int32_t operation, const void* in,
                           uint64_t in_elements, void* out, uint64_t out_elements, int32_t dtype,
                           int32_t op, int32_t algorithm, int32_t root, int64_t rows,
                           int64_t deadline_ns, uint64_t* ticket, wl_error_t* error);
-/* Waits until the operation is over, for no longer than limit_ns; *over says whether it is, 1 or 0.
- * Else the failure of the communicator, which ends it. Any thread. */
+/* Waits until the operation is complete, at most limit_ns. Sets *over to 1 if it is complete,
+ * otherwise to 0. If the communicator has failed, returns the failure, which ends the operation.
+ * Any thread. */
 WL_API int32_t wl_enqueued_await(wl_comm_t* comm, uint64_t ticket, int64_t limit_ns, int32_t* over,
                                  wl_error_t* error);
 
 /* ---- collectives whose parts differ in size ---- */
 /* Counts and offsets are elements, one for each rank, and are read before the call returns. A part
- * lies within its buffer, which holds `elements` elements. Offsets NULL: the parts lie side by side
- * in ascending rank. */
+ * is inside its buffer, which holds `elements` elements. If offsets is NULL, the parts are
+ * contiguous, in ascending rank. */
 
-/* Part d of in goes to rank d, part s of out comes from rank s. What a rank sends to a peer equals
- * what that peer receives from it: else WL_MISMATCH, before the peer's out is written from there.
- * The parts of out are apart; in and out do not overlap. */
+/* Part d of in goes to rank d, and part s of out comes from rank s. The count that a rank sends to
+ * a peer equals the count that the peer receives from it. Otherwise WL_MISMATCH, before data from
+ * that rank reaches the peer's out. The parts of out do not overlap one another, and in and out do
+ * not overlap. */
 WL_API int32_t wl_all_to_all_v(wl_comm_t* comm, const void* in, uint64_t in_elements,
                                const int64_t* send_counts, const int64_t* send_offsets, void* out,
                                uint64_t out_elements, const int64_t* receive_counts,
                                const int64_t* receive_offsets, int32_t dtype, int64_t deadline_ns,
                                wl_error_t* error);
-/* The same where receivers do not know the counts: what comes lies side by side in out, in
- * ascending rank, and received_counts says how much came from each rank. Where any rank's out is
- * too small, every rank gets WL_INVALID_ARGUMENT that names it and what it needs; then nothing has
- * moved, and the communicator lives. */
+/* Does the same if receivers do not know the counts. The received parts are contiguous in out, in
+ * ascending rank, and received_counts is the number of elements from each rank. If any rank's out
+ * is too small, every rank gets a WL_INVALID_ARGUMENT that names it and the size that it needs.
+ * Then nothing has moved, and the communicator stays usable. */
 WL_API int32_t wl_all_to_all_v_packed(wl_comm_t* comm, const void* in, uint64_t in_elements,
                                       const int64_t* send_counts, const int64_t* send_offsets,
                                       void* out, uint64_t out_elements, int64_t* received_counts,
                                       int32_t dtype, int64_t deadline_ns, wl_error_t* error);
 /* out of every rank = the inputs of all ranks, in order. counts is the same on every rank: in holds
- * counts[rank] elements, out their sum. In place: in is the rank's own part of out. */
+ * counts[rank] elements, and out holds their sum. In place: in is the rank's own part of out. */
 WL_API int32_t wl_all_gather_v(wl_comm_t* comm, const void* in, uint64_t in_elements, void* out,
                                uint64_t out_elements, const int64_t* counts, int32_t dtype,
                                int64_t deadline_ns, wl_error_t* error);
 /* out of rank r = part r of the reduction of all inputs, in the canonical order. counts is the same
- * on every rank: in holds their sum, out counts[rank] elements. In place: out is the rank's own
- * part of in. */
+ * on every rank: in holds their sum, and out holds counts[rank] elements. In place: out is the
+ * rank's own part of in. */
 WL_API int32_t wl_reduce_scatter_v(wl_comm_t* comm, const void* in, uint64_t in_elements, void* out,
                                    uint64_t out_elements, const int64_t* counts, int32_t dtype,
                                    int32_t op, int64_t deadline_ns, wl_error_t* error);
 
-/* The three on a stream, as wl_enqueue has it. */
+/* The three operations on a stream, as in wl_enqueue. */
 WL_API int32_t wl_enqueue_all_to_all_v(wl_comm_t* comm, uint64_t stream, const void* in,
                                        uint64_t in_elements, const int64_t* send_counts,
                                        const int64_t* send_offsets, void* out,
@@ -785,79 +822,80 @@ WL_API int32_t wl_enqueue_reduce_scatter_v(wl_comm_t* comm, uint64_t stream, con
 
 /* ---- steps ---- */
 
-/* all = the `count` words that each rank brings, in rank order: one step of `operation`, which is
- * WL_OP_REGISTER, one of WL_OP_LINK to WL_OP_CHECK_REPLICAS, or of WL_OP_EXPERTS_OPEN to
- * WL_OP_STORE_TO_HOST. Ranks at steps of other operations, or in any other call, get WL_MISMATCH
- * before a word moves. */
+/* all = the `count` words of each rank, in rank order. This is one step of `operation`:
+ * WL_OP_REGISTER, WL_OP_LINK to WL_OP_CHECK_REPLICAS, or WL_OP_EXPERTS_OPEN to WL_OP_STORE_TO_HOST.
+ * Ranks in steps of other operations, or in any other call, get WL_MISMATCH before a word moves. */
 WL_API int32_t wl_exchange(wl_comm_t* comm, int32_t operation, const int64_t* own, int64_t* all,
                            uint64_t count, int64_t deadline_ns, wl_error_t* error);
-/* The same of counts[rank] bytes from each rank; counts is the same on every rank. `own` holds
- * `own_bytes`, `all` holds `all_bytes`. */
+/* Does the same with counts[rank] bytes from each rank; counts is the same on every rank. `own`
+ * holds `own_bytes`, and `all` holds `all_bytes`. */
 WL_API int32_t wl_exchange_v(wl_comm_t* comm, int32_t operation, const void* own,
                              uint64_t own_bytes, void* all, uint64_t all_bytes,
                              const int64_t* counts, int64_t deadline_ns, wl_error_t* error);
 
 /* ---- kernels of libraries ---- */
-/* A library of kernels is a file that CMake's windlass_add_kernel builds, of one target. It exports
- * a table of its kernels and their arguments, windlass/kernel_table.h. */
+/* A library of kernels is a file for one target, built with CMake's windlass_add_kernel. It exports
+ * a table of its kernels and their arguments; see windlass/kernel_table.h. */
 
 typedef struct wl_kernel_library wl_kernel_library_t;
 
-/* Loads the library at `path`, whose code stays in the process as long as it lives: *library does,
- * too, and the same file gives the same one again. `target`: that it is to be for. The file, its
- * machine and its table are checked first. WL_INVALID_ARGUMENT: it is none, or not whole;
- * WL_UNSUPPORTED: it is for another target, machine or Windlass. */
+/* Loads the library at `path` for the target `target`. Its code and *library live as long as the
+ * process, and the same file gives the same *library again. The file, its machine and its table are
+ * checked first. WL_INVALID_ARGUMENT: the file is not a kernel library, or is incomplete.
+ * WL_UNSUPPORTED: it is for another target, machine or Windlass version. */
 WL_API int32_t wl_kernel_library_load(const char* path, const char* target,
                                       wl_kernel_library_t** library, wl_error_t* error);
 WL_API int32_t wl_kernel_count(const wl_kernel_library_t* library);
-/* Of kernel `kernel`, from 0: its name, and what it takes, as "shift(f32 in, written f32 out)".
- * NULL: there is none. */
+/* Name and signature of kernel number `kernel`, from 0. Example of a signature: "shift(f32 in,
+ * written f32 out)". NULL: there is no such kernel. */
 WL_API const char* wl_kernel_name(const wl_kernel_library_t* library, int32_t kernel);
 WL_API const char* wl_kernel_signature(const wl_kernel_library_t* library, int32_t kernel);
 
 typedef enum wl_argument_kind { WL_ARGUMENT_TENSOR = 0, WL_ARGUMENT_SCALAR = 1 } wl_argument_kind;
 
-/* Collective: runs the kernel, with the same dtypes, shapes and scalars on every rank, where they
- * and the kernel are compared: else WL_MISMATCH, before a rank touches what another that disagrees
- * has. A distributed argument lies in a window of comm, at the same place on every rank.
+/* Collective. Runs the kernel, with the same dtypes, shapes and scalars on every rank. If these or
+ * the kernel differ, ranks get WL_MISMATCH before one accesses memory of a rank that disagrees. A
+ * distributed argument is in a window of comm, at the same address on every rank.
  *
- * arguments: for each, in order, as 64-bit words: its kind, a wl_argument_kind, its dtype, and then
- * of a scalar its bits; of a tensor its address, the wl_window_t* that it lies in or 0, 1 where it
- * may not be written or 0, ndim, shape[ndim], strides[ndim]. Tensors are contiguous.
+ * arguments: for each argument in order, as 64-bit words: its kind (a wl_argument_kind) and its
+ * dtype. For a scalar, its bits follow. For a tensor: address, the wl_window_t* that contains it or
+ * 0, 1 if it may not be written or 0, ndim, shape[ndim], strides[ndim]. Tensors are contiguous.
  *
- * The waits of a kernel end with the deadline, an abort and the loss of a peer, as all do; one that
- * never leaves a phase ends nothing, and holds up its rank. WL_UNSUPPORTED: ranks live on several
- * hosts. */
+ * The waits of a kernel end with the deadline, an abort or the loss of a peer, like all waits.
+ * Nothing ends a kernel that never leaves a phase: it blocks its rank. WL_UNSUPPORTED: ranks live
+ * on several hosts. */
 WL_API int32_t wl_launch(wl_comm_t* comm, const wl_kernel_library_t* library, int32_t kernel,
                          const int64_t* arguments, uint64_t words, int64_t deadline_ns,
                          wl_error_t* error);
 
 /* ---- expert parallelism ---- */
 
-/* What all ranks of a communicator have alike: rank r has experts / ranks of the experts, from
- * r * experts / ranks on. */
+/* Configuration of expert parallelism, the same on all ranks of a communicator. Rank r has experts
+ * / ranks of the experts, starting at r * experts / ranks. */
 typedef struct wl_experts {
   uint32_t struct_size;
-  int32_t dtype;      /* of tokens: f64 f32 f16 bf16 f8e5m2 f8e4m3 */
-  uint32_t ranks;     /* the communicator's */
+  int32_t dtype;      /* dtype of tokens: f64 f32 f16 bf16 f8e5m2 f8e4m3 */
+  uint32_t ranks;     /* number of the communicator's ranks */
   uint32_t experts;   /* a multiple of ranks */
-  uint32_t top_k;     /* experts of a token, at most: 1 to WL_MAX_TOP_K */
-  uint32_t alignment; /* an expert's rows begin at a multiple of so many */
-  uint32_t quantised; /* 1: tokens of f32, f16 or bf16 go as f8e4m3, with an f32 scale for each 128
-                         elements of a row: s = max(largest magnitude, 1e-4) / 448 and
-                         q = element * (1 / s), to nearest even */
+  uint32_t top_k;     /* most experts of a token: 1 to WL_MAX_TOP_K */
+  uint32_t alignment; /* an expert's rows begin at a multiple of this number */
+  uint32_t quantised; /* 1: tokens of f32, f16 or bf16 are sent as f8e4m3, with an f32 scale for
+                         each 128 elements of a row: s = max(largest magnitude, 1e-4) / 448 and q =
+                         element * (1 / s), to nearest even */
   uint32_t reserved;
   uint64_t hidden;    /* elements of a token */
-  uint64_t tokens;    /* that a rank brings, at most */
-  uint64_t rows;      /* that a rank has room for */
+  uint64_t tokens;    /* most tokens that a rank brings */
+  uint64_t rows;      /* rows that a rank has room for */
 } wl_experts_t;
 #define WL_MAX_TOP_K 64
 
-/* Of a rank's table, in which it notes where its tokens go: its bytes, and the offsets of two
- * arrays of i32, for each of its experts the first row and how many it got. And of its buffer: its
- * bytes, and where scales (f32, ceil(hidden / 128) a row, where quantised) and records begin,
- * behind the rows, at 0. A record is {i32 rank, i32 token, i32 slot, f32 weight}; rank -1: the row
- * is nobody's, between the rows of two experts. */
+/* Layout of a rank's table and buffer. The table records the destinations of the rank's tokens: its
+ * size, and the offsets of two i32 arrays. These hold, for each expert of the rank, the first row
+ * (starts_at) and the number of rows (gets_at).
+ *
+ * The buffer holds the rows at offset 0, then scales (f32, ceil(hidden / 128) per row, if
+ * quantised), then records. A record is {i32 rank, i32 token, i32 slot, f32 weight}. rank -1: the
+ * row is unused, between the rows of two experts. */
 typedef struct wl_experts_layout {
   uint32_t struct_size;
   uint32_t reserved;
@@ -871,64 +909,71 @@ typedef struct wl_experts_layout {
 WL_API int32_t wl_experts_lay_out(const wl_experts_t* experts, wl_experts_layout_t* layout,
                                  wl_error_t* error);
 
-/* Notes in the table of this rank where `count` tokens go, and sends nothing.
+/* Records in this rank's table where `count` tokens go, and sends nothing.
  *
- * table: of the layout's size, in a window of comm. number: of the table among those of comm, alike
- * on all ranks, which compare it. ids: [count, top_k], of WL_I32 or WL_I64: an
- * expert, or -1 for none, each at most once for a token. weights: [count, top_k] of f32, or NULL:
- * 1. */
+ * table: of the layout's size, in a window of comm. number: of the table among the tables of comm,
+ * the same on all ranks, which compare it. ids: [count, top_k], of WL_I32 or WL_I64: an expert, or
+ * -1 for none, each expert at most once per token. weights: [count, top_k] of f32, or NULL for 1.
+ */
 WL_API int32_t wl_experts_route(const wl_comm_t* comm, const wl_experts_t* experts, void* table,
                                 uint32_t number, uint64_t count, const void* ids,
                                 int32_t ids_dtype, const float* weights, wl_error_t* error);
-/* Collective: puts the tokens that the table has noted, a row each, into the buffers of the ranks
- * whose experts they are for, in the order of experts, then of ranks, then of tokens; and a record
- * for each row. A token is read once, and quantised once. Again, with tables that all ranks leave
- * as they are: tokens go where the last ones went.
+/* Collective. Puts the tokens that the table has recorded, one row each, into the buffers of the
+ * ranks that have their experts. Rows are ordered by expert, then rank, then token, and each row
+ * gets a record. Each token is read once and quantised once. If no rank changes its table, a
+ * further call sends tokens to the same rows again.
  *
  * buffer: of the layout's size, in a window of comm. tokens: [count, hidden]; they share no byte.
  *
- * WL_INVALID_ARGUMENT of all ranks, with nothing moved, where the experts of any get more rows than
- * it has room for. */
+ * WL_INVALID_ARGUMENT on all ranks, with nothing moved: the experts of a rank get more rows than it
+ * has room for. */
 WL_API int32_t wl_experts_dispatch(wl_comm_t* comm, void* table, void* buffer, const void* tokens,
                                    uint64_t count, int64_t deadline_ns, wl_error_t* error);
-/* Collective: token t of `out`, [count, hidden], of as many as the dispatch brought, = the sum over
- * its experts, in the order of its ids, of the weight times the row of `outputs` at which the
- * dispatch put it: in f32, or f64 of f64, each step rounded, and once to `dtype`. None: zeros.
+/* Collective. Computes token t of `out`, [count, hidden], with the count of the dispatch. It is the
+ * sum over the token's experts, in the order of its ids, of the weight times the expert's row. The
+ * row is where the dispatch put the token, in `outputs`. The sum is in f32, or f64 for f64; each
+ * step is rounded, and the result is rounded once to `dtype`. A token without experts is zeros.
  *
- * outputs: [rows, hidden] of `dtype`, in a window of comm; the buffer's own rows may be it. */
+ * outputs: [rows, hidden] of `dtype`, in a window of comm. It may be the buffer's own rows. */
 WL_API int32_t wl_experts_combine(wl_comm_t* comm, void* table, const void* outputs, int32_t dtype,
                                   void* out, uint64_t count, int64_t deadline_ns,
                                   wl_error_t* error);
 
 /* ---- one-sided operations ---- */
-/* Called by one rank alone. A window's memory stays until no rank holds it: what a peer that has
- * freed its handle is sent lands where nobody reads. A peer that has closed the communicator is
- * WL_ABORTED, which names it. */
+/* Only one rank calls a one-sided operation. A window's memory stays until no rank holds it: data
+ * sent to a peer that has freed its handle is never read. WL_ABORTED: the peer, which the message
+ * names, has closed the communicator. */
 
-/* remote = local, in `peer`'s part of the window; `peer` may be the rank itself. Both have one
- * dtype and one shape, are aligned to the dtype, and share no byte. remote->data is symmetric: an
- * address in this rank's own part of the window, which stands for the same offset in the peer's. On
- * return `local` may be changed; the peer sees the data once it has waited for a notify that
- * follows. WL_TIMEOUT: the peer lives on another host, which has not taken it within the
+/* remote = local, in `peer`'s part of the window. `peer` may be the rank itself. Both tensors have
+ * one dtype and one shape, are aligned to the dtype, and share no byte. remote->data is symmetric:
+ * an address in this rank's own part of the window, which stands for the same offset in the peer's
+ * part.
+ * On return `local` may be changed. The peer sees the data after it has waited for a later notify.
+ * WL_TIMEOUT: the peer is on another host, which has not received the data within the
  * communicator's deadline. */
 WL_API int32_t wl_put(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
                       int32_t peer, const wl_tensor_t* remote, wl_error_t* error);
 /* remote += local, element by element, with the arithmetic of a sum of two in a reduction. No add
- * is lost, whichever ranks add to the same elements at the same time, but the order of the adds is
- * open, and with it the rounding of floats. Plain stores, put included, are not ordered with adds
- * to the same elements: separate them by signals or a barrier. f32, f16, bf16, i32, i16, i8; else
- * WL_UNSUPPORTED. Otherwise like wl_put. */
+ * is lost, whichever ranks add to the same elements at the same time. The order of the adds is not
+ * defined, so the rounding of floats is not either. Plain stores, put included, are not ordered
+ * with adds to the same elements: separate them with signals or a barrier. Supports f32, f16, bf16,
+ * i32, i16 and i8; otherwise WL_UNSUPPORTED. Everything else is as in wl_put. */
 WL_API int32_t wl_accumulate(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
                              int32_t peer, const wl_tensor_t* remote, wl_error_t* error);
-/* local = remote. On return `local` is complete. WL_TIMEOUT as of wl_put. */
+/* local = remote. On return `local` is complete. WL_TIMEOUT as in wl_put. */
 WL_API int32_t wl_get(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
                       int32_t peer, const wl_tensor_t* remote, wl_error_t* error);
-/* The same by the rank's device where `local` lies in a device's memory, and the window on devices
- * or in the host's memory: what goes to and from the host passes through pinned memory. On return
- * the move is over. WL_UNSUPPORTED, with the communicator as it was: a target that has no devices
- * on which callers have tensors, memory that no device has, and what lies on another device than
- * the rank's, outside of windows, strided or added to or from what lies on devices. WL_DEVICE ends
- * the communicator. */
+/* The same operations, run by the rank's device. `local` is in a device's memory, and the window is
+ * on devices or in the host's memory. Data to and from the host goes through pinned memory. On
+ * return the move is complete.
+ *
+ * WL_UNSUPPORTED leaves the communicator unchanged. It has these reasons:
+ *  - The target has no devices on which callers have tensors.
+ *  - No device has the memory.
+ *  - A tensor outside windows, on a device other than the rank's, takes part in an add, or is
+ *    strided in a move between devices.
+ *
+ * WL_DEVICE ends the communicator. */
 WL_API int32_t wl_device_put(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
                              int32_t peer, const wl_tensor_t* remote, wl_error_t* error);
 WL_API int32_t wl_device_accumulate(wl_comm_t* comm, const wl_window_t* window,
@@ -936,58 +981,59 @@ WL_API int32_t wl_device_accumulate(wl_comm_t* comm, const wl_window_t* window,
                                     const wl_tensor_t* remote, wl_error_t* error);
 WL_API int32_t wl_device_get(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
                              int32_t peer, const wl_tensor_t* remote, wl_error_t* error);
-/* What the rank's device does with a tensor of the caller's that lies in a device's memory, of the
- * rank's own device or of another one: every bit of its elements becomes 0; *hash as wl_tensor_hash
- * gives it of the tensor alone, in its own dtype, for which the elements pass through pinned memory
- * piece by piece. Operations of this rank alone, as wl_put and wl_get to itself; errors as of
+/* Operations of the rank's device on a caller's tensor in the memory of the rank's own device or
+ * another one. wl_device_clear sets every bit of its elements to 0. wl_device_hash sets *hash to
+ * wl_tensor_hash of this one tensor, in its own dtype; the elements pass through pinned memory
+ * piece by piece. Only this rank takes part, as in a wl_put or wl_get to itself. Errors as in
  * wl_device_put. */
 WL_API int32_t wl_device_clear(wl_comm_t* comm, const wl_tensor_t* tensor, wl_error_t* error);
 WL_API int32_t wl_device_hash(wl_comm_t* comm, const wl_tensor_t* tensor, uint64_t seed,
                               uint64_t* hash, wl_error_t* error);
 
-/* A signal is `size` lines of a window, one for each rank: line r of a rank's own part holds the
- * u32 that rank r, and nobody else, sets there. It starts at 0 and moves forward, by less than 2^30
- * at a time and never 2^30 ahead of what its reader has waited for; so it may wrap. */
+/* A signal is `size` lines of a window, one for each rank. Line r of a rank's own part holds the
+ * u32 that only rank r sets there. It starts at 0 and moves forward, by less than 2^30 at a time.
+ * It is never 2^30 ahead of the value that its reader has waited for, so it may wrap. */
 #define WL_SIGNAL_LINE_BYTES 64
 
-/* Sets this rank's line of the peer's signal to `value`. A release: whoever waits for the value
- * sees every put, and every other store, that this rank made before. `signal` is the offset of the
- * signal's first line, a multiple of WL_SIGNAL_LINE_BYTES. */
+/* Sets this rank's line of the peer's signal to `value`, with release semantics. A rank that waits
+ * for the value sees every put, and every other store, that this rank made before. `signal` is the
+ * offset of the signal's first line, a multiple of WL_SIGNAL_LINE_BYTES. */
 WL_API int32_t wl_notify(wl_comm_t* comm, const wl_window_t* window, int32_t peer, uint64_t signal,
                          uint32_t value, wl_error_t* error);
-/* Returns once `peer`'s line of this rank's signal has reached `value`; WL_TIMEOUT names the peer.
+/* Blocks until `peer`'s line of this rank's signal has reached `value`. WL_TIMEOUT names the peer.
  */
 WL_API int32_t wl_wait(wl_comm_t* comm, const wl_window_t* window, int32_t peer, uint64_t signal,
                        uint32_t value, int64_t deadline_ns, wl_error_t* error);
-/* One look: *reached is 1 where wl_wait would return at once, else 0. */
+/* Sets *reached to 1 if wl_wait would return at once, otherwise to 0. */
 WL_API int32_t wl_test(wl_comm_t* comm, const wl_window_t* window, int32_t peer, uint64_t signal,
                        uint32_t value, int32_t* reached, wl_error_t* error);
 
 /* ---- transfers: a plan bound to memory ---- */
 
-/* A plan reaches the native side as 64-bit words, so that Java writes them without structs.
+/* A plan is passed to the native library as 64-bit words, so that Java writes it without structs.
  *
  * bindings: for each local view, in order: dtype, ndim, address, low, bytes, shape[ndim],
- * strides[ndim]. `low` and `bytes` are the allocation that the view lies in; every element must lie
- * inside.
+ * strides[ndim]. `low` and `bytes` are the start and size of the view's allocation. Every element
+ * must be inside.
  *
- * stages: for each box that this rank stages, in order: phase, dtype, ndim, offset, readers,
- * shape[ndim], then the ranks that read it. It lies dense at `offset` bytes of one of two stages,
- * that of even or that of odd phases, is written in its phase, and read in the next: after that
- * another box may lie there. The stages are the transfer's own memory, as long as the boxes need.
+ * stages: for each box that this rank copies to a staging buffer, in order: phase, dtype, ndim,
+ * offset, readers, shape[ndim], then the ranks that read it. The transfer owns two staging buffers,
+ * for even and for odd phases, as long as the boxes need. A box is dense at `offset` bytes in one
+ * of them. It is written in its phase and read in the next one. After that, another box may use its
+ * memory.
  *
  * chunks: for each chunk that this rank writes, in order: phase, target_binding, wire_dtype, op,
  * ndim, sources, length[ndim], target_start[ndim], then for each source: rank, binding,
- * start[ndim]. `op` is a wl_reduce_op, used when sources > 1. Starts are in the coordinates of the
- * binding's shape; a source binding is an index into that rank's source bindings. Target binding
- * -1 - n is box n of this rank's stages; source binding -1 - n is box n of those that `rank` stages
- * and this rank reads. A chunk that reads a box runs in the phase after the box's; any other in
- * `phase`. Every rank ends a phase before any begins the next. What chunks of several targets take
- * from the same sources is read once for all of them. */
+ * start[ndim]. `op` is a wl_reduce_op, used if sources > 1. Starts are in the coordinates of the
+ * binding's shape. A source binding is an index into that rank's source bindings. Target binding -1
+ * - n is box n of this rank's stages. Source binding -1 - n is box n of the boxes of `rank` that
+ * this rank reads. A chunk that reads a box runs in the phase after the box's phase. Any other
+ * chunk runs in `phase`. Every rank ends a phase before any rank begins the next. If chunks of
+ * several targets read the same sources, these are read once for all of them. */
 typedef struct wl_transfer_config {
   uint32_t struct_size;
   uint32_t reserved;
-  uint64_t fingerprint; /* of (layouts, shapes, dtypes, names); must agree on every rank */
+  uint64_t fingerprint; /* hash of (layouts, shapes, dtypes, names); must agree on every rank */
   const int64_t* source_bindings;
   uint64_t source_binding_words;
   uint32_t source_binding_count;
@@ -1002,52 +1048,54 @@ typedef struct wl_transfer_config {
   uint64_t stage_count;
 } wl_transfer_config_t;
 
-/* Collective: exchanges bindings, checks every chunk against the bindings at both ends, and
- * allocates the stages. */
+/* Collective. Exchanges bindings, checks every chunk against the bindings at both ends, and
+ * allocates the staging buffers. */
 WL_API int32_t wl_transfer_create(wl_comm_t* comm, const wl_transfer_config_t* config,
                                   int64_t deadline_ns, wl_transfer_t** transfer, wl_error_t* error);
-/* Collective: runs every chunk once. `version` must agree. */
+/* Collective. Runs every chunk once. `version` must agree. */
 WL_API int32_t wl_transfer_run(wl_transfer_t* transfer, uint64_t version, int64_t deadline_ns,
                                wl_error_t* error);
-/* What a rank names in wl_transfer_move beside versions, which are 0 or more. */
-#define WL_ANY_VERSION (-1) /* the one that others name */
-#define WL_NO_VERSION (-2)  /* none: it takes no part, says so to its peers, and then aborts */
-/* Collective: the same where ranks name the transfer, by a number that they give it alike, and a
- * version: *version is what this rank names, and on return the version that they all name, or
- * WL_ANY_VERSION where they don't or not all have come: nothing has moved then. Ranks that name
- * different transfers or versions get WL_MISMATCH, and the communicator goes on; so it does after
- * WL_UNSUPPORTED, of all ranks, where they may not read memory outside windows as one was told to.
- * Peers of one that takes no part get its abort. */
+/* Values of wl_transfer_move in addition to versions, which are 0 or more. */
+#define WL_ANY_VERSION (-1) /* the version that others name */
+#define WL_NO_VERSION (-2)  /* the rank takes no part, reports this to its peers, and then aborts */
+/* Collective. Runs the transfer if all ranks name the same `number` and version. `number`
+ * identifies the transfer on all ranks. *version is the version that this rank names. On return it
+ * is the version that all ranks name, or WL_ANY_VERSION if they do not or not all have arrived;
+ * then nothing has moved.
+ * Ranks that name different transfers or versions get WL_MISMATCH, and the communicator stays
+ * usable. All ranks get WL_UNSUPPORTED, with the same effect, if they cannot read memory outside
+ * windows and a rank's setting requires it. Peers of a rank that takes no part get its abort. */
 WL_API int32_t wl_transfer_move(wl_transfer_t* transfer, uint64_t number, int64_t* version,
                                 int64_t deadline_ns, wl_error_t* error);
-/* Calls of wl_transfer_move that have begun to move, or may have: all ranks had come. Any
- * thread. */
+/* Number of calls of wl_transfer_move in which all ranks had arrived, so that data moved or may
+ * have moved. Any thread. */
 WL_API uint64_t wl_transfer_begun(const wl_transfer_t* transfer);
-/* moved[i] = bytes written to target binding i of `rank`, which is of this process, or of all its
- * ranks when it is -1, in the run in progress or by the last one; for the first `count` bindings.
- * Once they are all its bytes, its memory holds what was sent, even if the run fails. Any
- * thread. */
+/* moved[i] = bytes written to target binding i, for the first `count` bindings, in the run in
+ * progress or the last one. They are bytes of `rank`, which is in this process, or of all ranks of
+ * this process if it is -1. When all bytes of a binding are written, its memory holds the sent
+ * data, even if the run fails. Any thread. */
 WL_API int32_t wl_transfer_progress(const wl_transfer_t* transfer, int32_t rank, uint64_t* moved,
                                     uint32_t count, wl_error_t* error);
-/* *hash as wl_tensor_hash gives it of the boxes of `length` at `start` (as many values as the
- * binding has dimensions) that source binding `binding` has on each of `count` ranks, which keep
- * their sources as they are. A call of this rank alone, but an operation all the same: until it
- * returns, the communicator is not quiescent, so that a rank that fails meanwhile knows how long to
- * keep them; once one has failed it reads nothing. WL_UNSUPPORTED: a source is of another process,
- * outside every window. */
+/* Sets *hash to wl_tensor_hash of one box of source binding `binding` on each of `count` ranks. The
+ * boxes have `length` at `start`, with one value per dimension of the binding. The ranks keep their
+ * sources unchanged.
+ * Only this rank calls it, but it is an operation: until it returns, the communicator is not
+ * quiescent. So a rank that fails meanwhile knows how long to keep its sources. After a failure it
+ * reads nothing. WL_UNSUPPORTED: a source is in another process, outside every window. */
 WL_API int32_t wl_transfer_hash(wl_transfer_t* transfer, uint32_t binding, const int32_t* ranks,
                                 uint32_t count, const int64_t* start, const int64_t* length,
                                 int32_t op, int32_t wire, int32_t dtype, uint64_t seed,
                                 uint64_t* hash, wl_error_t* error);
-/* Bytes of this rank's stages. Any thread. */
+/* Size of this rank's staging buffers in bytes. Any thread. */
 WL_API uint64_t wl_transfer_staging_bytes(const wl_transfer_t* transfer);
 WL_API void wl_transfer_free(wl_transfer_t* transfer);
 
 /* ---- the floor ---- */
 
-/* Pinned threads, one a core, move just the bytes that an operation must move, split in advance,
- * inputs rewritten before each iteration, with no entry or exit protocol: every input is read once
- * and every output written once. Reductions are f32 sums. */
+/* Measures pinned threads, one per core, that move exactly the bytes that an operation must move.
+ * The work is split in advance, inputs are rewritten before each iteration, and there is no entry
+ * or exit protocol. Every input is read once and every output is written once. Reductions are f32
+ * sums. */
 typedef struct wl_floor_config {
   uint32_t struct_size;
   int32_t operation; /* WL_OP_ALL_TO_ALL, _BROADCAST (in place), _ALL_GATHER, _REDUCE_SCATTER or
@@ -1056,27 +1104,27 @@ typedef struct wl_floor_config {
   int32_t iterations;
   uint64_t bytes; /* all-to-all: from one rank to one peer; broadcast and all-reduce: the buffer;
                      all-gather: what one rank contributes; reduce-scatter: what one rank receives.
-                     A reduction's is a multiple of 4. */
+                     Reductions require a multiple of 4. */
 } wl_floor_config_t;
 WL_API int32_t wl_floor_measure(const wl_floor_config_t* config, double* median_us,
                                 wl_error_t* error);
-/* The same of a dispatch and a combine, the sum of what either takes: every token is read once and
- * written to each of its rows, which are streamed, and each row is read once, weighed and added up.
- * `ids` are of all ranks, [ranks, tokens, top_k]; tokens are not quantised. */
+/* Measures the sum of a dispatch and a combine. Every token is read once and written to each of its
+ * rows with streaming stores. Each row is read once, weighted and added up. `ids` are those of all
+ * ranks, [ranks, tokens, top_k]. Tokens are not quantised. */
 WL_API int32_t wl_floor_experts(const wl_experts_t* experts, const int32_t* ids, int32_t iterations,
                                 double* median_us, wl_error_t* error);
-/* What an exchange of parts does before and behind it to bring rows to experts, by one thread:
- * row i of dst = row order[i] of src; and row t of dst = the sum over k of weights[t * top_k + k]
- * times row order[t * top_k + k] of src. */
+/* The steps before and after an exchange of parts that moves rows to experts, on one thread.
+ * wl_floor_permute: row i of dst = row order[i] of src. wl_floor_weigh: row t of dst = the sum over
+ * k of weights[t * top_k + k] times row order[t * top_k + k] of src. */
 WL_API int32_t wl_floor_permute(void* dst, const void* src, const int32_t* order, uint64_t rows,
                                 uint64_t row_bytes, wl_error_t* error);
 WL_API int32_t wl_floor_weigh(void* dst, const void* src, const int32_t* order,
                               const float* weights, uint64_t tokens, uint32_t top_k,
                               uint64_t hidden, int32_t dtype, wl_error_t* error);
-/* The same for `copies` contiguous copies, or copy-casts, of `bytes` source bytes. Median over
- * iterations. `memory` holds the source and each copy, the longer of the two on whole lines of 64
- * bytes, from its first line on, and the source is in no cache as it is read; NULL: memory of the
- * call's own, and a source that was just written. */
+/* Measures `copies` contiguous copies, or copy-casts, of `bytes` source bytes. Reports the median
+ * over iterations. `memory` holds the source and each copy from its first line on, spaced by the
+ * longer of the two in whole lines of 64 bytes. Then no cache holds the source when it is read. If
+ * `memory` is NULL, the call uses its own memory and a source that was just written. */
 WL_API int32_t wl_floor_copy(void* memory, uint64_t memory_bytes, uint64_t bytes, uint32_t copies,
                              int32_t from_dtype, int32_t to_dtype, int32_t iterations,
                              double* median_us, wl_error_t* error);
