@@ -3,9 +3,9 @@
 //
 // args     in   bytes; may be the rank's own part of out (in place)
 //          out  ranks x bytes
-// phases   one: TPUT of a piece of the own input into the output of every rank, one after the
-//          other, so that it comes from memory once
-//          eager:  TGET of each rank's input from the copy that rides with ENTER
+// phases   one: TPUT of a piece of the rank's input into the output of every rank, one after
+//          the other, so that it is read from memory once
+//          eager:  TGET of each rank's input from the copy that travels with ENTER
 // signals  ENTER of the peer before its output is written; DONE of every rank before return, since
 //          they write this rank's output. Eager: ENTER of the peer before its copy is read; no
 //          DONE.
@@ -38,7 +38,7 @@ struct AllGatherPull : AllGather {
   }
 };
 
-// Across processes; kernels/pull.h.
+// Across processes; see kernels/pull.h.
 struct AllGatherReads {
   WL_CORE static Pulled pulled(const Launch& launch, uint32_t from, uint32_t, uint32_t) {
     return {0, from * launch.bytes, launch.bytes};

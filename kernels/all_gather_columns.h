@@ -4,9 +4,9 @@
 //
 // args     in   bytes: a matrix of launch.rows() rows
 //          out  a matrix of as many rows, each `ranks` times as long
-// phases   one: TPUT of a piece of the own input into the output of every rank, one after the
-//          other, so that it comes from memory once
-//          eager:  TGET of each rank's input from the copy that rides with ENTER
+// phases   one: TPUT of a piece of the rank's input into the output of every rank, one after
+//          the other, so that it is read from memory once
+//          eager:  TGET of each rank's input from the copy that travels with ENTER
 // signals  ENTER of the peer before its output is written; DONE of every rank before return, since
 //          they write this rank's output. Eager: ENTER of the peer before its copy is read; no
 //          DONE.
@@ -18,7 +18,7 @@
 
 namespace windlass {
 
-// Rows of bytes, of which the next begins `stride` bytes further.
+// Rows of bytes. Each row begins `stride` bytes after the one before.
 template <typename T>
 using Matrix = GlobalTensor<T, Shape<1, 1, 1, DYNAMIC, DYNAMIC>,
                             Stride<DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC, 1>>;
@@ -32,13 +32,13 @@ WL_CORE inline Matrix<T> matrix(T* data, uint64_t rows, uint64_t columns, uint64
                                                                  step));
 }
 
-// How a matrix is cut into pieces: some rows each, or a part of the columns where a row alone is
-// larger than a piece.
+// Division of a matrix into pieces: some rows each, or a part of the columns if one row is larger
+// than a piece.
 struct RowPieces {
   uint64_t rowBytes;
   uint64_t rowsEach;
-  uint32_t across;  // pieces beside one another
-  uint32_t count;   // of all pieces
+  uint32_t across;  // pieces next to one another in a row
+  uint32_t count;   // total number of pieces
 
   WL_CORE static RowPieces of(const Launch& launch) {
     RowPieces cut = {0, 1, 1, 1};
@@ -64,7 +64,7 @@ struct AllGatherColumns : PeerItems<kGatheredPiece> {
     putStaged(to, from, box.columns);
   }
 
-  // A piece of what rank `from` brings, and where it goes in the output of rank `to`.
+  // A piece of the input of rank `from`, and its address in the output of rank `to`.
   struct Box {
     uint8_t* out;
     const uint8_t* in;
@@ -101,7 +101,7 @@ struct AllGatherColumnsPull : AllGatherColumns {
   }
 };
 
-// Across processes; kernels/pull.h.
+// Across processes; see kernels/pull.h.
 struct AllGatherColumnsReads {
   WL_CORE static Pulled pulled(const Launch& launch, uint32_t from, uint32_t, uint32_t) {
     const uint64_t rowBytes = launch.bytes == 0 ? 0 : launch.bytes / launch.rows();

@@ -5,9 +5,9 @@
 // args     in   as long as the rank's part; may be that part of out (in place)
 //          out  the parts of all ranks
 //          aux  PartTable: out, the same on every rank
-// phases   one: TPUT of a piece of the own input into the output of every rank, one after the
-//          other, so that it comes from memory once
-//          eager:  TGET of each rank's input from the copy that rides with ENTER
+// phases   one: TPUT of a piece of the rank's input into the output of every rank, one after
+//          the other, so that it is read from memory once
+//          eager:  TGET of each rank's input from the copy that travels with ENTER
 // signals  ENTER of the peer before its output is written; DONE of every rank before return, since
 //          they write this rank's output. Eager: ENTER of the peer before its copy is read; no
 //          DONE.
@@ -39,7 +39,7 @@ struct AllGatherVPull : AllGatherV {
   }
 };
 
-// Across processes; kernels/pull.h.
+// Across processes; see kernels/pull.h.
 struct AllGatherVReads {
   WL_CORE static Pulled pulled(const Launch& launch, uint32_t from, uint32_t, uint32_t) {
     const Part part = launch.parts(from).out(from);

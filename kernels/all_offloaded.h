@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of devices that move transfers and experts' tokens too, and what a rank does alone.
+// Device kernels, including those that move transfers and experts' tokens, and one rank's own
+// moves.
 #pragma once
 
 #include "kernels/chunk.h"

@@ -6,8 +6,8 @@
 // phases   one-phase: each rank folds all inputs into its own output. In place only when inputs are
 //          eager.
 //          two-phase: reduce-scatter and all-gather in one pass: rank r folds its share of all
-//          inputs and TPUTs it into every output. A share is read and written by its owner alone,
-//          so in place is safe.
+//          inputs and TPUTs it into every output. Only its owner reads and writes a share, so
+//          in place is safe.
 //          ring: ranks - 1 phases of partial sums, then ranks - 1 phases of copies, each from the
 //          left. Bidirectional ring: one half of the elements goes right and the other half left.
 // signals  one- and two-phase: ENTER of every rank before inputs are read; DONE of every rank
@@ -53,8 +53,8 @@ struct AllReduceTwoPhase : AllReduceOnePhase {
   }
 };
 
-// One direction of a ring over `length` bytes from `start` of the buffer, cut into one chunk a
-// rank. `step` is 1 when sums travel to the right, and ranks - 1 when they travel to the left.
+// One direction of a ring over `length` bytes from `start` of the buffer, divided into one chunk
+// per rank. `step` is 1 if sums travel to the right, and ranks - 1 if they travel to the left.
 struct RingLane {
   uint64_t start;
   uint64_t length;
@@ -68,8 +68,8 @@ struct RingLane {
     const uint32_t n = launch.ranks;
     const uint32_t left = from(launch, rank);
     const bool reducing = k < n - 1;
-    // Along the direction of travel this rank is at `place`. It completes chunk place + 1 in the
-    // last reducing phase.
+    // This rank is at `place` in the direction of travel. It completes chunk place + 1 in the last
+    // reducing phase.
     const uint32_t place = step == 1 ? rank : n - 1 - rank;
     const uint32_t chunk = (place + 3 * n - 1 - k) % n;
     const uint64_t size = wholeLines((length + n - 1) / n);
@@ -131,7 +131,7 @@ struct AllReduceBidirectionalRing : AllReduceRing {
   }
 };
 
-// Across processes; kernels/pull.h.
+// Across processes; see kernels/pull.h.
 struct AllReduceReads {
   WL_CORE static Pulled pulled(const Launch& launch, uint32_t from, uint32_t to, uint32_t k) {
     if (k == 1 && from == to) return kPullsNothing;

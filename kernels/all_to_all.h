@@ -9,7 +9,7 @@
 //          since they write this rank's output
 //          pull: ENTER of the peer before its input is read; DONE of every rank before return,
 //          since they read this rank's input
-//          eager:  pull from the copy of a small input that rides with ENTER; no DONE
+//          eager:  pull from the copy of a small input that travels with ENTER; no DONE
 // order    the moves of an item are released by its owner's DONE and acquired by the wait for it
 #pragma once
 
@@ -42,7 +42,7 @@ struct AllToAllPull : detail::AllToAllItems {
   }
 };
 
-// Across processes; kernels/pull.h.
+// Across processes; see kernels/pull.h.
 struct AllToAllReads {
   WL_CORE static Pulled pulled(const Launch& launch, uint32_t from, uint32_t to, uint32_t) {
     return {to * launch.bytes, from * launch.bytes, launch.bytes};

@@ -3,11 +3,11 @@
 // output.
 //
 // args     in   read at the parts aux->in
-//          out  written at the parts aux->out, which are apart; no overlap with in
+//          out  written at the parts aux->out, which do not overlap; no overlap with in
 //          aux  PartTable
 // phases   given: one: TPUT of a piece of input part d straight into the output of peer d
-//          packed: two. Each rank lays its output out in ascending rank, from the inputs' parts.
-//          Then as given, unless a rank has too little room: then no item moves anything.
+//          packed: two. Each rank lays out its output in ascending rank, from the inputs' parts.
+//          Then the phase of given, unless a rank has too little room: then nothing moves.
 // signals  given: ENTER of the peer before its output is written, and with it both sides' bytes
 //          are compared
 //          packed: ENTER of every rank before the output is laid out, and that phase of every rank
@@ -67,7 +67,7 @@ struct AllToAllVPacked : AllToAllV {
   }
 };
 
-// Across processes; kernels/pull.h.
+// Across processes; see kernels/pull.h.
 struct AllToAllVReads {
   WL_CORE static Pulled pulled(const Launch& launch, uint32_t from, uint32_t to, uint32_t) {
     const Part part = launch.parts(from).in(to);
@@ -78,7 +78,7 @@ struct AllToAllVReads {
 
 struct AllToAllVPackedReads {
   WL_CORE static Pulled pulled(const Launch& launch, uint32_t from, uint32_t to, uint32_t k) {
-    // Once all have laid theirs out.
+    // Moves only after all ranks have laid out their outputs.
     const bool moves = k == 1 && launch.parts(to).refused == 0;
     return moves ? AllToAllVReads::pulled(launch, from, to, k) : kPullsNothing;
   }

@@ -4,7 +4,7 @@
 // args     none
 // phases   none moves data: the wait that ends the operation is the barrier
 // signals  ENTER of every rank
-// order    what a rank wrote before its ENTER is visible to every rank that returned
+// order    a rank's writes before its ENTER are visible to every rank that returned
 #pragma once
 
 #include "windlass/kernel.h"

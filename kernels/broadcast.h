@@ -3,12 +3,12 @@
 //
 // args     in   the root's, bytes
 //          out  every rank's, bytes; NULL on a root in place
-// phases   one: TGET of a piece from the root. Where ranks share memory the root's input is the
-//          stage.
+// phases   one: TGET of a piece from the root. If ranks share memory, the root's input is the
+//          staging buffer.
 // signals  ENTER of the root before its input is read; DONE of every reader before the root
-//          returns. A reader waits for the root alone; where ranks live in several processes, for
-//          every ENTER, which says whether all pull. Eager: a small input rides with ENTER; no
-//          DONE.
+//          returns. A reader waits only for the root. If ranks live in several processes, it waits
+//          for every ENTER, which determines if all pull. Eager: a small input travels with ENTER;
+//          no DONE.
 // order    the root's ENTER releases its input; a reader's DONE acknowledges that it has been read
 #pragma once
 
@@ -47,7 +47,7 @@ struct Broadcast {
   }
 };
 
-// Across processes; kernels/pull.h.
+// Across processes; see kernels/pull.h.
 struct BroadcastReads {
   WL_CORE static Pulled pulled(const Launch& launch, uint32_t from, uint32_t to, uint32_t) {
     if (from != launch.root || (to == from && launch.of(to).out.isNone())) return kPullsNothing;

@@ -24,14 +24,14 @@ WL_CORE inline uint32_t ringStep(const Launch& launch, uint32_t rank, uint32_t s
   return to < launch.ranks ? to : to - launch.ranks;
 }
 
-// Staging for targets that move data through on-core memory: two tiles in turn, of which one is
+// Staging buffer for targets that move data through on-core memory: two tiles in turn. One is
 // filled while the other is emptied.
 using ByteTile = Tile<TileType::Vec, uint8_t, 1, 16384, BLayout::RowMajor, 1, DYNAMIC>;
 constexpr uint64_t kPing = 0;
 constexpr uint64_t kPong = 16384;
 
-// Of the valid columns of a tile that rows of so many bytes go through: TPUT and TGET take a tile
-// that holds all as it is.
+// Number of valid columns of a tile for rows of `rowBytes` bytes. TPUT and TGET use a tile
+// unchanged if it holds all of them.
 WL_CORE_INLINE int64_t staged(uint64_t rowBytes) {
   return rowBytes < ByteTile::Cols ? static_cast<int64_t>(rowBytes) : ByteTile::Cols;
 }
@@ -53,7 +53,7 @@ WL_CORE_INLINE void getStaged(Dst& to, Src& from, uint64_t rowBytes) {
   comm::TGET(to, from, ping, pong);
 }
 
-// A run of bytes of one rank's input, and where it goes in another's output.
+// A run of bytes of one rank's input, and its destination in another rank's output.
 struct Run {
   uint8_t* out;
   const uint8_t* in;
@@ -61,7 +61,8 @@ struct Run {
 
 };
 
-// By the rank whose input is read, or by the one whose output is written. In place nothing moves.
+// put: called by the rank whose input is read. get: called by the rank whose output is written. In
+// place nothing moves.
 WL_CORE_INLINE void put(const Run& run) {
   if (run.in == run.out || run.bytes == 0) return;
   Row<uint8_t> to = row(run.out, run.bytes);

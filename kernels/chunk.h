@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Redistribution of chunks, whatever the mode: a sequence of phases of items, each of which takes
-// one or several strided views to one or several others in one pass.
+// Redistribution of chunks, in every mode: phases of items. Each item moves one or several strided
+// views to one or several others in one pass.
 //
-// args     in   Named: the transfer and the version; nothing moves unless all ranks name the same
+// args     in   Named: the transfer and the version; data moves only if all ranks name the same
 //          aux  ChunkTable: the items that the rank runs, by phase
 // phases   as many as the transfer's plan has, cut into operations of at most kMostPhases
-//          direct:    one item takes source memory to target memory: slice -> reduce the Partial
+//          direct:    one item moves source memory to target memory: slice -> reduce the Partial
 //                     group in the source dtype -> cast to the wire dtype -> cast to the target's;
-//                     one of the ranks that get it from the same sources does it for all
-//          staged:    prepare, in phase k: slice -> reduce -> cast to the wire dtype, into a stage
-//                     finalize, in phase k + 1: the stage -> cast to the target dtype -> slice;
-//                     so that phase k + 1 prepares one bucket while it finalizes another
-//          gathered:  a root prepares the whole tensor in phase k, every target copies it to a
-//                     stage of its own in k + 1 and cuts its slice out in k + 2
+//                     one of the ranks with the same sources moves the data for all of them
+//          staged:    prepare, in phase k: slice -> reduce -> cast to the wire dtype -> staging
+//                     buffer; finalize, in phase k + 1: staging buffer -> cast to the target dtype
+//                     -> slice. So phase k + 1 prepares one bucket while it finalizes another
+//          gathered:  a root prepares the whole tensor in phase k, every target copies it to
+//                     its own staging buffer in k + 1 and takes its slice out in k + 2
 // signals  ENTER of every rank before any source is read or target written; in each phase the
-//          previous one of every rank, which wrote the stages that this one reads and has read
-//          those that it overwrites; DONE of every rank before return, since they read this rank's
-//          sources and write its targets
+//          previous one of every rank, which wrote the staging buffers that this phase reads, and
+//          read those that it overwrites; DONE of every rank before return, since they read this
+//          rank's sources and write its targets
 // order    a rank's DONE releases what its items wrote and acknowledges what they read
 #pragma once
 
@@ -26,7 +26,7 @@
 
 namespace windlass {
 
-// Where an item has its targets and its sources, in this process, and what counts them.
+// Addresses of an item's targets and sources in this process, and the signals that count it.
 struct ChunkViews {
   const Launch& launch;
   const ChunkItem& item;
@@ -37,7 +37,7 @@ struct ChunkViews {
   WL_CORE StridedView source(uint32_t s) const {
     return viewOf(item.source(s), ChunkItem::sourceStrides(item.source(s)));
   }
-  // Of the target, which is not staged.
+  // Signal of a target that is not a staging buffer.
   WL_CORE int32_t* signal(uint32_t t) const {
     const uint64_t* view = item.target(t);
     return launch.at<int32_t>(ChunkItem::rankOf(view), ChunkItem::signalOf(view));
@@ -51,8 +51,8 @@ struct ChunkViews {
   }
 };
 
-// Rounds to the wire dtype in between. The sources stay as they are. What goes to a stage is read
-// in the next phase.
+// Moves an item, rounded to the wire dtype in between. The sources do not change. Data in a staging
+// buffer is read in the next phase.
 template <class Threads = CoreThreads>
 WL_CORE inline void moveChunk(const Launch& launch, const ChunkItem& item) {
   const ChunkViews views = {launch, item};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of one target, each instantiated here alone, once for each executor; and the target.
+// The kernels of one target, and the target. Only this file instantiates them, once per executor.
 #include "kernels/all_gather.h"
 #include "kernels/all_gather_columns.h"
 #include "kernels/all_gather_v.h"
@@ -30,7 +30,7 @@
 namespace windlass {
 namespace {
 
-// A phase within what its macro-instructions have in common.
+// A phase inside the scope that its macro-instructions share.
 template <class K>
 struct Scoped : K {
   static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {
@@ -60,7 +60,7 @@ using DeviceKernels = AllOffloadedKernels;
 using DeviceKernels = OffloadedKernels;
 #endif
 
-// What a device has as K.
+// K's kernel on a device.
 template <class K>
 struct OnDevice {
   using Is = K;
@@ -88,7 +88,7 @@ Code offloaded(Comm& comm, const Call& call) {
               kLimits.name);
 }
 
-// Where each rank is a device, its cores alone run kernels.
+// If each rank is a device, only its cores run kernels.
 template <class K>
 Code onCpu(Comm& comm, const Call& call) {
   if constexpr (kLimits.isolatesRanks) {
@@ -98,13 +98,13 @@ Code onCpu(Comm& comm, const Call& call) {
   }
 }
 
-// What moves nothing is the host's, but on a stream: there the devices meet.
+// The host runs kernels that move nothing, except on a stream, where the devices meet.
 template <class K>
 Code onHost(Comm& comm, const Call& call) {
   return call.on == nullptr ? onCpu<K>(comm, call) : offloaded<Barrier>(comm, call);
 }
 
-// By either executor. A rank's device runs what moves the caller's tensors.
+// The kernel for both executors. A rank's device runs kernels that move the caller's tensors.
 template <class K>
 constexpr Kernel makeKernel() {
   if constexpr (kLimits.offloadCores == 0) {
@@ -123,8 +123,8 @@ constexpr Kernel makeKernel() {
 template <class K>
 constexpr Kernel kernel = makeKernel<K>();
 
-// What a rank does by itself, outside of any kernel that ranks run together: nullptr, or what the
-// target doesn't allow of it, which is looked for where ranks are devices, in the views alone.
+// Runs `body` for one rank, outside of kernels that ranks run together. Returns nullptr, or what
+// the target does not allow. Only the views are checked, and only if ranks are devices.
 template <class Body>
 const char* alone(const char* name, std::initializer_list<StridedView> views, const Body& body) {
   if constexpr (kLimits.isolatesRanks) {
@@ -232,14 +232,14 @@ template <class K>
 constexpr Algorithm algorithm(uint8_t name = WL_AUTO) {
   return {name, true, true, WL_MAX_RANKS, kernel<K>};
 }
-// A ring takes its phases in any case, each of them a step to the next rank.
+// A ring always takes its phases. Each phase is a step to the next rank.
 template <class K>
 constexpr Algorithm ring(uint8_t name) {
   return {name, false, true, kMostPhases / 2 + 1, kernel<K>};
 }
 
-// Bytes of input up to which its copy on ENTER pays, as measured: what all peers read whole, one
-// after the other; what each reads from all; what each folds of all.
+// Largest input, as measured, for which the copy on ENTER pays. It depends on what peers read: the
+// whole input one after the other, a part from all, or a fold of all.
 constexpr uint32_t eagerBytes(uint32_t bytes) {
   return kLimits.offloadCores == 0 ? bytes : 0;
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nvcc compiles of Windlass: all kernels for GPUs, as one that the host launches.
+// The part of Windlass that nvcc compiles: all kernels for GPUs, as one that the host launches.
 #include "windlass/on_gpu.h"
-// After it, which marks functions of cores.
+// Include after it, because it marks functions of cores.
 #include "kernels/all_offloaded.h"
 
-// `coresOfRank` blocks for each operation, which is one rank's; all run at a time.
+// Runs `coresOfRank` blocks for each operation, which is one rank's. All run at the same time.
 extern "C" __global__ void __launch_bounds__(windlass::kCudaThreads, windlass::kCudaCores)
 windlass_run(const __grid_constant__ windlass::OffloadedRanks ranks, uint32_t coresOfRank) {
   using Kernels = decltype(windlass::called(windlass::AllOffloadedKernels()));

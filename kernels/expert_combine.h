@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expert combine: each rank gathers what experts made of its tokens, weighs it and adds it up.
+// Expert combine: each rank gathers the experts' results for its tokens, weights and adds them.
 //
-// args     in   the rows of the rank's experts, where the dispatch before put them
-//          out  the rank's tokens, one each, written by itself alone
+// args     in   the rows of the rank's experts, where the previous dispatch put them
+//          out  the rank's tokens, one row each; only the rank writes them
 //          aux  ExpertTable, as that dispatch left it
-// phases   one: of a token, the rows of all its experts are read once each, in the order in which
-//          the router named them; a token without any becomes zeros
+// phases   one: reads the rows of all experts of a token once each, in the order in which the
+//          router named them; a token without experts becomes zeros
 // signals  ENTER of every rank before rows are read; DONE of every rank before return, since they
 //          read this rank's rows
-// order    weight * row and the sum of those in f32, or f64 of f64, each step rounded, and once to
-//          the dtype
+// order    weight * row and its sum are f32, or f64 for f64, with each step rounded; the result is
+//          rounded once to the dtype
 #pragma once
 
 #include "kernels/expert_dispatch.h"

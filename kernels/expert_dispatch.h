@@ -2,14 +2,14 @@
 // Expert dispatch: each rank's tokens reach the experts that its router chose. A row of an expert
 // is a token of one rank; rows are in the order of experts, then of ranks, then of tokens.
 //
-// args     in   the rank's tokens, read by itself alone
-//          out  the rank's ExpertBuffer, which all that send it tokens write
+// args     in   the rank's tokens, which only the rank reads
+//          out  the rank's ExpertBuffer; every rank that sends it tokens writes it
 //          aux  ExpertTable: experts and weights of each token, and counts of each expert
-// phases   two. Each rank gives its tokens rows: the counts of all ranks, summed before it in that
-//          order, say where; and finds where its own experts' rows begin. Then it writes each of
-//          its tokens to all its rows: the token is read, and quantised, once. Where a rank has too
-//          little room every rank finds so by itself, and no item moves anything. A rank whose
-//          tokens have their rows from an earlier dispatch keeps them.
+// phases   two. First, each rank assigns rows to its tokens from the counts of all ranks, summed in
+//          row order, and finds where its own experts' rows begin. Then it writes each of its
+//          tokens to all its rows; it reads and quantises the token once. If a rank has too little
+//          room, every rank computes this, and nothing moves. A rank whose tokens have rows from
+//          an earlier dispatch keeps them.
 // signals  ENTER of every rank before counts are read; a rank's first phase before its second; DONE
 //          of every rank before return, since they read this rank's counts and write its rows
 // order    DONE releases rows, scales and records, which a rank's wait for it acquires
@@ -49,7 +49,7 @@ struct ExpertDispatch : ExpertItems {
     }
   }
 
-  // Where the tokens of every rank go, by expert; and of this rank, by token.
+  // Computes where the tokens of every rank go, by expert, and those of this rank, by token.
   WL_CORE static void route(const Launch& launch, uint32_t rank, ExpertTable& own) {
     const ExpertShape& shape = own.shape;
     own.fullRank = ExpertTable::kNone;
@@ -80,7 +80,7 @@ struct ExpertDispatch : ExpertItems {
     }
   }
 
-  // The rows behind each of this rank's experts are nobody's.
+  // Marks the rows after each of this rank's experts as unused.
   WL_CORE static void markGaps(const Launch& launch, uint32_t rank, ExpertTable& own) {
     if (own.fullRank != ExpertTable::kNone) return;
     auto* const records =

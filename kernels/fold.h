@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fold of one range of elements over the inputs of all ranks, in ascending rank: the canonical
-// order; and the items of operations that are made of such folds.
+// A fold of one range of elements over the inputs of all ranks, in ascending rank (the canonical
+// order), and the items of operations that consist of such folds.
 #pragma once
 
 #include "native/isa/isa.h"
@@ -8,8 +8,8 @@
 
 namespace windlass {
 
-// Staging for targets that fold and convert in on-core memory: room for terms, their sum and what
-// is rounded of it, each twice.
+// Staging buffer for targets that fold and convert in on-core memory: room for terms, their sum and
+// the rounded result, each twice.
 using FoldTile = Tile<TileType::Vec, uint8_t, 1, 147456>;
 
 // output(d) for d in 0..destinations = fold over ranks s of `input(s)`, `bytes` bytes of
@@ -25,7 +25,7 @@ WL_CORE inline void foldRanks(const Launch& launch, uint64_t bytes, uint32_t des
         launch.op, launch.ranks, tile);
 }
 
-// dst = the fold of `count` rows of `elements` elements of `dtype`, by one core. avg divides by
+// dst = the fold of `count` rows of `elements` elements of `dtype`, on one core. avg divides by
 // `terms`.
 WL_CORE inline void foldAlone(void* dst, const void* const* src, uint32_t count, int64_t elements,
                               DType dtype, ReduceOp op, uint32_t terms) {

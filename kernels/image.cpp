@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of the cuda target as data: WINDLASS_CUDA_IMAGE names the file that nvcc made of
+// The kernels of the cuda target as data. WINDLASS_CUDA_IMAGE names the file that nvcc made from
 // kernels/entry.cu.
 __asm__(
     ".section .rodata, \"a\", @progbits\n"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the toolkit's compiler compiles of Windlass: all kernels for the cores of a device, and the
-// launcher that the host calls.
+// The part of Windlass that the toolkit's compiler compiles: all kernels for the cores of a device,
+// and the launcher that the host calls.
 #include "kernels/offload.h"
 #include "native/isa/ascend/fused.cpp"
 
 namespace windlass {
 
-// The operation is copied first: a core reads its own memory by plain pointers.
+// Copies the operation first: a core reads its own memory through plain pointers.
 WL_CORE inline void runCore(__gm__ const uint64_t* given) {
   OffloadedOperation operation;
   auto* const own = reinterpret_cast<uint64_t*>(&operation);
@@ -26,7 +26,7 @@ __global__ AICORE void windlass_run(__gm__ uint8_t*, __gm__ uint8_t* operation) 
   windlass::runCore(reinterpret_cast<__gm__ const uint64_t*>(operation));
 }
 
-// native/base/target.h says what it promises.
+// See native/base/target.h for its contract.
 extern "C" __attribute__((visibility("hidden"))) int32_t windlass_launch(uint32_t cores,
                                                                          void* stream,
                                                                          void* context,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A move by one rank's device alone: a one-sided operation on memory that it reaches.
+// A move by one rank's device: a one-sided operation on memory that the device reaches.
 //
 // args     aux  a MoveViews, in the device's memory
 // phases   one. TMOVE_CVT, or TMOVE_ADD, of a slice of both views
-// signals  none: it waits for nobody
+// signals  none: it waits for no rank
 // order    the host sees the kernel end
 #pragma once
 
@@ -20,7 +20,7 @@ struct MoveAlone {
   WL_CORE static uint32_t blocks(const Launch& launch, uint32_t) { return launch.pieces; }
   WL_CORE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) { return kNobody; }
   WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kNobody; }
-  // Its longest dimension is cut.
+  // Divides the longest dimension.
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     const MoveViews& views = *launch.at<const MoveViews>(rank, launch.of(rank).aux);
     int64_t shape[kMaxDims];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels that a device runs by itself.
+// The kernels that a device runs without its host.
 #pragma once
 
 #include "kernels/all_gather.h"

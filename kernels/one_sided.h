@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// One-sided operations: what one rank does to a peer's part of a window by itself.
+// One-sided operations of one rank on a peer's part of a window.
 //
 // args     remote  a view of the peer's part
 //          local   a view of this rank's memory, of the same shape and dtype; they share no byte
-//          signal  the line of the peer's signal that this rank writes and nobody else
+//          signal  the line of the peer's signal that only this rank writes
 // phases   none: the caller runs each on its own thread
 // signals  notify sets the peer's signal; the runtime waits, since it can end a wait
-// order    notify releases what this rank moved before; a look that finds its value acquires it
+// order    notify releases this rank's earlier moves; a check that finds its value acquires them
 #pragma once
 
 #include "kernels/fold.h"
@@ -21,7 +21,8 @@ WL_CORE inline void oneSidedPut(const StridedView& remote, const StridedView& lo
   TMOVE_CVT(remote, local, tile);
 }
 
-// remote += local. Adds of any ranks to the same elements lose nothing; their order is open.
+// remote += local. No add is lost if several ranks add to the same elements; their order is not
+// defined.
 WL_CORE inline void oneSidedAccumulate(const StridedView& remote, const StridedView& local) {
   FoldTile tile;
   TASSIGN(tile, 0);

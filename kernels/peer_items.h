@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The items (piece, peer) of operations in which every rank has something for every rank: a piece
-// goes to, or comes from, the nearest higher rank first, the rank itself last, before the next one.
+// The items (piece, peer) of operations in which every rank has data for every rank. A piece goes
+// to, or comes from, the nearest higher rank first and the rank itself last. Then the next piece
+// follows.
 #pragma once
 
 #include "kernels/bytes.h"
@@ -17,7 +18,8 @@ struct PeerItems {
   WL_CORE static uint32_t blocks(const Launch& launch, uint32_t) {
     return launch.ranks * launch.pieces;
   }
-  // Most items are of the first piece, where a division would take longer than a short move.
+  // Most items belong to the first piece. For these, a division would take longer than a short
+  // move.
   WL_CORE static uint32_t piece(const Launch& launch, uint32_t block) {
     return block < launch.ranks ? 0 : block / launch.ranks;
   }
@@ -31,7 +33,7 @@ struct PeerItems {
   WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
 };
 
-// Parts that differ in size: every part is cut into as many pieces as the rank's largest.
+// Parts that differ in size. Every part is cut into as many pieces as the rank's largest.
 template <uint64_t kPieceBytes>
 struct PartItems : PeerItems<kPieceBytes> {
   WL_CORE static void plan(Launch& launch) { launch.cut(1, 1); }

@@ -5,7 +5,7 @@
 //          out  bytes, the root's; may be its in (in place)
 // phases   one: TFOLD of a piece over the inputs of all ranks
 // signals  ENTER of every rank before inputs are read; DONE of the root before any other rank
-//          returns. Eager: a small input rides with ENTER; no DONE.
+//          returns. Eager: a small input travels with ENTER; no DONE.
 // order    canonical: left fold in ascending rank. Each piece is read whole before it is written.
 #pragma once
 
@@ -30,7 +30,7 @@ struct Reduce : FoldItems<uint64_t{64} << 10> {
   }
 };
 
-// Across processes; kernels/pull.h.
+// Across processes; see kernels/pull.h.
 struct ReduceReads {
   WL_CORE static Pulled pulled(const Launch& launch, uint32_t, uint32_t to, uint32_t) {
     return {0, 0, to == launch.root ? launch.bytes : 0};

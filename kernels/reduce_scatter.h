@@ -5,9 +5,8 @@
 //          out  bytes; may be the rank's own part of in (in place)
 // phases   one: TFOLD of a piece of part r over the inputs of all ranks
 // signals  ENTER of every rank before inputs are read; DONE of every rank before return, since they
-//          read this rank's input. Eager: a small input rides with ENTER; no DONE.
-// order    canonical: left fold in ascending rank. Part r is read by rank r alone, so in place is
-//          safe.
+//          read this rank's input. Eager: a small input travels with ENTER; no DONE.
+// order    canonical: left fold in ascending rank. Only rank r reads part r, so in place is safe.
 #pragma once
 
 #include "kernels/fold.h"
@@ -27,7 +26,7 @@ struct ReduceScatter : FoldItems<uint64_t{128} << 10> {
   }
 };
 
-// Across processes; kernels/pull.h.
+// Across processes; see kernels/pull.h.
 struct ReduceScatterReads {
   WL_CORE static Pulled pulled(const Launch& launch, uint32_t, uint32_t to, uint32_t) {
     return {to * launch.bytes, 0, launch.bytes};

@@ -6,9 +6,9 @@
 //                   out  bytes, every rank's; the root's may be its part of in
 //          gather:  in   bytes, every rank's; the root's may be its part of out
 //                   out  ranks x bytes, the root's
-// phases   one. scatter: TGET of a piece of the own part
+// phases   one. scatter: TGET of a piece of the rank's part
 //               gather:  TPUT of a piece into the root's output
-// signals  ENTER of the root before its memory is touched; DONE of every rank before the root
+// signals  ENTER of the root before its memory is accessed; DONE of every rank before the root
 //          returns
 // order    the moves of an item are released by its owner's DONE and acquired by the wait for it
 #pragma once
@@ -20,7 +20,7 @@
 namespace windlass {
 namespace detail {
 
-// Items and signals that both share; Move says which side is which.
+// Items and signals of both operations. Move states the rank on each side.
 template <class Move>
 struct RootedItems {
   WL_CORE static constexpr uint32_t phases(const Launch&) { return 1; }
@@ -59,7 +59,7 @@ struct Gather : detail::RootedItems<Gather> {
   }
 };
 
-// Across processes; kernels/pull.h.
+// Across processes; see kernels/pull.h.
 struct ScatterReads {
   WL_CORE static Pulled pulled(const Launch& launch, uint32_t from, uint32_t to, uint32_t) {
     return {to * launch.bytes, 0, from == launch.root ? launch.bytes : 0};
