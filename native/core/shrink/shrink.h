@@ -7,8 +7,8 @@
 //    the lowest joined rank makes the new memory, lists the joined ranks, and proposes it. If it
 //    fails to, the next rank does.
 //  - The listed ranks open the memory and state that they hold it. When all hold it, any rank that
-//    sees this sets the word to kAgreed. Then they have the new communicator, and no other rank gets
-//    a handle.
+//    sees this sets the word to kAgreed. Then they have the new communicator, and no other rank
+//    gets a handle.
 //  - If a listed rank dies, closes, gives up or takes too long before that, any rank that sees it
 //    opens the next round, which all join again.
 //
