@@ -181,7 +181,7 @@ void Group::holdWindow(uint32_t window, std::shared_ptr<const void> memory, void
 
 void Group::sweepWindows() {
   std::lock_guard<std::mutex> sweeping(sweepMutex_);
-  // Unmaps after the locks are released, since unmapping may take long.
+  // Unmaps after mutex_ is released, since unmapping may take long.
   std::shared_ptr<const void> dropped[kMostWindows];
   std::lock_guard<std::mutex> lock(mutex_);
   // Ranks of other hosts may put into windows while a wire exists.

@@ -211,8 +211,7 @@ class Group {
   void wakeSleepers();
 
   // Numbers the objects that ranks of one process make together in one operation. Numbers from 0
-  // are the groups of a color. Numbers below kJointShrink are the rounds of a shrink, minus the
-  // proposing rank.
+  // are the groups of a color. The proposal of rank r in a round of a shrink is kJointShrink - r.
   enum JointPart : int32_t { kJointShrink = -3, kJointTransfer = -2, kJointWindow = -1 };
   // Returns the object `part` that ranks of this process make together in the operation `sequence`.
   // The first rank that calls makes it, and later ranks get it while any rank holds a Joint. Each

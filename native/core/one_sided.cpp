@@ -48,7 +48,8 @@ Code Comm::outcomeOfReading(const wl_error_t& ofDevice, wl_error_t* error) {
   return code == WL_OK ? code : copyError(error, ofDevice, nullptr);
 }
 
-// If the device refuses the operation or lacks memory, the communicator stays as it was.
+// If the device refuses the operation or does not know the memory, the communicator stays as it
+// was.
 Code Comm::outcomeOf(const wl_error_t& ofDevice, wl_error_t* error) {
   const auto code = static_cast<Code>(ofDevice.code);
   if (code == WL_OK) return code;

@@ -76,7 +76,7 @@ class Waiter {
 
   // Makes earlier stores visible to ranks that sleep.
   void ring();
-  // Publishes whom this rank waits for: a rank, -1 nobody, -2 several.
+  // Also publishes whom this rank waits for: a rank, -1 nobody, -2 several.
   void announce(int32_t awaited);
 
  private:

@@ -12,8 +12,8 @@
 namespace windlass {
 
 // The first words are one per argument: a scalar's bits, or a fingerprint. Each tensor adds the
-// number of its words, then its dtype, ndim and shape. A distributed tensor also adds its window
-// address, if it has elements. Words that exceed the room are left out.
+// number of its words, then its dtype, ndim and shape. A distributed tensor also adds the Place of
+// its window, unless that is empty, and its offset there. Words that exceed the room are left out.
 class StatedArguments {
  public:
   explicit StatedArguments(const LoadedKernel& kernel)

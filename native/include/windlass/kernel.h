@@ -294,8 +294,7 @@ struct Misuses {
 struct Argument {
   DType dtype;
   uint32_t ndim;      // of a tensor, which is contiguous
-  uint64_t word;      // a scalar's bits, or a tensor's address, for rank 0's part
-                      // where every rank has one
+  uint64_t word;      // a scalar's bits, or the address of a tensor or of rank 0's part of it
   uint64_t stride;    // bytes from one rank's part to the next's; 0: the tensor is only this rank's
   // Addresses of the parts of all ranks if they may be anywhere, as on GPUs. Otherwise nullptr.
   const uint64_t* apart;

@@ -380,10 +380,10 @@ WL_API int32_t wl_comm_subset(wl_comm_t* comm, const int32_t* ranks, uint32_t co
  * not change, and must still be closed.
  *
  * The ranks wait until all ranks that neither died nor closed have joined, or the deadline of the
- * first joined rank passes. Then one rank decides on the members. Ranks that have not joined by then are
- * left out: they get WL_ABORTED here and from every later call on comm, and reach nothing of the
- * new one. If meanwhile a rank dies, stops or cannot take part, the others decide again without it.
- * This may take some seconds beyond the deadline.
+ * first joined rank passes. Then one rank decides on the members. Ranks that have not joined by
+ * then are left out: they get WL_ABORTED here and from every later call on comm, and reach nothing
+ * of the new one. If meanwhile a rank dies, stops or cannot take part, the others decide again
+ * without it. This may take some seconds beyond the deadline.
  *  - WL_INVALID_ARGUMENT: comm has not failed (wl_comm_abort ends it), or this rank is already in
  *    the new one.
  *  - WL_TIMEOUT: no decision was reached. The function may be called again.
@@ -416,8 +416,7 @@ typedef struct wl_rank_state {
   int32_t awaited;   /* rank it waits for, -1 none, -2 several */
   int32_t closed;
   uint32_t contested; /* times that a wait found another thread busy on the rank's core */
-  int32_t item_owner; /* owner of the claimed item that it runs, or of the last of several; -1 none
-                         */
+  int32_t item_owner; /* owner of the claimed item that it runs or last ran; -1 none */
   int32_t item_phase;
   int32_t item;
   int32_t joined;     /* 1 after it got a handle */
@@ -855,7 +854,7 @@ typedef enum wl_argument_kind { WL_ARGUMENT_TENSOR = 0, WL_ARGUMENT_SCALAR = 1 }
 
 /* Collective. Runs the kernel, with the same dtypes, shapes and scalars on every rank. If these or
  * the kernel differ, ranks get WL_MISMATCH before one accesses memory of a rank that disagrees. A
- * distributed argument is in a window of comm, at the same address on every rank.
+ * distributed argument is in one window of comm, at the same offset on every rank.
  *
  * arguments: for each argument in order, as 64-bit words: its kind (a wl_argument_kind) and its
  * dtype. For a scalar, its bits follow. For a tensor: address, the wl_window_t* that contains it or
@@ -889,9 +888,9 @@ typedef struct wl_experts {
 } wl_experts_t;
 #define WL_MAX_TOP_K 64
 
-/* Layout of a rank's table and buffer. The table records the destinations of the rank's tokens: its
- * size, and the offsets of two i32 arrays. These hold, for each expert of the rank, the first row
- * (starts_at) and the number of rows (gets_at).
+/* Layout of a rank's table and buffer. The table records where the rank's tokens go. It has two i32
+ * arrays with an entry per expert of the rank: the expert's first row (at starts_at), and its
+ * number of rows (at gets_at).
  *
  * The buffer holds the rows at offset 0, then scales (f32, ceil(hidden / 128) per row, if
  * quantised), then records. A record is {i32 rank, i32 token, i32 slot, f32 weight}. rank -1: the
@@ -1025,8 +1024,8 @@ WL_API int32_t wl_test(wl_comm_t* comm, const wl_window_t* window, int32_t peer,
  * chunks: for each chunk that this rank writes, in order: phase, target_binding, wire_dtype, op,
  * ndim, sources, length[ndim], target_start[ndim], then for each source: rank, binding,
  * start[ndim]. `op` is a wl_reduce_op, used if sources > 1. Starts are in the coordinates of the
- * binding's shape. A source binding is an index into that rank's source bindings. Target binding -1
- * - n is box n of this rank's stages. Source binding -1 - n is box n of the boxes of `rank` that
+ * binding's shape. A source binding is an index into that rank's source bindings. Target binding
+ * -1 - n is box n of this rank's stages. Source binding -1 - n is box n of the boxes of `rank` that
  * this rank reads. A chunk that reads a box runs in the phase after the box's phase. Any other
  * chunk runs in `phase`. Every rank ends a phase before any rank begins the next. If chunks of
  * several targets read the same sources, these are read once for all of them. */
