@@ -335,7 +335,7 @@ class alignas(kLine) Comm : private Waiter::Ends {
   RankLines& own_;
   FlightRecorder& recorder_;
   const Executor executor_;           // runs this rank's operations
-  uint64_t sequence_;                 // of the operation in progress, or of the last one
+  uint64_t sequence_;                 // sequence of the operation in progress, or of the last one
   bool claims_ = false;               // ranks claim the operation's items one by one
   // Phases of the operation whose completion peers see, by DONE or by the lines of cores. Otherwise
   // 0.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ranks of one communicator share. It is plain data in one stretch of memory, which each
-// process maps at any address and in which everything has an offset. Per-rank lines have one writer
-// and all ranks poll them, so that the memory in use grows with the rank count.
+// Data that the ranks of one communicator share. It is plain data in one stretch of memory, which
+// each process maps at any address and in which everything has an offset. Per-rank lines have one
+// writer and all ranks poll them, so that the memory in use grows with the rank count.
 //
 // An operation with sequence s uses entry[s & 1] of each rank. A rank enters s only after every
 // peer has entered s - 1, and so has left s - 2. Therefore no rank reads the slot that it
@@ -263,13 +263,13 @@ static_assert(WL_MAX_RANKS <= 0xfff + 1, "a rank fits the word");
 struct ShrinkNote {
   static constexpr uint32_t kMostNameBytes = 3560;
 
-  uint64_t digest;  // of the rest, up to the end of the name
+  uint64_t digest;  // hash of the rest, up to the end of the name
   uint32_t round;
   uint32_t maker;
   uint32_t nameBytes;  // 0: another rank of its process names the wire
   uint32_t unused;
   uint64_t members[WL_MAX_RANKS / 64];  // one bit per member
-  unsigned char name[kMostNameBytes];   // of its process's wire
+  unsigned char name[kMostNameBytes];   // name of its process's wire
 };
 static_assert(sizeof(ShrinkNote) == 4096, "a note is one page");
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the executors share: the begin and end of an operation, its launch, and its ENTER.
+// Code that the executors share: the begin and end of an operation, its launch, and its ENTER.
 #pragma once
 
 #include <type_traits>

@@ -19,7 +19,7 @@ namespace windlass {
 struct Recorded {
   Descriptor descriptor;
   uint64_t bytes;
-  uint32_t sequence;  // of the last counted operation, if this one takes none
+  uint32_t sequence;  // sequence of the last counted operation, if this one takes none
   int32_t code;       // wl_code; WL_RECORD_INSIDE while in progress; WL_RECORD_ENTERED
   int64_t enteredNs;  // 0 until ENTER is published or a wait turns slow
   int64_t leftNs;     // 0 while inside; enteredNs when the end was not stamped
@@ -75,7 +75,7 @@ class FlightRecorder {
   // it read.
   struct alignas(kLine) Slot {
     std::atomic<uint64_t> number;
-    std::atomic<uint64_t> what;  // of the Descriptor
+    std::atomic<uint64_t> what;  // Descriptor::what
     std::atomic<uint64_t> count;
     std::atomic<uint64_t> bytes;
     std::atomic<uint64_t> outcome;  // sequence << 32 | code

@@ -253,7 +253,7 @@ class Group {
   std::shared_ptr<const void> held_[kMostWindows];
   std::map<std::pair<uint32_t, int32_t>, std::weak_ptr<const void>> joint_;
   PeerMemoryUse peerMemoryUse_ = PeerMemoryUse::kAuto;
-  std::map<uint32_t, PeerMemory> peerMemories_;  // by the lowest rank of each process
+  std::map<uint32_t, PeerMemory> peerMemories_;  // key: the lowest rank of each process
   std::mutex watchMutex_;  // guards watch_
   std::unique_ptr<Watch> watch_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank with a device tells the other ranks on the host while they hand over an operation,
-// and what the host knows of its devices' progress.
+// State that a rank with a device publishes to the other ranks on the host while they hand over an
+// operation, and what the host knows of its devices' progress.
 #pragma once
 
 #include <algorithm>

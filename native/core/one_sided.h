@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations that one rank calls by itself. They take no sequence and concern only one peer.
-// Arguments have been checked: both views have one dtype and shape and are inside their memory, and
-// `signal` is a line of its window.
+// Operations that one rank calls without the others. They take no sequence and concern only one
+// peer. Arguments have been checked: both views have one dtype and shape and are inside their
+// memory, and `signal` is a line of its window.
 #pragma once
 
 #include "native/core/comm.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a rank enters a one-sided operation, whatever moves the bytes.
+// Entry of a rank into a one-sided operation, whatever moves the bytes.
 #pragma once
 
 #include "native/core/comm.h"

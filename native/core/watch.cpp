@@ -93,7 +93,7 @@ void Watch::run() {
     }
     uint64_t rings = 0;
     if (read(bell_.number(), &rings, sizeof rings) < 0) {
-      // Nobody rang.
+      // The thread was not rung.
     }
     const int64_t now = clockNs();
     bool anyGone = false;

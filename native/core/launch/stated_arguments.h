@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks state of a launch's arguments with their ENTER, and the text about two ranks whose
-// statements differ.
+// The words that a rank states of a launch's arguments with its ENTER, and the text about two ranks
+// whose words differ.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class StatedArguments {
 
   const uint32_t count_;
   uint32_t size_;
-  uint32_t number_ = 0;  // of the tensor whose words are being added
+  uint32_t number_ = 0;  // number of the tensor whose words are being added
   uint32_t head_ = 0;    // index of their count; 0: there was no room
   uint64_t words_[kMostWords];
 };

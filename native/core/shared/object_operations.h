@@ -59,7 +59,7 @@ struct Split {
   int32_t color;
   int32_t key;
   uint32_t listed;  // ranks in the list
-  uint64_t digest;  // of the list, on which ranks agree
+  uint64_t digest;  // hash of the list, on which ranks agree
 
   Descriptor descriptor() const {
     return Descriptor::of(operation, digest, 0, 0, 0, static_cast<int32_t>(listed));

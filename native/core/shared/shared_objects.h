@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Windows and split communicators of a communicator whose ranks live in several processes. One
-// process makes the memory, and tells the others in an operation the file number to open.
+// process makes the memory, and sends the others in an operation the file number to open.
 #pragma once
 
 #include "native/core/shared/object_operations.h"

@@ -15,13 +15,13 @@ namespace windlass {
 // is the remainder.
 struct ExpertShape {
   uint32_t ranks;
-  uint32_t experts;    // of all ranks; every rank has the same number
+  uint32_t experts;    // number of all ranks' experts; every rank has the same share
   uint32_t topK;       // most experts of a token
   uint32_t alignment;  // an expert's rows begin at a multiple of it
   uint64_t hidden;     // elements of a row
   uint64_t tokens;     // most tokens that a rank brings
   uint64_t rows;       // rows that a rank has room for
-  DType dtype;         // of tokens
+  DType dtype;         // dtype of tokens
   uint32_t quantised;  // 1: rows are f8e4m3 with scales; 0: rows are unchanged tokens
 
   WL_CORE uint32_t expertsOf() const { return experts / ranks; }
@@ -41,7 +41,7 @@ struct ExpertShape {
 struct ExpertRecord {
   int32_t rank;  // -1: unused row between the rows of two experts
   int32_t token;
-  int32_t slot;  // which of the token's experts
+  int32_t slot;  // index among the token's experts
   float weight;
 };
 
@@ -70,8 +70,8 @@ struct ExpertTable {
   ExpertShape shape;
   uint64_t tokens;  // tokens that the rank brings
   uint32_t state;
-  uint32_t number;     // of the table, which ranks compare
-  // a rank whose experts get more rows than it has room for, so that nothing moves; or kNone
+  uint32_t number;     // number of the table, which ranks compare
+  // A rank whose experts get more rows than it has room for, so that nothing moves; or kNone.
   int32_t fullRank;
   uint32_t reserved;
   uint64_t needed;     // rows that fullRank needs

@@ -235,7 +235,7 @@ struct Part {
 // the RankArgs themselves, until the rank enters the operation after the next. The parts of each
 // rank follow in memory.
 struct PartTable {
-  // size of the input's largest part, or of the output's if only the output has parts
+  // Size of the input's largest part, or of the output's if only the output has parts.
   uint64_t largest;
   uint64_t room;     // size of the output, if its parts follow from the inputs of all ranks
   uint64_t needed;   // bytes of the output that these parts need
@@ -293,7 +293,7 @@ struct Misuses {
 // An argument of a launch of a library's kernel.
 struct Argument {
   DType dtype;
-  uint32_t ndim;      // of a tensor, which is contiguous
+  uint32_t ndim;      // dimensions of a tensor, which is contiguous
   uint64_t word;      // a scalar's bits, or the address of a tensor or of rank 0's part of it
   uint64_t stride;    // bytes from one rank's part to the next's; 0: the tensor is only this rank's
   // Addresses of the parts of all ranks if they may be anywhere, as on GPUs. Otherwise nullptr.

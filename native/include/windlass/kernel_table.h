@@ -10,15 +10,16 @@ namespace windlass {
 
 constexpr uint32_t kKernelTableMagic = 0x4b4c4457;  // "WDLK"
 constexpr uint32_t kKernelTableVersion = 4;
-constexpr uint32_t kMostKernels = 256;  // of a library
+constexpr uint32_t kMostKernels = 256;  // kernels of a library
 constexpr uint32_t kMostArguments = 32;
-constexpr uint32_t kMostItems = 1u << 20;  // of a rank, in all phases of a launch
-constexpr uint32_t kMostNameBytes = 64;  // of a kernel or an argument, including the NUL
+constexpr uint32_t kMostItems = 1u << 20;  // items of a rank, in all phases of a launch
+// Bytes of a kernel's or argument's name, including the NUL.
+constexpr uint32_t kMostNameBytes = 64;
 
 // One argument of a kernel. Names are words of letters, digits and _.
 struct ArgumentEntry {
   enum Kind : uint32_t {
-    kTensor,       // of this rank, in memory of any kind
+    kTensor,       // this rank's tensor, in memory of any kind
     kDistributed,  // at the same address of one window on every rank
     kScalar,       // i32, i64, f32 or f64
   };
@@ -98,7 +99,7 @@ struct KernelEntry {
 struct KernelTable {
   uint32_t magic;
   uint32_t version;
-  uint64_t fingerprint;  // of the headers that it was compiled with
+  uint64_t fingerprint;  // fingerprint of the headers that it was compiled with
   char target[16];
   uint32_t kernelCount;
   uint32_t reserved;

@@ -88,7 +88,7 @@ typedef enum wl_algorithm {
   WL_BIDIRECTIONAL_RING = 7 /* all-reduce: half of the elements travels each way */
 } wl_algorithm;
 
-/* The operation that a rank is in. Also the first part of every collective's digest. */
+/* The operation that a rank is in. It is the first part of every collective's digest, too. */
 typedef enum wl_operation {
   WL_OP_NONE = 0,
   WL_OP_BARRIER = 1,
@@ -275,7 +275,7 @@ typedef struct wl_process {
   uint64_t started;       /* distinguishes it from a later process with the same pid */
   uint64_t pid_namespace; /* in which the pid is valid */
 } wl_process_t;
-/* Fills in the name of the calling process, for other processes. */
+/* Fills in the name of the calling process. */
 WL_API int32_t wl_process_self(wl_process_t* process, wl_error_t* error);
 /* Fills in the name of the process that has this pid now. WL_PEER_LOST: no process has it. */
 WL_API int32_t wl_process_named(int32_t pid, wl_process_t* process, wl_error_t* error);
@@ -284,7 +284,7 @@ typedef enum wl_process_state {
   WL_PROCESS_UNKNOWN = 0, /* the process is on another host or in another pid namespace, or /proc
                              hides it */
   WL_PROCESS_RUNS = 1,
-  WL_PROCESS_STOPPED = 2, /* by a signal, such as SIGSTOP, or a debugger */
+  WL_PROCESS_STOPPED = 2, /* stopped by a signal, such as SIGSTOP, or by a debugger */
   WL_PROCESS_ENDED = 3
 } wl_process_state;
 /* Returns the current wl_process_state. */
@@ -410,8 +410,8 @@ WL_API int32_t wl_comm_status(wl_comm_t* comm, wl_error_t* error);
 typedef struct wl_rank_state {
   uint32_t struct_size;
   int32_t busy;      /* 1 while a thread is inside an operation of this rank */
-  uint32_t sequence; /* of that operation, or of the last one; during a one-sided operation, of the
-                        last collective before it */
+  uint32_t sequence; /* sequence of that operation, or of the last one; during a one-sided
+                        operation, of the last collective before it */
   int32_t operation; /* wl_operation */
   int32_t awaited;   /* rank it waits for, -1 none, -2 several */
   int32_t closed;
@@ -423,7 +423,7 @@ typedef struct wl_rank_state {
   int32_t lost;       /* 1 after another process has seen its end or has given up its host */
   int32_t former;     /* its rank in the communicator from which this one was split or shrunk: -1
                          none */
-  int32_t pid;        /* of its process, if ranks live in several and it has joined; else 0 */
+  int32_t pid;        /* pid of its process, if ranks live in several and it has joined; else 0 */
   uint64_t started;   /* this and the next one as in wl_process_t; 0 on another host */
   uint64_t pid_namespace;
   int32_t host;       /* number of its host, from 0, as in wl_group_config_t.hosts */
@@ -472,9 +472,9 @@ WL_API int32_t wl_comm_last_to_enter(const wl_comm_t* comm, uint32_t sequence);
 typedef enum wl_peer_memory_form {
   WL_PEER_MEMORY_OPEN = 0,   /* ranks agree on the form when an operation first needs it */
   WL_PEER_MEMORY_SHARED = 1, /* all ranks live in this process */
-  WL_PEER_MEMORY_READV = 2,  /* by process_vm_readv. Short parts of collectives go through staging
-                                buffers, unless a rank's setting is readv or a rank has no memory
-                                for a staging buffer */
+  WL_PEER_MEMORY_READV = 2,  /* ranks use process_vm_readv. Short parts of collectives go through
+                                staging buffers, unless a rank's setting is readv or a rank has no
+                                memory for a staging buffer */
   WL_PEER_MEMORY_STAGE = 3,  /* its owner copies it to a staging buffer that all processes map */
   WL_PEER_MEMORY_REFUSED = 4 /* one rank's setting is readv, and one cannot read: WL_UNSUPPORTED */
 } wl_peer_memory_form;
@@ -966,7 +966,7 @@ WL_API int32_t wl_get(wl_comm_t* comm, const wl_window_t* window, const wl_tenso
  * on devices or in the host's memory. Data to and from the host goes through pinned memory. On
  * return the move is complete.
  *
- * WL_UNSUPPORTED leaves the communicator unchanged. It has these reasons:
+ * WL_UNSUPPORTED leaves the communicator unchanged:
  *  - The target has no devices on which callers have tensors.
  *  - No device has the memory.
  *  - A tensor outside windows, on a device other than the rank's, takes part in an add, or is
