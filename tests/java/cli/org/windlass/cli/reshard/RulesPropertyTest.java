@@ -144,10 +144,16 @@ class RulesPropertyTest {
                     || placement instanceof Placement.StridedShard strided && strided.dim() == dim);
   }
 
-  /** Whether a target cuts every part into equal pieces, and nothing but parts. */
+  /** Returns true if a target cuts every part into equal pieces, and cuts nothing but parts. */
   private boolean fuses(List<ReferenceTensor> inOrder, Layout to) {
     if (inOrder.size() == 1 || !cutsPieces(to)) {
       return true;
+    }
+    // A plain cut means each part, a strided one the parts joined: one target cannot have both.
+    if (to.placements().stream().anyMatch(p -> p instanceof Placement.Shard s && s.dim() == dim)
+        && to.placements().stream()
+            .anyMatch(p -> p instanceof Placement.StridedShard s && s.dim() == dim)) {
+      return false;
     }
     boolean equal = inOrder.stream().map(this::extent).distinct().count() == 1;
     for (Placement placement : to.placements()) {
