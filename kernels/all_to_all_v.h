@@ -7,7 +7,7 @@
 //          aux  PartTable
 // phases   given: one: TPUT of a piece of input part d straight into the output of peer d
 //          packed: two. Each rank lays out its output in ascending rank, from the inputs' parts.
-//          Then the phase of given, unless a rank has too little room: then nothing moves.
+//          Then they move as in given. If a rank has too little room, nothing moves.
 // signals  given: ENTER of the peer before its output is written, and with it both sides' bytes
 //          are compared
 //          packed: ENTER of every rank before the output is laid out, and that phase of every rank

@@ -26,7 +26,8 @@
 
 namespace windlass {
 
-// Addresses of an item's targets and sources in this process, and the signals that count it.
+// Addresses of an item's targets and sources in this process, and of the signals that count the
+// moves to each target.
 struct ChunkViews {
   const Launch& launch;
   const ChunkItem& item;
@@ -37,7 +38,7 @@ struct ChunkViews {
   WL_CORE StridedView source(uint32_t s) const {
     return viewOf(item.source(s), ChunkItem::sourceStrides(item.source(s)));
   }
-  // Signal of a target that is not a staging buffer.
+  // Address of the signal that counts moves to target `t`, which is not a staging buffer.
   WL_CORE int32_t* signal(uint32_t t) const {
     const uint64_t* view = item.target(t);
     return launch.at<int32_t>(ChunkItem::rankOf(view), ChunkItem::signalOf(view));

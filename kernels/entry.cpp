@@ -238,8 +238,11 @@ constexpr Algorithm ring(uint8_t name) {
   return {name, false, true, kMostPhases / 2 + 1, kernel<K>};
 }
 
-// Largest input, as measured, for which the copy on ENTER pays. It depends on what peers read: the
-// whole input one after the other, a part from all, or a fold of all.
+// Largest input, in bytes, for which the copy on ENTER pays, as measured. 0 if devices run the
+// kernels.
+//   kEagerBroadcast  all peers read one input as a whole
+//   kEagerMove       each rank reads from all inputs
+//   kEagerAllReduce  each rank folds all inputs
 constexpr uint32_t eagerBytes(uint32_t bytes) {
   return kLimits.offloadCores == 0 ? bytes : 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of Windlass that nvcc compiles: all kernels for GPUs, as one that the host launches.
 #include "windlass/on_gpu.h"
-// Include after it, because it marks functions of cores.
+// Must follow windlass/on_gpu.h, which defines WL_CORE for separate cores.
 #include "kernels/all_offloaded.h"
 
 // Runs `coresOfRank` blocks for each operation, which is one rank's. All run at the same time.

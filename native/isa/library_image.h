@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Image that a library of kernels contains for cores that the host compiler doesn't target. For
-// cuda, nvcc compiles it from the same source, kernels/image.cpp.
+// cuda, nvcc compiles it from the library's own source, and kernels/image.cpp embeds it.
 #pragma once
 
 #include <cstdint>

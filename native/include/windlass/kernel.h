@@ -40,9 +40,9 @@
 #ifndef WL_CORE
 #define WL_CORE
 #endif
-// The same for a function that is cheaper than a call of it.
+// WL_CORE for a function that is cheaper than a call of it.
 #define WL_CORE_INLINE WL_CORE inline __attribute__((always_inline))
-// The same for a function that is compiled separately, because the compiler is too slow if
+// WL_CORE for a function that is compiled separately, because the compiler is too slow if
 // everything is inlined.
 #ifndef WL_CORE_APART
 #define WL_CORE_APART WL_CORE
@@ -374,7 +374,7 @@ struct Launch {
   const unsigned char* entries;  // rank 0's RankArgs; nullptr for a library's kernel
   size_t entryStride;            // bytes from one rank's to the next's
   const WindowBase* windows;     // windows of this process
-  const KernelCall* call;        // memory of a library's kernel, or nullptr
+  const KernelCall* call;        // arguments of a library's kernel, or nullptr
 
   WL_CORE const Argument& argument(uint32_t index) const { return call->argument(index); }
   WL_CORE const RankArgs& of(uint32_t rank) const {

@@ -20,18 +20,18 @@ constexpr uint32_t kMostNameBytes = 64;
 struct ArgumentEntry {
   enum Kind : uint32_t {
     kTensor,       // this rank's tensor, in memory of any kind
-    kDistributed,  // at the same address of one window on every rank
+    kDistributed,  // at the same offset in one window on every rank
     kScalar,       // i32, i64, f32 or f64
   };
   static constexpr int32_t kAny = -1;
 
   const char* name;
   uint32_t kind;
-  int32_t dtype;       // a DType; kAny, for a tensor: the kernel checks it
+  int32_t dtype;       // a DType; or kAny for a tensor whose dtype the kernel checks
   uint32_t isWritten;  // 1: the kernel writes this tensor
   int32_t ndim;        // dimensions of a tensor, or kAny
   int32_t like;        // an earlier tensor, with the same dtype, that determines the size
-  uint32_t timesRanks;  // 1: it has that many elements for each rank; 0: the same number
+  uint32_t timesRanks;  // 1: it has ranks times as many elements as `like`; 0: as many
 
   // Each returns the same argument with one change.
   constexpr ArgumentEntry written() const {
@@ -104,7 +104,7 @@ struct KernelTable {
   uint32_t kernelCount;
   uint32_t reserved;
   const KernelEntry* kernels;
-  // The same kernels, in the same order, as a file of nvcc. nullptr: the target has no GPUs.
+  // A file of nvcc with these kernels, in the same order. nullptr: the target has no GPUs.
   const unsigned char* image;
   const uint64_t* imageBytes;
 };

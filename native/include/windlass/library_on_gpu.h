@@ -19,7 +19,8 @@ WL_CORE_APART inline void takeMisuse(const Misuses* to, const Misuse& misuse) {
   if (atomicCAS(&own->told, 0u, 1u) == 0) own->first = misuse;
 }
 
-// Runs on the core's lead thread. All cores of the rank write the same values.
+// Sets the core's tile memory and the receiver of its misuses. Runs on the core's lead thread. All
+// cores of the rank write the same values to `call`.
 WL_CORE_INLINE void beginLaunch(uint64_t call, uint32_t core) {
   constexpr uint64_t kTileBytes = kCudaLimits.tileBytes;
   auto* own = reinterpret_cast<OffloadedCall*>(call);

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "native/isa/isa.h"
-// Include after it, because it marks functions of cores.
+// Must follow isa.h, which defines WL_CORE for separate cores.
 #include "windlass/kernel_list.h"
 
 namespace windlass {

@@ -7,7 +7,7 @@
  *  - Structs start with `uint32_t struct_size = sizeof(struct)`.
  *  - The library leaves the affinity and the scheduling of a calling thread unchanged, except where
  *    wl_thread_adopt or wl_group_config_t.adjust_threads allows more.
- *  - A wl_comm_t is one rank's handle. Only one thread at a time calls an operation on it. Any
+ *  - A wl_comm_t is one rank's handle. Only one thread at a time may call an operation on it. Any
  *    thread may call abort, close and the read-only queries at any time.
  *  - `deadline_ns` is relative. 0 means the communicator's own deadline. A negative value is
  *    refused.
@@ -416,7 +416,8 @@ typedef struct wl_rank_state {
   int32_t awaited;   /* rank it waits for, -1 none, -2 several */
   int32_t closed;
   uint32_t contested; /* times that a wait found another thread busy on the rank's core */
-  int32_t item_owner; /* owner of the claimed item that it runs or last ran; -1 none */
+  int32_t item_owner; /* owner of the claimed item that it runs, the last claimed one of several;
+                         -1 none, and then the next two are 0 */
   int32_t item_phase;
   int32_t item;
   int32_t joined;     /* 1 after it got a handle */
@@ -476,7 +477,8 @@ typedef enum wl_peer_memory_form {
                                 staging buffers, unless a rank's setting is readv or a rank has no
                                 memory for a staging buffer */
   WL_PEER_MEMORY_STAGE = 3,  /* its owner copies it to a staging buffer that all processes map */
-  WL_PEER_MEMORY_REFUSED = 4 /* one rank's setting is readv, and one cannot read: WL_UNSUPPORTED */
+  WL_PEER_MEMORY_REFUSED = 4 /* one rank's setting is readv, and one does not read the memory of all
+                                others: WL_UNSUPPORTED */
 } wl_peer_memory_form;
 typedef struct wl_peer_memory {
   uint32_t struct_size;
@@ -485,8 +487,8 @@ typedef struct wl_peer_memory {
 } wl_peer_memory_t;
 /* Reports how ranks in other processes reach memory outside windows, and why. This depends on the
  * setting WINDLASS_PEER_MEMORY (auto, readv or stage) and on what the kernel permits. If comm is
- * NULL, reports this process's own form. WL_INVALID_ARGUMENT: the setting has another value. Any
- * thread. */
+ * NULL, reports the form that this process chooses without regard to others. WL_INVALID_ARGUMENT:
+ * the setting has another value. Any thread. */
 WL_API int32_t wl_comm_peer_memory(const wl_comm_t* comm, wl_peer_memory_t* memory,
                                    wl_error_t* error);
 
@@ -658,8 +660,8 @@ WL_API int32_t wl_file_unmap(void* address, uint64_t bytes, wl_error_t* error);
 /* Exchanges both names atomically. WL_UNSUPPORTED if the file system cannot do this. */
 WL_API int32_t wl_file_exchange(const char* a, const char* b, wl_error_t* error);
 /* Reads at most `room` bytes of a regular file into `bytes`, and sets *size to the number read.
- * Only the file's owner may have access to it. This is checked on the opened file, even if the name
- * changes meanwhile; otherwise WL_RESOURCE. WL_INVALID_ARGUMENT if `path` is not a regular file. */
+ * WL_RESOURCE if users other than the owner have access to the file. The check is on the opened
+ * file, even if the name changes meanwhile. WL_INVALID_ARGUMENT if `path` names no regular file. */
 WL_API int32_t wl_file_read_private(const char* path, void* bytes, uint64_t room, uint64_t* size,
                                     wl_error_t* error);
 /* Renames. WL_INVALID_ARGUMENT if `to` exists. Atomic if the file system can refuse to replace a
@@ -962,15 +964,15 @@ WL_API int32_t wl_accumulate(wl_comm_t* comm, const wl_window_t* window, const w
 /* local = remote. On return `local` is complete. WL_TIMEOUT as in wl_put. */
 WL_API int32_t wl_get(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
                       int32_t peer, const wl_tensor_t* remote, wl_error_t* error);
-/* The same operations, run by the rank's device. `local` is in a device's memory, and the window is
- * on devices or in the host's memory. Data to and from the host goes through pinned memory. On
+/* One-sided operations that the rank's device runs. `local` is in a device's memory, and the window
+ * is on devices or in the host's memory. Data to and from the host goes through pinned memory. On
  * return the move is complete.
  *
  * WL_UNSUPPORTED leaves the communicator unchanged:
  *  - The target has no devices on which callers have tensors.
  *  - No device has the memory.
- *  - A tensor outside windows, on a device other than the rank's, takes part in an add, or is
- *    strided in a move between devices.
+ *  - A tensor outside windows, on a device other than the rank's, is added to device memory.
+ *  - Such a tensor moves between devices, and the tensor or the other side is strided.
  *
  * WL_DEVICE ends the communicator. */
 WL_API int32_t wl_device_put(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
@@ -1062,8 +1064,9 @@ WL_API int32_t wl_transfer_run(wl_transfer_t* transfer, uint64_t version, int64_
  * is the version that all ranks name, or WL_ANY_VERSION if they do not or not all have arrived;
  * then nothing has moved.
  * Ranks that name different transfers or versions get WL_MISMATCH, and the communicator stays
- * usable. All ranks get WL_UNSUPPORTED, with the same effect, if they cannot read memory outside
- * windows and a rank's setting requires it. Peers of a rank that takes no part get its abort. */
+ * usable. All ranks get WL_UNSUPPORTED, with the same effect, if a rank's setting requires reads of
+ * memory outside windows, and a rank does not read it. Peers of a rank that takes no part get its
+ * abort. */
 WL_API int32_t wl_transfer_move(wl_transfer_t* transfer, uint64_t number, int64_t* version,
                                 int64_t deadline_ns, wl_error_t* error);
 /* Number of calls of wl_transfer_move in which all ranks had arrived, so that data moved or may
@@ -1121,9 +1124,10 @@ WL_API int32_t wl_floor_weigh(void* dst, const void* src, const int32_t* order,
                               const float* weights, uint64_t tokens, uint32_t top_k,
                               uint64_t hidden, int32_t dtype, wl_error_t* error);
 /* Measures `copies` contiguous copies, or copy-casts, of `bytes` source bytes. Reports the median
- * over iterations. `memory` holds the source and each copy from its first line on, spaced by the
- * longer of the two in whole lines of 64 bytes. Then no cache holds the source when it is read. If
- * `memory` is NULL, the call uses its own memory and a source that was just written. */
+ * over iterations. `memory` has room for the source and each copy, from its first whole line of 64
+ * bytes on. Each gets the size of the longest one, rounded up to whole lines. No cache holds the
+ * source when it is read. If `memory` is NULL, the call uses its own memory and a source that was
+ * just written. */
 WL_API int32_t wl_floor_copy(void* memory, uint64_t memory_bytes, uint64_t bytes, uint32_t copies,
                              int32_t from_dtype, int32_t to_dtype, int32_t iterations,
                              double* median_us, wl_error_t* error);

@@ -43,7 +43,7 @@ struct Walk {
   int64_t extent[kMaxDims];  // outermost first
   uint32_t axis[kMaxDims];   // dimension of the views whose strides apply
   bool isEmpty = false;      // some extent is 0
-  bool hasColumns = false;   // all views step by 1 along the last; else columns() is 1
+  bool hasColumns = false;   // all views have stride 1 in the last dimension; else columns() is 1
 
   WL_CORE uint32_t rowDims() const { return hasColumns ? ndim - 1 : ndim; }
   WL_CORE int64_t columns() const { return hasColumns ? extent[ndim - 1] : 1; }

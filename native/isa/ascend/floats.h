@@ -10,7 +10,7 @@
 
 namespace windlass::ascend {
 
-// Calls run(T()) with the element type of a float dtype other than f32. Returns false for any other
+// Calls run(T()) with the element type of f16, bf16, f8e4m3 or f8e5m2. Returns false for any other
 // dtype.
 template <typename Run>
 WL_CORE inline bool asNarrowFloat(DType dtype, const Run& run) {

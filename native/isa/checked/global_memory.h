@@ -35,7 +35,8 @@ enum class Touching : uint8_t { kRead, kAdd, kWrite };
 
 class GlobalMemory {
  public:
-  // Adds a region before a core of the adding rank touches it. A window counts once.
+  // Adds a region before a core of the adding rank touches it. A window, which every rank adds,
+  // counts once.
   void add(const Region& region);
   // Removes a region that no core touches any more, with its access history.
   void drop(const Region& region);
@@ -44,9 +45,9 @@ class GlobalMemory {
   const Region* reach(uint32_t rank, uint64_t address, uint64_t bytes) const;
   // Returns true if the rank may touch the whole tensor.
   bool reaches(uint32_t rank, const GlobalRef& tensor) const;
-  // Returns the name of an argument that holds some of these bytes and that the kernel may not
-  // write. Returns nullptr if the rank may write all of them. The rank must be allowed to touch
-  // them.
+  // Returns the name of an argument that the kernel may not write and that holds some of these
+  // bytes. Bytes that also belong to a region that the rank may write don't count. Returns nullptr
+  // if the rank may write all of them. The rank must be allowed to touch them.
   const char* unwritten(uint32_t rank, uint64_t address, uint64_t bytes) const;
   const char* unwritten(uint32_t rank, const GlobalRef& tensor) const;
 
@@ -55,7 +56,8 @@ class GlobalMemory {
   std::optional<Clash> touch(const GlobalRef& tensor, Touching touching, const Issue& issue);
 
   // Writes the signal, and releases the clock `released` with it. Returns a clash if another core
-  // wrote to the signal's line. `writer` is the first pipe of this core.
+  // wrote to the signal's line before, unless both only add. `writer` is the first pipe of this
+  // core.
   std::optional<Clash> notify(int32_t* signal, int32_t value, pto::comm::NotifyOp op,
                               const Clock& released, size_t writer, const Origin& origin);
   // Returns true if the signal's value satisfies the comparison. If so, joins the released clock

@@ -39,8 +39,8 @@ class Session {
   // Thrown by a core whose kernel waits when all waits have to end. Such a core does not continue.
   using Ended = Core::Ended;
   bool hasEnded(uint32_t core) const { return cores_[core]->hasEnded(); }
-  // Returns the breaches so far, on one thread. Set `over` if all cores have ended; otherwise they
-  // may continue.
+  // Returns the breaches so far. Only one thread may call it. Set `over` if all cores have ended;
+  // otherwise they may continue.
   Verdict verdict(bool over);
 
  private:

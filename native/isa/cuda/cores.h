@@ -90,7 +90,7 @@ struct Barrier64 {
         : "memory");
   }
   // Blocks until all threads have arrived for that use, with acquire semantics. Only the current
-  // use or the one before it may be awaited.
+  // use or the one before it may be awaited. The use before use 0 counts as complete.
   WL_CORE_INLINE void await(uint32_t use) {
     uint32_t over;
     do {

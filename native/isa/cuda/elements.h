@@ -267,7 +267,7 @@ WL_CORE_INLINE void combineEach(ReduceOp op, V* accumulator, const Term& term) {
   }
 }
 
-// Divides the sum of an average.
+// Returns sum / terms, for the fold of an average.
 template <typename V>
 WL_CORE_INLINE V divided(V sum, uint32_t terms) {
   return sum / static_cast<V>(terms);

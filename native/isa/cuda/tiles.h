@@ -34,7 +34,7 @@ WL_CORE_APART inline bool misused(TileMisuse::What what, int64_t a, int64_t b) {
   return false;
 }
 
-// Returns true if the tile's offset and valid sizes are allowed.
+// Returns true if the tile's offset and valid sizes are allowed. Otherwise reports a misuse.
 template <typename TileT>
 WL_CORE_INLINE bool isThere(const TileT& tile) {
   if (tile.offset < 0 || tile.offset > TileT::kMost || tile.offset % 32 != 0)

@@ -187,7 +187,8 @@ void forEachRun(Dimension* dims, uint32_t count, unsigned char* dst, const unsig
 void copyRows(unsigned char* dst, int64_t dstStep, const unsigned char* src, int64_t srcStep,
               int64_t rows, size_t rowBytes) noexcept;
 
-// Copies ndim-dimensional strided elements. After streaming stores, the caller must issue SFENCE.
+// Copies ndim-dimensional strided elements. No extent may be 0. After streaming stores, the caller
+// must issue SFENCE.
 void copyStrided(unsigned char* dst, const ByteStrides& dstStep, const unsigned char* src,
                  const ByteStrides& srcStep, const int64_t* extent, uint32_t ndim,
                  size_t elementBytes, Stores stores = Stores::kCached) noexcept;
