@@ -88,7 +88,7 @@ void returnShortSlices(int64_t nowNs) {
   SchedulingAttributes attributes = {};  // includes later changes by others
   slice.isShort = syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) == 0 &&
                   attributes.policy == SCHED_OTHER && attributes.runtime == kSliceNs;
-  if (!slice.isShort) return;  // another thread has changed it
+  if (!slice.isShort) return;  // other code has changed it
   attributes.runtime = slice.beforeNs;
   attributes.flags |= kResetOnFork;  // only a privileged thread could clear it
   slice.isShort = syscall(SYS_sched_setattr, 0, &attributes, 0) != 0;

@@ -17,17 +17,18 @@ bool isAdopted();
 // another thread sets meanwhile stays, except in the short time between the check and the change.
 void moveToCore(uint32_t core, const cpu_set_t& allowed);
 
-// Moves the calling thread to core number `place`, modulo the number of cores that it may use. If
-// `stays`, the thread may use only this core from then on. Otherwise it gets its mask back.
+// Moves the calling thread to core number `place` among the cores that it may use, modulo their
+// number. If `stays`, the thread may use only this core from then on. Otherwise it gets its mask
+// back.
 void placeThread(uint32_t place, bool stays);
 
 // Requests short time slices until `untilNs`. A thread that yields gives the rest of its slice to
 // threads that compute, some 3 ms at the default length. Threads that it creates have the usual
-// slices. Kernels before 6.12 ignore the request.
+// slices. Kernels before 6.12 ignore the request, and nothing changes.
 void takeShortSlices(int64_t untilNs);
 
-// Restores the previous slices after that time. When ranks move much data, short slices cost more
-// than they gain.
+// Restores the previous slices if the time given to takeShortSlices() has passed at `nowNs`. When
+// ranks move much data, short slices cost more than they gain.
 void returnShortSlices(int64_t nowNs);
 
 }  // namespace windlass

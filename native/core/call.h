@@ -31,6 +31,7 @@ struct OwnArgs {
   const void* aux;
 };
 
+// One operation as its caller states it.
 struct Call {
   Descriptor descriptor;
   OwnArgs args;

@@ -296,7 +296,8 @@ const PartTable& Comm::stateParts(const Call& call) {
   const uint64_t elementBytes = sizeOf(static_cast<DType>(call.descriptor.dtype()));
   PartTable& table = group_->block().parts(rank_, sequence_);
   table.largest = 0;
-  // Fills the parts of the output or the input. The last call, for the input, sets `largest`.
+  // Fills the parts of the output or of the input, and sets `largest`. The input comes last, so
+  // that its largest part counts if both have parts.
   const auto fill = [&](Part& (PartTable::*part)(uint32_t), const int64_t* counts,
                         const int64_t* offsets) {
     uint64_t end = 0;

@@ -26,8 +26,8 @@ constexpr uint64_t kLongWorkBytes = uint64_t{1} << 20;
 struct Kernel;   // native/core/launch/kernels.h
 enum class Executor : uint32_t;
 
-// Aligned so that two ranks never share a cache line: each thread writes its own rank at every
-// operation.
+// Aligned so that two ranks never share a cache line: each rank's thread writes its own Comm at
+// every operation.
 class alignas(kLine) Comm : private Waiter::Ends {
  public:
   Comm(std::shared_ptr<Group> group, uint32_t rank);
@@ -151,7 +151,7 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Code endShrink(Code code);
   // Returns true if abort() was called on this rank's handle during a shrink.
   bool shrinkAborted() const { return shrinkAborted_.load(std::memory_order_relaxed); }
-  // Returns true while this rank's handle is being closed.
+  // Returns true after the close of this rank's handle has begun.
   bool closes() const { return own_.state.closing.load(std::memory_order_seq_cst) != 0; }
 
   // Thread-safe.
@@ -199,8 +199,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   template <class K, class Body>
   Code operate(const Call& call, Body&& body);
   void takeSequence(const Call& call);
-  // States and enters the operation after this rank has left the previous one. prepare() runs
-  // before peers see the entry.
+  // Waits until every rank has entered the previous operation, then states and enters this one.
+  // prepare() runs before peers see the entry.
   template <class K, class Prepare>
   Code enter(const Call& call, Deadline& deadline, Prepare&& prepare);
   // If K pulls, prepares the data that peers may then pull from this rank or send to it.
@@ -271,8 +271,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   };
   // Returns the next unclaimed block of `owner` for this rank.
   Claim nextClaim(uint32_t owner, uint32_t phase) const;
-  // Runs the block unless another rank has claimed one since. `interrupted` is the wait that this
-  // rank interrupts for it, or nullptr.
+  // Runs the block and returns true, unless another thread has claimed one of `owner` since.
+  // `interrupted` is the wait that this rank interrupts for it, or nullptr.
   template <class K>
   bool runClaimed(const Launch& launch, uint32_t owner, uint32_t phase, const Claim& claim,
                   Waiter* interrupted);
@@ -289,8 +289,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // Returns Ok, or publishes a failure record that names this rank and a peer that called a
   // different operation.
   Code compared() override;
-  // Returns Ok, or publishes a failure record that names a peer that left without entering the
-  // awaited operation.
+  // Returns Ok, or publishes a failure record that names a peer that left too early: before it
+  // entered the operation, or before it set the signal that this rank waits for.
   Code missed();
   // Runs when this rank leaves. Publishes a failure record if a peer called something different in
   // this rank's last operation, or left after fewer or more operations.

@@ -32,8 +32,8 @@ uint64_t layoutOfThisLibrary() {
   return word;
 }
 
-// Copies a configuration that others may write at the same time. Returns true if a block can have
-// it.
+// Copies a configuration that others may write at the same time. Returns true if the copy is valid
+// for a control block.
 bool copyConfig(const GroupConfig& from, GroupConfig* to) {
   unsigned char bytes[sizeof *to];
   std::memcpy(bytes, static_cast<const void*>(&from), sizeof bytes);

@@ -164,7 +164,7 @@ struct alignas(kLine) Doorbell {
 struct alignas(kLine) StageLine {
   std::atomic<uint64_t> probe;     // PeerMemory::probeAddress() of its joined process
   std::atomic<uint32_t> answer;    // what it reports on the others' memory; 0: nothing yet
-  std::atomic<uint32_t> reserved;  // if its staging buffer may be used; 0: not known yet
+  std::atomic<uint32_t> reserved;  // its staging buffer has memory or lacks it; 0: not known yet
   std::atomic<uint64_t> filled;    // rounds that this rank has filled its half for
   std::atomic<uint64_t> taken;     // rounds in which it has read all that it needs
   // Rounds of two levels, over all operations (native/hosts/two_levels.h). shown: rounds for which
@@ -201,7 +201,7 @@ static_assert(sizeof(Entry) == kLine, "an ENTER is one line");
 struct alignas(kLine) Member {
   std::atomic<uint32_t> joined;  // 1 after it got a handle: a rank joins once
   std::atomic<uint32_t> lost;    // 1 after its process ended: it accesses nothing any more
-  std::atomic<uint32_t> beats;   // heartbeat: increases while its process lives, if it is watched
+  std::atomic<uint32_t> beats;   // heartbeat: increases while its process lives and watches others
   std::atomic<uint32_t> shrink;  // its word in a shrink: Agreement::came() and the following ones
   // Its process, after it has joined, if ranks live in several processes.
   std::atomic<int32_t> pid;
@@ -229,8 +229,9 @@ struct Agreement {
   Step step;
   uint32_t round;  // up to kMostRounds
   uint32_t maker;  // the rank that proposes
-  // File number of the new one's memory in the process that made it: the process of `maker`, or on
-  // another host that of the lowest proposed rank there. -1: not made yet.
+  // File number of the new one's memory in the process that made it. That process is the one of
+  // `maker`, or on another host the one of the lowest proposed rank there. -1: not made yet, or no
+  // file because all ranks live in one process.
   int32_t file;
 
   static constexpr uint32_t kMostRounds = 0xffff;
@@ -318,8 +319,9 @@ struct GroupConfig {
     const uint64_t words = ranks * kEagerWords * sizeof(uint64_t);
     return eagerBytes() < words ? words : eagerBytes();
   }
-  // Bytes of one half of a rank's staging buffer, at least a line per rank. Up to 64 ranks, all
-  // halves together take at most 4 MiB. With more ranks, a half takes 64 KiB.
+  // Bytes of one half of a rank's staging buffer, at least a line per rank. Up to 64 ranks, one
+  // half of each rank takes at most 4 MiB in all. With up to 1024 ranks, a half takes 64 KiB. With
+  // more, it has a line for each of WL_MAX_RANKS.
   uint64_t stageHalfBytes() const {
     if (!spansProcesses) return 0;
     constexpr uint64_t kMost = uint64_t{512} << 10;
@@ -393,8 +395,8 @@ class ControlBlock {
   // Checks that `bytes` from `memory` are a control block that make() filled in, with this
   // library's layout.
   static Code check(const void* memory, uint64_t bytes, wl_error_t* error);
-  // The same for a process that trusts none of the content and may only read it. *block and all
-  // counts in *config stay within the bytes, whatever other processes write later.
+  // Checks as check() does, for a process that trusts none of the content and may only read it.
+  // *block and all counts in *config stay within the bytes, whatever other processes write later.
   static Code open(const void* memory, uint64_t bytes, GroupConfig* config, ControlBlock* block,
                    wl_error_t* error);
 

@@ -203,8 +203,8 @@ Code Comm::runMeeting(const Call& call, const Launch& launch, Deadline& deadline
 }
 
 // Opens the items of `phase`, or of the first later phase that has any. Releases all ranks after
-// the last phase. One thread at a time calls this: the last arriver, then the rank that finishes
-// the last item of a phase.
+// the last phase. One thread at a time calls this: the last arriver, then the thread that
+// finishes the last item of a phase.
 template <class K>
 void Comm::openPhase(const Launch& launch, uint32_t phase) {
   SharedLines& lines = group_->shared();

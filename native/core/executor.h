@@ -95,9 +95,10 @@ Code Comm::preparePull(const Launch& launch) {
   return WL_OK;
 }
 
-// Sets *runs if items run. Call after all ranks have entered and after a read-modify-write of this
-// rank has followed its ENTER. Items do not run after a failure: a rank may have returned with it
-// before it saw all ranks enter, and then nobody may write its memory.
+// Sets *runs to true if items run. Call after all ranks have entered and after a read-modify-write
+// of this rank has followed its ENTER. After a failure items do not run, and the result is the
+// failure's code. A rank may have returned with it before it saw all ranks enter, and then nobody
+// may write its memory.
 template <class K>
 Code Comm::ask(const Launch& launch, bool* runs) const {
   *runs = true;

@@ -113,7 +113,8 @@ bool Comm::isUnmet(uint32_t peer) const {
 // ranks have entered, it names the first group that is not empty:
 //  - Ranks that have not reported what hosts wait for when they hand the operation to their
 //    devices.
-//  - Ranks that are inside and do not wait.
+//  - Other ranks that are inside and do not wait.
+//  - The calling rank, if it or one of its workers runs an item.
 //  - Ranks with the fewest completed steps, if these are known. This includes the calling rank if
 //    it is the only one.
 Code Comm::publishTimeout(int64_t limitNs) {

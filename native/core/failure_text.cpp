@@ -42,8 +42,8 @@ void addFirstDifference(Text& out, uint32_t ranks, uint32_t a, uint32_t b, PartO
   }
 }
 
-// The text names up to kNamed culprits of a Timeout. For up to kDescribed, it also describes their
-// operations.
+// The text names up to kNamed culprits of a Timeout. If there are at most kDescribed of them, it
+// also says what their operations move.
 constexpr uint32_t kNamed = 8;
 constexpr uint32_t kDescribed = 3;
 

@@ -48,7 +48,7 @@ void writeProgress(Text& out, const OffloadProgress& progress, const int32_t* cu
 // beginning with `ranks`, and the operations of ranks of other processes.
 wl_error_t lostOf(const Group& group, int32_t pid, const char* why, const int32_t* ranks,
                   uint32_t count);
-// The same for the ranks for which isOwn(rank) is true and that have not left.
+// Names the ranks of the process: those for which isOwn(rank) is true and that have not left.
 template <class IsOwn>
 wl_error_t lostOf(const Group& group, int32_t pid, const char* why, IsOwn&& isOwn) {
   int32_t ranks[WL_ERROR_CULPRITS];

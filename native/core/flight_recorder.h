@@ -66,7 +66,7 @@ class FlightRecorder {
   uint64_t newest() const { return newest_.load(std::memory_order_acquire); }
   // Returns false if the operation's record does not exist yet, was overwritten, or is incomplete.
   bool read(uint64_t number, const TickScale& scale, Recorded* out) const;
-  // Finds the record of the operation with this sequence.
+  // Finds the record of the counted operation with this sequence. Returns false if there is none.
   bool find(uint32_t sequence, const TickScale& scale, Recorded* out) const;
 
  private:

@@ -24,7 +24,7 @@
 namespace windlass {
 namespace {
 
-// More threads do not help, because they saturate memory.
+// More threads do not help, because this number already saturates memory.
 constexpr uint32_t kMostBlocksByDefault = 8;
 // Time for another thread to write a failure record.
 constexpr int64_t kRecordLimitNs = 100'000'000;
@@ -150,7 +150,7 @@ uint32_t Group::firstBeside(uint32_t rank) const {
 }
 
 void Group::dropWindow(uint32_t window) {
-  // Before the number can belong to another window.
+  // Tells other hosts before the number can belong to another window.
   if (hosts_ != nullptr) hosts_->tellDropped(window);
   shared().holders[window].fetch_sub(1, std::memory_order_seq_cst);
 }

@@ -70,18 +70,19 @@ class Group {
   // The ranks of this group, which is still unused, are the ranks `members` of `whole`. They keep
   // their devices.
   void comeFrom(const Group& whole, const std::vector<uint32_t>& members);
-  // The same for members that the control block lists.
+  // Gives the ranks the devices that they have in `whole`. The control block lists the members.
   void keepDevices(const Group& whole);
   const WindowBase* windows() const { return windows_; }
   // Windows that are made while ranks live in several processes. A window stays mapped in every
   // process until the last rank has dropped it. One rank takes its number for all ranks, each
   // process holds its memory, and every rank drops it once.
   //
-  // Returns an unused number, for all ranks of the group, or kNobody if none is left.
+  // Takes an unused number for all ranks of the group. Returns kNobody if none is left.
   uint32_t takeWindow();
-  // Returns an unused number, before any rank has the window.
+  // Gives back a taken number, before any rank has the window.
   void returnWindow(uint32_t window);
-  // `memory` keeps the window's memory. nullptr: the memory stays.
+  // Records where this process maps the window. `memory` owns the mapping, and sweepWindows() drops
+  // it. nullptr: the mapping is never dropped.
   void holdWindow(uint32_t window, std::shared_ptr<const void> memory, void* base, uint64_t stride,
                   uint64_t bytes);
   // Calls visit(base, bytes of a segment) for each window that this process holds.
@@ -155,8 +156,8 @@ class Group {
   FlightRecorder& recorder(uint32_t rank) const { return block_.recorder(rank); }
   // Converts the stamps of all ranks up to now.
   TickScale tickScale() const { return TickScale::since(block_); }
-  // Rank that entered the operation with this sequence last, among the ranks that still have a
-  // record of it. -1 if there is none.
+  // Rank that entered the operation with these low 32 bits of the sequence last, among the ranks
+  // that still have a record of it. -1 if there is none.
   int32_t lastToEnter(uint32_t sequence) const;
 
   bool entered(uint32_t rank, uint64_t sequence) const {
@@ -183,10 +184,10 @@ class Group {
   }
   // Writes the failure record unless one exists, and wakes every rank. failure() is set on return.
   void publishFailure(const wl_error_t& error);
-  // The same on this host only. Returns true if this record is the one that stands.
+  // Does so on this host only. Returns true if this record is the one that stands.
   bool publishHere(const wl_error_t& error);
-  // Returns true if no operation failed, or no live rank is inside a call. Then nobody can access
-  // memory named in a failed operation.
+  // Returns true if no operation failed, or if no live rank of this host is inside a call and no
+  // device may still run one. Then nobody can access memory named in a failed operation.
   bool quiescent() const;
 
   // Progress of a shrink on this host. If this host has heard of an agreement on another host, and
@@ -200,14 +201,15 @@ class Group {
   }
 
   // Watches another process, in which `ranks` live. Its end fails the communicator with
-  // WL_PEER_LOST, and so does a silence of silenceNs if that is not 0. Throws std::bad_alloc.
+  // WL_PEER_LOST, and so does a silence of silenceNs if that is not 0. Throws std::bad_alloc,
+  // std::system_error.
   Code watch(const wl_process_t& process, std::vector<uint32_t> ranks, int64_t silenceNs,
              wl_error_t* error);
   // Sends a heartbeat of this process's ranks.
   void beat();
 
-  // Rings every rank that sleeps. Call after a seq_cst read-modify-write that follows the stores to
-  // announce. The caller's later loads see values at least as new as those stores.
+  // Wakes every rank that sleeps. Call after the stores that ranks wait for, followed by a seq_cst
+  // read-modify-write. The caller's later loads see values at least as new as those stores.
   void wakeSleepers();
 
   // Numbers the objects that ranks of one process make together in one operation. Numbers from 0

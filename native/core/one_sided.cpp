@@ -8,8 +8,9 @@
 namespace windlass {
 namespace {
 
-// For windows in the host's memory. With GPUs, the processor moves the data of a window with its
-// own instructions. With Ascend devices, the processor has only the checked instructions.
+// Returns WL_UNSUPPORTED if ranks have devices other than GPUs. Windows are in the host's memory
+// there. With GPUs, the processor moves their data with its own instructions. With Ascend devices,
+// it has only the checked instructions.
 Code refuseOneSided(wl_error_t* error) {
   if (kTarget.limits.offloadCores == 0 || kTarget.hasGpus()) return WL_OK;
   return fail(error, WL_UNSUPPORTED,

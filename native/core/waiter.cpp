@@ -35,8 +35,8 @@ constexpr int64_t kLongestSleepNs = 8'000'000;
 // recently, the other core may not be idle: a rank that moves there waits for a time slice.
 constexpr int64_t kLeaveCoreEveryNs = 4'000'000;
 constexpr int64_t kStayAfterContestNs = 100'000'000;
-// How often a waiting rank compares the calls of its peers, per peer, so that many ranks together
-// spend little time on it.
+// Time between two comparisons of all peers' calls in a wait, for each rank of the group. Therefore
+// many ranks together spend little time on them.
 constexpr int64_t kCompareRankNs = 1'000'000;
 
 }  // namespace

@@ -24,7 +24,8 @@ class Waiter {
    public:
     // Returns Ok, or the reason that ends the wait, such as a failure or the deadline.
     virtual Code ended(Deadline& deadline, int64_t now) = 0;
-    // The same for a more expensive check, made seldom: ranks that called different operations.
+    // Returns Ok, or Mismatch if ranks called different operations. This check costs more, and
+    // waits make it seldom.
     virtual Code compared() = 0;
 
    protected:
@@ -74,9 +75,9 @@ class Waiter {
     if (isSlow_) waitedNs_ -= end - start;
   }
 
-  // Makes earlier stores visible to ranks that sleep.
+  // Makes earlier stores visible to ranks that sleep, and wakes them.
   void ring();
-  // Also publishes whom this rank waits for: a rank, -1 nobody, -2 several.
+  // Does so, and publishes whom this rank waits for: a rank, -1 nobody, -2 several.
   void announce(int32_t awaited);
 
  private:
@@ -108,8 +109,8 @@ class Waiter {
   }
   // Returns true if the library may change this thread's affinity and scheduling.
   bool mayAdjust() const;
-  // Returns true if this thread may be moved now. False if ranks met a computing thread, since the
-  // kernel knows the right core for it.
+  // Returns true if this thread may be moved now. False if ranks recently met a computing thread,
+  // since the kernel knows the right core for that thread.
   bool mayLeaveCore(int64_t now) const;
   // Returns true if a peer has entered this operation and its entry names that core. Earlier
   // locations do not count, since the kernel may have moved a thread since. The same holds for
@@ -118,17 +119,17 @@ class Waiter {
   // Returns true if an awaited rank's entry names this rank's core, so that this rank should wait
   // on another core.
   bool hasNearAwaited(uint32_t awaited, const Inside& inside) const;
-  // Returns true if the entries of a full core's share of lower ranks name this rank's core.
+  // Returns true if the entries of at least ranksPerCore() lower ranks name this rank's core.
   bool isCrowded(const Inside& inside) const;
   // Moves this thread to the permitted core where the fewest ranks were last seen, and updates its
   // entry.
   void leaveCore(const Inside& inside, int64_t now);
-  // Returns true if the thread that had this core since then may have been a rank. This is so if a
-  // rank has moved data here or does so now, since the kernel may have brought it from another
-  // core.
+  // Returns true if the thread that had this core since `sinceNs` may have been a rank. This is so
+  // if a peer has moved data on this core since, or moves data now on any core: the kernel may have
+  // moved it.
   bool metRank(int64_t sinceNs) const;
   bool yieldAwhile(const Look& look, int64_t* now);
-  // Yields the core once, unless it is contested. Returns ready().
+  // Yields the core once, unless it is contested. Returns true if the awaited condition holds.
   bool yieldOnce(const Look& look, int64_t* now);
   // Returns true if the awaited condition holds. `code` reports what else ended the wait.
   bool sleepOnce(const Look& look, Deadline& deadline, int64_t now, Code* code);

@@ -86,7 +86,7 @@ void Watch::run() {
   int64_t last = clockNs();
   for (;;) {
     epoll_event event = {};
-    // A later check, after one heartbeat interval, finds what is wrong with the files.
+    // If epoll fails, sleeps one heartbeat interval instead. look() then polls each file itself.
     if (epoll_wait(events_.number(), &event, 1, static_cast<int>(kBeatNs / 1'000'000)) < 0 &&
         errno != EINTR) {
       poll(nullptr, 0, static_cast<int>(kBeatNs / 1'000'000));

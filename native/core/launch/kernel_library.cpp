@@ -85,7 +85,7 @@ class Checker {
   }
 
   // If GPUs run the kernels, checks that the image is complete: the driver trusts the length in its
-  // header.
+  // header. Otherwise checks that there is no image.
   Code checkImage(const KernelTable& table) {
     if (!kTarget.hasGpus()) {
       if (table.image == nullptr && table.imageBytes == nullptr) return WL_OK;

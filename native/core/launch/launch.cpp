@@ -76,7 +76,7 @@ class Checked {
   KernelSession* const session_;
 };
 
-// The same for the device executor.
+// A library's kernel for the device executor.
 template <class Of>
 struct LaunchedInLine : Launched {
   using Session = Of;

@@ -76,7 +76,7 @@ void addTensors(Text& out, uint32_t a, const StatedTensor& ofA, uint32_t b,
 void StatedArguments::beginTensor(uint32_t number) {
   number_ = number;
   words_[number] = 0;
-  // Without room for the words of a whole tensor, only their count is stored.
+  // Without room for the words of a whole tensor, only a count of 0 is stored.
   head_ = size_ + kMostOfTensor <= kMostWords - kMostArguments ? size_ : 0;
   words_[size_++] = 0;
 }

@@ -12,8 +12,9 @@
 namespace windlass {
 
 // The first words are one per argument: a scalar's bits, or a fingerprint. Each tensor adds the
-// number of its words, then its dtype, ndim and shape. A distributed tensor also adds the Place of
-// its window, unless that is empty, and its offset there. Words that exceed the room are left out.
+// number of its words, then its dtype, ndim and shape. A distributed tensor also adds a word that
+// identifies its window, unless the window is empty, and its offset there. A tensor without room
+// adds only the number 0.
 class StatedArguments {
  public:
   explicit StatedArguments(const LoadedKernel& kernel)
@@ -31,7 +32,7 @@ class StatedArguments {
 
  private:
   static constexpr uint32_t kMostWords = 512;
-  // Words of one tensor, with their count.
+  // Most words of one tensor, with their count.
   static constexpr uint32_t kMostOfTensor = 1 + 2 + WL_MAX_DIMS + 2;
 
   const uint32_t count_;

@@ -73,7 +73,7 @@ class Parting {
   bool settled_ = false;
   std::shared_ptr<Group> group_;
   std::vector<uint32_t> members_;  // the group's members, numbered as in the whole
-  std::vector<uint32_t> rankOf_;   // each whole rank's number in the group
+  std::vector<uint32_t> rankOf_;   // number in the group of each rank of the whole, or kNobody
   std::vector<bool> failed_;
 };
 

@@ -20,8 +20,9 @@ struct TimeLimit {
   static TimeLimit fromNow(int64_t deadlineNs) { return {deadlineNs, clockNs()}; }
 };
 
-// Gathers `bytes`, at most kGatheredBytes, of each rank in ascending order as the next operation,
-// stated by the descriptor. A rank's memory is not read after its call has returned.
+// Gathers `bytes` bytes of each rank, at most kGatheredBytes, in ascending order of rank. Runs as
+// the next operation, which the descriptor states. A rank's memory is not read after its call has
+// returned.
 constexpr uint64_t kGatheredBytes = uint64_t{4} << 10;
 Code gatherWords(Comm& comm, const Descriptor& descriptor, const void* own, uint64_t bytes,
                  void* all, const TimeLimit& limit, wl_error_t* error);
@@ -32,8 +33,8 @@ Code gatherWords(Comm& comm, const Descriptor& descriptor, const void* own, uint
 Code shareOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& own,
                   const TimeLimit& limit, wl_error_t* error);
 
-// The same for the result of ranks' devices. If a device fails (WL_DEVICE), the communicator ends
-// on all ranks, with the same error.
+// Runs shareOutcome() for the result of ranks' devices. If a device fails (WL_DEVICE), the
+// communicator ends on all ranks, with the same error.
 Code shareDeviceOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& own,
                         const TimeLimit& limit, wl_error_t* error);
 

@@ -49,7 +49,7 @@ Code SharedGroup::attach(Group& whole, wl_error_t* error) {
   if (group_ != nullptr) return WL_OK;
   Code code = checkPart(mapping_, whole, error);
   if (code != WL_OK) return code;
-  // The group keeps this object's mapping.
+  // The group keeps no memory. Callers keep this object, which has the mapping, with the group.
   std::shared_ptr<Group> made = Group::attach(mapping_.memory(), nullptr, whole.peerMemoryUse());
   made->keepDevices(whole);
   if (made->config().hosts == 1) {

@@ -81,7 +81,8 @@ class Held {
   std::shared_ptr<SharedWindow> window_;
 };
 
-// Rank 0's statement about a window: its number, or kNobody if none is left, and the file.
+// What the lowest rank of a host states about a window: its number there, or kNobody if none is
+// left, and the file.
 struct ToldWindow {
   uint64_t number;
   SharedFile file;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows and split communicators of a communicator whose ranks live in several processes. One
-// process makes the memory, and sends the others in an operation the file number to open.
+// Windows and split communicators of a communicator whose ranks live in several processes. On each
+// host one process makes the memory. In an operation, it sends the others the file number to open.
 #pragma once
 
 #include "native/core/shared/object_operations.h"

@@ -20,16 +20,17 @@ namespace {
 
 // Time that the next rank waits before it does what the previous one should have done.
 constexpr int64_t kTurnNs = 100'000'000;
-// The same on several hosts, where news of the action takes time to arrive.
+// That time on several hosts, where news of the action takes time to arrive.
 constexpr int64_t kHostTurnNs = 500'000'000;
 // Time that a host is gone before others decide on its proposal. A message of that host to one rank
 // reaches all ranks in less.
 constexpr int64_t kSettleNs = 200'000'000;
-// Time that a round, and all rounds together, may take beyond the deadline.
+// kRoundNs: least time of a step of a round, even after the deadline. kGraceNs: time that all
+// rounds together may take beyond the deadline.
 constexpr int64_t kRoundNs = 2'000'000'000;
 constexpr int64_t kGraceNs = 10'000'000'000;
 constexpr int64_t kLongestNs = int64_t{1} << 61;
-// Time between two checks, which cover all ranks.
+// Time between two checks, which cover all ranks: per rank of the group, at least, and at most.
 constexpr uint32_t kLookOfRankUs = 20;
 constexpr uint32_t kLeastLookUs = 100;
 constexpr uint32_t kMostLookUs = 20'000;
@@ -135,7 +136,7 @@ class Shrink {
     proposal_.reset();
   }
 
-  // Sends this rank's word to other hosts if it has changed.
+  // Sends this rank's word and its host's word to other hosts if either has changed.
   void tell() {
     if (hosts_ == nullptr) return;
     const uint64_t word = whole_.shared().shrink.load(std::memory_order_seq_cst);
@@ -396,7 +397,7 @@ class Shrink {
   bool hasFailed() const {
     return hasJoined_ && proposal_->group()->failure() != nullptr;
   }
-  // Returns true if no rank is left on the deciding host.
+  // Returns true if no rank has been left on the deciding host for more than kSettleNs.
   bool isForlorn(uint32_t maker, int64_t atNs) {
     for (uint32_t rank = 0; rank < whole_.ranks(); ++rank) {
       if (hosts_->hostOf(rank) != hosts_->hostOf(maker) || isGone(rank)) continue;

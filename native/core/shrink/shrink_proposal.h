@@ -17,7 +17,8 @@ class Proposal {
   Code make(const Group& whole, const std::vector<uint32_t>& members, wl_error_t* error);
   int32_t file() { return shared_.mapping().file(); }
 
-  // Called by any rank. Opens the memory that `maker` made on this host. WL_PEER_LOST: it is gone.
+  // Called by any rank. Opens the memory that `maker` made on this host. WL_PEER_LOST: `maker` or
+  // its proposal is gone.
   Code open(const Group& whole, uint32_t maker, int32_t file, wl_error_t* error);
 
   // Call only after make() or open().
