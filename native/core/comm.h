@@ -97,7 +97,7 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // error of the rank's device.
   template <class Move>
   Code reachPeer(const Descriptor& descriptor, wl_error_t* error, Move&& move);
-  // Moves to other hosts, for a group that spans hosts. nullptr: memory was short.
+  // Moves to other hosts. nullptr: the group is on one host, or memory was short.
   HostMoves* hostMoves() const { return hostMoves_.get(); }
   // Waits until `signal`, which only the peer writes, has reached descriptor.count.
   Code awaitSignal(const Descriptor& descriptor, const uint32_t* signal, int64_t deadlineNs,
@@ -159,7 +159,7 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // Publishes a failure that only the caller can see. Thread-safe.
   Code blame(const wl_error_t& record, wl_error_t* error);
   // Returns Mismatch after this rank has left if ranks called different operations and no call of
-  // this rank has reported it.
+  // this rank has reported it. Returns Timeout if a call in flight does not leave within 60 s.
   Code close(wl_error_t* error);
   Code status(wl_error_t* error) const;
 
@@ -320,9 +320,9 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // phase that goes through staging buffers.
   uint32_t shownSteps() const;
   uint32_t stepsOver(uint32_t rank) const;
-  // For operations that ranks hand to their devices. Returns true if this rank waits for `peer` to
-  // get its turn, state its next step, or say why its device failed, and for no peer that is
-  // further behind.
+  // For operations that ranks hand to their devices. Returns true if this rank waits for `peer`
+  // and no other peer is further behind. A rank waits for a peer to get its turn, to state its next
+  // step, or to say why its device failed.
   bool isUnmet(uint32_t peer) const;
   Code publishTimeout(int64_t limitNs);
   Code outcomeOf(const char* broken, wl_error_t* error);
@@ -349,9 +349,9 @@ class alignas(kLine) Comm : private Waiter::Ends {
   Waiter waiter_;
   std::atomic<bool> shrinkAborted_{false};
   std::atomic<bool> told_{false};  // a call of this rank has returned the failure record
-  std::unique_ptr<Workers> workers_;  // null if a rank has one block
+  std::unique_ptr<Workers> workers_;  // null if a rank has one block, or memory was short
   std::unique_ptr<HostMoves> hostMoves_;
-  std::unique_ptr<Pulling> pulling_;  // null if all ranks live in this process
+  std::unique_ptr<Pulling> pulling_;  // null if all ranks live in this process, or memory was short
   bool isPulling_ = false;            // pulling_ runs the operation in progress
   // Progress of the operation, if devices run it and this rank's device has been queried.
   const OffloadProgress* progress_ = nullptr;

@@ -82,8 +82,8 @@ struct alignas(kLine) Entry {
 // `finished` counts blocks that have run.
 //
 // If items are claimed, every rank writes its own line before its ENTER. A peer reads it only
-// between that ENTER and its own exit. The peer sees the word of that operation or of the next one,
-// which 16 bits tell apart, even after many operations that did not write the line.
+// between that ENTER and its own exit. It therefore sees the word of that operation or of the next
+// one, which 16 bits tell apart. This holds even after many operations that did not write the line.
 struct alignas(kLine) Work {
   std::atomic<uint64_t> next;
   std::atomic<uint32_t> finished;

@@ -44,8 +44,9 @@ void writeTimeout(Text& out, const Group& group, uint32_t rank, const Descriptor
 // Phases of the operation that the culprits' devices have ended.
 void writeProgress(Text& out, const OffloadProgress& progress, const int32_t* culprits,
                    uint32_t count);
-// The process `pid` is gone or silent, because of `why`. Names the operations of its `count` ranks,
-// beginning with `ranks`, and the operations of ranks of other processes.
+// The process `pid` is gone or silent. `why` is the verb of the text, as "has ended". Names the
+// operations of its `count` ranks, of which `ranks` are the first, and those of ranks of other
+// processes.
 wl_error_t lostOf(const Group& group, int32_t pid, const char* why, const int32_t* ranks,
                   uint32_t count);
 // Names the ranks of the process: those for which isOwn(rank) is true and that have not left.

@@ -4,8 +4,8 @@
 // a lock.
 //
 // Stamps are CPU ticks. An operation reads them once, after it publishes ENTER, while the peers'
-// lines travel. The end is stamped only if the operation waited or moved much; others last some
-// microseconds. Only diagnostics depend on stamps.
+// lines travel. The end is stamped only if the operation failed, waited or moved much; others last
+// some microseconds. Only diagnostics depend on stamps.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // State that a rank with a device publishes to the other ranks on the host while they hand over an
-// operation, and what the host knows of its devices' progress.
+// operation. Also the progress of an operation on devices, as far as the host knows it.
 #pragma once
 
 #include <algorithm>

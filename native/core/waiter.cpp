@@ -30,9 +30,10 @@ constexpr uint32_t kFewRanks = 64;
 constexpr int64_t kContestedYieldNs = 1'000'000;
 constexpr int64_t kContestedForNs = 10'000'000;
 constexpr int64_t kLongestSleepNs = 8'000'000;
-// If ranks crowd a core while another has fewer, the kernel parts them at a tick, up to 4 ms later,
-// or never, since each runs only briefly. Ranks part by themselves at once. If a core was contested
-// recently, the other core may not be idle: a rank that moves there waits for a time slice.
+// If ranks crowd a core while another has fewer, the kernel parts them at a tick, up to 4 ms later.
+// It may never part them, since each runs only briefly. Ranks part by themselves at once. If a core
+// was contested recently, the other core may not be idle: a rank that moves there waits for a time
+// slice.
 constexpr int64_t kLeaveCoreEveryNs = 4'000'000;
 constexpr int64_t kStayAfterContestNs = 100'000'000;
 // Time between two comparisons of all peers' calls in a wait, for each rank of the group. Therefore

@@ -50,7 +50,7 @@ class Watch {
   bool look(int64_t now);
   // Returns true if all ranks of the process have closed, so that no rank misses it.
   bool hasLeft(const Watched& watched) const;
-  // Publishes that the process is gone or silent, because of `why`.
+  // Publishes that the process is gone or silent. `why` is the verb of the text, as "has ended".
   void lose(const Watched& watched, const char* why) const;
   // Handles a process that has ended.
   void bury(const Watched& watched) const;

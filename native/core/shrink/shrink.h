@@ -9,7 +9,7 @@
 //  - The listed ranks open the memory and state that they hold it. When all hold it, any rank that
 //    sees this sets the word to kAgreed. Then they have the new communicator, and no other rank
 //    gets a handle.
-//  - If a listed rank dies, closes, gives up or takes too long before that, any rank that sees it
+//  - A listed rank may die, close, give up or take too long before that. Then any rank that sees it
 //    opens the next round, which all join again.
 //
 // Each host has such a word and such a block. Ranks on several hosts send one another their own
