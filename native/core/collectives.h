@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selects the kernel that a collective runs. The caller has checked the arguments: buffers match
-// the collective's row in the table of kernels, are aligned to the dtype, and overlap only where
-// the row allows it.
+// Selects the kernel that a collective runs. The caller has checked the arguments. Buffers match
+// the collective's row in the table of kernels and are aligned to the dtype. They overlap only
+// where the row allows it.
 #pragma once
 
 #include "native/core/launch/kernels.h"

@@ -289,8 +289,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // Returns Ok, or publishes a failure record that names this rank and a peer that called a
   // different operation.
   Code compared() override;
-  // Returns Ok, or publishes a failure record that names a peer that left too early: before it
-  // entered the operation, or before it set the signal that this rank waits for.
+  // Returns Ok, or publishes a failure record that names a peer that left too early. It left before
+  // it entered the operation, or before it set the signal that this rank waits for.
   Code missed();
   // Runs when this rank leaves. Publishes a failure record if a peer called something different in
   // this rank's last operation, or left after fewer or more operations.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A communicator as one process holds it: the addresses of its control block and windows, the ranks
-// that have a handle here, and memory that is released after the last possible access.
+// A communicator as one process holds it. It has the addresses of the control block and windows,
+// and the ranks that have a handle here. It keeps memory until the last possible access is over.
 #pragma once
 
 #include <linux/futex.h>
@@ -37,8 +37,8 @@ class Group {
  public:
   // Creates a group whose ranks all live in this process. nullptr: memory is short.
   static std::shared_ptr<Group> create(const GroupConfig& config);
-  // Creates a group in two steps, of which the second cannot fail: reserves address space for
-  // config.ranks ranks, then settles the group at that number or fewer.
+  // Create a group in two steps. reserve() reserves address space for config.ranks ranks. nullptr:
+  // memory is short. settle() fixes the group at that number of ranks or fewer, and cannot fail.
   static std::shared_ptr<Group> reserve(const GroupConfig& config);
   void settle(uint32_t ranks);
   static void suitTarget(GroupConfig* config);

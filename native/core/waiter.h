@@ -125,8 +125,8 @@ class Waiter {
   // entry.
   void leaveCore(const Inside& inside, int64_t now);
   // Returns true if the thread that had this core since `sinceNs` may have been a rank. This is so
-  // if a peer has moved data on this core since, or moves data now on any core: the kernel may have
-  // moved it.
+  // if a peer has moved data on this core since, or moves data now on any core. The kernel may have
+  // moved that peer.
   bool metRank(int64_t sinceNs) const;
   bool yieldAwhile(const Look& look, int64_t* now);
   // Yields the core once, unless it is contested. Returns true if the awaited condition holds.

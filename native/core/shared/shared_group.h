@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A communicator that some ranks of another one make and whose ranks live in several processes: a
-// color of a split, or the survivors of a failure.
+// A communicator that some ranks of another one make and whose ranks live in several processes. It
+// is a color of a split, or the survivors of a failure.
 #pragma once
 
 #include <memory>
