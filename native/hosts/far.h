@@ -11,8 +11,8 @@
 
 namespace windlass {
 
-// Box of a view, which is copied as runs of contiguous memory. The copy has the runs in the order
-// of their addresses.
+// Box of a view, which is copied as runs of contiguous memory. The dimension with the largest
+// stride is outermost. Where runs lie one after another, the copy thus keeps their order.
 class FarBox {
  public:
   // Gaps that a run may include, and that are copied too. kShort is for process_vm_readv, for which
@@ -146,7 +146,7 @@ class FarBox {
     for (uint32_t d = ndim; d-- > 0; bytes *= static_cast<uint64_t>(shape[d])) unit[d] = bytes;
     const uint32_t first = ndim > kMaxDims ? 1 : 0;
     while (count > 0) {
-      // Takes all whole steps that remain of the outermost dimension possible.
+      // Finds the outermost dimension with a whole step left, and visits all such steps of it.
       uint32_t d = first;
       while (from % unit[d] != 0 || count < unit[d]) ++d;
       uint64_t address = address_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One-sided operations between a rank's memory and a window of a peer on another host. Short runs
-// travel packed in messages, and the peer's process stores or adds them. Long contiguous runs are
-// put or read in place.
+// One-sided operations between a rank's memory and a window of a peer on another host. Puts of
+// short runs, and additions, travel packed in messages. The peer's process stores or adds them.
+// Long contiguous runs are put or read in place.
 #include <algorithm>
 #include <new>
 #include <vector>
@@ -137,7 +137,7 @@ class MovesOverHosts final : public HostMoves {
   Code flushBut(uint32_t butHost, Deadline& deadline);
   // Blocks until this process holds few enough copies for this rank's operations.
   Code awaitCopies(uint32_t peer, Deadline& deadline);
-  // Ends an operation that lacks memory.
+  // Fails the communicator and cancels an operation if there was no memory for all of it.
   Code giveUp(const Unread& unread, uint32_t peer);
 
   Comm& comm_;

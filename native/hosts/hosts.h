@@ -39,8 +39,8 @@ class Hosts final : private WireEnds {
  public:
   // Opens the wire of a group whose control block assigns each rank to a host. `ranks` live in this
   // process. WL_UNSUPPORTED: too many hosts, or as openWire(). WL_INVALID_ARGUMENT: `ranks` are on
-  // two hosts, or as openWire(). WL_RESOURCE: the name of this process is too long. Throws
-  // std::bad_alloc.
+  // two hosts, or as openWire(). WL_RESOURCE: the name of this process is too long, or the system
+  // gives no event file. Throws std::bad_alloc.
   static Code open(Group& group, const WireSettings& settings, std::vector<uint32_t> ranks,
                    std::unique_ptr<Hosts>* hosts, wl_error_t* error);
   Hosts(const Hosts&) = delete;
@@ -56,14 +56,15 @@ class Hosts final : private WireEnds {
   Code connect(const std::vector<std::vector<unsigned char>>& names, int64_t silenceNs,
                wl_error_t* error);
   // Closes the connections. Call it on a connected object that the group still holds. Blocks for at
-  // most two seconds until other hosts have received this process's messages. Blocks longer while a
-  // peer is in an operation that a rank of this process has ended. When it returns, dropped windows
-  // are unmapped, and no more messages arrive.
+  // most two seconds until other hosts have received this process's messages. Blocks longer, by
+  // at most the group's deadline, while a peer is in an operation that a rank of this process has
+  // ended. When it returns, dropped windows are unmapped, and no more messages arrive.
   void close();
   bool isConnected() const { return thread_.joinable(); }
   int64_t silenceNs() const { return silenceNs_; }
   // True if this host was suspended for about silenceNs() just before the communicator failed.
-  // Other hosts may then have declared it lost. Blocks until this process's thread runs again.
+  // Other hosts may then have declared it lost. Blocks until this process's thread runs again, for
+  // at most two seconds.
   bool hasStoodStill() const;
   // Lowest rank of this process.
   uint32_t first() const { return ranks_[0]; }
@@ -110,12 +111,13 @@ class Hosts final : private WireEnds {
 
   // native/hosts/hosts.cpp
   //
-  // Long data goes to the process that needs it, over a connection that its first use opens.
+  // Long data goes to the process that needs it, over a connection that connectTo() opens once.
   // receive() sets the buffer for land() calls of other processes while `rank`, of this process, is
   // in `turn`. nullptr removes the buffer.
   void receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes);
-  // Connects to the process of `rank`. WL_RESOURCE: this process lacks memory for the connection.
-  // WL_PEER_LOST: that process accepts no connection, and the communicator has failed.
+  // Connects to the process of `rank`. WL_RESOURCE: this process lacks memory for the connection,
+  // or that process has closed. WL_PEER_LOST: that process accepts no connection, and the
+  // communicator has failed.
   Code connectTo(uint32_t rank, wl_error_t* error);
   // Sends `from` to offset `at` of the receive buffer of `rank`. After all bytes, stores `value` in
   // `word` of the control block there.
@@ -145,12 +147,13 @@ class Hosts final : private WireEnds {
 
   // One-sided operations on the part of the window that belongs to `rank`.
   using Move = enum : uint32_t { kStores, kAdds };
-  // Call this before any operation. False if the process that carried operations to that host has
-  // closed. The communicator has then failed.
+  // Call this before any operation. False if the process of that host that received this process's
+  // operations has closed. The communicator has then failed.
   [[nodiscard]] bool mayMove(uint32_t rank);
   // Largest piece for move(), which copies it before it returns.
   static constexpr uint64_t kMostPieceBytes = uint64_t{32} << 10;
-  // The functions below return false if this process lacks memory for the operation.
+  // The functions below return false if this process lacks memory for all of the operation. A part
+  // of it may be in flight.
   [[nodiscard]] bool move(Move how, uint32_t rank, Place at, const StridedView& remote,
                           const StridedView& local, const Unread& unread);
   [[nodiscard]] bool putIn(uint32_t rank, Place at, const void* from, uint64_t bytes,
@@ -200,7 +203,7 @@ class Hosts final : private WireEnds {
 
   // Connection for messages to another host. Until a failure it also carries operations.
   struct Route {
-    std::atomic<uint32_t> peer{kNone};  // the wire's number
+    std::atomic<uint32_t> peer{kNone};  // number of the connection in the wire; kNone: none
     std::atomic<bool> moves{false};     // this process has sent one-sided operations
     // True if the process at its end has closed while others of that host have not. Messages then
     // go to one of the others; operations fail.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Executor of a communicator that spans hosts. A rank runs only its own items, after all ranks have
 // entered. Input of its peers arrived with their ENTER, or the rank pulls it
-// (native/peer/pulling.h). A rank never names memory of another host: bytes cross hosts through
-// staging buffers on both.
+// (native/peer/pulling.h). A rank never names memory of another host. Bytes cross hosts through
+// staging buffers on both, or go straight to a receive buffer (native/peer/landing.h).
 #pragma once
 
 #include "native/core/cpu_executor.h"

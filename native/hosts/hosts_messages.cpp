@@ -9,8 +9,8 @@
 namespace windlass {
 namespace {
 
-// Offset in Entry of what an ENTER carries. The sequence and the core before it are not sent,
-// because the core belongs to another machine.
+// Offset in Entry of the bytes that an ENTER carries as a range. The sequence before it travels as
+// the word of the message. The core before it is not sent: it belongs to another machine.
 constexpr uint64_t kEntryAt = offsetof(Entry, descriptor);
 
 }  // namespace

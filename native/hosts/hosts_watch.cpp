@@ -19,8 +19,8 @@ namespace {
 // Silence limit of a host before its first message. If packets are lost, TCP asks for a connection
 // again after 1, 3 and 7 s.
 constexpr int64_t kFirstNs = 10'000'000'000;
-// For kAwakeNs after a rank last drove the wire, this process's thread does not sleep until data
-// arrives. Each turn of kTurnNs it sends pending messages, and drives the wire if no rank did.
+// For kAwakeNs after a rank last drove the wire, this process's thread does not wait in poll(). In
+// each turn of kTurnNs it sends pending messages, and drives the wire if no rank did.
 constexpr int64_t kAwakeNs = 1'000'000;
 constexpr int64_t kTurnNs = 200'000;
 // kLookNs: time between two looks at connections after a failure, and time for a connection to be
@@ -150,7 +150,7 @@ void Hosts::noteStandstill(int64_t now, int64_t slept) {
       stoodStillNs_.store(0, std::memory_order_release);
     return;
   }
-  // Another local process that sent at least half of its heartbeats was awake.
+  // Another local process was awake if it sent more than half of its heartbeats.
   const auto beatsMeanwhile = [&](const Process& process) {
     const uint32_t rank = process.ranks[0];
     const uint32_t beats = group_.member(rank).beats.load(std::memory_order_relaxed);
@@ -209,7 +209,7 @@ void Hosts::look(int64_t now) {
       continue;
     if (connection.seenNs == 0) connection.seenNs = now;
     const Process& process = processes_[host][connection.process];
-    // Local processes that receive its messages first learn that it has left or was lost.
+    // Another local process gets its messages, and learns earlier that it has left or was lost.
     if (!hears(connection) && mayLive(process) && now - connection.seenNs < kHearsayNs) continue;
     connection.isTold = true;
     char why[256];
@@ -230,7 +230,8 @@ void Hosts::look(int64_t now) {
     bool hasBeaten = false;
     for (size_t each = 0; each < processes_[host].size(); ++each) {
       const Process& process = processes_[host][each];
-      // Silence does not count while the local process that receives its heartbeats is suspended.
+      // A local process receives the heartbeats of `process`. While that one is suspended, the
+      // silence of `process` does not count.
       if (!mayLive(process) || !isHeard(each)) continue;
       Quiet& own = quiet_[process.ranks[0]];
       own.look(group_.member(process.ranks[0]).beats.load(std::memory_order_relaxed), looked);

@@ -59,9 +59,9 @@ Code find(const char* path, const char* name, void** exported, wl_error_t* error
   const std::lock_guard<std::mutex> lock(opening);
   std::string why;
   if (opened == nullptr) {
-    // UCX would handle signals when it is loaded, and end a JVM at its first one. It would also
-    // patch libc's mmap and similar functions while other threads are in them. Results carry its
-    // errors, so its log is off.
+    // UCX would handle signals once it is loaded, and end a JVM at the first signal that the JVM
+    // uses itself. It would also patch libc's mmap and similar functions while other threads are in
+    // them. Results carry its errors, so its log is off.
     static bool areSet = false;
     if (!areSet) setVariables({"UCX_ERROR_SIGNALS=", "UCX_MEM_EVENTS=no", "UCX_LOG_LEVEL=fatal"});
     areSet = true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Wire that carries bytes between hosts, for one process. It calls UCX through a separate library,
 // so that a process on a single host needs no UCX. Received data is in this process's memory once
-// progress() has seen it. Over TCP, it never is before.
+// progress() has seen it. Over TCP, no data is there before.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,7 @@ class WireEnds {
 struct WireSettings {
   const char* devices;    // UCX_NET_DEVICES: the network that ranks trust
   const char* ports;      // UCX_TCP_PORT_RANGE; nullptr: any
-  const char* transports;  // UCX_TLS; nullptr: as in the environment, or all
+  const char* transports;  // UCX_TLS; nullptr: as in the environment; all if it is not set
 
   // Reads WINDLASS_UCX_NET_DEVICES, _PORT_RANGE and _TLS. The default device is loopback.
   static WireSettings ofEnvironment();
@@ -82,8 +82,9 @@ class Wire {
                      wl_error_t* error) = 0;
 
   // The calls below send to a peer, in the order of the calls. Any thread may call them, also in a
-  // callback. If a send fails, the peer is lost(). False: this process lacks memory for the
-  // operation. A few MiB are in flight to a peer at a time, and the rest is queued.
+  // callback. If a send fails, the peer is lost(). False: this process lacks memory for all of the
+  // operation, and a part may be in flight. A few MiB are in flight to a peer at a time. The rest
+  // is queued.
   //
   // Sends a message of these parts, which are not read after the call returns. `unread` counts it;
   // nullptr: it is not counted. A long last part may be sent without a copy.
@@ -135,7 +136,7 @@ class Wire {
   // True if nothing has arrived. file() then turns readable with the next arrival.
   virtual bool arm() = 0;
   virtual int file() const = 0;
-  // Blocks until all data has left, for at most `limitNs`.
+  // Blocks until all data has left, for at most `limitNs`. False if it has not, or UCX has ended.
   virtual bool flush(int64_t limitNs) = 0;
 };
 

@@ -11,7 +11,7 @@
 namespace windlass {
 namespace {
 
-// Number of pieces that are requested of a peer before the first of them has arrived.
+// Largest number of pieces that are requested of a peer and have not arrived.
 constexpr uint32_t kMostAsked = 8;
 // Shortest put, or output of a rank, whose data is stored past the caches. The network's copy takes
 // up the caches as well.

@@ -202,8 +202,8 @@ class UcpWire final : public Wire {
   // place if UCX takes it at once. False: as send().
   bool sendMove(Peer& peer, const Move& move, const Part* parts, uint32_t count,
                 const Unread& unread);
-  // Adds a move with its parts to the pending message. If both together exceed `mostBytes`, the
-  // pending message is sent first. False: as send().
+  // Adds a move with its parts to the pending message. The pending message is sent first if both
+  // together exceed `mostBytes`, or if another `unread` counts it. False: as send().
   bool addToLingering(Peer& peer, const Move& move, const Part* parts, uint32_t count,
                       const Unread& unread, uint64_t mostBytes);
   // Appends a move and copies of its parts. Throws std::bad_alloc, and then appends nothing.
@@ -212,8 +212,8 @@ class UcpWire final : public Wire {
   // memory, and the message is lost.
   bool sendLingering(Peer& peer, const Part& body = {nullptr, 0});
   void sendAllLingering();
-  // Hands `send` to UCX, or queues it if other sends wait. False: out of memory, and the caller
-  // still owns its `message`.
+  // Hands `send` to UCX. Queues it if other sends wait, or if UCX does not take all of it. False:
+  // out of memory, and the caller still owns its `message`.
   bool sendOrQueue(Peer& peer, Send&& send);
   static bool hasRoom(const Peer& peer) { return peer.handed < kMostHandedBytes; }
   // Hands queued sends to UCX while there is room.

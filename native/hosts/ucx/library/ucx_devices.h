@@ -7,7 +7,7 @@
 namespace windlass {
 
 // Checks that this host has a device of `names`, a list like UCX_NET_DEVICES. UCX itself continues
-// without. WL_UNSUPPORTED: it has none, and the error lists its devices. Throws std::bad_alloc.
+// without one. WL_UNSUPPORTED: it has none, and the error lists its devices. Throws std::bad_alloc.
 Code requireDevice(const char* names, wl_error_t* error);
 
 }  // namespace windlass
