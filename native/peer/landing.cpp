@@ -44,7 +44,7 @@ Code Landing::awaitSent(Deadline& deadline) {
 void Landing::end() {
   if (receives_) hosts_->receive(comm_.rank(), 0, nullptr, 0);
   receives_ = false;
-  // Only an operation that failed has any left.
+  // to_ is empty unless the operation failed.
   for (const uint32_t to : to_) hosts_->forget(to, unread_);
   if (!to_.empty()) unread_.reset();
   to_.clear();

@@ -27,6 +27,7 @@ class Landing {
   // `word` of its control block. The bytes must not change until awaitSent().
   Code send(uint32_t to, uint64_t at, const void* from, uint64_t bytes,
             const std::atomic<uint64_t>& word, uint64_t value);
+  // Blocks until the bytes of all send() calls have been read.
   Code awaitSent(Deadline& deadline);
   // Ends the operation, after awaitSent() or a failure. Nothing is received or read any more.
   void end();
@@ -36,7 +37,7 @@ class Landing {
   Hosts* const hosts_;
   bool receives_ = false;
   std::vector<uint32_t> to_;  // ranks that data is in flight to
-  Unread unread_;             // number of sends of it still read
+  Unread unread_;             // number of sends whose bytes are still read
 };
 
 }  // namespace windlass

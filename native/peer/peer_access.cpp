@@ -22,7 +22,7 @@ constexpr uint32_t kStages = 2;   // its process was told to use staging buffers
 constexpr uint32_t kCannot = 3;   // it can't read one of them
 constexpr uint32_t kSpans = 4;    // some ranks are on another host
 constexpr uint32_t kInsists = 8;  // added to these: its process was told to read
-constexpr uint32_t kSaid = 7;     // bits of the above
+constexpr uint32_t kSaid = 7;     // mask of the first four values
 constexpr uint32_t kBeside = 16;  // it reads every other process of its host
 // Values of StageLine::reserved.
 constexpr uint32_t kReserved = 1;

@@ -50,10 +50,12 @@ class PeerAccess {
   bool readsBeside() const { return readsBeside_; }
   bool isStaged(bool isShort) const { return !reads_ || (!readsShort_ && isShort); }
   bool areReserved() const { return areReserved_; }
-  // isAgreeing(): true while ranks agree. hasTold(): true if `rank` has then published its word.
+  // isAgreeing(): true while ranks agree. hasTold(): true if `rank` has published its word. Call
+  // hasTold() only while isAgreeing().
   bool isAgreeing() const { return agreeing_ != nullptr; }
   bool hasTold(uint32_t rank) const;
-  // Copies memory of a rank in another process. Call it only if ranks read.
+  // Copies memory of a rank in another process. Call it only if reads(), or if readsBeside() and
+  // `from` is on the same host.
   Code read(uint32_t from, void* to, uint64_t address, uint64_t bytes, Deadline& deadline);
   // Copies several runs into contiguous memory at `to`.
   Code read(uint32_t from, void* to, const PeerMemory::Run* runs, uint32_t count,
@@ -91,7 +93,7 @@ class PeerAccess {
   bool readsBeside_ = false;
   bool areReserved_ = false;  // all staging buffers
   ToldWord agreeing_ = nullptr;  // word that ranks are publishing
-  std::vector<const PeerMemory*> memories_;  // by rank, if reads_
+  std::vector<const PeerMemory*> memories_;  // by rank; nullptr: not opened
   std::vector<uint32_t> unconfirmed_;        // processes, named as in process_
   char why_[256] = {};  // why this rank can't read a peer, or has no staging buffer
 };

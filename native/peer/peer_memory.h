@@ -41,8 +41,8 @@ class PeerMemory {
   Code open(const wl_process_t& process, uint64_t probe, wl_error_t* error);
   // Returns 0 or an errno. ESRCH: no process has memory under that number any more. EFAULT: the
   // address has no memory, or a process that is being ended has lost all of it. The bytes are
-  // certain to be this process's only if hasEnded() is false afterwards. After its end another
-  // process may have its number, and the bytes may be of that one.
+  // certain to be of the opened process only if hasEnded() is false afterwards. After its end
+  // another process may have its number, and the bytes may be of that one.
   int read(void* to, uint64_t from, uint64_t bytes) const;
   // Reads several runs into contiguous memory at `to`.
   struct Run {

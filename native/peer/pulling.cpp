@@ -133,7 +133,7 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
       return comm_.failures().publishBreach(comm_.rank(), broken.c_str());
     }
     if (Code code = access_.confirm(); code != WL_OK) return code;
-    // Data read after a failure may have changed since its rank failed.
+    // After a failure, the owner of the data may change it. Data read since then may be wrong.
     if (Code code = goesOn(deadline); code != WL_OK) return code;
     comm_.finishPhase(rank_, k);
     const std::atomic<uint64_t>& done = comm_.group().lines(rank_).done.word;
@@ -151,7 +151,7 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
   return WL_OK;
 }
 
-// Publishes to other hosts that this rank has read the halves, and has counted the data sent
+// Publishes to other hosts that this rank has read the halves, and has received the data sent
 // straight to it.
 void Pulling::tellTaken(const Phase& phase) const {
   const ControlBlock& block = comm_.group().block();
@@ -161,7 +161,8 @@ void Pulling::tellTaken(const Phase& phase) const {
       hosts_->tellSoon(hosts_->hostOf(from), block.stagePair(from, rank_).taken);
 }
 
-// Sends what this rank's lead wrote outside its own table if the parts of others exceed its room.
+// Sends what this rank's lead wrote: the bytes that it needs, and the refusals. Does nothing unless
+// the parts of other ranks exceed its room.
 void Pulling::tellRefused(const Launch& launch) const {
   const PartTable& own = launch.parts(rank_);
   if (own.needed <= own.room) return;

@@ -89,7 +89,8 @@ class Pulling {
     return phase.staged && isFar(phase, from, to) && !lands(phase, from, to) &&
            !isReadBeside(phase, from, to);
   }
-  // True if `to`, in another process of a host of several, reads `from` directly.
+  // True if `to` reads `from` directly, although ranks live on several hosts. Both are on the same
+  // host, in different processes.
   bool isReadBeside(const Phase& phase, uint32_t from, uint32_t to) const;
   // native/peer/landing.cpp
   //
@@ -129,7 +130,7 @@ class Pulling {
   Code take(const Phase& phase, uint64_t segment, uint64_t round, Deadline& deadline);
   // Blocks until a rank has filled its half of a round.
   Code awaitFilled(uint32_t from, uint64_t round, Deadline& deadline);
-  // Address in the staging buffer of `from`.
+  // Address of the data for `to` in the staging buffer of `from`.
   const uint8_t* staged(const Phase& phase, uint32_t from, uint32_t to, uint64_t segment,
                         uint64_t round) const;
 
@@ -150,7 +151,7 @@ class Pulling {
   std::vector<const void*> sources_;
   unsigned char* scratch_ = nullptr;
   uint64_t rounds_ = 0;    // rounds of all operations
-  bool isFilled_ = false;  // this rank's half for the next round
+  bool isFilled_ = false;  // true if this rank's half for the next round is filled
   mutable std::string broken_;  // access of this rank that the target forbids
   uint32_t steps_ = 0;
 };
