@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timing of a floor. Threads pinned to one core each rewrite their inputs, meet at a barrier, and
-// run parts that were cut before the clock started. The benchmark times the operation in the same
-// way.
+// Timing of a floor. Each thread is pinned to a core of its own. Threads rewrite their inputs, meet
+// at a barrier, and run parts that were cut before the clock started. No protocol runs around the
+// parts. The benchmark times the operation in the same way.
 #pragma once
 
 #include <pthread.h>
@@ -37,8 +37,8 @@ struct Refused : std::runtime_error {
   wl_code code;
 };
 
-// Barrier that the threads pass before a sample. The counter and the sense word each have cache
-// lines of their own.
+// Barrier that the threads pass before and after a sample. The counter and the sense word each have
+// cache lines of their own.
 class LineUp {
  public:
   explicit LineUp(uint32_t threads) : threads_(threads) {}
@@ -160,7 +160,7 @@ inline bool pinTo(int core) {
 
 // Runs the jobs in parallel, one pinned thread each. Returns the median over `iterations` of
 // max(leave) - max(ready) in microseconds. In each iteration, calls `write` for each input of a job
-// with a stamp, then `run` for each part.
+// with a stamp of the iteration, then `run` for each part.
 template <class Part, class Run, class Write>
 double measure(std::vector<Job<Part>>& jobs, const std::vector<int>& cores, int32_t iterations,
                const Run& run, const Write& write) {
