@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host side of the device executor. It states the operation, waits for ENTER of the ranks that its
-// kernel concerns, and runs the kernel in line on each of the rank's cores (windlass/in_line.h). If
-// cores are threads, the caller and the rank's workers run those cores that can continue. Each
-// kernel K has K::goOn, which advances one core, and K::Session, which a rank's cores share. On
-// checked targets, the session compares the cores' actions with the rules of the architecture.
-// Everything except K::goOn is compiled once for each Session.
+// Host side of the device executor. It states the operation and waits for ENTER of the ranks that
+// its kernel concerns. Then it runs the kernel in line on each of the rank's cores
+// (windlass/in_line.h). If cores are threads, the caller and the rank's workers run those cores
+// that can continue. Each kernel K has K::goOn, which advances one core, and K::Session, which a
+// rank's cores share. On checked targets, the session compares the cores' actions with the rules of
+// the architecture. Everything except K::goOn is compiled once for each Session.
 #pragma once
 
 #include <string>

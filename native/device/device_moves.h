@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One-sided moves by a rank's device between two views. At least one view lies on devices that the
-// rank's device reaches. If both views are contiguous, the driver copies them. Otherwise a kernel
-// moves data between devices, and data to or from the host is packed and copied in pieces.
+// rank's device reaches. If both views are contiguous and the move does not add, the driver copies
+// them. Otherwise a kernel moves data between devices. Data to or from the host is then packed and
+// copied in pieces.
 #pragma once
 
 #include <functional>

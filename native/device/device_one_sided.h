@@ -12,8 +12,8 @@ namespace windlass {
 
 // put(), accumulate() and get() of native/core/one_sided.h, run by this rank's device. At least one
 // of `local` and the window lies on devices. For a window on devices, `remote.lies` is kHere and
-// `parts` are its parts. For a host window, `remote.lies` is kHost. Returns WL_UNSUPPORTED, with
-// the communicator unchanged, if the device can't do the operation.
+// `parts` are its parts. For a host window, `remote.lies` is kHost and `parts` is nullptr. Returns
+// WL_UNSUPPORTED, with the communicator unchanged, if the device can't do the operation.
 Code putByDevice(Comm& comm, uint32_t peer, const MoveSide& remote, const StridedView& local,
                  wl_error_t* error);
 Code accumulateByDevice(Comm& comm, uint32_t peer, const DeviceParts* parts, const MoveSide& remote,

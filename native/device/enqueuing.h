@@ -159,7 +159,7 @@ class Enqueuing {
 
   std::mutex lookMutex_;  // held during look()
   bool isClosed_ = false;
-  std::mutex mutex_;  // guards changed_ and waiters_
+  std::mutex mutex_;  // guards waiters_, and the stores that end a wait
   std::condition_variable changed_;
   uint32_t waiters_ = 0;
   std::atomic<bool> hasEnded_{false};  // the communicator; operations in flight were stopped

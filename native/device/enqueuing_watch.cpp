@@ -123,8 +123,8 @@ Code Enqueuing::checkDeadline(InFlight& oldest, wl_error_t* error) {
   return now - oldest.begunNs < oldest.deadlineNs ? WL_OK : publishLate(oldest, error);
 }
 
-// All ranks number enqueued operations alike. Another process may lag behind its device, so this
-// also reads the device's lines.
+// All ranks number enqueued operations alike. A rank of another process may not have noticed yet
+// that its stream reached the operation. So this also reads the lines that its cores write here.
 Code Enqueuing::hasCome(uint32_t rank, bool* has, wl_error_t* error) {
   const uint64_t oldest = over_.load() + 1;
   if (isHere_[rank]) return streams_->hasBegun(inFlight(oldest).marks[rank], has, error);

@@ -43,7 +43,7 @@ class GridTable {
   };
   class Reader;
 
-  std::vector<Row> rows_;  // ascending, without duplicate cases
+  std::vector<Row> rows_;  // ascending; byte ranges of one key don't overlap
 };
 
 }  // namespace windlass

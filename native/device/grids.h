@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Number of device cores that each rank of an operation uses: the number in the process's grid
-// table, or as many as run at a time. Ranks exchange their numbers, and all use the smallest.
+// Number of device cores that each rank of an operation uses. It is the number in the process's
+// grid table, or as many as run at a time. Ranks exchange their numbers, and all use the smallest.
 #pragma once
 
 #include <algorithm>

@@ -184,7 +184,7 @@ Code Comm::offload(const Call& call, uint32_t kernel, uint32_t phases, const Lau
       return own.enqueue(*group_, operation, deadline.limitNs(), *call.on, peers, &culprit, &error);
     return own.run(operation, peers, &culprit, &error);
   });
-  // All ranks refuse the operation.
+  // No rank is at fault: all ranks refuse the operation, or `peers` ended it.
   if (code != WL_OK && culprit == kNobody) {
     failures_.refuse(code, error.message, call.error);
     if (error.culprit_count > 0) nameCulprit(call.error, static_cast<uint32_t>(error.culprits[0]));

@@ -118,8 +118,9 @@ class Offload {
   Offload(const Offload&) = delete;
   Offload& operator=(const Offload&) = delete;
 
-  // If a driver call does not return, each of these returns WL_DEVICE within callLimitNs after the
-  // caller's time is over. The device then accepts no more work.
+  // If a driver call does not return, each of these returns WL_DEVICE about callLimitNs after the
+  // caller's time is over. A rank that waits for another rank's call waits a quarter longer. The
+  // device then accepts no more work.
   //
   // Collective: every rank has entered the operation. If it fails on one rank, it fails on all. The
   // failed rank is *culprit, and its own error says why. If `peers` ended the operation, *culprit
@@ -247,8 +248,8 @@ class Offload {
   uint64_t held_ = 0;  // id of the transfer that ran last, whose table is in the window; 0: none
   uint32_t sequence_ = 0;  // number of the last operation in this window
   uint32_t written_ = 0;   // number of the operation at which all lines were written
-  uint32_t cores_ = 0;     // number that the device runs at a time; 0: not counted yet
-  uint32_t usable_ = 0;    // number that the current operation can use
+  uint32_t cores_ = 0;     // cores that the device runs at a time; 0: not counted yet
+  uint32_t usable_ = 0;    // cores that the current operation can use
   bool isOpen_ = false;
   std::unique_ptr<Enqueuing> owned_;  // see enqueuing_
   std::atomic<Enqueuing*> enqueuing_{nullptr};

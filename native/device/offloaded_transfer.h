@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's device side of a transfer: copies of the rank's boxes that items of any rank name, and
-// the rank's own items, which name these copies.
+// Device side of a rank's transfer: copies of the rank's boxes that items of any rank name, and the
+// rank's own items. The items name copies instead of host memory.
 #pragma once
 
 #include <vector>
@@ -58,8 +58,8 @@ class OffloadedTransfer {
 
   // Makes the table name the images of all ranks. Returns true if it already did.
   bool name(const std::vector<Images>& images);
-  // Copies the data that kernels read to this rank's images. `isHeld`: the window is unused since
-  // this operation last ran there with the same images.
+  // Copies the data that kernels read to this rank's images. `isHeld`: nothing has used the
+  // window since this operation last ran there with the same images.
   Code send(RankDevice& device, const Images& own, bool isHeld, wl_error_t* error);
   // Location of the counts in the written image.
   uint64_t countsAt() const { return layout_.countsAt; }

@@ -13,7 +13,7 @@ class RankWaits final : public DeviceWait {
  public:
   RankWaits(const Group& group, uint32_t rank, int64_t endNs)
       : group_(group), rank_(rank), endNs_(endNs) {}
-  // Waits for as long as an operation may take, from now on.
+  // The wait may last as long as an operation, from now on.
   RankWaits(const Group& group, uint32_t rank)
       : RankWaits(group, rank, clockNs() + group.config().deadlineNs) {}
 

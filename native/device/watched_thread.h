@@ -7,9 +7,9 @@
 
 namespace windlass {
 
-// Runs body() on a new thread for at most limitNs. Returns nullptr if it ended, otherwise the
-// driver call that does not return. In that case the body's copies stay allocated. The body touches
-// nothing else and throws nothing. Throws std::system_error and std::bad_alloc.
+// Runs body() on a new thread. Returns nullptr once it has ended. After limitNs, returns the driver
+// call that does not return. In that case the objects that body() holds stay allocated. The body
+// accesses nothing else and throws nothing. Throws std::system_error and std::bad_alloc.
 const char* runWatched(std::function<void()> body, int64_t limitNs);
 
 }  // namespace windlass

@@ -30,9 +30,9 @@ class AllRanks : public Liveness {
 };
 
 // Collective. Sends `own` to all ranks; own.code is this rank's result so far. Returns WL_OK if
-// every rank's code is WL_OK. *culprit is the failing rank, or kNobody if the exchange itself
-// failed. *isWhole is true if all ranks sent theirs; otherwise peers may still be in an earlier
-// step.
+// every rank's code is WL_OK. *culprit is the failing rank. It is kNobody if no rank failed, or
+// only the exchange itself. *isWhole is true if all ranks sent theirs. Otherwise peers may still be
+// in an earlier step.
 template <class Statement>
 Code stateToAll(AllRanks& exchange, const Statement& own, std::vector<Statement>& statements,
                 uint32_t* culprit, bool* isWhole, wl_error_t* error) {
@@ -57,8 +57,8 @@ class StreamDevice;  // native/device/stream_device.h
 
 constexpr uint64_t kMostWindowBytes = uint64_t{1} << 46;  // per rank
 
-// Device memory for the parts of a window. The parts are `stride()` bytes apart. Every rank's
-// device reaches each part at the same address. The destructor frees the memory.
+// Device memory for the parts of a window. The parts are `stride()` bytes apart. Within a process,
+// the devices of all ranks reach each part at the same address. The destructor frees the memory.
 class DeviceParts {
  public:
   virtual ~DeviceParts() = default;
@@ -112,9 +112,10 @@ class RankDevice {
   // Valid after open().
   virtual DeviceKind kind() const { return {}; }
 
-  // Collective: makes a window with a zeroed part of `bytes` bytes, equal on all ranks, on each
-  // rank's device. If one rank fails, all fail and nothing is left behind. If the exchange itself
-  // fails or std::bad_alloc is thrown, call closeWindow().
+  // Collective: makes a window with a part of `bytes` bytes, equal on all ranks, on each rank's
+  // device. Each part is zeroed before any peer learns of it. If one rank fails, all fail and
+  // nothing is left behind. If the exchange itself fails, or this throws std::bad_alloc, call
+  // closeWindow().
   virtual Code makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) = 0;
   // Rank where a failure of makeWindow() began; kNobody if the exchange itself failed.
   virtual uint32_t culprit() const = 0;
@@ -124,12 +125,15 @@ class RankDevice {
   virtual void* part(uint32_t rank) const = 0;
   virtual uint64_t partBytes() const = 0;  // a multiple of the page size; 0 without a window
 
-  // Steps that make the parts of a window. All ranks complete one step before any starts the next:
+  // Steps that make the parts of a window. All ranks complete one step before any starts the next.
+  // If all ranks live in one process, askForParts and shareParts are left out:
   // - makePart: makes this rank's part, zeroed.
   // - askForParts: asks ranks of other processes for the parts that they offer.
   // - shareParts: gives this rank's part and takes the others. WL_PEER_LOST: one did not arrive.
   // - tryParts: checks that this rank reaches its peers' parts, and leaves them zeroed.
-  // checkAdds() fails if adds to a peer's part are not atomic with adds of other ranks.
+  //
+  // checkAdds() is no such step. It fails if adds to a peer's part are not atomic with adds of
+  // other ranks.
   virtual Code makePart(DeviceParts& parts, uint32_t rank, wl_error_t* error) = 0;
   virtual Code askForParts(DeviceParts& parts, uint32_t rank,
                            const std::vector<DeviceParts::Offer>& offers, Liveness& liveness,
@@ -159,7 +163,8 @@ class RankDevice {
   virtual Code fromDevice(void* to, const void* from, uint64_t bytes, wl_error_t* error) = 0;
 
   // Copies between the device and scattered host memory. fill() writes and take() reads bytes [at,
-  // at + bytes) of the data, in order. They own the buffer until they return.
+  // at + bytes) of the data in `buffer`, in order. The buffer is valid only during that call. Host
+  // memory that fill() and take() access is theirs until fillDevice() or takeFromDevice() returns.
   using Fill = std::function<void(unsigned char* buffer, uint64_t at, uint64_t bytes)>;
   using Take = std::function<void(const unsigned char* buffer, uint64_t at, uint64_t bytes)>;
   virtual Code fillDevice(void* to, uint64_t bytes, const Fill& fill, wl_error_t* error);
@@ -173,8 +178,8 @@ class RankDevice {
     uint64_t toStep, fromStep;
   };
   virtual Code copyRows(const std::vector<Rows>& rows, wl_error_t* error);
-  // True if kernels of all these devices reach memory that lies on one of them. False unless the
-  // runtime confirms it.
+  // Sets *is to true if kernels of all these devices reach memory that lies on one of them. It is
+  // false unless the runtime confirms this.
   virtual Code isReached(const void* memory, uint64_t bytes, const std::vector<uint32_t>& devices,
                          bool* is, wl_error_t* error);
 
@@ -197,10 +202,10 @@ class RankDevice {
   // Writes the stop word while a kernel runs.
   virtual Code writeStop(uint64_t word, uint32_t value, wl_error_t* error) = 0;
 
-  // start() launches a kernel of library `image`, or of the target if that is nullptr. await()
-  // returns WL_TIMEOUT after limitNs. It may be called again after that, and after an error while
-  // mayRunOn() is true. Any other result means that the kernel has ended. giveUp() ends the calls
-  // of await().
+  // start() launches a kernel of library `image`, or of the target if that is nullptr. A kernel
+  // that does not end runs for ever. await() returns WL_TIMEOUT after limitNs. It may be called
+  // again after that, and after an error while mayRunOn() is true. Any other result means that the
+  // kernel has ended. After giveUp(), nobody calls await() again.
   virtual Code start(const char* kernel, const void* image, const OffloadedOperation& given,
                      wl_error_t* error) = 0;
   virtual Code await(const char* kernel, int64_t limitNs, wl_error_t* error) = 0;

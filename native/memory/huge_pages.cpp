@@ -40,7 +40,7 @@ void takeHugePages(int file, uint64_t bytes) {
   if (whole == 0) return;
   void* mapped = mapAligned(file, whole, PROT_READ | PROT_WRITE);
   if (mapped == MAP_FAILED) return;
-  // A huge page that already holds one small page needs no copy of the others.
+  // Reserves one small page in each huge page, so that the collapse has no other pages to copy.
   bool isBegun = true;
   for (uint64_t at = 0; isBegun && at < whole; at += kHugePage)
     isBegun = fallocate(file, 0, static_cast<off_t>(at), static_cast<off_t>(kPage)) == 0;

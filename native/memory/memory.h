@@ -26,8 +26,8 @@ using OwnedMemory = std::unique_ptr<void, FreesMemory>;
 // Maps zeroed private pages, which take memory when written and are freed when unmapped. On failure
 // returns nullptr and sets errno. `bytes` is not 0.
 void* mapMemory(uint64_t bytes);
-// Like mapMemory(), but the mapping may exceed the free memory. reserveShared() and releaseShared()
-// reserve and free its pages.
+// Maps zeroed shared pages; the mapping may exceed the free memory. reserveShared() and
+// releaseShared() reserve and free its pages. On failure returns nullptr and sets errno.
 void* mapSparseMemory(uint64_t bytes);
 // Excludes the range from core dumps, since reading its pages would take memory.
 void keepOutOfDumps(void* memory, uint64_t bytes);

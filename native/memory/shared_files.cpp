@@ -43,7 +43,7 @@ Code openAs(const wl_process_t& owner, int32_t number, int flags, OpenFile* file
   std::snprintf(path, sizeof path, "/proc/%d/fd/%d", owner.pid, number);
   OpenFile opened(open(path, flags | O_CLOEXEC));
   const int reason = errno;
-  // The owner was alive until here, so the file is the owner's.
+  // If the owner is still alive, its pid was not reused, so the file is the owner's.
   if (Code code = checkLives(owner, process, !opened, error); code != WL_OK) return code;
   if (!opened) {
     const bool isRefused = reason == EACCES || reason == EPERM;

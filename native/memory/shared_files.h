@@ -11,15 +11,16 @@
 
 namespace windlass {
 
-// Name of a shared file for other processes: its number in the owner (-1: none), and its inode,
-// which distinguishes it from a later file of that number.
+// Name of a shared file for other processes: its number in the owner (-1: none) and its inode. The
+// inode distinguishes it from a later file of that number.
 struct SharedFile {
   int64_t number = -1;
   uint64_t inode = 0;
 };
 
 // Opens file `number` of the owner, a process of this host. Returns WL_PEER_LOST if the owner has
-// ended or is ending. Returns WL_UNSUPPORTED if its file numbers are not accessible here.
+// ended or is ending. Returns WL_UNSUPPORTED if its process number means nothing here, as in
+// another PID namespace.
 Code openShared(const wl_process_t& owner, int32_t number, OpenFile* file, wl_error_t* error);
 // Opens a file of any type for reading only.
 Code openToRead(const wl_process_t& owner, int32_t number, OpenFile* file, wl_error_t* error);

@@ -76,7 +76,7 @@ Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error, uint64_t late
   const uint64_t pages = (bytes + kPage - 1) / kPage * kPage;
   const uint64_t now = pages - later / kPage * kPage;
   if (Code code = checkFree(now, error); code != WL_OK) return code;
-  // For a larger file, the kernel sends a signal that ends the process.
+  // If the file exceeds this limit, the kernel sends a signal that ends the process.
   rlimit largest = {};
   if (getrlimit(RLIMIT_FSIZE, &largest) == 0 && pages > largest.rlim_cur) {
     return fail(error, WL_RESOURCE,

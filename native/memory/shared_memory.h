@@ -17,9 +17,9 @@ constexpr char kSharedLink[] = "/memfd:windlass (deleted)";
 // `later` bytes. It can neither shrink nor grow. WL_RESOURCE states the requested and the free
 // size.
 Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error, uint64_t later = 0);
-// Reserves mapped pages of the last `later` bytes before any process touches them. Errors are those
-// of shareMemory(). `allowed`: bytes that consecutive calls may reserve before the next check of
-// free memory, initially 0.
+// Reserves whole mapped pages of the last `later` bytes before anybody touches them. Errors are
+// those of shareMemory(). `allowed`: bytes that consecutive calls may reserve before the next check
+// of free memory, initially 0.
 Code reserveShared(void* memory, uint64_t bytes, wl_error_t* error, uint64_t* allowed = nullptr);
 // Returns whole pages to the system, for all processes that map them. The pages become zero and
 // unreserved.

@@ -22,7 +22,7 @@ class Window {
   // if `ranks` segments are more than a process can address.
   static Code strideOf(const char* what, uint64_t bytes, uint32_t ranks, uint64_t* stride,
                        wl_error_t* error);
-  // Uses shared memory that outlives the window, with segments `stride` apart.
+  // Uses memory that processes map, with segments `stride` apart. It must outlive the window.
   Window(void* base, uint64_t bytes, uint64_t stride) : Window(base, bytes, stride, 0) {}
   // Uses parts on devices. `name` identifies the window within its communicator, in every process.
   Window(std::unique_ptr<DeviceParts> parts, uint64_t bytes, uint64_t name)
@@ -56,7 +56,7 @@ class Window {
   void* base_;
   uint64_t bytes_;
   uint64_t stride_;
-  uint64_t mapped_;  // 0 if the window does not own the memory
+  uint64_t mapped_;  // 0 if another object owns the memory
   std::unique_ptr<DeviceParts> parts_;
   uint64_t name_ = 0;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Public calls of the Ascend runtime (ACL) that Windlass makes, under their own names. They are
 // found at run time, so this library also loads without the runtime. Types, values and argument
-// orders follow Huawei's documentation. No device has tested them yet.
+// orders follow Huawei's documentation. They have not been tested on a device yet.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace windlass::acl {
 using AclError = int32_t;
 constexpr AclError kAclOk = 0;
 constexpr AclError kAclTimedOut = 507046;     // a wait for a stream
-constexpr AclError kAclInitialised = 100002;  // another library of this process did it
+constexpr AclError kAclInitialised = 100002;  // this process has done it before
 constexpr AclError kAclCoreTimeout = 507014;
 constexpr AclError kAclCoreException = 507015;
 constexpr AclError kAclCoreTrap = 507016;
@@ -117,9 +117,10 @@ struct Acl {
   WINDLASS_ACL_LATER_CALLS(WINDLASS_ACL_MEMBER)
 #undef WINDLASS_ACL_MEMBER
 
-  // Opens the runtime, libascendcl.so. It is in lib64 of the toolkit's folder `home`; if that is
-  // nullptr, the dynamic linker searches. It stays open, since it can't be unloaded safely. On
-  // WL_UNSUPPORTED, the error says what was searched for, and where. Throws std::bad_alloc.
+  // Opens the runtime, libascendcl.so. Searches lib64 of the toolkit's folder `home` first, unless
+  // `home` is nullptr or empty. Then the dynamic linker searches. The runtime stays open, since it
+  // can't be unloaded safely. On WL_UNSUPPORTED, the error says what was searched for, and where.
+  // Throws std::bad_alloc.
   static Code open(const char* home, Acl* acl, wl_error_t* error);
 
   // Returns WL_OK if `result` is kAclOk, otherwise WL_DEVICE with the runtime's message. `what`:
@@ -127,9 +128,9 @@ struct Acl {
   Code check(AclError result, const char* call, const char* what, wl_error_t* error) const;
 };
 
-// Returns the driver's number of `device`, which counts devices that this process sees. `visible`:
-// ASCEND_RT_VISIBLE_DEVICES; the number is its entry `device`. If it is nullptr or empty, the
-// number is `device`. WL_INVALID_ARGUMENT: it names no such device.
+// Sets *number to the driver's number of `device`, which counts devices that this process sees.
+// `visible`: ASCEND_RT_VISIBLE_DEVICES; the number is its entry `device`. If it is nullptr or
+// empty, the number is `device`. WL_INVALID_ARGUMENT: it names no such device.
 Code driverDevice(const char* visible, int32_t device, uint32_t* number, wl_error_t* error);
 
 }  // namespace windlass::acl

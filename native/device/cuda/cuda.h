@@ -28,7 +28,7 @@ using CuFunction = struct CuFunctionOf*;
 using CuStream = struct CuStreamOf*;
 using CuEvent = struct CuEventOf*;
 using CuGraph = struct CuGraphOf*;
-using CuAddress = uint64_t;   // memory that the device sees
+using CuAddress = uint64_t;   // address that the device sees
 using CuPhysical = uint64_t;  // physical memory of a device
 
 constexpr int32_t kMultiprocessors = 16;  // attributes of a device

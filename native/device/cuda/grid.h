@@ -17,7 +17,8 @@ class Grid {
   // Creates a grid for `ranks` of a group's `all` ranks. The calling rank holds it. Throws
   // std::bad_alloc.
   static Code make(Gpu& gpu, uint32_t ranks, uint32_t all, Grid** grid, wl_error_t* error);
-  // Name by which the other ranks find the grid. hold() returns nullptr if the grid is gone.
+  // Name by which the other ranks find the grid. hold() makes the calling rank a holder too. It
+  // returns nullptr if the grid is gone.
   uint64_t name() const { return name_; }
   static Grid* hold(uint64_t name);
   // The last rank to leave releases the grid, even after failures, and returns the first failure.
@@ -74,7 +75,7 @@ class Grid {
 
   Gpu& gpu_;
   const uint32_t ranks_;
-  const bool hasPeersElsewhere_;  // some ranks are on other GPUs
+  const bool hasPeersElsewhere_;  // some ranks are not in this grid
   uint64_t name_ = 0;
   CuStream stream_ = nullptr;
   // Operations of the next grid's ranks, copied to the device together: pinned memory and device

@@ -27,7 +27,8 @@ class OwnPart {
   Code offer(const Gpu& gpu, wl_error_t* error);
   FileOfferName offerName() const { return offer_.name(); }
   Code give(uint32_t takers, Liveness& liveness, wl_error_t* error);
-  // Releases the physical memory. Every process has mapped it, and a mapping keeps it.
+  // Releases the handle of the physical memory. Call after every process that receives it has
+  // mapped it: the mappings keep the memory.
   Code release(const Gpu& gpu, wl_error_t* error);
   // Needs no current context.
   void close(const Cuda& cuda, Undone* undone);

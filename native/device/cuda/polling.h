@@ -62,8 +62,9 @@ inline bool isFailedDevice(CuResult result) {
   return meaning.result == result && meaning.code == WL_DEVICE;
 }
 
-// Call after a query of `stream`, or a launch, has failed. Returns true if its work may still run
-// after limitNs. False if the work ends or the device has failed.
+// Call after a query of `stream`, or a launch, has failed. Returns true if its work may still run:
+// it does not end within limitNs, or the driver does not say. Returns false if the work ends or the
+// device has failed.
 inline bool mayRunOn(const Gpu& gpu, CuStream stream, int64_t limitNs) {
   const CuResult result =
       lookUntil([&] { return gpu.cuda().cuStreamQuery(stream); }, limitNs);
