@@ -11,8 +11,8 @@ using namespace windlass;
 
 namespace {
 
-// Returns this rank's handle in the group that `make` forms from comm's ranks; nullptr if the rank
-// is not in that group.
+// Sets *out to this rank's handle in the group that `make` forms from comm's ranks; nullptr if the
+// rank is not in any such group.
 template <class Make>
 Code join(wl_comm_t* comm, wl_operation operation, int64_t deadlineNs, wl_comm_t** out,
           wl_error_t* error, Make&& make) {
@@ -119,7 +119,7 @@ int32_t wl_comm_close(wl_comm_t* comm, wl_error_t* error) {
 }
 
 void wl_comm_free(wl_comm_t* comm) {
-  // A call that did not leave still uses the handle's memory.
+  // A call that did not return still uses the handle's memory, so the handle is not freed.
   if (isOwn(comm) && comm->comm.close(nullptr) != WL_TIMEOUT) delete comm;
 }
 

@@ -66,7 +66,7 @@ void findFree(Asked& asked, uint64_t* bytes) {
 }
 
 // Finds the device that holds the memory, and keeps its primary context current until destruction.
-// Each allocation keeps that context alive.
+// keep() leaves that context retained for an allocation. drop() releases what one keep() left.
 class DeviceOf {
  public:
   DeviceOf(const cuda::Cuda& driver, uint64_t memory, wl_error_t* error)
@@ -100,7 +100,7 @@ class DeviceOf {
   Code code = WL_OK;
 
  private:
-  // The driver needs a current context, so this uses that of device 0.
+  // The driver needs a current context, so find() uses the one of device 0.
   void find(uint64_t memory, int32_t* number) {
     cuda::CuDevice first = 0;
     cuda::CuContext context = nullptr;
@@ -263,7 +263,7 @@ int32_t wl_cuda_memory_alloc(uint64_t beside, uint64_t bytes, uint64_t* address,
     const cuda::CuResult over =
         cuda::lookUntil([&] { return driver->cuStreamQuery(nullptr); }, limitNs);
     if (over == cuda::kCuNotReady) {
-      // The device may still write the memory.
+      // The device may still write the memory, so it is not freed.
       device.keep();
       return fail(error, WL_DEVICE,
                   "a device did not clear %llu bytes within %lld ms: something else holds up its "

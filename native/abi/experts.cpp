@@ -76,7 +76,8 @@ Code readShape(const wl_experts_t* experts, ExpertShape* shape, wl_error_t* erro
   return WL_OK;
 }
 
-// Checks memory that peers access. With devices, each rank passes its memory to its device instead.
+// Checks memory that peers access. If ranks live in several processes, it must lie in a window. If
+// ranks have devices, any memory is allowed, since each rank passes its own to its device.
 Code checkPlaced(const Comm& comm, const void* memory, uint64_t bytes, const char* name,
                  wl_error_t* error) {
   if (Code code = checkBuffer(memory, bytes, WL_I64, name, error); code != WL_OK) return code;
@@ -147,7 +148,7 @@ Code note(const Comm& comm, const Choice& choice, ExpertTable* table, wl_error_t
   return WL_OK;
 }
 
-// Checks that dispatch and combine both make first.
+// Makes the first checks of dispatch and of combine, and sets *table.
 Code openTable(const wl_comm_t* comm, void* memory, int64_t deadlineNs, ExpertTable** table,
                wl_error_t* error) {
   if (Code code = checkCall(comm, deadlineNs, error); code != WL_OK) return code;

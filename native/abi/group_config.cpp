@@ -43,7 +43,7 @@ Code readGroupConfig(const wl_group_config_t* config, GroupConfig* out, wl_error
   if (const char* why = kTarget.refusal()) return fail(error, WL_INVALID_ARGUMENT, "%s", why);
   GroupConfig& own = *out;
   own.ranks = static_cast<uint32_t>(config->ranks);
-  // Only the low 32 bits are reported. 2^32 reports as 0, the sequence after 2^32 - 1.
+  // Only the low 32 bits are reported: 2^32 is reported as 0, which follows 2^32 - 1.
   own.firstSequence =
       config->first_sequence == 0 ? uint64_t{1} << 32 : uint64_t{config->first_sequence};
   own.cores = static_cast<uint32_t>(config->cores == 0 ? allowedCores() : config->cores);

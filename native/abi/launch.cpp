@@ -104,7 +104,7 @@ class Arguments {
     at_ += count;
     return true;
   }
-  // Words of a tensor before its shape.
+  // Number of a tensor's words before its shape.
   static constexpr uint64_t kTensorWords = 6;
 
   bool skipOne() {

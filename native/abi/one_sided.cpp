@@ -107,7 +107,8 @@ constexpr Move kGet = {"get", "get: local", "get: remote", true};
   return resolve(move.what, comm, window, local, peer, remote, view, error);
 }
 
-// Adds the location of a view of the window, as its rank's device reaches it.
+// Returns the view of the window with its location: kHere if the window lies on devices, otherwise
+// kHost.
 MoveSide sideOf(const wl_window_t& window, const StridedView& view) {
   using Lies = RankDevice::Lies;
   return {view, window.window->parts() != nullptr ? Lies::kHere : Lies::kHost};

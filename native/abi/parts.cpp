@@ -91,7 +91,7 @@ Code checkApart(const Parts& parts, uint32_t ranks, wl_error_t* error) {
     reached = end(rank);
   }
   if (ascending) return WL_OK;
-  uint16_t order[WL_MAX_RANKS];  // not on the heap: no memory would fail only this rank
+  uint16_t order[WL_MAX_RANKS];  // not on the heap, where a failure would affect only this rank
   uint32_t count = 0;
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     if (parts.counts[rank] > 0) order[count++] = static_cast<uint16_t>(rank);
@@ -155,7 +155,8 @@ Code checkOwnPart(const wl_comm_t* comm, const char* name, const void* part, uin
   return WL_OK;
 }
 
-// The next three functions implement an operation, enqueued on a stream or blocking.
+// The next three functions each implement one operation. They enqueue it on a stream, or block if
+// `on` is nullptr.
 Code exchangeParts(wl_comm_t* comm, const Parts& sent, const Parts& received, int32_t dtype,
                    int64_t deadlineNs, wl_error_t* error, OnStream* on) {
   if (Code code = checkCall(comm, deadlineNs, error); code != WL_OK) return code;

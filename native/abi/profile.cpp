@@ -15,7 +15,8 @@ static_assert(WL_ENGINES == kEngines, "one number of engines");
 
 namespace {
 
-// Calls body(profiler), and reports std::bad_alloc as WL_RESOURCE.
+// Calls body(profiler). Returns WL_UNSUPPORTED if the target counts nothing, and WL_RESOURCE if
+// body throws std::bad_alloc.
 template <class Body>
 Code profile(wl_error_t* error, const Body& body) {
   if (kTarget.profiler == nullptr) {

@@ -10,8 +10,8 @@ using namespace windlass;
 
 namespace {
 
-// Sets *box to the box of that source binding of `rank` that begins at `start` and has shape
-// `length`.
+// Sets *box to one box of source binding `binding` of `rank`. The box begins at `start` and has
+// shape `length`. Its address is valid in this process.
 Code sourceBox(const Transfer& transfer, int32_t rank, uint32_t binding, const int64_t* start,
                const int64_t* length, wl_tensor_t* box, wl_error_t* error) {
   PeerView source = {};

@@ -96,8 +96,8 @@ int32_t wl_memory_pool_alloc(wl_memory_pool_t* pool, uint64_t bytes, void** memo
   const Code code = pool->pool.take(bytes, memory, error);
   const wl_error_t* record = pool->group->failure();
   if (record == nullptr) return code;
-  // A process declared dead may resume and write to memory that was freed since. Only memory taken
-  // before the failure is visible is safe.
+  // A process declared dead may resume and write to memory that was freed since. The pool therefore
+  // allocates nothing once the failure is visible. Memory allocated before that is safe.
   if (code == WL_OK) pool->pool.giveBack(*memory, nullptr);
   *memory = nullptr;
   return copyError(error, *record, "the communicator of the memory pool is dead: ");

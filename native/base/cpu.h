@@ -22,9 +22,9 @@ inline void cpuPause() noexcept {
 #endif
 }
 
-// Orders a seq_cst read-modify-write before later loads of words that other threads write. On
-// x86-64 the read-modify-write does that itself. Other CPUs would order only seq_cst loads, and
-// most of those loads are not.
+// Call between a seq_cst read-modify-write and loads of words that other threads write. No later
+// load then passes an earlier store. On x86-64 the read-modify-write itself ensures that. On other
+// CPUs it orders only seq_cst loads, and most of those loads are not.
 inline void orderLooks() noexcept {
 #if !defined(__x86_64__)
   __atomic_thread_fence(__ATOMIC_SEQ_CST);

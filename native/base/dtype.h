@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of dtypes, and which casts, reductions and atomic adds a dtype supports on every target. A
-// target's Limits list what it lacks.
+// Names of dtypes, and the casts, reductions and atomic adds that the library supports. A target's
+// Limits state which casts and reductions that target has.
 #pragma once
 
 #include "windlass/kernel.h"

@@ -24,7 +24,8 @@ wl_error_t noMemory(uint32_t rank);
 // the message.
 Code copyError(wl_error_t* to, const wl_error_t& from, const char* prefix);
 
-// Sets `rank` as the only culprit of `error` (may be null), if the struct has that field.
+// Sets `rank` as the only culprit of `error` (may be null). Does nothing if error->struct_size is
+// less than sizeof(wl_error_t).
 void nameCulprit(wl_error_t* error, uint32_t rank);
 
 const char* codeName(int32_t code);

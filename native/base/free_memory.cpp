@@ -12,7 +12,8 @@
 namespace windlass {
 namespace {
 
-// Number after `name` on the first line that starts with `name`; `none` if there is no such line.
+// Number after `name` on the first line that starts with `name` and a number; `none` if there is no
+// such line.
 uint64_t numberOf(const FileText& file, const char* name, uint64_t none) {
   const size_t length = std::strlen(name);
   for (const char* line = file.text(); line != nullptr && *line != 0;

@@ -121,7 +121,7 @@ Code openProcess(const wl_process_t& process, OpenFile* file, wl_error_t* error)
     return fail(error, errno == ENOSYS ? WL_UNSUPPORTED : WL_RESOURCE,
                 "cannot watch process %d: pidfd_open: %s", process.pid, std::strerror(errno));
   }
-  // The open pidfd guarantees that the pid is not reused here.
+  // If the poll below finds the process alive, its pid was not reused before this read.
   const uint64_t started = startOf(process.pid);
   pollfd ended = {opened.number(), POLLIN, 0};
   if (poll(&ended, 1, 0) > 0 || (started != 0 && started != process.started)) return WL_OK;

@@ -22,7 +22,7 @@ Code openProcess(const wl_process_t& process, OpenFile* file, wl_error_t* error)
 // reachable by pid. It usually ends within moments.
 bool isEnding(int32_t pid);
 
-// Current state of the process.
+// Current state of the process; WL_PROCESS_UNKNOWN if openProcess() fails.
 wl_process_state processState(const wl_process_t& process);
 
 }  // namespace windlass

@@ -23,9 +23,9 @@ struct KernelProfile {
     uint64_t busyCycles;
   };
   std::string kernel;
-  uint64_t runs;           // one per rank
+  uint64_t runs;           // one per rank and operation
   uint64_t cores;          // cores that ran it, over all runs
-  uint64_t cycles;         // sum over cores, from a run's start to the end of its last engine
+  uint64_t cycles;         // of those cores, from a run's start until the core's last engine ends
   uint64_t overlapCycles;  // cycles in which a core's loads and stores are both busy
   uint64_t flags;          // flags set
   uint64_t barriers;

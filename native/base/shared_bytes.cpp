@@ -12,7 +12,7 @@ constexpr int64_t kMostReach = int64_t{1} << 61;
 constexpr int kMostSteps = 1'000'000;
 constexpr uint32_t kMostTerms = 2 * (kMaxDims + 1);
 
-// Adds x * stride bytes, for an x in [least, most].
+// A summand of x * stride bytes, for an x in [least, most].
 struct Term {
   int64_t stride;
   int64_t least;

@@ -18,7 +18,7 @@ class SharedLibrary {
 
   // Address of a symbol that this library itself defines; nullptr if there is none.
   const void* find(const char* symbol) const;
-  // True if [memory, memory + bytes) lies in a segment of the library's file.
+  // True if [memory, memory + bytes) lies in one readable segment of the loaded library.
   bool holds(const void* memory, uint64_t bytes) const;
   bool holdsCode(const void* function) const;
 

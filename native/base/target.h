@@ -28,7 +28,7 @@ struct Target {
 
   // Name of the code path in use, among those of the target.
   const char* (*path)();
-  // Reason why an environment variable is ignored; nullptr if none is.
+  // Error in the environment variable that selects the code path; nullptr if there is none.
   const char* (*refusal)();
 
   // Counters of kernels; nullptr if the target does not count.

@@ -100,7 +100,8 @@ class ChunkReader {
     return WL_OK;
   }
 
-  // Computes the bytes from the view's first element to the chunk's first one.
+  // Checks that the chunk lies inside the view. Sets *bytes to the offset of its first element, or
+  // 0 if the chunk is empty.
   Code place(const int64_t* shape, const int64_t* strides, const int64_t* start, DType dtype,
              const char* role, uint64_t* bytes) {
     int64_t offset = 0;

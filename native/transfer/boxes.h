@@ -8,6 +8,7 @@
 
 namespace windlass {
 
+// Views and ranks against which a rank's chunks are checked.
 struct Bound {
   const Group& group;
   uint32_t rank;

@@ -11,7 +11,7 @@
 namespace windlass {
 namespace {
 
-// Words of all ranks together in one round of a gather.
+// Maximum number of words in one round of a gather, over all ranks together.
 constexpr uint64_t kGatheredWords = uint64_t{32} << 10;
 // Sent as the word count by a rank that has failed.
 constexpr uint64_t kFailed = ~uint64_t{0};
@@ -20,13 +20,13 @@ constexpr uint64_t kFailed = ~uint64_t{0};
 constexpr uint64_t kGatherHead = 1;
 static_assert(kGatheredWords / WL_MAX_RANKS > kGatherHead, "a round holds words of each rank");
 // An exchange sends one slot of words to each rank. The first round's slots hold at most
-// kFirstWords. They begin with the length of the sender's longest list and the length of the
-// receiver's list.
+// kFirstWords. They begin with the length of the sender's longest list, for any rank, and the
+// length of its list for the receiver.
 constexpr uint64_t kExchangeHead = 2;
 constexpr uint64_t kFirstWords = 64;
 static_assert(kEagerWords > kExchangeHead, "a round holds words for each rank");
 
-// Words of `all` from `at` on, but at most `most`.
+// Number of the `all` words that remain from word `at` on, but at most `most`.
 uint64_t leftOf(uint64_t all, uint64_t at, uint64_t most) {
   return all > at ? std::min(all - at, most) : 0;
 }

@@ -14,7 +14,7 @@ namespace windlass {
 // Every call is collective and carries the registration's fingerprint. All calls share one
 // deadline, which starts with the constructor. A rank that fails or lacks memory records the reason
 // in failure() and still makes the next call. That call then fails on all ranks with the first
-// failing rank's error.
+// failing rank's error, whose message begins "rank N's part of the transfer: ".
 class Exchange {
  public:
   Exchange(Comm& comm, uint64_t fingerprint, int64_t deadlineNs, wl_error_t* error);

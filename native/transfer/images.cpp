@@ -62,13 +62,14 @@ struct View {
 struct Located {
   uint64_t address, bytes;
   Lies lies;
-  bool isReached;  // true if all ranks' kernels access it in its location
+  bool isReached;  // true if the kernels of all ranks can access it without a copy
 };
 
 bool comesBefore(const View* a, const View* b) {
   return a->address < b->address;
 }
 
+// Lays out the images of one rank.
 class Owner {
  public:
   Owner(const Group& group, uint32_t rank, const Stages& stages, std::vector<ImageLayout>* layouts)
@@ -120,7 +121,8 @@ class Owner {
     return view.address >= first && view.address < first + stages_.bytes();
   }
 
-  // Finds the location of all views, once for each contiguous range.
+  // Finds the location of all views except staging buffers, once for each range of overlapping
+  // views.
   Code locate(wl_error_t* error) {
     std::vector<const View*> all;
     for (const auto& [key, view] : views_)

@@ -15,8 +15,9 @@ class Group;
 // Appends the box's views to questions[owner]. `rank` is this rank.
 void askOwners(uint32_t rank, const ChunkItem& box, std::vector<WordList>* questions);
 
-// Called by owner `rank`. Replaces each rank's questions with answers, view by view. Each
-// operation's layout states what this rank's device holds in it.
+// Called by owner `rank`. Replaces each rank's questions with answers, view by view. Sets *layouts
+// to `operations` layouts, one per operation. A layout states the memory that this rank's device
+// holds copies of in that operation.
 Code layOutImages(const Group& group, uint32_t rank, const Stages& stages, uint64_t operations,
                   std::vector<WordList>* questions, std::vector<ImageLayout>* layouts,
                   wl_error_t* error);

@@ -38,8 +38,8 @@ struct SourcesHash {
   }
 };
 
-// True for boxes of one shape with the same sources and the same conversion, whose ranks reach each
-// other's memory.
+// True for boxes of one shape, phase and reduction with the same sources and dtypes, whose ranks
+// reach each other's memory.
 struct SameSources {
   const Group* group;
 

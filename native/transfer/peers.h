@@ -67,7 +67,7 @@ class Peers {
 
   void index();
 
-  std::mutex mutex_;  // guards the members below while ranks call take()
+  std::mutex mutex_;  // guards taken_ and ranks_ in take() and dropStages()
   uint64_t taken_ = 0;  // words stored per rank
   std::vector<Brought> ranks_;
   std::vector<std::shared_ptr<const Progress>> progress_;

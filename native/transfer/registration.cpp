@@ -190,7 +190,7 @@ class Registration {
                      {ServedBox::head(phase, elementBytes, item.ndim()), place.offset()});
         append(&words, item.extents(), item.ndim());
         append(&words, ChunkItem::sourceStrides(source), item.ndim());
-        // Computes room for every method that the ranks may agree on later.
+        // Sized for every method that the ranks may agree on later.
         const FarBox box(place.offset(), static_cast<uint32_t>(elementBytes), item.ndim(),
                          item.extents(), ChunkItem::sourceStrides(source), FarBox::Gaps::kShort);
         itemRoom += farRoom(box.bytes());

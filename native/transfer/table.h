@@ -10,7 +10,7 @@
 namespace windlass {
 
 // Holds one ChunkTable per operation, followed by the items of all operations. Each operation runs
-// kMostPhases phases.
+// up to kMostPhases phases.
 class PlanTable {
  public:
   // Number of phases of the items, at least one.

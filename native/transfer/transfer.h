@@ -24,7 +24,7 @@ struct BoundPlan {
   std::shared_ptr<Progress> progress;
   std::unique_ptr<FarPlan> far;  // set if any rank reads ordinary memory of other processes
   OwnedMemory scratch;
-  std::vector<OffloadedTransfer> offloaded;  // per operation, if ranks' devices run it
+  std::vector<OffloadedTransfer> offloaded;  // one per operation; empty if the host runs them
 };
 
 class Transfer {
@@ -59,13 +59,13 @@ class Transfer {
   bool source(int32_t rank, uint64_t index, PeerView* view) const {
     return peers_->source(rank, static_cast<int64_t>(index), view);
   }
-  // Runs `body`, which may read peers' sources. Peers keep them valid during the call.
+  // Runs `body`, which may read peers' sources. Peers keep them until no rank is inside a call.
   template <class Body>
   Code readSources(wl_error_t* error, Body&& body) {
     return comm_.readPeers(Descriptor::of(WL_OP_LINK_CHECK, 0), error, body);
   }
-  // Calls body(device, error) on this rank's device, inside readSources(). A failed device ends the
-  // communicator. Throws std::bad_alloc.
+  // Calls body(device, error) with this rank's device. Call inside readSources(), and only if ranks
+  // have devices. A failed device ends the communicator. Throws std::bad_alloc.
   Code haveDevice(const std::function<Code(RankDevice&, wl_error_t*)>& body, wl_error_t* error);
   // Address in this process of the rank's `place`; nullptr if only another process has that memory.
   void* addressOf(int32_t rank, Place place) const;

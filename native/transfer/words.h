@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// 64-bit words in which Java passes a plan to native code, and in which ranks exchange it.
+// 64-bit words in which a caller passes a plan to native code, and in which ranks exchange it.
 #pragma once
 
 #include <cstdint>
