@@ -25,11 +25,15 @@ Code Comm::run(const Call& call) {
     claims_ = call.workBytes >= kSharedWorkBytes && mayHelp && phases != 0 &&
               (meets || !group_->oversubscribed());
     shownPhases_ = claims_ || !(meets || K::kEager) ? phases : 0;
-    Code code = enter<K>(call, deadline, [&] {
-      if (claims_) offerItems(rank_, 0, K::blocks(launch, rank_));
-      return preparePull<K>(launch);
-    });
+    // The same steps as in enter(), in fewer instructions.
+    Code code = awaitPrevious(deadline);
     if (code != WL_OK) return code;
+    fillEntry(call, kRides<K>);
+    if (claims_) offerItems(rank_, 0, K::blocks(launch, rank_));
+    if constexpr (Pulls<K>::value) {
+      if (pulling_ != nullptr) pulling_->beforeEntry(K::kPull, launch);
+    }
+    publishEntry();
     code = meets ? runMeeting<K>(call, launch, deadline) : runDirect<K>(call, launch, deadline);
     if constexpr (Pulls<K>::value) {
       if (code == WL_OK && group_->config().spansProcesses && pulls(launch))

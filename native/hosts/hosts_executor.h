@@ -5,7 +5,7 @@
 // staging buffers on both, or go straight to a receive buffer (native/peer/landing.h).
 #pragma once
 
-#include "native/core/cpu_executor.h"
+#include "native/core/executor.h"
 #include "native/core/names.h"
 #include "native/hosts/hosts.h"
 
@@ -66,7 +66,11 @@ Code Comm::runOverHosts(const Call& call) {
 template <class K>
 Code Comm::runHere(Hosts& hosts, const Launch& launch, Deadline& deadline) {
   for (uint32_t phase = 0; phase < K::phases(launch); ++phase) {
-    if (Code code = runOwnItems<K>(launch, phase, deadline); code != WL_OK) return code;
+    for (uint32_t block = 0; block < K::blocks(launch, rank_); ++block) {
+      const Code code = awaitNeed(K::needs(launch, rank_, block, phase), phase, deadline);
+      if (code != WL_OK) return code;
+      K::phase(launch, rank_, block, phase);
+    }
     if (K::kEager) continue;
     hosts.tell(own_.done.word);
     waiter_.ring();
