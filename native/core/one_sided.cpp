@@ -126,10 +126,10 @@ Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_erro
   const bool elsewhere = !comm.group().isBeside(peer);
   const Place place = elsewhere ? comm.group().windowOf(peer, signal, WL_SIGNAL_LINE_BYTES)
                                 : placeInAddressSpace(signal);
-  const uint32_t seen = !elsewhere         ? lookAt(signal)
-                        : moves == nullptr ? 0
-                                           : moves->notified(peer, place);
-  if (!movesForward(seen, value)) {
+  // Without memory for moves the operation fails below.
+  const bool isKnown = !elsewhere || moves != nullptr;
+  const uint32_t seen = !elsewhere ? lookAt(signal) : isKnown ? moves->notified(peer, place) : 0;
+  if (isKnown && !movesForward(seen, value)) {
     return fail(error, WL_INVALID_ARGUMENT,
                 "notify: value %u: the signal is at %u, and moves forward by less than 2^30 at a "
                 "time",

@@ -81,7 +81,7 @@ class Held {
   std::shared_ptr<SharedWindow> window_;
 };
 
-// What the lowest rank of a host states about a window: its number there, or kNobody if none is
+// Statement of the lowest rank of a host about a window: its number there, or kNobody if none is
 // left, and the file.
 struct ToldWindow {
   uint64_t number;
