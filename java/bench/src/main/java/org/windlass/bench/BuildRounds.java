@@ -7,8 +7,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * The times of all builds for a cell, in the rounds of a run in which they met one machine: a host
- * moves virtual cores near and far, which shows in what an empty call takes.
+ * Times of all builds for a cell. A round counts only if an empty call took about as long with each
+ * build: a host moves virtual cores near and far between rounds, and an empty call shows it.
  */
 final class BuildRounds {
   /** How much more an empty call may take by one build than by another, where they are compared. */
@@ -17,7 +17,7 @@ final class BuildRounds {
   /** The same, as a share of the shortest median of the builds; the larger of the two counts. */
   private static final double OF_MEDIAN = 0.03;
 
-  /** What is measured: the other checkout's build, the same once more, and this one's. */
+  /** The other checkout's build, the same build once more, and this checkout's build. */
   enum Build {
     OTHER,
     CONTROL,
@@ -63,7 +63,7 @@ final class BuildRounds {
     return Row.median(rounds.stream().map(round -> round.get(Build.OTHER)).toList(), Times::median);
   }
 
-  /** Of a build's time and the other's; NaN without a round. */
+  /** Returns the median ratio of a build's time to the other's; NaN without a round. */
   double ratio(Build build) {
     double[] sorted =
         rounds.stream()

@@ -2,9 +2,9 @@
 package org.windlass.bench;
 
 /**
- * How often this machine takes a core from a thread that does nothing but read the clock: interrupts,
- * other threads, and the host of a virtual machine. An operation that takes m microseconds on two
- * ranks, each on a core of its own, meets one in a share of 2 m times this, in millionths.
+ * Counts how often this machine takes a core away from a thread that only reads the clock. Causes are
+ * interrupts, other threads, and the host of a virtual machine. With h hold-ups a second on each core,
+ * a sample of m microseconds on two ranks meets one with probability 2 m h / 10^6.
  */
 final class HoldUps {
   private static final long HELD_NS = 1_000;
@@ -12,7 +12,7 @@ final class HoldUps {
 
   private HoldUps() {}
 
-  /** Hold-ups of 1 us or more a second on the caller's core. Takes half a second. */
+  /** Returns the hold-ups of 1 us or more a second on the caller's core. Takes half a second. */
   static long perSecond() {
     long start = System.nanoTime();
     long before = start;

@@ -96,9 +96,9 @@ public final class Sampler {
       Map<String, Object> seen) {}
 
   /**
-   * Measures, and forgets it, until the JVMs of all processes have compiled what counts, or several
-   * times: what a process measures first would else be of code that is yet to be compiled. Collective
-   * over all processes.
+   * Measures and discards the result until the JVMs of all processes have compiled the code, but only
+   * a few times. Otherwise the first cell of a process would measure interpreted code. Collective over
+   * all processes.
    */
   public void warmUp() {
     int most = MOST_WARM_UPS * (workload.ranks() / group.size());

@@ -8,7 +8,8 @@ import java.util.stream.DoubleStream;
 
 /**
  * The times that a side took for a cell, in microseconds; NaN for what it did not measure. As a
- * line: the numbers in this order, with a space between. Builds up to 0.1 print no {@code emptyP99}.
+ * line: the numbers in this order, with a space between. An earlier build, as
+ * {@code --against} runs it, may print all but {@code emptyP99}.
  */
 record Times(
     double median,
