@@ -85,40 +85,42 @@ Code Comm::testSignal(const Descriptor& descriptor, const uint32_t* signal, bool
   return end(code, error);
 }
 
+namespace {
+
+// Runs a move of the caller's `view`: `over` if the peer lives on another host, otherwise `here`.
+template <class Over, class Here>
+Code move(Comm& comm, wl_operation operation, uint32_t peer, const StridedView& view,
+          wl_error_t* error, const Over& over, const Here& here) {
+  if (Code code = refuseOneSided(error); code != WL_OK) return code;
+  const Descriptor descriptor = ofMove(operation, peer, view);
+  if (comm.group().isBeside(peer)) return comm.reachPeer(descriptor, error, here);
+  return comm.reachPeer(descriptor, error, [&] { return overHosts(comm, over); });
+}
+
+}  // namespace
+
 Code put(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
          wl_error_t* error) {
-  if (Code code = refuseOneSided(error); code != WL_OK) return code;
-  if (!comm.group().isBeside(peer)) {
-    const auto move = [&](HostMoves& moves) { return moves.put(peer, remote, local, false); };
-    return comm.reachPeer(ofMove(WL_OP_PUT, peer, local), error,
-                          [&] { return overHosts(comm, move); });
-  }
-  return comm.reachPeer(ofMove(WL_OP_PUT, peer, local), error,
-                        [&] { return kKernels.put(remote, local); });
+  return move(
+      comm, WL_OP_PUT, peer, local, error,
+      [&](HostMoves& moves) { return moves.put(peer, remote, local, false); },
+      [&] { return kKernels.put(remote, local); });
 }
 
 Code accumulate(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
                 wl_error_t* error) {
-  if (Code code = refuseOneSided(error); code != WL_OK) return code;
-  if (!comm.group().isBeside(peer)) {
-    const auto move = [&](HostMoves& moves) { return moves.put(peer, remote, local, true); };
-    return comm.reachPeer(ofMove(WL_OP_ACCUMULATE, peer, local), error,
-                          [&] { return overHosts(comm, move); });
-  }
-  return comm.reachPeer(ofMove(WL_OP_ACCUMULATE, peer, local), error,
-                        [&] { return kKernels.accumulate(remote, local); });
+  return move(
+      comm, WL_OP_ACCUMULATE, peer, local, error,
+      [&](HostMoves& moves) { return moves.put(peer, remote, local, true); },
+      [&] { return kKernels.accumulate(remote, local); });
 }
 
 Code get(Comm& comm, uint32_t peer, const StridedView& local, const StridedView& remote,
          wl_error_t* error) {
-  if (Code code = refuseOneSided(error); code != WL_OK) return code;
-  if (!comm.group().isBeside(peer)) {
-    const auto move = [&](HostMoves& moves) { return moves.get(peer, local, remote); };
-    return comm.reachPeer(ofMove(WL_OP_GET, peer, local), error,
-                          [&] { return overHosts(comm, move); });
-  }
-  return comm.reachPeer(ofMove(WL_OP_GET, peer, local), error,
-                        [&] { return kKernels.get(local, remote); });
+  return move(
+      comm, WL_OP_GET, peer, local, error,
+      [&](HostMoves& moves) { return moves.get(peer, local, remote); },
+      [&] { return kKernels.get(local, remote); });
 }
 
 Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_error_t* error) {
