@@ -72,6 +72,7 @@ Code Comm::runHere(Hosts& hosts, const Launch& launch, Deadline& deadline) {
       K::phase(launch, rank_, block, phase);
     }
     if (K::kEager) continue;
+    finishPhase(rank_, phase);
     hosts.tell(own_.done.word);
     waiter_.ring();
   }
