@@ -167,8 +167,7 @@ void Comm::takeSequence(const Call& call) {
   recorder_.enter(sequence(), call.descriptor, call.workBytes == 0 ? 0 : bytes);
 }
 
-Code Comm::outcome(Code code, wl_error_t* error) {
-  if (code == WL_OK) return code;
+Code Comm::failed(Code code, wl_error_t* error) {
   if (isRefusal(code) && group_->failure() == nullptr) return code;
   if (code != WL_CLOSED && !endedByClose_) {
     told_.store(true, std::memory_order_relaxed);
@@ -179,7 +178,7 @@ Code Comm::outcome(Code code, wl_error_t* error) {
 }
 
 Code Comm::end(Code code, wl_error_t* error) {
-  code = outcome(code, error);
+  if (code != WL_OK) code = failed(code, error);
   leaveCall();
   return code;
 }
@@ -191,7 +190,7 @@ void Comm::leaveCall() {
 }
 
 Code Comm::finish(Code code, bool isLong, wl_error_t* error) {
-  code = outcome(code, error);
+  if (code != WL_OK) code = failed(code, error);
   recorder_.leave(code, waiter_.waitedNs(), code != WL_OK || waiter_.waitedNs() > 0 || isLong);
   leaveCall();
   return code;

@@ -192,8 +192,8 @@ class alignas(kLine) Comm : private Waiter::Ends {
   // end() for an operation in the flight recorder. `isLong`: the operation took long without a
   // wait.
   Code finish(Code code, bool isLong, wl_error_t* error);
-  // Returns the code of a call, and fills in its text.
-  Code outcome(Code code, wl_error_t* error);
+  // Returns the code of a call that failed, and fills in its text.
+  [[gnu::cold]] Code failed(Code code, wl_error_t* error);
   // Runs body(launch, deadline) as this rank's next operation, as kernel K plans it. States the
   // operation to the other ranks, then does this rank's part. See native/core/executor.h.
   template <class K, class Body>

@@ -51,11 +51,14 @@ template <class K, class Body>
 __attribute__((always_inline)) inline Code Comm::operate(const Call& call, Body&& body) {
   if (Code code = begin(call.descriptor, call.error); code != WL_OK) return code;
   takeSequence(call);
-  Launch launch;
-  if constexpr (OfLibrary<K>::value) {
-    launch = *static_cast<const Launch*>(call.args.aux);
-  } else {
-    launch = launchOf(call);
+  Launch launch = [&] {
+    if constexpr (OfLibrary<K>::value) {
+      return *static_cast<const Launch*>(call.args.aux);
+    } else {
+      return launchOf(call);
+    }
+  }();
+  if constexpr (!OfLibrary<K>::value) {
     launch.entries =
         reinterpret_cast<const unsigned char*>(&group_->lines(0).entry[sequence_ & 1].args);
     launch.entryStride = sizeof(RankLines);

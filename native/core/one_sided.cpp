@@ -45,7 +45,7 @@ Code Comm::outcomeOf(const char* broken, wl_error_t*) {
 
 Code Comm::outcomeOfReading(const wl_error_t& ofDevice, wl_error_t* error) {
   const auto code = static_cast<Code>(ofDevice.code);
-  if (code == WL_DEVICE) return outcome(failures_.publishDevice(ofDevice), error);
+  if (code == WL_DEVICE) return failed(failures_.publishDevice(ofDevice), error);
   return code == WL_OK ? code : copyError(error, ofDevice, nullptr);
 }
 
