@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// C ABI: collectives of equal parts. Checks the arguments against the table of kernels before it
-// sends anything.
+// C ABI: collectives. Checks the arguments against the table of kernels before it sends anything.
 #include "native/core/collectives.h"
 
 #include "native/abi/buffers.h"
-#include "native/abi/streams.h"
+#include "native/abi/parts.h"
 #include "native/base/text.h"
+#include "native/device/enqueuing.h"
 
 using namespace windlass;
 
@@ -115,48 +115,50 @@ uint64_t quotient(uint64_t elements, uint32_t ranks) {
   return elements <= UINT32_MAX ? static_cast<uint32_t>(elements) / ranks : elements / ranks;
 }
 
-// wl_collective for one combination of buffer contents, which calls then need not test.
+// A call of equal parts for one combination of buffer contents, which calls then need not test.
 template <Holds kIn, Holds kOut>
-int32_t collective(wl_comm_t* comm, int32_t operation, const void* in, uint64_t in_elements,
-                   void* out, uint64_t out_elements, int32_t dtype, int32_t op, int32_t algorithm,
-                   int32_t root, int64_t rows, int64_t deadline_ns, wl_error_t* error,
-                   OnStream* on) {
-  if (Code code = checkCall(comm, deadline_ns, error); code != WL_OK) return code;
+Code equalParts(Comm& comm, const Collective& of, const wl_call_t& stated, wl_error_t* error,
+                OnStream* on) {
+  const void* const in = stated.in;
+  void* const out = stated.out;
+  const uint64_t inElements = stated.in_elements;
+  const uint64_t outElements = stated.out_elements;
+  const int32_t dtype = stated.dtype;
+  const int32_t root = stated.root;
   constexpr bool kHasRoot = isRoots(kIn) || isRoots(kOut);
   constexpr bool kInIsPart = isOnePart(kIn);
   constexpr bool kOutIsPart = isOnePart(kOut);
-  const Collective& of = kKernels.collectives[operation];
-  const uint32_t ranks = comm->comm.group().ranks();
-  const uint32_t rank = comm->comm.rank();
+  const uint32_t ranks = comm.group().ranks();
+  const uint32_t rank = comm.rank();
   if (kHasRoot && static_cast<uint32_t>(root) >= ranks) return badRoot(of, root, ranks, error);
   const bool isRoot = kHasRoot && rank == static_cast<uint32_t>(root);
   int32_t rootOrRows = kHasRoot ? root : 0;
+  int32_t op = 0;
   const bool reads = isRoot || !isRoots(kIn);
   const bool writes = isRoot || !isRoots(kOut);
 
-  uint64_t count = in_elements;
+  uint64_t count = inElements;
   if (kOutIsPart ? writes : !reads) {
-    count = out_elements;
+    count = outElements;
   } else if (!kInIsPart) {
-    count = quotient(in_elements, ranks);
+    count = quotient(inElements, ranks);
   }
   uint64_t allBytes = 0;
   if (Code code = bytesOf(ranks, count, dtype, &allBytes, error); code != WL_OK) return code;
   const uint64_t bytes = count * sizeOf(static_cast<DType>(dtype));
   const uint64_t inBytes = kInIsPart ? bytes : allBytes;
   const uint64_t outBytes = kOutIsPart ? bytes : allBytes;
-  if ((reads && in_elements != (kInIsPart ? count : count * ranks)) ||
-      (writes && out_elements != (kOutIsPart ? count : count * ranks))) {
-    return badElements(of, {"in", in_elements}, {"out", out_elements}, ranks, error);
+  if ((reads && inElements != (kInIsPart ? count : count * ranks)) ||
+      (writes && outElements != (kOutIsPart ? count : count * ranks))) {
+    return badElements(of, {"in", inElements}, {"out", outElements}, ranks, error);
   }
   if (of.shape == PartShape::kRows) {
-    if (Code code = checkRows(of, count, rows, error); code != WL_OK) return code;
-    rootOrRows = static_cast<int32_t>(rows);
+    if (Code code = checkRows(of, count, stated.rows, error); code != WL_OK) return code;
+    rootOrRows = static_cast<int32_t>(stated.rows);
   }
-  if (of.result == Result::kMoved) {
-    op = 0;
-  } else if (Code code = checkReduction(of.name, dtype, op, error); code != WL_OK) {
-    return code;
+  if (of.result == Result::kReduced) {
+    op = stated.op;
+    if (Code code = checkReduction(of.name, dtype, op, error); code != WL_OK) return code;
   }
   if (reads) {
     if (Code code = checkBuffer(in, inBytes, dtype, "in", error); code != WL_OK) return code;
@@ -170,36 +172,44 @@ int32_t collective(wl_comm_t* comm, int32_t operation, const void* in, uint64_t 
     const uint64_t outSkips = kInIsPart && !kOutIsPart ? rank * bytes : 0;
     if (of.buffers == Buffers::kApart || static_cast<const unsigned char*>(in) + inSkips !=
                                              static_cast<unsigned char*>(out) + outSkips)
-      return badOverlap(of, {"in", in_elements}, {"out", out_elements}, rank, dtype, error);
+      return badOverlap(of, {"in", inElements}, {"out", outElements}, rank, dtype, error);
   }
-  const Algorithm* chosen = of.algorithm(algorithm);
-  if (chosen == nullptr) return badAlgorithm(of, algorithm, error);
+  const Algorithm* chosen = of.algorithm(stated.algorithm);
+  if (chosen == nullptr) return badAlgorithm(of, stated.algorithm, error);
   // Ranks would read inputs that others overwrite with outputs.
   const bool losesInput = !chosen->inPlace && in == out && bytes > 0 && ranks > 1 &&
-                          !isEager(comm->comm, of, kIn, *chosen, bytes);
+                          !isEager(comm, of, kIn, *chosen, bytes);
   if (ranks > chosen->mostRanks || losesInput) return badCall(of, *chosen, ranks, bytes, error);
-  return run(comm->comm, of, kIn, kOut,
-             {static_cast<wl_operation>(operation), in, out, count, bytes, dtype, op, chosen,
-              rootOrRows, deadline_ns, error, on});
+  return run(comm, of, kIn, kOut, {count, bytes, chosen, op, rootOrRows}, stated, error, on);
 }
 
-[[gnu::cold]] int32_t noCollective(wl_comm_t*, int32_t operation, const void*, uint64_t, void*,
-                                   uint64_t, int32_t, int32_t, int32_t, int32_t, int64_t, int64_t,
-                                   wl_error_t* error, OnStream*) {
-  return fail(error, WL_INVALID_ARGUMENT, "operation %d is no collective of equal parts",
-              operation);
+template <Holds kIn, Holds kOut>
+Code collective(Comm& comm, const wl_call_t& stated, wl_error_t* error, OnStream* on) {
+  return equalParts<kIn, kOut>(comm, kKernels.collectives[stated.operation], stated, error, on);
 }
 
-using CollectiveFunction = decltype(&noCollective);
+// A step of an operation, which has no row in the table.
+Code step(Comm& comm, const wl_call_t& stated, wl_error_t* error, OnStream* on) {
+  if (Code code = checkStep(stated.operation, error); code != WL_OK) return code;
+  if (on != nullptr) {
+    return fail(error, WL_UNSUPPORTED, "a step of %s is not enqueued; call it without a ticket",
+                operationName(stated.operation));
+  }
+  if (stated.out_counts != nullptr) return gatherParts(comm, stated, error, on);
+  return equalParts<Holds::kPart, Holds::kParts>(comm, kKernels.collectives[WL_OP_ALL_GATHER],
+                                                 stated, error, on);
+}
 
-// Implementations, indexed by the contents of `in` and `out`.
+using CollectiveFunction = Code (*)(Comm&, const wl_call_t&, wl_error_t*, OnStream*);
+
+// Implementations, indexed by the contents of `in` and `out`, of which the table of kernels has one
+// row per collective.
 struct CollectiveFunctions {
   static constexpr size_t kHolds = static_cast<size_t>(Holds::kRootsParts) + 1;
   CollectiveFunction by[kHolds][kHolds] = {};
 
   constexpr CollectiveFunctions() {
-    for (auto& functions : by)
-      for (CollectiveFunction& function : functions) function = noCollective;
+    at(Holds::kNothing, Holds::kNothing) = barrier;
     add<Holds::kParts, Holds::kParts>();
     add<Holds::kParts, Holds::kPart>();
     add<Holds::kPart, Holds::kParts>();
@@ -208,46 +218,58 @@ struct CollectiveFunctions {
     add<Holds::kRootsParts, Holds::kPart>();
     add<Holds::kPart, Holds::kRootsPart>();
     add<Holds::kPart, Holds::kRootsParts>();
+    at(Holds::kUnequalParts, Holds::kUnequalParts) = exchangeParts;
+    at(Holds::kPart, Holds::kUnequalParts) = gatherParts;
+    at(Holds::kUnequalParts, Holds::kPart) = reduceParts;
+  }
+  constexpr CollectiveFunction& at(Holds in, Holds out) {
+    return by[static_cast<size_t>(in)][static_cast<size_t>(out)];
   }
   template <Holds kIn, Holds kOut>
   constexpr void add() {
-    by[static_cast<size_t>(kIn)][static_cast<size_t>(kOut)] = collective<kIn, kOut>;
+    at(kIn, kOut) = collective<kIn, kOut>;
   }
   CollectiveFunction of(int32_t operation) const {
-    if (operation < 0 || operation >= WL_OP_COUNT) return noCollective;
     const Collective& collective = kKernels.collectives[operation];
+    if (collective.name == nullptr) return step;
     return by[static_cast<size_t>(collective.in)][static_cast<size_t>(collective.out)];
   }
 };
 constexpr CollectiveFunctions kFunctions;
 
+[[gnu::cold]] Code badOperation(const wl_call_t& call, wl_error_t* error) {
+  if (call.struct_size < sizeof call) {
+    return fail(error, WL_INVALID_ARGUMENT, "call->struct_size is %u, not %zu", call.struct_size,
+                sizeof call);
+  }
+  return fail(error, WL_INVALID_ARGUMENT, "operation %d is unknown", call.operation);
+}
+
+// Puts the call on its stream.
+[[gnu::noinline]] Code enqueue(Comm& comm, const wl_call_t& call, wl_error_t* error) {
+  *call.ticket = 0;
+  if (comm.group().config().offloadCores == 0) {
+    return fail(error, WL_UNSUPPORTED, "kernels of target %s run on no stream: those of cuda do",
+                wl_target());
+  }
+  OnStream on = {call.stream, 0};
+  const Code code = kFunctions.of(call.operation)(comm, call, error, &on);
+  *call.ticket = on.ticket;
+  return code;
+}
+
 }  // namespace
 
 extern "C" {
 
-int32_t wl_barrier(wl_comm_t* comm, int64_t deadline_ns, wl_error_t* error) {
-  if (Code code = checkCall(comm, deadline_ns, error); code != WL_OK) return code;
-  return barrier(comm->comm, deadline_ns, error);
-}
-
-int32_t wl_collective(wl_comm_t* comm, int32_t operation, const void* in, uint64_t in_elements,
-                      void* out, uint64_t out_elements, int32_t dtype, int32_t op,
-                      int32_t algorithm, int32_t root, int64_t rows, int64_t deadline_ns,
-                      wl_error_t* error) {
-  return kFunctions.of(operation)(comm, operation, in, in_elements, out, out_elements, dtype, op,
-                                  algorithm, root, rows, deadline_ns, error, nullptr);
-}
-
-int32_t wl_enqueue(wl_comm_t* comm, uint64_t stream, int32_t operation, const void* in,
-                   uint64_t in_elements, void* out, uint64_t out_elements, int32_t dtype,
-                   int32_t op, int32_t algorithm, int32_t root, int64_t rows, int64_t deadline_ns,
-                   uint64_t* ticket, wl_error_t* error) {
-  return enqueue(comm, stream, deadline_ns, ticket, error, [&](OnStream* on) {
-    if (operation == WL_OP_BARRIER) return barrier(comm->comm, deadline_ns, error, on);
-    return static_cast<Code>(kFunctions.of(operation)(comm, operation, in, in_elements, out,
-                                                      out_elements, dtype, op, algorithm, root,
-                                                      rows, deadline_ns, error, on));
-  });
+int32_t wl_submit(wl_comm_t* comm, const wl_call_t* call, wl_error_t* error) {
+  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
+  if (Code code = checkNotNull(call, "call", error); code != WL_OK) return code;
+  if (call->struct_size < sizeof *call || static_cast<uint32_t>(call->operation) >= WL_OP_COUNT)
+    return badOperation(*call, error);
+  if (Code code = checkDeadline(call->deadline_ns, error); code != WL_OK) return code;
+  if (call->ticket != nullptr) return enqueue(comm->comm, *call, error);
+  return kFunctions.of(call->operation)(comm->comm, *call, error, nullptr);
 }
 
 int32_t wl_enqueued_await(wl_comm_t* comm, uint64_t ticket, int64_t limit_ns, int32_t* over,
@@ -259,24 +281,6 @@ int32_t wl_enqueued_await(wl_comm_t* comm, uint64_t ticket, int64_t limit_ns, in
   const Code code = comm->comm.awaitEnqueued(ticket, limit_ns, &isOver, error);
   *over = isOver ? 1 : 0;
   return code;
-}
-
-int32_t wl_exchange(wl_comm_t* comm, int32_t operation, const int64_t* own, int64_t* all,
-                    uint64_t count, int64_t deadline_ns, wl_error_t* error) {
-  if (Code code = checkCall(comm, deadline_ns, error); code != WL_OK) return code;
-  if (Code code = checkStep(operation, error); code != WL_OK) return code;
-  const uint64_t ranks = comm->comm.group().ranks();
-  uint64_t allBytes = 0;
-  if (Code code = bytesOf(ranks, count, WL_I64, &allBytes, error); code != WL_OK) return code;
-  const uint64_t bytes = count * sizeof(int64_t);
-  if (Code code = checkBuffer(own, bytes, WL_I64, "own", error); code != WL_OK) return code;
-  if (Code code = checkBuffer(all, allBytes, WL_I64, "all", error); code != WL_OK) return code;
-  if (overlap(own, bytes, all, allBytes))
-    return fail(error, WL_INVALID_ARGUMENT, "own and all overlap");
-  const Collective& gather = kKernels.collectives[WL_OP_ALL_GATHER];
-  const CollectiveCall call = {static_cast<wl_operation>(operation), own, all, count, bytes,
-                               WL_I64, 0, gather.algorithms, 0, deadline_ns, error};
-  return run(comm->comm, gather, Holds::kPart, Holds::kParts, call);
 }
 
 }  // extern "C"

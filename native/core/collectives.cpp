@@ -32,38 +32,45 @@ struct Counts {
   }
 };
 
-// An exchange of parts. Ranks do not know one another's counts, so they cannot decide together that
-// it is small. Therefore ranks always claim its items one by one.
-Call exchange(const Comm& comm, const void* in, void* out, const PartLists& parts, bool packed,
-              int32_t dtype, int64_t deadlineNs, wl_error_t* error) {
-  const uint64_t ranks = comm.group().ranks();
-  const uint64_t sent = Counts(parts.inCounts, ranks).sum * sizeOf(static_cast<DType>(dtype));
+// Returns the part of a call that its operation and buffers do not determine.
+Call callOf(const wl_call_t& stated, const PartLists& parts, wl_error_t* error, OnStream* on) {
   Call call = {};
-  call.descriptor = Descriptor::of(WL_OP_ALL_TO_ALL_V, packed ? 1 : 0, dtype);
-  call.args = {in, out, nullptr};
-  call.inBytes = sent;
-  call.outBytes = parts.room;
-  call.workBytes = std::max(kSharedWorkBytes, sent * ranks);
-  call.deadlineNs = deadlineNs;
+  call.args = {stated.in, stated.out, nullptr};
+  call.deadlineNs = stated.deadline_ns;
   call.error = error;
+  call.on = on;
   call.parts = &parts;
   return call;
 }
 
+// An exchange of parts. Ranks do not know one another's counts, so they cannot decide together that
+// it is small. Therefore ranks always claim its items one by one.
+void setExchanged(Call* call, uint64_t ranks, bool packed, int32_t dtype) {
+  const PartLists& parts = *call->parts;
+  call->descriptor = Descriptor::of(WL_OP_ALL_TO_ALL_V, packed ? 1 : 0, dtype);
+  call->inBytes = Counts(parts.inCounts, ranks).sum * sizeOf(static_cast<DType>(dtype));
+  call->outBytes = parts.room;
+  call->workBytes = std::max(kSharedWorkBytes, call->inBytes * ranks);
+}
+
 }  // namespace
 
-Code allToAllV(Comm& comm, const void* in, void* out, const PartLists& parts, int32_t dtype,
-               int64_t deadlineNs, wl_error_t* error, OnStream* on) {
-  Call call = exchange(comm, in, out, parts, false, dtype, deadlineNs, error);
-  call.on = on;
+Code allToAllV(Comm& comm, const wl_call_t& stated, wl_error_t* error, OnStream* on) {
+  const PartLists parts = {stated.in_counts, stated.in_offsets, stated.out_counts,
+                           stated.out_offsets, 0};
+  Call call = callOf(stated, parts, error, on);
+  setExchanged(&call, comm.group().ranks(), false, stated.dtype);
   return comm.run(kKernels.collectives[WL_OP_ALL_TO_ALL_V].algorithms[0].kernel, call);
 }
 
-Code allToAllVPacked(Comm& comm, const void* in, void* out, const PartLists& parts,
-                     int64_t* received, int32_t dtype, int64_t deadlineNs, wl_error_t* error) {
-  const Call call = exchange(comm, in, out, parts, true, dtype, deadlineNs, error);
-  if (Code code = comm.run(kKernels.allToAllVPacked, call); code != WL_OK) return code;
-  const uint64_t elementBytes = sizeOf(static_cast<DType>(dtype));
+Code allToAllVPacked(Comm& comm, const wl_call_t& stated, wl_error_t* error) {
+  const uint64_t elementBytes = sizeOf(static_cast<DType>(stated.dtype));
+  const PartLists parts = {stated.in_counts, stated.in_offsets, nullptr, nullptr,
+                           stated.out_elements * elementBytes};
+  Call call = callOf(stated, parts, error, nullptr);
+  setExchanged(&call, comm.group().ranks(), true, stated.dtype);
+  const Code code = comm.run(kKernels.allToAllVPacked, call);
+  if (code != WL_OK) return code;
   const PartTable& own = comm.parts(comm.rank());
   for (uint32_t rank = 0; own.refused != 0 && rank < comm.group().ranks(); ++rank) {
     const PartTable& table = comm.parts(rank);
@@ -76,55 +83,46 @@ Code allToAllVPacked(Comm& comm, const void* in, void* out, const PartLists& par
         static_cast<unsigned long long>(table.needed / elementBytes));
   }
   for (uint32_t rank = 0; rank < comm.group().ranks(); ++rank) {
-    received[rank] = static_cast<int64_t>(own.out(rank).bytes / elementBytes);
+    stated.received_counts[rank] = static_cast<int64_t>(own.out(rank).bytes / elementBytes);
   }
   return WL_OK;
 }
 
-Code allGatherV(Comm& comm, const void* in, void* out, const int64_t* counts, int32_t dtype,
-                int64_t deadlineNs, wl_error_t* error, wl_operation as, OnStream* on) {
+Code allGatherV(Comm& comm, const wl_call_t& stated, wl_error_t* error, OnStream* on) {
   const uint64_t ranks = comm.group().ranks();
-  const uint64_t elementBytes = sizeOf(static_cast<DType>(dtype));
-  const Counts all(counts, ranks);
-  const PartLists parts = {nullptr, nullptr, counts, nullptr, 0};
-  Call call = {};
-  call.descriptor = Descriptor::of(as, all.fingerprint, dtype);
-  call.args = {in, out, nullptr};
-  call.inBytes = static_cast<uint64_t>(counts[comm.rank()]) * elementBytes;
+  const uint64_t elementBytes = sizeOf(static_cast<DType>(stated.dtype));
+  const Counts all(stated.out_counts, ranks);
+  const PartLists parts = {nullptr, nullptr, stated.out_counts, nullptr, 0};
+  Call call = callOf(stated, parts, error, on);
+  call.descriptor = Descriptor::of(static_cast<wl_operation>(stated.operation), all.fingerprint,
+                                   stated.dtype);
+  call.inBytes = stated.in_elements * elementBytes;
   call.workBytes = all.sum * elementBytes * ranks;
-  call.deadlineNs = deadlineNs;
-  call.error = error;
-  call.parts = &parts;
-  call.on = on;
   const Collective& collective = kKernels.collectives[WL_OP_ALL_GATHER_V];
   return comm.run(kernelFor(comm, collective, all.largest * elementBytes), call);
 }
 
-Code reduceScatterV(Comm& comm, const void* in, void* out, const int64_t* counts, int32_t dtype,
-                    int32_t op, int64_t deadlineNs, wl_error_t* error, OnStream* on) {
+Code reduceScatterV(Comm& comm, const wl_call_t& stated, wl_error_t* error, OnStream* on) {
   const uint64_t ranks = comm.group().ranks();
-  const Counts all(counts, ranks);
-  const PartLists parts = {counts, nullptr, nullptr, nullptr, 0};
-  Call call = {};
-  call.descriptor = Descriptor::of(WL_OP_REDUCE_SCATTER_V, all.fingerprint, dtype, op);
-  call.args = {in, out, nullptr};
-  call.inBytes = all.sum * sizeOf(static_cast<DType>(dtype));
-  call.outBytes = static_cast<uint64_t>(counts[comm.rank()]) * sizeOf(static_cast<DType>(dtype));
+  const uint64_t elementBytes = sizeOf(static_cast<DType>(stated.dtype));
+  const Counts all(stated.in_counts, ranks);
+  const PartLists parts = {stated.in_counts, nullptr, nullptr, nullptr, 0};
+  Call call = callOf(stated, parts, error, on);
+  call.descriptor =
+      Descriptor::of(WL_OP_REDUCE_SCATTER_V, all.fingerprint, stated.dtype, stated.op);
+  call.inBytes = all.sum * elementBytes;
+  call.outBytes = stated.out_elements * elementBytes;
   call.workBytes = call.inBytes * ranks;
-  call.deadlineNs = deadlineNs;
-  call.error = error;
-  call.parts = &parts;
-  call.on = on;
   const Collective& collective = kKernels.collectives[WL_OP_REDUCE_SCATTER_V];
   return comm.run(kernelFor(comm, collective, call.inBytes), call);
 }
 
-Code barrier(Comm& comm, int64_t deadlineNs, wl_error_t* error, OnStream* on) {
+Code barrier(Comm& comm, const wl_call_t& stated, wl_error_t* error, OnStream* on) {
   Call call;
   call.descriptor = Descriptor::of(WL_OP_BARRIER, 0);
   call.args = {nullptr, nullptr, nullptr};
   call.bytes = call.inBytes = call.outBytes = call.workBytes = 0;
-  call.deadlineNs = deadlineNs;
+  call.deadlineNs = stated.deadline_ns;
   call.error = error;
   call.on = on;
   return comm.run(kKernels.collectives[WL_OP_BARRIER].algorithms[0].kernel, call);

@@ -8,20 +8,13 @@
 
 namespace windlass {
 
-// One call of a collective of equal parts.
-struct CollectiveCall {
-  wl_operation operation;  // ranks agree on it and messages name it
-  const void* in;
-  void* out;
+// What a call of a collective of equal parts says once it is checked.
+struct EqualParts {
   uint64_t count;  // elements of a part
   uint64_t bytes;  // bytes of a part
-  int32_t dtype;
-  int32_t op;
   const Algorithm* algorithm;  // one of the collective's algorithms
-  int32_t root;  // or the rows of a part
-  int64_t deadlineNs;
-  wl_error_t* error;
-  OnStream* on = nullptr;  // see Call::on
+  int32_t op;          // 0 if nothing is reduced
+  int32_t rootOrRows;  // the root, or the rows of a part
 };
 
 // The rest is inline so that the compiler can treat `in` and `out` as constants of the caller.
@@ -37,29 +30,30 @@ inline bool isEager(const Comm& comm, const Collective& collective, Holds in,
 }
 
 inline Code run(Comm& comm, const Collective& collective, Holds in, Holds out,
-                const CollectiveCall& of) {
+                const EqualParts& of, const wl_call_t& stated, wl_error_t* error, OnStream* on) {
   const uint64_t ranks = comm.group().ranks();
-  const bool isRoot = comm.rank() == static_cast<uint32_t>(of.root);
+  const bool isRoot = comm.rank() == static_cast<uint32_t>(of.rootOrRows);
   const bool reads = isRoot || !isRoots(in);
   const bool writes = isRoot || !isRoots(out);
   // A root whose part is already in place need not write it.
-  const bool isThere = in == Holds::kRootsPart && reads && of.in == of.out;
+  const bool isThere = in == Holds::kRootsPart && reads && stated.in == stated.out;
   const uint64_t allBytes = of.bytes * ranks;
   // True if each rank moves one part to or from every rank.
   const bool meets = in == Holds::kParts || out == Holds::kParts;
   // Sets single members: zeroing the whole struct takes longer than the rest of this function.
   Call call;
   call.descriptor =
-      Descriptor::of(of.operation, of.count, of.dtype, of.op, of.algorithm->name, of.root);
-  call.args = {reads ? of.in : nullptr, writes && !isThere ? of.out : nullptr, nullptr};
+      Descriptor::of(static_cast<wl_operation>(stated.operation), of.count, stated.dtype, of.op,
+                     of.algorithm->name, of.rootOrRows);
+  call.args = {reads ? stated.in : nullptr, writes && !isThere ? stated.out : nullptr, nullptr};
   call.bytes = of.bytes;
   call.inBytes = !reads ? 0 : isOnePart(in) ? of.bytes : allBytes;
   call.outBytes = isOnePart(out) ? of.bytes : allBytes;
   call.inParts = in == Holds::kParts;
   call.workBytes = collective.passes * allBytes * (meets ? ranks : 1);
-  call.deadlineNs = of.deadlineNs;
-  call.error = of.error;
-  call.on = of.on;
+  call.deadlineNs = stated.deadline_ns;
+  call.error = error;
+  call.on = on;
   // With one rank, all algorithms do the same.
   const Algorithm& algorithm = ranks > 1 ? *of.algorithm : collective.algorithms[0];
   return comm.run(isEager(comm, collective, in, algorithm, of.bytes) ? collective.eager
@@ -67,19 +61,13 @@ inline Code run(Comm& comm, const Collective& collective, Holds in, Holds out,
                   call);
 }
 
-// `parts` states inCounts and outCounts.
-Code allToAllV(Comm& comm, const void* in, void* out, const PartLists& parts, int32_t dtype,
-               int64_t deadlineNs, wl_error_t* error, OnStream* on = nullptr);
-// `parts` states inCounts and room. `received` gets one count per rank.
-Code allToAllVPacked(Comm& comm, const void* in, void* out, const PartLists& parts,
-                     int64_t* received, int32_t dtype, int64_t deadlineNs, wl_error_t* error);
-// `counts` holds one count per rank. Ranks agree on `as` and messages name it: all-gather-v, or the
-// operation that this call is a step of.
-Code allGatherV(Comm& comm, const void* in, void* out, const int64_t* counts, int32_t dtype,
-                int64_t deadlineNs, wl_error_t* error, wl_operation as = WL_OP_ALL_GATHER_V,
-                OnStream* on = nullptr);
-Code reduceScatterV(Comm& comm, const void* in, void* out, const int64_t* counts, int32_t dtype,
-                    int32_t op, int64_t deadlineNs, wl_error_t* error, OnStream* on = nullptr);
-Code barrier(Comm& comm, int64_t deadlineNs, wl_error_t* error, OnStream* on = nullptr);
+// Each runs a call of its operation, whose arguments have been checked. `on`: see Call::on.
+Code allToAllV(Comm& comm, const wl_call_t& stated, wl_error_t* error, OnStream* on);
+// Sets the call's received_counts.
+Code allToAllVPacked(Comm& comm, const wl_call_t& stated, wl_error_t* error);
+// Also runs a step of an operation, under that operation's name.
+Code allGatherV(Comm& comm, const wl_call_t& stated, wl_error_t* error, OnStream* on);
+Code reduceScatterV(Comm& comm, const wl_call_t& stated, wl_error_t* error, OnStream* on);
+Code barrier(Comm& comm, const wl_call_t& stated, wl_error_t* error, OnStream* on);
 
 }  // namespace windlass

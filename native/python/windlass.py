@@ -38,7 +38,7 @@ import uuid
 from ctypes import POINTER, byref, c_char, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 
 # What two sides compare, as the JVM's classes have it.
-ABI = 11
+ABI = 12
 START_PROTOCOL = 4
 STORE_PROTOCOL = 1
 MEETING_PROTOCOL = 3
@@ -148,7 +148,7 @@ class _OthersGone(Exception):
 # ---- the C ABI ----
 
 _MOST_RANKS = 4096
-_OP_BROADCAST, _OP_ALL_REDUCE = 3, 10
+_OP_BARRIER, _OP_BROADCAST, _OP_ALL_REDUCE = 1, 3, 10
 _OP_LINK, _OP_LINK_REGISTER, _OP_LINK_MOVE = 23, 24, 25
 _NO_VERSION = -2
 _REDUCE_OPS = {"sum": 0, "max": 1, "min": 2, "product": 3, "avg": 4}
@@ -188,6 +188,17 @@ class _TensorStruct(ctypes.Structure):
                 ("strides", POINTER(c_int64))]
 
 
+class _CollectiveCall(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("operation", c_int32),
+                ("in_", c_void_p), ("in_elements", c_uint64),
+                ("out", c_void_p), ("out_elements", c_uint64),
+                ("dtype", c_int32), ("op", c_int32), ("algorithm", c_int32), ("root", c_int32),
+                ("rows", c_int64), ("in_counts", c_void_p), ("in_offsets", c_void_p),
+                ("out_counts", c_void_p), ("out_offsets", c_void_p),
+                ("received_counts", c_void_p), ("deadline_ns", c_int64), ("ticket", c_void_p),
+                ("stream", c_uint64)]
+
+
 class _TransferConfig(ctypes.Structure):
     _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("fingerprint", c_uint64),
                 ("source_bindings", c_void_p), ("source_binding_words", c_uint64),
@@ -224,12 +235,7 @@ _SIGNATURES = {  # name: (result, arguments before `wl_error_t*`); None in front
     "wl_comm_quiescent": (c_int32, [None, c_void_p]),
     "wl_comm_close": (c_int32, [c_void_p]),
     "wl_comm_free": (None, [None, c_void_p]),
-    "wl_barrier": (c_int32, [c_void_p, c_int64]),
-    "wl_collective": (c_int32, [c_void_p, c_int32, c_void_p, c_uint64, c_void_p, c_uint64, c_int32,
-                                c_int32, c_int32, c_int32, c_int64, c_int64]),
-    "wl_exchange": (c_int32, [c_void_p, c_int32, c_void_p, c_void_p, c_uint64, c_int64]),
-    "wl_exchange_v": (c_int32, [c_void_p, c_int32, c_void_p, c_uint64, c_void_p, c_uint64, c_void_p,
-                                c_int64]),
+    "wl_submit": (c_int32, [c_void_p, c_void_p]),
     "wl_window_create": (c_int32, [c_void_p, c_uint64, c_int64, c_void_p]),
     "wl_window_address": (c_void_p, [None, c_void_p, c_int32]),
     "wl_window_free": (None, [None, c_void_p]),
@@ -2540,9 +2546,16 @@ class Communicator:
     def _ns(self, deadline):
         return 0 if deadline is None else _Until(deadline).ns()
 
+    def _submit(self, what, operation, deadline_ns, holds=(), **fields):
+        """One collective, of those fields of wl_call_t."""
+        call = _CollectiveCall(
+            struct_size=ctypes.sizeof(_CollectiveCall), operation=operation,
+            deadline_ns=deadline_ns, **fields)
+        self._call(what, "wl_submit", byref(call), holds=holds)
+
     def barrier(self, deadline=None):
         """Returns once all ranks have come."""
-        self._call("barrier", "wl_barrier", self._ns(deadline))
+        self._submit("barrier", _OP_BARRIER, self._ns(deadline))
 
     def _collective(self, what, operation, source, target, op, root, deadline):
         for name, each in (("array", source), ("output", target)):
@@ -2550,10 +2563,10 @@ class Communicator:
                 raise InvalidArgumentException(
                     "%s: %s, %r, has strides %s and must be contiguous; make a copy and use that"
                     % (what, name, each, each.strides))
-        self._call(
-            what, "wl_collective", operation, source.address, source.numel, target.address,
-            target.numel, DTYPES[source.dtype][0], op, 0, root, 0, self._ns(deadline),
-            holds=(source, target))
+        self._submit(
+            what, operation, self._ns(deadline), in_=source.address, in_elements=source.numel,
+            out=target.address, out_elements=target.numel, dtype=DTYPES[source.dtype][0], op=op,
+            root=root, holds=(source, target))
 
     def broadcast(self, array, root, deadline=None):
         """`array` gets what it has on the root, on every rank; of one dtype and size everywhere."""
@@ -2600,8 +2613,11 @@ class Communicator:
         """Collective: the words of each rank, in rank order."""
         count = len(own)
         every = (c_int64 * (count * self.size))()
-        self._call("exchange", "wl_exchange", operation, (c_int64 * count)(*own), every, count,
-                   until.ns(), holds=(every,))
+        words = (c_int64 * count)(*own)
+        self._submit(
+            "exchange", operation, until.ns(), in_=ctypes.addressof(words), in_elements=count,
+            out=ctypes.addressof(every), out_elements=len(every), dtype=DTYPES["i64"][0],
+            holds=(words, every))
         return [tuple(every[rank * count:(rank + 1) * count]) for rank in range(self.size)]
 
     def _bytes(self, operation, until, own):
@@ -2619,8 +2635,12 @@ class Communicator:
         counts = [head[1] if sender[rank] == rank else 0 for rank, head in enumerate(heads)]
         out = ctypes.create_string_buffer(max(1, sum(counts)))
         given = ctypes.create_string_buffer(own, max(1, len(own)))
-        self._call("exchange", "wl_exchange_v", operation, given, counts[self.rank], out,
-                   sum(counts), (c_int64 * self.size)(*counts), until.ns(), holds=(out, given))
+        listed = (c_int64 * self.size)(*counts)
+        self._submit(
+            "exchange", operation, until.ns(), in_=ctypes.addressof(given),
+            in_elements=counts[self.rank], out=ctypes.addressof(out), out_elements=sum(counts),
+            dtype=DTYPES["u8"][0], out_counts=ctypes.addressof(listed),
+            holds=(out, given, listed))
         parts, at = [], 0
         for count in counts:
             parts.append(out.raw[at:at + count])

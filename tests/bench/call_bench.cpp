@@ -47,19 +47,22 @@ int main() {
   }
   auto* in = static_cast<unsigned char*>(wl_window_address(window, 0));
   unsigned char* out = in + 2048;
-  std::printf("barrier     %7.1f ns\n", nanosecondsOf([&] { return wl_barrier(comm, 0, &error); }));
-  std::printf("all-to-all  %7.1f ns\n", nanosecondsOf([&] {
-                return wl_collective(comm, WL_OP_ALL_TO_ALL, in, 1, out, 1, WL_F32, 0, WL_AUTO, 0,
-                                     0, 0, &error);
-              }));
-  std::printf("all-reduce  %7.1f ns\n", nanosecondsOf([&] {
-                return wl_collective(comm, WL_OP_ALL_REDUCE, in, 1, out, 1, WL_F32, WL_SUM, WL_AUTO,
-                                     0, 0, 0, &error);
-              }));
-  std::printf("broadcast   %7.1f ns\n", nanosecondsOf([&] {
-                return wl_collective(comm, WL_OP_BROADCAST, in, 1, in, 1, WL_F32, 0, WL_AUTO, 0, 0,
-                                     0, &error);
-              }));
+  const auto print = [&](const char* name, int32_t operation, void* target) {
+    wl_call_t call = {};
+    call.struct_size = sizeof call;
+    call.operation = operation;
+    call.in = in;
+    call.out = target;
+    call.in_elements = call.out_elements = 1;
+    call.dtype = WL_F32;
+    call.op = WL_SUM;
+    const double ns = nanosecondsOf([&] { return wl_submit(comm, &call, &error); });
+    std::printf("%-11s %7.1f ns\n", name, ns);
+  };
+  print("barrier", WL_OP_BARRIER, out);
+  print("all-to-all", WL_OP_ALL_TO_ALL, out);
+  print("all-reduce", WL_OP_ALL_REDUCE, out);
+  print("broadcast", WL_OP_BROADCAST, in);
   wl_window_free(window);
   wl_comm_free(comm);
   wl_group_release(group);

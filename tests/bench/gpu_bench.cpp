@@ -182,7 +182,7 @@ TEST_F(GpuBench, LeastOperations) {
   const double barrier = ofRanks([](int, wl_comm_t* comm) {
     return [=] {
       Error error;
-      EXPECT_EQ(wl_barrier(comm, 0, &error), WL_OK) << error.message;
+      EXPECT_EQ(callBarrier(comm, 0, &error), WL_OK) << error.message;
     };
   });
   const double sum = ofRanks([&](int rank, wl_comm_t* comm) {

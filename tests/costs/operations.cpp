@@ -176,10 +176,16 @@ std::function<Call(const Rank&, uint64_t)> collective(int32_t operation, bool in
   return [=](const Rank& of, uint64_t bytes) -> Call {
     const uint64_t part = bytes / 4;
     const uint64_t all = part * static_cast<uint64_t>(of.ranks);
-    return [=](wl_error_t* error) {
-      return wl_collective(of.comm, operation, of.in, inIsPart ? part : all, of.out,
-                           outIsPart ? part : all, WL_F32, WL_SUM, WL_AUTO, 0, 0, 0, error);
-    };
+    wl_call_t call = {};
+    call.struct_size = sizeof call;
+    call.operation = operation;
+    call.in = of.in;
+    call.in_elements = inIsPart ? part : all;
+    call.out = of.out;
+    call.out_elements = outIsPart ? part : all;
+    call.dtype = WL_F32;
+    call.op = WL_SUM;
+    return [comm = of.comm, call](wl_error_t* error) { return wl_submit(comm, &call, error); };
   };
 }
 
@@ -293,10 +299,7 @@ Call experts(const Rank& of, uint64_t bytes) {
 const std::vector<uint64_t> kSizes = {4, 4096, kMiB};
 const std::vector<uint64_t> kTensorSizes = {4096, kMiB};
 const std::vector<Operation> kOperations = {
-    {"barrier", {0}, 1,
-     [](const Rank& of, uint64_t) -> Call {
-       return [=](wl_error_t* error) { return wl_barrier(of.comm, 0, error); };
-     }},
+    {"barrier", {0}, 1, collective(WL_OP_BARRIER, true, true)},
     {"put", kSizes, 1, oneSided(wl_put)},
     {"accumulate", kSizes, 1, oneSided(wl_accumulate)},
     {"all-to-all", kSizes, 1, collective(WL_OP_ALL_TO_ALL, false, false)},

@@ -311,7 +311,8 @@ def in_a_child(comm):
     for code in (
             library.wl_comm_close(comm._comm, ctypes.byref(error)),
             library.wl_comm_abort(comm._comm, b"", ctypes.byref(error)),
-            library.wl_barrier(comm._comm, 0, ctypes.byref(error))):
+            library.wl_submit(comm._comm, ctypes.byref(windlass._CollectiveCall()),
+                              ctypes.byref(error))):
         assert code == windlass.ClosedException.code, code
     library.wl_comm_free(comm._comm)
 
@@ -591,8 +592,8 @@ def interrupts():
     say("seed", seed)
     watched = Watched(windlass.native())
     windlass.native = lambda: watched
-    for name in ("wl_comm_status", "wl_comm_abort", "wl_comm_fail", "wl_barrier", "wl_collective",
-                 "wl_comm_split", "wl_test", "wl_put", "wl_transfer_move", "wl_comm_close",
+    for name in ("wl_comm_status", "wl_comm_abort", "wl_comm_fail", "wl_submit", "wl_comm_split",
+                 "wl_test", "wl_put", "wl_transfer_move", "wl_comm_close",
                  "wl_comm_quiescent", "wl_comm_free", "wl_window_free", "wl_transfer_free"):
         for by_handler in (True, False):
             interrupt_before(watched, name, by_handler)

@@ -27,7 +27,7 @@ extern "C" {
 #endif
 
 #define WL_API __attribute__((visibility("default")))
-#define WL_ABI_VERSION 11u
+#define WL_ABI_VERSION 12u
 
 typedef enum wl_code {
   WL_OK = 0,
@@ -116,7 +116,7 @@ typedef enum wl_operation {
   WL_OP_FIRST_ONE_SIDED = WL_OP_PUT, /* operations from here to the last one, and WL_OP_SHRINK, take
                                         no sequence */
   WL_OP_LAST_ONE_SIDED = WL_OP_ACCUMULATE,
-  /* Operations that a step of wl_exchange or wl_exchange_v can belong to. */
+  /* Operations that are made of steps; see wl_submit. */
   WL_OP_LINK = 23,
   WL_OP_LINK_REGISTER = 24,
   WL_OP_LINK_MOVE = 25, /* a sender's send, a receiver's receive */
@@ -704,12 +704,34 @@ WL_API int32_t wl_dtype_can_cast(int32_t from, int32_t to);    /* 1 or 0 */
 WL_API int32_t wl_dtype_can_reduce(int32_t dtype, int32_t op); /* 1 or 0 */
 
 /* ---- collectives ---- */
-/* Buffers are contiguous and aligned to their dtype. They stay valid until the call returns, or
- * after an error until wl_comm_quiescent. */
 
-WL_API int32_t wl_barrier(wl_comm_t* comm, int64_t deadline_ns, wl_error_t* error);
+/* One collective as its caller states it. Only the fields that its operation uses are read. */
+typedef struct wl_call {
+  uint32_t struct_size;
+  int32_t operation; /* wl_operation */
+  const void* in;
+  uint64_t in_elements;
+  void* out;
+  uint64_t out_elements;
+  int32_t dtype;     /* wl_dtype */
+  int32_t op;        /* wl_reduce_op */
+  int32_t algorithm; /* wl_algorithm */
+  int32_t root;
+  int64_t rows;
+  const int64_t* in_counts;  /* one per rank, as are the next four */
+  const int64_t* in_offsets;
+  const int64_t* out_counts;
+  const int64_t* out_offsets;
+  int64_t* received_counts;
+  int64_t deadline_ns; /* 0: the communicator's own */
+  uint64_t* ticket;  /* NULL: the call returns after the operation. Otherwise it is enqueued */
+  uint64_t stream;   /* stream on which it is enqueued */
+} wl_call_t;
 
-/* A collective of equal parts. `operation` is one of
+/* Runs a collective. Buffers are contiguous and aligned to their dtype. They stay valid until the
+ * call returns, or after an error until wl_comm_quiescent. Lists are read before the call returns.
+ *
+ * WL_OP_BARRIER returns after every rank has called it. The operations of equal parts are:
  *
  *   WL_OP_ALL_TO_ALL      part s of out on rank r = part r of in on rank s. With WL_PUSH or
  *                         WL_PULL. Never in place
@@ -727,112 +749,62 @@ WL_API int32_t wl_barrier(wl_comm_t* comm, int64_t deadline_ns, wl_error_t* erro
  *
  * A buffer holds one part, or one part per rank in order. Its element count determines the length
  * of a part, which is the same on every rank. A buffer that only the root reads or writes is
- * ignored on other ranks. `root` is ignored if the operation has none, `op` if nothing is reduced,
- * and `rows` if a part is not a matrix. WL_AUTO is valid for every collective, and is the only
- * algorithm of a collective without a choice.
+ * ignored on other ranks. WL_AUTO is valid for every collective, and is the only algorithm of a
+ * collective without a choice.
  *
  * In place: if in and out are one part each, they are the same buffer. If only one of them is one
  * part, it is the rank's own part of the other. One-phase all-reduce is in place only for small
  * buffers. Buffers do not overlap otherwise.
  *
  * Reductions have the canonical order: left fold in ascending rank, with f32 for f16 bf16 f8, and
- * one rounding. Rings differ: they are deterministic for a rank count and a count. */
-WL_API int32_t wl_collective(wl_comm_t* comm, int32_t operation, const void* in,
-                             uint64_t in_elements, void* out, uint64_t out_elements, int32_t dtype,
-                             int32_t op, int32_t algorithm, int32_t root, int64_t rows,
-                             int64_t deadline_ns, wl_error_t* error);
-
-/* ---- streams ----
+ * one rounding. Rings differ: they are deterministic for a rank count and a count.
  *
- * On the target cuda, a collective may be put on a stream of its caller. The call meets the other
- * ranks on the host, within its deadline, and returns after all of them have enqueued it. The GPUs
- * begin it after all ranks' streams have reached it. Later work on a rank's stream begins after the
- * rank's part is complete. The deadline starts again when the rank's stream has reached the
- * operation.
+ * In the operations of unequal parts, counts and offsets are elements, and a part is inside its
+ * buffer. If offsets is NULL, the parts are contiguous, in ascending rank.
  *
- * If the streams of all ranks capture one graph, the operation becomes part of the graph. The graph
- * may be launched any number of times, in order with everything else that the ranks enqueue, until
- * the communicator closes. WL_UNSUPPORTED: only some streams capture, there are two graphs, or a
- * graph is captured while ranks live in several processes. */
-
-/* Puts wl_barrier or wl_collective on `stream`, a CUstream of the rank's GPU in its primary
- * context. 0 and 1 are the legacy default stream. Buffers are in GPU memory. *ticket identifies the
- * operation for wl_enqueued_await; 0: a graph holds it. WL_UNSUPPORTED, and WL_RESOURCE for more
- * captured operations than a communicator holds, leave the communicator unchanged. All ranks get
- * them. */
-WL_API int32_t wl_enqueue(wl_comm_t* comm, uint64_t stream, int32_t operation, const void* in,
-                          uint64_t in_elements, void* out, uint64_t out_elements, int32_t dtype,
-                          int32_t op, int32_t algorithm, int32_t root, int64_t rows,
-                          int64_t deadline_ns, uint64_t* ticket, wl_error_t* error);
-/* Waits until the operation is complete, at most limit_ns. Sets *over to 1 if it is complete,
- * otherwise to 0. If the communicator has failed, returns the failure, which ends the operation.
- * Any thread. */
+ *   WL_OP_ALL_TO_ALL_V    part d of in goes to rank d, and part s of out comes from rank s. The
+ *                         count that a rank sends to a peer equals the count that the peer receives
+ *                         from it. Otherwise WL_MISMATCH, before data from that rank reaches the
+ *                         peer's out. The parts of out do not overlap one another, and in and out
+ *                         do not overlap.
+ *                         With received_counts, receivers do not know the counts: out_counts and
+ *                         out_offsets are ignored, and the call is not enqueued. The received parts
+ *                         are contiguous in out, in ascending rank, and received_counts gets the
+ *                         number of elements from each rank. If any rank's out is too small, every
+ *                         rank gets a WL_INVALID_ARGUMENT that names it and the size that it needs.
+ *                         Then nothing has moved, and the communicator stays usable
+ *   WL_OP_ALL_GATHER_V    out of every rank = the inputs of all ranks, in order. out_counts is the
+ *                         same on every rank: in holds out_counts[rank] elements, and out holds
+ *                         their sum. In place: in is the rank's own part of out
+ *   WL_OP_REDUCE_SCATTER_V  out of rank r = part r of the reduction of all inputs, in the canonical
+ *                         order. in_counts is the same on every rank: in holds their sum, and out
+ *                         holds in_counts[rank] elements. In place: out is the rank's own part of
+ *                         in
+ *
+ * Operations that are made of steps are WL_OP_REGISTER, WL_OP_LINK to WL_OP_CHECK_REPLICAS, and
+ * WL_OP_EXPERTS_OPEN to WL_OP_STORE_TO_HOST. A step is an all-gather under that name, of unequal
+ * parts if out_counts is not NULL. It is not enqueued. Ranks in steps of other operations, or in
+ * any other call, get WL_MISMATCH before an element moves.
+ *
+ * On the target cuda, an operation may be enqueued on `stream`, a CUstream of the rank's GPU in its
+ * primary context. 0 and 1 are the legacy default stream. Buffers are in GPU memory. *ticket
+ * identifies the operation for wl_enqueued_await. The call meets the other ranks on the host,
+ * within its deadline, and returns after all of them have enqueued it. The GPUs begin it after all
+ * ranks' streams have reached it. Later work on a rank's stream begins after the rank's part is
+ * complete. The deadline starts again when the rank's stream has reached the operation.
+ *
+ * If the streams of all ranks capture one graph, the operation becomes part of the graph, and
+ * *ticket is 0. The graph may be launched any number of times, in order with everything else that
+ * the ranks enqueue, until the communicator closes. WL_UNSUPPORTED: only some streams capture,
+ * there are two graphs, or a graph is captured while ranks live in several processes.
+ * WL_UNSUPPORTED, and WL_RESOURCE for more captured operations than a communicator holds, leave the
+ * communicator unchanged. All ranks get them. */
+WL_API int32_t wl_submit(wl_comm_t* comm, const wl_call_t* call, wl_error_t* error);
+/* Waits until an enqueued operation is complete, at most limit_ns. Sets *over to 1 if it is
+ * complete, otherwise to 0. If the communicator has failed, returns the failure, which ends the
+ * operation. Any thread. */
 WL_API int32_t wl_enqueued_await(wl_comm_t* comm, uint64_t ticket, int64_t limit_ns, int32_t* over,
                                  wl_error_t* error);
-
-/* ---- collectives whose parts differ in size ---- */
-/* Counts and offsets are elements, one for each rank, and are read before the call returns. A part
- * is inside its buffer, which holds `elements` elements. If offsets is NULL, the parts are
- * contiguous, in ascending rank. */
-
-/* Part d of in goes to rank d, and part s of out comes from rank s. The count that a rank sends to
- * a peer equals the count that the peer receives from it. Otherwise WL_MISMATCH, before data from
- * that rank reaches the peer's out. The parts of out do not overlap one another, and in and out do
- * not overlap. */
-WL_API int32_t wl_all_to_all_v(wl_comm_t* comm, const void* in, uint64_t in_elements,
-                               const int64_t* send_counts, const int64_t* send_offsets, void* out,
-                               uint64_t out_elements, const int64_t* receive_counts,
-                               const int64_t* receive_offsets, int32_t dtype, int64_t deadline_ns,
-                               wl_error_t* error);
-/* Does the same if receivers do not know the counts. The received parts are contiguous in out, in
- * ascending rank, and received_counts is the number of elements from each rank. If any rank's out
- * is too small, every rank gets a WL_INVALID_ARGUMENT that names it and the size that it needs.
- * Then nothing has moved, and the communicator stays usable. */
-WL_API int32_t wl_all_to_all_v_packed(wl_comm_t* comm, const void* in, uint64_t in_elements,
-                                      const int64_t* send_counts, const int64_t* send_offsets,
-                                      void* out, uint64_t out_elements, int64_t* received_counts,
-                                      int32_t dtype, int64_t deadline_ns, wl_error_t* error);
-/* out of every rank = the inputs of all ranks, in order. counts is the same on every rank: in holds
- * counts[rank] elements, and out holds their sum. In place: in is the rank's own part of out. */
-WL_API int32_t wl_all_gather_v(wl_comm_t* comm, const void* in, uint64_t in_elements, void* out,
-                               uint64_t out_elements, const int64_t* counts, int32_t dtype,
-                               int64_t deadline_ns, wl_error_t* error);
-/* out of rank r = part r of the reduction of all inputs, in the canonical order. counts is the same
- * on every rank: in holds their sum, and out holds counts[rank] elements. In place: out is the
- * rank's own part of in. */
-WL_API int32_t wl_reduce_scatter_v(wl_comm_t* comm, const void* in, uint64_t in_elements, void* out,
-                                   uint64_t out_elements, const int64_t* counts, int32_t dtype,
-                                   int32_t op, int64_t deadline_ns, wl_error_t* error);
-
-/* The three operations on a stream, as in wl_enqueue. */
-WL_API int32_t wl_enqueue_all_to_all_v(wl_comm_t* comm, uint64_t stream, const void* in,
-                                       uint64_t in_elements, const int64_t* send_counts,
-                                       const int64_t* send_offsets, void* out,
-                                       uint64_t out_elements, const int64_t* receive_counts,
-                                       const int64_t* receive_offsets, int32_t dtype,
-                                       int64_t deadline_ns, uint64_t* ticket, wl_error_t* error);
-WL_API int32_t wl_enqueue_all_gather_v(wl_comm_t* comm, uint64_t stream, const void* in,
-                                       uint64_t in_elements, void* out, uint64_t out_elements,
-                                       const int64_t* counts, int32_t dtype, int64_t deadline_ns,
-                                       uint64_t* ticket, wl_error_t* error);
-WL_API int32_t wl_enqueue_reduce_scatter_v(wl_comm_t* comm, uint64_t stream, const void* in,
-                                           uint64_t in_elements, void* out, uint64_t out_elements,
-                                           const int64_t* counts, int32_t dtype, int32_t op,
-                                           int64_t deadline_ns, uint64_t* ticket,
-                                           wl_error_t* error);
-
-/* ---- steps ---- */
-
-/* all = the `count` words of each rank, in rank order. This is one step of `operation`:
- * WL_OP_REGISTER, WL_OP_LINK to WL_OP_CHECK_REPLICAS, or WL_OP_EXPERTS_OPEN to WL_OP_STORE_TO_HOST.
- * Ranks in steps of other operations, or in any other call, get WL_MISMATCH before a word moves. */
-WL_API int32_t wl_exchange(wl_comm_t* comm, int32_t operation, const int64_t* own, int64_t* all,
-                           uint64_t count, int64_t deadline_ns, wl_error_t* error);
-/* Does the same with counts[rank] bytes from each rank; counts is the same on every rank. `own`
- * holds `own_bytes`, and `all` holds `all_bytes`. */
-WL_API int32_t wl_exchange_v(wl_comm_t* comm, int32_t operation, const void* own,
-                             uint64_t own_bytes, void* all, uint64_t all_bytes,
-                             const int64_t* counts, int64_t deadline_ns, wl_error_t* error);
 
 /* ---- kernels of libraries ---- */
 /* A library of kernels is a file for one target, built with CMake's windlass_add_kernel. It exports

@@ -4,6 +4,7 @@
 //
 // usage: hosts_bench RANKS [BYTES...]
 #include "sampling.h"
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/windows.h"
 
 namespace {
@@ -54,8 +55,8 @@ void collectives(int rank, int ranks, wl_comm_t* comm, uint64_t bytes) {
   const uint64_t count = in.size();
   const auto run = [&](int operation, int op) {
     Error error;
-    check(wl_collective(comm, operation, in.data(), count, out.data(), count, WL_F32, op, WL_AUTO,
-                        0, 0, 0, &error),
+    check(callCollective(comm, operation, in.data(), count, out.data(), count, WL_F32, op, WL_AUTO,
+                         0, 0, 0, &error),
           error);
   };
   const double reduced = sample(bytes, [&] { run(WL_OP_ALL_REDUCE, WL_SUM); });

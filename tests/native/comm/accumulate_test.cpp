@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "native/isa/isa.h"
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/windows.h"
 
 namespace windlass_test {
@@ -64,7 +65,7 @@ TEST_P(Adds, OfAllRanksToTheSameElementsLoseNothing) {
         ASSERT_EQ(WL_OK, code) << error.message;
       }
     }
-    ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+    ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
     const uint32_t sum = element(dtype, rounds * n);
     for (size_t i = 0; rank == 0 && i < kCount; ++i)
       wrong += std::memcmp(windows.at(0, i * size), &sum, size) != 0;

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "native/core/workers.h"
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/local_ranks.h"
 
 namespace windlass_test {
@@ -69,20 +70,20 @@ std::vector<Results> runAll(int n, int cores, int blocks, uint64_t seed,
     keep(reduceScatter(comm, in.data(), out.data(), kCount, WL_F32, WL_SUM, 0, &error), out);
     const std::vector<int64_t> counts(static_cast<size_t>(n), static_cast<int64_t>(kCount));
     std::vector<int64_t> received(counts.size());
-    keep(wl_reduce_scatter_v(comm, in.data(), all, out.data(), kCount, counts.data(), WL_F32,
-                             WL_SUM, 0, &error),
+    keep(callReduceScatterV(comm, in.data(), all, out.data(), kCount, counts.data(), WL_F32,
+                            WL_SUM, 0, &error),
          out);
     out.assign(all, 0);
-    keep(wl_all_to_all_v(comm, in.data(), all, counts.data(), nullptr, out.data(), all,
-                         counts.data(), nullptr, WL_F32, 0, &error),
+    keep(callAllToAllV(comm, in.data(), all, counts.data(), nullptr, out.data(), all,
+                       counts.data(), nullptr, WL_F32, 0, &error),
          out);
     out.assign(all, 0);
-    keep(wl_all_to_all_v_packed(comm, in.data(), all, counts.data(), nullptr, out.data(), all,
-                                received.data(), WL_F32, 0, &error),
+    keep(callAllToAllVPacked(comm, in.data(), all, counts.data(), nullptr, out.data(), all,
+                             received.data(), WL_F32, 0, &error),
          out);
     out.assign(all, 0);
     keep(
-        wl_all_gather_v(comm, in.data(), kCount, out.data(), all, counts.data(), WL_F32, 0, &error),
+        callAllGatherV(comm, in.data(), kCount, out.data(), all, counts.data(), WL_F32, 0, &error),
         out);
     EXPECT_TRUE(expected == nullptr ||
                 operation == (*expected)[static_cast<size_t>(rank)].size());

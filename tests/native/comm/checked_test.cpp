@@ -13,6 +13,7 @@
 #include "native/device/device_executor.h"
 #include "native/isa/checked/instructions.h"
 #include "native/isa/checked/session.h"
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/comms.h"
 #include "tests/native/comm/windows.h"
 
@@ -279,7 +280,7 @@ TEST(Checked, RefusesWhatTheArchitectureLacks) {
     EXPECT_TRUE(contains(error.message, wl_target()));
     EXPECT_TRUE(contains(error.message, "f64"));
     EXPECT_EQ(0, wl_dtype_can_reduce(WL_F64, WL_SUM));
-    EXPECT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+    EXPECT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
   });
 }
 

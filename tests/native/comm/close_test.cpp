@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a rank that leaves learns of operations in which it waited for nobody.
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/local_ranks.h"
 
 #include <algorithm>
@@ -123,7 +124,7 @@ TEST(Leaving, AnOperationThatARankDidNotCallReachesTheLastToLeave) {
         const Left left = leave(n, cores, order, [n](int rank, wl_comm_t* comm, Error* error) {
           float in = 1;
           float out = 0;
-          if (int code = wl_barrier(comm, 0, error); code != WL_OK) return code;
+          if (int code = callBarrier(comm, 0, error); code != WL_OK) return code;
           if (rank != n - 1) return int{WL_OK};
           return reduce(comm, &in, &out, 1, WL_F32, WL_SUM, 0, 0, error);
         });
@@ -144,7 +145,7 @@ TEST(Leaving, AnOperationThatARankDidNotCallReachesTheLastToLeave) {
 TEST(Leaving, ARankWhoseCallReturnedTheMismatchIsToldNoMore) {
   const Left left = leave(2, 0, upTo(2), [](int rank, wl_comm_t* comm, Error* error) {
     if (int code = broadcast(comm, rank, WL_U32, 4, error); code != WL_OK) return code;
-    return wl_barrier(comm, 0, error);
+    return callBarrier(comm, 0, error);
   });
   EXPECT_TRUE(left.told);
   EXPECT_EQ(0, left.mismatches());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives give the right bits over and over on one window, with inputs rewritten as soon as a
 // call returns, random delays, sequences about to wrap, and busy threads beside.
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/local_ranks.h"
 
 #include <cstring>
@@ -72,7 +73,7 @@ TEST_P(Soak, MixedOperationsKeepTheirBits) {
         for (uint64_t e = 0; e < count && code == WL_OK; ++e)
           wrong += out[e] != stamp(i, root, 0, e);
       } else {
-        code = wl_barrier(comm, 0, &error);
+        code = callBarrier(comm, 0, &error);
       }
       if (code != WL_OK) {
         ADD_FAILURE() << "rank " << rank << " iteration " << i << ": " << error.message;
@@ -260,9 +261,9 @@ TEST(Barrier, NobodyLeavesBeforeAllHaveCome) {
         for (int i = 1; i <= 200 / kSlow; ++i) {
           if ((i + rank) % 50 == 0) spinFor(20'000);
           came->fetch_add(1);
-          ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+          ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
           if (came->load() < i * n) early.fetch_add(1);
-          ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+          ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
         }
       });
       EXPECT_EQ(0, early) << n << " ranks";

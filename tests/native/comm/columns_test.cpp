@@ -3,6 +3,7 @@
 // direct and by meeting.
 #include <tuple>
 
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/local_ranks.h"
 
 namespace windlass_test {
@@ -55,8 +56,8 @@ TEST_P(Columns, LieSideBySideOnEveryRank) {
       for (uint64_t i = 0; i < count * size; ++i)
         in[i] = byteAt(rank, i / size / shape.columns, i / size % shape.columns, i % size);
       Error error;
-      ASSERT_EQ(WL_OK, wl_collective(comm, WL_OP_ALL_GATHER_COLUMNS, in.data(), count, out.data(),
-                                     all * count, dtype, 0, WL_AUTO, 0, shape.rows, 0, &error))
+      ASSERT_EQ(WL_OK, callCollective(comm, WL_OP_ALL_GATHER_COLUMNS, in.data(), count, out.data(),
+                                      all * count, dtype, 0, WL_AUTO, 0, shape.rows, 0, &error))
           << error.message;
       std::fill(in.begin(), in.end(), 0xdd);
       const uint64_t length = want.size();
@@ -82,8 +83,8 @@ TEST(ColumnArguments, AreCheckedBeforeAnythingIsSent) {
                            const std::string& says) {
     Error error;
     EXPECT_EQ(WL_INVALID_ARGUMENT,
-              wl_collective(ranks.comms[0], WL_OP_ALL_GATHER_COLUMNS, memory, in, to, out, WL_F32,
-                            0, WL_AUTO, 0, rows, 0, &error));
+              callCollective(ranks.comms[0], WL_OP_ALL_GATHER_COLUMNS, memory, in, to, out, WL_F32,
+                             0, WL_AUTO, 0, rows, 0, &error));
     EXPECT_TRUE(contains(error.message, says));
   };
   refused(6, 12, 4, memory + 32, "in has 6 elements, which are not 4 rows");
@@ -99,8 +100,8 @@ TEST(ColumnArguments, RanksAgreeOnTheRows) {
   ranks.run([&](int rank, wl_comm_t* comm) {
     float in[12] = {}, out[24] = {};
     Error error;
-    EXPECT_EQ(WL_MISMATCH, wl_collective(comm, WL_OP_ALL_GATHER_COLUMNS, in, 12, out, 24, WL_F32, 0,
-                                         WL_AUTO, 0, rank == 0 ? 3 : 4, 0, &error));
+    EXPECT_EQ(WL_MISMATCH, callCollective(comm, WL_OP_ALL_GATHER_COLUMNS, in, 12, out, 24, WL_F32,
+                                          0, WL_AUTO, 0, rank == 0 ? 3 : 4, 0, &error));
     EXPECT_TRUE(contains(error.message, "all-gather-columns(12 x f32 of each rank, 3 rows)"));
     EXPECT_TRUE(contains(error.message, "4 rows"));
   });

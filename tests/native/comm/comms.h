@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "native/core/collectives.h"
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/local_ranks.h"
 
 namespace windlass_test {
@@ -46,18 +47,19 @@ inline windlass::Code runCollective(windlass::Comm& comm, wl_operation operation
                                     wl_error_t* error) {
   const windlass::Collective& collective = *windlass::collectiveOf(operation);
   const bool isMatrix = collective.shape == windlass::PartShape::kRows;
-  const windlass::CollectiveCall call = {operation,
-                                         in,
-                                         out,
-                                         count,
-                                         4 * count,
-                                         WL_U32,
-                                         WL_SUM,
-                                         collective.algorithm(algorithm),
-                                         isMatrix ? rowsOf(count) : static_cast<int32_t>(root),
-                                         0,
-                                         error};
-  return run(comm, collective, collective.in, collective.out, call);
+  wl_call_t call = {};
+  call.operation = operation;
+  call.in = in;
+  call.out = out;
+  call.dtype = WL_U32;
+  const int32_t rootOrRows = isMatrix ? rowsOf(count) : static_cast<int32_t>(root);
+  return run(comm, collective, collective.in, collective.out,
+             {count, 4 * count, collective.algorithm(algorithm), WL_SUM, rootOrRows},
+             call, error, nullptr);
+}
+
+inline windlass::Code runBarrier(windlass::Comm& comm, int64_t deadlineNs, wl_error_t* error) {
+  return windlass::barrier(comm, callOf(WL_OP_BARRIER, deadlineNs), error, nullptr);
 }
 
 }  // namespace windlass_test

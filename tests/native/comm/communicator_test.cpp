@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups, windows, split, arguments, and what a communicator costs.
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/local_ranks.h"
 
 #include <algorithm>
@@ -69,7 +70,7 @@ TEST(Window, DifferentSizesAreAMismatchAndTooLargeIsAResourceError) {
       EXPECT_EQ(WL_RESOURCE, wl_window_create(comm, uint64_t{1} << 60, 0, &window, &error))
           << error.message;
       EXPECT_EQ(nullptr, window);
-      ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error))
+      ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error))
           << "the communicator lives on: " << error.message;
       EXPECT_EQ(WL_MISMATCH, wl_window_create(comm, rank == 0 ? 64 : 128, 0, &window, &error))
           << error.message;
@@ -98,15 +99,15 @@ TEST(Split, OrdersByKeyThenRankAndEachPartIsIndependent) {
       EXPECT_EQ(2 * (size - 1 - i) + color, out[static_cast<size_t>(i)]);
     if (color == 0) {
       EXPECT_EQ(WL_OK, wl_comm_abort(part, "this part alone", &error));
-      EXPECT_EQ(WL_ABORTED, wl_barrier(part, 0, &error));
+      EXPECT_EQ(WL_ABORTED, callBarrier(part, 0, &error));
     } else {
-      EXPECT_EQ(WL_OK, wl_barrier(part, 0, &error)) << error.message;
+      EXPECT_EQ(WL_OK, callBarrier(part, 0, &error)) << error.message;
     }
     wl_comm_free(part);
   });
   ranks.run([&](int, wl_comm_t* comm) {
     Error error;
-    EXPECT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+    EXPECT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
   });
 }
 
@@ -201,11 +202,11 @@ TEST(Wait, ASleeperIsRungByWhoeverItWaitsFor) {
     for (int round = 0; round < 200 && bell.ring.load() == 0; ++round) {
       std::thread sleeper([&] {
         Error error;
-        EXPECT_EQ(WL_OK, wl_barrier(ranks.comms[0], 0, &error)) << error.message;
+        EXPECT_EQ(WL_OK, callBarrier(ranks.comms[0], 0, &error)) << error.message;
       });
       while (bell.sleeping.load() == 0) std::this_thread::yield();
       Error error;
-      EXPECT_EQ(WL_OK, wl_barrier(ranks.comms[1], 0, &error)) << error.message;
+      EXPECT_EQ(WL_OK, callBarrier(ranks.comms[1], 0, &error)) << error.message;
       sleeper.join();
     }
     EXPECT_GT(bell.ring.load(), 0u) << cores << " cores";
@@ -230,8 +231,8 @@ TEST(Arguments, AreCheckedBeforeAnythingIsSent) {
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_join(ranks.group, 0, &second, &error))
       << "joined already";
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_join(ranks.group, 1, &second, &error)) << "out of range";
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_barrier(nullptr, 0, &error));
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_barrier(comm, -1, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, callBarrier(nullptr, 0, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, callBarrier(comm, -1, &error));
   alignas(64) unsigned char buffer[256] = {};
   const uint64_t huge = std::numeric_limits<uint64_t>::max() / 2;
   EXPECT_EQ(WL_INVALID_ARGUMENT,
@@ -253,7 +254,7 @@ TEST(Arguments, AreCheckedBeforeAnythingIsSent) {
       << "overlap";
   EXPECT_EQ(WL_OK, allToAll(comm, nullptr, nullptr, 0, WL_F32, 0, 0, &error))
       << "nothing to move";
-  EXPECT_EQ(WL_OK, wl_barrier(comm, 0, nullptr)) << "the error is optional";
+  EXPECT_EQ(WL_OK, callBarrier(comm, 0, nullptr)) << "the error is optional";
   void* memory = nullptr;
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_memory_alloc(8, 3, &memory, &error));
   EXPECT_EQ(WL_RESOURCE, wl_memory_alloc(uint64_t{1} << 62, 0, &memory, &error));
@@ -261,6 +262,39 @@ TEST(Arguments, AreCheckedBeforeAnythingIsSent) {
   const uint64_t beyond = wl_memory_available() + (uint64_t{1} << 30);
   EXPECT_EQ(WL_RESOURCE, wl_memory_alloc(beyond, 0, &memory, &error));
   EXPECT_TRUE(contains(error.message, "are free, says")) << error.message;
+}
+
+TEST(Arguments, OfASubmittedCallAreCheckedBeforeItRuns) {
+  LocalRanks ranks(1);
+  wl_comm_t* comm = ranks.comms[0];
+  Error error;
+  const auto refused = [&](const wl_call_t* call, const char* part) {
+    EXPECT_EQ(WL_INVALID_ARGUMENT, wl_submit(comm, call, &error)) << part;
+    EXPECT_TRUE(contains(error.message, part)) << error.message;
+  };
+  refused(nullptr, "call is NULL");
+  wl_call_t call = callOf(WL_OP_BARRIER, 0);
+  call.struct_size = 0;
+  refused(&call, "call->struct_size is 0, not");
+  for (const int operation : {-1, static_cast<int>(WL_OP_COUNT)}) {
+    call = callOf(operation, 0);
+    refused(&call, ("operation " + std::to_string(operation) + " is unknown").c_str());
+  }
+  for (const int operation : {WL_OP_NONE, WL_OP_WINDOW, WL_OP_TRANSFER, WL_OP_PUT, WL_OP_SHRINK}) {
+    call = callOf(operation, 0);
+    refused(&call, "is none that is made of steps");
+  }
+  const int64_t own[2] = {};
+  int64_t all[2] = {};
+  call = callOf(WL_OP_LINK, own, 2, all, 1, WL_I64, 0);
+  refused(&call, "out has 1 elements, in has 2");
+  if (deviceCores() == 0) {
+    uint64_t ticket = 1;
+    call = callOf(WL_OP_BARRIER, 0);
+    EXPECT_EQ(WL_UNSUPPORTED, submitOn(comm, 0, call, &ticket, &error));
+    EXPECT_TRUE(contains(error.message, "run on no stream")) << error.message;
+    EXPECT_EQ(0u, ticket);
+  }
 }
 
 TEST(Communicator, AWindowThatIsLargerThanWhatIsFreeIsRefusedOnAllRanks) {
@@ -275,7 +309,7 @@ TEST(Communicator, AWindowThatIsLargerThanWhatIsFreeIsRefusedOnAllRanks) {
     wl_memory_pool_t* pool = nullptr;
     EXPECT_EQ(WL_RESOURCE, wl_memory_pool_create(comm, uint64_t{1} << 62, 0, &pool, &error));
     EXPECT_TRUE(contains(error.message, "cannot map a memory pool of ")) << error.message;
-    EXPECT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+    EXPECT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
   });
 }
 
@@ -287,7 +321,7 @@ TEST(Error, IsNeverWrittenBeyondItsStructSize) {
   } slot;
   std::memset(&slot, 0x5a, sizeof slot);
   slot.error.struct_size = offsetof(wl_error_t, message) + 8;
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_barrier(ranks.comms[0], -5, &slot.error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, callBarrier(ranks.comms[0], -5, &slot.error));
   EXPECT_EQ(7u, std::strlen(slot.error.message));
   for (size_t i = 8; i < WL_ERROR_MESSAGE; ++i) ASSERT_EQ(0x5a, slot.error.message[i]);
 }
@@ -313,7 +347,7 @@ TEST(Cost, ThousandRanksStayUnderTheirMemory) {
   ranks.run([&](int rank, wl_comm_t* comm) {
     Error error;
     uint32_t value = rank == root ? 77 : 0;
-    ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+    ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
     ASSERT_EQ(WL_OK, broadcast(comm, &value, &value, 1, WL_U32, root, 0, 0, &error))
         << error.message;
     EXPECT_EQ(77u, value);
@@ -334,7 +368,7 @@ TEST(Cost, ASplitTakesTheMemoryOfItsMembersAlone) {
     Error error;
     wl_comm_t*& pair = pairs[static_cast<size_t>(rank)];
     ASSERT_EQ(WL_OK, wl_comm_split(comm, rank / 2, 0, 0, &pair, &error)) << error.message;
-    EXPECT_EQ(WL_OK, wl_barrier(pair, 0, &error)) << error.message;
+    EXPECT_EQ(WL_OK, callBarrier(pair, 0, &error)) << error.message;
   });
   EXPECT_LT(resident(), before + (uint64_t{64} << 20));  // which others may have given back
   for (wl_comm_t* pair : pairs) wl_comm_free(pair);

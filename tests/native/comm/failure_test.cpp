@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ends a wait: a rank that never comes, abort, close, disagreement. And what may still be
 // touched then.
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/local_ranks.h"
 
 #include <pthread.h>
@@ -36,7 +37,7 @@ int64_t latest(int n, int cores, int64_t deadline, uint64_t count) {
     Error error;
     const std::vector<float>& in = ins[static_cast<size_t>(rank)];
     std::vector<float>& out = outs[static_cast<size_t>(rank)];
-    ASSERT_EQ(WL_OK, wl_barrier(comm, 20'000 * kMs, &error)) << error.message;
+    ASSERT_EQ(WL_OK, callBarrier(comm, 20'000 * kMs, &error)) << error.message;
     if (rank == missing) return;
     const int64_t start = wl_clock_ns();
     EXPECT_EQ(WL_TIMEOUT,
@@ -52,7 +53,7 @@ int64_t latest(int n, int cores, int64_t deadline, uint64_t count) {
       EXPECT_EQ(missing, error.culprits[0]) << error.message;
       EXPECT_TRUE(contains(error.message, "rank " + std::to_string(missing) + " has not come"));
     }
-    EXPECT_EQ(WL_TIMEOUT, wl_barrier(comm, 0, &error)) << "a dead communicator stays dead";
+    EXPECT_EQ(WL_TIMEOUT, callBarrier(comm, 0, &error)) << "a dead communicator stays dead";
     EXPECT_TRUE(contains(error.message, "dead"));
   });
   return *moreAreLate ? INT64_MAX : worst.load();
@@ -99,7 +100,7 @@ TEST(Timeout, OfOneCallOverridesTheCommunicators) {
   LocalRanks ranks(2, 60'000 * kMs);
   Error error;
   const int64_t start = wl_clock_ns();
-  EXPECT_EQ(WL_TIMEOUT, wl_barrier(ranks.comms[0], 50 * kMs, &error));
+  EXPECT_EQ(WL_TIMEOUT, callBarrier(ranks.comms[0], 50 * kMs, &error));
   EXPECT_LE(wl_clock_ns() - start, 30'000 * kMs) << "half the communicator's";
 }
 
@@ -118,7 +119,7 @@ int64_t abortLatency(int n) {
       EXPECT_EQ(WL_OK, wl_comm_abort(comm, "no more weights", &error));
       return;
     }
-    EXPECT_EQ(WL_ABORTED, wl_barrier(comm, 0, &error));
+    EXPECT_EQ(WL_ABORTED, callBarrier(comm, 0, &error));
     const int64_t now = wl_clock_ns();
     for (int64_t seen = last; now > seen && !last.compare_exchange_weak(seen, now);) {
     }
@@ -138,7 +139,7 @@ TEST(Abort, FirstReasonStands) {
   Error error;
   EXPECT_EQ(WL_OK, wl_comm_abort(ranks.comms[0], "first", &error));
   EXPECT_EQ(WL_OK, wl_comm_abort(ranks.comms[1], "second", &error));
-  EXPECT_EQ(WL_ABORTED, wl_barrier(ranks.comms[1], 0, &error));
+  EXPECT_EQ(WL_ABORTED, callBarrier(ranks.comms[1], 0, &error));
   EXPECT_TRUE(contains(error.message, "first"));
   EXPECT_EQ(1, error.culprit_count);
   EXPECT_EQ(0, error.culprits[0]);
@@ -157,7 +158,7 @@ TEST(Fail, NamesThoseWhomTheCallerBlames) {
 
   EXPECT_EQ(WL_OK, wl_comm_fail(ranks.comms[0], WL_TIMEOUT, culprits, 1, "late", &error));
   EXPECT_EQ(WL_OK, wl_comm_abort(ranks.comms[0], "second", &error));
-  EXPECT_EQ(WL_TIMEOUT, wl_barrier(ranks.comms[2], 0, &error));
+  EXPECT_EQ(WL_TIMEOUT, callBarrier(ranks.comms[2], 0, &error));
   EXPECT_TRUE(contains(error.message, "late")) << error.message;
   EXPECT_EQ(1, error.culprit_count);
   EXPECT_EQ(1, error.culprits[0]);
@@ -179,7 +180,7 @@ TEST(Close, EndsItsCallInFlightAndTellsPeers) {
     ranks.run([&](int rank, wl_comm_t* comm) {
       if (rank == 0) return;  // never comes
       Error error;
-      const int code = wl_barrier(comm, 0, &error);
+      const int code = callBarrier(comm, 0, &error);
       EXPECT_EQ(rank == 1 ? WL_CLOSED : WL_ABORTED, code) << error.message;
       if (rank != 1) {
         EXPECT_TRUE(contains(error.message, "rank 1 closed"));
@@ -194,14 +195,14 @@ TEST(Close, APeerThatWaitsForARankThatLeftIsToldAtOnce) {
     LocalRanks ranks(n, 30'000 * kMs);
     ranks.run([&](int rank, wl_comm_t* comm) {
       Error error;
-      ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error));
+      ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error));
       if (rank == n - 1) {
         EXPECT_EQ(WL_OK, wl_comm_close(comm, &error));
-        EXPECT_EQ(WL_CLOSED, wl_barrier(comm, 0, &error));
+        EXPECT_EQ(WL_CLOSED, callBarrier(comm, 0, &error));
         return;
       }
       // Not the Timeout of its deadline.
-      EXPECT_EQ(WL_ABORTED, wl_barrier(comm, 0, &error));
+      EXPECT_EQ(WL_ABORTED, callBarrier(comm, 0, &error));
       EXPECT_EQ(n - 1, error.culprits[0]) << error.message;
     });
   }
@@ -224,7 +225,7 @@ TEST(Mismatch, OfOperationCountDTypeRootAndAlgorithmNamesBothSides) {
       return windlass_test::broadcast(comm, out, out, count, WL_F32, root, WL_AUTO, 0, error);
     };
   };
-  const Body barrier = [](wl_comm_t* comm, Error* error) { return wl_barrier(comm, 0, error); };
+  const Body barrier = [](wl_comm_t* comm, Error* error) { return callBarrier(comm, 0, error); };
   const std::pair<Body, Body> pairs[] = {
       {barrier, exchange(4, WL_F32, WL_PUSH)},
       {exchange(4, WL_F32, WL_PUSH), exchange(5, WL_F32, WL_PUSH)},
@@ -244,7 +245,7 @@ TEST(Mismatch, OfOperationCountDTypeRootAndAlgorithmNamesBothSides) {
           Error error;
           int code = (rank == n - 1 ? odd : common)(comm, &error);
           if (code == WL_OK)
-            code = wl_barrier(comm, 0, &error);  // a rank that had returned gets it now
+            code = callBarrier(comm, 0, &error);  // a rank that had returned gets it now
           EXPECT_EQ(WL_MISMATCH, code) << error.message;
           EXPECT_EQ(2, error.culprit_count);
           mismatches += contains(error.message, "rank " + std::to_string(n - 1)) ? 1 : 0;
@@ -267,7 +268,7 @@ TEST(Mismatch, ReachesThoseInsideThoughTheOtherSideReturnedAndCallsNothingMore) 
         return;
       }
       // Not the Timeout of its deadline.
-      EXPECT_EQ(WL_MISMATCH, wl_barrier(comm, 0, &error)) << error.message;
+      EXPECT_EQ(WL_MISMATCH, callBarrier(comm, 0, &error)) << error.message;
       EXPECT_TRUE(contains(error.message, "rank 2"));
     });
   }
@@ -277,11 +278,11 @@ TEST(Begin, ASecondThreadOnOneRankIsRefused) {
   LocalRanks ranks(2);
   std::thread first([&] {
     Error error;
-    EXPECT_EQ(WL_ABORTED, wl_barrier(ranks.comms[0], 0, &error));
+    EXPECT_EQ(WL_ABORTED, callBarrier(ranks.comms[0], 0, &error));
   });
   awaitInside(ranks.comms[1], 0, WL_OP_BARRIER);
   Error error;
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_barrier(ranks.comms[0], 0, &error));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, callBarrier(ranks.comms[0], 0, &error));
   EXPECT_TRUE(contains(error.message, "another thread"));
   EXPECT_EQ(WL_OK, wl_comm_abort(ranks.comms[1], "enough", &error));
   first.join();
@@ -313,10 +314,10 @@ bool stopInMidCopy() {
     auto* in = static_cast<uint8_t*>(wl_window_address(other, 1));
     copier = pthread_self();
     ready = true;
-    wl_barrier(ranks.comms[1], 20'000 * kMs, &error);
+    callBarrier(ranks.comms[1], 20'000 * kMs, &error);
     // Ok when this rank's result is whole by then; the communicator is dead all the same.
     allToAll(ranks.comms[1], in, in + 2 * kBytes, kBytes, WL_U8, WL_PUSH, 0, &error);
-    wl_barrier(ranks.comms[1], 0, &error);
+    callBarrier(ranks.comms[1], 0, &error);
   });
   Error error;
   wl_window_t* window = nullptr;
@@ -338,7 +339,7 @@ bool stopInMidCopy() {
     pthread_kill(copier, SIGUSR2);
     sem_wait(&stopped);
   });
-  wl_barrier(ranks.comms[0], 20'000 * kMs, &error);
+  callBarrier(ranks.comms[0], 20'000 * kMs, &error);
   const int code =
       allToAll(ranks.comms[0], in, in + 2 * kBytes, kBytes, WL_U8, WL_PUSH, 0, &error);
   stopper.join();

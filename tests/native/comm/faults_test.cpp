@@ -3,6 +3,7 @@
 // ranks do together: the others get the error, shrink, and go on. Prints how long a kill took to
 // show.
 #include "native/abi/handles.h"
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/crew.h"
 #include "tests/native/transfer_configs.h"
 
@@ -27,7 +28,7 @@ struct Work {
 using Step = int32_t (*)(Work&, Error*);
 
 int32_t barrierStep(Work& work, Error* error) {
-  return wl_barrier(work.mate.comm, work.deadlineNs, error);
+  return callBarrier(work.mate.comm, work.deadlineNs, error);
 }
 
 int32_t smallStep(Work& work, Error* error) {
@@ -37,8 +38,8 @@ int32_t smallStep(Work& work, Error* error) {
 
 int32_t largeStep(Work& work, Error* error) {
   constexpr uint64_t kCount = 100'000;
-  return wl_collective(work.mate.comm, WL_OP_ALL_REDUCE, work.own(), kCount, work.own() + kCount,
-                       kCount, WL_U32, WL_SUM, WL_AUTO, 0, 0, work.deadlineNs, error);
+  return callCollective(work.mate.comm, WL_OP_ALL_REDUCE, work.own(), kCount, work.own() + kCount,
+                        kCount, WL_U32, WL_SUM, WL_AUTO, 0, 0, work.deadlineNs, error);
 }
 
 int32_t transferStep(Work& work, Error* error) {
@@ -47,7 +48,7 @@ int32_t transferStep(Work& work, Error* error) {
 
 // A part is used once, and dropped.
 int32_t use(const Work& work, wl_comm_t* part, int32_t code, Error* error) {
-  if (code == WL_OK && part != nullptr) code = wl_barrier(part, work.deadlineNs, error);
+  if (code == WL_OK && part != nullptr) code = callBarrier(part, work.deadlineNs, error);
   wl_comm_free(part);
   return code;
 }
@@ -189,7 +190,7 @@ class Faults : public testing::TestWithParam<std::tuple<Crew, size_t>> {
           for (; work.round < 2; ++work.round)
             EXPECT_OF_MATE(mate, kind.step(work, &error) == WL_OK);
           Held held = {};
-          EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_OK);
+          EXPECT_OF_MATE(mate, callBarrier(mate.comm, 0, &error) == WL_OK);
           // Its control block and its window: what its first steps made goes a moment later.
           if (mate.isFirst) {
             EXPECT_OF_MATE(mate, await([&] {
@@ -197,7 +198,7 @@ class Faults : public testing::TestWithParam<std::tuple<Crew, size_t>> {
               return held.mappings == 2;
             }));
           }
-          EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_OK);
+          EXPECT_OF_MATE(mate, callBarrier(mate.comm, 0, &error) == WL_OK);
           mate.board.at[mate.rank] = kAtWork;
           work.deadlineNs = deadlineNs;
           int32_t code = WL_OK;
@@ -295,7 +296,7 @@ TEST_P(Faults, AStopEndsByTheDeadlineAndWhoComesBackIsLeftOut) {
             wl_comm_t* shrunk = nullptr;
             EXPECT_OF_MATE(mate, wl_comm_shrink(mate.comm, 0, &shrunk, &other) == WL_ABORTED);
             EXPECT_OF_MATE(mate, contains(other.message, "was left out"));
-            EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &other) == WL_ABORTED);
+            EXPECT_OF_MATE(mate, callBarrier(mate.comm, 0, &other) == WL_ABORTED);
             // Memory of before, which nobody reads.
             for (int rank = 0; rank < work.size(); ++rank)
               std::memset(work.at(rank), 0xee, kWindow);
@@ -304,7 +305,7 @@ TEST_P(Faults, AStopEndsByTheDeadlineAndWhoComesBackIsLeftOut) {
           }
           // It may have been a part alone that ended; then ranks are at different steps.
           while (wl_comm_status(mate.comm, &other) == WL_OK)
-            wl_barrier(mate.comm, work.deadlineNs, &other);
+            callBarrier(mate.comm, work.deadlineNs, &other);
           const bool isNamed = other.code == WL_TIMEOUT || (kind.makesParts && code != WL_OK);
           if (!isNamed) std::fprintf(stderr, "%s\n", other.message);
           EXPECT_OF_MATE(mate, isNamed);
@@ -318,8 +319,8 @@ TEST_P(Faults, AStopEndsByTheDeadlineAndWhoComesBackIsLeftOut) {
             uint32_t mine = 0;
             for (int rank = victim; rank < crew.ranks(); rank += crew.processes)
               if (mate.board.at[rank] < kCounted) mine = 1;
-            const int32_t told = wl_collective(shrunk, WL_OP_ALL_REDUCE, &mine, 1, &more, 1, WL_U32,
-                                               WL_MAX, WL_AUTO, 0, 0, 0, &other);
+            const int32_t told = callCollective(shrunk, WL_OP_ALL_REDUCE, &mine, 1, &more, 1,
+                                                WL_U32, WL_MAX, WL_AUTO, 0, 0, 0, &other);
             EXPECT_OF_MATE(mate, told == WL_OK);
             if (told != WL_OK) break;
           }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is recorded of the last operations: whole while it is rewritten, in order, and stamped on
 // one clock; and what a Timeout's message makes of it.
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/local_ranks.h"
 
 #include <algorithm>
@@ -107,9 +108,9 @@ TEST(Recorded, TimesAreThoseOfTheClockAndTheLastToEnterIsNamed) {
         std::this_thread::sleep_for(std::chrono::nanoseconds(kLate));
       }
       before[static_cast<size_t>(rank)] = wl_clock_ns();
-      ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+      ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
       after[static_cast<size_t>(rank)] = wl_clock_ns();
-      ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+      ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
     });
     EXPECT_EQ(1, wl_comm_last_to_enter(ranks.comms[2], 1));
     for (int rank = 0; rank < 3; ++rank) {
@@ -135,7 +136,7 @@ TEST(Recorded, AOneSidedOperationHidesNoCollective) {
     wl_window_t* window = nullptr;
     ASSERT_EQ(WL_OK, wl_window_create(comm, 4096, 0, &window, &error)) << error.message;
     if (rank == 1) awaitWait(comm, 0, WL_OP_BARRIER);
-    ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+    ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
     if (rank == 0) {
       ASSERT_EQ(WL_OK, wl_notify(comm, window, 1, 0, 7, &error)) << error.message;
     } else {
@@ -157,8 +158,8 @@ TEST(Recorded, BytesArePartsOfOneSizeOrWhatTheRankSends) {
     Error error;
     const int64_t counts[] = {3, 5};
     std::vector<float> in(static_cast<size_t>(counts[rank])), out(8);
-    ASSERT_EQ(WL_OK, wl_all_gather_v(comm, in.data(), in.size(), out.data(), out.size(), counts,
-                                     WL_F32, 0, &error))
+    ASSERT_EQ(WL_OK, callAllGatherV(comm, in.data(), in.size(), out.data(), out.size(), counts,
+                                    WL_F32, 0, &error))
         << error.message;
   });
   EXPECT_EQ(12u, recorded(ranks.comms[0], 0).at(0).bytes);
@@ -274,7 +275,7 @@ TEST(Recorded, RefusesWrongArgumentsAndKeepsToTheCallersStride) {
   LocalRanks ranks(2);
   ranks.run([](int, wl_comm_t* comm) {
     Error error;
-    for (int i = 0; i < 3; ++i) ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+    for (int i = 0; i < 3; ++i) ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
   });
   const wl_comm_t* comm = ranks.comms[0];
   wl_record_t one = {};
@@ -331,7 +332,7 @@ std::string timeoutOf(int n, int warmUps, const std::function<bool(int)>& comes)
     for (int peer = 1; rank == 0 && peer < n; ++peer) {
       while (comes(peer) && !inBarrier(peer)) std::this_thread::yield();
     }
-    EXPECT_EQ(WL_TIMEOUT, wl_barrier(comm, rank == 0 ? 100 * kMs : 0, &error));
+    EXPECT_EQ(WL_TIMEOUT, callBarrier(comm, rank == 0 ? 100 * kMs : 0, &error));
     if (rank == 0) text = error.message;
   });
   return withoutProcesses(text);

@@ -14,6 +14,7 @@
 
 #include "native/abi/handles.h"
 #include "native/memory/shared_memory.h"
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/guests.h"
 
 namespace windlass_test {
@@ -45,7 +46,7 @@ TEST(Guests, MeetByTheCAbiAndMoveWhatLiesInWindows) {
 TEST(Guests, EndAfterTheyHaveClosedWithoutHarmToOthers) {
   const std::vector<int> results = inProcesses(0, [](Guest& guest) {
     Error error;
-    CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
+    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
     if (guest.rank == 1) {
       CHECK_IN_CHILD(wl_comm_close(guest.comm, &error) == WL_OK);
       return 0;
@@ -63,13 +64,13 @@ TEST(Guests, ADeathEndsEveryWaitAtOnceAndNamesTheRank) {
     auto* died = reinterpret_cast<std::atomic<int64_t>*>(guest.segment(0));
     auto* pid = reinterpret_cast<pid_t*>(guest.segment(1));
     if (guest.rank == 1) *pid = getpid();
-    CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
+    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
     if (guest.rank == 1) {
       usleep(50'000);
       *died = wl_clock_ns();
       raise(SIGKILL);
     }
-    CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_PEER_LOST);
+    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_PEER_LOST);
     const int64_t tookNs = wl_clock_ns() - *died;
     CHECK_IN_CHILD(error.culprit_count == 1 && error.culprits[0] == 1);
     char host[65] = {};
@@ -93,13 +94,13 @@ TEST(Guests, ADeathEndsEveryWaitAtOnceAndNamesTheRank) {
 TEST(Guests, TheDeadTouchNothingAnyMore) {
   const std::vector<int> results = inProcesses(0, [&](Guest& guest) {
     Error error;
-    CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
+    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
     if (guest.rank == 1) {
       std::thread killer([] {
         usleep(50'000);
         raise(SIGKILL);
       });
-      wl_barrier(guest.comm, 0, &error);
+      callBarrier(guest.comm, 0, &error);
       killer.join();
     }
     const int64_t start = wl_clock_ns();
@@ -120,9 +121,9 @@ TEST(Guests, AStoppedProcessIsSilentAndNamed) {
       1'000 * kMs,
       [](Guest& guest) {
         Error error;
-        CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
+        CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
         if (guest.rank == 2) raise(SIGSTOP);
-        CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_PEER_LOST);
+        CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_PEER_LOST);
         CHECK_IN_CHILD(error.culprit_count == 1 && error.culprits[0] == 2);
         CHECK_IN_CHILD(std::strstr(error.message, "is silent since 1") != nullptr);
         return 0;
@@ -192,7 +193,7 @@ TEST(Guests, ThatDieInWritingARecordLeaveOthersTheirs) {
 TEST(Guests, ADeathHalfWayThroughARecordLeavesItToTheNextObserver) {
   const std::vector<int> results = inProcesses(0, [](Guest& guest) {
     Error error;
-    CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
+    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
     windlass::Group& group = guest.comm->comm.group();
     windlass::SharedLines& shared = group.shared();
     if (guest.rank == 1) {
@@ -211,7 +212,7 @@ TEST(Guests, ADeathHalfWayThroughARecordLeavesItToTheNextObserver) {
       wl_comm_abort(guest.comm, "never told", &error);
       return 0;
     }
-    CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_PEER_LOST);
+    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_PEER_LOST);
     CHECK_IN_CHILD(error.culprit_count == 1 && error.culprits[0] == 1);
     CHECK_IN_CHILD(contains(error.message, "rank 1 is lost"));
     return 0;
@@ -266,13 +267,13 @@ TEST(Guests, JoinOnce) {
 TEST(Guests, PublishWhatOnlyTheySee) {
   const std::vector<int> results = inProcesses(0, [](Guest& guest) {
     Error error;
-    CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
+    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
     if (guest.rank == 0) {
       const int32_t culprits[] = {1, 2};
       CHECK_IN_CHILD(wl_group_fail(guest.own.group, WL_PEER_LOST, culprits, 2, "host b is silent",
                                    &error) == WL_OK);
     }
-    CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_PEER_LOST);
+    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_PEER_LOST);
     CHECK_IN_CHILD(error.culprit_count == 2 && error.culprits[1] == 2);
     CHECK_IN_CHILD(std::strstr(error.message, "host b is silent") != nullptr);
     return 0;

@@ -139,7 +139,7 @@ TEST(Items, ATimeoutOfASmallMeetingNamesTheRankThatRunsItsItems) {
     ranks.run([&](uint32_t rank, Comm& comm) {
       self = rank;
       Error error;
-      EXPECT_EQ(WL_OK, windlass::barrier(comm, 20'000 * kMs, &error)) << error.message;
+      EXPECT_EQ(WL_OK, runBarrier(comm, 20'000 * kMs, &error)) << error.message;
       const Code code = comm.run<SlowItem>(callOf(1, &error));
       if (code == WL_OK) return;
       EXPECT_EQ(WL_TIMEOUT, code) << error.message;

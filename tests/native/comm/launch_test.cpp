@@ -12,6 +12,7 @@
 #include <iterator>
 #include <numeric>
 
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/crew.h"
 #include "tests/native/comm/launches.h"
 
@@ -78,7 +79,7 @@ TEST(Launch, RunsPhasesInTheOrderThatTheyNeed) {
                       out[i])
                 << i << " of rank " << rank << ", round " << round;
           }
-          ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+          ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
         }
       });
     }
@@ -380,7 +381,7 @@ TEST(Launch, TellsRanksThatDisagree) {
   expectMismatch({"rank 0 calls launch of shift", "rank 1 calls barrier"},
                  [](int rank, wl_comm_t* comm, Windows& windows, Error* error) {
                    return rank == 0 ? shift(comm, windows, 0, 8, 0, 1, error)
-                                    : wl_barrier(comm, 0, error);
+                                    : callBarrier(comm, 0, error);
                  });
 }
 
@@ -395,7 +396,7 @@ void holdUp(int64_t deadlineNs, int code, const std::string& what,
     Words words;
     words.tensor(WL_I32, own, {1}, windows.handle(rank)).scalar(WL_I32, 1);
     Error error;
-    ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+    ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
     std::thread ending;
     if (rank == 0) {
       ending = std::thread([&] {

@@ -2,6 +2,7 @@
 // Memory pools: a rank's pieces against a slow model, and pools that ranks make, lose and drop, as
 // threads and as processes. Collectives of pieces are in ordinary_memory_test.cpp.
 #include "native/memory/memory_pool.h"
+#include "tests/native/collective_calls.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -327,7 +328,7 @@ TEST(Pools, GiveEachRankWhatItAsksFor) {
     EXPECT_EQ(static_cast<uint64_t>(5 * rank) * 1024, wl_memory_pool_used(pool.handle));
     for (uint32_t* other : others) pool.giveBack(other);
     EXPECT_EQ(0u, wl_memory_pool_used(pool.handle));
-    EXPECT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+    EXPECT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
   });
 }
 
@@ -343,7 +344,7 @@ TEST(Pools, MoveToAndFromWindows) {
     for (uint32_t i = 0; i < 100; ++i) local[i] = stamp(1, static_cast<uint32_t>(rank), 0, i);
     const wl_tensor_t remote = row.tensor(windows.at(rank, 64), WL_U32);
     ASSERT_EQ(WL_OK, windows.put(rank, row.tensor(local, WL_U32), 1 - rank, remote, &error));
-    ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+    ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
     ASSERT_EQ(WL_OK, windows.get(rank, row.tensor(local, WL_U32), rank, remote, &error));
     for (uint32_t i = 0; i < 100; ++i)
       ASSERT_EQ(stamp(1, static_cast<uint32_t>(1 - rank), 0, i), local[i]);
@@ -351,7 +352,7 @@ TEST(Pools, MoveToAndFromWindows) {
     const wl_tensor_t piece = row.tensor(local, WL_U32);
     EXPECT_EQ(WL_INVALID_ARGUMENT, windows.put(rank, piece, 1 - rank, piece, &error));
     EXPECT_TRUE(contains(error.message, "reaches outside this rank's part of the window"));
-    ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+    ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
   });
 }
 
@@ -383,7 +384,7 @@ TEST(Pools, RefuseWhatIsWrong) {
     EXPECT_TRUE(contains(error.message, "of its 4096 on this rank 4096 are free, 4096 of them"));
     EXPECT_EQ(nullptr, memory);
     small.giveBack(small.take(kPage));
-    EXPECT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+    EXPECT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
     wl_window_t* window = nullptr;
     const int code = rank == 0 ? wl_memory_pool_create(comm, 8192, 0, &pool, &error)
                                : wl_window_create(comm, 8192, 0, &window, &error);
@@ -399,11 +400,11 @@ TEST(Pools, OfADeadCommunicatorGiveNothingMore) {
     Pool pool(comm, 1 << 20);
     uint32_t* piece = pool.take(4000);
     piece[999] = 7;
-    ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+    ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
     if (rank == 0) {
       EXPECT_EQ(WL_OK, wl_comm_abort(comm, "enough", &error)) << error.message;
     }
-    EXPECT_EQ(WL_ABORTED, wl_barrier(comm, 0, &error));
+    EXPECT_EQ(WL_ABORTED, callBarrier(comm, 0, &error));
     void* memory = nullptr;
     EXPECT_EQ(WL_ABORTED, wl_memory_pool_alloc(pool.handle, 64, &memory, &error));
     EXPECT_TRUE(contains(error.message, "the communicator of the memory pool is dead: rank 0"));
@@ -417,7 +418,7 @@ TEST(Pools, OfADeadCommunicatorGiveNothingMore) {
 TEST(PoolsOfProcesses, ComeAndGoAndLeaveNothing) {
   const std::vector<int> results = inProcesses(0, [](Guest& guest) {
     Error error;
-    CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
+    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
     const int before = Held::look().mappings;
     constexpr uint64_t kPages = 256;
     for (int round = 0; round < 40; ++round) {
@@ -438,7 +439,7 @@ TEST(PoolsOfProcesses, ComeAndGoAndLeaveNothing) {
       pool.giveBack(out);
       CHECK_IN_CHILD(countResident(part, kPages) == 0);
     }
-    CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
+    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
     CHECK_IN_CHILD(await([&] { return Held::look().mappings == before; }));
     return 0;
   });
@@ -448,15 +449,15 @@ TEST(PoolsOfProcesses, ComeAndGoAndLeaveNothing) {
 TEST(PoolsOfProcesses, OfAPeerThatDiedAreLikeItsWindows) {
   const std::vector<int> results = inProcesses(0, [](Guest& guest) {
     Error error;
-    CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
+    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
     const int before = Held::look().mappings;
     {
       Pool pool(guest.comm, 1 << 20);
       uint32_t* piece = pool.take(4'000);
       piece[999] = 7;
-      CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
+      CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
       if (guest.rank == 1) raise(SIGKILL);
-      CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_PEER_LOST);
+      CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_PEER_LOST);
       void* memory = nullptr;
       CHECK_IN_CHILD(wl_memory_pool_alloc(pool.handle, 64, &memory, &error) == WL_PEER_LOST);
       CHECK_IN_CHILD(error.culprit_count == 1 && error.culprits[0] == 1);
@@ -470,7 +471,7 @@ TEST(PoolsOfProcesses, OfAPeerThatDiedAreLikeItsWindows) {
         CHECK_IN_CHILD(allReduce(left, in, in, 10'000, WL_U32, WL_SUM, WL_AUTO, 0, &error) ==
                        WL_OK);
         CHECK_IN_CHILD(in[9'999] == 2);
-        CHECK_IN_CHILD(wl_barrier(left, 0, &error) == WL_OK);
+        CHECK_IN_CHILD(callBarrier(left, 0, &error) == WL_OK);
       }
       wl_comm_free(left);
       CHECK_IN_CHILD(piece[999] == 7);

@@ -110,7 +110,7 @@ TEST(ObjectOperations, KnowWhichOperationAllHaveStated) {
   Comms ranks(2, 64);
   ranks.run([](uint32_t, Comm& comm) {
     Error error;
-    ASSERT_EQ(WL_OK, windlass::barrier(comm, 0, &error)) << error.message;
+    ASSERT_EQ(WL_OK, runBarrier(comm, 0, &error)) << error.message;
     EXPECT_TRUE(comm.allStated(Descriptor::of(WL_OP_BARRIER, 0)));
     EXPECT_FALSE(comm.allStated(Descriptor::of(WL_OP_LINK_MOVE, 0)));
   });

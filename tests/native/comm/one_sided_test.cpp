@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "native/abi/handles.h"
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/windows.h"
 
 namespace windlass_test {
@@ -63,7 +64,7 @@ TEST_P(Moves, PutAndGetMoveTheElementsOfAViewAndNoOther) {
         Bytes expected(remote.elements * size, 0xa5);
         std::memset(inbox, 0xa5, expected.size());
         moveSlowly(expected.data(), remote, theirs.data(), local, size);
-        ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+        ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
 
         // Addresses in the own part stand for the same offsets in the peer's.
         const wl_tensor_t outbox =
@@ -81,7 +82,7 @@ TEST_P(Moves, PutAndGetMoveTheElementsOfAViewAndNoOther) {
         ASSERT_EQ(WL_OK, windows.get(rank, local.tensor(back.data(), dtype), to, outbox, &error))
             << error.message;
         wrong += back != whole;
-        ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+        ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
         ASSERT_EQ(0, wrong) << "round " << round << ": dtype " << dtype << ", shape "
                             << testing::PrintToString(shape) << ", local strides "
                             << testing::PrintToString(local.strides) << ", remote strides "
@@ -160,7 +161,7 @@ TEST_P(Streams, ARingOfProducersAndConsumersReusesTwoSlots) {
     const int left = (rank + s.ranks - 1) % s.ranks;
     moveOn(windows, rank, right, left, s.first);
     Error error;
-    ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+    ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
     std::mt19937_64 own(firstSeed + static_cast<uint64_t>(rank));
     std::mt19937_64 common(firstSeed * 31);
     std::vector<uint32_t> message(kLargest);
@@ -244,7 +245,7 @@ TEST(OneSided, TakesNoSequence) {
       if (rank == 0) {
         EXPECT_EQ(WL_OK, windows.notify(0, 2, 0, i, &error)) << error.message;
       }
-      ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+      ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
     }
     wl_rank_state_t state = {};
     state.struct_size = sizeof state;
@@ -285,7 +286,7 @@ TEST(OneSidedTimeout, NamesTheWriterAndWhatWasSeen) {
     if (rank == 1) {
       ASSERT_EQ(WL_OK, windows.notify(1, 0, 0, 7, &error)) << error.message;
     } else if (rank == 2) {
-      EXPECT_EQ(WL_TIMEOUT, wl_barrier(comm, 0, &error)) << "the record is everyone's";
+      EXPECT_EQ(WL_TIMEOUT, callBarrier(comm, 0, &error)) << "the record is everyone's";
     } else {
       ASSERT_EQ(WL_OK, windows.wait(0, 1, 0, 7, &error)) << error.message;
       const int64_t start = wl_clock_ns();
@@ -316,7 +317,7 @@ TEST(OneSidedTimeout, OfACollectiveNamesTheRankThatWaitsForASignalInstead) {
       awaitInside(comm, 1, WL_OP_WAIT);
       awaitInside(comm, 2, WL_OP_BARRIER);
     }
-    EXPECT_EQ(WL_TIMEOUT, wl_barrier(comm, rank == 0 ? 200 * kMs : 0, &error));
+    EXPECT_EQ(WL_TIMEOUT, callBarrier(comm, rank == 0 ? 200 * kMs : 0, &error));
     EXPECT_EQ(1, error.culprit_count) << error.message;
     EXPECT_EQ(1, error.culprits[0]) << error.message;
     EXPECT_TRUE(contains(error.message, "it is in wait(value 1 from rank 0) after #1"));
@@ -578,7 +579,7 @@ TEST(OneSided, ByADeviceTakesATargetThatHasGpus) {
     EXPECT_EQ(wl_device_accumulate(comm, window, &local, 0, &remote, &error), WL_UNSUPPORTED);
     EXPECT_EQ(wl_device_clear(comm, &local, &error), WL_UNSUPPORTED);
     EXPECT_EQ(wl_device_hash(comm, &local, 0, &hash, &error), WL_UNSUPPORTED);
-    EXPECT_EQ(wl_barrier(comm, 0, &error), WL_OK) << error.message;
+    EXPECT_EQ(callBarrier(comm, 0, &error), WL_OK) << error.message;
   });
 }
 

@@ -11,6 +11,7 @@
 
 #include "native/base/dtype.h"
 #include "native/core/control_block.h"
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/comms.h"
 #include "tests/native/comm/members.h"
 #include "tests/native/isa/reference.h"
@@ -305,25 +306,25 @@ class Call {
     }
     if (of_.what == WL_OP_ALL_TO_ALL_V && of_.isPacked) {
       std::vector<int64_t> got(n_);
-      const int code = wl_all_to_all_v_packed(member_.comm, in_, inElements_, sent.data(), nullptr,
-                                              out_, outElements_ + kBeyond / 2, got.data(), dtype,
-                                              0, error);
+      const int code = callAllToAllVPacked(member_.comm, in_, inElements_, sent.data(), nullptr,
+                                           out_, outElements_ + kBeyond / 2, got.data(), dtype,
+                                           0, error);
       return code == WL_OK && got != received ? -1 : code;
     }
     if (of_.what == WL_OP_ALL_TO_ALL_V) {
-      return wl_all_to_all_v(member_.comm, in_, inElements_, sent.data(), nullptr, out_,
-                             outElements_, received.data(), nullptr, dtype, 0, error);
+      return callAllToAllV(member_.comm, in_, inElements_, sent.data(), nullptr, out_,
+                           outElements_, received.data(), nullptr, dtype, 0, error);
     }
     if (of_.what == WL_OP_ALL_GATHER_V) {
-      return wl_all_gather_v(member_.comm, in_, inElements_, out_, outElements_, received.data(),
-                             dtype, 0, error);
+      return callAllGatherV(member_.comm, in_, inElements_, out_, outElements_, received.data(),
+                            dtype, 0, error);
     }
     if (of_.what == WL_OP_REDUCE_SCATTER_V) {
-      return wl_reduce_scatter_v(member_.comm, in_, inElements_, out_, outElements_, sent.data(),
-                                 dtype, op, 0, error);
+      return callReduceScatterV(member_.comm, in_, inElements_, out_, outElements_, sent.data(),
+                                dtype, op, 0, error);
     }
-    return wl_collective(member_.comm, of_.what, in_, inElements_, out_, outElements_, dtype, op,
-                         of_.algorithm, of_.root, of_.rows(), 0, error);
+    return callCollective(member_.comm, of_.what, in_, inElements_, out_, outElements_, dtype, op,
+                          of_.algorithm, of_.root, of_.rows(), 0, error);
   }
 
   uint64_t folded(uint64_t i) {

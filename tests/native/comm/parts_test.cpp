@@ -7,6 +7,7 @@
 #include <numeric>
 #include <string>
 
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/local_ranks.h"
 
 namespace windlass_test {
@@ -139,10 +140,10 @@ TEST_P(Parts, AllToAllMovesJustTheCountedElements) {
             write(in.at(sendAt[to] * w), counts[me][to] * w, round, me, to);
           Error error;
           ASSERT_EQ(WL_OK,
-                    wl_all_to_all_v(comm, in.at(0), static_cast<uint64_t>(in.elements),
-                                    counts[me].data(), gaps ? sendAt.data() : nullptr, out.at(0),
-                                    static_cast<uint64_t>(out.elements), receives.data(),
-                                    gaps ? receiveAt.data() : nullptr, type, 0, &error))
+                    callAllToAllV(comm, in.at(0), static_cast<uint64_t>(in.elements),
+                                  counts[me].data(), gaps ? sendAt.data() : nullptr, out.at(0),
+                                  static_cast<uint64_t>(out.elements), receives.data(),
+                                  gaps ? receiveAt.data() : nullptr, type, 0, &error))
               << error.message;
           EXPECT_EQ(expected(counts, me, receiveAt, w, out.bytes.size(), round), out.bytes)
               << "given, shape " << static_cast<int>(shape) << ", width " << w << ", rank " << rank;
@@ -151,9 +152,9 @@ TEST_P(Parts, AllToAllMovesJustTheCountedElements) {
           // The least room that holds it, on every other rank.
           const auto room = static_cast<uint64_t>(rank % 2 == 0 ? sum(receives) : packed.elements);
           ASSERT_EQ(WL_OK,
-                    wl_all_to_all_v_packed(comm, in.at(0), static_cast<uint64_t>(in.elements),
-                                           counts[me].data(), gaps ? sendAt.data() : nullptr,
-                                           packed.at(0), room, received.data(), type, 0, &error))
+                    callAllToAllVPacked(comm, in.at(0), static_cast<uint64_t>(in.elements),
+                                        counts[me].data(), gaps ? sendAt.data() : nullptr,
+                                        packed.at(0), room, received.data(), type, 0, &error))
               << error.message;
           EXPECT_EQ(receives, received);
           const List sideBySide = place(receives, false, own);
@@ -185,16 +186,16 @@ TEST_P(Parts, AllGatherPutsEveryInputWhereItsCountSays) {
           uint8_t* in = inPlace ? out.at(offsets[me] * w) : part.at(0);
           write(in, counts[me] * w, round, me, 0);
           Error error;
-          ASSERT_EQ(WL_OK, wl_all_gather_v(comm, in, static_cast<uint64_t>(counts[me]), out.at(0),
-                                           static_cast<uint64_t>(sum(counts)), counts.data(), type,
-                                           0, &error))
+          ASSERT_EQ(WL_OK, callAllGatherV(comm, in, static_cast<uint64_t>(counts[me]), out.at(0),
+                                          static_cast<uint64_t>(sum(counts)), counts.data(), type,
+                                          0, &error))
               << error.message;
           std::vector<uint8_t> want(out.bytes.size(), kUntouched);
           for (size_t s = 0; s < n; ++s)
             write(want.data() + offsets[s] * w, counts[s] * w, round, s, 0);
           EXPECT_EQ(want, out.bytes) << "shape " << static_cast<int>(shape) << ", width " << w
                                      << ", rank " << rank << (inPlace ? ", in place" : "");
-          ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+          ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
         });
       }
     }
@@ -239,9 +240,9 @@ TEST_P(Parts, ReduceScatterKeepsTheCanonicalOrder) {
           for (size_t i = 0; i < total; ++i) whole[i] = floatAt(me, static_cast<int64_t>(i));
           float* out = inPlace ? whole.data() + offsets[me] : part.data();
           Error error;
-          ASSERT_EQ(WL_OK, wl_reduce_scatter_v(comm, whole.data(), total, out,
-                                               static_cast<uint64_t>(counts[me]), counts.data(),
-                                               WL_F32, op, 0, &error))
+          ASSERT_EQ(WL_OK, callReduceScatterV(comm, whole.data(), total, out,
+                                              static_cast<uint64_t>(counts[me]), counts.data(),
+                                              WL_F32, op, 0, &error))
               << error.message;
           int64_t wrong = 0;
           for (int64_t i = 0; i < counts[me]; ++i) {
@@ -251,7 +252,7 @@ TEST_P(Parts, ReduceScatterKeepsTheCanonicalOrder) {
           EXPECT_EQ(0, wrong) << "shape " << static_cast<int>(shape) << ", op " << op << ", rank "
                               << rank << (inPlace ? ", in place" : "");
           EXPECT_EQ(-1, part.back()) << "beyond the part";
-          ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+          ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
         });
       }
     }
@@ -303,19 +304,19 @@ TEST(PartsSoak, KeepTheirBitsOverAndOver) {
           const auto room = static_cast<uint64_t>(sum(receives));
           int code = WL_OK;
           if (kind == 0) {
-            code = wl_all_to_all_v(comm, in, sent, sends.data(), nullptr, out, room,
-                                   receives.data(), nullptr, WL_U32, 0, &error);
+            code = callAllToAllV(comm, in, sent, sends.data(), nullptr, out, room,
+                                 receives.data(), nullptr, WL_U32, 0, &error);
           } else if (kind == 1) {
             List received(n);
-            code = wl_all_to_all_v_packed(comm, in, sent, sends.data(), nullptr, out, room,
-                                          received.data(), WL_U32, 0, &error);
+            code = callAllToAllVPacked(comm, in, sent, sends.data(), nullptr, out, room,
+                                       received.data(), WL_U32, 0, &error);
             wrong += received != receives;
           } else if (kind == 2) {
-            code = wl_all_gather_v(comm, in + sendAt[me], static_cast<uint64_t>(sends[me]), out,
-                                   sent, sends.data(), WL_U32, 0, &error);
+            code = callAllGatherV(comm, in + sendAt[me], static_cast<uint64_t>(sends[me]), out,
+                                  sent, sends.data(), WL_U32, 0, &error);
           } else if (kind == 3) {
-            code = wl_reduce_scatter_v(comm, in, sent, out, static_cast<uint64_t>(sends[me]),
-                                       sends.data(), WL_U32, WL_SUM, 0, &error);
+            code = callReduceScatterV(comm, in, sent, out, static_cast<uint64_t>(sends[me]),
+                                      sends.data(), WL_U32, WL_SUM, 0, &error);
           } else {
             uint32_t root = rank == 0 ? i : 0;
             code = broadcast(comm, &root, &root, 1, WL_U32, 0, WL_AUTO, 0, &error);
@@ -378,15 +379,15 @@ TEST(PartsMismatch, NamesBothSidesAndBothCountsBeforeThePeersElementsAreWritten)
       if (rank == 2) receives[0] = kPart + 1;
       // Each rank comes last in some attempts: also the one that has no part in it.
       if (rank == attempt / 2 % 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      EXPECT_EQ(WL_MISMATCH, wl_all_to_all_v(comm, in.data(), kAll, sends.data(), nullptr,
-                                             outs[static_cast<size_t>(rank)].data(), kAll,
-                                             receives.data(), nullptr, WL_U32, 0, &error));
+      EXPECT_EQ(WL_MISMATCH, callAllToAllV(comm, in.data(), kAll, sends.data(), nullptr,
+                                           outs[static_cast<size_t>(rank)].data(), kAll,
+                                           receives.data(), nullptr, WL_U32, 0, &error));
       EXPECT_TRUE(
           says(error.message, "rank 0 sends 50000 elements to rank 2, which expects 50001"));
       EXPECT_EQ(2, error.culprit_count);
       EXPECT_EQ(0, error.culprits[0]);
       EXPECT_EQ(2, error.culprits[1]);
-      EXPECT_EQ(WL_MISMATCH, wl_barrier(comm, 0, &error)) << "a dead communicator stays dead";
+      EXPECT_EQ(WL_MISMATCH, callBarrier(comm, 0, &error)) << "a dead communicator stays dead";
     });
     const auto fromRankZero = outs[2].begin();
     ASSERT_EQ(kPart + 1, std::count(fromRankZero, fromRankZero + kPart + 1, 7u))
@@ -409,12 +410,12 @@ TEST(PartsMismatch, OfCountsThatMustBeAlikeNamesTheFirst) {
           const auto own = static_cast<uint64_t>(counts[me]);
           uint32_t* whole = buffers[me].data();
           uint32_t* part = buffers[me + 3].data();
-          int code = gather ? wl_all_gather_v(comm, part, own, whole, total, counts.data(), WL_U32,
-                                              0, &error)
-                            : wl_reduce_scatter_v(comm, whole, total, part, own, counts.data(),
-                                                  WL_U32, WL_SUM, 0, &error);
+          int code = gather ? callAllGatherV(comm, part, own, whole, total, counts.data(), WL_U32,
+                                             0, &error)
+                            : callReduceScatterV(comm, whole, total, part, own, counts.data(),
+                                                 WL_U32, WL_SUM, 0, &error);
           // A rank that needs no peer's word may return first, and then it learns at its next call.
-          if (code == WL_OK) code = wl_barrier(comm, 0, &error);
+          if (code == WL_OK) code = callBarrier(comm, 0, &error);
           EXPECT_EQ(WL_MISMATCH, code);
           EXPECT_TRUE(says(error.message, "; counts[1] is " + std::to_string(unit)) ||
                       says(error.message, "; counts[1] is " + std::to_string(2 * unit)))
@@ -436,10 +437,10 @@ TEST(PartsMismatch, OfGivenAndPacked) {
     const float* in = buffers[me].data();
     float* out = buffers[me + 2].data();
     EXPECT_EQ(WL_MISMATCH, rank == 0
-                               ? wl_all_to_all_v(comm, in, 8, counts.data(), nullptr, out, 8,
-                                                 counts.data(), nullptr, WL_F32, 0, &error)
-                               : wl_all_to_all_v_packed(comm, in, 8, counts.data(), nullptr, out, 8,
-                                                        received.data(), WL_F32, 0, &error));
+                               ? callAllToAllV(comm, in, 8, counts.data(), nullptr, out, 8,
+                                               counts.data(), nullptr, WL_F32, 0, &error)
+                               : callAllToAllVPacked(comm, in, 8, counts.data(), nullptr, out, 8,
+                                                     received.data(), WL_F32, 0, &error));
     EXPECT_TRUE(says(error.message, "rank 0 calls all-to-all-v(f32, receive counts given)"));
     EXPECT_TRUE(says(error.message, "rank 1 calls all-to-all-v(f32, packed as it comes)"));
   });
@@ -461,17 +462,17 @@ TEST(PackedRoom, TooLittleIsSaidOnEveryRankAndNothingMoves) {
           std::vector<uint32_t> out(size * unit, 77);
           const bool tight = rank == n - 1;
           ASSERT_EQ(WL_INVALID_ARGUMENT,
-                    wl_all_to_all_v_packed(comm, in.data(), in.size(), counts.data(), nullptr,
-                                           out.data(), out.size() - (tight ? 1 : 0),
-                                           received.data(), WL_U32, 0, &error));
+                    callAllToAllVPacked(comm, in.data(), in.size(), counts.data(), nullptr,
+                                        out.data(), out.size() - (tight ? 1 : 0),
+                                        received.data(), WL_U32, 0, &error));
           EXPECT_TRUE(says(error.message, "out of rank " + std::to_string(n - 1) +
                                               " has room for " + std::to_string(size * unit - 1) +
                                               " elements, and " + std::to_string(size * unit) +
                                               " come to it"));
           EXPECT_EQ(std::vector<uint32_t>(size * unit, 77), out);
-          ASSERT_EQ(WL_OK, wl_all_to_all_v_packed(comm, in.data(), in.size(), counts.data(),
-                                                  nullptr, out.data(), out.size(), received.data(),
-                                                  WL_U32, 0, &error))
+          ASSERT_EQ(WL_OK, callAllToAllVPacked(comm, in.data(), in.size(), counts.data(),
+                                               nullptr, out.data(), out.size(), received.data(),
+                                               WL_U32, 0, &error))
               << error.message;
           EXPECT_EQ(counts, received);
           for (uint64_t i = 0; i < out.size(); ++i)
@@ -490,10 +491,10 @@ TEST(PartsArguments, AreCheckedBeforeAnythingIsSent) {
                            const List& receiveAt, const std::string& part) {
     Error error;
     EXPECT_EQ(WL_INVALID_ARGUMENT,
-              wl_all_to_all_v(comm, in.data(), in.size(), sends.data(),
-                              sendAt.empty() ? nullptr : sendAt.data(), out.data(), out.size(),
-                              receives.data(), receiveAt.empty() ? nullptr : receiveAt.data(),
-                              WL_F32, 0, &error));
+              callAllToAllV(comm, in.data(), in.size(), sends.data(),
+                            sendAt.empty() ? nullptr : sendAt.data(), out.data(), out.size(),
+                            receives.data(), receiveAt.empty() ? nullptr : receiveAt.data(),
+                            WL_F32, 0, &error));
     EXPECT_TRUE(says(error.message, part));
   };
   refused({4, 4, -1}, {}, {4, 4, 4}, {}, "allToAllv: sendCounts[2] is -1");
@@ -519,33 +520,34 @@ TEST(PartsArguments, AreCheckedBeforeAnythingIsSent) {
     EXPECT_TRUE(says(error.message, part));
   };
   Error e;
-  check(wl_all_to_all_v(comm, in.data(), 12, nullptr, nullptr, out.data(), 12, count, nullptr,
-                        WL_F32, 0, &e),
+  check(callAllToAllV(comm, in.data(), 12, nullptr, nullptr, out.data(), 12, count, nullptr,
+                      WL_F32, 0, &e),
         e, "allToAllv: sendCounts is NULL");
-  check(wl_all_to_all_v(comm, in.data(), 12, count, nullptr, in.data() + 2, 8, count, nullptr,
-                        WL_F32, 0, &e),
+  check(callAllToAllV(comm, in.data(), 12, count, nullptr, in.data() + 2, 8, count, nullptr,
+                      WL_F32, 0, &e),
         e, "allToAllv: in (12 x f32) overlaps out (8 x f32); they must be apart");
-  check(wl_all_to_all_v_packed(comm, in.data(), 12, count, nullptr, in.data() + 2, 8,
-                               received.data(), WL_F32, 0, &e),
+  check(callAllToAllVPacked(comm, in.data(), 12, count, nullptr, in.data() + 2, 8,
+                            received.data(), WL_F32, 0, &e),
         e, "allToAllv: in (12 x f32) overlaps out (8 x f32); they must be apart");
-  check(wl_all_to_all_v_packed(comm, in.data(), 5, count, nullptr, out.data(), 8, received.data(),
-                               WL_F32, 0, &e),
+  check(callAllToAllVPacked(comm, in.data(), 5, count, nullptr, out.data(), 8, received.data(),
+                            WL_F32, 0, &e),
         e, "allToAllv: sendCounts[2] is 1");
-  check(wl_all_to_all_v_packed(comm, in.data(), 12, count, nullptr, out.data(), 8, nullptr, WL_F32,
-                               0, &e),
-        e, "received_counts is NULL");
-  check(wl_all_gather_v(comm, in.data(), 4, out.data(), 7, count, WL_F32, 0, &e), e,
+  // Without received_counts, the call states what it receives.
+  check(callAllToAllVPacked(comm, in.data(), 12, count, nullptr, out.data(), 8, nullptr, WL_F32,
+                            0, &e),
+        e, "allToAllv: receiveCounts is NULL");
+  check(callAllGatherV(comm, in.data(), 4, out.data(), 7, count, WL_F32, 0, &e), e,
         "allGatherv: out holds 7 elements, and counts add to 6");
-  check(wl_all_gather_v(comm, in.data(), 3, out.data(), 6, count, WL_F32, 0, &e), e,
+  check(callAllGatherV(comm, in.data(), 3, out.data(), 6, count, WL_F32, 0, &e), e,
         "allGatherv: in holds 3 elements, and counts[1] is 4");
-  check(wl_all_gather_v(comm, out.data(), 4, out.data(), 6, count, WL_F32, 0, &e), e,
+  check(callAllGatherV(comm, out.data(), 4, out.data(), 6, count, WL_F32, 0, &e), e,
         "allGatherv: in (4 x f32) overlaps out (6 x f32); in place, in is part 1 of out");
-  check(wl_reduce_scatter_v(comm, in.data(), 6, in.data() + 2, 4, count, WL_F32, WL_SUM, 0, &e), e,
+  check(callReduceScatterV(comm, in.data(), 6, in.data() + 2, 4, count, WL_F32, WL_SUM, 0, &e), e,
         "reduceScatterv: out (4 x f32) overlaps in (6 x f32); in place, out is part 1 of in");
-  check(wl_reduce_scatter_v(comm, in.data(), 6, out.data(), 4, count, WL_F32, 9, 0, &e), e,
+  check(callReduceScatterV(comm, in.data(), 6, out.data(), 4, count, WL_F32, 9, 0, &e), e,
         "reduceScatterv: op 9");
   EXPECT_EQ(WL_UNSUPPORTED,
-            wl_reduce_scatter_v(comm, in.data(), 6, out.data(), 4, count, WL_BOOL, WL_SUM, 0, &e));
+            callReduceScatterV(comm, in.data(), 6, out.data(), 4, count, WL_BOOL, WL_SUM, 0, &e));
   EXPECT_EQ(WL_OK, wl_comm_status(comm, &e)) << e.message;
 }
 

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <thread>
 
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/children.h"
 #include "tests/native/comm/comms.h"
 #include "tests/native/comm/members.h"
@@ -109,7 +110,7 @@ TEST(OrdinaryMemoryOfProcesses, GoesThroughStagesWhereItIsShortUnlessReadingIsFo
       Error error;
       CHECK_IN_MEMBER(reduceOrdinary(member, &error) == WL_OK);
       CHECK_IN_MEMBER(peerMemory(member.comm).form == WL_PEER_MEMORY_READV);
-      CHECK_IN_MEMBER(wl_barrier(member.comm, 0, &error) == WL_OK);
+      CHECK_IN_MEMBER(callBarrier(member.comm, 0, &error) == WL_OK);
       forbidReading();
       const bool isForced = std::strcmp(use, "readv") == 0;
       for (int round = 0; round < 5; ++round) {

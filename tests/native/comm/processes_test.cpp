@@ -163,7 +163,7 @@ class EveryCollective {
     check(WL_OP_REDUCE, WL_AUTO, atRoot ? count : 0, [&](uint64_t i) { return sum(i); });
     parts();
     error_ = Error();
-    expect("barrier", windlass::barrier(comm_, 0, &error_) == WL_OK);
+    expect("barrier", runBarrier(comm_, 0, &error_) == WL_OK);
   }
 
  private:
@@ -183,28 +183,31 @@ class EveryCollective {
     const auto from = [&](uint64_t i) {
       return own(i / part(me_), before(me_) + i % part(me_));
     };
-    windlass::PartLists lists = {counts.data(), nullptr, mine.data(), nullptr, 4 * inOut};
+    wl_call_t call = allToAllVOf(in_, 0, counts.data(), nullptr, out_, inOut, mine.data(), nullptr,
+                                 WL_U32, 0);
+    call.received_counts = received.data();
     check("all-to-all-v", inOut,
-          [&] { return windlass::allToAllV(comm_, in_, out_, lists, WL_U32, 0, &error_); }, from);
-    lists.outCounts = nullptr;
+          [&] { return windlass::allToAllV(comm_, call, &error_, nullptr); }, from);
     check("all-to-all-v, packed", inOut,
-          [&] {
-            return windlass::allToAllVPacked(comm_, in_, out_, lists, received.data(), WL_U32, 0,
-                                             &error_);
-          },
-          from);
+          [&] { return windlass::allToAllVPacked(comm_, call, &error_); }, from);
     expect("its counts", received == mine);
     check("all-gather-v", before(n_),
-          [&] { return windlass::allGatherV(comm_, in_, out_, counts.data(), WL_U32, 0, &error_,
-                                            WL_OP_ALL_GATHER_V); },
+          [&] {
+            const wl_call_t gather =
+                allGatherVOf(in_, part(me_), out_, before(n_), counts.data(), WL_U32, 0);
+            return windlass::allGatherV(comm_, gather, &error_, nullptr);
+          },
           [&](uint64_t i) {
             uint64_t rank = 0;
             while (i >= part(rank)) i -= part(rank++);
             return own(rank, i);
           });
     check("reduce-scatter-v", part(me_),
-          [&] { return windlass::reduceScatterV(comm_, in_, out_, counts.data(), WL_U32, WL_SUM, 0,
-                                                &error_); },
+          [&] {
+            const wl_call_t scatter = reduceScatterVOf(in_, before(n_), out_, part(me_),
+                                                       counts.data(), WL_U32, WL_SUM, 0);
+            return windlass::reduceScatterV(comm_, scatter, &error_, nullptr);
+          },
           [&](uint64_t i) { return sum(before(me_) + i); });
   }
 
@@ -315,7 +318,7 @@ TEST_P(Processes, RunTransfersBetweenWindows) {
                   transfer.moved(static_cast<int32_t>(comm.rank()), &moved, 1);
                   wrong += moved != 4 * all;
                 }
-                if (windlass::barrier(comm, 0, &error) != WL_OK) return 1;
+                if (runBarrier(comm, 0, &error) != WL_OK) return 1;
               }
               if (wrong != 0) std::printf("%llu wrong\n", static_cast<unsigned long long>(wrong));
               return wrong == 0 ? 0 : 1;
@@ -331,7 +334,7 @@ TEST_P(Processes, NameARankOfTheOtherOneThatNeverComes) {
                 return 0;
               }
               Error error;
-              const int code = windlass::barrier(comm, 500 * kMs, &error);
+              const int code = runBarrier(comm, 500 * kMs, &error);
               const bool named = code == WL_TIMEOUT && error.culprit_count == 1 &&
                                  error.culprits[0] == 1;
               if (!named) std::printf("%s\n", error.message);

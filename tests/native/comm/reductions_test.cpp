@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/local_ranks.h"
 
 namespace windlass_test {
@@ -214,7 +215,7 @@ void checkAll(LocalRanks& ranks, const std::vector<uint64_t>& counts) {
                     "all-reduce by algorithm " + std::to_string(algorithm) + ", " + which);
           }
         }
-        EXPECT_EQ(WL_OK, wl_barrier(comm, 0, &error))
+        EXPECT_EQ(WL_OK, callBarrier(comm, 0, &error))
             << "buffers are read until every rank is done";
       });
     }

@@ -9,6 +9,7 @@
 
 #include "native/core/control_block.h"
 #include "native/memory/shared_memory.h"
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/guests.h"
 
 namespace windlass_test {
@@ -103,7 +104,7 @@ TEST(Report, ShowsRanksThatWaitAreStoppedAndAreDead) {
       [](Guest& guest) {
         Error error;
         auto* stops = reinterpret_cast<std::atomic<uint32_t>*>(guest.segment(0));
-        CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
+        CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
         if (guest.rank == 2) {
           *stops = 1;
           raise(SIGSTOP);
@@ -111,8 +112,8 @@ TEST(Report, ShowsRanksThatWaitAreStoppedAndAreDead) {
         while (*stops == 0) usleep(100);
         uint32_t* own = guest.segment(guest.rank);
         const int32_t code =
-            wl_collective(guest.comm, WL_OP_ALL_GATHER, own + 1024, 64, own + 2048, 192, WL_U32, 0,
-                          WL_AUTO, 0, 1, 0, &error);
+            callCollective(guest.comm, WL_OP_ALL_GATHER, own + 1024, 64, own + 2048, 192, WL_U32, 0,
+                           WL_AUTO, 0, 1, 0, &error);
         CHECK_IN_CHILD(code == WL_PEER_LOST);
         // Others look until then.
         while (*stops != 2) usleep(100);

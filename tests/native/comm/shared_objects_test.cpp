@@ -15,6 +15,7 @@
 #include "native/core/group.h"
 #include "native/core/shared/shared_group.h"
 #include "native/memory/shared_mapping.h"
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/guests.h"
 #include "tests/native/comm/held.h"
 
@@ -47,7 +48,7 @@ int gatherIn(wl_window_t* window, wl_comm_t* comm, int round, uint64_t count) {
 TEST(SharedObjects, WindowsComeAndGo) {
   const std::vector<int> results = inProcesses(0, [](Guest& guest) {
     Error error;
-    CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
+    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
     const Held before = Held::look();
     std::mt19937 random(7);
     std::vector<wl_window_t*> windows;
@@ -72,7 +73,7 @@ TEST(SharedObjects, WindowsComeAndGo) {
       }
     }
     for (wl_window_t* window : windows) wl_window_free(window);
-    CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
+    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
     CHECK_IN_CHILD(await([&] { return Held::look().mappings == before.mappings; }));
     // Fewer where a peer has ended, which is watched no more.
     CHECK_IN_CHILD(Held::look().files <= before.files);
@@ -118,7 +119,7 @@ TEST(SharedObjects, ThereAreAsManyWindowsAsThereAreNumbers) {
     // The address space, the control block and the test's own are the others.
     CHECK_IN_CHILD(windows.size() == windlass::kMostWindows - 3);
     for (wl_window_t* window : windows) wl_window_free(window);
-    CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
+    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
     wl_window_t* window = nullptr;
     CHECK_IN_CHILD(wl_window_create(guest.comm, 4'096, 0, &window, &error) == WL_OK);
     CHECK_IN_CHILD(gatherIn(window, guest.comm, 1, 100) == 0);
@@ -149,7 +150,7 @@ TEST(SharedObjects, TooLargeAWindowIsAnErrorOfAllAndOfNothingElse) {
 TEST(SharedObjects, PartsOfACommunicatorMeetAndMove) {
   const std::vector<int> results = inProcesses(0, [](Guest& guest) {
     Error error;
-    CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
+    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
     const int files = Held::look().files;
     for (int round = 0; round < 30; ++round) {
       // Every second round one rank stays out.
@@ -166,13 +167,13 @@ TEST(SharedObjects, PartsOfACommunicatorMeetAndMove) {
         CHECK_IN_CHILD(gatherIn(window, part, round, 2'000) == 0);
         wl_comm_t* again = nullptr;
         CHECK_IN_CHILD(wl_comm_split(part, wl_comm_rank(part) % 2, 0, 0, &again, &error) == WL_OK);
-        CHECK_IN_CHILD(wl_barrier(again, 0, &error) == WL_OK);
+        CHECK_IN_CHILD(callBarrier(again, 0, &error) == WL_OK);
         wl_comm_free(again);
         wl_window_free(window);
         wl_comm_free(part);
       }
     }
-    CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_OK);
+    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
     // Fewer where a peer has ended, which is watched no more.
     CHECK_IN_CHILD(Held::look().files <= files);
     return 0;
@@ -188,11 +189,11 @@ TEST(SharedObjects, ADeathEndsThePartThatTheRankIsOf) {
     CHECK_IN_CHILD(wl_comm_subset(guest.comm, listed, 2, 0, &part, &error) == WL_OK);
     if (guest.rank == 1) raise(SIGKILL);
     if (guest.rank == 2) {
-      CHECK_IN_CHILD(wl_barrier(part, 0, &error) == WL_PEER_LOST);
+      CHECK_IN_CHILD(callBarrier(part, 0, &error) == WL_PEER_LOST);
       CHECK_IN_CHILD(error.culprit_count == 1 && error.culprits[0] == 1);
       wl_comm_free(part);
     }
-    CHECK_IN_CHILD(wl_barrier(guest.comm, 0, &error) == WL_PEER_LOST);
+    CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_PEER_LOST);
     return 0;
   });
   EXPECT_EQ((std::vector<int>{0, -SIGKILL, 0}), results);
@@ -221,7 +222,7 @@ TEST(SharedObjects, ADeathWhileTheyAreMadeIsNamedAndLeavesNothing) {
             if (code == WL_OK)
               code = wl_memory_pool_create(guest.comm, 1 << 14, 0, &pool, &error);
             if (code == WL_OK) code = wl_comm_split(guest.comm, 0, 0, 0, &part, &error);
-            if (code == WL_OK) code = wl_barrier(part, 0, &error);
+            if (code == WL_OK) code = callBarrier(part, 0, &error);
             wl_window_free(window);
             wl_memory_pool_free(pool);
             wl_comm_free(part);

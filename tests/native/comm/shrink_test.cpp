@@ -4,6 +4,7 @@
 
 #include "native/core/group.h"
 #include "native/core/shrink/shrink.h"
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/comms.h"
 #include "tests/native/comm/crew.h"
 
@@ -41,12 +42,12 @@ TEST_P(Shrinks, AfterAnAbortAllMeetInANewOneInTheirOrder) {
     Muster muster(crew, 20'000 * kMs, cores);
     muster.run([&](Mate& mate) {
       Error error;
-      EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_OK);
+      EXPECT_OF_MATE(mate, callBarrier(mate.comm, 0, &error) == WL_OK);
       if (mate.rank == crew.ranks() - 1) wl_comm_abort(mate.comm, "start anew", &error);
-      EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_ABORTED);
+      EXPECT_OF_MATE(mate, callBarrier(mate.comm, 0, &error) == WL_ABORTED);
       shrinkAndCheck(mate, mate.comm, ranksWithout(crew, {}), 0, 20'000);
       // The old one stays as it was, and gives no second one.
-      EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_ABORTED);
+      EXPECT_OF_MATE(mate, callBarrier(mate.comm, 0, &error) == WL_ABORTED);
       EXPECT_OF_MATE(mate, contains(error.message, "start anew"));
       wl_comm_t* again = nullptr;
       EXPECT_OF_MATE(mate, wl_comm_shrink(mate.comm, 0, &again, &error) == WL_INVALID_ARGUMENT);
@@ -61,14 +62,14 @@ TEST_P(Shrinks, NobodyWaitsForARankThatHasClosed) {
   Muster muster(crew);
   muster.run([&](Mate& mate) {
     Error error;
-    EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_OK);
+    EXPECT_OF_MATE(mate, callBarrier(mate.comm, 0, &error) == WL_OK);
     if (mate.rank == 1) {
       EXPECT_OF_MATE(mate, wl_comm_close(mate.comm, &error) == WL_OK);
       wl_comm_t* shrunk = nullptr;
       EXPECT_OF_MATE(mate, wl_comm_shrink(mate.comm, 0, &shrunk, &error) == WL_CLOSED);
       return;
     }
-    EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_ABORTED);
+    EXPECT_OF_MATE(mate, callBarrier(mate.comm, 0, &error) == WL_ABORTED);
     const int64_t start = wl_clock_ns();
     shrinkAndCheck(mate, mate.comm, ranksWithout(crew, {1}), 60'000 * kMs);
     EXPECT_OF_MATE(mate, wl_clock_ns() - start < 30'000 * kMs);
@@ -81,7 +82,7 @@ TEST_P(Shrinks, ARankThatDoesNotComeByTheDeadlineIsLeftOut) {
   Muster muster(crew);
   muster.run([&](Mate& mate) {
     Error error;
-    EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_OK);
+    EXPECT_OF_MATE(mate, callBarrier(mate.comm, 0, &error) == WL_OK);
     if (mate.rank == 0) wl_comm_abort(mate.comm, "start anew", &error);
     if (mate.rank == 0) {
       EXPECT_OF_MATE(mate, await([&] { return mate.board.at[1] == 1; }));
@@ -89,13 +90,13 @@ TEST_P(Shrinks, ARankThatDoesNotComeByTheDeadlineIsLeftOut) {
       EXPECT_OF_MATE(mate, wl_comm_shrink(mate.comm, 0, &shrunk, &error) == WL_ABORTED);
       EXPECT_OF_MATE(mate, contains(error.message, "rank 0 was left out") && shrunk == nullptr);
       EXPECT_OF_MATE(mate, error.operation == WL_OP_SHRINK && error.culprits[0] == 0);
-      EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_ABORTED);
+      EXPECT_OF_MATE(mate, callBarrier(mate.comm, 0, &error) == WL_ABORTED);
       EXPECT_OF_MATE(mate, contains(error.message, "rank 0 was left out"));
       EXPECT_OF_MATE(mate, wl_comm_status(mate.comm, &error) == WL_ABORTED);
       EXPECT_OF_MATE(mate, contains(error.message, "rank 0 was left out"));
       return;
     }
-    EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_ABORTED);
+    EXPECT_OF_MATE(mate, callBarrier(mate.comm, 0, &error) == WL_ABORTED);
     // The deadline of whoever came first.
     int64_t first = 0;
     mate.board.struckNs.compare_exchange_strong(first, wl_clock_ns());
@@ -111,7 +112,7 @@ TEST_P(Shrinks, ARankThatGaveUpItsOwnIsToldSo) {
   Muster muster(crew);
   muster.run([&](Mate& mate) {
     Error error;
-    EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_OK);
+    EXPECT_OF_MATE(mate, callBarrier(mate.comm, 0, &error) == WL_OK);
     if (mate.rank == 0) {
       wl_comm_abort(mate.comm, "start anew", &error);
       std::thread impatient([&] {
@@ -126,12 +127,12 @@ TEST_P(Shrinks, ARankThatGaveUpItsOwnIsToldSo) {
       mate.board.at[0] = 1;
       impatient.join();
       EXPECT_OF_MATE(mate, await([&] { return mate.board.at[1] == 1; }));
-      EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_ABORTED);
+      EXPECT_OF_MATE(mate, callBarrier(mate.comm, 0, &error) == WL_ABORTED);
       EXPECT_OF_MATE(mate, contains(error.message, "rank 0 was left out"));
       EXPECT_OF_MATE(mate, contains(error.message, "it had given up its own shrink by then"));
       return;
     }
-    EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_ABORTED);
+    EXPECT_OF_MATE(mate, callBarrier(mate.comm, 0, &error) == WL_ABORTED);
     EXPECT_OF_MATE(mate, await([&] { return mate.board.at[0] == 1; }));
     shrinkAndCheck(mate, mate.comm, ranksWithout(crew, {0}), 20'000 * kMs);
     ++mate.board.at[mate.rank];
@@ -149,10 +150,10 @@ TEST_P(Shrinks, WhatShrankShrinksAgain) {
     std::vector<int> without;
     for (int leaver = crew.ranks() - 1; leaver >= 0; --leaver) {
       without.push_back(leaver);
-      EXPECT_OF_MATE(mate, wl_barrier(comm, 0, &error) == WL_OK);
+      EXPECT_OF_MATE(mate, callBarrier(comm, 0, &error) == WL_OK);
       if (mate.rank == leaver) break;
       if (mate.rank == 0) wl_comm_abort(comm, "one less", &error);
-      EXPECT_OF_MATE(mate, wl_barrier(comm, 0, &error) == WL_ABORTED);
+      EXPECT_OF_MATE(mate, callBarrier(comm, 0, &error) == WL_ABORTED);
       wl_comm_t* shrunk = nullptr;
       const int32_t code = wl_comm_shrink(comm, 1'000 * kMs, &shrunk, &error);
       if (code != WL_OK) std::fprintf(stderr, "rank %d: %s\n", mate.rank, error.message);
@@ -173,9 +174,9 @@ TEST_P(Shrinks, ACloseEndsItAndTheOthersGoOn) {
   Muster muster(crew);
   muster.run([&](Mate& mate) {
     Error error;
-    EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_OK);
+    EXPECT_OF_MATE(mate, callBarrier(mate.comm, 0, &error) == WL_OK);
     if (mate.rank == 0) wl_comm_abort(mate.comm, "start anew", &error);
-    EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_ABORTED);
+    EXPECT_OF_MATE(mate, callBarrier(mate.comm, 0, &error) == WL_ABORTED);
     if (mate.rank == 1) {
       std::thread closer([&] {
         usleep(50'000);
@@ -213,11 +214,11 @@ TEST_P(LosesAProcess, AndTheOthersGoOnInANewCommunicator) {
       Held before = {};
       wl_window_t* window = nullptr;
       EXPECT_OF_MATE(mate, wl_window_create(mate.comm, 1 << 20, 0, &window, &error) == WL_OK);
-      EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_OK);
+      EXPECT_OF_MATE(mate, callBarrier(mate.comm, 0, &error) == WL_OK);
       if (mate.isFirst) before = Held::look();
       ++mate.board.at[mate.rank];
       int32_t code = WL_OK;
-      while (code == WL_OK) code = wl_barrier(mate.comm, 0, &error);
+      while (code == WL_OK) code = callBarrier(mate.comm, 0, &error);
       EXPECT_OF_MATE(mate, code == WL_PEER_LOST);
       shrinkAndCheck(mate, mate.comm, ranksWithout(crew, lost), 0, 20'000);
       wl_window_free(window);
@@ -254,9 +255,9 @@ TEST(Shrink, GoesOnWhereWhoeverDecidesDies) {
     muster.run(
         [&](Mate& mate) {
           Error error;
-          EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_OK);
+          EXPECT_OF_MATE(mate, callBarrier(mate.comm, 0, &error) == WL_OK);
           if (mate.rank == 4) wl_comm_abort(mate.comm, "start anew", &error);
-          EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_ABORTED);
+          EXPECT_OF_MATE(mate, callBarrier(mate.comm, 0, &error) == WL_ABORTED);
           ++mate.board.at[mate.rank];
           EXPECT_OF_MATE(mate, mate.board.awaitAll(crew, 1));
           // Until one holds that all of the three are in and nobody else.
@@ -269,9 +270,9 @@ TEST(Shrink, GoesOnWhereWhoeverDecidesDies) {
             if (comm != mate.comm) wl_comm_free(comm);
             comm = shrunk;
             // Who died after all had agreed is named there.
-            code = wl_barrier(comm, 0, &error);
+            code = callBarrier(comm, 0, &error);
             if (code == WL_OK && wl_comm_size(comm) > 3)
-              while ((code = wl_barrier(comm, 0, &error)) == WL_OK) usleep(100);
+              while ((code = callBarrier(comm, 0, &error)) == WL_OK) usleep(100);
           }
           if (code != WL_OK) std::fprintf(stderr, "rank %d: %s\n", mate.rank, error.message);
           EXPECT_OF_MATE(mate, code == WL_OK);
@@ -306,7 +307,7 @@ TEST(Shrink, DropsWhatADeadRankProposed) {
     EXPECT_EQ(2u, group->ranks());
     EXPECT_EQ(rank - 1, as);
     windlass::Comm shrunk(group, as);
-    EXPECT_EQ(WL_OK, windlass::barrier(shrunk, 0, &error)) << error.message;
+    EXPECT_EQ(WL_OK, runBarrier(shrunk, 0, &error)) << error.message;
   });
   EXPECT_EQ(1u, Agreement::of(ranks.group->shared().shrink).round);
 }
@@ -334,7 +335,7 @@ TEST(Shrink, ARevivedRankIsLeftOutAndHarmsNobody) {
             wl_comm_t* shrunk = nullptr;
             EXPECT_OF_MATE(mate, wl_comm_shrink(mate.comm, 0, &shrunk, &error) == WL_ABORTED);
             EXPECT_OF_MATE(mate, contains(error.message, "was left out"));
-            EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_ABORTED);
+            EXPECT_OF_MATE(mate, callBarrier(mate.comm, 0, &error) == WL_ABORTED);
             EXPECT_OF_MATE(mate, contains(error.message, "was left out"));
             // It may write what it likes.
             for (int of = 0; of < crew.ranks(); ++of)
@@ -357,8 +358,8 @@ TEST(Shrink, ARevivedRankIsLeftOutAndHarmsNobody) {
             EXPECT_OF_MATE(mate, checkedGathers(mate, shrunk, former, 5'000, 20, &error) == WL_OK);
             // Both end in the same round.
             uint32_t mine = more ? 1 : 0, all = 0;
-            EXPECT_OF_MATE(mate, wl_collective(shrunk, WL_OP_ALL_REDUCE, &mine, 1, &all, 1, WL_U32,
-                                               WL_MAX, WL_AUTO, 0, 0, 0, &error) == WL_OK);
+            EXPECT_OF_MATE(mate, callCollective(shrunk, WL_OP_ALL_REDUCE, &mine, 1, &all, 1, WL_U32,
+                                                WL_MAX, WL_AUTO, 0, 0, 0, &error) == WL_OK);
             more = all != 0;
           }
           wl_window_free(window);
@@ -386,9 +387,9 @@ TEST(Shrink, ARankThatCannotTakePartSaysSoAndTheOthersGoOn) {
     Muster muster(crew);
     muster.run([&](Mate& mate) {
       Error error;
-      EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_OK);
+      EXPECT_OF_MATE(mate, callBarrier(mate.comm, 0, &error) == WL_OK);
       if (mate.rank == 2) wl_comm_abort(mate.comm, "start anew", &error);
-      EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_ABORTED);
+      EXPECT_OF_MATE(mate, callBarrier(mate.comm, 0, &error) == WL_ABORTED);
       if (mate.rank != victim) {
         shrinkAndCheck(mate, mate.comm, ranksWithout(crew, {victim}), 0);
         return;

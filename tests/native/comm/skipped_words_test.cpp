@@ -57,7 +57,7 @@ TEST_P(SkippedWords, NoRankLeavesABarrierAlone) {
       if (rank == static_cast<uint32_t>(i) % n)
         std::this_thread::sleep_for(std::chrono::milliseconds(3));
       entered[rank] = i;
-      ASSERT_EQ(WL_OK, windlass::barrier(comm, 0, &error)) << error.message;
+      ASSERT_EQ(WL_OK, runBarrier(comm, 0, &error)) << error.message;
       for (uint32_t peer = 0; peer < n; ++peer) {
         EXPECT_GE(entered[peer], i) << "rank " << rank << " left before rank " << peer << " came";
       }
@@ -99,7 +99,9 @@ TEST_P(SkippedWords, EveryOperationGivesTheRightBits) {
       for (uint32_t to = 0; to < n; ++to) {
         for (uint64_t i = 0; i < count; ++i) in[to * count + i] = stamp(1, rank, to, i);
       }
-      windlass::PartLists parts = {counts.data(), nullptr, counts.data(), nullptr, 4 * n * count};
+      wl_call_t call = allToAllVOf(in.data(), in.size(), counts.data(), nullptr, out.data(),
+                                   out.size(), counts.data(), nullptr, WL_U32, 0);
+      call.received_counts = received.data();
       const auto check = [&](windlass::Code code, const char* what) {
         ASSERT_EQ(WL_OK, code) << what << ": " << error.message;
         for (uint32_t from = 0; from < n; ++from) {
@@ -110,12 +112,8 @@ TEST_P(SkippedWords, EveryOperationGivesTheRightBits) {
         }
         std::fill(out.begin(), out.end(), 0);
       };
-      check(windlass::allToAllV(comm, in.data(), out.data(), parts, WL_U32, 0, &error),
-            "all-to-all-v");
-      parts.outCounts = nullptr;
-      check(windlass::allToAllVPacked(comm, in.data(), out.data(), parts, received.data(), WL_U32,
-                                      0, &error),
-            "packed all-to-all-v");
+      check(windlass::allToAllV(comm, call, &error, nullptr), "all-to-all-v");
+      check(windlass::allToAllVPacked(comm, call, &error), "packed all-to-all-v");
       check(runCollective(comm, WL_OP_ALL_TO_ALL, in.data(), out.data(), count, WL_PUSH, 0, &error),
             "all-to-all");
       check(runCollective(comm, WL_OP_ALL_TO_ALL, in.data(), out.data(), count, WL_PULL, 0, &error),

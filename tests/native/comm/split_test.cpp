@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Splits that an abort, a close or a deadline overtakes: a communicator that some ranks got and
 // others did not ends at once, and names one of the latter.
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/local_ranks.h"
 
 #include <algorithm>
@@ -51,7 +52,7 @@ void overtake(int n, int cores, End end, bool subset, std::mt19937_64& random, O
       EXPECT_TRUE(code != WL_TIMEOUT || end == End::kDeadline) << error.message;
       if (code != WL_OK) break;
       ++children[static_cast<size_t>(rank)];
-      const int met = wl_barrier(child, 0, &error);
+      const int met = callBarrier(child, 0, &error);
       if (met != WL_OK) {
         EXPECT_EQ(WL_ABORTED, met) << error.message;
         EXPECT_EQ(1, error.culprit_count) << error.message;

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <functional>
 
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/members.h"
 
 namespace windlass_test {
@@ -20,9 +21,9 @@ void PrintTo(const Operation& operation, std::ostream* out) { *out << operation.
 // Too large to ride with ENTER, too small to be claimed.
 int32_t exchange(Member& member, int64_t deadlineNs, Error* error) {
   constexpr uint64_t kEach = 2'500;
-  return wl_collective(member.comm, WL_OP_ALL_TO_ALL, member.window, 2 * kEach,
-                       member.window + kWindowBytes / 2, 2 * kEach, WL_U32, 0, WL_AUTO, 0, 0,
-                       deadlineNs, error);
+  return callCollective(member.comm, WL_OP_ALL_TO_ALL, member.window, 2 * kEach,
+                        member.window + kWindowBytes / 2, 2 * kEach, WL_U32, 0, WL_AUTO, 0, 0,
+                        deadlineNs, error);
 }
 
 int32_t dispatch(Member& member, int64_t deadlineNs, Error* error) {

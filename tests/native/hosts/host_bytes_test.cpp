@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/native/collective_calls.h"
 #include "tests/native/hosts/host_crew.h"
 #include "tests/native/transfer_configs.h"
 
@@ -161,14 +162,14 @@ TEST_P(HostBytes, CrossOnceForEachHostThatNeedsThem) {
     for (uint64_t i = 0; i < kCount; ++i)
       memory.in[i] = stamp(1, static_cast<uint32_t>(seat.rank), 0, i);
     Error error;
-    int32_t code = wl_barrier(seat.comm, 0, &error);
+    int32_t code = callBarrier(seat.comm, 0, &error);
     for (size_t i = 0; code == WL_OK && i < kOperationCount; ++i) {
       const uint64_t before = isFirst ? sentBytes() : 0;
-      code = wl_barrier(seat.comm, 0, &error);
+      code = callBarrier(seat.comm, 0, &error);
       if (code == WL_OK) code = kOperations[i].run(spread, seat, memory, &error);
-      if (code == WL_OK) code = wl_barrier(seat.comm, 0, &error);
+      if (code == WL_OK) code = callBarrier(seat.comm, 0, &error);
       if (isFirst) sent->bytes[i] += sentBytes() - before;
-      if (code == WL_OK) code = wl_barrier(seat.comm, 0, &error);
+      if (code == WL_OK) code = callBarrier(seat.comm, 0, &error);
     }
     seat.sees(code, error);
     await([&] { return wl_comm_quiescent(seat.comm) != 0; }, 10'000 * kMs);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes that go, or are cut off, while others make connections to them: an all-to-all of long
 // parts makes those that its ranks lack.
+#include "tests/native/collective_calls.h"
 #include "tests/native/hosts/host_crew.h"
 
 namespace windlass_test {
@@ -17,7 +18,7 @@ class HostConnects : public testing::TestWithParam<HostSpread> {
     Error error;
     const uint64_t ranks = static_cast<uint64_t>(spread().ranks());
     std::vector<int32_t> in(ranks * kCount, 1), out(ranks * kCount);
-    const int32_t met = wl_barrier(seat.comm, 0, &error);
+    const int32_t met = callBarrier(seat.comm, 0, &error);
     seat.board.rounds[seat.rank] = 1;
     int32_t code = met;
     while (code == WL_OK)

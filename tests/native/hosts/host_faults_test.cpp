@@ -2,6 +2,7 @@
 // Faults of ranks on several hosts: every survivor gets the same error before its deadline, which
 // names the right ranks, keeps the last version that it got, and ends with nothing left; a new
 // group meets after. Prints how long each fault took to show, and asserts no time.
+#include "tests/native/collective_calls.h"
 #include "tests/native/hosts/host_crew.h"
 #include "tests/native/transfer_configs.h"
 
@@ -102,7 +103,7 @@ int32_t step(Worker& worker, Doing doing, uint32_t round, Error* error) {
   constexpr Doing kMixture[] = {kBarriers, kSmall, kLarge, kVersions};
   const Seat& seat = worker.seat;
   if (doing == kMixed) doing = kMixture[round % 4];
-  if (doing == kBarriers) return wl_barrier(seat.comm, 0, error);
+  if (doing == kBarriers) return callBarrier(seat.comm, 0, error);
   if (doing == kVersions) return worker.versions.move(round, error);
   const int n = wl_comm_size(seat.comm);
   const uint64_t count = doing == kSmall ? 16 : kLargeCount;
@@ -466,7 +467,7 @@ TEST_P(HostFaults, ACloseAmongALongPutNamesWhoCloses) {
       code = wl_put(seat.comm, window, &local, peer, &remote, &error);
       closer.join();
     } else {
-      while (code == WL_OK) code = wl_barrier(seat.comm, 0, &error);
+      while (code == WL_OK) code = callBarrier(seat.comm, 0, &error);
     }
     seat.sees(code, error);
     wl_window_free(window);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks of several hosts that close, or stand still, while others go on: the process by which a
 // host is reached, or hears others, is not the host.
+#include "tests/native/collective_calls.h"
 #include "tests/native/hosts/host_crew.h"
 
 namespace windlass_test {
@@ -25,7 +26,7 @@ TEST_F(HostLeaving, OthersLiveOnWhereThoseLeaveThatTheyReachHostsBy) {
   const Shared<Cue> cue;
   HostCrew crew(kPairs, kSilenceNs, [&](Seat& seat) {
     Error error;
-    const int32_t code = wl_barrier(seat.comm, 0, &error);
+    const int32_t code = callBarrier(seat.comm, 0, &error);
     ++seat.board.rounds[seat.rank];
     if (seat.rank == 0 || seat.rank == 3) return seat.sees(code, error);
     awaitCue(cue);
@@ -45,7 +46,7 @@ TEST_F(HostLeaving, AProcessThatStandsStillHasNoOtherHostCountAsSilent) {
   const Shared<Cue> cue;
   HostCrew crew(kPairs, kSilenceNs, [&](Seat& seat) {
     Error error;
-    const int32_t code = wl_barrier(seat.comm, 0, &error);
+    const int32_t code = callBarrier(seat.comm, 0, &error);
     ++seat.board.rounds[seat.rank];
     if (seat.rank == 3) return seat.sees(code, error);
     awaitCue(cue);
@@ -71,7 +72,7 @@ TEST_F(HostLeaving, WhoHasLeftIsNotLostToThoseWhoHearOfItLate) {
     Error error;
     const int64_t count = 64 << 10;
     std::vector<uint32_t> in(4 * count, 1), out(4 * count);
-    int32_t code = wl_barrier(seat.comm, 0, &error);
+    int32_t code = callBarrier(seat.comm, 0, &error);
     if (code == WL_OK)
       code = allToAll(seat.comm, in.data(), out.data(), count, WL_U32, WL_AUTO, 0, &error);
     ++seat.board.rounds[seat.rank];
@@ -101,7 +102,7 @@ TEST_F(HostLeaving, ASilentHostIsFoundByProcessesThatStandStillInTurns) {
   const Shared<Cue> cue;
   HostCrew crew(kPairs, 2'000 * kMs, [&](Seat& seat) {
     Error error;
-    int32_t code = wl_barrier(seat.comm, 0, &error);
+    int32_t code = callBarrier(seat.comm, 0, &error);
     ++seat.board.rounds[seat.rank];
     while (code == WL_OK && !cue->isGiven) {
       usleep(1000);
@@ -136,7 +137,7 @@ TEST_F(HostLeaving, ACallThatAnotherThreadsCloseEndsSaysSo) {
     const auto momentUs = static_cast<useconds_t>(random() % 2'000);
     HostCrew crew(kPairs, 0, [&](Seat& seat) {
       Error error;
-      int32_t code = wl_barrier(seat.comm, 0, &error);
+      int32_t code = callBarrier(seat.comm, 0, &error);
       std::thread closer([&] {
         if (seat.rank != 1) return;
         usleep(momentUs);
@@ -180,7 +181,7 @@ TEST_P(HostLeavingAmongMoves, NamesWhoHasLeft) {
       return wl_put(seat.comm, window, &here, 1, &there, &error);
     };
     if (code == WL_OK && seat.rank == 2 && isBefore) code = put();
-    if (code == WL_OK) code = wl_barrier(seat.comm, 0, &error);
+    if (code == WL_OK) code = callBarrier(seat.comm, 0, &error);
     ++seat.board.rounds[seat.rank];
     if (seat.rank == 0) {
       seat.sees(code, error);

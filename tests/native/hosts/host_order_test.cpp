@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a rank has put is there for whoever hears of what it does next, by whichever way.
+#include "tests/native/collective_calls.h"
 #include "tests/native/hosts/host_crew.h"
 
 namespace windlass_test {
@@ -31,7 +32,7 @@ void putAndTake(Seat& seat, By by) {
     } else if (seat.rank == 1 && by == By::kNotify) {
       code = wl_wait(seat.comm, window, 0, kBehind, turn, 0, &error);
     }
-    if (code == WL_OK && by == By::kBarrier) code = wl_barrier(seat.comm, 0, &error);
+    if (code == WL_OK && by == By::kBarrier) code = callBarrier(seat.comm, 0, &error);
     if (code == WL_OK && seat.rank == 1) {
       code = wl_get(seat.comm, window, &local, last, &remote, &error);
       for (const uint8_t byte : data) {
@@ -40,7 +41,7 @@ void putAndTake(Seat& seat, By by) {
         break;
       }
     }
-    if (code == WL_OK) code = wl_barrier(seat.comm, 0, &error);
+    if (code == WL_OK) code = callBarrier(seat.comm, 0, &error);
   }
   seat.sees(code, error);
   wl_window_free(window);
@@ -70,7 +71,7 @@ void putAndGetAround(const Seat& seat) {
   const auto expectAll = [&](const uint8_t* bytes, int value) {
     seat.board.wrong += std::count(bytes, bytes + kBytes, value) == kBytes ? 0 : 1;
   };
-  if (code == WL_OK) code = wl_barrier(seat.comm, 0, &error);
+  if (code == WL_OK) code = callBarrier(seat.comm, 0, &error);
   for (uint8_t turn = 1; code == WL_OK && turn <= 20; ++turn) {
     std::fill(data.begin(), data.end(), uint8_t{0});
     code = wl_put(seat.comm, window, &local, next, &put, &error);
@@ -81,7 +82,7 @@ void putAndGetAround(const Seat& seat) {
     if (code == WL_OK) code = wl_notify(seat.comm, window, next, kTold, turn, &error);
     if (code == WL_OK) code = wl_wait(seat.comm, window, before, kTold, turn, 0, &error);
     expectAll(own, turn);
-    if (code == WL_OK) code = wl_barrier(seat.comm, 0, &error);
+    if (code == WL_OK) code = callBarrier(seat.comm, 0, &error);
   }
   seat.sees(code, error);
   wl_window_free(window);
@@ -161,7 +162,7 @@ void putOverAndOver(const Seat& seat, std::mt19937_64 random) {
       if (code == WL_OK) code = wl_notify(seat.comm, window, 0, kSignal, turn, &error);
     }
   }
-  if (code == WL_OK) code = wl_barrier(seat.comm, 0, &error);
+  if (code == WL_OK) code = callBarrier(seat.comm, 0, &error);
   seat.sees(code, error);
   wl_window_free(window);
 }
@@ -184,7 +185,7 @@ void putBesideGets(const Seat& seat, std::atomic<int>& came, int turns) {
   remote.data = own + kPut;
   for (int turn = 0; code == WL_OK && turn <= turns; ++turn) {
     const auto value = static_cast<uint8_t>(1 + turn);
-    code = wl_barrier(seat.comm, 0, &error);
+    code = callBarrier(seat.comm, 0, &error);
     if (seat.rank == 0 && turn > 0) usleep(2000);  // until that is asked for
     if (code == WL_OK && seat.rank == 0)
       code = putRows(seat, window, last, {0, 1, kPut, kPut, value}, &error);
@@ -193,7 +194,7 @@ void putBesideGets(const Seat& seat, std::atomic<int>& came, int turns) {
       code = wl_get(seat.comm, window, &local, 0, &remote, &error);
     if (seat.rank == last && *end == value) ++came;
   }
-  if (code == WL_OK) code = wl_barrier(seat.comm, 0, &error);
+  if (code == WL_OK) code = callBarrier(seat.comm, 0, &error);
   seat.sees(code, error);
   wl_window_free(window);
 }
@@ -205,7 +206,7 @@ void putAlone(const Seat& seat, std::atomic<int64_t>* tookNs, int turns) {
   int32_t code = wl_window_create(seat.comm, 4096, 0, &window, &error);
   const int last = wl_comm_size(seat.comm) - 1;
   for (int turn = 0; code == WL_OK && turn < turns; ++turn) {
-    code = wl_barrier(seat.comm, 0, &error);
+    code = callBarrier(seat.comm, 0, &error);
     const int64_t start = wl_clock_ns();
     if (code == WL_OK && seat.rank == 0) {
       code = putRows(seat, window, last, {0, 1, 1, 1, static_cast<uint8_t>(1 + turn)}, &error);
@@ -216,7 +217,7 @@ void putAlone(const Seat& seat, std::atomic<int64_t>* tookNs, int turns) {
       tookNs[turn] = wl_clock_ns() - start;
     }
   }
-  if (code == WL_OK) code = wl_barrier(seat.comm, 0, &error);
+  if (code == WL_OK) code = callBarrier(seat.comm, 0, &error);
   seat.sees(code, error);
   wl_window_free(window);
 }

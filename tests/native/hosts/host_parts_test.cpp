@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts of communicators that span hosts, which lie on one host or on several: they move, end apart
 // from one another, and are there for all of their ranks or for none, whatever overtakes a split.
+#include "tests/native/collective_calls.h"
 #include "tests/native/hosts/host_crew.h"
 
 #include "native/abi/handles.h"
@@ -98,7 +99,7 @@ TEST_P(HostParts, MeetAndMove) {
         wl_comm_free(part);
       }
     }
-    EXPECT_OF_SEAT(seat, wl_barrier(seat.comm, 0, &error) == WL_OK);
+    EXPECT_OF_SEAT(seat, callBarrier(seat.comm, 0, &error) == WL_OK);
     seat.sees(WL_OK, error);
   });
   EXPECT_EQ(std::vector<int>(static_cast<size_t>(all.all()), 0), crew.end());
@@ -114,10 +115,10 @@ TEST_P(HostParts, OneEndsAndTheOthersGoOn) {
     EXPECT_OF_SEAT(seat, wl_comm_split(seat.comm, 0, 0, 0, &second, &error) == WL_OK);
     if (first == nullptr || second == nullptr) return;
     if (seat.rank == all.ranks() - 1) wl_comm_abort(first, "this part alone", &error);
-    EXPECT_OF_SEAT(seat, wl_barrier(first, 0, &error) == WL_ABORTED);
+    EXPECT_OF_SEAT(seat, callBarrier(first, 0, &error) == WL_ABORTED);
     EXPECT_OF_SEAT(seat, contains(error.message, "this part alone"));
-    EXPECT_OF_SEAT(seat, wl_barrier(second, 0, &error) == WL_OK);
-    EXPECT_OF_SEAT(seat, wl_barrier(seat.comm, 0, &error) == WL_OK);
+    EXPECT_OF_SEAT(seat, callBarrier(second, 0, &error) == WL_OK);
+    EXPECT_OF_SEAT(seat, callBarrier(seat.comm, 0, &error) == WL_OK);
     wl_comm_free(first);
     wl_comm_free(second);
   });
@@ -132,7 +133,7 @@ int32_t splitOnce(Seat& seat, Overtaker by, Error* error) {
   int32_t code = wl_comm_split(seat.comm, 0, -seat.rank, 0, &part, error);
   EXPECT_OF_SEAT(seat, (code == WL_OK) == (part != nullptr));
   if (code == WL_OK) {
-    code = wl_barrier(part, 0, error);
+    code = callBarrier(part, 0, error);
     // A part that others never joined ends, and says so.
     const bool isTold = code == WL_ABORTED && contains(error->message, "never joined");
     EXPECT_OF_SEAT(seat, code == WL_OK || isTold || by != Overtaker::kAbort);

@@ -3,6 +3,7 @@
 // kept, and what says that a host lives, or that the communicator has failed, goes past it.
 #include <sys/resource.h>
 
+#include "tests/native/collective_calls.h"
 #include "tests/native/hosts/host_crew.h"
 
 namespace windlass_test {
@@ -70,7 +71,7 @@ void moveToWhoStandsStill(const Move& move) {
     Error error;
     wl_window_t* window = nullptr;
     int32_t code = wl_window_create(seat.comm, 2 * kBytes + 4096, 0, &window, &error);
-    if (code == WL_OK) code = wl_barrier(seat.comm, 0, &error);
+    if (code == WL_OK) code = callBarrier(seat.comm, 0, &error);
     ++seat.board.rounds[seat.rank];
     if (seat.rank == 0) {
       Rows rows(kBytes);
@@ -153,7 +154,7 @@ TEST_F(HostPressure, ASenderThatLacksMemoryNamesItself) {
     Error error;
     wl_window_t* window = nullptr;
     int32_t code = wl_window_create(seat.comm, 2 * kBytes, 0, &window, &error);
-    if (code == WL_OK) code = wl_barrier(seat.comm, 0, &error);
+    if (code == WL_OK) code = callBarrier(seat.comm, 0, &error);
     ++seat.board.rounds[seat.rank];
     if (code == WL_OK && seat.rank == 0) {
       Rows rows(kBytes);
@@ -174,7 +175,7 @@ TEST_F(HostPressure, ASenderThatLacksMemoryNamesItself) {
       setrlimit(RLIMIT_AS, &before);
       pressure->isOver = true;
     } else if (code == WL_OK) {
-      code = wl_barrier(seat.comm, 0, &error);
+      code = callBarrier(seat.comm, 0, &error);
     }
     seat.sees(code, error);
     wl_window_free(window);
@@ -197,7 +198,7 @@ TEST_F(HostPressure, ASenderThatLacksMemoryNamesItself) {
 TEST_F(HostPressure, ThreadsOfTheWireTakeNoSignalsButFaults) {
   HostCrew crew(kPair, 0, [](Seat& seat) {
     Error error;
-    const int32_t code = wl_barrier(seat.comm, 0, &error);
+    const int32_t code = callBarrier(seat.comm, 0, &error);
     int threads = 0;
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
       const std::string name = entry.path().filename();
@@ -253,7 +254,7 @@ class HostSlowLink : public testing::Test {
       Error error;
       wl_window_t* window = nullptr;
       int32_t code = wl_window_create(seat.comm, 2 * kSlowBytes + 4096, 0, &window, &error);
-      if (code == WL_OK) code = wl_barrier(seat.comm, 0, &error);
+      if (code == WL_OK) code = callBarrier(seat.comm, 0, &error);
       usleep(300'000);  // each has heard of the other
       if (code == WL_OK && seat.rank == 0) {
         Rows rows(kSlowBytes);
@@ -284,7 +285,7 @@ int32_t putRows(wl_comm_t* comm, wl_window_t* window, Rows& rows, Error* error) 
 }
 
 int32_t meet(Seat& seat, Error* error) {
-  return wl_barrier(seat.comm, 0, error);
+  return callBarrier(seat.comm, 0, error);
 }
 
 TEST_F(HostSlowLink, AHostThatTakesALongPutIsNotSilent) {
@@ -309,7 +310,7 @@ TEST_F(HostSlowLink, AHostThatTakesALongAllToAllIsNotSilent) {
     Error error;
     std::vector<uint8_t> in(2 * kSlowBytes, uint8_t{1});
     std::vector<uint8_t> out(2 * kSlowBytes);
-    int32_t code = wl_barrier(seat.comm, 0, &error);
+    int32_t code = callBarrier(seat.comm, 0, &error);
     usleep(300'000);
     if (code == WL_OK)
       code = allToAll(seat.comm, in.data(), out.data(), kSlowBytes, WL_U8, WL_AUTO, 0, &error);
@@ -327,7 +328,7 @@ TEST_F(HostSlowLink, AnAbortGoesPastWhatIsMoved) {
     Error error;
     wl_window_t* window = nullptr;
     int32_t code = wl_window_create(seat.comm, 2 * kSlowBytes, 0, &window, &error);
-    if (code == WL_OK) code = wl_barrier(seat.comm, 0, &error);
+    if (code == WL_OK) code = callBarrier(seat.comm, 0, &error);
     if (code == WL_OK && seat.rank == 0) {
       std::thread aborter([&] {
         usleep(300'000);
@@ -338,7 +339,7 @@ TEST_F(HostSlowLink, AnAbortGoesPastWhatIsMoved) {
       code = putRows(seat.comm, window, rows, &error);
       aborter.join();
     } else if (code == WL_OK) {
-      code = wl_barrier(seat.comm, 0, &error);
+      code = callBarrier(seat.comm, 0, &error);
       const auto* own = static_cast<std::atomic<uint8_t>*>(wl_window_address(window, 1));
       if (own[2 * kSlowBytes - 2 * Rows::kRowBytes] != 0) ++seat.board.wrong;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a host tells of the ranks of others: where they live, what they have entered and when it
 // heard so, who entered last, and that they have closed.
+#include "tests/native/collective_calls.h"
 #include "tests/native/hosts/host_crew.h"
 
 namespace windlass_test {
@@ -46,7 +47,7 @@ TEST_P(HostReport, TellsWhatRanksOfOthersHaveEntered) {
       std::fprintf(stderr, "%s:%d: rank %d\n", __FILE__, line, seat.rank);
     };
     Error error;
-    expect(wl_barrier(seat.comm, 0, &error) == WL_OK, __LINE__);
+    expect(callBarrier(seat.comm, 0, &error) == WL_OK, __LINE__);
     const uint32_t first = stateOf(seat.comm, seat.rank).sequence;
     uint32_t in = static_cast<uint32_t>(seat.rank);
     std::vector<uint32_t> gathered(static_cast<size_t>(all.ranks()));
@@ -77,7 +78,7 @@ TEST_P(HostReport, TellsWhatRanksOfOthersHaveEntered) {
       }
       usleep(50'000);
     }
-    expect(wl_barrier(seat.comm, 0, &error) == WL_OK, __LINE__);
+    expect(callBarrier(seat.comm, 0, &error) == WL_OK, __LINE__);
     expect(wl_comm_last_to_enter(seat.comm, first + 2) == last, __LINE__);
     if (seat.rank == last) {
       expect(wl_comm_close(seat.comm, &error) == WL_OK, __LINE__);
@@ -94,8 +95,8 @@ TEST_P(HostReport, ATimeoutSaysWhatTheLateRankEntered) {
   const HostSpread all = GetParam();
   HostCrew crew(all, 0, [&](Seat& seat) {
     Error error;
-    int32_t code = wl_barrier(seat.comm, 0, &error);
-    if (seat.rank == 0 && code == WL_OK) code = wl_barrier(seat.comm, 200 * kMs, &error);
+    int32_t code = callBarrier(seat.comm, 0, &error);
+    if (seat.rank == 0 && code == WL_OK) code = callBarrier(seat.comm, 200 * kMs, &error);
     if (seat.rank != 0)
       await([&] { return wl_comm_status(seat.comm, &error) != WL_OK; });
     seat.sees(code, error);

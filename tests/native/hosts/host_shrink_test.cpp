@@ -4,6 +4,7 @@
 #include <deque>
 #include <mutex>
 
+#include "tests/native/collective_calls.h"
 #include "tests/native/hosts/host_crew.h"
 
 namespace windlass_test {
@@ -75,7 +76,7 @@ int32_t reduceUntilFailure(const Seat& seat, wl_comm_t* comm, const std::vector<
 
 // That rank ends it once it has met the others, which may be overtaken in that.
 void meetAndAbort(const Seat& seat, int aborter, const std::vector<int>& all, Error* error) {
-  const int32_t met = wl_barrier(seat.comm, 0, error);
+  const int32_t met = callBarrier(seat.comm, 0, error);
   EXPECT_OF_SEAT(seat, met == WL_OK || met == WL_ABORTED);
   if (seat.rank == aborter) wl_comm_abort(seat.comm, "start anew", error);
   EXPECT_OF_SEAT(seat, reduceUntilFailure(seat, seat.comm, all, error) == WL_ABORTED);
@@ -324,8 +325,8 @@ uint32_t shrinkUntilItWorks(const Seat& seat, uint32_t doomed, Error* error) {
     int32_t used = WL_OK;
     do {
       usleep(100);
-      used = wl_collective(comm, WL_OP_ALL_REDUCE, &own, 1, &members, 1, WL_U32, WL_SUM, WL_AUTO, 0,
-                           0, 0, error);
+      used = callCollective(comm, WL_OP_ALL_REDUCE, &own, 1, &members, 1, WL_U32, WL_SUM, WL_AUTO,
+                            0, 0, 0, error);
     } while (used == WL_OK && (members & doomed) != 0);
     if (used != WL_OK) members = 0;
   }

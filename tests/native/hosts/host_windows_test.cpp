@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Windows of ranks on several hosts, one after the other under one number: each has memory and
 // signals of its own, as long as anybody may store there. And names that lack a process's own.
+#include "tests/native/collective_calls.h"
 #include "tests/native/hosts/host_crew.h"
 
 #include "native/abi/handles.h"
@@ -34,7 +35,7 @@ wl_window_t* make(const Seat& seat) {
 
 void meet(const Seat& seat) {
   Error error;
-  expect(seat, wl_barrier(seat.comm, 0, &error) == WL_OK, "finds no barrier:", error.message);
+  expect(seat, callBarrier(seat.comm, 0, &error) == WL_OK, "finds no barrier:", error.message);
 }
 
 Group& groupOf(const Seat& seat) {

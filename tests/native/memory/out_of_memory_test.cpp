@@ -36,7 +36,7 @@ void failOneAfterTheOther(const std::function<int(wl_comm_t*, Error*)>& make, in
         codes[rank] = make(comm, &error);
       }
       Error later;
-      ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &later)) << later.message;
+      ASSERT_EQ(WL_OK, callBarrier(comm, 0, &later)) << later.message;
       if (rank == failing) {
         const int expected = over ? WL_OK : codes[failing];
         failures += codes[failing] == WL_OK ? 0 : 1;
@@ -48,7 +48,7 @@ void failOneAfterTheOther(const std::function<int(wl_comm_t*, Error*)>& make, in
           EXPECT_TRUE(contains(errors[peer].message, "out of memory"));
         }
       }
-      ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &later)) << later.message;
+      ASSERT_EQ(WL_OK, callBarrier(comm, 0, &later)) << later.message;
     }
   });
   EXPECT_GT(failures, 0);
@@ -152,7 +152,7 @@ TEST(OutOfMemory, OfASplitFailsOnAllRanksOrShowsInTheNewCommunicatorAtOnce) {
     const int code = wl_comm_split(comm, 0, 0, 0, &child, error);
     EXPECT_EQ(code == WL_OK, child != nullptr);
     if (code != WL_OK) return code;
-    const int inside = wl_barrier(child, 0, error);
+    const int inside = callBarrier(child, 0, error);
     wl_comm_free(child);
     if (inside == WL_OK) return inside;
     EXPECT_EQ(WL_ABORTED, inside) << error->message;
@@ -189,8 +189,8 @@ TEST(OutOfMemory, IsNothingToAnExchangeOfParts) {
     const int64_t counts[kRanks] = {part, part, part};
     const int64_t offsets[kRanks] = {2 * part, 0, part};
     const auto elements = static_cast<uint64_t>(part * kRanks);
-    return wl_all_to_all_v(comm, in, elements, counts, offsets, out, elements, counts, offsets,
-                           WL_F32, 0, error);
+    return callAllToAllV(comm, in, elements, counts, offsets, out, elements, counts, offsets,
+                         WL_F32, 0, error);
   });
 }
 
@@ -199,25 +199,25 @@ TEST(OutOfMemory, IsNothingToAPackedExchangeOfParts) {
     const int64_t counts[kRanks] = {part, part, part};
     int64_t received[kRanks] = {};
     const auto elements = static_cast<uint64_t>(part * kRanks);
-    return wl_all_to_all_v_packed(comm, in, elements, counts, nullptr, out, elements, received,
-                                  WL_F32, 0, error);
+    return callAllToAllVPacked(comm, in, elements, counts, nullptr, out, elements, received,
+                               WL_F32, 0, error);
   });
 }
 
 TEST(OutOfMemory, IsNothingToAGatherOfParts) {
   partsWithoutMemory([](wl_comm_t* comm, const float* in, float* out, int64_t part, Error* error) {
     const int64_t counts[kRanks] = {part, part, part};
-    return wl_all_gather_v(comm, in, static_cast<uint64_t>(part), out,
-                           static_cast<uint64_t>(part * kRanks), counts, WL_F32, 0, error);
+    return callAllGatherV(comm, in, static_cast<uint64_t>(part), out,
+                          static_cast<uint64_t>(part * kRanks), counts, WL_F32, 0, error);
   });
 }
 
 TEST(OutOfMemory, IsNothingToAReductionOfParts) {
   partsWithoutMemory([](wl_comm_t* comm, const float* in, float* out, int64_t part, Error* error) {
     const int64_t counts[kRanks] = {part, part, part};
-    return wl_reduce_scatter_v(comm, in, static_cast<uint64_t>(part * kRanks), out,
-                               static_cast<uint64_t>(part), counts, WL_F32, WL_SUM, 0,
-                               error);
+    return callReduceScatterV(comm, in, static_cast<uint64_t>(part * kRanks), out,
+                              static_cast<uint64_t>(part), counts, WL_F32, WL_SUM, 0,
+                              error);
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include <fstream>
 
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/local_ranks.h"
 
 namespace windlass_test {
@@ -52,13 +53,13 @@ class Retired : public testing::Test {
     address_ = wl_window_address(windows_[0], 0);
     slow_ = std::thread([&] {
       Error error;
-      slowCode_ = wl_barrier(ranks_.comms[1], 0, &error);
+      slowCode_ = callBarrier(ranks_.comms[1], 0, &error);
     });
     awaitInside(ranks_.comms[0], 1, WL_OP_BARRIER);
     pthread_kill(slow_.native_handle(), SIGUSR2);
     sem_wait(&stopped);
     Error error;
-    ASSERT_EQ(WL_TIMEOUT, wl_barrier(ranks_.comms[0], 50 * kMs, &error)) << error.message;
+    ASSERT_EQ(WL_TIMEOUT, callBarrier(ranks_.comms[0], 50 * kMs, &error)) << error.message;
     for (wl_window_t* window : windows_) wl_window_free(window);
   }
   void TearDown() override { signal(SIGUSR2, SIG_DFL); }

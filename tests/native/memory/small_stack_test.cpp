@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/local_ranks.h"
 
 namespace windlass_test {
@@ -67,7 +68,7 @@ TEST_F(SmallStack, IsEnoughForEveryCollectiveOfManyRanks) {
       ++wrong;
       if (rank == 0) std::printf("%s: %s\n", what, wl_code_name(code));
     };
-    check(wl_barrier(comm, 0, none), "barrier");
+    check(callBarrier(comm, 0, none), "barrier");
     check(allToAll(comm, in, out, 20, WL_F16, WL_PUSH, 0, none), "all-to-all");
     check(broadcast(comm, in, out, kCount, WL_F16, 3, WL_AUTO, 0, none), "broadcast");
     check(allGather(comm, in, out, 20, WL_F16, 0, none), "all-gather");
@@ -79,8 +80,8 @@ TEST_F(SmallStack, IsEnoughForEveryCollectiveOfManyRanks) {
     check(reduce(comm, in, out, kCount, WL_F16, WL_AVG, 5, 0, none), "reduce");
     check(scatter(comm, in, out, 20, WL_F16, 1, 0, none), "scatter");
     check(gather(comm, in, out, 20, WL_F16, 2, 0, none), "gather");
-    check(wl_all_gather_v(comm, in, 2, out, 2 * n, counts.data(), WL_F16, 0, none), "all-gather-v");
-    check(wl_reduce_scatter_v(comm, in, 2 * n, out, 2, counts.data(), WL_F16, WL_SUM, 0, none),
+    check(callAllGatherV(comm, in, 2, out, 2 * n, counts.data(), WL_F16, 0, none), "all-gather-v");
+    check(callReduceScatterV(comm, in, 2 * n, out, 2, counts.data(), WL_F16, WL_SUM, 0, none),
           "reduce-scatter-v");
     wl_window_t* window = nullptr;
     check(wl_window_create(comm, 4096, 0, &window, none), "window");
@@ -141,7 +142,7 @@ TEST_F(SmallStack, IsEnoughForTensorsOfAnyStridesAndForAFailure) {
                               nullptr);
     codes[5] = wl_tensor_hash(few.data(), 1, WL_SUM, WL_F16, WL_F32, 0, &hash, nullptr);
     codes[6] = wl_tensor_fold(&other, terms.data(), WL_MAX_RANKS, WL_MAX, nullptr);
-    EXPECT_EQ(WL_TIMEOUT, wl_barrier(ranks.comms[0], 0, nullptr));
+    EXPECT_EQ(WL_TIMEOUT, callBarrier(ranks.comms[0], 0, nullptr));
   });
   for (const int code : codes) EXPECT_EQ(WL_OK, code);
 }

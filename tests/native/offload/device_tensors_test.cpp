@@ -7,6 +7,7 @@
 #include <string>
 
 #include "native/memory/device.h"
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/windows.h"
 #include "tests/native/cuda/failing_calls.h"
 #include "tests/native/cuda/no_memory.h"
@@ -108,7 +109,7 @@ TEST_F(DeviceTensors, OfTheHostAreRefusedAndTheCommunicatorLives) {
       EXPECT_EQ(wl_device_hash(comm, &tensor, 0, &hash, &error), WL_UNSUPPORTED);
       EXPECT_EQ(own, std::vector<float>(kFew, 3));
     }
-    EXPECT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+    EXPECT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
   });
 }
 
@@ -138,7 +139,7 @@ TEST_F(DeviceTensors, OfNoMemoryAreRefusedAndTheCommunicatorLives) {
       isRefused(isShort, "which has 396 from there on");
     }
     EXPECT_EQ(std::count(isShort, isShort + kFew - 1, 3.0f), kFew - 1);
-    EXPECT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+    EXPECT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
   });
 }
 
@@ -160,7 +161,7 @@ TEST_F(DeviceTensors, AFailureOfAnyCallIsToldToAll) {
         if (code == WL_OK) code = wl_device_hash(comm, &tensor, 0, &hash, &error);
         if (code == WL_OK) code = wl_device_clear(comm, &tensor, &error);
       }
-      if (code == WL_OK) code = wl_barrier(comm, 0, &error);
+      if (code == WL_OK) code = callBarrier(comm, 0, &error);
     });
   };
   gpus::devices(2);
@@ -244,7 +245,7 @@ void moveViews(int devices, uint64_t firstSeed) {
         Bytes expected(remote.elements * size, 0xa5);
         std::memset(windows.at(rank, 0), 0xa5, expected.size());
         moveSlowly(expected.data(), remote, stampsOf(from).data(), local, size);
-        ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+        ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
 
         const auto where = [&] {
           return "devices " + std::to_string(devices) + ", round " + std::to_string(round) +
@@ -257,7 +258,7 @@ void moveViews(int devices, uint64_t firstSeed) {
         ASSERT_EQ(WL_OK, wl_device_put(comm, windows[rank], &sent, to, &inbox, &error))
             << error.message << where();
         std::memset(out, 0x11, own.size());
-        ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+        ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
         ASSERT_EQ(std::memcmp(windows.at(rank, 0), expected.data(), expected.size()), 0) << where();
 
         // What came back is what was sent, and the rest is as it was.
@@ -266,7 +267,7 @@ void moveViews(int devices, uint64_t firstSeed) {
         ASSERT_EQ(WL_OK, wl_device_get(comm, windows[rank], &sent, to, &inbox, &error))
             << error.message << where();
         ASSERT_EQ(std::memcmp(out, whole.data(), whole.size()), 0) << where();
-        ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+        ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
       }
     }
   });
@@ -301,7 +302,7 @@ TEST_F(DeviceTensors, AreAddedToWindowsOfTheHost) {
         ASSERT_EQ(wl_device_accumulate(comm, windows[rank], &local, 1, &sums, &error), WL_OK)
             << error.message;
       }
-      ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+      ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
       if (rank != 1) return;
       const auto* found = reinterpret_cast<const float*>(windows.at(1, 0));
       for (int64_t i = 0; i < kCount; ++i) {
@@ -329,7 +330,7 @@ TEST_F(DeviceTensors, OfNoMemoryAreNotPut) {
         EXPECT_TRUE(contains(error.message, "nor mapped in this process")) << error.message;
       }
     }
-    EXPECT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+    EXPECT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
   });
 }
 
@@ -346,7 +347,7 @@ TEST_F(DeviceTensors, ThatNoDeviceHasAreNotPut) {
       EXPECT_EQ(wl_device_put(comm, windows[rank], &local, 2, &there, &error), WL_UNSUPPORTED);
       EXPECT_TRUE(contains(error.message, "is in no device's memory")) << error.message;
     }
-    EXPECT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+    EXPECT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
   });
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/windows.h"
 #include "tests/native/cuda/driver.h"
 
@@ -99,7 +100,7 @@ inline void moveViews(int size, int devices, uint64_t firstSeed) {
         Bytes expected(remote.elements * elementBytes, 0xa5);
         gpus::toDevice(device, inbox, expected.data(), expected.size());
         moveSlowly(expected.data(), remote, theirs.data(), local, elementBytes);
-        ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+        ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
 
         const auto where = [&] {
           return "devices " + std::to_string(devices) + ", local lies " +
@@ -124,7 +125,7 @@ inline void moveViews(int size, int devices, uint64_t firstSeed) {
         moveSlowly(whole.data(), local, own.data(), local, elementBytes);
         ASSERT_EQ(WL_OK, wl_get(comm, windows[rank], &sent, to, &outbox, &error)) << error.message;
         ASSERT_TRUE(read() == whole) << where();
-        ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+        ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
       }
     }
   });
@@ -146,7 +147,7 @@ void addFromAll(int size, int devices, int32_t dtype, bool isOnHost) {
     const int device = rank % devices;
     Error error;
     ASSERT_EQ(windows.make(comm, rank, 2 * kCount * sizeof(T), &error), WL_OK) << error.message;
-    ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+    ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
     std::vector<T> own(kCount);
     for (int64_t i = 0; i < kCount; ++i) own[static_cast<size_t>(i)] = static_cast<T>(rank + i % 5);
     const gpus::Memory<T> there(device, kCount);
@@ -161,7 +162,7 @@ void addFromAll(int size, int devices, int32_t dtype, bool isOnHost) {
       ASSERT_EQ(WL_OK, wl_accumulate(comm, windows[rank], &local, size - 1, &sums, &error))
           << error.message;
     }
-    ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+    ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
     if (rank != size - 1) return;
     std::vector<T> found(2 * kCount), expected(2 * kCount, T{0});
     gpus::fromDevice(device, found.data(), windows.at(rank, 0), found.size() * sizeof(T));

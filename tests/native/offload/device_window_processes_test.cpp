@@ -4,6 +4,7 @@
 // whichever call fails, or process is killed, all are told and nothing stays behind.
 #include <filesystem>
 
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/crew.h"
 #include "tests/native/comm/windows.h"
 #include "tests/native/cuda/failing_calls.h"
@@ -81,7 +82,7 @@ TEST_P(GpuProcessesWindows, PutAndGetMoveViewsBeforeTheSignalTellsSo) {
         Bytes expected(remote.elements * 4, 0xa5);
         std::memset(inbox, 0xa5, expected.size());
         moveSlowly(expected.data(), remote, theirs.data(), local, 4);
-        EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_OK);
+        EXPECT_OF_MATE(mate, callBarrier(mate.comm, 0, &error) == WL_OK);
         const wl_tensor_t sent = local.tensor(out, WL_F32);
         const wl_tensor_t outbox =
             remote.tensor(part + static_cast<uint64_t>(mate.rank) * kInbox, WL_F32);
@@ -99,7 +100,7 @@ TEST_P(GpuProcessesWindows, PutAndGetMoveViewsBeforeTheSignalTellsSo) {
         EXPECT_OF_MATE(mate,
                        wl_get(mate.comm, windows.device, &sent, to, &outbox, &error) == WL_OK);
         EXPECT_OF_MATE(mate, std::memcmp(out, whole.data(), whole.size()) == 0);
-        EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_OK);
+        EXPECT_OF_MATE(mate, callBarrier(mate.comm, 0, &error) == WL_OK);
       }
     });
     EXPECT_EQ(muster.board().wrong, 0) << devices << " devices, seed " << firstSeed;
@@ -127,7 +128,7 @@ TEST_P(GpuProcessesWindows, AddsOfAllRanksLoseNothingAndCollectivesTakeThem) {
         EXPECT_OF_MATE(
             mate, wl_accumulate(mate.comm, windows.device, &local, peer, &remote, &error) == WL_OK);
       }
-      EXPECT_OF_MATE(mate, wl_barrier(mate.comm, 0, &error) == WL_OK);
+      EXPECT_OF_MATE(mate, callBarrier(mate.comm, 0, &error) == WL_OK);
       const auto sumOf = [&](int i) { return ranks * (ranks - 1) / 2 + ranks * i; };
       for (int i = 0; i < kCount; ++i) EXPECT_OF_MATE(mate, sums[i] == sumOf(i));
       EXPECT_OF_MATE(mate, allReduce(mate.comm, sums, sums + kCount, kCount, WL_I32, WL_SUM,
@@ -179,7 +180,7 @@ std::vector<int> makeOne(Told& told, const std::string& named, const std::functi
           const wl_tensor_t remote = row(wl_window_address(windows.device, rank), &kCount);
           code = wl_put(comm, windows.device, &local, (rank + 1) % 4, &remote, &error);
         }
-        if (code == WL_OK) code = wl_barrier(comm, 0, &error);
+        if (code == WL_OK) code = callBarrier(comm, 0, &error);
         told.codes[rank] = code;
         told.named += contains(error.message, named) ? 1 : 0;
       });

@@ -8,6 +8,7 @@
 
 #include "native/device/cuda/polling.h"
 #include "native/device/kept_devices.h"
+#include "tests/native/collective_calls.h"
 #include "tests/native/cuda/given_back.h"
 #include "tests/native/offload/device_window_moves.h"
 
@@ -73,7 +74,7 @@ void refused(int devices, const std::string& why, Body&& body) {
       EXPECT_EQ(body(comm, windows, &error), WL_UNSUPPORTED);
       EXPECT_TRUE(contains(error.message, why)) << error.message;
     }
-    EXPECT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+    EXPECT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
   });
 }
 
@@ -153,7 +154,7 @@ std::vector<std::string> putTwice(std::vector<int32_t>* codes, int* failures) {
       if (code == WL_OK)
         code = wl_put(comm, windows[rank], &local, (rank + 1) % kRanks, &remote, &error);
     }
-    if (code == WL_OK) code = wl_barrier(comm, 0, &error);
+    if (code == WL_OK) code = callBarrier(comm, 0, &error);
     errors[static_cast<size_t>(rank)] = error.message;
   });
   *failures = gpus::failures();
@@ -218,16 +219,16 @@ TEST_F(DeviceWindows, ARankWhoseDeviceFailsIsNamedToAll) {
         Error& error = errors[static_cast<size_t>(rank)];
         ASSERT_EQ(windows.make(comm, rank, 4096, &error), WL_OK) << error.message;
         wl_window_free(windows[rank]);
-        ASSERT_EQ(wl_barrier(comm, 0, &error), WL_OK) << error.message;
+        ASSERT_EQ(callBarrier(comm, 0, &error), WL_OK) << error.message;
         if (rank == 0) {
           constexpr const char* kCall = "cuMemsetD8Async";
           gpus::failCall(kCall, gpus::countCalls(kCall) + 1, result);
         }
-        ASSERT_EQ(wl_barrier(comm, 0, &error), WL_OK) << error.message;
+        ASSERT_EQ(callBarrier(comm, 0, &error), WL_OK) << error.message;
         const int32_t code = result == 2 ? WL_RESOURCE : WL_DEVICE;
         EXPECT_EQ(windows.make(comm, rank, 4096, &error), code) << error.message;
         Error after;
-        EXPECT_EQ(wl_barrier(comm, 0, &after), result == 2 ? WL_OK : WL_DEVICE) << after.message;
+        EXPECT_EQ(callBarrier(comm, 0, &after), result == 2 ? WL_OK : WL_DEVICE) << after.message;
       });
       for (const Error& error : errors) {
         ASSERT_EQ(error.culprit_count, 1);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/local_ranks.h"
 #include "tests/native/cuda/user_streams.h"
 
@@ -13,8 +14,8 @@ namespace windlass_test {
 inline int32_t enqueue(wl_comm_t* comm, uint64_t stream, int32_t operation, const void* in,
                        uint64_t inElements, void* out, uint64_t outElements, int32_t dtype,
                        int32_t algorithm, int64_t deadlineNs, uint64_t* ticket, Error* error) {
-  return wl_enqueue(comm, stream, operation, in, inElements, out, outElements, dtype, WL_SUM,
-                    algorithm, 0, 0, deadlineNs, ticket, error);
+  return enqueueCollective(comm, stream, operation, in, inElements, out, outElements, dtype, WL_SUM,
+                           algorithm, 0, 0, deadlineNs, ticket, error);
 }
 inline int32_t sum(wl_comm_t* comm, uint64_t stream, const int32_t* in, int32_t* out,
                    uint64_t count, uint64_t* ticket, Error* error, int64_t deadlineNs = 0) {

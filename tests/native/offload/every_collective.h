@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/native/collective_calls.h"
 #include "tests/native/offload/stream_programs.h"
 
 namespace windlass_test {
@@ -58,20 +59,20 @@ class EveryCollective {
     for (size_t i = 0; i < kCases; ++i) {
       const Case& of = kEach[i];
       const int32_t code =
-          wl_enqueue(comm, stream, of.operation, in_, size(of.in), out_[i], size(of.out), WL_F32,
-                     WL_SUM, of.algorithm, kRoot, kRows, 0, ticket, error);
+          enqueueCollective(comm, stream, of.operation, in_, size(of.in), out_[i], size(of.out),
+                            WL_F32, WL_SUM, of.algorithm, kRoot, kRows, 0, ticket, error);
       if (code != WL_OK) return code;
     }
     float* const* out = &out_[kCases];
-    int32_t code = wl_enqueue_all_to_all_v(
+    int32_t code = enqueueAllToAllV(
         comm, stream, in_, elements(), sends_.data(), sendsAt_.data(), out[0], elements(),
         receives_.data(), receivesAt_.data(), WL_F32, 0, ticket, error);
     if (code == WL_OK)
-      code = wl_enqueue_all_gather_v(comm, stream, in_, own(), out[1], sum(), counts_.data(),
-                                     WL_F32, 0, ticket, error);
+      code = enqueueAllGatherV(comm, stream, in_, own(), out[1], sum(), counts_.data(),
+                               WL_F32, 0, ticket, error);
     if (code == WL_OK)
-      code = wl_enqueue_reduce_scatter_v(comm, stream, in_, sum(), out[2], own(), counts_.data(),
-                                         WL_F32, WL_SUM, 0, ticket, error);
+      code = enqueueReduceScatterV(comm, stream, in_, sum(), out[2], own(), counts_.data(),
+                                   WL_F32, WL_SUM, 0, ticket, error);
     return code;
   }
   // The same, awaited by its caller.
@@ -79,19 +80,19 @@ class EveryCollective {
     for (size_t i = 0; i < kCases; ++i) {
       const Case& of = kEach[i];
       const int32_t code =
-          wl_collective(comm, of.operation, in_, size(of.in), expected_[i], size(of.out), WL_F32,
-                        WL_SUM, of.algorithm, kRoot, kRows, 0, error);
+          callCollective(comm, of.operation, in_, size(of.in), expected_[i], size(of.out), WL_F32,
+                         WL_SUM, of.algorithm, kRoot, kRows, 0, error);
       if (code != WL_OK) return code;
     }
     float* const* out = &expected_[kCases];
-    int32_t code = wl_all_to_all_v(comm, in_, elements(), sends_.data(), sendsAt_.data(), out[0],
-                                   elements(), receives_.data(), receivesAt_.data(), WL_F32, 0,
-                                   error);
-    if (code == WL_OK)
-      code = wl_all_gather_v(comm, in_, own(), out[1], sum(), counts_.data(), WL_F32, 0, error);
-    if (code == WL_OK)
-      code = wl_reduce_scatter_v(comm, in_, sum(), out[2], own(), counts_.data(), WL_F32, WL_SUM, 0,
+    int32_t code = callAllToAllV(comm, in_, elements(), sends_.data(), sendsAt_.data(), out[0],
+                                 elements(), receives_.data(), receivesAt_.data(), WL_F32, 0,
                                  error);
+    if (code == WL_OK)
+      code = callAllGatherV(comm, in_, own(), out[1], sum(), counts_.data(), WL_F32, 0, error);
+    if (code == WL_OK)
+      code = callReduceScatterV(comm, in_, sum(), out[2], own(), counts_.data(), WL_F32, WL_SUM, 0,
+                                error);
     return code;
   }
   // The first that differs; -1: none.

@@ -9,6 +9,7 @@
 
 #include "kernels/offload.h"
 #include "native/device/offload_seats.h"
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/local_ranks.h"
 #include "tests/native/cuda/given_back.h"
 #include "tests/native/cuda/no_memory.h"
@@ -117,7 +118,7 @@ TEST_F(Gpus, AStepOfSomethingElseGoesThroughThem) {
                                          static_cast<unsigned char>(rank + 1));
     std::vector<unsigned char> all(3005, 0);
     Error error;
-    EXPECT_EQ(wl_exchange_v(comm, WL_OP_LINK, own.data(), own.size(), all.data(), all.size(),
+    EXPECT_EQ(callExchangeV(comm, WL_OP_LINK, own.data(), own.size(), all.data(), all.size(),
                             counts, 0, &error),
               WL_OK)
         << error.message;

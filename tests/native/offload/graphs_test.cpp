@@ -3,6 +3,7 @@
 // and which captures are refused.
 #include <functional>
 
+#include "tests/native/collective_calls.h"
 #include "tests/native/offload/every_collective.h"
 #include "tests/native/offload/graph_replay.h"
 #include "tests/native/offload/stream_programs.h"
@@ -38,9 +39,9 @@ TEST_F(GpusStreams, OperationsKeepTheirOrderAroundACapture) {
       ranks.run([&](int rank, wl_comm_t* comm) {
         const auto at = static_cast<size_t>(rank);
         Error error;
-        EXPECT_EQ(wl_enqueue_all_gather_v(comm, of.stream(rank).handle(), of.source[at],
-                                          static_cast<uint64_t>(parts[at]), of.out[at], 4,
-                                          parts.data(), WL_I32, 0, &tickets[at], &error),
+        EXPECT_EQ(enqueueAllGatherV(comm, of.stream(rank).handle(), of.source[at],
+                                    static_cast<uint64_t>(parts[at]), of.out[at], 4,
+                                    parts.data(), WL_I32, 0, &tickets[at], &error),
                   WL_OK)
             << error.message;
       });
@@ -194,9 +195,9 @@ TEST_F(GpusStreams, AGraphHoldsAllCollectives) {
         uint64_t ticket = 0;
         const auto at = static_cast<size_t>(rank);
         for (int i = 0; round == 0 && i < 64; ++i) {
-          ASSERT_EQ(wl_enqueue_all_gather_v(comm, program.stream(rank).handle(), program.in[at], 1,
-                                            program.out[at], kRanks, counts, WL_I32, 0, &ticket,
-                                            &error),
+          ASSERT_EQ(enqueueAllGatherV(comm, program.stream(rank).handle(), program.in[at], 1,
+                                      program.out[at], kRanks, counts, WL_I32, 0, &ticket,
+                                      &error),
                     WL_OK)
               << error.message;
         }

@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/launches.h"
 #include "tests/native/cuda/failing_calls.h"
 #include "tests/native/cuda/no_memory.h"
@@ -73,7 +74,7 @@ TEST_F(GpusLaunches, UseTensorsOnTheirOwnGpuWhereTheyLie) {
           ASSERT_EQ(shift(comm, in, windows.at(rank), windows.handle(rank), steps, &error), WL_OK)
               << error.message;
           expectFrom((rank + kRanks - steps) % kRanks, windows.at(rank));
-          ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+          ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
         }
       });
     }

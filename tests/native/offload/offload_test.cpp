@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/local_ranks.h"
 #include "tests/native/cuda/failing_calls.h"
 #include "tests/native/offload/stand_in.h"
@@ -73,7 +74,7 @@ TEST(Offload, AStepOfSomethingElseGoesThroughTheDevices) {
                                          static_cast<unsigned char>(rank + 1));
     std::vector<unsigned char> all(3005, 0);
     Error error;
-    EXPECT_EQ(wl_exchange_v(comm, WL_OP_LINK, own.data(), own.size(), all.data(), all.size(),
+    EXPECT_EQ(callExchangeV(comm, WL_OP_LINK, own.data(), own.size(), all.data(), all.size(),
                             counts, 0, &error),
               WL_OK)
         << error.message;

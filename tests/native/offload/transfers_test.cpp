@@ -70,7 +70,9 @@ TEST_F(GpusTransfers, SendTheirTablesAgainOnceSomethingElseHasRun) {
       for (int t = 0; t < 2; ++t)
         ASSERT_EQ(columns[t].create(rank, comm, &transfers[t], &error), WL_OK) << error.message;
       int64_t version = 0;
-      const auto together = [&] { ASSERT_EQ(wl_barrier(comm, 0, &error), WL_OK) << error.message; };
+      const auto together = [&] {
+        ASSERT_EQ(callBarrier(comm, 0, &error), WL_OK) << error.message;
+      };
       const auto run = [&](int t, const char* after) {
         columns[t].fill(rank, ++version);
         together();
@@ -125,7 +127,7 @@ TEST_F(GpusTransfers, OfNoMemoryAreRefusedAndTheCommunicatorLives) {
         EXPECT_TRUE(contains(error.message, "rank 1's part of the transfer: what is bound, "))
             << error.message;
         EXPECT_TRUE(contains(error.message, " bytes at 0x")) << error.message;
-        EXPECT_EQ(wl_barrier(comm, 0, &error), WL_OK) << error.message;
+        EXPECT_EQ(callBarrier(comm, 0, &error), WL_OK) << error.message;
       });
     };
     isRefused(none.begin(), nullptr);
@@ -252,10 +254,10 @@ TEST_F(GpusTransfers, BringOfTheHostWhatItemsNameAlone) {
 // Waits until all have come, before and after rank 0 has the next look at memory fail so.
 void failNextLook(int rank, wl_comm_t* comm, int result) {
   Error error;
-  ASSERT_EQ(wl_barrier(comm, 0, &error), WL_OK) << error.message;
+  ASSERT_EQ(callBarrier(comm, 0, &error), WL_OK) << error.message;
   constexpr const char* kLook = "cuPointerGetAttribute";
   if (rank == 0) gpus::failCall(kLook, gpus::countCalls(kLook) + 1, result);
-  ASSERT_EQ(wl_barrier(comm, 0, &error), WL_OK) << error.message;
+  ASSERT_EQ(callBarrier(comm, 0, &error), WL_OK) << error.message;
 }
 
 // A device that has failed ends the communicator on all ranks; what it lacks does not.
@@ -276,7 +278,7 @@ TEST_F(GpusTransfers, NameTheRankWhoseDeviceFailsAsTheyAreMade) {
         Error& error = errors[static_cast<size_t>(rank)];
         EXPECT_EQ(columns.create(rank, comm, &transfer, &error), expected) << error.message;
         Error after;
-        EXPECT_EQ(wl_barrier(comm, 0, &after), result == 2 ? WL_OK : WL_DEVICE) << after.message;
+        EXPECT_EQ(callBarrier(comm, 0, &after), result == 2 ? WL_OK : WL_DEVICE) << after.message;
         if (result == 2) columns.moveTwice(rank, comm);
       });
       for (const Error& error : errors) {
@@ -317,7 +319,7 @@ TEST_F(GpusTransfers, NameTheRankWhoseDeviceFailsAsItHashesSources) {
       }
       Error next;
       Error& after = rank == 1 ? next : error;
-      EXPECT_EQ(wl_barrier(comm, 0, &after), result == 2 ? WL_OK : WL_DEVICE) << after.message;
+      EXPECT_EQ(callBarrier(comm, 0, &after), result == 2 ? WL_OK : WL_DEVICE) << after.message;
       wl_transfer_free(transfer);
     });
     for (const Error& error : errors) {
@@ -348,7 +350,7 @@ TEST_F(GpusTransfers, RefuseItemsOfMoreSourcesThanACoreTakes) {
     EXPECT_EQ(wl_transfer_create(comm, &config, 0, &transfer, &error), WL_UNSUPPORTED);
     EXPECT_NE(std::strstr(error.message, "65 sources"), nullptr) << error.message;
     // The communicator goes on.
-    EXPECT_EQ(wl_barrier(comm, 0, &error), WL_OK) << error.message;
+    EXPECT_EQ(callBarrier(comm, 0, &error), WL_OK) << error.message;
   });
 }
 

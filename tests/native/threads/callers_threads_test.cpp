@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/local_ranks.h"
 
 namespace windlass_test {
@@ -93,7 +94,7 @@ bool meetUntil(wl_comm_t* comm, const std::function<bool()>& holds) {
   const int64_t start = wl_clock_ns();
   uint64_t all = 0;
   for (uint64_t own = 0; all == 0 && wl_clock_ns() - start < 20'000 * kMs;) {
-    for (int i = 0; i < 50; ++i) EXPECT_EQ(WL_OK, wl_barrier(comm, 0, nullptr));
+    for (int i = 0; i < 50; ++i) EXPECT_EQ(WL_OK, callBarrier(comm, 0, nullptr));
     own = own == 1 || holds() ? 1 : 0;
     EXPECT_EQ(WL_OK, allReduce(comm, &own, &all, 1, WL_U64, WL_MIN, WL_AUTO, 0, nullptr));
   }
@@ -224,7 +225,7 @@ TEST(CallersThreads, KeepTheAffinityThatOthersGiveThemInMidOperation) {
   ranks.run([&](int rank, wl_comm_t* comm) {
     threads[rank] = threadId();
     for (uint32_t stop = 0; stop == 0;) {
-      for (int i = 0; i < 20; ++i) ASSERT_EQ(WL_OK, wl_barrier(comm, 0, nullptr));
+      for (int i = 0; i < 20; ++i) ASSERT_EQ(WL_OK, callBarrier(comm, 0, nullptr));
       const uint32_t own = over ? 1 : 0;
       ASSERT_EQ(WL_OK, allReduce(comm, &own, &stop, 1, WL_U32, WL_MAX, WL_AUTO, 0, nullptr));
     }

@@ -6,6 +6,7 @@
 #include <random>
 #include <thread>
 
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/local_ranks.h"
 #include "tests/native/transfer/views.h"
 #include "windlass/kernel.h"
@@ -103,7 +104,7 @@ TEST_P(Moves, NothingWhereVersionsDifferAndGoOn) {
       EXPECT_EQ(0, error.culprits[0]);
       EXPECT_EQ(other, error.culprits[1]);
       EXPECT_EQ(WL_ANY_VERSION, version);
-      ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+      ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
       EXPECT_TRUE(own.holds(1));
       version = rank == other ? 6 : WL_ANY_VERSION;
       ASSERT_EQ(WL_OK, wl_transfer_move(own.transfer(), 7, &version, 0, &error)) << error.message;
@@ -133,7 +134,7 @@ TEST_P(Moves, NothingWhereTransfersDifferAndGoOn) {
       EXPECT_TRUE(contains(error.message, "rank 0 is at batch 3 of those that were registered"));
       EXPECT_TRUE(contains(error.message, " at batch 4"));
       EXPECT_EQ(WL_ANY_VERSION, version);
-      ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+      ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
       EXPECT_TRUE(own.holds(1));
       EXPECT_TRUE(larger.holds(1));
     }
@@ -189,7 +190,7 @@ TEST_P(Moves, NothingUntilAllRanksHaveCome) {
     } else {
       ASSERT_EQ(WL_OK, wl_transfer_move(own.transfer(), 7, &version, 0, &error)) << error.message;
     }
-    ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error));
+    ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error));
   });
   EXPECT_TRUE(enters);
 }

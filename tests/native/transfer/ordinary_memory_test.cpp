@@ -7,6 +7,7 @@
 
 #include "native/base/dtype.h"
 #include "native/base/target.h"
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/members.h"
 #include "tests/native/isa/reference.h"
 #include "tests/native/transfer_configs.h"
@@ -387,7 +388,7 @@ TEST(OrdinaryMemoryOfTransfersThatFail, MoveNothingWhereReadingIsForcedAndAnothe
           CHECK_IN_MEMBER(wl_transfer_begun(gather.transfer) == 0);
           CHECK_IN_MEMBER(wl_transfer_run(gather.transfer, 1, 0, &error) == WL_UNSUPPORTED);
         }
-        CHECK_IN_MEMBER(wl_barrier(member.comm, 0, &error) == WL_OK);
+        CHECK_IN_MEMBER(callBarrier(member.comm, 0, &error) == WL_OK);
         const bool isUntouched = std::all_of(gather.target.begin(), gather.target.end(),
                                              [](uint32_t value) { return value == 0; });
         CHECK_IN_MEMBER(isUntouched);

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "native/base/target.h"
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/local_ranks.h"
 #include "tests/native/transfer/views.h"
 #include "windlass/kernel.h"
@@ -290,7 +291,7 @@ TEST(Transfer, ARunThatIsRefusedLeavesTheProgressOfTheLastOne) {
     ASSERT_NE(nullptr, transfer);
     Error error;
     EXPECT_EQ(WL_OK, wl_transfer_run(transfer, 1, 0, &error)) << error.message;
-    wl_barrier(comm, 0, &error);  // until both have run; a peer's abort may end it
+    callBarrier(comm, 0, &error);  // until both have run; a peer's abort may end it
     EXPECT_EQ(WL_OK, wl_comm_abort(comm, "the test says so", &error));
     EXPECT_EQ(WL_ABORTED, wl_transfer_run(transfer, 2, 0, &error));
     uint64_t moved = 0;

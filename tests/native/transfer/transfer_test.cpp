@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/native/collective_calls.h"
 #include "tests/native/comm/local_ranks.h"
 #include "tests/native/transfer/views.h"
 #include "windlass/kernel.h"
@@ -102,7 +103,7 @@ TEST(Transfer, TransposesAShardedMatrixAgainAndAgain) {
         EXPECT_EQ(WL_INVALID_ARGUMENT, hashOf(1, peer, start, &hash));
         EXPECT_EQ(WL_INVALID_ARGUMENT, hashOf(0, peer, wideStart, &hash));
         EXPECT_EQ(WL_INVALID_ARGUMENT, hashOf(0, peer, start, nullptr));
-        ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error));
+        ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error));
         wl_transfer_free(transfer);
       });
       EXPECT_EQ(0u, wrong) << n << " ranks, " << cores << " cores";
@@ -378,7 +379,7 @@ bool leavesMeanwhile(int64_t count) {
         configOf(source, 1, target, 1, chunks, static_cast<uint64_t>(rank == 1 ? count : 0));
     Error error;
     wl_transfer_t* transfer = nullptr;
-    ASSERT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+    ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
     if (rank == 0) {
       begun = true;
       const int32_t code = wl_transfer_create(comm, &config, 0, &transfer, &error);
@@ -474,7 +475,7 @@ TEST(Transfer, BadConfigurationsAreRefusedOnEveryRank) {
             << change.what << " = " << change.value << ": " << error.message;
         EXPECT_NE(nullptr, std::strstr(error.message, "rank 1")) << error.message;
         EXPECT_EQ(nullptr, transfer);
-        EXPECT_EQ(WL_OK, wl_barrier(comm, 0, &error)) << error.message;
+        EXPECT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
       });
     }
     ranks.run([&](int rank, wl_comm_t* comm) {

@@ -36,7 +36,7 @@ class NativeBindingTest {
           .as(method.toString())
           .allMatch(type -> type.isPrimitive() || type == byte[].class || type == double[].class);
     }
-    for (String hot : List.of("wl_barrier", "wl_collective", "wl_put", "wl_transfer_run")) {
+    for (String hot : List.of("wl_submit", "wl_put", "wl_transfer_run")) {
       assertThat(nativeMethods().stream().filter(m -> m.getName().equals(hot)).toList())
           .singleElement()
           .satisfies(m -> assertThat(m.getParameterTypes()).allMatch(Class::isPrimitive));

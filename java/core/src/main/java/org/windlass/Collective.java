@@ -2,6 +2,7 @@
 package org.windlass;
 
 import java.lang.ref.Reference;
+import org.windlass.internal.CallStruct;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Memory;
 import org.windlass.internal.Native;
@@ -31,23 +32,8 @@ final class Collective {
       long rows,
       int algorithm,
       long deadlineNs) {
-    begin(own, thread, operation, in, out);
-    int code =
-        Native.wl_collective(
-            own.handle,
-            operation,
-            in == null ? 0 : in.address,
-            in == null ? 0 : in.numel,
-            out == null ? 0 : out.address,
-            out == null ? 0 : out.numel,
-            (in != null ? in : out).dtype.code(),
-            op,
-            algorithm,
-            root,
-            rows,
-            deadlineNs,
-            own.error);
-    end(own, code, in, out);
+    begin(own, thread, operation, in, out, deadlineNs).equalParts(op, root, rows, algorithm);
+    end(own, own.submit(), in, out);
   }
 
   /**
@@ -71,38 +57,19 @@ final class Collective {
       int algorithm,
       long deadlineNs,
       Object owner) {
-    Tensor any = in != null ? in : out;
-    if (any == null) {
+    if (in == null && out == null) {
       own.begin(thread);
+      own.call.of(operation, 0, deadlineNs);
     } else {
-      begin(own, thread, operation, in, out);
+      begin(own, thread, operation, in, out, deadlineNs).equalParts(op, root, rows, algorithm);
     }
-    int code =
-        Native.wl_enqueue(
-            own.handle,
-            stream,
-            operation,
-            in == null ? 0 : in.address,
-            in == null ? 0 : in.numel,
-            out == null ? 0 : out.address,
-            out == null ? 0 : out.numel,
-            any == null ? 0 : any.dtype.code(),
-            op,
-            algorithm,
-            root,
-            rows,
-            deadlineNs,
-            own.scratch.out(),
-            own.error);
-    return enqueued(own, code, in, out, owner);
+    return enqueue(own, stream, in, out, owner);
   }
 
-  /**
-   * The operation that a call has enqueued, which came to {@code code}, and has stated its ticket in
-   * the endpoint's scratch memory.
-   */
-  static Operation<Void> enqueued(
-      Endpoint own, int code, Tensor in, Tensor out, Object owner) {
+  /** Enqueues the operation that the endpoint's call states. */
+  static Operation<Void> enqueue(Endpoint own, long stream, Tensor in, Tensor out, Object owner) {
+    own.call.on(stream, own.scratch.out());
+    int code = own.submit();
     Tensor any = in != null ? in : out;
     Memory source = any == null ? null : any.memory;
     Memory target = any == null ? null : (out != null ? out : in).memory;
@@ -114,16 +81,25 @@ final class Collective {
     return new Operation<>(own.follow(ticket, source, target, new Object[] {in, out, owner}));
   }
 
-  /** Makes {@code thread} the one caller and pins the tensors, either of which may be null. */
-  static void begin(Endpoint own, Thread thread, int operation, Tensor in, Tensor out) {
+  /**
+   * Makes {@code thread} the one caller, pins the tensors, either of which may be null, and states
+   * them in the endpoint's call.
+   */
+  static CallStruct begin(
+      Endpoint own, Thread thread, int operation, Tensor in, Tensor out, long deadlineNs) {
     own.begin(thread);
-    Memory source = (in != null ? in : out).memory;
+    Tensor any = in != null ? in : out;
+    Memory source = any.memory;
     if (!hold(source, (out != null ? out : in).memory)) {
       own.end();
       String what = Arguments.call(operation);
       boolean isIn = out == null || (in != null && in != out && !source.usable());
       throw isIn ? in.closed(what, "in") : out.closed(what, "out");
     }
+    return own.call
+        .of(operation, any.dtype.code(), deadlineNs)
+        .in(in == null ? 0 : in.address, in == null ? 0 : in.numel)
+        .out(out == null ? 0 : out.address, out == null ? 0 : out.numel);
   }
 
   /** Ends what {@link #begin} began, by an exception unless {@code code} is Ok. */

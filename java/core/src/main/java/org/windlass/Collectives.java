@@ -56,7 +56,8 @@ public sealed class Collectives permits Communicator {
     Endpoint own = endpoint;
     own.begin(thread);
     try {
-      int code = Native.wl_barrier(own.handle, deadlineNs, own.error);
+      own.call.of(Native.WL_OP_BARRIER, 0, deadlineNs);
+      int code = own.submit();
       if (code != Native.WL_OK) {
         throw own.settle(code, null, null);
       }
@@ -262,6 +263,7 @@ public sealed class Collectives permits Communicator {
       return;
     }
     PartCollective.allGather(endpoint, thread, in, out, counts, deadlineNs);
+    PartCollective.run(endpoint, in, out);
     Reference.reachabilityFence(owner);
   }
 
@@ -281,6 +283,7 @@ public sealed class Collectives permits Communicator {
       return;
     }
     PartCollective.reduceScatter(endpoint, thread, in, out, counts, code, deadlineNs);
+    PartCollective.run(endpoint, in, out);
     Reference.reachabilityFence(owner);
   }
 
@@ -307,6 +310,7 @@ public sealed class Collectives permits Communicator {
         receiveCounts,
         receiveOffsets,
         deadlineNs);
+    PartCollective.run(endpoint, in, out);
     Reference.reachabilityFence(owner);
   }
 

@@ -9,6 +9,9 @@ import org.windlass.internal.RankLists;
  * One collective whose parts differ in size, over tensors and lists that have been checked but for
  * the values of the lists, which the native side checks. Nothing is allocated unless it fails,
  * besides a list that is returned.
+ *
+ * <p>Each of the first three methods begins a call and states it. {@link #run} or {@link
+ * Collective#enqueue} follows.
  */
 final class PartCollective {
   private PartCollective() {}
@@ -25,156 +28,17 @@ final class PartCollective {
       long[] receiveOffsets,
       long deadlineNs) {
     RankLists lists = own.lists();
-    Collective.begin(own, thread, Native.WL_OP_ALL_TO_ALL_V, in, out);
-    int code =
-        Native.wl_all_to_all_v(
-            own.handle,
-            in.address,
-            in.numel,
-            lists.put(0, sendCounts),
-            lists.put(1, sendOffsets),
-            out.address,
-            out.numel,
-            lists.put(2, receiveCounts),
-            lists.put(3, receiveOffsets),
-            in.dtype.code(),
-            deadlineNs,
-            own.error);
-    Collective.end(own, code, in, out);
-  }
-
-  /** The same on a stream. */
-  static Operation<Void> enqueueAllToAll(
-      Endpoint own,
-      Thread thread,
-      long stream,
-      Tensor in,
-      long[] sendCounts,
-      long[] sendOffsets,
-      Tensor out,
-      long[] receiveCounts,
-      long[] receiveOffsets,
-      long deadlineNs,
-      Object owner) {
-    RankLists lists = own.lists();
-    Collective.begin(own, thread, Native.WL_OP_ALL_TO_ALL_V, in, out);
-    int code =
-        Native.wl_enqueue_all_to_all_v(
-            own.handle,
-            stream,
-            in.address,
-            in.numel,
-            lists.put(0, sendCounts),
-            lists.put(1, sendOffsets),
-            out.address,
-            out.numel,
-            lists.put(2, receiveCounts),
-            lists.put(3, receiveOffsets),
-            in.dtype.code(),
-            deadlineNs,
-            own.scratch.out(),
-            own.error);
-    return Collective.enqueued(own, code, in, out, owner);
-  }
-
-  /** How many elements came from each rank. */
-  static long[] allToAllPacked(
-      Endpoint own, Thread thread, Tensor in, long[] sendCounts, Tensor out, long deadlineNs) {
-    RankLists lists = own.lists();
-    long[] received = new long[own.size];
-    Collective.begin(own, thread, Native.WL_OP_ALL_TO_ALL_V, in, out);
-    int code =
-        Native.wl_all_to_all_v_packed(
-            own.handle,
-            in.address,
-            in.numel,
-            lists.put(0, sendCounts),
-            0,
-            out.address,
-            out.numel,
-            lists.address(1),
-            in.dtype.code(),
-            deadlineNs,
-            own.error);
-    if (code == Native.WL_OK) {
-      lists.get(1, received);
-    }
-    Collective.end(own, code, in, out);
-    return received;
+    Collective.begin(own, thread, Native.WL_OP_ALL_TO_ALL_V, in, out, deadlineNs)
+        .inParts(lists.put(0, sendCounts), lists.put(1, sendOffsets))
+        .outParts(lists.put(2, receiveCounts), lists.put(3, receiveOffsets))
+        .received(0);
   }
 
   static void allGather(
       Endpoint own, Thread thread, Tensor in, Tensor out, long[] counts, long deadlineNs) {
     RankLists lists = own.lists();
-    Collective.begin(own, thread, Native.WL_OP_ALL_GATHER_V, in, out);
-    int code =
-        Native.wl_all_gather_v(
-            own.handle,
-            in.address,
-            in.numel,
-            out.address,
-            out.numel,
-            lists.put(0, counts),
-            in.dtype.code(),
-            deadlineNs,
-            own.error);
-    Collective.end(own, code, in, out);
-  }
-
-  static Operation<Void> enqueueAllGather(
-      Endpoint own,
-      Thread thread,
-      long stream,
-      Tensor in,
-      Tensor out,
-      long[] counts,
-      long deadlineNs,
-      Object owner) {
-    RankLists lists = own.lists();
-    Collective.begin(own, thread, Native.WL_OP_ALL_GATHER_V, in, out);
-    int code =
-        Native.wl_enqueue_all_gather_v(
-            own.handle,
-            stream,
-            in.address,
-            in.numel,
-            out.address,
-            out.numel,
-            lists.put(0, counts),
-            in.dtype.code(),
-            deadlineNs,
-            own.scratch.out(),
-            own.error);
-    return Collective.enqueued(own, code, in, out, owner);
-  }
-
-  static Operation<Void> enqueueReduceScatter(
-      Endpoint own,
-      Thread thread,
-      long stream,
-      Tensor in,
-      Tensor out,
-      long[] counts,
-      int op,
-      long deadlineNs,
-      Object owner) {
-    RankLists lists = own.lists();
-    Collective.begin(own, thread, Native.WL_OP_REDUCE_SCATTER_V, in, out);
-    int code =
-        Native.wl_enqueue_reduce_scatter_v(
-            own.handle,
-            stream,
-            in.address,
-            in.numel,
-            out.address,
-            out.numel,
-            lists.put(0, counts),
-            in.dtype.code(),
-            op,
-            deadlineNs,
-            own.scratch.out(),
-            own.error);
-    return Collective.enqueued(own, code, in, out, owner);
+    Collective.begin(own, thread, Native.WL_OP_ALL_GATHER_V, in, out, deadlineNs)
+        .outParts(lists.put(0, counts), 0);
   }
 
   static void reduceScatter(
@@ -186,19 +50,28 @@ final class PartCollective {
       int op,
       long deadlineNs) {
     RankLists lists = own.lists();
-    Collective.begin(own, thread, Native.WL_OP_REDUCE_SCATTER_V, in, out);
-    int code =
-        Native.wl_reduce_scatter_v(
-            own.handle,
-            in.address,
-            in.numel,
-            out.address,
-            out.numel,
-            lists.put(0, counts),
-            in.dtype.code(),
-            op,
-            deadlineNs,
-            own.error);
+    Collective.begin(own, thread, Native.WL_OP_REDUCE_SCATTER_V, in, out, deadlineNs)
+        .inParts(lists.put(0, counts), 0)
+        .op(op);
+  }
+
+  static void run(Endpoint own, Tensor in, Tensor out) {
+    Collective.end(own, own.submit(), in, out);
+  }
+
+  /** How many elements came from each rank. */
+  static long[] allToAllPacked(
+      Endpoint own, Thread thread, Tensor in, long[] sendCounts, Tensor out, long deadlineNs) {
+    RankLists lists = own.lists();
+    long[] received = new long[own.size];
+    Collective.begin(own, thread, Native.WL_OP_ALL_TO_ALL_V, in, out, deadlineNs)
+        .inParts(lists.put(0, sendCounts), 0)
+        .received(lists.address(1));
+    int code = own.submit();
+    if (code == Native.WL_OK) {
+      lists.get(1, received);
+    }
     Collective.end(own, code, in, out);
+    return received;
   }
 }

@@ -181,8 +181,8 @@ public final class StreamCollectives {
     if (endpoint.mustHandOff(thread)) {
       return endpoint.handOff(() -> allGatherv(in, out, counts));
     }
-    return PartCollective.enqueueAllGather(
-        endpoint, thread, stream, in, out, counts, deadlineNs, owner);
+    PartCollective.allGather(endpoint, thread, in, out, counts, deadlineNs);
+    return Collective.enqueue(endpoint, stream, in, out, owner);
   }
 
   /** {@link Collectives#reduceScatterv}. */
@@ -196,8 +196,8 @@ public final class StreamCollectives {
     if (endpoint.mustHandOff(thread)) {
       return endpoint.handOff(() -> reduceScatterv(in, out, counts, op));
     }
-    return PartCollective.enqueueReduceScatter(
-        endpoint, thread, stream, in, out, counts, code, deadlineNs, owner);
+    PartCollective.reduceScatter(endpoint, thread, in, out, counts, code, deadlineNs);
+    return Collective.enqueue(endpoint, stream, in, out, owner);
   }
 
   private Operation<Void> exchange(
@@ -213,18 +213,17 @@ public final class StreamCollectives {
       return endpoint.handOff(
           () -> exchange(in, sendCounts, sendOffsets, out, receiveCounts, receiveOffsets));
     }
-    return PartCollective.enqueueAllToAll(
+    PartCollective.allToAll(
         endpoint,
         thread,
-        stream,
         in,
         sendCounts,
         sendOffsets,
         out,
         receiveCounts,
         receiveOffsets,
-        deadlineNs,
-        owner);
+        deadlineNs);
+    return Collective.enqueue(endpoint, stream, in, out, owner);
   }
 
   private void check(int operation, Tensor in, Tensor out) {

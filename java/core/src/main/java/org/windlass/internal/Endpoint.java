@@ -55,6 +55,9 @@ public final class Endpoint {
   /** Arguments of the call in progress, its error record among them. */
   public final Scratch scratch = Scratch.take();
 
+  /** Where the one caller states its collective. */
+  public final CallStruct call = new CallStruct();
+
   /** Makes what its calls throw. */
   public final FailureMaker failures;
 
@@ -191,6 +194,11 @@ public final class Endpoint {
       end();
       return arguments.outValue();
     }
+  }
+
+  /** Makes the collective that {@link #call} states. Returns its {@code wl_code}. */
+  public int submit() {
+    return Native.wl_submit(handle, call.address(), error);
   }
 
   /** Makes {@code thread} the one caller. */
@@ -496,7 +504,7 @@ public final class Endpoint {
   /**
    * Follows what a call has enqueued, on a thread beside the communicator's own.
    *
-   * @param ticket of {@code wl_enqueue}
+   * @param ticket of {@code wl_submit}
    * @param a pinned until it is over, or as long as this communicator where a graph holds it; or null
    * @param b the same; may be {@code a}
    * @param reachable kept so until it is over

@@ -122,26 +122,14 @@ public final class Gathered {
     }
     in.hold(); // made for this call: nobody has ended it
     out.hold();
-    int code =
-        counts == null
-            ? Native.wl_exchange(
-                own.handle,
-                operation,
-                in.address,
-                out.address,
-                in.bytes / Long.BYTES,
-                limitNs,
-                own.error)
-            : Native.wl_exchange_v(
-                own.handle,
-                operation,
-                in.address,
-                in.bytes,
-                out.address,
-                out.bytes,
-                listed,
-                limitNs,
-                own.error);
+    long size = counts == null ? Long.BYTES : 1;
+    own.call
+        .of(operation, counts == null ? Native.WL_I64 : Native.WL_U8, limitNs)
+        .in(in.address, in.bytes / size)
+        .out(out.address, out.bytes / size)
+        .equalParts(0, 0, 0, Native.WL_AUTO)
+        .outParts(listed, 0);
+    int code = own.submit();
     if (code != Native.WL_OK) {
       throw own.settle(code, in, out);
     }
