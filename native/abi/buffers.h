@@ -60,19 +60,21 @@ inline Code checkStep(int32_t operation, wl_error_t* error) {
                        operation);
 }
 
-// `operation` is the operation's name, for errors.
-inline Code checkReduction(const char* operation, int32_t dtype, int32_t op, wl_error_t* error) {
+// Checks that the target reduces the call's dtype with its op.
+inline Code checkReduction(const wl_call_t& call, wl_error_t* error) {
+  const int32_t dtype = call.dtype;
+  const int32_t op = call.op;
   if (Code code = checkDType(dtype, error); code != WL_OK) return code;
   if (op < 0 || op >= WL_REDUCE_OP_COUNT)
     return fail(error, WL_INVALID_ARGUMENT, "%s: op %d is unknown",
-                CallName(operation).text(), op);
+                callName(call.operation), op);
   if (!canReduce(static_cast<DType>(dtype), static_cast<ReduceOp>(op))) {
     return fail(error, WL_UNSUPPORTED, "%s: dtype %s doesn't reduce with %s",
-                CallName(operation).text(), dtypeName(dtype), reduceOpName(op));
+                callName(call.operation), dtypeName(dtype), reduceOpName(op));
   }
   if (!kTarget.limits.hasReduce(static_cast<DType>(dtype))) {
     return fail(error, WL_UNSUPPORTED, "%s: %s has no arithmetic in which dtype %s reduces",
-                CallName(operation).text(), kTarget.limits.name, dtypeName(dtype));
+                callName(call.operation), kTarget.limits.name, dtypeName(dtype));
   }
   return WL_OK;
 }

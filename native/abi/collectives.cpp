@@ -17,10 +17,12 @@ struct Buffer {
   uint64_t elements;
 };
 
-[[gnu::cold]] Code badElements(const Collective& collective, const Buffer& in, const Buffer& out,
+// Errors begin with the name of the method that calls the operation.
+[[gnu::cold]] Code badElements(const Collective& collective, const wl_call_t& stated,
                                uint64_t ranks, wl_error_t* error) {
-  const CallName name(collective.name);
-  const char* what = name.text();
+  const char* what = callName(stated.operation);
+  const Buffer in = {"in", stated.in_elements};
+  const Buffer out = {"out", stated.out_elements};
   const bool inIsPart = isOnePart(collective.in);
   const bool partsDiffer = inIsPart != isOnePart(collective.out);
   if (!partsDiffer && in.elements != out.elements) {
@@ -43,28 +45,30 @@ struct Buffer {
               whole.name, text(ranks));
 }
 
-// Checks that a part of `count` elements is a matrix of `rows` rows.
-Code checkRows(const Collective& collective, uint64_t count, int64_t rows, wl_error_t* error) {
-  const CallName what(collective.name);
+// Checks that a part of `count` elements is a matrix of the stated rows.
+Code checkRows(const wl_call_t& stated, uint64_t count, wl_error_t* error) {
+  const int64_t rows = stated.rows;
   if (rows < 0 || rows > INT32_MAX) {
     return fail(error, WL_INVALID_ARGUMENT, "%s: rows is %lld; it must lie in [0, 2^31)",
-                what.text(), static_cast<long long>(rows));
+                callName(stated.operation), static_cast<long long>(rows));
   }
   if (rows == 0 ? count == 0 : count % static_cast<uint64_t>(rows) == 0) return WL_OK;
   return fail(error, WL_INVALID_ARGUMENT, "%s: in has %llu elements, which are not %lld rows",
-              what.text(), text(count), static_cast<long long>(rows));
+              callName(stated.operation), text(count), static_cast<long long>(rows));
 }
 
-[[gnu::cold]] Code badOverlap(const Collective& collective, const Buffer& in, const Buffer& out,
-                              uint32_t rank, int32_t dtype, wl_error_t* error) {
+[[gnu::cold]] Code badOverlap(const Collective& collective, const wl_call_t& stated, uint32_t rank,
+                              wl_error_t* error) {
   char message[256];
   Text to(message, sizeof message);
+  const Buffer in = {"in", stated.in_elements};
+  const Buffer out = {"out", stated.out_elements};
   const bool partsDiffer = isOnePart(collective.in) != isOnePart(collective.out);
   const Buffer& part = partsDiffer && isOnePart(collective.out) ? out : in;
   const Buffer& other = &part == &in ? out : in;
-  to.add("%s: %s (%llu x %s) overlaps %s (%llu x %s); ", CallName(collective.name).text(),
-         part.name, text(part.elements), dtypeName(dtype), other.name, text(other.elements),
-         dtypeName(dtype));
+  const char* dtype = dtypeName(stated.dtype);
+  to.add("%s: %s (%llu x %s) overlaps %s (%llu x %s); ", callName(stated.operation), part.name,
+         text(part.elements), dtype, other.name, text(other.elements), dtype);
   if (collective.buffers == Buffers::kApart) {
     to.add("they must be apart, it does not work in place");
   } else if (partsDiffer) {
@@ -75,7 +79,7 @@ Code checkRows(const Collective& collective, uint64_t count, int64_t rows, wl_er
   return fail(error, WL_INVALID_ARGUMENT, "%s", message);
 }
 
-[[gnu::cold]] Code badAlgorithm(const Collective& collective, int32_t algorithm,
+[[gnu::cold]] Code badAlgorithm(const Collective& collective, const wl_call_t& stated,
                                 wl_error_t* error) {
   char takes[128];
   Text to(takes, sizeof takes);
@@ -83,31 +87,31 @@ Code checkRows(const Collective& collective, uint64_t count, int64_t rows, wl_er
   for (const Algorithm& each : collective.algorithms)
     if (each.kernel && each.name != WL_AUTO) to.add(", %s", algorithmName(each.name));
   return fail(error, WL_INVALID_ARGUMENT, "%s: its algorithm is %s, and not %s (%d)",
-              CallName(collective.name).text(), takes, algorithmName(algorithm), algorithm);
+              callName(stated.operation), takes, algorithmName(stated.algorithm),
+              stated.algorithm);
 }
 
 // Error for a call that this algorithm does not support and another one does.
 [[gnu::cold]] Code badCall(const Collective& collective, const Algorithm& algorithm, uint32_t ranks,
                            uint64_t bytes, wl_error_t* error) {
-  const CallName what(collective.name);
+  const char* what = callName(static_cast<int32_t>(&collective - kKernels.collectives));
   const char* name = algorithmName(algorithm.name);
   const char* other = algorithmName(collective.algorithms[0].name);
   if (ranks > algorithm.mostRanks) {
     return fail(error, WL_UNSUPPORTED,
                 "%s by %s takes more than %u phases on %u ranks; it works on %u ranks at most, so "
                 "use %s",
-                what.text(), name, kMostPhases, ranks, algorithm.mostRanks, other);
+                what, name, kMostPhases, ranks, algorithm.mostRanks, other);
   }
   return fail(error, WL_INVALID_ARGUMENT,
               "%s by %s of %llu bytes cannot be in place: every rank reads every input while "
               "outputs are written; use %s, or another out",
-              what.text(), name, text(bytes), other);
+              what, name, text(bytes), other);
 }
 
-[[gnu::cold]] Code badRoot(const Collective& collective, int32_t root, uint32_t ranks,
-                           wl_error_t* error) {
+[[gnu::cold]] Code badRoot(const wl_call_t& stated, uint32_t ranks, wl_error_t* error) {
   return fail(error, WL_INVALID_ARGUMENT, "%s: root is %d; it must lie in [0, %u)",
-              CallName(collective.name).text(), root, ranks);
+              callName(stated.operation), stated.root, ranks);
 }
 
 // On many CPUs, 64-bit divisions take several times as long as 32-bit ones.
@@ -130,7 +134,7 @@ Code equalParts(Comm& comm, const Collective& of, const wl_call_t& stated, wl_er
   constexpr bool kOutIsPart = isOnePart(kOut);
   const uint32_t ranks = comm.group().ranks();
   const uint32_t rank = comm.rank();
-  if (kHasRoot && static_cast<uint32_t>(root) >= ranks) return badRoot(of, root, ranks, error);
+  if (kHasRoot && static_cast<uint32_t>(root) >= ranks) return badRoot(stated, ranks, error);
   const bool isRoot = kHasRoot && rank == static_cast<uint32_t>(root);
   int32_t rootOrRows = kHasRoot ? root : 0;
   int32_t op = 0;
@@ -150,15 +154,15 @@ Code equalParts(Comm& comm, const Collective& of, const wl_call_t& stated, wl_er
   const uint64_t outBytes = kOutIsPart ? bytes : allBytes;
   if ((reads && inElements != (kInIsPart ? count : count * ranks)) ||
       (writes && outElements != (kOutIsPart ? count : count * ranks))) {
-    return badElements(of, {"in", inElements}, {"out", outElements}, ranks, error);
+    return badElements(of, stated, ranks, error);
   }
   if (of.shape == PartShape::kRows) {
-    if (Code code = checkRows(of, count, stated.rows, error); code != WL_OK) return code;
+    if (Code code = checkRows(stated, count, error); code != WL_OK) return code;
     rootOrRows = static_cast<int32_t>(stated.rows);
   }
   if (of.result == Result::kReduced) {
     op = stated.op;
-    if (Code code = checkReduction(of.name, dtype, op, error); code != WL_OK) return code;
+    if (Code code = checkReduction(stated, error); code != WL_OK) return code;
   }
   if (reads) {
     if (Code code = checkBuffer(in, inBytes, dtype, "in", error); code != WL_OK) return code;
@@ -172,10 +176,10 @@ Code equalParts(Comm& comm, const Collective& of, const wl_call_t& stated, wl_er
     const uint64_t outSkips = kInIsPart && !kOutIsPart ? rank * bytes : 0;
     if (of.buffers == Buffers::kApart || static_cast<const unsigned char*>(in) + inSkips !=
                                              static_cast<unsigned char*>(out) + outSkips)
-      return badOverlap(of, {"in", inElements}, {"out", outElements}, rank, dtype, error);
+      return badOverlap(of, stated, rank, error);
   }
   const Algorithm* chosen = of.algorithm(stated.algorithm);
-  if (chosen == nullptr) return badAlgorithm(of, stated.algorithm, error);
+  if (chosen == nullptr) return badAlgorithm(of, stated, error);
   // Ranks would read inputs that others overwrite with outputs.
   const bool losesInput = !chosen->inPlace && in == out && bytes > 0 && ranks > 1 &&
                           !isEager(comm, of, kIn, *chosen, bytes);

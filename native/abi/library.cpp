@@ -26,6 +26,9 @@ const char* wl_code_name(int32_t code) {
 const char* wl_operation_name(int32_t operation) {
   return operationName(operation);
 }
+const char* wl_call_name(int32_t operation) {
+  return callName(operation);
+}
 const char* wl_isa_path(void) {
   return kTarget.path();
 }

@@ -29,24 +29,24 @@ struct Parts {
   const int64_t* counts;
   const int64_t* offsets;  // NULL: contiguous parts
 
-  CallName operation() const { return CallName(operationName(names.operation)); }
+  const char* operation() const { return callName(names.operation); }
 };
 
 [[gnu::cold]] Code badPart(const Parts& parts, uint32_t rank, int64_t count, int64_t offset,
                            wl_error_t* error) {
-  const CallName what = parts.operation();
+  const char* what = parts.operation();
   const auto elements = static_cast<int64_t>(parts.elements);
   if (count < 0) {
     return fail(error, WL_INVALID_ARGUMENT, "%s: %s[%u] is %lld; a count is 0 or more",
-                what.text(), parts.names.counts, rank, text(count));
+                what, parts.names.counts, rank, text(count));
   }
   if (offset < 0 || offset > elements) {
     return fail(error, WL_INVALID_ARGUMENT, "%s: %s[%u] is %lld; %s holds %lld elements",
-                what.text(), parts.names.offsets, rank, text(offset), parts.names.buffer,
+                what, parts.names.offsets, rank, text(offset), parts.names.buffer,
                 text(elements));
   }
   return fail(error, WL_INVALID_ARGUMENT,
-              "%s: %s[%u] is %lld; from element %lld on, %s holds %lld more", what.text(),
+              "%s: %s[%u] is %lld; from element %lld on, %s holds %lld more", what,
               parts.names.counts, rank, text(count), text(offset), parts.names.buffer,
               text(elements - offset));
 }
@@ -61,7 +61,7 @@ Code checkParts(const Comm& comm, const Parts& parts, int32_t dtype, uint64_t* b
       code != WL_OK)
     return code;
   if (parts.counts == nullptr) {
-    return fail(error, WL_INVALID_ARGUMENT, "%s: %s is NULL", parts.operation().text(),
+    return fail(error, WL_INVALID_ARGUMENT, "%s: %s is NULL", parts.operation(),
                 parts.names.counts);
   }
   const auto elements = static_cast<int64_t>(parts.elements);
@@ -100,7 +100,7 @@ Code checkApart(const Parts& parts, uint32_t ranks, wl_error_t* error) {
     const uint32_t rank = std::max(order[i], order[i - 1]);
     return fail(error, WL_INVALID_ARGUMENT,
                 "%s: %s[%u] is %lld: the part overlaps that of rank %u; parts of %s must be apart",
-                parts.operation().text(), parts.names.offsets, rank, text(parts.offsets[rank]),
+                parts.operation(), parts.names.offsets, rank, text(parts.offsets[rank]),
                 std::min(order[i], order[i - 1]), parts.names.buffer);
   }
   return WL_OK;
@@ -140,12 +140,12 @@ Code checkOwnPart(const Comm& comm, const OwnPart& part, const Parts& whole, int
   if (sum != whole.elements) {
     return fail(error, WL_INVALID_ARGUMENT,
                 "%s: %s holds %llu elements, and counts add to %llu; they must agree",
-                whole.operation().text(), whole.names.buffer, text(whole.elements), text(sum));
+                whole.operation(), whole.names.buffer, text(whole.elements), text(sum));
   }
   if (elements != own) {
     return fail(error, WL_INVALID_ARGUMENT,
                 "%s: %s holds %llu elements, and counts[%u] is %llu; they must agree",
-                whole.operation().text(), name, text(elements), rank, text(own));
+                whole.operation(), name, text(elements), rank, text(own));
   }
   const uint64_t elementBytes = sizeOf(static_cast<DType>(dtype));
   if (Code code = checkBuffer(buffer, own * elementBytes, dtype, name, error); code != WL_OK)
@@ -154,7 +154,7 @@ Code checkOwnPart(const Comm& comm, const OwnPart& part, const Parts& whole, int
   if (buffer != inPlace && overlap(buffer, own * elementBytes, whole.buffer, wholeBytes)) {
     return fail(error, WL_INVALID_ARGUMENT,
                 "%s: %s (%llu x %s) overlaps %s (%llu x %s); in place, %s is part %u of %s",
-                whole.operation().text(), name, text(elements), dtypeName(dtype),
+                whole.operation(), name, text(elements), dtypeName(dtype),
                 whole.names.buffer, text(whole.elements), dtypeName(dtype), name, rank,
                 whole.names.buffer);
   }
@@ -211,7 +211,7 @@ Code gatherParts(Comm& comm, const wl_call_t& call, wl_error_t* error, OnStream*
 }
 
 Code reduceParts(Comm& comm, const wl_call_t& call, wl_error_t* error, OnStream* on) {
-  if (Code code = checkReduction("reduce-scatter-v", call.dtype, call.op, error); code != WL_OK)
+  if (Code code = checkReduction(call, error); code != WL_OK)
     return code;
   const Parts whole = {kReduced, call.in, call.in_elements, call.in_counts, nullptr};
   const OwnPart own = {"out", call.out, call.out_elements};

@@ -17,7 +17,7 @@ struct EqualParts {
   int32_t rootOrRows;  // the root, or the rows of a part
 };
 
-// The rest is inline so that the compiler can treat `in` and `out` as constants of the caller.
+// The next two are inline so that the compiler can treat `in` and `out` as constants of the caller.
 
 // Returns true if every rank's input travels with its ENTER when a part has `bytes` bytes.
 inline bool isEager(const Comm& comm, const Collective& collective, Holds in,
@@ -29,8 +29,9 @@ inline bool isEager(const Comm& comm, const Collective& collective, Holds in,
          inBytes <= config.eagerBytes();
 }
 
-inline Code run(Comm& comm, const Collective& collective, Holds in, Holds out,
-                const EqualParts& of, const wl_call_t& stated, wl_error_t* error, OnStream* on) {
+[[gnu::always_inline]] inline Code run(Comm& comm, const Collective& collective, Holds in,
+                                       Holds out, const EqualParts& of, const wl_call_t& stated,
+                                       wl_error_t* error, OnStream* on) {
   const uint64_t ranks = comm.group().ranks();
   const bool isRoot = comm.rank() == static_cast<uint32_t>(of.rootOrRows);
   const bool reads = isRoot || !isRoots(in);

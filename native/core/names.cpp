@@ -69,6 +69,32 @@ int32_t operationNamed(std::string_view name) {
   return operation;
 }
 
+namespace {
+
+struct CallNames {
+  char of[WL_OP_COUNT][32] = {};
+
+  CallNames() {
+    for (int32_t operation = 0; operation < WL_OP_COUNT; ++operation) {
+      char* to = of[operation];
+      for (const char* at = operationName(operation); *at != 0; ++at) {
+        const bool begins = at[0] == '-' && at[1] != 0;
+        // A word of one letter, as in "all-gather-v", stays as it is.
+        if (begins) ++at;
+        *to++ = begins && at[1] != 0 ? static_cast<char>(*at - 'a' + 'A') : *at;
+      }
+    }
+  }
+};
+
+}  // namespace
+
+const char* callName(int32_t operation) {
+  static const CallNames names;
+  return operation >= 0 && operation < WL_OP_COUNT ? names.of[operation]
+                                                   : operationName(operation);
+}
+
 const char* algorithmName(int32_t algorithm) {
   static const char* const names[] = {"auto",      "push",      "pull", "staged",
                                       "one-phase", "two-phase", "ring", "bidirectional ring"};

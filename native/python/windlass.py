@@ -38,7 +38,7 @@ import uuid
 from ctypes import POINTER, byref, c_char, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 
 # What two sides compare, as the JVM's classes have it.
-ABI = 12
+ABI = 13
 START_PROTOCOL = 4
 STORE_PROTOCOL = 1
 MEETING_PROTOCOL = 3

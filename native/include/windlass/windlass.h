@@ -27,7 +27,7 @@ extern "C" {
 #endif
 
 #define WL_API __attribute__((visibility("default")))
-#define WL_ABI_VERSION 12u
+#define WL_ABI_VERSION 13u
 
 typedef enum wl_code {
   WL_OK = 0,
@@ -171,7 +171,10 @@ WL_API uint32_t wl_abi_version(void);
 WL_API const char* wl_version(void); /* "0.1.0" */
 WL_API const char* wl_target(void);  /* "sim" */
 WL_API const char* wl_code_name(int32_t code);
+/* Name of an operation of several ranks, such as "all-gather-v". */
 WL_API const char* wl_operation_name(int32_t operation);
+/* Name of the method that calls the operation, such as "allGatherv". */
+WL_API const char* wl_call_name(int32_t operation);
 /* Vector path in use: "avx512-fp16", "avx512-bf16", "avx512", "avx2" or "portable". WINDLASS_ISA
  * selects a lower one. */
 WL_API const char* wl_isa_path(void);

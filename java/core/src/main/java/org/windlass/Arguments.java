@@ -87,13 +87,7 @@ final class Arguments {
 
   /** The method that calls an operation: allGatherv for all-gather-v. */
   static String call(int operation) {
-    StringBuilder name = new StringBuilder();
-    for (String word : Native.wl_operation_name(operation).split("-")) {
-      boolean follows = name.length() > 0 && word.length() > 1;
-      name.append(follows ? Character.toUpperCase(word.charAt(0)) : word.charAt(0));
-      name.append(word, 1, word.length());
-    }
-    return name.toString();
+    return Native.wl_call_name(operation);
   }
 
   private static InvalidArgumentException badBuffers(String what, Tensor in, Tensor out) {

@@ -57,6 +57,7 @@ public class NativeConfig implements InfoMapper {
     text(infoMap, "wl_isa_path", "@Cast(\"const char*\") String", "");
     text(infoMap, "wl_code_name", "@Cast(\"const char*\") String", "int code");
     text(infoMap, "wl_operation_name", "@Cast(\"const char*\") String", "int operation");
+    text(infoMap, "wl_call_name", "@Cast(\"const char*\") String", "int operation");
 
     String ofKernel = "@Cast(\"const wl_kernel_library_t*\") long library, int kernel";
     text(infoMap, "wl_kernel_name", "@Cast(\"const char*\") String", ofKernel);
