@@ -14,6 +14,7 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.regex.MatchResult;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.windlass.CommunicatorOptions;
@@ -123,6 +124,46 @@ class DocumentsTest {
       }
     }
     assertThat(broken).isEmpty();
+  }
+
+  /**
+   * A name is a path from the root, or the end of one; {@code ...} and {@code *} stand for any text. Not looked for: what a build
+   * makes, and files that a tutorial has its reader write.
+   */
+  @Test
+  void everyFileThatIsNamedExists() throws IOException {
+    List<String> folders =
+        List.of("native", "kernels", "java", "tests", "scripts", "examples", "cmake", "docs");
+    List<String> files = new ArrayList<>();
+    for (String folder : folders) {
+      sources(folder).forEach(file -> files.add("/" + ROOT.relativize(file)));
+    }
+    Pattern name =
+        Pattern.compile(
+            "`((?:" + String.join("|", folders) + ")/[^`\\s]*?|[\\w./*-]+\\.(?:java|cpp|cu|h))/?`");
+    List<String> missing = new ArrayList<>();
+    int named = 0;
+    for (Path page : Pages.all()) {
+      for (MatchResult found : name.matcher(Files.readString(page)).results().toList()) {
+        String text = found.group(1).replaceFirst("/$", "");
+        if (text.contains("/target") || page.getParent().endsWith("tutorials")) {
+          continue;
+        }
+        named++;
+        Pattern end =
+            Pattern.compile(
+                ".*/"
+                    + Stream.of(text.split("\\.\\.\\.|\\*", -1))
+                        .map(Pattern::quote)
+                        .collect(Collectors.joining(".*"))
+                    + "(/.*)?");
+        if (files.stream().noneMatch(file -> end.matcher(file).matches())) {
+          missing.add(ROOT.relativize(page) + ": " + text);
+        }
+      }
+    }
+    assertThat(named).isGreaterThan(100);
+    assertThat(missing).isEmpty();
   }
 
   private static List<String> anchors(Path page) throws IOException {
