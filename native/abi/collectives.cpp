@@ -213,25 +213,26 @@ struct CollectiveFunctions {
   CollectiveFunction by[kHolds][kHolds] = {};
 
   constexpr CollectiveFunctions() {
+    constexpr auto kPart = Holds::kPart;
+    constexpr auto kParts = Holds::kParts;
+    constexpr auto kUnequalParts = Holds::kUnequalParts;
+    constexpr auto kRootsPart = Holds::kRootsPart;
+    constexpr auto kRootsParts = Holds::kRootsParts;
     at(Holds::kNothing, Holds::kNothing) = barrier;
-    add<Holds::kParts, Holds::kParts>();
-    add<Holds::kParts, Holds::kPart>();
-    add<Holds::kPart, Holds::kParts>();
-    add<Holds::kPart, Holds::kPart>();
-    add<Holds::kRootsPart, Holds::kPart>();
-    add<Holds::kRootsParts, Holds::kPart>();
-    add<Holds::kPart, Holds::kRootsPart>();
-    add<Holds::kPart, Holds::kRootsParts>();
-    at(Holds::kUnequalParts, Holds::kUnequalParts) = exchangeParts;
-    at(Holds::kPart, Holds::kUnequalParts) = gatherParts;
-    at(Holds::kUnequalParts, Holds::kPart) = reduceParts;
+    at(kParts, kParts) = collective<kParts, kParts>;
+    at(kParts, kPart) = collective<kParts, kPart>;
+    at(kPart, kParts) = collective<kPart, kParts>;
+    at(kPart, kPart) = collective<kPart, kPart>;
+    at(kRootsPart, kPart) = collective<kRootsPart, kPart>;
+    at(kRootsParts, kPart) = collective<kRootsParts, kPart>;
+    at(kPart, kRootsPart) = collective<kPart, kRootsPart>;
+    at(kPart, kRootsParts) = collective<kPart, kRootsParts>;
+    at(kUnequalParts, kUnequalParts) = exchangeParts;
+    at(kPart, kUnequalParts) = gatherParts;
+    at(kUnequalParts, kPart) = reduceParts;
   }
   constexpr CollectiveFunction& at(Holds in, Holds out) {
     return by[static_cast<size_t>(in)][static_cast<size_t>(out)];
-  }
-  template <Holds kIn, Holds kOut>
-  constexpr void add() {
-    at(kIn, kOut) = collective<kIn, kOut>;
   }
   CollectiveFunction of(int32_t operation) const {
     const Collective& collective = kKernels.collectives[operation];

@@ -85,7 +85,11 @@ Code Stages::read(const int64_t* words, uint64_t wordCount, uint64_t count, wl_e
     return fail(error, WL_INVALID_ARGUMENT, "stages hold more words than %llu boxes need",
                 static_cast<unsigned long long>(count));
   }
-  if (boxes_.empty()) return WL_OK;
+  return boxes_.empty() ? WL_OK : allocate(offsets, half, error);
+}
+
+Code Stages::allocate(const std::vector<int64_t>& offsets, const uint64_t (&half)[2],
+                      wl_error_t* error) {
   bytes_ = wholeLines(half[0]) + wholeLines(half[1]);
   void* memory = nullptr;
   if (Code code = allocateMemory(bytes_, 0, &memory, error); code != WL_OK) return code;

@@ -34,6 +34,10 @@ class Stages {
   void* memory() const { return memory_.get(); }  // nullptr without boxes
 
  private:
+  // Allocates both halves, and places each box at its offset in the half of its phase.
+  Code allocate(const std::vector<int64_t>& offsets, const uint64_t (&half)[2],
+                wl_error_t* error);
+
   std::vector<Box> boxes_;
   std::vector<uint32_t> readers_;
   OwnedMemory memory_;
