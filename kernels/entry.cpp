@@ -50,8 +50,8 @@ struct InLineKernel : Scoped<K> {
 
 template <class K>
 Code onDevice(Comm& comm, const Call& call) {
-  if (comm.group().hosts() != nullptr) return comm.runOverHosts<Scoped<K>>(call);
-  return comm.runInLine<InLineKernel<K>>(call);
+  if (comm.group().hosts() != nullptr) return runOverHosts<Scoped<K>>(comm, call);
+  return runOnCores<InLineKernel<K>>(comm, call);
 }
 
 #if defined(WINDLASS_TARGET_CUDA)
@@ -73,7 +73,7 @@ template <class K>
 Code offloaded(Comm& comm, const Call& call) {
   constexpr uint32_t kIndex = DeviceKernels::indexOf<typename OnDevice<K>::Is>();
   static_assert(kIndex != kNobody, "the device has it: kernels/offload.h");
-  return comm.runOffloaded<K>(call, kIndex);
+  return runOffloaded<K>(comm, call, kIndex);
 }
 
 [[maybe_unused]] Code noTransfer(Comm&, const Call& call) {
@@ -94,7 +94,7 @@ Code onCpu(Comm& comm, const Call& call) {
   if constexpr (kLimits.isolatesRanks) {
     return onDevice<K>(comm, call);
   } else {
-    return comm.run<Scoped<K>>(call);
+    return runOnCpu<Scoped<K>>(comm, call);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "native/abi/parts.h"
 #include "native/base/text.h"
 #include "native/device/enqueuing.h"
+#include "native/device/handover.h"
 
 using namespace windlass;
 
@@ -283,7 +284,7 @@ int32_t wl_enqueued_await(wl_comm_t* comm, uint64_t ticket, int64_t limit_ns, in
   if (Code code = checkNotNull(over, "over", error); code != WL_OK) return code;
   *over = 0;
   bool isOver = false;
-  const Code code = comm->comm.awaitEnqueued(ticket, limit_ns, &isOver, error);
+  const Code code = awaitEnqueued(comm->comm, ticket, limit_ns, &isOver, error);
   *over = isOver ? 1 : 0;
   return code;
 }

@@ -101,12 +101,12 @@ int32_t wl_comm_shrink(wl_comm_t* comm, int64_t deadline_ns, wl_comm_t** out, wl
 
 int32_t wl_comm_abort(wl_comm_t* comm, const char* reason, wl_error_t* error) {
   if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
-  return comm->comm.abort(reason == nullptr ? "no reason given" : reason, error);
+  return comm->comm.gate().abort(reason == nullptr ? "no reason given" : reason, error);
 }
 
 int32_t wl_comm_status(wl_comm_t* comm, wl_error_t* error) {
   if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
-  return comm->comm.status(error);
+  return comm->comm.gate().status(error);
 }
 
 int32_t wl_comm_quiescent(const wl_comm_t* comm) {

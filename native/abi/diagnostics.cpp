@@ -2,6 +2,7 @@
 // C ABI: the state of a communicator's ranks and their latest operations, for its own and for other
 // processes.
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <new>
 #include <vector>
@@ -14,6 +15,17 @@ using namespace windlass;
 static_assert(FlightRecorder::kRecords == WL_RECORDS, "one number of records");
 
 namespace {
+
+// Sets `why` to the reason of the wl_peer_memory_form that it returns.
+int32_t formOf(const Comm& comm, char* why, size_t room) {
+  if (!comm.group().config().spansProcesses) {
+    std::snprintf(why, room, "all ranks live in one process");
+    return WL_PEER_MEMORY_SHARED;
+  }
+  if (comm.pulling() != nullptr) return comm.pulling()->access().form(why, room);
+  std::snprintf(why, room, "%s", noMemory(comm.rank()).message);
+  return WL_PEER_MEMORY_OPEN;
+}
 
 void fill(const Recorded& from, wl_record_t* to) {
   const Descriptor& descriptor = from.descriptor;
@@ -122,7 +134,7 @@ int32_t wl_comm_recorded(const wl_comm_t* comm, int32_t rank, wl_record_t* recor
 int32_t wl_comm_peer_memory(const wl_comm_t* comm, wl_peer_memory_t* memory, wl_error_t* error) {
   if (Code code = checkMemory(memory, error); code != WL_OK) return code;
   if (comm != nullptr) {
-    memory->form = comm->comm.peerMemory(memory->why, sizeof memory->why);
+    memory->form = formOf(comm->comm, memory->why, sizeof memory->why);
     return WL_OK;
   }
   PeerMemoryUse use = PeerMemoryUse::kAuto;

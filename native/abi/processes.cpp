@@ -189,7 +189,7 @@ int32_t wl_comm_fail(wl_comm_t* comm, int32_t code, const int32_t* culprits, uin
   wl_error_t record;
   const Code wrong = readFailure(code, culprits, count, message, comm->comm.group().ranks(),
                                  &record, error);
-  return wrong != WL_OK ? wrong : comm->comm.blame(record, error);
+  return wrong != WL_OK ? wrong : comm->comm.gate().blame(record, error);
 }
 
 }  // extern "C"

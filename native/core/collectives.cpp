@@ -71,9 +71,9 @@ Code allToAllVPacked(Comm& comm, const wl_call_t& stated, wl_error_t* error) {
   setExchanged(&call, comm.group().ranks(), true, stated.dtype);
   const Code code = comm.run(kKernels.allToAllVPacked, call);
   if (code != WL_OK) return code;
-  const PartTable& own = comm.parts(comm.rank());
+  const PartTable& own = comm.operation().parts(comm.rank());
   for (uint32_t rank = 0; own.refused != 0 && rank < comm.group().ranks(); ++rank) {
-    const PartTable& table = comm.parts(rank);
+    const PartTable& table = comm.operation().parts(rank);
     if (table.needed <= table.room) continue;
     return fail(
         error, WL_INVALID_ARGUMENT,

@@ -15,46 +15,56 @@
 namespace windlass {
 
 template <class K>
-Code Comm::run(const Call& call) {
-  return operate<K>(call, [&](const Launch& launch, Deadline& deadline) {
+Code runMeeting(Comm& comm, const Call& call, const Launch& launch, bool claims,
+                Deadline& deadline);
+template <class K>
+Code runDirect(Comm& comm, const Call& call, const Launch& launch, bool claims,
+               Deadline& deadline);
+
+// Runs kernel K as the rank's next operation.
+template <class K>
+Code runOnCpu(Comm& comm, const Call& call) {
+  return operate<K>(comm, call, [&](const Launch& launch, Deadline& deadline) {
+    const Group& group = comm.group();
     // Other processes cannot read a kernel's own aux, a table of items, so no other rank helps.
     const bool mayHelp = !OfLibrary<K>::value &&
-                         (!group_->config().spansProcesses || call.args.aux == nullptr);
-    const bool meets = group_->oversubscribed() && !K::kEager && mayHelp;
+                         (!group.config().spansProcesses || call.args.aux == nullptr);
+    const bool meets = group.oversubscribed() && !K::kEager && mayHelp;
     const uint32_t phases = K::phases(launch);
-    claims_ = call.workBytes >= kSharedWorkBytes && mayHelp && phases != 0 &&
-              (meets || !group_->oversubscribed());
-    shownPhases_ = claims_ || !(meets || K::kEager) ? phases : 0;
+    const bool claims = call.workBytes >= kSharedWorkBytes && mayHelp && phases != 0 &&
+                        (meets || !group.oversubscribed());
+    comm.waits().showPhases(claims || !(meets || K::kEager) ? phases : 0);
     // The same steps as in enter(), in fewer instructions.
-    Code code = awaitPrevious(deadline);
+    Code code = comm.waits().awaitPrevious(deadline);
     if (code != WL_OK) return code;
-    fillEntry(call, kRides<K>);
-    if (claims_) offerItems(rank_, 0, K::blocks(launch, rank_));
+    comm.operation().fillEntry(call, kRides<K>);
+    if (claims) comm.claims().offer(comm.rank(), 0, K::blocks(launch, comm.rank()));
     if constexpr (Pulls<K>::value) {
-      if (pulling_ != nullptr) pulling_->beforeEntry(K::kPull, launch);
+      if (comm.pulling() != nullptr) comm.pulling()->beforeEntry(K::kPull, launch);
     }
-    publishEntry();
-    code = meets ? runMeeting<K>(call, launch, deadline) : runDirect<K>(call, launch, deadline);
+    comm.publishEntry();
+    code = meets ? runMeeting<K>(comm, call, launch, claims, deadline)
+                 : runDirect<K>(comm, call, launch, claims, deadline);
     if constexpr (Pulls<K>::value) {
-      if (code == WL_OK && group_->config().spansProcesses && pulls(launch))
-        code = pull(K::kPull, call, launch, deadline);
+      if (code == WL_OK && group.config().spansProcesses && comm.operation().pulls(launch))
+        code = pull(comm, K::kPull, call, launch, deadline);
     }
     return code;
   });
 }
 
-// During its lifetime, this rank's workers run items of an operation that the rank has entered.
+// During its lifetime, the rank's workers run items of an operation that the rank has entered.
 template <class K>
-class Comm::Helped {
+class Helped {
  public:
-  Helped(Comm& comm, const Call& call, const Launch& launch)
+  Helped(Comm& comm, const Call& call, const Launch& launch, bool claims)
       : comm_(comm),
         launch_(launch),
-        open_(comm.workers_ != nullptr && comm.claims_ && call.workBytes >= kLongWorkBytes) {
-    if (open_) comm_.workers_->open(step, this);
+        open_(comm.workers() != nullptr && claims && call.workBytes >= kLongWorkBytes) {
+    if (open_) comm_.workers()->open(step, this);
   }
   ~Helped() {
-    if (open_) comm_.workers_->close();
+    if (open_) comm_.workers()->close();
   }
   Helped(const Helped&) = delete;
   Helped& operator=(const Helped&) = delete;
@@ -62,8 +72,9 @@ class Comm::Helped {
  private:
   static bool step(void* context) {
     const Helped& own = *static_cast<Helped*>(context);
-    return own.comm_.group_->oversubscribed() ? own.comm_.runOpenPhase<K>(own.launch_, nullptr)
-                                              : own.comm_.help<K>(own.launch_, true);
+    Claims& claims = own.comm_.claims();
+    return own.comm_.group().oversubscribed() ? claims.runOpenPhase<K>(own.launch_, nullptr)
+                                              : claims.help<K>(own.launch_, true);
   }
 
   Comm& comm_;
@@ -73,98 +84,115 @@ class Comm::Helped {
 
 // ---- direct -----------------------------------------------------------------------------------
 
+// Runs the rank's items of a phase, which no other rank claims. Inlines the kernel, because the
+// items of short operations take less time than calls.
 template <class K>
-Code Comm::runDirect(const Call& call, const Launch& launch, Deadline& deadline) {
-  const uint32_t ranks = group_->ranks();
-  // A rank that gives up checks ENTERs after it publishes its failure. This rank checks failures
-  // after its ENTER. Therefore one of the two sees the other.
-  if (Asks<K>::value || call.workBytes >= kLongWorkBytes) waiter_.announce(-1);
-  if constexpr (Asks<K>::value) {
-    const Code code = awaitNeed(kEveryRank, 0, deadline);
+[[gnu::flatten]] Code runUnclaimed(Comm& comm, const Launch& launch, uint32_t blocks,
+                                   uint32_t phase, Deadline& deadline) {
+  const uint32_t rank = comm.rank();
+  for (uint32_t block = 0; block < blocks; ++block) {
+    const Code code =
+        comm.waits().awaitNeed(K::needs(launch, rank, block, phase), phase, deadline);
     if (code != WL_OK) return code;
-    bool runs = false;
-    if (Code asked = ask<K>(launch, &runs); asked != WL_OK || !runs) return asked;
-    if (call.far != nullptr) return pullItems(call, launch, deadline);
+    K::phase(launch, rank, block, phase);
   }
-  if constexpr (Pulls<K>::value) {
-    if (group_->config().spansProcesses) {
-      const Code code = awaitNeed(kEveryRank, 0, deadline);
-      if (code != WL_OK || pulls(launch)) return code;
-    }
-  }
-  const Helped<K> helped(*this, call, launch);
-  for (uint32_t phase = 0; phase < K::phases(launch); ++phase) {
-    const Code code = runOwnItems<K>(launch, phase, deadline);
-    if (code != WL_OK) return code;
-  }
-  const uint32_t leave = K::leavesAfter(launch, rank_);
-  for (uint32_t step = 1; leave != kNobody && step < ranks; ++step) {
-    const uint32_t peer = rank_ + step < ranks ? rank_ + step : rank_ + step - ranks;
-    if (leave != kEveryRank && peer != leave) continue;
-    if (Code code = awaitEntry(peer, deadline); code != WL_OK) return code;
-    if (K::phases(launch) == 0) continue;
-    const auto done = [&] {
-      if (group_->done(peer, sequence_, K::phases(launch))) return true;
-      if (claims_) help<K>(launch, false);
-      return false;
-    };
-    if (Code code = wait(done, peer, deadline); code != WL_OK) return code;
-  }
-  if (leave == kEveryRank) allEntered_ = sequence_;
+  if (!K::kEager) comm.operation().finishPhase(rank, phase);
   return WL_OK;
 }
 
 template <class K>
-Code Comm::runOwnItems(const Launch& launch, uint32_t phase, Deadline& deadline) {
-  const uint32_t blocks = K::blocks(launch, rank_);
-  if (!claims_ || blocks == 0) {
-    for (uint32_t block = 0; block < blocks; ++block) {
-      const Code code = awaitNeed(K::needs(launch, rank_, block, phase), phase, deadline);
-      if (code != WL_OK) return code;
-      K::phase(launch, rank_, block, phase);
-    }
-    if (!K::kEager) finishPhase(rank_, phase);
-    return WL_OK;
-  }
-  while (const Claim claim = nextClaim(rank_, phase)) {
-    const Code code = awaitNeed(K::needs(launch, rank_, claim.block, phase), phase, deadline);
+Code runOwnItems(Comm& comm, const Launch& launch, uint32_t phase, bool claims,
+                 Deadline& deadline) {
+  const uint32_t rank = comm.rank();
+  const uint32_t blocks = K::blocks(launch, rank);
+  if (!claims || blocks == 0) return runUnclaimed<K>(comm, launch, blocks, phase, deadline);
+  Claims& items = comm.claims();
+  while (const Claims::Claim claim = items.next(rank, phase)) {
+    const Code code =
+        comm.waits().awaitNeed(K::needs(launch, rank, claim.block, phase), phase, deadline);
     if (code != WL_OK) return code;
-    runClaimed<K>(launch, rank_, phase, claim, nullptr);
+    items.run<K>(launch, rank, phase, claim, nullptr);
   }
   const auto done = [&] {
-    if (group_->done(rank_, sequence_, phase + 1)) return true;
-    help<K>(launch, false);
+    if (comm.operation().isDone(rank, phase + 1)) return true;
+    items.help<K>(launch, false);
     return false;
   };
-  return wait(done, kEveryRank, deadline);
+  return comm.waits().wait(done, kEveryRank, deadline);
 }
 
 template <class K>
-bool Comm::help(const Launch& launch, bool ownToo) {
-  bool helped = false;
-  for (uint32_t step = ownToo ? 0 : 1; step < group_->ranks(); ++step) {
-    const uint32_t owner =
-        rank_ + step < group_->ranks() ? rank_ + step : rank_ + step - group_->ranks();
-    if (!group_->entered(owner, sequence_) || !agree(rank_, owner, sequence_)) continue;
-    if constexpr (K::kEager) {
-      if (group_->config().spansProcesses && !reachesOutput(launch, owner)) continue;
+Code runDirect(Comm& comm, const Call& call, const Launch& launch, bool claims,
+               Deadline& deadline) {
+  const Group& group = comm.group();
+  const uint32_t rank = comm.rank();
+  const uint32_t ranks = group.ranks();
+  Waits& waits = comm.waits();
+  // A rank that gives up checks ENTERs after it publishes its failure. This rank checks failures
+  // after its ENTER. Therefore one of the two sees the other.
+  if (Asks<K>::value || call.workBytes >= kLongWorkBytes) waits.waiter().announce(-1);
+  if constexpr (Asks<K>::value) {
+    const Code code = waits.awaitNeed(kEveryRank, 0, deadline);
+    if (code != WL_OK) return code;
+    bool runs = false;
+    if (Code asked = ask<K>(group, launch, &runs); asked != WL_OK || !runs) return asked;
+    if (call.far != nullptr) return pullItems(comm, call, launch, deadline);
+  }
+  if constexpr (Pulls<K>::value) {
+    if (group.config().spansProcesses) {
+      const Code code = waits.awaitNeed(kEveryRank, 0, deadline);
+      if (code != WL_OK || comm.operation().pulls(launch)) return code;
     }
-    const uint64_t word = group_->lines(owner).done.word.load(std::memory_order_acquire);
-    if (word >= phaseWord(sequence_, K::phases(launch))) continue;
-    const uint32_t phase = sequenceOf(word) == sequence_ ? phaseOf(word) : 0;
-    const Claim claim = nextClaim(owner, phase);
+  }
+  const Helped<K> helped(comm, call, launch, claims);
+  for (uint32_t phase = 0; phase < K::phases(launch); ++phase) {
+    const Code code = runOwnItems<K>(comm, launch, phase, claims, deadline);
+    if (code != WL_OK) return code;
+  }
+  const uint32_t leave = K::leavesAfter(launch, rank);
+  for (uint32_t step = 1; leave != kNobody && step < ranks; ++step) {
+    const uint32_t peer = rank + step < ranks ? rank + step : rank + step - ranks;
+    if (leave != kEveryRank && peer != leave) continue;
+    if (Code code = waits.awaitEntry(peer, deadline); code != WL_OK) return code;
+    if (K::phases(launch) == 0) continue;
+    const auto done = [&] {
+      if (comm.operation().isDone(peer, K::phases(launch))) return true;
+      if (claims) comm.claims().help<K>(launch, false);
+      return false;
+    };
+    if (Code code = waits.wait(done, peer, deadline); code != WL_OK) return code;
+  }
+  if (leave == kEveryRank) waits.sawAllEnter();
+  return WL_OK;
+}
+
+template <class K>
+bool Claims::help(const Launch& launch, bool ownToo) {
+  bool helped = false;
+  const uint32_t ranks = group_.ranks();
+  for (uint32_t step = ownToo ? 0 : 1; step < ranks; ++step) {
+    const uint32_t owner = rank_ + step < ranks ? rank_ + step : rank_ + step - ranks;
+    const uint64_t sequence = operation_.wholeSequence();
+    if (!operation_.entered(owner) || !operation_.agree(rank_, owner, sequence)) continue;
+    if constexpr (K::kEager) {
+      if (group_.config().spansProcesses && !operation_.reachesOutput(launch, owner)) continue;
+    }
+    const uint64_t word = group_.lines(owner).done.word.load(std::memory_order_acquire);
+    if (word >= phaseWord(sequence, K::phases(launch))) continue;
+    const uint32_t phase = sequenceOf(word) == sequence ? phaseOf(word) : 0;
+    const Claim claim = next(owner, phase);
     if (!claim) continue;
     const uint32_t need = K::needs(launch, owner, claim.block, phase);
     bool ready = true;
-    const uint32_t last = need == kEveryRank ? group_->ranks() : need + 1;
+    const uint32_t last = need == kEveryRank ? ranks : need + 1;
     for (uint32_t peer = need == kEveryRank ? 0 : need; need != kNobody && ready && peer < last;
          ++peer) {
-      ready = phase == 0 ? group_->entered(peer, sequence_) && agree(owner, peer, sequence_)
-                         : group_->done(peer, sequence_, phase);
+      ready = phase == 0 ? operation_.entered(peer) && operation_.agree(owner, peer, sequence)
+                         : operation_.isDone(peer, phase);
     }
-    if (ready && phase == 0) ask<K>(launch, &ready);
+    if (ready && phase == 0) ask<K>(group_, launch, &ready);
     Waiter* const interrupted = ownToo ? nullptr : &waiter_;
-    helped = (ready && runClaimed<K>(launch, owner, phase, claim, interrupted)) || helped;
+    helped = (ready && run<K>(launch, owner, phase, claim, interrupted)) || helped;
   }
   return helped;
 }
@@ -172,106 +200,108 @@ bool Comm::help(const Launch& launch, bool ownToo) {
 // ---- meeting ----------------------------------------------------------------------------------
 
 template <class K>
-Code Comm::runMeeting(const Call& call, const Launch& launch, Deadline& deadline) {
-  SharedLines& lines = group_->shared();
-  const Helped<K> helped(*this, call, launch);
+Code runMeeting(Comm& comm, const Call& call, const Launch& launch, bool claims,
+                Deadline& deadline) {
+  const Group& group = comm.group();
+  const uint64_t sequence = comm.operation().wholeSequence();
+  SharedLines& lines = group.shared();
+  const Helped<K> helped(comm, call, launch, claims);
   const uint64_t arrived = lines.arrivals.fetch_add(1, std::memory_order_seq_cst) + 1;
-  if (arrived == ++meetings_ * group_->ranks()) {
-    if (Code code = compareAll(); code != WL_OK) return code;
+  if (arrived == comm.claims().countMeeting() * group.ranks()) {
+    if (Code code = comm.waits().compareAll(); code != WL_OK) return code;
     bool runs = false;
-    if (Code code = ask<K>(launch, &runs); code != WL_OK) return code;
-    if constexpr (Pulls<K>::value) runs = !group_->config().spansProcesses || !pulls(launch);
-    if (runs && claims_) {
-      openPhase<K>(launch, 0);
+    if (Code code = ask<K>(group, launch, &runs); code != WL_OK) return code;
+    if constexpr (Pulls<K>::value)
+      runs = !group.config().spansProcesses || !comm.operation().pulls(launch);
+    if (runs && claims) {
+      comm.claims().openPhase<K>(launch, 0);
     } else {
       for (uint32_t phase = 0; runs && phase < K::phases(launch); ++phase) {
-        for (uint32_t owner = 0; owner < group_->ranks(); ++owner) {
+        for (uint32_t owner = 0; owner < group.ranks(); ++owner) {
           const uint32_t blocks = K::blocks(launch, owner);
           for (uint32_t block = 0; block < blocks; ++block) K::phase(launch, owner, block, phase);
         }
       }
-      lines.released.store(sequence_, std::memory_order_release);
-      allEntered_ = sequence_;
+      lines.released.store(sequence, std::memory_order_release);
+      comm.waits().sawAllEnter();
       return WL_OK;
     }
   }
   const auto released = [&] {
-    if (lines.released.load(std::memory_order_acquire) >= sequence_) return true;
-    if (!claims_) return false;
-    runOpenPhase<K>(launch, &waiter_);
-    return lines.released.load(std::memory_order_acquire) >= sequence_;
+    if (lines.released.load(std::memory_order_acquire) >= sequence) return true;
+    if (!claims) return false;
+    comm.claims().runOpenPhase<K>(launch, &comm.waits().waiter());
+    return lines.released.load(std::memory_order_acquire) >= sequence;
   };
-  const Code code = wait(released, kEveryRank, deadline);
-  if (code == WL_OK) allEntered_ = sequence_;
+  const Code code = comm.waits().wait(released, kEveryRank, deadline);
+  if (code == WL_OK) comm.waits().sawAllEnter();
   return code;
 }
 
-// Opens the items of `phase`, or of the first later phase that has any. Releases all ranks after
-// the last phase. One thread at a time calls this: the last arriver, then the thread that
-// finishes the last item of a phase.
 template <class K>
-void Comm::openPhase(const Launch& launch, uint32_t phase) {
-  SharedLines& lines = group_->shared();
+void Claims::openPhase(const Launch& launch, uint32_t phase) {
+  SharedLines& lines = group_.shared();
+  const uint64_t sequence = operation_.wholeSequence();
   for (; phase < K::phases(launch); ++phase) {
     uint32_t remaining = 0;
-    for (uint32_t owner = 0; owner < group_->ranks(); ++owner) {
+    for (uint32_t owner = 0; owner < group_.ranks(); ++owner) {
       if (K::blocks(launch, owner) > 0) {
         ++remaining;
       } else {
-        finishPhase(owner, phase);
+        operation_.finishPhase(owner, phase);
       }
     }
     if (remaining == 0) continue;
     lines.remaining.store(remaining, std::memory_order_relaxed);
-    lines.openPhase.store(phaseWord(sequence_, phase), std::memory_order_release);
+    lines.openPhase.store(phaseWord(sequence, phase), std::memory_order_release);
     waiter_.ring();
     return;
   }
-  lines.released.store(sequence_, std::memory_order_release);
+  lines.released.store(sequence, std::memory_order_release);
   waiter_.ring();
 }
 
 template <class K>
-bool Comm::runOpenPhase(const Launch& launch, Waiter* interrupted) {
-  SharedLines& lines = group_->shared();
-  const uint64_t open = lines.openPhase.load(std::memory_order_acquire);
-  if (sequenceOf(open) != sequence_) return false;
+bool Claims::runOpenPhase(const Launch& launch, Waiter* interrupted) {
+  const uint64_t open = group_.shared().openPhase.load(std::memory_order_acquire);
+  if (sequenceOf(open) != operation_.wholeSequence()) return false;
   bool ran = false;
   const uint32_t phase = phaseOf(open);
-  const uint32_t ranks = group_->ranks();
+  const uint32_t ranks = group_.ranks();
   for (uint32_t step = 0; step < ranks; ++step) {
     const uint32_t owner = rank_ + step < ranks ? rank_ + step : rank_ + step - ranks;
-    while (const Claim claim = nextClaim(owner, phase)) {
-      if (!runClaimed<K>(launch, owner, phase, claim, interrupted)) continue;
+    while (const Claim claim = next(owner, phase)) {
+      if (!run<K>(launch, owner, phase, claim, interrupted)) continue;
       ran = true;
-      if (group_->failure() != nullptr) return true;
+      if (group_.failure() != nullptr) return true;
     }
   }
   return ran;
 }
 
 template <class K>
-bool Comm::runClaimed(const Launch& launch, uint32_t owner, uint32_t phase, const Claim& claim,
-                      Waiter* interrupted) {
-  Work& work = group_->lines(owner).work;
+bool Claims::run(const Launch& launch, uint32_t owner, uint32_t phase, const Claim& claim,
+                 Waiter* interrupted) {
+  Work& work = group_.lines(owner).work;
   uint64_t word = claim.word;
   if (!work.next.compare_exchange_strong(word, word + claim.step, std::memory_order_acq_rel)) {
     return false;
   }
   const uint32_t blocks = K::blocks(launch, owner);
-  own_.state.item.store(Item{owner, phase, claim.block}.word(), std::memory_order_relaxed);
-  own_.state.running.fetch_add(1, std::memory_order_relaxed);
-  const auto run = [&] { K::phase(launch, owner, claim.block, phase); };
-  interrupted == nullptr ? run() : interrupted->move(run);
-  own_.state.running.fetch_sub(1, std::memory_order_relaxed);
+  State& state = group_.lines(rank_).state;
+  state.item.store(Item{owner, phase, claim.block}.word(), std::memory_order_relaxed);
+  state.running.fetch_add(1, std::memory_order_relaxed);
+  const auto move = [&] { K::phase(launch, owner, claim.block, phase); };
+  interrupted == nullptr ? move() : interrupted->move(move);
+  state.running.fetch_sub(1, std::memory_order_relaxed);
   if (work.finished.fetch_add(1, std::memory_order_acq_rel) + 1 == blocks) {
-    offerItems(owner, phase + 1, blocks);
-    finishPhase(owner, phase);
+    offer(owner, phase + 1, blocks);
+    operation_.finishPhase(owner, phase);
     // The owner, and ranks that wait for it, may be asleep now.
-    group_->lines(owner).done.word.fetch_add(0, std::memory_order_seq_cst);
-    group_->wakeSleepers();
-    if (group_->oversubscribed() &&
-        group_->shared().remaining.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    group_.lines(owner).done.word.fetch_add(0, std::memory_order_seq_cst);
+    group_.wakeSleepers();
+    if (group_.oversubscribed() &&
+        group_.shared().remaining.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       openPhase<K>(launch, phase + 1);
     }
   }

@@ -34,67 +34,54 @@ struct OfLibrary<K, std::void_t<decltype(K::kOfLibrary)>> : std::true_type {};
 template <class K>
 constexpr bool kRides = K::kEager || Asks<K>::value || OfLibrary<K>::value;
 
-inline Launch Comm::launchOf(const Call& call) const {
+// The operation as every rank sees it, without the arguments stated with ENTER and the kernel's
+// plan. Thread-safe.
+inline Launch launchOf(const Group& group, const Call& call) {
   Launch launch = {};
-  launch.ranks = group_->ranks();
+  launch.ranks = group.ranks();
   launch.root = static_cast<uint32_t>(call.descriptor.root());
   launch.dtype = static_cast<DType>(call.descriptor.dtype());
   launch.op = static_cast<ReduceOp>(call.descriptor.reduceOp());
   launch.bytes = call.bytes;
   launch.phases = call.phases;
-  launch.streams = call.workBytes >= group_->config().streamingBytes;
-  launch.windows = group_->windows();
+  launch.streams = call.workBytes >= group.config().streamingBytes;
+  launch.windows = group.windows();
   return launch;
 }
 
+// Runs body(launch, deadline) as the rank's next operation, as kernel K plans it.
 template <class K, class Body>
-__attribute__((always_inline)) inline Code Comm::operate(const Call& call, Body&& body) {
-  if (Code code = begin(call.descriptor, call.error); code != WL_OK) return code;
-  takeSequence(call);
+__attribute__((always_inline)) inline Code operate(Comm& comm, const Call& call, Body&& body) {
+  if (Code code = comm.begin(call); code != WL_OK) return code;
+  const Group& group = comm.group();
   Launch launch = [&] {
     if constexpr (OfLibrary<K>::value) {
       return *static_cast<const Launch*>(call.args.aux);
     } else {
-      return launchOf(call);
+      return launchOf(group, call);
     }
   }();
   if constexpr (!OfLibrary<K>::value) {
-    launch.entries =
-        reinterpret_cast<const unsigned char*>(&group_->lines(0).entry[sequence_ & 1].args);
+    launch.entries = reinterpret_cast<const unsigned char*>(
+        &group.lines(0).entry[comm.operation().wholeSequence() & 1].args);
     launch.entryStride = sizeof(RankLines);
     K::plan(launch);
   }
-  Deadline deadline(call.deadlineNs == 0 ? group_->config().deadlineNs : call.deadlineNs,
+  Deadline deadline(call.deadlineNs == 0 ? group.config().deadlineNs : call.deadlineNs,
                     call.startNs);
   const Code code = body(launch, deadline);
-  return finish(code, call.workBytes >= kLongWorkBytes, call.error);
+  return comm.finish(code, call.workBytes >= kLongWorkBytes, call.error);
 }
 
-inline void Comm::publishEntry() {
-  own_.entry[sequence_ & 1].sequence.store(sequence(), std::memory_order_release);
-  recorder_.stampEntry();
-}
-
+// Waits until every rank has entered the previous operation, then states and enters this one.
+// prepare() runs before peers see the entry.
 template <class K, class Prepare>
-__attribute__((always_inline)) inline Code Comm::enter(const Call& call, Deadline& deadline,
-                                                       Prepare&& prepare) {
-  if (Code code = awaitPrevious(deadline); code != WL_OK) return code;
-  fillEntry(call, kRides<K>);
+__attribute__((always_inline)) inline Code enter(Comm& comm, const Call& call, Deadline& deadline,
+                                                 Prepare&& prepare) {
+  if (Code code = comm.waits().awaitPrevious(deadline); code != WL_OK) return code;
+  comm.operation().fillEntry(call, kRides<K>);
   if (Code code = prepare(); code != WL_OK) return code;
-  publishEntry();
-  return WL_OK;
-}
-
-template <class K>
-Code Comm::preparePull(const Launch& launch) {
-  if constexpr (Pulls<K>::value) {
-    if (pulling_ != nullptr) {
-      return orNoMemory([&] {
-        pulling_->beforeEntry(K::kPull, launch);
-        return WL_OK;
-      });
-    }
-  }
+  comm.publishEntry();
   return WL_OK;
 }
 
@@ -103,14 +90,36 @@ Code Comm::preparePull(const Launch& launch) {
 // failure's code. A rank may have returned with it before it saw all ranks enter, and then nobody
 // may write its memory.
 template <class K>
-Code Comm::ask(const Launch& launch, bool* runs) const {
+Code ask(const Group& group, const Launch& launch, bool* runs) {
   *runs = true;
   if constexpr (Asks<K>::value) {
-    const wl_error_t* failure = group_->failure();
+    const wl_error_t* failure = group.failure();
     *runs = failure == nullptr && K::agrees(launch);
     if (failure != nullptr) return static_cast<Code>(failure->code);
   }
   return WL_OK;
 }
+
+// ---- operations in which some rank reads memory that it can only pull --------------------------
+
+// If K pulls, prepares the data that peers may then pull from this rank or send to it.
+template <class K>
+Code preparePull(Comm& comm, const Launch& launch) {
+  if constexpr (Pulls<K>::value) {
+    if (comm.pulling() != nullptr) {
+      return comm.orNoMemory([&] {
+        comm.pulling()->beforeEntry(K::kPull, launch);
+        return WL_OK;
+      });
+    }
+  }
+  return WL_OK;
+}
+
+// Runs such a collective.
+Code pull(Comm& comm, const PullForm& form, const Call& call, const Launch& launch,
+          Deadline& deadline);
+// Runs the items of such a transfer.
+Code pullItems(Comm& comm, const Call& call, const Launch& launch, Deadline& deadline);
 
 }  // namespace windlass

@@ -31,58 +31,27 @@ Descriptor ofSignal(wl_operation operation, uint32_t peer, uint32_t value) {
 
 }  // namespace
 
-void Comm::record(const Descriptor& descriptor) {
+Code beginOneSided(Comm& comm, const Descriptor& descriptor, wl_error_t* error) {
   const bool moves =
       descriptor.operation() != WL_OP_NOTIFY && descriptor.operation() != WL_OP_WAIT;
   const uint64_t elementBytes = sizeOf(static_cast<DType>(descriptor.dtype()));
-  recorder_.enter(sequence(), descriptor, moves ? descriptor.count * elementBytes : 0);
-  recorder_.stampEntry();
+  return comm.beginAlone(descriptor, moves ? descriptor.count * elementBytes : 0, error);
 }
 
-Code Comm::outcomeOf(const char* broken, wl_error_t*) {
-  return broken == nullptr ? WL_OK : failures_.publishBreach(rank_, broken);
+Code outcomeOf(Comm& comm, const char* broken, wl_error_t*) {
+  return broken == nullptr ? WL_OK : comm.failures().publishBreach(comm.rank(), broken);
 }
 
-Code Comm::outcomeOfReading(const wl_error_t& ofDevice, wl_error_t* error) {
-  const auto code = static_cast<Code>(ofDevice.code);
-  if (code == WL_DEVICE) return failed(failures_.publishDevice(ofDevice), error);
-  return code == WL_OK ? code : copyError(error, ofDevice, nullptr);
-}
-
-// If the device refuses the operation or does not know the memory, the communicator stays as it
-// was.
-Code Comm::outcomeOf(const wl_error_t& ofDevice, wl_error_t* error) {
+Code outcomeOf(Comm& comm, const wl_error_t& ofDevice, wl_error_t* error) {
   const auto code = static_cast<Code>(ofDevice.code);
   if (code == WL_OK) return code;
   if (code == WL_INVALID_ARGUMENT) {
-    failures_.refuse(code, ofDevice.message, error);
-    nameCulprit(error, rank_);
+    comm.failures().refuse(code, ofDevice.message, error);
+    nameCulprit(error, comm.rank());
     return code;
   }
   return code == WL_UNSUPPORTED ? copyError(error, ofDevice, nullptr)
-                                : failures_.publishDevice(ofDevice);
-}
-
-Code Comm::awaitSignal(const Descriptor& descriptor, const uint32_t* signal, int64_t deadlineNs,
-                       wl_error_t* error) {
-  if (Code code = begin(descriptor, error); code != WL_OK) return code;
-  record(descriptor);
-  signal_ = signal;
-  Deadline deadline(deadlineNs == 0 ? group_->config().deadlineNs : deadlineNs);
-  const Code code = wait([this] { return signalReached(); }, currentPeer(), deadline);
-  signal_ = nullptr;
-  return finish(code, false, error);
-}
-
-// Not recorded: a rank that checks repeatedly would overwrite all other records.
-Code Comm::testSignal(const Descriptor& descriptor, const uint32_t* signal, bool* isReached,
-                      wl_error_t* error) {
-  if (Code code = begin(descriptor, error); code != WL_OK) return code;
-  signal_ = signal;
-  *isReached = signalReached();
-  const Code code = *isReached ? WL_OK : missed();
-  signal_ = nullptr;
-  return end(code, error);
+                                : comm.failures().publishDevice(ofDevice);
 }
 
 namespace {
@@ -93,8 +62,8 @@ Code move(Comm& comm, wl_operation operation, uint32_t peer, const StridedView& 
           wl_error_t* error, const Over& over, const Here& here) {
   if (Code code = refuseOneSided(error); code != WL_OK) return code;
   const Descriptor descriptor = ofMove(operation, peer, view);
-  if (comm.group().isBeside(peer)) return comm.reachPeer(descriptor, error, here);
-  return comm.reachPeer(descriptor, error, [&] { return overHosts(comm, over); });
+  if (comm.group().isBeside(peer)) return reachPeer(comm, descriptor, error, here);
+  return reachPeer(comm, descriptor, error, [&] { return overHosts(comm, over); });
 }
 
 }  // namespace
@@ -139,11 +108,11 @@ Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_erro
   }
   if (comm.group().hosts() != nullptr) {
     const auto move = [&](HostMoves& own) { return own.notify(peer, place, signal, value); };
-    return comm.reachPeer(ofSignal(WL_OP_NOTIFY, peer, value), error,
+    return reachPeer(comm, ofSignal(WL_OP_NOTIFY, peer, value), error,
                           [&] { return overHosts(comm, move); });
   }
   // end() rings the peer if it sleeps.
-  return comm.reachPeer(ofSignal(WL_OP_NOTIFY, peer, value), error,
+  return reachPeer(comm, ofSignal(WL_OP_NOTIFY, peer, value), error,
                         [&] {
                           return kKernels.notify(reinterpret_cast<int32_t*>(signal), value);
                         });
@@ -151,12 +120,17 @@ Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_erro
 
 Code wait(Comm& comm, uint32_t peer, const uint32_t* signal, uint32_t value, int64_t deadlineNs,
           wl_error_t* error) {
-  return comm.awaitSignal(ofSignal(WL_OP_WAIT, peer, value), signal, deadlineNs, error);
+  if (Code code = beginOneSided(comm, ofSignal(WL_OP_WAIT, peer, value), error); code != WL_OK)
+    return code;
+  Deadline deadline(deadlineNs == 0 ? comm.group().config().deadlineNs : deadlineNs);
+  return comm.finish(comm.waits().awaitSignal(signal, deadline), false, error);
 }
 
+// Not recorded: a rank that checks repeatedly would overwrite all other records.
 Code test(Comm& comm, uint32_t peer, const uint32_t* signal, uint32_t value, bool* isReached,
           wl_error_t* error) {
-  return comm.testSignal(ofSignal(WL_OP_WAIT, peer, value), signal, isReached, error);
+  const Code code = comm.beginUnrecorded(ofSignal(WL_OP_WAIT, peer, value), error);
+  return code != WL_OK ? code : comm.end(comm.waits().testSignal(signal, isReached), error);
 }
 
 }  // namespace windlass

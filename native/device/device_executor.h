@@ -16,9 +16,29 @@
 
 namespace windlass {
 
+// One core of the rank in the operation in progress.
+InLine inLineOf(Comm& comm, uint32_t core);
+// Memory that the rank's cores may access in the operation in progress. Throws std::bad_alloc.
+std::vector<Reach> reach(Comm& comm, const Call& call, const Launch& launch);
+// Writes the lines of an operation that the rank's cores do not run. Returns `code`, or an error if
+// memory is short.
+Code skipInLine(Comm& comm, Code code, uint32_t phases);
+
+// Progress of cores, by the lines that they write.
+class CoreSteps final : public Steps {
+ public:
+  CoreSteps(Comm& comm, uint32_t phases) : comm_(comm), phases_(phases) {}
+  uint32_t count() const override { return phases_; }
+  uint32_t over(uint32_t rank) const override;
+
+ private:
+  Comm& comm_;
+  const uint32_t phases_;
+};
+
 // A kernel in the form that its cores run.
 template <class Session>
-struct Comm::InLineCode {
+struct InLineCode {
   const char* name;  // in reports of breaches
   uint32_t phases;
   bool (*goOn)(Session&, const Launch&, const InLine&, Position&);
@@ -26,7 +46,7 @@ struct Comm::InLineCode {
 
 // Cores of one rank in one operation.
 template <class Session>
-class Comm::Cores {
+class Cores {
  public:
   Cores(Comm& comm, const InLineCode<Session>& kernel, const Call& call, const Launch& launch,
         Deadline& deadline)
@@ -34,11 +54,11 @@ class Comm::Cores {
         goOn_(kernel.goOn),
         launch_(launch),
         lateNs_(lateIn(deadline)),
-        open_(comm.workers_ != nullptr),
+        open_(comm.workers() != nullptr),
         session_(kernel.name, launch, lineOf(0),
-                 Session::kChecks ? comm.reach(call, launch) : std::vector<Reach>()) {
+                 Session::kChecks ? reach(comm, call, launch) : std::vector<Reach>()) {
     for (uint32_t core = 0; core < count(); ++core) cores_[core].line = lineOf(core);
-    if (open_) comm.workers_->open(step, this);
+    if (open_) comm.workers()->open(step, this);
   }
   ~Cores() { close(); }
   Cores(const Cores&) = delete;
@@ -46,7 +66,7 @@ class Comm::Cores {
 
   // Stops workers from taking cores.
   void close() {
-    if (open_) comm_.workers_->close();
+    if (open_) comm_.workers()->close();
     open_ = false;
   }
 
@@ -82,13 +102,13 @@ class Comm::Cores {
     return left > INT64_MAX - now ? INT64_MAX : now + left;
   }
   InLine lineOf(uint32_t core) const {
-    InLine line = comm_.inLine(core);
+    InLine line = inLineOf(comm_, core);
     line.patience = {ending, this};
     return line;
   }
   static Ending ending(const void* operation) {
     const Cores& own = *static_cast<const Cores*>(operation);
-    if (own.comm_.group_->failure() != nullptr) return Ending::kFailure;
+    if (own.comm_.group().failure() != nullptr) return Ending::kFailure;
     return clockNs() < own.lateNs_ ? Ending::kNone : Ending::kDeadline;
   }
 
@@ -113,8 +133,8 @@ class Comm::Cores {
     core.taken.store(false, std::memory_order_release);
     if (!moved) return false;
     // Threads that wait for this core may sleep.
-    comm_.own_.done.word.fetch_add(0, std::memory_order_seq_cst);
-    comm_.group_->wakeSleepers();
+    comm_.group().lines(comm_.rank()).done.word.fetch_add(0, std::memory_order_seq_cst);
+    comm_.group().wakeSleepers();
     return true;
   }
 
@@ -144,32 +164,79 @@ class Comm::Cores {
   Core cores_[WL_MAX_DEVICE_CORES];
 };
 
+template <class Session>
+Code goOnWithCores(Comm& comm, const InLineCode<Session>& kernel, const Call& call,
+                   const Launch& launch, Deadline& deadline) {
+  Cores<Session> cores(comm, kernel, call, launch, deadline);
+  Code code = comm.waits().wait([&] { return cores.goOn(); }, kEveryRank, deadline);
+  // A peer may fail after it has done its part. If this rank's cores can then finish, the operation
+  // succeeds.
+  cores.close();
+  if (code != WL_OK && cores.goOn()) code = WL_OK;
+  if constexpr (Session::kChecks) {
+    if (cores.lackMemory()) return comm.failures().publishNoMemory();
+    if (const auto verdict = cores.verdict(); !verdict.broken.empty())
+      return comm.failures().publishBreach(verdict.culprit, verdict.broken.c_str());
+  }
+  if (code != WL_OK) return code;
+  comm.operation().finishPhase(comm.rank(), kernel.phases);
+  comm.waits().waiter().announce(-1);
+  return WL_OK;
+}
+
+// Runs the kernel on this rank's cores. Every rank whose memory they touch has entered.
+template <class Session>
+Code runCores(Comm& comm, const InLineCode<Session>& kernel, const Call& call, const Launch& launch,
+              Deadline& deadline) {
+  if constexpr (Session::kChecks) {
+    return comm.orNoMemory([&] { return goOnWithCores(comm, kernel, call, launch, deadline); });
+  } else {
+    return goOnWithCores(comm, kernel, call, launch, deadline);
+  }
+}
+
+// Waits until all ranks that this rank's cores access or wait for have entered the same operation.
 template <class K>
-Code Comm::runInLine(const Call& call) {
-  return operate<K>(call, [&](Launch& launch, Deadline& deadline) {
-    shownPhases_ = K::phases(launch);
-    Code code = enter<K>(call, deadline, [&] { return preparePull<K>(launch); });
+Code awaitConcerned(Comm& comm, const Launch& launch, Deadline& deadline) {
+  const uint32_t phases = K::phases(launch);
+  if (phases > 1 || Asks<K>::value) return comm.waits().awaitNeed(kEveryRank, 0, deadline);
+  const uint32_t blocks = phases == 0 ? 0 : K::blocks(launch, comm.rank());
+  Code code = comm.waits().awaitNeed(K::leavesAfter(launch, comm.rank()), 0, deadline);
+  for (uint32_t block = 0; code == WL_OK && block < blocks; ++block) {
+    code = comm.waits().awaitNeed(K::needs(launch, comm.rank(), block, 0), 0, deadline);
+  }
+  return code;
+}
+
+// Runs K as the rank's next operation, on its cores.
+template <class K>
+Code runOnCores(Comm& comm, const Call& call) {
+  return operate<K>(comm, call, [&](Launch& launch, Deadline& deadline) {
+    Waits& waits = comm.waits();
+    const CoreSteps steps(comm, K::phases(launch));
+    const ShownSteps shown(waits, steps);
+    Code code = enter<K>(comm, call, deadline, [&] { return preparePull<K>(comm, launch); });
     if (code != WL_OK) return code;
-    waiter_.announce(-1);
-    code = awaitConcerned<K>(launch, deadline);
+    waits.waiter().announce(-1);
+    code = awaitConcerned<K>(comm, launch, deadline);
     if (code != WL_OK) return code;
     if constexpr (Pulls<K>::value) {
-      if (group_->config().spansProcesses) {
-        code = awaitNeed(kEveryRank, 0, deadline);
+      if (comm.group().config().spansProcesses) {
+        code = waits.awaitNeed(kEveryRank, 0, deadline);
         if (code != WL_OK) return code;
-        if (pulls(launch)) {
-          code = pull(K::kPull, call, launch, deadline);
-          return skipInLine(code, K::phases(launch));
+        if (comm.operation().pulls(launch)) {
+          code = pull(comm, K::kPull, call, launch, deadline);
+          return skipInLine(comm, code, K::phases(launch));
         }
       }
     }
     if constexpr (Asks<K>::value) {
       bool runs = false;
-      if (Code asked = ask<K>(launch, &runs); asked != WL_OK) return asked;
+      if (Code asked = ask<K>(comm.group(), launch, &runs); asked != WL_OK) return asked;
       if (!runs) launch.phases = 0;
       if (runs && call.far != nullptr) {
-        code = pullItems(call, launch, deadline);
-        return skipInLine(code, launch.phases);
+        code = pullItems(comm, call, launch, deadline);
+        return skipInLine(comm, code, launch.phases);
       }
     }
     const char* name;
@@ -178,53 +245,9 @@ Code Comm::runInLine(const Call& call) {
     } else {
       name = operationName(call.descriptor.operation());
     }
-    return runCores<typename K::Session>({name, K::phases(launch), K::goOn}, call, launch,
+    return runCores<typename K::Session>(comm, {name, K::phases(launch), K::goOn}, call, launch,
                                          deadline);
   });
-}
-
-// Runs the kernel on this rank's cores. Every rank whose memory they touch has entered.
-template <class Session>
-Code Comm::runCores(const InLineCode<Session>& kernel, const Call& call, const Launch& launch,
-                    Deadline& deadline) {
-  if constexpr (Session::kChecks) {
-    return orNoMemory([&] { return goOnWithCores(kernel, call, launch, deadline); });
-  } else {
-    return goOnWithCores(kernel, call, launch, deadline);
-  }
-}
-
-template <class Session>
-Code Comm::goOnWithCores(const InLineCode<Session>& kernel, const Call& call, const Launch& launch,
-                         Deadline& deadline) {
-  Cores<Session> cores(*this, kernel, call, launch, deadline);
-  Code code = wait([&] { return cores.goOn(); }, kEveryRank, deadline);
-  // A peer may fail after it has done its part. If this rank's cores can then finish, the operation
-  // succeeds.
-  cores.close();
-  if (code != WL_OK && cores.goOn()) code = WL_OK;
-  if constexpr (Session::kChecks) {
-    if (cores.lackMemory()) return failures_.publishNoMemory();
-    if (const auto verdict = cores.verdict(); !verdict.broken.empty())
-      return failures_.publishBreach(verdict.culprit, verdict.broken.c_str());
-  }
-  if (code != WL_OK) return code;
-  finishPhase(rank_, kernel.phases);
-  waiter_.announce(-1);
-  return WL_OK;
-}
-
-// Waits until all ranks that this rank's cores access or wait for have entered the same operation.
-template <class K>
-Code Comm::awaitConcerned(const Launch& launch, Deadline& deadline) {
-  const uint32_t phases = K::phases(launch);
-  if (phases > 1 || Asks<K>::value) return awaitNeed(kEveryRank, 0, deadline);
-  const uint32_t blocks = phases == 0 ? 0 : K::blocks(launch, rank_);
-  Code code = awaitNeed(K::leavesAfter(launch, rank_), 0, deadline);
-  for (uint32_t block = 0; code == WL_OK && block < blocks; ++block) {
-    code = awaitNeed(K::needs(launch, rank_, block, 0), 0, deadline);
-  }
-  return code;
 }
 
 }  // namespace windlass

@@ -40,7 +40,8 @@ Code moveLocal(Comm& comm, wl_operation operation, uint32_t peer, const MoveSide
     const Code code = find(device, local, takesHost, &side, own);
     return code == WL_OK ? body(device, side, own) : code;
   };
-  return comm.reachPeer(ofMove(operation, peer, local), error, [&] { return byDevice(comm, run); });
+  return reachPeer(comm, ofMove(operation, peer, local), error,
+                   [&] { return byDevice(comm, run); });
 }
 
 }  // namespace
@@ -79,7 +80,7 @@ Code haveDevice(Comm& comm, wl_operation operation, const StridedView& view,
     const Code code = find(device, view, false, &side, own);
     return code == WL_OK ? body(device, own) : code;
   };
-  return comm.reachPeer(ofMove(operation, comm.rank(), view), error,
+  return reachPeer(comm, ofMove(operation, comm.rank(), view), error,
                         [&] { return byDevice(comm, run); });
 }
 

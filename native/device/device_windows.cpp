@@ -136,7 +136,7 @@ class Making {
                        operationName(WL_OP_DEVICE_WINDOW), own.message);
     failure->operation = WL_OP_DEVICE_WINDOW;
     failure->observer = static_cast<int32_t>(comm_.rank());
-    failure->sequence = comm_.sequence();
+    failure->sequence = comm_.operation().sequence();
     nameCulprit(failure, comm_.rank());
   }
   template <class Body>
@@ -161,7 +161,7 @@ class Making {
       devices_.push_back(isHere ? group.offloadSeats()[rank].device : kNobody);
     }
     offers_.resize(group.ranks());
-    made_ = group.join<Window>(comm_.nextSequence(), Group::kJointWindow, [&] {
+    made_ = group.join<Window>(comm_.operation().nextSequence(), Group::kJointWindow, [&] {
       // Checks the devices of all ranks of this process; each rank reports its own, too.
       for (const uint32_t device : devices_) {
         if (device != kNobody && KeptDevices::check(device, &failure_) != WL_OK)
@@ -179,7 +179,8 @@ class Making {
       }
       failure_ = reserved->failure;
       if (reserved->parts == nullptr) return std::shared_ptr<Window>();
-      auto* const made = new Window(std::move(reserved->parts), bytes_, comm_.nextSequence());
+      auto* const made =
+          new Window(std::move(reserved->parts), bytes_, comm_.operation().nextSequence());
       return std::shared_ptr<Window>(made, Returns{devices_});
     });
   }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that ranks take together on the host while their devices run an operation.
+#include "native/device/handover.h"
+
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -21,9 +23,17 @@ constexpr int64_t kTurnLookNs = 20'000'000;
 // Time for operations on streams to end after their communicator has ended.
 constexpr int64_t kEndLimitNs = 2'000'000'000;
 
-}  // namespace
+OffloadLine& lineOf(Comm& comm, uint32_t rank) {
+  return comm.group().block().offloadLine(rank);
+}
 
-class Comm::Handover final : public OffloadPeers {
+// Rings the ranks that wait for this one, after its stores.
+void ringPeers(Comm& comm) {
+  comm.group().lines(comm.rank()).done.word.fetch_add(0, std::memory_order_seq_cst);
+  comm.group().wakeSleepers();
+}
+
+class Handover final : public OffloadPeers, public Steps {
  public:
   Handover(Comm& comm, Deadline& deadline)
       : comm_(comm),
@@ -38,17 +48,16 @@ class Comm::Handover final : public OffloadPeers {
     if (bytes > OffloadLine::kMostBytes)
       return fail(error, WL_INVALID_ARGUMENT, "a rank states %llu bytes at most at a time",
                   static_cast<unsigned long long>(OffloadLine::kMostBytes));
-    OffloadLine& line = lineOf(rank());
+    OffloadLine& line = lineOf(comm_, rank());
     // The buffer's content is two turns old. Every rank that is in the last turn has read it.
     const uint64_t turn = line.turn.load(std::memory_order_relaxed);
     std::memcpy(line.said[turn & 1], own, bytes);
     line.turn.store(turn + 1, std::memory_order_seq_cst);
-    comm_.own_.done.word.fetch_add(0, std::memory_order_seq_cst);
-    comm_.group().wakeSleepers();
+    ringPeers(comm_);
     for (uint32_t peer = 0; peer < ranks(); ++peer) {
-      const OffloadLine& other = lineOf(peer);
+      const OffloadLine& other = lineOf(comm_, peer);
       const auto told = [&] { return other.turn.load(std::memory_order_acquire) > turn; };
-      if (Code code = comm_.wait(told, peer, deadline_); code != WL_OK)
+      if (Code code = comm_.waits().wait(told, peer, deadline_); code != WL_OK)
         return fail(error, code, "rank %u waited in vain for rank %u", rank(), peer);
       std::memcpy(static_cast<unsigned char*>(everyones) + peer * bytes, other.said[turn & 1],
                   bytes);
@@ -61,67 +70,106 @@ class Comm::Handover final : public OffloadPeers {
     return first;
   }
   bool goesOn() override {
-    return comm_.group().failure() == nullptr && !comm_.closes() && deadline_.left(clockNs()) > 0;
+    return comm_.group().failure() == nullptr && !comm_.gate().closes() && leftNs() > 0;
   }
   int64_t leftNs() override { return deadline_.left(clockNs()); }
   Code ended(const OffloadProgress& progress) override {
-    comm_.progress_ = &progress;
-    const Code code = comm_.ended(deadline_, clockNs());
-    comm_.progress_ = nullptr;
+    progress_ = &progress;
+    const Code code = comm_.waits().ended(deadline_, clockNs());
+    progress_ = nullptr;
     return code;
   }
   Code busy(const std::vector<uint32_t>& ranks, const char* why) override {
     const std::vector<int32_t> culprits(ranks.begin(), ranks.end());
-    return comm_.failures_.publishBusy(culprits.data(), static_cast<uint32_t>(culprits.size()), why,
-                                       deadline_.limitNs());
+    const auto count = static_cast<uint32_t>(culprits.size());
+    return comm_.failures().publishBusy(culprits.data(), count, why, deadline_.limitNs());
+  }
+
+  // The progress that the device has reported.
+  uint32_t count() const override { return progress_ == nullptr ? 0 : progress_->phases; }
+  uint32_t over(uint32_t rank) const override { return progress_->ranks[rank].over; }
+  bool areOfDevices() const override { return progress_ != nullptr; }
+  void write(Text& out, const int32_t* culprits, uint32_t count) const override {
+    writeProgress(out, *progress_, culprits, count);
+  }
+  // A rank waits for a peer to get its turn, to state its next step, or to say why its device
+  // failed.
+  bool isUnmet(uint32_t peer) const override;
+
+  // Waits until `culprit`, whose device fails the operation, says why and ends the communicator.
+  Code awaitReason(uint32_t culprit) {
+    owesWhy_ = culprit;
+    return comm_.waits().wait([] { return false; }, culprit, deadline_);
   }
 
  private:
-  OffloadLine& lineOf(uint32_t rank) const { return comm_.group().block().offloadLine(rank); }
-
   Comm& comm_;
   Deadline& deadline_;
   RankWaits wait_;
+  const OffloadProgress* progress_ = nullptr;
+  uint32_t owesWhy_ = kNobody;
 };
+
+bool Handover::isUnmet(uint32_t peer) const {
+  if (owesWhy_ != kNobody) return peer == owesWhy_;
+  const uint64_t sequence = comm_.operation().wholeSequence();
+  const uint32_t ranks = comm_.group().ranks();
+  const auto hasTurn = [&](uint32_t rank) {
+    return lineOf(comm_, rank).taken.load(std::memory_order_acquire) >= sequence;
+  };
+  const auto stated = [&](uint32_t rank) {
+    return lineOf(comm_, rank).turn.load(std::memory_order_acquire);
+  };
+  if (!hasTurn(peer)) {
+    for (uint32_t rank = 0; rank < ranks; ++rank)
+      if (comm_.group().isProcessBefore(rank, peer) && !hasTurn(rank)) return false;
+    return true;
+  }
+  uint64_t fewest = stated(comm_.rank());
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    if (!hasTurn(rank)) return false;
+    fewest = std::min(fewest, stated(rank));
+  }
+  return stated(peer) == fewest && fewest < stated(comm_.rank());
+}
 
 // Operations of two groups that span the same processes take these processes' devices in the same
 // order. Otherwise each could wait for the other.
-Code Comm::awaitProcessesBefore(Deadline& deadline) {
-  for (uint32_t peer = 0; peer < group_->ranks(); ++peer) {
-    if (!group_->isProcessBefore(peer, rank_)) continue;
-    const OffloadLine& theirs = group_->block().offloadLine(peer);
+Code awaitProcessesBefore(Comm& comm, Deadline& deadline) {
+  const uint64_t sequence = comm.operation().wholeSequence();
+  for (uint32_t peer = 0; peer < comm.group().ranks(); ++peer) {
+    if (!comm.group().isProcessBefore(peer, comm.rank())) continue;
+    const OffloadLine& theirs = lineOf(comm, peer);
     const auto hasTaken = [&] {
-      return theirs.taken.load(std::memory_order_acquire) >= sequence_;
+      return theirs.taken.load(std::memory_order_acquire) >= sequence;
     };
-    if (Code code = wait(hasTaken, peer, deadline); code != WL_OK) return code;
+    if (Code code = comm.waits().wait(hasTaken, peer, deadline); code != WL_OK) return code;
   }
   return WL_OK;
 }
 
-Code Comm::awaitTurn(Deadline& deadline) {
-  if (Code code = awaitProcessesBefore(deadline); code != WL_OK) return code;
+Code awaitTurn(Comm& comm, Deadline& deadline) {
+  if (Code code = awaitProcessesBefore(comm, deadline); code != WL_OK) return code;
   OffloadSeats::Busy busy = {};
-  const char* name = operationName(current_.operation());
-  while (!group_->offloadSeats().take(sequence_, name, kTurnLookNs, &busy)) {
+  const uint64_t sequence = comm.operation().wholeSequence();
+  const char* name = operationName(comm.operation().current().operation());
+  while (!comm.group().offloadSeats().take(sequence, name, kTurnLookNs, &busy)) {
     const int64_t now = clockNs();
-    if (group_->failure() == nullptr && deadline.left(now) <= 0) {
+    if (comm.group().failure() == nullptr && deadline.left(now) <= 0) {
       char why[WL_ERROR_MESSAGE];
       Text(why, sizeof why)
           .add("for its turn: rank %u's device runs %s of another communicator of this process, "
                "and runs one operation at a time",
                busy.rank, busy.with);
       const auto culprit = static_cast<int32_t>(busy.rank);
-      return failures_.publishBusy(&culprit, 1, why, deadline.limitNs());
+      return comm.failures().publishBusy(&culprit, 1, why, deadline.limitNs());
     }
-    if (Code code = ended(deadline, now); code != WL_OK) return code;
+    if (Code code = comm.waits().ended(deadline, now); code != WL_OK) return code;
   }
-  group_->block().offloadLine(rank_).taken.store(sequence_, std::memory_order_seq_cst);
-  own_.done.word.fetch_add(0, std::memory_order_seq_cst);
-  group_->wakeSleepers();
+  lineOf(comm, comm.rank()).taken.store(sequence, std::memory_order_seq_cst);
+  ringPeers(comm);
   return WL_OK;
 }
-
-namespace {
 
 void bringTable(const Call& call, Offload::Buffers* buffers) {
   auto* const table = static_cast<ExpertTable*>(const_cast<void*>(call.args.aux));
@@ -139,109 +187,116 @@ void bringTransfer(OffloadedTransfer& transfer, Offload::Buffers* buffers) {
 
 }  // namespace
 
-Code Comm::offload(const Call& call, uint32_t kernel, uint32_t phases, const Launch& launch,
-                   Deadline& deadline) {
-  if (Code code = awaitTurn(deadline); code != WL_OK) return code;
+Code offload(Comm& comm, const Call& call, uint32_t kernel, uint32_t phases, const Launch& launch,
+             Deadline& deadline) {
+  Group& group = comm.group();
+  const uint32_t rank = comm.rank();
+  Handover peers(comm, deadline);
+  const ShownSteps shown(comm.waits(), peers);
+  if (Code code = awaitTurn(comm, deadline); code != WL_OK) return code;
   // Other operations have no entry in the table of collectives, and no root.
   const Collective* collective = collectiveOf(call.descriptor.operation());
   const auto brings = [&](Holds Collective::*which, const void* data) {
     return data != nullptr &&
-           (collective == nullptr || !isRoots(collective->*which) || launch.root == rank_);
+           (collective == nullptr || !isRoots(collective->*which) || launch.root == rank);
   };
   Offload::Operation operation = {operationName(call.descriptor.operation()),
                                   kernel,
                                   &launch,
                                   phases,
-                                  group_->config().offloadCores,
+                                  group.config().offloadCores,
                                   {},
                                   call.descriptor.operation(),
-                                  sequence()};
+                                  comm.operation().sequence()};
   const bool isTransfer = call.phases > 0;
   const bool isPlain = !isTransfer && call.launch == nullptr;
   operation.buffers.launch = call.launch;
   if (isPlain && brings(&Collective::in, call.args.in)) {
     operation.buffers.in = call.args.in;
-    operation.buffers.inBytes = call.inExtent(group_->ranks());
+    operation.buffers.inBytes = call.inExtent(group.ranks());
   }
   if (isPlain && brings(&Collective::out, call.args.out)) {
     operation.buffers.out = call.args.out;
-    operation.buffers.outBytes = call.outExtent(group_->ranks());
+    operation.buffers.outBytes = call.outExtent(group.ranks());
   }
   if (call.parts != nullptr) {
-    operation.buffers.parts = &group_->block().parts(rank_, sequence_);
+    operation.buffers.parts = &group.block().parts(rank, comm.operation().wholeSequence());
     operation.buffers.partBytes = PartTable::bytes(launch.ranks);
   }
   if (call.descriptor.operation() == WL_OP_EXPERT_DISPATCH ||
       call.descriptor.operation() == WL_OP_EXPERT_COMBINE)
     bringTable(call, &operation.buffers);
-  Handover peers(*this, deadline);
   wl_error_t error = blankError();
   uint32_t culprit = kNobody;
-  const Code code = orNoMemory([&] {
+  const Code code = comm.orNoMemory([&] {
     if (isTransfer) bringTransfer(*call.offloaded, &operation.buffers);
-    Offload& own = group_->offloadSeats().offload(rank_);
+    Offload& own = group.offloadSeats().offload(rank);
     if (call.on != nullptr)
-      return own.enqueue(*group_, operation, deadline.limitNs(), *call.on, peers, &culprit, &error);
+      return own.enqueue(group, operation, deadline.limitNs(), *call.on, peers, &culprit, &error);
     return own.run(operation, peers, &culprit, &error);
   });
   // No rank is at fault: all ranks refuse the operation, or `peers` ended it.
   if (code != WL_OK && culprit == kNobody) {
-    failures_.refuse(code, error.message, call.error);
+    comm.failures().refuse(code, error.message, call.error);
     if (error.culprit_count > 0) nameCulprit(call.error, static_cast<uint32_t>(error.culprits[0]));
     return code;
   }
   if (code == WL_OK) return code;
   // If the device has no error, a wait of this rank ended the operation, and the failure record
   // says why.
-  if (culprit == rank_) return error.code == WL_OK ? code : failures_.publishDevice(error);
-  // The culprit publishes the reason and ends the communicator.
-  owesWhy_ = culprit;
-  return wait([] { return false; }, culprit, deadline);
+  if (culprit == rank) return error.code == WL_OK ? code : comm.failures().publishDevice(error);
+  return peers.awaitReason(culprit);
 }
 
-Code Comm::awaitEnqueued(uint64_t ticket, int64_t limitNs, bool* isOver, wl_error_t* error) {
+Code awaitEnqueued(Comm& comm, uint64_t ticket, int64_t limitNs, bool* isOver, wl_error_t* error) {
+  Group& group = comm.group();
   Offload* const offload =
-      group_->config().offloadCores == 0 ? nullptr : group_->offloadSeats()[rank_].offload.get();
+      group.config().offloadCores == 0 ? nullptr : group.offloadSeats()[comm.rank()].offload.get();
   Enqueuing* const enqueuing = offload == nullptr ? nullptr : offload->enqueuing();
   *isOver = false;
   if (enqueuing == nullptr || !enqueuing->has(ticket)) {
     return fail(error, WL_INVALID_ARGUMENT, "ticket %llu names nothing that rank %u has enqueued",
-                static_cast<unsigned long long>(ticket), rank_);
+                static_cast<unsigned long long>(ticket), comm.rank());
   }
   const Code code = enqueuing->await(ticket, limitNs, isOver);
   // Nobody else waits for the watching thread, so this call checks if the driver hangs.
-  const int64_t sinceNs = clockNs() - group_->config().deadlineNs - callLimitNs;
+  const int64_t sinceNs = clockNs() - group.config().deadlineNs - callLimitNs;
   wl_error_t lost = blankError();
   if (code == WL_OK && !*isOver && offload->giveUp(sinceNs, &lost)) {
-    failures_.publishDevice(lost);
-    return status(error);
+    comm.failures().publishDevice(lost);
+    return comm.gate().status(error);
   }
-  return code == WL_OK ? WL_OK : status(error);
+  return code == WL_OK ? WL_OK : comm.gate().status(error);
 }
 
-void Comm::endEnqueued() {
-  if (group_->config().offloadCores == 0) return;
-  const OffloadSeat& seat = group_->offloadSeats()[rank_];
-  Enqueuing* const enqueuing = seat.offload == nullptr ? nullptr : seat.offload->enqueuing();
-  if (enqueuing == nullptr) return;
-  if (seat.enqueued.load() != 0) endInFlight(seat.enqueued.load());
-  seat.offload->endStreams();
-}
+namespace {
 
-void Comm::endInFlight(uint32_t count) {
-  const OffloadSeat& seat = group_->offloadSeats()[rank_];
+void endInFlight(Comm& comm, uint32_t count) {
+  const OffloadSeat& seat = comm.group().offloadSeats()[comm.rank()];
   wl_error_t record =
       errorOf(WL_ABORTED,
               "rank %u closed the communicator while %u operation%s that it had "
               "put on streams %s not over",
-              rank_, count, count == 1 ? "" : "s", count == 1 ? "was" : "were");
-  record.operation = own_.state.operation.load(std::memory_order_relaxed);
-  record.observer = static_cast<int32_t>(rank_);
-  record.sequence = sequence();
-  nameCulprit(&record, rank_);
-  group_->publishFailure(record);
+              comm.rank(), count, count == 1 ? "" : "s", count == 1 ? "was" : "were");
+  const State& state = comm.group().lines(comm.rank()).state;
+  record.operation = state.operation.load(std::memory_order_relaxed);
+  record.observer = static_cast<int32_t>(comm.rank());
+  record.sequence = comm.operation().sequence();
+  nameCulprit(&record, comm.rank());
+  comm.group().publishFailure(record);
   const int64_t untilNs = clockNs() + kEndLimitNs;
   while (seat.enqueued.load() != 0 && clockNs() < untilNs) usleep(100);
+}
+
+}  // namespace
+
+void endEnqueued(Comm& comm) {
+  if (comm.group().config().offloadCores == 0) return;
+  const OffloadSeat& seat = comm.group().offloadSeats()[comm.rank()];
+  Enqueuing* const enqueuing = seat.offload == nullptr ? nullptr : seat.offload->enqueuing();
+  if (enqueuing == nullptr) return;
+  if (seat.enqueued.load() != 0) endInFlight(comm, seat.enqueued.load());
+  seat.offload->endStreams();
 }
 
 }  // namespace windlass

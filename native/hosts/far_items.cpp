@@ -36,10 +36,11 @@ Code FarItems::run(FarPlan& far, const Launch& launch, uint32_t firstPhase, Dead
       Code code = awaitServing(far, kEveryRank, deadline, isOver);
       if (code != WL_OK) return code;
     }
-    comm_.finishPhase(rank_, k);
+    comm_.operation().finishPhase(rank_, k);
     if (hosts_ != nullptr) hosts_->tell(comm_.group().lines(comm_.rank()).done.word);
-    comm_.waiter().ring();
-    if (Code code = comm_.awaitNeed(kEveryRank, k + 1, deadline); code != WL_OK) return code;
+    comm_.waits().waiter().ring();
+    if (Code code = comm_.waits().awaitNeed(kEveryRank, k + 1, deadline); code != WL_OK)
+      return code;
   }
   return WL_OK;
 }
@@ -50,7 +51,7 @@ Code FarItems::awaitServing(const FarPlan& far, uint32_t of, Deadline& deadline,
     const bool isServed = serve(far);
     return holds(isServed) || !broken_.empty();
   };
-  if (Code code = comm_.wait(look, of, deadline); code != WL_OK) return code;
+  if (Code code = comm_.waits().wait(look, of, deadline); code != WL_OK) return code;
   if (broken_.empty()) return WL_OK;
   return comm_.failures().publishBreach(rank_, std::exchange(broken_, {}).c_str());
 }
@@ -69,7 +70,7 @@ Code FarItems::runOwnItems(FarPlan& far, const Launch& launch, uint32_t k, Deadl
     if (Code code = access_.confirm(); code != WL_OK) return code;
     if (const char* broken = kKernels.moveItem(launch, own))
       return comm_.failures().publishBreach(rank_, broken);
-    if (Code code = comm_.ended(deadline, clockNs()); code != WL_OK) return code;
+    if (Code code = comm_.waits().ended(deadline, clockNs()); code != WL_OK) return code;
   }
   return WL_OK;
 }
@@ -113,7 +114,7 @@ Code FarItems::readBox(uint32_t from, const FarBox& box, unsigned char* to,
   box.forEachRun(0, box.bytes(), [&](uint64_t address, uint64_t length) {
     if (count == PeerMemory::kMostRuns) {
       readAll();
-      if (code == WL_OK) code = comm_.ended(deadline, clockNs());
+      if (code == WL_OK) code = comm_.waits().ended(deadline, clockNs());
     }
     runs[count++] = {address, length};
     bytes += length;
@@ -149,7 +150,7 @@ Code FarItems::takeBox(const FarPlan& far, uint32_t from, uint64_t bytes, unsign
     pair.taken.store(turn + 1, std::memory_order_release);
     if (hosts_ != nullptr && !hosts_->isBeside(from))
       hosts_->tell(hosts_->hostOf(from), pair.taken);
-    comm_.waiter().ring();
+    comm_.waits().waiter().ring();
   }
   return WL_OK;
 }
@@ -196,7 +197,7 @@ bool FarItems::serve(const FarPlan& far, uint32_t reader) {
       hosts_->put(host, &pair.bytes[turn & 1], sizeof pair.bytes[0]);
       hosts_->put(host, half, partBytes_ - left, pair.filled, turn + 1);
     }
-    comm_.waiter().ring();
+    comm_.waits().waiter().ring();
   }
 }
 

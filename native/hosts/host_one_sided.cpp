@@ -149,7 +149,7 @@ class MovesOverHosts final : public HostMoves {
 
 Code MovesOverHosts::awaitMoved(const Unread& unread, uint32_t peer, Deadline& deadline) {
   const auto isMoved = [&] { return unread->load(std::memory_order_acquire) == 0; };
-  const Code code = comm_.waitMoved(isMoved, peer, deadline);
+  const Code code = comm_.waits().waitMoved(isMoved, peer, deadline);
   // Operations in flight refer to this rank's memory.
   if (code != WL_OK) hosts_.forget(peer, unread);
   return code;
@@ -164,7 +164,7 @@ Code MovesOverHosts::awaitCopies(uint32_t peer, Deadline& deadline) {
   if (copies_ == nullptr) copies_ = std::make_shared<std::atomic<uint32_t>>(0);
   const auto hasRoom = [&] { return copies_->load(std::memory_order_acquire) < kMostCopies; };
   if (hasRoom()) return WL_OK;
-  return comm_.waitMoved(hasRoom, peer, deadline);
+  return comm_.waits().waitMoved(hasRoom, peer, deadline);
 }
 
 Code MovesOverHosts::flushBut(uint32_t butHost, Deadline& deadline) {

@@ -21,79 +21,86 @@ template <class K>
 constexpr bool kSpansHosts =
     K::kEager || Pulls<K>::value || Asks<K>::value || MovesNothing<K>::value;
 
+// Runs items whose data lies in this process or in the control block.
 template <class K>
-Code Comm::runOverHosts(const Call& call) {
+Code runHere(Comm& comm, Hosts& hosts, const Launch& launch, Deadline& deadline) {
+  const uint32_t rank = comm.rank();
+  Waits& waits = comm.waits();
+  for (uint32_t phase = 0; phase < K::phases(launch); ++phase) {
+    for (uint32_t block = 0; block < K::blocks(launch, rank); ++block) {
+      const Code code = waits.awaitNeed(K::needs(launch, rank, block, phase), phase, deadline);
+      if (code != WL_OK) return code;
+      K::phase(launch, rank, block, phase);
+    }
+    if (K::kEager) continue;
+    comm.operation().finishPhase(rank, phase);
+    hosts.tell(comm.group().lines(rank).done.word);
+    waits.waiter().ring();
+  }
+  const uint32_t leave = K::kEager ? kNobody : K::leavesAfter(launch, rank);
+  return K::phases(launch) == 0 ? WL_OK : waits.awaitNeed(leave, K::phases(launch), deadline);
+}
+
+// Sends the rank's ENTER, with its input if it is eager, to the other hosts.
+inline void tellEntry(Comm& comm, Hosts& hosts, const Call& call, bool eager) {
+  const ControlBlock& block = comm.group().block();
+  const uint32_t rank = comm.rank();
+  const uint64_t sequence = comm.operation().wholeSequence();
+  for (uint32_t host = 0; host < hosts.count(); ++host) {
+    if (host == hosts.own()) continue;
+    Hosts::Riding riding[Hosts::kMostRiding];
+    uint32_t count = 0;
+    if (call.parts != nullptr)
+      riding[count++] = {&block.parts(rank, sequence), PartTable::bytes(comm.group().ranks())};
+    // The longest is last: the wire may send it without a copy.
+    if (eager && call.inBytes > kInlineBytes) {
+      const Part part = call.inParts ? hosts.partsOf(host, call.bytes) : Part{0, call.inBytes};
+      riding[count++] = {block.eager(rank, sequence) + part.start, part.bytes};
+    }
+    hosts.tellEntry(host, rank, sequence, riding, count);
+  }
+}
+
+// Runs K as the rank's next operation if ranks live on several hosts.
+template <class K>
+Code runOverHosts(Comm& comm, const Call& call) {
   if constexpr (!kSpansHosts<K>) {
     return fail(call.error, WL_UNSUPPORTED,
-                "rank %u: %s does not run on a communicator that spans hosts", rank_,
+                "rank %u: %s does not run on a communicator that spans hosts", comm.rank(),
                 operationName(call.descriptor.operation()));
   } else {
-    return operate<K>(call, [&](const Launch& launch, Deadline& deadline) {
-      Hosts& hosts = *group_->hosts();
-      shownPhases_ = K::phases(launch);
-      claims_ = false;
+    return operate<K>(comm, call, [&](const Launch& launch, Deadline& deadline) {
+      Hosts& hosts = *comm.group().hosts();
+      Waits& waits = comm.waits();
+      waits.showPhases(K::phases(launch));
       // Data that other ranks send after the operation ends is dropped.
       struct Landed {
         Pulling* pulling;
         ~Landed() {
           if (pulling != nullptr) pulling->endLanding();
         }
-      } const ends = {pulling_.get()};
-      Code code = enter<K>(call, deadline, [&] {
-        const Code flushed = hostMoves_ == nullptr ? WL_OK : hostMoves_->flush(deadline);
-        return flushed == WL_OK ? preparePull<K>(launch) : flushed;
+      } const ends = {comm.pulling()};
+      Code code = enter<K>(comm, call, deadline, [&] {
+        HostMoves* const moves = comm.hostMoves();
+        const Code flushed = moves == nullptr ? WL_OK : moves->flush(deadline);
+        return flushed == WL_OK ? preparePull<K>(comm, launch) : flushed;
       });
       if (code != WL_OK) return code;
-      tellEntry(hosts, call, kRides<K>);
-      waiter_.announce(-1);
-      code = awaitNeed(kEveryRank, 0, deadline);
+      tellEntry(comm, hosts, call, kRides<K>);
+      waits.waiter().announce(-1);
+      code = waits.awaitNeed(kEveryRank, 0, deadline);
       if (code != WL_OK) return code;
       if constexpr (Asks<K>::value) {
         bool runs = false;
-        if (Code asked = ask<K>(launch, &runs); asked != WL_OK || !runs) return asked;
-        if (call.far != nullptr) return pullItems(call, launch, deadline);
+        if (Code asked = ask<K>(comm.group(), launch, &runs); asked != WL_OK || !runs) return asked;
+        if (call.far != nullptr) return pullItems(comm, call, launch, deadline);
       }
       if constexpr (Pulls<K>::value) {
-        return pull(K::kPull, call, launch, deadline);
+        return pull(comm, K::kPull, call, launch, deadline);
       } else {
-        return runHere<K>(hosts, launch, deadline);
+        return runHere<K>(comm, hosts, launch, deadline);
       }
     });
-  }
-}
-
-// Runs items whose data lies in this process or in the control block.
-template <class K>
-Code Comm::runHere(Hosts& hosts, const Launch& launch, Deadline& deadline) {
-  for (uint32_t phase = 0; phase < K::phases(launch); ++phase) {
-    for (uint32_t block = 0; block < K::blocks(launch, rank_); ++block) {
-      const Code code = awaitNeed(K::needs(launch, rank_, block, phase), phase, deadline);
-      if (code != WL_OK) return code;
-      K::phase(launch, rank_, block, phase);
-    }
-    if (K::kEager) continue;
-    finishPhase(rank_, phase);
-    hosts.tell(own_.done.word);
-    waiter_.ring();
-  }
-  const uint32_t leave = K::kEager ? kNobody : K::leavesAfter(launch, rank_);
-  return K::phases(launch) == 0 ? WL_OK : awaitNeed(leave, K::phases(launch), deadline);
-}
-
-inline void Comm::tellEntry(Hosts& hosts, const Call& call, bool eager) const {
-  const ControlBlock& block = group_->block();
-  for (uint32_t host = 0; host < hosts.count(); ++host) {
-    if (host == hosts.own()) continue;
-    Hosts::Riding riding[Hosts::kMostRiding];
-    uint32_t count = 0;
-    if (call.parts != nullptr)
-      riding[count++] = {&block.parts(rank_, sequence_), PartTable::bytes(group_->ranks())};
-    // The longest is last: the wire may send it without a copy.
-    if (eager && call.inBytes > kInlineBytes) {
-      const Part part = call.inParts ? hosts.partsOf(host, call.bytes) : Part{0, call.inBytes};
-      riding[count++] = {block.eager(rank_, sequence_) + part.start, part.bytes};
-    }
-    hosts.tellEntry(host, rank_, sequence_, riding, count);
   }
 }
 

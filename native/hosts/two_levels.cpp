@@ -219,13 +219,13 @@ Code TwoLevels::run(const Launch& launch, Deadline& deadline, std::string* broke
   if (!hasLane() || own == 0 || own + 1 == hosts_->count()) now.returned = rounds_;
   while (now.taken < rounds_ || now.passed < rounds_ || now.returned < rounds_) {
     const auto isReady = [&] { return canGoOn(now); };
-    if (Code code = comm_.wait(isReady, kEveryRank, deadline); code != WL_OK) return code;
+    if (Code code = comm_.waits().wait(isReady, kEveryRank, deadline); code != WL_OK) return code;
     // Steps that other ranks wait for come first.
     if (now.passed < rounds_ && canPass(now.passed)) pass(launch, now.passed++);
     if (now.returned < rounds_ && canReturn(now.returned)) giveBack(launch, now.returned++);
     if (now.shown < rounds_ && canShow(now.shown)) show(launch, now.shown++);
     if (now.taken < rounds_ && canTake(now.taken)) take(launch, now.taken++);
-    comm_.waiter().ring();
+    comm_.waits().waiter().ring();
     hosts_->progress();
   }
   before_ += rounds_;

@@ -18,7 +18,7 @@ constexpr uint64_t kLeastLanded = uint64_t{32} << 10;
 Landing::Landing(Comm& comm) : comm_(comm), hosts_(comm.group().hosts()) {}
 
 void Landing::receive(void* into, uint64_t bytes) {
-  hosts_->receive(comm_.rank(), comm_.wholeSequence(), into, bytes);
+  hosts_->receive(comm_.rank(), comm_.operation().wholeSequence(), into, bytes);
   receives_ = true;
 }
 
@@ -29,14 +29,14 @@ Code Landing::send(uint32_t to, uint64_t at, const void* from, uint64_t bytes,
     return code == WL_RESOURCE ? comm_.failures().publishResource(error.message) : code;
   if (unread_ == nullptr) unread_ = std::make_shared<std::atomic<uint32_t>>(0);
   if (std::find(to_.begin(), to_.end(), to) == to_.end()) to_.push_back(to);
-  hosts_->land(to, comm_.wholeSequence(), at, from, bytes, unread_, word, value);
+  hosts_->land(to, comm_.operation().wholeSequence(), at, from, bytes, unread_, word, value);
   return WL_OK;
 }
 
 Code Landing::awaitSent(Deadline& deadline) {
   if (to_.empty()) return WL_OK;
   const auto isRead = [&] { return unread_->load(std::memory_order_acquire) == 0; };
-  const Code code = comm_.wait(isRead, to_.back(), deadline);
+  const Code code = comm_.waits().wait(isRead, to_.back(), deadline);
   if (code == WL_OK) to_.clear();
   return code;
 }
@@ -97,7 +97,7 @@ Code Pulling::awaitLanded(const Phase& phase, Deadline& deadline) {
     StagePair& pair = block.stagePair(from, rank_);
     const uint64_t turn = pair.taken.load(std::memory_order_relaxed);
     const auto hasCome = [&] { return pair.filled.load(std::memory_order_acquire) > turn; };
-    if (Code code = comm_.wait(hasCome, from, deadline); code != WL_OK) return code;
+    if (Code code = comm_.waits().wait(hasCome, from, deadline); code != WL_OK) return code;
     pair.taken.store(turn + 1, std::memory_order_release);
   }
   return landing_.awaitSent(deadline);

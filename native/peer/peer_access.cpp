@@ -182,12 +182,12 @@ Code PeerAccess::tell(ToldWord word, uint32_t value, Deadline& deadline) {
   const ControlBlock& block = comm_.group().block();
   (block.stageLine(rank_).*word).store(value, std::memory_order_release);
   if (hosts_ != nullptr) hosts_->tell(block.stageLine(rank_).*word);
-  comm_.waiter().ring();
+  comm_.waits().waiter().ring();
   agreeing_ = word;
   Code code = WL_OK;
   for (uint32_t rank = 0; rank < ranks_ && code == WL_OK; ++rank) {
     const auto isTold = [&] { return hasTold(rank); };
-    code = comm_.wait(isTold, rank, deadline);
+    code = comm_.waits().wait(isTold, rank, deadline);
   }
   agreeing_ = nullptr;
   return code;
@@ -207,7 +207,7 @@ Code PeerAccess::refuse(const Told& all, wl_error_t* error) const {
                       "use auto"
                     : "rank %u: %s names memory outside windows; %s. Nothing has moved: use auto, "
                       "or tensors of windows",
-              rank_, operationName(comm_.current().operation()), why);
+              rank_, operationName(comm_.operation().current().operation()), why);
 }
 
 int32_t PeerAccess::form(char* why, size_t room) const {
@@ -273,7 +273,7 @@ Code PeerAccess::outcome(uint32_t from, int failed, Deadline& deadline) {
     const int64_t now = clockNs();
     if (!isGone || now - start > PeerMemory::kLongestEndNs)
       return comm_.failures().publishUnread(from, failed);
-    if (Code code = comm_.ended(deadline, now); code != WL_OK) return code;
+    if (Code code = comm_.waits().ended(deadline, now); code != WL_OK) return code;
     usleep(PeerMemory::kEndPauseUs);
   }
   return comm_.failures().publishLost(from);

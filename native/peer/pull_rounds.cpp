@@ -9,7 +9,7 @@
 
 namespace windlass {
 
-uint32_t Pulling::stepsOver(uint32_t rank) const {
+uint32_t Pulling::over(uint32_t rank) const {
   if (access_.isAgreeing()) return access_.hasTold(rank) ? 1 : 0;
   if (twoLevels_.steps() > 0) return twoLevels_.stepsOver(rank);
   const StageLine& line = comm_.group().block().stageLine(rank);
@@ -32,14 +32,14 @@ Code Pulling::runRounds(const Phase& phase, uint64_t segment, uint64_t rounds,
     if (!isFilled_) {
       if (Code code = fill(phase, segment, round, deadline); code != WL_OK) return code;
       tellFilled(phase, segment, round);
-      comm_.waiter().ring();
+      comm_.waits().waiter().ring();
     }
     isFilled_ = false;
     if (Code code = take(phase, segment, round, deadline); code != WL_OK) return code;
     own.taken.store(rounds_ + round + 1, std::memory_order_release);
     // tellTaken() sends the word of the last round.
     if (hosts_ != nullptr && round + 1 < rounds) hosts_->tell(own.taken);
-    comm_.waiter().ring();
+    comm_.waits().waiter().ring();
   }
   rounds_ += rounds;
   steps_ = 0;
@@ -82,7 +82,7 @@ Code Pulling::fill(const Phase& phase, uint64_t segment, uint64_t round, Deadlin
   for (uint32_t reader = 0; reader < ranks_; ++reader) {
     if (access_.shareProcess(reader, rank_)) continue;
     const auto isTaken = [&] { return hasTaken(reader, round); };
-    if (Code code = comm_.wait(isTaken, reader, deadline); code != WL_OK) return code;
+    if (Code code = comm_.waits().wait(isTaken, reader, deadline); code != WL_OK) return code;
   }
   copyHalf(phase, segment, round);
   return WL_OK;
@@ -122,7 +122,7 @@ void Pulling::tellFilled(const Phase& phase, uint64_t segment, uint64_t round) {
 Code Pulling::runTwoLevels(const Launch& launch, Deadline& deadline) {
   for (uint32_t reader = 0; reader < ranks_; ++reader) {
     const auto hasTakenAll = [&] { return hasTaken(reader, 1); };
-    if (Code code = comm_.wait(hasTakenAll, reader, deadline); code != WL_OK) return code;
+    if (Code code = comm_.waits().wait(hasTakenAll, reader, deadline); code != WL_OK) return code;
   }
   return twoLevels_.run(launch, deadline, &broken_);
 }
@@ -147,7 +147,7 @@ Code Pulling::awaitFilled(uint32_t from, uint64_t round, Deadline& deadline) {
   const auto isFilled = [&] {
     return filled.load(std::memory_order_acquire) > rounds_ + round;
   };
-  return comm_.wait(isFilled, from, deadline);
+  return comm_.waits().wait(isFilled, from, deadline);
 }
 
 Code Pulling::take(const Phase& phase, uint64_t segment, uint64_t round, Deadline& deadline) {

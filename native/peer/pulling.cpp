@@ -135,16 +135,16 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
     if (Code code = access_.confirm(); code != WL_OK) return code;
     // After a failure, the owner of the data may change it. Data read since then may be wrong.
     if (Code code = goesOn(deadline); code != WL_OK) return code;
-    comm_.finishPhase(rank_, k);
+    comm_.operation().finishPhase(rank_, k);
     const std::atomic<uint64_t>& done = comm_.group().lines(rank_).done.word;
     if (hosts_ != nullptr && meetsBesideAlone) hosts_->tellSoon(done);
     if (hosts_ != nullptr && !meetsBesideAlone) hosts_->tell(done);
-    comm_.waiter().ring();
+    comm_.waits().waiter().ring();
     // A rank that is free to continue does not wait here. It waits for readers before it fills a
     // half of its staging buffer again.
     for (uint32_t rank = 0; !isFree && rank < ranks_; ++rank) {
       if (meetsBesideAlone && !hosts_->isBeside(rank)) continue;
-      if (Code code = comm_.awaitNeed(rank, k + 1, deadline); code != WL_OK) return code;
+      if (Code code = comm_.waits().awaitNeed(rank, k + 1, deadline); code != WL_OK) return code;
     }
     if (hosts_ != nullptr && !inTwoLevels) tellTaken({form, launch, k, staged});
   }
@@ -172,7 +172,7 @@ void Pulling::tellRefused(const Launch& launch) const {
 }
 
 Code Pulling::goesOn(Deadline& deadline) {
-  return comm_.ended(deadline, clockNs());
+  return comm_.waits().ended(deadline, clockNs());
 }
 
 Code Pulling::runPhase(const Phase& phase, Deadline& deadline) {

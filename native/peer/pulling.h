@@ -12,6 +12,7 @@
 
 #include "native/base/clock.h"
 #include "native/base/error.h"
+#include "native/core/rank/steps.h"
 #include "native/hosts/far_items.h"
 #include "native/hosts/two_levels.h"
 #include "native/peer/landing.h"
@@ -23,7 +24,7 @@ namespace windlass {
 class Comm;
 class Hosts;
 
-class Pulling {
+class Pulling final : public Steps {
  public:
   // Returns nullptr if memory is short.
   static std::unique_ptr<Pulling> make(Comm& comm);
@@ -41,13 +42,13 @@ class Pulling {
   // Ends the operation on several hosts: nothing is received or read any more.
   void endLanding() { landing_.end(); }
 
-  // Progress of the current phase. steps() is twice its rounds if ranks read through staging
-  // buffers, or 0. stepsOver() is the number of halves that `rank` has filled or read. While ranks
-  // agree, steps() is 1, and stepsOver() is 1 if `rank` has published its word.
-  uint32_t steps() const {
+  // Progress of the current phase. count() is twice its rounds if ranks read through staging
+  // buffers, or 0. over() is the number of halves that `rank` has filled or read. While ranks
+  // agree, count() is 1, and over() is 1 if `rank` has published its word.
+  uint32_t count() const override {
     return access_.isAgreeing() ? 1 : twoLevels_.steps() > 0 ? twoLevels_.steps() : steps_;
   }
-  uint32_t stepsOver(uint32_t rank) const;
+  uint32_t over(uint32_t rank) const override;
 
   const PeerAccess& access() const { return access_; }
   // Runs transfers instead of collectives.

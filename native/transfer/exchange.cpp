@@ -94,7 +94,7 @@ Code Exchange::tell() {
     copyError(&told, failure_, prefix);
     told.operation = WL_OP_REGISTER;
     told.observer = static_cast<int32_t>(comm_.rank());
-    told.sequence = comm_.sequence();
+    told.sequence = comm_.operation().sequence();
     nameCulprit(&told, comm_.rank());
   }
   return shareDeviceOutcome(comm_, Descriptor::of(WL_OP_REGISTER, fingerprint_), told, limit_,

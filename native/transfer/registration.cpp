@@ -86,7 +86,7 @@ class Registration {
     Group& group = comm_.group();
     own_ = Peers::wordsOf(group, rank_, sources_, plan_->stages);
     exchange_.reserve();
-    joint_ = group.join<Peers>(comm_.nextSequence(), Group::kJointTransfer,
+    joint_ = group.join<Peers>(comm_.operation().nextSequence(), Group::kJointTransfer,
                                [&] { return std::make_shared<Peers>(group.ranks()); });
     peers_ = *joint_;
     peers_->setProgress(rank_, plan_->progress);
@@ -211,7 +211,7 @@ class Registration {
   void conclude(Transfer* out) {
     if (workBytes_.back() == 0) plan_->far.reset();
     workBytes_.pop_back();
-    out->id_ = comm_.sequence();
+    out->id_ = comm_.operation().sequence();
     out->plan_ = std::move(plan_);
     out->peers_ = std::move(peers_);
     out->phases_ = static_cast<uint32_t>(phases_);

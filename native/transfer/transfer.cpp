@@ -43,7 +43,7 @@ Code Transfer::run(uint64_t version, int64_t deadlineNs, wl_error_t* error) {
 // Runs the first operation of a run.
 Code Transfer::enter(Call* call, const Named& own) {
   // A refused run keeps the progress of the last run, or of the one in progress.
-  if (comm_.accepts()) plan_->progress->reset();
+  if (comm_.gate().accepts()) plan_->progress->reset();
   call->bytes = targetBytes_;
   call->args.in = &own;
   call->inBytes = sizeof own;
@@ -76,14 +76,14 @@ Code Transfer::move(uint64_t number, int64_t* version, int64_t deadlineNs, wl_er
   call.descriptor = Descriptor::of(WL_OP_LINK_MOVE, 0);
   call.deadlineNs = deadlineNs;
   call.error = error;
-  const uint32_t sequence = comm_.nextSequence();
+  const uint32_t sequence = comm_.operation().nextSequence();
   entering_.store(moves_.load(std::memory_order_relaxed) << kMovesShift | kEntering | sequence,
                   std::memory_order_seq_cst);
   Code code = enter(&call, own);
   // If all ranks refuse the operation, nothing has moved.
   const bool isRefused = code == WL_UNSUPPORTED && group_->failure() == nullptr;
-  const bool isStated = !isRefused && comm_.nextSequence() != sequence &&
-                        comm_.allStated(call.descriptor);
+  const bool isStated = !isRefused && comm_.operation().nextSequence() != sequence &&
+                        comm_.operation().allStated(call.descriptor);
   if (isStated) code = conclude(code, own, version, deadlineNs, error);
   if (code == WL_OK) code = goOn(&call);
   if (isStated) moves_.fetch_add(1, std::memory_order_seq_cst);
@@ -111,7 +111,7 @@ uint64_t Transfer::begun() const {
 }
 
 const Named& Transfer::named(uint32_t rank) const {
-  const Place place = comm_.stated(rank).in;
+  const Place place = comm_.operation().stated(rank).in;
   return *static_cast<const Named*>(addressOf(static_cast<int32_t>(rank), place));
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ends a wait: Comm::ended, missed, publish, end, abort and close (native/core/failure.cpp, comm.cpp) and
+/* What ends a wait: Waits::ended and missed (native/core/rank/waits.cpp), Gate, Comm::close, and
  * Group::publishFailure (native/core/group.cpp). The ranks call one barrier (barrier.pml) and sleep wherever they
  * wait (doorbell.pml). Rank 0 may instead abort the communicator, or close its handle. The deadline of any rank
  * may pass when it looks. With 2 ranks, another thread may close the last rank's handle at any time.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Items that are claimed one by one: Comm::runOwnItems, help, nextClaim, runClaimed and finishPhase
+/* Items that are claimed one by one: runOwnItems, and Claims::help, next and run
  * (native/core/cpu_executor.h, comm.cpp) with a large broadcast of BLOCKS pieces (broadcast.pml), the root moving on by
  * one each operation. An owner takes pieces from the front, a rank that waits takes others' from the back. Ranks
  * sleep where they wait for DONE (doorbell.pml), and take another's item in the second look too. With 2 ranks, rank
- * 0 has a worker thread (Comm::Helped) in the first operation, which takes pieces of any rank while rank 0 is
+ * 0 has a worker thread (Helped) in the first operation, which takes pieces of any rank while rank 0 is
  * inside.
  *
  * Checked: no deadlock and no lost wake; each piece is moved once an operation, after the ENTERs that it needs and

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ENTER and DONE of native/core/control_block.h, as Comm::publishEntry, awaitEntry, agree and finishPhase use
+/* ENTER and DONE of native/core/control_block.h, as Operation::publishEntry, agree and finishPhase, and Waits::awaitEntry use
  * them. ENTER states the last two bits of its sequence, the fewest by which reached(seen, want), which compares
  * as they wrap, tells the sequence that a slot is to hold from the one before it there. DONE states the whole sequence
  * and is compared as a number; it counts operations, as every kernel here has one phase. What an ENTER states

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sleep of Waiter::waitSlow and sleepOnce (native/core/waiter.cpp), and Group::wakeSleepers
+/* The sleep of Waiter::waitSlow and sleepOnce (native/core/rank/waiter.cpp), and Group::wakeSleepers
  * (native/core/group.cpp). The ring word only ever grows and is only compared with what its rank saw last,
  * so it is one bit here: whether it was rung since. The kernel compares it and queues the sleeper in one step.
  * A sleep has no time limit, so that a lost wake is a process that blocks for ever. Spins and yields are left
@@ -14,7 +14,7 @@ bool rung[RANKS];
 bool queued[RANKS];
 
 /* The seq_cst read-modify-write that stands between stores and a look at who sleeps: of state.awaited in
- * Comm::announce, of state.busy in Comm::end. */
+ * Waiter::announce, of state.busy in Gate::leave. */
 inline storeLoad() {
 #ifdef WITHOUT_STORELOAD
   skip

@@ -87,17 +87,17 @@ struct LaunchedInLine : Launched {
 
 template <class Of>
 Code launchInLine(Comm& comm, const Call& call) {
-  return comm.runInLine<LaunchedInLine<Of>>(call);
+  return runOnCores<LaunchedInLine<Of>>(comm, call);
 }
 
 constexpr Kernel kUnchecked = {
-    {[](Comm& comm, const Call& call) { return comm.run<Launched>(call); },
+    {[](Comm& comm, const Call& call) { return runOnCpu<Launched>(comm, call); },
      launchInLine<Unchecked>}};
 // If each rank is a device, only its cores run kernels.
 constexpr Kernel kChecked = {{launchInLine<Checked>, launchInLine<Checked>}};
 // If each rank has a device, the device runs the kernels.
 Code launchOnDevice(Comm& comm, const Call& call) {
-  return comm.runOffloaded<Launched>(call, call.launch->index());
+  return runOffloaded<Launched>(comm, call, call.launch->index());
 }
 constexpr Kernel kOnDevices = {{launchOnDevice, launchOnDevice}};
 
@@ -220,7 +220,7 @@ Code launch(Comm& comm, const LaunchCall& of) {
   call.workBytes = of.bytes * comm.group().ranks();
   call.deadlineNs = of.deadlineNs;
   call.error = of.error;
-  Launch planned = comm.launchOf(call);
+  Launch planned = launchOf(comm.group(), call);
   planned.call = &own;
   const Code refused = plan(comm, of, &planned);
   if (of.misuses->isAny()) return misused();

@@ -118,7 +118,7 @@ Code shareDeviceOutcome(Comm& comm, const Descriptor& descriptor, const wl_error
   wl_error_t told = blankError();
   const Code code = shareOutcome(comm, descriptor, own, limit, &told);
   if (code == WL_OK) return code;
-  if (code == WL_DEVICE && comm.group().failure() == nullptr) comm.blame(told, nullptr);
+  if (code == WL_DEVICE && comm.group().failure() == nullptr) comm.gate().blame(told, nullptr);
   // The rank that knew the error first may have ended the communicator before this rank got the
   // result.
   const wl_error_t* const failure = comm.group().failure();
@@ -136,7 +136,7 @@ Code createWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
   Group::Joint<Window> made;
   try {
     if (window == nullptr) throw std::bad_alloc();
-    made = comm.group().join<Window>(comm.nextSequence(), Group::kJointWindow, [&] {
+    made = comm.group().join<Window>(comm.operation().nextSequence(), Group::kJointWindow, [&] {
       Window* mapped = nullptr;
       if (asked.isSparse()) {
         Window::mapSparse(asked.bytes, ranks, &mapped, &failure);
@@ -187,7 +187,7 @@ Code splitGroup(Comm& comm, const Split& split, int64_t deadlineNs, std::shared_
   try {
     all.resize(comm.group().ranks());
     if (split.color >= 0) {
-      joint = comm.group().join<Parting>(comm.nextSequence(), split.color, [&] {
+      joint = comm.group().join<Parting>(comm.operation().nextSequence(), split.color, [&] {
         return Parting::reserve(comm.group().config());
       });
     }

@@ -146,7 +146,7 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
     if (window == nullptr) throw std::bad_alloc();
     all.resize(group.ranks());
     if (hosts != nullptr) keys.resize(group.ranks());
-    joint = group.join<SharedWindow>(comm.nextSequence(), Group::kJointWindow,
+    joint = group.join<SharedWindow>(comm.operation().nextSequence(), Group::kJointWindow,
                                      [] { return std::make_shared<SharedWindow>(); });
     made = *joint;
     if (Window::strideOf(asked.name(), asked.bytes, group.ranks(), &stride, &failure) == WL_OK &&
@@ -231,7 +231,7 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
     if (whole.hosts() != nullptr) names.resize(whole.ranks());
     members.reserve(whole.ranks());
     if (split.color >= 0) {
-      joint = whole.join<SharedGroup>(comm.nextSequence(), split.color,
+      joint = whole.join<SharedGroup>(comm.operation().nextSequence(), split.color,
                                       [] { return std::make_shared<SharedGroup>(); });
       made = *joint;
     }

@@ -64,7 +64,7 @@ class Shrink {
     tell();
     if (whole_.leftOut(comm_.rank())) {
       forsake("the others went on without it");
-      return comm_.status(error_);
+      return comm_.gate().status(error_);
     }
     if (proposal_ == nullptr) {
       return fail(error_, WL_INVALID_ARGUMENT,
@@ -148,9 +148,9 @@ class Shrink {
   }
 
   Code goOn(const Agreement& now, int64_t atNs) {
-    if (comm_.closes())
+    if (comm_.gate().closes())
       return fail(error_, WL_CLOSED, "rank %u was closed in shrink", comm_.rank());
-    if (comm_.shrinkAborted())
+    if (comm_.gate().isAborted())
       return fail(error_, WL_ABORTED, "rank %u was aborted in shrink", comm_.rank());
     if (atNs > deadlineNs_ + kGraceNs || now.round == Agreement::kMostRounds) return late(atNs);
     const bool isNewRound = limitNs_ == 0 || now.round != round_;

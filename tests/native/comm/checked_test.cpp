@@ -155,7 +155,7 @@ void runCopies(Comms& ranks, std::vector<int>* codes, std::vector<Error>* errors
     call.args = {in, out, nullptr};
     call.bytes = call.inBytes = call.outBytes = sizeof in;
     call.error = &(*errors)[rank];
-    (*codes)[rank] = comm.runInLine<Kernel>(call);
+    (*codes)[rank] = windlass::runOnCores<Kernel>(comm, call);
     Order::over(rank);
     if ((*codes)[rank] == WL_OK) {
       EXPECT_EQ(0, std::memcmp(in, out, sizeof in));

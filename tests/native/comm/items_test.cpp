@@ -16,6 +16,7 @@ using windlass::Descriptor;
 using windlass::kEveryRank;
 using windlass::kNobody;
 using windlass::Launch;
+using windlass::runOnCpu;
 
 thread_local uint32_t self = 0;
 
@@ -81,7 +82,7 @@ TEST(Items, APeersAuxIsReadWhileThatPeerIsInsideAlone) {
         Error error;
         Call call = callOf(windlass::kSharedWorkBytes, &error);
         call.args.aux = &auxes[rank];
-        EXPECT_EQ(WL_OK, comm.run<HeldLook>(call)) << error.message;
+        EXPECT_EQ(WL_OK, runOnCpu<HeldLook>(comm, call)) << error.message;
         auxes[rank].freed = true;
       });
     }
@@ -113,7 +114,7 @@ TEST(Items, ThatAskRunNoMoreOnceARankHasFailedBeforeAllHadCome) {
       ranks.run([&](uint32_t rank, Comm& comm) {
         self = rank;
         Error error;
-        EXPECT_EQ(WL_TIMEOUT, comm.run<AsksLate>(callOf(workBytes, &error)));
+        EXPECT_EQ(WL_TIMEOUT, runOnCpu<AsksLate>(comm, callOf(workBytes, &error)));
         if (rank == 0) AsksLate::returned = true;
       });
       EXPECT_EQ(0, AsksLate::ran);
@@ -140,7 +141,7 @@ TEST(Items, ATimeoutOfASmallMeetingNamesTheRankThatRunsItsItems) {
       self = rank;
       Error error;
       EXPECT_EQ(WL_OK, runBarrier(comm, 20'000 * kMs, &error)) << error.message;
-      const Code code = comm.run<SlowItem>(callOf(1, &error));
+      const Code code = runOnCpu<SlowItem>(comm, callOf(1, &error));
       if (code == WL_OK) return;
       EXPECT_EQ(WL_TIMEOUT, code) << error.message;
       EXPECT_EQ(1, error.culprit_count) << error.message;
@@ -160,7 +161,7 @@ TEST(Items, ATimeoutOfASmallMeetingNamesNobodyWhoLeftIt) {
     lines.entry[1].sequence = 1;
   }
   Error error;
-  EXPECT_EQ(WL_TIMEOUT, ranks.comms[0]->run<OneItem>(callOf(1, &error)));
+  EXPECT_EQ(WL_TIMEOUT, runOnCpu<OneItem>(*ranks.comms[0], callOf(1, &error)));
   EXPECT_EQ(0, error.culprit_count) << error.message;
   EXPECT_TRUE(contains(error.message, "every rank came"));
 }
@@ -189,7 +190,7 @@ TEST(Items, ATimeoutOfClaimedItemsNamesTheRanksWhoseLaterPhaseHasNotRun) {
   enterAndWait(ranks.group->lines(3), 1);
   Error error;
   EXPECT_EQ(WL_TIMEOUT,
-            ranks.comms[0]->run<TwoPhases>(callOf(windlass::kSharedWorkBytes, &error)));
+            runOnCpu<TwoPhases>(*ranks.comms[0], callOf(windlass::kSharedWorkBytes, &error)));
   EXPECT_EQ(2, error.culprit_count) << error.message;
   EXPECT_EQ(2, error.culprits[0]) << error.message;
   EXPECT_EQ(3, error.culprits[1]) << error.message;
@@ -200,10 +201,11 @@ TEST(Items, ATimeoutNamesNobodyWhoWaitsInTheOperationBefore) {
   Comms ranks(4, 64, 1, 20 * kMs);
   for (uint32_t peer = 1; peer < 4; ++peer) enterAndWait(ranks.group->lines(peer), 2);
   Error error;
-  ASSERT_EQ(WL_OK, ranks.comms[0]->run<TwoPhases>(callOf(windlass::kSharedWorkBytes, &error)));
+  ASSERT_EQ(WL_OK,
+            runOnCpu<TwoPhases>(*ranks.comms[0], callOf(windlass::kSharedWorkBytes, &error)));
   ranks.group->lines(2).state.busy = 0;
   EXPECT_EQ(WL_TIMEOUT,
-            ranks.comms[0]->run<TwoPhases>(callOf(windlass::kSharedWorkBytes, &error)));
+            runOnCpu<TwoPhases>(*ranks.comms[0], callOf(windlass::kSharedWorkBytes, &error)));
   EXPECT_EQ(1, error.culprit_count) << error.message;
   EXPECT_EQ(2, error.culprits[0]) << error.message;
   EXPECT_TRUE(contains(error.message, "rank 2 has not come"));
@@ -225,7 +227,7 @@ TEST(Items, ATimeoutOfClaimedItemsNamesThisRankWhereItsOwnAloneHaveNotRun) {
   enterAndWait(ranks.group->lines(1), 2);
   Error error;
   EXPECT_EQ(WL_TIMEOUT,
-            ranks.comms[0]->run<TakenItem>(callOf(windlass::kSharedWorkBytes, &error)));
+            runOnCpu<TakenItem>(*ranks.comms[0], callOf(windlass::kSharedWorkBytes, &error)));
   EXPECT_EQ(1, error.culprit_count) << error.message;
   EXPECT_EQ(0, error.culprits[0]) << error.message;
 }
@@ -237,7 +239,7 @@ TEST(Items, ATimeoutOfClaimedItemsNamesTheRankThatRunsOneOfAnother) {
   ranks.group->lines(1).state.running = 1;
   Error error;
   EXPECT_EQ(WL_TIMEOUT,
-            ranks.comms[0]->run<TwoPhases>(callOf(windlass::kSharedWorkBytes, &error)));
+            runOnCpu<TwoPhases>(*ranks.comms[0], callOf(windlass::kSharedWorkBytes, &error)));
   EXPECT_EQ(1, error.culprit_count) << error.message;
   EXPECT_EQ(1, error.culprits[0]) << error.message;
 }
@@ -265,7 +267,7 @@ TEST(Items, ARankThatOpensAPhaseSaysAfterwardsThatItWaitsForNobody) {
   for (int round = 0; round < 50; ++round) {
     ranks.run([&](uint32_t, Comm& comm) {
       Error error;
-      EXPECT_EQ(WL_OK, comm.run<TwoPhases>(callOf(windlass::kSharedWorkBytes, &error)))
+      EXPECT_EQ(WL_OK, runOnCpu<TwoPhases>(comm, callOf(windlass::kSharedWorkBytes, &error)))
           << error.message;
     });
     for (uint32_t rank = 0; rank < 2; ++rank) {

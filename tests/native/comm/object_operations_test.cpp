@@ -111,8 +111,8 @@ TEST(ObjectOperations, KnowWhichOperationAllHaveStated) {
   ranks.run([](uint32_t, Comm& comm) {
     Error error;
     ASSERT_EQ(WL_OK, runBarrier(comm, 0, &error)) << error.message;
-    EXPECT_TRUE(comm.allStated(Descriptor::of(WL_OP_BARRIER, 0)));
-    EXPECT_FALSE(comm.allStated(Descriptor::of(WL_OP_LINK_MOVE, 0)));
+    EXPECT_TRUE(comm.operation().allStated(Descriptor::of(WL_OP_BARRIER, 0)));
+    EXPECT_FALSE(comm.operation().allStated(Descriptor::of(WL_OP_LINK_MOVE, 0)));
   });
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "native/base/extent.h"
-#include "native/core/comm.h"
+#include "native/device/device_executor.h"
 #include "windlass/chunk.h"
 #include "windlass/kernel_table.h"
 
@@ -42,28 +42,31 @@ void addItems(const Launch& launch, const ChunkTable& table, uint32_t rank,
 
 }  // namespace
 
-std::vector<Reach> Comm::reach(const Call& call, const Launch& launch) const {
+std::vector<Reach> reach(Comm& comm, const Call& call, const Launch& launch) {
+  const Group& group = comm.group();
+  const uint32_t own = comm.rank();
+  const uint64_t sequence = comm.operation().wholeSequence();
   std::vector<Reach> all;
-  const ControlBlock& block = group_->block();
-  const GroupConfig& config = group_->config();
+  const ControlBlock& block = group.block();
+  const GroupConfig& config = group.config();
   for (uint32_t rank = 0; rank < launch.ranks; ++rank) {
     const unsigned char* lines = block.deviceLines() + rank * config.deviceLineBytes();
     all.push_back({rank, lines, config.deviceLineBytes(), true});
-    all.push_back({rank, &block.parts(rank, sequence_), PartTable::bytes(launch.ranks), true});
+    all.push_back({rank, &block.parts(rank, sequence), PartTable::bytes(launch.ranks), true});
     all.push_back({rank, &block.lines(rank), sizeof(RankLines), true});
-    all.push_back({rank, block.eager(rank, sequence_), config.eagerRoomBytes(), true});
+    all.push_back({rank, block.eager(rank, sequence), config.eagerRoomBytes(), true});
     // A library's kernel stays inside its arguments.
     if (launch.call != nullptr) continue;
-    group_->forEachWindow([&](const WindowBase& window, uint64_t bytes) {
+    group.forEachWindow([&](const WindowBase& window, uint64_t bytes) {
       all.push_back({rank, reinterpret_cast<const void*>(window.segment(rank)), bytes, true});
     });
   }
   if (call.phases > 0)
-    addItems(launch, {static_cast<const uint64_t*>(call.args.aux)}, rank_, &all);
+    addItems(launch, {static_cast<const uint64_t*>(call.args.aux)}, own, &all);
   const auto addOwn = [&](const void* data, uint64_t bytes) {
     if (data == nullptr || bytes == 0) return;
-    if (group_->placeOf(rank_, data, bytes).isOrdinary())
-      all.push_back({rank_, data, bytes, false});
+    if (group.placeOf(own, data, bytes).isOrdinary())
+      all.push_back({own, data, bytes, false});
   };
   if (launch.call != nullptr) {
     const KernelEntry& kernel = *launch.call->kernel;
@@ -74,7 +77,7 @@ std::vector<Reach> Comm::reach(const Call& call, const Launch& launch) const {
       if (bytes == 0 || entry.kind == ArgumentEntry::kScalar) continue;
       const char* unwritten = entry.isWritten != 0 ? nullptr : entry.name;
       if (entry.kind == ArgumentEntry::kTensor) {
-        all.push_back({rank_, argument.at<void>(rank_), bytes, false, unwritten});
+        all.push_back({own, argument.at<void>(own), bytes, false, unwritten});
         continue;
       }
       for (uint32_t rank = 0; rank < launch.ranks; ++rank)
@@ -82,8 +85,8 @@ std::vector<Reach> Comm::reach(const Call& call, const Launch& launch) const {
     }
     return all;
   }
-  addOwn(call.args.in, call.inExtent(group_->ranks()));
-  addOwn(call.args.out, call.outExtent(group_->ranks()));
+  addOwn(call.args.in, call.inExtent(group.ranks()));
+  addOwn(call.args.out, call.outExtent(group.ranks()));
   return all;
 }
 

@@ -10,7 +10,7 @@
 
 #include "native/base/cpu.h"
 #include "native/core/adjustment.h"
-#include "native/core/waiter.h"
+#include "native/core/rank/waiter.h"
 
 namespace windlass {
 namespace {

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Items of an operation on the cpu executor that ranks claim one by one, so that a rank that waits,
+// and a rank's workers, run items of any rank.
+#pragma once
+
+#include "native/core/rank/operation.h"
+#include "native/core/rank/waiter.h"
+
+namespace windlass {
+
+class Claims {
+ public:
+  Claims(Group& group, uint32_t rank, Operation& operation, Waiter& waiter)
+      : group_(group), rank_(rank), operation_(operation), waiter_(waiter) {}
+  Claims(const Claims&) = delete;
+  Claims& operator=(const Claims&) = delete;
+
+  // A block that may be claimed, and the step of the work word that claims it. `step` is 0 if there
+  // is no such block.
+  struct Claim {
+    uint64_t word;
+    uint64_t step;
+    uint32_t block;
+    explicit operator bool() const { return step != 0; }
+  };
+  // Lets ranks claim the blocks of `owner` in this phase.
+  void offer(uint32_t owner, uint32_t phase, uint32_t blocks);
+  // Returns the next unclaimed block of `owner` for this rank.
+  Claim next(uint32_t owner, uint32_t phase) const;
+  // Runs the block and returns true, unless another thread has claimed one of `owner` since.
+  // `interrupted` is the wait that this rank interrupts for it, or nullptr.
+  template <class K>
+  bool run(const Launch& launch, uint32_t owner, uint32_t phase, const Claim& claim,
+           Waiter* interrupted);
+
+  // If every rank has a core: runs one ready item of each rank if a worker calls it (`ownToo`), or
+  // of each other rank during a wait. Returns true if an item ran.
+  template <class K>
+  bool help(const Launch& launch, bool ownToo);
+
+  // If ranks exceed cores, they meet before any runs items, and one phase of all ranks is open at a
+  // time.
+  //
+  // Returns the number of meetings of this rank, including this one.
+  uint64_t countMeeting() { return ++meetings_; }
+  // Opens the items of `phase`, or of the first later phase that has any. Releases all ranks after
+  // the last phase. One thread at a time calls this: the last arriver, then the thread that
+  // finishes the last item of a phase.
+  template <class K>
+  void openPhase(const Launch& launch, uint32_t phase);
+  // Runs items of the open phase until none is left. Returns true if one ran.
+  template <class K>
+  bool runOpenPhase(const Launch& launch, Waiter* interrupted);
+
+ private:
+  Group& group_;
+  const uint32_t rank_;
+  Operation& operation_;
+  Waiter& waiter_;
+  uint64_t meetings_ = 0;
+};
+
+}  // namespace windlass

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Progress of the operation in progress, as far as one rank sees it. Reports of timeouts name the
+// ranks that made the least progress.
+#pragma once
+
+#include <cstdint>
+
+namespace windlass {
+
+class Text;
+
+// Steps of an operation. A step is a phase, or a round of a phase that goes through staging
+// buffers.
+class Steps {
+ public:
+  // Number of steps that ranks see. 0: they see the phases that DONE counts.
+  virtual uint32_t count() const = 0;
+  // Number of steps that all items of `rank` have completed. Call only if count() is not 0.
+  virtual uint32_t over(uint32_t rank) const = 0;
+  // True if devices run the steps, which do not report whom they wait for.
+  virtual bool areOfDevices() const { return false; }
+  // True if this rank waits for `peer` before the steps, and no other peer is further behind.
+  virtual bool isUnmet(uint32_t peer) const {
+    static_cast<void>(peer);
+    return false;
+  }
+  // Adds the progress of the ranks `culprits` to a report.
+  virtual void write(Text& out, const int32_t* culprits, uint32_t count) const {
+    static_cast<void>(out), static_cast<void>(culprits), static_cast<void>(count);
+  }
+
+ protected:
+  ~Steps() = default;
+};
+
+}  // namespace windlass

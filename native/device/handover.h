@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps that ranks take together on the host while their devices run an operation.
+#pragma once
+
+#include "native/core/comm.h"
+
+namespace windlass {
+
+// Has the rank's device run `phases` phases of the operation in progress, which all ranks have
+// entered. `kernel`: the device's number for the kernel.
+Code offload(Comm& comm, const Call& call, uint32_t kernel, uint32_t phases, const Launch& launch,
+             Deadline& deadline);
+
+// Waits until the operation that the rank put on a stream is complete, at most limitNs.
+// Thread-safe.
+Code awaitEnqueued(Comm& comm, uint64_t ticket, int64_t limitNs, bool* isOver, wl_error_t* error);
+// Ends the rank's unfinished operations on streams, because the rank closes.
+void endEnqueued(Comm& comm);
+
+}  // namespace windlass
