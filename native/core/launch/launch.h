@@ -51,5 +51,8 @@ class LaunchName {
 };
 
 Code launch(Comm& comm, const LaunchCall& of);
+// Runs a launch that is planned as `call` by the executor of its kernel. native/device defines it,
+// because the library's kernels may run on devices.
+Code runLaunch(Comm& comm, const LaunchCall& of, Call* call);
 
 }  // namespace windlass
