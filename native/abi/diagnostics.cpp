@@ -9,6 +9,7 @@
 
 #include "native/abi/handles.h"
 #include "native/core/failure_text.h"
+#include "native/peer/peer_access.h"
 
 using namespace windlass;
 
@@ -22,7 +23,7 @@ int32_t formOf(const Comm& comm, char* why, size_t room) {
     std::snprintf(why, room, "all ranks live in one process");
     return WL_PEER_MEMORY_SHARED;
   }
-  if (comm.pulling() != nullptr) return comm.pulling()->access().form(why, room);
+  if (comm.peerReads() != nullptr) return comm.peerReads()->form(why, room);
   std::snprintf(why, room, "%s", noMemory(comm.rank()).message);
   return WL_PEER_MEMORY_OPEN;
 }

@@ -4,7 +4,6 @@
 
 #include "native/abi/handles.h"
 #include "native/device/grids.h"
-#include "native/hosts/hosts.h"
 
 using namespace windlass;
 
@@ -41,7 +40,7 @@ int32_t wl_group_join(wl_group_t* group, int32_t rank, wl_comm_t** comm, wl_erro
     return fail(error, WL_INVALID_ARGUMENT, "rank %d is not in 0 to %u", rank,
                 group->group->ranks() - 1);
   }
-  const Hosts* const hosts = group->group->hosts();
+  const OtherHosts* const hosts = group->group->hosts();
   if (group->group->config().hosts > 1 && (hosts == nullptr || !hosts->isConnected())) {
     return fail(error, WL_INVALID_ARGUMENT,
                 "rank %d joins a group of %u hosts that this process has not connected to: "

@@ -105,7 +105,6 @@ int32_t wl_group_open_wire(wl_group_t* group, const int32_t* ranks, uint32_t cou
   if (count == 0) return fail(error, WL_INVALID_ARGUMENT, "ranks is empty");
   if (group->group->hosts() != nullptr)
     return fail(error, WL_INVALID_ARGUMENT, "this group's wire is open");
-  const WireSettings settings = WireSettings::ofEnvironment();
   try {
     std::vector<uint32_t> own;
     for (uint32_t i = 0; i < count; ++i) {
@@ -116,8 +115,8 @@ int32_t wl_group_open_wire(wl_group_t* group, const int32_t* ranks, uint32_t cou
       own.push_back(static_cast<uint32_t>(ranks[i]));
     }
     std::sort(own.begin(), own.end());
-    std::unique_ptr<Hosts> hosts;
-    const Code code = Hosts::open(*group->group, settings, std::move(own), &hosts, error);
+    std::unique_ptr<OtherHosts> hosts;
+    const Code code = OtherHosts::open(*group->group, std::move(own), &hosts, error);
     if (code == WL_OK) group->group->setHosts(std::move(hosts));
     return code;
   } catch (const std::bad_alloc&) {

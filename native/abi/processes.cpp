@@ -13,6 +13,7 @@
 #include "native/memory/shared_files.h"
 #include "native/memory/shared_mapping.h"
 #include "native/memory/shared_memory.h"
+#include "native/peer/peer_memory.h"
 
 using namespace windlass;
 

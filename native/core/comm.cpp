@@ -7,8 +7,6 @@
 #include <new>
 
 #include "native/core/executor.h"
-#include "native/device/handover.h"
-#include "native/device/offload_seats.h"
 
 namespace windlass {
 
@@ -25,7 +23,7 @@ Comm::Comm(std::shared_ptr<Group> group, uint32_t rank)
       claims_(*group_, rank, operation_, waits_.waiter()) {
   const uint32_t blocks = group_->config().blocks;
   if (blocks > 1) workers_.reset(new (std::nothrow) Workers(blocks - 1));
-  if (group_->config().spansProcesses) pulling_ = Pulling::make(*this);
+  if (group_->config().spansProcesses) peerReads_ = PeerReads::make(*this);
   if (group_->hosts() != nullptr) hostMoves_ = HostMoves::make(*this);
 }
 
@@ -104,13 +102,13 @@ Code Comm::endShrink(Code code) {
 
 Code Comm::close(wl_error_t* error) {
   if (Code code = gate_.shut(error); code != WL_OK) return code;
-  endEnqueued(*this);
+  if (group_->devices() != nullptr) group_->devices()->endEnqueued(*this);
   if (group_->failure() != nullptr) group_->dropRetired();
   if (!group_->leave(rank_)) return WL_OK;
   // If two ranks leave at the same time, the second to be marked sees the mark of the other.
   if (group_->failure() == nullptr) waits_.compareLast();
   workers_.reset();
-  if (group_->config().offloadCores > 0) group_->offloadSeats().close(rank_);
+  if (group_->devices() != nullptr) group_->devices()->close(rank_);
   return gate_.untoldMismatch(error);
 }
 

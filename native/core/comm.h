@@ -9,9 +9,9 @@
 #include "native/core/rank/claims.h"
 #include "native/core/rank/gate.h"
 #include "native/core/host_moves.h"
+#include "native/core/peer_reads.h"
 #include "native/core/rank/waits.h"
 #include "native/core/workers.h"
-#include "native/peer/pulling.h"
 
 namespace windlass {
 
@@ -47,7 +47,7 @@ class alignas(kLine) Comm {
   // Moves to other hosts. nullptr: the group is on one host, or memory was short.
   HostMoves* hostMoves() const { return hostMoves_.get(); }
   // nullptr: all ranks live in this process, or memory was short.
-  Pulling* pulling() const { return pulling_.get(); }
+  PeerReads* peerReads() const { return peerReads_.get(); }
 
   // Runs a kernel of the target as this rank's next operation.
   Code run(const Kernel& kernel, const Call& call);
@@ -109,7 +109,7 @@ class alignas(kLine) Comm {
   Claims claims_;
   std::unique_ptr<Workers> workers_;
   std::unique_ptr<HostMoves> hostMoves_;
-  std::unique_ptr<Pulling> pulling_;
+  std::unique_ptr<PeerReads> peerReads_;
 };
 
 }  // namespace windlass

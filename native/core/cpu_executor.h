@@ -14,45 +14,6 @@
 
 namespace windlass {
 
-template <class K>
-Code runMeeting(Comm& comm, const Call& call, const Launch& launch, bool claims,
-                Deadline& deadline);
-template <class K>
-Code runDirect(Comm& comm, const Call& call, const Launch& launch, bool claims,
-               Deadline& deadline);
-
-// Runs kernel K as the rank's next operation.
-template <class K>
-Code runOnCpu(Comm& comm, const Call& call) {
-  return operate<K>(comm, call, [&](const Launch& launch, Deadline& deadline) {
-    const Group& group = comm.group();
-    // Other processes cannot read a kernel's own aux, a table of items, so no other rank helps.
-    const bool mayHelp = !OfLibrary<K>::value &&
-                         (!group.config().spansProcesses || call.args.aux == nullptr);
-    const bool meets = group.oversubscribed() && !K::kEager && mayHelp;
-    const uint32_t phases = K::phases(launch);
-    const bool claims = call.workBytes >= kSharedWorkBytes && mayHelp && phases != 0 &&
-                        (meets || !group.oversubscribed());
-    comm.waits().showPhases(claims || !(meets || K::kEager) ? phases : 0);
-    // The same steps as in enter(), in fewer instructions.
-    Code code = comm.waits().awaitPrevious(deadline);
-    if (code != WL_OK) return code;
-    comm.operation().fillEntry(call, kRides<K>);
-    if (claims) comm.claims().offer(comm.rank(), 0, K::blocks(launch, comm.rank()));
-    if constexpr (Pulls<K>::value) {
-      if (comm.pulling() != nullptr) comm.pulling()->beforeEntry(K::kPull, launch);
-    }
-    comm.publishEntry();
-    code = meets ? runMeeting<K>(comm, call, launch, claims, deadline)
-                 : runDirect<K>(comm, call, launch, claims, deadline);
-    if constexpr (Pulls<K>::value) {
-      if (code == WL_OK && group.config().spansProcesses && comm.operation().pulls(launch))
-        code = pull(comm, K::kPull, call, launch, deadline);
-    }
-    return code;
-  });
-}
-
 // During its lifetime, the rank's workers run items of an operation that the rank has entered.
 template <class K>
 class Helped {
@@ -306,6 +267,40 @@ bool Claims::run(const Launch& launch, uint32_t owner, uint32_t phase, const Cla
     }
   }
   return true;
+}
+
+// ---- choice -----------------------------------------------------------------------------------
+
+// Runs kernel K as the rank's next operation.
+template <class K>
+Code runOnCpu(Comm& comm, const Call& call) {
+  return operate<K>(comm, call, [&](const Launch& launch, Deadline& deadline) {
+    const Group& group = comm.group();
+    // Other processes cannot read a kernel's own aux, a table of items, so no other rank helps.
+    const bool mayHelp = !OfLibrary<K>::value &&
+                         (!group.config().spansProcesses || call.args.aux == nullptr);
+    const bool meets = group.oversubscribed() && !K::kEager && mayHelp;
+    const uint32_t phases = K::phases(launch);
+    const bool claims = call.workBytes >= kSharedWorkBytes && mayHelp && phases != 0 &&
+                        (meets || !group.oversubscribed());
+    comm.waits().showPhases(claims || !(meets || K::kEager) ? phases : 0);
+    // The same steps as in enter(), in fewer instructions.
+    Code code = comm.waits().awaitPrevious(deadline);
+    if (code != WL_OK) return code;
+    comm.operation().fillEntry(call, kRides<K>);
+    if (claims) comm.claims().offer(comm.rank(), 0, K::blocks(launch, comm.rank()));
+    if constexpr (Pulls<K>::value) {
+      if (comm.peerReads() != nullptr) comm.peerReads()->beforeEntry(K::kPull, launch);
+    }
+    comm.publishEntry();
+    code = meets ? runMeeting<K>(comm, call, launch, claims, deadline)
+                 : runDirect<K>(comm, call, launch, claims, deadline);
+    if constexpr (Pulls<K>::value) {
+      if (code == WL_OK && group.config().spansProcesses && comm.operation().pulls(launch))
+        code = pull(comm, K::kPull, call, launch, deadline);
+    }
+    return code;
+  });
 }
 
 }  // namespace windlass

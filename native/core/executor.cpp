@@ -4,33 +4,32 @@
 namespace windlass {
 namespace {
 
-// Runs run(pulling), whose progress peers see.
+// Runs run(reads), whose progress peers see.
 template <class Run>
-Code runPulling(Comm& comm, uint32_t phases, Run&& run) {
-  Pulling* const pulling = comm.pulling();
-  if (pulling == nullptr) return comm.failures().publishNoMemory();
+Code runReads(Comm& comm, uint32_t phases, Run&& run) {
+  PeerReads* const reads = comm.peerReads();
+  if (reads == nullptr) return comm.failures().publishNoMemory();
   comm.waits().showPhases(phases);
-  const ShownSteps shown(comm.waits(), *pulling);
-  return comm.orNoMemory([&] { return run(*pulling); });
+  const ShownSteps shown(comm.waits(), *reads);
+  return comm.orNoMemory([&] { return run(*reads); });
 }
 
 }  // namespace
 
 Code pull(Comm& comm, const PullForm& form, const Call& call, const Launch& launch,
           Deadline& deadline) {
-  const Code code = runPulling(comm, form.phases, [&](Pulling& pulling) {
+  const Code code = runReads(comm, form.phases, [&](PeerReads& reads) {
     // A rank that saw all ranks enter may not have rung the others yet.
     comm.waits().waiter().ring();
-    return pulling.run(form, launch, deadline, call.error);
+    return reads.run(form, launch, deadline, call.error);
   });
   if (code == WL_OK) comm.waits().sawAllEnter();
   return code;
 }
 
 Code pullItems(Comm& comm, const Call& call, const Launch& launch, Deadline& deadline) {
-  return runPulling(comm, launch.phases, [&](Pulling& pulling) {
-    return pulling.items().run(*call.far, launch, call.firstPhase, deadline, call.error);
-  });
+  return runReads(comm, launch.phases,
+                  [&](PeerReads& reads) { return reads.runItems(call, launch, deadline); });
 }
 
 }  // namespace windlass

@@ -106,9 +106,9 @@ Code ask(const Group& group, const Launch& launch, bool* runs) {
 template <class K>
 Code preparePull(Comm& comm, const Launch& launch) {
   if constexpr (Pulls<K>::value) {
-    if (comm.pulling() != nullptr) {
+    if (comm.peerReads() != nullptr) {
       return comm.orNoMemory([&] {
-        comm.pulling()->beforeEntry(K::kPull, launch);
+        comm.peerReads()->beforeEntry(K::kPull, launch);
         return WL_OK;
       });
     }

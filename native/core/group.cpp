@@ -17,9 +17,6 @@
 #include "native/base/process.h"
 #include "native/base/target.h"
 #include "native/core/watch.h"
-#include "native/device/kept_devices.h"
-#include "native/device/offload_seats.h"
-#include "native/hosts/hosts.h"
 
 namespace windlass {
 namespace {
@@ -71,7 +68,7 @@ std::shared_ptr<Group> Group::reserve(const GroupConfig& asked) {
   group->mapped_ = ControlBlock::bytes(config);
   group->mapping_ = mapMemory(group->mapped_);
   try {
-    if (config.offloadCores > 0) group->offloadSeats_.reset(new OffloadSeats(config.ranks));
+    if (config.offloadCores > 0) group->devices_ = Devices::make(config.ranks);
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
@@ -84,8 +81,8 @@ void Group::comeFrom(const Group& whole, const std::vector<uint32_t>& members) {
 }
 
 void Group::keepDevices(const Group& whole) {
-  for (uint32_t rank = 0; offloadSeats_ != nullptr && rank < ranks(); ++rank)
-    offloadSeats_->place(rank, (*whole.offloadSeats_)[member(rank).former].device);
+  for (uint32_t rank = 0; devices_ != nullptr && rank < ranks(); ++rank)
+    devices_->keep(rank, *whole.devices_, member(rank).former);
 }
 
 void Group::decide(GroupConfig* config) {
@@ -100,7 +97,7 @@ void Group::decide(GroupConfig* config) {
 
 void Group::settle(uint32_t ranks) {
   config_.ranks = ranks;
-  if (offloadSeats_ != nullptr) offloadSeats_->settle(ranks);
+  if (devices_ != nullptr) devices_->settle(ranks);
   decide(&config_);
   ControlBlock::make(mapping_, config_);
   place(mapping_);
@@ -112,12 +109,12 @@ std::shared_ptr<Group> Group::attach(void* block, std::shared_ptr<const void> me
   group->peerMemoryUse_ = use;
   group->place(block);
   if (group->config_.offloadCores > 0)
-    group->offloadSeats_ = OffloadSeats::ofShared(group->shared().id, group->ranks());
+    group->devices_ = Devices::ofShared(group->shared().id, group->ranks());
   group->memory_ = std::move(memory);
   return group;
 }
 
-void Group::setHosts(std::unique_ptr<Hosts> hosts) {
+void Group::setHosts(std::unique_ptr<OtherHosts> hosts) {
   hosts_ = std::move(hosts);
 }
 
@@ -237,13 +234,14 @@ Code Group::peerMemory(uint32_t rank, const PeerMemory** memory, wl_error_t* err
   while (!shareProcess(first, rank)) ++first;
   std::lock_guard<std::mutex> lock(mutex_);
   if (const auto found = peerMemories_.find(first); found != peerMemories_.end()) {
-    *memory = &found->second;
+    *memory = found->second.get();
     return WL_OK;
   }
-  PeerMemory opened;
+  std::shared_ptr<const PeerMemory> opened;
   const uint64_t probe = block_.stageLine(first).probe.load(std::memory_order_acquire);
-  if (Code code = opened.open(processOf(first), probe, error); code != WL_OK) return code;
-  *memory = &peerMemories_.emplace(first, std::move(opened)).first->second;
+  const Code code = openPeerMemory(processOf(first), probe, &opened, error);
+  if (code != WL_OK) return code;
+  *memory = peerMemories_.emplace(first, std::move(opened)).first->second.get();
   return WL_OK;
 }
 
@@ -273,13 +271,13 @@ Code Group::claim(uint32_t rank, wl_error_t* error) {
   if (!member(rank).joined.compare_exchange_strong(joined, 1))
     return fail(error, WL_INVALID_ARGUMENT, "rank %u joined already; a rank has one handle", rank);
   if (config_.spansProcesses)
-    block_.stageLine(rank).probe.store(PeerMemory::probeAddress(), std::memory_order_relaxed);
+    block_.stageLine(rank).probe.store(peerMemoryProbe(), std::memory_order_relaxed);
   Member& own = member(rank);
   own.pidNamespace.store(static_cast<uint32_t>(process.pid_namespace), std::memory_order_relaxed);
   own.started.store(process.started, std::memory_order_relaxed);
   own.pid.store(process.pid, std::memory_order_release);
   claimed_[rank] = true;
-  if (offloadSeats_ != nullptr) offloadSeats_->join(rank);
+  if (devices_ != nullptr) devices_->join(rank);
   return WL_OK;
 }
 
@@ -335,11 +333,7 @@ bool Group::quiescent() const {
         member(rank).lost.load(std::memory_order_seq_cst) == 0) {
       return false;
     }
-    if (offloadSeats_ == nullptr) continue;
-    const OffloadSeat& seat = (*offloadSeats_)[rank];
-    if (seat.enqueued.load() != 0) return false;
-    // An unfinished kernel on a kept device may access the memory, whatever the ranks do.
-    if (!seat.isElsewhere && KeptDevices::has(seat.device)) return false;
+    if (devices_ != nullptr && devices_->mayAccess(rank)) return false;
   }
   return true;
 }

@@ -12,16 +12,17 @@
 
 #include "native/base/error.h"
 #include "native/core/control_block.h"
+#include "native/core/devices.h"
 #include "native/core/flight_recorder.h"
+#include "native/core/other_hosts.h"
+#include "native/core/peer_reads.h"
 #include "native/core/signal.h"
 #include "native/memory/window.h"
-#include "native/peer/peer_memory.h"
 
 namespace windlass {
 
-class Hosts;
 class Watch;
-class OffloadSeats;
+class OffloadSeats;  // native/device/offload_seats.h
 
 // How a rank names memory of its process as an address in window 0, the address space.
 inline Place placeInAddressSpace(const void* memory) {
@@ -65,8 +66,10 @@ class Group {
   }
 
   const ControlBlock& block() const { return block_; }
-  // For ranks with devices.
-  OffloadSeats& offloadSeats() const { return *offloadSeats_; }
+  // nullptr: ranks have no devices.
+  Devices* devices() const { return devices_.get(); }
+  // The devices as native/device makes them, and defines this.
+  OffloadSeats& offloadSeats() const;
   // The ranks of this group, which is still unused, are the ranks `members` of `whole`. They keep
   // their devices.
   void comeFrom(const Group& whole, const std::vector<uint32_t>& members);
@@ -113,7 +116,7 @@ class Group {
   bool isHere(uint32_t rank);
   wl_process_t processOf(uint32_t rank) const;
   // The other hosts; nullptr if there is one host.
-  Hosts* hosts() const { return hosts_.get(); }
+  OtherHosts* hosts() const { return hosts_.get(); }
   // Returns true if the rank lives on this host.
   bool isBeside(uint32_t rank) const;
   // Name of the rank's host in a group that spans hosts, otherwise nullptr.
@@ -123,7 +126,7 @@ class Group {
   // The lowest rank on the host of `rank`.
   uint32_t firstBeside(uint32_t rank) const;
   // Call before any rank of this process joins.
-  void setHosts(std::unique_ptr<Hosts> hosts);
+  void setHosts(std::unique_ptr<OtherHosts> hosts);
   // For two ranks that have joined. liveTogether: they live in one process. shareProcess: there
   // they also reach one another's ordinary memory.
   bool liveTogether(uint32_t a, uint32_t b) const;
@@ -243,10 +246,10 @@ class Group {
   std::atomic<uint64_t> windowBytes_[kMostWindows] = {};  // 0: no window has this number
   std::atomic<uint32_t> windowCount_{0};
   void* mapping_ = nullptr;  // control block that this group made
-  std::shared_ptr<OffloadSeats> offloadSeats_;  // for ranks with devices
+  std::shared_ptr<Devices> devices_;
   uint64_t mapped_ = 0;
   std::shared_ptr<const void> memory_;  // keeps a control block that another process made
-  std::unique_ptr<Hosts> hosts_;
+  std::unique_ptr<OtherHosts> hosts_;
   std::mutex sweepMutex_;    // taken before mutex_; one thread unmaps windows
   std::mutex mutex_;         // guards what follows; held in an operation only when it first opens
                              // a peer's memory
@@ -255,7 +258,8 @@ class Group {
   std::shared_ptr<const void> held_[kMostWindows];
   std::map<std::pair<uint32_t, int32_t>, std::weak_ptr<const void>> joint_;
   PeerMemoryUse peerMemoryUse_ = PeerMemoryUse::kAuto;
-  std::map<uint32_t, PeerMemory> peerMemories_;  // key: the lowest rank of each process
+  // Key: the lowest rank of each process.
+  std::map<uint32_t, std::shared_ptr<const PeerMemory>> peerMemories_;
   std::mutex watchMutex_;  // guards watch_
   std::unique_ptr<Watch> watch_;
 };

@@ -290,9 +290,8 @@ void endInFlight(Comm& comm, uint32_t count) {
 
 }  // namespace
 
-void endEnqueued(Comm& comm) {
-  if (comm.group().config().offloadCores == 0) return;
-  const OffloadSeat& seat = comm.group().offloadSeats()[comm.rank()];
+void OffloadSeats::endEnqueued(Comm& comm) {
+  const OffloadSeat& seat = seats_[comm.rank()];
   Enqueuing* const enqueuing = seat.offload == nullptr ? nullptr : seat.offload->enqueuing();
   if (enqueuing == nullptr) return;
   if (seat.enqueued.load() != 0) endInFlight(comm, seat.enqueued.load());

@@ -14,7 +14,5 @@ Code offload(Comm& comm, const Call& call, uint32_t kernel, uint32_t phases, con
 // Waits until the operation that the rank put on a stream is complete, at most limitNs.
 // Thread-safe.
 Code awaitEnqueued(Comm& comm, uint64_t ticket, int64_t limitNs, bool* isOver, wl_error_t* error);
-// Ends the rank's unfinished operations on streams, because the rank closes.
-void endEnqueued(Comm& comm);
 
 }  // namespace windlass

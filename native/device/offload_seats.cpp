@@ -32,14 +32,19 @@ std::map<uint64_t, std::weak_ptr<OffloadSeats>> shared;  // keyed by group id
 
 }  // namespace
 
-std::shared_ptr<OffloadSeats> OffloadSeats::ofShared(uint64_t id, uint32_t ranks) {
+std::shared_ptr<Devices> Devices::make(uint32_t ranks) {
+  return std::make_shared<OffloadSeats>(ranks);
+}
+
+// The ranks share the slots, since they take their turns together. They join one after another.
+std::shared_ptr<Devices> Devices::ofShared(uint64_t id, uint32_t ranks) {
   const std::lock_guard<std::mutex> lock(seatsMutex);
   for (auto each = shared.begin(); each != shared.end();)
     each = each->second.expired() ? shared.erase(each) : std::next(each);
   std::weak_ptr<OffloadSeats>& known = shared[id];
   if (std::shared_ptr<OffloadSeats> seats = known.lock()) return seats;
   auto made = std::make_shared<OffloadSeats>(ranks);
-  for (uint32_t rank = 0; rank < ranks; ++rank) made->seats_[rank].isElsewhere = true;
+  for (uint32_t rank = 0; rank < ranks; ++rank) (*made)[rank].isElsewhere = true;
   known = made;
   return made;
 }
@@ -49,10 +54,17 @@ void OffloadSeats::join(uint32_t rank) {
   seats_[rank].isElsewhere = false;
 }
 
-void OffloadSeats::place(uint32_t rank, uint32_t device) {
+void OffloadSeats::keep(uint32_t rank, const Devices& whole, uint32_t former) {
+  const uint32_t device = static_cast<const OffloadSeats&>(whole)[former].device;
   const std::lock_guard<std::mutex> lock(seatsMutex);
   uint32_t& known = seats_[rank].device;
   if (known != device) known = device;
+}
+
+bool OffloadSeats::mayAccess(uint32_t rank) const {
+  const OffloadSeat& seat = seats_[rank];
+  // An unfinished kernel on a kept device may access the memory, whatever the ranks do.
+  return seat.enqueued.load() != 0 || (!seat.isElsewhere && KeptDevices::has(seat.device));
 }
 
 bool OffloadSeats::takeNow(uint64_t sequence, const char* name, Busy* busy) {

@@ -7,6 +7,8 @@
 #include <memory>
 #include <mutex>
 
+#include "native/core/devices.h"
+#include "native/core/group.h"
 #include "native/device/offload.h"
 
 namespace windlass {
@@ -22,18 +24,14 @@ struct OffloadSeat {
   std::unique_ptr<Offload> offload;  // created by the rank's first operation or transfer
 };
 
-class OffloadSeats {
+class OffloadSeats final : public Devices {
  public:
-  // Returns the slots of the group whose control block has this `id`. All ranks of this process
-  // that attach that block share them, since they take their turns together. Ranks join one after
-  // another. Throws std::bad_alloc.
-  static std::shared_ptr<OffloadSeats> ofShared(uint64_t id, uint32_t ranks);
   // Rank r gets device deviceOf(r). Throws std::bad_alloc.
   explicit OffloadSeats(uint32_t ranks) : ranks_(ranks), seats_(new OffloadSeat[ranks]) {
     for (uint32_t rank = 0; rank < ranks; ++rank) seats_[rank].device = deviceOf(rank);
   }
   // Releases what no close() has released.
-  ~OffloadSeats();
+  ~OffloadSeats() override;
   OffloadSeats(const OffloadSeats&) = delete;
   OffloadSeats& operator=(const OffloadSeats&) = delete;
 
@@ -44,12 +42,11 @@ class OffloadSeats {
     if (seat.offload == nullptr) seat.offload.reset(new Offload(seat.device));
     return *seat.offload;
   }
-  // Marks the rank as one of this process.
-  void join(uint32_t rank);
-  // Sets the rank's device. All who attach the group state the same one.
-  void place(uint32_t rank, uint32_t device);
-  // Sets the number of ranks, at most the initial one. Call before any use.
-  void settle(uint32_t ranks) { ranks_ = ranks; }
+  void join(uint32_t rank) override;
+  void keep(uint32_t rank, const Devices& whole, uint32_t former) override;
+  void settle(uint32_t ranks) override { ranks_ = ranks; }
+  bool mayAccess(uint32_t rank) const override;
+  void endEnqueued(Comm& comm) override;
 
   // Rank whose device is busy, and the operation that uses it.
   struct Busy {
@@ -62,10 +59,8 @@ class OffloadSeats {
   bool take(uint64_t sequence, const char* name, int64_t limitNs, Busy* busy);
   void leave(uint32_t rank, uint64_t sequence);
 
-  // Call when the rank has left the communicator and is in no call. The last rank of this process
-  // releases the device memory, within 5 s. Memory that an unfinished kernel or call may access is
-  // kept and counted: native/device/kept_devices.h.
-  void close(uint32_t rank);
+  // Counts the memory that is kept: native/device/kept_devices.h.
+  void close(uint32_t rank) override;
 
  private:
   void giveBack();
@@ -76,6 +71,8 @@ class OffloadSeats {
   uint64_t taken_ = 0;  // the last operation that had its turn
   std::mutex closing_;  // held while devices are released
 };
+
+inline OffloadSeats& Group::offloadSeats() const { return static_cast<OffloadSeats&>(*devices_); }
 
 // Leaves the turn of one operation on destruction.
 class OffloadTurn {

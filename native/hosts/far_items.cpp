@@ -15,7 +15,7 @@ namespace windlass {
 FarItems::FarItems(Comm& comm, PeerAccess& access)
     : comm_(comm),
       access_(access),
-      hosts_(comm.group().hosts()),
+      hosts_(hostsOf(comm.group())),
       rank_(comm.rank()),
       ranks_(comm.group().ranks()),
       partBytes_(comm.group().config().stagePartBytes()),

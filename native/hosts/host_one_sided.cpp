@@ -120,7 +120,7 @@ Place behind(Place place, uint64_t bytes) {
 
 class MovesOverHosts final : public HostMoves {
  public:
-  explicit MovesOverHosts(Comm& comm) : comm_(comm), hosts_(*comm.group().hosts()) {}
+  explicit MovesOverHosts(Comm& comm) : comm_(comm), hosts_(*hostsOf(comm.group())) {}
 
   Code put(uint32_t peer, const StridedView& remote, const StridedView& local, bool adds) override;
   Code get(uint32_t peer, const StridedView& local, const StridedView& remote) override;

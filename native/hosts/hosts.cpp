@@ -47,8 +47,13 @@ struct Hello {
 
 Hosts::Hosts(Group& group, std::vector<uint32_t> ranks) : group_(group), ranks_(std::move(ranks)) {}
 
+Code OtherHosts::open(Group& group, std::vector<uint32_t> ranks,
+                      std::unique_ptr<OtherHosts>* hosts, wl_error_t* error) {
+  return Hosts::open(group, WireSettings::ofEnvironment(), std::move(ranks), hosts, error);
+}
+
 Code Hosts::open(Group& group, const WireSettings& settings, std::vector<uint32_t> ranks,
-                 std::unique_ptr<Hosts>* hosts, wl_error_t* error) {
+                 std::unique_ptr<OtherHosts>* hosts, wl_error_t* error) {
   std::unique_ptr<Hosts> made(new Hosts(group, std::move(ranks)));
   const uint32_t count = group.config().hosts;
   if (count > kMostHosts)

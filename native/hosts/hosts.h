@@ -27,54 +27,36 @@
 
 #include "native/base/error.h"
 #include "native/base/open_file.h"
-#include "native/core/control_block.h"
+#include "native/core/group.h"
 #include "native/hosts/ucx/wire.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
 
-class Group;
-
-class Hosts final : private WireEnds {
+class Hosts final : public OtherHosts, private WireEnds {
  public:
-  // Opens the wire of a group whose control block assigns each rank to a host. `ranks` live in this
-  // process. WL_UNSUPPORTED: too many hosts, or as openWire(). WL_INVALID_ARGUMENT: `ranks` are on
-  // two hosts, or as openWire(). WL_RESOURCE: the name of this process is too long, or the system
-  // gives no event file. Throws std::bad_alloc.
+  // As OtherHosts::open(), by these settings.
   static Code open(Group& group, const WireSettings& settings, std::vector<uint32_t> ranks,
-                   std::unique_ptr<Hosts>* hosts, wl_error_t* error);
+                   std::unique_ptr<OtherHosts>* hosts, wl_error_t* error);
   Hosts(const Hosts&) = delete;
   Hosts& operator=(const Hosts&) = delete;
 
-  // Name by which other processes find this one. At most kMostNameBytes.
   static constexpr uint64_t kMostNameBytes = ShrinkNote::kMostNameBytes;
-  const std::vector<unsigned char>& name() const { return name_; }
-  // Connects to other hosts. `names` has the name of every process, including this one. A host that
-  // sends nothing for `silenceNs` is lost. The limit before its first message is at least 10 s. 0
-  // disables the check. WL_INVALID_ARGUMENT: `names` does not describe these processes, and nothing
-  // changed. Throws std::bad_alloc, std::system_error.
+  const std::vector<unsigned char>& name() const override { return name_; }
   Code connect(const std::vector<std::vector<unsigned char>>& names, int64_t silenceNs,
-               wl_error_t* error);
-  // Closes the connections. Call it on a connected object that the group still holds. Blocks for at
-  // most two seconds until other hosts have received this process's messages. Blocks longer, by
-  // at most the group's deadline, while a peer is in an operation that a rank of this process has
-  // ended. When it returns, dropped windows are unmapped, and no more messages arrive.
-  void close();
-  bool isConnected() const { return thread_.joinable(); }
-  int64_t silenceNs() const { return silenceNs_; }
-  // True if this host was suspended for about silenceNs() just before the communicator failed.
-  // Other hosts may then have declared it lost. Blocks until this process's thread runs again, for
-  // at most two seconds.
-  bool hasStoodStill() const;
-  // Lowest rank of this process.
-  uint32_t first() const { return ranks_[0]; }
+               wl_error_t* error) override;
+  void close() override;
+  bool isConnected() const override { return thread_.joinable(); }
+  int64_t silenceNs() const override { return silenceNs_; }
+  bool hasStoodStill() const override;
+  uint32_t first() const override { return ranks_[0]; }
 
   uint32_t own() const { return own_; }
-  uint32_t hostOf(uint32_t rank) const;
-  bool isBeside(uint32_t rank) const { return hostOf(rank) == own_; }
+  uint32_t hostOf(uint32_t rank) const override;
+  bool isBeside(uint32_t rank) const override { return hostOf(rank) == own_; }
   // Range of the ranks of `host`, from its lowest to its highest, in an array of `bytes` a rank.
   Part partsOf(uint32_t host, uint64_t bytes) const;
-  const char* nameOf(uint32_t host) const { return names_[host].c_str(); }
+  const char* nameOf(uint32_t host) const override { return names_[host].c_str(); }
   uint32_t count() const { return static_cast<uint32_t>(names_.size()); }
 
   // native/hosts/hosts_messages.cpp
@@ -98,10 +80,9 @@ class Hosts final : private WireEnds {
   // ENTER, or until this process drives the wire. Use it if no rank needs the word sooner.
   void tellSoon(const std::atomic<uint64_t>& word);
   void tellSoon(uint32_t host, const std::atomic<uint64_t>& word);
-  void tellLeft(uint32_t rank);
-  void tellFailure(const wl_error_t& failure);
-  // Sends the shrink state and the note of a rank of this process. Any thread.
-  void tellShrink(uint32_t rank);
+  void tellLeft(uint32_t rank) override;
+  void tellFailure(const wl_error_t& failure) override;
+  void tellShrink(uint32_t rank) override;
   // Puts bytes of the control block. They must not change until `host` reports that it took them.
   // The second form then stores `value` in `word` there.
   void put(uint32_t host, const void* at, uint64_t bytes);
@@ -126,24 +107,11 @@ class Hosts final : private WireEnds {
 
   // native/hosts/hosts_windows.cpp
   //
-  // Windows. Each host creates and numbers its own. nameWindow() sets the number that `host` has
-  // for this host's new `window`. Each rank of this process calls it before any rank uses the
-  // window.
-  void nameWindow(uint32_t window, uint32_t host, uint32_t theirs);
-  // Key by which other hosts reach a window. Every process calls shareWindow() once and publishes
-  // the key. reachWindow() then opens the window of every other host. Throws std::bad_alloc.
-  struct WindowKey {
-    uint64_t stride;
-    uint32_t bytes;
-    unsigned char key[Wire::kMostKeyBytes];
-  };
-  Code shareWindow(void* base, uint64_t stride, WindowKey* key, wl_error_t* error);
-  // `keys`: for each rank, the key that its process published.
-  Code reachWindow(uint32_t window, const WindowKey* keys, wl_error_t* error);
-  // Stops sharing a window. Call it before the window is unmapped.
-  void hideWindow(void* base);
-  // Reports that a rank of this process has dropped the window.
-  void tellDropped(uint32_t window);
+  void nameWindow(uint32_t window, uint32_t host, uint32_t theirs) override;
+  Code shareWindow(void* base, uint64_t stride, WindowKey* key, wl_error_t* error) override;
+  Code reachWindow(uint32_t window, const WindowKey* keys, wl_error_t* error) override;
+  void hideWindow(void* base) override;
+  void tellDropped(uint32_t window) override;
 
   // One-sided operations on the part of the window that belongs to `rank`.
   using Move = enum : uint32_t { kStores, kAdds };
@@ -172,8 +140,7 @@ class Hosts final : private WireEnds {
 
   // native/hosts/hosts_watch.cpp
   //
-  // Receives what has arrived, and wakes the ranks that wait for it.
-  void progress();
+  void progress() override;
 
  private:
   static constexpr uint32_t kNone = ~0u;
@@ -348,5 +315,10 @@ class Hosts final : private WireEnds {
   std::thread sweeper_;
   std::atomic<bool> sweeps_{false};
 };
+
+static_assert(OtherHosts::WindowKey::kMostBytes == Wire::kMostKeyBytes, "a key fits");
+
+// The other hosts of a group as native/hosts makes them. nullptr: there is one host.
+inline Hosts* hostsOf(const Group& group) { return static_cast<Hosts*>(group.hosts()); }
 
 }  // namespace windlass

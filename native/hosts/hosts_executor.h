@@ -70,16 +70,16 @@ Code runOverHosts(Comm& comm, const Call& call) {
                 operationName(call.descriptor.operation()));
   } else {
     return operate<K>(comm, call, [&](const Launch& launch, Deadline& deadline) {
-      Hosts& hosts = *comm.group().hosts();
+      Hosts& hosts = *hostsOf(comm.group());
       Waits& waits = comm.waits();
       waits.showPhases(K::phases(launch));
       // Data that other ranks send after the operation ends is dropped.
       struct Landed {
-        Pulling* pulling;
+        PeerReads* reads;
         ~Landed() {
-          if (pulling != nullptr) pulling->endLanding();
+          if (reads != nullptr) reads->endLanding();
         }
-      } const ends = {comm.pulling()};
+      } const ends = {comm.peerReads()};
       Code code = enter<K>(comm, call, deadline, [&] {
         HostMoves* const moves = comm.hostMoves();
         const Code flushed = moves == nullptr ? WL_OK : moves->flush(deadline);

@@ -32,7 +32,7 @@ bool hasReached(const std::atomic<uint64_t>& word, uint64_t count) {
 }  // namespace
 
 TwoLevels::TwoLevels(Comm& comm, const PeerAccess& access)
-    : comm_(comm), access_(access), hosts_(comm.group().hosts()), rank_(comm.rank()) {
+    : comm_(comm), access_(access), hosts_(hostsOf(comm.group())), rank_(comm.rank()) {
   if (hosts_ == nullptr) return;
   const uint32_t ranks = comm.group().ranks();
   std::vector<std::vector<uint32_t>> of(hosts_->count());

@@ -5,6 +5,7 @@
 
 #include "native/core/comm.h"
 #include "native/hosts/hosts.h"
+#include "native/peer/pulling.h"
 
 namespace windlass {
 namespace {
@@ -15,7 +16,7 @@ constexpr uint64_t kLeastLanded = uint64_t{32} << 10;
 
 }  // namespace
 
-Landing::Landing(Comm& comm) : comm_(comm), hosts_(comm.group().hosts()) {}
+Landing::Landing(Comm& comm) : comm_(comm), hosts_(hostsOf(comm.group())) {}
 
 void Landing::receive(void* into, uint64_t bytes) {
   hosts_->receive(comm_.rank(), comm_.operation().wholeSequence(), into, bytes);

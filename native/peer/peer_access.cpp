@@ -75,7 +75,7 @@ void writeRefused(const PeerAccess::Told& all, uint32_t own, const char* ownWhy,
 
 PeerAccess::PeerAccess(Comm& comm)
     : comm_(comm),
-      hosts_(comm.group().hosts()),
+      hosts_(hostsOf(comm.group())),
       rank_(comm.rank()),
       ranks_(comm.group().ranks()),
       process_(ranks_),

@@ -111,6 +111,16 @@ bool ownPeerMemory(PeerMemoryUse use, char* why, size_t room, const TracingFiles
   return true;
 }
 
+uint64_t peerMemoryProbe() { return PeerMemory::probeAddress(); }
+
+Code openPeerMemory(const wl_process_t& process, uint64_t probe,
+                    std::shared_ptr<const PeerMemory>* memory, wl_error_t* error) {
+  auto opened = std::make_shared<PeerMemory>();
+  const Code code = opened->open(process, probe, error);
+  if (code == WL_OK) *memory = std::move(opened);
+  return code;
+}
+
 uint64_t PeerMemory::probeAddress() {
   ownProbe.store(kProbe, std::memory_order_relaxed);
   return reinterpret_cast<uint64_t>(&ownProbe);

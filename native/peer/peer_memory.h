@@ -9,15 +9,10 @@
 
 #include "native/base/error.h"
 #include "native/base/open_file.h"
+#include "native/core/peer_reads.h"
 
 namespace windlass {
 
-// Settings of WINDLASS_PEER_MEMORY.
-enum class PeerMemoryUse : uint32_t {
-  kAuto,   // read if all processes may, or use staging buffers, as for short data
-  kReadv,  // read, or refuse
-  kStage,  // use staging buffers
-};
 // WL_INVALID_ARGUMENT: the setting is none of auto, readv and stage.
 Code askedPeerMemoryUse(PeerMemoryUse* use, wl_error_t* error);
 

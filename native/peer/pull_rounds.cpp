@@ -6,6 +6,7 @@
 #include "native/base/target.h"
 #include "native/core/comm.h"
 #include "native/hosts/hosts.h"
+#include "native/peer/pulling.h"
 
 namespace windlass {
 

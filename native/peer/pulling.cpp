@@ -28,11 +28,9 @@ constexpr uint64_t kLeastReadBeside = uint64_t{128} << 10;
 
 }  // namespace
 
-std::unique_ptr<Pulling> Pulling::make(Comm& comm) {
+std::unique_ptr<PeerReads> PeerReads::make(Comm& comm) {
   try {
-    std::unique_ptr<Pulling> made(new Pulling(comm));
-    made->scratch_ = static_cast<unsigned char*>(mapMemory(kScratchBytes));
-    return made->scratch_ == nullptr ? nullptr : std::move(made);
+    return std::make_unique<Pulling>(comm);
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
@@ -40,18 +38,19 @@ std::unique_ptr<Pulling> Pulling::make(Comm& comm) {
 
 Pulling::Pulling(Comm& comm)
     : comm_(comm),
-      hosts_(comm.group().hosts()),
+      hosts_(hostsOf(comm.group())),
       rank_(comm.rank()),
       ranks_(comm.group().ranks()),
       access_(comm),
       items_(comm, access_),
       landing_(comm),
       twoLevels_(comm, access_),
-      sources_(ranks_) {}
-
-Pulling::~Pulling() {
-  if (scratch_ != nullptr) unmapMemory(scratch_, kScratchBytes);
+      sources_(ranks_),
+      scratch_(static_cast<unsigned char*>(mapMemory(kScratchBytes))) {
+  if (scratch_ == nullptr) throw std::bad_alloc();
 }
+
+Pulling::~Pulling() { unmapMemory(scratch_, kScratchBytes); }
 
 bool Pulling::isFar(const Phase& phase, uint32_t from, uint32_t to) const {
   return phase.place(from).isOrdinary() && !access_.shareProcess(from, to);

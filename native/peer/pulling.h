@@ -12,7 +12,8 @@
 
 #include "native/base/clock.h"
 #include "native/base/error.h"
-#include "native/core/rank/steps.h"
+#include "native/core/call.h"
+#include "native/core/peer_reads.h"
 #include "native/hosts/far_items.h"
 #include "native/hosts/two_levels.h"
 #include "native/peer/landing.h"
@@ -24,23 +25,22 @@ namespace windlass {
 class Comm;
 class Hosts;
 
-class Pulling final : public Steps {
+class Pulling final : public PeerReads {
  public:
-  // Returns nullptr if memory is short.
-  static std::unique_ptr<Pulling> make(Comm& comm);
-  ~Pulling();
+  // Throws std::bad_alloc.
+  explicit Pulling(Comm& comm);
+  ~Pulling() override;
   Pulling(const Pulling&) = delete;
   Pulling& operator=(const Pulling&) = delete;
 
-  // Runs the current operation, which all ranks have entered. WL_UNSUPPORTED: as
-  // PeerAccess::settle(), and nothing moved.
-  Code run(const PullForm& form, const Launch& launch, Deadline& deadline, wl_error_t* error);
-
-  // Call this before the rank enters. Sets the receive buffer for other hosts. If the rank can tell
-  // that all will use staging buffers, it also fills its half of the first round.
-  void beforeEntry(const PullForm& form, const Launch& launch);
-  // Ends the operation on several hosts: nothing is received or read any more.
-  void endLanding() { landing_.end(); }
+  Code run(const PullForm& form, const Launch& launch, Deadline& deadline,
+           wl_error_t* error) override;
+  Code runItems(const Call& call, const Launch& launch, Deadline& deadline) override {
+    return items_.run(*call.far, launch, call.firstPhase, deadline, call.error);
+  }
+  void beforeEntry(const PullForm& form, const Launch& launch) override;
+  void endLanding() override { landing_.end(); }
+  int32_t form(char* why, size_t room) const override { return access_.form(why, room); }
 
   // Progress of the current phase. count() is twice its rounds if ranks read through staging
   // buffers, or 0. over() is the number of halves that `rank` has filled or read. While ranks
@@ -49,10 +49,6 @@ class Pulling final : public Steps {
     return access_.isAgreeing() ? 1 : twoLevels_.steps() > 0 ? twoLevels_.steps() : steps_;
   }
   uint32_t over(uint32_t rank) const override;
-
-  const PeerAccess& access() const { return access_; }
-  // Runs transfers instead of collectives.
-  FarItems& items() { return items_; }
 
  private:
   // One phase of the operation.
@@ -68,8 +64,6 @@ class Pulling final : public Steps {
       return of().ofOutputs ? launch.of(from).out : launch.of(from).in;
     }
   };
-
-  explicit Pulling(Comm& comm);
 
   // Group::isFar() for the data that `to` reads of `from`. It is cheap, because it is called often
   // for all pairs.
@@ -150,7 +144,7 @@ class Pulling final : public Steps {
   Landing landing_;
   TwoLevels twoLevels_;
   std::vector<const void*> sources_;
-  unsigned char* scratch_ = nullptr;
+  unsigned char* const scratch_;
   uint64_t rounds_ = 0;    // rounds of all operations
   bool isFilled_ = false;  // true if this rank's half for the next round is filled
   mutable std::string broken_;  // access of this rank that the target forbids

@@ -12,8 +12,6 @@ class Claims {
  public:
   Claims(Group& group, uint32_t rank, Operation& operation, Waiter& waiter)
       : group_(group), rank_(rank), operation_(operation), waiter_(waiter) {}
-  Claims(const Claims&) = delete;
-  Claims& operator=(const Claims&) = delete;
 
   // A block that may be claimed, and the step of the work word that claims it. `step` is 0 if there
   // is no such block.

@@ -12,8 +12,6 @@ class Gate {
  public:
   Gate(Group& group, uint32_t rank, RankFailures& failures)
       : group_(group), rank_(rank), state_(group.lines(rank).state), failures_(failures) {}
-  Gate(const Gate&) = delete;
-  Gate& operator=(const Gate&) = delete;
 
   // Marks that a thread is inside a call. Fails if one already is.
   Code enter(wl_error_t* error) {

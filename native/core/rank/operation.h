@@ -15,8 +15,6 @@ class Operation {
         rank_(rank),
         own_(group.lines(rank)),
         sequence_(group.config().firstSequence - 1) {}
-  Operation(const Operation&) = delete;
-  Operation& operator=(const Operation&) = delete;
 
   uint64_t wholeSequence() const { return sequence_; }
   // Low 32 bits of the sequence. Diagnostics report them.

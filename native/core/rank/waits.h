@@ -20,8 +20,6 @@ class Waits : private Waiter::Ends {
         failures_(failures),
         allEntered_(operation.wholeSequence()),
         waiter_(group, rank, *this) {}
-  Waits(const Waits&) = delete;
-  Waits& operator=(const Waits&) = delete;
 
   // Waits until ready() returns true. `awaited` is a rank or kEveryRank.
   template <class Ready>

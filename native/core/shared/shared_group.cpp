@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/core/shared/shared_group.h"
 
-#include "native/hosts/hosts.h"
-
 namespace windlass {
 
 Code checkPart(const SharedMapping& mapping, const Group& whole, wl_error_t* error) {
@@ -58,8 +56,8 @@ Code SharedGroup::attach(Group& whole, wl_error_t* error) {
     std::vector<uint32_t> own;
     for (uint32_t rank = 0; rank < made->ranks(); ++rank)
       if (whole.isHere(made->member(rank).former)) own.push_back(rank);
-    std::unique_ptr<Hosts> hosts;
-    code = Hosts::open(*made, WireSettings::ofEnvironment(), std::move(own), &hosts, error);
+    std::unique_ptr<OtherHosts> hosts;
+    code = OtherHosts::open(*made, std::move(own), &hosts, error);
     made->setHosts(std::move(hosts));
   }
   if (code == WL_OK) group_ = std::move(made);

@@ -10,7 +10,6 @@
 
 #include "native/core/failure_text.h"
 #include "native/core/shared/shared_group.h"
-#include "native/hosts/hosts.h"
 #include "native/memory/shared_mapping.h"
 #include "native/memory/shared_memory.h"
 
@@ -41,7 +40,7 @@ class SharedWindow {
     group.holdWindow(number, self, mapping_.memory(), stride, asked.bytes);
   }
   // Lets other hosts reach the held window with *key.
-  Code share(Hosts::WindowKey* key, wl_error_t* error) {
+  Code share(OtherHosts::WindowKey* key, wl_error_t* error) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (key_.bytes == 0) {
       const Code code =
@@ -57,7 +56,7 @@ class SharedWindow {
   std::mutex mutex_;
   std::optional<Window> window_;
   Group* group_ = nullptr;  // holds the window
-  Hosts::WindowKey key_ = {};
+  OtherHosts::WindowKey key_ = {};
 };
 
 // One rank's hold of a window. It begins when the rank's window number is taken.
@@ -107,9 +106,9 @@ struct WireName {
   unsigned char name[kMostBytes];
 };
 
-static_assert(WireName::kMostBytes >= Hosts::kMostNameBytes, "every process's name has room");
+static_assert(WireName::kMostBytes >= ShrinkNote::kMostNameBytes, "every process's name has room");
 
-WireName tellName(const Hosts& hosts) {
+WireName tellName(const OtherHosts& hosts) {
   WireName told = {};
   told.bytes = hosts.name().size();
   std::copy(hosts.name().begin(), hosts.name().end(), told.name);
@@ -132,15 +131,15 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
                         std::shared_ptr<Window>* window, wl_error_t* error) {
   Group& group = comm.group();
   const uint32_t maker = group.firstBeside(comm.rank());
-  Hosts* const hosts = group.hosts();
+  OtherHosts* const hosts = group.hosts();
   const Descriptor descriptor = asked.descriptor();
   const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
   wl_error_t failure = blankError();
   Group::Joint<SharedWindow> joint;
   std::shared_ptr<SharedWindow> made;
   std::vector<ToldWindow> all;
-  std::vector<Hosts::WindowKey> keys;
-  Hosts::WindowKey key = {};
+  std::vector<OtherHosts::WindowKey> keys;
+  OtherHosts::WindowKey key = {};
   uint64_t stride = 0;
   try {
     if (window == nullptr) throw std::bad_alloc();
@@ -274,7 +273,7 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
     }
     *rank = static_cast<uint32_t>(
         std::find(members.begin(), members.end(), comm.rank()) - members.begin());
-    const Hosts* const hosts = made->group()->hosts();
+    const OtherHosts* const hosts = made->group()->hosts();
     connects = hosts != nullptr && hosts->first() == *rank;
     if (made->group()->claim(*rank, &failure) == WL_OK && connects) told = tellName(*hosts);
   });

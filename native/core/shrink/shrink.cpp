@@ -13,7 +13,6 @@
 #include "native/core/shared/object_operations.h"
 #include "native/core/shrink/shrink_notes.h"
 #include "native/core/shrink/shrink_proposal.h"
-#include "native/hosts/hosts.h"
 
 namespace windlass {
 namespace {
@@ -328,7 +327,7 @@ class Shrink {
       if (Code code = proposal_->join(whole_, rank_, error_); code != WL_OK) return code;
       hasJoined_ = true;
       // One rank of each process states the wire's name.
-      const Hosts* const made = proposal_->hosts();
+      const OtherHosts* const made = proposal_->hosts();
       const bool tells = made != nullptr && made->first() == rank_;
       writeNote(proposed, members_, tells ? made->name() : std::vector<unsigned char>(),
                 &note(comm_.rank()));
@@ -336,7 +335,7 @@ class Shrink {
     }
     if (said() != Agreement::opened(round_) || !allSay(proposed, Agreement::opened(round_)))
       return WL_OK;
-    if (Hosts* const made = proposal_->hosts()) {
+    if (OtherHosts* const made = proposal_->hosts()) {
       if (made->first() == rank_) {
         if (!connect(proposed)) return WL_OK;
       } else if (whole_.member(members_[made->first()]).shrink != Agreement::holds(round_)) {
@@ -429,7 +428,7 @@ class Shrink {
 
   Comm& comm_;
   Group& whole_;
-  Hosts* const hosts_;  // nullptr: all ranks live on one host
+  OtherHosts* const hosts_;  // nullptr: all ranks live on one host
   std::atomic<uint32_t>& own_;
   const int64_t startNs_;
   const int64_t deadlineNs_;

@@ -32,7 +32,7 @@ class Proposal {
   // nullptr until a rank of this process has joined.
   Group* group() { return local_ == nullptr ? shared_.group() : local_.get(); }
   // The wire that this process opened for the group. nullptr: its ranks live on one host.
-  Hosts* hosts() { return group()->hosts(); }
+  OtherHosts* hosts() { return group()->hosts(); }
   // Call once, in a process that has a wire. Throws as join().
   Code connect(Group& whole, const std::vector<std::vector<unsigned char>>& names,
                wl_error_t* error);

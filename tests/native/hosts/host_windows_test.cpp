@@ -151,7 +151,7 @@ TEST(HostWindows, StayWhileAWireThatClosesMayStoreThere) {
       usleep(40'000);
       unsigned char from[kPut] = {};
       const auto unread = std::make_shared<std::atomic<uint32_t>>(0);
-      windlass::Hosts& hosts = *groupOf(seat).hosts();
+      windlass::Hosts& hosts = *windlass::hostsOf(groupOf(seat));
       if (!hosts.putIn(0, Place::of(number, 0), from, sizeof from, unread)) ++seat.board.wrong;
       await([&] { return hosts.progress(), *unread == 0; }, kWaitNs);
       usleep(20'000);
