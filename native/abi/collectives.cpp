@@ -5,8 +5,8 @@
 #include "native/abi/buffers.h"
 #include "native/abi/parts.h"
 #include "native/base/text.h"
-#include "native/device/enqueuing.h"
 #include "native/device/handover.h"
+#include "native/device/offload.h"
 
 using namespace windlass;
 

@@ -10,7 +10,7 @@
 namespace windlass {
 
 struct FarPlan;  // native/hosts/far.h
-struct OnStream;  // native/device/enqueuing.h
+struct OnStream;  // native/device/offload.h
 class OffloadedLaunch;    // native/device/offloaded_launch.h
 class OffloadedTransfer;  // native/device/offloaded_transfer.h
 

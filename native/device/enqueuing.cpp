@@ -47,7 +47,7 @@ Code Enqueuing::ended(OffloadPeers& peers) {
   return peers.ended(none);
 }
 
-Code Enqueuing::find(const Offload::Buffers& buffers, wl_error_t* error) {
+Code Enqueuing::find(const DeviceBuffers& buffers, wl_error_t* error) {
   using Lies = RankDevice::Lies;
   own_.in = buffers.inBytes;
   own_.out = buffers.outBytes;
@@ -148,8 +148,7 @@ Code Enqueuing::makeRoom(uint32_t cores, OffloadPeers& peers, uint32_t* culprit,
   return code;
 }
 
-OffloadedOperation Enqueuing::describe(const Offload::Operation& operation, uint32_t cores,
-                                       int64_t deadlineNs) const {
+OffloadedOperation Enqueuing::describe(const DeviceOperation& operation, uint32_t cores) const {
   OffloadedOperation given = {};
   given.kernel = operation.kernel;
   given.launch = *operation.launch;
@@ -175,12 +174,13 @@ OffloadedOperation Enqueuing::describe(const Offload::Operation& operation, uint
   given.meets = spansProcesses_;
   given.report = streams_->reportWord();
   // The host stops operations that it watches. It does not know when a graph is launched.
-  given.limitNs = static_cast<uint64_t>(deadlineNs + (own_.capture == 0 ? kDeviceOwnLimitNs : 0));
+  const int64_t graceNs = own_.capture == 0 ? kDeviceOwnLimitNs : 0;
+  given.limitNs = static_cast<uint64_t>(operation.limitNs + graceNs);
   return given;
 }
 
-Code Enqueuing::run(const Offload::Operation& operation, Code opened, int64_t deadlineNs,
-                    OnStream& on, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error) {
+Code Enqueuing::run(const DeviceOperation& operation, Code opened, OffloadPeers& peers,
+                    uint32_t* culprit, wl_error_t* error) {
   stated_.resize(peers.ranks());
   isHere_.resize(peers.ranks());
   for (uint32_t rank = 0; rank < peers.ranks(); ++rank)
@@ -196,7 +196,7 @@ Code Enqueuing::run(const Offload::Operation& operation, Code opened, int64_t de
       code = fail(error, WL_UNSUPPORTED, "this target's devices take no streams: cuda's do");
   }
   if (code == WL_OK) code = streams_->open(error);
-  if (code == WL_OK) code = streams_->look(on.stream, &own_.capture, error);
+  if (code == WL_OK) code = streams_->look(operation.on->stream, &own_.capture, error);
   if (code == WL_OK) code = find(operation.buffers, error);
   if (code == WL_OK) code = takePlace(peers, &place, error);
   if (code = agreeOrRefuse(code, peers, culprit, error); code != WL_OK) return code;
@@ -209,13 +209,14 @@ Code Enqueuing::run(const Offload::Operation& operation, Code opened, int64_t de
                  });
   if (code = makeRoom(operation.cores, peers, culprit, error); code != WL_OK) return code;
 
-  code = hand(operation, deadlineNs, on, place, peers, culprit, error);
-  if (code != WL_OK) giveUp(on, place);
+  code = hand(operation, place, peers, culprit, error);
+  if (code != WL_OK) giveUp(*operation.on, place);
   return code;
 }
 
-Code Enqueuing::hand(const Offload::Operation& operation, int64_t deadlineNs, OnStream& on,
-                     uint32_t place, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error) {
+Code Enqueuing::hand(const DeviceOperation& operation, uint32_t place, OffloadPeers& peers,
+                     uint32_t* culprit, wl_error_t* error) {
+  OnStream& on = *operation.on;
   const Places places = placesOf(own_, operation.cores);
   auto* const part = static_cast<unsigned char*>(streams_->part(rank_));
   // Copies the whole output, since a kernel may leave parts of it unchanged.
@@ -241,7 +242,7 @@ Code Enqueuing::hand(const Offload::Operation& operation, int64_t deadlineNs, On
     own.marks[rank] = stated_[rank].mark;
     marks.push_back(stated_[rank].mark);
   }
-  const OffloadedOperation given = describe(operation, cores, deadlineNs);
+  const OffloadedOperation given = describe(operation, cores);
   code = streams_->join(on.stream, own_.capture, place, given, marks.data(),
                         static_cast<uint32_t>(marks.size()), error);
   // Ranks that share a device have joined, and the last of them has launched.
@@ -263,7 +264,7 @@ Code Enqueuing::hand(const Offload::Operation& operation, int64_t deadlineNs, On
   own.sequence = operation.sequence;
   own.phases = operation.phases;
   own.cores = cores;
-  own.deadlineNs = deadlineNs;
+  own.deadlineNs = operation.limitNs;
   follow(own);
   on.ticket = last_.load();
   return WL_OK;

@@ -17,12 +17,6 @@ namespace windlass {
 
 class Group;
 
-// Stream of an operation, and the ticket that the caller gets.
-struct OnStream {
-  uint64_t stream;
-  uint64_t ticket;  // out; 0: a graph holds it
-};
-
 // Any thread may call await(), close(), has() and isInFlight(). Only the thread that makes the
 // device's calls may call the other functions.
 class Enqueuing {
@@ -33,8 +27,8 @@ class Enqueuing {
   Enqueuing& operator=(const Enqueuing&) = delete;
 
   // Collective, like Offload::run(), but returns once all ranks have enqueued the operation.
-  Code run(const Offload::Operation& operation, Code opened, int64_t deadlineNs, OnStream& on,
-           OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
+  Code run(const DeviceOperation& operation, Code opened, OffloadPeers& peers, uint32_t* culprit,
+           wl_error_t* error);
   // Blocks until nothing is in flight, or until `peers` ends the wait and this returns false.
   bool drain(OffloadPeers& peers);
   // Returns why the wait for operations in flight ended. On a timeout, publishes the ranks that
@@ -85,14 +79,14 @@ class Enqueuing {
   };
 
   // Enqueues an operation that no rank has refused.
-  Code hand(const Offload::Operation& operation, int64_t deadlineNs, OnStream& on, uint32_t place,
-            OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
+  Code hand(const DeviceOperation& operation, uint32_t place, OffloadPeers& peers,
+            uint32_t* culprit, wl_error_t* error);
   // Returns WL_OK once all ranks have stated their codes and all are WL_OK.
   Code agree(Code code, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
   // Like agree(). If one rank refuses, all ranks do, and *culprit is kNobody.
   Code agreeOrRefuse(Code code, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
   // Records the location of the rank's data in own_. WL_UNSUPPORTED: the data is not on a device.
-  Code find(const Offload::Buffers& buffers, wl_error_t* error);
+  Code find(const DeviceBuffers& buffers, wl_error_t* error);
   // Withdraws an operation that a stream holds although not all ranks have enqueued it. It ends
   // with the communicator, and is in flight until then.
   void giveUp(const OnStream& on, uint32_t place);
@@ -103,8 +97,7 @@ class Enqueuing {
   Code checkCaptures(wl_error_t* error) const;
   Code makeRoom(uint32_t cores, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
   Places placesOf(const Statement& stated, uint32_t cores) const;
-  OffloadedOperation describe(const Offload::Operation& operation, uint32_t cores,
-                              int64_t deadlineNs) const;
+  OffloadedOperation describe(const DeviceOperation& operation, uint32_t cores) const;
   InFlight& inFlight(uint64_t ticket) { return inFlight_[ticket % StreamDevice::kMostInFlight]; }
 
   // Records which operations have ended.

@@ -171,13 +171,13 @@ Code awaitTurn(Comm& comm, Deadline& deadline) {
   return WL_OK;
 }
 
-void bringTable(const Call& call, Offload::Buffers* buffers) {
+void bringTable(const Call& call, DeviceBuffers* buffers) {
   auto* const table = static_cast<ExpertTable*>(const_cast<void*>(call.args.aux));
   buffers->parts = table;
   buffers->partBytes = ExpertTable::bytes(table->shape);
 }
 
-void bringTransfer(OffloadedTransfer& transfer, Offload::Buffers* buffers) {
+void bringTransfer(OffloadedTransfer& transfer, DeviceBuffers* buffers) {
   buffers->transfer = &transfer;
   buffers->inBytes = transfer.readBytes();
   buffers->outBytes = transfer.writtenBytes();
@@ -200,14 +200,17 @@ Code offload(Comm& comm, const Call& call, uint32_t kernel, uint32_t phases, con
     return data != nullptr &&
            (collective == nullptr || !isRoots(collective->*which) || launch.root == rank);
   };
-  Offload::Operation operation = {operationName(call.descriptor.operation()),
-                                  kernel,
-                                  &launch,
-                                  phases,
-                                  group.config().offloadCores,
-                                  {},
-                                  call.descriptor.operation(),
-                                  comm.operation().sequence()};
+  DeviceOperation operation = {operationName(call.descriptor.operation()),
+                               kernel,
+                               &launch,
+                               phases,
+                               group.config().offloadCores,
+                               {},
+                               call.descriptor.operation(),
+                               comm.operation().sequence(),
+                               call.on,
+                               &group,
+                               deadline.limitNs()};
   const bool isTransfer = call.phases > 0;
   const bool isPlain = !isTransfer && call.launch == nullptr;
   operation.buffers.launch = call.launch;
@@ -230,10 +233,7 @@ Code offload(Comm& comm, const Call& call, uint32_t kernel, uint32_t phases, con
   uint32_t culprit = kNobody;
   const Code code = comm.orNoMemory([&] {
     if (isTransfer) bringTransfer(*call.offloaded, &operation.buffers);
-    Offload& own = group.offloadSeats().offload(rank);
-    if (call.on != nullptr)
-      return own.enqueue(group, operation, deadline.limitNs(), *call.on, peers, &culprit, &error);
-    return own.run(operation, peers, &culprit, &error);
+    return group.offloadSeats().offload(rank).run(operation, peers, &culprit, &error);
   });
   // No rank is at fault: all ranks refuse the operation, or `peers` ended it.
   if (code != WL_OK && culprit == kNobody) {

@@ -109,11 +109,33 @@ void Offload::keepWhatLasts() {
   KeptDevices::add(number_, lasting);
 }
 
-Code Offload::onItsThread(const std::function<void()>& body, DeviceWait& wait, wl_error_t* error) {
+Code Offload::onItsThread(const std::function<Code()>& body, DeviceWait& wait, wl_error_t* error) {
+  Code code = WL_OK;
+  bool lacksMemory = false;
+  const auto guarded = [&] {
+    try {
+      code = body();
+    } catch (const std::bad_alloc&) {
+      lacksMemory = true;
+    }
+  };
+  // The body may write to `error` until its thread is abandoned.
+  wl_error_t lost = blankError();
+  if (awaitItsThread(guarded, wait, &lost) != WL_OK) return copyError(error, lost, nullptr);
+  if (lacksMemory) throw std::bad_alloc();
+  return code;
+}
+
+Code Offload::awaitItsThread(const std::function<void()>& body, DeviceWait& wait,
+                             wl_error_t* error) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (givenUp_ != nullptr) return failGivenUp(error);
   if (ends_) return fail(error, WL_CLOSED, "device %u has given back what the rank had", number_);
-  if (!thread_.joinable()) start();
+  try {
+    if (!thread_.joinable()) start();
+  } catch (const std::system_error&) {
+    return fail(error, WL_RESOURCE, "the system has no more threads for a device's calls");
+  }
   body_ = &body;
   changed_.notify_all();
   const auto isDone = [this] { return body_ == nullptr; };
@@ -175,74 +197,40 @@ void Offload::endStreams() {
   }
 }
 
-Code Offload::runOnItsThread(const std::function<Code()>& body, OffloadPeers& peers,
-                             uint32_t* culprit, wl_error_t* error) {
-  const uint32_t rank = peers.rank();
-  *culprit = rank;
-  Code code = WL_OK;
-  const auto noRoom = [&] {
-    *culprit = rank;
-    code = fail(error, WL_RESOURCE, "out of memory for what an operation on a device takes");
-  };
-  try {
-    const auto guarded = [&] {
-      try {
-        code = body();
-      } catch (const std::bad_alloc&) {
-        noRoom();
-      }
-    };
-    wl_error_t lost = blankError();
-    if (onItsThread(guarded, peers.wait(), &lost) != WL_OK) {
-      *culprit = rank;
-      return copyError(error, lost, nullptr);
-    }
-  } catch (const std::system_error&) {
-    return fail(error, WL_RESOURCE, "the system has no more threads for a device's calls");
-  } catch (const std::bad_alloc&) {
-    noRoom();
-  }
-  return code;
-}
-
 Code Offload::alone(const std::function<Code(RankDevice&)>& body, DeviceWait& wait,
                     wl_error_t* error) {
-  Code code = WL_OK;
-  bool lacksMemory = false;
-  try {
-    const auto guarded = [&] {
-      try {
-        code = open(error);
-        if (code == WL_OK) code = body(*device_);
-      } catch (const std::bad_alloc&) {
-        lacksMemory = true;
-      }
-    };
-    wl_error_t lost = blankError();
-    if (onItsThread(guarded, wait, &lost) != WL_OK) return copyError(error, lost, nullptr);
-  } catch (const std::system_error&) {
-    return fail(error, WL_RESOURCE, "the system has no more threads for a device's calls");
-  }
-  if (lacksMemory) throw std::bad_alloc();
-  return code;
-}
-
-Code Offload::run(const Operation& operation, OffloadPeers& peers, uint32_t* culprit,
-                  wl_error_t* error) {
-  return runOnItsThread([&] { return runHere(operation, peers, culprit, error); }, peers, culprit,
-                        error);
-}
-
-Code Offload::enqueue(Group& group, const Operation& operation, int64_t deadlineNs, OnStream& on,
-                      OffloadPeers& peers, uint32_t* culprit, wl_error_t* error) {
-  const auto body = [&] {
-    if (owned_ == nullptr) {
-      owned_ = std::make_unique<Enqueuing>(group, peers.rank(), *device_);
-      enqueuing_.store(owned_.get());
-    }
-    return owned_->run(operation, open(error), deadlineNs, on, peers, culprit, error);
+  const auto opened = [&] {
+    const Code code = open(error);
+    return code == WL_OK ? body(*device_) : code;
   };
-  return runOnItsThread(body, peers, culprit, error);
+  return onItsThread(opened, wait, error);
+}
+
+Code Offload::run(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
+                  wl_error_t* error) {
+  // The culprit if the thread is abandoned or memory is short.
+  *culprit = peers.rank();
+  const auto body = [&] {
+    uint32_t named = kNobody;
+    const Code code = operation.on == nullptr ? runHere(operation, peers, &named, error)
+                                              : enqueueHere(operation, peers, &named, error);
+    *culprit = named;
+    return code;
+  };
+  try {
+    return onItsThread(body, peers.wait(), error);
+  } catch (const std::bad_alloc&) {
+    return fail(error, WL_RESOURCE, "out of memory for what an operation on a device takes");
+  }
+}
+
+Code Offload::enqueueHere(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
+                          wl_error_t* error) {
+  if (owned_ == nullptr) {
+    owned_ = std::make_unique<Enqueuing>(*operation.group, peers.rank(), *device_);
+    enqueuing_.store(owned_.get());
+  }
+  return owned_->run(operation, open(error), peers, culprit, error);
 }
 
 bool Offload::isStuck() const {
@@ -256,7 +244,7 @@ Code Offload::open(wl_error_t* error) {
   return code;
 }
 
-Code Offload::find(Buffers* buffers, const OffloadPeers& peers, uint32_t cores,
+Code Offload::find(DeviceBuffers* buffers, const OffloadPeers& peers, uint32_t cores,
                    wl_error_t* error) {
   using Lies = RankDevice::Lies;
   found_ = {Lies::kHost, Lies::kHost};
@@ -288,7 +276,7 @@ OffloadedTransfer::Images Offload::imagesOf(uint32_t rank, uint32_t cores) const
   return {base + places.in, base + places.out};
 }
 
-Code Offload::agree(Code code, const Buffers& buffers, OffloadPeers& peers, uint32_t* culprit,
+Code Offload::agree(Code code, const DeviceBuffers& buffers, OffloadPeers& peers, uint32_t* culprit,
                     wl_error_t* error) {
   const Stated own = {code,
                       usable_,
@@ -340,9 +328,9 @@ Offload::Places Offload::placesOf(const Stated& stated, uint32_t cores) const {
   return places;
 }
 
-Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t* culprit,
+Code Offload::runHere(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
                       wl_error_t* error) {
-  Buffers buffers = operation.buffers;
+  DeviceBuffers buffers = operation.buffers;
   OffloadedLaunch* const launch = buffers.launch;
   stated_.resize(peers.ranks());
   *culprit = kNobody;
@@ -429,13 +417,13 @@ Code Offload::runHere(const Operation& operation, OffloadPeers& peers, uint32_t*
   return buffers.partBytes == 0 ? code : agree(code, buffers, peers, culprit, error);
 }
 
-uint64_t Offload::noteOf(const Buffers& buffers) const {
+uint64_t Offload::noteOf(const DeviceBuffers& buffers) const {
   if (buffers.transfer == nullptr) return 0;
   const uint64_t bytes = buffers.transfer->countBytes();
   return bytes <= device_->notes().bytes ? bytes : 0;
 }
 
-Code Offload::fetch(const Buffers& buffers, const Places& own, const unsigned char* part,
+Code Offload::fetch(const DeviceBuffers& buffers, const Places& own, const unsigned char* part,
                     wl_error_t* error) {
   Code code = WL_OK;
   const bool isThere = isOneDevice_ && outThere_ != 0;

@@ -81,36 +81,45 @@ class OffloadPeers : public AllRanks {
 
 class Enqueuing;  // native/device/enqueuing.h
 class Group;
-struct OnStream;
+
+// Stream of an operation, and the ticket that the caller gets.
+struct OnStream {
+  uint64_t stream;
+  uint64_t ticket;  // out; 0: a graph holds it
+};
+
+// Memory of the rank that an operation uses.
+struct DeviceBuffers {
+  const void* in;
+  uint64_t inBytes;
+  void* out;
+  uint64_t outBytes;
+  void* parts;  // a PartTable, or an ExpertTable
+  uint64_t partBytes;
+  // Set for a transfer. The sizes are those of its images and its table, which have no addresses
+  // in the window yet.
+  OffloadedTransfer* transfer = nullptr;
+  // Set for a launch of a library's kernel. The other members are empty until its arguments are
+  // found.
+  OffloadedLaunch* launch = nullptr;
+};
+struct DeviceOperation {
+  const char* name;
+  uint32_t kernel;
+  const Launch* launch;
+  uint32_t phases;
+  uint32_t cores;  // at most
+  DeviceBuffers buffers;
+  int32_t operation = 0;  // wl_operation; `sequence` is the communicator's number
+  uint32_t sequence = 0;
+  // Set for an operation on a stream: the stream, the group, and the time limit.
+  OnStream* on = nullptr;
+  Group* group = nullptr;
+  int64_t limitNs = 0;
+};
 
 class Offload {
  public:
-  // Memory of the rank that an operation uses.
-  struct Buffers {
-    const void* in;
-    uint64_t inBytes;
-    void* out;
-    uint64_t outBytes;
-    void* parts;  // a PartTable, or an ExpertTable
-    uint64_t partBytes;
-    // Set for a transfer. The sizes are those of its images and its table, which have no addresses
-    // in the window yet.
-    OffloadedTransfer* transfer = nullptr;
-    // Set for a launch of a library's kernel. The other members are empty until its arguments are
-    // found.
-    OffloadedLaunch* launch = nullptr;
-  };
-  struct Operation {
-    const char* name;
-    uint32_t kernel;
-    const Launch* launch;
-    uint32_t phases;
-    uint32_t cores;  // at most
-    Buffers buffers;
-    int32_t operation = 0;  // wl_operation; `sequence` is the communicator's number
-    uint32_t sequence = 0;
-  };
-
   // Opens nothing yet. Throws std::bad_alloc.
   explicit Offload(uint32_t device);
   // Call only after closed() returned true, or if nothing was opened.
@@ -125,16 +134,13 @@ class Offload {
   // Collective: every rank has entered the operation. If it fails on one rank, it fails on all. The
   // failed rank is *culprit, and its own error says why. If `peers` ended the operation, *culprit
   // is kNobody. It is also kNobody if all ranks refuse the operation (isRefusal()), with nothing
-  // moved.
-  Code run(const Operation& operation, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
+  // moved. An operation on a stream returns once all ranks have enqueued it.
+  Code run(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
+           wl_error_t* error);
   // Runs body(device) on the thread that makes the device's calls, after the device is open. Not
   // collective.
   Code alone(const std::function<Code(RankDevice&)>& body, DeviceWait& wait, wl_error_t* error);
 
-  // Like run(), but returns once all ranks have enqueued the operation on their streams. deadlineNs
-  // is its time limit.
-  Code enqueue(Group& group, const Operation& operation, int64_t deadlineNs, OnStream& on,
-               OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
   // Returns the operations on streams; nullptr if there never were any.
   Enqueuing* enqueuing() const { return enqueuing_.load(); }
 
@@ -182,24 +188,25 @@ class Offload {
   void serve();
   // Marks the device as stuck if work that a body began still runs.
   void keepWhatLasts();
-  // Runs body() on the thread that makes the device's calls. WL_DEVICE: that thread is abandoned,
-  // and body() touches nothing any more.
-  Code onItsThread(const std::function<void()>& body, DeviceWait& wait, wl_error_t* error);
+  // Runs body() on the thread that makes the device's calls, and returns its result. If that thread
+  // is abandoned, returns WL_DEVICE, and body() touches nothing any more. Throws std::bad_alloc,
+  // also that of body().
+  Code onItsThread(const std::function<Code()>& body, DeviceWait& wait, wl_error_t* error);
+  // Like onItsThread(), for a body that throws nothing.
+  Code awaitItsThread(const std::function<void()>& body, DeviceWait& wait, wl_error_t* error);
   bool giveUpLocked(int64_t sinceNs);
   Code failGivenUp(wl_error_t* error) const;
-  // Like onItsThread(), for a body that may run out of memory or threads. *culprit is then this
-  // rank.
-  Code runOnItsThread(const std::function<Code()>& body, OffloadPeers& peers, uint32_t* culprit,
-                      wl_error_t* error);
-  Code runHere(const Operation& operation, OffloadPeers& peers, uint32_t* culprit,
+  Code runHere(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
                wl_error_t* error);
+  Code enqueueHere(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
+                   wl_error_t* error);
   Code open(wl_error_t* error);
   // Finds the location and the size of the rank's data.
-  Code find(Buffers* buffers, const OffloadPeers& peers, uint32_t cores, wl_error_t* error);
+  Code find(DeviceBuffers* buffers, const OffloadPeers& peers, uint32_t cores, wl_error_t* error);
   // Returns the addresses of a transfer's images in the rank's part of the window.
   OffloadedTransfer::Images imagesOf(uint32_t rank, uint32_t cores) const;
   // Exchanges `code` and the sizes of `buffers`. Returns WL_OK once all ranks have stated WL_OK.
-  Code agree(Code code, const Buffers& buffers, OffloadPeers& peers, uint32_t* culprit,
+  Code agree(Code code, const DeviceBuffers& buffers, OffloadPeers& peers, uint32_t* culprit,
              wl_error_t* error);
   // Refuses sizes that no window can hold, identically on all ranks.
   Code checkExtents(uint32_t* culprit, wl_error_t* error) const;
@@ -214,12 +221,12 @@ class Offload {
   Code countCoresOf(const OffloadedLaunch& launch, uint32_t most, wl_error_t* error);
   // Bytes of a transfer's counts that its kernel copies to host memory; 0 if there is no room for
   // them.
-  uint64_t noteOf(const Buffers& buffers) const;
-  Code fetch(const Buffers& buffers, const Places& own, const unsigned char* part,
+  uint64_t noteOf(const DeviceBuffers& buffers) const;
+  Code fetch(const DeviceBuffers& buffers, const Places& own, const unsigned char* part,
              wl_error_t* error);
   // `call`: address of a launch's OffloadedCall; otherwise 0.
-  Code runKernel(const Operation& operation, uint64_t call, OffloadPeers& peers, uint32_t* culprit,
-                 wl_error_t* error);
+  Code runKernel(const DeviceOperation& operation, uint64_t call, OffloadPeers& peers,
+                 uint32_t* culprit, wl_error_t* error);
   // Reads the rank's lines. look() also derives the progress of each rank from them.
   Code readLines(const OffloadedOperation& given, wl_error_t* error);
   Code look(const OffloadedOperation& given, wl_error_t* error);

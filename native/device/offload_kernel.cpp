@@ -136,7 +136,7 @@ Code Offload::countCoresOf(const OffloadedLaunch& launch, uint32_t most, wl_erro
               number_, launch.name());
 }
 
-Code Offload::runKernel(const Operation& operation, uint64_t call, OffloadPeers& peers,
+Code Offload::runKernel(const DeviceOperation& operation, uint64_t call, OffloadPeers& peers,
                         uint32_t* culprit, wl_error_t* error) {
   const uint32_t ranks = peers.ranks();
   const uint32_t self = peers.rank();

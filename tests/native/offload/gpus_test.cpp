@@ -445,12 +445,12 @@ TEST_F(Gpus, WhatAKernelLeftUndoneAtItsOwnDeadlineIsNoResult) {
   K::plan(launch);
   std::vector<int32_t> in(100, 7);
   std::vector<int32_t> out(100, -1);
-  const windlass::Offload::Operation sum = {"all-reduce",
-                                            windlass::OffloadedKernels::indexOf<K>(),
-                                            &launch,
-                                            K::phases(launch),
-                                            2,
-                                            {in.data(), 400, out.data(), 400, nullptr, 0, 0}};
+  const windlass::DeviceOperation sum = {"all-reduce",
+                                         windlass::OffloadedKernels::indexOf<K>(),
+                                         &launch,
+                                         K::phases(launch),
+                                         2,
+                                         {in.data(), 400, out.data(), 400, nullptr, 0, 0}};
   windlass::Offload offload(0);
   Asleep peers;
   uint32_t culprit = 1;
