@@ -22,11 +22,11 @@ class Group;
 class Enqueuing {
  public:
   // The device must be open before any other call. Throws std::bad_alloc.
-  Enqueuing(Group& group, uint32_t rank, RankDevice& device);
+  Enqueuing(Group& group, uint32_t rank, RankDevice& device, Statements& stated);
   Enqueuing(const Enqueuing&) = delete;
   Enqueuing& operator=(const Enqueuing&) = delete;
 
-  // Collective, like Offload::run(), but returns once all ranks have enqueued the operation.
+  // Offload::run() of an operation on a stream.
   Code run(const DeviceOperation& operation, Code opened, OffloadPeers& peers, uint32_t* culprit,
            wl_error_t* error);
   // Blocks until nothing is in flight, or until `peers` ends the wait and this returns false.
@@ -50,23 +50,6 @@ class Enqueuing {
   bool isInFlight() const { return over_.load() != last_.load(); }
 
  private:
-  // Data that ranks exchange.
-  struct Statement {
-    int32_t code;
-    uint32_t device;
-    uint32_t cores;
-    uint32_t reserved;
-    uint64_t in, out, parts;
-    // Addresses of input and output if they are on the rank's own device; otherwise 0.
-    uint64_t inThere, outThere;
-    uint64_t capture;
-    uint64_t mark;
-  };
-  // Offsets of a rank's data in its part of the window. Data that kernels access in place takes no
-  // room there.
-  struct Places {
-    uint64_t counters, in, out, parts, end;
-  };
   struct InFlight {
     const char* name;
     int32_t operation;
@@ -81,23 +64,18 @@ class Enqueuing {
   // Enqueues an operation that no rank has refused.
   Code hand(const DeviceOperation& operation, uint32_t place, OffloadPeers& peers,
             uint32_t* culprit, wl_error_t* error);
-  // Returns WL_OK once all ranks have stated their codes and all are WL_OK.
-  Code agree(Code code, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
-  // Like agree(). If one rank refuses, all ranks do, and *culprit is kNobody.
-  Code agreeOrRefuse(Code code, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
-  // Records the location of the rank's data in own_. WL_UNSUPPORTED: the data is not on a device.
-  Code find(const DeviceBuffers& buffers, wl_error_t* error);
   // Withdraws an operation that a stream holds although not all ranks have enqueued it. It ends
   // with the communicator, and is in flight until then.
   void giveUp(const OnStream& on, uint32_t place);
   // Adds an operation to those in flight.
   void follow(const InFlight& own);
+  // Opens the streams, and looks up the operation's stream and the rank's data.
+  Code prepare(const DeviceOperation& operation, wl_error_t* error);
   // Waits for a free slot for the next operation, and stores it in *place.
   Code takePlace(OffloadPeers& peers, uint32_t* place, wl_error_t* error);
   Code checkCaptures(wl_error_t* error) const;
   Code makeRoom(uint32_t cores, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
-  Places placesOf(const Statement& stated, uint32_t cores) const;
-  OffloadedOperation describe(const DeviceOperation& operation, uint32_t cores) const;
+  OffloadedOperation describe(const DeviceOperation& operation) const;
   InFlight& inFlight(uint64_t ticket) { return inFlight_[ticket % StreamDevice::kMostInFlight]; }
 
   // Records which operations have ended.
@@ -135,12 +113,8 @@ class Enqueuing {
   const uint32_t rank_;
   RankDevice& device_;
   StreamDevice* streams_ = nullptr;
-  Statement own_ = {};
-  std::vector<Statement> stated_;
+  Statements& stated_;
   std::vector<InFlight> inFlight_;
-  std::vector<bool> isHere_;     // true for ranks of this process
-  bool spansProcesses_ = false;
-  bool isOneDevice_ = false;
   bool hasGivenUp_ = false;
   uint32_t captured_ = 0;           // operations that graphs hold
   uint32_t capturedCores_ = 0;      // cores of a rank in them, at most

@@ -127,7 +127,8 @@ Code Enqueuing::checkDeadline(InFlight& oldest, wl_error_t* error) {
 // that its stream reached the operation. So this also reads the lines that its cores write here.
 Code Enqueuing::hasCome(uint32_t rank, bool* has, wl_error_t* error) {
   const uint64_t oldest = over_.load() + 1;
-  if (isHere_[rank]) return streams_->hasBegun(inFlight(oldest).marks[rank], has, error);
+  if (group_.liveTogether(rank, rank_))
+    return streams_->hasBegun(inFlight(oldest).marks[rank], has, error);
   *has = group_.block().offloadLine(rank).come.load(std::memory_order_acquire) >= oldest;
   if (*has) return WL_OK;
   uint32_t sequence = 0;
@@ -151,7 +152,7 @@ Code Enqueuing::publishLate(const InFlight& late, wl_error_t* error) {
 
 Code Enqueuing::findLate(const InFlight& oldest, Text* text, std::vector<uint32_t>* ranks,
                          wl_error_t* error) {
-  for (uint32_t rank = 0; rank < stated_.size(); ++rank) {
+  for (uint32_t rank = 0; rank < stated_.ranks(); ++rank) {
     bool has = false;
     if (Code code = hasCome(rank, &has, error); code != WL_OK) return code;
     if (!has) ranks->push_back(rank);
@@ -211,7 +212,7 @@ Code Enqueuing::publishReported(uint32_t sequence, wl_error_t* error) {
 
 Code Enqueuing::sequenceThere(uint32_t* sequence, wl_error_t* error) {
   DeviceCounters counters = {};
-  const uint64_t at = placesOf(own_, group_.config().offloadCores).counters;
+  const uint64_t at = stated_.layout(rank_, group_.config().offloadCores).word;
   const auto* part = static_cast<const unsigned char*>(streams_->part(rank_));
   const Code code = device_.fromDevice(&counters, part + at, sizeof counters, error);
   *sequence = counters.over + 1;
@@ -223,13 +224,13 @@ Code Enqueuing::readSteps(uint32_t sequence, uint32_t cores, std::vector<int32_t
   InLine line = {};
   line.sequence = sequence;
   const uint32_t none = line.word(0);
-  std::vector<unsigned char> lines(stated_.size() * cores * kDeviceLineBytes);
+  std::vector<unsigned char> lines(size_t{stated_.ranks()} * cores * kDeviceLineBytes);
   if (Code code = device_.fromDevice(lines.data(), streams_->part(rank_), lines.size(), error);
       code != WL_OK) {
     return code;
   }
-  steps->assign(stated_.size(), INT32_MAX);
-  const auto ranks = static_cast<uint32_t>(stated_.size());
+  steps->assign(stated_.ranks(), INT32_MAX);
+  const uint32_t ranks = stated_.ranks();
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     for (uint32_t core = 0; core < cores; ++core) {
       const uint32_t told = lineAt(lines, lineIndex(core, rank, ranks));

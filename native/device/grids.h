@@ -25,7 +25,6 @@ class Grids {
 
   // Returns the number of cores of this rank for `operation`: at most `atOnce`, the number that its
   // device runs at a time. All ranks have exchanged their statements.
-  template <class Statement>
   static uint32_t coresOf(const RankDevice& device, const DeviceOperation& operation,
                           const AllRanks& ranks, const std::vector<Statement>& stated,
                           uint32_t atOnce) {

@@ -227,7 +227,7 @@ Code Offload::run(const DeviceOperation& operation, OffloadPeers& peers, uint32_
 Code Offload::enqueueHere(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
                           wl_error_t* error) {
   if (owned_ == nullptr) {
-    owned_ = std::make_unique<Enqueuing>(*operation.group, peers.rank(), *device_);
+    owned_ = std::make_unique<Enqueuing>(*operation.group, peers.rank(), *device_, stated_);
     enqueuing_.store(owned_.get());
   }
   return owned_->run(operation, open(error), peers, culprit, error);
@@ -246,93 +246,29 @@ Code Offload::open(wl_error_t* error) {
 
 Code Offload::find(DeviceBuffers* buffers, const OffloadPeers& peers, uint32_t cores,
                    wl_error_t* error) {
-  using Lies = RankDevice::Lies;
-  found_ = {Lies::kHost, Lies::kHost};
-  inThere_ = outThere_ = 0;
-  Code code = WL_OK;
-  if (buffers->transfer != nullptr) return code;
   if (OffloadedLaunch* const launch = buffers->launch; launch != nullptr) {
-    code = device_->load(launch->image(), error);
+    Code code = device_->load(launch->image(), error);
     if (code == WL_OK) code = launch->find(*device_, peers.rank(), peers.ranks(), error);
+    if (code != WL_OK) return code;
     buffers->inBytes = launch->stagedBytes();
     buffers->outBytes = cores * kTarget.limits.tileBytes;
     buffers->parts = launch->call();
     buffers->partBytes = launch->callBytes();
-    return code;
   }
-  const auto findOne = [&](const RankDevice::Named& memory, Lies* lies) {
-    if (code == WL_OK && memory.bytes > 0) code = device_->find(memory, lies, error);
-  };
-  findOne({"in", buffers->in, buffers->inBytes}, &found_.in);
-  findOne({"out", buffers->out, buffers->outBytes}, &found_.out);
-  if (found_.in == Lies::kHere) inThere_ = reinterpret_cast<uint64_t>(buffers->in);
-  if (found_.out == Lies::kHere) outThere_ = reinterpret_cast<uint64_t>(buffers->out);
-  return code;
+  return stated_.find(*device_, *buffers, error);
 }
 
 OffloadedTransfer::Images Offload::imagesOf(uint32_t rank, uint32_t cores) const {
   const auto base = reinterpret_cast<uint64_t>(device_->part(rank));
-  const Places places = placesOf(stated_[rank], cores);
-  return {base + places.in, base + places.out};
-}
-
-Code Offload::agree(Code code, const DeviceBuffers& buffers, OffloadPeers& peers, uint32_t* culprit,
-                    wl_error_t* error) {
-  const Stated own = {code,
-                      usable_,
-                      number_,
-                      buffers.inBytes,
-                      buffers.outBytes,
-                      buffers.partBytes,
-                      inThere_,
-                      outThere_};
-  wl_error_t ofOthers = blankError();
-  const Code told = peers.all(&own, stated_.data(), sizeof own, &ofOthers);
-  *culprit = peers.rank();
-  if (code != WL_OK) return code;
-  *culprit = kNobody;
-  if (told != WL_OK) return told;
-  for (uint32_t rank = 0; rank < stated_.size(); ++rank) {
-    if (stated_[rank].code == WL_OK) continue;
-    *culprit = rank;
-    const auto theirs = static_cast<Code>(stated_[rank].code);
-    if (theirs == WL_INVALID_ARGUMENT) {
-      return fail(error, theirs, "rank %u does not take its memory: its own error says why", rank);
-    }
-    return fail(error, theirs, "rank %u's device failed", rank);
-  }
-  return WL_OK;
-}
-
-Code Offload::checkExtents(uint32_t* culprit, wl_error_t* error) const {
-  for (uint32_t rank = 0; rank < stated_.size(); ++rank) {
-    const Stated& each = stated_[rank];
-    for (const uint64_t bytes : {each.in, each.out, each.parts}) {
-      if (bytes <= kMostWindowBytes) continue;
-      *culprit = rank;
-      return fail(error, WL_INVALID_ARGUMENT, "%llu bytes: a window holds %llu at most",
-                  static_cast<unsigned long long>(bytes),
-                  static_cast<unsigned long long>(kMostWindowBytes));
-    }
-  }
-  return WL_OK;
-}
-
-Offload::Places Offload::placesOf(const Stated& stated, uint32_t cores) const {
-  Places places = {};
-  places.stop = stated_.size() * cores * kDeviceLineBytes;
-  places.in = aligned(places.stop + kDeviceLineBytes);
-  places.out = aligned(places.in + (isOneDevice_ && stated.inThere != 0 ? 0 : stated.in));
-  places.parts = aligned(places.out + (isOneDevice_ && stated.outThere != 0 ? 0 : stated.out));
-  places.end = aligned(places.parts + stated.parts);
-  return places;
+  const DeviceLayout at = stated_.layout(rank, cores);
+  return {base + at.in, base + at.out};
 }
 
 Code Offload::runHere(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
                       wl_error_t* error) {
   DeviceBuffers buffers = operation.buffers;
   OffloadedLaunch* const launch = buffers.launch;
-  stated_.resize(peers.ranks());
+  stated_.begin(peers, number_, false);
   *culprit = kNobody;
   // Operations on streams may occupy the device's processors. Then both operations would wait for
   // the cores of peers.
@@ -340,36 +276,29 @@ Code Offload::runHere(const DeviceOperation& operation, OffloadPeers& peers, uin
   *culprit = peers.rank();
   Code found = open(error);
   if (found == WL_OK) found = find(&buffers, peers, operation.cores, error);
-  if (Code code = agree(found, buffers, peers, culprit, error); code != WL_OK) {
+  if (Code code = stated_.agree(found, peers, culprit, error); code != WL_OK) {
     // If one rank's memory is invalid, all ranks refuse the operation, with nothing moved.
     if (code != WL_INVALID_ARGUMENT) return code;
     nameCulprit(error, *culprit);
     *culprit = kNobody;
     return code;
   }
-  if (Code code = checkExtents(culprit, error); code != WL_OK) return code;
-  isOneDevice_ = true;
-  for (uint32_t rank = 0; rank < peers.ranks(); ++rank)
-    isOneDevice_ = isOneDevice_ && stated_[rank].device == number_ && peers.firstBeside(rank) == 0;
-  uint64_t bytes = 0;
-  for (const Stated& each : stated_) bytes = std::max(bytes, placesOf(each, operation.cores).end);
+  if (Code code = stated_.checkExtents(culprit, error); code != WL_OK) return code;
   // All ranks are past the previous operation, so no kernel accesses the window.
-  if (bytes > device_->partBytes()) {
-    Code code = agree(device_->closeWindow(error), buffers, peers, culprit, error);
-    if (code != WL_OK) return code;
+  if (stated_.bytes(operation.cores) > device_->partBytes()) {
     sequence_ = written_ = 0;
     held_ = 0;
-    code = device_->makeWindow(peers, bytes, error);
-    *culprit = device_->culprit();
+    const Code code = stated_.makeRoom(*device_, operation.cores, peers, culprit, error);
     if (code != WL_OK) return code;
   }
   Code code = cores_ == 0 ? countCores(operation.cores, peers, error) : WL_OK;
-  usable_ = cores_;
+  stated_.own.cores = cores_;
   if (code == WL_OK && launch != nullptr) code = countCoresOf(*launch, operation.cores, error);
-  usable_ = Grids::coresOf(*device_, operation, peers, stated_, usable_);
+  stated_.own.cores =
+      Grids::coresOf(*device_, operation, peers, stated_.all(), stated_.own.cores);
   nextSequence();
   if (code == WL_OK) code = writeLines(peers.rank(), operation.cores, error);
-  const Places own = placesOf(stated_[peers.rank()], operation.cores);
+  const DeviceLayout own = stated_.layout(peers.rank(), operation.cores);
   auto* const part = static_cast<unsigned char*>(device_->part(peers.rank()));
   OffloadedTransfer* const transfer = buffers.transfer;
   const OffloadedTransfer::Images ownImages = imagesOf(peers.rank(), operation.cores);
@@ -392,16 +321,17 @@ Code Offload::runHere(const DeviceOperation& operation, OffloadPeers& peers, uin
   held_ = 0;
   using Lies = RankDevice::Lies;
   const auto send = [&](uint64_t at, const void* from, uint64_t size, Lies lies) {
-    if (code != WL_OK || size == 0 || (isOneDevice_ && lies == Lies::kHere)) return;
+    if (code != WL_OK || size == 0) return;
     code = lies == Lies::kHost ? device_->toDevice(part + at, from, size, error)
                                : device_->onDevices(part + at, from, size, error);
   };
   const bool isPlain = transfer == nullptr && launch == nullptr;
-  if (isPlain) send(own.in, buffers.in, buffers.inBytes, found_.in);
+  const Statement& said = stated_.own;
+  if (isPlain) send(own.in, buffers.in, stated_.copied(said.in, said.inThere), stated_.in());
   // Copies the whole output, since a kernel may leave parts of it unchanged.
-  if (isPlain) send(own.out, buffers.out, buffers.outBytes, found_.out);
+  if (isPlain) send(own.out, buffers.out, stated_.copied(said.out, said.outThere), stated_.out());
   if (!isHeld) send(own.parts, buffers.parts, buffers.partBytes, Lies::kHost);
-  if (code = agree(code, buffers, peers, culprit, error); code != WL_OK) return code;
+  if (code = stated_.agree(code, peers, culprit, error); code != WL_OK) return code;
   code = runKernel(operation, launch == nullptr ? 0 : callAt, peers, culprit, error);
   if (code != WL_OK) return code;
   if (launch != nullptr) {
@@ -414,7 +344,7 @@ Code Offload::runHere(const DeviceOperation& operation, OffloadPeers& peers, uin
   if (transfer != nullptr && code == WL_OK) held_ = transfer->id();
   *culprit = peers.rank();
   // Every host reads every rank's table, so all ranks agree that it is there.
-  return buffers.partBytes == 0 ? code : agree(code, buffers, peers, culprit, error);
+  return buffers.partBytes == 0 ? code : stated_.agree(code, peers, culprit, error);
 }
 
 uint64_t Offload::noteOf(const DeviceBuffers& buffers) const {
@@ -423,12 +353,11 @@ uint64_t Offload::noteOf(const DeviceBuffers& buffers) const {
   return bytes <= device_->notes().bytes ? bytes : 0;
 }
 
-Code Offload::fetch(const DeviceBuffers& buffers, const Places& own, const unsigned char* part,
-                    wl_error_t* error) {
+Code Offload::fetch(const DeviceBuffers& buffers, const DeviceLayout& own,
+                    const unsigned char* part, wl_error_t* error) {
   Code code = WL_OK;
-  const bool isThere = isOneDevice_ && outThere_ != 0;
-  if (buffers.outBytes > 0 && !isThere) {
-    code = found_.out == RankDevice::Lies::kHost
+  if (stated_.copied(stated_.own.out, stated_.own.outThere) > 0) {
+    code = stated_.out() == RankDevice::Lies::kHost
                ? device_->fromDevice(buffers.out, part + own.out, buffers.outBytes, error)
                : device_->onDevices(buffers.out, part + own.out, buffers.outBytes, error);
   }

@@ -14,8 +14,8 @@
 #include "native/core/offload_line.h"
 #include "native/device/offloaded_launch.h"
 #include "native/device/offloaded_transfer.h"
+#include "native/device/statements.h"
 #include "native/device/watched_calls.h"
-#include "native/memory/device.h"
 
 namespace windlass {
 
@@ -29,8 +29,6 @@ constexpr int64_t kCallLimitNs = 5'000'000'000;
 inline std::atomic<int64_t> callLimitNs{kCallLimitNs};
 // Time after the deadline at which a device ends an operation that its host has not stopped.
 constexpr int64_t kDeviceOwnLimitNs = 2 * kStopLimitNs;
-// Number of polls of a signal between two checks of the stop word by a core.
-constexpr uint32_t kDeviceLooks = 1024;
 // Cores that an operation does not use don't write their lines. Those words must not fall behind by
 // 2^22 operations (windlass/in_line.h). So all lines are written after this many operations. Tests
 // set less.
@@ -38,12 +36,6 @@ constexpr uint32_t kAllLinesEvery = 1u << 20;
 inline std::atomic<uint32_t> allLinesEvery{kAllLinesEvery};
 // Difference between consecutive operation numbers in a device's window. Tests set more.
 inline std::atomic<uint32_t> deviceSequenceStep{1};
-
-// Returns the next offset in a device's window at which data may begin.
-constexpr uint64_t aligned(uint64_t at) {
-  constexpr uint64_t kAlignment = 512;
-  return (at + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 // Returns the word of line `index` of those that a rank has read from its device.
 inline uint32_t lineAt(const std::vector<unsigned char>& lines, size_t index) {
@@ -81,42 +73,6 @@ class OffloadPeers : public AllRanks {
 
 class Enqueuing;  // native/device/enqueuing.h
 class Group;
-
-// Stream of an operation, and the ticket that the caller gets.
-struct OnStream {
-  uint64_t stream;
-  uint64_t ticket;  // out; 0: a graph holds it
-};
-
-// Memory of the rank that an operation uses.
-struct DeviceBuffers {
-  const void* in;
-  uint64_t inBytes;
-  void* out;
-  uint64_t outBytes;
-  void* parts;  // a PartTable, or an ExpertTable
-  uint64_t partBytes;
-  // Set for a transfer. The sizes are those of its images and its table, which have no addresses
-  // in the window yet.
-  OffloadedTransfer* transfer = nullptr;
-  // Set for a launch of a library's kernel. The other members are empty until its arguments are
-  // found.
-  OffloadedLaunch* launch = nullptr;
-};
-struct DeviceOperation {
-  const char* name;
-  uint32_t kernel;
-  const Launch* launch;
-  uint32_t phases;
-  uint32_t cores;  // at most
-  DeviceBuffers buffers;
-  int32_t operation = 0;  // wl_operation; `sequence` is the communicator's number
-  uint32_t sequence = 0;
-  // Set for an operation on a stream: the stream, the group, and the time limit.
-  OnStream* on = nullptr;
-  Group* group = nullptr;
-  int64_t limitNs = 0;
-};
 
 class Offload {
  public:
@@ -164,25 +120,6 @@ class Offload {
   uint64_t windowBytes() const { return closingBytes_; }
 
  private:
-  // Result and requirements of a rank, which ranks exchange.
-  struct Stated {
-    int32_t code;
-    uint32_t cores;
-    uint32_t device;
-    uint64_t in, out, parts;
-    // Addresses of input and output if they are on the rank's own device; otherwise 0.
-    uint64_t inThere, outThere;
-  };
-  // Offsets of a rank's data in its part of the window. Data that kernels access in place takes no
-  // room there.
-  struct Places {
-    uint64_t stop, in, out, parts, end;
-  };
-  // Locations of the caller's input and output.
-  struct Found {
-    RankDevice::Lies in, out;
-  };
-
   // Starts the thread that makes the device's calls. Throws std::system_error.
   void start();
   void serve();
@@ -205,24 +142,18 @@ class Offload {
   Code find(DeviceBuffers* buffers, const OffloadPeers& peers, uint32_t cores, wl_error_t* error);
   // Returns the addresses of a transfer's images in the rank's part of the window.
   OffloadedTransfer::Images imagesOf(uint32_t rank, uint32_t cores) const;
-  // Exchanges `code` and the sizes of `buffers`. Returns WL_OK once all ranks have stated WL_OK.
-  Code agree(Code code, const DeviceBuffers& buffers, OffloadPeers& peers, uint32_t* culprit,
-             wl_error_t* error);
-  // Refuses sizes that no window can hold, identically on all ranks.
-  Code checkExtents(uint32_t* culprit, wl_error_t* error) const;
-  Places placesOf(const Stated& stated, uint32_t cores) const;
   // Rewrites all lines to this rank before they fall behind. No core may be in an operation of the
   // window.
   Code writeLines(uint32_t self, uint32_t most, wl_error_t* error);
   // Finds how many of `most` cores the device runs at a time. If the device does not say, counts
   // those that meet in a kernel. More cores would wait for one another until the deadline.
   Code countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error);
-  // Limits usable_ to the cores that a library's kernel can run at a time.
+  // Limits the stated cores to those that a library's kernel can run at a time.
   Code countCoresOf(const OffloadedLaunch& launch, uint32_t most, wl_error_t* error);
   // Bytes of a transfer's counts that its kernel copies to host memory; 0 if there is no room for
   // them.
   uint64_t noteOf(const DeviceBuffers& buffers) const;
-  Code fetch(const DeviceBuffers& buffers, const Places& own, const unsigned char* part,
+  Code fetch(const DeviceBuffers& buffers, const DeviceLayout& own, const unsigned char* part,
              wl_error_t* error);
   // `call`: address of a launch's OffloadedCall; otherwise 0.
   Code runKernel(const DeviceOperation& operation, uint64_t call, OffloadPeers& peers,
@@ -243,20 +174,13 @@ class Offload {
 
   const uint32_t number_;
   const std::unique_ptr<RankDevice> device_;
-  std::vector<Stated> stated_;
-  Found found_ = {};
-  uint64_t inThere_ = 0;  // see Stated
-  uint64_t outThere_ = 0;
-  // True if all ranks live in one process and use one device. Their kernels then access data on it
-  // in place.
-  bool isOneDevice_ = false;
+  Statements stated_;
   OffloadProgress progress_ = {};
   std::vector<unsigned char> lines_;
   uint64_t held_ = 0;  // id of the transfer that ran last, whose table is in the window; 0: none
   uint32_t sequence_ = 0;  // number of the last operation in this window
   uint32_t written_ = 0;   // number of the operation at which all lines were written
   uint32_t cores_ = 0;     // cores that the device runs at a time; 0: not counted yet
-  uint32_t usable_ = 0;    // cores that the current operation can use
   bool isOpen_ = false;
   std::unique_ptr<Enqueuing> owned_;  // see enqueuing_
   std::atomic<Enqueuing*> enqueuing_{nullptr};

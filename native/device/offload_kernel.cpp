@@ -34,7 +34,7 @@ Code Offload::countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error) 
   // The kernel runs as for a single rank. Later readers of these lines find an earlier operation
   // there.
   given.lines[0] = base;
-  given.stop = device_->stopWord(base + placesOf(stated_[self], most).stop);
+  given.stop = device_->stopWord(base + stated_.layout(self, most).word);
   given.stopValue = sequence_;
   lines_.resize(most * kDeviceLineBytes);
   Code code = device_->start(kMeeting, nullptr, given, error);
@@ -71,7 +71,7 @@ Code Offload::writeLines(uint32_t self, uint32_t most, wl_error_t* error) {
   InLine before = {};
   before.sequence = sequence_ - 1;
   const uint32_t word = before.word(0);
-  const size_t count = stated_.size() * most;
+  const size_t count = size_t{stated_.ranks()} * most;
   lines_.assign(count * kDeviceLineBytes, 0);
   for (size_t index = 0; index < count; ++index)
     std::memcpy(lines_.data() + index * kDeviceLineBytes, &word, sizeof word);
@@ -128,8 +128,8 @@ bool Offload::stop(const char* kernel, const OffloadedOperation& given) {
 }
 
 Code Offload::countCoresOf(const OffloadedLaunch& launch, uint32_t most, wl_error_t* error) {
-  usable_ = std::min(usable_, device_->coresAtOnce(most, launch.image()));
-  if (usable_ > 0) return WL_OK;
+  stated_.own.cores = std::min(stated_.own.cores, device_->coresAtOnce(most, launch.image()));
+  if (stated_.own.cores > 0) return WL_OK;
   return fail(error, WL_UNSUPPORTED,
               "device %u runs fewer blocks of %s's library at a time than there are ranks of this "
               "process on it: have fewer ranks, or more devices",
@@ -140,29 +140,11 @@ Code Offload::runKernel(const DeviceOperation& operation, uint64_t call, Offload
                         uint32_t* culprit, wl_error_t* error) {
   const uint32_t ranks = peers.ranks();
   const uint32_t self = peers.rank();
-  uint32_t cores = operation.cores;
-  for (const Stated& each : stated_) cores = std::min(cores, each.cores);
-  OffloadedOperation given = {};
-  given.kernel = operation.kernel;
-  given.launch = *operation.launch;
-  given.line = {self, 0, cores, sequence_, false, kDeviceLooks, nullptr, 0};
-  given.windowBytes = device_->partBytes();
-  given.stopValue = sequence_;
+  OffloadedOperation given = stated_.describe(operation, *device_, self);
+  const uint64_t word = given.windows[self] + stated_.layout(self, operation.cores).word;
+  given.stop = device_->stopWord(word);
+  given.line.sequence = given.stopValue = sequence_;
   given.call = call;
-  for (uint32_t rank = 0; rank < ranks; ++rank) {
-    const auto base = reinterpret_cast<uint64_t>(device_->part(rank));
-    const Places places = placesOf(stated_[rank], operation.cores);
-    const auto place = [&](uint64_t at, uint64_t bytes, uint64_t there) {
-      if (bytes == 0) return Place{0};
-      return Place::of(kAddressSpace, isOneDevice_ && there != 0 ? there : base + at);
-    };
-    const Stated& of = stated_[rank];
-    given.entries[rank] = {place(places.in, of.in, of.inThere),
-                           place(places.out, of.out, of.outThere),
-                           place(places.parts, of.parts, 0)};
-    given.lines[rank] = given.windows[rank] = base;
-    if (rank == self) given.stop = device_->stopWord(base + places.stop);
-  }
   if (const uint64_t note = noteOf(operation.buffers); note != 0) {
     given.noteTo = device_->notes().address;
     given.noteFrom =
@@ -174,7 +156,7 @@ Code Offload::runKernel(const DeviceOperation& operation, uint64_t call, Offload
   // Allocates everything before the kernel runs.
   progress_.phases = operation.phases;
   progress_.ranks.resize(ranks);
-  lines_.resize(size_t{ranks} * cores * kDeviceLineBytes);
+  lines_.resize(size_t{ranks} * given.line.cores * kDeviceLineBytes);
   const int64_t startNs = clockNs();
   const OffloadedLaunch* const launch = operation.buffers.launch;
   const void* const image = launch == nullptr ? nullptr : launch->image();

@@ -8,7 +8,7 @@
 
 namespace windlass {
 
-class StreamDevice {
+class StreamDevice : public KernelWindow {
  public:
   // Most operations in flight on the device, and most that graphs hold for good.
   static constexpr uint32_t kMostInFlight = 64;
@@ -27,16 +27,9 @@ class StreamDevice {
   };
   static constexpr uint64_t kMostPartsBytes = PartTable::bytes(kMostDeviceRanks);
 
-  virtual ~StreamDevice() = default;
-
   // Allocates everything that operations need except their window. A failure leaves nothing behind.
   virtual Code open(wl_error_t* error) = 0;
-  // Same as the RankDevice functions, for a window that only these operations use. Nothing may be
-  // in flight or captured.
-  virtual Code makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) = 0;
-  virtual uint32_t culprit() const = 0;
-  virtual void* part(uint32_t rank) const = 0;
-  virtual uint64_t partBytes() const = 0;
+  // Only these operations use the window. It changes while nothing is in flight or captured.
   virtual uint32_t coresAtOnce(uint32_t most) const = 0;
   // Releases everything, even after failures, and returns the first failure.
   virtual Code close(wl_error_t* error) = 0;

@@ -96,11 +96,30 @@ struct DeviceKind {
   uint32_t multiprocessors;
 };
 
+// Window that one kind of operation uses. Not thread-safe: one thread makes all calls.
+class KernelWindow {
+ public:
+  virtual ~KernelWindow() = default;
+
+  // Collective: makes a window with a part of `bytes` bytes, equal on all ranks, on each rank's
+  // device. Each part is zeroed before any peer learns of it. If one rank fails, all fail and
+  // nothing is left behind. If the exchange itself fails, or this throws std::bad_alloc, call
+  // closeWindow().
+  virtual Code makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) = 0;
+  // Rank where a failure of makeWindow() began; kNobody if the exchange itself failed.
+  virtual uint32_t culprit() const = 0;
+  // Frees the window, even after failures, and returns the first failure. Call after every rank's
+  // kernels have stopped using it.
+  virtual Code closeWindow(wl_error_t* error) = 0;
+  // Address of that rank's part for this rank's kernels.
+  virtual void* part(uint32_t rank) const = 0;
+  virtual uint64_t partBytes() const = 0;  // a multiple of the page size; 0 without a window
+};
+
 // Not thread-safe: one thread makes all calls.
-class RankDevice {
+class RankDevice : public KernelWindow {
  public:
   RankDevice() = default;
-  virtual ~RankDevice() = default;
   RankDevice(const RankDevice&) = delete;
   RankDevice& operator=(const RankDevice&) = delete;
 
@@ -111,19 +130,6 @@ class RankDevice {
   virtual Code close(wl_error_t* error) = 0;
   // Valid after open().
   virtual DeviceKind kind() const { return {}; }
-
-  // Collective: makes a window with a part of `bytes` bytes, equal on all ranks, on each rank's
-  // device. Each part is zeroed before any peer learns of it. If one rank fails, all fail and
-  // nothing is left behind. If the exchange itself fails, or this throws std::bad_alloc, call
-  // closeWindow().
-  virtual Code makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) = 0;
-  // Rank where a failure of makeWindow() began; kNobody if the exchange itself failed.
-  virtual uint32_t culprit() const = 0;
-  // Frees the window as close() does. Call after every rank's kernels have stopped using it.
-  virtual Code closeWindow(wl_error_t* error) = 0;
-  // Address of that rank's part for this rank's kernels.
-  virtual void* part(uint32_t rank) const = 0;
-  virtual uint64_t partBytes() const = 0;  // a multiple of the page size; 0 without a window
 
   // Steps that make the parts of a window. All ranks complete one step before any starts the next.
   // If all ranks live in one process, askForParts and shareParts are left out:

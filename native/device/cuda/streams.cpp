@@ -83,13 +83,6 @@ Code Streams::close(wl_error_t* error) {
   return undo.code;
 }
 
-Code Streams::makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) {
-  if (window_.bytes() > 0) {
-    if (Code code = window_.close(error); code != WL_OK) return code;
-  }
-  return window_.make(gpu_, copies_, exchange, bytes, error);
-}
-
 uint32_t Streams::coresAtOnce(uint32_t most) const {
   return std::min(most, gpu_.own().blocksAtOnce / window_.grid().ranks());
 }

@@ -15,7 +15,10 @@ class Streams final : public StreamDevice {
   Streams(Gpu& gpu, Copies& copies) : gpu_(gpu), copies_(copies) {}
 
   Code open(wl_error_t* error) override;
-  Code makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) override;
+  Code makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) override {
+    return window_.make(gpu_, copies_, exchange, bytes, error);
+  }
+  Code closeWindow(wl_error_t* error) override { return window_.close(error); }
   uint32_t culprit() const override { return window_.culprit(); }
   void* part(uint32_t rank) const override { return reinterpret_cast<void*>(window_.part(rank)); }
   uint64_t partBytes() const override { return window_.bytes(); }
