@@ -59,6 +59,7 @@ struct OffloadProgress {
   struct Rank {
     uint32_t over;  // phases that all of its cores have ended
     uint32_t core;  // the first core that has ended no more than these
+    bool hasBegun;  // all of its cores have reported that they began
   };
   uint32_t phases;
   std::vector<Rank> ranks;

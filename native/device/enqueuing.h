@@ -97,13 +97,9 @@ class Enqueuing {
                const char* message);
   // Sets *has to true if the rank's stream has reached the oldest operation.
   Code hasCome(uint32_t rank, bool* has, wl_error_t* error);
-  // Reads, for each rank, how many phases of operation `sequence` all its cores have ended, from
-  // this rank's lines. The value is -1 if some cores have not reported that they began.
-  Code readSteps(uint32_t sequence, uint32_t cores, std::vector<int32_t>* steps,
-                 wl_error_t* error);
-  // Reads the device's sequence number of the oldest operation.
-  Code sequenceThere(uint32_t* sequence, wl_error_t* error);
-  // Finds the ranks whose cores made the least progress in operation `sequence`.
+  // Reads how far each rank is in operation `sequence` of the device; 0: in the oldest one.
+  Code read(uint32_t sequence, uint32_t cores, OffloadProgress* progress, wl_error_t* error);
+  // Finds the ranks whose cores made the least progress in that operation.
   Code leastFar(uint32_t sequence, uint32_t cores, std::vector<uint32_t>* ranks, uint32_t* phases,
                 wl_error_t* error);
   // Stops the operations on devices and wakes waiters, since the communicator has ended.

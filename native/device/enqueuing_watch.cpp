@@ -8,7 +8,6 @@
 #include "native/base/text.h"
 #include "native/core/group.h"
 #include "native/core/names.h"
-#include "native/core/signal.h"
 #include "native/device/enqueuing.h"
 #include "native/device/offload_seats.h"
 
@@ -131,11 +130,9 @@ Code Enqueuing::hasCome(uint32_t rank, bool* has, wl_error_t* error) {
     return streams_->hasBegun(inFlight(oldest).marks[rank], has, error);
   *has = group_.block().offloadLine(rank).come.load(std::memory_order_acquire) >= oldest;
   if (*has) return WL_OK;
-  uint32_t sequence = 0;
-  std::vector<int32_t> steps;
-  Code code = sequenceThere(&sequence, error);
-  if (code == WL_OK) code = readSteps(sequence, inFlight(oldest).cores, &steps, error);
-  *has = code == WL_OK && steps[rank] >= 0;
+  OffloadProgress progress;
+  const Code code = read(0, inFlight(oldest).cores, &progress, error);
+  *has = code == WL_OK && progress.ranks[rank].hasBegun;
   return code;
 }
 
@@ -163,11 +160,8 @@ Code Enqueuing::findLate(const InFlight& oldest, Text* text, std::vector<uint32_
     text->add(" ha%s not", ranks->size() == 1 ? "s" : "ve");
     return WL_OK;
   }
-  uint32_t sequence = 0;
   uint32_t over = 0;
-  Code code = sequenceThere(&sequence, error);
-  if (code == WL_OK) code = leastFar(sequence, oldest.cores, ranks, &over, error);
-  if (code != WL_OK) return code;
+  if (Code code = leastFar(0, oldest.cores, ranks, &over, error); code != WL_OK) return code;
   text->add("of its %u phases, the device of ", oldest.phases);
   addRanks(*text, *ranks);
   text->add(" has ended %u", over);
@@ -210,45 +204,35 @@ Code Enqueuing::publishReported(uint32_t sequence, wl_error_t* error) {
   return WL_OK;
 }
 
-Code Enqueuing::sequenceThere(uint32_t* sequence, wl_error_t* error) {
-  DeviceCounters counters = {};
-  const uint64_t at = stated_.layout(rank_, group_.config().offloadCores).word;
+Code Enqueuing::read(uint32_t sequence, uint32_t cores, OffloadProgress* progress,
+                     wl_error_t* error) {
   const auto* part = static_cast<const unsigned char*>(streams_->part(rank_));
-  const Code code = device_.fromDevice(&counters, part + at, sizeof counters, error);
-  *sequence = counters.over + 1;
-  return code;
-}
-
-Code Enqueuing::readSteps(uint32_t sequence, uint32_t cores, std::vector<int32_t>* steps,
-                          wl_error_t* error) {
   InLine line = {};
+  line.cores = cores;
   line.sequence = sequence;
-  const uint32_t none = line.word(0);
-  std::vector<unsigned char> lines(size_t{stated_.ranks()} * cores * kDeviceLineBytes);
-  if (Code code = device_.fromDevice(lines.data(), streams_->part(rank_), lines.size(), error);
-      code != WL_OK) {
-    return code;
+  if (sequence == 0) {
+    DeviceCounters counters = {};
+    const uint64_t at = stated_.layout(rank_, group_.config().offloadCores).word;
+    const Code code = device_.fromDevice(&counters, part + at, sizeof counters, error);
+    if (code != WL_OK) return code;
+    line.sequence = counters.over + 1;
   }
-  steps->assign(stated_.ranks(), INT32_MAX);
-  const uint32_t ranks = stated_.ranks();
-  for (uint32_t rank = 0; rank < ranks; ++rank) {
-    for (uint32_t core = 0; core < cores; ++core) {
-      const uint32_t told = lineAt(lines, lineIndex(core, rank, ranks));
-      const int32_t over = reached(told, none) ? static_cast<int32_t>(told - none) : -1;
-      (*steps)[rank] = std::min((*steps)[rank], over);
-    }
-  }
-  return WL_OK;
+  *progress = {UINT32_MAX, std::vector<OffloadProgress::Rank>(stated_.ranks())};
+  std::vector<unsigned char> lines;
+  return readProgress(device_, part, line, &lines, progress, error);
 }
 
 Code Enqueuing::leastFar(uint32_t sequence, uint32_t cores, std::vector<uint32_t>* ranks,
                          uint32_t* phases, wl_error_t* error) {
-  std::vector<int32_t> steps;
-  if (Code code = readSteps(sequence, cores, &steps, error); code != WL_OK) return code;
-  const int32_t fewest = *std::min_element(steps.begin(), steps.end());
-  for (uint32_t rank = 0; rank < steps.size(); ++rank)
-    if (steps[rank] == fewest) ranks->push_back(rank);
-  *phases = static_cast<uint32_t>(std::max(fewest, 0));
+  OffloadProgress progress;
+  if (Code code = read(sequence, cores, &progress, error); code != WL_OK) return code;
+  *phases = progress.fewest();
+  const auto waits = [](const OffloadProgress::Rank& rank) { return !rank.hasBegun; };
+  const bool some = std::any_of(progress.ranks.begin(), progress.ranks.end(), waits);
+  for (uint32_t rank = 0; rank < progress.ranks.size(); ++rank) {
+    const OffloadProgress::Rank& of = progress.ranks[rank];
+    if (some ? waits(of) : of.over == *phases) ranks->push_back(rank);
+  }
   return WL_OK;
 }
 

@@ -44,6 +44,12 @@ inline uint32_t lineAt(const std::vector<unsigned char>& lines, size_t index) {
   return word;
 }
 
+// Reads the lines in a rank's part of a window, and derives from them how far each rank is in the
+// operation of `line`. The caller sets progress->phases and the number of its ranks. `lines` is
+// room for the lines.
+Code readProgress(RankDevice& device, const void* part, const InLine& line,
+                  std::vector<unsigned char>* lines, OffloadProgress* progress, wl_error_t* error);
+
 // Wait of a rank's thread for the thread that makes its device's calls. The waiting thread calls
 // these functions.
 class DeviceWait : public Liveness {
@@ -158,8 +164,7 @@ class Offload {
   // `call`: address of a launch's OffloadedCall; otherwise 0.
   Code runKernel(const DeviceOperation& operation, uint64_t call, OffloadPeers& peers,
                  uint32_t* culprit, wl_error_t* error);
-  // Reads the rank's lines. look() also derives the progress of each rank from them.
-  Code readLines(const OffloadedOperation& given, wl_error_t* error);
+  // Reads the progress of each rank.
   Code look(const OffloadedOperation& given, wl_error_t* error);
   // Returns WL_TIMEOUT if the kernel ended early, at its own deadline.
   Code checkWhole(const char* kernel, const OffloadedOperation& given, int64_t startNs,

@@ -47,7 +47,8 @@ Code Offload::countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error) 
     cores_ = most;
     return WL_OK;
   }
-  if (code == WL_TIMEOUT) code = readLines(given, error);
+  if (code == WL_TIMEOUT)
+    code = device_->fromDevice(lines_.data(), device_->part(self), lines_.size(), error);
   const bool ended = stop(kMeeting, given);
   if (code != WL_OK) return code;
   uint32_t begun = 0;
@@ -80,16 +81,27 @@ Code Offload::writeLines(uint32_t self, uint32_t most, wl_error_t* error) {
 }
 
 Code Offload::look(const OffloadedOperation& given, wl_error_t* error) {
-  const uint32_t cores = given.line.cores;
-  const uint32_t none = given.line.word(0);
-  if (Code code = readLines(given, error); code != WL_OK) return code;
-  for (uint32_t rank = 0; rank < given.launch.ranks; ++rank) {
-    OffloadProgress::Rank& of = progress_.ranks[rank];
-    of = {progress_.phases, 0};
-    for (uint32_t core = 0; core < cores; ++core) {
-      const uint32_t told = lineAt(lines_, lineIndex(core, rank, given.launch.ranks));
-      const uint32_t over = reached(told, none) ? told - none : 0;
-      if (over < of.over) of = {over, core};
+  const auto* lines = reinterpret_cast<const void*>(given.lines[given.line.rank]);
+  return readProgress(*device_, lines, given.line, &lines_, &progress_, error);
+}
+
+Code readProgress(RankDevice& device, const void* part, const InLine& line,
+                  std::vector<unsigned char>* lines, OffloadProgress* progress,
+                  wl_error_t* error) {
+  const auto ranks = static_cast<uint32_t>(progress->ranks.size());
+  lines->resize(size_t{ranks} * line.cores * kDeviceLineBytes);
+  const Code code = device.fromDevice(lines->data(), part, lines->size(), error);
+  if (code != WL_OK) return code;
+  const uint32_t none = line.word(0);
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    OffloadProgress::Rank& of = progress->ranks[rank];
+    of = {progress->phases, 0, true};
+    for (uint32_t core = 0; core < line.cores; ++core) {
+      const uint32_t told = lineAt(*lines, lineIndex(core, rank, ranks));
+      const bool hasBegun = reached(told, none);
+      of.hasBegun = of.hasBegun && hasBegun;
+      if (const uint32_t over = hasBegun ? told - none : 0; over < of.over)
+        of = {over, core, of.hasBegun};
     }
   }
   return WL_OK;
@@ -104,11 +116,6 @@ Code Offload::checkWhole(const char* kernel, const OffloadedOperation& given, in
               "device %u ended %s by itself, %lld ms after it had begun: the process of its rank "
               "was stopped, or had no core to run on",
               number_, kernel, static_cast<long long>((clockNs() - startNs) / 1'000'000));
-}
-
-Code Offload::readLines(const OffloadedOperation& given, wl_error_t* error) {
-  const auto* lines = reinterpret_cast<const void*>(given.lines[given.line.rank]);
-  return device_->fromDevice(lines_.data(), lines, lines_.size(), error);
 }
 
 bool Offload::stop(const char* kernel, const OffloadedOperation& given) {
