@@ -18,35 +18,22 @@ constexpr uint64_t kMostPitch = (uint64_t{1} << 31) - 1;
 
 Code Copies::open(const Gpu& gpu, wl_error_t* error) {
   gpu_ = &gpu;
-  const Cuda& cuda = gpu.cuda();
-  Code code = gpu.check(cuda.cuStreamCreate(&stream_, kStreamNonBlocking), "cuStreamCreate", error);
-  if (code != WL_OK) stream_ = nullptr;
-  for (Stage& stage : stages_)
-    if (code == WL_OK) code = openStage(stage, error);
+  Code code = gpu.makeStream(&stream_, error);
+  for (Stage& stage : stages_) {
+    if (code == WL_OK) code = gpu.makePinned(&stage.memory, kStageBytes, 0, error);
+    if (code == WL_OK) code = gpu.makeEvent(&stage.event, error);
+  }
   if (code != WL_OK) close(nullptr);
   return code;
 }
 
-Code Copies::openStage(Stage& stage, wl_error_t* error) {
-  const Cuda& cuda = gpu_->cuda();
-  void* memory = nullptr;
-  const Code code = gpu_->check(cuda.cuMemHostAlloc(&memory, kStageBytes, kHostPortable),
-                                "cuMemHostAlloc", error);
-  if (code != WL_OK) return code;
-  stage.memory = static_cast<unsigned char*>(memory);
-  const CuResult made = cuda.cuEventCreate(&stage.event, kEventDisableTiming);
-  if (made != kCuOk) stage.event = nullptr;
-  return gpu_->check(made, "cuEventCreate", error);
-}
-
 Code Copies::close(wl_error_t* error) {
   if (gpu_ == nullptr) return WL_OK;
-  const Cuda& cuda = gpu_->cuda();
   GivesBack undo(*gpu_, error);
-  if (stream_ != nullptr) undo(cuda.cuStreamDestroy(stream_), "cuStreamDestroy");
+  undo.stream(stream_);
   for (Stage& stage : stages_) {
-    if (stage.event != nullptr) undo(cuda.cuEventDestroy(stage.event), "cuEventDestroy");
-    if (stage.memory != nullptr) undo(cuda.cuMemFreeHost(stage.memory), "cuMemFreeHost");
+    undo.event(stage.event);
+    undo.pinned(stage.memory);
     stage = Stage();
   }
   gpu_ = nullptr;

@@ -40,7 +40,6 @@ class Copies {
     bool isBusy = false;
   };
 
-  Code openStage(Stage& stage, wl_error_t* error);
   // Marks the staging buffer as busy after the copy was enqueued.
   Code begin(Stage& stage, CuResult result, const char* call, wl_error_t* error);
   Code await(Stage& stage, wl_error_t* error);

@@ -201,21 +201,17 @@ Code DeviceWindow::checkBytes(wl_error_t* error) const {
 
 Code DeviceWindow::close(wl_error_t* error) {
   if (gpu_ == nullptr) return WL_OK;
-  Code code = WL_OK;
-  if (grid_ != nullptr) code = grid_->leave(error);
-  if (peers_ != nullptr) {
-    const Code left = peers_->leave(code == WL_OK ? error : nullptr);
-    if (code == WL_OK) code = left;
-  }
+  GivesBack undo(*gpu_, error);
+  if (grid_ != nullptr) undo.by([&](wl_error_t* own) { return grid_->leave(own); });
+  if (peers_ != nullptr) undo.by([&](wl_error_t* own) { return peers_->leave(own); });
   Undone undone;
   part_.close(gpu_->cuda(), &undone);
-  const Code closed = gpu_->check(undone.result, undone.call, code == WL_OK ? error : nullptr);
-  if (code == WL_OK) code = closed;
+  undo(undone.result, undone.call);
   gpu_ = nullptr;
   grid_ = nullptr;
   peers_ = nullptr;
   bytes_ = 0;
-  return code;
+  return undo.code;
 }
 
 }  // namespace windlass::cuda

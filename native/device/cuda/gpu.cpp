@@ -109,6 +109,24 @@ Code Gpu::begin(const void* image, wl_error_t* error) {
   return code;
 }
 
+Code Gpu::makeStream(CuStream* stream, wl_error_t* error) const {
+  const CuResult made = cuda_->cuStreamCreate(stream, kStreamNonBlocking);
+  if (made != kCuOk) *stream = nullptr;
+  return check(made, "cuStreamCreate", error);
+}
+
+Code Gpu::makeEvent(CuEvent* event, wl_error_t* error) const {
+  const CuResult made = cuda_->cuEventCreate(event, kEventDisableTiming);
+  if (made != kCuOk) *event = nullptr;
+  return check(made, "cuEventCreate", error);
+}
+
+Code Gpu::makeMemory(CuAddress* memory, uint64_t bytes, wl_error_t* error) const {
+  const CuResult made = cuda_->cuMemAlloc(memory, bytes);
+  if (made != kCuOk) *memory = 0;
+  return checkMemory(made, "cuMemAlloc", bytes, error);
+}
+
 Code Gpu::load(const void* image, wl_error_t* error) {
   const WatchedLock lock(mutex_);
   for (const GpuKernels& each : libraries_)

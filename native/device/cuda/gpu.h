@@ -57,6 +57,20 @@ class Gpu {
   // Like check(), for a call that requested `bytes` of memory.
   Code checkMemory(CuResult result, const char* call, uint64_t bytes, wl_error_t* error) const;
 
+  // Each of these makes a resource, which is null after a failure.
+  Code makeStream(CuStream* stream, wl_error_t* error) const;
+  Code makeEvent(CuEvent* event, wl_error_t* error) const;
+  Code makeMemory(CuAddress* memory, uint64_t bytes, wl_error_t* error) const;
+  // Pinned host memory. `flags`: 0, or kHostDeviceMap.
+  template <class T>
+  Code makePinned(T** memory, uint64_t bytes, uint32_t flags, wl_error_t* error) const {
+    void* made = nullptr;
+    const Code code = check(cuda_->cuMemHostAlloc(&made, bytes, kHostPortable | flags),
+                            "cuMemHostAlloc", error);
+    *memory = code == WL_OK ? static_cast<T*>(made) : nullptr;
+    return code;
+  }
+
  private:
   Code begin(const void* image, wl_error_t* error);
   Code loadNow(const void* image, GpuKernels* kernels, wl_error_t* error);
@@ -77,17 +91,34 @@ class Gpu {
 };
 
 // Calls that release a device's resources. All are made, even after failures. `code` is the first
-// failure, or that of `before`.
+// failure.
 class GivesBack {
  public:
-  GivesBack(const Gpu& gpu, wl_error_t* error, Code before = WL_OK)
-      : code(before), gpu_(gpu), error_(error) {}
+  GivesBack(const Gpu& gpu, wl_error_t* error) : gpu_(gpu), error_(error) {}
   void operator()(CuResult result, const char* call) {
-    const Code undone = gpu_.check(result, call, code == WL_OK ? error_ : nullptr);
+    by([&](wl_error_t* error) { return gpu_.check(result, call, error); });
+  }
+  // Runs undo(error).
+  template <class Undo>
+  void by(const Undo& undo) {
+    const Code undone = undo(code == WL_OK ? error_ : nullptr);
     if (code == WL_OK) code = undone;
   }
+  // Each of these releases a resource if there is one.
+  void stream(CuStream stream) {
+    if (stream != nullptr) (*this)(gpu_.cuda().cuStreamDestroy(stream), "cuStreamDestroy");
+  }
+  void event(CuEvent event) {
+    if (event != nullptr) (*this)(gpu_.cuda().cuEventDestroy(event), "cuEventDestroy");
+  }
+  void memory(CuAddress memory) {
+    if (memory != 0) (*this)(gpu_.cuda().cuMemFree(memory), "cuMemFree");
+  }
+  void pinned(void* memory) {
+    if (memory != nullptr) (*this)(gpu_.cuda().cuMemFreeHost(memory), "cuMemFreeHost");
+  }
 
-  Code code;
+  Code code = WL_OK;
 
  private:
   const Gpu& gpu_;

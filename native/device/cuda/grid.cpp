@@ -38,23 +38,10 @@ Code Grid::make(Gpu& gpu, uint32_t ranks, uint32_t all, Grid** grid, wl_error_t*
 }
 
 Code Grid::open(wl_error_t* error) {
-  const Cuda& cuda = gpu_.cuda();
   const uint64_t bytes = ranks_ * sizeof *given_;
-  Code code =
-      gpu_.check(cuda.cuStreamCreate(&stream_, kStreamNonBlocking), "cuStreamCreate", error);
-  if (code != WL_OK) {
-    stream_ = nullptr;
-    return code;
-  }
-  code = gpu_.checkMemory(cuda.cuMemAlloc(&givenThere_, bytes), "cuMemAlloc", bytes, error);
-  if (code != WL_OK) {
-    givenThere_ = 0;
-    return code;
-  }
-  void* memory = nullptr;
-  code = gpu_.check(cuda.cuMemHostAlloc(&memory, bytes, kHostPortable), "cuMemHostAlloc", error);
-  if (code == WL_OK) given_ = static_cast<OffloadedOperation*>(memory);
-  return code;
+  Code code = gpu_.makeStream(&stream_, error);
+  if (code == WL_OK) code = gpu_.makeMemory(&givenThere_, bytes, error);
+  return code == WL_OK ? gpu_.makePinned(&given_, bytes, 0, error) : code;
 }
 
 Grid* Grid::hold(uint64_t name) {
@@ -68,16 +55,14 @@ Code Grid::leave(wl_error_t* error) {
 }
 
 Code Grid::end(wl_error_t* error) {
-  const Cuda& cuda = gpu_.cuda();
   GivesBack undo(gpu_, error);
-  if (stream_ != nullptr) undo(cuda.cuStreamDestroy(stream_), "cuStreamDestroy");
+  undo.stream(stream_);
   for (const CuEvent over : over_) {
-    if (over == nullptr) continue;
-    gpu_.forget(over);
-    undo(cuda.cuEventDestroy(over), "cuEventDestroy");
+    if (over != nullptr) gpu_.forget(over);
+    undo.event(over);
   }
-  if (given_ != nullptr) undo(cuda.cuMemFreeHost(given_), "cuMemFreeHost");
-  if (givenThere_ != 0) undo(cuda.cuMemFree(givenThere_), "cuMemFree");
+  undo.pinned(given_);
+  undo.memory(givenThere_);
   return undo.code;
 }
 
@@ -101,20 +86,24 @@ Code Grid::join(uint32_t slot, CuFunction function, uint32_t cores,
     return code;
   given_[place] = given;
   if (!isLast) return WL_OK;
-  void* arguments[] = {&joining_, &cores};
   Code code = send(givenThere_, given_, ranks_ * sizeof given, error);
   if (code == WL_OK && hasPeersElsewhere_) code = gpu_.followLast(stream_, nullptr, error);
-  if (code == WL_OK) {
-    code =
-        gpu_.check(gpu_.cuda().cuLaunchCooperativeKernel(function, ranks_ * cores, 1, 1,
-                                                         kCudaThreads, 1, 1, 0, stream_, arguments),
-                   "cuLaunchCooperativeKernel", error);
-  }
+  if (code == WL_OK) code = launch(function, cores, stream_, error);
+  if (code != WL_OK) mayCopy_ = cuda::mayRunOn(gpu_, stream_, kCopyNs);
+  return begun(code);
+}
+
+Code Grid::launch(CuFunction function, uint32_t cores, CuStream stream, wl_error_t* error) {
+  void* arguments[] = {&joining_, &cores};
+  return gpu_.check(
+      gpu_.cuda().cuLaunchCooperativeKernel(function, ranks_ * cores, 1, 1, kCudaThreads, 1, 1, 0,
+                                            stream, arguments),
+      "cuLaunchCooperativeKernel", error);
+}
+
+Code Grid::begun(Code code) {
   isBroken_ = code != WL_OK;
-  if (isBroken_) {
-    mayCopy_ = cuda::mayRunOn(gpu_, stream_, kCopyNs);
-    return code;
-  }
+  if (isBroken_) return code;
   waiting_ = 0;
   ++launched_;
   changed_.notify_all();

@@ -67,6 +67,10 @@ class Grid {
   // Adds the rank's operation to the next grid. *isLast: all ranks have joined. The caller holds
   // mutex_.
   Code come(uint32_t slot, CuAddress operation, bool* isLast, wl_error_t* error);
+  // Launches all ranks' operations on the stream.
+  Code launch(CuFunction function, uint32_t cores, CuStream stream, wl_error_t* error);
+  // Records the result of the launch, and returns it.
+  Code begun(Code code);
   Code launchOn(CuStream stream, uint32_t cores, const OnStream& last, wl_error_t* error);
   bool isLaunched(uint32_t slot) const { return launched_ >= joined_[slot]; }
   // Returns the known state of that grid. If several ranks ask at once, only one asks the driver,

@@ -20,27 +20,17 @@ Code Grid::enqueue(uint32_t slot, uint32_t cores, CuAddress operation, const OnS
                    wl_error_t* error) {
   const WatchedLock lock(mutex_);
   bool isLast = false;
-  Code code = come(slot, operation, &isLast, error);
-  if (code != WL_OK) return code;
+  if (Code code = come(slot, operation, &isLast, error); code != WL_OK) return code;
   streams_[slot] = own.stream;
   if (!isLast) return WL_OK;
-  code = launchOn(own.capture == 0 ? stream_ : own.stream, cores, own, error);
-  isBroken_ = code != WL_OK;
-  if (isBroken_) return code;
-  waiting_ = 0;
-  ++launched_;
-  return WL_OK;
+  return begun(launchOn(own.capture == 0 ? stream_ : own.stream, cores, own, error));
 }
 
 Code Grid::launchOn(CuStream stream, uint32_t cores, const OnStream& last, wl_error_t* error) {
   const Cuda& cuda = gpu_.cuda();
   Code code = WL_OK;
   CuEvent& over = over_[last.capture == 0 ? 0 : 1];
-  if (over == nullptr) {
-    code = gpu_.check(cuda.cuEventCreate(&over, kEventDisableTiming), "cuEventCreate", error);
-    if (code != WL_OK) over = nullptr;
-    if (code != WL_OK) return code;
-  }
+  if (over == nullptr) code = gpu_.makeEvent(&over, error);
   const auto follow = [&](CuStream follower, CuEvent event) {
     if (code == WL_OK)
       code = gpu_.check(cuda.cuStreamWaitEvent(follower, event, 0), "cuStreamWaitEvent", error);
@@ -51,10 +41,7 @@ Code Grid::launchOn(CuStream stream, uint32_t cores, const OnStream& last, wl_er
   if (code == WL_OK && last.capture == 0 && hasPeersElsewhere_)
     code = gpu_.followLast(stream, over, error);
   if (code != WL_OK) return code;
-  void* arguments[] = {&joining_, &cores};
-  code = gpu_.check(cuda.cuLaunchCooperativeKernel(gpu_.own().function, ranks_ * cores, 1, 1,
-                                                   kCudaThreads, 1, 1, 0, stream, arguments),
-                    "cuLaunchCooperativeKernel", error);
+  code = launch(gpu_.own().function, cores, stream, error);
   if (code == WL_OK) code = gpu_.check(cuda.cuEventRecord(over, stream), "cuEventRecord", error);
   if (code == WL_OK && last.capture == 0 && hasPeersElsewhere_) gpu_.setLast(over);
   if (last.capture != 0) captured_ = last.capture;

@@ -33,14 +33,8 @@ uint64_t elementsOf(const MoveViews& views) {
 Code Moves::open(const Gpu& gpu, wl_error_t* error) {
   if (gpu_ != nullptr) return WL_OK;
   gpu_ = &gpu;
-  const Cuda& cuda = gpu.cuda();
-  Code code = gpu.check(cuda.cuStreamCreate(&stream_, kStreamNonBlocking), "cuStreamCreate", error);
-  if (code != WL_OK) stream_ = nullptr;
-  if (code == WL_OK) {
-    code = gpu.checkMemory(cuda.cuMemAlloc(&given_, sizeof(Given)), "cuMemAlloc", sizeof(Given),
-                           error);
-    if (code != WL_OK) given_ = 0;
-  }
+  Code code = gpu.makeStream(&stream_, error);
+  if (code == WL_OK) code = gpu.makeMemory(&given_, sizeof(Given), error);
   if (code != WL_OK) close(nullptr);
   return code;
 }
@@ -48,12 +42,7 @@ Code Moves::open(const Gpu& gpu, wl_error_t* error) {
 Code Moves::stage(const Gpu& gpu, void** memory, wl_error_t* error) {
   if (Code code = open(gpu, error); code != WL_OK) return code;
   if (stage_ == 0) {
-    const Code code = gpu.checkMemory(gpu.cuda().cuMemAlloc(&stage_, kDeviceStageBytes),
-                                      "cuMemAlloc", kDeviceStageBytes, error);
-    if (code != WL_OK) {
-      stage_ = 0;
-      return code;
-    }
+    if (Code code = gpu.makeMemory(&stage_, kDeviceStageBytes, error); code != WL_OK) return code;
   }
   *memory = reinterpret_cast<void*>(stage_);
   return WL_OK;
@@ -61,11 +50,10 @@ Code Moves::stage(const Gpu& gpu, void** memory, wl_error_t* error) {
 
 Code Moves::close(wl_error_t* error) {
   if (gpu_ == nullptr) return WL_OK;
-  const Cuda& cuda = gpu_->cuda();
   GivesBack undo(*gpu_, error);
-  if (stream_ != nullptr) undo(cuda.cuStreamDestroy(stream_), "cuStreamDestroy");
-  if (given_ != 0) undo(cuda.cuMemFree(given_), "cuMemFree");
-  if (stage_ != 0) undo(cuda.cuMemFree(stage_), "cuMemFree");
+  undo.stream(stream_);
+  undo.memory(given_);
+  undo.memory(stage_);
   *this = Moves();
   return undo.code;
 }

@@ -2,7 +2,7 @@
 #include "native/device/cuda/rank_device.h"
 
 #include <algorithm>
-#include <new>
+#include <cstring>
 
 #include "native/base/readable.h"
 #include "native/device/cuda/window_parts.h"
@@ -36,48 +36,40 @@ Code CudaRankDevice::open(uint32_t number, wl_error_t* error) {
   if (Code code = Cuda::find(&cuda, error); code != WL_OK) return code;
   if (Code code = Gpu::take(*cuda, number, image_, &gpu_, error); code != WL_OK) return code;
   Code code = copies_.open(*gpu_, error);
-  if (code == WL_OK) code = openStop(error);
-  if (code == WL_OK) streams_ = std::make_unique<Streams>(*gpu_, copies_);
+  if (code == WL_OK) code = openWords(error);
+  if (code == WL_OK)
+    streams_ = std::make_unique<Streams>(*gpu_, copies_, words_ + kDeviceLineBytes,
+                                         wordsAddress_ + kDeviceLineBytes);
   if (code != WL_OK) close(nullptr);
   return code;
 }
 
-Code CudaRankDevice::openStop(wl_error_t* error) {
-  const Cuda& cuda = gpu_->cuda();
-  void* memory = nullptr;
-  const Code code =
-      gpu_->check(cuda.cuMemHostAlloc(&memory, kDeviceLineBytes + kNoteBytes,
-                                      kHostPortable | kHostDeviceMap),
-                  "cuMemHostAlloc", error);
+Code CudaRankDevice::openWords(wl_error_t* error) {
+  const Code code = gpu_->makePinned(&words_, kWordBytes + kNoteBytes, kHostDeviceMap, error);
   if (code != WL_OK) return code;
-  stop_ = new (memory) std::atomic<uint32_t>(0);
-  return gpu_->check(cuda.cuMemHostGetDevicePointer(&stopAddress_, memory, 0),
+  std::memset(words_, 0, kWordBytes);
+  return gpu_->check(gpu_->cuda().cuMemHostGetDevicePointer(&wordsAddress_, words_, 0),
                      "cuMemHostGetDevicePointer", error);
 }
 
 Code CudaRankDevice::close(wl_error_t* error) {
   if (gpu_ == nullptr) return WL_OK;
-  const Cuda& cuda = gpu_->cuda();
-  Code code = WL_OK;
-  const auto first = [&] { return code == WL_OK ? error : nullptr; };
-  const auto note = [&](Code undone) {
-    if (code == WL_OK) code = undone;
-  };
-  if (streams_ != nullptr) note(streams_->close(first()));
+  GivesBack undo(*gpu_, error);
+  if (streams_ != nullptr) undo.by([&](wl_error_t* own) { return streams_->close(own); });
   streams_ = nullptr;
-  if (stop_ != nullptr) note(gpu_->check(cuda.cuMemFreeHost(stop_), "cuMemFreeHost", first()));
-  note(moves_.close(first()));
-  note(copies_.close(first()));
-  note(gpu_->leave(first()));
+  undo.pinned(words_);
+  undo.by([&](wl_error_t* own) { return moves_.close(own); });
+  undo.by([&](wl_error_t* own) { return copies_.close(own); });
+  undo.by([&](wl_error_t* own) { return gpu_->leave(own); });
   gpu_ = nullptr;
-  stop_ = nullptr;
+  words_ = nullptr;
   isStuck_ = false;
-  return code;
+  return undo.code;
 }
 
 Code CudaRankDevice::makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) {
   // Operations in the new window are numbered anew.
-  stop_->store(0, std::memory_order_release);
+  setStop(0);
   return window_.make(*gpu_, copies_, exchange, bytes, error);
 }
 
@@ -212,7 +204,7 @@ uint32_t CudaRankDevice::coresAtOnce(uint32_t most, const void* image) const {
 }
 
 Code CudaRankDevice::writeStop(uint64_t, uint32_t value, wl_error_t*) {
-  stop_->store(value, std::memory_order_release);
+  setStop(value);
   window_.grid().withdraw(window_.slot());
   return WL_OK;
 }

@@ -2,7 +2,6 @@
 // A rank's device on a GPU, which other ranks of the process may share.
 #pragma once
 
-#include <atomic>
 #include <memory>
 
 #include "native/device/cuda/device_window.h"
@@ -68,10 +67,9 @@ class CudaRankDevice final : public RankDevice {
   Code load(const void* image, wl_error_t* error) override { return gpu_->load(image, error); }
   uint32_t coresAtOnce(uint32_t most, const void* image) const override;
   // The stop word is in host memory, which a kernel sees whatever the device does.
-  uint64_t stopWord(uint64_t) const override { return stopAddress_; }
+  uint64_t stopWord(uint64_t) const override { return wordsAddress_; }
   Notes notes() const override {
-    return {reinterpret_cast<const unsigned char*>(stop_) + kDeviceLineBytes,
-            stopAddress_ + kDeviceLineBytes, kNoteBytes};
+    return {words_ + kWordBytes, wordsAddress_ + kWordBytes, kNoteBytes};
   }
   Code writeStop(uint64_t word, uint32_t value, wl_error_t* error) override;
 
@@ -88,9 +86,13 @@ class CudaRankDevice final : public RankDevice {
   StreamDevice* streams() override { return streams_.get(); }
 
  private:
-  // Host memory that kernels access: a line with the stop word, and notes.
-  static constexpr uint64_t kNoteBytes = 4096 - kDeviceLineBytes;
-  Code openStop(wl_error_t* error);
+  // Host memory that kernels access: a line with the stop word, those of streams, and notes.
+  static constexpr uint64_t kWordBytes = kDeviceLineBytes + Streams::kWordBytes;
+  static constexpr uint64_t kNoteBytes = 4096 - kWordBytes;
+  Code openWords(wl_error_t* error);
+  void setStop(uint32_t value) {
+    __atomic_store_n(reinterpret_cast<uint32_t*>(words_), value, __ATOMIC_RELEASE);
+  }
   // Refuses device memory that is shorter than its caller says.
   Code checkEnd(const Named& memory, bool isAllocated, wl_error_t* error);
   Code checkHostEnd(const Named& memory, wl_error_t* error);
@@ -101,8 +103,8 @@ class CudaRankDevice final : public RankDevice {
   Moves moves_;
   DeviceWindow window_;
   std::unique_ptr<Streams> streams_;
-  std::atomic<uint32_t>* stop_ = nullptr;
-  CuAddress stopAddress_ = 0;
+  unsigned char* words_ = nullptr;
+  CuAddress wordsAddress_ = 0;
   bool isStuck_ = false;
 };
 

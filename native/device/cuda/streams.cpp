@@ -20,64 +20,33 @@ CuStream streamOf(uint64_t handle) {
 
 }  // namespace
 
-Code Streams::openEvent(CuEvent* event, wl_error_t* error) {
-  const CuResult made = gpu_.cuda().cuEventCreate(event, kEventDisableTiming);
-  if (made != kCuOk) *event = nullptr;
-  return gpu_.check(made, "cuEventCreate", error);
-}
-
 Code Streams::open(wl_error_t* error) {
   if (given_ != 0) return WL_OK;
-  const Cuda& cuda = gpu_.cuda();
   constexpr uint64_t kBytes = sizeof(Given);
-  constexpr uint64_t kAll = kBytes * (kMostInFlight + kMostCaptured);
-  Code code = gpu_.checkMemory(cuda.cuMemAlloc(&given_, kAll), "cuMemAlloc", kAll, error);
-  if (code != WL_OK) given_ = 0;
-  void* memory = nullptr;
-  if (code == WL_OK) {
-    code = gpu_.check(cuda.cuMemHostAlloc(&memory, kBytes * kMostInFlight, kHostPortable),
-                      "cuMemHostAlloc", error);
-    if (code == WL_OK) pinned_ = static_cast<Given*>(memory);
-  }
-  if (code == WL_OK) {
-    code = gpu_.check(
-        cuda.cuMemHostAlloc(&memory, 2 * kDeviceLineBytes, kHostPortable | kHostDeviceMap),
-        "cuMemHostAlloc", error);
-    if (code == WL_OK) words_ = static_cast<unsigned char*>(memory);
-  }
-  if (code == WL_OK) {
-    std::memset(words_, 0, 2 * kDeviceLineBytes);
-    code = gpu_.check(cuda.cuMemHostGetDevicePointer(&wordsAddress_, words_, 0),
-                      "cuMemHostGetDevicePointer", error);
-  }
-  const auto openPlace = [&](Place& place) {
-    if (code == WL_OK) code = openEvent(&place.mark, error);
-    if (code == WL_OK) code = openEvent(&place.over, error);
-  };
-  openPlace(captured_);
-  for (Place& place : places_) openPlace(place);
+  Code code = gpu_.makeMemory(&given_, kBytes * (kMostInFlight + kMostCaptured), error);
+  if (code == WL_OK) code = gpu_.makePinned(&pinned_, kBytes * kMostInFlight, 0, error);
+  forEachPlace([&](Place& place) {
+    if (code == WL_OK) code = gpu_.makeEvent(&place.mark, error);
+    if (code == WL_OK) code = gpu_.makeEvent(&place.over, error);
+  });
   if (code != WL_OK) close(nullptr);
   return code;
 }
 
 Code Streams::close(wl_error_t* error) {
-  const Cuda& cuda = gpu_.cuda();
-  GivesBack undo(gpu_, error, window_.close(error));
-  const auto drop = [&](Place& place) {
-    for (const CuEvent event : {place.mark, place.over})
-      if (event != nullptr) undo(cuda.cuEventDestroy(event), "cuEventDestroy");
+  GivesBack undo(gpu_, error);
+  undo.by([&](wl_error_t* own) { return window_.close(own); });
+  forEachPlace([&](Place& place) {
+    undo.event(place.mark);
+    undo.event(place.over);
     place = Place();
-  };
-  for (Place& place : places_) drop(place);
-  drop(captured_);
+  });
+  undo.pinned(pinned_);
+  undo.memory(given_);
   last_ = nullptr;
   lastCapture_ = 0;
   leftCount_ = 0;
   isWithdrawn_ = false;
-  if (words_ != nullptr) undo(cuda.cuMemFreeHost(words_), "cuMemFreeHost");
-  if (pinned_ != nullptr) undo(cuda.cuMemFreeHost(pinned_), "cuMemFreeHost");
-  if (given_ != 0) undo(cuda.cuMemFree(given_), "cuMemFree");
-  words_ = nullptr;
   pinned_ = nullptr;
   given_ = 0;
   return undo.code;

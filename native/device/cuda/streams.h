@@ -12,7 +12,12 @@ namespace windlass::cuda {
 
 class Streams final : public StreamDevice {
  public:
-  Streams(Gpu& gpu, Copies& copies) : gpu_(gpu), copies_(copies) {}
+  // Bytes of host memory that kernels access: a line with the stop word, and one for reports.
+  static constexpr uint64_t kWordBytes = 2 * kDeviceLineBytes;
+
+  // `words`: this memory, zeroed, which must outlive this object.
+  Streams(Gpu& gpu, Copies& copies, unsigned char* words, CuAddress wordsAddress)
+      : gpu_(gpu), copies_(copies), words_(words), wordsAddress_(wordsAddress) {}
 
   Code open(wl_error_t* error) override;
   Code makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) override {
@@ -57,7 +62,11 @@ class Streams final : public StreamDevice {
   CuAddress givenThere(uint64_t capture, uint32_t place) const {
     return given_ + (capture == 0 ? place : kMostInFlight + place) * sizeof(Given);
   }
-  Code openEvent(CuEvent* event, wl_error_t* error);
+  template <class Visit>
+  void forEachPlace(const Visit& visit) {
+    visit(captured_);
+    for (Place& place : places_) visit(place);
+  }
   Code bringParts(CuStream stream, uint64_t capture, uint32_t place, const Copy& parts,
                   wl_error_t* error);
   Code copy(CuStream stream, const Copy& copy, wl_error_t* error);
@@ -67,6 +76,8 @@ class Streams final : public StreamDevice {
 
   Gpu& gpu_;
   Copies& copies_;
+  unsigned char* const words_;
+  const CuAddress wordsAddress_;
   DeviceWindow window_;
   // Slots of operations in flight, followed by those of captured operations.
   CuAddress given_ = 0;
@@ -81,8 +92,6 @@ class Streams final : public StreamDevice {
   uint64_t left_[kMostCaptured];
   uint32_t leftCount_ = 0;
   bool isWithdrawn_ = false;  // an operation was withdrawn
-  unsigned char* words_ = nullptr;
-  CuAddress wordsAddress_ = 0;
 };
 
 }  // namespace windlass::cuda
