@@ -18,11 +18,18 @@ Enqueuing::Enqueuing(Group& group, uint32_t rank, RankDevice& device, Statements
       stated_(stated),
       inFlight_(StreamDevice::kMostInFlight) {}
 
-Code Enqueuing::ended(OffloadPeers& peers) {
-  if (group_.failure() == nullptr && peers.leftNs() <= 0) publishInTheWay(peers);
-  OffloadProgress none = {};
-  none.ranks.resize(peers.ranks());
-  return peers.ended(none);
+Code Enqueuing::awaitOver(uint64_t ticket, OffloadPeers& peers) {
+  while (over_.load() < ticket) {
+    if (peers.goesOn()) {
+      look();
+      continue;
+    }
+    if (group_.failure() == nullptr && peers.leftNs() <= 0) publishInTheWay(peers);
+    OffloadProgress none = {};
+    none.ranks.resize(peers.ranks());
+    return peers.ended(none);
+  }
+  return WL_OK;
 }
 
 Code Enqueuing::takePlace(OffloadPeers& peers, uint32_t* place, wl_error_t* error) {
@@ -36,11 +43,9 @@ Code Enqueuing::takePlace(OffloadPeers& peers, uint32_t* place, wl_error_t* erro
   }
   const uint64_t ticket = last_.load() + 1;
   *place = ticket % StreamDevice::kMostInFlight;
-  while (ticket - over_.load() > StreamDevice::kMostInFlight) {
-    if (!peers.goesOn()) return ended(peers);
-    look();
-  }
-  return WL_OK;
+  return ticket <= StreamDevice::kMostInFlight
+             ? WL_OK
+             : awaitOver(ticket - StreamDevice::kMostInFlight, peers);
 }
 
 Code Enqueuing::checkCaptures(wl_error_t* error) const {
@@ -82,8 +87,7 @@ Code Enqueuing::makeRoom(uint32_t cores, OffloadPeers& peers, uint32_t* culprit,
                 static_cast<unsigned long long>(streams_->partBytes()),
                 static_cast<unsigned long long>(bytes));
   }
-  const Code drained = drain(peers) ? WL_OK : ended(peers);
-  Code code = stated_.agree(drained, peers, culprit, error);
+  Code code = stated_.agree(drain(peers), peers, culprit, error);
   if (code != WL_OK) return code;
   code = stated_.makeRoom(*streams_, cores, peers, culprit, error);
   if (isRefusal(code)) *culprit = kNobody;
@@ -92,7 +96,7 @@ Code Enqueuing::makeRoom(uint32_t cores, OffloadPeers& peers, uint32_t* culprit,
 
 OffloadedOperation Enqueuing::describe(const DeviceOperation& operation) const {
   OffloadedOperation given = stated_.describe(operation, *streams_, rank_);
-  given.counters = given.windows[rank_] + stated_.layout(rank_, operation.cores).word;
+  given.counters = stated_.layout(rank_, operation.cores, *streams_).word;
   given.stop = streams_->stopWord();
   given.stopValue = 1;
   // No rank waits for an event of another process's stream, so cores of several processes wait for
@@ -120,13 +124,7 @@ Code Enqueuing::run(const DeviceOperation& operation, Code opened, OffloadPeers&
   uint32_t place = 0;
   Code code = opened == WL_OK ? prepare(operation, error) : opened;
   if (code == WL_OK) code = takePlace(peers, &place, error);
-  if (code = stated_.agree(code, peers, culprit, error); code != WL_OK) {
-    // If one rank refuses, all ranks do.
-    if (!isRefusal(code)) return code;
-    if (*culprit != kNobody) nameCulprit(error, *culprit);
-    *culprit = kNobody;
-    return code;
-  }
+  if (code = stated_.agreeOrRefuse(code, peers, culprit, error); code != WL_OK) return code;
   if (code = checkCaptures(error); code != WL_OK) return code;
   if (code = stated_.checkExtents(culprit, error); code != WL_OK) return code;
   if (code = makeRoom(operation.cores, peers, culprit, error); code != WL_OK) return code;
@@ -140,14 +138,15 @@ Code Enqueuing::hand(const DeviceOperation& operation, uint32_t place, OffloadPe
                      uint32_t* culprit, wl_error_t* error) {
   OnStream& on = *operation.on;
   Statement& said = stated_.own;
-  const DeviceLayout at = stated_.layout(rank_, operation.cores);
-  auto* const part = static_cast<unsigned char*>(streams_->part(rank_));
+  const DeviceLayout at = stated_.layout(rank_, operation.cores, *streams_);
+  auto* const there = reinterpret_cast<void*>(at.out);
   const uint64_t outBytes = stated_.copied(said.out, said.outThere);
   // Copies the whole output, since a kernel may leave parts of it unchanged.
   const StreamDevice::Brought brought = {
-      {part + at.in, operation.buffers.in, stated_.copied(said.in, said.inThere)},
-      {part + at.out, operation.buffers.out, outBytes},
-      {part + at.parts, operation.buffers.parts, said.parts},
+      {reinterpret_cast<void*>(at.in), operation.buffers.in,
+       stated_.copied(said.in, said.inThere)},
+      {there, operation.buffers.out, outBytes},
+      {reinterpret_cast<void*>(at.parts), operation.buffers.parts, said.parts},
   };
   said.cores = streams_->coresAtOnce(operation.cores);
   // All cores write their lines in some operations: in graphs, whose launches the host can't count,
@@ -157,7 +156,9 @@ Code Enqueuing::hand(const DeviceOperation& operation, uint32_t place, OffloadPe
   Code code = streams_->mark(on.stream, said.capture, place, brought, &said.mark, error);
   // Ranks can't refuse an operation that a stream already holds.
   if (code = stated_.agree(code, peers, culprit, error); code != WL_OK) return code;
-  InFlight own = {};
+  InFlight own = {operation.name,    operation.operation, operation.sequence,
+                  operation.phases,  stated_.cores(operation.cores),
+                  operation.limitNs, 0,                   {}};
   std::vector<uint64_t> marks;
   for (uint32_t rank = 0; rank < stated_.ranks(); ++rank) {
     if (!group_.liveTogether(rank, rank_)) continue;
@@ -169,7 +170,7 @@ Code Enqueuing::hand(const DeviceOperation& operation, uint32_t place, OffloadPe
                         static_cast<uint32_t>(marks.size()), error);
   // Ranks that share a device have joined, and the last of them has launched.
   if (code = stated_.agree(code, peers, culprit, error); code != WL_OK) return code;
-  const StreamDevice::Copy back = {operation.buffers.out, part + at.out, outBytes};
+  const StreamDevice::Copy back = {operation.buffers.out, there, outBytes};
   code = streams_->leave(on.stream, said.capture, place, back, error);
   *culprit = rank_;
   if (code != WL_OK) return code;
@@ -180,12 +181,6 @@ Code Enqueuing::hand(const DeviceOperation& operation, uint32_t place, OffloadPe
     on.ticket = 0;
     return WL_OK;
   }
-  own.name = operation.name;
-  own.operation = operation.operation;
-  own.sequence = operation.sequence;
-  own.phases = operation.phases;
-  own.cores = given.line.cores;
-  own.deadlineNs = operation.limitNs;
   follow(own);
   on.ticket = last_.load();
   return WL_OK;
@@ -203,14 +198,6 @@ void Enqueuing::follow(const InFlight& own) {
   group_.offloadSeats()[rank_].enqueued.fetch_add(1);
   last_.store(ticket);
   lastNs_ = clockNs();
-}
-
-bool Enqueuing::drain(OffloadPeers& peers) {
-  while (isInFlight()) {
-    if (!peers.goesOn()) return false;
-    look();
-  }
-  return true;
 }
 
 Code Enqueuing::await(uint64_t ticket, int64_t limitNs, bool* isOver) {

@@ -29,11 +29,9 @@ class Enqueuing {
   // Offload::run() of an operation on a stream.
   Code run(const DeviceOperation& operation, Code opened, OffloadPeers& peers, uint32_t* culprit,
            wl_error_t* error);
-  // Blocks until nothing is in flight, or until `peers` ends the wait and this returns false.
-  bool drain(OffloadPeers& peers);
-  // Returns why the wait for operations in flight ended. On a timeout, publishes the ranks that
-  // hold up the oldest one.
-  Code ended(OffloadPeers& peers);
+  // Blocks until nothing is in flight. If `peers` ends the wait, returns why. On a timeout,
+  // publishes the ranks that hold up the oldest operation.
+  Code drain(OffloadPeers& peers) { return awaitOver(last_.load(), peers); }
 
   // Checks the operations in flight once. Returns the time in ns until the next check, or kNever if
   // there is nothing to watch.
@@ -64,6 +62,8 @@ class Enqueuing {
   // Enqueues an operation that no rank has refused.
   Code hand(const DeviceOperation& operation, uint32_t place, OffloadPeers& peers,
             uint32_t* culprit, wl_error_t* error);
+  // Like drain(), for operations up to this one.
+  Code awaitOver(uint64_t ticket, OffloadPeers& peers);
   // Withdraws an operation that a stream holds although not all ranks have enqueued it. It ends
   // with the communicator, and is in flight until then.
   void giveUp(const OnStream& on, uint32_t place);

@@ -206,20 +206,20 @@ Code Enqueuing::publishReported(uint32_t sequence, wl_error_t* error) {
 
 Code Enqueuing::read(uint32_t sequence, uint32_t cores, OffloadProgress* progress,
                      wl_error_t* error) {
-  const auto* part = static_cast<const unsigned char*>(streams_->part(rank_));
   InLine line = {};
   line.cores = cores;
   line.sequence = sequence;
   if (sequence == 0) {
     DeviceCounters counters = {};
-    const uint64_t at = stated_.layout(rank_, group_.config().offloadCores).word;
-    const Code code = device_.fromDevice(&counters, part + at, sizeof counters, error);
+    const uint64_t at = stated_.layout(rank_, group_.config().offloadCores, *streams_).word;
+    const Code code = device_.fromDevice(&counters, reinterpret_cast<const void*>(at),
+                                         sizeof counters, error);
     if (code != WL_OK) return code;
     line.sequence = counters.over + 1;
   }
   *progress = {UINT32_MAX, std::vector<OffloadProgress::Rank>(stated_.ranks())};
   std::vector<unsigned char> lines;
-  return readProgress(device_, part, line, &lines, progress, error);
+  return readProgress(device_, streams_->part(rank_), line, &lines, progress, error);
 }
 
 Code Enqueuing::leastFar(uint32_t sequence, uint32_t cores, std::vector<uint32_t>* ranks,

@@ -244,107 +244,96 @@ Code Offload::open(wl_error_t* error) {
   return code;
 }
 
-Code Offload::find(DeviceBuffers* buffers, const OffloadPeers& peers, uint32_t cores,
-                   wl_error_t* error) {
-  if (OffloadedLaunch* const launch = buffers->launch; launch != nullptr) {
+Code Offload::find(DeviceOperation* operation, const OffloadPeers& peers, wl_error_t* error) {
+  DeviceBuffers& buffers = operation->buffers;
+  if (OffloadedLaunch* const launch = buffers.launch; launch != nullptr) {
     Code code = device_->load(launch->image(), error);
     if (code == WL_OK) code = launch->find(*device_, peers.rank(), peers.ranks(), error);
     if (code != WL_OK) return code;
-    buffers->inBytes = launch->stagedBytes();
-    buffers->outBytes = cores * kTarget.limits.tileBytes;
-    buffers->parts = launch->call();
-    buffers->partBytes = launch->callBytes();
+    buffers.inBytes = launch->stagedBytes();
+    buffers.outBytes = operation->cores * kTarget.limits.tileBytes;
+    buffers.parts = launch->call();
+    buffers.partBytes = launch->callBytes();
   }
-  return stated_.find(*device_, *buffers, error);
+  return stated_.find(*device_, buffers, error);
 }
 
-OffloadedTransfer::Images Offload::imagesOf(uint32_t rank, uint32_t cores) const {
-  const auto base = reinterpret_cast<uint64_t>(device_->part(rank));
-  const DeviceLayout at = stated_.layout(rank, cores);
-  return {base + at.in, base + at.out};
-}
-
-Code Offload::runHere(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
+Code Offload::runHere(const DeviceOperation& asked, OffloadPeers& peers, uint32_t* culprit,
                       wl_error_t* error) {
-  DeviceBuffers buffers = operation.buffers;
-  OffloadedLaunch* const launch = buffers.launch;
+  const uint32_t self = peers.rank();
+  DeviceOperation operation = asked;
   stated_.begin(peers, number_, false);
-  *culprit = kNobody;
   // Operations on streams may occupy the device's processors. Then both operations would wait for
   // the cores of peers.
-  if (owned_ != nullptr && !owned_->drain(peers)) return owned_->ended(peers);
-  *culprit = peers.rank();
-  Code found = open(error);
-  if (found == WL_OK) found = find(&buffers, peers, operation.cores, error);
-  if (Code code = stated_.agree(found, peers, culprit, error); code != WL_OK) {
-    // If one rank's memory is invalid, all ranks refuse the operation, with nothing moved.
-    if (code != WL_INVALID_ARGUMENT) return code;
-    nameCulprit(error, *culprit);
-    *culprit = kNobody;
-    return code;
-  }
-  if (Code code = stated_.checkExtents(culprit, error); code != WL_OK) return code;
+  Code code = owned_ == nullptr ? WL_OK : owned_->drain(peers);
+  if (code != WL_OK) return code;
+  code = open(error);
+  if (code == WL_OK) code = find(&operation, peers, error);
+  // If one rank's memory is invalid, all ranks refuse the operation, with nothing moved.
+  if (code = stated_.agreeOrRefuse(code, peers, culprit, error); code != WL_OK) return code;
+  if (code = stated_.checkExtents(culprit, error); code != WL_OK) return code;
   // All ranks are past the previous operation, so no kernel accesses the window.
   if (stated_.bytes(operation.cores) > device_->partBytes()) {
     sequence_ = written_ = 0;
     held_ = 0;
-    const Code code = stated_.makeRoom(*device_, operation.cores, peers, culprit, error);
+    code = stated_.makeRoom(*device_, operation.cores, peers, culprit, error);
     if (code != WL_OK) return code;
   }
-  Code code = cores_ == 0 ? countCores(operation.cores, peers, error) : WL_OK;
-  stated_.own.cores = cores_;
-  if (code == WL_OK && launch != nullptr) code = countCoresOf(*launch, operation.cores, error);
-  stated_.own.cores =
-      Grids::coresOf(*device_, operation, peers, stated_.all(), stated_.own.cores);
+  code = chooseCores(operation, peers, error);
   nextSequence();
-  if (code == WL_OK) code = writeLines(peers.rank(), operation.cores, error);
-  const DeviceLayout own = stated_.layout(peers.rank(), operation.cores);
-  auto* const part = static_cast<unsigned char*>(device_->part(peers.rank()));
-  OffloadedTransfer* const transfer = buffers.transfer;
-  const OffloadedTransfer::Images ownImages = imagesOf(peers.rank(), operation.cores);
-  const uint64_t callAt = reinterpret_cast<uint64_t>(part) + own.parts;
-  if (launch != nullptr) {
-    std::vector<uint64_t> staged;
-    for (uint32_t rank = 0; rank < peers.ranks(); ++rank)
-      staged.push_back(imagesOf(rank, operation.cores).read);
-    launch->name(staged, callAt, ownImages.written);
-    if (code == WL_OK) code = launch->send(*device_, ownImages.read, error);
+  if (code == WL_OK) code = writeLines(self, operation.cores, error);
+  if (code == WL_OK) code = send(operation, self, error);
+  if (code = stated_.agree(code, peers, culprit, error); code != WL_OK) return code;
+  if (code = runKernel(operation, peers, culprit, error); code != WL_OK) return code;
+  *culprit = self;
+  code = fetch(operation, self, error);
+  // Every host reads every rank's table, so all ranks agree that it is there.
+  const bool isRead = operation.buffers.launch == nullptr && operation.buffers.partBytes > 0;
+  return isRead ? stated_.agree(code, peers, culprit, error) : code;
+}
+
+Code Offload::chooseCores(const DeviceOperation& operation, OffloadPeers& peers,
+                          wl_error_t* error) {
+  Code code = cores_ == 0 ? countCores(operation.cores, peers, error) : WL_OK;
+  uint32_t& cores = stated_.own.cores;
+  cores = cores_;
+  const OffloadedLaunch* const launch = operation.buffers.launch;
+  if (code == WL_OK && launch != nullptr) code = countCoresOf(*launch, operation.cores, error);
+  cores = Grids::coresOf(*device_, operation, peers, stated_.all(), cores);
+  return code;
+}
+
+Code Offload::send(const DeviceOperation& operation, uint32_t self, wl_error_t* error) {
+  const DeviceBuffers& buffers = operation.buffers;
+  const DeviceLayout own = stated_.layout(self, operation.cores, *device_);
+  std::vector<OffloadedTransfer::Images> images;
+  for (uint32_t rank = 0; rank < stated_.ranks() && !buffers.isPlain(); ++rank) {
+    const DeviceLayout at = stated_.layout(rank, operation.cores, *device_);
+    images.push_back({at.in, at.out});
   }
+  Code code = WL_OK;
+  const auto copy = [&](uint64_t to, const void* from, uint64_t bytes, RankDevice::Lies lies) {
+    if (code != WL_OK || bytes == 0) return;
+    auto* const there = reinterpret_cast<void*>(to);
+    code = lies == RankDevice::Lies::kHost ? device_->toDevice(there, from, bytes, error)
+                                           : device_->onDevices(there, from, bytes, error);
+  };
   bool isHeld = false;
-  if (transfer != nullptr) {
-    std::vector<OffloadedTransfer::Images> images;
-    for (uint32_t rank = 0; rank < peers.ranks(); ++rank)
-      images.push_back(imagesOf(rank, operation.cores));
-    isHeld = transfer->name(images) && held_ == transfer->id();
-    if (code == WL_OK) code = transfer->send(*device_, ownImages, isHeld, error);
+  if (buffers.launch != nullptr) {
+    buffers.launch->name(images, own.parts, own.out);
+    code = buffers.launch->send(*device_, own.in, error);
+  } else if (buffers.transfer != nullptr) {
+    isHeld = buffers.transfer->name(images) && held_ == buffers.transfer->id();
+    code = buffers.transfer->send(*device_, images[self], isHeld, error);
+  } else {
+    const Statement& said = stated_.own;
+    copy(own.in, buffers.in, stated_.copied(said.in, said.inThere), stated_.in());
+    // Copies the whole output, since a kernel may leave parts of it unchanged.
+    copy(own.out, buffers.out, stated_.copied(said.out, said.outThere), stated_.out());
   }
   held_ = 0;
-  using Lies = RankDevice::Lies;
-  const auto send = [&](uint64_t at, const void* from, uint64_t size, Lies lies) {
-    if (code != WL_OK || size == 0) return;
-    code = lies == Lies::kHost ? device_->toDevice(part + at, from, size, error)
-                               : device_->onDevices(part + at, from, size, error);
-  };
-  const bool isPlain = transfer == nullptr && launch == nullptr;
-  const Statement& said = stated_.own;
-  if (isPlain) send(own.in, buffers.in, stated_.copied(said.in, said.inThere), stated_.in());
-  // Copies the whole output, since a kernel may leave parts of it unchanged.
-  if (isPlain) send(own.out, buffers.out, stated_.copied(said.out, said.outThere), stated_.out());
-  if (!isHeld) send(own.parts, buffers.parts, buffers.partBytes, Lies::kHost);
-  if (code = stated_.agree(code, peers, culprit, error); code != WL_OK) return code;
-  code = runKernel(operation, launch == nullptr ? 0 : callAt, peers, culprit, error);
-  if (code != WL_OK) return code;
-  if (launch != nullptr) {
-    *culprit = peers.rank();
-    return launch->fetch(*device_, ownImages.read, callAt, error);
-  }
-  const void* const noted = noteOf(buffers) == 0 ? nullptr : device_->notes().memory;
-  code = transfer != nullptr ? transfer->fetch(*device_, ownImages, noted, error)
-                             : fetch(buffers, own, part, error);
-  if (transfer != nullptr && code == WL_OK) held_ = transfer->id();
-  *culprit = peers.rank();
-  // Every host reads every rank's table, so all ranks agree that it is there.
-  return buffers.partBytes == 0 ? code : stated_.agree(code, peers, culprit, error);
+  if (!isHeld) copy(own.parts, buffers.parts, buffers.partBytes, RankDevice::Lies::kHost);
+  return code;
 }
 
 uint64_t Offload::noteOf(const DeviceBuffers& buffers) const {
@@ -353,16 +342,26 @@ uint64_t Offload::noteOf(const DeviceBuffers& buffers) const {
   return bytes <= device_->notes().bytes ? bytes : 0;
 }
 
-Code Offload::fetch(const DeviceBuffers& buffers, const DeviceLayout& own,
-                    const unsigned char* part, wl_error_t* error) {
+Code Offload::fetch(const DeviceOperation& operation, uint32_t self, wl_error_t* error) {
+  const DeviceBuffers& buffers = operation.buffers;
+  const DeviceLayout own = stated_.layout(self, operation.cores, *device_);
+  if (buffers.launch != nullptr) return buffers.launch->fetch(*device_, own.in, own.parts, error);
+  if (OffloadedTransfer* const transfer = buffers.transfer; transfer != nullptr) {
+    const void* const noted = noteOf(buffers) == 0 ? nullptr : device_->notes().memory;
+    const Code code = transfer->fetch(*device_, {own.in, own.out}, noted, error);
+    if (code == WL_OK) held_ = transfer->id();
+    return code;
+  }
   Code code = WL_OK;
+  const auto* const out = reinterpret_cast<const void*>(own.out);
   if (stated_.copied(stated_.own.out, stated_.own.outThere) > 0) {
     code = stated_.out() == RankDevice::Lies::kHost
-               ? device_->fromDevice(buffers.out, part + own.out, buffers.outBytes, error)
-               : device_->onDevices(buffers.out, part + own.out, buffers.outBytes, error);
+               ? device_->fromDevice(buffers.out, out, buffers.outBytes, error)
+               : device_->onDevices(buffers.out, out, buffers.outBytes, error);
   }
   if (code != WL_OK || buffers.partBytes == 0) return code;
-  return device_->fromDevice(buffers.parts, part + own.parts, buffers.partBytes, error);
+  return device_->fromDevice(buffers.parts, reinterpret_cast<const void*>(own.parts),
+                             buffers.partBytes, error);
 }
 
 }  // namespace windlass

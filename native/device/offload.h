@@ -145,25 +145,25 @@ class Offload {
                    wl_error_t* error);
   Code open(wl_error_t* error);
   // Finds the location and the size of the rank's data.
-  Code find(DeviceBuffers* buffers, const OffloadPeers& peers, uint32_t cores, wl_error_t* error);
-  // Returns the addresses of a transfer's images in the rank's part of the window.
-  OffloadedTransfer::Images imagesOf(uint32_t rank, uint32_t cores) const;
+  Code find(DeviceOperation* operation, const OffloadPeers& peers, wl_error_t* error);
   // Rewrites all lines to this rank before they fall behind. No core may be in an operation of the
   // window.
   Code writeLines(uint32_t self, uint32_t most, wl_error_t* error);
   // Finds how many of `most` cores the device runs at a time. If the device does not say, counts
   // those that meet in a kernel. More cores would wait for one another until the deadline.
   Code countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error);
+  // States the number of cores that the operation can use here.
+  Code chooseCores(const DeviceOperation& operation, OffloadPeers& peers, wl_error_t* error);
   // Limits the stated cores to those that a library's kernel can run at a time.
   Code countCoresOf(const OffloadedLaunch& launch, uint32_t most, wl_error_t* error);
   // Bytes of a transfer's counts that its kernel copies to host memory; 0 if there is no room for
   // them.
   uint64_t noteOf(const DeviceBuffers& buffers) const;
-  Code fetch(const DeviceBuffers& buffers, const DeviceLayout& own, const unsigned char* part,
-             wl_error_t* error);
-  // `call`: address of a launch's OffloadedCall; otherwise 0.
-  Code runKernel(const DeviceOperation& operation, uint64_t call, OffloadPeers& peers,
-                 uint32_t* culprit, wl_error_t* error);
+  // Copies the rank's data to its part of the window, and back.
+  Code send(const DeviceOperation& operation, uint32_t self, wl_error_t* error);
+  Code fetch(const DeviceOperation& operation, uint32_t self, wl_error_t* error);
+  Code runKernel(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
+                 wl_error_t* error);
   // Reads the progress of each rank.
   Code look(const OffloadedOperation& given, wl_error_t* error);
   // Returns WL_TIMEOUT if the kernel ended early, at its own deadline.

@@ -34,7 +34,7 @@ Code Offload::countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error) 
   // The kernel runs as for a single rank. Later readers of these lines find an earlier operation
   // there.
   given.lines[0] = base;
-  given.stop = device_->stopWord(base + stated_.layout(self, most).word);
+  given.stop = device_->stopWord(stated_.layout(self, most, base).word);
   given.stopValue = sequence_;
   lines_.resize(most * kDeviceLineBytes);
   Code code = device_->start(kMeeting, nullptr, given, error);
@@ -143,19 +143,18 @@ Code Offload::countCoresOf(const OffloadedLaunch& launch, uint32_t most, wl_erro
               number_, launch.name());
 }
 
-Code Offload::runKernel(const DeviceOperation& operation, uint64_t call, OffloadPeers& peers,
-                        uint32_t* culprit, wl_error_t* error) {
+Code Offload::runKernel(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
+                        wl_error_t* error) {
   const uint32_t ranks = peers.ranks();
   const uint32_t self = peers.rank();
   OffloadedOperation given = stated_.describe(operation, *device_, self);
-  const uint64_t word = given.windows[self] + stated_.layout(self, operation.cores).word;
-  given.stop = device_->stopWord(word);
+  const DeviceLayout own = stated_.layout(self, operation.cores, *device_);
+  given.stop = device_->stopWord(own.word);
   given.line.sequence = given.stopValue = sequence_;
-  given.call = call;
+  if (operation.buffers.launch != nullptr) given.call = own.parts;
   if (const uint64_t note = noteOf(operation.buffers); note != 0) {
     given.noteTo = device_->notes().address;
-    given.noteFrom =
-        imagesOf(self, operation.cores).written + operation.buffers.transfer->countsAt();
+    given.noteFrom = own.out + operation.buffers.transfer->countsAt();
     given.noteBytes = note;
   }
   given.limitNs = static_cast<uint64_t>(std::max<int64_t>(peers.leftNs(), 0) + kDeviceOwnLimitNs);

@@ -67,7 +67,8 @@ Code OffloadedLaunch::place(wl_error_t* error) {
   return WL_OK;
 }
 
-void OffloadedLaunch::name(const std::vector<uint64_t>& staged, uint64_t call, uint64_t tiles) {
+void OffloadedLaunch::name(const std::vector<OffloadedTransfer::Images>& images, uint64_t call,
+                           uint64_t tiles) {
   const uint32_t count = kernel_.entry->argumentCount;
   const uint64_t argumentsAt = sizeof(OffloadedCall);
   uint64_t tableAt = argumentsAt + (count + 1) * sizeof(Argument);
@@ -82,12 +83,12 @@ void OffloadedLaunch::name(const std::vector<uint64_t>& staged, uint64_t call, u
     each.misuses = each.misuses == nullptr ? nullptr : own.call.misuses;
   for (const Staged& each : staged_) {
     Argument& argument = arguments[each.argument];
-    argument.word = staged[rank_] + each.at;
+    argument.word = images[rank_].read + each.at;
     argument.stride = 0;
     if (!isDistributed(each.argument)) continue;
     argument.apart = reinterpret_cast<const uint64_t*>(call + tableAt);
     for (uint32_t rank = 0; rank < ranks_; ++rank, tableAt += sizeof(uint64_t)) {
-      const uint64_t part = staged[rank] + each.at;
+      const uint64_t part = images[rank].read + each.at;
       std::memcpy(call_.data() + tableAt, &part, sizeof part);
     }
   }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "native/core/launch/kernel_library.h"
-#include "native/memory/device.h"
+#include "native/device/offloaded_transfer.h"
 
 namespace windlass {
 
@@ -32,8 +32,9 @@ class OffloadedLaunch {
   void* call() { return call_.data(); }
   uint64_t callBytes() const { return call_.size(); }
 
-  // Sets the addresses, for devices, of each rank's staged data, this rank's call, and its tiles.
-  void name(const std::vector<uint64_t>& staged, uint64_t call, uint64_t tiles);
+  // Sets the addresses, for devices, of each rank's staged data, which `images` reads, this rank's
+  // call, and its tiles.
+  void name(const std::vector<OffloadedTransfer::Images>& images, uint64_t call, uint64_t tiles);
   // Copies the tensors into this rank's staged data, at `staged`.
   Code send(RankDevice& device, uint64_t staged, wl_error_t* error) const;
   // Copies back the tensors that the kernel has written, and reports misuses that the device

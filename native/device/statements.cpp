@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "native/core/group.h"
+
 namespace windlass {
 
 void Statements::begin(const AllRanks& ranks, uint32_t device, bool isOnStream) {
@@ -21,7 +23,7 @@ Code Statements::find(RankDevice& device, const DeviceBuffers& buffers, wl_error
   own.in = buffers.inBytes;
   own.out = buffers.outBytes;
   own.parts = buffers.partBytes;
-  if (buffers.transfer != nullptr || buffers.launch != nullptr) return WL_OK;
+  if (!buffers.isPlain()) return WL_OK;
   const auto findOne = [&](const RankDevice::Named& memory, Lies* lies, uint64_t* there) {
     if (memory.bytes == 0) return WL_OK;
     if (Code code = device.find(memory, lies, error); code != WL_OK) return code;
@@ -49,6 +51,14 @@ Code Statements::agree(Code code, AllRanks& ranks, uint32_t* culprit, wl_error_t
                    return each.device == own.device;
                  });
   return agreed;
+}
+
+Code Statements::agreeOrRefuse(Code code, AllRanks& ranks, uint32_t* culprit, wl_error_t* error) {
+  code = agree(code, ranks, culprit, error);
+  if (isOnStream_ ? !isRefusal(code) : code != WL_INVALID_ARGUMENT) return code;
+  if (*culprit != kNobody) nameCulprit(error, *culprit);
+  *culprit = kNobody;
+  return code;
 }
 
 Code Statements::checkExtents(uint32_t* culprit, wl_error_t* error) const {
@@ -79,10 +89,10 @@ uint32_t Statements::cores(uint32_t most) const {
   return most;
 }
 
-DeviceLayout Statements::layout(uint32_t rank, uint32_t cores) const {
+DeviceLayout Statements::layout(uint32_t rank, uint32_t cores, uint64_t base) const {
   const Statement& of = all_[rank];
   DeviceLayout at = {};
-  at.word = uint64_t{ranks()} * cores * kDeviceLineBytes;
+  at.word = base + uint64_t{ranks()} * cores * kDeviceLineBytes;
   at.in = aligned(at.word + kDeviceLineBytes);
   at.out = aligned(at.in + copied(of.in, of.inThere));
   at.parts = aligned(at.out + copied(of.out, of.outThere));
@@ -92,7 +102,7 @@ DeviceLayout Statements::layout(uint32_t rank, uint32_t cores) const {
 
 uint64_t Statements::bytes(uint32_t cores) const {
   uint64_t most = 0;
-  for (uint32_t rank = 0; rank < ranks(); ++rank) most = std::max(most, layout(rank, cores).end);
+  for (uint32_t rank = 0; rank < ranks(); ++rank) most = std::max(most, layout(rank, cores, 0).end);
   return most;
 }
 
@@ -105,15 +115,14 @@ OffloadedOperation Statements::describe(const DeviceOperation& operation,
   given.windowBytes = window.partBytes();
   for (uint32_t rank = 0; rank < ranks(); ++rank) {
     const Statement& of = all_[rank];
-    const auto base = reinterpret_cast<uint64_t>(window.part(rank));
-    const DeviceLayout at = layout(rank, operation.cores);
-    const auto place = [&](uint64_t offset, uint64_t bytes, uint64_t there) {
+    const DeviceLayout at = layout(rank, operation.cores, window);
+    const auto place = [&](uint64_t address, uint64_t bytes, uint64_t there) {
       if (bytes == 0) return Place{0};
-      return Place::of(kAddressSpace, copied(bytes, there) == 0 ? there : base + offset);
+      return Place::of(kAddressSpace, copied(bytes, there) == 0 ? there : address);
     };
     given.entries[rank] = {place(at.in, of.in, of.inThere), place(at.out, of.out, of.outThere),
                            place(at.parts, of.parts, 0)};
-    given.lines[rank] = given.windows[rank] = base;
+    given.lines[rank] = given.windows[rank] = reinterpret_cast<uint64_t>(window.part(rank));
   }
   return given;
 }

@@ -42,6 +42,8 @@ struct DeviceBuffers {
   // Set for a launch of a library's kernel. The other members are empty until its arguments are
   // found.
   OffloadedLaunch* launch = nullptr;
+
+  bool isPlain() const { return transfer == nullptr && launch == nullptr; }
 };
 
 struct DeviceOperation {
@@ -72,7 +74,7 @@ struct Statement {
   uint64_t mark;     // event on that stream
 };
 
-// Offsets of a rank's data in its part of the window. Data that kernels access in place takes no
+// Addresses of a rank's data in its part of the window. Data that kernels access in place takes no
 // room there.
 struct DeviceLayout {
   uint64_t word;  // stop word, or DeviceCounters
@@ -92,6 +94,9 @@ class Statements {
   // Exchanges the statements. Returns WL_OK once all ranks have stated WL_OK. *culprit is the
   // failing rank; kNobody: no rank failed, or only the exchange.
   Code agree(Code code, AllRanks& ranks, uint32_t* culprit, wl_error_t* error);
+  // Like agree(), before anything has moved. If one rank refuses its memory or stream, all ranks
+  // do, and *culprit is kNobody.
+  Code agreeOrRefuse(Code code, AllRanks& ranks, uint32_t* culprit, wl_error_t* error);
   // Refuses sizes that no window can hold, identically on all ranks.
   Code checkExtents(uint32_t* culprit, wl_error_t* error) const;
   // Replaces the window by one that is large enough. No kernel may access it any more.
@@ -111,8 +116,12 @@ class Statements {
   }
   // Number of cores that all ranks have, at most `most`.
   uint32_t cores(uint32_t most) const;
-  // `cores`: the most that an operation uses in this window.
-  DeviceLayout layout(uint32_t rank, uint32_t cores) const;
+  // Returns the layout of a part that begins at `base`. `cores`: the most that an operation uses in
+  // this window.
+  DeviceLayout layout(uint32_t rank, uint32_t cores, uint64_t base) const;
+  DeviceLayout layout(uint32_t rank, uint32_t cores, const KernelWindow& window) const {
+    return layout(rank, cores, reinterpret_cast<uint64_t>(window.part(rank)));
+  }
   // Returns the bytes of a part that has room for each rank's data.
   uint64_t bytes(uint32_t cores) const;
   // Describes the operation for the cores of rank `self`, without its sequence and what stops it.
