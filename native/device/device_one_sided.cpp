@@ -13,9 +13,8 @@ namespace {
 template <class Body>
 wl_error_t byDevice(Comm& comm, const Body& body) {
   wl_error_t error = blankError();
-  const auto run = [&](RankDevice& device) { return body(device, &error); };
   RankWaits waits(comm.group(), comm.rank());
-  comm.group().offloadSeats().offload(comm.rank()).alone(run, waits, &error);
+  comm.group().offloadSeats().offload(comm.rank()).alone(body, waits, &error);
   return error;
 }
 
@@ -60,7 +59,7 @@ Code accumulateByDevice(Comm& comm, uint32_t peer, const DeviceParts* parts, con
                    [&](RankDevice& device, const MoveSide& from, wl_error_t* own) {
                      const Code code = parts == nullptr
                                            ? WL_OK
-                                           : device.checkAdds(*parts, comm.rank(), peer, own);
+                                           : parts->checkAdds(device, comm.rank(), peer, own);
                      return code == WL_OK ? moveByDevice(device, remote, from, true, own) : code;
                    });
 }

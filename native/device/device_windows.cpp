@@ -100,14 +100,18 @@ class Making {
       // If ranks disagree, one of them may have made a host window.
       if (*made_ != nullptr && (*made_)->parts() != nullptr)
         onDevice([&](RankDevice& device, wl_error_t* own) {
-          return device.makePart(parts(), comm_.rank(), own);
+          return parts().make(device, comm_.rank(), own);
         });
     });
     Code code = agree(error);
     if (code == WL_OK && otherProcesses_ > 0) code = share(error);
     const auto isFirst = [&](uint32_t device) { return device == devices_[0]; };
     if (code == WL_OK && !std::all_of(devices_.begin(), devices_.end(), isFirst))
-      code = tryAll(error);
+      code = step(
+          [&](RankDevice& device, wl_error_t* own) {
+            return parts().tryPeers(device, comm_.rank(), own);
+          },
+          error);
     if (code == WL_OK) *window = *made_;
     return code;
   }
@@ -139,15 +143,18 @@ class Making {
     failure->sequence = comm_.operation().sequence();
     nameCulprit(failure, comm_.rank());
   }
-  template <class Body>
-  void onDevice(const Body& body) {
+  void onDevice(const Offload::Body& body) {
     wl_error_t failed = blankError();
-    Offload& own = comm_.group().offloadSeats().offload(comm_.rank());
-    own.alone([&](RankDevice& device) { return body(device, &failed); }, waits_, &failed);
+    comm_.group().offloadSeats().offload(comm_.rank()).alone(body, waits_, &failed);
     failure_ = failed;
   }
   Code agree(wl_error_t* error) {
     return shareDeviceOutcome(comm_, descriptor_, failure_, limit_, error);
+  }
+  // Runs a step on this rank's device. All ranks agree on its result.
+  Code step(const Offload::Body& body, wl_error_t* error) {
+    attempt([&] { onDevice(body); });
+    return agree(error);
   }
   DeviceParts& parts() const { return *(*made_)->parts(); }
 
@@ -191,16 +198,15 @@ class Making {
     Code code =
         gatherWords(comm_, descriptor_, &own, sizeof own, offers_.data(), limit_, error);
     if (code != WL_OK) return code;
-    attempt([&] {
-      onDevice([&](RankDevice& device, wl_error_t* failed) {
-        return device.askForParts(parts(), comm_.rank(), offers_, waits_, failed);
-      });
-    });
-    code = agree(error);
+    code = step(
+        [&](RankDevice&, wl_error_t* failed) {
+          return parts().ask(comm_.rank(), offers_, waits_, failed);
+        },
+        error);
     if (code != WL_OK) return code;
     attempt([&] {
       onDevice([&](RankDevice& device, wl_error_t* failed) {
-        return device.shareParts(parts(), comm_.rank(), waits_, failed);
+        return parts().share(device, comm_.rank(), waits_, failed);
       });
     });
     // Errors of other ranks say more than the loss of a peer.
@@ -209,15 +215,6 @@ class Making {
     code = agree(error);
     if (lost.code == WL_PEER_LOST) failure_ = lost;
     return code == WL_OK ? agree(error) : code;
-  }
-
-  Code tryAll(wl_error_t* error) {
-    attempt([&] {
-      onDevice([&](RankDevice& device, wl_error_t* own) {
-        return device.tryParts(parts(), comm_.rank(), own);
-      });
-    });
-    return agree(error);
   }
 
   Comm& comm_;

@@ -197,11 +197,10 @@ void Offload::endStreams() {
   }
 }
 
-Code Offload::alone(const std::function<Code(RankDevice&)>& body, DeviceWait& wait,
-                    wl_error_t* error) {
+Code Offload::alone(const Body& body, DeviceWait& wait, wl_error_t* error) {
   const auto opened = [&] {
     const Code code = open(error);
-    return code == WL_OK ? body(*device_) : code;
+    return code == WL_OK ? body(*device_, error) : code;
   };
   return onItsThread(opened, wait, error);
 }

@@ -99,9 +99,10 @@ class Offload {
   // moved. An operation on a stream returns once all ranks have enqueued it.
   Code run(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
            wl_error_t* error);
-  // Runs body(device) on the thread that makes the device's calls, after the device is open. Not
-  // collective.
-  Code alone(const std::function<Code(RankDevice&)>& body, DeviceWait& wait, wl_error_t* error);
+  // Runs body(device, error) on the thread that makes the device's calls, after the device is open.
+  // Not collective. Throws std::bad_alloc, also that of the body.
+  using Body = std::function<Code(RankDevice& device, wl_error_t* error)>;
+  Code alone(const Body& body, DeviceWait& wait, wl_error_t* error);
 
   // Returns the operations on streams; nullptr if there never were any.
   Enqueuing* enqueuing() const { return enqueuing_.load(); }

@@ -53,6 +53,7 @@ Code stateToAll(AllRanks& exchange, const Statement& own, std::vector<Statement>
   return WL_OK;
 }
 
+class RankDevice;
 class StreamDevice;  // native/device/stream_device.h
 
 constexpr uint64_t kMostWindowBytes = uint64_t{1} << 46;  // per rank
@@ -72,6 +73,23 @@ class DeviceParts {
     uint64_t device;  // number within its process
   };
   virtual Offer offerOf(uint32_t rank) const = 0;
+
+  // Steps of a rank that make the parts. All ranks complete one step before any starts the next. If
+  // all ranks live in one process, ask and share are left out:
+  // - make: makes this rank's part, zeroed.
+  // - ask: asks ranks of other processes for the parts that they offer.
+  // - share: gives this rank's part and takes the others. WL_PEER_LOST: one did not arrive.
+  // - tryPeers: checks that this rank reaches its peers' parts, and leaves them zeroed.
+  //
+  // checkAdds() is no such step. It fails if adds to a peer's part are not atomic with adds of
+  // other ranks. All run on the thread that makes the calls of `device`, the rank's own.
+  virtual Code make(RankDevice& device, uint32_t rank, wl_error_t* error) = 0;
+  virtual Code ask(uint32_t rank, const std::vector<Offer>& offers, Liveness& liveness,
+                   wl_error_t* error) = 0;
+  virtual Code share(RankDevice& device, uint32_t rank, Liveness& liveness, wl_error_t* error) = 0;
+  virtual Code tryPeers(RankDevice& device, uint32_t rank, wl_error_t* error) const = 0;
+  virtual Code checkAdds(RankDevice& device, uint32_t rank, uint32_t peer,
+                         wl_error_t* error) const = 0;
 
  protected:
   DeviceParts() = default;
@@ -131,24 +149,6 @@ class RankDevice : public KernelWindow {
   // Valid after open().
   virtual DeviceKind kind() const { return {}; }
 
-  // Steps that make the parts of a window. All ranks complete one step before any starts the next.
-  // If all ranks live in one process, askForParts and shareParts are left out:
-  // - makePart: makes this rank's part, zeroed.
-  // - askForParts: asks ranks of other processes for the parts that they offer.
-  // - shareParts: gives this rank's part and takes the others. WL_PEER_LOST: one did not arrive.
-  // - tryParts: checks that this rank reaches its peers' parts, and leaves them zeroed.
-  //
-  // checkAdds() is no such step. It fails if adds to a peer's part are not atomic with adds of
-  // other ranks.
-  virtual Code makePart(DeviceParts& parts, uint32_t rank, wl_error_t* error) = 0;
-  virtual Code askForParts(DeviceParts& parts, uint32_t rank,
-                           const std::vector<DeviceParts::Offer>& offers, Liveness& liveness,
-                           wl_error_t* error) = 0;
-  virtual Code shareParts(DeviceParts& parts, uint32_t rank, Liveness& liveness,
-                          wl_error_t* error) = 0;
-  virtual Code tryParts(const DeviceParts& parts, uint32_t rank, wl_error_t* error) = 0;
-  virtual Code checkAdds(const DeviceParts& parts, uint32_t rank, uint32_t peer,
-                         wl_error_t* error) = 0;
   // Moves data with a kernel of this rank only. Returns after the kernel has ended.
   virtual Code move(const DeviceMove& move, wl_error_t* error) = 0;
   // Returns a staging buffer of kDeviceStageBytes on the device, for the data of one move.
@@ -165,6 +165,17 @@ class RankDevice : public KernelWindow {
   virtual Code find(const Named& memory, Lies* lies, wl_error_t* error) = 0;
   // Copies between memory of any two devices of the process.
   virtual Code onDevices(void* to, const void* from, uint64_t bytes, wl_error_t* error) = 0;
+  // Copies memory at `lies` to an address on the rank's device, and back.
+  Code send(uint64_t to, const void* from, uint64_t bytes, Lies lies, wl_error_t* error) {
+    auto* const there = reinterpret_cast<void*>(to);
+    return lies == Lies::kHost ? toDevice(there, from, bytes, error)
+                               : onDevices(there, from, bytes, error);
+  }
+  Code fetch(void* to, uint64_t from, uint64_t bytes, Lies lies, wl_error_t* error) {
+    const auto* const there = reinterpret_cast<const void*>(from);
+    return lies == Lies::kHost ? fromDevice(to, there, bytes, error)
+                               : onDevices(to, there, bytes, error);
+  }
   virtual Code toDevice(void* to, const void* from, uint64_t bytes, wl_error_t* error) = 0;
   virtual Code fromDevice(void* to, const void* from, uint64_t bytes, wl_error_t* error) = 0;
 

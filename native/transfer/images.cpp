@@ -143,9 +143,9 @@ class Owner {
       if (std::find(devices.begin(), devices.end(), seats[rank].device) == devices.end())
         devices.push_back(seats[rank].device);
     }
-    const auto body = [&](RankDevice& device) {
+    const auto body = [&](RankDevice& device, wl_error_t* own) {
       for (Located& each : located_)
-        if (Code code = locate(device, devices, &each, error); code != WL_OK) return code;
+        if (Code code = locate(device, devices, &each, own); code != WL_OK) return code;
       return WL_OK;
     };
     RankWaits waits(group_, rank_);

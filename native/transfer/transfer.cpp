@@ -94,9 +94,8 @@ Code Transfer::move(uint64_t number, int64_t* version, int64_t deadlineNs, wl_er
 Code Transfer::haveDevice(const std::function<Code(RankDevice&, wl_error_t*)>& body,
                           wl_error_t* error) {
   wl_error_t own = blankError();
-  const auto run = [&](RankDevice& device) { return body(device, &own); };
   RankWaits waits(*group_, comm_.rank());
-  group_->offloadSeats().offload(comm_.rank()).alone(run, waits, &own);
+  group_->offloadSeats().offload(comm_.rank()).alone(body, waits, &own);
   return comm_.outcomeOfReading(own, error);
 }
 

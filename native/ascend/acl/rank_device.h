@@ -25,20 +25,6 @@ class AclRankDevice final : public RankDevice {
   void* part(uint32_t rank) const override { return window_.part(rank); }
   uint64_t partBytes() const override { return window_.bytes(); }
 
-  Code makePart(DeviceParts&, uint32_t, wl_error_t* error) override { return noParts(error); }
-  Code askForParts(DeviceParts&, uint32_t, const std::vector<DeviceParts::Offer>&, Liveness&,
-                   wl_error_t* error) override {
-    return noParts(error);
-  }
-  Code shareParts(DeviceParts&, uint32_t, Liveness&, wl_error_t* error) override {
-    return noParts(error);
-  }
-  Code tryParts(const DeviceParts&, uint32_t, wl_error_t* error) override {
-    return noParts(error);
-  }
-  Code checkAdds(const DeviceParts&, uint32_t, uint32_t, wl_error_t* error) override {
-    return noParts(error);
-  }
   Code move(const DeviceMove&, wl_error_t* error) override { return noParts(error); }
   Code stage(void**, wl_error_t* error) override { return noParts(error); }
 

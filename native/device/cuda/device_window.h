@@ -3,6 +3,7 @@
 // so that the kernels of all its ranks reach it at the same address.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "native/device/cuda/grid.h"
@@ -34,6 +35,10 @@ class DeviceWindow {
   bool hasGrid() const { return grid_ != nullptr; }
   Grid& grid() const { return *grid_; }
   uint32_t slot() const { return slot_; }
+  // Returns the number of cores of each of these ranks that run at a time, at most `most`.
+  uint32_t coresAtOnce(uint32_t most, const GpuKernels& kernels) const {
+    return std::min(most, kernels.blocksAtOnce / grid_->ranks());
+  }
 
  private:
   // Data that ranks exchange.

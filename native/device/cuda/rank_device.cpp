@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "native/base/readable.h"
-#include "native/device/cuda/window_parts.h"
 
 namespace windlass::cuda {
 namespace {
@@ -71,30 +70,6 @@ Code CudaRankDevice::makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* 
   // Operations in the new window are numbered anew.
   setStop(0);
   return window_.make(*gpu_, copies_, exchange, bytes, error);
-}
-
-Code CudaRankDevice::makePart(DeviceParts& parts, uint32_t rank, wl_error_t* error) {
-  return static_cast<WindowParts&>(parts).make(*gpu_, copies_, rank, error);
-}
-
-Code CudaRankDevice::askForParts(DeviceParts& parts, uint32_t rank,
-                                 const std::vector<DeviceParts::Offer>& offers, Liveness& liveness,
-                                 wl_error_t* error) {
-  return static_cast<WindowParts&>(parts).ask(rank, offers, liveness, error);
-}
-
-Code CudaRankDevice::shareParts(DeviceParts& parts, uint32_t rank, Liveness& liveness,
-                                wl_error_t* error) {
-  return static_cast<WindowParts&>(parts).share(*gpu_, rank, liveness, error);
-}
-
-Code CudaRankDevice::tryParts(const DeviceParts& parts, uint32_t rank, wl_error_t* error) {
-  return static_cast<const WindowParts&>(parts).tryPeers(*gpu_, copies_, rank, error);
-}
-
-Code CudaRankDevice::checkAdds(const DeviceParts& parts, uint32_t rank, uint32_t peer,
-                               wl_error_t* error) {
-  return static_cast<const WindowParts&>(parts).checkAdds(*gpu_, rank, peer, error);
 }
 
 Code CudaRankDevice::find(const Named& memory, Lies* lies, wl_error_t* error) {
@@ -197,10 +172,6 @@ Code CudaRankDevice::isReached(const void* memory, uint64_t bytes,
   }
   *is = true;
   return WL_OK;
-}
-
-uint32_t CudaRankDevice::coresAtOnce(uint32_t most, const void* image) const {
-  return std::min(most, gpu_->loaded(image).blocksAtOnce / window_.grid().ranks());
 }
 
 Code CudaRankDevice::writeStop(uint64_t, uint32_t value, wl_error_t*) {

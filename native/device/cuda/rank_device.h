@@ -25,14 +25,9 @@ class CudaRankDevice final : public RankDevice {
   void* part(uint32_t rank) const override { return reinterpret_cast<void*>(window_.part(rank)); }
   uint64_t partBytes() const override { return window_.bytes(); }
 
-  Code makePart(DeviceParts& parts, uint32_t rank, wl_error_t* error) override;
-  Code askForParts(DeviceParts& parts, uint32_t rank, const std::vector<DeviceParts::Offer>& offers,
-                   Liveness& liveness, wl_error_t* error) override;
-  Code shareParts(DeviceParts& parts, uint32_t rank, Liveness& liveness,
-                  wl_error_t* error) override;
-  Code tryParts(const DeviceParts& parts, uint32_t rank, wl_error_t* error) override;
-  Code checkAdds(const DeviceParts& parts, uint32_t rank, uint32_t peer,
-                 wl_error_t* error) override;
+  Gpu& gpu() { return *gpu_; }
+  Copies& copies() { return copies_; }
+
   Code move(const DeviceMove& move, wl_error_t* error) override {
     return moves_.run(*gpu_, copies_, move, error);
   }
@@ -65,7 +60,9 @@ class CudaRankDevice final : public RankDevice {
                  wl_error_t* error) override;
 
   Code load(const void* image, wl_error_t* error) override { return gpu_->load(image, error); }
-  uint32_t coresAtOnce(uint32_t most, const void* image) const override;
+  uint32_t coresAtOnce(uint32_t most, const void* image) const override {
+    return window_.coresAtOnce(most, gpu_->loaded(image));
+  }
   // The stop word is in host memory, which a kernel sees whatever the device does.
   uint64_t stopWord(uint64_t) const override { return wordsAddress_; }
   Notes notes() const override {

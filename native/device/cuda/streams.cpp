@@ -52,10 +52,6 @@ Code Streams::close(wl_error_t* error) {
   return undo.code;
 }
 
-uint32_t Streams::coresAtOnce(uint32_t most) const {
-  return std::min(most, gpu_.own().blocksAtOnce / window_.grid().ranks());
-}
-
 Code Streams::look(uint64_t stream, uint64_t* capture, wl_error_t* error) {
   const Cuda& cuda = gpu_.cuda();
   *capture = 0;

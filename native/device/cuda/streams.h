@@ -27,7 +27,9 @@ class Streams final : public StreamDevice {
   uint32_t culprit() const override { return window_.culprit(); }
   void* part(uint32_t rank) const override { return reinterpret_cast<void*>(window_.part(rank)); }
   uint64_t partBytes() const override { return window_.bytes(); }
-  uint32_t coresAtOnce(uint32_t most) const override;
+  uint32_t coresAtOnce(uint32_t most) const override {
+    return window_.coresAtOnce(most, gpu_.own());
+  }
   Code close(wl_error_t* error) override;
 
   Code look(uint64_t stream, uint64_t* capture, wl_error_t* error) override;

@@ -3,7 +3,17 @@
 
 #include <algorithm>
 
+#include "native/device/cuda/rank_device.h"
+
 namespace windlass::cuda {
+namespace {
+
+CudaRankDevice& cudaOf(RankDevice& device) {
+  return static_cast<CudaRankDevice&>(device);
+}
+
+}  // namespace
+
 Code WindowParts::reserve(const std::vector<uint32_t>& devices, uint32_t otherProcesses,
                           uint64_t bytes, std::unique_ptr<DeviceParts>* parts, wl_error_t* error) {
   const Cuda* cuda = nullptr;
@@ -63,10 +73,12 @@ std::vector<uint32_t> WindowParts::allDevices(uint32_t first) const {
   return all;
 }
 
-Code WindowParts::make(const Gpu& gpu, Copies& copies, uint32_t rank, wl_error_t* error) {
+Code WindowParts::make(RankDevice& device, uint32_t rank, wl_error_t* error) {
+  const Gpu& gpu = cudaOf(device).gpu();
   const std::vector<uint32_t> all = allDevices(gpu.number());
   OwnPart& own = own_[rank];
   Code code = checkReach(gpu, rank, all, error);
+  Copies& copies = cudaOf(device).copies();
   if (code == WL_OK) code = own.make(gpu, copies, reach(), part(rank), stride_, all, error);
   return code == WL_OK && otherProcesses_ > 0 ? own.offer(gpu, error) : code;
 }
@@ -92,7 +104,8 @@ Code WindowParts::ask(uint32_t rank, const std::vector<Offer>& offers, Liveness&
 }
 
 // Each rank gives its part before it waits for others.
-Code WindowParts::share(const Gpu& gpu, uint32_t rank, Liveness& liveness, wl_error_t* error) {
+Code WindowParts::share(RankDevice& device, uint32_t rank, Liveness& liveness, wl_error_t* error) {
+  const Gpu& gpu = cudaOf(device).gpu();
   Code code = own_[rank].give(otherProcesses_, liveness, error);
   if (!isFirstHere(rank)) return code;
   const std::vector<uint32_t> all = allDevices(gpu.number());
@@ -101,17 +114,21 @@ Code WindowParts::share(const Gpu& gpu, uint32_t rank, Liveness& liveness, wl_er
   return code;
 }
 
-Code WindowParts::tryPeers(const Gpu& gpu, Copies& copies, uint32_t rank, wl_error_t* error) const {
+Code WindowParts::tryPeers(RankDevice& device, uint32_t rank, wl_error_t* error) const {
+  const uint32_t number = cudaOf(device).gpu().number();
   for (uint32_t peer = 0; peer < devices_.size(); ++peer) {
-    if (devices_[peer] == gpu.number()) continue;
-    const PlacedPart own = {rank, gpu.number(), part(rank)};
-    const Code code = tryPart(copies, own, {peer, theirDevices_[peer], part(peer)}, error);
+    if (devices_[peer] == number) continue;
+    const PlacedPart own = {rank, number, part(rank)};
+    const PlacedPart theirs = {peer, theirDevices_[peer], part(peer)};
+    const Code code = tryPart(cudaOf(device).copies(), own, theirs, error);
     if (code != WL_OK) return code;
   }
   return WL_OK;
 }
 
-Code WindowParts::checkAdds(const Gpu& gpu, uint32_t rank, uint32_t peer, wl_error_t* error) const {
+Code WindowParts::checkAdds(RankDevice& own, uint32_t rank, uint32_t peer,
+                            wl_error_t* error) const {
+  const Gpu& gpu = cudaOf(own).gpu();
   if (devices_[peer] == gpu.number()) return WL_OK;
   CuDevice device = 0;
   int32_t does = 0;

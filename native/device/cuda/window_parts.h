@@ -28,17 +28,17 @@ class WindowParts final : public DeviceParts {
     return {own_[rank].offerName(), stride_, devices_[rank]};
   }
 
-  // Makes the part of `rank`, whose GPU this is. Ranks may do so concurrently.
-  Code make(const Gpu& gpu, Copies& copies, uint32_t rank, wl_error_t* error);
-  // Same as RankDevice::askForParts() and shareParts().
-  Code ask(uint32_t rank, const std::vector<Offer>& offers, Liveness& liveness, wl_error_t* error);
-  Code share(const Gpu& gpu, uint32_t rank, Liveness& liveness, wl_error_t* error);
+  Code make(RankDevice& device, uint32_t rank, wl_error_t* error) override;
+  Code ask(uint32_t rank, const std::vector<Offer>& offers, Liveness& liveness,
+           wl_error_t* error) override;
+  Code share(RankDevice& device, uint32_t rank, Liveness& liveness, wl_error_t* error) override;
   // Tests that copies of `rank` arrive in each part on another GPU or in another process. Then
   // zeroes what it wrote.
-  Code tryPeers(const Gpu& gpu, Copies& copies, uint32_t rank, wl_error_t* error) const;
+  Code tryPeers(RankDevice& device, uint32_t rank, wl_error_t* error) const override;
   // Refuses adds of `rank`'s GPU to the part of `peer` that are not atomic with those of the peer's
   // own GPU.
-  Code checkAdds(const Gpu& gpu, uint32_t rank, uint32_t peer, wl_error_t* error) const;
+  Code checkAdds(RankDevice& device, uint32_t rank, uint32_t peer,
+                 wl_error_t* error) const override;
 
  private:
   WindowParts(const Cuda& cuda, const std::vector<uint32_t>& devices, uint32_t otherProcesses)
