@@ -32,9 +32,9 @@ Code Enqueuing::awaitOver(uint64_t ticket, OffloadPeers& peers) {
   return WL_OK;
 }
 
-Code Enqueuing::takePlace(OffloadPeers& peers, uint32_t* place, wl_error_t* error) {
+Code Enqueuing::takePlace(OffloadPeers& peers, wl_error_t* error) {
   if (stated_.own.capture != 0) {
-    *place = captured_;
+    place_ = captured_;
     if (captured_ < StreamDevice::kMostCaptured) return WL_OK;
     return fail(error, WL_RESOURCE,
                 "graphs hold %u operations of this communicator, which keeps no more until it is "
@@ -42,7 +42,7 @@ Code Enqueuing::takePlace(OffloadPeers& peers, uint32_t* place, wl_error_t* erro
                 captured_);
   }
   const uint64_t ticket = last_.load() + 1;
-  *place = ticket % StreamDevice::kMostInFlight;
+  place_ = ticket % StreamDevice::kMostInFlight;
   return ticket <= StreamDevice::kMostInFlight
              ? WL_OK
              : awaitOver(ticket - StreamDevice::kMostInFlight, peers);
@@ -109,33 +109,26 @@ OffloadedOperation Enqueuing::describe(const DeviceOperation& operation) const {
   return given;
 }
 
-Code Enqueuing::prepare(const DeviceOperation& operation, wl_error_t* error) {
+Code Enqueuing::findStream(const OnStream& on, wl_error_t* error) {
   streams_ = device_.streams();
   if (streams_ == nullptr)
     return fail(error, WL_UNSUPPORTED, "this target's devices take no streams: cuda's do");
-  if (Code code = streams_->open(error); code != WL_OK) return code;
-  const Code code = streams_->look(operation.on->stream, &stated_.own.capture, error);
-  return code == WL_OK ? stated_.find(device_, operation.buffers, error) : code;
+  const Code code = streams_->open(error);
+  return code == WL_OK ? streams_->look(on.stream, &stated_.own.capture, error) : code;
 }
 
-Code Enqueuing::run(const DeviceOperation& operation, Code opened, OffloadPeers& peers,
-                    uint32_t* culprit, wl_error_t* error) {
-  stated_.begin(peers, group_.offloadSeats()[rank_].device, true);
-  uint32_t place = 0;
-  Code code = opened == WL_OK ? prepare(operation, error) : opened;
-  if (code == WL_OK) code = takePlace(peers, &place, error);
-  if (code = stated_.agreeOrRefuse(code, peers, culprit, error); code != WL_OK) return code;
-  if (code = checkCaptures(error); code != WL_OK) return code;
-  if (code = stated_.checkExtents(culprit, error); code != WL_OK) return code;
-  if (code = makeRoom(operation.cores, peers, culprit, error); code != WL_OK) return code;
-
-  code = hand(operation, place, peers, culprit, error);
-  if (code != WL_OK) giveUp(*operation.on, place);
+Code Enqueuing::run(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
+                    wl_error_t* error) {
+  Code code = checkCaptures(error);
+  if (code == WL_OK) code = makeRoom(operation.cores, peers, culprit, error);
+  if (code != WL_OK) return code;
+  code = hand(operation, peers, culprit, error);
+  if (code != WL_OK) giveUp(*operation.on);
   return code;
 }
 
-Code Enqueuing::hand(const DeviceOperation& operation, uint32_t place, OffloadPeers& peers,
-                     uint32_t* culprit, wl_error_t* error) {
+Code Enqueuing::hand(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
+                     wl_error_t* error) {
   OnStream& on = *operation.on;
   Statement& said = stated_.own;
   const DeviceLayout at = stated_.layout(rank_, operation.cores, *streams_);
@@ -153,7 +146,7 @@ Code Enqueuing::hand(const DeviceOperation& operation, uint32_t place, OffloadPe
   // and in every allLinesEvery-th operation outside them.
   if (said.capture == 0 && (last_.load() + 1) % allLinesEvery != 0)
     said.cores = Grids::coresOf(device_, operation, peers, stated_.all(), said.cores);
-  Code code = streams_->mark(on.stream, said.capture, place, brought, &said.mark, error);
+  Code code = streams_->mark(on.stream, said.capture, place_, brought, &said.mark, error);
   // Ranks can't refuse an operation that a stream already holds.
   if (code = stated_.agree(code, peers, culprit, error); code != WL_OK) return code;
   InFlight own = {operation.name,    operation.operation, operation.sequence,
@@ -166,12 +159,12 @@ Code Enqueuing::hand(const DeviceOperation& operation, uint32_t place, OffloadPe
     marks.push_back(stated_[rank].mark);
   }
   const OffloadedOperation given = describe(operation);
-  code = streams_->join(on.stream, said.capture, place, given, marks.data(),
+  code = streams_->join(on.stream, said.capture, place_, given, marks.data(),
                         static_cast<uint32_t>(marks.size()), error);
   // Ranks that share a device have joined, and the last of them has launched.
   if (code = stated_.agree(code, peers, culprit, error); code != WL_OK) return code;
   const StreamDevice::Copy back = {operation.buffers.out, there, outBytes};
-  code = streams_->leave(on.stream, said.capture, place, back, error);
+  code = streams_->leave(on.stream, said.capture, place_, back, error);
   *culprit = rank_;
   if (code != WL_OK) return code;
   if (said.capture != 0) {
@@ -186,9 +179,9 @@ Code Enqueuing::hand(const DeviceOperation& operation, uint32_t place, OffloadPe
   return WL_OK;
 }
 
-void Enqueuing::giveUp(const OnStream& on, uint32_t place) {
+void Enqueuing::giveUp(const OnStream& on) {
   hasGivenUp_ = true;
-  streams_->withdraw(on.stream, stated_.own.capture, place);
+  streams_->withdraw(on.stream, stated_.own.capture, place_);
   if (stated_.own.capture == 0) follow({});
 }
 

@@ -26,8 +26,14 @@ class Enqueuing {
   Enqueuing(const Enqueuing&) = delete;
   Enqueuing& operator=(const Enqueuing&) = delete;
 
-  // Offload::run() of an operation on a stream.
-  Code run(const DeviceOperation& operation, Code opened, OffloadPeers& peers, uint32_t* culprit,
+  // Steps of an operation on a stream, which ranks take together:
+  // - findStream: looks the stream up.
+  // - takePlace: waits for a free slot for the operation.
+  // - run: enqueues the operation, after all ranks have stated their data. It returns once all
+  //   ranks have done so.
+  Code findStream(const OnStream& on, wl_error_t* error);
+  Code takePlace(OffloadPeers& peers, wl_error_t* error);
+  Code run(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
            wl_error_t* error);
   // Blocks until nothing is in flight. If `peers` ends the wait, returns why. On a timeout,
   // publishes the ranks that hold up the oldest operation.
@@ -60,19 +66,15 @@ class Enqueuing {
   };
 
   // Enqueues an operation that no rank has refused.
-  Code hand(const DeviceOperation& operation, uint32_t place, OffloadPeers& peers,
-            uint32_t* culprit, wl_error_t* error);
+  Code hand(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
+            wl_error_t* error);
   // Like drain(), for operations up to this one.
   Code awaitOver(uint64_t ticket, OffloadPeers& peers);
   // Withdraws an operation that a stream holds although not all ranks have enqueued it. It ends
   // with the communicator, and is in flight until then.
-  void giveUp(const OnStream& on, uint32_t place);
+  void giveUp(const OnStream& on);
   // Adds an operation to those in flight.
   void follow(const InFlight& own);
-  // Opens the streams, and looks up the operation's stream and the rank's data.
-  Code prepare(const DeviceOperation& operation, wl_error_t* error);
-  // Waits for a free slot for the next operation, and stores it in *place.
-  Code takePlace(OffloadPeers& peers, uint32_t* place, wl_error_t* error);
   Code checkCaptures(wl_error_t* error) const;
   Code makeRoom(uint32_t cores, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
   OffloadedOperation describe(const DeviceOperation& operation) const;
@@ -110,12 +112,12 @@ class Enqueuing {
   RankDevice& device_;
   StreamDevice* streams_ = nullptr;
   Statements& stated_;
+  uint32_t place_ = 0;  // slot of the operation that is enqueued
   std::vector<InFlight> inFlight_;
   bool hasGivenUp_ = false;
   uint32_t captured_ = 0;           // operations that graphs hold
   uint32_t capturedCores_ = 0;      // cores of a rank in them, at most
   int64_t lastNs_ = 0;              // when an operation was last enqueued or ended
-  int64_t endedNs_ = 0;             // when they were stopped
   std::atomic<uint64_t> last_{0};   // ticket of the last one enqueued
   std::atomic<uint64_t> over_{0};   // ticket of the last one that its device has left
   std::atomic<uint64_t> whole_{0};  // ticket of the last one that ended without failure

@@ -211,8 +211,7 @@ Code Offload::run(const DeviceOperation& operation, OffloadPeers& peers, uint32_
   *culprit = peers.rank();
   const auto body = [&] {
     uint32_t named = kNobody;
-    const Code code = operation.on == nullptr ? runHere(operation, peers, &named, error)
-                                              : enqueueHere(operation, peers, &named, error);
+    const Code code = runHere(operation, peers, &named, error);
     *culprit = named;
     return code;
   };
@@ -223,13 +222,12 @@ Code Offload::run(const DeviceOperation& operation, OffloadPeers& peers, uint32_
   }
 }
 
-Code Offload::enqueueHere(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
-                          wl_error_t* error) {
+Enqueuing& Offload::enqueuingOf(const DeviceOperation& operation, const OffloadPeers& peers) {
   if (owned_ == nullptr) {
     owned_ = std::make_unique<Enqueuing>(*operation.group, peers.rank(), *device_, stated_);
     enqueuing_.store(owned_.get());
   }
-  return owned_->run(operation, open(error), peers, culprit, error);
+  return *owned_;
 }
 
 bool Offload::isStuck() const {
@@ -261,16 +259,22 @@ Code Offload::runHere(const DeviceOperation& asked, OffloadPeers& peers, uint32_
                       wl_error_t* error) {
   const uint32_t self = peers.rank();
   DeviceOperation operation = asked;
-  stated_.begin(peers, number_, false);
-  // Operations on streams may occupy the device's processors. Then both operations would wait for
-  // the cores of peers.
-  Code code = owned_ == nullptr ? WL_OK : owned_->drain(peers);
+  Enqueuing* const streams =
+      operation.on == nullptr ? nullptr : &enqueuingOf(operation, peers);
+  stated_.begin(peers, number_, streams != nullptr);
+  Code code = WL_OK;
+  // Operations on streams may occupy the device's processors. Then a waited operation and they
+  // would wait for the cores of peers.
+  if (streams == nullptr && owned_ != nullptr) code = owned_->drain(peers);
   if (code != WL_OK) return code;
   code = open(error);
+  if (code == WL_OK && streams != nullptr) code = streams->findStream(*operation.on, error);
   if (code == WL_OK) code = find(&operation, peers, error);
+  if (code == WL_OK && streams != nullptr) code = streams->takePlace(peers, error);
   // If one rank's memory is invalid, all ranks refuse the operation, with nothing moved.
   if (code = stated_.agreeOrRefuse(code, peers, culprit, error); code != WL_OK) return code;
   if (code = stated_.checkExtents(culprit, error); code != WL_OK) return code;
+  if (streams != nullptr) return streams->run(operation, peers, culprit, error);
   // All ranks are past the previous operation, so no kernel accesses the window.
   if (stated_.bytes(operation.cores) > device_->partBytes()) {
     sequence_ = written_ = 0;
@@ -293,13 +297,20 @@ Code Offload::runHere(const DeviceOperation& asked, OffloadPeers& peers, uint32_
 
 Code Offload::chooseCores(const DeviceOperation& operation, OffloadPeers& peers,
                           wl_error_t* error) {
-  Code code = cores_ == 0 ? countCores(operation.cores, peers, error) : WL_OK;
-  uint32_t& cores = stated_.own.cores;
-  cores = cores_;
-  const OffloadedLaunch* const launch = operation.buffers.launch;
-  if (code == WL_OK && launch != nullptr) code = countCoresOf(*launch, operation.cores, error);
-  cores = Grids::coresOf(*device_, operation, peers, stated_.all(), cores);
-  return code;
+  const Code code = cores_ == 0 ? countCores(operation.cores, peers, error) : WL_OK;
+  if (code != WL_OK) return code;
+  uint32_t cores = cores_;
+  if (const OffloadedLaunch* const launch = operation.buffers.launch; launch != nullptr) {
+    cores = std::min(cores, device_->coresAtOnce(operation.cores, launch->image()));
+    if (cores == 0) {
+      return fail(error, WL_UNSUPPORTED,
+                  "device %u runs fewer blocks of %s's library at a time than there are ranks of "
+                  "this process on it: have fewer ranks, or more devices",
+                  number_, launch->name());
+    }
+  }
+  stated_.own.cores = Grids::coresOf(*device_, operation, peers, stated_.all(), cores);
+  return WL_OK;
 }
 
 Code Offload::send(const DeviceOperation& operation, uint32_t self, wl_error_t* error) {
@@ -312,10 +323,7 @@ Code Offload::send(const DeviceOperation& operation, uint32_t self, wl_error_t* 
   }
   Code code = WL_OK;
   const auto copy = [&](uint64_t to, const void* from, uint64_t bytes, RankDevice::Lies lies) {
-    if (code != WL_OK || bytes == 0) return;
-    auto* const there = reinterpret_cast<void*>(to);
-    code = lies == RankDevice::Lies::kHost ? device_->toDevice(there, from, bytes, error)
-                                           : device_->onDevices(there, from, bytes, error);
+    if (code == WL_OK && bytes > 0) code = device_->send(to, from, bytes, lies, error);
   };
   bool isHeld = false;
   if (buffers.launch != nullptr) {
@@ -352,15 +360,13 @@ Code Offload::fetch(const DeviceOperation& operation, uint32_t self, wl_error_t*
     return code;
   }
   Code code = WL_OK;
-  const auto* const out = reinterpret_cast<const void*>(own.out);
-  if (stated_.copied(stated_.own.out, stated_.own.outThere) > 0) {
-    code = stated_.out() == RankDevice::Lies::kHost
-               ? device_->fromDevice(buffers.out, out, buffers.outBytes, error)
-               : device_->onDevices(buffers.out, out, buffers.outBytes, error);
-  }
-  if (code != WL_OK || buffers.partBytes == 0) return code;
-  return device_->fromDevice(buffers.parts, reinterpret_cast<const void*>(own.parts),
-                             buffers.partBytes, error);
+  const auto copy = [&](void* to, uint64_t from, uint64_t bytes, RankDevice::Lies lies) {
+    if (code == WL_OK && bytes > 0) code = device_->fetch(to, from, bytes, lies, error);
+  };
+  const Statement& said = stated_.own;
+  copy(buffers.out, own.out, stated_.copied(said.out, said.outThere), stated_.out());
+  copy(buffers.parts, own.parts, buffers.partBytes, RankDevice::Lies::kHost);
+  return code;
 }
 
 }  // namespace windlass

@@ -142,8 +142,8 @@ class Offload {
   Code failGivenUp(wl_error_t* error) const;
   Code runHere(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
                wl_error_t* error);
-  Code enqueueHere(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
-                   wl_error_t* error);
+  // Returns the operations on streams, of which `operation` is one.
+  Enqueuing& enqueuingOf(const DeviceOperation& operation, const OffloadPeers& peers);
   Code open(wl_error_t* error);
   // Finds the location and the size of the rank's data.
   Code find(DeviceOperation* operation, const OffloadPeers& peers, wl_error_t* error);
@@ -155,8 +155,6 @@ class Offload {
   Code countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error);
   // States the number of cores that the operation can use here.
   Code chooseCores(const DeviceOperation& operation, OffloadPeers& peers, wl_error_t* error);
-  // Limits the stated cores to those that a library's kernel can run at a time.
-  Code countCoresOf(const OffloadedLaunch& launch, uint32_t most, wl_error_t* error);
   // Bytes of a transfer's counts that its kernel copies to host memory; 0 if there is no room for
   // them.
   uint64_t noteOf(const DeviceBuffers& buffers) const;

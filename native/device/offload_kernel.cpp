@@ -134,15 +134,6 @@ bool Offload::stop(const char* kernel, const OffloadedOperation& given) {
   return false;
 }
 
-Code Offload::countCoresOf(const OffloadedLaunch& launch, uint32_t most, wl_error_t* error) {
-  stated_.own.cores = std::min(stated_.own.cores, device_->coresAtOnce(most, launch.image()));
-  if (stated_.own.cores > 0) return WL_OK;
-  return fail(error, WL_UNSUPPORTED,
-              "device %u runs fewer blocks of %s's library at a time than there are ranks of this "
-              "process on it: have fewer ranks, or more devices",
-              number_, launch.name());
-}
-
 Code Offload::runKernel(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
                         wl_error_t* error) {
   const uint32_t ranks = peers.ranks();

@@ -26,7 +26,7 @@ Code OffloadedLaunch::find(RankDevice& device, uint32_t rank, uint32_t ranks, wl
     const Code code = device.find(named, &lies, error);
     if (code != WL_OK) return code;
     if (lies == RankDevice::Lies::kHere) continue;
-    staged_.push_back({i, from, bytes, 0, false, lies == RankDevice::Lies::kOtherDevice});
+    staged_.push_back({i, from, bytes, 0, false, lies});
     tables += isDistributed(i) ? 1 : 0;
   }
   if (Code code = place(error); code != WL_OK) return code;
@@ -98,11 +98,9 @@ void OffloadedLaunch::name(const std::vector<OffloadedTransfer::Images>& images,
 Code OffloadedLaunch::copy(RankDevice& device, const Staged& each, uint64_t staged, bool back,
                            wl_error_t* error) const {
   auto* const own = reinterpret_cast<void*>(each.from);
-  auto* const there = reinterpret_cast<void*>(staged + each.at);
-  if (each.isOnDevice)
-    return device.onDevices(back ? own : there, back ? there : own, each.bytes, error);
-  return back ? device.fromDevice(own, there, each.bytes, error)
-              : device.toDevice(there, own, each.bytes, error);
+  const uint64_t there = staged + each.at;
+  return back ? device.fetch(own, there, each.bytes, each.lies, error)
+              : device.send(there, own, each.bytes, each.lies, error);
 }
 
 // Copies whole tensors, since a kernel may leave parts of its outputs unchanged.

@@ -49,7 +49,7 @@ class OffloadedLaunch {
     uint64_t bytes;
     uint64_t at;    // offset in the staged data
     bool isPart;    // part of another tensor, which is copied
-    bool isOnDevice;
+    RankDevice::Lies lies;
   };
   const ArgumentEntry& entry(uint32_t argument) const { return kernel_.entry->arguments[argument]; }
   bool isDistributed(uint32_t argument) const {
