@@ -133,12 +133,10 @@ Code Enqueuing::hand(const DeviceOperation& operation, OffloadPeers& peers, uint
   Statement& said = stated_.own;
   const DeviceLayout at = stated_.layout(rank_, operation.cores, *streams_);
   auto* const there = reinterpret_cast<void*>(at.out);
-  const uint64_t outBytes = stated_.copied(said.out, said.outThere);
   // Copies the whole output, since a kernel may leave parts of it unchanged.
   const StreamDevice::Brought brought = {
-      {reinterpret_cast<void*>(at.in), operation.buffers.in,
-       stated_.copied(said.in, said.inThere)},
-      {there, operation.buffers.out, outBytes},
+      {reinterpret_cast<void*>(at.in), operation.buffers.in, stated_.inBytes()},
+      {there, operation.buffers.out, stated_.outBytes()},
       {reinterpret_cast<void*>(at.parts), operation.buffers.parts, said.parts},
   };
   said.cores = streams_->coresAtOnce(operation.cores);
@@ -163,7 +161,7 @@ Code Enqueuing::hand(const DeviceOperation& operation, OffloadPeers& peers, uint
                         static_cast<uint32_t>(marks.size()), error);
   // Ranks that share a device have joined, and the last of them has launched.
   if (code = stated_.agree(code, peers, culprit, error); code != WL_OK) return code;
-  const StreamDevice::Copy back = {operation.buffers.out, there, outBytes};
+  const StreamDevice::Copy back = {operation.buffers.out, there, stated_.outBytes()};
   code = streams_->leave(on.stream, said.capture, place_, back, error);
   *culprit = rank_;
   if (code != WL_OK) return code;

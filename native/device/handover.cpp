@@ -171,20 +171,6 @@ Code awaitTurn(Comm& comm, Deadline& deadline) {
   return WL_OK;
 }
 
-void bringTable(const Call& call, DeviceBuffers* buffers) {
-  auto* const table = static_cast<ExpertTable*>(const_cast<void*>(call.args.aux));
-  buffers->parts = table;
-  buffers->partBytes = ExpertTable::bytes(table->shape);
-}
-
-void bringTransfer(OffloadedTransfer& transfer, DeviceBuffers* buffers) {
-  buffers->transfer = &transfer;
-  buffers->inBytes = transfer.readBytes();
-  buffers->outBytes = transfer.writtenBytes();
-  buffers->parts = transfer.table();
-  buffers->partBytes = transfer.tableBytes();
-}
-
 }  // namespace
 
 Code offload(Comm& comm, const Call& call, uint32_t kernel, uint32_t phases, const Launch& launch,
@@ -226,13 +212,20 @@ Code offload(Comm& comm, const Call& call, uint32_t kernel, uint32_t phases, con
     operation.buffers.parts = &group.block().parts(rank, comm.operation().wholeSequence());
     operation.buffers.partBytes = PartTable::bytes(launch.ranks);
   }
-  if (call.descriptor.operation() == WL_OP_EXPERT_DISPATCH ||
-      call.descriptor.operation() == WL_OP_EXPERT_COMBINE)
-    bringTable(call, &operation.buffers);
+  if (operation.operation == WL_OP_EXPERT_DISPATCH ||
+      operation.operation == WL_OP_EXPERT_COMBINE) {
+    auto* const table = static_cast<ExpertTable*>(const_cast<void*>(call.args.aux));
+    operation.buffers.parts = table;
+    operation.buffers.partBytes = ExpertTable::bytes(table->shape);
+  }
+  if (isTransfer) {
+    OffloadedTransfer& own = *call.offloaded;
+    operation.buffers = {nullptr,     own.readBytes(),  nullptr, own.writtenBytes(),
+                         own.table(), own.tableBytes(), &own};
+  }
   wl_error_t error = blankError();
   uint32_t culprit = kNobody;
   const Code code = comm.orNoMemory([&] {
-    if (isTransfer) bringTransfer(*call.offloaded, &operation.buffers);
     return group.offloadSeats().offload(rank).run(operation, peers, &culprit, &error);
   });
   // No rank is at fault: all ranks refuse the operation, or `peers` ended it.
@@ -273,17 +266,11 @@ namespace {
 
 void endInFlight(Comm& comm, uint32_t count) {
   const OffloadSeat& seat = comm.group().offloadSeats()[comm.rank()];
-  wl_error_t record =
-      errorOf(WL_ABORTED,
-              "rank %u closed the communicator while %u operation%s that it had "
-              "put on streams %s not over",
-              comm.rank(), count, count == 1 ? "" : "s", count == 1 ? "was" : "were");
-  const State& state = comm.group().lines(comm.rank()).state;
-  record.operation = state.operation.load(std::memory_order_relaxed);
-  record.observer = static_cast<int32_t>(comm.rank());
-  record.sequence = comm.operation().sequence();
-  nameCulprit(&record, comm.rank());
-  comm.group().publishFailure(record);
+  comm.failures().publish(WL_ABORTED, comm.rank(), [&](Text& out) {
+    out.add("rank %u closed the communicator while %u operation%s that it had put on streams %s "
+            "not over",
+            comm.rank(), count, count == 1 ? "" : "s", count == 1 ? "was" : "were");
+  });
   const int64_t untilNs = clockNs() + kEndLimitNs;
   while (seat.enqueued.load() != 0 && clockNs() < untilNs) usleep(100);
 }

@@ -333,10 +333,9 @@ Code Offload::send(const DeviceOperation& operation, uint32_t self, wl_error_t* 
     isHeld = buffers.transfer->name(images) && held_ == buffers.transfer->id();
     code = buffers.transfer->send(*device_, images[self], isHeld, error);
   } else {
-    const Statement& said = stated_.own;
-    copy(own.in, buffers.in, stated_.copied(said.in, said.inThere), stated_.in());
+    copy(own.in, buffers.in, stated_.inBytes(), stated_.in());
     // Copies the whole output, since a kernel may leave parts of it unchanged.
-    copy(own.out, buffers.out, stated_.copied(said.out, said.outThere), stated_.out());
+    copy(own.out, buffers.out, stated_.outBytes(), stated_.out());
   }
   held_ = 0;
   if (!isHeld) copy(own.parts, buffers.parts, buffers.partBytes, RankDevice::Lies::kHost);
@@ -363,8 +362,7 @@ Code Offload::fetch(const DeviceOperation& operation, uint32_t self, wl_error_t*
   const auto copy = [&](void* to, uint64_t from, uint64_t bytes, RankDevice::Lies lies) {
     if (code == WL_OK && bytes > 0) code = device_->fetch(to, from, bytes, lies, error);
   };
-  const Statement& said = stated_.own;
-  copy(buffers.out, own.out, stated_.copied(said.out, said.outThere), stated_.out());
+  copy(buffers.out, own.out, stated_.outBytes(), stated_.out());
   copy(buffers.parts, own.parts, buffers.partBytes, RankDevice::Lies::kHost);
   return code;
 }

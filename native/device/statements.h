@@ -110,6 +110,9 @@ class Statements {
   // Location of this rank's input and output.
   RankDevice::Lies in() const { return in_; }
   RankDevice::Lies out() const { return out_; }
+  // Bytes of them that are copied to the window, and back.
+  uint64_t inBytes() const { return copied(own.in, own.inThere); }
+  uint64_t outBytes() const { return copied(own.out, own.outThere); }
   // Returns the bytes of data that are copied to the window: none if kernels access it in place.
   uint64_t copied(uint64_t bytes, uint64_t there) const {
     return isOneDevice_ && there != 0 ? 0 : bytes;
