@@ -298,8 +298,8 @@ void writeLeft(Text& out, uint32_t rank, const Descriptor& called) {
           called.root(), rank, what);
 }
 
-void writeSignalTimeout(Text& out, const Group& group, uint32_t rank, const Descriptor& called,
-                        uint32_t seen, int64_t limitNs) {
+void writeSignalTimeout(Text& out, const TimedOut& wait, uint32_t seen) {
+  const auto& [group, rank, called, limitNs] = wait;
   char what[256];
   describe(called, what, sizeof what);
   out.add("rank %u waited %.3f s in %s: rank %d has notified no more than %u: ", rank,
@@ -308,9 +308,9 @@ void writeSignalTimeout(Text& out, const Group& group, uint32_t rank, const Desc
   out.add(". See what that rank is doing, or give a longer deadline");
 }
 
-void writeTimeout(Text& out, const Group& group, uint32_t rank, const Descriptor& called,
-                  uint32_t sequence, const int32_t* culprits, uint32_t count, bool behind,
-                  int64_t limitNs) {
+void writeTimeout(Text& out, const TimedOut& wait, uint32_t sequence, const int32_t* culprits,
+                  uint32_t count, bool behind) {
+  const auto& [group, rank, called, limitNs] = wait;
   char what[256];
   describe(called, what, sizeof what);
   out.add("rank %u waited %.3f s in %s, operation #%u on %u ranks: ", rank,

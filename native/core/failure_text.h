@@ -34,13 +34,18 @@ void writeWhy(Text& out, uint32_t rank, const State& state, const char* why);
 void writeMissed(Text& out, uint32_t peer, uint32_t rank, const State& state);
 // The peer of a one-sided operation of `rank` has left.
 void writeLeft(Text& out, uint32_t rank, const Descriptor& called);
-// `rank` waited for the peer's signal, whose value is `seen`.
-void writeSignalTimeout(Text& out, const Group& group, uint32_t rank, const Descriptor& called,
-                        uint32_t seen, int64_t limitNs);
+// A wait that has reached its deadline.
+struct TimedOut {
+  const Group& group;
+  uint32_t rank;
+  const Descriptor& called;
+  int64_t limitNs;
+};
+// The rank waited for the peer's signal, whose value is `seen`.
+void writeSignalTimeout(Text& out, const TimedOut& wait, uint32_t seen);
 // `behind`: the culprits have not entered the operation. Otherwise they have not finished it.
-void writeTimeout(Text& out, const Group& group, uint32_t rank, const Descriptor& called,
-                  uint32_t sequence, const int32_t* culprits, uint32_t count, bool behind,
-                  int64_t limitNs);
+void writeTimeout(Text& out, const TimedOut& wait, uint32_t sequence, const int32_t* culprits,
+                  uint32_t count, bool behind);
 // Phases of the operation that the culprits' devices have ended.
 void writeProgress(Text& out, const OffloadProgress& progress, const int32_t* culprits,
                    uint32_t count);

@@ -43,7 +43,7 @@ Code RankFailures::publishLeft(const Descriptor& current) {
 Code RankFailures::publishSignalTimeout(const Descriptor& current, uint32_t signal,
                                         int64_t limitNs) {
   return publish(WL_TIMEOUT, static_cast<uint32_t>(current.root()), [&](Text& out) {
-    writeSignalTimeout(out, group_, rank_, current, signal, limitNs);
+    writeSignalTimeout(out, {group_, rank_, current, limitNs}, signal);
   });
 }
 

@@ -200,8 +200,8 @@ Code Waits::publishTimeout(int64_t limitNs) {
     }
   }
   return failures_.publish(WL_TIMEOUT, culprits, count, [&](Text& out) {
-    writeTimeout(out, group_, rank_, operation_.current(), operation_.sequence(), culprits, count,
-                 behind, limitNs);
+    writeTimeout(out, {group_, rank_, operation_.current(), limitNs}, operation_.sequence(),
+                 culprits, count, behind);
     if (onDevices) steps_->write(out, culprits, count);
   });
 }

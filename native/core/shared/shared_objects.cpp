@@ -125,6 +125,64 @@ std::vector<std::vector<unsigned char>> namesOf(const std::vector<uint32_t>& mem
   return names;
 }
 
+// Takes the window numbers that the makers of all hosts told. If one has none left, refuses the
+// window on all ranks. `own` is this rank's number, or kNobody.
+Code takeNumbers(Group& group, const std::vector<ToldWindow>& all, uint32_t number, uint64_t own,
+                 wl_error_t* error) {
+  OtherHosts* const hosts = group.hosts();
+  bool isRoom = true;
+  for (uint32_t rank = 0; rank < group.ranks(); ++rank)
+    isRoom &= group.firstBeside(rank) != rank || all[rank].number < kMostWindows;
+  if (!isRoom) {
+    if (own < kMostWindows) group.returnWindow(number);
+    return fail(error, WL_RESOURCE,
+                "a communicator whose ranks live in several processes has room for %u windows and "
+                "memory pools; close one, and let go of byte buffers over closed ones, whose "
+                "memory they keep",
+                kMostWindows - 2);
+  }
+  for (uint32_t rank = 0; hosts != nullptr && rank < group.ranks(); ++rank) {
+    if (!hosts->isBeside(rank) && group.firstBeside(rank) == rank)
+      hosts->nameWindow(number, hosts->hostOf(rank), static_cast<uint32_t>(all[rank].number));
+  }
+  return WL_OK;
+}
+
+// What the ranks of a split tell one another.
+struct SplitRoom {
+  Group::Joint<SharedGroup> joint;
+  std::shared_ptr<SharedGroup> made;
+  std::vector<ToldSplit> all;
+  std::vector<SharedFile> files;
+  std::vector<WireName> names;
+  std::vector<uint32_t> members;
+
+  // Throws std::bad_alloc.
+  void make(Comm& comm, int32_t color) {
+    Group& whole = comm.group();
+    all.resize(whole.ranks());
+    files.resize(whole.ranks());
+    if (whole.hosts() != nullptr) names.resize(whole.ranks());
+    members.reserve(whole.ranks());
+    if (color < 0) return;
+    joint = whole.join<SharedGroup>(comm.operation().nextSequence(), color,
+                                    [] { return std::make_shared<SharedGroup>(); });
+    made = *joint;
+  }
+};
+
+// Ends a group whose split has failed. `isOwn`: on this rank.
+void abandonSplit(Group& whole, Group& made, uint32_t rank, wl_operation operation, bool isOwn) {
+  const wl_error_t* const record = whole.failure();
+  if (record == nullptr) {
+    // All ranks know that the group failed. No rank has it or waits for others in it.
+    made.publishHere(errorOf(WL_ABORTED, "it was never made"));
+  } else if (!isOwn) {
+    // Other ranks may already have the group.
+    leaveSplit(made, rank, operation, *record);
+  }
+}
+
 }  // namespace
 
 Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
@@ -166,21 +224,7 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
   if (code != WL_OK) return code;
   const ToldWindow& told = all[maker];
   const auto number = static_cast<uint32_t>(told.number);
-  bool isRoom = true;  // on all hosts
-  for (uint32_t rank = 0; rank < group.ranks(); ++rank)
-    isRoom &= group.firstBeside(rank) != rank || all[rank].number < kMostWindows;
-  if (!isRoom) {
-    if (own.number < kMostWindows) group.returnWindow(number);
-    return fail(error, WL_RESOURCE,
-                "a communicator whose ranks live in several processes has room for %u windows and "
-                "memory pools; close one, and let go of byte buffers over closed ones, whose "
-                "memory they keep",
-                kMostWindows - 2);
-  }
-  for (uint32_t rank = 0; hosts != nullptr && rank < group.ranks(); ++rank) {
-    if (!hosts->isBeside(rank) && group.firstBeside(rank) == rank)
-      hosts->nameWindow(number, hosts->hostOf(rank), static_cast<uint32_t>(all[rank].number));
-  }
+  if (code = takeNumbers(group, all, number, own.number, error); code != WL_OK) return code;
   std::shared_ptr<Held> held;
   try {
     held = std::make_shared<Held>(group, number, made);
@@ -216,31 +260,20 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
   const Descriptor descriptor = split.descriptor();
   const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
   wl_error_t failure = blankError();
-  Group::Joint<SharedGroup> joint;
-  std::shared_ptr<SharedGroup> made;
-  std::vector<ToldSplit> all;
-  std::vector<SharedFile> files;
-  std::vector<WireName> names;
-  std::vector<uint32_t> members;
+  SplitRoom room;
+  const std::shared_ptr<SharedGroup>& made = room.made;
+  const std::vector<uint32_t>& members = room.members;
   WireName told = {};
   bool connects = false;  // for its process
   try {
-    all.resize(whole.ranks());
-    files.resize(whole.ranks());
-    if (whole.hosts() != nullptr) names.resize(whole.ranks());
-    members.reserve(whole.ranks());
-    if (split.color >= 0) {
-      joint = whole.join<SharedGroup>(comm.operation().nextSequence(), split.color,
-                                      [] { return std::make_shared<SharedGroup>(); });
-      made = *joint;
-    }
+    room.make(comm, split.color);
   } catch (const std::bad_alloc&) {
     failure = noMemory(comm.rank());
   }
   Code code = shareOutcome(comm, descriptor, failure, limit, error);
   if (code != WL_OK) return code;
   const ToldSplit own = {split.color, split.key};
-  code = gatherWords(comm, descriptor, &own, sizeof own, all.data(), limit, error);
+  code = gatherWords(comm, descriptor, &own, sizeof own, room.all.data(), limit, error);
   if (code != WL_OK) return code;
 
   const auto attempt = [&](auto&& step) {
@@ -256,18 +289,18 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
   // The first of the members on this host.
   uint32_t maker = kNobody;
   attempt([&] {
-    findMembers(all, split.color, &members);
+    findMembers(room.all, split.color, &room.members);
     maker = *std::find_if(members.begin(), members.end(), [&](uint32_t member) {
       return whole.member(member).host == whole.member(comm.rank()).host;
     });
     if (whole.isHere(maker)) made->make(whole, members, &failure);
   });
   const SharedFile file = made == nullptr ? SharedFile{} : made->mapping().named();
-  code = gatherWords(comm, descriptor, &file, sizeof file, files.data(), limit, error);
+  code = gatherWords(comm, descriptor, &file, sizeof file, room.files.data(), limit, error);
   if (code != WL_OK) return code;
   attempt([&] {
-    if (files[maker].number < 0) return;  // the outcome says why
-    if (mapOf(whole, maker, files[maker], made->mapping(), &failure) != WL_OK ||
+    if (room.files[maker].number < 0) return;  // the outcome says why
+    if (mapOf(whole, maker, room.files[maker], made->mapping(), &failure) != WL_OK ||
         made->attach(whole, &failure) != WL_OK) {
       return;
     }
@@ -280,26 +313,17 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
   if (whole.hosts() != nullptr) {
     code = shareOutcome(comm, descriptor, failure, limit, error);
     if (code == WL_OK)
-      code = gatherWords(comm, descriptor, &told, sizeof told, names.data(), limit, error);
+      code = gatherWords(comm, descriptor, &told, sizeof told, room.names.data(), limit, error);
     if (code != WL_OK) return code;
     attempt([&] {
-      if (connects) made->connect(whole, namesOf(members, names), &failure);
+      if (connects) made->connect(whole, namesOf(members, room.names), &failure);
     });
   }
   code = shareOutcome(comm, descriptor, failure, limit, error);
   if (made == nullptr) return code;
-  if (code == WL_OK) {
-    *group = std::shared_ptr<Group>(made, made->group());
-  } else if (made->group() != nullptr) {
-    const wl_error_t* const record = whole.failure();
-    if (record == nullptr) {
-      // All ranks know that the group failed. No rank has it or waits for others in it.
-      made->group()->publishHere(errorOf(WL_ABORTED, "it was never made"));
-    } else if (failure.code == WL_OK) {
-      // Other ranks may already have the group.
-      leaveSplit(*made->group(), *rank, split.operation, *record);
-    }
-  }
+  if (code == WL_OK) *group = std::shared_ptr<Group>(made, made->group());
+  if (code != WL_OK && made->group() != nullptr)
+    abandonSplit(whole, *made->group(), *rank, split.operation, failure.code != WL_OK);
   return code;
 }
 

@@ -121,11 +121,14 @@ Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
     }
   }
   ucp_config_release(config);
-  if (code != WL_OK) return code;
+  return code == WL_OK ? openWorker(settings, error) : code;
+}
+
+Code UcpWire::openWorker(const WireSettings& settings, wl_error_t* error) {
   ucp_worker_params_t worker = {};
   worker.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   worker.thread_mode = UCS_THREAD_MODE_SERIALIZED;
-  status = ucp_worker_create(context_, &worker, &worker_);
+  ucs_status_t status = ucp_worker_create(context_, &worker, &worker_);
   if (status == UCS_ERR_BUSY && settings.ports != nullptr) {
     return fail(error, WL_RESOURCE,
                 "none of the ports %s, of WINDLASS_UCX_PORT_RANGE, is free on \"%s\": give it as "

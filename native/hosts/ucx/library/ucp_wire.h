@@ -111,6 +111,8 @@ class UcpWire final : public Wire {
   bool flush(int64_t limitNs) override;
 
  private:
+  // Opens the worker of an open context. Call with calls to UCX locked.
+  Code openWorker(const WireSettings& settings, wl_error_t* error);
   struct Region {
     uint32_t number;
     uint64_t bytes;
