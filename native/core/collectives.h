@@ -8,7 +8,7 @@
 
 namespace windlass {
 
-// What a call of a collective of equal parts says once it is checked.
+// A checked call of a collective of equal parts.
 struct EqualParts {
   uint64_t count;  // elements of a part
   uint64_t bytes;  // bytes of a part
@@ -66,7 +66,7 @@ inline bool isEager(const Comm& comm, const Collective& collective, Holds in,
 Code allToAllV(Comm& comm, const wl_call_t& stated, wl_error_t* error, OnStream* on);
 // Sets the call's received_counts.
 Code allToAllVPacked(Comm& comm, const wl_call_t& stated, wl_error_t* error);
-// Also runs a step of an operation, under that operation's name.
+// This function also runs steps of operations, under the operation's name.
 Code allGatherV(Comm& comm, const wl_call_t& stated, wl_error_t* error, OnStream* on);
 Code reduceScatterV(Comm& comm, const wl_call_t& stated, wl_error_t* error, OnStream* on);
 Code barrier(Comm& comm, const wl_call_t& stated, wl_error_t* error, OnStream* on);

@@ -6,10 +6,10 @@
 #include <memory>
 #include <new>
 
-#include "native/core/rank/claims.h"
-#include "native/core/rank/gate.h"
 #include "native/core/host_moves.h"
 #include "native/core/peer_reads.h"
+#include "native/core/rank/claims.h"
+#include "native/core/rank/gate.h"
 #include "native/core/rank/waits.h"
 #include "native/core/workers.h"
 

@@ -97,7 +97,7 @@ Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_erro
   const bool elsewhere = !comm.group().isBeside(peer);
   const Place place = elsewhere ? comm.group().windowOf(peer, signal, WL_SIGNAL_LINE_BYTES)
                                 : placeInAddressSpace(signal);
-  // Without memory for moves the operation fails below.
+  // If memory for moves is short, the operation fails below.
   const bool isKnown = !elsewhere || moves != nullptr;
   const uint32_t seen = !elsewhere ? lookAt(signal) : isKnown ? moves->notified(peer, place) : 0;
   if (isKnown && !movesForward(seen, value)) {

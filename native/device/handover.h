@@ -6,8 +6,8 @@
 
 namespace windlass {
 
-// Has the rank's device run `phases` phases of the operation in progress, which all ranks have
-// entered. `kernel`: the device's number for the kernel.
+// Runs `phases` phases of the operation in progress on the rank's device. All ranks have
+// entered it. `kernel`: the device's number for the kernel.
 Code offload(Comm& comm, const Call& call, uint32_t kernel, uint32_t phases, const Launch& launch,
              Deadline& deadline);
 

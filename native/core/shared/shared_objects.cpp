@@ -125,8 +125,8 @@ std::vector<std::vector<unsigned char>> namesOf(const std::vector<uint32_t>& mem
   return names;
 }
 
-// Takes the window numbers that the makers of all hosts told. If one has none left, refuses the
-// window on all ranks. `own` is this rank's number, or kNobody.
+// Records the window's number on each host. If a host has no number left, refuses the window on all
+// ranks. `own` is this rank's number, or kNobody.
 Code takeNumbers(Group& group, const std::vector<ToldWindow>& all, uint32_t number, uint64_t own,
                  wl_error_t* error) {
   OtherHosts* const hosts = group.hosts();
@@ -148,7 +148,7 @@ Code takeNumbers(Group& group, const std::vector<ToldWindow>& all, uint32_t numb
   return WL_OK;
 }
 
-// What the ranks of a split tell one another.
+// Data that the ranks of a split exchange.
 struct SplitRoom {
   Group::Joint<SharedGroup> joint;
   std::shared_ptr<SharedGroup> made;
