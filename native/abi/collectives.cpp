@@ -207,8 +207,8 @@ Code step(Comm& comm, const wl_call_t& stated, wl_error_t* error, OnStream* on) 
 
 using CollectiveFunction = Code (*)(Comm&, const wl_call_t&, wl_error_t*, OnStream*);
 
-// Implementations, indexed by the contents of `in` and `out`, of which the table of kernels has one
-// row per collective.
+// Implementations, indexed by the contents of `in` and `out`, as an operation's row in the table of
+// kernels states them. step() refuses an operation that has no implementation.
 struct CollectiveFunctions {
   static constexpr size_t kHolds = static_cast<size_t>(Holds::kRootsParts) + 1;
   CollectiveFunction by[kHolds][kHolds] = {};
@@ -219,6 +219,8 @@ struct CollectiveFunctions {
     constexpr auto kUnequalParts = Holds::kUnequalParts;
     constexpr auto kRootsPart = Holds::kRootsPart;
     constexpr auto kRootsParts = Holds::kRootsParts;
+    for (auto& functions : by)
+      for (CollectiveFunction& function : functions) function = step;
     at(Holds::kNothing, Holds::kNothing) = barrier;
     at(kParts, kParts) = collective<kParts, kParts>;
     at(kParts, kPart) = collective<kParts, kPart>;
