@@ -57,7 +57,8 @@ class GpuBench : public testing::Test {
     }
   }
 
-  // From the last that comes to the last that leaves: `open` makes a rank's call.
+  // Returns the time from the last rank's entry to the last rank's exit. open() makes a rank's
+  // call.
   double ofRanks(const std::function<std::function<void()>(int rank, wl_comm_t* comm)>& open) {
     LocalRanks ranks(kRanks);
     std::atomic<int> come{0};
@@ -84,7 +85,8 @@ class GpuBench : public testing::Test {
     return medianOf(samples);
   }
 
-  // Of what moves those bytes: beside the driver's copies, and beside those of a plain kernel.
+  // Prints the time beside that of the driver's copies of the same bytes, then beside that of a
+  // plain kernel.
   void tellBesideCopies(const char* what, double micros, int least) const {
     tell(what, bytes_, micros, "device copies",
          medianMicros([&] { floor_.copies(out_, in_, bytes_); }), 0);

@@ -52,7 +52,7 @@ final class Arguments {
     }
   }
 
-  /** What a collective on a stream takes, which runs while its caller goes on; root 0: none. */
+  /** Checks the arguments of a collective on a stream. A collective without a root passes root 0. */
   static void onStream(int operation, Tensor in, Tensor out, int root, int ranks) {
     if (root < 0 || root >= ranks) {
       throw new InvalidArgumentException(

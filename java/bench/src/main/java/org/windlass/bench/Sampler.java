@@ -76,7 +76,7 @@ public final class Sampler {
   }
 
   /**
-   * What was measured.
+   * Result of one measurement.
    *
    * @param batches the stamps of the operation
    * @param samples theirs, ascending, in nanoseconds
@@ -117,7 +117,7 @@ public final class Sampler {
     return COMPILATION == null ? 0 : COMPILATION.getTotalCompilationTime();
   }
 
-  /** Of what the processes say. */
+  /** Returns the largest value of all processes. */
   private double largest(double own) {
     if (group.size() == workload.ranks()) {
       return own;
