@@ -1018,8 +1018,11 @@ class _StoreServer:
     def close(self):
         if not self._closing:
             self._closing = True
-            self._wake.send(b"x")
+            self._wake.send(b"x")  # the thread may have seen it before, so it leaves these two open
             self._thread.join(10)
+            if not self._thread.is_alive():
+                self._wake.close()
+                self._woken.close()
 
     def _run(self):
         while not self._closing:
@@ -1037,8 +1040,7 @@ class _StoreServer:
                     self._drop(session)
         for session in [*self._strangers.values(), *self._members.values()]:
             self._drop(session)
-        for each in (self._listener, self._wake, self._woken):
-            each.close()
+        self._listener.close()
         self._selector.close()
 
     def _accept(self):

@@ -295,6 +295,25 @@ def forks():
     say("done")
 
 
+def early_store():
+    """The store's thread may end before whoever closes the store has woken it."""
+    server = windlass._StoreServer(("127.0.0.1", 0), bytes(32), None)
+    wake = server._wake
+
+    class Late:
+        def send(self, words):
+            server._thread.join(10)
+            assert not server._thread.is_alive()
+            wake.send(words)
+
+        def close(self):
+            wake.close()
+
+    server._wake = Late()
+    server.close()
+    say("done")
+
+
 def in_a_child(comm):
     for call in (
             comm.barrier,

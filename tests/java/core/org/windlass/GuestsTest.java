@@ -208,6 +208,11 @@ class GuestsTest {
   }
 
   @Test
+  void aStoreWhoseThreadEndsFirstIsClosed() throws Exception {
+    assertThat(guest(0, 1, "early_store").ended()).endsWith("done\n");
+  }
+
+  @Test
   void integersThatDoNotFitAreRefused() throws Exception {
     List<Processes.Rank> guests = List.of(guest(0, 2, "integers"), guest(1, 2, "integers"));
     for (Processes.Rank guest : guests) {
