@@ -8,6 +8,7 @@ import static org.assertj.core.api.Assertions.within;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -92,6 +93,23 @@ class TableTest {
     assertThat(small).hasSize(3);
     assertThat(Verdict.geometricMean(small).getAsDouble()).isCloseTo(1, within(1e-9));
     assertThat(Verdict.geometricMean(List.of())).isEmpty();
+  }
+
+  @Test
+  void aWaitIsNoPeer() {
+    Cell cell = new Cell("all-gather", 2, 4);
+    List<Row> rows = new ArrayList<>();
+    for (Contender each : List.of(Contender.WINDOW, Contender.JAVA, Contender.WAIT)) {
+      double median = each == Contender.WAIT ? 0.5 : 1;
+      double p99 = each == Contender.JAVA ? 4 : 1.5;
+      Times times = new Times(median, p99, median, median, 0.1, 0.2, 0.1);
+      rows.add(Row.of(cell, each, List.of(times), 0.2, ""));
+    }
+    assertThat(Verdict.of(rows)).extracting(Verdict::best).containsExactly(Contender.JAVA);
+    assertThat(Table.of(rows))
+        .contains("java: the 99th percentile is at most 3 times the median in 0 of 1 cells.")
+        .contains("wait: the 99th percentile is at most 3 times the median in 1 of 1 cells.")
+        .contains("window buffers (an empty call's), wait's");
   }
 
   @ParameterizedTest

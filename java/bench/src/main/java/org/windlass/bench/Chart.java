@@ -109,7 +109,7 @@ final class Chart {
       case OPENMPI, ALLTOALLW -> "#2a9d57";
       case OPENMPI_BOUND -> "#8fd3a5";
       case MPICH -> "#9b3fb5";
-      case GLOO -> "#999999";
+      case GLOO, WAIT -> "#999999";
     };
   }
 

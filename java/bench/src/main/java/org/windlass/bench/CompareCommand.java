@@ -23,7 +23,7 @@ final class CompareCommand implements Runnable {
       names = "--peers",
       paramLabel = "PEER",
       split = ",",
-      description = "As --peers or --peers=java,openmpi,openmpi-bound,mpich,gloo: with all peers, or these.")
+      description = "As --peers or --peers=java,openmpi,openmpi-bound,mpich,gloo,wait: with all peers, or these.")
   private List<String> peers = List.of();
 
   @Option(
@@ -51,10 +51,12 @@ final class CompareCommand implements Runnable {
     List<Row> rows =
         options.rows(
             "peers", () -> contenders.stream().distinct().toList(), cells::cells, spec.commandLine());
+    List<Row> charted =
+        rows.stream().filter(row -> row.contender() != Contender.WAIT).toList();
     String about =
         "Median microseconds over bytes (barrier: over ranks); window and plain are Windlass,"
             + " ranks as threads or as processes.";
-    options.report("peers", Table.of(rows), Chart.of(rows, about), spec.commandLine());
+    options.report("peers", Table.of(rows), Chart.of(charted, about), spec.commandLine());
     ComparisonOptions.requireMeasured(rows, ours);
   }
 }

@@ -15,7 +15,8 @@ import java.util.function.Consumer;
 /**
  * A comparison of contenders at cells, in rounds. In a round each operation at each number of ranks
  * is measured by one contender after the other, in a process of its own that takes all sizes; who
- * comes first changes with the round. A cell that a contender cannot do is not tried again.
+ * comes first changes with the round. {@link Contender#WAIT} follows Windlass, whose median it
+ * waits. A cell that a contender cannot do is not tried again.
  *
  * @param programs the folder of the peers that are programs
  * @param logs the folder that gets each contender's standard error
@@ -34,8 +35,13 @@ record Comparison(
 
   /** What has been measured so far. */
   private static final class Results {
+    final List<Contender> contenders;
     final Map<Entry, List<Times>> times = new LinkedHashMap<>();
     final Map<Entry, String> notes = new LinkedHashMap<>();
+
+    Results(List<Contender> contenders) {
+      this.contenders = contenders;
+    }
 
     boolean wants(Entry entry) {
       return entry.contender().has(entry.cell()) && !notes.containsKey(entry);
@@ -45,7 +51,7 @@ record Comparison(
       times.computeIfAbsent(entry, key -> new ArrayList<>()).add(measured);
     }
 
-    List<Row> rows(List<Cell> cells, List<Contender> contenders) {
+    List<Row> rows(List<Cell> cells) {
       List<Row> rows = new ArrayList<>();
       for (Cell cell : cells) {
         List<Times> all = new ArrayList<>();
@@ -63,6 +69,24 @@ record Comparison(
       return rows;
     }
 
+    /** The word for a size that the entry's command takes. */
+    String size(Entry entry) {
+      long bytes = entry.cell().bytes();
+      return entry.contender() == Contender.WAIT ? bytes + ":" + waitNanos(entry.cell()) : "" + bytes;
+    }
+
+    /** Windlass's median in its last round, without the time that an empty sample takes. */
+    private long waitNanos(Cell cell) {
+      return contenders.stream()
+          .filter(Contender.OURS::contains)
+          .map(ours -> measured(new Entry(cell, ours)))
+          .filter(all -> !all.isEmpty())
+          .map(all -> all.get(all.size() - 1))
+          .mapToLong(last -> Math.max(0, Math.round((last.median() - last.empty()) * 1e3)))
+          .findFirst()
+          .orElse(0);
+    }
+
     private List<Times> measured(Entry entry) {
       return times.getOrDefault(entry, List.of());
     }
@@ -74,7 +98,7 @@ record Comparison(
    * @param afterRound gets all rows so far
    */
   void run(Consumer<List<Row>> afterRound) throws InterruptedException {
-    Results results = new Results();
+    Results results = new Results(contenders);
     Map<Cell, List<Cell>> groups = new TreeMap<>();
     for (Cell cell : cells) {
       Cell group = new Cell(cell.op(), cell.ranks(), 0);
@@ -85,6 +109,9 @@ record Comparison(
     for (int round = 0; round < rounds; round++) {
       List<Contender> order = new ArrayList<>(contenders);
       Collections.rotate(order, -round);
+      if (order.remove(Contender.WAIT)) {
+        order.add(Contender.WAIT);
+      }
       for (Map.Entry<Cell, List<Cell>> group : groups.entrySet()) {
         for (Contender each : order) {
           measure(each, group.getValue(), results);
@@ -99,10 +126,7 @@ record Comparison(
             minutes / done * (groups.size() * rounds - done));
         progress.flush();
       }
-      progress.printf(
-          "a thread that reads the clock is held up %,d times a second%n", HoldUps.perSecond());
-      progress.flush();
-      afterRound.accept(results.rows(cells, contenders));
+      afterRound.accept(results.rows(cells));
     }
   }
 
@@ -114,7 +138,7 @@ record Comparison(
     left.removeIf(entry -> !results.wants(entry));
     while (!left.isEmpty()) {
       Cell first = left.get(0).cell();
-      List<Long> sizes = left.stream().map(entry -> entry.cell().bytes()).toList();
+      List<String> sizes = left.stream().map(results::size).toList();
       List<String> command =
           contender.command(
               programs, logs.resolve("plans"), first.op(), first.ranks(), seconds, sizes);

@@ -25,6 +25,8 @@ enum Contender {
   OPENMPI_BOUND,
   MPICH,
   GLOO,
+  /** Threads that wait as long as Windlass takes, and do nothing else. */
+  WAIT,
   DIRECT,
   STAGED,
   GATHER_BROADCAST,
@@ -37,7 +39,7 @@ enum Contender {
   static final List<Contender> OURS =
       Stream.of(THREADS, PROCESSES).flatMap(List::stream).toList();
 
-  static final List<Contender> PEERS = List.of(JAVA, OPENMPI, OPENMPI_BOUND, MPICH, GLOO);
+  static final List<Contender> PEERS = List.of(JAVA, OPENMPI, OPENMPI_BOUND, MPICH, GLOO, WAIT);
   static final List<Contender> REDISTRIBUTIONS =
       List.of(DIRECT, STAGED, GATHER_BROADCAST, ALLTOALLW);
 
@@ -93,31 +95,32 @@ enum Contender {
 
   /**
    * Whether it takes part. Buffers make no difference to a barrier; MPICH waits without yielding,
-   * so that ranks which share a core wait for the scheduler's ticks, and no more ranks than cores
-   * can be bound to one each; MPI_Alltoallw reduces nothing.
+   * so that ranks which share a core wait for the scheduler's ticks; no more ranks than cores can be
+   * bound to one each, or wait beside one another; MPI_Alltoallw reduces nothing.
    */
   boolean has(Cell cell) {
     return switch (this) {
       case PLAIN, PLAIN_PROCESSES -> !cell.op().equals(Cell.BARRIER);
-      case MPICH, OPENMPI_BOUND -> cell.ranks() <= Runtime.getRuntime().availableProcessors();
+      case MPICH, OPENMPI_BOUND, WAIT -> cell.ranks() <= Runtime.getRuntime().availableProcessors();
       case ALLTOALLW -> !Redistribution.parse(cell.op()).source().hasPartial();
       default -> true;
     };
   }
 
   /**
-   * The command that measures {@code op} at each of {@code sizes} and prints a line for each.
+   * The command that measures {@code op} at each of {@code sizes} and prints a line for each. A
+   * size is a number of bytes, and for {@link #WAIT} BYTES:NANOSECONDS.
    *
    * @param programs where the programs {@code peer_openmpi} and so on lie
    * @param scratch a folder for what they read
    */
   List<String> command(
-      Path programs, Path scratch, String op, int ranks, double seconds, List<Long> sizes) {
+      Path programs, Path scratch, String op, int ranks, double seconds, List<String> sizes) {
     String processes = Integer.toString(ranks);
     String program = programs.resolve("peer_" + this).toString();
     List<String> command = new ArrayList<>();
     switch (this) {
-      case WINDOW, PLAIN, JAVA, DIRECT, STAGED, GATHER_BROADCAST -> {
+      case WINDOW, PLAIN, JAVA, WAIT, DIRECT, STAGED, GATHER_BROADCAST -> {
         command.addAll(jvm());
         command.add(toString());
       }
@@ -139,10 +142,11 @@ enum Contender {
     if (this == ALLTOALLW) {
       command.add(Double.toString(seconds));
       Redistribution what = Redistribution.parse(op);
-      sizes.forEach(size -> command.add(ExchangePlan.write(scratch, what, size).toString()));
+      sizes.forEach(
+          size -> command.add(ExchangePlan.write(scratch, what, Long.parseLong(size)).toString()));
     } else {
       command.addAll(List.of(op, processes, Double.toString(seconds)));
-      sizes.forEach(size -> command.add(size.toString()));
+      command.addAll(sizes);
     }
     return command;
   }

@@ -46,10 +46,10 @@ final class Table {
     }
   }
 
-  /** 99th percentiles, ours beside those of Open MPI, and how many are near their medians. */
+  /** 99th percentiles, ours beside others', and how many are near their medians. */
   private void tails() {
     List<Contender> peers =
-        List.of(Contender.OPENMPI, Contender.OPENMPI_BOUND).stream()
+        List.of(Contender.OPENMPI, Contender.OPENMPI_BOUND, Contender.WAIT).stream()
             .filter(peer -> !measured(peer).isEmpty())
             .toList();
     for (Contender ours : Contender.OURS) {

@@ -31,6 +31,7 @@ record Verdict(
     return rows.stream()
         .filter(row -> row.cell().equals(ours.cell()) && row.note().isEmpty())
         .filter(row -> !Contender.OURS.contains(row.contender()))
+        .filter(row -> row.contender() != Contender.WAIT)
         .min(Comparator.comparingDouble(row -> row.times().median()))
         .map(
             best ->
