@@ -204,7 +204,7 @@ class HostileConnectionsTest {
     InetSocketAddress address = shared.server().address();
     try (RawConnection connection = RawConnection.member(address, shared.token(), observer)) {
       for (int i = 0; i < 4; i++) {
-        connection.send(Mutation.of(Strangers.request(random), random));
+        connection.send(connection.sealed(Mutation.of(Strangers.request(random), random)));
       }
     } catch (IOException e) {
       // Turned away in the middle of a word.

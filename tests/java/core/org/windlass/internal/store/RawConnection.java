@@ -4,17 +4,28 @@ package org.windlass.internal.store;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.net.InetSocketAddress;
+import java.net.ServerSocket;
 import java.net.Socket;
 import java.net.SocketTimeoutException;
 import java.nio.ByteBuffer;
+import java.util.Arrays;
 
 /** A connection to a store's server that says what a test wants it to. */
 final class RawConnection implements AutoCloseable {
-  private final Socket socket = new Socket();
+  private final Socket socket;
   private final DataInputStream in;
 
+  /** Null until it has shown the token. */
+  private Seal sent;
+
+  private Seal received;
+
   RawConnection(InetSocketAddress address) throws IOException {
-    socket.connect(address, 30_000);
+    this(new Socket(address.getAddress(), address.getPort()));
+  }
+
+  private RawConnection(Socket socket) throws IOException {
+    this.socket = socket;
     socket.setSoTimeout(30_000);
     in = new DataInputStream(socket.getInputStream());
   }
@@ -25,8 +36,10 @@ final class RawConnection implements AutoCloseable {
     RawConnection connection = new RawConnection(address);
     byte[] hello = Greeting.hello(member);
     connection.sendFrame(hello);
-    ByteBuffer proof = Greeting.answer(token, hello, connection.frame());
-    connection.send(proof.array());
+    byte[] challenge = Greeting.proven(token, hello, connection.frame());
+    connection.send(Greeting.answer(token, hello, challenge).array());
+    connection.sent = Greeting.ofMember(token, hello, challenge);
+    connection.received = Greeting.ofServer(token, hello, challenge);
     byte[] welcome = connection.frame();
     if (welcome[0] != Wire.WELCOME) {
       connection.close();
@@ -35,19 +48,82 @@ final class RawConnection implements AutoCloseable {
     return connection;
   }
 
+  /** The next to come. */
+  static RawConnection accept(ServerSocket listener) throws IOException {
+    return new RawConnection(listener.accept());
+  }
+
+  /** The server's end of the connection of the next to come who greets. */
+  static RawConnection server(ServerSocket listener, Token token, long silenceMs)
+      throws IOException {
+    while (true) {
+      RawConnection connection = accept(listener);
+      try {
+        byte[] hello = connection.frame();
+        byte[] challenge = Greeting.challenge(Meeting.LIBRARY);
+        connection.send(Greeting.challenge(token, hello, challenge).array());
+        connection.frame();
+        connection.sent = Greeting.ofServer(token, hello, challenge);
+        connection.received = Greeting.ofMember(token, hello, challenge);
+        connection.send(connection.sealed(Greeting.welcome(silenceMs).array()));
+        return connection;
+      } catch (IOException e) {
+        connection.close(); // It came before, and has left.
+      }
+    }
+  }
+
+  boolean isOpen() {
+    return socket.isConnected() && !socket.isClosed();
+  }
+
   void send(byte[] bytes) throws IOException {
     socket.getOutputStream().write(bytes);
   }
 
   void sendFrame(byte[] body) throws IOException {
-    send(Wire.frame(body.length).put(body).array());
+    send(sealed(Wire.frame(body.length).put(body).array()));
+  }
+
+  /** A frame as it goes over the wire, as the next one of this side. */
+  byte[] sealed(byte[] frame) {
+    if (sent == null) {
+      return frame;
+    }
+    byte[] seal = sent.next(ByteBuffer.wrap(frame));
+    return ByteBuffer.allocate(frame.length + seal.length).put(frame).put(seal).array();
+  }
+
+  /** The same, which the other side may have closed. */
+  void sendIfOpen(byte[] bytes) {
+    try {
+      send(bytes);
+    } catch (IOException e) {
+      // It has ended.
+    }
+  }
+
+  /** The next frame with its length, and without a seal. */
+  byte[] wholeFrame() throws IOException {
+    byte[] body = frame();
+    return Wire.frame(body.length).put(body).array();
+  }
+
+  /** The next frame with its length and its seal, which nobody checks. */
+  byte[] sealedFrame() throws IOException {
+    int length = in.readInt();
+    byte[] rest = in.readNBytes(length + Seal.BYTES);
+    return ByteBuffer.allocate(Integer.BYTES + rest.length).putInt(length).put(rest).array();
   }
 
   /** The body of the next frame. */
   byte[] frame() throws IOException {
-    byte[] body = new byte[in.readInt()];
-    in.readFully(body);
-    return body;
+    ByteBuffer frame = Wire.frame(in.readInt());
+    in.readFully(frame.array(), Integer.BYTES, frame.remaining());
+    if (received != null) {
+      received.require(frame.rewind(), ByteBuffer.wrap(in.readNBytes(Seal.BYTES)));
+    }
+    return Arrays.copyOfRange(frame.array(), Integer.BYTES, frame.capacity());
   }
 
   /** The text of the refusal that comes next, before the end. */

@@ -126,7 +126,8 @@ class SocketStoreTest {
       byte[] proof;
       try (RawConnection heard = new RawConnection(address)) {
         heard.sendFrame(hello);
-        proof = Greeting.answer(meeting.token(), hello, heard.frame()).array();
+        byte[] challenge = Greeting.proven(meeting.token(), hello, heard.frame());
+        proof = Greeting.answer(meeting.token(), hello, challenge).array();
         heard.send(proof);
         assertThat(heard.frame()[0]).isEqualTo(Wire.WELCOME);
       }
@@ -282,9 +283,10 @@ class SocketStoreTest {
       InetSocketAddress address = (InetSocketAddress) silent.getLocalSocketAddress();
       long begin = System.nanoTime();
       assertFails(Native.WL_TIMEOUT, () -> connect(address, token, SHORT)).contains("no answer");
-      FutureTask<Socket> greeted = start(() -> greet(silent, token, 2_000));
+      FutureTask<RawConnection> greeted =
+          start(() -> RawConnection.server(silent, token, 2_000));
       try (SocketStore store = connect(address, token, LONG);
-          Socket socket = greeted.get()) {
+          RawConnection server = greeted.get()) {
         byte[] largest = new byte[Limits.VALUE];
         for (int i = 0; i < 20; i++) {
           String key = "k" + i; // sockets don't take in all of these
@@ -293,7 +295,7 @@ class SocketStoreTest {
               .contains("set " + key, "no answer");
         }
         assertFails(Native.WL_PEER_LOST, () -> store.await("a", LONG)).contains("said nothing");
-        assertThat(socket.isConnected()).isTrue();
+        assertThat(server.isOpen()).isTrue();
       }
       assertThat(System.nanoTime() - begin).isLessThan(LONG.toNanos());
     }
@@ -306,32 +308,6 @@ class SocketStoreTest {
 
   private static SocketStore connect(InetSocketAddress address, Token token, Duration deadline) {
     return SocketStore.connect(address, token, Meeting.rank(0, 1), deadline, Failure::make);
-  }
-
-  /** The connection of the next to come who greets, after which this side says nothing. */
-  private static Socket greet(ServerSocket server, Token token, long silenceMs)
-      throws IOException {
-    while (true) {
-      Socket socket = server.accept();
-      byte[] length = socket.getInputStream().readNBytes(Integer.BYTES);
-      if (length.length < Integer.BYTES) {
-        socket.close();
-        continue;
-      }
-      byte[] hello = socket.getInputStream().readNBytes(ByteBuffer.wrap(length).getInt());
-      byte[] challenge = Greeting.challenge(LIBRARY);
-      try {
-        socket.getOutputStream().write(Greeting.challenge(token, hello, challenge).array());
-        int proof = Integer.BYTES + 1 + Token.BYTES;
-        if (socket.getInputStream().readNBytes(proof).length == proof) {
-          socket.getOutputStream().write(Greeting.welcome(silenceMs).array());
-          return socket;
-        }
-      } catch (IOException e) {
-        // It came before, and has left.
-      }
-      socket.close();
-    }
   }
 
   @Test
@@ -349,7 +325,7 @@ class SocketStoreTest {
         hold.put(Wire.HOLD).putInt(7);
         Wire.putText(hold, key);
         Wire.putArray(hold, key);
-        hung.send(hold.array());
+        hung.send(hung.sealed(hold.array()));
         assertThat(hung.frame()).endsWith((byte) 1);
         Optional<byte[]> gone = watcher.awaitOther("h", key, LONG);
         assertThat(gone).isEmpty();
@@ -373,7 +349,7 @@ class SocketStoreTest {
           wait.put(Wire.AWAIT).putInt(id);
           Wire.putText(wait, key);
           Wire.putArray(wait, null);
-          many.send(wait.array());
+          many.send(many.sealed(wait.array()));
         }
         ByteBuffer refusal = ByteBuffer.wrap(many.frame());
         assertThat((int) refusal.get()).isEqualTo(Native.WL_RESOURCE);

@@ -21,11 +21,14 @@ import org.windlass.internal.Native;
 /**
  * The way to a {@link StoreServer}, on the calling thread: a connection on which both sides have
  * shown the token. Where nobody listens yet, or the connection breaks before that, it tries again
- * until the deadline; a refusal ends it at once, and so does that nobody listens any more.
+ * until the deadline, and at the latest after {@link #LONGEST_ATTEMPT}; a refusal ends it at once, and so does that nobody listens any more.
  */
 final class Connector {
   private static final long FIRST_PAUSE_MS = 5;
   private static final long LONGEST_PAUSE_MS = 200;
+
+  /** A stranger who listens there, and says nothing, costs no more than this. */
+  private static final Duration LONGEST_ATTEMPT = Duration.ofSeconds(5);
 
   private final InetSocketAddress address;
   private final Token token;
@@ -34,6 +37,9 @@ final class Connector {
   private final FailureMaker failures;
   private final String call;
   private final Deadline until;
+
+  /** The end of the attempt in progress, or {@link #until}. */
+  private Deadline attemptUntil;
 
   /** Whether the last attempt went to the host itself, as far as its name was known. */
   private boolean isLoopback;
@@ -71,7 +77,7 @@ final class Connector {
 
   Connection connect() {
     String why = "no answer";
-    for (long pause = FIRST_PAUSE_MS; leftMs() > 0; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
+    for (long pause = FIRST_PAUSE_MS; leftMs(until) > 0; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
       try {
         return attempt();
       } catch (MalformedException | BufferUnderflowException e) {
@@ -79,7 +85,10 @@ final class Connector {
             Native.WL_INVALID_ARGUMENT,
             "what listens there is no store of Windlass: " + e.getMessage());
       } catch (SocketTimeoutException e) {
-        break; // what an attempt before it met tells more
+        if (leftMs(until) <= 0) {
+          break; // what an attempt before it met tells more
+        }
+        why = "whoever listens there said nothing for " + Deadline.text(LONGEST_ATTEMPT);
       } catch (ConnectException e) {
         if (isOpened) {
           throw failure(Native.WL_PEER_LOST, "its owner has ended: " + e.getMessage());
@@ -89,7 +98,7 @@ final class Connector {
         why = e.getMessage();
       }
       try {
-        Thread.sleep(Math.min(pause, leftMs()));
+        Thread.sleep(Math.min(pause, leftMs(until)));
       } catch (InterruptedException e) {
         throw Waits.interrupted(call, failures);
       }
@@ -109,6 +118,8 @@ final class Connector {
 
   private Connection attempt() throws IOException {
     Connection made = null;
+    boolean isLast = until.leftNs() <= LONGEST_ATTEMPT.toNanos();
+    attemptUntil = isLast ? until : Deadline.of(LONGEST_ATTEMPT, failures);
     try {
       selector = Selector.open();
       socket = SocketChannel.open();
@@ -148,15 +159,17 @@ final class Connector {
     byte[] hello = Greeting.hello(member);
     send(Wire.frame(hello.length).put(hello).flip());
     ByteBuffer challenge = receive(Wire.CHALLENGE);
-    ByteBuffer proof =
-        Greeting.answer(token, hello, Wire.bytes(challenge, challenge.remaining()));
-    if (proof == null) {
+    byte[] proven =
+        Greeting.proven(token, hello, Wire.bytes(challenge, challenge.remaining()));
+    if (proven == null) {
       sendLast(Greeting.refusal());
       throw failure(
           Native.WL_RESOURCE,
           "the store holds another token than this member; set WINDLASS_TOKEN_FILE to the store's");
     }
-    send(proof);
+    send(Greeting.answer(token, hello, proven));
+    channel.met(
+        Greeting.ofMember(token, hello, proven), Greeting.ofServer(token, hello, proven));
     ByteBuffer welcome = receive(Wire.WELCOME);
     welcome.get();
     long silenceMs = welcome.getLong();
@@ -164,7 +177,6 @@ final class Connector {
     if (silenceMs < 1) {
       throw new MalformedException("a silence of " + silenceMs + " ms");
     }
-    channel.met();
     return silenceMs;
   }
 
@@ -211,7 +223,7 @@ final class Connector {
   private void waitFor(int operation) throws IOException {
     key.interestOps(operation);
     do {
-      long left = leftMs();
+      long left = leftMs(attemptUntil);
       if (left <= 0) {
         throw new SocketTimeoutException();
       }
@@ -223,8 +235,8 @@ final class Connector {
     selector.selectedKeys().clear();
   }
 
-  private long leftMs() {
-    long left = until.leftNs();
+  private static long leftMs(Deadline deadline) {
+    long left = deadline.leftNs();
     return left <= 0 ? 0 : TimeUnit.NANOSECONDS.toMillis(left) + 1;
   }
 

@@ -10,7 +10,8 @@ import java.util.Deque;
 
 /**
  * A socket that frames are read from and written to, and that never makes its one thread wait. Its
- * memory grows with what has come, and never by what a length announces.
+ * memory grows with what has come, and never by what a length announces. Once both sides have shown
+ * the token, a {@link Seal} follows each frame.
  */
 final class FrameChannel {
   /** Of one read or write. */
@@ -26,6 +27,11 @@ final class FrameChannel {
   private int taken;
   private int longest = Wire.MEETING_FRAME;
 
+  /** Null until both sides have shown the token. */
+  private Seal sent;
+
+  private Seal received;
+
   private final Deque<ByteBuffer> out = new ArrayDeque<>();
   private long queued;
 
@@ -34,9 +40,11 @@ final class FrameChannel {
     this.socket = socket;
   }
 
-  /** Takes frames of up to {@link Wire#FRAME} from now on. */
-  void met() {
+  /** From now on frames are of up to {@link Wire#FRAME} bytes and sealed, in both directions. */
+  void met(Seal sent, Seal received) {
     longest = Wire.FRAME;
+    this.sent = sent;
+    this.received = received;
   }
 
   /** Takes what has come, some of it at least; false at the end of the stream. */
@@ -47,7 +55,7 @@ final class FrameChannel {
     } else {
       byte[] bytes = in.array();
       if (left == bytes.length) {
-        bytes = Arrays.copyOf(bytes, (int) Math.min(2L * left, Integer.BYTES + longest));
+        bytes = Arrays.copyOf(bytes, (int) Math.min(2L * left, Integer.BYTES + longest + Seal.BYTES));
       } else {
         System.arraycopy(bytes, taken, bytes, 0, left);
       }
@@ -70,18 +78,35 @@ final class FrameChannel {
     if (length < 1 || length > longest) {
       throw new MalformedException("a frame of " + length + " bytes, of at most " + longest);
     }
-    if (left - Integer.BYTES < length) {
+    int end = Integer.BYTES + length;
+    int whole = end + (received == null ? 0 : Seal.BYTES);
+    if (left < whole) {
       return null;
     }
+    if (received != null) {
+      received.require(in.slice(taken, end), in.slice(taken + end, Seal.BYTES));
+    }
     ByteBuffer frame = in.slice(taken + Integer.BYTES, length);
-    taken += Integer.BYTES + length;
+    taken += whole;
     return frame;
   }
 
-  /** Queues what {@link #flush} writes. */
-  void send(ByteBuffer bytes) {
-    out.add(bytes);
-    queued += bytes.remaining();
+  /** Queues a frame, which may have several parts, for {@link #flush} to write. */
+  void send(ByteBuffer... frame) {
+    byte[] seal = sent == null ? null : sent.next(frame);
+    for (ByteBuffer part : frame) {
+      queue(part);
+    }
+    if (seal != null) {
+      queue(ByteBuffer.wrap(seal));
+    }
+  }
+
+  private void queue(ByteBuffer bytes) {
+    if (bytes.hasRemaining()) {
+      out.add(bytes);
+      queued += bytes.remaining();
+    }
   }
 
   /** Bytes that wait to be written. */

@@ -18,12 +18,18 @@ import org.windlass.internal.Native;
  * REFUSED    either  code, text; then it closes the connection
  * </pre>
  *
+ * <p>Each frame after the PROOF is sealed ({@link Seal}), a refusal too. The keys of the two
+ * directions are HMACs like the proofs, so that whoever passes the greeting on without the token
+ * can neither write nor change a frame.
+ *
  * A proof is an HMAC over the HELLO and what the CHALLENGE has before its proof, and so over both
  * nonces, the job, rank and size; whose proof it is stands first. What the HELLO has up to its
  * library, and REFUSED, are the same in every version of the protocol.
  */
 final class Greeting {
   private static final String OF_SERVER = "windlass store: server";
+  private static final String SERVER_SEALS = "windlass store: the server's frames";
+  private static final String MEMBER_SEALS = "windlass store: the member's frames";
   private static final String OF_MEMBER = "windlass store: member";
 
   private Greeting() {}
@@ -83,25 +89,27 @@ final class Greeting {
   }
 
   /**
-   * The PROOF that answers a CHALLENGE.
+   * A CHALLENGE without its proof.
    *
    * @return null where the server holds another token
    */
-  static ByteBuffer answer(Token token, byte[] hello, byte[] whole) throws MalformedException {
+  static byte[] proven(Token token, byte[] hello, byte[] whole) throws MalformedException {
     int length = whole.length - Token.BYTES;
     if (length < 1 + Token.BYTES + Short.BYTES) {
       throw new MalformedException("a challenge of " + whole.length + " bytes");
     }
     byte[] challenge = Arrays.copyOf(whole, length);
     byte[] claimed = Arrays.copyOfRange(whole, length, whole.length);
-    if (!token.proves(claimed, OF_SERVER, hello, challenge)) {
-      return null;
-    }
+    return token.proves(claimed, OF_SERVER, hello, challenge) ? challenge : null;
+  }
+
+  /** The PROOF that answers a CHALLENGE. */
+  static ByteBuffer answer(Token token, byte[] hello, byte[] challenge) {
     byte[] proof = token.proof(OF_MEMBER, hello, challenge);
     return Wire.frame(1 + proof.length).put(Wire.PROOF).put(proof).flip();
   }
 
-  /** What a member sends instead of a PROOF where {@link #answer} gives null. */
+  /** What a member sends instead of a PROOF where {@link #proven} gives null. */
   static ByteBuffer refusal() {
     return Wire.refused(Native.WL_RESOURCE, "");
   }
@@ -118,6 +126,16 @@ final class Greeting {
       throw new MalformedException("no proof");
     }
     return token.proves(Wire.bytes(body, Token.BYTES), OF_MEMBER, hello, challenge);
+  }
+
+  /** The seals of the server's frames, from the WELCOME on. */
+  static Seal ofServer(Token token, byte[] hello, byte[] challenge) {
+    return new Seal(token.proof(SERVER_SEALS, hello, challenge));
+  }
+
+  /** The seals of the member's frames after its PROOF. */
+  static Seal ofMember(Token token, byte[] hello, byte[] challenge) {
+    return new Seal(token.proof(MEMBER_SEALS, hello, challenge));
   }
 
   static ByteBuffer welcome(long silenceMs) {

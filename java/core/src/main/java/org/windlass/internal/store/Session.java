@@ -116,20 +116,33 @@ final class Session {
   /** Handles frames that have come whole, as long as there is room for replies. */
   private void work() throws IOException {
     while (stage != Stage.LEAVING && channel.queued() < BACKLOG) {
-      ByteBuffer frame = channel.next();
-      if (frame == null) {
-        return;
-      }
       try {
+        ByteBuffer frame = channel.next();
+        if (frame == null) {
+          return;
+        }
         switch (stage) {
           case HELLO -> hello(frame);
           case PROOF -> proof(frame);
           default -> request(frame);
         }
       } catch (BufferUnderflowException e) {
-        throw new MalformedException("a frame that ends too early");
+        end("a frame that ends too early");
+      } catch (MalformedException e) {
+        end(e.getMessage());
       }
     }
+  }
+
+  /** Ends the session for what came. A member is told, a stranger is not. */
+  private void end(String came) throws MalformedException {
+    if (!isMember()) {
+      throw new MalformedException(came);
+    }
+    server.log().warn(peer(), "it sent " + came);
+    Refusal why = new Refusal(Native.WL_INVALID_ARGUMENT, "the store got " + came);
+    queue(Wire.refusal(Wire.NO_CALL, why));
+    stage = Stage.LEAVING;
   }
 
   private void hello(ByteBuffer frame) throws MalformedException {
@@ -160,6 +173,9 @@ final class Session {
       refuse(Native.WL_RESOURCE, OTHER_TOKEN);
       return;
     }
+    channel.met(
+        Greeting.ofServer(server.token(), hello, challenge),
+        Greeting.ofMember(server.token(), hello, challenge));
     Refusal objection = server.objection(member);
     if (objection != null) {
       refuse(objection.code(), objection.getMessage());
@@ -167,7 +183,6 @@ final class Session {
     }
     stage = Stage.MEMBER;
     heardNs = System.nanoTime();
-    channel.met();
     server.admit(this);
     queue(Greeting.welcome(server.silenceMs()));
   }
@@ -192,6 +207,7 @@ final class Session {
         case Wire.KEYS -> keys(id, frame);
         case Wire.CANCEL -> cancel(id, frame);
         case Wire.PING -> ping(id, frame);
+        case Wire.LEAVE -> leave(frame);
         default -> throw new MalformedException("a request of kind " + kind);
       }
     } catch (Refusal refusal) {
@@ -288,6 +304,13 @@ final class Session {
     queue(done(id, 0).flip());
   }
 
+  private void leave(ByteBuffer frame) throws MalformedException {
+    String why = Wire.text(frame, Wire.REFUSAL);
+    Wire.end(frame);
+    server.log().warn(peer(), "it goes, because " + why);
+    stage = Stage.LEAVING;
+  }
+
   private static ByteBuffer done(int id, int body) {
     return Wire.frame(Wire.HEAD + body).put(Wire.DONE).putInt(id);
   }
@@ -301,14 +324,12 @@ final class Session {
     int length = Wire.arrayBytes(value);
     ByteBuffer head = ByteBuffer.allocate(Integer.BYTES + Wire.HEAD + Integer.BYTES);
     head.putInt(Wire.HEAD + length).put(Wire.DONE).putInt(id);
-    queue(head.putInt(value == null ? -1 : value.length).flip());
-    if (value != null && value.length > 0) {
-      queue(ByteBuffer.wrap(value));
-    }
+    head.putInt(value == null ? -1 : value.length).flip();
+    queue(head, ByteBuffer.wrap(value == null ? new byte[0] : value));
   }
 
-  private void queue(ByteBuffer bytes) {
-    channel.send(bytes);
+  private void queue(ByteBuffer... frame) {
+    channel.send(frame);
     server.dirty(this);
   }
 }

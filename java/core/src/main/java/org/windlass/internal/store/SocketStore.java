@@ -34,9 +34,7 @@ import org.windlass.internal.Native;
  */
 public final class SocketStore implements Store {
   private static final long CLOSE_MS = 10_000;
-
-  /** Of a call whose reply nobody waits for. */
-  private static final int NO_CALL = 0;
+  private static final System.Logger LOGGER = System.getLogger("org.windlass");
 
   private final String address;
   private final FailureMaker failures;
@@ -46,7 +44,7 @@ public final class SocketStore implements Store {
   private final long silenceNs;
   private final Thread thread;
 
-  private final AtomicInteger ids = new AtomicInteger(NO_CALL);
+  private final AtomicInteger ids = new AtomicInteger(Wire.NO_CALL);
   private final Map<Integer, CompletableFuture<ByteBuffer>> replies = new ConcurrentHashMap<>();
 
   /** Requests that the thread has not begun to write. */
@@ -216,10 +214,10 @@ public final class SocketStore implements Store {
     Sockets.join(thread, CLOSE_MS);
   }
 
-  /** A frame whose id is {@link #NO_CALL}. */
+  /** A frame whose id is {@link Wire#NO_CALL}. */
   private static ByteBuffer request(byte kind, byte[] name, int more, Consumer<ByteBuffer> fill) {
     ByteBuffer frame = Wire.frame(Wire.HEAD + Wire.textBytes(name) + more);
-    frame.put(kind).putInt(NO_CALL);
+    frame.put(kind).putInt(Wire.NO_CALL);
     Wire.putText(frame, name);
     fill.accept(frame);
     return frame.flip();
@@ -287,7 +285,7 @@ public final class SocketStore implements Store {
 
   private int nextId() {
     int id = ids.incrementAndGet();
-    return id == NO_CALL ? ids.incrementAndGet() : id;
+    return id == Wire.NO_CALL ? ids.incrementAndGet() : id;
   }
 
   /** Takes a request back, or lets the server forget it. */
@@ -309,6 +307,10 @@ public final class SocketStore implements Store {
       exchange();
     } catch (IOException | RuntimeException | OutOfMemoryError e) {
       String reason = e.getMessage() == null ? e.toString() : e.getMessage();
+      if (e instanceof MalformedException || e instanceof BufferUnderflowException) {
+        reason = "this member got " + reason;
+        leave(reason);
+      }
       why =
           new Refusal(
               Native.WL_PEER_LOST,
@@ -320,6 +322,17 @@ public final class SocketStore implements Store {
                   + " network is cut");
     } finally {
       finish(why);
+    }
+  }
+
+  /** Tells the server why, where it can be told, and the log. */
+  private void leave(String why) {
+    LOGGER.log(System.Logger.Level.WARNING, "The store at " + address + " is left: " + why);
+    try {
+      channel.send(Wire.leave(why));
+      channel.flush();
+    } catch (IOException e) {
+      // It has gone itself.
     }
   }
 
@@ -346,7 +359,7 @@ public final class SocketStore implements Store {
       }
       if (now - pingedNs >= pingNs) {
         pingedNs = now;
-        channel.send(Wire.frame(Wire.HEAD).put(Wire.PING).putInt(NO_CALL).flip());
+        channel.send(Wire.frame(Wire.HEAD).put(Wire.PING).putInt(Wire.NO_CALL).flip());
       }
     }
   }
@@ -373,6 +386,9 @@ public final class SocketStore implements Store {
       any = true;
       byte code = frame.get();
       int id = frame.getInt();
+      if (id == Wire.NO_CALL && code != Wire.DONE) {
+        throw new IOException(Texts.printable(Wire.text(frame, Wire.REFUSAL)));
+      }
       CompletableFuture<ByteBuffer> reply = replies.get(id);
       if (reply == null) {
         continue; // nobody waits for it any more

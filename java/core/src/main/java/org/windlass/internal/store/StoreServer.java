@@ -32,8 +32,8 @@ import org.windlass.internal.Native;
  * connected already is refused. A member that says nothing for longer than {@link Bounds#silence}
  * is taken for gone. Who is turned away is logged.
  *
- * <p>The token is proved and never sent. What members say after that is neither hidden nor signed:
- * whoever can read or alter the traffic between them can read and alter it.
+ * <p>The token is proved and never sent. Frames after that are sealed by keys that only its holders
+ * can make ({@link Seal}). They are not hidden: whoever can read the traffic can read values.
  */
 public final class StoreServer implements AutoCloseable {
   private static final int ACCEPTS = 32;

@@ -25,13 +25,14 @@ import java.util.List;
  * KEYS    prefix text                        reply: four bytes of count, key texts
  * CANCEL                                     ends the AWAIT of that id; no reply
  * PING                                       reply: nothing
+ * LEAVE   text                               why the member goes; no reply
  * </pre>
  *
  * and a reply a byte of code, 0 for done, the request's id, and the above or a text. Replies come
- * in any order.
+ * in any order. A reply with a code and the id 0 tells why the server ends the session.
  */
 final class Wire {
-  static final int PROTOCOL = 1;
+  static final int PROTOCOL = 2;
   static final int MAGIC = 0x574c5354; // "WLST"
 
   static final byte HELLO = 1;
@@ -49,8 +50,12 @@ final class Wire {
   static final byte KEYS = 22;
   static final byte CANCEL = 23;
   static final byte PING = 24;
+  static final byte LEAVE = 25;
 
   static final byte DONE = 0;
+
+  /** The id of a request whose reply nobody waits for. */
+  static final int NO_CALL = 0;
 
   /** A request before its body: kind or code, and id. */
   static final int HEAD = 1 + Integer.BYTES;
@@ -159,6 +164,14 @@ final class Wire {
   static ByteBuffer refused(int code, String text) {
     byte[] utf8 = cut(text);
     ByteBuffer frame = frame(1 + Integer.BYTES + textBytes(utf8)).put(REFUSED).putInt(code);
+    putText(frame, utf8);
+    return frame.flip();
+  }
+
+  /** A LEAVE; what is too long of the text is cut. */
+  static ByteBuffer leave(String text) {
+    byte[] utf8 = cut(text);
+    ByteBuffer frame = frame(HEAD + textBytes(utf8)).put(LEAVE).putInt(NO_CALL);
     putText(frame, utf8);
     return frame.flip();
   }

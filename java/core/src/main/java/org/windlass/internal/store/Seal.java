@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.store;
+
+import java.nio.ByteBuffer;
+import java.security.GeneralSecurityException;
+import java.security.MessageDigest;
+import java.util.Arrays;
+import javax.crypto.Mac;
+import javax.crypto.spec.SecretKeySpec;
+
+/**
+ * One direction of a session. Its frames are numbered from 0 on, and the seal of a frame is the
+ * start of HMAC-SHA256 over its number, its length and its body. Therefore a frame that was changed,
+ * repeated, dropped, moved or sent back does not fit.
+ */
+final class Seal {
+  /** Bytes of a seal. */
+  static final int BYTES = 16;
+
+  private final Mac mac;
+  private long number;
+
+  /** Takes the key of this session and direction. */
+  Seal(byte[] key) {
+    try {
+      mac = Mac.getInstance("HmacSHA256");
+      mac.init(new SecretKeySpec(key, "HmacSHA256"));
+    } catch (GeneralSecurityException e) {
+      throw new IllegalStateException("every JDK has HmacSHA256", e);
+    }
+  }
+
+  /** Returns the seal of the next frame. The parts are its length and body, and keep their positions. */
+  byte[] next(ByteBuffer... parts) {
+    mac.update(ByteBuffer.allocate(Long.BYTES).putLong(number++).flip());
+    for (ByteBuffer part : parts) {
+      mac.update(part.duplicate());
+    }
+    return Arrays.copyOf(mac.doFinal(), BYTES);
+  }
+
+  /**
+   * Checks the next frame.
+   *
+   * @param frame its length and body
+   * @throws MalformedException if {@code seal} is not its seal
+   */
+  void require(ByteBuffer frame, ByteBuffer seal) throws MalformedException {
+    byte[] claimed = new byte[BYTES];
+    seal.get(claimed);
+    if (!MessageDigest.isEqual(claimed, next(frame))) {
+      throw new MalformedException(
+          "a frame that does not fit its seal: it was changed, repeated, dropped or moved on its way");
+    }
+  }
+}

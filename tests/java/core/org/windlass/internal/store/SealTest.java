@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.store;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.windlass.internal.store.Failure.assertFails;
+import static org.windlass.internal.store.Meeting.LONG;
+import static org.windlass.internal.store.StoreTest.bytes;
+import static org.windlass.internal.store.StoreTest.start;
+
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.FutureTask;
+import java.util.function.BiFunction;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.Timeout;
+import org.windlass.internal.Native;
+import org.windlass.internal.store.Meeting.Kind;
+
+/** Someone between a member and its store, who has no token, changes nothing that either believes. */
+@Timeout(300)
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
+class SealTest {
+  private static final byte[] KEY = "kept".getBytes(StandardCharsets.UTF_8);
+
+  private Log log;
+  private Meeting meeting;
+  private Store honest;
+
+  @BeforeAll
+  void open() {
+    log = new Log();
+    meeting = new Meeting(Kind.SOCKET);
+    honest = meeting.join(Meeting.rank(0, 1));
+    honest.set("kept", bytes(1), LONG);
+  }
+
+  @AfterAll
+  void close() {
+    meeting.close();
+    log.close();
+  }
+
+  private InetSocketAddress address() {
+    return meeting.server().address();
+  }
+
+  private RawConnection join() throws Exception {
+    return RawConnection.member(address(), meeting.token(), Member.observer("raw", Meeting.LIBRARY));
+  }
+
+  /** A request of each kind. Each of them would change the value of the key, or its absence. */
+  private static List<byte[]> requests() {
+    List<byte[]> all = new ArrayList<>();
+    for (byte kind = Wire.SET; kind <= Wire.LEAVE; kind++) {
+      ByteBuffer body = ByteBuffer.allocate(100).put(kind).putInt(7);
+      if (kind != Wire.CANCEL && kind != Wire.PING) {
+        Wire.putText(body, KEY);
+      }
+      switch (kind) {
+        case Wire.SET, Wire.HOLD, Wire.AWAIT -> Wire.putArray(body, bytes(2));
+        case Wire.ADD -> body.putLong(1);
+        case Wire.CAS -> {
+          Wire.putArray(body, bytes(1));
+          Wire.putArray(body, bytes(2));
+        }
+        default -> {}
+      }
+      body.flip();
+      all.add(Wire.frame(body.remaining()).put(body).array());
+    }
+    return all;
+  }
+
+  /** More than the longest frame, for what a changed length announces. */
+  private static byte[] filler() {
+    return new byte[Integer.BYTES + Wire.FRAME + Seal.BYTES];
+  }
+
+  private void requireUntouched() {
+    assertThat(honest.get("kept", LONG)).hasValue(bytes(1));
+  }
+
+  @Test
+  void aRequestIsRefusedWhicheverBitOfItChanges() throws Exception {
+    for (byte[] request : requests()) {
+      for (int at = 0; at < request.length + Seal.BYTES; at++) {
+        try (RawConnection member = join()) {
+          byte[] sealed = member.sealed(request);
+          sealed[at] ^= (byte) (1 << at % 8);
+          member.send(sealed);
+          if (at < Integer.BYTES) {
+            member.sendIfOpen(filler());
+          }
+          assertThat(member.ended()).as("kind %d, byte %d", request[Integer.BYTES], at).isTrue();
+        }
+      }
+      requireUntouched();
+    }
+  }
+
+  /** How two frames go over the wire, from what each is by itself. */
+  private void refuses(String how, BiFunction<byte[], byte[], byte[][]> sent) throws Exception {
+    for (byte[] request : requests().subList(0, 1)) {
+      try (RawConnection member = join()) {
+        byte[] ping = Wire.frame(Wire.HEAD).put(Wire.PING).putInt(7).array();
+        for (byte[] frame : sent.apply(member.sealed(ping), member.sealed(request))) {
+          member.send(frame);
+        }
+        assertThat(member.ended()).as(how).isTrue();
+      }
+      requireUntouched();
+    }
+  }
+
+  @Test
+  void framesCountAndHaveAnOrder() throws Exception {
+    refuses("dropped", (ping, set) -> new byte[][] {set});
+    refuses("moved", (ping, set) -> new byte[][] {set, ping});
+    refuses("repeated", (ping, set) -> new byte[][] {ping, ping, set});
+  }
+
+  @Test
+  void aMemberIsToldWhyItsSessionEnds() throws Exception {
+    try (RawConnection member = join()) {
+      byte[] sealed = member.sealed(requests().get(0));
+      sealed[Integer.BYTES] ^= 1;
+      member.send(sealed);
+      ByteBuffer told = ByteBuffer.wrap(member.frame());
+      assertThat((int) told.get()).isEqualTo(Native.WL_INVALID_ARGUMENT);
+      assertThat(told.getInt()).isEqualTo(Wire.NO_CALL);
+      assertThat(Wire.text(told, Wire.REFUSAL)).contains("does not fit its seal");
+      assertThat(member.ended()).isTrue();
+    }
+    assertThat(log.of(Sockets.name(address())))
+        .anyMatch(line -> line.contains("job \"raw\"") && line.contains("does not fit its seal"));
+  }
+
+  @Test
+  void whatTheOtherSideSaidIsNotTakenBack() throws Exception {
+    try (RawConnection member = join()) {
+      byte[] get = requests().get(Wire.GET - Wire.SET);
+      member.send(member.sealed(get));
+      member.send(member.sealedFrame());
+      assertThat(member.ended()).isTrue();
+    }
+    requireUntouched();
+  }
+
+  /** A relay passes the greeting on, as a stranger who listens on the port first can. */
+  @Test
+  void aRelayOfTheGreetingGetsNothing() throws Exception {
+    try (ServerSocket relay = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      InetSocketAddress there = (InetSocketAddress) relay.getLocalSocketAddress();
+      FutureTask<Void> victim =
+          start(
+              () -> {
+                Member member = Member.observer("victim", Meeting.LIBRARY);
+                assertFails(
+                        Native.WL_PEER_LOST,
+                        () -> {
+                          try (SocketStore store =
+                              SocketStore.connect(
+                                  there, meeting.token(), member, LONG, Failure::make)) {
+                            store.set("own", bytes(3), LONG);
+                          }
+                        })
+                    .contains("does not fit its seal");
+                return null;
+              });
+      try (RawConnection down = RawConnection.accept(relay);
+          RawConnection up = new RawConnection(address())) {
+        up.send(down.wholeFrame());
+        down.send(up.wholeFrame());
+        up.send(down.wholeFrame());
+        byte[] welcome = up.sealedFrame();
+        up.send(requests().get(0));
+        up.send(new byte[Seal.BYTES]);
+        down.send(welcome);
+        down.sealedFrame();
+        byte[] forged = new byte[Integer.BYTES + Wire.HEAD + Seal.BYTES];
+        ByteBuffer.wrap(forged).putInt(Wire.HEAD).put(Wire.DONE).putInt(1);
+        down.send(forged);
+        victim.get();
+        assertThat(up.ended()).isTrue();
+      }
+    }
+    requireUntouched();
+    assertThat(honest.get("own", LONG)).isEmpty();
+  }
+
+  /** Each frame of a server, at each of its bytes. */
+  @Test
+  void aReplyIsRefusedWhicheverBitOfItChanges() throws Exception {
+    byte[] reply = Wire.frame(Wire.HEAD).put(Wire.DONE).putInt(1).array();
+    Member member = Member.observer("victim", Meeting.LIBRARY);
+    for (int at = 0; at < reply.length + Seal.BYTES; at++) {
+      int changed = at;
+      try (ServerSocket listener = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+        FutureTask<Void> server =
+            start(
+                () -> {
+                  try (RawConnection session =
+                      RawConnection.server(listener, meeting.token(), 60_000)) {
+                    session.frame();
+                    byte[] sealed = session.sealed(reply);
+                    sealed[changed] ^= (byte) (1 << changed % 8);
+                    session.send(sealed);
+                    if (changed < Integer.BYTES) {
+                      session.sendIfOpen(filler());
+                    }
+                    if (changed >= Integer.BYTES) {
+                      byte[] leave = session.frame();
+                      assertThat(leave[0]).isEqualTo(Wire.LEAVE);
+                    }
+                  }
+                  return null;
+                });
+        InetSocketAddress there = (InetSocketAddress) listener.getLocalSocketAddress();
+        try (SocketStore store =
+            SocketStore.connect(there, meeting.token(), member, LONG, Failure::make)) {
+          assertFails(Native.WL_PEER_LOST, () -> store.set("a", bytes(1), LONG))
+              .contains("this member got a frame");
+        }
+        server.get();
+      }
+    }
+  }
+
+  /** Whoever listens first and says nothing costs a member one attempt. */
+  @Test
+  void aSilentStrangerCostsFiveSeconds() throws Exception {
+    long begin = System.nanoTime();
+    ServerSocket silent = new ServerSocket();
+    silent.setReuseAddress(true);
+    silent.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
+    InetSocketAddress there = (InetSocketAddress) silent.getLocalSocketAddress();
+    Token token = Token.random();
+    FutureTask<SocketStore> member =
+        start(
+            () ->
+                SocketStore.connect(there, token, Meeting.rank(0, 1), LONG, Failure::make));
+    try (var taken = silent.accept()) {
+      silent.close();
+      StoreServer.Bounds bounds = StoreServer.Bounds.defaults();
+      try (StoreServer server =
+              StoreServer.open(there, token, Meeting.LIBRARY, bounds, Failure::make);
+          SocketStore store = member.get()) {
+        store.set("a", bytes(1), LONG);
+        assertThat(server.address()).isEqualTo(taken.getLocalSocketAddress());
+      }
+    }
+    assertThat(System.nanoTime() - begin).isBetween(4_500_000_000L, 8_000_000_000L);
+  }
+}
