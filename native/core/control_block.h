@@ -380,7 +380,8 @@ constexpr uint64_t kInPage = 2 * kLine;
 class ControlBlock {
  public:
   static uint64_t bytes(const GroupConfig& config);
-  // Bytes of the staging buffers, which are last. Each rank reserves its own when a rank needs it.
+  // Bytes of all staging buffers, which are at the end of the control block. A rank reserves memory
+  // for its own when any rank first needs it.
   static uint64_t stageBytes(const GroupConfig& config);
 
   ControlBlock() = default;

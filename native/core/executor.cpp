@@ -19,7 +19,7 @@ Code runReads(Comm& comm, uint32_t phases, Run&& run) {
 Code pull(Comm& comm, const PullForm& form, const Call& call, const Launch& launch,
           Deadline& deadline) {
   const Code code = runReads(comm, form.phases, [&](PeerReads& reads) {
-    // A rank that saw all ranks enter may not have rung the others yet.
+    // This rank may have seen all ranks enter before it woke those that sleep.
     comm.waits().waiter().ring();
     return reads.run(form, launch, deadline, call.error);
   });

@@ -116,10 +116,10 @@ Code preparePull(Comm& comm, const Launch& launch) {
   return WL_OK;
 }
 
-// Runs such a collective.
+// Runs a collective in which some rank reads memory that it can only pull.
 Code pull(Comm& comm, const PullForm& form, const Call& call, const Launch& launch,
           Deadline& deadline);
-// Runs the items of such a transfer.
+// Runs the items of a transfer in which some rank does.
 Code pullItems(Comm& comm, const Call& call, const Launch& launch, Deadline& deadline);
 
 }  // namespace windlass

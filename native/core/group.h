@@ -228,7 +228,8 @@ class Group {
   template <class T, class Make>
   Joint<T> join(uint32_t sequence, int32_t part, Make&& make);
 
-  // Drops `memory` now, or after the last rank is out if a rank may still access it.
+  // Drops `memory` now if no rank may still access it. Otherwise dropRetired() drops it, after all
+  // ranks have left the calls that may.
   void retire(std::shared_ptr<const void> memory) noexcept;
   // Drops retired memory unless a rank may still access it. Call when a rank has left a call after
   // a failure.

@@ -37,7 +37,7 @@ constexpr bool isOnePart(Holds holds) {
   return holds == Holds::kPart || holds == Holds::kRootsPart;
 }
 
-// The output is the input, or the reduction of all ranks' inputs.
+// The output consists of elements of ranks' inputs, or of their reduction.
 enum class Result : uint8_t { kMoved, kReduced };
 // A part is a run of elements, or a matrix whose number of rows the caller states.
 enum class PartShape : uint8_t { kRun, kRows };

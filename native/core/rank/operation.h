@@ -48,7 +48,8 @@ class Operation {
                                         std::memory_order_release);
   }
 
-  // What `rank` stated, which has entered. Valid until this rank's next operation.
+  // Returns the arguments that `rank` stated for this operation, which it has entered. Valid until
+  // this rank's next operation.
   const RankArgs& stated(uint32_t rank) const {
     return group_.lines(rank).entry[sequence_ & 1].args;
   }

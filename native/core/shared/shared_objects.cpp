@@ -171,7 +171,8 @@ struct SplitRoom {
   }
 };
 
-// Ends a group whose split has failed. `isOwn`: on this rank.
+// Ends the new group of a failed split on this rank. If the parent group has failed, ranks leave
+// the new group, except the rank on which the split itself failed (`isOwn`).
 void abandonSplit(Group& whole, Group& made, uint32_t rank, wl_operation operation, bool isOwn) {
   const wl_error_t* const record = whole.failure();
   if (record == nullptr) {

@@ -135,7 +135,8 @@ class Shrink {
     proposal_.reset();
   }
 
-  // Sends this rank's word and its host's word to other hosts if either has changed.
+  // Sends to other hosts what this rank said last and the state of the agreement on this host, if
+  // either has changed.
   void tell() {
     if (hosts_ == nullptr) return;
     const uint64_t word = whole_.shared().shrink.load(std::memory_order_seq_cst);

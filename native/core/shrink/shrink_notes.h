@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Notes that ranks of several hosts exchange about a proposal of a shrink: its members, and the
-// names of their processes' wires. A note may arrive late or repeatedly. An incomplete note, or a
-// note of another proposal, is ignored.
+// In a shrink, ranks propose a new communicator. These notes carry a proposal to other hosts: its
+// members, and the network addresses of their processes. A note may arrive late or repeatedly. An
+// incomplete note, or a note of another proposal, is ignored.
 #pragma once
 
 #include <vector>

@@ -35,6 +35,7 @@ import org.windlass.internal.rendezvous.OthersGoneException;
 import org.windlass.internal.rendezvous.Pairing;
 import org.windlass.internal.rendezvous.Sign;
 import org.windlass.internal.rendezvous.Start;
+import org.windlass.internal.store.Encoding;
 import org.windlass.layout.Layout;
 import org.windlass.plan.Plan;
 
@@ -97,8 +98,7 @@ public final class Job implements AutoCloseable {
 
         private static void write(Sign sign, DataOutputStream out) throws IOException {
           out.writeUTF(sign.key());
-          out.writeInt(sign.value().length);
-          out.write(sign.value());
+          Encoding.putArray(out, sign.value());
         }
 
         @Override
@@ -111,7 +111,7 @@ public final class Job implements AutoCloseable {
         }
 
         private static Sign sign(DataInputStream in) throws IOException {
-          return new Sign(in.readUTF(), in.readNBytes(in.readInt()));
+          return new Sign(in.readUTF(), Encoding.array(in));
         }
       };
 
