@@ -7,6 +7,7 @@ import java.nio.channels.SocketChannel;
 import java.util.ArrayDeque;
 import java.util.Arrays;
 import java.util.Deque;
+import java.util.List;
 
 /**
  * A socket that frames are read from and written to, and that never makes its one thread wait. Its
@@ -93,20 +94,22 @@ final class FrameChannel {
 
   /** Queues a frame, which may have several parts, for {@link #flush} to write. */
   void send(ByteBuffer... frame) {
-    byte[] seal = sent == null ? null : sent.next(frame);
+    byte[] seal = sent == null ? new byte[0] : sent.next(frame);
+    int bytes = seal.length;
     for (ByteBuffer part : frame) {
-      queue(part);
+      bytes += part.remaining();
     }
-    if (seal != null) {
-      queue(ByteBuffer.wrap(seal));
+    if (bytes <= SMALL) {
+      ByteBuffer whole = ByteBuffer.allocate(bytes);
+      for (ByteBuffer part : frame) {
+        whole.put(part);
+      }
+      out.add(whole.put(seal).flip());
+    } else {
+      out.addAll(List.of(frame));
+      out.add(ByteBuffer.wrap(seal));
     }
-  }
-
-  private void queue(ByteBuffer bytes) {
-    if (bytes.hasRemaining()) {
-      out.add(bytes);
-      queued += bytes.remaining();
-    }
+    queued += bytes;
   }
 
   /** Bytes that wait to be written. */
