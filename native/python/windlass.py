@@ -268,16 +268,15 @@ def library_path(environment=None):
     target = named.lower()
     if target not in _TARGETS:
         raise InvalidArgumentException(
-            'WINDLASS_TARGET is "%s"; known are %s; name one or unset it'
-            % (_printable(named), ", ".join(_TARGETS)))
-    name = "libwindlass.so" if target == "sim" else "libwindlass-%s.so" % target
+            f'WINDLASS_TARGET is "{_printable(named)}"; known are {", ".join(_TARGETS)}; name one'
+            " or unset it")
+    name = "libwindlass.so" if target == "sim" else f"libwindlass-{target}.so"
     folder = environment.get("WINDLASS_LIBRARY_PATH") or os.path.dirname(os.path.abspath(__file__))
     path = os.path.join(folder, name)
     if not os.path.isfile(path):
         raise UnsupportedException(
-            "there is no %s in %s; set WINDLASS_LIBRARY_PATH to the folder that has it, such as"
-            " lib/ of the"
-            " distribution" % (name, folder))
+            f"there is no {name} in {folder}; set WINDLASS_LIBRARY_PATH to the folder that has it,"
+            " such as lib/ of the distribution")
     return path
 
 
@@ -297,10 +296,10 @@ def _whole(what, value, least=-(1 << 31), most=(1 << 31) - 1):
     try:
         number = operator.index(value)
     except TypeError:
-        raise InvalidArgumentException("%s is %r; it must be an integer" % (what, value)) from None
+        raise InvalidArgumentException(f"{what} is {value!r}; it must be an integer") from None
     if not least <= number <= most:
         raise InvalidArgumentException(
-            "%s is %d; it must be an integer from %d to %d" % (what, number, least, most))
+            f"{what} is {number}; it must be an integer from {least} to {most}")
     return number
 
 
@@ -310,8 +309,8 @@ def _whole_all(what, values):
         values = list(values)
     except TypeError:
         raise InvalidArgumentException(
-            "%s is %r; it must be a sequence of integers" % (what, values)) from None
-    return [_whole("%s: an extent" % what, each, 0, (1 << 63) - 1) for each in values]
+            f"{what} is {values!r}; it must be a sequence of integers") from None
+    return [_whole(f"{what}: an extent", each, 0, (1 << 63) - 1) for each in values]
 
 
 def _checked(plain, least, most):
@@ -345,12 +344,12 @@ def native():
             version = _function(library, "wl_abi_version")()
             if version != ABI:
                 raise UnsupportedException(
-                    "%s has C ABI version %d, this windlass.py wants %d: use those of one"
-                    " version" % (path, version, ABI))
+                    f"{path} has C ABI version {version}, this windlass.py wants {ABI}: use those"
+                    " of one version")
             for name in _SIGNATURES:
                 _function(library, name)
         except (OSError, AttributeError) as e:
-            raise UnsupportedException("%s can't be used: %s" % (path, e)) from e
+            raise UnsupportedException(f"{path} can't be used: {e}") from e
         _library = library
     return _library
 
@@ -369,7 +368,7 @@ def _call(name, *arguments):
     try:
         code = getattr(native(), name)(*arguments, byref(error))
     except ctypes.ArgumentError as e:
-        raise InvalidArgumentException("%s: %s" % (name, e)) from None
+        raise InvalidArgumentException(f"{name}: {e}") from None
     if code != 0:
         raise _error(code, error)
 
@@ -383,7 +382,7 @@ class _Until:
         is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
         if not is_number or not 0 < seconds < float("inf"):
             raise InvalidArgumentException(
-                "deadline is %r; it must be a finite number of seconds, more than 0" % (seconds,))
+                f"deadline is {seconds!r}; it must be a finite number of seconds, more than 0")
         self.whole = min(float(seconds), self._LONGEST)
         self._end = time.monotonic() + self.whole
 
@@ -467,7 +466,7 @@ class _Reader:
 
     def end(self):
         if self.left():
-            raise _Malformed("%d bytes too many" % self.left())
+            raise _Malformed(f"{self.left()} bytes too many")
 
 
 class _Fingerprint:
@@ -524,8 +523,8 @@ class LaunchEnvironment:
         else:
             raise InvalidArgumentException(
                 "no launcher has set its variables; start the program with torchrun, Open MPI's"
-                " mpirun,"
-                " srun or windlass run, or set WINDLASS_RANK, WINDLASS_WORLD_SIZE and WINDLASS_JOB")
+                " mpirun, srun or windlass run, or set WINDLASS_RANK, WINDLASS_WORLD_SIZE and"
+                " WINDLASS_JOB")
         self.launcher = name
         if size.startswith("SLURM_") and self._get("SLURM_STEP_NUM_TASKS"):
             size = "SLURM_STEP_NUM_TASKS"  # of a step, which may have fewer than the job
@@ -538,8 +537,8 @@ class LaunchEnvironment:
         self.rank = self._number(rank, 0, _MOST_RANKS - 1)
         if self.rank >= self.size:
             raise InvalidArgumentException(
-                "%s is %r, and %s is %r; a rank lies below the number of ranks"
-                % (rank, self._get(rank), size, self._get(size)))
+                f"{rank} is {self._get(rank)!r}, and {size} is {self._get(size)!r}; a rank lies"
+                " below the number of ranks")
         if name == "SLURM" and self.size > 1 and not self._get("SLURM_STEP_ID"):
             raise InvalidArgumentException(
                 "SLURM_STEP_ID is not set, as in a batch script, which is one process; start it"
@@ -552,14 +551,14 @@ class LaunchEnvironment:
         if told:
             if "://" in told:
                 raise UnsupportedException(
-                    "WINDLASS_RENDEZVOUS is %r; a Python rank meets at HOST:PORT or by a file"
-                    % told)
+                    f"WINDLASS_RENDEZVOUS is {told!r}; a Python rank meets at HOST:PORT or by a"
+                    " file")
             self.rendezvous = _host_and_port("WINDLASS_RENDEZVOUS", told)
             self.launcher_has_store = told == self._get("WINDLASS_LAUNCHER_STORE")
         elif self._get("MASTER_ADDR") or self._get("MASTER_PORT"):
             self._both("MASTER_ADDR", "MASTER_PORT")
             port = self._number("MASTER_PORT", 1, 65535)
-            master = "%s:%s" % (self._get("MASTER_ADDR"), self._get("MASTER_PORT"))
+            master = f"{self._get('MASTER_ADDR')}:{self._get('MASTER_PORT')}"
             # torchrun's agent may hold MASTER_PORT itself.
             if self.token:
                 self.rendezvous = (self._get("MASTER_ADDR"), port + 1 if port < 65535 else port - 1)
@@ -586,31 +585,29 @@ class LaunchEnvironment:
         if bool(self._get(one)) != bool(self._get(other)):
             there, missing = (one, other) if self._get(one) else (other, one)
             raise InvalidArgumentException(
-                "%s is %r, and %s is not set; set both" % (there, self._get(there), missing))
+                f"{there} is {self._get(there)!r}, and {missing} is not set; set both")
 
     def _one_rank(self, rank, other):
         self._both(rank, other)
         if self._get(rank) != self._get(other):
             raise InvalidArgumentException(
-                "%s is %r, and %s is %r: one launcher runs inside another; unset the variables of"
-                " the"
-                " one not meant" % (rank, self._get(rank), other, self._get(other)))
+                f"{rank} is {self._get(rank)!r}, and {other} is {self._get(other)!r}: one launcher"
+                " runs inside another; unset the variables of the one not meant")
 
     def _number(self, name, least, most):
         text = self._get(name)
         value = int(text) if re.fullmatch("[0-9]{1,18}", text) else -1
         if not least <= value <= most:
             raise InvalidArgumentException(
-                "%s is %r; it must be a number from %d to %d" % (name, text, least, most))
+                f"{name} is {text!r}; it must be a number from {least} to {most}")
         return value
 
     def _id(self, name):
         text = self._get(name)
         if text and (len(text) > 255 or any(ord(c) < 32 or 127 <= ord(c) < 160 for c in text)):
             raise InvalidArgumentException(
-                "%s has %d characters, or some that do not print; a job's id has at most 255 that"
-                " do"
-                % (name, len(text)))
+                f"{name} has {len(text)} characters, or some that do not print; a job's id has at"
+                " most 255 that do")
         return text
 
     def _job(self, master):
@@ -640,22 +637,21 @@ class LaunchEnvironment:
                 mode = os.fstat(file.fileno()).st_mode
                 if not stat.S_ISREG(mode) or mode & 0o077:
                     raise ResourceException(
-                        "%s is no regular file, or open to others than its owner; chmod 600 it,"
-                        " and make"
-                        " a new token" % name)
+                        f"{name} is no regular file, or open to others than its owner; chmod 600"
+                        " it, and make a new token")
                 text = file.read(66)
         except OSError as e:
-            raise ResourceException("%s: a token can't be read: %s" % (name, e.strerror)) from e
+            raise ResourceException(f"{name}: a token can't be read: {e.strerror}") from e
         return _parse_token(text.decode("ascii", "replace").strip(), name)
 
     def __repr__(self):
-        return "LaunchEnvironment(%s: rank %d of %d, job %s)" % (
-            self.launcher, self.rank, self.size, self.job)
+        where = f"rank {self.rank} of {self.size}, job {self.job}"
+        return f"LaunchEnvironment({self.launcher}: {where})"
 
 
 def _parse_token(digits, where):
     if not re.fullmatch("[0-9a-fA-F]{64}", digits):
-        raise InvalidArgumentException("%s has no token, which is 64 hexadecimal digits" % where)
+        raise InvalidArgumentException(f"{where} has no token, which is 64 hexadecimal digits")
     return bytes.fromhex(digits)
 
 
@@ -663,8 +659,7 @@ def _host_and_port(setting, text):
     found = re.fullmatch(r"(?:\[([^\[\]]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})", text)
     if not found or not 1 <= int(found[3]) <= 65535:
         raise InvalidArgumentException(
-            "%s is %r; it must be HOST:PORT, such as 127.0.0.1:29500 or"
-            " [::1]:29500" % (setting, text))
+            f"{setting} is {text!r}; it must be HOST:PORT, such as 127.0.0.1:29500 or [::1]:29500")
     return found[1] or found[2], int(found[3])
 
 
@@ -690,7 +685,7 @@ def _optional(value):
 def _take_text(reader, most):
     length = reader.unpack("H")[0]
     if length > most:
-        raise _Malformed("a text of %d bytes" % length)
+        raise _Malformed(f"a text of {length} bytes")
     try:
         return reader.take(length).decode("utf-8")
     except UnicodeDecodeError:
@@ -702,7 +697,7 @@ def _take_optional(reader):
     if length == -1:
         return None
     if not 0 <= length <= _VALUE:
-        raise _Malformed("an array of %d bytes" % length)
+        raise _Malformed(f"an array of {length} bytes")
     return reader.take(length)
 
 
@@ -742,7 +737,7 @@ class _Frames:
             return None
         (length,) = struct.unpack_from(">i", self._in)
         if not 1 <= length <= self.longest:
-            raise _Malformed("a frame of %d bytes, of at most %d" % (length, self.longest))
+            raise _Malformed(f"a frame of {length} bytes, of at most {self.longest}")
         if len(self._in) < 4 + length:
             return None
         body = bytes(self._in[4:4 + length])
@@ -773,7 +768,7 @@ class _Store:
     def __init__(self, address, token, job, rank, size, until, opened=False):
         """Connects, and waits until there is a store, unless it was `opened` before."""
         self.address = "%s:%d" % address
-        self._who = "connect to the store at %s as rank %d of %d" % (self.address, rank, size)
+        self._who = f"connect to the store at {self.address} as rank {rank} of {size}"
         self._id = _NO_CALL
         why = "no answer"
         pause = 0.005
@@ -783,18 +778,17 @@ class _Store:
                 return
             except (_Malformed, struct.error) as e:
                 raise InvalidArgumentException(
-                    "%s: what listens there is no store of Windlass: %s" % (self._who, e)) from e
+                    f"{self._who}: what listens there is no store of Windlass: {e}") from e
             except ConnectionRefusedError as e:
                 if opened:
-                    raise PeerLostException("%s: its owner has ended: %s" % (self._who, e)) from e
+                    raise PeerLostException(f"{self._who}: its owner has ended: {e}") from e
                 why = str(e)
             except OSError as e:
                 why = str(e)
             time.sleep(min(pause, until.left()))
             pause = min(2 * pause, 0.2)
         raise DeadlineExceededException(
-            "%s: no store there after %g s: %s; does its owner"
-            " run?" % (self._who, until.whole, why))
+            f"{self._who}: no store there after {until.whole:g} s: {why}; does its owner run?")
 
     def _connect(self, address, token, job, rank, size, until):
         sock = socket.create_connection(address, timeout=max(0.001, until.left()))
@@ -818,19 +812,19 @@ class _Store:
         whole = self._answer(_CHALLENGE, until)
         challenge, claimed = whole[:-32], whole[-32:]
         if len(challenge) < 35:
-            raise _Malformed("a challenge of %d bytes" % len(whole))
+            raise _Malformed(f"a challenge of {len(whole)} bytes")
         if not hmac.compare_digest(claimed, _proof(token, "server", hello, challenge)):
             self._frames.send(struct.pack(">Bi", _REFUSED, 8) + _text(""))
             self._frames.flush()
             raise ResourceException(
                 self._who + ": the store holds another token than this member; set"
-                " WINDLASS_TOKEN_FILE to the store's")
+                            " WINDLASS_TOKEN_FILE to the store's")
         self._frames.send(bytes([_PROOF]) + _proof(token, "member", hello, challenge))
         welcome = _Reader(self._answer(_WELCOME, until)[1:])
         silence = welcome.long()
         welcome.end()
         if silence < 1:
-            raise _Malformed("a silence of %d ms" % silence)
+            raise _Malformed(f"a silence of {silence} ms")
         self.silence = silence / 1000
         self._frames.longest = _FRAME
         self._heard = self._pinged = time.monotonic()
@@ -847,11 +841,11 @@ class _Store:
             reader = _Reader(body[1:])
             code = reader.int()
             if code not in (2, 8):
-                raise _Malformed("a refusal of code %d" % code)
+                raise _Malformed(f"a refusal of code {code}")
             text = _printable(_take_text(reader, 800))
-            raise WindlassException.of(code, "%s: refused: %s" % (self._who, text))
+            raise WindlassException.of(code, f"{self._who}: refused: {text}")
         if body[0] != kind:
-            raise _Malformed("a frame of kind %d" % body[0])
+            raise _Malformed(f"a frame of kind {body[0]}")
         return body
 
     def _wait(self, seconds):
@@ -871,7 +865,7 @@ class _Store:
     def _ask(self, kind, key, body, until, what):
         data = key.encode("utf-8")
         if len(data) > _KEY:
-            raise InvalidArgumentException("a key has %d bytes of UTF-8" % len(data))
+            raise InvalidArgumentException(f"a key has {len(data)} bytes of UTF-8")
         self._id = self._id % 0x7FFFFFFF + 1
         try:
             self._frames.send(
@@ -884,8 +878,8 @@ class _Store:
                             self._frames.send(struct.pack(">Bi", _CANCEL, self._id))
                             self._frames.flush()
                         raise DeadlineExceededException(
-                            "%s %s: no answer of the store at %s after %g s"
-                            % (what, key, self.address, until.whole))
+                            f"{what} {key}: no answer of the store at {self.address} after"
+                            f" {until.whole:g} s")
                     self._listen(until)
                     continue
                 reader = _Reader(reply)
@@ -894,22 +888,22 @@ class _Store:
                     continue  # of a call that nobody waits for any more, or of a ping
                 if code != 0:
                     text = _printable(_take_text(reader, 800))
-                    raise WindlassException.of(code, "%s %s: %s" % (what, key, text))
+                    raise WindlassException.of(code, f"{what} {key}: {text}")
                 return reader
         except OSError as e:
             raise PeerLostException(
-                "%s %s: the store at %s was lost: %s; its owner has ended, closed it or turned this"
-                " member away" % (what, key, self.address, e)) from e
+                f"{what} {key}: the store at {self.address} was lost: {e}; its owner has ended,"
+                " closed it or turned this member away") from e
         except _Malformed as e:
             raise InternalException(
-                "%s %s: the store at %s answered with %s" % (what, key, self.address, e)) from e
+                f"{what} {key}: the store at {self.address} answered with {e}") from e
 
     def _listen(self, until):
         now = time.monotonic()
         if self._wait(min(until.left(), self.silence / 3)):
             self._heard = time.monotonic()
         elif now - self._heard > self.silence:
-            raise TimeoutError("it has said nothing for %g s" % self.silence)
+            raise TimeoutError(f"it has said nothing for {self.silence:g} s")
         if now - self._pinged >= self.silence / 3:
             self._pinged = now
             self._frames.send(struct.pack(">Bi", _PING, _NO_CALL))
@@ -920,13 +914,13 @@ class _Store:
             reader.end()
             return value
         except _Malformed as e:
-            raise InternalException("the store at %s answered with %s" % (self.address, e)) from e
+            raise InternalException(f"the store at {self.address} answered with {e}") from e
 
     def _flag(self, reader):
         try:
             return reader.byte() != 0
         except _Malformed as e:
-            raise InternalException("the store at %s answered with %s" % (self.address, e)) from e
+            raise InternalException(f"the store at {self.address} answered with {e}") from e
 
     def set(self, key, value, until):
         self._ask(_SET, key, _array(value), until, "set")
@@ -951,7 +945,7 @@ class _Store:
         try:
             return [_take_text(reader, _KEY) for _ in range(reader.int())]
         except _Malformed as e:
-            raise InternalException("the store at %s answered with %s" % (self.address, e)) from e
+            raise InternalException(f"the store at {self.address} answered with {e}") from e
 
     def close(self):
         self._selector.close()
@@ -993,15 +987,14 @@ class _StoreServer:
         except OSError as e:
             raise ResourceException(
                 "rank 0: no store can be opened at %s:%d: %s; another process that has rank 0 too,"
-                " or"
-                " another program, may listen there" % (*address, e)) from e
+                " or another program, may listen there" % (*address, e)) from e
         self._listener.setblocking(False)
         self.address = self._listener.getsockname()[:2]
         self._wake, self._woken = socket.socketpair()
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._selector.register(self._woken, selectors.EVENT_READ)
         self._thread = threading.Thread(
-            target=self._run, name="windlass-store-%d" % self.address[1], daemon=True)
+            target=self._run, name=f"windlass-store-{self.address[1]}", daemon=True)
         self._thread.start()
 
     @staticmethod
@@ -1128,16 +1121,16 @@ class _StoreServer:
         if protocol != STORE_PROTOCOL:
             self._refuse(
                 session, 2,
-                "the member has version %s, store protocol %d; the store has version %s, store"
-                " protocol"
-                " %d; run both with one version" % (library, protocol, _version(), STORE_PROTOCOL))
+                f"the member has version {library}, store protocol {protocol}; the store has"
+                f" version {_version()}, store protocol {STORE_PROTOCOL}; run both with one"
+                " version")
             return
         reader.take(32)
         rank, size = reader.unpack("ii")
         job = _take_text(reader, 128)
         reader.end()
         if (rank, size) != (-1, 0) and not (1 <= size <= _MOST_RANKS and 0 <= rank < size):
-            raise _Malformed("rank %d of %d" % (rank, size))
+            raise _Malformed(f"rank {rank} of {size}")
         session.member = (job, rank)
         session.hello = body
         session.challenge = bytes([_CHALLENGE]) + secrets.token_bytes(32) + _text(_version())
@@ -1157,8 +1150,8 @@ class _StoreServer:
         same = any(other.member == session.member for other in self._members.values())
         if session.member[1] >= 0 and same:
             self._refuse(
-                session, 2, "rank %d is connected already; two may not have one rank"
-                % session.member[1])
+                session, 2,
+                f"rank {session.member[1]} is connected already; two may not have one rank")
             return
         del self._strangers[id(session)]
         self._members[id(session)] = session
@@ -1209,7 +1202,7 @@ class _StoreServer:
             elif kind == _AWAIT:
                 reply = self._await(session, number, key, _take_optional(reader))
             else:
-                raise _Malformed("a request of kind %d" % kind)
+                raise _Malformed(f"a request of kind {kind}")
             reader.end()
         except WindlassException as e:
             session.frames.send(struct.pack(">Bi", e.code, number) + _text(str(e)[:200]))
@@ -1231,7 +1224,7 @@ class _StoreServer:
     def _add(self, key, delta):
         value = self._table.get(key, bytes(8))
         if len(value) != 8:
-            raise InvalidArgumentException("its value has %d bytes; a number has 8" % len(value))
+            raise InvalidArgumentException(f"its value has {len(value)} bytes; a number has 8")
         total = (struct.unpack(">q", value)[0] + delta + (1 << 63)) % (1 << 64) - (1 << 63)
         self._put(key, struct.pack(">q", total))
         return struct.pack(">q", total)
@@ -1268,8 +1261,8 @@ class _StoreServer:
         more = len(value) - (-(64 + 2 * len(key)) if before is None else len(before))
         if self._bytes + more > _TOTAL:
             raise ResourceException(
-                "the store has %d of at most %d bytes, and this takes %d more"
-                % (self._bytes, _TOTAL, more))
+                f"the store has {self._bytes} of at most {_TOTAL} bytes, and this takes {more}"
+                " more")
         self._table[key] = value
         self._bytes += more
         self._changed(key, value)
@@ -1305,7 +1298,7 @@ class _MeetingFile:
                            else hashlib.md5(name.encode("utf-8")).digest())
         digest[6] = digest[6] & 0x0F | 0x30
         digest[8] = digest[8] & 0x3F | 0x80
-        file = "windlass-meeting-%s" % uuid.UUID(bytes=bytes(digest))
+        file = f"windlass-meeting-{uuid.UUID(bytes=bytes(digest))}"
         self.path = os.path.join(self._folder(environment), file)
         self._written = None
 
@@ -1315,7 +1308,7 @@ class _MeetingFile:
         if not (stat.S_ISDIR if is_folder else stat.S_ISREG)(found.st_mode):
             return "is no %s, or a link to one" % ("folder" if is_folder else "file")
         if found.st_uid != os.geteuid():
-            return "belongs to user %d" % found.st_uid
+            return f"belongs to user {found.st_uid}"
         return "is open to others than its owner" if found.st_mode & 0o077 else None
 
     @classmethod
@@ -1326,7 +1319,7 @@ class _MeetingFile:
                 return named
         except OSError:
             pass  # it names none
-        own = "/tmp/windlass-%d" % os.geteuid()
+        own = f"/tmp/windlass-{os.geteuid()}"
         try:
             try:
                 os.mkdir(own, 0o700)
@@ -1334,11 +1327,11 @@ class _MeetingFile:
                 pass  # another's may be there, which is looked at next
             wrong = cls._objection(own, True)
         except OSError as e:
-            wrong = "can't be made or read: %s" % e
+            wrong = f"can't be made or read: {e}"
         if wrong:
             raise ResourceException(
-                "%s %s; set XDG_RUNTIME_DIR to a folder of mode 700 for all who meet, or name an"
-                " address and a token" % (own, wrong))
+                f"{own} {wrong}; set XDG_RUNTIME_DIR to a folder of mode 700 for all who meet, or"
+                " name an address and a token")
         return own
 
     def look(self):
@@ -1355,9 +1348,9 @@ class _MeetingFile:
         except FileNotFoundError:
             return None, "is not there"
         except (OSError, ValueError) as e:
-            return None, "can't be read: %s" % e
+            return None, f"can't be read: {e}"
         if not _lives(int(text[4]), int(text[5])):
-            return None, "was left behind by process %d, which has ended" % int(text[4])
+            return None, f"was left behind by process {int(text[4])}, which has ended"
         return ((host, int(text[2])), bytes.fromhex(text[3].decode("ascii"))), None
 
     def wait(self, until, who):
@@ -1369,32 +1362,31 @@ class _MeetingFile:
                 return place
             if until.over():
                 raise DeadlineExceededException(
-                    "%s has not said where to meet within %g s: %s %s; see why it did not start, or"
-                    " give more time. A JVM without XDG_RUNTIME_DIR has its file in windlass-UID"
-                    " under java.io.tmpdir: where that is not /tmp, set XDG_RUNTIME_DIR to one"
-                    " folder of mode 700 on all sides. Where it lives on another host or in another"
-                    " container, or runs as another user, name an address and a token on all sides"
-                    % (who, until.whole, self.path, lack))
+                    f"{who} has not said where to meet within {until.whole:g} s: {self.path}"
+                    f" {lack}; see why it did not start, or give more time. A JVM without"
+                    " XDG_RUNTIME_DIR has its file in windlass-UID under java.io.tmpdir: where that"
+                    " is not /tmp, set XDG_RUNTIME_DIR to one folder of mode 700 on all sides."
+                    " Where it lives on another host or in another container, or runs as another"
+                    " user, name an address and a token on all sides")
             time.sleep(pause)
             pause = min(2 * pause, 0.032)
 
     def write(self, address, token):
         if self.look()[0]:
             raise ResourceException(
-                "a process starts a job of this name already, and says so in %s; give each job a"
-                " name"
-                " of its own by WINDLASS_JOB" % self.path)
+                f"a process starts a job of this name already, and says so in {self.path}; give"
+                " each job a name of its own by WINDLASS_JOB")
         text = b"windlass meeting 1\nstore %s %d\ntoken %s\nprocess %d %d\n" % (
             address[0].encode("ascii"), address[1], token.hex().encode("ascii"),
             self._process.pid, self._process.started)
-        draft = "%s.%s" % (self.path, uuid.uuid4())
+        draft = f"{self.path}.{uuid.uuid4()}"
         try:
             with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 file.write(text)
             os.replace(draft, self.path)
         except OSError as e:
             raise ResourceException(
-                "%s: where the ranks meet can't be written: %s" % (self.path, e)) from e
+                f"{self.path}: where the ranks meet can't be written: {e}") from e
         self._written = text
 
     def close(self):
@@ -1424,7 +1416,7 @@ def _own_process():
 
 def _lives(pid, started):
     try:
-        with open("/proc/%d/stat" % pid, encoding="latin-1") as file:
+        with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
             fields = file.read().rpartition(")")[2].split()
         return fields[0] not in "ZX" and int(fields[19]) == started
     except (OSError, ValueError, IndexError):
@@ -1500,7 +1492,7 @@ class _Outcome:
         reader = _Reader(first)
         start, step, kind, count = reader.id(), reader.utf(), reader.byte(), reader.int()
         if kind > _FAILED or not 0 <= count <= _TOTAL // _VALUE:
-            raise _Malformed("an outcome of no kind, or of %d values" % count)
+            raise _Malformed(f"an outcome of no kind, or of {count} values")
         body = reader.rest() + b"".join(further(step, value) for value in range(1, count + 1))
         return _Outcome(start, step, kind, body)
 
@@ -1541,7 +1533,7 @@ class _Gathering:
         self._store, self._prefix, self._others = store, prefix, others
         self._rank, self._size, self._until = rank, size, until
         self._decisions = prefix + "decision"
-        self._key = "%srank/%d" % (prefix, rank)
+        self._key = f"{prefix}rank/{rank}"
         self._member = uuid.uuid4()
         self._start = None
         self._decision = opened
@@ -1583,7 +1575,7 @@ class _Gathering:
             if outcome.kind == _FAILED:
                 raise outcome.failure()
             if outcome.kind != _SAID or outcome.step != step:
-                raise _Malformed("step %s in %s" % (_printable(outcome.step), step))
+                raise _Malformed(f"step {_printable(outcome.step)} in {step}")
             reader = _Reader(outcome.body)
             said = [(reader.id(), reader.array()) for _ in range(self._size)]
         except _Malformed as e:
@@ -1595,25 +1587,23 @@ class _Gathering:
     @staticmethod
     def _unreadable(e):
         return MismatchException(
-            "what ranks say at the start can't be read: %s; run one version of windlass on all of"
-            " them"
-            % e)
+            f"what ranks say at the start can't be read: {e}; run one version of windlass on all of"
+            " them")
 
     @staticmethod
     def _another(rank):
         return MismatchException(
-            "another process has come to this start as rank %d too, and counts as that; two may not"
-            " have one rank: start all ranks again" % rank, [rank])
+            f"another process has come to this start as rank {rank} too, and counts as that; two"
+            " may not have one rank: start all ranks again", [rank])
 
     def _left(self, rank):
         return PeerLostException(
-            "rank %s came to the start and left before all had met; see what its process"
-            " says" % self._name(rank),
-            [rank])
+            f"rank {self._name(rank)} came to the start and left before all had met; see what its"
+            " process says", [rank])
 
     def _name(self, rank):
         """What a rank is called, behind "rank": by its host, too, where they live on several."""
-        return "%d" % rank if self.hosts is None else self.hosts.rank(rank)
+        return f"{rank}" if self.hosts is None else self.hosts.rank(rank)
 
     def _open(self):
         self._start = uuid.uuid4()
@@ -1648,10 +1638,9 @@ class _Gathering:
             raise self._unreadable(e) from e
         if size != self._size:
             why = MismatchException(
-                "rank 0 was started as one of %d ranks, rank %d as one of %d; give all ranks one"
-                " size,"
-                " and all processes as many"
-                " ranks" % (size, self._rank, self._size), [0, self._rank])
+                f"rank 0 was started as one of {size} ranks, rank {self._rank} as one of"
+                f" {self._size}; give all ranks one size, and all processes as many"
+                " ranks", [0, self._rank])
             self._decided(_Outcome.failed(self._start, step, why), self._until)
             raise why
 
@@ -1682,8 +1671,7 @@ class _Gathering:
             return None
 
         def further(step, value):
-            data = self._store.get(
-                "%sof/%s/%s/%d" % (self._prefix, self._start, step, value), until)
+            data = self._store.get(f"{self._prefix}of/{self._start}/{step}/{value}", until)
             if data is None:
                 raise self._left(0)
             return data
@@ -1738,9 +1726,8 @@ class _Gathering:
                     raise _Malformed("it is at step " + _printable(word.step))
             except _Malformed as e:
                 return _Outcome.failed(self._start, step, MismatchException(
-                    "what rank %d says at the start can't be read: %s; run one version of windlass"
-                    " on"
-                    " all of them" % (rank, e), [rank]))
+                    f"what rank {rank} says at the start can't be read: {e}; run one version of"
+                    " windlass on all of them", [rank]))
             if word is None:
                 return _Outcome.failed(self._start, step, self._left(rank))
             if word.refused is not None:
@@ -1752,13 +1739,13 @@ class _Gathering:
         """What `rank` says; where others have left meanwhile, that, which may be why it does."""
         try:
             for other in range(self._size):
-                key = "%srank/%d" % (self._prefix, other)
+                key = f"{self._prefix}rank/{other}"
                 if self._heard[other] is not None and self._store.get(key, self._until) is None:
                     return self._left(other)
         except DeadlineExceededException:
             pass  # the store doesn't say in time
         return WindlassException.of(
-            refused.code, "rank %s: %s" % (self._name(rank), refused), [rank])
+            refused.code, f"rank {self._name(rank)}: {refused}", [rank])
 
     def _first_word(self, rank):
         def look():
@@ -1766,7 +1753,7 @@ class _Gathering:
             self._require_undecided()
 
         while True:
-            key = "%srank/%d" % (self._prefix, rank)
+            key = f"{self._prefix}rank/{rank}"
             self._seen[rank] = self._await_other(key, self._seen[rank], look)
             word = None if self._seen[rank] is None else _Word.of(self._seen[rank])
             if self._is_of_this(word):
@@ -1774,7 +1761,7 @@ class _Gathering:
                 return word
 
     def _next_word(self, rank):
-        key = "%srank/%d" % (self._prefix, rank)
+        key = f"{self._prefix}rank/{rank}"
         data = self._await_other(key, self._seen[rank], self._require_undecided)
         word = None if data is None else _Word.of(data)
         if not self._is_of_this(word) or word.member != self._heard[rank].member:
@@ -1786,7 +1773,7 @@ class _Gathering:
         """`outcome`, or what was decided before; None where the start is there no more."""
         first, *further = outcome.values()
         for value, data in enumerate(further, 1):
-            key = "%sof/%s/%s/%d" % (self._prefix, outcome.start, outcome.step, value)
+            key = f"{self._prefix}of/{outcome.start}/{outcome.step}/{value}"
             self._further.append(key)
             self._store.hold(key, data, until)
         if self._store.compare_and_set(self._decisions, self._decision, first, until):
@@ -1800,29 +1787,27 @@ class _Gathering:
         try:
             absent, behind = [], []
             for rank in range(self._size):
-                word = _Word.peek(self._store.get("%srank/%d" % (self._prefix, rank), last))
+                word = _Word.peek(self._store.get(f"{self._prefix}rank/{rank}", last))
                 if word is None or word.start not in (self._start, _NO_START):
                     absent.append(rank)
                 elif word.step != step:
                     behind.append(rank)
             if absent or behind:
-                what = ["ranks %s of %d had not come" % (absent, self._size)] if absent else []
-                what += ["ranks %s had not gone on with the others" % behind] if behind else []
+                what = [f"ranks {absent} of {self._size} had not come"] if absent else []
+                what += [f"ranks {behind} had not gone on with the others"] if behind else []
                 why = DeadlineExceededException(
-                    "%s, at %s, when the deadline passed; see why they did not start, or whether"
-                    " their"
-                    " processes are stopped, or give more time"
-                    % (" and ".join(what), self._store.address), sorted(absent + behind))
+                    f"{' and '.join(what)}, at {self._store.address}, when the deadline passed; see"
+                    " why they did not start, or whether their processes are stopped, or give more"
+                    " time", sorted(absent + behind))
             elif self._rank == 0:
                 why = DeadlineExceededException(
-                    "all of %d ranks came to %s as the deadline passed; give more time"
-                    % (self._size, self._store.address))
+                    f"all of {self._size} ranks came to {self._store.address} as the deadline"
+                    " passed; give more time")
             else:
                 why = DeadlineExceededException(
-                    "rank 0 of %d came to %s, and had not let the others go on when the deadline"
-                    " passed; see whether its process is"
-                    " stopped" % (self._size, self._store.address),
-                    [0])
+                    f"rank 0 of {self._size} came to {self._store.address}, and had not let the"
+                    " others go on when the deadline passed; see whether its process is"
+                    " stopped", [0])
             outcome = None
             if self._start is not None and self._decision is not None:
                 outcome = self._decided(_Outcome.failed(self._start, step, why), last)
@@ -1841,7 +1826,7 @@ class _Gathering:
                     self._decided(_Outcome.failed(self._start, "", self._left(0)), last)
                 until = self._until if is_done else last
                 for rank in range(1, self._size):
-                    key = "%srank/%d" % (self._prefix, rank)
+                    key = f"{self._prefix}rank/{rank}"
                     seen = self._store.get(key, until)
                     while self._is_of_this(_Word.peek(seen)):
                         seen = self._store.await_other(key, seen, until)
@@ -1882,7 +1867,7 @@ class _Arrival:
                     if line.startswith("Cpus_allowed_list:")]
             boot_id = _boot_id()
         except OSError as e:
-            raise UnsupportedException("/proc doesn't tell of this host: %s" % e, [rank]) from e
+            raise UnsupportedException(f"/proc doesn't tell of this host: {e}", [rank]) from e
         process = _own_process()
         return _Arrival(
             _version(), rank, native().wl_target().decode("ascii"), boot_id,
@@ -1904,21 +1889,19 @@ class _Arrival:
             protocol, library = reader.int(), _printable(reader.utf())
             if protocol != START_PROTOCOL:
                 raise MismatchException(
-                    "rank %d runs windlass %s, which starts by protocol %d; this one runs %s, by"
-                    " protocol"
-                    " %d; use one version everywhere"
-                    % (rank, library, protocol, _version(), START_PROTOCOL), [rank])
+                    f"rank {rank} runs windlass {library}, which starts by protocol {protocol};"
+                    f" this one runs {_version()}, by protocol {START_PROTOCOL}; use one version"
+                    " everywhere", [rank])
             told = _Arrival(
                 library, reader.int(), _printable(reader.utf()), reader.utf(),
                 _printable(reader.utf()), _printable(reader.utf()), reader.unpack("iQQ"),
                 reader.int(), reader.utf(), _printable(reader.utf()))
         except _Malformed as e:
             raise MismatchException(
-                "what rank %d says of itself can't be read: %s" % (rank, e), [rank]) from e
+                f"what rank {rank} says of itself can't be read: {e}", [rank]) from e
         if told.rank != rank:
             raise MismatchException(
-                "rank %d says that it is rank %d; start all ranks"
-                " again" % (rank, told.rank), [rank])
+                f"rank {rank} says that it is rank {told.rank}; start all ranks again", [rank])
         return told
 
     def mask(self):
@@ -1947,15 +1930,15 @@ class _Host:
         self.name = variables.get("WINDLASS_HOST") or ""
         if self.name and not re.fullmatch("[!-~]{1,63}", self.name):
             raise InvalidArgumentException(
-                "WINDLASS_HOST is '%s'; a host's name has 1 to 63 characters of ASCII, none of them"
-                " a space" % _printable(self.name))
+                f"WINDLASS_HOST is '{_printable(self.name)}'; a host's name has 1 to 63 characters"
+                " of ASCII, none of them a space")
         silence = variables.get("WINDLASS_HOST_SILENCE") or "2"
         is_number = re.fullmatch("[0-9]{1,4}([.][0-9]{1,3})?", silence)
         seconds = float(silence) if is_number else -1
         if seconds != 0 and seconds < 0.5:
             raise InvalidArgumentException(
-                "WINDLASS_HOST_SILENCE is '%s'; it must be seconds, from 0.5 to 9999.999, or 0,"
-                " which lets a host be silent" % _printable(silence))
+                f"WINDLASS_HOST_SILENCE is '{_printable(silence)}'; it must be seconds, from 0.5 to"
+                " 9999.999, or 0, which lets a host be silent")
         self.silence_ns = round(seconds * 1e9)
 
 
@@ -1974,9 +1957,9 @@ class _Hosts:
             first = self._firsts[number]
             if (first.host, first.process[2]) != place:
                 raise MismatchException(
-                    "ranks %d and %d both have WINDLASS_HOST '%s', and live on different machines,"
-                    " or in different pid namespaces; give those of each a name of their own, or"
-                    " none" % (first.rank, each.rank, each.named), [first.rank, each.rank])
+                    f"ranks {first.rank} and {each.rank} both have WINDLASS_HOST '{each.named}',"
+                    " and live on different machines, or in different pid namespaces; give those of"
+                    " each a name of their own, or none", [first.rank, each.rank])
             self.numbers.append(number)
 
     def are_several(self):
@@ -2011,9 +1994,9 @@ class Options:
 
     def text(self):
         """As Java's record has it, which ranks compare by its entries."""
-        return "firstSequence=%d, cores=%d, blocks=%d, deadline=%d ns, adjustThreads=%s" % (
-            self.first_sequence, self.cores, self.blocks, self.deadline_ns,
-            str(self.adjust_threads).lower())
+        return (
+            f"firstSequence={self.first_sequence}, cores={self.cores}, blocks={self.blocks},"
+            f" deadline={self.deadline_ns} ns, adjustThreads={str(self.adjust_threads).lower()}")
 
 
 def _start(store, prefix, others, opened, rank, size, options, host, until):
@@ -2038,16 +2021,16 @@ def _compare(arrivals):
     for other in arrivals[1:]:
         what = None
         if other.library != first.library:
-            what = "run windlass %s and %s" % (first.library, other.library)
+            what = f"run windlass {first.library} and {other.library}"
         elif other.target != first.target:
-            what = "have kernels for %s and %s" % (first.target, other.target)
+            what = f"have kernels for {first.target} and {other.target}"
         elif other.options != first.options:
             ones, others = first.options.split(", "), other.options.split(", ")
             what = "were given %s and %s; give all ranks the same options" % (
                 ", ".join(each for each in ones if each not in others),
                 ", ".join(each for each in others if each not in ones))
         if what:
-            raise MismatchException("ranks 0 and %d %s" % (other.rank, what), [0, other.rank])
+            raise MismatchException(f"ranks 0 and {other.rank} {what}", [0, other.rank])
 
 
 def _tried(step):
@@ -2074,8 +2057,8 @@ def _share_and_attach(gathering, rank, size, options, host):
         told = gathering.gather("share", own, refused)[maker.rank]
         if len(told) != 12:
             raise MismatchException(
-                "what rank %d says of the memory that all share can't be read: it has %d bytes; run"
-                " one version of windlass on all ranks" % (maker.rank, len(told)), [maker.rank])
+                f"what rank {maker.rank} says of the memory that all share can't be read: it has"
+                f" {len(told)} bytes; run one version of windlass on all ranks", [maker.rank])
         number, inode = struct.unpack(">iQ", told)
         _, refused = _tried(lambda: _attach(maker, rank, number, inode, group))
         wires = _wires(gathering, group, rank, refused) if hosts.are_several() else []
@@ -2128,8 +2111,7 @@ def _attach(maker, rank, number, inode, group):
     try:
         if native().wl_file_inode(file) != inode:
             raise ResourceException(
-                "process %d has given up this start, and has other memory by"
-                " now" % maker.process[0])
+                f"process {maker.process[0]} has given up this start, and has other memory by now")
         _call("wl_group_attach", file, byref(group))
     finally:
         if rank != maker.rank:
@@ -2191,8 +2173,8 @@ def _start_from_environment(environment, options, until):
         if launch.token is None:
             raise InvalidArgumentException(
                 "there is no token, which proves that ranks belong together; set"
-                " WINDLASS_TOKEN_FILE to"
-                " a file that only you can read, of 64 hexadecimal digits (openssl rand -hex 32)")
+                " WINDLASS_TOKEN_FILE to a file that only you can read, of 64 hexadecimal digits"
+                " (openssl rand -hex 32)")
         if launch.rank > 0 or launch.launcher_has_store:
             return _meet(launch, launch.rendezvous, launch.token, options, host, until)
         server = _StoreServer(launch.rendezvous, launch.token, until)
@@ -2203,8 +2185,8 @@ def _start_from_environment(environment, options, until):
     if launch.job is None:
         raise InvalidArgumentException(
             "nothing tells this job from others, by which its ranks find one another; set"
-            " WINDLASS_JOB to"
-            " a name of its own on all of them, or WINDLASS_RENDEZVOUS and WINDLASS_TOKEN_FILE")
+            " WINDLASS_JOB to a name of its own on all of them, or WINDLASS_RENDEZVOUS and"
+            " WINDLASS_TOKEN_FILE")
     file = _MeetingFile(launch.launcher + "\n" + launch.job, variables)
     if launch.rank > 0:
         address, token = file.wait(until, "rank 0")
@@ -2230,7 +2212,7 @@ def _meet(launch, address, token, options, host, until):
         except (PeerLostException, DeadlineExceededException) as e:
             whose = "the launcher" if launch.launcher_has_store else "rank 0"
             raise WindlassException.of(
-                e.code, "waiting for %s, which has the store where ranks meet: %s" % (whose, e),
+                e.code, f"waiting for {whose}, which has the store where ranks meet: {e}",
                 [] if launch.launcher_has_store else [0]) from e
         try:
             opened = None
@@ -2240,7 +2222,7 @@ def _meet(launch, address, token, options, host, until):
                 except PeerLostException:
                     continue  # it was that of an earlier start
             arrival = _Arrival.own(launch.rank, "", host)
-            store.set("process/%d/%s" % (arrival.process[0], arrival.host), arrival.bytes(), until)
+            store.set(f"process/{arrival.process[0]}/{arrival.host}", arrival.bytes(), until)
             return _start(
                 store, "start/", None, opened, launch.rank, launch.size, options, host, until)
         finally:
@@ -2265,12 +2247,11 @@ class Tensor:
 
     def __init__(self, address, dtype, shape, strides=None, owner=None, writable=True):
         if dtype not in DTYPES:
-            raise InvalidArgumentException(
-                "%r is no dtype; known: %s" % (dtype, " ".join(DTYPES)))
+            raise InvalidArgumentException(f"{dtype!r} is no dtype; known: {' '.join(DTYPES)}")
         self.shape = [_whole("an extent", extent, 0, (1 << 63) - 1) for extent in shape]
         if len(self.shape) > 16:
             raise InvalidArgumentException(
-                "shape is %s; it must have at most 16 extents" % self.shape)
+                f"shape is {self.shape}; it must have at most 16 extents")
         dense = [1] * len(self.shape)
         for d in range(len(self.shape) - 2, -1, -1):
             dense[d] = dense[d + 1] * max(1, self.shape[d + 1])
@@ -2278,8 +2259,8 @@ class Tensor:
             _whole("a stride", stride, 0, (1 << 63) - 1) for stride in strides]
         if len(self.strides) != len(self.shape):
             raise InvalidArgumentException(
-                "strides are %s of shape %s; there must be one for each dimension"
-                % (self.strides, self.shape))
+                f"strides are {self.strides} of shape {self.shape}; there must be one for each"
+                " dimension")
         self.address = _whole("address", address, 0, (1 << 64) - 1)
         self.dtype, self.owner, self.writable = dtype, owner, writable
         size = DTYPES[dtype][1]
@@ -2294,10 +2275,10 @@ class Tensor:
             for extent, stride, own in zip(self.shape, self.strides, dense))
         if self.numel and (self.address <= 0 or self.address % size):
             raise InvalidArgumentException(
-                "address is %#x; for %s it must be a multiple of %d" % (self.address, dtype, size))
+                f"address is {self.address:#x}; for {dtype} it must be a multiple of {size}")
 
     def __repr__(self):
-        return "Tensor(%s%s)" % (self.dtype, self.shape)
+        return f"Tensor({self.dtype}{self.shape})"
 
 
 def tensor(array, dtype=None):
@@ -2312,22 +2293,22 @@ def tensor(array, dtype=None):
         numpy = sys.modules.get("numpy")
         if numpy is not None and isinstance(array, numpy.generic):
             raise InvalidArgumentException(
-                "a %s is a value and no memory, which a result could be written to; give an array"
-                " of no dimensions, numpy.array(x)" % type(array).__name__)
+                f"a {type(array).__name__} is a value and no memory, which a result could be"
+                " written to; give an array of no dimensions, numpy.array(x)")
         found = _numpy_tensor(array)
     else:
         raise InvalidArgumentException(
-            "a %s is no tensor; give a numpy array, a torch CPU tensor or a windlass.Tensor"
-            % type(array).__name__)
+            f"a {type(array).__name__} is no tensor; give a numpy array, a torch CPU tensor or a"
+            " windlass.Tensor")
     if dtype is None or dtype == found.dtype:
         return found
     if dtype not in DTYPES:
-        raise InvalidArgumentException("dtype is %r; known: %s" % (dtype, " ".join(DTYPES)))
+        raise InvalidArgumentException(f"dtype is {dtype!r}; known: {' '.join(DTYPES)}")
     if DTYPES[dtype][1] != DTYPES[found.dtype][1]:
         raise InvalidArgumentException(
-            "dtype is '%s', of %d bytes, and the array has %s, of %d: dtype names what the bytes"
-            " are and converts nothing; to convert what is sent, give wire='%s' to add"
-            % (dtype, DTYPES[dtype][1], found.dtype, DTYPES[found.dtype][1], dtype))
+            f"dtype is '{dtype}', of {DTYPES[dtype][1]} bytes, and the array has {found.dtype}, of"
+            f" {DTYPES[found.dtype][1]}: dtype names what the bytes are and converts nothing; to"
+            f" convert what is sent, give wire='{dtype}' to add")
     return Tensor(
         found.address, dtype, found.shape, found.strides, found.owner, found.writable)
 
@@ -2337,7 +2318,7 @@ def _view(what, array, dtype=None):
     try:
         return tensor(array, dtype)
     except WindlassException as e:
-        raise WindlassException.of(e.code, "%s: %s" % (what, e)) from e
+        raise WindlassException.of(e.code, f"{what}: {e}") from e
 
 
 def _standing(array):
@@ -2367,8 +2348,8 @@ def _change(before, now):
 def _torch_tensor(array):
     if array.device.type != "cpu" or str(array.layout) != "torch.strided":
         raise UnsupportedException(
-            "a tensor on %s with layout %s; it must be strided and on the CPU"
-            % (array.device, array.layout))
+            f"a tensor on {array.device} with layout {array.layout}; it must be strided and on the"
+            " CPU")
     if array.is_conj() or getattr(array, "is_neg", lambda: False)():
         raise UnsupportedException("a tensor that is conjugated or negated lazily; clone it")
     name = str(array.dtype).rpartition(".")[2]
@@ -2376,7 +2357,7 @@ def _torch_tensor(array):
         is_byte = array.element_size() == 1
         hint = "; move it as bytes, as by a.view(torch.uint8), on every rank" if is_byte else ""
         raise UnsupportedException(
-            "a tensor of %s, for which Windlass has no dtype%s" % (array.dtype, hint))
+            f"a tensor of {array.dtype}, for which Windlass has no dtype{hint}")
     # A parameter may be given other storage; this one stays as long as it is named here.
     storage = getattr(array, "untyped_storage", array.storage)()
     return Tensor(
@@ -2389,13 +2370,13 @@ def _numpy_tensor(array):
     order, name = typestr[0], typestr[1:]
     if order == (">" if sys.byteorder == "little" else "<"):
         raise UnsupportedException(
-            "an array of type %s, whose bytes are in another order than this machine's; convert"
-            " it, as by a.astype(a.dtype.newbyteorder('='))" % typestr)
+            f"an array of type {typestr}, whose bytes are in another order than this machine's;"
+            " convert it, as by a.astype(a.dtype.newbyteorder('='))")
     if name not in _NUMPY:
         bits = re.fullmatch("[VMm]([1248])(?:\\[.*)?", name)
         raise UnsupportedException(
             "an array of type %s, for which Windlass has no dtype; %s" % (typestr, (
-                "view it as an integer of its size, a.view('u%s'), and give its dtype" % bits[1]
+                f"view it as an integer of its size, a.view('u{bits[1]}'), and give its dtype"
                 if bits else "convert it to numbers, as by a.astype('float32')")))
     if interface.get("data") is None:
         raise UnsupportedException("an array that does not say its address; copy it to numpy's")
@@ -2404,12 +2385,12 @@ def _numpy_tensor(array):
     strides = interface.get("strides")
     if strides is not None and min(strides, default=0) < 0:
         raise InvalidArgumentException(
-            "strides are %s bytes; none may be negative, as those of a[::-1] are: make a copy,"
-            " a.copy(), and use that in its place" % (strides,))
+            f"strides are {strides} bytes; none may be negative, as those of a[::-1] are: make a"
+            " copy, a.copy(), and use that in its place")
     if strides is not None and any(stride % size for stride in strides):
         raise UnsupportedException(
-            "strides are %s bytes; each must be a multiple of the element's %d: make a copy,"
-            " a.copy(), and use that in its place" % (strides, size))
+            f"strides are {strides} bytes; each must be a multiple of the element's {size}: make a"
+            " copy, a.copy(), and use that in its place")
     address, read_only = interface["data"]
     return Tensor(
         address, dtype, interface["shape"],
@@ -2447,8 +2428,8 @@ class _Handle:
         """Returns work(whether the handle is open). The handle stays valid meanwhile."""
         if not self.is_here():
             raise ClosedException(
-                "%s: the %s is of process %d, from which this one was forked; a process uses what"
-                " it has opened itself" % (what, self._kind, self._process))
+                f"{what}: the {self._kind} is of process {self._process}, from which this one was"
+                " forked; a process uses what it has opened itself")
         call = object()
         try:
             self._users[call] = None
@@ -2466,10 +2447,10 @@ class _Handle:
                 self._operations[call] = None
                 if [*self._operations][0] is not call:
                     raise InvalidArgumentException(
-                        "%s: another call is in progress on this %s; one at a time may be"
-                        % (what, self._kind))
+                        f"{what}: another call is in progress on this {self._kind}; one at a time"
+                        " may be")
                 if not is_open:
-                    raise ClosedException("%s: the %s was closed" % (what, self._kind))
+                    raise ClosedException(f"{what}: the {self._kind} was closed")
                 return work()
             finally:
                 self._operations.pop(call, None)
@@ -2563,8 +2544,8 @@ class Communicator:
         for name, each in (("array", source), ("output", target)):
             if not each.is_contiguous:
                 raise InvalidArgumentException(
-                    "%s: %s, %r, has strides %s and must be contiguous; make a copy and use that"
-                    % (what, name, each, each.strides))
+                    f"{what}: {name}, {each!r}, has strides {each.strides} and must be contiguous;"
+                    " make a copy and use that")
         self._submit(
             what, operation, self._ns(deadline), in_=source.address, in_elements=source.numel,
             out=target.address, out_elements=target.numel, dtype=DTYPES[source.dtype][0], op=op,
@@ -2576,8 +2557,8 @@ class Communicator:
         root = _whole("broadcast: root", root, 0, self.size - 1)
         if not both.writable and self.rank != root:
             raise InvalidArgumentException(
-                "broadcast: array, %r, is read-only; it must be writable where it gets the root's"
-                % both)
+                f"broadcast: array, {both!r}, is read-only; it must be writable where it gets the"
+                " root's")
         self._collective("broadcast", _OP_BROADCAST, both, both, 0, root, deadline)
 
     def all_reduce(self, array, output=None, op="sum", deadline=None):
@@ -2585,7 +2566,7 @@ class Communicator:
         rank: by sum, max, min, product or avg, in ascending rank."""
         if op not in _REDUCE_OPS:
             raise InvalidArgumentException(
-                "all_reduce: op is %r; known: %s" % (op, " ".join(_REDUCE_OPS)))
+                f"all_reduce: op is {op!r}; known: {' '.join(_REDUCE_OPS)}")
         source = _view("all_reduce: array", array)
         target = source if output is None else _view("all_reduce: output", output)
         if not target.writable:
@@ -2594,8 +2575,8 @@ class Communicator:
                 % ("array" if output is None else "output", target))
         if target.dtype != source.dtype or target.numel != source.numel:
             raise InvalidArgumentException(
-                "all_reduce: output is %r and array is %r; both must have one dtype and one number"
-                " of elements" % (target, source))
+                f"all_reduce: output is {target!r} and array is {source!r}; both must have one"
+                " dtype and one number of elements")
         self._collective(
             "all_reduce", _OP_ALL_REDUCE, source, target, _REDUCE_OPS[op], 0, deadline)
 
@@ -2630,9 +2611,8 @@ class Communicator:
         for rank, (_, length) in enumerate(heads):
             if not 0 <= length <= most:
                 raise MismatchException(
-                    "rank %d says that it gives %d bytes, of at most %d; run one version of"
-                    " Windlass on"
-                    " all ranks" % (rank, length, most), [rank])
+                    f"rank {rank} says that it gives {length} bytes, of at most {most}; run one"
+                    " version of Windlass on all ranks", [rank])
         sender = [heads.index(head) for head in heads]
         counts = [head[1] if sender[rank] == rank else 0 for rank, head in enumerate(heads)]
         out = ctypes.create_string_buffer(max(1, sum(counts)))
@@ -2667,7 +2647,7 @@ class Communicator:
                 return told.rest()
             code = told.int()
         except _Malformed as e:
-            raise MismatchException("what rank 0 told can't be read: %s" % e) from e
+            raise MismatchException(f"what rank 0 told can't be read: {e}") from e
         raise WindlassException.of(code, told.rest().decode("utf-8", "replace"))
 
     def _agree(self, until, here):
@@ -2749,12 +2729,12 @@ class Communicator:
                 isinstance(failure, SystemExit) and failure.code in (None, 0)):
             return
         try:
-            text = "%s: %s" % (type(failure).__name__, failure)
+            text = f"{type(failure).__name__}: {failure}"
         except Exception:
             text = type(failure).__name__
         try:
             if self.failure() is None:
-                self.abort("rank %d ended with %s" % (self.rank, text.rstrip(": ")))
+                self.abort(f"rank {self.rank} ended with {text.rstrip(': ')}")
         except WindlassException:
             pass  # what ended it is being raised
 
@@ -2769,7 +2749,7 @@ class Communicator:
             self._close_quietly()
 
     def __repr__(self):
-        return "Communicator(rank %d of %d)" % (self.rank, self.size)
+        return f"Communicator(rank {self.rank} of {self.size})"
 
 
 # ---- jobs ----
@@ -2779,14 +2759,15 @@ def _require_name(what, name):
     if (not isinstance(name, str) or not name or "/" in name or not name.isprintable()
             or len(name.encode("utf-8")) > 64):
         raise InvalidArgumentException(
-            "%s is %r; it must have 1 to 64 bytes of characters that print, and no slash"
-            % (what, name))
+            f"{what} is {name!r}; it must have 1 to 64 bytes of characters that print, and no"
+            " slash")
 
 
 def versions():
     """All that two jobs have to have alike, as Java's jobs compare it."""
-    return "windlass %s, ABI %d, meeting protocol %d, plan %d, offer %d" % (
-        _version(), ABI, MEETING_PROTOCOL, PLAN_VERSION, OFFER_FORMAT)
+    return (
+        f"windlass {_version()}, ABI {ABI}, meeting protocol {MEETING_PROTOCOL}, plan"
+        f" {PLAN_VERSION}, offer {OFFER_FORMAT}")
 
 
 class _Announcement:
@@ -2813,12 +2794,12 @@ class _Announcement:
         said = reader.utf()
         if said != versions():
             raise MismatchException(
-                "the other job has %s; this one has %s; run both with one version of Windlass"
-                % (_printable(said), versions()))
+                f"the other job has {_printable(said)}; this one has {versions()}; run both with"
+                " one version of Windlass")
         other = _Announcement(
             said, _printable(reader.utf()), reader.utf(), reader.long(), reader.int(), reader.utf())
         if not 1 <= other.ranks <= _MOST_RANKS:
-            raise _Malformed("it has %d ranks" % other.ranks)
+            raise _Malformed(f"it has {other.ranks} ranks")
         return other
 
     @staticmethod
@@ -2830,8 +2811,8 @@ class _Announcement:
 
     def whose(self, first):
         last = first + self.ranks - 1
-        ranks = "rank %d is" % first if first == last else "ranks %d to %d are" % (first, last)
-        return "%s job '%s'" % (ranks, self.job)
+        ranks = f"rank {first} is" if first == last else f"ranks {first} to {last} are"
+        return f"{ranks} job '{self.job}'"
 
     def __str__(self):
         return "job '%s' (%d %s, rank 0 is process %d)" % (
@@ -2848,7 +2829,7 @@ class _Pairing:
     _TELLS, _ENDS = 2.0, 5.0
 
     def __init__(self, store, pair, own, options, until):
-        self._store, self._pair, self._path = store, pair, "pair/%s/" % pair
+        self._store, self._pair, self._path = store, pair, f"pair/{pair}/"
         self._own, self._until = own, until
         self._own_bytes = own.bytes(options)
 
@@ -2865,12 +2846,10 @@ class _Pairing:
                 calls = self._store.await_other(self._path + "calls", calls, self._until)
             except DeadlineExceededException as e:
                 raise DeadlineExceededException(
-                    "pair '%s': no job receives it here that is not linked already, at the store"
-                    " at %s,"
-                    " when the deadline passed; see whether the other job runs, meets there by"
-                    " that name,"
-                    " with the same token where it has one, and has the other role"
-                    % (self._pair, self._store.address)) from e
+                    f"pair '{self._pair}': no job receives it here that is not linked already, at"
+                    f" the store at {self._store.address}, when the deadline passed; see whether"
+                    " the other job runs, meets there by that name, with the same token where it"
+                    " has one, and has the other role") from e
 
     def _take_source(self):
         key = self._path + "source"
@@ -2929,10 +2908,10 @@ class _Pairing:
         if not standing or standing[0] != 0:
             return None
         meeting = secrets.randbits(62) + 1
-        self._store.hold("meeting/%d/source" % meeting, b"", self._until)
+        self._store.hold(f"meeting/{meeting}/source", b"", self._until)
         answered = struct.pack(">q", meeting) + _array(standing[1]) + self._own_bytes
         if not self._store.compare_and_set(key, seen, answered, self._until):
-            self._store.compare_and_set("meeting/%d/source" % meeting, b"", None, self._until)
+            self._store.compare_and_set(f"meeting/{meeting}/source", b"", None, self._until)
             return None
         return meeting, key, answered, standing[1]
 
@@ -2978,8 +2957,8 @@ class Job:
         the link over which this job sends. It may be called again when a link has ended."""
         _require_name("pair", pair)
         until = _Until(deadline)
-        what = "meet of pair '%s' as source" % pair
-        self._ranks._agree(until, "of job '%s' calls %s" % (self.name, what))
+        what = f"meet of pair '{pair}' as source"
+        self._ranks._agree(until, f"of job '{self.name}' calls {what}")
         while True:
             link, failure = None, None
             try:
@@ -3006,9 +2985,9 @@ class Job:
                 link.close()
             if worst == 2:
                 failure = failure or AbortedException(
-                    "another rank of job '%s' has failed; see what it says" % self.name)
+                    f"another rank of job '{self.name}' has failed; see what it says")
                 raise WindlassException.of(
-                    failure.code, "%s: %s" % (what, failure), failure.culprits) from failure
+                    failure.code, f"{what}: {failure}", failure.culprits) from failure
 
     def _met(self, pair, until):
         held = []  # rank 0's way into the store, which holds its signs
@@ -3036,8 +3015,7 @@ class Job:
                 address = (host.decode("utf-8"), port)
                 store = held[0] if held else self._connect(address, token, until)
             except _Malformed as e:
-                failure = MismatchException("what the other job says of itself can't be read:"
-                                            " %s" % e)
+                failure = MismatchException(f"what the other job says of itself can't be read: {e}")
             except WindlassException as e:
                 failure = e
             codes = self._ranks._words(_OP_LINK, until.later(5), failure.code if failure else 0)
@@ -3046,26 +3024,26 @@ class Job:
             failed = [rank for rank, each in enumerate(codes) if each[0]]
             if failed:
                 raise WindlassException.of(
-                    codes[failed[0]][0], "rank %d of job '%s' finds no way to the store" % (
-                        failed[0], self.name), failed)
+                    codes[failed[0]][0],
+                    f"rank {failed[0]} of job '{self.name}' finds no way to the store", failed)
             side = self._ranks._again(until)
             own = _Announcement(versions(), self.name, "", 0, self._ranks.size, "")
             handle = _start(
-                store, "meeting/%d/" % meeting, (key.decode("utf-8"), value), None,
+                store, f"meeting/{meeting}/", (key.decode("utf-8"), value), None,
                 self._ranks.rank, own.ranks + theirs.ranks, self._options,
                 self._host, until)
             comm = Communicator(handle, self._options)
-            whose = " (%s, %s)" % (own.whose(0), theirs.whose(own.ranks))
+            whose = f" ({own.whose(0)}, {theirs.whose(own.ranks)})"
             comm._agree(until, "meets as '%s' from layout none to layout %s%s" % (
                 pair, theirs.layout or "none", whose))
             link = Link(pair, whose, comm, side, own.ranks, until)
             side = comm = None
             return link
         except _Malformed as e:
-            raise MismatchException("what rank 0 told can't be read: %s" % e) from e
+            raise MismatchException(f"what rank 0 told can't be read: {e}") from e
         except BaseException as e:
             if comm is not None and comm.failure() is None:
-                comm.abort("meet failed there: %s" % e)
+                comm.abort(f"meet failed there: {e}")
             raise
         finally:
             for each in (comm, side):
@@ -3080,12 +3058,11 @@ class Job:
         if not setting:
             raise InvalidArgumentException(
                 "WINDLASS_MEETING is not set, and nothing else says where jobs meet; set it to one"
-                " name"
-                " for all of them, such as WINDLASS_MEETING=demo, or to HOST:PORT with"
+                " name for all of them, such as WINDLASS_MEETING=demo, or to HOST:PORT with"
                 " WINDLASS_TOKEN_FILE")
         if "://" in setting:
             raise UnsupportedException(
-                "WINDLASS_MEETING is %r; a Python job meets at HOST:PORT or by a name" % setting)
+                f"WINDLASS_MEETING is {setting!r}; a Python job meets at HOST:PORT or by a name")
         if ":" in setting:
             token = LaunchEnvironment(
                 {"WINDLASS_RANK": "0", "WINDLASS_WORLD_SIZE": "1",
@@ -3094,16 +3071,15 @@ class Job:
             if token is None:
                 raise InvalidArgumentException(
                     "WINDLASS_MEETING is an address, and there is no token, which proves that jobs"
-                    " belong"
-                    " together; set WINDLASS_TOKEN_FILE to one file for all of them")
+                    " belong together; set WINDLASS_TOKEN_FILE to one file for all of them")
             return _host_and_port("WINDLASS_MEETING", setting), token
         return _MeetingFile("jobs\n" + setting, self._environment).wait(
-            until, "a job of JVMs, which opens the store of WINDLASS_MEETING=%s," % setting)
+            until, f"a job of JVMs, which opens the store of WINDLASS_MEETING={setting},")
 
     def _connect(self, address, token, until):
         # One that has gone since it was found is looked for anew.
         step = _Until(max(0.001, min(self._STEP, until.left())))
-        member = "%s/%s" % (self.name, uuid.uuid4())
+        member = f"{self.name}/{uuid.uuid4()}"
         return _Store(address, token, member, self._ranks.rank, self._ranks.size, step)
 
     def close(self):
@@ -3126,7 +3102,7 @@ class Job:
                 each._close_quietly()
 
     def __repr__(self):
-        return "Job(%r, %r)" % (self.name, self.communicator)
+        return f"Job({self.name!r}, {self.communicator!r})"
 
 
 # ---- layouts ----
@@ -3153,8 +3129,7 @@ class _Layout:
         self.ranks = self._mesh(sizes, first, listed)
         placements = placements.split(",")
         if len(placements) != len(sizes):
-            raise self._wrong(
-                "%d placements for %d mesh dimensions" % (len(placements), len(sizes)))
+            raise self._wrong(f"{len(placements)} placements for {len(sizes)} mesh dimensions")
         if len({each.partition(":")[2] or "sum" for each in placements if each[0] == "P"}) > 1:
             raise self._wrong("partial placements of one layout have one operation")
         self._cuts = [self._cut(each) for each in placements]
@@ -3165,13 +3140,12 @@ class _Layout:
         return self._text
 
     def _wrong(self, why):
-        return InvalidArgumentException("layout %r: %s" % (self._text, why))
+        return InvalidArgumentException(f"layout {self._text!r}: {why}")
 
     def _number(self, what, digits, least, most):
         value = int(digits.lstrip("0")[:20] or "0")
         if not least <= value <= most:
-            raise self._wrong(
-                "%s is %s; it must be from %d to %d" % (what, digits[:40], least, most))
+            raise self._wrong(f"{what} is {digits[:40]}; it must be from {least} to {most}")
         return value
 
     def _sizes(self, grid):
@@ -3187,7 +3161,7 @@ class _Layout:
         for each in sizes:
             size *= each
             if size > most:
-                raise self._wrong("its mesh has more than %d ranks" % most)
+                raise self._wrong(f"its mesh has more than {most} ranks")
         if listed is None:
             begin = self._number("the first rank", first or "0", 0, most - size)
             return range(begin, begin + size)
@@ -3197,12 +3171,12 @@ class _Layout:
             low = self._number("a rank", low, 0, most - 1)
             high = self._number("a rank", high, 0, most - 1) if high else low
             if high < low:
-                raise self._wrong("range %d-%d runs backwards" % (low, high))
+                raise self._wrong(f"range {low}-{high} runs backwards")
             ranks += range(low, min(high, low + size) + 1)
             if len(ranks) > size:
                 break
         if len(ranks) != size or len(set(ranks)) != size:
-            raise self._wrong("its list of ranks must have %d different ones" % size)
+            raise self._wrong(f"its list of ranks must have {size} different ones")
         return ranks
 
     def _cut(self, placement):
@@ -3270,12 +3244,12 @@ class Link:
         return LinkBatch(self)
 
     def _operation(self, what):
-        return "%s on link '%s'%s" % (what, self.name, self._whose)
+        return f"{what} on link '{self.name}'{self._whose}"
 
     def _end(self, operation, failure, shared=()):
         """Unless every rank has the failure, peers get it now: the link ends."""
         if not isinstance(failure, shared) and self.communicator.failure() is None:
-            self.communicator.abort("%s failed there: %s" % (operation, failure))
+            self.communicator.abort(f"{operation} failed there: {failure}")
 
     def _failed(self, what, failure, shared):
         operation = self._operation(what)
@@ -3283,7 +3257,7 @@ class Link:
         if not isinstance(failure, WindlassException):
             return failure
         return WindlassException.of(
-            failure.code, "%s: %s" % (operation, failure), failure.culprits)
+            failure.code, f"{operation}: {failure}", failure.culprits)
 
     def _side_words(self, until, *own):
         """Collective over the senders, whose failures are the link's."""
@@ -3293,7 +3267,7 @@ class Link:
             if self._side.failure() is None or isinstance(e, ClosedException):
                 raise
             code = AbortedException.code if isinstance(e, DeadlineExceededException) else e.code
-            self.communicator._fail(code, e.culprits, "the senders failed: %s" % e)
+            self.communicator._fail(code, e.culprits, f"the senders failed: {e}")
             raise self.communicator.failure() or e from e
 
     def _offer(self, registration, version, until):
@@ -3347,10 +3321,10 @@ class Link:
             if self._test(self._WITHDRAWN, self._ticket):
                 return False
             if until.over():
-                message = ("the receivers have asked for a version, and don't answer to version"
-                           " %d, which"
-                           " they were offered; see whether rank %d is stopped"
-                           % (version, self._senders))
+                message = (
+                    "the receivers have asked for a version, and don't answer to version"
+                    f" {version}, which they were offered; see whether rank {self._senders} is"
+                    " stopped")
                 self.communicator._fail(AbortedException.code, [self._senders], message)
                 raise self.communicator.failure() or AbortedException(message, [self._senders])
             time.sleep(pause)
@@ -3409,7 +3383,7 @@ class Link:
             self.communicator._close_quietly()
 
     def __repr__(self):
-        return "Link(%r%s)" % (self.name, self._whose)
+        return f"Link({self.name!r}{self._whose})"
 
 
 def _ranks(count, more=""):
@@ -3439,27 +3413,25 @@ class LinkBatch:
         if self._registered:
             raise InvalidArgumentException("add: the batch is registered already; make another")
         if not isinstance(name, str):
-            raise InvalidArgumentException("add: name is %r; it must be a string" % (name,))
-        what = "add: tensor '%s'" % name
+            raise InvalidArgumentException(f"add: name is {name!r}; it must be a string")
+        what = f"add: tensor '{name}'"
         if name in self._tensors:
             raise InvalidArgumentException(what + " was added before; add each once")
         for option, value, known in (
                 ("mode", mode, self._MODES), ("wire", wire, (None, *DTYPES))):
             if value not in known:
                 raise InvalidArgumentException(
-                    "%s: %s is %r; it must be one of %s"
-                    % (what, option, value, " ".join(map(str, known))))
+                    f"{what}: {option} is {value!r}; it must be one of {' '.join(map(str, known))}")
         shape = _whole_all(what + ": shape", shape)
         padded = shape if padded_shape is None else _whole_all(
             what + ": padded_shape", padded_shape)
         if len(padded) != len(shape) or any(a < b for a, b in zip(padded, shape)):
             raise InvalidArgumentException(
-                "%s: padded_shape is %s; it must have as many extents as shape, %s, and none less"
-                % (what, padded, shape))
+                f"{what}: padded_shape is {padded}; it must have as many extents as shape, {shape},"
+                " and none less")
         bucket_bytes = _whole(what + ": bucket_bytes", bucket_bytes, 1, (1 << 63) - 1)
         found = self._require_layout(name, shape, layout)
-        bound = None if source is None else _view(
-            "add: source of tensor '%s'" % name, source, dtype)
+        bound = None if source is None else _view(f"add: source of tensor '{name}'", source, dtype)
         self._require_part(name, padded, found, bound)
         if bound is None:
             return self
@@ -3475,41 +3447,40 @@ class LinkBatch:
         try:
             found = _Layout(layout)
         except InvalidArgumentException as e:
-            raise InvalidArgumentException("add: tensor '%s': %s" % (name, e)) from e
+            raise InvalidArgumentException(f"add: tensor '{name}': {e}") from e
         lacking = [dim for dim in found.dims if dim >= len(shape)]
         if lacking:
             raise InvalidArgumentException(
-                "add: tensor '%s' has %d dimensions, and layout '%s' cuts dimension %d"
-                % (name, len(shape), layout, lacking[0]))
+                f"add: tensor '{name}' has {len(shape)} dimensions, and layout '{layout}' cuts"
+                f" dimension {lacking[0]}")
         size, highest = self._link._senders, max(found.ranks)
         if highest >= size:
             raise InvalidArgumentException(
                 "add: tensor '%s': layout '%s' names %s; this job has %s, counted from 0"
-                % (name, layout, _ranks(len(found.ranks), " up to rank %d" % highest),
+                % (name, layout, _ranks(len(found.ranks), f" up to rank {highest}"),
                    _ranks(size)))
         return found
 
     def _require_part(self, name, padded, layout, bound):
         """Refuses a source that is not this rank's part, which the link counts as the job does."""
-        what, rank = "add: source of tensor '%s'" % name, self._link.communicator.rank
+        what, rank = f"add: source of tensor '{name}'", self._link.communicator.rank
         if rank not in layout.ranks:
             if bound is not None:
                 raise InvalidArgumentException(
-                    "%s is %r; rank %d is outside the mesh of %s and holds nothing: give None"
-                    % (what, bound, rank, layout))
+                    f"{what} is {bound!r}; rank {rank} is outside the mesh of {layout} and holds"
+                    " nothing: give None")
             return
         local = layout.local_shape(padded, rank)
         if bound is None and 0 not in local:
             raise InvalidArgumentException(
-                "%s is None; under %s rank %d holds %s: give that" % (what, layout, rank, local))
+                f"{what} is None; under {layout} rank {rank} holds {local}: give that")
         if bound is not None and bound.shape != local:
             raise InvalidArgumentException(
-                "%s has shape %s; under %s rank %d holds %s"
-                % (what, bound.shape, layout, rank, local))
+                f"{what} has shape {bound.shape}; under {layout} rank {rank} holds {local}")
 
     @staticmethod
     def _extents(shape):
-        return struct.pack(">i%dq" % len(shape), len(shape), *shape)
+        return struct.pack(f">i{len(shape)}q", len(shape), *shape)
 
     def register(self, deadline=60.0):
         """Collective over the link: a LinkTransfer.
@@ -3554,7 +3525,7 @@ class LinkBatch:
         for name, (bound, *_) in self._tensors.items():
             binding = self._binding(bound)
             out.append(_array(name.encode("utf-8")))
-            out.append(struct.pack(">%dq" % len(binding), *binding))
+            out.append(struct.pack(f">{len(binding)}q", *binding))
         return b"".join(out)
 
     @staticmethod
@@ -3570,31 +3541,30 @@ class LinkBatch:
             reader = _Reader(told)
             form = reader.int()
             if form != TABLE_FORMAT:
-                raise _Malformed("it has format %d, here it is %d" % (form, TABLE_FORMAT))
+                raise _Malformed(f"it has format {form}, here it is {TABLE_FORMAT}")
             if reader.byte() != 0:
                 code, text = reader.int(), reader.array().decode("utf-8", "replace")
                 culprits = [reader.int() for _ in range(min(max(0, reader.int()), comm.size))]
                 raise WindlassException.of(code, _printable(text), culprits)
             halves = reader.int()
             if halves not in (1, 2):
-                raise _Malformed("a transfer of %d halves" % halves)
+                raise _Malformed(f"a transfer of {halves} halves")
             words = None
             for _ in range(reader.int()):
                 rank, count = reader.unpack("ii")
                 data = reader.take(8 * count)
                 if rank == comm.rank:
-                    words = struct.unpack(">%dq" % count, data)
+                    words = struct.unpack(f">{count}q", data)
             reader.end()
             if words is None:
-                raise _Malformed("it has nothing for rank %d" % comm.rank)
+                raise _Malformed(f"it has nothing for rank {comm.rank}")
             self._check(words)
             return halves, words
         except _Malformed as e:
             raise MismatchException(
-                "the part of the plan that rank %d has made for rank %d can't be read: %s; run one"
-                " version"
-                " of Windlass on all ranks" % (self._link._senders, comm.rank, e),
-                [self._link._senders]) from e
+                f"the part of the plan that rank {self._link._senders} has made for rank"
+                f" {comm.rank} can't be read: {e}; run one version of Windlass on all"
+                " ranks", [self._link._senders]) from e
 
     def _check(self, words):
         """The table names this rank's own tensors alone, and nothing to receive into; the rest of
@@ -3603,10 +3573,10 @@ class LinkBatch:
             raise _Malformed("it ends early")
         sizes = words[2:_HEADER:2]
         if any(not 0 <= size <= len(words) for size in sizes) or sum(sizes) != len(words) - _HEADER:
-            raise _Malformed("its sections have %s of %d words" % (sizes, len(words) - _HEADER))
+            raise _Malformed(f"its sections have {sizes} of {len(words) - _HEADER} words")
         counts = words[1:_HEADER:2]
         if any(not 0 <= count <= size for count, size in zip(counts, sizes)):
-            raise _Malformed("its sections have %s entries in %s words" % (counts, sizes))
+            raise _Malformed(f"its sections have {counts} entries in {sizes} words")
         stated = {self._binding(bound) for bound, *_ in self._tensors.values()}
         at = _HEADER
         for section, count in enumerate(counts[:2]):
@@ -3621,7 +3591,7 @@ class LinkBatch:
                     raise _Malformed("it names memory that this rank has not stated")
                 at += 5 + 2 * ndim
             if at != end:
-                raise _Malformed("%d words follow its bindings" % (end - at))
+                raise _Malformed(f"{end - at} words follow its bindings")
 
 
 _HEADER = 9
@@ -3662,22 +3632,21 @@ class LinkTransfer:
         have not asked for one in time: nothing moved, and the link goes on. After another failure
         but a MismatchException the link has ended."""
         if isinstance(version, bool):
-            raise InvalidArgumentException("send: version is %r; it must be an integer" % version)
+            raise InvalidArgumentException(f"send: version is {version!r}; it must be an integer")
         version = _whole("send: version", version, 0, (1 << 63) - 1)
         self._handle.operate("send", lambda: self._send(version, _Until(deadline)))
 
     def _send(self, version, until):
         link = self._link
-        what = "send of version %d" % version
+        what = f"send of version {version}"
         try:
             moving = link._offer(self._number, version, until)
         except BaseException as e:
             raise link._failed(what, e, self._SHARED) from e
         if moving is None:
             raise DeadlineExceededException(
-                link._operation(what) + ": the receivers have not asked for a version when the"
-                                        " deadline"
-                " passed; nothing moved, and the link goes on")
+                f"{link._operation(what)}: the receivers have not asked for a version when the"
+                " deadline passed; nothing moved, and the link goes on")
         moved = self._moved()
         cell = c_int64(_NO_VERSION if moved else version)
         shared = self._SHARED + (UnsupportedException,)
@@ -3705,11 +3674,11 @@ class LinkTransfer:
             try:
                 now = _standing(source)
             except Exception as e:
-                return "tensor '%s' can't be read any more: %s" % (name, e)
+                return f"tensor '{name}' can't be read any more: {e}"
             if now != before:
-                return ("tensor '%s' has changed since it was added: %s; meet again and add it as"
-                        " it is now, and write new values into it in place"
-                        % (name, _change(before, now)))
+                return (
+                    f"tensor '{name}' has changed since it was added: {_change(before, now)}; meet"
+                    " again and add it as it is now, and write new values into it in place")
         return None
 
     def close(self):
