@@ -249,16 +249,6 @@ _SIGNATURES = {  # name: (result, arguments before `wl_error_t*`); None in front
 
 _TARGETS = ("sim", "a2a3sim", "a5sim", "cuda", "a2a3", "a5")
 _library = None
-_process = os.getpid()
-
-
-def _forked():
-    """In a child: what belongs to its parent stays its parent's."""
-    global _process
-    _process = os.getpid()
-
-
-os.register_at_fork(after_in_child=_forked)
 
 
 def library_path(environment=None):
@@ -409,8 +399,7 @@ def _printable(text):
 
 def _utf(text):
     """DataOutput.writeUTF: two bytes of length and modified UTF-8, cut at what that may have."""
-    out = bytearray()
-    units = text.encode("utf-16-be", "surrogatepass")
+    out, units = bytearray(), text.encode("utf-16-be", "surrogatepass")
     for (unit,) in struct.iter_unpack(">H", units):
         letter = b"\xc0\x80" if unit == 0 else chr(unit).encode("utf-8", "surrogatepass")
         if len(out) + len(letter) > 0xFFFF:
@@ -469,35 +458,22 @@ class _Reader:
             raise _Malformed(f"{self.left()} bytes too many")
 
 
-class _Fingerprint:
+def _fingerprint(text):
     """A 64-bit hash as Java takes it: FNV-1a over words, each mixed by SplitMix64's finaliser."""
+    mask = (1 << 64) - 1
 
-    _MASK = (1 << 64) - 1
-
-    def __init__(self):
-        self._state = 0xCBF29CE484222325
-
-    def add(self, word):
-        self._state = ((self._state ^ self._mix(word & self._MASK)) * 0x100000001B3) & self._MASK
-        return self
-
-    def text(self, text):
-        units = text.encode("utf-16-be", "surrogatepass")
-        self.add(len(units) // 2)
-        for (unit,) in struct.iter_unpack(">H", units):
-            self.add(unit)
-        return self
-
-    def value(self):
-        value = self._mix(self._state)
-        return value - (1 << 64) if value >> 63 else value
-
-    @classmethod
-    def _mix(cls, value):
-        z = (value + 0x9E3779B97F4A7C15) & cls._MASK
-        z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & cls._MASK
-        z = ((z ^ z >> 27) * 0x94D049BB133111EB) & cls._MASK
+    def mixed(value):
+        z = (value + 0x9E3779B97F4A7C15) & mask
+        z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & mask
+        z = ((z ^ z >> 27) * 0x94D049BB133111EB) & mask
         return z ^ z >> 31
+
+    units = text.encode("utf-16-be", "surrogatepass")
+    state = 0xCBF29CE484222325
+    for word in (len(units) // 2, *struct.unpack(f">{len(units) // 2}H", units)):
+        state = ((state ^ mixed(word)) * 0x100000001B3) & mask
+    value = mixed(state)
+    return value - (1 << 64) if value >> 63 else value
 
 
 # ---- what a launcher says ----
@@ -1293,13 +1269,9 @@ class _MeetingFile:
     def __init__(self, what, environment):
         self._process = _own_process()
         name = "\n".join([_boot_id(), str(self._process.pid_namespace), what])
-        digest = bytearray(hashlib.md5(name.encode("utf-8"), usedforsecurity=False).digest()
-                           if sys.version_info >= (3, 9)
-                           else hashlib.md5(name.encode("utf-8")).digest())
-        digest[6] = digest[6] & 0x0F | 0x30
-        digest[8] = digest[8] & 0x3F | 0x80
-        file = f"windlass-meeting-{uuid.UUID(bytes=bytes(digest))}"
-        self.path = os.path.join(self._folder(environment), file)
+        # Java's nameUUIDFromBytes: uuid3 hashes its namespace, 16 bytes of the boot id here, first.
+        own = uuid.uuid3(uuid.UUID(bytes=name[:16].encode("ascii")), name[16:])
+        self.path = os.path.join(self._folder(environment), f"windlass-meeting-{own}")
         self._written = None
 
     @staticmethod
@@ -2415,7 +2387,7 @@ class _Handle:
     def __init__(self, kind, free, owner=None):
         """kind: for messages. owner: the handle that this one belongs to, and ends with."""
         self._kind, self._free, self._owner = kind, free, owner
-        self._process = _process
+        self._process = os.getpid()
         self._users = {}  # calls in progress, and handles that belong to this one
         self._operations = {}
         self._has_ended = False
@@ -2459,7 +2431,7 @@ class _Handle:
 
     def is_here(self):
         """Whether this process made it, and not one that this one was forked from."""
-        return self._process == _process
+        return self._process == os.getpid()
 
     def end(self):
         """Refuses further calls, and frees the handle once nothing uses it. Idempotent."""
@@ -2652,8 +2624,7 @@ class Communicator:
 
     def _agree(self, until, here):
         """Collective: all say the same, or all raise."""
-        own = _Fingerprint().text(here).value()
-        every = self._words(_OP_LINK, until, own)
+        every = self._words(_OP_LINK, until, _fingerprint(here))
         other = next((rank for rank, each in enumerate(every) if each != every[0]), None)
         if other is not None:
             texts = self._bytes(_OP_LINK, until, here.encode("utf-8"))
@@ -3599,18 +3570,15 @@ _HEADER = 9
 
 def _transfer_config(words):
     memory = (c_int64 * max(1, len(words)))(*words)
-    at = ctypes.addressof(memory) + 8 * _HEADER
-    places = []
-    for size in words[2:_HEADER:2]:
-        places.append((at, size))
-        at += 8 * size
     config = _TransferConfig(
-        struct_size=ctypes.sizeof(_TransferConfig), fingerprint=words[0] & (1 << 64) - 1,
-        source_bindings=places[0][0], source_binding_words=places[0][1],
-        source_binding_count=words[1], target_binding_count=words[3],
-        target_bindings=places[1][0], target_binding_words=places[1][1],
-        chunks=places[2][0], chunk_words=places[2][1], chunk_count=words[5],
-        stages=places[3][0], stage_words=places[3][1], stage_count=words[7])
+        struct_size=ctypes.sizeof(_TransferConfig), fingerprint=words[0] & (1 << 64) - 1)
+    at = ctypes.addressof(memory) + 8 * _HEADER
+    sections = ("source_binding", "target_binding", "chunk", "stage")
+    for name, count, size in zip(sections, words[1:_HEADER:2], words[2:_HEADER:2]):
+        setattr(config, name + "s", at)
+        setattr(config, name + "_words", size)
+        setattr(config, name + "_count", count)
+        at += 8 * size
     return config, memory
 
 
