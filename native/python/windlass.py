@@ -388,6 +388,16 @@ class _Until:
     def later(self, seconds):
         return _Until(self.left() + seconds)
 
+    def pauses(self, first, most):
+        """Yields at once, and then after pauses that grow, until the deadline is over."""
+        pause = first
+        while True:
+            yield
+            if self.over():
+                return
+            time.sleep(min(pause, self.left()))
+            pause = min(2 * pause, most)
+
 
 # ---- bytes as Java's DataOutput has them ----
 
@@ -747,22 +757,17 @@ class _Store:
         self._who = f"connect to the store at {self.address} as rank {rank} of {size}"
         self._id = _NO_CALL
         why = "no answer"
-        pause = 0.005
-        while not until.over():
+        for _ in until.pauses(0.005, 0.2):
             try:
                 self._connect(address, token, job, rank, size, until)
                 return
             except (_Malformed, struct.error) as e:
                 raise InvalidArgumentException(
                     f"{self._who}: what listens there is no store of Windlass: {e}") from e
-            except ConnectionRefusedError as e:
-                if opened:
+            except OSError as e:
+                if opened and isinstance(e, ConnectionRefusedError):
                     raise PeerLostException(f"{self._who}: its owner has ended: {e}") from e
                 why = str(e)
-            except OSError as e:
-                why = str(e)
-            time.sleep(min(pause, until.left()))
-            pause = min(2 * pause, 0.2)
         raise DeadlineExceededException(
             f"{self._who}: no store there after {until.whole:g} s: {why}; does its owner run?")
 
@@ -793,8 +798,8 @@ class _Store:
             self._frames.send(struct.pack(">Bi", _REFUSED, 8) + _text(""))
             self._frames.flush()
             raise ResourceException(
-                self._who + ": the store holds another token than this member; set"
-                            " WINDLASS_TOKEN_FILE to the store's")
+                f"{self._who}: the store holds another token than this member; set"
+                " WINDLASS_TOKEN_FILE to the store's")
         self._frames.send(bytes([_PROOF]) + _proof(token, "member", hello, challenge))
         welcome = _Reader(self._answer(_WELCOME, until)[1:])
         silence = welcome.long()
@@ -838,34 +843,30 @@ class _Store:
                     raise ConnectionResetError("it closed the connection")
         return came
 
-    def _ask(self, kind, key, body, until, what):
-        data = key.encode("utf-8")
-        if len(data) > _KEY:
-            raise InvalidArgumentException(f"a key has {len(data)} bytes of UTF-8")
+    def _ask(self, kind, key, body, until, what, read):
+        """What `read` takes from the answer."""
         self._id = self._id % 0x7FFFFFFF + 1
         try:
-            self._frames.send(
-                struct.pack(">Bi", kind, self._id) + struct.pack(">H", len(data)) + data + body)
+            self._frames.send(struct.pack(">Bi", kind, self._id) + _text(key) + body)
             while True:
                 reply = self._frames.next()
-                if reply is None:
-                    if until.over():
-                        if kind == _AWAIT:
-                            self._frames.send(struct.pack(">Bi", _CANCEL, self._id))
-                            self._frames.flush()
-                        raise DeadlineExceededException(
-                            f"{what} {key}: no answer of the store at {self.address} after"
-                            f" {until.whole:g} s")
-                    self._listen(until)
-                    continue
-                reader = _Reader(reply)
-                code, number = reader.unpack("Bi")
-                if number != self._id:
-                    continue  # of a call that nobody waits for any more, or of a ping
-                if code != 0:
+                if reply is not None:
+                    reader = _Reader(reply)
+                    code, number = reader.unpack("Bi")
+                    if number != self._id:
+                        continue  # of a call that nobody waits for any more, or of a ping
+                    if code == 0:
+                        return read(reader)
                     text = _printable(_take_text(reader, 800))
                     raise WindlassException.of(code, f"{what} {key}: {text}")
-                return reader
+                if until.over():
+                    if kind == _AWAIT:
+                        self._frames.send(struct.pack(">Bi", _CANCEL, self._id))
+                        self._frames.flush()
+                    raise DeadlineExceededException(
+                        f"{what} {key}: no answer of the store at {self.address} after"
+                        f" {until.whole:g} s")
+                self._listen(until)
         except OSError as e:
             raise PeerLostException(
                 f"{what} {key}: the store at {self.address} was lost: {e}; its owner has ended,"
@@ -884,44 +885,35 @@ class _Store:
             self._pinged = now
             self._frames.send(struct.pack(">Bi", _PING, _NO_CALL))
 
-    def _value(self, reader):
-        try:
-            value = _take_optional(reader)
-            reader.end()
-            return value
-        except _Malformed as e:
-            raise InternalException(f"the store at {self.address} answered with {e}") from e
-
-    def _flag(self, reader):
-        try:
-            return reader.byte() != 0
-        except _Malformed as e:
-            raise InternalException(f"the store at {self.address} answered with {e}") from e
+    @staticmethod
+    def _value(reader):
+        value = _take_optional(reader)
+        reader.end()
+        return value
 
     def set(self, key, value, until):
-        self._ask(_SET, key, _array(value), until, "set")
+        self._ask(_SET, key, _array(value), until, "set", _Reader.rest)
 
     def get(self, key, until):
-        return self._value(self._ask(_GET, key, b"", until, "get"))
+        return self._ask(_GET, key, b"", until, "get", self._value)
 
     def await_other(self, key, seen, until):
         """What a key has, None for nothing, once that is other than `seen`."""
-        return self._value(self._ask(_AWAIT, key, _optional(seen), until, "await"))
+        return self._ask(_AWAIT, key, _optional(seen), until, "await", self._value)
 
     def compare_and_set(self, key, expected, value, until):
         body = _optional(expected) + _optional(value)
-        return self._flag(self._ask(_CAS, key, body, until, "compare and set"))
+        return self._ask(_CAS, key, body, until, "compare and set", _Reader.byte) != 0
 
     def hold(self, key, value, until):
         """Sets a key that is not there, as long as this connection lasts; whether it did."""
-        return self._flag(self._ask(_HOLD, key, _array(value), until, "hold"))
+        return self._ask(_HOLD, key, _array(value), until, "hold", _Reader.byte) != 0
 
     def keys(self, prefix, until):
-        reader = self._ask(_KEYS, prefix, b"", until, "keys")
-        try:
+        def listed(reader):
             return [_take_text(reader, _KEY) for _ in range(reader.int())]
-        except _Malformed as e:
-            raise InternalException(f"the store at {self.address} answered with {e}") from e
+
+        return self._ask(_KEYS, prefix, b"", until, "keys", listed)
 
     def close(self):
         self._selector.close()
@@ -1001,13 +993,12 @@ class _StoreServer:
                 elif key.fileobj is not self._woken and key.data is not None:
                     self._serve(key.data, events)
             now = time.monotonic()
-            for session in [*self._strangers.values()]:
-                if now - session.since > self._PROOF_SECONDS:
+            for session in self._sessions():
+                is_member = id(session) in self._members
+                patience = self._SILENCE_MS / 1000 if is_member else self._PROOF_SECONDS
+                if now - session.since > patience:
                     self._drop(session)
-            for session in [*self._members.values()]:
-                if now - session.since > self._SILENCE_MS / 1000:
-                    self._drop(session)
-        for session in [*self._strangers.values(), *self._members.values()]:
+        for session in self._sessions():
             self._drop(session)
         self._listener.close()
         self._selector.close()
@@ -1025,6 +1016,9 @@ class _StoreServer:
         session = self._Session(sock)
         self._strangers[id(session)] = session
         self._selector.register(sock, selectors.EVENT_READ, session)
+
+    def _sessions(self):
+        return [*self._strangers.values(), *self._members.values()]
 
     def _here(self, session):
         return id(session) in self._strangers or id(session) in self._members
@@ -1138,21 +1132,18 @@ class _StoreServer:
     def _request(self, session, body):
         reader = _Reader(body)
         kind, number = reader.unpack("Bi")
-        if kind == _PING:
-            reader.end()
-            self._done(session, number, b"")
-            return
-        if kind == _CANCEL:
-            reader.end()
-            self._forget(session, number)
-            return
-        key = _take_text(reader, _KEY)
-        if not key and kind != _KEYS:
+        key = "" if kind in (_PING, _CANCEL) else _take_text(reader, _KEY)
+        if not key and kind not in (_PING, _CANCEL, _KEYS):
             raise _Malformed("an empty key")
+        reply = b""
         try:
-            if kind == _SET:
+            if kind == _PING:
+                pass
+            elif kind == _CANCEL:
+                self._forget(session, number)
+                reply = None
+            elif kind == _SET:
                 self._put(key, self._whole(reader))
-                reply = b""
             elif kind == _GET:
                 reply = _optional(self._table.get(key))
             elif kind == _ADD:
@@ -1327,21 +1318,16 @@ class _MeetingFile:
 
     def wait(self, until, who):
         """Where the store is, once `who` has said so."""
-        pause = 0.001
-        while True:
+        for _ in until.pauses(0.001, 0.032):
             place, lack = self.look()
             if place:
                 return place
-            if until.over():
-                raise DeadlineExceededException(
-                    f"{who} has not said where to meet within {until.whole:g} s: {self.path}"
-                    f" {lack}; see why it did not start, or give more time. A JVM without"
-                    " XDG_RUNTIME_DIR has its file in windlass-UID under java.io.tmpdir: where that"
-                    " is not /tmp, set XDG_RUNTIME_DIR to one folder of mode 700 on all sides."
-                    " Where it lives on another host or in another container, or runs as another"
-                    " user, name an address and a token on all sides")
-            time.sleep(pause)
-            pause = min(2 * pause, 0.032)
+        raise DeadlineExceededException(
+            f"{who} has not said where to meet within {until.whole:g} s: {self.path} {lack}; see"
+            " why it did not start, or give more time. A JVM without XDG_RUNTIME_DIR has its file"
+            " in windlass-UID under java.io.tmpdir: where that is not /tmp, set XDG_RUNTIME_DIR to"
+            " one folder of mode 700 on all sides. Where it lives on another host or in another"
+            " container, or runs as another user, name an address and a token on all sides")
 
     def write(self, address, token):
         if self.look()[0]:
@@ -3287,20 +3273,16 @@ class Link:
         self._put(self._senders, self._LEFT_NS, until.ns())
         self._call("wl_notify", self._senders, self._line(self._OFFERED),
                    self._ticket & 0xFFFFFFFF)
-        pause = 20e-6
-        while not self._test(self._CONFIRMED, self._ticket):
+        for _ in until.pauses(20e-6, 1e-3):
+            if self._test(self._CONFIRMED, self._ticket):
+                return True
             if self._test(self._WITHDRAWN, self._ticket):
                 return False
-            if until.over():
-                message = (
-                    "the receivers have asked for a version, and don't answer to version"
-                    f" {version}, which they were offered; see whether rank {self._senders} is"
-                    " stopped")
-                self.communicator._fail(AbortedException.code, [self._senders], message)
-                raise self.communicator.failure() or AbortedException(message, [self._senders])
-            time.sleep(pause)
-            pause = min(2 * pause, 1e-3)
-        return True
+        message = (
+            f"the receivers have asked for a version, and don't answer to version {version}, which"
+            f" they were offered; see whether rank {self._senders} is stopped")
+        self.communicator._fail(AbortedException.code, [self._senders], message)
+        raise self.communicator.failure() or AbortedException(message, [self._senders])
 
     def _announce(self, version, waiting):
         if self.communicator.failure() is not None:
