@@ -18,6 +18,8 @@ Tensors are numpy arrays, torch CPU tensors, or a `Tensor` over any address; nei
 imported here. Deadlines are seconds. Errors are exceptions with the names of Java's.
 """
 
+import collections
+import contextlib
 import ctypes
 import hashlib
 import hmac
@@ -139,10 +141,6 @@ _KINDS = {kind.code: kind for kind in WindlassException.__subclasses__()}
 
 class _Malformed(Exception):
     """Bytes of another process that are not what they should be."""
-
-
-class _OthersGone(Exception):
-    """Those who were to come to a meeting have given up."""
 
 
 # ---- the C ABI ----
@@ -422,6 +420,23 @@ def _array(value):
     return struct.pack(">i", len(value)) + value
 
 
+_WRITERS = {  # the letters of forms that are not struct's
+    "u": _utf,
+    "p": _utf,  # which is read without what would change the reader's terminal
+    "a": _array,
+    "s": lambda text: _array(text.encode("utf-8")),
+    "l": lambda longs: struct.pack(f">i{len(longs)}q", len(longs), *longs),
+    "d": lambda identity: identity.bytes,
+}
+
+
+def _packed(form, *values):
+    """The bytes of values, each of which has a letter of the form."""
+    return b"".join(
+        _WRITERS[letter](value) if letter in _WRITERS else struct.pack(">" + letter, value)
+        for letter, value in zip(form, values))
+
+
 class _Reader:
     """Bytes from another process; what they lack is _Malformed."""
 
@@ -442,23 +457,26 @@ class _Reader:
     def unpack(self, form):
         return struct.unpack(">" + form, self.take(struct.calcsize(">" + form)))
 
+    def fields(self, form):
+        """The values of which `_packed` has made bytes."""
+        readers = {"u": self.utf, "p": lambda: _printable(self.utf()), "a": self.array,
+                   "d": lambda: uuid.UUID(bytes=self.take(16))}
+        return [readers[each]() if each in readers else self.unpack(each)[0] for each in form]
+
     def byte(self):
         return self.unpack("B")[0]
 
     def int(self):
         return self.unpack("i")[0]
 
-    def long(self):
-        return self.unpack("q")[0]
+    def ints(self, most):
+        return [self.int() for _ in range(min(max(0, self.int()), most))]
 
     def utf(self):
         return self.take(self.unpack("H")[0]).replace(b"\xc0\x80", b"\0").decode("utf-8", "replace")
 
     def array(self):
         return self.take(self.int())
-
-    def id(self):
-        return uuid.UUID(bytes=self.take(16))
 
     def rest(self):
         return self.take(self.left())
@@ -802,7 +820,7 @@ class _Store:
                 " WINDLASS_TOKEN_FILE to the store's")
         self._frames.send(bytes([_PROOF]) + _proof(token, "member", hello, challenge))
         welcome = _Reader(self._answer(_WELCOME, until)[1:])
-        silence = welcome.long()
+        (silence,) = welcome.unpack("q")
         welcome.end()
         if silence < 1:
             raise _Malformed(f"a silence of {silence} ms")
@@ -1147,7 +1165,7 @@ class _StoreServer:
             elif kind == _GET:
                 reply = _optional(self._table.get(key))
             elif kind == _ADD:
-                reply = self._add(key, reader.long())
+                reply = self._add(key, *reader.unpack("q"))
             elif kind == _CAS:
                 expected, value = _take_optional(reader), _take_optional(reader)
                 same = self._table.get(key) == expected
@@ -1389,90 +1407,71 @@ _LOOK = 0.2
 _LAST_LOOK = 2.0
 
 
-class _Refused(Exception):
-    """What this process can't do of a step, before all ranks are told."""
+def _peek(of, data):
+    """What `of` reads, None where it can't."""
+    try:
+        return None if data is None else of(data)
+    except (_Malformed, MismatchException):
+        return None
 
-    def __init__(self, code, message):
-        super().__init__(message)
-        self.code = code
+
+@contextlib.contextmanager
+def _reads(what, advice="", culprits=()):
+    """Around what reads bytes of other ranks, `what` in the words of a failure."""
+    try:
+        yield
+    except _Malformed as e:
+        raise MismatchException(f"{what} can't be read: {e}{advice}", culprits) from e
 
 
-class _Word:
-    """What a rank says in a step of a start."""
-
-    def __init__(self, start, member, step, value=b"", refused=None):
-        self.start, self.member, self.step = start, member, step
-        self.value, self.refused = value, refused
+class _Word(collections.namedtuple("_Word", "start member step value refused")):
+    """What a rank says in a step of a start: a value, or the failure that has it refuse."""
 
     def bytes(self):
-        head = self.start.bytes + self.member.bytes + _utf(self.step)
-        if self.refused is None:
-            return head + b"\0" + _array(self.value)
-        return head + b"\1" + struct.pack(">i", self.refused.code) + _utf(str(self.refused))
+        kind = ("Ba", 0, self.value) if self.refused is None else (
+            "Biu", 1, self.refused.code, str(self.refused))
+        return _packed("ddu", self.start, self.member, self.step) + _packed(*kind)
 
     @staticmethod
     def of(data):
         reader = _Reader(data)
-        word = _Word(reader.id(), reader.id(), reader.utf())
-        kind = reader.byte()
-        if kind == 0:
-            word.value = reader.array()
-        elif kind == 1:
-            code = reader.int()
-            word.refused = _Refused(code, reader.utf())
-        else:
+        start, member, step, kind = reader.fields("dduB")
+        if kind > 1:
             raise _Malformed("a word of no kind")
-        return word
-
-    @staticmethod
-    def peek(data):
-        try:
-            return None if data is None else _Word.of(data)
-        except _Malformed:
-            return None
+        value = reader.array() if kind == 0 else b""
+        refused = WindlassException.of(*reader.fields("iu")) if kind == 1 else None
+        return _Word(start, member, step, value, refused)
 
 
-class _Outcome:
+class _Outcome(collections.namedtuple("_Outcome", "start step kind body")):
     """What is decided of a step for all ranks: a value, and further ones where it is long."""
-
-    def __init__(self, start, step, kind, body):
-        self.start, self.step, self.kind, self.body = start, step, kind, body
 
     def values(self):
         parts = []
         if len(self.body) > _VALUE - 128:
             parts = [self.body[at:at + _VALUE] for at in range(0, len(self.body), _VALUE)]
-        first = self.start.bytes + _utf(self.step) + struct.pack(">Bi", self.kind, len(parts))
+        first = _packed("duBi", self.start, self.step, self.kind, len(parts))
         return [first + (b"" if parts else self.body)] + parts
 
     @staticmethod
-    def of(first, further):
+    def of(first, further=lambda step, value: b""):
         reader = _Reader(first)
-        start, step, kind, count = reader.id(), reader.utf(), reader.byte(), reader.int()
+        start, step, kind, count = reader.fields("duBi")
         if kind > _FAILED or not 0 <= count <= _TOTAL // _VALUE:
             raise _Malformed(f"an outcome of no kind, or of {count} values")
         body = reader.rest() + b"".join(further(step, value) for value in range(1, count + 1))
         return _Outcome(start, step, kind, body)
 
-    @staticmethod
-    def peek(first):
-        try:
-            return None if first is None else _Outcome.of(first, lambda step, value: b"")
-        except _Malformed:
-            return None
-
     def failure(self):
         reader = _Reader(self.body)
-        code, message, count = reader.int(), reader.utf(), reader.int()
-        culprits = [reader.int() for _ in range(min(max(0, count), _MOST_RANKS))]
-        return WindlassException.of(code, _printable(message), culprits)
+        code, message = reader.fields("ip")
+        return WindlassException.of(code, message, reader.ints(_MOST_RANKS))
 
     @staticmethod
     def failed(start, step, failure):
-        body = struct.pack(">i", failure.code) + _utf(str(failure))
-        body += struct.pack(">i", len(failure.culprits))
-        body += b"".join(struct.pack(">i", rank) for rank in failure.culprits)
-        return _Outcome(start, step, _FAILED, body)
+        ranks = failure.culprits
+        body = _packed("iui", failure.code, str(failure), len(ranks))
+        return _Outcome(start, step, _FAILED, body + struct.pack(f">{len(ranks)}i", *ranks))
 
 
 class _Decided(Exception):
@@ -1487,11 +1486,12 @@ class _Gathering:
     """The steps by which the ranks of a start tell one another something at a store, as Java's
     class of this name does them; this process is one rank."""
 
+    _SAID_BY_ALL = ("what ranks say at the start", "; run one version of windlass on all of them")
+
     def __init__(self, store, prefix, others, rank, size, until, opened=None):
         self._store, self._prefix, self._others = store, prefix, others
         self._rank, self._size, self._until = rank, size, until
         self._decisions = prefix + "decision"
-        self._key = f"{prefix}rank/{rank}"
         self._member = uuid.uuid4()
         self._start = None
         self._decision = opened
@@ -1512,11 +1512,12 @@ class _Gathering:
 
     @staticmethod
     def _is_open(decision):
-        outcome = _Outcome.peek(decision)
+        outcome = _peek(_Outcome.of, decision)
         return outcome is not None and outcome.kind == _OPEN
 
-    def gather(self, step, value, refused=None):
-        """What each rank says, in rank order; what one refuses is raised by all."""
+    def gather(self, step, work):
+        """What `work` gives on each rank, in rank order; where it raises on one, all do."""
+        value, refused = _tried(work)
         try:
             if self._start is None:
                 if self._rank == 0:
@@ -1529,24 +1530,16 @@ class _Gathering:
             if not self._until.over():
                 raise
             outcome = self._late(step, e)
-        try:
+        with _reads(*self._SAID_BY_ALL):
             if outcome.kind == _FAILED:
                 raise outcome.failure()
             if outcome.kind != _SAID or outcome.step != step:
                 raise _Malformed(f"step {_printable(outcome.step)} in {step}")
             reader = _Reader(outcome.body)
-            said = [(reader.id(), reader.array()) for _ in range(self._size)]
-        except _Malformed as e:
-            raise self._unreadable(e) from e
+            said = [reader.fields("da") for _ in range(self._size)]
         if said[self._rank][0] != self._member:
             raise self._another(self._rank)
         return [value for _, value in said]
-
-    @staticmethod
-    def _unreadable(e):
-        return MismatchException(
-            f"what ranks say at the start can't be read: {e}; run one version of windlass on all of"
-            " them")
 
     @staticmethod
     def _another(rank):
@@ -1567,52 +1560,56 @@ class _Gathering:
         self._start = uuid.uuid4()
         opened = _Outcome(self._start, "", _OPEN, struct.pack(">i", self._size))
         self._decision = opened.values()[0]
-        while not self._store.hold(self._decisions, self._decision, self._until):
-            rest = self._store.get(self._decisions, self._until)  # of an earlier start
-            if rest is not None:
-                self._store.compare_and_set(self._decisions, rest, None, self._until)
+        self._take(self._decisions, self._decision)
+
+    def _take(self, key, data):
+        """Holds a key, in place of what is left there of an earlier start."""
+        while not self._store.hold(key, data, self._until):
+            self._remove(key, self._until)
+
+    def _remove(self, key, until, is_this=lambda data: True):
+        data = self._store.get(key, until)
+        if data is not None and is_this(data):
+            self._store.compare_and_set(key, data, None, until)
+
+    def _key(self, rank):
+        return f"{self._prefix}rank/{rank}"
 
     def _join(self, step, value):
         now = self._decision
         if now is None:
             now = self._store.get(self._decisions, self._until)
-        before = _Outcome.peek(now)
+        before = _peek(_Outcome.of, now)
         is_there = False
         while not self._is_open(now):
-            outcome = _Outcome.peek(now)
+            outcome = _peek(_Outcome.of, now)
             is_new = outcome is not None and (before is None or outcome.start != before.start)
             if is_new and outcome.kind == _FAILED:
                 self._start = outcome.start  # it was opened, and has failed, while this waited
                 return
             if not is_there:
-                self._say(_Word(_NO_START, self._member, step, value))
+                self._say(_Word(_NO_START, self._member, step, value or b"", None))
                 is_there = True
             now = self._await_other(self._decisions, now, self._require_others)
-        outcome = _Outcome.peek(now)
+        outcome = _Outcome.of(now)
         self._start, self._decision = outcome.start, now
-        try:
+        with _reads(*self._SAID_BY_ALL):
             size = _Reader(outcome.body).int()
-        except _Malformed as e:
-            raise self._unreadable(e) from e
         if size != self._size:
             why = MismatchException(
                 f"rank 0 was started as one of {size} ranks, rank {self._rank} as one of"
-                f" {self._size}; give all ranks one size, and all processes as many"
-                " ranks", [0, self._rank])
+                f" {self._size}; give all ranks one size, and all processes as many ranks",
+                [0, self._rank])
             self._decided(_Outcome.failed(self._start, step, why), self._until)
             raise why
 
     def _say(self, word):
         data = word.bytes()
-        before, self._said = self._said, data
-        if before is not None:
-            if not self._store.compare_and_set(self._key, before, data, self._until):
-                raise self._another(self._rank)
-            return
-        while not self._store.hold(self._key, data, self._until):
-            rest = self._store.get(self._key, self._until)  # of who was this rank before
-            if rest is not None:
-                self._store.compare_and_set(self._key, rest, None, self._until)
+        key, before, self._said = self._key(self._rank), self._said, data
+        if before is None:
+            self._take(key, data)
+        elif not self._store.compare_and_set(key, before, data, self._until):
+            raise self._another(self._rank)
 
     def _is_of_this(self, said):
         return said is not None and said.start == self._start
@@ -1625,7 +1622,7 @@ class _Gathering:
         return outcome
 
     def _outcome(self, now, until):
-        if not self._is_of_this(_Outcome.peek(now)):
+        if not self._is_of_this(_peek(_Outcome.of, now)):
             return None
 
         def further(step, value):
@@ -1634,10 +1631,8 @@ class _Gathering:
                 raise self._left(0)
             return data
 
-        try:
+        with _reads(*self._SAID_BY_ALL):
             outcome = _Outcome.of(now, further)
-        except _Malformed as e:
-            raise self._unreadable(e) from e
         self._decision = now
         return outcome
 
@@ -1656,7 +1651,7 @@ class _Gathering:
         if self._others is not None:
             key, value = self._others
             if self._store.get(key, self._until) != value:
-                raise _OthersGone()
+                raise PeerLostException("the other job gave up before they had met")
 
     def _require_undecided(self):
         now = self._store.get(self._decisions, self._until)
@@ -1676,10 +1671,7 @@ class _Gathering:
         said = []
         for rank in range(self._size):
             try:
-                if self._heard[rank] is None:
-                    word = self._first_word(rank)
-                else:
-                    word = self._next_word(rank)
+                word = self._word(rank)
                 if word is not None and word.step != step:
                     raise _Malformed("it is at step " + _printable(word.step))
             except _Malformed as e:
@@ -1697,35 +1689,33 @@ class _Gathering:
         """What `rank` says; where others have left meanwhile, that, which may be why it does."""
         try:
             for other in range(self._size):
-                key = f"{self._prefix}rank/{other}"
-                if self._heard[other] is not None and self._store.get(key, self._until) is None:
+                is_known = self._heard[other] is not None
+                if is_known and self._store.get(self._key(other), self._until) is None:
                     return self._left(other)
         except DeadlineExceededException:
             pass  # the store doesn't say in time
         return WindlassException.of(
             refused.code, f"rank {self._name(rank)}: {refused}", [rank])
 
-    def _first_word(self, rank):
+    def _word(self, rank):
+        """The next word of a rank, None where it has left, or another is that rank by now."""
+        last = self._heard[rank]
+
         def look():
-            self._require_others()
+            if last is None:
+                self._require_others()
             self._require_undecided()
 
         while True:
-            key = f"{self._prefix}rank/{rank}"
-            self._seen[rank] = self._await_other(key, self._seen[rank], look)
-            word = None if self._seen[rank] is None else _Word.of(self._seen[rank])
-            if self._is_of_this(word):
+            data = self._await_other(self._key(rank), self._seen[rank], look)
+            word = None if data is None else _Word.of(data)
+            is_of_this = self._is_of_this(word)
+            if last is not None and not (is_of_this and word.member == last.member):
+                return None
+            self._seen[rank] = data
+            if is_of_this:
                 self._heard[rank] = word
                 return word
-
-    def _next_word(self, rank):
-        key = f"{self._prefix}rank/{rank}"
-        data = self._await_other(key, self._seen[rank], self._require_undecided)
-        word = None if data is None else _Word.of(data)
-        if not self._is_of_this(word) or word.member != self._heard[rank].member:
-            return None
-        self._seen[rank], self._heard[rank] = data, word
-        return word
 
     def _decided(self, outcome, until):
         """`outcome`, or what was decided before; None where the start is there no more."""
@@ -1745,27 +1735,28 @@ class _Gathering:
         try:
             absent, behind = [], []
             for rank in range(self._size):
-                word = _Word.peek(self._store.get(f"{self._prefix}rank/{rank}", last))
+                word = _peek(_Word.of, self._store.get(self._key(rank), last))
                 if word is None or word.start not in (self._start, _NO_START):
                     absent.append(rank)
                 elif word.step != step:
                     behind.append(rank)
-            if absent or behind:
+            place, culprits = self._store.address, sorted(absent + behind)
+            if culprits:
                 what = [f"ranks {absent} of {self._size} had not come"] if absent else []
                 what += [f"ranks {behind} had not gone on with the others"] if behind else []
-                why = DeadlineExceededException(
-                    f"{' and '.join(what)}, at {self._store.address}, when the deadline passed; see"
-                    " why they did not start, or whether their processes are stopped, or give more"
-                    " time", sorted(absent + behind))
+                text = (
+                    f"{' and '.join(what)}, at {place}, when the deadline passed; see why they did"
+                    " not start, or whether their processes are stopped, or give more time")
             elif self._rank == 0:
-                why = DeadlineExceededException(
-                    f"all of {self._size} ranks came to {self._store.address} as the deadline"
-                    " passed; give more time")
+                text = (
+                    f"all of {self._size} ranks came to {place} as the deadline passed; give more"
+                    " time")
             else:
-                why = DeadlineExceededException(
-                    f"rank 0 of {self._size} came to {self._store.address}, and had not let the"
-                    " others go on when the deadline passed; see whether its process is"
-                    " stopped", [0])
+                culprits = [0]
+                text = (
+                    f"rank 0 of {self._size} came to {place}, and had not let the others go on when"
+                    " the deadline passed; see whether its process is stopped")
+            why = DeadlineExceededException(text, culprits)
             outcome = None
             if self._start is not None and self._decision is not None:
                 outcome = self._decided(_Outcome.failed(self._start, step, why), last)
@@ -1784,83 +1775,68 @@ class _Gathering:
                     self._decided(_Outcome.failed(self._start, "", self._left(0)), last)
                 until = self._until if is_done else last
                 for rank in range(1, self._size):
-                    key = f"{self._prefix}rank/{rank}"
+                    key = self._key(rank)
                     seen = self._store.get(key, until)
-                    while self._is_of_this(_Word.peek(seen)):
+                    while self._is_of_this(_peek(_Word.of, seen)):
                         seen = self._store.await_other(key, seen, until)
         except WindlassException:
             pass  # who has not left by now finds the store gone
         last = _Until(_LAST_LOOK)
         try:
-            word = _Word.peek(self._said and self._store.get(self._key, last))
-            if word is not None and word.member == self._member:
-                self._store.compare_and_set(self._key, self._said, None, last)
+            if self._said is not None:
+                self._store.compare_and_set(self._key(self._rank), self._said, None, last)
             for key in self._further:
-                data = self._store.get(key, last)
-                if data is not None:
-                    self._store.compare_and_set(key, data, None, last)
+                self._remove(key, last)
             if self._rank == 0 and self._start is not None:
-                data = self._store.get(self._decisions, last)
-                if self._is_of_this(_Outcome.peek(data)):
-                    self._store.compare_and_set(self._decisions, data, None, last)
+                self._remove(self._decisions, last, lambda data: self._is_of_this(
+                    _peek(_Outcome.of, data)))
         except WindlassException:
             pass  # what a store that is lost has of them ends with this way in
 
 
-class _Arrival:
+class _Arrival(collections.namedtuple(
+        "_Arrival", "library rank target host machine named pid started pid_namespace cores cpus"
+        " options")):
     """What a rank says of itself when it comes to a start."""
 
-    def __init__(
-            self, library, rank, target, host, machine, named, process, cores, cpus, options):
-        self.library, self.rank, self.target, self.host = library, rank, target, host
-        self.machine, self.named = machine, named
-        self.process, self.cores, self.cpus, self.options = process, cores, cpus, options
+    _FORM = "pipuppiQQiup"  # behind the protocol's version
 
     @staticmethod
     def own(rank, options, host):
         try:
             with open("/proc/self/status", encoding="ascii", errors="replace") as file:
-                cpus = [
-                    line.split(":")[1].strip() for line in file
-                    if line.startswith("Cpus_allowed_list:")]
+                cpus = re.search("^Cpus_allowed_list:(.*)", file.read(), re.MULTILINE)
             boot_id = _boot_id()
         except OSError as e:
             raise UnsupportedException(f"/proc doesn't tell of this host: {e}", [rank]) from e
         process = _own_process()
         return _Arrival(
-            _version(), rank, native().wl_target().decode("ascii"), boot_id,
-            os.uname().nodename, host.name,
-            (process.pid, process.started, process.pid_namespace), native().wl_allowed_cores(),
-            cpus[0] if cpus else "", options)
+            _version(), rank, native().wl_target().decode("ascii"), boot_id, os.uname().nodename,
+            host.name, process.pid, process.started, process.pid_namespace,
+            native().wl_allowed_cores(), cpus[1].strip() if cpus else "", options)
 
     def bytes(self):
-        return (struct.pack(">i", START_PROTOCOL) + _utf(self.library)
-                + struct.pack(">i", self.rank) + _utf(self.target) + _utf(self.host)
-                + _utf(self.machine) + _utf(self.named)
-                + struct.pack(">iQQ", *self.process)
-                + struct.pack(">i", self.cores) + _utf(self.cpus) + _utf(self.options))
+        return _packed("i" + self._FORM, START_PROTOCOL, *self)
 
     @staticmethod
     def of(rank, data):
-        try:
-            reader = _Reader(data)
-            protocol, library = reader.int(), _printable(reader.utf())
+        with _reads(f"what rank {rank} says of itself", culprits=[rank]):
+            protocol, library = _Reader(data).fields("ip")
             if protocol != START_PROTOCOL:
                 raise MismatchException(
                     f"rank {rank} runs windlass {library}, which starts by protocol {protocol};"
                     f" this one runs {_version()}, by protocol {START_PROTOCOL}; use one version"
                     " everywhere", [rank])
-            told = _Arrival(
-                library, reader.int(), _printable(reader.utf()), reader.utf(),
-                _printable(reader.utf()), _printable(reader.utf()), reader.unpack("iQQ"),
-                reader.int(), reader.utf(), _printable(reader.utf()))
-        except _Malformed as e:
-            raise MismatchException(
-                f"what rank {rank} says of itself can't be read: {e}", [rank]) from e
+            _, *told = _Reader(data).fields("i" + _Arrival._FORM)
+        told = _Arrival(*told)
         if told.rank != rank:
             raise MismatchException(
                 f"rank {rank} says that it is rank {told.rank}; start all ranks again", [rank])
         return told
+
+    @property
+    def process(self):
+        return self.pid, self.started, self.pid_namespace
 
     def mask(self):
         mask = set()
@@ -1908,12 +1884,12 @@ class _Hosts:
         self.arrivals, self.numbers, self._firsts = arrivals, [], []
         known = {}
         for each in arrivals:
-            place = (each.host, each.process[2])
+            place = (each.host, each.pid_namespace)
             number = known.setdefault(each.named or place, len(known))
             if number == len(self._firsts):
                 self._firsts.append(each)
             first = self._firsts[number]
-            if (first.host, first.process[2]) != place:
+            if (first.host, first.pid_namespace) != place:
                 raise MismatchException(
                     f"ranks {first.rank} and {each.rank} both have WINDLASS_HOST '{each.named}',"
                     " and live on different machines, or in different pid namespaces; give those of"
@@ -1962,8 +1938,7 @@ def _start(store, prefix, others, opened, rank, size, options, host, until):
     gathering = _Gathering(store, prefix, others, rank, size, until, opened)
     is_done = False
     try:
-        own, refused = _tried(lambda: _Arrival.own(rank, options.text(), host).bytes())
-        said = gathering.gather("arrive", own or b"", refused)
+        said = gathering.gather("arrive", lambda: _Arrival.own(rank, options.text(), host).bytes())
         arrivals = [_Arrival.of(each, data) for each, data in enumerate(said)]
         _compare(arrivals)
         gathering.hosts = _Hosts(arrivals)
@@ -1992,62 +1967,67 @@ def _compare(arrivals):
 
 
 def _tried(step):
-    """What `step` gives and None; or None and what all are to be told."""
+    """What `step` gives and None; or None and its failure."""
     try:
         return step(), None
     except WindlassException as e:
-        return None, _Refused(e.code, str(e))
+        return None, e
 
 
 def _share_and_attach(gathering, rank, size, options, host):
-    hosts = gathering.hosts
-    maker = hosts.first(rank)
-    shared = None
-    group = c_void_p()
-    comm = c_void_p()
-    is_done = False
-    try:
-        refused = None
+    hosts, maker = gathering.hosts, gathering.hosts.first(rank)
+    shared, group, comm = c_int32(-1), c_void_p(), c_void_p()
+    wires = []
+
+    def share():
         if rank == maker.rank:
-            shared, refused = _tried(lambda: _share(size, options, hosts))
-        inode = native().wl_file_inode(shared) if shared is not None else 0
-        own = struct.pack(">iQ", -1 if shared is None else shared, inode)
-        told = gathering.gather("share", own, refused)[maker.rank]
+            _share(size, options, hosts, shared)
+        inode = native().wl_file_inode(shared) if shared.value >= 0 else 0
+        return struct.pack(">iQ", shared.value, inode)
+
+    def attach():
+        _attach(maker, rank, number, inode, group)
+
+    def open_wire():
+        attach()
+        return _open_wire(group, rank)
+
+    def join():
+        if not hosts.are_several():
+            attach()
+        if wires:
+            _connect(group, wires, host)
+        _call("wl_group_join", group, rank, byref(comm))
+        _watch(hosts, rank, group)
+        return b""
+
+    try:
+        told = gathering.gather("share", share)[maker.rank]
         if len(told) != 12:
             raise MismatchException(
                 f"what rank {maker.rank} says of the memory that all share can't be read: it has"
                 f" {len(told)} bytes; run one version of windlass on all ranks", [maker.rank])
         number, inode = struct.unpack(">iQ", told)
-        _, refused = _tried(lambda: _attach(maker, rank, number, inode, group))
-        wires = _wires(gathering, group, rank, refused) if hosts.are_several() else []
-
-        def join():
-            if wires:
-                _connect(group, wires, host)
-            _call("wl_group_join", group, rank, byref(comm))
-            _watch(hosts, rank, group)
-
-        if refused is None:
-            _, refused = _tried(join)
-        gathering.gather("attach", b"", refused)
-        is_done = True
+        if hosts.are_several():
+            wires += [each for each in gathering.gather("wire", open_wire) if each]
+        gathering.gather("attach", join)
         return comm
-    finally:
-        if not is_done and comm:
+    except BaseException:
+        if comm:
             native().wl_comm_free(comm)
+        raise
+    finally:
         if group:
             native().wl_group_release(group)
-        if shared is not None:
+        if shared.value >= 0:
             native().wl_file_close(shared)
 
 
-def _share(size, options, hosts):
-    file = c_int32()
+def _share(size, options, hosts, file):
     numbers = (c_int32 * size)(*hosts.numbers)
     config = _group_config(size, options, hosts.cores())
     config.hosts = ctypes.addressof(numbers) if hosts.are_several() else None
     _call("wl_group_share", byref(config), byref(file))
-    return file.value
 
 
 def _group_config(size, options, cores):
@@ -2069,27 +2049,21 @@ def _attach(maker, rank, number, inode, group):
     try:
         if native().wl_file_inode(file) != inode:
             raise ResourceException(
-                f"process {maker.process[0]} has given up this start, and has other memory by now")
+                f"process {maker.pid} has given up this start, and has other memory by now")
         _call("wl_group_attach", file, byref(group))
     finally:
         if rank != maker.rank:
             native().wl_file_close(file)
 
 
-def _wires(gathering, group, rank, refused):
-    """By which processes reach one another's wires: a name of each."""
-    def opened():
-        _call("wl_group_open_wire", group, (c_int32 * 1)(rank), 1)
-        count = c_uint64()
-        _call("wl_group_wire_name", group, None, 0, byref(count))
-        name = (c_char * count.value)()
-        _call("wl_group_wire_name", group, name, count.value, byref(count))
-        return name.raw
-
-    name = None
-    if refused is None:
-        name, refused = _tried(opened)
-    return [each for each in gathering.gather("wire", name or b"", refused) if each]
+def _open_wire(group, rank):
+    """The name by which the processes of other hosts reach this one."""
+    _call("wl_group_open_wire", group, (c_int32 * 1)(rank), 1)
+    count = c_uint64()
+    _call("wl_group_wire_name", group, None, 0, byref(count))
+    name = (c_char * count.value)()
+    _call("wl_group_wire_name", group, name, count.value, byref(count))
+    return name.raw
 
 
 def _connect(group, wires, host):
@@ -2123,39 +2097,38 @@ def _start_from_environment(environment, options, until):
         return comm
     variables = os.environ if environment is None else environment
     host = _Host(variables)
-    if launch.rendezvous or launch.token:
-        if launch.rendezvous is None:
+    address, token, file = launch.rendezvous, launch.token, None
+    if address or token:
+        if address is None:
             raise InvalidArgumentException(
                 "there is a token and no place where the ranks meet; set WINDLASS_RENDEZVOUS to"
                 " HOST:PORT, such as 127.0.0.1:29500, on all of them")
-        if launch.token is None:
+        if token is None:
             raise InvalidArgumentException(
                 "there is no token, which proves that ranks belong together; set"
                 " WINDLASS_TOKEN_FILE to a file that only you can read, of 64 hexadecimal digits"
                 " (openssl rand -hex 32)")
-        if launch.rank > 0 or launch.launcher_has_store:
-            return _meet(launch, launch.rendezvous, launch.token, options, host, until)
-        server = _StoreServer(launch.rendezvous, launch.token, until)
-        try:
-            return _meet(launch, launch.rendezvous, launch.token, options, host, until)
-        finally:
-            server.close()
-    if launch.job is None:
+    elif launch.job is None:
         raise InvalidArgumentException(
             "nothing tells this job from others, by which its ranks find one another; set"
             " WINDLASS_JOB to a name of its own on all of them, or WINDLASS_RENDEZVOUS and"
             " WINDLASS_TOKEN_FILE")
-    file = _MeetingFile(launch.launcher + "\n" + launch.job, variables)
-    if launch.rank > 0:
-        address, token = file.wait(until, "rank 0")
+    else:
+        file = _MeetingFile(launch.launcher + "\n" + launch.job, variables)
+        address, token = ("127.0.0.1", 0), secrets.token_bytes(32)
+        if launch.rank > 0:
+            address, token = file.wait(until, "rank 0")
+    if launch.rank > 0 or launch.launcher_has_store:
         return _meet(launch, address, token, options, host, until)
-    token = secrets.token_bytes(32)
-    server = _StoreServer(("127.0.0.1", 0), token, until)
+    server = _StoreServer(address, token, until)
     try:
-        file.write(server.address, token)
-        return _meet(launch, server.address, token, options, host, until)
+        if file is not None:
+            address = server.address
+            file.write(address, token)
+        return _meet(launch, address, token, options, host, until)
     finally:
-        file.close()
+        if file is not None:
+            file.close()
         server.close()
 
 
@@ -2180,7 +2153,7 @@ def _meet(launch, address, token, options, host, until):
                 except PeerLostException:
                     continue  # it was that of an earlier start
             arrival = _Arrival.own(launch.rank, "", host)
-            store.set(f"process/{arrival.process[0]}/{arrival.host}", arrival.bytes(), until)
+            store.set(f"process/{arrival.pid}/{arrival.host}", arrival.bytes(), until)
             return _start(
                 store, "start/", None, opened, launch.rank, launch.size, options, host, until)
         finally:
@@ -2438,7 +2411,27 @@ class _Handle:
                 self._owner._settle()
 
 
-class Communicator:
+class _Scope:
+    """What a `with` closes. Where that ends with an exception, peers of its `_communicators` get it
+    first; the list has these in the order in which they get it, and they close in the other."""
+
+    def _leave(self, failure):
+        for each in self._communicators():
+            each._ended(failure)
+        for each in reversed(self._communicators()):
+            each._close_quietly()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if kind is None:
+            self.close()
+        else:
+            self._leave(value)
+
+
+class Communicator(_Scope):
     """This process's rank of a communicator, whose other ranks are JVMs' or guests.
 
     One thread at a time calls an operation; abort, failure and close may come from any, and from a
@@ -2467,8 +2460,7 @@ class Communicator:
             comm.barrier(max(0.001, until.left()))  # behind it none finds this start's store
             return comm
         except BaseException as e:
-            comm._ended(e)
-            comm._close_quietly()
+            comm._leave(e)
             raise
 
     def _call(self, what, name, *arguments, on=None, holds=()):
@@ -2581,31 +2573,23 @@ class Communicator:
             in_elements=counts[self.rank], out=ctypes.addressof(out), out_elements=sum(counts),
             dtype=DTYPES["u8"][0], out_counts=ctypes.addressof(listed),
             holds=(out, given, listed))
-        parts, at = [], 0
-        for count in counts:
-            parts.append(out.raw[at:at + count])
-            at += count
-        return [parts[sender[rank]] for rank in range(self.size)]
+        every = _Reader(out)
+        parts = [every.take(count) for count in counts]
+        return [parts[rank] for rank in sender]
 
     def _led(self, until, step):
         """Collective: what `step` gives, as bytes, on rank 0; where it raises there, all do."""
         self.barrier(until.left() + 5)
-        own, failure = b"", None
-        if self.rank == 0:
-            try:
-                own = b"\0" + step()
-            except WindlassException as e:
-                failure = e
-                own = b"\1" + struct.pack(">i", e.code) + str(e).encode("utf-8")
+        own, failure = _tried(lambda: b"\0" + step()) if self.rank == 0 else (b"", None)
+        if failure is not None:
+            own = _packed("Bi", 1, failure.code) + str(failure).encode("utf-8")
         told = _Reader(self._bytes(_OP_LINK, until.later(5), own)[0])
         if failure is not None:
             raise failure
-        try:
+        with _reads("what rank 0 told"):
             if told.byte() == 0:
                 return told.rest()
             code = told.int()
-        except _Malformed as e:
-            raise MismatchException(f"what rank 0 told can't be read: {e}") from e
         raise WindlassException.of(code, told.rest().decode("utf-8", "replace"))
 
     def _agree(self, until, here):
@@ -2695,15 +2679,8 @@ class Communicator:
         except WindlassException:
             pass  # what ended it is being raised
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, value, trace):
-        if kind is None:
-            self.close()
-        else:
-            self._ended(value)
-            self._close_quietly()
+    def _communicators(self):
+        return [self]
 
     def __repr__(self):
         return f"Communicator(rank {self.rank} of {self.size})"
@@ -2727,20 +2704,16 @@ def versions():
         f" {PLAN_VERSION}, offer {OFFER_FORMAT}")
 
 
-class _Announcement:
+class _Announcement(collections.namedtuple(
+        "_Announcement", "versions job instance pid ranks layout")):
     """What a job says of itself where it meets another."""
 
-    _MAGIC = 0x574C4D54
-
-    def __init__(self, said, job, instance, pid, ranks, layout):
-        self.versions, self.job, self.instance = said, job, instance
-        self.pid, self.ranks, self.layout = pid, ranks, layout
+    _MAGIC, _FORM = 0x574C4D54, "upuqiu"
 
     def bytes(self, options):
-        return (struct.pack(">i", self._MAGIC) + _utf(self.versions) + _utf(self.job)
-                + _utf(self.instance) + struct.pack(">qi", self.pid, self.ranks) + _utf(self.layout)
-                + struct.pack(">Iiiq??", options.first_sequence, options.cores, options.blocks,
-                              options.deadline_ns, options.adjust_threads, True))
+        return _packed("i" + self._FORM + "Iiiq??", self._MAGIC, *self, options.first_sequence,
+                       options.cores, options.blocks, options.deadline_ns, options.adjust_threads,
+                       True)
 
     @staticmethod
     def of(data):
@@ -2753,18 +2726,10 @@ class _Announcement:
             raise MismatchException(
                 f"the other job has {_printable(said)}; this one has {versions()}; run both with"
                 " one version of Windlass")
-        other = _Announcement(
-            said, _printable(reader.utf()), reader.utf(), reader.long(), reader.int(), reader.utf())
+        other = _Announcement(said, *reader.fields(_Announcement._FORM[1:]))
         if not 1 <= other.ranks <= _MOST_RANKS:
             raise _Malformed(f"it has {other.ranks} ranks")
         return other
-
-    @staticmethod
-    def peek(data):
-        try:
-            return _Announcement.of(data)
-        except (_Malformed, MismatchException):
-            return None
 
     def whose(self, first):
         last = first + self.ranks - 1
@@ -2795,10 +2760,13 @@ class _Pairing:
         self._take_source()
         calls = None
         while True:
-            for target in self._open():
-                match = self._match(target)
-                if match:
-                    return match
+            path = self._path + "target/"
+            for key in self._store.keys(path, self._until):
+                name = key[len(path):]
+                if name and "/" not in name and name.isprintable():
+                    match = self._match(key)
+                    if match:
+                        return match
             try:
                 calls = self._store.await_other(self._path + "calls", calls, self._until)
             except DeadlineExceededException as e:
@@ -2816,7 +2784,7 @@ class _Pairing:
             there = self._store.get(key, self._until)
             if there is None:
                 continue
-            holder = _Announcement.peek(there)
+            holder = _peek(_Announcement.of, there)
             reason = (
                 "pair '%s': another sends it already: %s; a pair has one source: name another pair,"
                 " or end that job" % (self._pair, holder or "a job of another version"))
@@ -2840,40 +2808,23 @@ class _Pairing:
                     raise DeadlineExceededException(reason) from e
         self._store.hold(self._path + "calls", bytes(8), self._until)
 
-    @staticmethod
-    def _standing(data):
-        """(meeting, what the target says); None for what is none."""
-        try:
-            reader = _Reader(data)
-            return reader.long(), reader.array()
-        except _Malformed:
-            return None
-
-    def _open(self):
-        path = self._path + "target/"
-        for key in self._store.keys(path, self._until):
-            data = self._store.get(key, self._until)
-            standing = data and self._standing(data)
-            name = key[len(path):]
-            if standing and standing[0] == 0 and name and "/" not in name and name.isprintable():
-                yield name
-
-    def _match(self, target):
-        key = self._path + "target/" + target
+    def _match(self, key):
         seen = self._store.get(key, self._until)
-        standing = seen and self._standing(seen)
-        if not standing or standing[0] != 0:
+        # A target's meeting, 0 for none so far, and what it says.
+        standing = _peek(lambda data: _Reader(data).fields("qa"), seen)
+        if standing is None or standing[0] != 0:
             return None
         meeting = secrets.randbits(62) + 1
-        self._store.hold(f"meeting/{meeting}/source", b"", self._until)
-        answered = struct.pack(">q", meeting) + _array(standing[1]) + self._own_bytes
+        source = f"meeting/{meeting}/source"
+        self._store.hold(source, b"", self._until)
+        answered = _packed("qa", meeting, standing[1]) + self._own_bytes
         if not self._store.compare_and_set(key, seen, answered, self._until):
-            self._store.compare_and_set(f"meeting/{meeting}/source", b"", None, self._until)
+            self._store.compare_and_set(source, b"", None, self._until)
             return None
         return meeting, key, answered, standing[1]
 
 
-class Job:
+class Job(_Scope):
     """A job of guests as one of its ranks has it: a communicator of its own, and the way to jobs of
     JVMs, which it meets at the store that WINDLASS_MEETING names and that one of those opens."""
 
@@ -2899,8 +2850,7 @@ class Job:
         try:
             return Job(name, communicator, environment, options, True)
         except BaseException as e:
-            communicator._ended(e)
-            communicator._close_quietly()
+            communicator._leave(e)
             raise
 
     @staticmethod
@@ -2917,14 +2867,7 @@ class Job:
         what = f"meet of pair '{pair}' as source"
         self._ranks._agree(until, f"of job '{self.name}' calls {what}")
         while True:
-            link, failure = None, None
-            try:
-                link = self._met(pair, until)
-            except WindlassException as e:
-                failure = e
-            except _OthersGone as e:
-                failure = PeerLostException("the other job gave up before they had met")
-                failure.__cause__ = e
+            link, failure = _tried(lambda: self._met(pair, until))
             again = (failure is not None and not until.over() and isinstance(
                 failure, (PeerLostException, AbortedException, DeadlineExceededException)))
             standing = 0 if failure is None else 1 if again else 2
@@ -2956,25 +2899,23 @@ class Job:
             instance = str(uuid.uuid4())
             own = _Announcement(versions(), self.name, instance, os.getpid(), self._ranks.size, "")
             meeting, key, value, other = _Pairing(store, pair, own, self._options, until).source()
-            host = address[0].encode("utf-8")
-            return (struct.pack(">qi", meeting, address[1]) + _array(host) + _array(token)
-                    + _array(key.encode("utf-8")) + _array(value) + other)
+            host, port = address
+            return _packed("qisasa", meeting, port, host, token, key, value) + other
+
+        def way():
+            with _reads("what the other job says of itself"):
+                theirs = _Announcement.of(other)
+            address = (host.decode("utf-8"), port)
+            return theirs, held[0] if held else self._connect(address, token, until)
 
         side = store = comm = None
         try:
             told = _Reader(self._ranks._led(until, match))
-            meeting, port = told.unpack("qi")
-            host, token, key, value = (told.array() for _ in range(4))
+            with _reads("what rank 0 told"):
+                meeting, port, host, token, key, value = told.fields("qiaaaa")
             other = told.rest()
-            failure = None
-            try:
-                theirs = _Announcement.of(other)
-                address = (host.decode("utf-8"), port)
-                store = held[0] if held else self._connect(address, token, until)
-            except _Malformed as e:
-                failure = MismatchException(f"what the other job says of itself can't be read: {e}")
-            except WindlassException as e:
-                failure = e
+            found, failure = _tried(way)
+            theirs, store = found or (None, None)
             codes = self._ranks._words(_OP_LINK, until.later(5), failure.code if failure else 0)
             if failure:
                 raise failure
@@ -2996,8 +2937,6 @@ class Job:
             link = Link(pair, whose, comm, side, own.ranks, until)
             side = comm = None
             return link
-        except _Malformed as e:
-            raise MismatchException(f"what rank 0 told can't be read: {e}") from e
         except BaseException as e:
             if comm is not None and comm.failure() is None:
                 comm.abort(f"meet failed there: {e}")
@@ -3041,22 +2980,11 @@ class Job:
 
     def close(self):
         """Lets go of the communicator where the job made it. Links go on. Idempotent."""
-        self._ranks.close()
-        if self._owns:
-            self.communicator.close()
+        for each in reversed(self._communicators()):
+            each.close()
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, value, trace):
-        if kind is None:
-            self.close()
-        else:
-            own = (self._ranks, self.communicator)[:1 + self._owns]
-            for each in own:
-                each._ended(value)
-            for each in own:
-                each._close_quietly()
+    def _communicators(self):
+        return [self.communicator, self._ranks] if self._owns else [self._ranks]
 
     def __repr__(self):
         return f"Job({self.name!r}, {self.communicator!r})"
@@ -3169,7 +3097,7 @@ class _Layout:
 # ---- links ----
 
 
-class Link:
+class Link(_Scope):
     """A link over which this job sends to another; its communicator has the senders' ranks first.
 
     When it has failed, the job may meet again. One thread at a time calls operations on it."""
@@ -3323,17 +3251,8 @@ class Link:
         finally:
             self.communicator.close()
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, value, trace):
-        if kind is None:
-            self.close()
-        else:
-            self.communicator._ended(value)
-            self._side._ended(value)
-            self._side._close_quietly()
-            self.communicator._close_quietly()
+    def _communicators(self):
+        return [self.communicator, self._side]
 
     def __repr__(self):
         return f"Link({self.name!r}{self._whose})"
@@ -3388,11 +3307,9 @@ class LinkBatch:
         self._require_part(name, padded, found, bound)
         if bound is None:
             return self
-        self._sends.append(b"".join([
-            _array(name.encode("utf-8")), _array(bound.dtype.encode("ascii")),
-            _array(layout.encode("utf-8")), self._extents(shape), self._extents(padded),
-            _array((wire if wire and bound.dtype in _FLOATING else "").encode("ascii")),
-            _array(mode.encode("ascii")), struct.pack(">q", bucket_bytes)]))
+        wire = wire if wire and bound.dtype in _FLOATING else ""
+        self._sends.append(_packed("sssllssq", name, bound.dtype, layout, shape, padded, wire, mode,
+                                   bucket_bytes))
         self._tensors[name] = (bound, source, _standing(source))
         return self
 
@@ -3430,10 +3347,6 @@ class LinkBatch:
         if bound is not None and bound.shape != local:
             raise InvalidArgumentException(
                 f"{what} has shape {bound.shape}; under {layout} rank {rank} holds {local}")
-
-    @staticmethod
-    def _extents(shape):
-        return struct.pack(f">i{len(shape)}q", len(shape), *shape)
 
     def register(self, deadline=60.0):
         """Collective over the link: a LinkTransfer.
@@ -3477,8 +3390,7 @@ class LinkBatch:
         out = [struct.pack(">ii", TABLE_FORMAT, len(self._tensors))]
         for name, (bound, *_) in self._tensors.items():
             binding = self._binding(bound)
-            out.append(_array(name.encode("utf-8")))
-            out.append(struct.pack(f">{len(binding)}q", *binding))
+            out.append(_packed("s" + "q" * len(binding), name, *binding))
         return b"".join(out)
 
     @staticmethod
@@ -3489,15 +3401,16 @@ class LinkBatch:
 
     def _table(self, told):
         """What the other job's rank 0 has planned for this rank: (halves, words), checked."""
-        comm = self._link.communicator
-        try:
+        comm, sender = self._link.communicator, self._link._senders
+        with _reads(f"the part of the plan that rank {sender} has made for rank {comm.rank}",
+                    "; run one version of Windlass on all ranks", [sender]):
             reader = _Reader(told)
             form = reader.int()
             if form != TABLE_FORMAT:
                 raise _Malformed(f"it has format {form}, here it is {TABLE_FORMAT}")
             if reader.byte() != 0:
                 code, text = reader.int(), reader.array().decode("utf-8", "replace")
-                culprits = [reader.int() for _ in range(min(max(0, reader.int()), comm.size))]
+                culprits = reader.ints(comm.size)
                 raise WindlassException.of(code, _printable(text), culprits)
             halves = reader.int()
             if halves not in (1, 2):
@@ -3513,11 +3426,6 @@ class LinkBatch:
                 raise _Malformed(f"it has nothing for rank {comm.rank}")
             self._check(words)
             return halves, words
-        except _Malformed as e:
-            raise MismatchException(
-                f"the part of the plan that rank {self._link._senders} has made for rank"
-                f" {comm.rank} can't be read: {e}; run one version of Windlass on all"
-                " ranks", [self._link._senders]) from e
 
     def _check(self, words):
         """The table names this rank's own tensors alone, and nothing to receive into; the rest of
@@ -3564,7 +3472,7 @@ def _transfer_config(words):
     return config, memory
 
 
-class LinkTransfer:
+class LinkTransfer(_Scope):
     """A batch that both sides have registered. Each version moves once; receivers commit it once
     all of it is there. It keeps the tensors' memory until it, or its link, is closed."""
 
@@ -3631,6 +3539,9 @@ class LinkTransfer:
                     " again and add it as it is now, and write new values into it in place")
         return None
 
+    def _leave(self, _):
+        self.close()
+
     def close(self):
         """Lets go of the tensors, once a send in progress has ended. Idempotent; any thread."""
         self._handle.end()
@@ -3639,9 +3550,3 @@ class LinkTransfer:
         for handle in self._handles:
             native().wl_transfer_free(handle)
         self._tensors = []
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, value, trace):
-        self.close()
