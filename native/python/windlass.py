@@ -469,6 +469,9 @@ class _Reader:
     def int(self):
         return self.unpack("i")[0]
 
+    def long(self):
+        return self.unpack("q")[0]
+
     def ints(self, most):
         return [self.int() for _ in range(min(max(0, self.int()), most))]
 
@@ -820,7 +823,7 @@ class _Store:
                 " WINDLASS_TOKEN_FILE to the store's")
         self._frames.send(bytes([_PROOF]) + _proof(token, "member", hello, challenge))
         welcome = _Reader(self._answer(_WELCOME, until)[1:])
-        (silence,) = welcome.unpack("q")
+        silence = welcome.long()
         welcome.end()
         if silence < 1:
             raise _Malformed(f"a silence of {silence} ms")
@@ -1165,7 +1168,7 @@ class _StoreServer:
             elif kind == _GET:
                 reply = _optional(self._table.get(key))
             elif kind == _ADD:
-                reply = self._add(key, *reader.unpack("q"))
+                reply = self._add(key, reader.long())
             elif kind == _CAS:
                 expected, value = _take_optional(reader), _take_optional(reader)
                 same = self._table.get(key) == expected
@@ -1295,17 +1298,13 @@ class _MeetingFile:
     @classmethod
     def _folder(cls, environment):
         named = environment.get("XDG_RUNTIME_DIR", "")
-        try:
+        with contextlib.suppress(OSError):  # it names none
             if os.path.isabs(named) and cls._objection(named, True) is None:
                 return named
-        except OSError:
-            pass  # it names none
         own = f"/tmp/windlass-{os.geteuid()}"
         try:
-            try:
+            with contextlib.suppress(FileExistsError):  # another's is looked at next
                 os.mkdir(own, 0o700)
-            except FileExistsError:
-                pass  # another's may be there, which is looked at next
             wrong = cls._objection(own, True)
         except OSError as e:
             wrong = f"can't be made or read: {e}"
@@ -1367,15 +1366,10 @@ class _MeetingFile:
 
     def close(self):
         """Removes what this has written."""
-        if self._written is None:
-            return
-        try:
-            with open(self.path, "rb") as file:
-                own = file.read(512) == self._written
-            if own:
+        # A file that can't be removed is gone, or counts as absent once this process has ended.
+        with contextlib.suppress(OSError), open(self.path, "rb") as file:
+            if file.read(512) == self._written:
                 os.remove(self.path)
-        except OSError:
-            pass  # it is gone; or it counts as absent once this process has ended
         self._written = None
 
 
@@ -1687,13 +1681,11 @@ class _Gathering:
 
     def _why_refused(self, rank, refused):
         """What `rank` says; where others have left meanwhile, that, which may be why it does."""
-        try:
+        with contextlib.suppress(DeadlineExceededException):  # the store doesn't say in time
             for other in range(self._size):
                 is_known = self._heard[other] is not None
                 if is_known and self._store.get(self._key(other), self._until) is None:
                     return self._left(other)
-        except DeadlineExceededException:
-            pass  # the store doesn't say in time
         return WindlassException.of(
             refused.code, f"rank {self._name(rank)}: {refused}", [rank])
 
@@ -1768,30 +1760,26 @@ class _Gathering:
 
     def end(self, is_done):
         """Takes back what this process has said; as rank 0 once the others have heard the rest."""
+        is_first = self._rank == 0 and self._start is not None
         last = _Until(_LAST_LOOK)
-        try:
-            if self._rank == 0 and self._start is not None:
-                if not is_done and self._is_open(self._decision):
-                    self._decided(_Outcome.failed(self._start, "", self._left(0)), last)
-                until = self._until if is_done else last
-                for rank in range(1, self._size):
-                    key = self._key(rank)
-                    seen = self._store.get(key, until)
-                    while self._is_of_this(_peek(_Word.of, seen)):
-                        seen = self._store.await_other(key, seen, until)
-        except WindlassException:
-            pass  # who has not left by now finds the store gone
+        with contextlib.suppress(WindlassException):  # who has not left by now finds the store gone
+            if is_first and not is_done and self._is_open(self._decision):
+                self._decided(_Outcome.failed(self._start, "", self._left(0)), last)
+            until = self._until if is_done else last
+            for rank in range(1, self._size if is_first else 0):
+                seen = self._store.get(self._key(rank), until)
+                while self._is_of_this(_peek(_Word.of, seen)):
+                    seen = self._store.await_other(self._key(rank), seen, until)
         last = _Until(_LAST_LOOK)
-        try:
+        # What a store that is lost has of them ends with this way in.
+        with contextlib.suppress(WindlassException):
             if self._said is not None:
                 self._store.compare_and_set(self._key(self._rank), self._said, None, last)
             for key in self._further:
                 self._remove(key, last)
-            if self._rank == 0 and self._start is not None:
+            if is_first:
                 self._remove(self._decisions, last, lambda data: self._is_of_this(
                     _peek(_Outcome.of, data)))
-        except WindlassException:
-            pass  # what a store that is lost has of them ends with this way in
 
 
 class _Arrival(collections.namedtuple(
@@ -2626,11 +2614,9 @@ class Communicator(_Scope):
 
     def _stop(self, what, name, *arguments):
         def stop(is_open):
-            try:
+            with contextlib.suppress(ClosedException):  # it was closed meanwhile
                 if is_open:
                     _call(name, self._comm, *arguments)
-            except ClosedException:
-                pass  # it was closed meanwhile
 
         self._handle.use(what, stop)
 
@@ -2659,10 +2645,8 @@ class Communicator(_Scope):
         # Somebody may still read what this holds: it stays as long as the process.
 
     def _close_quietly(self):
-        try:
+        with contextlib.suppress(WindlassException):  # what ended it is being raised
             self.close()
-        except WindlassException:
-            pass  # what ended it is being raised
 
     def _ended(self, failure):
         """Peers get what this rank ends with, unless it ends as it was asked to or they know."""
@@ -2673,11 +2657,9 @@ class Communicator(_Scope):
             text = f"{type(failure).__name__}: {failure}"
         except Exception:
             text = type(failure).__name__
-        try:
+        with contextlib.suppress(WindlassException):  # what ended it is being raised
             if self.failure() is None:
                 self.abort(f"rank {self.rank} ended with {text.rstrip(': ')}")
-        except WindlassException:
-            pass  # what ended it is being raised
 
     def _communicators(self):
         return [self]
@@ -3136,14 +3118,6 @@ class Link(_Scope):
         if not isinstance(failure, shared) and self.communicator.failure() is None:
             self.communicator.abort(f"{operation} failed there: {failure}")
 
-    def _failed(self, what, failure, shared):
-        operation = self._operation(what)
-        self._end(operation, failure, shared)
-        if not isinstance(failure, WindlassException):
-            return failure
-        return WindlassException.of(
-            failure.code, f"{operation}: {failure}", failure.culprits)
-
     def _side_words(self, until, *own):
         """Collective over the senders, whose failures are the link's."""
         try:
@@ -3258,6 +3232,19 @@ class Link(_Scope):
         return f"Link({self.name!r}{self._whose})"
 
 
+@contextlib.contextmanager
+def _operating(link, what, shared):
+    """Around an operation, whose failures end the link unless every rank has one of `shared`."""
+    try:
+        yield
+    except BaseException as e:
+        operation = link._operation(what)
+        link._end(operation, e, shared)
+        if not isinstance(e, WindlassException):
+            raise
+        raise WindlassException.of(e.code, f"{operation}: {e}", e.culprits) from e
+
+
 def _ranks(count, more=""):
     return "%d rank%s%s" % (count, "" if count == 1 else "s", more)
 
@@ -3359,7 +3346,7 @@ class LinkBatch:
         link, comm = self._link, self._link.communicator
         self._registered = True
         shared = (MismatchException, UnsupportedException, InvalidArgumentException)
-        try:
+        with _operating(link, "register", shared):
             # Neither checksums, nor in place; and nothing to receive.
             offer = (struct.pack(">i??i", OFFER_FORMAT, False, False, len(self._sends))
                      + b"".join(self._sends) + struct.pack(">i", 0))
@@ -3379,8 +3366,6 @@ class LinkBatch:
                                byref(handle), holds=(memory,))
 
             transfer._handle.use("register", create)
-        except BaseException as e:
-            raise link._failed("register", e, shared) from e
         link._registrations += 1
         return transfer
 
@@ -3497,27 +3482,22 @@ class LinkTransfer(_Scope):
     def _send(self, version, until):
         link = self._link
         what = f"send of version {version}"
-        try:
+        with _operating(link, what, self._SHARED):
             moving = link._offer(self._number, version, until)
-        except BaseException as e:
-            raise link._failed(what, e, self._SHARED) from e
         if moving is None:
             raise DeadlineExceededException(
                 f"{link._operation(what)}: the receivers have not asked for a version when the"
                 " deadline passed; nothing moved, and the link goes on")
         moved = self._moved()
         cell = c_int64(_NO_VERSION if moved else version)
-        shared = self._SHARED + (UnsupportedException,)
+        shared = () if moved else self._SHARED + (UnsupportedException,)
         began = time.monotonic()
-        try:
-            if moved:
-                try:
-                    self._move(cell, moving)
-                finally:
+        with _operating(link, what, shared):
+            try:
+                self._move(cell, moving)
+            finally:
+                if moved:
                     raise InvalidArgumentException(moved)
-            self._move(cell, moving)
-        except BaseException as e:
-            raise link._failed(what, e, () if moved else shared) from e
         link._move_seconds = time.monotonic() - began
         self._next = (self._next + 1) % len(self._handles)
 
