@@ -159,91 +159,70 @@ DTYPES = {
 }
 """Each dtype's number in the C ABI, and its bytes."""
 
-_FLOATING = {"f64", "f32", "f16", "bf16", "f8e5m2", "f8e4m3", "f8e8m0", "f8e4m3fnuz",
-             "f8e5m2fnuz"}
+_FLOATING = {name for name in DTYPES if re.match("b?f", name)}
 
 
-class _Error(ctypes.Structure):
-    _fields_ = [("struct_size", c_uint32), ("code", c_int32), ("operation", c_int32),
-                ("observer", c_int32), ("sequence", c_uint32), ("culprit_count", c_int32),
-                ("culprits", c_int32 * 64), ("message", c_char * 2048)]
+def _struct(**fields):
+    """A struct of the C ABI, which begins with its size. What it is not given is 0."""
+
+    class Struct(ctypes.Structure):
+        _fields_ = [("struct_size", c_uint32), *fields.items()]
+
+        def __init__(self, **values):
+            super().__init__(**{"struct_size": ctypes.sizeof(self), **values})
+
+    return Struct
 
 
-class _GroupConfig(ctypes.Structure):
-    _fields_ = [("struct_size", c_uint32), ("ranks", c_int32), ("first_sequence", c_uint32),
-                ("cores", c_int32), ("deadline_ns", c_int64), ("blocks", c_int32),
-                ("adjust_threads", c_int32), ("device_cores", c_int32), ("hosts", c_void_p)]
+_Error = _struct(
+    code=c_int32, operation=c_int32, observer=c_int32, sequence=c_uint32, culprit_count=c_int32,
+    culprits=c_int32 * 64, message=c_char * 2048)
+_GroupConfig = _struct(
+    ranks=c_int32, first_sequence=c_uint32, cores=c_int32, deadline_ns=c_int64, blocks=c_int32,
+    adjust_threads=c_int32, device_cores=c_int32, hosts=c_void_p)
+_Process = _struct(pid=c_int32, started=c_uint64, pid_namespace=c_uint64)
+_TensorStruct = _struct(
+    dtype=c_int32, ndim=c_uint32, reserved=c_uint32, data=c_void_p, shape=POINTER(c_int64),
+    strides=POINTER(c_int64))
+_CollectiveCall = _struct(
+    operation=c_int32, in_=c_void_p, in_elements=c_uint64, out=c_void_p, out_elements=c_uint64,
+    dtype=c_int32, op=c_int32, algorithm=c_int32, root=c_int32, rows=c_int64, in_counts=c_void_p,
+    in_offsets=c_void_p, out_counts=c_void_p, out_offsets=c_void_p, received_counts=c_void_p,
+    deadline_ns=c_int64, ticket=c_void_p, stream=c_uint64)
+_TransferConfig = _struct(
+    reserved=c_uint32, fingerprint=c_uint64, source_bindings=c_void_p,
+    source_binding_words=c_uint64, source_binding_count=c_uint32, target_binding_count=c_uint32,
+    target_bindings=c_void_p, target_binding_words=c_uint64, chunks=c_void_p, chunk_words=c_uint64,
+    chunk_count=c_uint64, stages=c_void_p, stage_words=c_uint64, stage_count=c_uint64)
 
-
-class _Process(ctypes.Structure):
-    _fields_ = [("struct_size", c_uint32), ("pid", c_int32), ("started", c_uint64),
-                ("pid_namespace", c_uint64)]
-
-
-class _TensorStruct(ctypes.Structure):
-    _fields_ = [("struct_size", c_uint32), ("dtype", c_int32), ("ndim", c_uint32),
-                ("reserved", c_uint32), ("data", c_void_p), ("shape", POINTER(c_int64)),
-                ("strides", POINTER(c_int64))]
-
-
-class _CollectiveCall(ctypes.Structure):
-    _fields_ = [("struct_size", c_uint32), ("operation", c_int32),
-                ("in_", c_void_p), ("in_elements", c_uint64),
-                ("out", c_void_p), ("out_elements", c_uint64),
-                ("dtype", c_int32), ("op", c_int32), ("algorithm", c_int32), ("root", c_int32),
-                ("rows", c_int64), ("in_counts", c_void_p), ("in_offsets", c_void_p),
-                ("out_counts", c_void_p), ("out_offsets", c_void_p),
-                ("received_counts", c_void_p), ("deadline_ns", c_int64), ("ticket", c_void_p),
-                ("stream", c_uint64)]
-
-
-class _TransferConfig(ctypes.Structure):
-    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("fingerprint", c_uint64),
-                ("source_bindings", c_void_p), ("source_binding_words", c_uint64),
-                ("source_binding_count", c_uint32), ("target_binding_count", c_uint32),
-                ("target_bindings", c_void_p), ("target_binding_words", c_uint64),
-                ("chunks", c_void_p), ("chunk_words", c_uint64), ("chunk_count", c_uint64),
-                ("stages", c_void_p), ("stage_words", c_uint64), ("stage_count", c_uint64)]
-
-
-_SIGNATURES = {  # name: (result, arguments before `wl_error_t*`); None in front: takes no error
-    "wl_abi_version": (c_uint32, [None]),
-    "wl_version": (c_char_p, [None]),
-    "wl_target": (c_char_p, [None]),
-    "wl_allowed_cores": (c_int32, [None]),
-    "wl_process_self": (c_int32, [c_void_p]),
-    "wl_group_share": (c_int32, [c_void_p, c_void_p]),
-    "wl_file_open": (c_int32, [c_void_p, c_int32, c_void_p]),
-    "wl_file_inode": (c_uint64, [None, c_int32]),
-    "wl_file_close": (None, [None, c_int32]),
-    "wl_group_create": (c_int32, [c_void_p, c_void_p]),
-    "wl_group_attach": (c_int32, [c_int32, c_void_p]),
-    "wl_group_join": (c_int32, [c_void_p, c_int32, c_void_p]),
-    "wl_group_release": (None, [None, c_void_p]),
-    "wl_group_watch": (c_int32, [c_void_p, c_void_p, c_void_p, c_uint32, c_int64]),
-    "wl_group_open_wire": (c_int32, [c_void_p, c_void_p, c_uint32]),
-    "wl_group_wire_name": (c_int32, [c_void_p, c_void_p, c_uint64, c_void_p]),
-    "wl_group_connect": (c_int32, [c_void_p, c_void_p, c_void_p, c_uint32, c_int64]),
-    "wl_comm_rank": (c_int32, [None, c_void_p]),
-    "wl_comm_size": (c_int32, [None, c_void_p]),
-    "wl_comm_split": (c_int32, [c_void_p, c_int32, c_int32, c_int64, c_void_p]),
-    "wl_comm_abort": (c_int32, [c_void_p, c_char_p]),
-    "wl_comm_fail": (c_int32, [c_void_p, c_int32, c_void_p, c_uint32, c_char_p]),
-    "wl_comm_status": (c_int32, [c_void_p]),
-    "wl_comm_quiescent": (c_int32, [None, c_void_p]),
-    "wl_comm_close": (c_int32, [c_void_p]),
-    "wl_comm_free": (None, [None, c_void_p]),
-    "wl_submit": (c_int32, [c_void_p, c_void_p]),
-    "wl_window_create": (c_int32, [c_void_p, c_uint64, c_int64, c_void_p]),
-    "wl_window_address": (c_void_p, [None, c_void_p, c_int32]),
-    "wl_window_free": (None, [None, c_void_p]),
-    "wl_put": (c_int32, [c_void_p, c_void_p, c_void_p, c_int32, c_void_p]),
-    "wl_notify": (c_int32, [c_void_p, c_void_p, c_int32, c_uint64, c_uint32]),
-    "wl_test": (c_int32, [c_void_p, c_void_p, c_int32, c_uint64, c_uint32, c_void_p]),
-    "wl_transfer_create": (c_int32, [c_void_p, c_void_p, c_int64, c_void_p]),
-    "wl_transfer_move": (c_int32, [c_void_p, c_uint64, c_void_p, c_int64]),
-    "wl_transfer_free": (None, [None, c_void_p]),
-}
+_error_p = c_void_p  # of a wl_error_t
+_SIGNATURES = [  # result, arguments, functions that have these
+    (c_uint32, [], "wl_abi_version"),
+    (c_char_p, [], "wl_version wl_target"),
+    (c_int32, [], "wl_allowed_cores"),
+    (c_uint64, [c_int32], "wl_file_inode"),
+    (None, [c_int32], "wl_file_close"),
+    (c_int32, [c_void_p], "wl_comm_rank wl_comm_size wl_comm_quiescent"),
+    (None, [c_void_p], "wl_group_release wl_comm_free wl_window_free wl_transfer_free"),
+    (c_void_p, [c_void_p, c_int32], "wl_window_address"),
+    (c_int32, [c_void_p, _error_p], "wl_process_self wl_comm_status wl_comm_close"),
+    (c_int32, [c_void_p, c_void_p, _error_p], "wl_group_share wl_group_create wl_submit"),
+    (c_int32, [c_void_p, c_int32, c_void_p, _error_p], "wl_file_open wl_group_join"),
+    (c_int32, [c_int32, c_void_p, _error_p], "wl_group_attach"),
+    (c_int32, [c_void_p, c_void_p, c_void_p, c_uint32, c_int64, _error_p],
+     "wl_group_watch wl_group_connect"),
+    (c_int32, [c_void_p, c_void_p, c_uint32, _error_p], "wl_group_open_wire"),
+    (c_int32, [c_void_p, c_void_p, c_uint64, c_void_p, _error_p], "wl_group_wire_name"),
+    (c_int32, [c_void_p, c_int32, c_int32, c_int64, c_void_p, _error_p], "wl_comm_split"),
+    (c_int32, [c_void_p, c_char_p, _error_p], "wl_comm_abort"),
+    (c_int32, [c_void_p, c_int32, c_void_p, c_uint32, c_char_p, _error_p], "wl_comm_fail"),
+    (c_int32, [c_void_p, c_uint64, c_int64, c_void_p, _error_p], "wl_window_create"),
+    (c_int32, [c_void_p, c_void_p, c_void_p, c_int32, c_void_p, _error_p], "wl_put"),
+    (c_int32, [c_void_p, c_void_p, c_int32, c_uint64, c_uint32, _error_p], "wl_notify"),
+    (c_int32, [c_void_p, c_void_p, c_int32, c_uint64, c_uint32, c_void_p, _error_p], "wl_test"),
+    (c_int32, [c_void_p, c_void_p, c_int64, c_void_p, _error_p], "wl_transfer_create"),
+    (c_int32, [c_void_p, c_uint64, c_void_p, c_int64, _error_p], "wl_transfer_move"),
+]
 
 _TARGETS = ("sim", "a2a3sim", "a5sim", "cuda", "a2a3", "a5")
 _library = None
@@ -266,17 +245,6 @@ def library_path(environment=None):
             f"there is no {name} in {folder}; set WINDLASS_LIBRARY_PATH to the folder that has it,"
             " such as lib/ of the distribution")
     return path
-
-
-def _function(library, name):
-    """That call of the library, which knows its arguments from then on."""
-    result, arguments = _SIGNATURES[name]
-    function = getattr(library, name)
-    function.restype = result
-    takes_error = not arguments or arguments[0] is not None
-    arguments = arguments + [c_void_p] if takes_error else arguments[1:]
-    function.argtypes = [_WHOLE.get(each, each) for each in arguments]
-    return function
 
 
 def _whole(what, value, least=-(1 << 31), most=(1 << 31) - 1):
@@ -329,13 +297,15 @@ def native():
         try:
             library = ctypes.CDLL(path, use_errno=False)
             # Before the other calls, of which a library of another version may lack some.
-            version = _function(library, "wl_abi_version")()
+            version = library.wl_abi_version()
             if version != ABI:
                 raise UnsupportedException(
                     f"{path} has C ABI version {version}, this windlass.py wants {ABI}: use those"
                     " of one version")
-            for name in _SIGNATURES:
-                _function(library, name)
+            for result, arguments, names in _SIGNATURES:
+                for function in (getattr(library, name) for name in names.split()):
+                    function.restype = result
+                    function.argtypes = [_WHOLE.get(each, each) for each in arguments]
         except (OSError, AttributeError) as e:
             raise UnsupportedException(f"{path} can't be used: {e}") from e
         _library = library
@@ -352,7 +322,7 @@ def _error(code, error):
 
 def _call(name, *arguments):
     """Calls a function of the C ABI that takes an error; the GIL is free meanwhile."""
-    error = _Error(struct_size=ctypes.sizeof(_Error))
+    error = _Error()
     try:
         code = getattr(native(), name)(*arguments, byref(error))
     except ctypes.ArgumentError as e:
@@ -635,31 +605,27 @@ class LaunchEnvironment:
         if digits and name:
             raise InvalidArgumentException(
                 "WINDLASS_TOKEN_FILE and WINDLASS_TOKEN are both set; unset either")
-        if digits:
-            return _parse_token(digits, "WINDLASS_TOKEN")
-        if not name:
+        if name:
+            try:
+                with open(os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+                    mode = os.fstat(file.fileno()).st_mode
+                    if not stat.S_ISREG(mode) or mode & 0o077:
+                        raise ResourceException(
+                            f"{name} is no regular file, or open to others than its owner; chmod"
+                            " 600 it, and make a new token")
+                    digits = file.read(66).decode("ascii", "replace").strip()
+            except OSError as e:
+                raise ResourceException(f"{name}: a token can't be read: {e.strerror}") from e
+        elif not digits:
             return None
-        try:
-            with open(os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-                mode = os.fstat(file.fileno()).st_mode
-                if not stat.S_ISREG(mode) or mode & 0o077:
-                    raise ResourceException(
-                        f"{name} is no regular file, or open to others than its owner; chmod 600"
-                        " it, and make a new token")
-                text = file.read(66)
-        except OSError as e:
-            raise ResourceException(f"{name}: a token can't be read: {e.strerror}") from e
-        return _parse_token(text.decode("ascii", "replace").strip(), name)
+        if not re.fullmatch("[0-9a-fA-F]{64}", digits):
+            raise InvalidArgumentException(
+                f"{name or 'WINDLASS_TOKEN'} has no token, which is 64 hexadecimal digits")
+        return bytes.fromhex(digits)
 
     def __repr__(self):
         where = f"rank {self.rank} of {self.size}, job {self.job}"
         return f"LaunchEnvironment({self.launcher}: {where})"
-
-
-def _parse_token(digits, where):
-    if not re.fullmatch("[0-9a-fA-F]{64}", digits):
-        raise InvalidArgumentException(f"{where} has no token, which is 64 hexadecimal digits")
-    return bytes.fromhex(digits)
 
 
 def _host_and_port(setting, text):
@@ -1379,7 +1345,7 @@ def _boot_id():
 
 
 def _own_process():
-    process = _Process(struct_size=ctypes.sizeof(_Process))
+    process = _Process()
     _call("wl_process_self", byref(process))
     return process
 
@@ -1822,9 +1788,8 @@ class _Arrival(collections.namedtuple(
                 f"rank {rank} says that it is rank {told.rank}; start all ranks again", [rank])
         return told
 
-    @property
     def process(self):
-        return self.pid, self.started, self.pid_namespace
+        return _Process(pid=self.pid, started=self.started, pid_namespace=self.pid_namespace)
 
     def mask(self):
         mask = set()
@@ -1969,7 +1934,10 @@ def _share_and_attach(gathering, rank, size, options, host):
 
     def share():
         if rank == maker.rank:
-            _share(size, options, hosts, shared)
+            numbers = (c_int32 * size)(*hosts.numbers)
+            config = _group_config(size, options, hosts.cores())
+            config.hosts = ctypes.addressof(numbers) if hosts.are_several() else None
+            _call("wl_group_share", byref(config), byref(shared))
         inode = native().wl_file_inode(shared) if shared.value >= 0 else 0
         return struct.pack(">iQ", shared.value, inode)
 
@@ -1984,7 +1952,8 @@ def _share_and_attach(gathering, rank, size, options, host):
         if not hosts.are_several():
             attach()
         if wires:
-            _connect(group, wires, host)
+            lengths = (c_uint64 * len(wires))(*map(len, wires))
+            _call("wl_group_connect", group, b"".join(wires), lengths, len(wires), host.silence_ns)
         _call("wl_group_join", group, rank, byref(comm))
         _watch(hosts, rank, group)
         return b""
@@ -2011,29 +1980,17 @@ def _share_and_attach(gathering, rank, size, options, host):
             native().wl_file_close(shared)
 
 
-def _share(size, options, hosts, file):
-    numbers = (c_int32 * size)(*hosts.numbers)
-    config = _group_config(size, options, hosts.cores())
-    config.hosts = ctypes.addressof(numbers) if hosts.are_several() else None
-    _call("wl_group_share", byref(config), byref(file))
-
-
 def _group_config(size, options, cores):
     return _GroupConfig(
-        struct_size=ctypes.sizeof(_GroupConfig), ranks=size,
-        first_sequence=options.first_sequence % (1 << 32), cores=options.cores or cores,
+        ranks=size, first_sequence=options.first_sequence % (1 << 32), cores=options.cores or cores,
         deadline_ns=options.deadline_ns, blocks=options.blocks,
         adjust_threads=int(options.adjust_threads))
-
-
-def _process_struct(name):
-    return _Process(ctypes.sizeof(_Process), *name)
 
 
 def _attach(maker, rank, number, inode, group):
     file = c_int32(number)
     if rank != maker.rank:
-        _call("wl_file_open", byref(_process_struct(maker.process)), number, byref(file))
+        _call("wl_file_open", byref(maker.process()), number, byref(file))
     try:
         if native().wl_file_inode(file) != inode:
             raise ResourceException(
@@ -2054,21 +2011,16 @@ def _open_wire(group, rank):
     return name.raw
 
 
-def _connect(group, wires, host):
-    lengths = (c_uint64 * len(wires))(*map(len, wires))
-    _call("wl_group_connect", group, b"".join(wires), lengths, len(wires), host.silence_ns)
-
-
 def _watch(hosts, rank, group):
     """Watches the processes of the host that `rank` of this one lives on."""
     processes = {}
     for each in hosts.arrivals:
         if hosts.numbers[each.rank] == hosts.numbers[rank]:
-            processes.setdefault(each.process, []).append(each.rank)
-    processes.pop(hosts.arrivals[rank].process)
-    for name, ranks in processes.items():
-        theirs = (c_int32 * len(ranks))(*ranks)
-        _call("wl_group_watch", group, byref(_process_struct(name)), theirs, len(ranks), 0)
+            processes.setdefault(bytes(each.process()), []).append(each)
+    processes.pop(bytes(hosts.arrivals[rank].process()))
+    for each in processes.values():
+        ranks = (c_int32 * len(each))(*(one.rank for one in each))
+        _call("wl_group_watch", group, byref(each[0].process()), ranks, len(each), 0)
 
 
 def _start_from_environment(environment, options, until):
@@ -2469,9 +2421,7 @@ class Communicator(_Scope):
 
     def _submit(self, what, operation, deadline_ns, holds=(), **fields):
         """One collective, of those fields of wl_call_t."""
-        call = _CollectiveCall(
-            struct_size=ctypes.sizeof(_CollectiveCall), operation=operation,
-            deadline_ns=deadline_ns, **fields)
+        call = _CollectiveCall(operation=operation, deadline_ns=deadline_ns, **fields)
         self._call(what, "wl_submit", byref(call), holds=holds)
 
     def barrier(self, deadline=None):
@@ -3207,12 +3157,11 @@ class Link(_Scope):
         return reached.value != 0
 
     def _put(self, rank, word, value):
-        one, stride = (c_int64 * 1)(1), (c_int64 * 1)(1)
-        cell = c_int64(value)
+        one, cell = (c_int64 * 1)(1), c_int64(value)
 
         def struct_of(address):
             return _TensorStruct(
-                ctypes.sizeof(_TensorStruct), DTYPES["i64"][0], 1, 0, address, one, stride)
+                dtype=DTYPES["i64"][0], ndim=1, data=address, shape=one, strides=one)
 
         local = struct_of(ctypes.addressof(cell))
         remote = struct_of(self._words + word * 8)
@@ -3445,8 +3394,7 @@ _HEADER = 9
 
 def _transfer_config(words):
     memory = (c_int64 * max(1, len(words)))(*words)
-    config = _TransferConfig(
-        struct_size=ctypes.sizeof(_TransferConfig), fingerprint=words[0] & (1 << 64) - 1)
+    config = _TransferConfig(fingerprint=words[0] & (1 << 64) - 1)
     at = ctypes.addressof(memory) + 8 * _HEADER
     sections = ("source_binding", "target_binding", "chunk", "stage")
     for name, count, size in zip(sections, words[1:_HEADER:2], words[2:_HEADER:2]):
