@@ -143,6 +143,18 @@ class _Malformed(Exception):
     """Bytes of another process that are not what they should be."""
 
 
+def _require(condition, text):
+    """Refuses the arguments of a call, or the variables of a start, unless `condition` holds."""
+    if not condition:
+        raise InvalidArgumentException(text)
+
+
+def _expect(condition, text):
+    """Refuses bytes of another process unless `condition` holds."""
+    if not condition:
+        raise _Malformed(text)
+
+
 # ---- the C ABI ----
 
 _MOST_RANKS = 4096
@@ -233,10 +245,9 @@ def library_path(environment=None):
     environment = os.environ if environment is None else environment
     named = environment.get("WINDLASS_TARGET") or _TARGETS[0]
     target = named.lower()
-    if target not in _TARGETS:
-        raise InvalidArgumentException(
-            f'WINDLASS_TARGET is "{_printable(named)}"; known are {", ".join(_TARGETS)}; name one'
-            " or unset it")
+    _require(target in _TARGETS,
+             f'WINDLASS_TARGET is "{_printable(named)}"; known are {", ".join(_TARGETS)}; name one'
+             " or unset it")
     name = "libwindlass.so" if target == "sim" else f"libwindlass-{target}.so"
     folder = environment.get("WINDLASS_LIBRARY_PATH") or os.path.dirname(os.path.abspath(__file__))
     path = os.path.join(folder, name)
@@ -512,14 +523,12 @@ class LaunchEnvironment:
             self._one_rank(rank, "RANK")
         self.size = self._number(size, 1, _MOST_RANKS)
         self.rank = self._number(rank, 0, _MOST_RANKS - 1)
-        if self.rank >= self.size:
-            raise InvalidArgumentException(
-                f"{rank} is {self._get(rank)!r}, and {size} is {self._get(size)!r}; a rank lies"
-                " below the number of ranks")
-        if name == "SLURM" and self.size > 1 and not self._get("SLURM_STEP_ID"):
-            raise InvalidArgumentException(
-                "SLURM_STEP_ID is not set, as in a batch script, which is one process; start it"
-                " with srun")
+        _require(self.rank < self.size,
+                 f"{rank} is {self._get(rank)!r}, and {size} is {self._get(size)!r}; a rank lies"
+                 " below the number of ranks")
+        _require(name != "SLURM" or self.size == 1 or self._get("SLURM_STEP_ID"),
+                 "SLURM_STEP_ID is not set, as in a batch script, which is one process; start it"
+                 " with srun")
         self.token = self._token()
         self.rendezvous = None  # (host, port)
         self.launcher_has_store = False
@@ -566,17 +575,15 @@ class LaunchEnvironment:
 
     def _one_rank(self, rank, other):
         self._both(rank, other)
-        if self._get(rank) != self._get(other):
-            raise InvalidArgumentException(
-                f"{rank} is {self._get(rank)!r}, and {other} is {self._get(other)!r}: one launcher"
-                " runs inside another; unset the variables of the one not meant")
+        _require(self._get(rank) == self._get(other),
+                 f"{rank} is {self._get(rank)!r}, and {other} is {self._get(other)!r}: one launcher"
+                 " runs inside another; unset the variables of the one not meant")
 
     def _number(self, name, least, most):
         text = self._get(name)
         value = int(text) if re.fullmatch("[0-9]{1,18}", text) else -1
-        if not least <= value <= most:
-            raise InvalidArgumentException(
-                f"{name} is {text!r}; it must be a number from {least} to {most}")
+        _require(least <= value <= most,
+                 f"{name} is {text!r}; it must be a number from {least} to {most}")
         return value
 
     def _id(self, name):
@@ -602,9 +609,8 @@ class LaunchEnvironment:
 
     def _token(self):
         digits, name = self._get("WINDLASS_TOKEN"), self._get("WINDLASS_TOKEN_FILE")
-        if digits and name:
-            raise InvalidArgumentException(
-                "WINDLASS_TOKEN_FILE and WINDLASS_TOKEN are both set; unset either")
+        _require(not digits or not name,
+                 "WINDLASS_TOKEN_FILE and WINDLASS_TOKEN are both set; unset either")
         if name:
             try:
                 with open(os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
@@ -618,9 +624,8 @@ class LaunchEnvironment:
                 raise ResourceException(f"{name}: a token can't be read: {e.strerror}") from e
         elif not digits:
             return None
-        if not re.fullmatch("[0-9a-fA-F]{64}", digits):
-            raise InvalidArgumentException(
-                f"{name or 'WINDLASS_TOKEN'} has no token, which is 64 hexadecimal digits")
+        _require(re.fullmatch("[0-9a-fA-F]{64}", digits),
+                 f"{name or 'WINDLASS_TOKEN'} has no token, which is 64 hexadecimal digits")
         return bytes.fromhex(digits)
 
     def __repr__(self):
@@ -1396,8 +1401,7 @@ class _Word(collections.namedtuple("_Word", "start member step value refused")):
     def of(data):
         reader = _Reader(data)
         start, member, step, kind = reader.fields("dduB")
-        if kind > 1:
-            raise _Malformed("a word of no kind")
+        _expect(kind <= 1, "a word of no kind")
         value = reader.array() if kind == 0 else b""
         refused = WindlassException.of(*reader.fields("iu")) if kind == 1 else None
         return _Word(start, member, step, value, refused)
@@ -1815,17 +1819,15 @@ class _Host:
 
     def __init__(self, variables):
         self.name = variables.get("WINDLASS_HOST") or ""
-        if self.name and not re.fullmatch("[!-~]{1,63}", self.name):
-            raise InvalidArgumentException(
-                f"WINDLASS_HOST is '{_printable(self.name)}'; a host's name has 1 to 63 characters"
-                " of ASCII, none of them a space")
+        _require(re.fullmatch("[!-~]{0,63}", self.name),
+                 f"WINDLASS_HOST is '{_printable(self.name)}'; a host's name has 1 to 63 characters"
+                 " of ASCII, none of them a space")
         silence = variables.get("WINDLASS_HOST_SILENCE") or "2"
         is_number = re.fullmatch("[0-9]{1,4}([.][0-9]{1,3})?", silence)
         seconds = float(silence) if is_number else -1
-        if seconds != 0 and seconds < 0.5:
-            raise InvalidArgumentException(
-                f"WINDLASS_HOST_SILENCE is '{_printable(silence)}'; it must be seconds, from 0.5 to"
-                " 9999.999, or 0, which lets a host be silent")
+        _require(seconds == 0 or seconds >= 0.5,
+                 f"WINDLASS_HOST_SILENCE is '{_printable(silence)}'; it must be seconds, from 0.5"
+                 " to 9999.999, or 0, which lets a host be silent")
         self.silence_ns = round(seconds * 1e9)
 
 
@@ -2039,15 +2041,13 @@ def _start_from_environment(environment, options, until):
     host = _Host(variables)
     address, token, file = launch.rendezvous, launch.token, None
     if address or token:
-        if address is None:
-            raise InvalidArgumentException(
-                "there is a token and no place where the ranks meet; set WINDLASS_RENDEZVOUS to"
-                " HOST:PORT, such as 127.0.0.1:29500, on all of them")
-        if token is None:
-            raise InvalidArgumentException(
-                "there is no token, which proves that ranks belong together; set"
-                " WINDLASS_TOKEN_FILE to a file that only you can read, of 64 hexadecimal digits"
-                " (openssl rand -hex 32)")
+        _require(address is not None,
+                 "there is a token and no place where the ranks meet; set WINDLASS_RENDEZVOUS to"
+                 " HOST:PORT, such as 127.0.0.1:29500, on all of them")
+        _require(token is not None,
+                 "there is no token, which proves that ranks belong together; set"
+                 " WINDLASS_TOKEN_FILE to a file that only you can read, of 64 hexadecimal digits"
+                 " (openssl rand -hex 32)")
     elif launch.job is None:
         raise InvalidArgumentException(
             "nothing tells this job from others, by which its ranks find one another; set"
@@ -2651,16 +2651,14 @@ class _Announcement(collections.namedtuple(
     def of(data):
         """_Malformed for what is none; MismatchException for other versions."""
         reader = _Reader(data)
-        if reader.int() != _Announcement._MAGIC:
-            raise _Malformed("it begins otherwise")
+        _expect(reader.int() == _Announcement._MAGIC, "it begins otherwise")
         said = reader.utf()
         if said != versions():
             raise MismatchException(
                 f"the other job has {_printable(said)}; this one has {versions()}; run both with"
                 " one version of Windlass")
         other = _Announcement(said, *reader.fields(_Announcement._FORM[1:]))
-        if not 1 <= other.ranks <= _MOST_RANKS:
-            raise _Malformed(f"it has {other.ranks} ranks")
+        _expect(1 <= other.ranks <= _MOST_RANKS, f"it has {other.ranks} ranks")
         return other
 
     def whose(self, first):
@@ -2883,11 +2881,10 @@ class Job(_Scope):
     def _place(self, until):
         """((host, port), token) of the store where jobs meet, once one of them has it."""
         setting = self._environment.get("WINDLASS_MEETING", "")
-        if not setting:
-            raise InvalidArgumentException(
-                "WINDLASS_MEETING is not set, and nothing else says where jobs meet; set it to one"
-                " name for all of them, such as WINDLASS_MEETING=demo, or to HOST:PORT with"
-                " WINDLASS_TOKEN_FILE")
+        _require(setting,
+                 "WINDLASS_MEETING is not set, and nothing else says where jobs meet; set it to one"
+                 " name for all of them, such as WINDLASS_MEETING=demo, or to HOST:PORT with"
+                 " WINDLASS_TOKEN_FILE")
         if "://" in setting:
             raise UnsupportedException(
                 f"WINDLASS_MEETING is {setting!r}; a Python job meets at HOST:PORT or by a name")
@@ -2896,10 +2893,9 @@ class Job(_Scope):
                 {"WINDLASS_RANK": "0", "WINDLASS_WORLD_SIZE": "1",
                  **{name: self._environment.get(name, "")
                     for name in ("WINDLASS_TOKEN", "WINDLASS_TOKEN_FILE")}}).token
-            if token is None:
-                raise InvalidArgumentException(
-                    "WINDLASS_MEETING is an address, and there is no token, which proves that jobs"
-                    " belong together; set WINDLASS_TOKEN_FILE to one file for all of them")
+            _require(token is not None,
+                     "WINDLASS_MEETING is an address, and there is no token, which proves that jobs"
+                     " belong together; set WINDLASS_TOKEN_FILE to one file for all of them")
             return _host_and_port("WINDLASS_MEETING", setting), token
         return _MeetingFile("jobs\n" + setting, self._environment).wait(
             until, f"a job of JVMs, which opens the store of WINDLASS_MEETING={setting},")
@@ -3218,18 +3214,14 @@ class LinkBatch:
         `tensor` takes it, kept and not copied; None where it holds nothing. layout: of the whole
         tensor over the job's ranks, such as "2:S0" or "dp=2xtp=2:R,S1". dtype: see `tensor`. wire,
         mode, bucket_bytes: the sender's choices of how it moves."""
-        if self._registered:
-            raise InvalidArgumentException("add: the batch is registered already; make another")
-        if not isinstance(name, str):
-            raise InvalidArgumentException(f"add: name is {name!r}; it must be a string")
+        _require(not self._registered, "add: the batch is registered already; make another")
+        _require(isinstance(name, str), f"add: name is {name!r}; it must be a string")
         what = f"add: tensor '{name}'"
-        if name in self._tensors:
-            raise InvalidArgumentException(what + " was added before; add each once")
+        _require(name not in self._tensors, what + " was added before; add each once")
         for option, value, known in (
                 ("mode", mode, self._MODES), ("wire", wire, (None, *DTYPES))):
-            if value not in known:
-                raise InvalidArgumentException(
-                    f"{what}: {option} is {value!r}; it must be one of {' '.join(map(str, known))}")
+            names = " ".join(map(str, known))
+            _require(value in known, f"{what}: {option} is {value!r}; it must be one of {names}")
         shape = _whole_all(what + ": shape", shape)
         padded = shape if padded_shape is None else _whole_all(
             what + ": padded_shape", padded_shape)
@@ -3260,11 +3252,10 @@ class LinkBatch:
                 f"add: tensor '{name}' has {len(shape)} dimensions, and layout '{layout}' cuts"
                 f" dimension {lacking[0]}")
         size, highest = self._link._senders, max(found.ranks)
-        if highest >= size:
-            raise InvalidArgumentException(
-                "add: tensor '%s': layout '%s' names %s; this job has %s, counted from 0"
-                % (name, layout, _ranks(len(found.ranks), f" up to rank {highest}"),
-                   _ranks(size)))
+        named = _ranks(len(found.ranks), f" up to rank {highest}")
+        _require(highest < size,
+                 f"add: tensor '{name}': layout '{layout}' names {named}; this job has"
+                 f" {_ranks(size)}, counted from 0")
         return found
 
     def _require_part(self, name, padded, layout, bound):
@@ -3277,9 +3268,8 @@ class LinkBatch:
                     " nothing: give None")
             return
         local = layout.local_shape(padded, rank)
-        if bound is None and 0 not in local:
-            raise InvalidArgumentException(
-                f"{what} is None; under {layout} rank {rank} holds {local}: give that")
+        _require(bound is not None or 0 in local,
+                 f"{what} is None; under {layout} rank {rank} holds {local}: give that")
         if bound is not None and bound.shape != local:
             raise InvalidArgumentException(
                 f"{what} has shape {bound.shape}; under {layout} rank {rank} holds {local}")
@@ -3289,8 +3279,7 @@ class LinkBatch:
 
         MismatchException on every rank where a name stands on one side alone or shapes differ,
         InvalidArgumentException where a part is not what its layout says; the link goes on."""
-        if self._registered:
-            raise InvalidArgumentException("register: the batch is registered already")
+        _require(not self._registered, "register: the batch is registered already")
         until = _Until(deadline)
         link, comm = self._link, self._link.communicator
         self._registered = True
@@ -3340,15 +3329,13 @@ class LinkBatch:
                     "; run one version of Windlass on all ranks", [sender]):
             reader = _Reader(told)
             form = reader.int()
-            if form != TABLE_FORMAT:
-                raise _Malformed(f"it has format {form}, here it is {TABLE_FORMAT}")
+            _expect(form == TABLE_FORMAT, f"it has format {form}, here it is {TABLE_FORMAT}")
             if reader.byte() != 0:
                 code, text = reader.int(), reader.array().decode("utf-8", "replace")
                 culprits = reader.ints(comm.size)
                 raise WindlassException.of(code, _printable(text), culprits)
             halves = reader.int()
-            if halves not in (1, 2):
-                raise _Malformed(f"a transfer of {halves} halves")
+            _expect(halves in (1, 2), f"a transfer of {halves} halves")
             words = None
             for _ in range(reader.int()):
                 rank, count = reader.unpack("ii")
@@ -3356,16 +3343,14 @@ class LinkBatch:
                 if rank == comm.rank:
                     words = struct.unpack(f">{count}q", data)
             reader.end()
-            if words is None:
-                raise _Malformed(f"it has nothing for rank {comm.rank}")
+            _expect(words is not None, f"it has nothing for rank {comm.rank}")
             self._check(words)
             return halves, words
 
     def _check(self, words):
         """The table names this rank's own tensors alone, and nothing to receive into; the rest of
         it is checked where it is bound."""
-        if len(words) < _HEADER:
-            raise _Malformed("it ends early")
+        _expect(len(words) >= _HEADER, "it ends early")
         sizes = words[2:_HEADER:2]
         if any(not 0 <= size <= len(words) for size in sizes) or sum(sizes) != len(words) - _HEADER:
             raise _Malformed(f"its sections have {sizes} of {len(words) - _HEADER} words")
@@ -3378,15 +3363,13 @@ class LinkBatch:
             end = at + sizes[section]
             for _ in range(count):
                 ndim = words[at + 1] if at + 1 < end else -1
-                if not 0 <= ndim <= 16 or at + 5 + 2 * ndim > end:
-                    raise _Malformed("a binding that ends early")
+                _expect(0 <= ndim <= 16 and at + 5 + 2 * ndim <= end, "a binding that ends early")
                 binding = words[at:at + 5 + 2 * ndim]
                 is_empty = binding[2:5] == (0, 0, 0)
                 if not is_empty and (section == 1 or binding not in stated):
                     raise _Malformed("it names memory that this rank has not stated")
                 at += 5 + 2 * ndim
-            if at != end:
-                raise _Malformed(f"{end - at} words follow its bindings")
+            _expect(at == end, f"{end - at} words follow its bindings")
 
 
 _HEADER = 9
