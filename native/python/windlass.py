@@ -25,6 +25,7 @@ import hashlib
 import hmac
 import ipaddress
 import logging
+import math
 import operator
 import os
 import re
@@ -1439,11 +1440,7 @@ class _Outcome(collections.namedtuple("_Outcome", "start step kind body")):
 
 
 class _Decided(Exception):
-    """What another has decided while rank 0 collects; `now` is None where that is gone."""
-
-    def __init__(self, now):
-        super().__init__()
-        self.now = now
+    """Another has decided, or has removed the start, while rank 0 collects."""
 
 
 class _Gathering:
@@ -1618,15 +1615,14 @@ class _Gathering:
                 raise PeerLostException("the other job gave up before they had met")
 
     def _require_undecided(self):
-        now = self._store.get(self._decisions, self._until)
-        if now != self._decision:
-            raise _Decided(now)
+        if self._store.get(self._decisions, self._until) != self._decision:
+            raise _Decided
 
     def _decide(self, step):
         try:
             outcome = self._decided(self._collected(step), self._until)
-        except _Decided as e:
-            outcome = self._outcome(e.now, self._until)
+        except _Decided:
+            outcome = self._outcome(self._store.get(self._decisions, self._until), self._until)
         if outcome is None:
             raise self._another(0)
         return outcome
@@ -2026,7 +2022,7 @@ def _watch(hosts, rank, group):
 
 
 def _start_from_environment(environment, options, until):
-    """(the rank's `wl_comm_t*`, its LaunchEnvironment)."""
+    """This rank's `wl_comm_t*`."""
     launch = LaunchEnvironment(environment)
     native()  # where there is none, no peer is waited for
     if launch.size == 1:
@@ -2075,19 +2071,18 @@ def _start_from_environment(environment, options, until):
 def _meet(launch, address, token, options, host, until):
     job = (launch.job or "windlass").encode("utf-8")
     name = job.decode("utf-8") if len(job) <= 128 else hashlib.sha256(job).hexdigest()
-    is_own = launch.rank == 0 and not launch.launcher_has_store
+    whose, culprits = ("the launcher", []) if launch.launcher_has_store else ("rank 0", [0])
     while True:
         try:
             store = _Store(
                 address, token, name, launch.rank, launch.size, until, launch.launcher_has_store)
         except (PeerLostException, DeadlineExceededException) as e:
-            whose = "the launcher" if launch.launcher_has_store else "rank 0"
             raise WindlassException.of(
                 e.code, f"waiting for {whose}, which has the store where ranks meet: {e}",
-                [] if launch.launcher_has_store else [0]) from e
+                culprits) from e
         try:
             opened = None
-            if not is_own and not launch.launcher_has_store:
+            if launch.rank > 0 and not launch.launcher_has_store:
                 try:
                     opened = _Gathering.await_open(store, "start/", until)
                 except PeerLostException:
@@ -2135,11 +2130,8 @@ class Tensor:
         self.address = _whole("address", address, 0, (1 << 64) - 1)
         self.dtype, self.owner, self.writable = dtype, owner, writable
         size = DTYPES[dtype][1]
-        self.numel = 1
-        last = 0
-        for extent, stride in zip(self.shape, self.strides):
-            self.numel *= extent
-            last += (extent - 1) * stride
+        self.numel = math.prod(self.shape)
+        last = sum((extent - 1) * stride for extent, stride in zip(self.shape, self.strides))
         self.bytes = (last + 1) * size if self.numel else 0
         self.is_contiguous = self.numel <= 1 or all(
             extent == 1 or stride == own
@@ -2245,10 +2237,10 @@ def _numpy_tensor(array):
             " convert it, as by a.astype(a.dtype.newbyteorder('='))")
     if name not in _NUMPY:
         bits = re.fullmatch("[VMm]([1248])(?:\\[.*)?", name)
+        hint = (f"view it as an integer of its size, a.view('u{bits[1]}'), and give its dtype"
+                if bits else "convert it to numbers, as by a.astype('float32')")
         raise UnsupportedException(
-            "an array of type %s, for which Windlass has no dtype; %s" % (typestr, (
-                f"view it as an integer of its size, a.view('u{bits[1]}'), and give its dtype"
-                if bits else "convert it to numbers, as by a.astype('float32')")))
+            f"an array of type {typestr}, for which Windlass has no dtype; {hint}")
     if interface.get("data") is None:
         raise UnsupportedException("an array that does not say its address; copy it to numpy's")
     dtype = _NUMPY[name]
@@ -2548,10 +2540,7 @@ class Communicator(_Scope):
                 raise ClosedException("the communicator was closed")
             _call("wl_comm_status", self._comm)
 
-        try:
-            return self._handle.use("failure", status)
-        except WindlassException as e:
-            return e
+        return _tried(lambda: self._handle.use("failure", status))[1]
 
     def abort(self, reason):
         """Ends it for all ranks, who get an AbortedException with the reason."""
@@ -2821,13 +2810,13 @@ class Job(_Scope):
 
     def _met(self, pair, until):
         held = []  # rank 0's way into the store, which holds its signs
+        own = _Announcement(
+            versions(), self.name, str(uuid.uuid4()), os.getpid(), self._ranks.size, "")
 
         def match():
             address, token = self._place(until)
             store = self._connect(address, token, until)
             held.append(store)
-            instance = str(uuid.uuid4())
-            own = _Announcement(versions(), self.name, instance, os.getpid(), self._ranks.size, "")
             meeting, key, value, other = _Pairing(store, pair, own, self._options, until).source()
             host, port = address
             return _packed("qisasa", meeting, port, host, token, key, value) + other
@@ -2855,15 +2844,14 @@ class Job(_Scope):
                     codes[failed[0]][0],
                     f"rank {failed[0]} of job '{self.name}' finds no way to the store", failed)
             side = self._ranks._again(until)
-            own = _Announcement(versions(), self.name, "", 0, self._ranks.size, "")
             handle = _start(
                 store, f"meeting/{meeting}/", (key.decode("utf-8"), value), None,
                 self._ranks.rank, own.ranks + theirs.ranks, self._options,
                 self._host, until)
             comm = Communicator(handle, self._options)
             whose = f" ({own.whose(0)}, {theirs.whose(own.ranks)})"
-            comm._agree(until, "meets as '%s' from layout none to layout %s%s" % (
-                pair, theirs.layout or "none", whose))
+            layout = theirs.layout or "none"
+            comm._agree(until, f"meets as '{pair}' from layout none to layout {layout}{whose}")
             link = Link(pair, whose, comm, side, own.ranks, until)
             side = comm = None
             return link
