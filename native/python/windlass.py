@@ -176,15 +176,16 @@ _FLOATING = {name for name in DTYPES if re.match("b?f", name)}
 
 
 def _struct(**fields):
-    """A struct of the C ABI, which begins with its size. What it is not given is 0."""
+    """The class of a struct of the C ABI, which begins with its size."""
 
     class Struct(ctypes.Structure):
         _fields_ = [("struct_size", c_uint32), *fields.items()]
 
-        def __init__(self, **values):
-            super().__init__(**{"struct_size": ctypes.sizeof(self), **values})
-
     return Struct
+
+
+def _sized(struct, **values):
+    return struct(struct_size=ctypes.sizeof(struct), **values)
 
 
 _Error = _struct(
@@ -239,6 +240,8 @@ _SIGNATURES = [  # result, arguments, functions that have these
 
 _TARGETS = ("sim", "a2a3sim", "a5sim", "cuda", "a2a3", "a5")
 _library = None
+_process = os.getpid()
+os.register_at_fork(after_in_child=lambda: globals().update(_process=os.getpid()))
 
 
 def library_path(environment=None):
@@ -334,7 +337,7 @@ def _error(code, error):
 
 def _call(name, *arguments):
     """Calls a function of the C ABI that takes an error; the GIL is free meanwhile."""
-    error = _Error()
+    error = _sized(_Error)
     try:
         code = getattr(native(), name)(*arguments, byref(error))
     except ctypes.ArgumentError as e:
@@ -1351,7 +1354,7 @@ def _boot_id():
 
 
 def _own_process():
-    process = _Process()
+    process = _sized(_Process)
     _call("wl_process_self", byref(process))
     return process
 
@@ -1789,7 +1792,8 @@ class _Arrival(collections.namedtuple(
         return told
 
     def process(self):
-        return _Process(pid=self.pid, started=self.started, pid_namespace=self.pid_namespace)
+        return _sized(
+            _Process, pid=self.pid, started=self.started, pid_namespace=self.pid_namespace)
 
     def mask(self):
         mask = set()
@@ -1979,9 +1983,9 @@ def _share_and_attach(gathering, rank, size, options, host):
 
 
 def _group_config(size, options, cores):
-    return _GroupConfig(
-        ranks=size, first_sequence=options.first_sequence % (1 << 32), cores=options.cores or cores,
-        deadline_ns=options.deadline_ns, blocks=options.blocks,
+    return _sized(
+        _GroupConfig, ranks=size, first_sequence=options.first_sequence % (1 << 32),
+        cores=options.cores or cores, deadline_ns=options.deadline_ns, blocks=options.blocks,
         adjust_threads=int(options.adjust_threads))
 
 
@@ -2278,7 +2282,7 @@ class _Handle:
     def __init__(self, kind, free, owner=None):
         """kind: for messages. owner: the handle that this one belongs to, and ends with."""
         self._kind, self._free, self._owner = kind, free, owner
-        self._process = os.getpid()
+        self._process = _process
         self._users = {}  # calls in progress, and handles that belong to this one
         self._operations = {}
         self._has_ended = False
@@ -2322,7 +2326,7 @@ class _Handle:
 
     def is_here(self):
         """Whether this process made it, and not one that this one was forked from."""
-        return self._process == os.getpid()
+        return self._process == _process
 
     def end(self):
         """Refuses further calls, and frees the handle once nothing uses it. Idempotent."""
@@ -2413,7 +2417,9 @@ class Communicator(_Scope):
 
     def _submit(self, what, operation, deadline_ns, holds=(), **fields):
         """One collective, of those fields of wl_call_t."""
-        call = _CollectiveCall(operation=operation, deadline_ns=deadline_ns, **fields)
+        call = _CollectiveCall(
+            struct_size=ctypes.sizeof(_CollectiveCall), operation=operation,
+            deadline_ns=deadline_ns, **fields)
         self._call(what, "wl_submit", byref(call), holds=holds)
 
     def barrier(self, deadline=None):
@@ -3144,8 +3150,8 @@ class Link(_Scope):
         one, cell = (c_int64 * 1)(1), c_int64(value)
 
         def struct_of(address):
-            return _TensorStruct(
-                dtype=DTYPES["i64"][0], ndim=1, data=address, shape=one, strides=one)
+            return _sized(_TensorStruct, dtype=DTYPES["i64"][0], ndim=1, data=address, shape=one,
+                          strides=one)
 
         local = struct_of(ctypes.addressof(cell))
         remote = struct_of(self._words + word * 8)
@@ -3365,7 +3371,7 @@ _HEADER = 9
 
 def _transfer_config(words):
     memory = (c_int64 * max(1, len(words)))(*words)
-    config = _TransferConfig(fingerprint=words[0] & (1 << 64) - 1)
+    config = _sized(_TransferConfig, fingerprint=words[0] & (1 << 64) - 1)
     at = ctypes.addressof(memory) + 8 * _HEADER
     sections = ("source_binding", "target_binding", "chunk", "stage")
     for name, count, size in zip(sections, words[1:_HEADER:2], words[2:_HEADER:2]):
