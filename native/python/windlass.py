@@ -533,7 +533,7 @@ class LaunchEnvironment:
         _require(name != "SLURM" or self.size == 1 or self._get("SLURM_STEP_ID"),
                  "SLURM_STEP_ID is not set, as in a batch script, which is one process; start it"
                  " with srun")
-        self.token = self._token()
+        self.token = _token(self._all)
         self.rendezvous = None  # (host, port)
         self.launcher_has_store = False
         master = None
@@ -592,10 +592,9 @@ class LaunchEnvironment:
 
     def _id(self, name):
         text = self._get(name)
-        if text and (len(text) > 255 or any(ord(c) < 32 or 127 <= ord(c) < 160 for c in text)):
-            raise InvalidArgumentException(
-                f"{name} has {len(text)} characters, or some that do not print; a job's id has at"
-                " most 255 that do")
+        _require(len(text) <= 255 and all(31 < ord(c) < 127 or ord(c) >= 160 for c in text),
+                 f"{name} has {len(text)} characters, or some that do not print; a job's id has at"
+                 " most 255 that do")
         return text
 
     def _job(self, master):
@@ -611,37 +610,39 @@ class LaunchEnvironment:
             return self._id("SLURM_JOB_ID") + ("." + step if step else "")
         return None
 
-    def _token(self):
-        digits, name = self._get("WINDLASS_TOKEN"), self._get("WINDLASS_TOKEN_FILE")
-        _require(not digits or not name,
-                 "WINDLASS_TOKEN_FILE and WINDLASS_TOKEN are both set; unset either")
-        if name:
-            try:
-                with open(os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-                    mode = os.fstat(file.fileno()).st_mode
-                    if not stat.S_ISREG(mode) or mode & 0o077:
-                        raise ResourceException(
-                            f"{name} is no regular file, or open to others than its owner; chmod"
-                            " 600 it, and make a new token")
-                    digits = file.read(66).decode("ascii", "replace").strip()
-            except OSError as e:
-                raise ResourceException(f"{name}: a token can't be read: {e.strerror}") from e
-        elif not digits:
-            return None
-        _require(re.fullmatch("[0-9a-fA-F]{64}", digits),
-                 f"{name or 'WINDLASS_TOKEN'} has no token, which is 64 hexadecimal digits")
-        return bytes.fromhex(digits)
-
     def __repr__(self):
         where = f"rank {self.rank} of {self.size}, job {self.job}"
         return f"LaunchEnvironment({self.launcher}: {where})"
 
 
+def _token(environment):
+    """The token that variables give, or that a file has which they name; None for none."""
+    digits = environment.get("WINDLASS_TOKEN", "")
+    name = environment.get("WINDLASS_TOKEN_FILE", "")
+    _require(not digits or not name,
+             "WINDLASS_TOKEN_FILE and WINDLASS_TOKEN are both set; unset either")
+    if name:
+        try:
+            with open(os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+                mode = os.fstat(file.fileno()).st_mode
+                if not stat.S_ISREG(mode) or mode & 0o077:
+                    raise ResourceException(
+                        f"{name} is no regular file, or open to others than its owner; chmod"
+                        " 600 it, and make a new token")
+                digits = file.read(66).decode("ascii", "replace").strip()
+        except OSError as e:
+            raise ResourceException(f"{name}: a token can't be read: {e.strerror}") from e
+    elif not digits:
+        return None
+    _require(re.fullmatch("[0-9a-fA-F]{64}", digits),
+             f"{name or 'WINDLASS_TOKEN'} has no token, which is 64 hexadecimal digits")
+    return bytes.fromhex(digits)
+
+
 def _host_and_port(setting, text):
     found = re.fullmatch(r"(?:\[([^\[\]]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})", text)
-    if not found or not 1 <= int(found[3]) <= 65535:
-        raise InvalidArgumentException(
-            f"{setting} is {text!r}; it must be HOST:PORT, such as 127.0.0.1:29500 or [::1]:29500")
+    _require(found and 1 <= int(found[3]) <= 65535,
+             f"{setting} is {text!r}; it must be HOST:PORT, such as 127.0.0.1:29500 or [::1]:29500")
     return found[1] or found[2], int(found[3])
 
 
@@ -1540,20 +1541,16 @@ class _Gathering:
         return f"{self._prefix}rank/{rank}"
 
     def _join(self, step, value):
-        now = self._decision
-        if now is None:
-            now = self._store.get(self._decisions, self._until)
+        now = self._decision or self._store.get(self._decisions, self._until)
         before = _peek(_Outcome.of, now)
-        is_there = False
         while not self._is_open(now):
             outcome = _peek(_Outcome.of, now)
             is_new = outcome is not None and (before is None or outcome.start != before.start)
             if is_new and outcome.kind == _FAILED:
                 self._start = outcome.start  # it was opened, and has failed, while this waited
                 return
-            if not is_there:
+            if self._said is None:
                 self._say(_Word(_NO_START, self._member, step, value or b"", None))
-                is_there = True
             now = self._await_other(self._decisions, now, self._require_others)
         outcome = _Outcome.of(now)
         self._start, self._decision = outcome.start, now
@@ -2617,11 +2614,10 @@ class Communicator(_Scope):
 
 
 def _require_name(what, name):
-    if (not isinstance(name, str) or not name or "/" in name or not name.isprintable()
-            or len(name.encode("utf-8")) > 64):
-        raise InvalidArgumentException(
-            f"{what} is {name!r}; it must have 1 to 64 bytes of characters that print, and no"
-            " slash")
+    _require(isinstance(name, str) and name and "/" not in name and name.isprintable()
+             and len(name.encode("utf-8")) <= 64,
+             f"{what} is {name!r}; it must have 1 to 64 bytes of characters that print, and no"
+             " slash")
 
 
 def versions():
@@ -2815,14 +2811,14 @@ class Job(_Scope):
                     failure.code, f"{what}: {failure}", failure.culprits) from failure
 
     def _met(self, pair, until):
-        held = []  # rank 0's way into the store, which holds its signs
+        ways = []  # at most one, into the store; rank 0's holds its signs
         own = _Announcement(
             versions(), self.name, str(uuid.uuid4()), os.getpid(), self._ranks.size, "")
 
         def match():
             address, token = self._place(until)
             store = self._connect(address, token, until)
-            held.append(store)
+            ways.append(store)
             meeting, key, value, other = _Pairing(store, pair, own, self._options, until).source()
             host, port = address
             return _packed("qisasa", meeting, port, host, token, key, value) + other
@@ -2830,17 +2826,17 @@ class Job(_Scope):
         def way():
             with _reads("what the other job says of itself"):
                 theirs = _Announcement.of(other)
-            address = (host.decode("utf-8"), port)
-            return theirs, held[0] if held else self._connect(address, token, until)
+            if not ways:
+                ways.append(self._connect((host.decode("utf-8"), port), token, until))
+            return theirs
 
-        side = store = comm = None
+        side = comm = None
         try:
             told = _Reader(self._ranks._led(until, match))
             with _reads("what rank 0 told"):
                 meeting, port, host, token, key, value = told.fields("qiaaaa")
             other = told.rest()
-            found, failure = _tried(way)
-            theirs, store = found or (None, None)
+            theirs, failure = _tried(way)
             codes = self._ranks._words(_OP_LINK, until.later(5), failure.code if failure else 0)
             if failure:
                 raise failure
@@ -2851,9 +2847,8 @@ class Job(_Scope):
                     f"rank {failed[0]} of job '{self.name}' finds no way to the store", failed)
             side = self._ranks._again(until)
             handle = _start(
-                store, f"meeting/{meeting}/", (key.decode("utf-8"), value), None,
-                self._ranks.rank, own.ranks + theirs.ranks, self._options,
-                self._host, until)
+                ways[0], f"meeting/{meeting}/", (key.decode("utf-8"), value), None,
+                self._ranks.rank, own.ranks + theirs.ranks, self._options, self._host, until)
             comm = Communicator(handle, self._options)
             whose = f" ({own.whose(0)}, {theirs.whose(own.ranks)})"
             layout = theirs.layout or "none"
@@ -2869,7 +2864,7 @@ class Job(_Scope):
             for each in (comm, side):
                 if each is not None:
                     each._close_quietly()
-            for each in {*held, *([store] if store else [])}:
+            for each in ways:
                 each.close()
 
     def _place(self, until):
@@ -2883,10 +2878,7 @@ class Job(_Scope):
             raise UnsupportedException(
                 f"WINDLASS_MEETING is {setting!r}; a Python job meets at HOST:PORT or by a name")
         if ":" in setting:
-            token = LaunchEnvironment(
-                {"WINDLASS_RANK": "0", "WINDLASS_WORLD_SIZE": "1",
-                 **{name: self._environment.get(name, "")
-                    for name in ("WINDLASS_TOKEN", "WINDLASS_TOKEN_FILE")}}).token
+            token = _token(self._environment)
             _require(token is not None,
                      "WINDLASS_MEETING is an address, and there is no token, which proves that jobs"
                      " belong together; set WINDLASS_TOKEN_FILE to one file for all of them")
@@ -2929,16 +2921,15 @@ class _Layout:
     def __init__(self, text):
         self._text = text
         found = self._GRAMMAR.fullmatch(text) if isinstance(text, str) else None
-        if not found:
-            raise self._wrong("it must be MESH:PLACEMENT,..., such as '2:S0' or 'dp=2xtp=2:R,S1'")
+        self._require(found, "it must be MESH:PLACEMENT,..., such as '2:S0' or 'dp=2xtp=2:R,S1'")
         grid, first, listed, placements = found.groups()
         sizes = self._sizes(grid)
         self.ranks = self._mesh(sizes, first, listed)
         placements = placements.split(",")
-        if len(placements) != len(sizes):
-            raise self._wrong(f"{len(placements)} placements for {len(sizes)} mesh dimensions")
-        if len({each.partition(":")[2] or "sum" for each in placements if each[0] == "P"}) > 1:
-            raise self._wrong("partial placements of one layout have one operation")
+        self._require(len(placements) == len(sizes),
+                      f"{len(placements)} placements for {len(sizes)} mesh dimensions")
+        partials = {each.partition(":")[2] or "sum" for each in placements if each[0] == "P"}
+        self._require(len(partials) <= 1, "partial placements of one layout have one operation")
         self._cuts = [self._cut(each) for each in placements]
         self._grid = sizes
         self.dims = [each[0] for each in self._cuts if each]
@@ -2946,29 +2937,26 @@ class _Layout:
     def __str__(self):
         return self._text
 
-    def _wrong(self, why):
-        return InvalidArgumentException(f"layout {self._text!r}: {why}")
+    def _require(self, condition, why):
+        _require(condition, f"layout {self._text!r}: {why}")
 
     def _number(self, what, digits, least, most):
         value = int(digits.lstrip("0")[:20] or "0")
-        if not least <= value <= most:
-            raise self._wrong(f"{what} is {digits[:40]}; it must be from {least} to {most}")
+        self._require(least <= value <= most,
+                      f"{what} is {digits[:40]}; it must be from {least} to {most}")
         return value
 
     def _sizes(self, grid):
         dims = re.findall("(?:([A-Za-z_][A-Za-z0-9_]*)=)?([0-9]+)(?:x|$)", grid)
         names = [name for name, _ in dims if name]
-        if len(set(names)) != len(names):
-            raise self._wrong("two mesh dimensions have one name; each must have its own")
+        self._require(len(set(names)) == len(names),
+                      "two mesh dimensions have one name; each must have its own")
         return [self._number("a mesh dimension's size", digits, 1, self._MOST_RANKS)
                 for _, digits in dims]
 
     def _mesh(self, sizes, first, listed):
-        size, most = 1, self._MOST_RANKS
-        for each in sizes:
-            size *= each
-            if size > most:
-                raise self._wrong(f"its mesh has more than {most} ranks")
+        size, most = math.prod(sizes), self._MOST_RANKS
+        self._require(size <= most, f"its mesh has more than {most} ranks")
         if listed is None:
             begin = self._number("the first rank", first or "0", 0, most - size)
             return range(begin, begin + size)
@@ -2977,13 +2965,12 @@ class _Layout:
             low, _, high = each.partition("-")
             low = self._number("a rank", low, 0, most - 1)
             high = self._number("a rank", high, 0, most - 1) if high else low
-            if high < low:
-                raise self._wrong(f"range {low}-{high} runs backwards")
+            self._require(low <= high, f"range {low}-{high} runs backwards")
             ranks += range(low, min(high, low + size) + 1)
             if len(ranks) > size:
                 break
-        if len(ranks) != size or len(set(ranks)) != size:
-            raise self._wrong(f"its list of ranks must have {size} different ones")
+        self._require(len(ranks) == len(set(ranks)) == size,
+                      f"its list of ranks must have {size} different ones")
         return ranks
 
     def _cut(self, placement):
@@ -3219,10 +3206,9 @@ class LinkBatch:
         shape = _whole_all(what + ": shape", shape)
         padded = shape if padded_shape is None else _whole_all(
             what + ": padded_shape", padded_shape)
-        if len(padded) != len(shape) or any(a < b for a, b in zip(padded, shape)):
-            raise InvalidArgumentException(
-                f"{what}: padded_shape is {padded}; it must have as many extents as shape, {shape},"
-                " and none less")
+        _require(len(padded) == len(shape) and all(a >= b for a, b in zip(padded, shape)),
+                 f"{what}: padded_shape is {padded}; it must have as many extents as shape,"
+                 f" {shape}, and none less")
         bucket_bytes = _whole(what + ": bucket_bytes", bucket_bytes, 1, (1 << 63) - 1)
         found = self._require_layout(name, shape, layout)
         bound = None if source is None else _view(f"add: source of tensor '{name}'", source, dtype)
@@ -3256,10 +3242,9 @@ class LinkBatch:
         """Refuses a source that is not this rank's part, which the link counts as the job does."""
         what, rank = f"add: source of tensor '{name}'", self._link.communicator.rank
         if rank not in layout.ranks:
-            if bound is not None:
-                raise InvalidArgumentException(
-                    f"{what} is {bound!r}; rank {rank} is outside the mesh of {layout} and holds"
-                    " nothing: give None")
+            _require(bound is None,
+                     f"{what} is {bound!r}; rank {rank} is outside the mesh of {layout} and holds"
+                     " nothing: give None")
             return
         local = layout.local_shape(padded, rank)
         _require(bound is not None or 0 in local,
@@ -3399,8 +3384,8 @@ class LinkTransfer(_Scope):
         version: 0 or more, the same on every sender. DeadlineExceededException where the receivers
         have not asked for one in time: nothing moved, and the link goes on. After another failure
         but a MismatchException the link has ended."""
-        if isinstance(version, bool):
-            raise InvalidArgumentException(f"send: version is {version!r}; it must be an integer")
+        _require(not isinstance(version, bool),
+                 f"send: version is {version!r}; it must be an integer")
         version = _whole("send: version", version, 0, (1 << 63) - 1)
         self._handle.operate("send", lambda: self._send(version, _Until(deadline)))
 
