@@ -405,18 +405,18 @@ def _array(value):
     return struct.pack(">i", len(value)) + value
 
 
-_WRITERS = {  # the letters of forms that are not struct's
+_WRITERS = {  # by those letters of forms that struct does not have
     "u": _utf,
-    "p": _utf,  # which is read without what would change the reader's terminal
+    "v": _utf,  # which is read without what would change the reader's terminal
     "a": _array,
-    "s": lambda text: _array(text.encode("utf-8")),
-    "l": lambda longs: struct.pack(f">i{len(longs)}q", len(longs), *longs),
-    "d": lambda identity: identity.bytes,
+    "t": lambda text: _array(text.encode("utf-8")),
+    "m": lambda longs: struct.pack(f">i{len(longs)}q", len(longs), *longs),
+    "g": lambda identity: identity.bytes,
 }
 
 
 def _packed(form, *values):
-    """The bytes of values, each of which has a letter of the form."""
+    """The bytes of values, one for each letter of the form, as DataOutput writes them."""
     return b"".join(
         _WRITERS[letter](value) if letter in _WRITERS else struct.pack(">" + letter, value)
         for letter, value in zip(form, values))
@@ -444,8 +444,8 @@ class _Reader:
 
     def fields(self, form):
         """The values of which `_packed` has made bytes."""
-        readers = {"u": self.utf, "p": lambda: _printable(self.utf()), "a": self.array,
-                   "d": lambda: uuid.UUID(bytes=self.take(16))}
+        readers = {"u": self.utf, "v": lambda: _printable(self.utf()), "a": self.array,
+                   "g": lambda: uuid.UUID(bytes=self.take(16))}
         return [readers[each]() if each in readers else self.unpack(each)[0] for each in form]
 
     def byte(self):
@@ -1387,7 +1387,7 @@ def _peek(of, data):
 
 @contextlib.contextmanager
 def _reads(what, advice="", culprits=()):
-    """Around what reads bytes of other ranks, `what` in the words of a failure."""
+    """Makes a MismatchException of bytes of other ranks that can't be read; it names `what`."""
     try:
         yield
     except _Malformed as e:
@@ -1400,12 +1400,12 @@ class _Word(collections.namedtuple("_Word", "start member step value refused")):
     def bytes(self):
         kind = ("Ba", 0, self.value) if self.refused is None else (
             "Biu", 1, self.refused.code, str(self.refused))
-        return _packed("ddu", self.start, self.member, self.step) + _packed(*kind)
+        return _packed("ggu", self.start, self.member, self.step) + _packed(*kind)
 
     @staticmethod
     def of(data):
         reader = _Reader(data)
-        start, member, step, kind = reader.fields("dduB")
+        start, member, step, kind = reader.fields("gguB")
         _expect(kind <= 1, "a word of no kind")
         value = reader.array() if kind == 0 else b""
         refused = WindlassException.of(*reader.fields("iu")) if kind == 1 else None
@@ -1419,13 +1419,13 @@ class _Outcome(collections.namedtuple("_Outcome", "start step kind body")):
         parts = []
         if len(self.body) > _VALUE - 128:
             parts = [self.body[at:at + _VALUE] for at in range(0, len(self.body), _VALUE)]
-        first = _packed("duBi", self.start, self.step, self.kind, len(parts))
+        first = _packed("guBi", self.start, self.step, self.kind, len(parts))
         return [first + (b"" if parts else self.body)] + parts
 
     @staticmethod
     def of(first, further=lambda step, value: b""):
         reader = _Reader(first)
-        start, step, kind, count = reader.fields("duBi")
+        start, step, kind, count = reader.fields("guBi")
         if kind > _FAILED or not 0 <= count <= _TOTAL // _VALUE:
             raise _Malformed(f"an outcome of no kind, or of {count} values")
         body = reader.rest() + b"".join(further(step, value) for value in range(1, count + 1))
@@ -1433,7 +1433,7 @@ class _Outcome(collections.namedtuple("_Outcome", "start step kind body")):
 
     def failure(self):
         reader = _Reader(self.body)
-        code, message = reader.fields("ip")
+        code, message = reader.fields("iv")
         return WindlassException.of(code, message, reader.ints(_MOST_RANKS))
 
     @staticmethod
@@ -1501,7 +1501,7 @@ class _Gathering:
             if outcome.kind != _SAID or outcome.step != step:
                 raise _Malformed(f"step {_printable(outcome.step)} in {step}")
             reader = _Reader(outcome.body)
-            said = [reader.fields("da") for _ in range(self._size)]
+            said = [reader.fields("ga") for _ in range(self._size)]
         if said[self._rank][0] != self._member:
             raise self._another(self._rank)
         return [value for _, value in said]
@@ -1753,7 +1753,7 @@ class _Arrival(collections.namedtuple(
         " options")):
     """What a rank says of itself when it comes to a start."""
 
-    _FORM = "pipuppiQQiup"  # behind the protocol's version
+    _FORM = "vivuvviQQiuv"  # behind the protocol's version
 
     @staticmethod
     def own(rank, options, host):
@@ -1775,7 +1775,7 @@ class _Arrival(collections.namedtuple(
     @staticmethod
     def of(rank, data):
         with _reads(f"what rank {rank} says of itself", culprits=[rank]):
-            protocol, library = _Reader(data).fields("ip")
+            protocol, library = _Reader(data).fields("iv")
             if protocol != START_PROTOCOL:
                 raise MismatchException(
                     f"rank {rank} runs windlass {library}, which starts by protocol {protocol};"
@@ -2345,8 +2345,8 @@ class _Handle:
 
 
 class _Scope:
-    """What a `with` closes. Where that ends with an exception, peers of its `_communicators` get it
-    first; the list has these in the order in which they get it, and they close in the other."""
+    """The base of all that a `with` closes. If the `with` ends with an exception, peers of each of
+    the `_communicators` get it, in the list's order; then these close in the opposite order."""
 
     def _leave(self, failure):
         for each in self._communicators():
@@ -2631,7 +2631,7 @@ class _Announcement(collections.namedtuple(
         "_Announcement", "versions job instance pid ranks layout")):
     """What a job says of itself where it meets another."""
 
-    _MAGIC, _FORM = 0x574C4D54, "upuqiu"
+    _MAGIC, _FORM = 0x574C4D54, "uvuqiu"
 
     def bytes(self, options):
         return _packed("i" + self._FORM + "Iiiq??", self._MAGIC, *self, options.first_sequence,
@@ -2821,7 +2821,7 @@ class Job(_Scope):
             ways.append(store)
             meeting, key, value, other = _Pairing(store, pair, own, self._options, until).source()
             host, port = address
-            return _packed("qisasa", meeting, port, host, token, key, value) + other
+            return _packed("qitata", meeting, port, host, token, key, value) + other
 
         def way():
             with _reads("what the other job says of itself"):
@@ -3160,7 +3160,8 @@ class Link(_Scope):
 
 @contextlib.contextmanager
 def _operating(link, what, shared):
-    """Around an operation, whose failures end the link unless every rank has one of `shared`."""
+    """Names the operation in its failures. These end the link, but for those of a kind that every
+    rank has, which `shared` lists."""
     try:
         yield
     except BaseException as e:
@@ -3216,7 +3217,7 @@ class LinkBatch:
         if bound is None:
             return self
         wire = wire if wire and bound.dtype in _FLOATING else ""
-        self._sends.append(_packed("sssllssq", name, bound.dtype, layout, shape, padded, wire, mode,
+        self._sends.append(_packed("tttmmttq", name, bound.dtype, layout, shape, padded, wire, mode,
                                    bucket_bytes))
         self._tensors[name] = (bound, source, _standing(source))
         return self
@@ -3292,7 +3293,7 @@ class LinkBatch:
         out = [struct.pack(">ii", TABLE_FORMAT, len(self._tensors))]
         for name, (bound, *_) in self._tensors.items():
             binding = self._binding(bound)
-            out.append(_packed("s" + "q" * len(binding), name, *binding))
+            out.append(_packed("t" + "q" * len(binding), name, *binding))
         return b"".join(out)
 
     @staticmethod
