@@ -24,6 +24,7 @@ import ctypes
 import hashlib
 import hmac
 import ipaddress
+import itertools
 import logging
 import math
 import operator
@@ -43,7 +44,7 @@ from ctypes import POINTER, byref, c_char, c_char_p, c_int32, c_int64, c_uint32,
 # What two sides compare, as the JVM's classes have it.
 ABI = 13
 START_PROTOCOL = 4
-STORE_PROTOCOL = 1
+STORE_PROTOCOL = 2
 MEETING_PROTOCOL = 3
 PLAN_VERSION = 3
 OFFER_FORMAT = 3
@@ -650,10 +651,12 @@ def _host_and_port(setting, text):
 
 _MAGIC = 0x574C5354
 _HELLO, _CHALLENGE, _PROOF, _WELCOME, _REFUSED = 1, 2, 3, 4, 5
-_SET, _GET, _AWAIT, _ADD, _CAS, _HOLD, _KEYS, _CANCEL, _PING = range(16, 25)
+_SET, _GET, _AWAIT, _ADD, _CAS, _HOLD, _KEYS, _CANCEL, _PING, _LEAVE = range(16, 26)
 _KEY, _VALUE, _TOTAL = 512, 512 << 10, 64 << 20
 _MEETING_FRAME, _FRAME = 1 << 10, 2 * (512 << 10) + 512 + 64
 _NO_CALL = 0
+_SEAL = 16
+_LONGEST_ATTEMPT = 5.0
 
 
 def _text(value):
@@ -684,6 +687,32 @@ def _take_optional(reader):
     return reader.take(length)
 
 
+def _take_value(reader):
+    value = _take_optional(reader)
+    if value is None:
+        raise _Malformed("no value")
+    return value
+
+
+def _take_prefix(reader):
+    return _take_text(reader, _KEY)
+
+
+def _take_key(reader):
+    key = _take_prefix(reader)
+    if not key:
+        raise _Malformed("an empty key")
+    return key
+
+
+def _take_reason(reader):
+    return _take_text(reader, 800)
+
+
+def _log():
+    return logging.getLogger("windlass")
+
+
 def _proof(token, whose, hello, challenge):
     """What shows, without showing the token, that who has said or heard both holds it."""
     proof = hmac.new(token, ("windlass store: " + whose).encode("ascii") + b"\0", hashlib.sha256)
@@ -697,13 +726,31 @@ def _version():
 
 
 class _Frames:
-    """Frames of a socket, both ways; what has come is bounded, whatever lengths announce."""
+    """Frames of a socket, both ways. What has come is bounded, whatever lengths announce. Once both
+    sides have shown the token, frames are numbered, and a seal follows each: the start of an HMAC
+    over its number, its length and its body, by the key of this session and direction."""
 
     def __init__(self, sock):
         self.socket = sock
         self.longest = _MEETING_FRAME
-        self.out = bytearray()
+        self.queued = 0
+        self._out = collections.deque()
         self._in = bytearray()
+        self._sends = self._receives = None  # each a key, and the number of the next frame
+
+    def met(self, sends, receives):
+        """From now on frames may be long, and are sealed by these keys."""
+        self.longest = _FRAME
+        self._sends, self._receives = [sends, 0], [receives, 0]
+
+    @staticmethod
+    def _seal(direction, parts):
+        key, number = direction
+        direction[1] += 1
+        seal = hmac.new(key, struct.pack(">q", number), hashlib.sha256)
+        for part in parts:
+            seal.update(part)
+        return seal.digest()[:_SEAL]
 
     def fill(self):
         """Takes what has come, some of it at least; False at the end of the stream."""
@@ -721,24 +768,41 @@ class _Frames:
         (length,) = struct.unpack_from(">i", self._in)
         if not 1 <= length <= self.longest:
             raise _Malformed(f"a frame of {length} bytes, of at most {self.longest}")
-        if len(self._in) < 4 + length:
+        end = whole = 4 + length
+        if self._receives is not None:
+            whole += _SEAL
+        if len(self._in) < whole:
             return None
-        body = bytes(self._in[4:4 + length])
-        del self._in[:4 + length]
-        return body
+        frame, seal = bytes(self._in[:end]), bytes(self._in[end:whole])
+        del self._in[:whole]
+        if seal and not hmac.compare_digest(seal, self._seal(self._receives, [frame])):
+            raise _Malformed("a frame that does not fit its seal: it was changed, repeated, dropped"
+                             " or moved on its way")
+        return frame[4:]
 
     def left(self):
         """Bytes that have come and are in no frame so far."""
         return len(self._in)
 
-    def send(self, body):
-        self.out += struct.pack(">i", len(body)) + body
+    def send(self, *body):
+        """Queues a frame, of which others may have parts too, for flush() to write."""
+        frame = [struct.pack(">i", sum(map(len, body))), *body]
+        if self._sends is not None:
+            frame.append(self._seal(self._sends, frame))
+        self._out.extend(memoryview(part) for part in frame if part)
+        self.queued += sum(map(len, frame))
 
     def flush(self):
         """Writes what the socket takes; True once nothing waits."""
         try:
-            while self.out:
-                del self.out[:self.socket.send(memoryview(self.out)[:64 << 10].tobytes())]
+            while self._out:
+                sent = self.socket.sendmsg([*itertools.islice(self._out, 16)])
+                self.queued -= sent
+                while sent > 0:
+                    part = self._out.popleft()
+                    if sent < len(part):
+                        self._out.appendleft(part[sent:])
+                    sent -= min(sent, len(part))
         except BlockingIOError:
             return False
         return True
@@ -769,7 +833,9 @@ class _Store:
             f"{self._who}: no store there after {until.whole:g} s: {why}; does its owner run?")
 
     def _connect(self, address, token, job, rank, size, until):
-        sock = socket.create_connection(address, timeout=max(0.001, until.left()))
+        # A stranger who listens there, and says nothing, costs no more than this.
+        until = _Until(max(0.001, min(_LONGEST_ATTEMPT, until.left())))
+        sock = socket.create_connection(address, timeout=until.whole)
         self._frames = _Frames(sock)
         self._selector = selectors.DefaultSelector()
         try:
@@ -798,13 +864,14 @@ class _Store:
                 f"{self._who}: the store holds another token than this member; set"
                 " WINDLASS_TOKEN_FILE to the store's")
         self._frames.send(bytes([_PROOF]) + _proof(token, "member", hello, challenge))
+        self._frames.met(_proof(token, "the member's frames", hello, challenge),
+                         _proof(token, "the server's frames", hello, challenge))
         welcome = _Reader(self._answer(_WELCOME, until)[1:])
         silence = welcome.long()
         welcome.end()
         if silence < 1:
             raise _Malformed(f"a silence of {silence} ms")
         self.silence = silence / 1000
-        self._frames.longest = _FRAME
         self._heard = self._pinged = time.monotonic()
 
     def _answer(self, kind, until):
@@ -814,7 +881,8 @@ class _Store:
             if body is not None:
                 break
             if not self._wait(until.left()) and until.over():
-                raise TimeoutError("it did not answer")
+                raise TimeoutError(
+                    f"whoever listens there said nothing for {until.whole:g} s")
         if body[0] == _REFUSED:
             reader = _Reader(body[1:])
             code = reader.int()
@@ -846,10 +914,12 @@ class _Store:
         try:
             self._frames.send(struct.pack(">Bi", kind, self._id) + _text(key) + body)
             while True:
-                reply = self._frames.next()
+                reply = self._next()
                 if reply is not None:
                     reader = _Reader(reply)
                     code, number = reader.unpack("Bi")
+                    if number == _NO_CALL and code != 0:
+                        raise ConnectionAbortedError(_printable(_take_text(reader, 800)))
                     if number != self._id:
                         continue  # of a call that nobody waits for any more, or of a ping
                     if code == 0:
@@ -871,6 +941,17 @@ class _Store:
         except _Malformed as e:
             raise InternalException(
                 f"{what} {key}: the store at {self.address} answered with {e}") from e
+
+    def _next(self):
+        """The next frame, if one has come whole. One that is none ends the session."""
+        try:
+            return self._frames.next()
+        except _Malformed as e:
+            why = f"this member got {e}"
+            _log().warning("The store at %s is left: %s", self.address, why)
+            self._frames.send(struct.pack(">Bi", _LEAVE, _NO_CALL) + _text(why))
+            self._frames.flush()
+            raise ConnectionAbortedError(why) from e
 
     def _listen(self, until):
         now = time.monotonic()
@@ -923,6 +1004,13 @@ class _StoreServer:
 
     _STRANGERS, _MEMBERS, _WAITS = 512, 8192, 1024
     _PROOF_SECONDS, _SILENCE_MS, _BACKLOG = 10.0, 60_000, 1 << 20
+
+    # By its kind, how what a request says is read.
+    _FIELDS = {
+        _SET: (_take_key, _take_value), _GET: (_take_key,), _AWAIT: (_take_key, _take_optional),
+        _ADD: (_take_key, _Reader.long), _CAS: (_take_key, _take_optional, _take_optional),
+        _HOLD: (_take_key, _take_value), _KEYS: (_take_prefix,), _CANCEL: (), _PING: (),
+        _LEAVE: (_take_reason,)}
 
     class _Session:
         def __init__(self, sock):
@@ -1008,11 +1096,15 @@ class _StoreServer:
             return
         if len(self._strangers) >= self._STRANGERS:
             self._drop(next(iter(self._strangers.values())))
-        sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        session = self._Session(sock)
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            session = self._Session(sock)
+            self._selector.register(sock, selectors.EVENT_READ, session)
+        except OSError:  # it has left already, or there is no memory for it
+            sock.close()
+            return
         self._strangers[id(session)] = session
-        self._selector.register(sock, selectors.EVENT_READ, session)
 
     def _sessions(self):
         return [*self._strangers.values(), *self._members.values()]
@@ -1042,16 +1134,30 @@ class _StoreServer:
             if id(session) in self._members:
                 session.since = time.monotonic()
             left = None
-            while self._here(session) and not session.frames.out and session.frames.left() != left:
+            while (self._here(session) and not session.frames.queued
+                   and session.frames.left() != left):
                 left = session.frames.left()
                 self._work(session)
                 if self._here(session):
                     self._send(session)
-        except Exception:  # whatever a stranger sends ends its own connection alone
+        except Exception as e:  # whatever a stranger sends ends its own connection alone
+            if isinstance(e, _Malformed) and id(session) in self._members:
+                self._end(session, e)
             self._drop(session)
 
+    def _end(self, session, came):
+        """Tells a member, and the log, why its session ends."""
+        job, rank = session.member
+        _log().warning("The store at %s:%d ends the session of rank %d of job %r, which sent %s",
+                       *self.address, rank, _printable(job), came)
+        with contextlib.suppress(OSError):
+            why = _text(f"the store got {came}"[:200])
+            session.frames.send(
+                struct.pack(">Bi", InvalidArgumentException.code, _NO_CALL) + why)
+            session.frames.flush()
+
     def _work(self, session):
-        while not session.leaving and len(session.frames.out) < self._BACKLOG:
+        while not session.leaving and session.frames.queued < self._BACKLOG:
             body = session.frames.next()
             if body is None:
                 return
@@ -1071,7 +1177,7 @@ class _StoreServer:
         if done and session.leaving:
             self._drop(session)
             return
-        reads = not session.leaving and len(session.frames.out) < self._BACKLOG
+        reads = not session.leaving and session.frames.queued < self._BACKLOG
         events = (selectors.EVENT_READ if reads else 0) | (0 if done else selectors.EVENT_WRITE)
         self._selector.modify(session.frames.socket, events or selectors.EVENT_READ, session)
 
@@ -1111,6 +1217,9 @@ class _StoreServer:
         if not hmac.compare_digest(body[1:], wanted):
             self._refuse(session, 8, "the member holds another token than the store")
             return
+        session.frames.met(
+            _proof(self._token, "the server's frames", session.hello, session.challenge),
+            _proof(self._token, "the member's frames", session.hello, session.challenge))
         if len(self._members) >= self._MEMBERS:
             self._refuse(session, 8, "the store has as many members as it takes")
             return
@@ -1123,67 +1232,70 @@ class _StoreServer:
         del self._strangers[id(session)]
         self._members[id(session)] = session
         session.since = time.monotonic()
-        session.frames.longest = _FRAME
         session.frames.send(struct.pack(">Bq", _WELCOME, self._SILENCE_MS))
 
     def _request(self, session, body):
+        """Reads a request whole before anything of it is done."""
         reader = _Reader(body)
         kind, number = reader.unpack("Bi")
-        key = "" if kind in (_PING, _CANCEL) else _take_text(reader, _KEY)
-        if not key and kind not in (_PING, _CANCEL, _KEYS):
-            raise _Malformed("an empty key")
-        reply = b""
+        if kind not in self._FIELDS:
+            raise _Malformed(f"a request of kind {kind}")
+        fields = [read(reader) for read in self._FIELDS[kind]]
+        reader.end()
         try:
-            if kind == _PING:
-                pass
-            elif kind == _CANCEL:
-                self._forget(session, number)
-                reply = None
-            elif kind == _SET:
-                self._put(key, self._whole(reader))
-            elif kind == _GET:
-                reply = _optional(self._table.get(key))
-            elif kind == _ADD:
-                reply = self._add(key, reader.long())
-            elif kind == _CAS:
-                expected, value = _take_optional(reader), _take_optional(reader)
-                same = self._table.get(key) == expected
-                if same and value is not None:
-                    self._put(key, value)
-                elif same and expected is not None:
-                    self._remove(key)
-                reply = bytes([same])
-            elif kind == _HOLD:
-                value = self._whole(reader)
-                free = key not in self._table
-                if free:
-                    self._put(key, value)
-                    self._holders[key] = session
-                    session.held.add(key)
-                reply = bytes([free])
-            elif kind == _KEYS:
-                reply = self._listing(key)
-            elif kind == _AWAIT:
-                reply = self._await(session, number, key, _take_optional(reader))
-            else:
-                raise _Malformed(f"a request of kind {kind}")
-            reader.end()
+            reply = self._answer(session, kind, number, fields)
         except WindlassException as e:
             session.frames.send(struct.pack(">Bi", e.code, number) + _text(str(e)[:200]))
             return
         if reply is not None:
-            self._done(session, number, reply)
+            self._done(session, number, *reply)
+
+    def _answer(self, session, kind, number, fields):
+        """What a reply consists of; None where there is none so far."""
+        if kind == _SET:
+            self._put(*fields)
+        elif kind == _GET:
+            return self._of(self._table.get(*fields))
+        elif kind == _ADD:
+            return [self._add(*fields)]
+        elif kind == _CAS:
+            key, expected, value = fields
+            same = self._table.get(key) == expected
+            if same and value is not None:
+                self._put(key, value)
+            elif same and expected is not None:
+                self._remove(key)
+            return [bytes([same])]
+        elif kind == _HOLD:
+            key, value = fields
+            free = key not in self._table
+            if free:
+                self._put(key, value)
+                self._holders[key] = session
+                session.held.add(key)
+            return [bytes([free])]
+        elif kind == _KEYS:
+            return [self._listing(*fields)]
+        elif kind == _AWAIT:
+            return self._await(session, number, *fields)
+        elif kind == _CANCEL:
+            self._forget(session, number)
+            return None
+        elif kind == _LEAVE:
+            _log().warning("The store at %s:%d: rank %d goes, because %s",
+                           *self.address, session.member[1], _printable(*fields))
+            session.leaving = True
+            return None
+        return []
 
     @staticmethod
-    def _whole(reader):
-        value = _take_optional(reader)
-        if value is None:
-            raise _Malformed("no value")
-        return value
+    def _done(session, number, *reply):
+        session.frames.send(struct.pack(">Bi", 0, number), *reply)
 
     @staticmethod
-    def _done(session, number, body):
-        session.frames.send(struct.pack(">Bi", 0, number) + body)
+    def _of(value):
+        """A value as replies have it, which share it."""
+        return [struct.pack(">i", -1)] if value is None else [struct.pack(">i", len(value)), value]
 
     def _add(self, key, delta):
         value = self._table.get(key, bytes(8))
@@ -1203,7 +1315,7 @@ class _StoreServer:
     def _await(self, session, number, key, seen):
         now = self._table.get(key)
         if now != seen:
-            return _optional(now)
+            return self._of(now)
         if number in session.waits:
             raise _Malformed("two waits of one id")
         if len(session.waits) >= self._WAITS:
@@ -1242,7 +1354,7 @@ class _StoreServer:
         for session, number in [*self._waiting.get(key, [])]:
             if number in session.waits and session.waits[number][1] != value:
                 self._forget(session, number)
-                self._done(session, number, _optional(value))
+                self._done(session, number, *self._of(value))
                 self._send(session)
 
 

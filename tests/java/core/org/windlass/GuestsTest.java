@@ -208,6 +208,11 @@ class GuestsTest {
   }
 
   @Test
+  void framesOfAStoreAreSealed() throws Exception {
+    assertThat(guest(0, 1, "seals").ended()).endsWith("done\n");
+  }
+
+  @Test
   void aStoreWhoseThreadEndsFirstIsClosed() throws Exception {
     assertThat(guest(0, 1, "early_store").ended()).endsWith("done\n");
   }
@@ -497,17 +502,17 @@ class GuestsTest {
     }
   }
 
-  /** One that doesn't mind that a guest's store can't show the token is refused by that. */
+  /** One that doesn't mind that a guest's store can't show the token is turned away by that. */
   @Test
-  void whoCantShowTheTokenToAGuestIsRefused() throws Exception {
+  void whoCantShowTheTokenToAGuestStaysOut() throws Exception {
     processes.with("TEST_DEADLINE", "8");
     guest(0, 2, "joins");
     Map<String, String> wrong = variables(1, 2, false);
     wrong.remove("WINDLASS_TOKEN_FILE");
     wrong.put("WINDLASS_TOKEN", "ab".repeat(32));
     assertThat(processes.startGuest(1, "forges", wrong).ended())
-        .contains("ResourceException ")
-        .contains("refused: the member holds another token than the store");
+        .contains("DeadlineExceededException ")
+        .contains("no store there");
   }
 
   /** Of a store that a guest has: strangers send what they will, and ranks meet all the same. */
