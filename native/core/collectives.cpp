@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "native/base/mixed.h"
+#include "native/base/text.h"
 
 namespace windlass {
 namespace {
@@ -79,8 +80,7 @@ Code allToAllVPacked(Comm& comm, const wl_call_t& stated, wl_error_t* error) {
         error, WL_INVALID_ARGUMENT,
         "out of rank %u has room for %llu elements, and %llu come to it; nothing has moved: "
         "call again with more room there",
-        rank, static_cast<unsigned long long>(table.room / elementBytes),
-        static_cast<unsigned long long>(table.needed / elementBytes));
+        rank, text(table.room / elementBytes), text(table.needed / elementBytes));
   }
   for (uint32_t rank = 0; rank < comm.group().ranks(); ++rank) {
     stated.received_counts[rank] = static_cast<int64_t>(own.out(rank).bytes / elementBytes);

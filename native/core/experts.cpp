@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "native/base/mixed.h"
+#include "native/base/text.h"
 #include "native/core/launch/kernels.h"
 
 namespace windlass {
@@ -53,8 +54,7 @@ Code expertDispatch(Comm& comm, ExpertTable& table, const void* tokens, void* bu
                 "expertDispatch: the experts of rank %d get %llu rows, with what alignment to %u "
                 "adds, and it has room for %llu; nothing has moved: give it more rows, or its "
                 "experts fewer tokens",
-                table.fullRank, static_cast<unsigned long long>(table.needed), shape.alignment,
-                static_cast<unsigned long long>(shape.rows));
+                table.fullRank, text(table.needed), shape.alignment, text(shape.rows));
   }
   table.state = ExpertTable::kRouted;
   return WL_OK;

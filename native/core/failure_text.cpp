@@ -23,8 +23,7 @@ void addUnexpected(Text& out, uint32_t from, const Part& sent, uint32_t to, cons
                    uint64_t elementBytes) {
   if (sent.bytes == expected.bytes) return;
   out.add("; rank %u sends %llu elements to rank %u, which expects %llu", from,
-          static_cast<unsigned long long>(sent.bytes / elementBytes), to,
-          static_cast<unsigned long long>(expected.bytes / elementBytes));
+          text(sent.bytes / elementBytes), to, text(expected.bytes / elementBytes));
 }
 
 // Reports the first count that must be the same on ranks a and b and is not.
@@ -36,8 +35,7 @@ void addFirstDifference(Text& out, uint32_t ranks, uint32_t a, uint32_t b, PartO
     const uint64_t ofB = partOf(b, rank).bytes;
     if (ofA == ofB) continue;
     out.add("; counts[%u] is %llu on rank %u and %llu on rank %u", rank,
-            static_cast<unsigned long long>(ofA / elementBytes), a,
-            static_cast<unsigned long long>(ofB / elementBytes), b);
+            text(ofA / elementBytes), a, text(ofB / elementBytes), b);
     return;
   }
 }
@@ -52,9 +50,9 @@ void addDuration(Text& out, int64_t ns) {
   if (ns >= 1'000'000'000) {
     out.add("%.1f s", static_cast<double>(ns) / 1e9);
   } else if (ns >= 1'000'000) {
-    out.add("%lld ms", static_cast<long long>(ns / 1'000'000));
+    out.add("%lld ms", text(ns / 1'000'000));
   } else {
-    out.add("%lld us", static_cast<long long>(std::max<int64_t>(0, ns) / 1000));
+    out.add("%lld us", text(std::max<int64_t>(0, ns) / 1000));
   }
 }
 
@@ -128,8 +126,7 @@ void addAwaited(Text& out, const Group& group, uint32_t rank) {
 
 // Example: "(1024 x f32 to each rank, push)".
 void describeEqualParts(Text& out, const Collective& collective, const Descriptor& descriptor) {
-  out.add("(%llu x %s%s", static_cast<unsigned long long>(descriptor.count),
-          dtypeName(descriptor.dtype()),
+  out.add("(%llu x %s%s", text(descriptor.count), dtypeName(descriptor.dtype()),
           !isOnePart(collective.in)    ? " to each rank"
           : !isOnePart(collective.out) ? " of each rank"
                                        : "");
@@ -182,7 +179,7 @@ void writeLost(Text& out, const Group& group, int32_t pid, const char* why, cons
 
 // The operation and its size.
 void describeTo(Text& out, const Descriptor& descriptor) {
-  const auto count = static_cast<unsigned long long>(descriptor.count);
+  const auto count = text(descriptor.count);
   out.add("%s", operationName(descriptor.operation()));
   const Collective* collective = collectiveOf(descriptor.operation());
   if (collective != nullptr && collective->hasEqualParts())

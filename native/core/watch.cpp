@@ -141,7 +141,7 @@ bool Watch::look(int64_t now) {
     if (isSilent && !hasLeft(watched)) {
       char why[64];
       std::snprintf(why, sizeof why, "is silent since %lld ms",
-                    static_cast<long long>((now - watched.beatNs) / 1'000'000));
+                    text((now - watched.beatNs) / 1'000'000));
       lose(watched, why);
     }
     return false;

@@ -10,6 +10,7 @@
 #include "native/base/dtype.h"
 #include "native/base/mixed.h"
 #include "native/base/target.h"
+#include "native/base/text.h"
 
 namespace windlass {
 namespace {
@@ -47,8 +48,7 @@ class Checker {
     if (table->fingerprint != WINDLASS_KERNEL_FINGERPRINT) {
       return refuse(WL_UNSUPPORTED, "it is built with the headers of another Windlass (%016llx), "
                     "and this one's are %016llx; build it anew with these",
-                    static_cast<unsigned long long>(table->fingerprint),
-                    static_cast<unsigned long long>(WINDLASS_KERNEL_FINGERPRINT));
+                    text(table->fingerprint), text(uint64_t{WINDLASS_KERNEL_FINGERPRINT}));
     }
     if (table->kernelCount == 0 || table->kernelCount > kMostKernels ||
         !holds(table->kernels, table->kernelCount)) {

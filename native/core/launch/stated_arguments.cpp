@@ -6,6 +6,7 @@
 
 #include "native/base/dtype.h"
 #include "native/base/mixed.h"
+#include "native/base/text.h"
 
 namespace windlass {
 namespace {
@@ -25,7 +26,7 @@ void addScalar(Text& out, int32_t dtype, uint64_t bits) {
       return out.add("%.17g", number);
     }
     default:
-      return out.add("%lld", static_cast<long long>(bits));
+      return out.add("%lld", text(bits));
   }
 }
 
@@ -48,7 +49,7 @@ struct StatedTensor {
 void addTyped(Text& out, const StatedTensor& tensor) {
   out.add("%s[", dtypeName(static_cast<int32_t>(tensor.words[0])));
   for (uint64_t d = 2; d < tensor.typed(); ++d) {
-    out.add("%s%llu", d == 2 ? "" : ", ", static_cast<unsigned long long>(tensor.words[d]));
+    out.add("%s%llu", d == 2 ? "" : ", ", text(tensor.words[d]));
   }
   out.add("]");
 }
@@ -67,8 +68,7 @@ void addTensors(Text& out, uint32_t a, const StatedTensor& ofA, uint32_t b,
   if (!ofA.sharesWindow(ofB))
     return out.add(" lies in another window on rank %u than on rank %u", a, b);
   out.add(" lies at byte %llu of its window on rank %u and at byte %llu on rank %u",
-          static_cast<unsigned long long>(ofA.offset()), a,
-          static_cast<unsigned long long>(ofB.offset()), b);
+          text(ofA.offset()), a, text(ofB.offset()), b);
 }
 
 }  // namespace

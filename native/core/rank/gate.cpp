@@ -70,7 +70,7 @@ Code Gate::shut(wl_error_t* error) {
     if (clockNs() - start > kCloseLimitNs) {
       return fail(error, WL_TIMEOUT,
                   "rank %u: a call in flight did not leave within %lld s of close()", rank_,
-                  static_cast<long long>(kCloseLimitNs / 1'000'000'000));
+                  text(kCloseLimitNs / 1'000'000'000));
     }
     if (look < 64) {
       sched_yield();
