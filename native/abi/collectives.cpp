@@ -246,10 +246,7 @@ struct CollectiveFunctions {
 constexpr CollectiveFunctions kFunctions;
 
 [[gnu::cold]] Code badOperation(const wl_call_t& call, wl_error_t* error) {
-  if (call.struct_size < sizeof call) {
-    return fail(error, WL_INVALID_ARGUMENT, "call->struct_size is %u, not %zu", call.struct_size,
-                sizeof call);
-  }
+  if (Code code = checkStruct(&call, "call", error); code != WL_OK) return code;
   return fail(error, WL_INVALID_ARGUMENT, "operation %d is unknown", call.operation);
 }
 

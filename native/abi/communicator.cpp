@@ -16,10 +16,7 @@ namespace {
 template <class Make>
 Code join(wl_comm_t* comm, wl_operation operation, int64_t deadlineNs, wl_comm_t** out,
           wl_error_t* error, Make&& make) {
-  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
-  if (Code code = checkNotNull(out, "out", error); code != WL_OK) return code;
-  if (Code code = checkDeadline(deadlineNs, error); code != WL_OK) return code;
-  *out = nullptr;
+  if (Code code = checkCreate(comm, out, "out", deadlineNs, error); code != WL_OK) return code;
   std::shared_ptr<Group> group;
   uint32_t rank = 0;
   if (Code code = make(&group, &rank); code != WL_OK) return code;
@@ -40,14 +37,8 @@ Code split(wl_comm_t* comm, const Split& split, int64_t deadlineNs, wl_comm_t** 
               });
 }
 
-Code checkRankList(const int32_t* ranks, uint32_t count, int32_t size, wl_error_t* error) {
-  if (Code code = checkNotNull(ranks, "ranks", error); code != WL_OK) return code;
-  if (count == 0) return fail(error, WL_INVALID_ARGUMENT, "ranks is empty");
+Code checkDifferent(const int32_t* ranks, uint32_t count, wl_error_t* error) {
   for (uint32_t i = 0; i < count; ++i) {
-    if (ranks[i] < 0 || ranks[i] >= size) {
-      return fail(error, WL_INVALID_ARGUMENT, "ranks[%u] is %d, not 0 to %d", i, ranks[i],
-                  size - 1);
-    }
     if (std::find(ranks, ranks + i, ranks[i]) != ranks + i)
       return fail(error, WL_INVALID_ARGUMENT, "ranks[%u] is %d, as one before it", i, ranks[i]);
   }
@@ -82,8 +73,9 @@ int32_t wl_comm_split(wl_comm_t* comm, int32_t color, int32_t key, int64_t deadl
 int32_t wl_comm_subset(wl_comm_t* comm, const int32_t* ranks, uint32_t count, int64_t deadline_ns,
                        wl_comm_t** out, wl_error_t* error) {
   if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
-  if (Code code = checkRankList(ranks, count, wl_comm_size(comm), error); code != WL_OK)
-    return code;
+  const uint32_t size = comm->comm.group().ranks();
+  if (Code code = checkRanks(ranks, count, size, "ranks", error); code != WL_OK) return code;
+  if (Code code = checkDifferent(ranks, count, error); code != WL_OK) return code;
   const int32_t* listed = std::find(ranks, ranks + count, wl_comm_rank(comm));
   const int32_t color = listed == ranks + count ? -1 : 0;
   return split(comm,

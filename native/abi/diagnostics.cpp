@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <new>
 #include <vector>
 
 #include "native/abi/handles.h"
@@ -96,20 +95,22 @@ bool isRankOf(const GroupConfig& config, int32_t rank) {
   return rank >= 0 && static_cast<uint32_t>(rank) < config.ranks;
 }
 
-bool takesState(const wl_rank_state_t* state) {
-  return state != nullptr && state->struct_size >= sizeof(wl_rank_state_t);
+// Reads the state of a rank of a Group or an ObservedGroup.
+template <class Ranks>
+int32_t readState(const Ranks& group, int32_t rank, wl_rank_state_t* state) {
+  if (checkStruct(state, "state", nullptr) != WL_OK || !isRankOf(group.config(), rank))
+    return WL_INVALID_ARGUMENT;
+  fill(group.block(), group.config(), static_cast<uint32_t>(rank), state);
+  return WL_OK;
 }
 
-bool takesRecords(const wl_record_t* records) {
-  return records != nullptr && records->struct_size >= sizeof(wl_record_t);
-}
-
-Code checkMemory(const wl_peer_memory_t* memory, wl_error_t* error) {
-  if (Code code = checkNotNull(memory, "memory", error); code != WL_OK) return code;
-  return memory->struct_size >= sizeof(wl_peer_memory_t)
-             ? WL_OK
-             : fail(error, WL_INVALID_ARGUMENT, "memory->struct_size is %u, not %zu",
-                    memory->struct_size, sizeof(wl_peer_memory_t));
+// Reads the operations of a rank of a Group or an ObservedGroup. Returns their number, or -1.
+template <class Ranks>
+int32_t readRecords(const Ranks& group, int32_t rank, wl_record_t* records, int32_t capacity) {
+  if (!isRankOf(group.config(), rank) || capacity < 0) return -1;
+  if (capacity == 0) return 0;
+  if (checkStruct(records, "records", nullptr) != WL_OK) return -1;
+  return fill(group.block(), static_cast<uint32_t>(rank), records, capacity);
 }
 
 }  // namespace
@@ -117,23 +118,16 @@ Code checkMemory(const wl_peer_memory_t* memory, wl_error_t* error) {
 extern "C" {
 
 int32_t wl_comm_state(const wl_comm_t* comm, int32_t rank, wl_rank_state_t* state) {
-  if (comm == nullptr || !takesState(state) || !isRankOf(comm->comm.group().config(), rank))
-    return WL_INVALID_ARGUMENT;
-  const Group& group = comm->comm.group();
-  fill(group.block(), group.config(), static_cast<uint32_t>(rank), state);
-  return WL_OK;
+  return comm == nullptr ? WL_INVALID_ARGUMENT : readState(comm->comm.group(), rank, state);
 }
 
 int32_t wl_comm_recorded(const wl_comm_t* comm, int32_t rank, wl_record_t* records,
                          int32_t capacity) {
-  if (comm == nullptr || !isRankOf(comm->comm.group().config(), rank) || capacity < 0) return -1;
-  if (capacity == 0) return 0;
-  if (!takesRecords(records)) return -1;
-  return fill(comm->comm.group().block(), static_cast<uint32_t>(rank), records, capacity);
+  return comm == nullptr ? -1 : readRecords(comm->comm.group(), rank, records, capacity);
 }
 
 int32_t wl_comm_peer_memory(const wl_comm_t* comm, wl_peer_memory_t* memory, wl_error_t* error) {
-  if (Code code = checkMemory(memory, error); code != WL_OK) return code;
+  if (Code code = checkStruct(memory, "memory", error); code != WL_OK) return code;
   if (comm != nullptr) {
     memory->form = formOf(comm->comm, memory->why, sizeof memory->why);
     return WL_OK;
@@ -155,15 +149,14 @@ int32_t wl_report_find(const wl_process_t* process, int32_t* numbers, uint32_t c
   *count = 0;
   if (Code code = checkNotNull(numbers, "numbers", error); code != WL_OK) return code;
   if (Code code = checkProcess(process, "process", error); code != WL_OK) return code;
-  try {
+  const auto find = [&] {
     std::vector<int32_t> found;
     if (Code code = listShared(*process, capacity, &found, error); code != WL_OK) return code;
     std::copy(found.begin(), found.end(), numbers);
     *count = found.size();
     return WL_OK;
-  } catch (const std::bad_alloc&) {
-  }
-  return fail(error, WL_RESOURCE, "out of memory");
+  };
+  return withMemory(error, find, "out of memory");
 }
 
 int32_t wl_report_open(const wl_process_t* owner, int32_t number, wl_report_t** report,
@@ -172,19 +165,17 @@ int32_t wl_report_open(const wl_process_t* owner, int32_t number, wl_report_t** 
   *report = nullptr;
   if (Code code = checkProcess(owner, "owner", error); code != WL_OK) return code;
   if (number < 0) return fail(error, WL_INVALID_ARGUMENT, "number %d is no file", number);
-  try {
+  const auto open = [&] {
     auto made = std::make_unique<wl_report>();
-    if (Code code = ObservedGroup::open(*owner, number, &made->group, error); code != WL_OK)
-      return code;
-    *report = made.release();
-    return WL_OK;
-  } catch (const std::bad_alloc&) {
-  }
-  return fail(error, WL_RESOURCE, "out of memory");
+    const Code code = ObservedGroup::open(*owner, number, &made->group, error);
+    if (code == WL_OK) *report = made.release();
+    return code;
+  };
+  return withMemory(error, open, "out of memory");
 }
 
 int32_t wl_report_about(const wl_report_t* report, wl_report_group_t* group) {
-  if (report == nullptr || group == nullptr || group->struct_size < sizeof(wl_report_group_t))
+  if (report == nullptr || checkStruct(group, "group", nullptr) != WL_OK)
     return WL_INVALID_ARGUMENT;
   const SharedLines& shared = report->group->block().shared();
   group->ranks = static_cast<int32_t>(report->group->config().ranks);
@@ -195,24 +186,18 @@ int32_t wl_report_about(const wl_report_t* report, wl_report_group_t* group) {
 }
 
 int32_t wl_report_state(const wl_report_t* report, int32_t rank, wl_rank_state_t* state) {
-  if (report == nullptr || !takesState(state) || !isRankOf(report->group->config(), rank))
-    return WL_INVALID_ARGUMENT;
-  fill(report->group->block(), report->group->config(), static_cast<uint32_t>(rank), state);
-  return WL_OK;
+  return report == nullptr ? WL_INVALID_ARGUMENT : readState(*report->group, rank, state);
 }
 
 int32_t wl_report_recorded(const wl_report_t* report, int32_t rank, wl_record_t* records,
                            int32_t capacity) {
-  if (report == nullptr || !isRankOf(report->group->config(), rank) || capacity < 0) return -1;
-  if (capacity == 0) return 0;
-  if (!takesRecords(records)) return -1;
-  return fill(report->group->block(), static_cast<uint32_t>(rank), records, capacity);
+  return report == nullptr ? -1 : readRecords(*report->group, rank, records, capacity);
 }
 
 int32_t wl_report_peer_memory(const wl_report_t* report, wl_peer_memory_t* memory,
                               wl_error_t* error) {
   if (Code code = checkNotNull(report, "report", error); code != WL_OK) return code;
-  if (Code code = checkMemory(memory, error); code != WL_OK) return code;
+  if (Code code = checkStruct(memory, "memory", error); code != WL_OK) return code;
   memory->form = formAsTold(report->group->block(), report->group->config().ranks, kNobody, "",
                             memory->why, sizeof memory->why);
   return WL_OK;

@@ -20,9 +20,7 @@ Code bad(wl_error_t* error, const char* name, uint64_t value, const char* what) 
 }
 
 Code readShape(const wl_experts_t* experts, ExpertShape* shape, wl_error_t* error) {
-  if (Code code = checkNotNull(experts, "experts", error); code != WL_OK) return code;
-  if (experts->struct_size < sizeof *experts)
-    return bad(error, "struct_size", experts->struct_size, "it is too small");
+  if (Code code = checkStruct(experts, "experts", error); code != WL_OK) return code;
   if (Code code = checkDType(experts->dtype, error); code != WL_OK) return code;
   const auto dtype = static_cast<DType>(experts->dtype);
   if (!isFloat(dtype)) {
@@ -164,9 +162,7 @@ int32_t wl_experts_lay_out(const wl_experts_t* experts, wl_experts_layout_t* lay
                           wl_error_t* error) {
   ExpertShape shape = {};
   if (Code code = readShape(experts, &shape, error); code != WL_OK) return code;
-  if (Code code = checkNotNull(layout, "layout", error); code != WL_OK) return code;
-  if (layout->struct_size < sizeof *layout)
-    return bad(error, "layout.struct_size", layout->struct_size, "it is too small");
+  if (Code code = checkStruct(layout, "layout", error); code != WL_OK) return code;
   const ExpertBuffer buffer(shape);
   const uint64_t arrays = sizeof(ExpertTable) + 2 * uint64_t{shape.experts} * sizeof(int32_t);
   layout->table_bytes = ExpertTable::bytes(shape);

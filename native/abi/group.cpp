@@ -20,16 +20,14 @@ int32_t wl_group_create(const wl_group_config_t* config, wl_group_t** group, wl_
                 "wl_group_share and wl_group_attach are for");
   }
   if (Code code = checkDevicesAndGrids(error); code != WL_OK) return code;
-  try {
+  const auto create = [&] {
     auto made = std::make_unique<wl_group>();
     made->group = Group::create(own);
-    if (made->group != nullptr) {
-      *group = made.release();
-      return WL_OK;
-    }
-  } catch (const std::bad_alloc&) {
-  }
-  return fail(error, WL_RESOURCE, "out of memory for a communicator of %d ranks", config->ranks);
+    if (made->group == nullptr) throw std::bad_alloc();
+    *group = made.release();
+    return WL_OK;
+  };
+  return withMemory(error, create, "out of memory for a communicator of %d ranks", config->ranks);
 }
 
 int32_t wl_group_join(wl_group_t* group, int32_t rank, wl_comm_t** comm, wl_error_t* error) {

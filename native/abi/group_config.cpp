@@ -8,28 +8,20 @@ namespace windlass {
 static_assert(WL_MAX_DEVICE_RANKS == kMostDeviceRanks, "the C ABI names the same");
 
 Code readGroupConfig(const wl_group_config_t* config, GroupConfig* out, wl_error_t* error) {
-  if (Code code = checkNotNull(config, "config", error); code != WL_OK) return code;
-  if (config->struct_size < sizeof(wl_group_config_t)) {
-    return fail(error, WL_INVALID_ARGUMENT, "config->struct_size is %u, not %zu",
-                config->struct_size, sizeof(wl_group_config_t));
-  }
-  if (config->ranks < 1 || config->ranks > WL_MAX_RANKS) {
-    return fail(error, WL_INVALID_ARGUMENT, "ranks is %d, not 1 to %d", config->ranks,
-                WL_MAX_RANKS);
-  }
-  if (config->cores < 0)
-    return fail(error, WL_INVALID_ARGUMENT, "cores is %d; 0 means those allowed", config->cores);
-  if (config->blocks < 0 || config->blocks > WL_MAX_BLOCKS) {
-    return fail(error, WL_INVALID_ARGUMENT, "blocks is %d, not 0 to %d", config->blocks,
-                WL_MAX_BLOCKS);
-  }
-  if (config->adjust_threads < 0 || config->adjust_threads > 1) {
-    return fail(error, WL_INVALID_ARGUMENT, "adjust_threads is %d, not 0 or 1",
-                config->adjust_threads);
-  }
-  if (config->device_cores < 0 || config->device_cores > WL_MAX_DEVICE_CORES) {
-    return fail(error, WL_INVALID_ARGUMENT, "device_cores is %d, not 0 to %d",
-                config->device_cores, WL_MAX_DEVICE_CORES);
+  if (Code code = checkStruct(config, "config", error); code != WL_OK) return code;
+  const struct {
+    const char* name;
+    int32_t value, least, most;
+  } ranges[] = {
+      {"ranks", config->ranks, 1, WL_MAX_RANKS},
+      {"cores", config->cores, 0, INT32_MAX},
+      {"blocks", config->blocks, 0, WL_MAX_BLOCKS},
+      {"adjust_threads", config->adjust_threads, 0, 1},
+      {"device_cores", config->device_cores, 0, WL_MAX_DEVICE_CORES},
+  };
+  for (const auto& [name, value, least, most] : ranges) {
+    if (value < least || value > most)
+      return fail(error, WL_INVALID_ARGUMENT, "%s is %d, not %d to %d", name, value, least, most);
   }
   if (config->device_cores > 0 && config->ranks > WL_MAX_DEVICE_RANKS) {
     return fail(error, WL_UNSUPPORTED, "the device executor takes %d ranks at most, not %d",

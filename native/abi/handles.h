@@ -3,8 +3,11 @@
 #pragma once
 
 #include <memory>
+#include <new>
+#include <system_error>
 
 #include "native/base/origin.h"
+#include "native/base/text.h"
 #include "native/core/comm.h"
 #include "native/core/shared/observed_group.h"
 #include "native/memory/memory_pool.h"
@@ -48,9 +51,32 @@ namespace windlass {
 
 // Defined in native/abi/processes.cpp.
 Code checkProcess(const wl_process_t* process, const char* name, wl_error_t* error);
+// Checks that the list names ranks of 0 to size - 1, at least one. Defined in the same file.
+Code checkRanks(const int32_t* ranks, uint32_t count, uint32_t size, const char* name,
+                wl_error_t* error);
 
 inline Code checkNotNull(const void* pointer, const char* name, wl_error_t* error) {
   return pointer != nullptr ? WL_OK : fail(error, WL_INVALID_ARGUMENT, "%s is NULL", name);
+}
+
+// Checks that the caller's struct is not NULL and has all fields that this library knows.
+template <class Struct>
+Code checkStruct(const Struct* given, const char* name, wl_error_t* error) {
+  if (Code code = checkNotNull(given, name, error); code != WL_OK) return code;
+  if (given->struct_size >= sizeof(Struct)) return WL_OK;
+  return fail(error, WL_INVALID_ARGUMENT, "%s->struct_size is %u, not %zu", name,
+              given->struct_size, sizeof(Struct));
+}
+
+// Returns body(), or WL_RESOURCE with the message if `body` finds no memory or no thread.
+template <class Body, class... Values>
+Code withMemory(wl_error_t* error, const Body& body, const char* message, Values... values) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+  } catch (const std::system_error&) {
+  }
+  return fail(error, WL_RESOURCE, message, values...);
 }
 
 // Checks that the handle is not NULL and belongs to this process. A forked process shares its
@@ -75,7 +101,17 @@ inline Code checkDeadline(int64_t deadlineNs, wl_error_t* error) {
   return deadlineNs >= 0 ? WL_OK
                          : fail(error, WL_INVALID_ARGUMENT,
                                 "deadline_ns %lld is negative; 0 means the communicator's own",
-                                static_cast<long long>(deadlineNs));
+                                text(deadlineNs));
+}
+
+// Makes the first checks of a collective that creates *out, and sets it to NULL.
+template <class Handle>
+Code checkCreate(const wl_comm_t* comm, Handle** out, const char* name, int64_t deadlineNs,
+                 wl_error_t* error) {
+  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
+  if (Code code = checkNotNull(out, name, error); code != WL_OK) return code;
+  *out = nullptr;
+  return checkDeadline(deadlineNs, error);
 }
 
 // Checks and decodes the configuration. Defined in native/abi/group_config.cpp.

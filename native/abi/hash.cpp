@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // C ABI: the hash of a tensor's elements.
-#include <new>
-
 #include "native/abi/hashes.h"
 #include "native/abi/tensors.h"
 #include "native/base/dtype.h"
@@ -12,23 +10,12 @@ namespace windlass {
 
 Code checkHashed(const wl_tensor_t* const* sources, uint32_t count, int32_t op, int32_t wire,
                  int32_t dtype, std::vector<StridedView>* views, Hashed* what, wl_error_t* error) {
-  if (Code code = checkNotNull(sources, "sources", error); code != WL_OK) return code;
-  if (count < 1 || count > WL_MAX_RANKS)
-    return fail(error, WL_INVALID_ARGUMENT, "count %u is not 1 to %d", count, WL_MAX_RANKS);
-  if (op < 0 || op >= WL_REDUCE_OP_COUNT)
-    return fail(error, WL_INVALID_ARGUMENT, "op %d is unknown", op);
+  if (Code code = checkFold(sources, count, op, error); code != WL_OK) return code;
   if (Code code = checkDType(wire, error); code != WL_OK) return code;
   if (Code code = checkDType(dtype, error); code != WL_OK) return code;
-  views->resize(count);
-  for (uint32_t i = 0; i < count; ++i) {
-    if (Code code = checkTensor(sources[i], "a source", false, error); code != WL_OK) return code;
-    if (Code code = checkSameShape(*sources[0], "the first source", *sources[i], "a source", error);
-        code != WL_OK)
-      return code;
-    if (sources[i]->dtype != sources[0]->dtype)
-      return fail(error, WL_INVALID_ARGUMENT, "source %u has another dtype", i);
-    (*views)[i] = viewOf(*sources[i]);
-  }
+  if (Code code = readSources(sources, count, sources[0], "the first source", views, error);
+      code != WL_OK)
+    return code;
   *what = {views->data(), count, static_cast<ReduceOp>(op), static_cast<DType>(wire),
            static_cast<DType>(dtype)};
   if (canCast((*views)[0].dtype, what->wire) && canCast(what->wire, what->dtype) &&
@@ -68,15 +55,14 @@ extern "C" {
 int32_t wl_tensor_hash(const wl_tensor_t* const* sources, uint32_t count, int32_t op, int32_t wire,
                        int32_t dtype, uint64_t seed, uint64_t* hash, wl_error_t* error) {
   if (Code code = checkNotNull(hash, "hash", error); code != WL_OK) return code;
-  try {
+  const auto compute = [&] {
     std::vector<StridedView> views;
     Hashed what = {};
     const Code code = checkHashed(sources, count, op, wire, dtype, &views, &what, error);
     if (code == WL_OK) *hash = hashOf(what, seed);
     return code;
-  } catch (const std::bad_alloc&) {
-    return fail(error, WL_RESOURCE, "out of memory for %u views", count);
-  }
+  };
+  return withMemory(error, compute, "out of memory for %u views", count);
 }
 
 int32_t wl_device_hash(wl_comm_t* comm, const wl_tensor_t* tensor, uint64_t seed, uint64_t* hash,

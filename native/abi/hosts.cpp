@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // C ABI: groups whose ranks live on several hosts.
 #include <algorithm>
+#include <bitset>
 #include <cstring>
-#include <new>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "native/abi/handles.h"
@@ -37,12 +36,7 @@ namespace windlass {
 
 Code readHosts(const wl_group_config_t& config, GroupConfig* out, wl_error_t* error) {
   if (config.hosts == nullptr) return WL_OK;
-  std::vector<bool> has;
-  try {
-    has.resize(out->ranks);
-  } catch (const std::bad_alloc&) {
-    return fail(error, WL_RESOURCE, "out of memory");
-  }
+  std::bitset<WL_MAX_RANKS> has;
   uint32_t count = 0;
   for (uint32_t rank = 0; rank < out->ranks; ++rank) {
     const int32_t host = config.hosts[rank];
@@ -76,52 +70,38 @@ Code readHosts(const wl_group_config_t& config, GroupConfig* out, wl_error_t* er
 extern "C" {
 
 int32_t wl_ucx_find(const char* path, wl_error_t* error) {
-  try {
-    return findWires(path, error);
-  } catch (const std::bad_alloc&) {
-  }
-  return fail(error, WL_RESOURCE, "out of memory");
+  return withMemory(error, [&] { return findWires(path, error); }, "out of memory");
 }
 
 int32_t wl_ucx_describe(char* text, uint64_t room, uint64_t* bytes, wl_error_t* error) {
   if (Code code = checkNotNull(bytes, "bytes", error); code != WL_OK) return code;
-  try {
+  const auto describe = [&] {
     std::string said;
     const Code code = describeWires(WireSettings::ofEnvironment(), &said, error);
     if (code != WL_OK) return code;
     *bytes = said.size() + 1;
     if (text != nullptr && room >= *bytes) std::memcpy(text, said.c_str(), *bytes);
     return WL_OK;
-  } catch (const std::bad_alloc&) {
-  }
-  return fail(error, WL_RESOURCE, "out of memory");
+  };
+  return withMemory(error, describe, "out of memory");
 }
 
 int32_t wl_group_open_wire(wl_group_t* group, const int32_t* ranks, uint32_t count,
                            wl_error_t* error) {
   if (Code code = requireHosts(group, error); code != WL_OK) return code;
-  if (Code code = checkNotNull(ranks, "ranks", error); code != WL_OK) return code;
-  const uint32_t all = group->group->ranks();
-  if (count == 0) return fail(error, WL_INVALID_ARGUMENT, "ranks is empty");
+  if (Code code = checkRanks(ranks, count, group->group->ranks(), "ranks", error); code != WL_OK)
+    return code;
   if (group->group->hosts() != nullptr)
     return fail(error, WL_INVALID_ARGUMENT, "this group's wire is open");
-  try {
-    std::vector<uint32_t> own;
-    for (uint32_t i = 0; i < count; ++i) {
-      if (ranks[i] < 0 || static_cast<uint32_t>(ranks[i]) >= all) {
-        return fail(error, WL_INVALID_ARGUMENT, "ranks[%u] is %d, not 0 to %u", i, ranks[i],
-                    all - 1);
-      }
-      own.push_back(static_cast<uint32_t>(ranks[i]));
-    }
+  const auto open = [&] {
+    std::vector<uint32_t> own(ranks, ranks + count);
     std::sort(own.begin(), own.end());
     std::unique_ptr<OtherHosts> hosts;
     const Code code = OtherHosts::open(*group->group, std::move(own), &hosts, error);
     if (code == WL_OK) group->group->setHosts(std::move(hosts));
     return code;
-  } catch (const std::bad_alloc&) {
-  }
-  return fail(error, WL_RESOURCE, "out of memory");
+  };
+  return withMemory(error, open, "out of memory");
 }
 
 int32_t wl_group_wire_name(const wl_group_t* group, uint8_t* name, uint64_t room, uint64_t* bytes,
@@ -144,19 +124,17 @@ int32_t wl_group_connect(wl_group_t* group, const uint8_t* names, const uint64_t
   if (silence_ns < 0 || (silence_ns > 0 && silence_ns < kLeastSilenceNs)) {
     return fail(error, WL_INVALID_ARGUMENT,
                 "silence_ns is %lld, not at least %lld; 0 lets a host be silent",
-                static_cast<long long>(silence_ns), static_cast<long long>(kLeastSilenceNs));
+                text(silence_ns), text(kLeastSilenceNs));
   }
-  try {
+  const auto connect = [&] {
     std::vector<std::vector<unsigned char>> all;
     for (uint32_t i = 0; i < count; ++i) {
       all.emplace_back(names, names + bytes[i]);
       names += bytes[i];
     }
     return group->group->hosts()->connect(all, silence_ns, error);
-  } catch (const std::bad_alloc&) {
-  } catch (const std::system_error&) {
-  }
-  return fail(error, WL_RESOURCE, "no memory, or no thread, for the wire");
+  };
+  return withMemory(error, connect, "no memory, or no thread, for the wire");
 }
 
 }  // extern "C"

@@ -9,7 +9,6 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
-#include <new>
 
 #include "native/abi/buffers.h"
 #include "native/abi/handles.h"
@@ -151,7 +150,7 @@ class Arguments {
     argument->ndim = ndim;
     uint64_t elements = 1;
     for (uint32_t d = 0; d < ndim; ++d) {
-      if (shape[d] < 0) return refuse("has size %lld", static_cast<long long>(shape[d]));
+      if (shape[d] < 0) return refuse("has size %lld", text(shape[d]));
       if (__builtin_mul_overflow(elements, static_cast<uint64_t>(shape[d]), &elements))
         return refuse("has more than 2^64 elements");
       argument->shape[d] = shape[d];
@@ -198,10 +197,9 @@ class Arguments {
         !__builtin_mul_overflow(like.elements, entry.timesRanks != 0 ? ranks : 1, &wanted);
     if (fits && argument.elements == wanted) return WL_OK;
     return refuse("has %llu elements, and must have %s %s has: %llu%s",
-                  static_cast<unsigned long long>(argument.elements),
+                  text(argument.elements),
                   entry.timesRanks != 0 ? "for each rank as many as" : "as many as", of,
-                  static_cast<unsigned long long>(like.elements),
-                  entry.timesRanks != 0 ? " each" : "");
+                  text(like.elements), entry.timesRanks != 0 ? " each" : "");
   }
 
   Code findInWindow(const wl_window_t* window, uint64_t bytes, Argument* argument) {
@@ -255,15 +253,14 @@ int32_t wl_kernel_library_load(const char* path, const char* target,
   *library = nullptr;
   uint64_t fingerprint = 0;
   if (Code code = fingerprintOf(path, &fingerprint, error); code != WL_OK) return code;
-  try {
+  const auto load = [&] {
     const KernelLibrary* loaded = nullptr;
     const Code code = KernelLibrary::load(path, fingerprint, target, &loaded, error);
     auto* handle = const_cast<KernelLibrary*>(loaded);
     *library = reinterpret_cast<wl_kernel_library_t*>(handle);
     return code;
-  } catch (const std::bad_alloc&) {
-    return fail(error, WL_RESOURCE, "library %s: no memory is left", path);
-  }
+  };
+  return withMemory(error, load, "library %s: no memory is left", path);
 }
 
 int32_t wl_kernel_count(const wl_kernel_library_t* library) {

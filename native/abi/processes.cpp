@@ -2,8 +2,6 @@
 // C ABI: groups whose ranks live in several processes of one host.
 #include <algorithm>
 #include <cstdio>
-#include <new>
-#include <system_error>
 #include <vector>
 
 #include "native/abi/handles.h"
@@ -24,17 +22,6 @@ Code readConfig(const wl_group_config_t* config, GroupConfig* own, wl_error_t* e
   own->spansProcesses = true;
   if (Code code = readHosts(*config, own, error); code != WL_OK) return code;
   Group::decide(own);
-  return WL_OK;
-}
-
-Code checkRanks(const int32_t* ranks, uint32_t count, uint32_t size, const char* name,
-                wl_error_t* error) {
-  if (Code code = checkNotNull(ranks, name, error); code != WL_OK) return code;
-  for (uint32_t i = 0; i < count; ++i) {
-    if (ranks[i] >= 0 && static_cast<uint32_t>(ranks[i]) < size) continue;
-    return fail(error, WL_INVALID_ARGUMENT, "%s[%u] is %d, not 0 to %u", name, i, ranks[i],
-                size - 1);
-  }
   return WL_OK;
 }
 
@@ -66,15 +53,23 @@ Code requireProcesses(const wl_group_t* group, wl_error_t* error) {
 namespace windlass {
 
 Code checkProcess(const wl_process_t* process, const char* name, wl_error_t* error) {
-  if (Code code = checkNotNull(process, name, error); code != WL_OK) return code;
-  if (process->struct_size < sizeof(wl_process_t)) {
-    return fail(error, WL_INVALID_ARGUMENT, "%s->struct_size is %u, not %zu", name,
-                process->struct_size, sizeof(wl_process_t));
-  }
+  if (Code code = checkStruct(process, name, error); code != WL_OK) return code;
   if (process->pid > 0) return WL_OK;
   return fail(error, WL_INVALID_ARGUMENT,
               "%s->pid is %d; the process that has the ranks fills it by wl_process_self", name,
               process->pid);
+}
+
+Code checkRanks(const int32_t* ranks, uint32_t count, uint32_t size, const char* name,
+                wl_error_t* error) {
+  if (Code code = checkNotNull(ranks, name, error); code != WL_OK) return code;
+  if (count == 0) return fail(error, WL_INVALID_ARGUMENT, "%s is empty", name);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (ranks[i] >= 0 && static_cast<uint32_t>(ranks[i]) < size) continue;
+    return fail(error, WL_INVALID_ARGUMENT, "%s[%u] is %d, not 0 to %u", name, i, ranks[i],
+                size - 1);
+  }
+  return WL_OK;
 }
 
 }  // namespace windlass
@@ -123,7 +118,7 @@ int32_t wl_group_attach(int32_t file, wl_group_t** group, wl_error_t* error) {
   if (Code code = checkNotNull(group, "group", error); code != WL_OK) return code;
   *group = nullptr;
   if (Code code = checkDevicesAndGrids(error); code != WL_OK) return code;
-  try {
+  const auto attach = [&] {
     auto mapping = std::make_shared<SharedMapping>();
     if (Code code = mapping->map(file, error); code != WL_OK) return code;
     Code code = ControlBlock::check(mapping->memory(), mapping->bytes(), error);
@@ -134,16 +129,17 @@ int32_t wl_group_attach(int32_t file, wl_group_t** group, wl_error_t* error) {
     made->group = Group::attach(mapping->memory(), mapping, use);
     *group = made.release();
     return WL_OK;
-  } catch (const std::bad_alloc&) {
-  }
-  return fail(error, WL_RESOURCE, "out of memory");
+  };
+  return withMemory(error, attach, "out of memory");
 }
 
 int32_t wl_process_self(wl_process_t* process, wl_error_t* error) {
+  if (Code code = checkStruct(process, "process", error); code != WL_OK) return code;
   return processSelf(process, error);
 }
 
 int32_t wl_process_named(int32_t pid, wl_process_t* process, wl_error_t* error) {
+  if (Code code = checkStruct(process, "process", error); code != WL_OK) return code;
   return processNamed(pid, process, error);
 }
 
@@ -156,21 +152,18 @@ int32_t wl_group_watch(wl_group_t* group, const wl_process_t* process, const int
                        uint32_t count, int64_t silence_ns, wl_error_t* error) {
   if (Code code = requireProcesses(group, error); code != WL_OK) return code;
   if (Code code = checkProcess(process, "process", error); code != WL_OK) return code;
-  if (count == 0) return fail(error, WL_INVALID_ARGUMENT, "ranks is empty");
   if (Code code = checkRanks(ranks, count, group->group->ranks(), "ranks", error); code != WL_OK)
     return code;
   if (silence_ns < 0 || (silence_ns > 0 && silence_ns < kLeastSilenceNs)) {
     return fail(error, WL_INVALID_ARGUMENT,
                 "silence_ns is %lld, not at least %lld; 0 lets the process be silent",
-                static_cast<long long>(silence_ns), static_cast<long long>(kLeastSilenceNs));
+                text(silence_ns), text(kLeastSilenceNs));
   }
-  try {
+  const auto watch = [&] {
     return group->group->watch(*process, std::vector<uint32_t>(ranks, ranks + count), silence_ns,
                                error);
-  } catch (const std::bad_alloc&) {
-  } catch (const std::system_error&) {
-  }
-  return fail(error, WL_RESOURCE, "no memory, or no thread, to watch process %d", process->pid);
+  };
+  return withMemory(error, watch, "no memory, or no thread, to watch process %d", process->pid);
 }
 
 int32_t wl_group_fail(wl_group_t* group, int32_t code, const int32_t* culprits, uint32_t count,

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 
 #include "native/abi/handles.h"
 #include "native/base/target.h"
@@ -24,11 +23,8 @@ Code profile(wl_error_t* error, const Body& body) {
                 "target %s does not count what kernels do; run with target a2a3sim or a5sim",
                 kTarget.limits.name);
   }
-  try {
-    return body(*kTarget.profiler);
-  } catch (const std::bad_alloc&) {
-    return fail(error, WL_RESOURCE, "there is no memory for the profile");
-  }
+  return withMemory(error, [&] { return body(*kTarget.profiler); },
+                    "there is no memory for the profile");
 }
 
 void fill(const KernelProfile& from, wl_kernel_profile_t* to) {
@@ -65,11 +61,7 @@ int32_t wl_profile_kernels(wl_kernel_profile_t* kernels, uint32_t capacity, uint
                            wl_error_t* error) {
   if (Code code = checkNotNull(count, "count", error); code != WL_OK) return code;
   if (capacity > 0) {
-    if (Code code = checkNotNull(kernels, "kernels", error); code != WL_OK) return code;
-    if (kernels->struct_size < sizeof *kernels) {
-      return fail(error, WL_INVALID_ARGUMENT, "kernels->struct_size is %u, not %zu",
-                  kernels->struct_size, sizeof *kernels);
-    }
+    if (Code code = checkStruct(kernels, "kernels", error); code != WL_OK) return code;
   }
   return profile(error, [&](const Profiler& profiler) {
     const std::vector<KernelProfile> all = profiler.kernels();

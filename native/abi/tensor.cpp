@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // C ABI: tensors in local memory.
 #include <cstring>
-#include <new>
-#include <vector>
 
 #include "native/abi/tensors.h"
 #include "native/base/shared_bytes.h"
@@ -60,34 +58,21 @@ int32_t wl_tensor_fill(const wl_tensor_t* dst, const void* element, wl_error_t* 
 int32_t wl_tensor_fold(const wl_tensor_t* dst, const wl_tensor_t* const* sources, uint32_t count,
                        int32_t op, wl_error_t* error) {
   if (Code code = checkTensor(dst, "dst", true, error); code != WL_OK) return code;
-  if (Code code = checkNotNull(sources, "sources", error); code != WL_OK) return code;
-  if (count < 1 || count > WL_MAX_RANKS) {
-    return fail(error, WL_INVALID_ARGUMENT, "count %u is not 1 to %d", count, WL_MAX_RANKS);
-  }
-  if (op < 0 || op >= WL_REDUCE_OP_COUNT)
-    return fail(error, WL_INVALID_ARGUMENT, "op %d is unknown", op);
+  if (Code code = checkFold(sources, count, op, error); code != WL_OK) return code;
   if (!canReduce(static_cast<DType>(dst->dtype), static_cast<ReduceOp>(op))) {
     return fail(error, WL_UNSUPPORTED, "dtype %s doesn't reduce with %s",
                 dtypeName(dst->dtype), reduceOpName(op));
   }
-  std::vector<StridedView> views;
-  try {
-    views.resize(count);
-  } catch (const std::bad_alloc&) {
-    return fail(error, WL_RESOURCE, "out of memory for %u views", count);
-  }
-  for (uint32_t i = 0; i < count; ++i) {
-    if (Code code = checkTensor(sources[i], "a source", false, error); code != WL_OK) return code;
-    if (Code code = checkSameShape(*dst, "dst", *sources[i], "a source", error); code != WL_OK)
-      return code;
-    if (sources[i]->dtype != dst->dtype)
-      return fail(error, WL_INVALID_ARGUMENT, "source %u has another dtype", i);
-    views[i] = viewOf(*sources[i]);
-  }
-  const StridedView target = viewOf(*dst);
-  kTarget.fold(&target, 1, views.data(), count, static_cast<ReduceOp>(op), target.dtype,
-                Stores::kCached);
-  return WL_OK;
+  const auto fold = [&] {
+    std::vector<StridedView> views;
+    const Code code = readSources(sources, count, dst, "dst", &views, error);
+    if (code != WL_OK) return code;
+    const StridedView target = viewOf(*dst);
+    kTarget.fold(&target, 1, views.data(), count, static_cast<ReduceOp>(op), target.dtype,
+                 Stores::kCached);
+    return WL_OK;
+  };
+  return withMemory(error, fold, "out of memory for %u views", count);
 }
 
 int32_t wl_tensors_overlap(const wl_tensor_t* a, const wl_tensor_t* b) {

@@ -2,6 +2,8 @@
 // Checks of tensors that callers describe.
 #pragma once
 
+#include <vector>
+
 #include "native/abi/handles.h"
 #include "native/base/dtype.h"
 #include "native/base/target.h"
@@ -11,7 +13,7 @@ namespace windlass {
 
 inline Code checkTensor(const wl_tensor_t* tensor, const char* name, bool isTarget,
                         wl_error_t* error) {
-  if (tensor == nullptr) return fail(error, WL_INVALID_ARGUMENT, "%s is NULL", name);
+  if (Code code = checkNotNull(tensor, name, error); code != WL_OK) return code;
   if (tensor->struct_size < sizeof(wl_tensor_t)) {
     return fail(error, WL_INVALID_ARGUMENT, "%s: struct_size is %u, not %zu", name,
                 tensor->struct_size, sizeof(wl_tensor_t));
@@ -28,8 +30,7 @@ inline Code checkTensor(const wl_tensor_t* tensor, const char* name, bool isTarg
     const int64_t stride = tensor->strides[d];
     if (tensor->shape[d] < 0 || stride < 0 || (isTarget && stride == 0 && tensor->shape[d] > 1)) {
       return fail(error, WL_INVALID_ARGUMENT, "%s: dimension %u has size %lld and stride %lld",
-                  name, d, static_cast<long long>(tensor->shape[d]),
-                  static_cast<long long>(stride));
+                  name, d, text(tensor->shape[d]), text(stride));
     }
     empty = empty || tensor->shape[d] == 0;
   }
@@ -57,7 +58,7 @@ class TensorText {
     Text to(text_, sizeof text_);
     to.add("%s[", dtypeName(tensor.dtype));
     for (uint32_t d = 0; d < tensor.ndim; ++d)
-      to.add("%s%lld", d == 0 ? "" : ", ", static_cast<long long>(tensor.shape[d]));
+      to.add("%s%lld", d == 0 ? "" : ", ", windlass::text(tensor.shape[d]));
     to.add("]");
   }
   const char* text() const { return text_; }
@@ -77,6 +78,37 @@ inline Code checkSameShape(const wl_tensor_t& a, const char* aName, const wl_ten
   if (haveSameShape(a, b)) return WL_OK;
   return fail(error, WL_INVALID_ARGUMENT, "%s is %s, %s %s; shapes must agree", aName,
               TensorText(a).text(), bName, TensorText(b).text());
+}
+
+inline Code checkSourceCount(uint32_t count, wl_error_t* error) {
+  if (count >= 1 && count <= WL_MAX_RANKS) return WL_OK;
+  return fail(error, WL_INVALID_ARGUMENT, "count %u is not 1 to %d", count, WL_MAX_RANKS);
+}
+
+// Checks the number of a fold's sources, and its op.
+inline Code checkFold(const wl_tensor_t* const* sources, uint32_t count, int32_t op,
+                      wl_error_t* error) {
+  if (Code code = checkNotNull(sources, "sources", error); code != WL_OK) return code;
+  if (Code code = checkSourceCount(count, error); code != WL_OK) return code;
+  if (op >= 0 && op < WL_REDUCE_OP_COUNT) return WL_OK;
+  return fail(error, WL_INVALID_ARGUMENT, "op %d is unknown", op);
+}
+
+// Sets *views to the sources of a fold, after it has checked that they have the shape and the dtype
+// of `like`, which may be the first of them. Throws std::bad_alloc.
+inline Code readSources(const wl_tensor_t* const* sources, uint32_t count,
+                        const wl_tensor_t* like, const char* likeName,
+                        std::vector<StridedView>* views, wl_error_t* error) {
+  views->resize(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (Code code = checkTensor(sources[i], "a source", false, error); code != WL_OK) return code;
+    if (Code code = checkSameShape(*like, likeName, *sources[i], "a source", error); code != WL_OK)
+      return code;
+    if (sources[i]->dtype != like->dtype)
+      return fail(error, WL_INVALID_ARGUMENT, "source %u has another dtype", i);
+    (*views)[i] = viewOf(*sources[i]);
+  }
+  return WL_OK;
 }
 
 }  // namespace windlass

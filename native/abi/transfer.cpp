@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // C ABI: transfers.
-#include <new>
 #include <vector>
 
 #include "native/abi/hashes.h"
+#include "native/abi/tensors.h"
 #include "native/base/target.h"
 
 using namespace windlass;
@@ -21,8 +21,7 @@ Code sourceBox(const Transfer& transfer, int32_t rank, uint32_t binding, const i
   for (uint32_t d = 0; d < source.ndim; ++d) {
     if (start[d] < 0 || length[d] < 1 || start[d] > source.shape[d] - length[d]) {
       return fail(error, WL_INVALID_ARGUMENT, "dimension %u, [%lld, +%lld), is outside 0 to %lld",
-                  d, static_cast<long long>(start[d]), static_cast<long long>(length[d]),
-                  static_cast<long long>(source.shape[d]));
+                  d, text(start[d]), text(length[d]), text(source.shape[d]));
     }
     offset += start[d] * source.strides[d];
   }
@@ -47,15 +46,9 @@ extern "C" {
 
 int32_t wl_transfer_create(wl_comm_t* comm, const wl_transfer_config_t* config, int64_t deadline_ns,
                            wl_transfer_t** transfer, wl_error_t* error) {
-  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
-  if (Code code = checkNotNull(config, "config", error); code != WL_OK) return code;
-  if (Code code = checkNotNull(transfer, "transfer", error); code != WL_OK) return code;
-  if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
-  *transfer = nullptr;
-  if (config->struct_size < sizeof(wl_transfer_config_t)) {
-    return fail(error, WL_INVALID_ARGUMENT, "config->struct_size is %u, not %zu",
-                config->struct_size, sizeof(wl_transfer_config_t));
-  }
+  if (Code code = checkCreate(comm, transfer, "transfer", deadline_ns, error); code != WL_OK)
+    return code;
+  if (Code code = checkStruct(config, "config", error); code != WL_OK) return code;
   std::unique_ptr<wl_transfer> made(new (std::nothrow) wl_transfer(comm->comm));
   const Code code = Transfer::create(comm->comm, *config, deadline_ns,
                                      made == nullptr ? nullptr : &made->transfer, error);
@@ -79,7 +72,7 @@ int32_t wl_transfer_move(wl_transfer_t* transfer, uint64_t number, int64_t* vers
   if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
   if (*version < WL_NO_VERSION) {
     return fail(error, WL_INVALID_ARGUMENT, "version is %lld; it must be 0 or more",
-                static_cast<long long>(*version));
+                text(*version));
   }
   return transfer->transfer.move(number, version, deadline_ns, error);
 }
@@ -113,35 +106,32 @@ int32_t wl_transfer_hash(wl_transfer_t* transfer, uint32_t binding, const int32_
   if (Code code = checkNotNull(start, "start", error); code != WL_OK) return code;
   if (Code code = checkNotNull(length, "length", error); code != WL_OK) return code;
   if (Code code = checkNotNull(hash, "hash", error); code != WL_OK) return code;
-  if (count < 1 || count > WL_MAX_RANKS)
-    return fail(error, WL_INVALID_ARGUMENT, "count %u is not 1 to %d", count, WL_MAX_RANKS);
+  if (Code code = checkSourceCount(count, error); code != WL_OK) return code;
   const Transfer& own = transfer->transfer;
-  return transfer->transfer.readSources(error, [&]() -> Code {
-    try {
-      std::vector<wl_tensor_t> boxes(count);
-      std::vector<const wl_tensor_t*> sources(count);
-      for (uint32_t i = 0; i < count; ++i) {
-        const Code code = sourceBox(own, ranks[i], binding, start, length, &boxes[i], error);
-        if (code != WL_OK) return code;
-        sources[i] = &boxes[i];
-      }
-      std::vector<StridedView> views;
-      Hashed what = {};
-      Code code = checkHashed(sources.data(), count, op, wire, dtype, &views, &what, error);
+  const auto hashBoxes = [&] {
+    std::vector<wl_tensor_t> boxes(count);
+    std::vector<const wl_tensor_t*> sources(count);
+    for (uint32_t i = 0; i < count; ++i) {
+      const Code code = sourceBox(own, ranks[i], binding, start, length, &boxes[i], error);
       if (code != WL_OK) return code;
-      if (kTarget.hasGpus()) {
-        return transfer->transfer.haveDevice(
-            [&](RankDevice& device, wl_error_t* failed) {
-              return hashByDevice(device, what, seed, hash, failed);
-            },
-            error);
-      }
+      sources[i] = &boxes[i];
+    }
+    std::vector<StridedView> views;
+    Hashed what = {};
+    Code code = checkHashed(sources.data(), count, op, wire, dtype, &views, &what, error);
+    if (code != WL_OK) return code;
+    if (!kTarget.hasGpus()) {
       *hash = hashOf(what, seed);
       return WL_OK;
-    } catch (const std::bad_alloc&) {
-      return fail(error, WL_RESOURCE, "out of memory for %u sources", count);
     }
-  });
+    return transfer->transfer.haveDevice(
+        [&](RankDevice& device, wl_error_t* failed) {
+          return hashByDevice(device, what, seed, hash, failed);
+        },
+        error);
+  };
+  return transfer->transfer.readSources(
+      error, [&] { return withMemory(error, hashBoxes, "out of memory for %u sources", count); });
 }
 
 uint64_t wl_transfer_staging_bytes(const wl_transfer_t* transfer) {

@@ -1,13 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // C ABI: memory, windows and memory pools.
-#include <new>
-
 #include "native/abi/handles.h"
 #include "native/base/free_memory.h"
 #include "native/core/shared/object_operations.h"
 #include "native/device/device_windows.h"
 
 using namespace windlass;
+
+namespace {
+
+// Sets *window to the handle of a window that `create` makes with the other ranks. `create` gets
+// nullptr if this rank has no memory for the handle, which it reports to all ranks.
+template <class Create>
+Code makeWindow(wl_comm_t* comm, int64_t deadlineNs, wl_window_t** window, wl_error_t* error,
+                const Create& create) {
+  if (Code code = checkCreate(comm, window, "window", deadlineNs, error); code != WL_OK)
+    return code;
+  std::unique_ptr<wl_window> made(new (std::nothrow) wl_window{comm->comm.groupPointer(), nullptr});
+  const Code code = create(made == nullptr ? nullptr : &made->window);
+  if (code == WL_OK) *window = made.release();
+  return code;
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -25,28 +40,16 @@ uint64_t wl_memory_available(void) {
 
 int32_t wl_window_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns, wl_window_t** window,
                          wl_error_t* error) {
-  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
-  if (Code code = checkNotNull(window, "window", error); code != WL_OK) return code;
-  if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
-  *window = nullptr;
-  std::unique_ptr<wl_window> made(new (std::nothrow) wl_window{comm->comm.groupPointer(), nullptr});
-  const Code code = createWindow(comm->comm, {WL_OP_WINDOW, bytes}, deadline_ns,
-                                 made == nullptr ? nullptr : &made->window, error);
-  if (code == WL_OK) *window = made.release();
-  return code;
+  return makeWindow(comm, deadline_ns, window, error, [&](std::shared_ptr<Window>* out) {
+    return createWindow(comm->comm, {WL_OP_WINDOW, bytes}, deadline_ns, out, error);
+  });
 }
 
 int32_t wl_device_window_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns,
                                 wl_window_t** window, wl_error_t* error) {
-  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
-  if (Code code = checkNotNull(window, "window", error); code != WL_OK) return code;
-  if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
-  *window = nullptr;
-  std::unique_ptr<wl_window> made(new (std::nothrow) wl_window{comm->comm.groupPointer(), nullptr});
-  const Code code = createDeviceWindow(comm->comm, bytes, deadline_ns,
-                                       made == nullptr ? nullptr : &made->window, error);
-  if (code == WL_OK) *window = made.release();
-  return code;
+  return makeWindow(comm, deadline_ns, window, error, [&](std::shared_ptr<Window>* out) {
+    return createDeviceWindow(comm->comm, bytes, deadline_ns, out, error);
+  });
 }
 
 void* wl_window_address(const wl_window_t* window, int32_t rank) {
@@ -67,10 +70,7 @@ void wl_window_free(wl_window_t* window) {
 
 int32_t wl_memory_pool_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns,
                               wl_memory_pool_t** pool, wl_error_t* error) {
-  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
-  if (Code code = checkNotNull(pool, "pool", error); code != WL_OK) return code;
-  if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
-  *pool = nullptr;
+  if (Code code = checkCreate(comm, pool, "pool", deadline_ns, error); code != WL_OK) return code;
   if (bytes == 0) return fail(error, WL_INVALID_ARGUMENT, "bytes is 0; it must be 1 or more");
   // Skips rounding above kLargest, since such a size fails anyway.
   const uint64_t pages = bytes > kLargest ? bytes : (bytes + kPage - 1) / kPage * kPage;

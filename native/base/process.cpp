@@ -20,25 +20,21 @@ namespace {
 // Fields of /proc/PID/stat, numbered as in proc(5).
 class Stat {
  public:
-  explicit Stat(int32_t pid) : Stat(path(pid)) {}
+  explicit Stat(int32_t pid) : stat_(read(pid)) {}
 
-  // Field `number`, from 3 on; nullptr if it can't be read.
+  // Field `number`, from 3 on; "" if it can't be read.
   const char* field(int number) const {
     // Field 2, the name, is in brackets and may hold any character.
     const char* at = std::strrchr(stat_.text(), ')');
     for (int n = 2; at != nullptr && n < number; ++n) at = std::strchr(at + 1, ' ');
-    return at == nullptr ? nullptr : at + 1;
+    return at == nullptr ? "" : at + 1;
   }
 
  private:
-  struct Path {
-    char text[64];
-  };
-  explicit Stat(const Path& file) : stat_(file.text) {}
-  static Path path(int32_t pid) {
-    Path made;
-    std::snprintf(made.text, sizeof made.text, "/proc/%d/stat", pid);
-    return made;
+  static FileText read(int32_t pid) {
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    return FileText(path);
   }
 
   const FileText stat_;
@@ -46,9 +42,7 @@ class Stat {
 
 // Returns 0 if the field can't be read.
 uint64_t statOf(int32_t pid, int number) {
-  const Stat stat(pid);
-  const char* field = stat.field(number);
-  return field == nullptr ? 0 : std::strtoull(field, nullptr, 10);
+  return std::strtoull(Stat(pid).field(number), nullptr, 10);
 }
 
 // Start time in clock ticks since boot; 0 if it can't be read.
@@ -64,18 +58,12 @@ uint64_t pidNamespace() {
 }  // namespace
 
 Code processSelf(wl_process_t* process, wl_error_t* error) {
-  const Code code = processNamed(getpid(), process, error);
-  if (code == WL_OK || code == WL_INVALID_ARGUMENT) return code;
+  if (processNamed(getpid(), process, nullptr) == WL_OK) return WL_OK;
   return fail(error, WL_UNSUPPORTED,
               "/proc doesn't tell of this process: not mounted, or too many open files?");
 }
 
 Code processNamed(int32_t pid, wl_process_t* process, wl_error_t* error) {
-  if (process == nullptr) return fail(error, WL_INVALID_ARGUMENT, "process is NULL");
-  if (process->struct_size < sizeof(wl_process_t)) {
-    return fail(error, WL_INVALID_ARGUMENT, "process->struct_size is %u, not %zu",
-                process->struct_size, sizeof(wl_process_t));
-  }
   process->pid = pid;
   process->started = startOf(pid);
   process->pid_namespace = pidNamespace();
@@ -100,11 +88,10 @@ wl_process_state processState(const wl_process_t& process) {
   if (openProcess(process, &file, nullptr) != WL_OK) return WL_PROCESS_UNKNOWN;
   if (!file) return WL_PROCESS_ENDED;
   const Stat stat(process.pid);
-  const char* state = stat.field(3);
-  const bool stopped = state != nullptr && (*state == 'T' || *state == 't');
+  const char state = *stat.field(3);
   pollfd ended = {file.number(), POLLIN, 0};
   if (poll(&ended, 1, 0) > 0) return WL_PROCESS_ENDED;
-  return stopped ? WL_PROCESS_STOPPED : WL_PROCESS_RUNS;
+  return state == 'T' || state == 't' ? WL_PROCESS_STOPPED : WL_PROCESS_RUNS;
 }
 
 Code openProcess(const wl_process_t& process, OpenFile* file, wl_error_t* error) {
