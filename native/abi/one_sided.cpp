@@ -30,7 +30,7 @@ Code checkAligned(const char* what, const wl_tensor_t& tensor, const char* name,
   const uint64_t size = sizeOf(static_cast<DType>(tensor.dtype));
   if (reinterpret_cast<uintptr_t>(tensor.data) % size == 0) return WL_OK;
   return fail(error, WL_INVALID_ARGUMENT, "%s: %s is not aligned to its dtype's %llu bytes", what,
-              name, static_cast<unsigned long long>(size));
+              name, text(size));
 }
 
 [[gnu::cold]] Code unlike(const char* what, const wl_tensor_t& local, const wl_tensor_t& remote,
@@ -76,7 +76,7 @@ Code resolve(const char* what, const wl_comm_t* comm, const wl_window_t* window,
   if (there == nullptr) {
     return fail(error, WL_INVALID_ARGUMENT,
                 "%s: remote reaches outside this rank's part of the window, of %llu bytes", what,
-                static_cast<unsigned long long>(window->window->bytes()));
+                text(window->window->bytes()));
   }
   view->data = there;
   if (static_cast<uint32_t>(peer) == comm->comm.rank() && shareBytes(viewOf(*local), *view))
@@ -84,28 +84,17 @@ Code resolve(const char* what, const wl_comm_t* comm, const wl_window_t* window,
   return WL_OK;
 }
 
-// Names of a move for errors, and the side that it writes.
+// A move: its names in errors, and the side that it writes.
 struct Move {
   const char* what;
   const char* local;
   const char* remote;
   bool writesLocal;
+  bool adds;
 };
-constexpr Move kPut = {"put", "put: local", "put: remote", false};
-constexpr Move kAccumulate = {"accumulate", "accumulate: local", "accumulate: remote", false};
-constexpr Move kGet = {"get", "get: local", "get: remote", true};
-
-[[gnu::always_inline]] inline Code checkMove(const Move& move, const wl_comm_t* comm,
-                                             const wl_window_t* window, const wl_tensor_t* local,
-                                             int32_t peer, const wl_tensor_t* remote,
-                                             StridedView* view, wl_error_t* error) {
-  if (Code code = checkWindow(move.what, comm, window, peer, error); code != WL_OK) return code;
-  if (Code code = checkTensor(local, move.local, move.writesLocal, error); code != WL_OK)
-    return code;
-  if (Code code = checkTensor(remote, move.remote, !move.writesLocal, error); code != WL_OK)
-    return code;
-  return resolve(move.what, comm, window, local, peer, remote, view, error);
-}
+constexpr Move kPut = {"put", "put: local", "put: remote", false, false};
+constexpr Move kAccumulate = {"accumulate", "accumulate: local", "accumulate: remote", false, true};
+constexpr Move kGet = {"get", "get: local", "get: remote", true, false};
 
 // Returns the view of the window with its location: kHere if the window lies on devices, otherwise
 // kHost.
@@ -114,10 +103,43 @@ MoveSide sideOf(const wl_window_t& window, const StridedView& view) {
   return {view, window.window->parts() != nullptr ? Lies::kHere : Lies::kHost};
 }
 
-// Checks the signal. Sets *line to the line that `writer` writes in `owner`'s part of the window.
-Code checkSignal(const char* what, const wl_comm_t* comm, const wl_window_t* window,
-                 uint64_t signal, uint32_t owner, uint32_t writer, uint32_t** line,
-                 wl_error_t* error) {
+// Checks and runs a move. The rank's device runs it if `onDevice`, or if the window is on devices.
+template <const Move& kMove, bool onDevice>
+Code move(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local, int32_t peer,
+          const wl_tensor_t* remote, wl_error_t* error) {
+  if (Code code = checkWindow(kMove.what, comm, window, peer, error); code != WL_OK) return code;
+  if (Code code = checkTensor(local, kMove.local, kMove.writesLocal, error); code != WL_OK)
+    return code;
+  if (Code code = checkTensor(remote, kMove.remote, !kMove.writesLocal, error); code != WL_OK)
+    return code;
+  StridedView there = {};
+  if (Code code = resolve(kMove.what, comm, window, local, peer, remote, &there, error);
+      code != WL_OK)
+    return code;
+  if (kMove.adds && !canAccumulate(there.dtype)) return noAtomicAdd(*local, error);
+  if (onDevice) {
+    if (Code code = checkGpus(kMove.what, error); code != WL_OK) return code;
+  }
+  Comm& own = comm->comm;
+  const auto to = static_cast<uint32_t>(peer);
+  const StridedView here = viewOf(*local);
+  const DeviceParts* parts = window->window->parts();
+  if (!onDevice && parts == nullptr) {
+    return kMove.adds          ? accumulate(own, to, there, here, error)
+           : kMove.writesLocal ? get(own, to, here, there, error)
+                               : put(own, to, there, here, error);
+  }
+  const MoveSide side = sideOf(*window, there);
+  return kMove.adds          ? accumulateByDevice(own, to, parts, side, here, error)
+         : kMove.writesLocal ? getByDevice(own, to, here, side, error)
+                             : putByDevice(own, to, side, here, error);
+}
+
+// Checks a signal between this rank and `peer`. Sets *line to its line in the window: the one that
+// this rank writes at the peer if `atPeer`, otherwise the one that the peer writes here.
+Code checkSignal(const char* what, const wl_comm_t* comm, const wl_window_t* window, int32_t peer,
+                 uint64_t signal, bool atPeer, uint32_t** line, wl_error_t* error) {
+  if (Code code = checkWindow(what, comm, window, peer, error); code != WL_OK) return code;
   const Window& memory = *window->window;
   if (memory.parts() != nullptr) {
     return fail(error, WL_UNSUPPORTED,
@@ -131,11 +153,13 @@ Code checkSignal(const char* what, const wl_comm_t* comm, const wl_window_t* win
     return fail(error, WL_INVALID_ARGUMENT,
                 "%s: signal %llu is not a multiple of %d with room for a line for each rank in "
                 "%llu bytes",
-                what, static_cast<unsigned long long>(signal), WL_SIGNAL_LINE_BYTES,
-                static_cast<unsigned long long>(memory.bytes()));
+                what, text(signal), WL_SIGNAL_LINE_BYTES, text(memory.bytes()));
   }
+  const auto other = static_cast<uint32_t>(peer);
+  const uint32_t owner = atPeer ? other : comm->comm.rank();
+  const uint64_t writer = atPeer ? comm->comm.rank() : other;
   auto* first = static_cast<unsigned char*>(memory.address(owner)) + signal;
-  *line = reinterpret_cast<uint32_t*>(first + uint64_t{writer} * WL_SIGNAL_LINE_BYTES);
+  *line = reinterpret_cast<uint32_t*>(first + writer * WL_SIGNAL_LINE_BYTES);
   return WL_OK;
 }
 
@@ -145,72 +169,32 @@ extern "C" {
 
 int32_t wl_put(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local, int32_t peer,
                const wl_tensor_t* remote, wl_error_t* error) {
-  StridedView view = {};
-  if (Code code = checkMove(kPut, comm, window, local, peer, remote, &view, error); code != WL_OK)
-    return code;
-  if (window->window->parts() != nullptr) {
-    return putByDevice(comm->comm, static_cast<uint32_t>(peer), sideOf(*window, view),
-                       viewOf(*local), error);
-  }
-  return put(comm->comm, static_cast<uint32_t>(peer), view, viewOf(*local), error);
+  return move<kPut, false>(comm, window, local, peer, remote, error);
 }
 
 int32_t wl_device_put(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
                       int32_t peer, const wl_tensor_t* remote, wl_error_t* error) {
-  StridedView view = {};
-  if (Code code = checkMove(kPut, comm, window, local, peer, remote, &view, error); code != WL_OK)
-    return code;
-  if (Code code = checkGpus("put", error); code != WL_OK) return code;
-  return putByDevice(comm->comm, static_cast<uint32_t>(peer), sideOf(*window, view), viewOf(*local),
-                     error);
+  return move<kPut, true>(comm, window, local, peer, remote, error);
 }
 
 int32_t wl_accumulate(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
                       int32_t peer, const wl_tensor_t* remote, wl_error_t* error) {
-  StridedView view = {};
-  if (Code code = checkMove(kAccumulate, comm, window, local, peer, remote, &view, error);
-      code != WL_OK)
-    return code;
-  if (!canAccumulate(view.dtype)) return noAtomicAdd(*local, error);
-  if (const DeviceParts* parts = window->window->parts(); parts != nullptr) {
-    return accumulateByDevice(comm->comm, static_cast<uint32_t>(peer), parts,
-                              sideOf(*window, view), viewOf(*local), error);
-  }
-  return accumulate(comm->comm, static_cast<uint32_t>(peer), view, viewOf(*local), error);
+  return move<kAccumulate, false>(comm, window, local, peer, remote, error);
 }
 
 int32_t wl_device_accumulate(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
                              int32_t peer, const wl_tensor_t* remote, wl_error_t* error) {
-  StridedView view = {};
-  if (Code code = checkMove(kAccumulate, comm, window, local, peer, remote, &view, error);
-      code != WL_OK)
-    return code;
-  if (!canAccumulate(view.dtype)) return noAtomicAdd(*local, error);
-  if (Code code = checkGpus("accumulate", error); code != WL_OK) return code;
-  return accumulateByDevice(comm->comm, static_cast<uint32_t>(peer), window->window->parts(),
-                            sideOf(*window, view), viewOf(*local), error);
+  return move<kAccumulate, true>(comm, window, local, peer, remote, error);
 }
 
 int32_t wl_get(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local, int32_t peer,
                const wl_tensor_t* remote, wl_error_t* error) {
-  StridedView view = {};
-  if (Code code = checkMove(kGet, comm, window, local, peer, remote, &view, error); code != WL_OK)
-    return code;
-  if (window->window->parts() != nullptr) {
-    return getByDevice(comm->comm, static_cast<uint32_t>(peer), viewOf(*local),
-                       sideOf(*window, view), error);
-  }
-  return get(comm->comm, static_cast<uint32_t>(peer), viewOf(*local), view, error);
+  return move<kGet, false>(comm, window, local, peer, remote, error);
 }
 
 int32_t wl_device_get(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local,
                       int32_t peer, const wl_tensor_t* remote, wl_error_t* error) {
-  StridedView view = {};
-  if (Code code = checkMove(kGet, comm, window, local, peer, remote, &view, error); code != WL_OK)
-    return code;
-  if (Code code = checkGpus("get", error); code != WL_OK) return code;
-  return getByDevice(comm->comm, static_cast<uint32_t>(peer), viewOf(*local),
-                     sideOf(*window, view), error);
+  return move<kGet, true>(comm, window, local, peer, remote, error);
 }
 
 int32_t wl_device_clear(wl_comm_t* comm, const wl_tensor_t* tensor, wl_error_t* error) {
@@ -226,41 +210,33 @@ int32_t wl_device_clear(wl_comm_t* comm, const wl_tensor_t* tensor, wl_error_t* 
 
 int32_t wl_notify(wl_comm_t* comm, const wl_window_t* window, int32_t peer, uint64_t signal,
                   uint32_t value, wl_error_t* error) {
-  if (Code code = checkWindow("notify", comm, window, peer, error); code != WL_OK) return code;
-  const auto owner = static_cast<uint32_t>(peer);
   uint32_t* line = nullptr;
-  if (Code code =
-          checkSignal("notify", comm, window, signal, owner, comm->comm.rank(), &line, error);
+  if (Code code = checkSignal("notify", comm, window, peer, signal, true, &line, error);
       code != WL_OK)
     return code;
-  return notify(comm->comm, owner, line, value, error);
+  return notify(comm->comm, static_cast<uint32_t>(peer), line, value, error);
 }
 
 int32_t wl_wait(wl_comm_t* comm, const wl_window_t* window, int32_t peer, uint64_t signal,
                 uint32_t value, int64_t deadline_ns, wl_error_t* error) {
-  if (Code code = checkWindow("await", comm, window, peer, error); code != WL_OK) return code;
-  if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
-  const auto writer = static_cast<uint32_t>(peer);
   uint32_t* line = nullptr;
-  if (Code code =
-          checkSignal("await", comm, window, signal, comm->comm.rank(), writer, &line, error);
+  if (Code code = checkSignal("await", comm, window, peer, signal, false, &line, error);
       code != WL_OK)
     return code;
-  return wait(comm->comm, writer, line, value, deadline_ns, error);
+  if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
+  return wait(comm->comm, static_cast<uint32_t>(peer), line, value, deadline_ns, error);
 }
 
 int32_t wl_test(wl_comm_t* comm, const wl_window_t* window, int32_t peer, uint64_t signal,
                 uint32_t value, int32_t* reached, wl_error_t* error) {
-  if (Code code = checkWindow("test", comm, window, peer, error); code != WL_OK) return code;
-  if (Code code = checkNotNull(reached, "test: reached", error); code != WL_OK) return code;
-  const auto writer = static_cast<uint32_t>(peer);
   uint32_t* line = nullptr;
-  if (Code code =
-          checkSignal("test", comm, window, signal, comm->comm.rank(), writer, &line, error);
+  if (Code code = checkSignal("test", comm, window, peer, signal, false, &line, error);
       code != WL_OK)
     return code;
+  if (Code code = checkNotNull(reached, "test: reached", error); code != WL_OK) return code;
   bool isReached = false;
-  const Code code = test(comm->comm, writer, line, value, &isReached, error);
+  const Code code =
+      test(comm->comm, static_cast<uint32_t>(peer), line, value, &isReached, error);
   *reached = isReached ? 1 : 0;
   return code;
 }
