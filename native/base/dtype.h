@@ -16,17 +16,8 @@ inline const char* nameOf(DType dtype) {
 }
 
 WL_CORE constexpr bool isFloat(DType dtype) noexcept {
-  switch (dtype) {
-    case DType::kF64:
-    case DType::kF32:
-    case DType::kF16:
-    case DType::kBF16:
-    case DType::kF8E4M3:
-    case DType::kF8E5M2:
-      return true;
-    default:
-      return false;
-  }
+  return dtype == DType::kF64 || dtype == DType::kF32 || dtype == DType::kF16 ||
+         dtype == DType::kBF16 || dtype == DType::kF8E4M3 || dtype == DType::kF8E5M2;
 }
 
 // True for from == to, and between any two of f64 f32 f16 bf16 f8e4m3 f8e5m2.
@@ -42,32 +33,16 @@ constexpr bool isSelection(ReduceOp op) noexcept {
 // True for the six float dtypes with any op, integers with any op except avg, bool with max and
 // min.
 constexpr bool canReduce(DType dtype, ReduceOp op) noexcept {
-  switch (dtype) {
-    case DType::kF8E8M0:
-    case DType::kF8E4M3FNUZ:
-    case DType::kF8E5M2FNUZ:
-    case DType::kC64:
-      return false;
-    case DType::kBool:
-      return isSelection(op);
-    default:
-      return op != ReduceOp::kAvg || isFloat(dtype);
-  }
+  if (dtype == DType::kBool) return isSelection(op);
+  const bool onlyMoves = dtype == DType::kF8E8M0 || dtype == DType::kF8E4M3FNUZ ||
+                         dtype == DType::kF8E5M2FNUZ || dtype == DType::kC64;
+  return !onlyMoves && (op != ReduceOp::kAvg || isFloat(dtype));
 }
 
 // True for dtypes that every target adds atomically: f32 f16 bf16 i32 i16 i8.
 constexpr bool canAccumulate(DType dtype) noexcept {
-  switch (dtype) {
-    case DType::kF32:
-    case DType::kF16:
-    case DType::kBF16:
-    case DType::kI32:
-    case DType::kI16:
-    case DType::kI8:
-      return true;
-    default:
-      return false;
-  }
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16 ||
+         dtype == DType::kI32 || dtype == DType::kI16 || dtype == DType::kI8;
 }
 
 }  // namespace windlass

@@ -85,34 +85,12 @@ void nameCulprit(wl_error_t* error, uint32_t rank) {
 }
 
 const char* codeName(int32_t code) {
-  switch (code) {
-    case WL_OK:
-      return "Ok";
-    case WL_INVALID_ARGUMENT:
-      return "InvalidArgument";
-    case WL_MISMATCH:
-      return "Mismatch";
-    case WL_TIMEOUT:
-      return "Timeout";
-    case WL_PEER_LOST:
-      return "PeerLost";
-    case WL_ABORTED:
-      return "Aborted";
-    case WL_VERIFICATION_FAILED:
-      return "VerificationFailed";
-    case WL_UNSUPPORTED:
-      return "Unsupported";
-    case WL_RESOURCE:
-      return "Resource";
-    case WL_CLOSED:
-      return "Closed";
-    case WL_DEVICE:
-      return "Device";
-    case WL_INTERNAL:
-      return "Internal";
-    default:
-      return "unknown";
-  }
+  static const char* const names[] = {
+      "Ok",      "InvalidArgument",    "Mismatch",    "Timeout",  "PeerLost",
+      "Aborted", "VerificationFailed", "Unsupported", "Resource", "Closed",
+      "Device",  "Internal"};
+  static_assert(sizeof names / sizeof *names == WL_INTERNAL + 1);
+  return code >= 0 && code <= WL_INTERNAL ? names[code] : "unknown";
 }
 
 }  // namespace windlass

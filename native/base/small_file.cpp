@@ -2,18 +2,17 @@
 #include "native/base/small_file.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
 
+#include "native/base/open_file.h"
+
 namespace windlass {
 
 FileText::FileText(const char* path) {
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return;
-  const ssize_t length = ::read(file, text_, sizeof text_ - 1);
-  close(file);
+  const OpenFile file(open(path, O_RDONLY | O_CLOEXEC));
+  const ssize_t length = ::read(file.number(), text_, sizeof text_ - 1);
   if (length > 0) text_[length] = 0;
 }
 
