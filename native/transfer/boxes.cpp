@@ -9,6 +9,8 @@ namespace {
 
 // First words of a chunk, before its length and start indices.
 struct Head {
+  static constexpr uint64_t kWords = 6;
+
   int64_t phase;
   int64_t target;
   int64_t wire;
@@ -24,7 +26,7 @@ struct Head {
 class ChunkReader {
  public:
   ChunkReader(const Bound& bound, uint64_t index, wl_error_t* error)
-      : bound_(bound), index_(static_cast<unsigned long long>(index)), error_(error) {}
+      : bound_(bound), index_(text(index)), error_(error) {}
 
   // Appends the chunk's box unless it has no bytes.
   Code read(Words& in, WordList* boxes, Progress* progress) {
@@ -75,15 +77,12 @@ class ChunkReader {
   }
 
   Code readHead(Words& in) {
-    if (!in.has(6)) {
-      return fail(error_, WL_INVALID_ARGUMENT, "chunks end within chunk %llu", index_);
-    }
     head_ = {in.take(), in.take(), in.take(), in.take(), in.take(), in.take()};
     const size_t stages = bound_.stages.boxes().size();
     if (head_.targetIndex() >= (head_.isStaged() ? stages : bound_.targets.size())) {
       return fail(error_, WL_INVALID_ARGUMENT,
                   "chunk %llu: target binding %lld of %zu, and %zu staged boxes", index_,
-                  static_cast<long long>(head_.target), bound_.targets.size(), stages);
+                  text(head_.target), bound_.targets.size(), stages);
     }
     const uint32_t ndim = targetBinding().ndim;
     if (head_.phase < 0 || head_.phase >= WL_MAX_PHASES || head_.wire < 0 ||
@@ -93,9 +92,8 @@ class ChunkReader {
       return fail(error_, WL_INVALID_ARGUMENT,
                   "chunk %llu: phase %lld, wire dtype %lld, op %lld, %lld dimensions (its target "
                   "has %u), %lld sources, or its words end early",
-                  index_, static_cast<long long>(head_.phase), static_cast<long long>(head_.wire),
-                  static_cast<long long>(head_.op), static_cast<long long>(head_.ndim), ndim,
-                  static_cast<long long>(head_.sources));
+                  index_, text(head_.phase), text(head_.wire), text(head_.op), text(head_.ndim),
+                  ndim, text(head_.sources));
     }
     return WL_OK;
   }
@@ -111,8 +109,7 @@ class ChunkReader {
       if (start[d] < 0 || length < 0 || start[d] > shape[d] || length > shape[d] - start[d]) {
         return fail(error_, WL_INVALID_ARGUMENT,
                     "chunk %llu: dimension %u of its %s, [%lld, +%lld), is outside 0 to %lld",
-                    index_, d, role, static_cast<long long>(start[d]),
-                    static_cast<long long>(length), static_cast<long long>(shape[d]));
+                    index_, d, role, text(start[d]), text(length), text(shape[d]));
       }
       empty = empty || length == 0;
       offset += start[d] * strides[d];
@@ -140,22 +137,21 @@ class ChunkReader {
       if (next != head_.phase && (readsStage_ || next < head_.phase)) {
         return fail(error_, WL_INVALID_ARGUMENT,
                     "chunk %llu: runs in phase %lld and reads a box that is staged in phase %u",
-                    index_, static_cast<long long>(head_.phase), source.phase);
+                    index_, text(head_.phase), source.phase);
       }
       head_.phase = next;
       readsStage_ = true;
     }
     if (!found) {
       return fail(error_, WL_INVALID_ARGUMENT, "chunk %llu: no source binding %lld on rank %lld",
-                  index_, static_cast<long long>(binding), static_cast<long long>(from));
+                  index_, text(binding), text(from));
     }
     if (s == 0) dtype_ = source.dtype;
     if (source.ndim != ndim() || source.dtype != dtype_) {
       return fail(error_, WL_INVALID_ARGUMENT,
                   "chunk %llu: source %lld has %u dimensions and dtype %s; the chunk has %u, and "
                   "its first source %s",
-                  index_, static_cast<long long>(s), source.ndim, nameOf(source.dtype), ndim(),
-                  nameOf(dtype_));
+                  index_, text(s), source.ndim, nameOf(source.dtype), ndim(), nameOf(dtype_));
     }
     const auto rank = static_cast<uint32_t>(from);
     uint64_t offset = 0;
@@ -174,7 +170,7 @@ class ChunkReader {
       if (staged != head_.phase) {
         return fail(error_, WL_INVALID_ARGUMENT,
                     "chunk %llu: runs in phase %lld and writes a box that is staged in phase %u",
-                    index_, static_cast<long long>(head_.phase), staged);
+                    index_, text(head_.phase), staged);
       }
     }
     const auto wire = static_cast<DType>(head_.wire);
@@ -183,8 +179,7 @@ class ChunkReader {
       return fail(error_, WL_UNSUPPORTED,
                   "chunk %llu: dtypes %s -> wire %s -> %s with %s of %lld sources", index_,
                   nameOf(dtype_), nameOf(wire), nameOf(target),
-                  reduceOpName(static_cast<int32_t>(head_.op)),
-                  static_cast<long long>(head_.sources));
+                  reduceOpName(static_cast<int32_t>(head_.op)), text(head_.sources));
     }
     const Limits& limits = kTarget.limits;
     if (!limits.hasCast(dtype_, wire) || !limits.hasCast(wire, target) ||
@@ -209,17 +204,10 @@ class ChunkReader {
 
 Code readBoxes(const wl_transfer_config_t& config, const Bound& bound, WordList* boxes,
                Progress* progress, wl_error_t* error) {
-  if (config.chunks == nullptr && config.chunk_words != 0)
-    return fail(error, WL_INVALID_ARGUMENT, "chunks is NULL");
-  Words in(config.chunks, config.chunk_words);
-  for (uint64_t index = 0; index < config.chunk_count; ++index) {
-    const Code code = ChunkReader(bound, index, error).read(in, boxes, progress);
-    if (code != WL_OK) return code;
-  }
-  return in.ended() ? WL_OK
-                    : fail(error, WL_INVALID_ARGUMENT,
-                           "chunks hold more words than %llu chunks need",
-                           static_cast<unsigned long long>(config.chunk_count));
+  return readWords({"chunks", "chunk", "chunks"}, config.chunks, config.chunk_words,
+                   config.chunk_count, Head::kWords, error, [&](Words& in, uint64_t index) {
+                     return ChunkReader(bound, index, error).read(in, boxes, progress);
+                   });
 }
 
 }  // namespace windlass

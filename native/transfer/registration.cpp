@@ -29,24 +29,16 @@ class Registration {
       }
     });
     Code code = exchange_.gather(own_, [&](const Exchange::Round& round) { peers_->take(round); });
-    if (code != WL_OK) return code;
-    step("while chunks were resolved", [&](wl_error_t* error) { resolve(error); });
-    code = exchange_.exchange(&words_);
-    if (code != WL_OK) return code;
-    step("while chunks were joined", [&](wl_error_t*) { join(); });
-    code = exchange_.exchange(&words_);
-    if (code != WL_OK) return code;
+    sendAfter(&code, "while chunks were resolved", [&](wl_error_t* error) { resolve(error); });
+    sendAfter(&code, "while chunks were joined", [&](wl_error_t*) { join(); });
     if (isOffloaded()) {
-      step("while images were asked for", [&](wl_error_t*) { askForImages(); });
-      code = exchange_.exchange(&words_);
-      if (code != WL_OK) return code;
-      step("while images were laid out", [&](wl_error_t* error) {
+      sendAfter(&code, "while images were asked for", [&](wl_error_t*) { askForImages(); });
+      sendAfter(&code, "while images were laid out", [&](wl_error_t* error) {
         layOutImages(comm_.group(), rank_, plan_->stages, workBytes_.size() - 1, &words_, &layouts_,
                      error);
       });
-      code = exchange_.exchange(&words_);
-      if (code != WL_OK) return code;
     }
+    if (code != WL_OK) return code;
     step("while chunks were cut", [&](wl_error_t* error) { makeTable(error); });
     if (readsFar()) {
       code = exchange_.exchange(&words_);
@@ -70,14 +62,21 @@ class Registration {
       fail(exchange_.failure(), WL_RESOURCE, "out of memory %s", doing);
     }
   }
+  // Runs a step that sets words_, and exchanges them. Does nothing after an exchange that failed.
+  template <class Body>
+  void sendAfter(Code* code, const char* doing, Body&& body) {
+    if (*code != WL_OK) return;
+    step(doing, body);
+    *code = exchange_.exchange(&words_);
+  }
 
   // Reads and checks the input that needs no peer, and allocates the staging buffers.
   Code begin(wl_error_t* error) {
     Code code = readBindings(config_.source_bindings, config_.source_binding_words,
-                             config_.source_binding_count, "source", &sources_, error);
+                             config_.source_binding_count, true, &sources_, error);
     if (code != WL_OK) return code;
     code = readBindings(config_.target_bindings, config_.target_binding_words,
-                        config_.target_binding_count, "target", &targets_, error);
+                        config_.target_binding_count, false, &targets_, error);
     if (code != WL_OK) return code;
     plan_ = std::make_shared<BoundPlan>();
     plan_->progress = std::make_shared<Progress>();

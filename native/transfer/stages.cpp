@@ -2,7 +2,6 @@
 #include "native/transfer/stages.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace windlass {
 namespace {
@@ -21,83 +20,72 @@ bool makeDense(Binding* view, int64_t* bytes) {
 }  // namespace
 
 Code Stages::read(const int64_t* words, uint64_t wordCount, uint64_t count, wl_error_t* error) {
-  if (words == nullptr && wordCount != 0) return fail(error, WL_INVALID_ARGUMENT, "stages is NULL");
-  Words in(words, wordCount);
-  std::vector<int64_t> offsets;
-  uint64_t half[2] = {0, 0};
-  for (uint64_t i = 0; i < count; ++i) {
-    const auto index = static_cast<unsigned long long>(i);
-    if (!in.has(5)) return fail(error, WL_INVALID_ARGUMENT, "stages end within box %llu", index);
-    const int64_t phase = in.take();
-    const int64_t dtype = in.take();
-    const int64_t ndim = in.take();
-    const int64_t offset = in.take();
-    const int64_t readers = in.take();
-    if (phase < 0 || phase >= WL_MAX_PHASES) {
-      return fail(error, WL_UNSUPPORTED,
-                  "staged box %llu: phase %lld of at most %d; larger buckets take fewer phases",
-                  index, static_cast<long long>(phase), WL_MAX_PHASES);
-    }
-    if (dtype < 0 || dtype >= kDTypeCount || ndim < 0 || ndim > kMaxDims || readers < 0 ||
-        readers > WL_MAX_RANKS || !in.has(static_cast<uint64_t>(ndim + readers))) {
-      return fail(error, WL_INVALID_ARGUMENT,
-                  "staged box %llu: dtype %lld, %lld dimensions, %lld readers, or its words end "
-                  "early",
-                  index, static_cast<long long>(dtype), static_cast<long long>(ndim),
-                  static_cast<long long>(readers));
-    }
-    Box box = {};
-    box.phase = static_cast<uint32_t>(phase);
-    box.view.dtype = static_cast<DType>(dtype);
-    box.view.ndim = static_cast<uint32_t>(ndim);
-    const int64_t* shape = in.take(static_cast<uint64_t>(ndim));
-    std::copy(shape, shape + ndim, box.view.shape);
-    int64_t end = 0;
-    if (!makeDense(&box.view, &end) || offset < 0 ||
-        offset % static_cast<int64_t>(sizeOf(box.view.dtype)) != 0 ||
-        __builtin_add_overflow(end, offset, &end)) {
-      return fail(error, WL_INVALID_ARGUMENT,
-                  "staged box %llu: offset %lld is negative or not aligned to its dtype, or its "
-                  "shape is empty or overflows 63 bits",
-                  index, static_cast<long long>(offset));
-    }
-    // Limits each half, so that the sum of both does not overflow.
-    if (static_cast<uint64_t>(end) > kLargest) {
-      return fail(error, WL_RESOURCE,
-                  "staged box %llu: ends at byte %lld, more than a process can address", index,
-                  static_cast<long long>(end));
-    }
-    box.readers = static_cast<uint32_t>(readers);
-    box.firstReader = readers_.size();
-    for (int64_t r = 0; r < readers; ++r) {
-      const int64_t reader = in.take();
-      if (reader < 0 || reader >= WL_MAX_RANKS) {
-        return fail(error, WL_INVALID_ARGUMENT, "staged box %llu: reader %lld is no rank", index,
-                    static_cast<long long>(reader));
-      }
-      readers_.push_back(static_cast<uint32_t>(reader));
-    }
-    half[box.phase & 1] = std::max(half[box.phase & 1], static_cast<uint64_t>(end));
-    offsets.push_back(offset);
-    boxes_.push_back(box);
-  }
-  if (!in.ended()) {
-    return fail(error, WL_INVALID_ARGUMENT, "stages hold more words than %llu boxes need",
-                static_cast<unsigned long long>(count));
-  }
-  return boxes_.empty() ? WL_OK : allocate(offsets, half, error);
+  const auto readOne = [&](Words& in, uint64_t i) { return readBox(in, i, error); };
+  const Code code =
+      readWords({"stages", "box", "boxes"}, words, wordCount, count, 5, error, readOne);
+  return code != WL_OK || boxes_.empty() ? code : allocate(error);
 }
 
-Code Stages::allocate(const std::vector<int64_t>& offsets, const uint64_t (&half)[2],
-                      wl_error_t* error) {
-  bytes_ = wholeLines(half[0]) + wholeLines(half[1]);
+Code Stages::readBox(Words& in, uint64_t i, wl_error_t* error) {
+  const int64_t phase = in.take();
+  const int64_t dtype = in.take();
+  const int64_t ndim = in.take();
+  const int64_t offset = in.take();
+  const int64_t readers = in.take();
+  if (phase < 0 || phase >= WL_MAX_PHASES) {
+    return fail(error, WL_UNSUPPORTED,
+                "staged box %llu: phase %lld of at most %d; larger buckets take fewer phases",
+                text(i), text(phase), WL_MAX_PHASES);
+  }
+  if (dtype < 0 || dtype >= kDTypeCount || ndim < 0 || ndim > kMaxDims || readers < 0 ||
+      readers > WL_MAX_RANKS || !in.has(static_cast<uint64_t>(ndim + readers))) {
+    return fail(error, WL_INVALID_ARGUMENT,
+                "staged box %llu: dtype %lld, %lld dimensions, %lld readers, or its words end early",
+                text(i), text(dtype), text(ndim), text(readers));
+  }
+  Box box = {};
+  box.phase = static_cast<uint32_t>(phase);
+  box.offset = static_cast<uint64_t>(offset);
+  box.view.dtype = static_cast<DType>(dtype);
+  box.view.ndim = static_cast<uint32_t>(ndim);
+  std::copy_n(in.take(box.view.ndim), ndim, box.view.shape);
+  int64_t end = 0;
+  if (!makeDense(&box.view, &end) || offset < 0 || box.offset % sizeOf(box.view.dtype) != 0 ||
+      __builtin_add_overflow(end, offset, &end)) {
+    return fail(error, WL_INVALID_ARGUMENT,
+                "staged box %llu: offset %lld is negative or not aligned to its dtype, or its "
+                "shape is empty or overflows 63 bits",
+                text(i), text(offset));
+  }
+  // Limits each half, so that the sum of both does not overflow.
+  if (static_cast<uint64_t>(end) > kLargest) {
+    return fail(error, WL_RESOURCE,
+                "staged box %llu: ends at byte %lld, more than a process can address", text(i),
+                text(end));
+  }
+  box.readers = static_cast<uint32_t>(readers);
+  box.firstReader = readers_.size();
+  for (int64_t r = 0; r < readers; ++r) {
+    const int64_t reader = in.take();
+    if (reader < 0 || reader >= WL_MAX_RANKS) {
+      return fail(error, WL_INVALID_ARGUMENT, "staged box %llu: reader %lld is no rank", text(i),
+                  text(reader));
+    }
+    readers_.push_back(static_cast<uint32_t>(reader));
+  }
+  uint64_t& half = halves_[box.phase & 1];
+  half = std::max(half, wholeLines(static_cast<uint64_t>(end)));
+  boxes_.push_back(box);
+  return WL_OK;
+}
+
+Code Stages::allocate(wl_error_t* error) {
   void* memory = nullptr;
-  if (Code code = allocateMemory(bytes_, 0, &memory, error); code != WL_OK) return code;
+  if (Code code = allocateMemory(bytes(), 0, &memory, error); code != WL_OK) return code;
   memory_.reset(memory);
-  for (size_t i = 0; i < boxes_.size(); ++i) {
-    auto* base = static_cast<unsigned char*>(memory);
-    if ((boxes_[i].phase & 1) != 0) base += wholeLines(half[0]);
-    boxes_[i].view.data = base + offsets[i];
+  for (Box& box : boxes_) {
+    const uint64_t half = (box.phase & 1) != 0 ? halves_[0] : 0;
+    box.view.data = static_cast<unsigned char*>(memory) + half + box.offset;
   }
   return WL_OK;
 }

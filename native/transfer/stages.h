@@ -16,6 +16,7 @@ class Stages {
   struct Box {
     Binding view;
     uint32_t phase;
+    uint64_t offset;       // in the half of its phase
     uint32_t readers;      // number of ranks that read it
     uint64_t firstReader;  // index into the readers of all boxes
   };
@@ -30,18 +31,18 @@ class Stages {
     std::vector<Box>().swap(boxes_);
     std::vector<uint32_t>().swap(readers_);
   }
-  uint64_t bytes() const { return bytes_; }
+  uint64_t bytes() const { return halves_[0] + halves_[1]; }
   void* memory() const { return memory_.get(); }  // nullptr without boxes
 
  private:
+  Code readBox(Words& in, uint64_t i, wl_error_t* error);
   // Allocates both halves, and places each box at its offset in the half of its phase.
-  Code allocate(const std::vector<int64_t>& offsets, const uint64_t (&half)[2],
-                wl_error_t* error);
+  Code allocate(wl_error_t* error);
 
   std::vector<Box> boxes_;
   std::vector<uint32_t> readers_;
   OwnedMemory memory_;
-  uint64_t bytes_ = 0;
+  uint64_t halves_[2] = {0, 0};  // bytes of each
 };
 
 }  // namespace windlass

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "native/base/text.h"
 #include "native/core/launch/kernels.h"
 #include "native/core/shared/object_operations.h"
 #include "native/device/rank_waits.h"
@@ -14,9 +15,11 @@ namespace {
 constexpr uint64_t kEntering = uint64_t{1} << 32;
 constexpr uint32_t kMovesShift = 33;
 
-// Returns a mismatch error with two culprits.
+// Returns a mismatch error with two culprits, unless the operation failed before with `code`.
 template <class... Values>
-Code disagree(wl_error_t* error, uint32_t a, uint32_t b, const char* format, Values... values) {
+Code disagree(Code code, wl_error_t* error, uint32_t a, uint32_t b, const char* format,
+              Values... values) {
+  if (code != WL_OK) return code;
   wl_error_t told = errorOf(WL_MISMATCH, format, values...);
   told.culprit_count = 2;
   told.culprits[0] = static_cast<int32_t>(a);
@@ -123,23 +126,18 @@ Code Transfer::conclude(Code code, const Named& own, int64_t* version, int64_t d
   for (uint32_t rank = 0; rank < group_->ranks(); ++rank) {
     const Named& other = named(rank);
     if (other.transfer != named(0).transfer) {
-      return code != WL_OK ? code
-                           : disagree(error, 0, rank,
-                                      "rank 0 is at batch %llu of those that were registered, rank "
-                                      "%u at batch %llu",
-                                      static_cast<unsigned long long>(named(0).transfer), rank,
-                                      static_cast<unsigned long long>(other.transfer));
+      return disagree(code, error, 0, rank,
+                      "rank 0 is at batch %llu of those that were registered, rank %u at batch "
+                      "%llu",
+                      text(named(0).transfer), rank, text(other.transfer));
     }
     if (other.version == Named::kNone && absent == kNobody) absent = rank;
     if (other.version < 0) continue;
     if (first == kNobody) first = rank;
     if (other.version != named(first).version) {
-      return code != WL_OK ? code
-                           : disagree(error, first, rank,
-                                      "rank %u names version %lld, rank %u version %lld; nothing "
-                                      "has moved",
-                                      first, static_cast<long long>(named(first).version), rank,
-                                      static_cast<long long>(other.version));
+      return disagree(code, error, first, rank,
+                      "rank %u names version %lld, rank %u version %lld; nothing has moved", first,
+                      text(named(first).version), rank, text(other.version));
     }
   }
   if (first != kNobody) *version = named(first).version;

@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "native/base/error.h"
+#include "native/base/text.h"
+
 namespace windlass {
 
 using WordList = std::vector<uint64_t>;
@@ -27,6 +30,32 @@ class Words {
   uint64_t count_;
   uint64_t at_ = 0;
 };
+
+// A list in a caller's words, for errors: its name, and that of an entry and of several.
+struct WordsOf {
+  const char* name;
+  const char* entry;
+  const char* entries;
+};
+
+// Calls read(in, i) for entry i of `count`, which begins with `head` words, and checks that no word
+// is left.
+template <class Read>
+Code readWords(const WordsOf& of, const int64_t* words, uint64_t wordCount, uint64_t count,
+               uint64_t head, wl_error_t* error, const Read& read) {
+  if (words == nullptr && wordCount != 0)
+    return fail(error, WL_INVALID_ARGUMENT, "%s is NULL", of.name);
+  Words in(words, wordCount);
+  for (uint64_t i = 0; i < count; ++i) {
+    if (!in.has(head)) {
+      return fail(error, WL_INVALID_ARGUMENT, "%s end within %s %llu", of.name, of.entry, text(i));
+    }
+    if (Code code = read(in, i); code != WL_OK) return code;
+  }
+  if (in.ended()) return WL_OK;
+  return fail(error, WL_INVALID_ARGUMENT, "%s hold more words than %llu %s need", of.name,
+              text(count), of.entries);
+}
 
 inline void append(WordList* words, const int64_t* more, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) words->push_back(static_cast<uint64_t>(more[i]));
