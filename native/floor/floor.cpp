@@ -2,6 +2,7 @@
 // The physical floor of an operation: moves only the bytes that must move, without any protocol.
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <utility>
@@ -60,9 +61,7 @@ double measureMoves(std::vector<Job<Move>>& jobs, const std::vector<int>& cores,
 
 void checkCopied(const std::vector<Job<Move>>& jobs) {
   for (const Job<Move>& job : jobs) {
-    for (const Move& move : job.parts) {
-      checkEqual(move.dst, move.src, move.bytes);
-    }
+    for (const Move& move : job.parts) checkEqual(move.dst, move.src, move.bytes);
   }
 }
 
@@ -160,60 +159,52 @@ double measureBroadcast(uint64_t ranks, uint64_t bytes, int32_t iterations) {
   return median;
 }
 
-// The f32 sum of inputs of equal length, written to each of some outputs.
-class Sum {
- public:
-  Sum(const std::vector<std::byte*>& outs, const std::vector<std::byte*>& ins, uint64_t bytes)
-      : count_(std::make_unique<const int64_t>(static_cast<int64_t>(bytes / sizeof(float)))) {
-    for (std::byte* out : outs) {
-      outs_.push_back({out, DType::kF32, 1, count_.get(), &kUnitStride});
-    }
-    for (std::byte* in : ins) {
-      ins_.push_back({in, DType::kF32, 1, count_.get(), &kUnitStride});
-    }
+// Some elements of outputs and of inputs: views of one length.
+struct Elements {
+  Elements(uint64_t count, DType outType, const std::vector<std::byte*>& outData, DType inType,
+           const std::vector<std::byte*>& inData)
+      : shape(std::make_unique<const int64_t>(static_cast<int64_t>(count))) {
+    for (std::byte* out : outData) outs.push_back({out, outType, 1, shape.get(), &kUnitStride});
+    for (std::byte* in : inData) ins.push_back({in, inType, 1, shape.get(), &kUnitStride});
   }
 
-  void run(Stores stores) const {
-    kTarget.fold(outs_.data(), static_cast<uint32_t>(outs_.size()), ins_.data(),
-          static_cast<uint32_t>(ins_.size()), ReduceOp::kSum, DType::kF32, stores);
-  }
-
-  void check() const {
-    for (int64_t i = 0; i < *count_; ++i) {
-      float sum = at(ins_[0], i);
-      for (std::size_t rank = 1; rank < ins_.size(); ++rank) {
-        sum += at(ins_[rank], i);
-      }
-      for (const StridedView& out : outs_) {
-        if (at(out, i) != sum) {
-          throw std::logic_error("the floor summed wrong bytes");
-        }
-      }
-    }
-  }
-
- private:
-  static float at(const StridedView& view, int64_t index) {
-    return static_cast<const float*>(view.data)[index];
-  }
-
-  std::unique_ptr<const int64_t> count_;  // shape of the views
-  std::vector<StridedView> outs_;
-  std::vector<StridedView> ins_;
+  std::unique_ptr<const int64_t> shape;
+  std::vector<StridedView> outs;
+  std::vector<StridedView> ins;
 };
+
+// The f32 sum of inputs, which each output receives.
+Elements sumOf(const std::vector<std::byte*>& outs, const std::vector<std::byte*>& ins,
+               uint64_t bytes) {
+  return Elements(bytes / sizeof(float), DType::kF32, outs, DType::kF32, ins);
+}
+
+void checkSum(const Elements& sum) {
+  const auto at = [](const StridedView& view, int64_t index) {
+    return static_cast<const float*>(view.data)[index];
+  };
+  for (int64_t i = 0; i < *sum.shape; ++i) {
+    float expected = at(sum.ins[0], i);
+    for (std::size_t rank = 1; rank < sum.ins.size(); ++rank) expected += at(sum.ins[rank], i);
+    for (const StridedView& out : sum.outs)
+      if (at(out, i) != expected) throw std::logic_error("the floor summed wrong bytes");
+  }
+}
 
 // One thread rewrites the whole input of a rank: the first `bytes` bytes of its segment. Threads
 // then read inputs that other threads rewrote, as ranks do.
-double measureSums(std::vector<Job<Sum>>& jobs, const std::vector<int>& cores,
+double measureSums(std::vector<Job<Elements>>& jobs, const std::vector<int>& cores,
                    const Window& memory, uint64_t ranks, uint64_t bytes, uint64_t written,
                    int32_t iterations) {
   const uint64_t spread = std::max<uint64_t>(jobs.size(), ranks);
-  for (uint64_t rank = 0; rank < ranks; ++rank) {
+  for (uint64_t rank = 0; rank < ranks; ++rank)
     jobs[rank * jobs.size() / spread].inputs.push_back({bytesOf(memory, rank), bytes});
-  }
   const Stores stores = storesOf(written, jobs.size());
-  return measure(jobs, cores, iterations, patternOf(DType::kF32),
-                 [stores](const Sum& sum) { sum.run(stores); });
+  const auto run = [stores](const Elements& sum) {
+    kTarget.fold(sum.outs.data(), static_cast<uint32_t>(sum.outs.size()), sum.ins.data(),
+                 static_cast<uint32_t>(sum.ins.size()), ReduceOp::kSum, DType::kF32, stores);
+  };
+  return measure(jobs, cores, iterations, patternOf(DType::kF32), run);
 }
 
 // A row holds the elements that one rank receives. Every thread sums its share of the rows.
@@ -221,24 +212,21 @@ double measureReduceScatter(uint64_t ranks, uint64_t bytes, int32_t iterations) 
   const std::vector<int> cores = coresToUse();
   const uint64_t outAt = roundUp(ranks * bytes, kLine);
   const auto memory = segments(outAt + bytes, ranks);
-  const auto sumOf = [&](uint64_t target, uint64_t offset, uint64_t length) {
+  const auto sumFor = [&](uint64_t target, uint64_t offset, uint64_t length) {
     std::vector<std::byte*> ins;
-    for (uint64_t source = 0; source < ranks; ++source) {
+    for (uint64_t source = 0; source < ranks; ++source)
       ins.push_back(bytesOf(*memory, source) + target * bytes + offset);
-    }
-    return Sum({bytesOf(*memory, target) + outAt + offset}, ins, length);
+    return sumOf({bytesOf(*memory, target) + outAt + offset}, ins, length);
   };
-  std::vector<Job<Sum>> jobs(cores.size());
+  std::vector<Job<Elements>> jobs(cores.size());
   for (uint64_t t = 0; t < jobs.size(); ++t) {
     forShare(ranks, bytes, t, jobs.size(), [&](uint64_t target, uint64_t offset, uint64_t length) {
-      jobs[t].parts.push_back(sumOf(target, offset, length));
+      jobs[t].parts.push_back(sumFor(target, offset, length));
     });
   }
   const double median =
       measureSums(jobs, cores, *memory, ranks, ranks * bytes, ranks * bytes, iterations);
-  for (uint64_t target = 0; target < ranks; ++target) {
-    sumOf(target, 0, bytes).check();
-  }
+  for (uint64_t target = 0; target < ranks; ++target) checkSum(sumFor(target, 0, bytes));
   return median;
 }
 
@@ -247,64 +235,25 @@ double measureAllReduce(uint64_t ranks, uint64_t bytes, int32_t iterations) {
   const std::vector<int> cores = coresToUse();
   const uint64_t outAt = roundUp(bytes, kLine);
   const auto memory = segments(outAt + bytes, ranks);
-  const auto sumOf = [&](uint64_t offset, uint64_t length) {
+  const auto sumAt = [&](uint64_t offset, uint64_t length) {
     std::vector<std::byte*> outs;
     std::vector<std::byte*> ins;
     for (uint64_t rank = 0; rank < ranks; ++rank) {
       outs.push_back(bytesOf(*memory, rank) + outAt + offset);
       ins.push_back(bytesOf(*memory, rank) + offset);
     }
-    return Sum(outs, ins, length);
+    return sumOf(outs, ins, length);
   };
-  std::vector<Job<Sum>> jobs(cores.size());
+  std::vector<Job<Elements>> jobs(cores.size());
   for (uint64_t t = 0; t < jobs.size(); ++t) {
     forShare(1, bytes, t, jobs.size(), [&](uint64_t, uint64_t offset, uint64_t length) {
-      jobs[t].parts.push_back(sumOf(offset, length));
+      jobs[t].parts.push_back(sumAt(offset, length));
     });
   }
   const double median = measureSums(jobs, cores, *memory, ranks, bytes, ranks * bytes, iterations);
-  sumOf(0, bytes).check();
+  checkSum(sumAt(0, bytes));
   return median;
 }
-
-// Some elements and the addresses of their copies.
-class Copies {
- public:
-  Copies(std::vector<StridedView> outs, StridedView in, uint64_t count)
-      : count_(std::make_unique<const int64_t>(static_cast<int64_t>(count))),
-        outs_(std::move(outs)),
-        in_(in) {
-    for (StridedView* view : views()) {
-      view->ndim = 1;
-      view->shape = count_.get();
-      view->strides = &kUnitStride;
-    }
-  }
-
-  void run(Stores stores) const {
-    kTarget.move(outs_.data(), static_cast<uint32_t>(outs_.size()), in_, outs_[0].dtype, stores);
-  }
-
-  void check() const {
-    const uint64_t bytes = static_cast<uint64_t>(*count_) * sizeOf(outs_[0].dtype);
-    const StridedView& first = outs_[0].dtype == in_.dtype ? in_ : outs_[0];
-    for (const StridedView& out : outs_) {
-      checkEqual(static_cast<const std::byte*>(out.data), static_cast<const std::byte*>(first.data),
-                 bytes);
-    }
-  }
-
- private:
-  std::vector<StridedView*> views() {
-    std::vector<StridedView*> all = {&in_};
-    for (StridedView& out : outs_) all.push_back(&out);
-    return all;
-  }
-
-  std::unique_ptr<const int64_t> count_;  // shape of the views
-  std::vector<StridedView> outs_;
-  StridedView in_;
-};
 
 // Bytes that the source or one copy occupies, in whole cache lines.
 uint64_t spanOf(uint64_t bytes, DType from, DType to) {
@@ -334,55 +283,48 @@ double measureCopies(std::byte* memory, bool isInMemory, uint64_t bytes, uint64_
   const std::vector<int> cores = coresToUse();
   const uint64_t written = bytes / sizeOf(from) * sizeOf(to);
   const uint64_t span = spanOf(bytes, from, to);
-  std::vector<Job<Copies>> jobs(cores.size());
+  std::vector<Job<Elements>> jobs(cores.size());
   for (std::size_t t = 0; t < jobs.size(); ++t) {
     const uint64_t start = cut(bytes, t, jobs.size());
     const uint64_t length = cut(bytes, t + 1, jobs.size()) - start;
     std::byte* in = memory + copies * span + start;
     jobs[t].inputs.push_back({in, length});
-    std::vector<StridedView> outs;
-    for (uint64_t copy = 0; copy < copies; ++copy) {
-      outs.push_back(
-          {memory + copy * span + start / sizeOf(from) * sizeOf(to), to, 0, nullptr, nullptr});
-    }
-    jobs[t].parts.push_back(
-        Copies(std::move(outs), {in, from, 0, nullptr, nullptr}, length / sizeOf(from)));
+    std::vector<std::byte*> outs;
+    for (uint64_t copy = 0; copy < copies; ++copy)
+      outs.push_back(memory + copy * span + start / sizeOf(from) * sizeOf(to));
+    jobs[t].parts.push_back(Elements(length / sizeOf(from), to, outs, from, {in}));
   }
   const Stores stores = storesOf(copies * written, jobs.size());
   const Pattern pattern = patternOf(from);
   const double median = measure(
-      jobs, cores, iterations, [stores](const Copies& part) { part.run(stores); },
+      jobs, cores, iterations,
+      [&](const Elements& part) {
+        kTarget.move(part.outs.data(), static_cast<uint32_t>(copies), part.ins[0], to, stores);
+      },
       [&](const Span& input, uint64_t stamp) {
         isInMemory ? rewriteInMemory(input, stamp, pattern) : rewrite(input, stamp, pattern);
       });
-  for (const Job<Copies>& job : jobs) {
-    for (const Copies& part : job.parts) part.check();
+  for (const Job<Elements>& job : jobs) {
+    for (const Elements& part : job.parts) {
+      // A cast is compared with the first of its copies.
+      const void* const expected = from == to ? part.ins[0].data : part.outs[0].data;
+      for (const StridedView& out : part.outs)
+        checkEqual(out.data, expected, static_cast<uint64_t>(*part.shape) * sizeOf(to));
+    }
   }
   return median;
 }
 
-using MeasureOperation = double (*)(uint64_t ranks, uint64_t bytes, int32_t iterations);
-
-MeasureOperation measurer(int32_t operation) {
-  switch (operation) {
-    case WL_OP_ALL_TO_ALL:
-      return measureAllToAll;
-    case WL_OP_BROADCAST:
-      return measureBroadcast;
-    case WL_OP_ALL_GATHER:
-      return measureAllGather;
-    case WL_OP_REDUCE_SCATTER:
-      return measureReduceScatter;
-    case WL_OP_ALL_REDUCE:
-      return measureAllReduce;
-    default:
-      return nullptr;
-  }
-}
-
-bool isSummed(int32_t operation) {
-  return operation == WL_OP_REDUCE_SCATTER || operation == WL_OP_ALL_REDUCE;
-}
+struct Measurer {
+  int32_t operation;
+  double (*measure)(uint64_t ranks, uint64_t bytes, int32_t iterations);
+  bool isSum;
+};
+constexpr Measurer kMeasurers[] = {{WL_OP_ALL_TO_ALL, measureAllToAll, false},
+                                   {WL_OP_BROADCAST, measureBroadcast, false},
+                                   {WL_OP_ALL_GATHER, measureAllGather, false},
+                                   {WL_OP_REDUCE_SCATTER, measureReduceScatter, true},
+                                   {WL_OP_ALL_REDUCE, measureAllReduce, true}};
 
 }  // namespace
 }  // namespace windlass::floor
@@ -394,8 +336,10 @@ int32_t wl_floor_measure(const wl_floor_config_t* config, double* median_us, wl_
   return guarded(error, [&] {
     require(config != nullptr && median_us != nullptr, "config, median_us: NULL");
     require(config->struct_size >= sizeof *config, "config.struct_size: too small");
-    const MeasureOperation measureOperation = measurer(config->operation);
-    require(measureOperation != nullptr,
+    const Measurer* const found =
+        std::find_if(std::begin(kMeasurers), std::end(kMeasurers),
+                     [&](const Measurer& each) { return each.operation == config->operation; });
+    require(found != std::end(kMeasurers),
             "config.operation: none of all-to-all, broadcast, all-gather, reduce-scatter and "
             "all-reduce");
     require(config->ranks >= 1 && config->ranks <= WL_MAX_RANKS,
@@ -405,9 +349,9 @@ int32_t wl_floor_measure(const wl_floor_config_t* config, double* median_us, wl_
     const auto ranks = static_cast<uint64_t>(config->ranks);
     require(config->bytes <= (uint64_t{1} << 40) / (ranks * ranks),
             "config.bytes: more than 1 TiB in all");
-    require(!isSummed(config->operation) || config->bytes % sizeof(float) == 0,
+    require(!found->isSum || config->bytes % sizeof(float) == 0,
             "config.bytes: not a multiple of 4, the bytes of an f32");
-    *median_us = measureOperation(ranks, config->bytes, config->iterations);
+    *median_us = found->measure(ranks, config->bytes, config->iterations);
   });
 }
 

@@ -33,19 +33,15 @@ int32_t guarded(wl_error_t* error, const Work& work) {
 }
 
 inline void require(bool holds, const char* message) {
-  if (!holds) {
-    throw Refused(WL_INVALID_ARGUMENT, message);
-  }
+  if (!holds) throw Refused(WL_INVALID_ARGUMENT, message);
 }
 
 inline bool isDType(int32_t dtype) {
   return dtype >= 0 && dtype < WL_DTYPE_COUNT;
 }
 
-inline void checkEqual(const std::byte* out, const std::byte* in, uint64_t bytes) {
-  if (std::memcmp(out, in, bytes) != 0) {
-    throw std::logic_error("the floor copied wrong bytes");
-  }
+inline void checkEqual(const void* out, const void* in, uint64_t bytes) {
+  if (std::memcmp(out, in, bytes) != 0) throw std::logic_error("the floor copied wrong bytes");
 }
 
 // Kind of stores for an operation that writes this many bytes.
