@@ -19,7 +19,7 @@ inline Code bytesOf(uint64_t parts, uint64_t count, int32_t dtype, uint64_t* byt
       __builtin_mul_overflow(*bytes, sizeOf(static_cast<DType>(dtype)), bytes) ||
       *bytes > kMostBytes) {
     return fail(error, WL_INVALID_ARGUMENT, "count %llu is too large: more than 2^62 bytes",
-                static_cast<unsigned long long>(count));
+                text(count));
   }
   return WL_OK;
 }
@@ -32,15 +32,14 @@ inline Code checkBuffer(const void* buffer, uint64_t bytes, int32_t dtype, const
   if (buffer == nullptr) return fail(error, WL_INVALID_ARGUMENT, "%s is NULL", name);
   if ((address & (size - 1)) != 0) {  // sizes are powers of two
     return fail(error, WL_INVALID_ARGUMENT, "%s is not aligned to its dtype's %llu bytes", name,
-                static_cast<unsigned long long>(size));
+                text(size));
   }
   constexpr uint64_t kEnd = uint64_t{1} << Place::kOffsetBits;
   if (address >= kEnd || bytes > kEnd - address) {
     return fail(error, WL_INVALID_ARGUMENT,
                 "%s, %llu bytes at %#llx, reaches beyond what a process can address; give the "
                 "address and the count of memory that it has",
-                name, static_cast<unsigned long long>(bytes),
-                static_cast<unsigned long long>(address));
+                name, text(bytes), text(address));
   }
   return WL_OK;
 }
@@ -50,6 +49,31 @@ inline bool overlap(const void* a, uint64_t aBytes, const void* b, uint64_t bByt
   const auto second = reinterpret_cast<uintptr_t>(b);
   return aBytes > 0 && bBytes > 0 && first < second + bBytes && second < first + aBytes;
 }
+
+// A buffer of a rank, for errors.
+struct Buffer {
+  const char* name;  // "in", "out"
+  uint64_t elements;
+};
+
+// Error for two buffers of a call that overlap. `rule` says how they may.
+[[gnu::cold]] inline Code badOverlap(const wl_call_t& call, const Buffer& a, const Buffer& b,
+                                     const char* rule, wl_error_t* error) {
+  const char* dtype = dtypeName(call.dtype);
+  return fail(error, WL_INVALID_ARGUMENT, "%s: %s (%llu x %s) overlaps %s (%llu x %s); %s",
+              callName(call.operation), a.name, text(a.elements), dtype, b.name, text(b.elements),
+              dtype, rule);
+}
+
+// The same, for a rank's part and the buffer of all parts, which contains it in place.
+[[gnu::cold]] inline Code badPartOverlap(const wl_call_t& call, const Buffer& part, uint32_t rank,
+                                         const Buffer& whole, wl_error_t* error) {
+  char rule[64];
+  Text(rule, sizeof rule).add("in place, %s is part %u of %s", part.name, rank, whole.name);
+  return badOverlap(call, part, whole, rule, error);
+}
+
+constexpr const char* kMustBeApart = "they must be apart, it does not work in place";
 
 inline Code checkStep(int32_t operation, wl_error_t* error) {
   const bool isStep = operation == WL_OP_REGISTER ||

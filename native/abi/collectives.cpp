@@ -12,12 +12,6 @@ using namespace windlass;
 
 namespace {
 
-// A buffer of this rank, for errors.
-struct Buffer {
-  const char* name;  // "in", "out"
-  uint64_t elements;
-};
-
 // Errors begin with the name of the method that calls the operation.
 [[gnu::cold]] Code badElements(const Collective& collective, const wl_call_t& stated,
                                uint64_t ranks, wl_error_t* error) {
@@ -51,33 +45,25 @@ Code checkRows(const wl_call_t& stated, uint64_t count, wl_error_t* error) {
   const int64_t rows = stated.rows;
   if (rows < 0 || rows > INT32_MAX) {
     return fail(error, WL_INVALID_ARGUMENT, "%s: rows is %lld; it must lie in [0, 2^31)",
-                callName(stated.operation), static_cast<long long>(rows));
+                callName(stated.operation), text(rows));
   }
   if (rows == 0 ? count == 0 : count % static_cast<uint64_t>(rows) == 0) return WL_OK;
   return fail(error, WL_INVALID_ARGUMENT, "%s: in has %llu elements, which are not %lld rows",
-              callName(stated.operation), text(count), static_cast<long long>(rows));
+              callName(stated.operation), text(count), text(rows));
 }
 
-[[gnu::cold]] Code badOverlap(const Collective& collective, const wl_call_t& stated, uint32_t rank,
-                              wl_error_t* error) {
-  char message[256];
-  Text to(message, sizeof message);
+[[gnu::cold]] Code overlapping(const Collective& collective, const wl_call_t& stated,
+                               uint32_t rank, wl_error_t* error) {
   const Buffer in = {"in", stated.in_elements};
   const Buffer out = {"out", stated.out_elements};
-  const bool partsDiffer = isOnePart(collective.in) != isOnePart(collective.out);
-  const Buffer& part = partsDiffer && isOnePart(collective.out) ? out : in;
+  const bool outIsPart = isOnePart(collective.out);
+  const bool partsDiffer = isOnePart(collective.in) != outIsPart;
+  const Buffer& part = partsDiffer && outIsPart ? out : in;
   const Buffer& other = &part == &in ? out : in;
-  const char* dtype = dtypeName(stated.dtype);
-  to.add("%s: %s (%llu x %s) overlaps %s (%llu x %s); ", callName(stated.operation), part.name,
-         text(part.elements), dtype, other.name, text(other.elements), dtype);
-  if (collective.buffers == Buffers::kApart) {
-    to.add("they must be apart, it does not work in place");
-  } else if (partsDiffer) {
-    to.add("in place, %s is part %u of %s", part.name, rank, other.name);
-  } else {
-    to.add("in place, both are one buffer");
-  }
-  return fail(error, WL_INVALID_ARGUMENT, "%s", message);
+  if (collective.buffers == Buffers::kApart)
+    return badOverlap(stated, part, other, kMustBeApart, error);
+  if (partsDiffer) return badPartOverlap(stated, part, rank, other, error);
+  return badOverlap(stated, part, other, "in place, both are one buffer", error);
 }
 
 [[gnu::cold]] Code badAlgorithm(const Collective& collective, const wl_call_t& stated,
@@ -151,8 +137,8 @@ Code equalParts(Comm& comm, const Collective& of, const wl_call_t& stated, wl_er
   uint64_t allBytes = 0;
   if (Code code = bytesOf(ranks, count, dtype, &allBytes, error); code != WL_OK) return code;
   const uint64_t bytes = count * sizeOf(static_cast<DType>(dtype));
-  const uint64_t inBytes = kInIsPart ? bytes : allBytes;
-  const uint64_t outBytes = kOutIsPart ? bytes : allBytes;
+  const uint64_t inBytes = !reads ? 0 : kInIsPart ? bytes : allBytes;
+  const uint64_t outBytes = !writes ? 0 : kOutIsPart ? bytes : allBytes;
   if ((reads && inElements != (kInIsPart ? count : count * ranks)) ||
       (writes && outElements != (kOutIsPart ? count : count * ranks))) {
     return badElements(of, stated, ranks, error);
@@ -165,19 +151,15 @@ Code equalParts(Comm& comm, const Collective& of, const wl_call_t& stated, wl_er
     op = stated.op;
     if (Code code = checkReduction(stated, error); code != WL_OK) return code;
   }
-  if (reads) {
-    if (Code code = checkBuffer(in, inBytes, dtype, "in", error); code != WL_OK) return code;
-  }
-  if (writes) {
-    if (Code code = checkBuffer(out, outBytes, dtype, "out", error); code != WL_OK) return code;
-  }
-  if (reads && writes && overlap(in, inBytes, out, outBytes)) {
+  if (Code code = checkBuffer(in, inBytes, dtype, "in", error); code != WL_OK) return code;
+  if (Code code = checkBuffer(out, outBytes, dtype, "out", error); code != WL_OK) return code;
+  if (overlap(in, inBytes, out, outBytes)) {
     // In place, both buffers are equal, or one is the rank's own part of the other.
     const uint64_t inSkips = kOutIsPart && !kInIsPart ? rank * bytes : 0;
     const uint64_t outSkips = kInIsPart && !kOutIsPart ? rank * bytes : 0;
     if (of.buffers == Buffers::kApart || static_cast<const unsigned char*>(in) + inSkips !=
                                              static_cast<unsigned char*>(out) + outSkips)
-      return badOverlap(of, stated, rank, error);
+      return overlapping(of, stated, rank, error);
   }
   const Algorithm* chosen = of.algorithm(stated.algorithm);
   if (chosen == nullptr) return badAlgorithm(of, stated, error);

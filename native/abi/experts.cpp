@@ -109,12 +109,12 @@ struct Choice {
     return fail(error, WL_INVALID_ARGUMENT,
                 "expertDispatch: rank %u: token %llu names expert %lld twice, again in slot %u; a "
                 "token goes to an expert once",
-                comm.rank(), text(token), static_cast<long long>(id), slot);
+                comm.rank(), text(token), text(id), slot);
   }
   return fail(error, WL_INVALID_ARGUMENT,
               "expertDispatch: rank %u: token %llu names expert %lld in slot %u; experts are 0 to "
               "%u, and -1 is none",
-              comm.rank(), text(token), static_cast<long long>(id), slot, shape.experts - 1);
+              comm.rank(), text(token), text(id), slot, shape.experts - 1);
 }
 
 // Fills the counts, experts and records of the table from the choice.
