@@ -4,6 +4,7 @@
 #include <new>
 
 #include "native/abi/handles.h"
+#include "native/base/mixed.h"
 #include "native/core/shared/object_operations.h"
 #include "native/core/shrink/shrink.h"
 
@@ -45,14 +46,6 @@ Code checkDifferent(const int32_t* ranks, uint32_t count, wl_error_t* error) {
   return WL_OK;
 }
 
-// FNV-1a hash over whole ranks.
-uint64_t digestOf(const int32_t* ranks, uint32_t count) {
-  uint64_t digest = 0xcbf29ce484222325u;
-  for (uint32_t i = 0; i < count; ++i)
-    digest = (digest ^ static_cast<uint32_t>(ranks[i])) * 0x100000001b3u;
-  return digest;
-}
-
 }  // namespace
 
 extern "C" {
@@ -78,9 +71,10 @@ int32_t wl_comm_subset(wl_comm_t* comm, const int32_t* ranks, uint32_t count, in
   if (Code code = checkDifferent(ranks, count, error); code != WL_OK) return code;
   const int32_t* listed = std::find(ranks, ranks + count, wl_comm_rank(comm));
   const int32_t color = listed == ranks + count ? -1 : 0;
+  uint64_t digest = 0;
+  for (uint32_t i = 0; i < count; ++i) digest = mixed(digest, static_cast<uint32_t>(ranks[i]));
   return split(comm,
-               {WL_OP_SUBSET, color, static_cast<int32_t>(listed - ranks), count,
-                digestOf(ranks, count)},
+               {WL_OP_SUBSET, color, static_cast<int32_t>(listed - ranks), count, digest},
                deadline_ns, out, error);
 }
 
