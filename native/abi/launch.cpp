@@ -76,10 +76,11 @@ class Arguments {
     return at_ == end_ && given == count ? WL_OK : wrongCount(given);
   }
 
-  const Argument* arguments() const { return arguments_; }
-  const LaunchMisuses* misuses() const { return &misuses_; }
-  const StatedArguments* stated() const { return &stated_; }
-  uint64_t bytes() const { return bytes_; }
+  // Launches the kernel with the arguments that read() has decoded.
+  Code launch(Comm& comm, int64_t deadlineNs) const {
+    return windlass::launch(comm, {&kernel_, arguments_, &misuses_, &stated_, bytes_, deadlineNs,
+                                   error_});
+  }
 
  private:
   [[gnu::cold, gnu::format(printf, 2, 3)]] Code refuse(const char* format, ...) {
@@ -292,8 +293,7 @@ int32_t wl_launch(wl_comm_t* comm, const wl_kernel_library_t* library, int32_t k
   }
   Arguments read(*comm, *found, arguments, words, error);
   if (Code code = read.read(); code != WL_OK) return code;
-  return launch(comm->comm, {found, read.arguments(), read.misuses(), read.stated(), read.bytes(),
-                             deadline_ns, error});
+  return read.launch(comm->comm, deadline_ns);
 }
 
 }  // extern "C"
