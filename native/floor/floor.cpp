@@ -29,17 +29,6 @@ struct Move {
   uint64_t bytes;  // source bytes
 };
 
-constexpr uint64_t roundUp(uint64_t value, uint64_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
-
-// Start of part `part` when `bytes` bytes are cut into `parts` parts on cache lines. The first
-// parts are the larger ones.
-uint64_t cut(uint64_t bytes, std::size_t part, std::size_t parts) {
-  const uint64_t each = roundUp(roundUp(bytes, kLine) / kLine, parts) / parts;
-  return std::min(bytes, part * each * kLine);
-}
-
 void copy(const Move& move) {
   kTarget.copy(move.dst, move.src, move.bytes);
 }
@@ -65,20 +54,22 @@ void checkCopied(const std::vector<Job<Move>>& jobs) {
   }
 }
 
-// Calls visit(row, offset, length) for the share of thread `thread` of `threads`. The data is
-// `rows` rows of `bytes` bytes, as one sequence. Shares are cut on the cache lines of the rows.
-template <class Visit>
-void forShare(uint64_t rows, uint64_t bytes, uint64_t thread, uint64_t threads,
-              const Visit& visit) {
-  const uint64_t linesOfRow = roundUp(bytes, kLine) / kLine;
+// Calls visit(job, row, offset, length) for the share of each job. The data is `rows` rows of
+// `bytes` bytes, as one sequence. Shares are cut on the cache lines of the rows.
+template <class Part, class Visit>
+void forShares(std::vector<Job<Part>>& jobs, uint64_t rows, uint64_t bytes, const Visit& visit) {
+  const uint64_t linesOfRow = wholeLines(bytes) / kLine;
   const uint64_t lines = rows * linesOfRow;
-  const uint64_t end = lines * (thread + 1) / threads;
-  for (uint64_t at = lines * thread / threads; at < end;) {
-    const uint64_t row = at / linesOfRow;
-    const uint64_t next = std::min(end, (row + 1) * linesOfRow);
-    const uint64_t offset = at % linesOfRow * kLine;
-    visit(row, offset, std::min(bytes, (next - row * linesOfRow) * kLine) - offset);
-    at = next;
+  uint64_t at = 0;
+  for (uint64_t t = 0; t < jobs.size(); ++t) {
+    const uint64_t end = lines * (t + 1) / jobs.size();
+    while (at < end) {
+      const uint64_t row = at / linesOfRow;
+      const uint64_t next = std::min(end, (row + 1) * linesOfRow);
+      const uint64_t offset = at % linesOfRow * kLine;
+      visit(jobs[t], row, offset, std::min(bytes, (next - row * linesOfRow) * kLine) - offset);
+      at = next;
+    }
   }
 }
 
@@ -86,20 +77,18 @@ void forShare(uint64_t rows, uint64_t bytes, uint64_t thread, uint64_t threads,
 // of the rows.
 double measureAllToAll(uint64_t ranks, uint64_t bytes, int32_t iterations) {
   const std::vector<int> cores = coresToUse();
-  const uint64_t outAt = roundUp(ranks * bytes, kLine);
+  const uint64_t outAt = wholeLines(ranks * bytes);
   const auto memory = segments(2 * outAt, ranks);
   std::vector<Job<Move>> jobs(cores.size());
-  for (uint64_t t = 0; t < jobs.size(); ++t) {
-    const auto add = [&](uint64_t row, uint64_t offset, uint64_t length) {
-      const uint64_t source = row / ranks;
-      const uint64_t target = row % ranks;
-      std::byte* in = bytesOf(*memory, source) + target * bytes + offset;
-      std::byte* out = bytesOf(*memory, target) + outAt + source * bytes + offset;
-      jobs[t].inputs.push_back({in, length});
-      jobs[t].parts.push_back({out, in, length});
-    };
-    forShare(ranks * ranks, bytes, t, jobs.size(), add);
-  }
+  const auto add = [&](Job<Move>& job, uint64_t row, uint64_t offset, uint64_t length) {
+    const uint64_t source = row / ranks;
+    const uint64_t target = row % ranks;
+    std::byte* in = bytesOf(*memory, source) + target * bytes + offset;
+    std::byte* out = bytesOf(*memory, target) + outAt + source * bytes + offset;
+    job.inputs.push_back({in, length});
+    job.parts.push_back({out, in, length});
+  };
+  forShares(jobs, ranks * ranks, bytes, add);
   const double median = measureMoves(jobs, cores, ranks * ranks * bytes, iterations);
   checkCopied(jobs);
   return median;
@@ -109,23 +98,21 @@ double measureAllToAll(uint64_t ranks, uint64_t bytes, int32_t iterations) {
 // copies it to all ranks, including the source.
 double measureAllGather(uint64_t ranks, uint64_t bytes, int32_t iterations) {
   const std::vector<int> cores = coresToUse();
-  const uint64_t outAt = roundUp(bytes, kLine);
+  const uint64_t outAt = wholeLines(bytes);
   const auto memory = segments(outAt + ranks * bytes, ranks);
   std::vector<Job<Move>> jobs(cores.size());
   const uint64_t block = ranks > 1 ? kBlock : bytes;
-  for (uint64_t t = 0; t < jobs.size(); ++t) {
-    const auto add = [&](uint64_t source, uint64_t offset, uint64_t length) {
-      std::byte* in = bytesOf(*memory, source) + offset;
-      jobs[t].inputs.push_back({in, length});
-      for (uint64_t at = 0; at < length; at += block) {
-        for (uint64_t target = 0; target < ranks; ++target) {
-          std::byte* out = bytesOf(*memory, target) + outAt + source * bytes + offset;
-          jobs[t].parts.push_back({out + at, in + at, std::min(block, length - at)});
-        }
+  const auto add = [&](Job<Move>& job, uint64_t source, uint64_t offset, uint64_t length) {
+    std::byte* in = bytesOf(*memory, source) + offset;
+    job.inputs.push_back({in, length});
+    for (uint64_t at = 0; at < length; at += block) {
+      for (uint64_t target = 0; target < ranks; ++target) {
+        std::byte* out = bytesOf(*memory, target) + outAt + source * bytes + offset;
+        job.parts.push_back({out + at, in + at, std::min(block, length - at)});
       }
-    };
-    forShare(ranks, bytes, t, jobs.size(), add);
-  }
+    }
+  };
+  forShares(jobs, ranks, bytes, add);
   const double median = measureMoves(jobs, cores, ranks * ranks * bytes, iterations);
   for (uint64_t target = 0; target < ranks; ++target) {
     for (uint64_t source = 0; source < ranks; ++source) {
@@ -145,15 +132,16 @@ double measureBroadcast(uint64_t ranks, uint64_t bytes, int32_t iterations) {
   std::byte* in = bytesOf(*memory, 0);
   jobs[0].inputs.push_back({in, bytes});
   const uint64_t block = ranks > 2 ? kBlock : bytes;
-  for (std::size_t t = 0; t < jobs.size(); ++t) {
-    const uint64_t end = cut(bytes, t + 1, jobs.size());
-    for (uint64_t at = cut(bytes, t, jobs.size()); at < end; at += block) {
+  const auto add = [&](Job<Move>& job, uint64_t, uint64_t offset, uint64_t length) {
+    const uint64_t end = offset + length;
+    for (uint64_t at = offset; at < end; at += block) {
       for (uint64_t target = 1; target < ranks; ++target) {
         std::byte* out = bytesOf(*memory, target);
-        jobs[t].parts.push_back({out + at, in + at, std::min(block, end - at)});
+        job.parts.push_back({out + at, in + at, std::min(block, end - at)});
       }
     }
-  }
+  };
+  forShares(jobs, 1, bytes, add);
   const double median = measureMoves(jobs, cores, (ranks - 1) * bytes, iterations);
   checkCopied(jobs);
   return median;
@@ -210,7 +198,7 @@ double measureSums(std::vector<Job<Elements>>& jobs, const std::vector<int>& cor
 // A row holds the elements that one rank receives. Every thread sums its share of the rows.
 double measureReduceScatter(uint64_t ranks, uint64_t bytes, int32_t iterations) {
   const std::vector<int> cores = coresToUse();
-  const uint64_t outAt = roundUp(ranks * bytes, kLine);
+  const uint64_t outAt = wholeLines(ranks * bytes);
   const auto memory = segments(outAt + bytes, ranks);
   const auto sumFor = [&](uint64_t target, uint64_t offset, uint64_t length) {
     std::vector<std::byte*> ins;
@@ -219,11 +207,10 @@ double measureReduceScatter(uint64_t ranks, uint64_t bytes, int32_t iterations) 
     return sumOf({bytesOf(*memory, target) + outAt + offset}, ins, length);
   };
   std::vector<Job<Elements>> jobs(cores.size());
-  for (uint64_t t = 0; t < jobs.size(); ++t) {
-    forShare(ranks, bytes, t, jobs.size(), [&](uint64_t target, uint64_t offset, uint64_t length) {
-      jobs[t].parts.push_back(sumFor(target, offset, length));
-    });
-  }
+  const auto add = [&](Job<Elements>& job, uint64_t target, uint64_t offset, uint64_t length) {
+    job.parts.push_back(sumFor(target, offset, length));
+  };
+  forShares(jobs, ranks, bytes, add);
   const double median =
       measureSums(jobs, cores, *memory, ranks, ranks * bytes, ranks * bytes, iterations);
   for (uint64_t target = 0; target < ranks; ++target) checkSum(sumFor(target, 0, bytes));
@@ -233,7 +220,7 @@ double measureReduceScatter(uint64_t ranks, uint64_t bytes, int32_t iterations) 
 // Every thread sums its share of the buffer and writes it to every rank.
 double measureAllReduce(uint64_t ranks, uint64_t bytes, int32_t iterations) {
   const std::vector<int> cores = coresToUse();
-  const uint64_t outAt = roundUp(bytes, kLine);
+  const uint64_t outAt = wholeLines(bytes);
   const auto memory = segments(outAt + bytes, ranks);
   const auto sumAt = [&](uint64_t offset, uint64_t length) {
     std::vector<std::byte*> outs;
@@ -245,11 +232,10 @@ double measureAllReduce(uint64_t ranks, uint64_t bytes, int32_t iterations) {
     return sumOf(outs, ins, length);
   };
   std::vector<Job<Elements>> jobs(cores.size());
-  for (uint64_t t = 0; t < jobs.size(); ++t) {
-    forShare(1, bytes, t, jobs.size(), [&](uint64_t, uint64_t offset, uint64_t length) {
-      jobs[t].parts.push_back(sumAt(offset, length));
-    });
-  }
+  const auto add = [&](Job<Elements>& job, uint64_t, uint64_t offset, uint64_t length) {
+    job.parts.push_back(sumAt(offset, length));
+  };
+  forShares(jobs, 1, bytes, add);
   const double median = measureSums(jobs, cores, *memory, ranks, bytes, ranks * bytes, iterations);
   checkSum(sumAt(0, bytes));
   return median;
@@ -257,13 +243,13 @@ double measureAllReduce(uint64_t ranks, uint64_t bytes, int32_t iterations) {
 
 // Bytes that the source or one copy occupies, in whole cache lines.
 uint64_t spanOf(uint64_t bytes, DType from, DType to) {
-  return roundUp(std::max(bytes, bytes / sizeOf(from) * sizeOf(to)), kLine);
+  return wholeLines(std::max(bytes, bytes / sizeOf(from) * sizeOf(to)));
 }
 
 // Number of bytes before the first cache line.
 uint64_t beforeLine(const void* memory) {
   const auto at = reinterpret_cast<uintptr_t>(memory);
-  return roundUp(at, kLine) - at;
+  return wholeLines(at) - at;
 }
 
 // Rewrites the input with streaming stores, so that no cache holds it.
@@ -284,16 +270,15 @@ double measureCopies(std::byte* memory, bool isInMemory, uint64_t bytes, uint64_
   const uint64_t written = bytes / sizeOf(from) * sizeOf(to);
   const uint64_t span = spanOf(bytes, from, to);
   std::vector<Job<Elements>> jobs(cores.size());
-  for (std::size_t t = 0; t < jobs.size(); ++t) {
-    const uint64_t start = cut(bytes, t, jobs.size());
-    const uint64_t length = cut(bytes, t + 1, jobs.size()) - start;
-    std::byte* in = memory + copies * span + start;
-    jobs[t].inputs.push_back({in, length});
+  const auto add = [&](Job<Elements>& job, uint64_t, uint64_t offset, uint64_t length) {
+    std::byte* in = memory + copies * span + offset;
+    job.inputs.push_back({in, length});
     std::vector<std::byte*> outs;
     for (uint64_t copy = 0; copy < copies; ++copy)
-      outs.push_back(memory + copy * span + start / sizeOf(from) * sizeOf(to));
-    jobs[t].parts.push_back(Elements(length / sizeOf(from), to, outs, from, {in}));
-  }
+      outs.push_back(memory + copy * span + offset / sizeOf(from) * sizeOf(to));
+    job.parts.push_back(Elements(length / sizeOf(from), to, outs, from, {in}));
+  };
+  forShares(jobs, 1, bytes, add);
   const Stores stores = storesOf(copies * written, jobs.size());
   const Pattern pattern = patternOf(from);
   const double median = measure(
