@@ -22,14 +22,6 @@ struct Bound {
 Code readBoxes(const wl_transfer_config_t& config, const Bound& bound, WordList* boxes,
                Progress* progress, wl_error_t* error);
 
-// Calls visit(box) for each box from word `at` on.
-template <class Visit>
-void forEachChunkItem(const WordList& boxes, uint64_t at, Visit&& visit) {
-  const uint64_t* end = boxes.data() + boxes.size();
-  ChunkItem box = {boxes.data() + at};
-  for (; box.words != end; box.words += box.size()) visit(static_cast<const ChunkItem&>(box));
-}
-
 // True if the box's target is a staging buffer. Only the rank itself writes such a box.
 inline bool isStaged(const ChunkItem& box) {
   return ChunkItem::signalOf(box.target(0)).isNone();

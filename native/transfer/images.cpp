@@ -73,13 +73,15 @@ bool comesBefore(const View* a, const View* b) {
 class Owner {
  public:
   Owner(const Group& group, uint32_t rank, const Stages& stages, std::vector<ImageLayout>* layouts)
-      : group_(group), rank_(rank), stages_(stages), layouts_(*layouts) {}
+      : group_(group),
+        rank_(rank),
+        stages_(stages),
+        layouts_(*layouts),
+        counts_(layouts->size()) {}
 
   Code run(std::vector<WordList>* questions, wl_error_t* error) {
-    for (const WordList& words : *questions) {
-      const uint64_t* end = words.data() + words.size();
-      for (Question each = {words.data()}; each.words != end; each.words += each.size()) note(each);
-    }
+    for (const WordList& words : *questions)
+      forEachIn<Question>(words, 0, [&](const Question& each) { note(each); });
     if (Code code = locate(error); code != WL_OK) return code;
     for (uint32_t n = 0; n < layouts_.size(); ++n) layOut(n);
     answer(questions);
@@ -110,9 +112,10 @@ class Owner {
   // Offset of the signal in the image, from the start of the counts.
   uint64_t countOf(const Question& question) {
     ImageLayout& layout = layouts_[question.operation()];
-    const auto key = std::pair(question.operation(), addressOf(question.signal()));
-    const auto [place, isNew] = counts_.try_emplace(key, layout.counts.size());
-    if (isNew) layout.counts.push_back(reinterpret_cast<uint32_t*>(key.second));
+    const uint64_t address = addressOf(question.signal());
+    const auto [place, isNew] =
+        counts_[question.operation()].try_emplace(address, layout.counts.size());
+    if (isNew) layout.counts.push_back(reinterpret_cast<uint32_t*>(address));
     return place->second * sizeof(uint32_t);
   }
 
@@ -269,38 +272,30 @@ class Owner {
   void answer(std::vector<WordList>* questions) {
     std::vector<WordList> answers(questions->size());
     for (size_t from = 0; from < questions->size(); ++from) {
-      const WordList& words = (*questions)[from];
-      const uint64_t* end = words.data() + words.size();
-      for (Question each = {words.data()}; each.words != end; each.words += each.size()) {
+      WordList& answered = answers[from];
+      forEachIn<Question>((*questions)[from], 0, [&](const Question& each) {
         const View& view = views_.at(each.key());
-        WordList& answered = answers[from];
         answered.push_back(view.answer);
         append(&answered, view.strides, each.ndim());
-        if (!each.isWritten()) continue;
-        const Place signal = each.signal();
+        if (!each.isWritten()) return;
         const uint64_t countsAt = layouts_[each.operation()].countsAt;
         answered.push_back(
-            signal.isNone()
+            each.signal().isNone()
                 ? 0
                 : Place::of(OffloadedTransfer::kWritten, countsAt + countOf(each)).word);
-      }
+      });
     }
     views_.clear();
     questions->swap(answers);
   }
-
-  struct CountHash {
-    size_t operator()(const std::pair<uint32_t, uint64_t>& key) const {
-      return std::hash<uint64_t>()(key.second * 31 + key.first);
-    }
-  };
 
   const Group& group_;
   const uint32_t rank_;
   const Stages& stages_;
   std::vector<ImageLayout>& layouts_;
   std::unordered_map<std::string_view, View> views_;
-  std::unordered_map<std::pair<uint32_t, uint64_t>, uint64_t, CountHash> counts_;
+  // Per operation: the number of each signal, by its address.
+  std::vector<std::unordered_map<uint64_t, uint64_t>> counts_;
   std::vector<Located> located_;  // ascending, disjoint
 };
 

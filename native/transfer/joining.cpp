@@ -59,7 +59,7 @@ struct SameSources {
 }  // namespace
 
 void askOwners(const WordList& boxes, std::vector<WordList>* questions) {
-  forEachChunkItem(boxes, 0, [&](const ChunkItem& box) {
+  forEachIn<ChunkItem>(boxes, 0, [&](const ChunkItem& box) {
     if (isStaged(box)) return;
     WordList& question = (*questions)[ownerOf(box)];
     question.insert(question.end(), box.words, box.words + box.size());
@@ -70,7 +70,7 @@ void answer(uint32_t rank, const Group& group, uint32_t most, uint64_t at,
             std::vector<WordList>* questions) {
   std::vector<Asked> asked;
   for (uint32_t from = 0; from < questions->size(); ++from) {
-    forEachChunkItem((*questions)[from], at,
+    forEachIn<ChunkItem>((*questions)[from], at,
                      [&](const ChunkItem& box) { asked.push_back({box, from}); });
   }
   std::unordered_set<Asked*, SourcesHash, SameSources> boxes(asked.size(), {}, {&group});

@@ -19,11 +19,20 @@ class Progress {
   void setItems(uint64_t index, uint32_t items) { chunks_[index].items = items; }
 
   // Call before the rank enters a run.
-  void reset();
+  void reset() {
+    for (Chunk& chunk : chunks_) __atomic_store_n(&chunk.done, 0, __ATOMIC_RELAXED);
+  }
   // Adds the bytes written to each of the first `count` targets in the current or the last run. A
   // partly written chunk counts in proportion to its completed items. The counted bytes are visible
   // to the caller. Thread-safe.
-  void addMoved(uint64_t* moved, uint64_t count) const;
+  void addMoved(uint64_t* moved, uint64_t count) const {
+    for (const Chunk& chunk : chunks_) {
+      if (chunk.binding >= count || chunk.items == 0) continue;
+      const uint64_t done = __atomic_load_n(&chunk.done, __ATOMIC_ACQUIRE);
+      const uint64_t each = chunk.bytes / chunk.items;
+      moved[chunk.binding] += each * done + chunk.bytes % chunk.items * done / chunk.items;
+    }
+  }
 
  private:
   struct Chunk {

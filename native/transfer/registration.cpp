@@ -100,7 +100,7 @@ class Registration {
     if (code != WL_OK) return code;
     plan_->stages.dropBoxes();
     uint64_t phases = 1;
-    forEachChunkItem(boxes_, 0, [&](const ChunkItem& box) {
+    forEachIn<ChunkItem>(boxes_, 0, [&](const ChunkItem& box) {
       phases = std::max(phases, uint64_t{box.phase()} + 1);
     });
     words_.assign(comm_.group().ranks(), {phases});
@@ -124,7 +124,7 @@ class Registration {
   template <class Visit>
   void forEachJoined(const std::vector<WordList>& answers, Visit&& visit) {
     Answers read(answers);
-    forEachChunkItem(boxes_, 0, [&](const ChunkItem& box) {
+    forEachIn<ChunkItem>(boxes_, 0, [&](const ChunkItem& box) {
       visit(isStaged(box) ? Answers::Joined{box, 0, 0} : read.next(box));
     });
   }

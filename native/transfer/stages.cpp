@@ -40,7 +40,8 @@ Code Stages::readBox(Words& in, uint64_t i, wl_error_t* error) {
   if (dtype < 0 || dtype >= kDTypeCount || ndim < 0 || ndim > kMaxDims || readers < 0 ||
       readers > WL_MAX_RANKS || !in.has(static_cast<uint64_t>(ndim + readers))) {
     return fail(error, WL_INVALID_ARGUMENT,
-                "staged box %llu: dtype %lld, %lld dimensions, %lld readers, or its words end early",
+                "staged box %llu: dtype %lld, %lld dimensions, %lld readers, or its words end "
+                "early",
                 text(i), text(dtype), text(ndim), text(readers));
   }
   Box box = {};

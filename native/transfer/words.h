@@ -57,6 +57,14 @@ Code readWords(const WordsOf& of, const int64_t* words, uint64_t wordCount, uint
               text(count), of.entries);
 }
 
+// Calls visit(item) for each item from word `at` on.
+template <class Item, class Visit>
+void forEachIn(const WordList& words, uint64_t at, Visit&& visit) {
+  const uint64_t* end = words.data() + words.size();
+  Item item = {words.data() + at};
+  for (; item.words != end; item.words += item.size()) visit(static_cast<const Item&>(item));
+}
+
 inline void append(WordList* words, const int64_t* more, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) words->push_back(static_cast<uint64_t>(more[i]));
 }
