@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "native/base/small_file.h"
+#include "native/base/text.h"
 
 namespace windlass {
 namespace {
@@ -54,7 +55,7 @@ Code FreeMemory::refuse(wl_error_t* error, const char* format, ...) const {
   std::vsnprintf(what, sizeof what, format, values);
   va_end(values);
   return fail(error, WL_RESOURCE, "%s: %llu are free, says %s; ask for less, or free some", what,
-              static_cast<unsigned long long>(bytes), limit);
+              text(bytes), limit);
 }
 
 }  // namespace windlass

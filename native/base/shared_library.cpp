@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "native/base/open_file.h"
+#include "native/base/text.h"
 
 namespace windlass {
 namespace {
@@ -78,7 +79,7 @@ Code checkFile(const char* path, wl_error_t* error) {
   if (isWhole) return WL_OK;
   return fail(error, WL_INVALID_ARGUMENT,
               "library %s is cut short: it has %llu bytes, and its headers name more", path,
-              static_cast<unsigned long long>(size));
+              text(size));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 
 #include "native/base/error.h"
 #include "native/base/open_file.h"
+#include "native/base/text.h"
 #include "windlass/windlass.h"
 
 namespace windlass {
@@ -24,10 +25,8 @@ constexpr uint64_t kLargestFile = uint64_t{1} << 62;
 constexpr unsigned kNoReplace = 1;  // RENAME_NOREPLACE
 constexpr unsigned kExchange = 2;   // RENAME_EXCHANGE
 
-using Unsigned = unsigned long long;
-
-Code renameWith(const char* from, const char* to, unsigned flags) {
-  return syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, flags) == 0 ? WL_OK : WL_RESOURCE;
+bool renameWith(const char* from, const char* to, unsigned flags) {
+  return syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, flags) == 0;
 }
 
 // Sets the size of a file and reserves its blocks if the file system can. Checks the free space
@@ -56,24 +55,23 @@ bool flagsUnknown(int number) {
 }  // namespace
 }  // namespace windlass
 
-using windlass::fail;
+using namespace windlass;
 
 extern "C" {
 
 int32_t wl_file_create(const char* path, uint64_t bytes, wl_error_t* error) {
   if (path == nullptr) return fail(error, WL_INVALID_ARGUMENT, "path is NULL");
-  if (bytes > windlass::kLargestFile) {
-    return fail(error, WL_RESOURCE, "%s: no file holds %llu bytes", path,
-                static_cast<windlass::Unsigned>(bytes));
+  if (bytes > kLargestFile) {
+    return fail(error, WL_RESOURCE, "%s: no file holds %llu bytes", path, text(bytes));
   }
-  const windlass::OpenFile file(open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  const OpenFile file(open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (file.number() < 0)
     return fail(error, WL_RESOURCE, "%s: cannot be created: %s%s", path, std::strerror(errno),
                 errno == EMFILE ? "; raise the limit (ulimit -n)" : "");
-  if (const int number = windlass::reserve(file.number(), bytes); number != 0) {
+  if (const int number = reserve(file.number(), bytes); number != 0) {
     unlink(path);
     return fail(error, WL_RESOURCE, "%s: cannot reserve %llu bytes: %s", path,
-                static_cast<windlass::Unsigned>(bytes), std::strerror(number));
+                text(bytes), std::strerror(number));
   }
   return WL_OK;
 }
@@ -84,7 +82,7 @@ int32_t wl_file_map(const char* path, uint64_t bytes, void** address, wl_error_t
   *address = nullptr;
   if (bytes == 0)
     return fail(error, WL_INVALID_ARGUMENT, "%s: an empty file cannot be mapped", path);
-  const windlass::OpenFile file(open(path, O_RDONLY | O_CLOEXEC));
+  const OpenFile file(open(path, O_RDONLY | O_CLOEXEC));
   if (file.number() < 0)
     return fail(error, WL_RESOURCE, "%s: cannot be opened: %s", path, std::strerror(errno));
   struct stat about;
@@ -95,13 +93,13 @@ int32_t wl_file_map(const char* path, uint64_t bytes, void** address, wl_error_t
     return fail(error, WL_INVALID_ARGUMENT, "%s: not a regular file", path);
   if (static_cast<uint64_t>(about.st_size) != bytes) {
     return fail(error, WL_INVALID_ARGUMENT, "%s: has %lld bytes now, and had %llu", path,
-                static_cast<long long>(about.st_size), static_cast<windlass::Unsigned>(bytes));
+                text(int64_t{about.st_size}), text(bytes));
   }
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE,
                       file.number(), 0);
   if (memory == MAP_FAILED) {
     return fail(error, WL_RESOURCE, "%s: cannot map %llu bytes: %s", path,
-                static_cast<windlass::Unsigned>(bytes), std::strerror(errno));
+                text(bytes), std::strerror(errno));
   }
   *address = memory;
   return WL_OK;
@@ -110,7 +108,7 @@ int32_t wl_file_map(const char* path, uint64_t bytes, void** address, wl_error_t
 int32_t wl_file_unmap(void* address, uint64_t bytes, wl_error_t* error) {
   if (munmap(address, bytes) != 0) {
     return fail(error, WL_INVALID_ARGUMENT, "cannot unmap %llu bytes: %s",
-                static_cast<windlass::Unsigned>(bytes), std::strerror(errno));
+                text(bytes), std::strerror(errno));
   }
   return WL_OK;
 }
@@ -119,7 +117,7 @@ int32_t wl_file_read_private(const char* path, void* bytes, uint64_t room, uint6
                              wl_error_t* error) {
   if (path == nullptr || bytes == nullptr || size == nullptr)
     return fail(error, WL_INVALID_ARGUMENT, "path, bytes or size is NULL");
-  const windlass::OpenFile file(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const OpenFile file(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat about;
   if (file.number() < 0 || fstat(file.number(), &about) != 0) {
     const bool named = errno == ENOENT || errno == ENOTDIR;
@@ -144,9 +142,9 @@ int32_t wl_file_read_private(const char* path, void* bytes, uint64_t room, uint6
 
 int32_t wl_file_exchange(const char* a, const char* b, wl_error_t* error) {
   if (a == nullptr || b == nullptr) return fail(error, WL_INVALID_ARGUMENT, "a path is NULL");
-  if (windlass::renameWith(a, b, windlass::kExchange) == WL_OK) return WL_OK;
+  if (renameWith(a, b, kExchange)) return WL_OK;
   const int number = errno;
-  if (windlass::flagsUnknown(number)) {
+  if (flagsUnknown(number)) {
     return fail(error, WL_UNSUPPORTED, "%s: this file system cannot exchange two names at once", b);
   }
   return fail(error, WL_RESOURCE, "%s and %s: cannot be exchanged: %s", a, b,
@@ -155,9 +153,9 @@ int32_t wl_file_exchange(const char* a, const char* b, wl_error_t* error) {
 
 int32_t wl_file_publish(const char* from, const char* to, wl_error_t* error) {
   if (from == nullptr || to == nullptr) return fail(error, WL_INVALID_ARGUMENT, "a path is NULL");
-  if (windlass::renameWith(from, to, windlass::kNoReplace) == WL_OK) return WL_OK;
+  if (renameWith(from, to, kNoReplace)) return WL_OK;
   int number = errno;
-  if (windlass::flagsUnknown(number)) {
+  if (flagsUnknown(number)) {
     struct stat about;
     if (lstat(to, &about) == 0) {
       number = EEXIST;
