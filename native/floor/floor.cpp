@@ -73,6 +73,16 @@ void forShares(std::vector<Job<Part>>& jobs, uint64_t rows, uint64_t bytes, cons
   }
 }
 
+// Adds copies of `length` bytes to all outputs, block by block.
+void addCopies(Job<Move>* job, const std::vector<std::byte*>& outs, const std::byte* in,
+               uint64_t length) {
+  const uint64_t block = outs.size() > 1 ? kBlock : length;
+  for (uint64_t at = 0; at < length; at += block) {
+    for (std::byte* out : outs)
+      job->parts.push_back({out + at, in + at, std::min(block, length - at)});
+  }
+}
+
 // A row holds the bytes that one rank sends to one peer. Every thread rewrites and sends its share
 // of the rows.
 double measureAllToAll(uint64_t ranks, uint64_t bytes, int32_t iterations) {
@@ -101,16 +111,13 @@ double measureAllGather(uint64_t ranks, uint64_t bytes, int32_t iterations) {
   const uint64_t outAt = wholeLines(bytes);
   const auto memory = segments(outAt + ranks * bytes, ranks);
   std::vector<Job<Move>> jobs(cores.size());
-  const uint64_t block = ranks > 1 ? kBlock : bytes;
   const auto add = [&](Job<Move>& job, uint64_t source, uint64_t offset, uint64_t length) {
     std::byte* in = bytesOf(*memory, source) + offset;
     job.inputs.push_back({in, length});
-    for (uint64_t at = 0; at < length; at += block) {
-      for (uint64_t target = 0; target < ranks; ++target) {
-        std::byte* out = bytesOf(*memory, target) + outAt + source * bytes + offset;
-        job.parts.push_back({out + at, in + at, std::min(block, length - at)});
-      }
-    }
+    std::vector<std::byte*> outs;
+    for (uint64_t target = 0; target < ranks; ++target)
+      outs.push_back(bytesOf(*memory, target) + outAt + source * bytes + offset);
+    addCopies(&job, outs, in, length);
   };
   forShares(jobs, ranks, bytes, add);
   const double median = measureMoves(jobs, cores, ranks * ranks * bytes, iterations);
@@ -131,15 +138,11 @@ double measureBroadcast(uint64_t ranks, uint64_t bytes, int32_t iterations) {
   std::vector<Job<Move>> jobs(cores.size());
   std::byte* in = bytesOf(*memory, 0);
   jobs[0].inputs.push_back({in, bytes});
-  const uint64_t block = ranks > 2 ? kBlock : bytes;
   const auto add = [&](Job<Move>& job, uint64_t, uint64_t offset, uint64_t length) {
-    const uint64_t end = offset + length;
-    for (uint64_t at = offset; at < end; at += block) {
-      for (uint64_t target = 1; target < ranks; ++target) {
-        std::byte* out = bytesOf(*memory, target);
-        job.parts.push_back({out + at, in + at, std::min(block, end - at)});
-      }
-    }
+    std::vector<std::byte*> outs;
+    for (uint64_t target = 1; target < ranks; ++target)
+      outs.push_back(bytesOf(*memory, target) + offset);
+    addCopies(&job, outs, in + offset, length);
   };
   forShares(jobs, 1, bytes, add);
   const double median = measureMoves(jobs, cores, (ranks - 1) * bytes, iterations);
@@ -244,12 +247,6 @@ double measureAllReduce(uint64_t ranks, uint64_t bytes, int32_t iterations) {
 // Bytes that the source or one copy occupies, in whole cache lines.
 uint64_t spanOf(uint64_t bytes, DType from, DType to) {
   return wholeLines(std::max(bytes, bytes / sizeOf(from) * sizeOf(to)));
-}
-
-// Number of bytes before the first cache line.
-uint64_t beforeLine(const void* memory) {
-  const auto at = reinterpret_cast<uintptr_t>(memory);
-  return wholeLines(at) - at;
 }
 
 // Rewrites the input with streaming stores, so that no cache holds it.
@@ -359,7 +356,8 @@ int32_t wl_floor_copy(void* memory, uint64_t memory_bytes, uint64_t bytes, uint3
       *median_us = measureCopies(bytesOf(*own, 0), false, bytes, copies, from, to, iterations);
       return;
     }
-    const uint64_t before = beforeLine(memory);
+    const auto at = reinterpret_cast<uintptr_t>(memory);
+    const uint64_t before = wholeLines(at) - at;
     require(memory_bytes >= before && memory_bytes - before >= needed,
             "memory_bytes: less than the source and its copies take, on lines of 64 bytes");
     *median_us = measureCopies(static_cast<std::byte*>(memory) + before, true, bytes, copies, from,

@@ -98,13 +98,6 @@ struct Pattern {
   uint64_t vary;
 };
 
-constexpr uint64_t repeat16(uint64_t half) {
-  return half * 0x0001000100010001u;
-}
-constexpr uint64_t repeat8(uint64_t byte) {
-  return byte * 0x0101010101010101u;
-}
-
 inline Pattern patternOf(DType dtype) {
   switch (dtype) {
     case DType::kF64:
@@ -112,13 +105,13 @@ inline Pattern patternOf(DType dtype) {
     case DType::kF32:
       return {0x3f8000003f800000u, 0x0000ffff0000ffffu};
     case DType::kF16:
-      return {repeat16(0x3c00), repeat16(0x03ff)};
+      return {0x3c003c003c003c00u, 0x03ff03ff03ff03ffu};
     case DType::kBF16:
-      return {repeat16(0x3f80), repeat16(0x007f)};
+      return {0x3f803f803f803f80u, 0x007f007f007f007fu};
     case DType::kF8E5M2:
-      return {repeat8(0x3c), repeat8(0x03)};
+      return {0x3c3c3c3c3c3c3c3cu, 0x0303030303030303u};
     case DType::kF8E4M3:
-      return {repeat8(0x38), repeat8(0x07)};
+      return {0x3838383838383838u, 0x0707070707070707u};
     default:
       return {0, ~uint64_t{0}};
   }
