@@ -56,6 +56,7 @@ struct View {
   uint64_t address, bytes;
   uint64_t answer;  // a Place
   int64_t strides[kMaxDims];
+  size_t located;  // index of its range, unless it is a staging buffer
 };
 
 // A range of this rank's memory that ranks use, and its location.
@@ -127,11 +128,11 @@ class Owner {
   // Finds the location of all views except staging buffers, once for each range of overlapping
   // views.
   Code locate(wl_error_t* error) {
-    std::vector<const View*> all;
-    for (const auto& [key, view] : views_)
+    std::vector<View*> all;
+    for (auto& [key, view] : views_)
       if (!isStaged(view)) all.push_back(&view);
     std::sort(all.begin(), all.end(), comesBefore);
-    for (const View* view : all) {
+    for (View* view : all) {
       const uint64_t end = view->address + view->bytes;
       if (!located_.empty() && view->address < located_.back().address + located_.back().bytes) {
         Located& last = located_.back();
@@ -139,6 +140,7 @@ class Owner {
       } else {
         located_.push_back({view->address, view->bytes, Lies::kHost, false});
       }
+      view->located = located_.size() - 1;
     }
     const OffloadSeats& seats = group_.offloadSeats();
     std::vector<uint32_t> devices;
@@ -167,15 +169,8 @@ class Owner {
     return code;
   }
 
-  const Located& locatedOf(const View& view) const {
-    const auto after =
-        std::upper_bound(located_.begin(), located_.end(), view.address,
-                         [](uint64_t at, const Located& each) { return at < each.address; });
-    return *(after - 1);
-  }
-
   bool stays(const View& view) const {
-    const Located& there = locatedOf(view);
+    const Located& there = located_[view.located];
     return there.isReached || (view.asked.isOwn() && there.lies == Lies::kHere);
   }
 
@@ -215,7 +210,7 @@ class Owner {
   std::vector<View*> pick(const std::vector<View*>& views, bool isOnDevice) const {
     std::vector<View*> some;
     for (View* view : views)
-      if ((locatedOf(*view).lies != Lies::kHost) == isOnDevice) some.push_back(view);
+      if ((located_[view->located].lies != Lies::kHost) == isOnDevice) some.push_back(view);
     std::sort(some.begin(), some.end(), comesBefore);
     return some;
   }
@@ -335,10 +330,9 @@ ChunkItem ImageAnswers::next(const ChunkItem& box) {
   forEachView({renamed_.data()}, [&](const uint64_t* view, const int64_t* strides, bool isWritten) {
     const uint32_t owner = ChunkItem::rankOf(view);
     const uint64_t* answer = answers_[owner].data() + at_[owner];
-    uint64_t* words = renamed_.data() + (view - renamed_.data());
+    auto* words = const_cast<uint64_t*>(view);  // of renamed_
     words[1] = answer[0];
-    std::copy_n(answer + 1, box.ndim(),
-                renamed_.data() + (reinterpret_cast<const uint64_t*>(strides) - renamed_.data()));
+    std::copy_n(answer + 1, box.ndim(), const_cast<int64_t*>(strides));
     if (isWritten) words[2] = answer[1 + box.ndim()];
     at_[owner] += 1 + box.ndim() + (isWritten ? 1 : 0);
   });
