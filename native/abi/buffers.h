@@ -75,15 +75,6 @@ struct Buffer {
 
 constexpr const char* kMustBeApart = "they must be apart, it does not work in place";
 
-inline Code checkStep(int32_t operation, wl_error_t* error) {
-  const bool isStep = operation == WL_OP_REGISTER ||
-                      (operation >= WL_OP_LINK && operation <= WL_OP_CHECK_REPLICAS) ||
-                      (operation >= WL_OP_EXPERTS_OPEN && operation <= WL_OP_STORE_TO_HOST);
-  return isStep ? WL_OK
-                : fail(error, WL_INVALID_ARGUMENT, "operation %d is none that is made of steps",
-                       operation);
-}
-
 // Checks that the target reduces the call's dtype with its op.
 inline Code checkReduction(const wl_call_t& call, wl_error_t* error) {
   const int32_t dtype = call.dtype;

@@ -96,11 +96,6 @@ Code checkRows(const wl_call_t& stated, uint64_t count, wl_error_t* error) {
               what, name, text(bytes), other);
 }
 
-[[gnu::cold]] Code badRoot(const wl_call_t& stated, uint32_t ranks, wl_error_t* error) {
-  return fail(error, WL_INVALID_ARGUMENT, "%s: root is %d; it must lie in [0, %u)",
-              callName(stated.operation), stated.root, ranks);
-}
-
 // On many CPUs, 64-bit divisions take several times as long as 32-bit ones.
 uint64_t quotient(uint64_t elements, uint32_t ranks) {
   return elements <= UINT32_MAX ? static_cast<uint32_t>(elements) / ranks : elements / ranks;
@@ -121,7 +116,10 @@ Code equalParts(Comm& comm, const Collective& of, const wl_call_t& stated, wl_er
   constexpr bool kOutIsPart = isOnePart(kOut);
   const uint32_t ranks = comm.group().ranks();
   const uint32_t rank = comm.rank();
-  if (kHasRoot && static_cast<uint32_t>(root) >= ranks) return badRoot(stated, ranks, error);
+  if (kHasRoot && static_cast<uint32_t>(root) >= ranks) {
+    return fail(error, WL_INVALID_ARGUMENT, "%s: root is %d; it must lie in [0, %u)",
+                callName(stated.operation), root, ranks);
+  }
   const bool isRoot = kHasRoot && rank == static_cast<uint32_t>(root);
   int32_t rootOrRows = kHasRoot ? root : 0;
   int32_t op = 0;
@@ -177,10 +175,17 @@ Code collective(Comm& comm, const wl_call_t& stated, wl_error_t* error, OnStream
 
 // A step of an operation, which has no row in the table.
 Code step(Comm& comm, const wl_call_t& stated, wl_error_t* error, OnStream* on) {
-  if (Code code = checkStep(stated.operation, error); code != WL_OK) return code;
+  const int32_t operation = stated.operation;
+  const bool isStep = operation == WL_OP_REGISTER ||
+                      (operation >= WL_OP_LINK && operation <= WL_OP_CHECK_REPLICAS) ||
+                      (operation >= WL_OP_EXPERTS_OPEN && operation <= WL_OP_STORE_TO_HOST);
+  if (!isStep) {
+    return fail(error, WL_INVALID_ARGUMENT, "operation %d is none that is made of steps",
+                operation);
+  }
   if (on != nullptr) {
     return fail(error, WL_UNSUPPORTED, "a step of %s is not enqueued; call it without a ticket",
-                operationName(stated.operation));
+                operationName(operation));
   }
   if (stated.out_counts != nullptr) return gatherParts(comm, stated, error, on);
   return equalParts<Holds::kPart, Holds::kParts>(comm, kKernels.collectives[WL_OP_ALL_GATHER],
@@ -227,11 +232,6 @@ struct CollectiveFunctions {
 };
 constexpr CollectiveFunctions kFunctions;
 
-[[gnu::cold]] Code badOperation(const wl_call_t& call, wl_error_t* error) {
-  if (Code code = checkStruct(&call, "call", error); code != WL_OK) return code;
-  return fail(error, WL_INVALID_ARGUMENT, "operation %d is unknown", call.operation);
-}
-
 // Puts the call on its stream.
 [[gnu::noinline]] Code enqueue(Comm& comm, const wl_call_t& call, wl_error_t* error) {
   *call.ticket = 0;
@@ -251,9 +251,9 @@ extern "C" {
 
 int32_t wl_submit(wl_comm_t* comm, const wl_call_t* call, wl_error_t* error) {
   if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
-  if (Code code = checkNotNull(call, "call", error); code != WL_OK) return code;
-  if (call->struct_size < sizeof *call || static_cast<uint32_t>(call->operation) >= WL_OP_COUNT)
-    return badOperation(*call, error);
+  if (Code code = checkStruct(call, "call", error); code != WL_OK) return code;
+  if (static_cast<uint32_t>(call->operation) >= WL_OP_COUNT)
+    return fail(error, WL_INVALID_ARGUMENT, "operation %d is unknown", call->operation);
   if (Code code = checkDeadline(call->deadline_ns, error); code != WL_OK) return code;
   if (call->ticket != nullptr) return enqueue(comm->comm, *call, error);
   return kFunctions.of(call->operation)(comm->comm, *call, error, nullptr);

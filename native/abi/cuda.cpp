@@ -40,8 +40,10 @@ struct Asked {
   void check(cuda::CuResult result, const char* call) {
     if (code == WL_OK) code = driver->check(result, call, what, error);
   }
-  void attribute(int32_t which, int32_t* value) {
-    call("cuDeviceGetAttribute", &cuda::Cuda::cuDeviceGetAttribute, value, which, device);
+  int32_t attribute(int32_t which) {
+    int32_t value = 0;
+    call("cuDeviceGetAttribute", &cuda::Cuda::cuDeviceGetAttribute, &value, which, device);
+    return value;
   }
 
   const cuda::Cuda* driver = nullptr;
@@ -131,9 +133,9 @@ int32_t wl_cuda_device(uint32_t device, wl_cuda_device_t* out, wl_error_t* error
              static_cast<int32_t>(sizeof found.name), asked.device);
   asked.call("cuDeviceTotalMem", &cuda::Cuda::cuDeviceTotalMem, &total, asked.device);
   asked.call("cuDriverGetVersion", &cuda::Cuda::cuDriverGetVersion, &found.driver_version);
-  asked.attribute(cuda::kMajor, &found.major);
-  asked.attribute(cuda::kMinor, &found.minor);
-  asked.attribute(cuda::kMultiprocessors, &found.multiprocessors);
+  found.major = asked.attribute(cuda::kMajor);
+  found.minor = asked.attribute(cuda::kMinor);
+  found.multiprocessors = asked.attribute(cuda::kMultiprocessors);
   {
     size_t unused = 0;
     const InContext context(asked, asked.device);
@@ -189,14 +191,13 @@ int32_t wl_cuda_grids_rows(uint32_t device, uint32_t* rows, wl_error_t* error) {
     const auto table = Grids::table();
     if (table == nullptr) return Grids::check(error);
     Asked asked(device, error);
-    int32_t kind[3] = {};
-    asked.attribute(cuda::kMajor, &kind[0]);
-    asked.attribute(cuda::kMinor, &kind[1]);
-    asked.attribute(cuda::kMultiprocessors, &kind[2]);
-    if (asked.code != WL_OK) return asked.code;
-    *rows = table->rowsOf({static_cast<uint32_t>(kind[0]), static_cast<uint32_t>(kind[1]),
-                           static_cast<uint32_t>(kind[2])});
-    return WL_OK;
+    const auto attribute = [&](int32_t which) {
+      return static_cast<uint32_t>(asked.attribute(which));
+    };
+    const uint32_t found = table->rowsOf({attribute(cuda::kMajor), attribute(cuda::kMinor),
+                                          attribute(cuda::kMultiprocessors)});
+    if (asked.code == WL_OK) *rows = found;
+    return asked.code;
   };
   return withMemory(error, count, kNoTable);
 }

@@ -103,20 +103,6 @@ struct Choice {
   }
 };
 
-[[gnu::cold]] Code badId(const Comm& comm, const ExpertShape& shape, uint64_t token, uint32_t slot,
-                         int64_t id, bool twice, wl_error_t* error) {
-  if (twice) {
-    return fail(error, WL_INVALID_ARGUMENT,
-                "expertDispatch: rank %u: token %llu names expert %lld twice, again in slot %u; a "
-                "token goes to an expert once",
-                comm.rank(), text(token), text(id), slot);
-  }
-  return fail(error, WL_INVALID_ARGUMENT,
-              "expertDispatch: rank %u: token %llu names expert %lld in slot %u; experts are 0 to "
-              "%u, and -1 is none",
-              comm.rank(), text(token), text(id), slot, shape.experts - 1);
-}
-
 // Fills the counts, experts and records of the table from the choice.
 Code note(const Comm& comm, const Choice& choice, ExpertTable* table, wl_error_t* error) {
   const ExpertShape& shape = table->shape;
@@ -129,8 +115,12 @@ Code note(const Comm& comm, const Choice& choice, ExpertTable* table, wl_error_t
     const int32_t* first = experts + at;
     for (uint32_t slot = 0; slot < shape.topK; ++slot, ++at) {
       const int64_t id = choice.at(at);
-      if (id < ExpertTable::kNone || id >= static_cast<int64_t>(shape.experts))
-        return badId(comm, shape, token, slot, id, false, error);
+      if (id < ExpertTable::kNone || id >= static_cast<int64_t>(shape.experts)) {
+        return fail(error, WL_INVALID_ARGUMENT,
+                    "expertDispatch: rank %u: token %llu names expert %lld in slot %u; experts are "
+                    "0 to %u, and -1 is none",
+                    comm.rank(), text(token), text(id), slot, shape.experts - 1);
+      }
       const auto expert = static_cast<int32_t>(id);
       experts[at] = expert;
       records[at] = {static_cast<int32_t>(comm.rank()), static_cast<int32_t>(token),
@@ -138,7 +128,11 @@ Code note(const Comm& comm, const Choice& choice, ExpertTable* table, wl_error_t
                      choice.weights == nullptr ? 1.0f : choice.weights[at]};
       if (expert == ExpertTable::kNone) continue;
       for (uint32_t other = 0; other < slot; ++other) {
-        if (first[other] == expert) return badId(comm, shape, token, slot, id, true, error);
+        if (first[other] != expert) continue;
+        return fail(error, WL_INVALID_ARGUMENT,
+                    "expertDispatch: rank %u: token %llu names expert %lld twice, again in slot "
+                    "%u; a token goes to an expert once",
+                    comm.rank(), text(token), text(id), slot);
       }
       ++counts[expert];
     }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// C ABI: the library and the current process.
+// C ABI: the library, the current process, and the runtime of Ascend devices.
+#include <cstdlib>
+
+#include "native/abi/handles.h"
+#include "native/ascend/acl/acl.h"
 #include "native/base/clock.h"
 #include "native/base/cores.h"
-#include "native/base/error.h"
 #include "native/base/target.h"
 #include "native/core/adjustment.h"
 #include "native/core/names.h"
@@ -42,6 +45,13 @@ int32_t wl_thread_adopt(int32_t place, int32_t stays) {
 }
 int64_t wl_clock_ns(void) {
   return clockNs();
+}
+int32_t wl_ascend_find(wl_error_t* error) {
+  const auto find = [&] {
+    acl::Acl found;
+    return acl::Acl::open(std::getenv("ASCEND_HOME_PATH"), &found, error);
+  };
+  return withMemory(error, find, "out of memory for the names of files");
 }
 
 }  // extern "C"

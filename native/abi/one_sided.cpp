@@ -33,19 +33,12 @@ Code checkAligned(const char* what, const wl_tensor_t& tensor, const char* name,
               name, text(size));
 }
 
-[[gnu::cold]] Code unlike(const char* what, const wl_tensor_t& local, const wl_tensor_t& remote,
-                          wl_error_t* error) {
-  return fail(error, WL_INVALID_ARGUMENT,
-              "%s: local is %s, remote %s; dtypes and shapes must agree", what,
-              TensorText(local).text(), TensorText(remote).text());
-}
-
-[[gnu::cold]] Code overlapping(const char* what, const wl_tensor_t& local,
-                               const wl_tensor_t& remote, wl_error_t* error) {
-  return fail(error, WL_INVALID_ARGUMENT,
-              "%s: local (%s) overlaps remote (%s), which is of this rank itself; the two must be "
-              "apart",
-              what, TensorText(local).text(), TensorText(remote).text());
+// Errors that describe tensors are apart from the checks, whose stack they would enlarge.
+// `format` takes the name of the move, local and remote.
+[[gnu::cold]] Code badTensors(const char* format, const char* what, const wl_tensor_t& local,
+                              const wl_tensor_t& remote, wl_error_t* error) {
+  return fail(error, WL_INVALID_ARGUMENT, format, what, TensorText(local).text(),
+              TensorText(remote).text());
 }
 
 [[gnu::cold]] Code noAtomicAdd(const wl_tensor_t& local, wl_error_t* error) {
@@ -60,8 +53,10 @@ Code checkAligned(const char* what, const wl_tensor_t& tensor, const char* name,
 Code resolve(const char* what, const wl_comm_t* comm, const wl_window_t* window,
              const wl_tensor_t* local, int32_t peer, const wl_tensor_t* remote, StridedView* view,
              wl_error_t* error) {
-  if (local->dtype != remote->dtype || !haveSameShape(*local, *remote))
-    return unlike(what, *local, *remote, error);
+  if (local->dtype != remote->dtype || !haveSameShape(*local, *remote)) {
+    return badTensors("%s: local is %s, remote %s; dtypes and shapes must agree", what, *local,
+                      *remote, error);
+  }
   if (Code code = checkAligned(what, *local, "local", error); code != WL_OK) return code;
   if (Code code = checkAligned(what, *remote, "remote", error); code != WL_OK) return code;
   *view = viewOf(*remote);
@@ -79,8 +74,11 @@ Code resolve(const char* what, const wl_comm_t* comm, const wl_window_t* window,
                 text(window->window->bytes()));
   }
   view->data = there;
-  if (static_cast<uint32_t>(peer) == comm->comm.rank() && shareBytes(viewOf(*local), *view))
-    return overlapping(what, *local, *remote, error);
+  if (static_cast<uint32_t>(peer) == comm->comm.rank() && shareBytes(viewOf(*local), *view)) {
+    return badTensors("%s: local (%s) overlaps remote (%s), which is of this rank itself; the two "
+                      "must be apart",
+                      what, *local, *remote, error);
+  }
   return WL_OK;
 }
 
@@ -95,13 +93,6 @@ struct Move {
 constexpr Move kPut = {"put", "put: local", "put: remote", false, false};
 constexpr Move kAccumulate = {"accumulate", "accumulate: local", "accumulate: remote", false, true};
 constexpr Move kGet = {"get", "get: local", "get: remote", true, false};
-
-// Returns the view of the window with its location: kHere if the window lies on devices, otherwise
-// kHost.
-MoveSide sideOf(const wl_window_t& window, const StridedView& view) {
-  using Lies = RankDevice::Lies;
-  return {view, window.window->parts() != nullptr ? Lies::kHere : Lies::kHost};
-}
 
 // Checks and runs a move. The rank's device runs it if `onDevice`, or if the window is on devices.
 template <const Move& kMove, bool onDevice>
@@ -129,7 +120,8 @@ Code move(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local, 
            : kMove.writesLocal ? get(own, to, here, there, error)
                                : put(own, to, there, here, error);
   }
-  const MoveSide side = sideOf(*window, there);
+  using Lies = RankDevice::Lies;
+  const MoveSide side = {there, parts != nullptr ? Lies::kHere : Lies::kHost};
   return kMove.adds          ? accumulateByDevice(own, to, parts, side, here, error)
          : kMove.writesLocal ? getByDevice(own, to, here, side, error)
                              : putByDevice(own, to, side, here, error);

@@ -17,14 +17,6 @@ using namespace windlass;
 
 namespace {
 
-Code readConfig(const wl_group_config_t* config, GroupConfig* own, wl_error_t* error) {
-  if (Code code = readGroupConfig(config, own, error); code != WL_OK) return code;
-  own->spansProcesses = true;
-  if (Code code = readHosts(*config, own, error); code != WL_OK) return code;
-  Group::decide(own);
-  return WL_OK;
-}
-
 Code readFailure(int32_t code, const int32_t* culprits, uint32_t count, const char* message,
                  uint32_t size, wl_error_t* record, wl_error_t* error) {
   if (Code wrong = checkNotNull(message, "message", error); wrong != WL_OK) return wrong;
@@ -80,7 +72,10 @@ int32_t wl_group_share(const wl_group_config_t* config, int32_t* file, wl_error_
   if (Code code = checkNotNull(file, "file", error); code != WL_OK) return code;
   *file = -1;
   GroupConfig own;
-  if (Code code = readConfig(config, &own, error); code != WL_OK) return code;
+  if (Code code = readGroupConfig(config, &own, error); code != WL_OK) return code;
+  own.spansProcesses = true;
+  if (Code code = readHosts(*config, &own, error); code != WL_OK) return code;
+  Group::decide(&own);
   if (Code code = checkDevicesAndGrids(error); code != WL_OK) return code;
   int32_t made = -1;
   const uint64_t stages = ControlBlock::stageBytes(own);
