@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// C ABI: the hash of a tensor's elements.
-#include "native/abi/hashes.h"
+// C ABI: hashes of tensors: in local memory, on a rank's device, and of a transfer's sources.
+#include <vector>
+
 #include "native/abi/tensors.h"
 #include "native/base/dtype.h"
 #include "native/base/target.h"
 #include "native/device/device_one_sided.h"
+#include "native/hash/hash.h"
 
-namespace windlass {
+using namespace windlass;
 
+namespace {
+
+// Checks the arguments of wl_tensor_hash. *what points into *views. Throws std::bad_alloc.
 Code checkHashed(const wl_tensor_t* const* sources, uint32_t count, int32_t op, int32_t wire,
                  int32_t dtype, std::vector<StridedView>* views, Hashed* what, wl_error_t* error) {
   if (Code code = checkFold(sources, count, op, error); code != WL_OK) return code;
@@ -26,6 +31,8 @@ Code checkHashed(const wl_tensor_t* const* sources, uint32_t count, int32_t op, 
               count);
 }
 
+// Like hashOf(), for views that may lie on devices. `device` copies them to the host in pieces.
+// Throws std::bad_alloc.
 Code hashByDevice(RankDevice& device, const Hashed& what, uint64_t seed, uint64_t* hash,
                   wl_error_t* error) {
   std::vector<MoveSide> sides;
@@ -46,9 +53,37 @@ Code hashByDevice(RankDevice& device, const Hashed& what, uint64_t seed, uint64_
   return code;
 }
 
-}  // namespace windlass
+// Sets *box to one box of source binding `binding` of `rank`. The box begins at `start` and has
+// shape `length`. Its address is valid in this process.
+Code sourceBox(const Transfer& transfer, int32_t rank, uint32_t binding, const int64_t* start,
+               const int64_t* length, wl_tensor_t* box, wl_error_t* error) {
+  PeerView source = {};
+  if (!transfer.source(rank, binding, &source))
+    return fail(error, WL_INVALID_ARGUMENT, "no source binding %u on rank %d", binding, rank);
+  int64_t offset = 0;
+  for (uint32_t d = 0; d < source.ndim; ++d) {
+    if (start[d] < 0 || length[d] < 1 || start[d] > source.shape[d] - length[d]) {
+      return fail(error, WL_INVALID_ARGUMENT, "dimension %u, [%lld, +%lld), is outside 0 to %lld",
+                  d, text(start[d]), text(length[d]), text(source.shape[d]));
+    }
+    offset += start[d] * source.strides[d];
+  }
+  auto* data = static_cast<unsigned char*>(transfer.addressOf(rank, source.place));
+  if (data == nullptr) {
+    return fail(error, WL_UNSUPPORTED,
+                "source binding %u of rank %d, of another process, lies outside every window",
+                binding, rank);
+  }
+  box->struct_size = sizeof *box;
+  box->dtype = static_cast<int32_t>(source.dtype);
+  box->ndim = source.ndim;
+  box->data = data + offset * static_cast<int64_t>(sizeOf(source.dtype));
+  box->shape = length;
+  box->strides = source.strides;
+  return WL_OK;
+}
 
-using namespace windlass;
+}  // namespace
 
 extern "C" {
 
@@ -79,6 +114,43 @@ int32_t wl_device_hash(wl_comm_t* comm, const wl_tensor_t* tensor, uint64_t seed
         return hashByDevice(device, what, seed, hash, own);
       },
       error);
+}
+
+int32_t wl_transfer_hash(wl_transfer_t* transfer, uint32_t binding, const int32_t* ranks,
+                         uint32_t count, const int64_t* start, const int64_t* length, int32_t op,
+                         int32_t wire, int32_t dtype, uint64_t seed, uint64_t* hash,
+                         wl_error_t* error) {
+  if (Code code = checkHandle(transfer, "transfer", error); code != WL_OK) return code;
+  if (Code code = checkNotNull(ranks, "ranks", error); code != WL_OK) return code;
+  if (Code code = checkNotNull(start, "start", error); code != WL_OK) return code;
+  if (Code code = checkNotNull(length, "length", error); code != WL_OK) return code;
+  if (Code code = checkNotNull(hash, "hash", error); code != WL_OK) return code;
+  if (Code code = checkSourceCount(count, error); code != WL_OK) return code;
+  const Transfer& own = transfer->transfer;
+  const auto hashBoxes = [&] {
+    std::vector<wl_tensor_t> boxes(count);
+    std::vector<const wl_tensor_t*> sources(count);
+    for (uint32_t i = 0; i < count; ++i) {
+      const Code code = sourceBox(own, ranks[i], binding, start, length, &boxes[i], error);
+      if (code != WL_OK) return code;
+      sources[i] = &boxes[i];
+    }
+    std::vector<StridedView> views;
+    Hashed what = {};
+    Code code = checkHashed(sources.data(), count, op, wire, dtype, &views, &what, error);
+    if (code != WL_OK) return code;
+    if (!kTarget.hasGpus()) {
+      *hash = hashOf(what, seed);
+      return WL_OK;
+    }
+    return transfer->transfer.haveDevice(
+        [&](RankDevice& device, wl_error_t* failed) {
+          return hashByDevice(device, what, seed, hash, failed);
+        },
+        error);
+  };
+  return transfer->transfer.readSources(
+      error, [&] { return withMemory(error, hashBoxes, "out of memory for %u sources", count); });
 }
 
 }  // extern "C"
