@@ -117,9 +117,6 @@ Code checkCreate(const wl_comm_t* comm, Handle** out, const char* name, int64_t 
 // Checks and decodes the configuration. Defined in native/abi/group_config.cpp.
 Code readGroupConfig(const wl_group_config_t* config, GroupConfig* out, wl_error_t* error);
 
-// Checks the hosts of all ranks and counts them. Defined in native/abi/hosts.cpp.
-Code readHosts(const wl_group_config_t& config, GroupConfig* out, wl_error_t* error);
-
 // Makes the first checks of every operation of a communicator.
 inline Code checkCall(const wl_comm_t* comm, int64_t deadlineNs, wl_error_t* error) {
   if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // C ABI: groups whose ranks live on several hosts.
 #include <algorithm>
-#include <bitset>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "native/abi/handles.h"
-#include "native/base/target.h"
 #include "native/core/watch.h"
 #include "native/hosts/hosts.h"
 
@@ -31,41 +29,6 @@ Code requireWire(const wl_group_t* group, wl_error_t* error) {
 }
 
 }  // namespace
-
-namespace windlass {
-
-Code readHosts(const wl_group_config_t& config, GroupConfig* out, wl_error_t* error) {
-  if (config.hosts == nullptr) return WL_OK;
-  std::bitset<WL_MAX_RANKS> has;
-  uint32_t count = 0;
-  for (uint32_t rank = 0; rank < out->ranks; ++rank) {
-    const int32_t host = config.hosts[rank];
-    if (host < 0 || static_cast<uint32_t>(host) >= out->ranks) {
-      return fail(error, WL_INVALID_ARGUMENT, "hosts[%u] is %d, not 0 to %u", rank, host,
-                  out->ranks - 1);
-    }
-    has[static_cast<uint32_t>(host)] = true;
-    count = std::max(count, static_cast<uint32_t>(host) + 1);
-  }
-  for (uint32_t host = 0; host < count; ++host) {
-    if (!has[host])
-      return fail(error, WL_INVALID_ARGUMENT, "no rank is on host %u of %u", host, count);
-  }
-  if (count == 1) return WL_OK;
-  if (kTarget.limits.isolatesRanks || kTarget.limits.offloadCores > 0) {
-    return fail(error, WL_UNSUPPORTED,
-                "a communicator that spans hosts runs on sim: %s runs on one host alone",
-                kTarget.limits.name);
-  }
-  if (out->deviceCores > 0) {
-    return fail(error, WL_UNSUPPORTED,
-                "device_cores is %u: the device executor runs on one host alone", out->deviceCores);
-  }
-  out->spread(count);
-  return WL_OK;
-}
-
-}  // namespace windlass
 
 extern "C" {
 

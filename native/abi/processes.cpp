@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // C ABI: groups whose ranks live in several processes of one host.
 #include <algorithm>
+#include <bitset>
 #include <cstdio>
 #include <vector>
 
 #include "native/abi/handles.h"
 #include "native/base/process.h"
+#include "native/base/target.h"
 #include "native/core/watch.h"
 #include "native/device/grids.h"
 #include "native/memory/shared_files.h"
@@ -16,6 +18,38 @@
 using namespace windlass;
 
 namespace {
+
+// Checks the hosts of all ranks and counts them.
+Code readHosts(const wl_group_config_t& config, GroupConfig* out, wl_error_t* error) {
+  if (config.hosts == nullptr) return WL_OK;
+  std::bitset<WL_MAX_RANKS> has;
+  uint32_t count = 0;
+  for (uint32_t rank = 0; rank < out->ranks; ++rank) {
+    const int32_t host = config.hosts[rank];
+    if (host < 0 || static_cast<uint32_t>(host) >= out->ranks) {
+      return fail(error, WL_INVALID_ARGUMENT, "hosts[%u] is %d, not 0 to %u", rank, host,
+                  out->ranks - 1);
+    }
+    has[static_cast<uint32_t>(host)] = true;
+    count = std::max(count, static_cast<uint32_t>(host) + 1);
+  }
+  for (uint32_t host = 0; host < count; ++host) {
+    if (!has[host])
+      return fail(error, WL_INVALID_ARGUMENT, "no rank is on host %u of %u", host, count);
+  }
+  if (count == 1) return WL_OK;
+  if (kTarget.limits.isolatesRanks || kTarget.limits.offloadCores > 0) {
+    return fail(error, WL_UNSUPPORTED,
+                "a communicator that spans hosts runs on sim: %s runs on one host alone",
+                kTarget.limits.name);
+  }
+  if (out->deviceCores > 0) {
+    return fail(error, WL_UNSUPPORTED,
+                "device_cores is %u: the device executor runs on one host alone", out->deviceCores);
+  }
+  out->spread(count);
+  return WL_OK;
+}
 
 Code readFailure(int32_t code, const int32_t* culprits, uint32_t count, const char* message,
                  uint32_t size, wl_error_t* record, wl_error_t* error) {
