@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "native/base/open_file.h"
 
@@ -28,10 +29,7 @@ CgroupFiles::CgroupFiles() {
 }
 
 bool CgroupFiles::next() {
-  if (!begun_) {
-    begun_ = true;
-    return true;
-  }
+  if (!std::exchange(begun_, true)) return true;
   char* slash = std::strrchr(path_, '/');
   if (slash == nullptr) return false;
   *slash = 0;
