@@ -8,79 +8,68 @@
 namespace windlass {
 namespace {
 
-// Runs body(device, error) with the rank's device. Returns its error in the form that reachPeer()
-// takes.
+// Finds the location of a caller's tensor, then runs body(device, local, error) as a one-sided
+// operation. Refuses a tensor that is on no device, unless `takesHost`.
 template <class Body>
-wl_error_t byDevice(Comm& comm, const Body& body) {
-  wl_error_t error = blankError();
-  RankWaits waits(comm.group(), comm.rank());
-  comm.group().offloadSeats().offload(comm.rank()).alone(body, waits, &error);
-  return error;
-}
-
-// Finds the location of a caller's tensor. Refuses one that is on no device, unless `takesHost`.
-Code find(RankDevice& device, const StridedView& local, bool takesHost, MoveSide* side,
-          wl_error_t* error) {
-  *side = {local, RankDevice::Lies::kHost};
-  const Code code = findView(device, "the tensor", local, &side->lies, error);
-  if (code != WL_OK || takesHost || side->lies != RankDevice::Lies::kHost) return code;
-  return fail(error, WL_UNSUPPORTED,
-              "the tensor at %p is in no device's memory that the driver knows", local.data);
-}
-
-// Finds the location of `local`, then runs body(device, local, error), which moves between it and
-// `remote`.
-template <class Body>
-Code moveLocal(Comm& comm, wl_operation operation, uint32_t peer, const MoveSide& remote,
-               const StridedView& local, wl_error_t* error, const Body& body) {
+Code runOneSided(Comm& comm, wl_operation operation, uint32_t peer, const StridedView& view,
+                 bool takesHost, wl_error_t* error, const Body& body) {
   const auto run = [&](RankDevice& device, wl_error_t* own) {
-    MoveSide side = {};
-    const bool takesHost = remote.lies != RankDevice::Lies::kHost;
-    const Code code = find(device, local, takesHost, &side, own);
-    return code == WL_OK ? body(device, side, own) : code;
+    MoveSide local = {view, RankDevice::Lies::kHost};
+    const Code code = findView(device, "the tensor", view, &local.lies, own);
+    if (code != WL_OK) return code;
+    if (takesHost || local.lies != RankDevice::Lies::kHost) return body(device, local, own);
+    return fail(own, WL_UNSUPPORTED,
+                "the tensor at %p is in no device's memory that the driver knows", view.data);
   };
-  return reachPeer(comm, ofMove(operation, peer, local), error,
-                   [&] { return byDevice(comm, run); });
+  return reachPeer(comm, ofMove(operation, peer, view), error, [&] {
+    wl_error_t failed = blankError();
+    RankWaits waits(comm.group(), comm.rank());
+    comm.group().offloadSeats().offload(comm.rank()).alone(run, waits, &failed);
+    return failed;
+  });
+}
+
+// Moves between `local` and the peer's `remote`. Adds between devices first check `parts`, unless
+// that is nullptr.
+Code moveOneSided(Comm& comm, wl_operation operation, uint32_t peer, const DeviceParts* parts,
+                  const MoveSide& remote, const StridedView& local, wl_error_t* error) {
+  const bool adds = operation == WL_OP_ACCUMULATE;
+  const bool takesHost = remote.lies != RankDevice::Lies::kHost;
+  return runOneSided(comm, operation, peer, local, takesHost, error,
+                     [&](RankDevice& device, const MoveSide& own, wl_error_t* failed) {
+                       if (operation == WL_OP_GET)
+                         return moveByDevice(device, own, remote, false, failed);
+                       Code code = WL_OK;
+                       if (parts != nullptr)
+                         code = parts->checkAdds(device, comm.rank(), peer, failed);
+                       return code == WL_OK ? moveByDevice(device, remote, own, adds, failed)
+                                            : code;
+                     });
 }
 
 }  // namespace
 
 Code putByDevice(Comm& comm, uint32_t peer, const MoveSide& remote, const StridedView& local,
                  wl_error_t* error) {
-  return moveLocal(comm, WL_OP_PUT, peer, remote, local, error,
-                   [&](RankDevice& device, const MoveSide& from, wl_error_t* own) {
-                     return moveByDevice(device, remote, from, false, own);
-                   });
+  return moveOneSided(comm, WL_OP_PUT, peer, nullptr, remote, local, error);
 }
 
 Code accumulateByDevice(Comm& comm, uint32_t peer, const DeviceParts* parts, const MoveSide& remote,
                         const StridedView& local, wl_error_t* error) {
-  return moveLocal(comm, WL_OP_ACCUMULATE, peer, remote, local, error,
-                   [&](RankDevice& device, const MoveSide& from, wl_error_t* own) {
-                     const Code code = parts == nullptr
-                                           ? WL_OK
-                                           : parts->checkAdds(device, comm.rank(), peer, own);
-                     return code == WL_OK ? moveByDevice(device, remote, from, true, own) : code;
-                   });
+  return moveOneSided(comm, WL_OP_ACCUMULATE, peer, parts, remote, local, error);
 }
 
 Code getByDevice(Comm& comm, uint32_t peer, const StridedView& local, const MoveSide& remote,
                  wl_error_t* error) {
-  return moveLocal(comm, WL_OP_GET, peer, remote, local, error,
-                   [&](RankDevice& device, const MoveSide& to, wl_error_t* own) {
-                     return moveByDevice(device, to, remote, false, own);
-                   });
+  return moveOneSided(comm, WL_OP_GET, peer, nullptr, remote, local, error);
 }
 
 Code haveDevice(Comm& comm, wl_operation operation, const StridedView& view,
                 const std::function<Code(RankDevice&, wl_error_t*)>& body, wl_error_t* error) {
-  const auto run = [&](RankDevice& device, wl_error_t* own) {
-    MoveSide side = {};
-    const Code code = find(device, view, false, &side, own);
-    return code == WL_OK ? body(device, own) : code;
-  };
-  return reachPeer(comm, ofMove(operation, comm.rank(), view), error,
-                        [&] { return byDevice(comm, run); });
+  return runOneSided(comm, operation, comm.rank(), view, false, error,
+                     [&](RankDevice& device, const MoveSide&, wl_error_t* failed) {
+                       return body(device, failed);
+                     });
 }
 
 }  // namespace windlass

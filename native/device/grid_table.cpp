@@ -27,6 +27,10 @@ auto keyOf(const GridTable::Case& of) {
   return std::make_tuple(kindOf(of.device), of.operation, of.ranks, of.sharers);
 }
 
+bool isBefore(const GridTable::Case& one, const GridTable::Case& other) {
+  return std::make_tuple(keyOf(one), one.bytes) < std::make_tuple(keyOf(other), other.bytes);
+}
+
 // A move of a link counts as a transfer, on both sides.
 int32_t inTable(int32_t operation) {
   return operation == WL_OP_LINK_MOVE ? WL_OP_TRANSFER : operation;
@@ -40,7 +44,8 @@ bool isOfDevices(int32_t operation) {
 }
 
 // Parses all of `text` as a number from `least` to `most`.
-bool isNumber(std::string_view text, uint64_t least, uint64_t most, uint64_t* number) {
+template <class T>
+bool isNumber(std::string_view text, uint64_t least, uint64_t most, T* number) {
   const char* const end = text.data() + text.size();
   const auto [at, wrong] = std::from_chars(text.data(), end, *number);
   return wrong == std::errc() && at == end && *number >= least && *number <= most;
@@ -127,7 +132,8 @@ class GridTable::Reader {
     return wrong("something stands after the last one");
   }
 
-  Code number(const char* what, uint64_t least, uint64_t most, uint64_t* value) {
+  template <class T>
+  Code number(const char* what, uint64_t least, uint64_t most, T* value) {
     const std::string_view text = word();
     return isNumber(text, least, most, value) ? WL_OK : wrong(text, what);
   }
@@ -135,41 +141,31 @@ class GridTable::Reader {
   Code read(std::string_view capability, Row* row) {
     row->line = line_;
     const size_t point = std::min(capability.find('.'), capability.size());
-    uint64_t major = 0;
-    uint64_t minor = 0;
-    if (!isNumber(capability.substr(0, point), 1, 99, &major) ||
-        !isNumber(capability.substr(std::min(point + 1, capability.size())), 0, 99, &minor)) {
+    DeviceKind& device = row->of.device;
+    if (!isNumber(capability.substr(0, point), 1, 99, &device.major) ||
+        !isNumber(capability.substr(std::min(point + 1, capability.size())), 0, 99,
+                  &device.minor)) {
       return wrong(capability, "is no compute capability such as 9.0");
     }
-    uint64_t multiprocessors = 0;
     Code code = number("is no number of multiprocessors, 1 to 100000", 1, kMostMultiprocessors,
-                       &multiprocessors);
+                       &device.multiprocessors);
     if (code != WL_OK) return code;
     const std::string_view name = word();
-    const int32_t operation = operationNamed(name);
-    if (!isOfDevices(operation)) return wrong(name, "is no operation that GPUs run");
-    uint64_t ranks = 0;
-    uint64_t sharers = 0;
-    uint64_t cores = 0;
-    code = number("is no number of ranks, 1 to 64", 1, kMostDeviceRanks, &ranks);
+    row->of.operation = operationNamed(name);
+    if (!isOfDevices(row->of.operation)) return wrong(name, "is no operation that GPUs run");
+    code = number("is no number of ranks, 1 to 64", 1, kMostDeviceRanks, &row->of.ranks);
     if (code == WL_OK)
-      code = number("is no number of ranks on a GPU, 1 to all", 1, ranks, &sharers);
+      code = number("is no number of ranks on a GPU, 1 to all", 1, row->of.ranks, &row->of.sharers);
     if (code == WL_OK)
       code = number("is not from how many bytes on, 0 to 2^46", 0, kMostBytes, &row->of.bytes);
     if (code == WL_OK)
       code = number("is not up to how many bytes, no fewer than from which on, to 2^46",
                     row->of.bytes, kMostBytes, &row->to);
-    if (code == WL_OK) code = number("is no number of cores, 1 to 1024", 1, kMostCores, &cores);
+    if (code == WL_OK)
+      code = number("is no number of cores, 1 to 1024", 1, kMostCores, &row->cores);
     if (code != WL_OK) return code;
-    if (const std::string_view more = word(); !more.empty())
-      return wrong(more, "stands after the number of cores");
-    row->of.device = {static_cast<uint32_t>(major), static_cast<uint32_t>(minor),
-                      static_cast<uint32_t>(multiprocessors)};
-    row->of.operation = operation;
-    row->of.ranks = static_cast<uint32_t>(ranks);
-    row->of.sharers = static_cast<uint32_t>(sharers);
-    row->cores = static_cast<uint32_t>(cores);
-    return WL_OK;
+    const std::string_view more = word();
+    return more.empty() ? WL_OK : wrong(more, "stands after the number of cores");
   }
 
   std::string_view left_;  // lines to come
@@ -186,10 +182,8 @@ Code GridTable::read(std::string_view text, wl_error_t* error) {
   }
   std::vector<Row> rows;
   if (Code code = Reader(text, error).all(&rows); code != WL_OK) return code;
-  std::sort(rows.begin(), rows.end(), [](const Row& one, const Row& other) {
-    return std::make_tuple(keyOf(one.of), one.of.bytes) <
-           std::make_tuple(keyOf(other.of), other.of.bytes);
-  });
+  std::sort(rows.begin(), rows.end(),
+            [](const Row& one, const Row& other) { return isBefore(one.of, other.of); });
   for (size_t i = 1; i < rows.size(); ++i) {
     const Row& before = rows[i - 1];
     if (keyOf(before.of) != keyOf(rows[i].of) || before.to < rows[i].of.bytes) continue;
@@ -203,11 +197,9 @@ Code GridTable::read(std::string_view text, wl_error_t* error) {
 uint32_t GridTable::cores(const Case& of) const {
   Case asked = of;
   asked.operation = inTable(of.operation);
-  const auto after = std::upper_bound(rows_.begin(), rows_.end(), asked,
-                                      [](const Case& one, const Row& row) {
-                                        return std::make_tuple(keyOf(one), one.bytes) <
-                                               std::make_tuple(keyOf(row.of), row.of.bytes);
-                                      });
+  const auto after = std::upper_bound(
+      rows_.begin(), rows_.end(), asked,
+      [](const Case& one, const Row& row) { return isBefore(one, row.of); });
   if (after == rows_.begin()) return 0;
   const Row& row = *std::prev(after);
   return keyOf(row.of) == keyOf(asked) && asked.bytes <= row.to ? row.cores : 0;
