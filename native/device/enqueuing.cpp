@@ -49,18 +49,17 @@ Code Enqueuing::takePlace(OffloadPeers& peers, wl_error_t* error) {
 }
 
 Code Enqueuing::checkCaptures(wl_error_t* error) const {
-  for (uint32_t rank = 0; rank < stated_.ranks() && !stated_.isOneProcess(); ++rank) {
-    if (stated_[rank].capture == 0) continue;
-    return fail(error, WL_UNSUPPORTED,
-                "the stream of rank %u captures a graph, which takes an operation of ranks of one "
-                "process: those of several put theirs on streams that capture nothing",
-                rank);
-  }
+  const uint64_t own = stated_.own.capture;
   for (uint32_t rank = 0; rank < stated_.ranks(); ++rank) {
     const uint64_t theirs = stated_[rank].capture;
-    if (theirs == stated_.own.capture) continue;
-    const uint32_t captures = stated_.own.capture != 0 ? rank_ : rank;
-    if (stated_.own.capture != 0 && theirs != 0) {
+    if (theirs == (stated_.isOneProcess() ? own : 0)) continue;
+    if (!stated_.isOneProcess()) {
+      return fail(error, WL_UNSUPPORTED,
+                  "the stream of rank %u captures a graph, which takes an operation of ranks of "
+                  "one process: those of several put theirs on streams that capture nothing",
+                  rank);
+    }
+    if (own != 0 && theirs != 0) {
       return fail(error, WL_UNSUPPORTED,
                   "ranks %u and %u capture two graphs: one graph takes an operation of all ranks; "
                   "begin the capture on one rank's stream, and have the others' wait for an event "
@@ -70,7 +69,7 @@ Code Enqueuing::checkCaptures(wl_error_t* error) const {
     return fail(error, WL_UNSUPPORTED,
                 "the stream of rank %u captures a graph and that of rank %u does not: have it wait "
                 "for an event that is recorded on the one where the capture began",
-                captures, captures == rank_ ? rank : rank_);
+                own != 0 ? rank_ : rank, own != 0 ? rank : rank_);
   }
   return WL_OK;
 }
@@ -147,9 +146,8 @@ Code Enqueuing::hand(const DeviceOperation& operation, OffloadPeers& peers, uint
   Code code = streams_->mark(on.stream, said.capture, place_, brought, &said.mark, error);
   // Ranks can't refuse an operation that a stream already holds.
   if (code = stated_.agree(code, peers, culprit, error); code != WL_OK) return code;
-  InFlight own = {operation.name,    operation.operation, operation.sequence,
-                  operation.phases,  stated_.cores(operation.cores),
-                  operation.limitNs, 0,                   {}};
+  InFlight own = {operation.operation, operation.sequence, operation.phases,
+                  stated_.cores(operation.cores), operation.limitNs, 0, {}};
   std::vector<uint64_t> marks;
   for (uint32_t rank = 0; rank < stated_.ranks(); ++rank) {
     if (!group_.liveTogether(rank, rank_)) continue;

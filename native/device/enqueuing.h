@@ -55,8 +55,7 @@ class Enqueuing {
 
  private:
   struct InFlight {
-    const char* name;
-    int32_t operation;
+    int32_t operation;  // wl_operation
     uint32_t sequence;  // the communicator's number of it
     uint32_t phases;
     uint32_t cores;
@@ -79,30 +78,31 @@ class Enqueuing {
   Code makeRoom(uint32_t cores, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
   OffloadedOperation describe(const DeviceOperation& operation) const;
   InFlight& inFlight(uint64_t ticket) { return inFlight_[ticket % StreamDevice::kMostInFlight]; }
+  InFlight& oldest() { return inFlight(over_.load() + 1); }
 
   // Records which operations have ended.
   Code poll(wl_error_t* error);
+  // Publishes a failure of the oldest operation, if one is in flight. write(text, &culprits) writes
+  // its text; its own error is returned and prevents the record.
+  template <class Write>
+  Code publish(Code code, Write&& write);
   // Publishes a failure of this rank's device.
   void publishDevice(const wl_error_t& why);
   // Publishes a failure if the oldest operation is late.
-  Code checkDeadline(InFlight& oldest, wl_error_t* error);
-  Code publishLate(const InFlight& late, wl_error_t* error);
+  Code checkDeadline(wl_error_t* error);
   // Publishes a timeout of an operation that waits for those in flight.
   void publishInTheWay(OffloadPeers& peers);
   // Finds the ranks that hold up the oldest operation, and describes why. Either their streams have
   // not reached it, or their cores made the least progress.
-  Code findLate(const InFlight& oldest, Text* text, std::vector<uint32_t>* ranks,
-                wl_error_t* error);
+  Code findLate(Text* text, std::vector<uint32_t>* ranks, wl_error_t* error);
   // Publishes the failure of an operation that ended early.
   Code publishReported(uint32_t sequence, wl_error_t* error);
-  void publish(Code code, const InFlight& of, const std::vector<uint32_t>& culprits,
-               const char* message);
   // Sets *has to true if the rank's stream has reached the oldest operation.
   Code hasCome(uint32_t rank, bool* has, wl_error_t* error);
   // Reads how far each rank is in operation `sequence` of the device; 0: in the oldest one.
-  Code read(uint32_t sequence, uint32_t cores, OffloadProgress* progress, wl_error_t* error);
+  Code read(uint32_t sequence, OffloadProgress* progress, wl_error_t* error);
   // Finds the ranks whose cores made the least progress in that operation.
-  Code leastFar(uint32_t sequence, uint32_t cores, std::vector<uint32_t>* ranks, uint32_t* phases,
+  Code leastFar(uint32_t sequence, std::vector<uint32_t>* ranks, uint32_t* phases,
                 wl_error_t* error);
   // Stops the operations on devices and wakes waiters, since the communicator has ended.
   void end();

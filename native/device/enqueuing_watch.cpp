@@ -41,7 +41,7 @@ int64_t Enqueuing::look() {
     const uint32_t reported = hasGivenUp_ ? 0 : streams_->reported();
     if (code == WL_OK && reported != 0) code = publishReported(reported, &error);
     if (code == WL_OK && isInFlight() && !hasGivenUp_)
-      code = checkDeadline(inFlight(over_.load() + 1), &error);
+      code = checkDeadline(&error);
     if (code != WL_OK) publishDevice(error);
     const bool closes = group_.lines(rank_).state.closing.load(std::memory_order_seq_cst) != 0;
     if (group_.failure() != nullptr || (closes && !isInFlight())) end();
@@ -88,67 +88,62 @@ void Enqueuing::end() {
   changed_.notify_all();
 }
 
-void Enqueuing::publish(Code code, const InFlight& of, const std::vector<uint32_t>& culprits,
-                        const char* message) {
-  wl_error_t record = errorOf(code, "%s", message);
+template <class Write>
+Code Enqueuing::publish(Code code, Write&& write) {
+  wl_error_t record = blankError(code);
+  Text text(record.message, sizeof record.message);
+  std::vector<uint32_t> culprits;
+  if (Code failed = write(text, &culprits); failed != WL_OK) return failed;
+  const InFlight of = isInFlight() ? oldest() : InFlight{};
   record.operation = of.operation;
   record.observer = static_cast<int32_t>(rank_);
   record.sequence = of.sequence;
   record.culprit_count = static_cast<int32_t>(culprits.size());
-  for (size_t i = 0; i < std::min<size_t>(culprits.size(), WL_ERROR_CULPRITS); ++i)
-    record.culprits[i] = static_cast<int32_t>(culprits[i]);
+  std::copy_n(culprits.begin(), std::min<size_t>(culprits.size(), WL_ERROR_CULPRITS),
+              record.culprits);
   group_.publishFailure(record);
+  return WL_OK;
 }
 
 void Enqueuing::publishDevice(const wl_error_t& why) {
-  InFlight none = {};
-  const InFlight& of = isInFlight() ? inFlight(over_.load() + 1) : none;
-  char message[WL_ERROR_MESSAGE];
-  Text text(message, sizeof message);
-  text.add("rank %u: what it has put on streams: %s", rank_, why.message);
-  publish(static_cast<Code>(why.code), of, {rank_}, message);
+  publish(static_cast<Code>(why.code), [&](Text& text, std::vector<uint32_t>* culprits) {
+    text.add("rank %u: what it has put on streams: %s", rank_, why.message);
+    culprits->push_back(rank_);
+    return WL_OK;
+  });
 }
 
-Code Enqueuing::checkDeadline(InFlight& oldest, wl_error_t* error) {
+Code Enqueuing::checkDeadline(wl_error_t* error) {
+  InFlight& late = oldest();
   const int64_t now = clockNs();
-  if (oldest.begunNs == 0) {
+  if (late.begunNs == 0) {
     bool hasBegun = false;
-    if (Code code = streams_->hasBegun(oldest.marks[rank_], &hasBegun, error); code != WL_OK)
-      return code;
-    if (!hasBegun) return WL_OK;
-    oldest.begunNs = now;
+    const Code code = streams_->hasBegun(late.marks[rank_], &hasBegun, error);
+    if (code != WL_OK || !hasBegun) return code;
+    late.begunNs = now;
     group_.block().offloadLine(rank_).come.store(over_.load() + 1, std::memory_order_release);
   }
-  return now - oldest.begunNs < oldest.deadlineNs ? WL_OK : publishLate(oldest, error);
+  if (now - late.begunNs < late.deadlineNs) return WL_OK;
+  return publish(WL_TIMEOUT, [&](Text& text, std::vector<uint32_t>* culprits) {
+    text.add("rank %u: %s on a stream was not over %.3f s after its stream had come to it: ",
+             rank_, operationName(late.operation), static_cast<double>(late.deadlineNs) / 1e9);
+    return findLate(&text, culprits, error);
+  });
 }
 
 // All ranks number enqueued operations alike. A rank of another process may not have noticed yet
 // that its stream reached the operation. So this also reads the lines that its cores write here.
 Code Enqueuing::hasCome(uint32_t rank, bool* has, wl_error_t* error) {
-  const uint64_t oldest = over_.load() + 1;
-  if (group_.liveTogether(rank, rank_))
-    return streams_->hasBegun(inFlight(oldest).marks[rank], has, error);
-  *has = group_.block().offloadLine(rank).come.load(std::memory_order_acquire) >= oldest;
+  if (group_.liveTogether(rank, rank_)) return streams_->hasBegun(oldest().marks[rank], has, error);
+  *has = group_.block().offloadLine(rank).come.load(std::memory_order_acquire) > over_.load();
   if (*has) return WL_OK;
   OffloadProgress progress;
-  const Code code = read(0, inFlight(oldest).cores, &progress, error);
+  const Code code = read(0, &progress, error);
   *has = code == WL_OK && progress.ranks[rank].hasBegun;
   return code;
 }
 
-Code Enqueuing::publishLate(const InFlight& late, wl_error_t* error) {
-  char message[WL_ERROR_MESSAGE];
-  Text text(message, sizeof message);
-  text.add("rank %u: %s on a stream was not over %.3f s after its stream had come to it: ", rank_,
-           late.name, static_cast<double>(late.deadlineNs) / 1e9);
-  std::vector<uint32_t> culprits;
-  if (Code code = findLate(late, &text, &culprits, error); code != WL_OK) return code;
-  publish(WL_TIMEOUT, late, culprits, message);
-  return WL_OK;
-}
-
-Code Enqueuing::findLate(const InFlight& oldest, Text* text, std::vector<uint32_t>* ranks,
-                         wl_error_t* error) {
+Code Enqueuing::findLate(Text* text, std::vector<uint32_t>* ranks, wl_error_t* error) {
   for (uint32_t rank = 0; rank < stated_.ranks(); ++rank) {
     bool has = false;
     if (Code code = hasCome(rank, &has, error); code != WL_OK) return code;
@@ -161,8 +156,8 @@ Code Enqueuing::findLate(const InFlight& oldest, Text* text, std::vector<uint32_
     return WL_OK;
   }
   uint32_t over = 0;
-  if (Code code = leastFar(0, oldest.cores, ranks, &over, error); code != WL_OK) return code;
-  text->add("of its %u phases, the device of ", oldest.phases);
+  if (Code code = leastFar(0, ranks, &over, error); code != WL_OK) return code;
+  text->add("of its %u phases, the device of ", oldest().phases);
   addRanks(*text, *ranks);
   text->add(" has ended %u", over);
   return WL_OK;
@@ -171,43 +166,38 @@ Code Enqueuing::findLate(const InFlight& oldest, Text* text, std::vector<uint32_
 void Enqueuing::publishInTheWay(OffloadPeers& peers) {
   const std::lock_guard<std::mutex> looking(lookMutex_);
   if (!isInFlight()) return;
-  const InFlight& oldest = inFlight(over_.load() + 1);
   const auto count = static_cast<uint32_t>(last_.load() - over_.load());
   char why[WL_ERROR_MESSAGE];
   Text text(why, sizeof why);
   text.add("for %u operation%s that %s in flight on streams%s, until the streams of all have come "
            "to the oldest, %s, and it is over: ",
            count, count == 1 ? "" : "s", count == 1 ? "is" : "are",
-           count == StreamDevice::kMostInFlight ? ", as many as may be" : "", oldest.name);
+           count == StreamDevice::kMostInFlight ? ", as many as may be" : "",
+           operationName(oldest().operation));
   std::vector<uint32_t> culprits;
   wl_error_t error = blankError();
   // If findLate() fails, the watch publishes the device's error.
-  if (findLate(oldest, &text, &culprits, &error) == WL_OK)
+  if (findLate(&text, &culprits, &error) == WL_OK)
     peers.busy(culprits, why);
 }
 
 Code Enqueuing::publishReported(uint32_t sequence, wl_error_t* error) {
-  std::vector<uint32_t> culprits;
-  uint32_t over = 0;
-  const uint32_t cores = isInFlight() ? inFlight(over_.load() + 1).cores : capturedCores_;
-  if (Code code = leastFar(sequence, cores, &culprits, &over, error); code != WL_OK) return code;
-  char message[WL_ERROR_MESSAGE];
-  Text text(message, sizeof message);
-  text.add(
-      "rank %u: its device ended an operation on streams at its deadline, the %uth of them: "
-      "the device of ",
-      rank_, sequence);
-  addRanks(text, culprits);
-  text.add(" has ended %u phases, and no other one fewer", over);
-  InFlight none = {};
-  publish(WL_TIMEOUT, isInFlight() ? inFlight(over_.load() + 1) : none, culprits, message);
-  return WL_OK;
+  return publish(WL_TIMEOUT, [&](Text& text, std::vector<uint32_t>* culprits) {
+    uint32_t over = 0;
+    const Code code = leastFar(sequence, culprits, &over, error);
+    text.add(
+        "rank %u: its device ended an operation on streams at its deadline, the %uth of them: "
+        "the device of ",
+        rank_, sequence);
+    addRanks(text, *culprits);
+    text.add(" has ended %u phases, and no other one fewer", over);
+    return code;
+  });
 }
 
-Code Enqueuing::read(uint32_t sequence, uint32_t cores, OffloadProgress* progress,
-                     wl_error_t* error) {
+Code Enqueuing::read(uint32_t sequence, OffloadProgress* progress, wl_error_t* error) {
   InLine line = {};
-  line.cores = cores;
+  line.cores = isInFlight() ? oldest().cores : capturedCores_;
   line.sequence = sequence;
   if (sequence == 0) {
     DeviceCounters counters = {};
@@ -222,10 +212,10 @@ Code Enqueuing::read(uint32_t sequence, uint32_t cores, OffloadProgress* progres
   return readProgress(device_, streams_->part(rank_), line, &lines, progress, error);
 }
 
-Code Enqueuing::leastFar(uint32_t sequence, uint32_t cores, std::vector<uint32_t>* ranks,
-                         uint32_t* phases, wl_error_t* error) {
+Code Enqueuing::leastFar(uint32_t sequence, std::vector<uint32_t>* ranks, uint32_t* phases,
+                         wl_error_t* error) {
   OffloadProgress progress;
-  if (Code code = read(sequence, cores, &progress, error); code != WL_OK) return code;
+  if (Code code = read(sequence, &progress, error); code != WL_OK) return code;
   *phases = progress.fewest();
   const auto waits = [](const OffloadProgress::Rank& rank) { return !rank.hasBegun; };
   const bool some = std::any_of(progress.ranks.begin(), progress.ranks.end(), waits);
