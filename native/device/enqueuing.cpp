@@ -83,8 +83,7 @@ Code Enqueuing::makeRoom(uint32_t cores, OffloadPeers& peers, uint32_t* culprit,
     return fail(error, WL_RESOURCE,
                 "graphs hold operations in a window of %llu bytes, and this one takes %llu: call "
                 "the largest one before the first that is captured",
-                static_cast<unsigned long long>(streams_->partBytes()),
-                static_cast<unsigned long long>(bytes));
+                text(streams_->partBytes()), text(bytes));
   }
   Code code = stated_.agree(drain(peers), peers, culprit, error);
   if (code != WL_OK) return code;
@@ -122,7 +121,12 @@ Code Enqueuing::run(const DeviceOperation& operation, OffloadPeers& peers, uint3
   if (code == WL_OK) code = makeRoom(operation.cores, peers, culprit, error);
   if (code != WL_OK) return code;
   code = hand(operation, peers, culprit, error);
-  if (code != WL_OK) giveUp(*operation.on);
+  if (code == WL_OK) return code;
+  // A stream may hold the operation although not all ranks have enqueued it. It ends with the
+  // communicator, and is in flight until then.
+  hasGivenUp_ = true;
+  streams_->withdraw(operation.on->stream, stated_.own.capture, place_);
+  if (stated_.own.capture == 0) follow({});
   return code;
 }
 
@@ -173,12 +177,6 @@ Code Enqueuing::hand(const DeviceOperation& operation, OffloadPeers& peers, uint
   follow(own);
   on.ticket = last_.load();
   return WL_OK;
-}
-
-void Enqueuing::giveUp(const OnStream& on) {
-  hasGivenUp_ = true;
-  streams_->withdraw(on.stream, stated_.own.capture, place_);
-  if (stated_.own.capture == 0) follow({});
 }
 
 void Enqueuing::follow(const InFlight& own) {

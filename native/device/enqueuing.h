@@ -17,7 +17,7 @@ namespace windlass {
 
 class Group;
 
-// Any thread may call await(), close(), has() and isInFlight(). Only the thread that makes the
+// Any thread may call await(), has() and isInFlight(). Only the thread that makes the
 // device's calls may call the other functions.
 class Enqueuing {
  public:
@@ -43,9 +43,8 @@ class Enqueuing {
   // there is nothing to watch.
   static constexpr int64_t kNever = -1;
   int64_t look();
-  // Ends the watch when the rank leaves the communicator. Any thread. Returns false while look()
-  // runs, in which case the caller must try again.
-  bool close();
+  // Ends the watch when the rank leaves the communicator.
+  void close();
 
   // Blocks until the operation is over, for at most limitNs. Sets *isOver to true if it is over.
   // WL_ABORTED: the communicator has ended. Any thread.
@@ -69,9 +68,6 @@ class Enqueuing {
             wl_error_t* error);
   // Like drain(), for operations up to this one.
   Code awaitOver(uint64_t ticket, OffloadPeers& peers);
-  // Withdraws an operation that a stream holds although not all ranks have enqueued it. It ends
-  // with the communicator, and is in flight until then.
-  void giveUp(const OnStream& on);
   // Adds an operation to those in flight.
   void follow(const InFlight& own);
   Code checkCaptures(wl_error_t* error) const;
@@ -114,7 +110,7 @@ class Enqueuing {
   Statements& stated_;
   uint32_t place_ = 0;  // slot of the operation that is enqueued
   std::vector<InFlight> inFlight_;
-  bool hasGivenUp_ = false;
+  bool hasGivenUp_ = false;         // has withdrawn an operation
   uint32_t captured_ = 0;           // operations that graphs hold
   uint32_t capturedCores_ = 0;      // cores of a rank in them, at most
   int64_t lastNs_ = 0;              // when an operation was last enqueued or ended
@@ -122,7 +118,6 @@ class Enqueuing {
   std::atomic<uint64_t> over_{0};   // ticket of the last one that its device has left
   std::atomic<uint64_t> whole_{0};  // ticket of the last one that ended without failure
 
-  std::mutex lookMutex_;  // held during look()
   bool isClosed_ = false;
   std::mutex mutex_;  // guards waiters_, and the stores that end a wait
   std::condition_variable changed_;

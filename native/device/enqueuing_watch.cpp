@@ -32,12 +32,11 @@ void addRanks(Text& to, const std::vector<uint32_t>& ranks) {
 }  // namespace
 
 int64_t Enqueuing::look() {
-  const std::lock_guard<std::mutex> looking(lookMutex_);
   if (isClosed_ || (!isInFlight() && captured_ == 0)) return kNever;
   wl_error_t error = blankError();
   Code code = poll(&error);
   if (!hasEnded_.load()) {
-    // After giveUp(), the rank publishes the reason itself, possibly a moment later.
+    // After a withdrawal, the rank publishes the reason itself, possibly a moment later.
     const uint32_t reported = hasGivenUp_ ? 0 : streams_->reported();
     if (code == WL_OK && reported != 0) code = publishReported(reported, &error);
     if (code == WL_OK && isInFlight() && !hasGivenUp_)
@@ -51,13 +50,9 @@ int64_t Enqueuing::look() {
   return waiters_ > 0 || clockNs() - lastNs_ < kMomentNs ? kSoonNs : kBusyNs;
 }
 
-bool Enqueuing::close() {
-  const std::unique_lock<std::mutex> looking(lookMutex_, std::try_to_lock);
-  if (!looking.owns_lock()) return false;
-  if (isClosed_) return true;
+void Enqueuing::close() {
   isClosed_ = true;
   if (streams_ != nullptr && (isInFlight() || captured_ > 0)) end();
-  return true;
 }
 
 Code Enqueuing::poll(wl_error_t* error) {
@@ -164,7 +159,6 @@ Code Enqueuing::findLate(Text* text, std::vector<uint32_t>* ranks, wl_error_t* e
 }
 
 void Enqueuing::publishInTheWay(OffloadPeers& peers) {
-  const std::lock_guard<std::mutex> looking(lookMutex_);
   if (!isInFlight()) return;
   const auto count = static_cast<uint32_t>(last_.load() - over_.load());
   char why[WL_ERROR_MESSAGE];

@@ -47,7 +47,7 @@ class Handover final : public OffloadPeers, public Steps {
   Code all(const void* own, void* everyones, uint64_t bytes, wl_error_t* error) override {
     if (bytes > OffloadLine::kMostBytes)
       return fail(error, WL_INVALID_ARGUMENT, "a rank states %llu bytes at most at a time",
-                  static_cast<unsigned long long>(OffloadLine::kMostBytes));
+                  text(OffloadLine::kMostBytes));
     OffloadLine& line = lineOf(comm_, rank());
     // The buffer's content is two turns old. Every rank that is in the last turn has read it.
     const uint64_t turn = line.turn.load(std::memory_order_relaxed);
@@ -69,9 +69,7 @@ class Handover final : public OffloadPeers, public Steps {
     while (!comm_.group().liveTogether(first, rank)) ++first;
     return first;
   }
-  bool goesOn() override {
-    return comm_.group().failure() == nullptr && !comm_.gate().closes() && leftNs() > 0;
-  }
+  bool goesOn() override { return wait_.goesOn(); }
   int64_t leftNs() override { return deadline_.left(clockNs()); }
   Code ended(const OffloadProgress& progress) override {
     progress_ = &progress;
@@ -148,7 +146,7 @@ Code awaitProcessesBefore(Comm& comm, Deadline& deadline) {
   return WL_OK;
 }
 
-Code awaitTurn(Comm& comm, Deadline& deadline) {
+Code awaitTurn(Comm& comm, Handover& peers, Deadline& deadline) {
   if (Code code = awaitProcessesBefore(comm, deadline); code != WL_OK) return code;
   OffloadSeats::Busy busy = {};
   const uint64_t sequence = comm.operation().wholeSequence();
@@ -161,14 +159,43 @@ Code awaitTurn(Comm& comm, Deadline& deadline) {
           .add("for its turn: rank %u's device runs %s of another communicator of this process, "
                "and runs one operation at a time",
                busy.rank, busy.with);
-      const auto culprit = static_cast<int32_t>(busy.rank);
-      return comm.failures().publishBusy(&culprit, 1, why, deadline.limitNs());
+      return peers.busy({busy.rank}, why);
     }
     if (Code code = comm.waits().ended(deadline, now); code != WL_OK) return code;
   }
   lineOf(comm, comm.rank()).taken.store(sequence, std::memory_order_seq_cst);
   ringPeers(comm);
   return WL_OK;
+}
+
+// Memory of an operation that is neither a transfer nor a launch.
+DeviceBuffers plainBuffers(Comm& comm, const Call& call, const Launch& launch) {
+  DeviceBuffers buffers = {};
+  const int32_t operation = call.descriptor.operation();
+  // Other operations have no entry in the table of collectives, and no root.
+  const Collective* collective = collectiveOf(operation);
+  const auto brings = [&](Holds Collective::*which, const void* data) {
+    return data != nullptr && (collective == nullptr || !isRoots(collective->*which) ||
+                               launch.root == comm.rank());
+  };
+  if (brings(&Collective::in, call.args.in)) {
+    buffers.in = call.args.in;
+    buffers.inBytes = call.inExtent(launch.ranks);
+  }
+  if (brings(&Collective::out, call.args.out)) {
+    buffers.out = call.args.out;
+    buffers.outBytes = call.outExtent(launch.ranks);
+  }
+  if (call.parts != nullptr) {
+    buffers.parts = &comm.group().block().parts(comm.rank(), comm.operation().wholeSequence());
+    buffers.partBytes = PartTable::bytes(launch.ranks);
+  }
+  if (operation == WL_OP_EXPERT_DISPATCH || operation == WL_OP_EXPERT_COMBINE) {
+    auto* const table = static_cast<ExpertTable*>(const_cast<void*>(call.args.aux));
+    buffers.parts = table;
+    buffers.partBytes = ExpertTable::bytes(table->shape);
+  }
+  return buffers;
 }
 
 }  // namespace
@@ -179,13 +206,7 @@ Code offload(Comm& comm, const Call& call, uint32_t kernel, uint32_t phases, con
   const uint32_t rank = comm.rank();
   Handover peers(comm, deadline);
   const ShownSteps shown(comm.waits(), peers);
-  if (Code code = awaitTurn(comm, deadline); code != WL_OK) return code;
-  // Other operations have no entry in the table of collectives, and no root.
-  const Collective* collective = collectiveOf(call.descriptor.operation());
-  const auto brings = [&](Holds Collective::*which, const void* data) {
-    return data != nullptr &&
-           (collective == nullptr || !isRoots(collective->*which) || launch.root == rank);
-  };
+  if (Code code = awaitTurn(comm, peers, deadline); code != WL_OK) return code;
   DeviceOperation operation = {operationName(call.descriptor.operation()),
                                kernel,
                                &launch,
@@ -197,44 +218,28 @@ Code offload(Comm& comm, const Call& call, uint32_t kernel, uint32_t phases, con
                                call.on,
                                &group,
                                deadline.limitNs()};
-  const bool isTransfer = call.phases > 0;
-  const bool isPlain = !isTransfer && call.launch == nullptr;
-  operation.buffers.launch = call.launch;
-  if (isPlain && brings(&Collective::in, call.args.in)) {
-    operation.buffers.in = call.args.in;
-    operation.buffers.inBytes = call.inExtent(group.ranks());
-  }
-  if (isPlain && brings(&Collective::out, call.args.out)) {
-    operation.buffers.out = call.args.out;
-    operation.buffers.outBytes = call.outExtent(group.ranks());
-  }
-  if (call.parts != nullptr) {
-    operation.buffers.parts = &group.block().parts(rank, comm.operation().wholeSequence());
-    operation.buffers.partBytes = PartTable::bytes(launch.ranks);
-  }
-  if (operation.operation == WL_OP_EXPERT_DISPATCH ||
-      operation.operation == WL_OP_EXPERT_COMBINE) {
-    auto* const table = static_cast<ExpertTable*>(const_cast<void*>(call.args.aux));
-    operation.buffers.parts = table;
-    operation.buffers.partBytes = ExpertTable::bytes(table->shape);
-  }
-  if (isTransfer) {
+  DeviceBuffers& buffers = operation.buffers;
+  if (call.phases > 0) {
     OffloadedTransfer& own = *call.offloaded;
-    operation.buffers = {nullptr,     own.readBytes(),  nullptr, own.writtenBytes(),
-                         own.table(), own.tableBytes(), &own};
+    buffers = {nullptr,     own.readBytes(),  nullptr, own.writtenBytes(),
+               own.table(), own.tableBytes(), &own};
+  } else if (call.launch != nullptr) {
+    buffers.launch = call.launch;
+  } else {
+    buffers = plainBuffers(comm, call, launch);
   }
   wl_error_t error = blankError();
   uint32_t culprit = kNobody;
   const Code code = comm.orNoMemory([&] {
     return group.offloadSeats().offload(rank).run(operation, peers, &culprit, &error);
   });
+  if (code == WL_OK) return code;
   // No rank is at fault: all ranks refuse the operation, or `peers` ended it.
-  if (code != WL_OK && culprit == kNobody) {
+  if (culprit == kNobody) {
     comm.failures().refuse(code, error.message, call.error);
     if (error.culprit_count > 0) nameCulprit(call.error, static_cast<uint32_t>(error.culprits[0]));
     return code;
   }
-  if (code == WL_OK) return code;
   // If the device has no error, a wait of this rank ended the operation, and the failure record
   // says why.
   if (culprit == rank) return error.code == WL_OK ? code : comm.failures().publishDevice(error);
@@ -249,7 +254,7 @@ Code awaitEnqueued(Comm& comm, uint64_t ticket, int64_t limitNs, bool* isOver, w
   *isOver = false;
   if (enqueuing == nullptr || !enqueuing->has(ticket)) {
     return fail(error, WL_INVALID_ARGUMENT, "ticket %llu names nothing that rank %u has enqueued",
-                static_cast<unsigned long long>(ticket), comm.rank());
+                text(ticket), comm.rank());
   }
   const Code code = enqueuing->await(ticket, limitNs, isOver);
   // Nobody else waits for the watching thread, so this call checks if the driver hangs.
@@ -262,27 +267,20 @@ Code awaitEnqueued(Comm& comm, uint64_t ticket, int64_t limitNs, bool* isOver, w
   return code == WL_OK ? WL_OK : comm.gate().status(error);
 }
 
-namespace {
-
-void endInFlight(Comm& comm, uint32_t count) {
-  const OffloadSeat& seat = comm.group().offloadSeats()[comm.rank()];
-  comm.failures().publish(WL_ABORTED, comm.rank(), [&](Text& out) {
-    out.add("rank %u closed the communicator while %u operation%s that it had put on streams %s "
-            "not over",
-            comm.rank(), count, count == 1 ? "" : "s", count == 1 ? "was" : "were");
-  });
-  const int64_t untilNs = clockNs() + kEndLimitNs;
-  while (seat.enqueued.load() != 0 && clockNs() < untilNs) usleep(100);
-}
-
-}  // namespace
-
 void OffloadSeats::endEnqueued(Comm& comm) {
   const OffloadSeat& seat = seats_[comm.rank()];
-  Enqueuing* const enqueuing = seat.offload == nullptr ? nullptr : seat.offload->enqueuing();
-  if (enqueuing == nullptr) return;
-  if (seat.enqueued.load() != 0) endInFlight(comm, seat.enqueued.load());
-  seat.offload->endStreams();
+  if (seat.offload == nullptr) return;
+  if (const uint32_t count = seat.enqueued.load(); count != 0) {
+    comm.failures().publish(WL_ABORTED, comm.rank(), [&](Text& out) {
+      out.add("rank %u closed the communicator while %u operation%s that it had put on streams %s "
+              "not over",
+              comm.rank(), count, count == 1 ? "" : "s", count == 1 ? "was" : "were");
+    });
+    const int64_t untilNs = clockNs() + kEndLimitNs;
+    while (seat.enqueued.load() != 0 && clockNs() < untilNs) usleep(100);
+  }
+  RankWaits waits(comm.group(), comm.rank());
+  seat.offload->endStreams(waits);
 }
 
 }  // namespace windlass

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/device/offload.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <new>
@@ -43,26 +41,18 @@ void Offload::beginToClose(bool keeps) {
 }
 
 bool Offload::closed(int64_t untilNs) {
-  std::thread thread;
-  bool hasEnded = false;
-  {
-    std::unique_lock<std::mutex> lock(mutex_);
-    if (!thread_.joinable()) return givenUp_ == nullptr;
-    const auto left = std::chrono::nanoseconds(std::max<int64_t>(0, untilNs - clockNs()));
-    hasEnded = changed_.wait_for(lock, left, [this] { return isClosed_; });
-    thread = std::move(thread_);
-  }
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (!thread_.joinable()) return givenUp_ == nullptr;
+  const auto left = std::chrono::nanoseconds(std::max<int64_t>(0, untilNs - clockNs()));
+  const bool hasEnded = changed_.wait_for(lock, left, [this] { return isClosed_; });
+  std::thread thread = std::move(thread_);
+  lock.unlock();
   if (hasEnded) {
     thread.join();
   } else {
     thread.detach();
   }
   return hasEnded;
-}
-
-void Offload::start() {
-  const MakesThreads making;
-  thread_ = std::thread([this] { serve(); });
 }
 
 void Offload::serve() {
@@ -81,9 +71,14 @@ void Offload::serve() {
     }
     changed_.wait(lock, isCalled);
     if (body_ == nullptr) break;
-    const std::function<void()>& body = *body_;
+    const std::function<Code()>& body = *body_;
     lock.unlock();
-    body();
+    outcome_.reset();
+    try {
+      outcome_ = body();
+    } catch (const std::bad_alloc&) {
+      // The caller throws it.
+    }
     keepWhatLasts();
     lock.lock();
     body_ = nullptr;
@@ -110,29 +105,14 @@ void Offload::keepWhatLasts() {
 }
 
 Code Offload::onItsThread(const std::function<Code()>& body, DeviceWait& wait, wl_error_t* error) {
-  Code code = WL_OK;
-  bool lacksMemory = false;
-  const auto guarded = [&] {
-    try {
-      code = body();
-    } catch (const std::bad_alloc&) {
-      lacksMemory = true;
-    }
-  };
-  // The body may write to `error` until its thread is abandoned.
-  wl_error_t lost = blankError();
-  if (awaitItsThread(guarded, wait, &lost) != WL_OK) return copyError(error, lost, nullptr);
-  if (lacksMemory) throw std::bad_alloc();
-  return code;
-}
-
-Code Offload::awaitItsThread(const std::function<void()>& body, DeviceWait& wait,
-                             wl_error_t* error) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (givenUp_ != nullptr) return failGivenUp(error);
   if (ends_) return fail(error, WL_CLOSED, "device %u has given back what the rank had", number_);
   try {
-    if (!thread_.joinable()) start();
+    if (!thread_.joinable()) {
+      const MakesThreads making;
+      thread_ = std::thread([this] { serve(); });
+    }
   } catch (const std::system_error&) {
     return fail(error, WL_RESOURCE, "the system has no more threads for a device's calls");
   }
@@ -140,23 +120,25 @@ Code Offload::awaitItsThread(const std::function<void()>& body, DeviceWait& wait
   changed_.notify_all();
   const auto isDone = [this] { return body_ == nullptr; };
   lock.unlock();
-  if (yieldUntil(isDone, kCallerYieldsNs)) return WL_OK;
-  lock.lock();
-  int64_t endedNs = 0;  // when the caller's time was over
-  const char* told = nullptr;
-  while (!changed_.wait_for(lock, kWaitLook, isDone)) {
-    const int64_t now = clockNs();
-    const char* const call = calls_.since(now - kLongCallNs);
-    if (call != told) wait.tell(call);
-    told = call;
-    if (endedNs == 0 && !wait.goesOn()) endedNs = now;
-    // A rank in a driver call of its own gives up before the ranks that wait for it.
-    const int64_t limitNs = callLimitNs * (calls_.isOfOthers() ? 5 : 4) / 4;
-    if (endedNs != 0 && now - endedNs >= limitNs) giveUpLocked(now - limitNs);
-    if (givenUp_ != nullptr) return failGivenUp(error);
+  if (!yieldUntil(isDone, kCallerYieldsNs)) {
+    lock.lock();
+    int64_t endedNs = 0;  // when the caller's time was over
+    const char* told = nullptr;
+    while (!changed_.wait_for(lock, kWaitLook, isDone)) {
+      const int64_t now = clockNs();
+      const char* const call = calls_.since(now - kLongCallNs);
+      if (call != told) wait.tell(call);
+      told = call;
+      if (endedNs == 0 && !wait.goesOn()) endedNs = now;
+      // A rank in a driver call of its own gives up before the ranks that wait for it.
+      const int64_t limitNs = callLimitNs * (calls_.isOfOthers() ? 5 : 4) / 4;
+      if (endedNs != 0 && now - endedNs >= limitNs) giveUpLocked(now - limitNs);
+      if (givenUp_ != nullptr) return failGivenUp(error);
+    }
+    if (told != nullptr) wait.tell(nullptr);
   }
-  if (told != nullptr) wait.tell(nullptr);
-  return WL_OK;
+  if (!outcome_.has_value()) throw std::bad_alloc();
+  return *outcome_;
 }
 
 bool Offload::giveUpLocked(int64_t sinceNs) {
@@ -188,13 +170,13 @@ bool Offload::giveUp(int64_t sinceNs, wl_error_t* error) {
   return true;
 }
 
-void Offload::endStreams() {
-  Enqueuing* const enqueuing = enqueuing_.load();
-  if (enqueuing == nullptr) return;
-  while (!enqueuing->close()) {
-    if (giveUp(clockNs() - callLimitNs, nullptr)) return;
-    usleep(100);
-  }
+void Offload::endStreams(DeviceWait& wait) {
+  if (enqueuing() == nullptr || giveUp(clockNs() - callLimitNs, nullptr)) return;
+  const auto ends = [this] {
+    owned_->close();
+    return WL_OK;
+  };
+  onItsThread(ends, wait, nullptr);
 }
 
 Code Offload::alone(const Body& body, DeviceWait& wait, wl_error_t* error) {
@@ -220,14 +202,6 @@ Code Offload::run(const DeviceOperation& operation, OffloadPeers& peers, uint32_
   } catch (const std::bad_alloc&) {
     return fail(error, WL_RESOURCE, "out of memory for what an operation on a device takes");
   }
-}
-
-Enqueuing& Offload::enqueuingOf(const DeviceOperation& operation, const OffloadPeers& peers) {
-  if (owned_ == nullptr) {
-    owned_ = std::make_unique<Enqueuing>(*operation.group, peers.rank(), *device_, stated_);
-    enqueuing_.store(owned_.get());
-  }
-  return *owned_;
 }
 
 bool Offload::isStuck() const {
@@ -259,8 +233,11 @@ Code Offload::runHere(const DeviceOperation& asked, OffloadPeers& peers, uint32_
                       wl_error_t* error) {
   const uint32_t self = peers.rank();
   DeviceOperation operation = asked;
-  Enqueuing* const streams =
-      operation.on == nullptr ? nullptr : &enqueuingOf(operation, peers);
+  if (operation.on != nullptr && owned_ == nullptr) {
+    owned_ = std::make_unique<Enqueuing>(*operation.group, self, *device_, stated_);
+    enqueuing_.store(owned_.get());
+  }
+  Enqueuing* const streams = operation.on == nullptr ? nullptr : owned_.get();
   stated_.begin(peers, number_, streams != nullptr);
   Code code = WL_OK;
   // Operations on streams may occupy the device's processors. Then a waited operation and they

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -108,7 +109,7 @@ class Offload {
   Enqueuing* enqueuing() const { return enqueuing_.load(); }
 
   // Ends the watch on operations on streams, when the rank leaves the communicator.
-  void endStreams();
+  void endStreams(DeviceWait& wait);
   // Abandons the thread that makes the device's calls if it has been in one driver call since
   // `sinceNs`. The device then accepts no more work, and `error` names the call. Returns true if
   // the thread is abandoned, now or before. Any thread.
@@ -127,8 +128,7 @@ class Offload {
   uint64_t windowBytes() const { return closingBytes_; }
 
  private:
-  // Starts the thread that makes the device's calls. Throws std::system_error.
-  void start();
+  // Body of the thread that makes the device's calls.
   void serve();
   // Marks the device as stuck if work that a body began still runs.
   void keepWhatLasts();
@@ -136,14 +136,10 @@ class Offload {
   // is abandoned, returns WL_DEVICE, and body() touches nothing any more. Throws std::bad_alloc,
   // also that of body().
   Code onItsThread(const std::function<Code()>& body, DeviceWait& wait, wl_error_t* error);
-  // Like onItsThread(), for a body that throws nothing.
-  Code awaitItsThread(const std::function<void()>& body, DeviceWait& wait, wl_error_t* error);
   bool giveUpLocked(int64_t sinceNs);
   Code failGivenUp(wl_error_t* error) const;
   Code runHere(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
                wl_error_t* error);
-  // Returns the operations on streams, of which `operation` is one.
-  Enqueuing& enqueuingOf(const DeviceOperation& operation, const OffloadPeers& peers);
   Code open(wl_error_t* error);
   // Finds the location and the size of the rank's data.
   Code find(DeviceOperation* operation, const OffloadPeers& peers, wl_error_t* error);
@@ -163,6 +159,11 @@ class Offload {
   Code fetch(const DeviceOperation& operation, uint32_t self, wl_error_t* error);
   Code runKernel(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
                  wl_error_t* error);
+  // Awaits the running kernel until goesOn() returns false, and checks it once more then. If it is
+  // still running, returns WL_TIMEOUT. If the device fails, stops it.
+  template <class GoesOn>
+  Code await(const char* kernel, const OffloadedOperation& given, wl_error_t* error,
+             GoesOn&& goesOn);
   // Reads the progress of each rank.
   Code look(const OffloadedOperation& given, wl_error_t* error);
   // Returns WL_TIMEOUT if the kernel ended early, at its own deadline.
@@ -192,7 +193,8 @@ class Offload {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::atomic<const std::function<void()>*> body_{nullptr};
+  std::atomic<const std::function<Code()>*> body_{nullptr};
+  std::optional<Code> outcome_;  // of the last body; empty if it threw std::bad_alloc
   std::atomic<bool> ends_{false};
   bool keeps_ = false;
   bool isClosed_ = false;

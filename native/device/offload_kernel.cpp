@@ -20,6 +20,17 @@ constexpr const char* kMeeting = "the count of its cores";
 
 }  // namespace
 
+template <class GoesOn>
+Code Offload::await(const char* kernel, const OffloadedOperation& given, wl_error_t* error,
+                    GoesOn&& goesOn) {
+  for (int64_t limitNs = kDeviceLookNs;;) {
+    const Code code = device_->await(kernel, limitNs, error);
+    if (code != WL_OK && code != WL_TIMEOUT) stop(kernel, given);
+    if (code != WL_TIMEOUT || limitNs == 0) return code;
+    if (!goesOn()) limitNs = 0;
+  }
+}
+
 Code Offload::countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error) {
   if (cores_ = device_->coresAtOnce(most, nullptr); cores_ > 0) return WL_OK;
   nextSequence();
@@ -40,15 +51,14 @@ Code Offload::countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error) 
   Code code = device_->start(kMeeting, nullptr, given, error);
   if (code != WL_OK) return code;
   const int64_t start = clockNs();
-  do {
-    code = device_->await(kMeeting, kDeviceLookNs, error);
-  } while (code == WL_TIMEOUT && peers.goesOn() && clockNs() - start < kMeetingLimitNs);
+  code = await(kMeeting, given, error,
+               [&] { return peers.goesOn() && clockNs() - start < kMeetingLimitNs; });
   if (code == WL_OK) {
     cores_ = most;
     return WL_OK;
   }
-  if (code == WL_TIMEOUT)
-    code = device_->fromDevice(lines_.data(), device_->part(self), lines_.size(), error);
+  if (code != WL_TIMEOUT) return code;
+  code = device_->fromDevice(lines_.data(), device_->part(self), lines_.size(), error);
   const bool ended = stop(kMeeting, given);
   if (code != WL_OK) return code;
   uint32_t begun = 0;
@@ -159,18 +169,9 @@ Code Offload::runKernel(const DeviceOperation& operation, OffloadPeers& peers, u
   const void* const image = launch == nullptr ? nullptr : launch->image();
   Code code = device_->start(operation.name, image, given, error);
   if (code != WL_OK) return code;
-  bool goesOn = true;
-  for (;;) {
-    code = device_->await(operation.name, goesOn ? kDeviceLookNs : 0, error);
-    if (code == WL_OK) return checkWhole(operation.name, given, startNs, error);
-    if (code != WL_TIMEOUT) {
-      stop(operation.name, given);
-      return code;
-    }
-    if (!goesOn) break;
-    // After the time is over, the loop checks the kernel once more.
-    goesOn = peers.goesOn();
-  }
+  code = await(operation.name, given, error, [&] { return peers.goesOn(); });
+  if (code == WL_OK) return checkWhole(operation.name, given, startNs, error);
+  if (code != WL_TIMEOUT) return code;
   code = look(given, error);
   const Code why = code == WL_OK ? peers.ended(progress_) : code;
   const bool hasEnded = stop(operation.name, given);
