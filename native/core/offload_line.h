@@ -19,20 +19,15 @@ class ToldCall {
 
   // nullptr: no call.
   void set(const char* call) {
-    char text[kRoom] = {};
-    if (call != nullptr) std::strncpy(text, call, kRoom - 1);
-    for (size_t i = 0; i < kWords; ++i) {
-      uint64_t word = 0;
-      std::memcpy(&word, text + i * sizeof word, sizeof word);
-      words_[i].store(word, std::memory_order_relaxed);
-    }
+    uint64_t words[kWords] = {};
+    if (call != nullptr) std::strncpy(reinterpret_cast<char*>(words), call, kRoom - 1);
+    for (size_t i = 0; i < kWords; ++i) words_[i].store(words[i], std::memory_order_relaxed);
   }
   // Returns true if there is a call.
   bool read(char (&text)[kRoom]) const {
-    for (size_t i = 0; i < kWords; ++i) {
-      const uint64_t word = words_[i].load(std::memory_order_relaxed);
-      std::memcpy(text + i * sizeof word, &word, sizeof word);
-    }
+    uint64_t words[kWords];
+    for (size_t i = 0; i < kWords; ++i) words[i] = words_[i].load(std::memory_order_relaxed);
+    std::memcpy(text, words, kRoom);
     text[kRoom - 1] = 0;
     return text[0] != 0;
   }

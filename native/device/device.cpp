@@ -40,15 +40,9 @@ Code RankDevice::takeFromDevice(const void* from, uint64_t bytes, const Take& ta
 }
 
 Code RankDevice::copyRows(const std::vector<Rows>& rows, wl_error_t* error) {
-  Code code = WL_OK;
-  for (const Rows& each : rows) {
-    for (uint64_t i = 0; code == WL_OK && i < each.count; ++i) {
-      code = onDevices(reinterpret_cast<void*>(each.to + i * each.toStep),
-                       reinterpret_cast<const void*>(each.from + i * each.fromStep), each.bytes,
-                       error);
-    }
-  }
-  return code;
+  return rows.empty() ? WL_OK
+                      : fail(error, WL_UNSUPPORTED, "devices of %s hold no callers' tensors",
+                             kTarget.limits.name);
 }
 
 Code RankDevice::isReached(const void*, uint64_t, const std::vector<uint32_t>&, bool* is,

@@ -100,7 +100,7 @@ FarBox boxOf(const StridedView& view) {
 class Passage {
  public:
   Passage(RankDevice& device, const MoveSide& side, const Piece& piece, unsigned char* packed)
-      : device_(device), side_(side), piece_(piece), part_(piece.of(side.view)), packed_(packed) {
+      : device_(device), piece_(piece), part_(piece.of(side.view)), packed_(packed) {
     std::copy_n(piece.packed, part_.ndim, strides_);
     // Kernels don't reach another device, but copies of rows do.
     isByRows_ = side.lies == Lies::kOtherDevice && !isOneRun(part_);
@@ -141,7 +141,6 @@ class Passage {
   }
 
   RankDevice& device_;
-  const MoveSide& side_;
   const Piece& piece_;
   const StridedView part_;
   unsigned char* const packed_;

@@ -95,19 +95,13 @@ void OffloadedLaunch::name(const std::vector<OffloadedTransfer::Images>& images,
   std::memcpy(call_.data() + argumentsAt, arguments.data(), arguments.size() * sizeof(Argument));
 }
 
-Code OffloadedLaunch::copy(RankDevice& device, const Staged& each, uint64_t staged, bool back,
-                           wl_error_t* error) const {
-  auto* const own = reinterpret_cast<void*>(each.from);
-  const uint64_t there = staged + each.at;
-  return back ? device.fetch(own, there, each.bytes, each.lies, error)
-              : device.send(there, own, each.bytes, each.lies, error);
-}
-
 // Copies whole tensors, since a kernel may leave parts of its outputs unchanged.
 Code OffloadedLaunch::send(RankDevice& device, uint64_t staged, wl_error_t* error) const {
   for (const Staged& each : staged_) {
     if (each.isPart) continue;
-    if (Code code = copy(device, each, staged, false, error); code != WL_OK) return code;
+    const auto* const from = reinterpret_cast<const void*>(each.from);
+    const Code code = device.send(staged + each.at, from, each.bytes, each.lies, error);
+    if (code != WL_OK) return code;
   }
   return WL_OK;
 }
@@ -116,7 +110,9 @@ Code OffloadedLaunch::fetch(RankDevice& device, uint64_t staged, uint64_t call,
                             wl_error_t* error) const {
   for (const Staged& each : staged_) {
     if (entry(each.argument).isWritten == 0) continue;
-    if (Code code = copy(device, each, staged, true, error); code != WL_OK) return code;
+    auto* const to = reinterpret_cast<void*>(each.from);
+    const Code code = device.fetch(to, staged + each.at, each.bytes, each.lies, error);
+    if (code != WL_OK) return code;
   }
   OffloadedCall after = {};
   const Code code =

@@ -56,8 +56,6 @@ class OffloadedLaunch {
     return entry(argument).kind == ArgumentEntry::kDistributed;
   }
   Code place(wl_error_t* error);
-  Code copy(RankDevice& device, const Staged& each, uint64_t staged, bool back,
-            wl_error_t* error) const;
   void tell(const Misuse& misuse) const;
 
   const LoadedKernel& kernel_;

@@ -38,60 +38,56 @@ size_t hostsOf(const std::vector<Copied>& boxes) {
   return count;
 }
 
-// Part of an image that boxes on the host take. It is visited in consecutive pieces.
-class HostBoxes {
- public:
-  explicit HostBoxes(const std::vector<Copied>& boxes)
-      : next_(boxes.data()), end_(next_ + hostsOf(boxes)) {
-    if (next_ == end_) return;
-    begin_ = next_->at;
-    bytes_ = end_[-1].at + end_[-1].box.bytes() - begin_;
-  }
-  uint64_t begin() const { return begin_; }
-  uint64_t bytes() const { return bytes_; }
-
-  // Calls visit(view, offset) for the data of boxes in [at, at + bytes) of that part. The views are
-  // of bytes, and their copies begin at the offsets.
-  template <class Visit>
-  void forEachPart(uint64_t at, uint64_t bytes, Visit&& visit) {
-    const uint64_t start = begin_ + at;
-    const uint64_t end = start + bytes;
-    for (; next_ != end_ && next_->at < end; ++next_) {
-      const uint64_t boxEnd = next_->at + next_->box.bytes();
-      const uint64_t from = std::max(start, next_->at);
-      const uint64_t to = std::min(end, boxEnd);
-      uint64_t offset = from - start;
-      if (to > from) {
-        next_->box.forEachPart(from - next_->at, to - from, [&](const StridedView& part) {
-          visit(part, offset);
-          uint64_t length = 1;
-          for (uint32_t d = 0; d < part.ndim; ++d) length *= static_cast<uint64_t>(part.shape[d]);
-          offset += length;
-        });
-      }
-      if (boxEnd > end) return;
-    }
-  }
-
- private:
-  const Copied* next_;
-  const Copied* end_;
-  uint64_t begin_ = 0;
-  uint64_t bytes_ = 0;
-};
-
 // A view of bytes packed at `data`.
 struct Dense {
   int64_t strides[kMaxDims];
+  int64_t bytes = 1;
   StridedView view;
 
   Dense(unsigned char* data, const StridedView& like)
       : view{data, DType::kU8, like.ndim, like.shape, strides} {
-    int64_t bytes = 1;
     for (uint32_t d = like.ndim; d-- > 0; bytes *= like.shape[d]) strides[d] = bytes;
   }
   Dense(const Dense&) = delete;
   Dense& operator=(const Dense&) = delete;
+};
+
+// Part of an image that boxes on the host take. It is visited in consecutive pieces.
+class HostBoxes {
+ public:
+  explicit HostBoxes(const std::vector<Copied>& boxes)
+      : next_(boxes.data()), end_(next_ + hostsOf(boxes)) {}
+  uint64_t begin() const { return begin_; }
+  uint64_t bytes() const { return bytes_; }
+
+  // Calls visit(view, packed) for the data of boxes in bytes [at, at + bytes) of that part, which
+  // `buffer` holds. Both are views of bytes.
+  template <class Visit>
+  void forEachPart(unsigned char* buffer, uint64_t at, uint64_t bytes, Visit&& visit) {
+    const uint64_t start = begin_ + at;
+    const uint64_t end = start + bytes;
+    for (; next_ != end_ && next_->at < end; ++next_) {
+      const uint64_t from = std::max(start, next_->at);
+      const uint64_t to = std::min(end, endOf(*next_));
+      unsigned char* data = buffer + (from - start);
+      if (to > from) {
+        next_->box.forEachPart(from - next_->at, to - from, [&](const StridedView& part) {
+          const Dense packed(data, part);
+          visit(part, packed.view);
+          data += packed.bytes;
+        });
+      }
+      if (endOf(*next_) > end) return;
+    }
+  }
+
+ private:
+  static uint64_t endOf(const Copied& copied) { return copied.at + copied.box.bytes(); }
+
+  const Copied* next_;
+  const Copied* const end_;
+  const uint64_t begin_ = next_ == end_ ? 0 : next_->at;
+  const uint64_t bytes_ = next_ == end_ ? 0 : endOf(end_[-1]) - begin_;
 };
 
 std::vector<RankDevice::Rows> rowsOf(const std::vector<Copied>& boxes, uint64_t image,
@@ -141,9 +137,8 @@ Code OffloadedTransfer::send(RankDevice& device, const Images& own, bool isHeld,
   Code code = device.fillDevice(
       pointerTo(own.read + hosts.begin()), hosts.bytes(),
       [&](unsigned char* buffer, uint64_t at, uint64_t bytes) {
-        hosts.forEachPart(at, bytes, [&](const StridedView& part, uint64_t offset) {
-          const Dense to(buffer + offset, part);
-          kTarget.move(&to.view, 1, part, DType::kU8, Stores::kCached);
+        hosts.forEachPart(buffer, at, bytes, [](const StridedView& from, const StridedView& to) {
+          kTarget.move(&to, 1, from, DType::kU8, Stores::kCached);
         });
       },
       error);
@@ -168,9 +163,9 @@ Code OffloadedTransfer::fetch(RankDevice& device, const Images& own, const void*
   Code code = device.takeFromDevice(
       pointerTo(own.written + hosts.begin()), hosts.bytes(),
       [&](const unsigned char* buffer, uint64_t at, uint64_t bytes) {
-        hosts.forEachPart(at, bytes, [&](const StridedView& part, uint64_t offset) {
-          const Dense from(const_cast<unsigned char*>(buffer) + offset, part);
-          kTarget.move(&part, 1, from.view, DType::kU8, Stores::kCached);
+        auto* const packed = const_cast<unsigned char*>(buffer);
+        hosts.forEachPart(packed, at, bytes, [](const StridedView& to, const StridedView& from) {
+          kTarget.move(&to, 1, from, DType::kU8, Stores::kCached);
         });
       },
       error);
