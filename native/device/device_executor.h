@@ -164,9 +164,11 @@ class Cores {
   Core cores_[WL_MAX_DEVICE_CORES];
 };
 
+// Runs the kernel on this rank's cores. Every rank whose memory they touch has entered. Throws
+// std::bad_alloc if the session does.
 template <class Session>
-Code goOnWithCores(Comm& comm, const InLineCode<Session>& kernel, const Call& call,
-                   const Launch& launch, Deadline& deadline) {
+Code runCores(Comm& comm, const InLineCode<Session>& kernel, const Call& call,
+              const Launch& launch, Deadline& deadline) {
   Cores<Session> cores(comm, kernel, call, launch, deadline);
   Code code = comm.waits().wait([&] { return cores.goOn(); }, kEveryRank, deadline);
   // A peer may fail after it has done its part. If this rank's cores can then finish, the operation
@@ -182,17 +184,6 @@ Code goOnWithCores(Comm& comm, const InLineCode<Session>& kernel, const Call& ca
   comm.operation().finishPhase(comm.rank(), kernel.phases);
   comm.waits().waiter().announce(-1);
   return WL_OK;
-}
-
-// Runs the kernel on this rank's cores. Every rank whose memory they touch has entered.
-template <class Session>
-Code runCores(Comm& comm, const InLineCode<Session>& kernel, const Call& call, const Launch& launch,
-              Deadline& deadline) {
-  if constexpr (Session::kChecks) {
-    return comm.orNoMemory([&] { return goOnWithCores(comm, kernel, call, launch, deadline); });
-  } else {
-    return goOnWithCores(comm, kernel, call, launch, deadline);
-  }
 }
 
 // Waits until all ranks that this rank's cores access or wait for have entered the same operation.
@@ -245,8 +236,9 @@ Code runOnCores(Comm& comm, const Call& call) {
     } else {
       name = operationName(call.descriptor.operation());
     }
-    return runCores<typename K::Session>(comm, {name, K::phases(launch), K::goOn}, call, launch,
-                                         deadline);
+    using Session = typename K::Session;
+    const InLineCode<Session> kernel = {name, K::phases(launch), K::goOn};
+    return comm.orNoMemory([&] { return runCores(comm, kernel, call, launch, deadline); });
   });
 }
 

@@ -46,12 +46,13 @@ struct Returns {
 // Reservation of a window's parts, before any rank makes its own. A thread that hangs in the driver
 // may keep it.
 struct Reservation {
-  std::vector<uint32_t> devices;
-  uint32_t otherProcesses;
-  uint64_t bytes;
+  const uint64_t bytes;
+  std::vector<uint32_t> devices;  // of each rank; kNobody: in another process
+  uint32_t otherProcesses = 0;
   std::unique_ptr<DeviceParts> parts;
   wl_error_t failure = blankError();
 
+  explicit Reservation(uint64_t asked) : bytes(asked) {}
   void make() {
     try {
       reserveParts(devices, otherProcesses, bytes, &parts, &failure);
@@ -72,7 +73,7 @@ Code refuse(const Comm& comm, uint64_t bytes, wl_error_t* error) {
   return fail(error, WL_RESOURCE,
               "cannot map a device window of %llu bytes on %u ranks: more than a process can "
               "address",
-              static_cast<unsigned long long>(bytes), comm.group().ranks());
+              text(bytes), comm.group().ranks());
 }
 
 int64_t endOf(const Comm& comm, const TimeLimit& limit) {
@@ -98,20 +99,22 @@ class Making {
       if (KeptDevices::check(number, &failure_) != WL_OK) return;
       reserve();
       // If ranks disagree, one of them may have made a host window.
-      if (*made_ != nullptr && (*made_)->parts() != nullptr)
-        onDevice([&](RankDevice& device, wl_error_t* own) {
-          return parts().make(device, comm_.rank(), own);
-        });
+      const auto makes = [&](RankDevice& device, wl_error_t* own) {
+        return parts().make(device, comm_.rank(), own);
+      };
+      if (*made_ != nullptr && (*made_)->parts() != nullptr) onDevice(makes);
     });
     Code code = agree(error);
-    if (code == WL_OK && otherProcesses_ > 0) code = share(error);
-    const auto isFirst = [&](uint32_t device) { return device == devices_[0]; };
-    if (code == WL_OK && !std::all_of(devices_.begin(), devices_.end(), isFirst))
-      code = step(
-          [&](RankDevice& device, wl_error_t* own) {
-            return parts().tryPeers(device, comm_.rank(), own);
-          },
-          error);
+    if (code == WL_OK && reserved_->otherProcesses > 0) code = share(error);
+    if (code != WL_OK) return code;
+    const std::vector<uint32_t>& devices = reserved_->devices;
+    const auto isFirst = [&](uint32_t device) { return device == devices[0]; };
+    if (!std::all_of(devices.begin(), devices.end(), isFirst)) {
+      const auto tries = [&](RankDevice& device, wl_error_t* own) {
+        return parts().tryPeers(device, comm_.rank(), own);
+      };
+      code = step(tries, error);
+    }
     if (code == WL_OK) *window = *made_;
     return code;
   }
@@ -144,9 +147,8 @@ class Making {
     nameCulprit(failure, comm_.rank());
   }
   void onDevice(const Offload::Body& body) {
-    wl_error_t failed = blankError();
-    comm_.group().offloadSeats().offload(comm_.rank()).alone(body, waits_, &failed);
-    failure_ = failed;
+    failure_ = blankError();
+    comm_.group().offloadSeats().offload(comm_.rank()).alone(body, waits_, &failure_);
   }
   Code agree(wl_error_t* error) {
     return shareDeviceOutcome(comm_, descriptor_, failure_, limit_, error);
@@ -160,35 +162,33 @@ class Making {
 
   void reserve() {
     Group& group = comm_.group();
+    reserved_ = std::make_shared<Reservation>(bytes_);
     for (uint32_t rank = 0; rank < group.ranks(); ++rank) {
       uint32_t first = 0;
       while (!group.liveTogether(first, rank)) ++first;
       const bool isHere = group.liveTogether(rank, comm_.rank());
-      otherProcesses_ += first == rank && !isHere ? 1 : 0;
-      devices_.push_back(isHere ? group.offloadSeats()[rank].device : kNobody);
+      reserved_->otherProcesses += first == rank && !isHere ? 1 : 0;
+      reserved_->devices.push_back(isHere ? group.offloadSeats()[rank].device : kNobody);
     }
     offers_.resize(group.ranks());
     made_ = group.join<Window>(comm_.operation().nextSequence(), Group::kJointWindow, [&] {
       // Checks the devices of all ranks of this process; each rank reports its own, too.
-      for (const uint32_t device : devices_) {
+      for (const uint32_t device : reserved_->devices) {
         if (device != kNobody && KeptDevices::check(device, &failure_) != WL_OK)
           return std::shared_ptr<Window>();
       }
-      const auto reserved = std::make_shared<Reservation>();
-      reserved->devices = devices_;
-      reserved->otherProcesses = otherProcesses_;
-      reserved->bytes = bytes_;
-      const char* const call = runWatched([reserved] { reserved->make(); }, callLimitNs);
+      const char* const call =
+          runWatched([reserved = reserved_] { reserved->make(); }, callLimitNs);
       if (call != nullptr) {
         fail(&failure_, WL_DEVICE, "the driver does not return from %s for a window of devices",
              call);
         return std::shared_ptr<Window>();
       }
-      failure_ = reserved->failure;
-      if (reserved->parts == nullptr) return std::shared_ptr<Window>();
+      failure_ = reserved_->failure;
+      if (reserved_->parts == nullptr) return std::shared_ptr<Window>();
       auto* const made =
-          new Window(std::move(reserved->parts), bytes_, comm_.operation().nextSequence());
-      return std::shared_ptr<Window>(made, Returns{devices_});
+          new Window(std::move(reserved_->parts), bytes_, comm_.operation().nextSequence());
+      return std::shared_ptr<Window>(made, Returns{reserved_->devices});
     });
   }
 
@@ -198,17 +198,14 @@ class Making {
     Code code =
         gatherWords(comm_, descriptor_, &own, sizeof own, offers_.data(), limit_, error);
     if (code != WL_OK) return code;
-    code = step(
-        [&](RankDevice&, wl_error_t* failed) {
-          return parts().ask(comm_.rank(), offers_, waits_, failed);
-        },
-        error);
-    if (code != WL_OK) return code;
-    attempt([&] {
-      onDevice([&](RankDevice& device, wl_error_t* failed) {
-        return parts().share(device, comm_.rank(), waits_, failed);
-      });
-    });
+    const auto asks = [&](RankDevice&, wl_error_t* failed) {
+      return parts().ask(comm_.rank(), offers_, waits_, failed);
+    };
+    if (code = step(asks, error); code != WL_OK) return code;
+    const auto shares = [&](RankDevice& device, wl_error_t* failed) {
+      return parts().share(device, comm_.rank(), waits_, failed);
+    };
+    attempt([&] { onDevice(shares); });
     // Errors of other ranks say more than the loss of a peer.
     const wl_error_t lost = failure_;
     if (lost.code == WL_PEER_LOST) failure_ = blankError();
@@ -224,8 +221,7 @@ class Making {
   RankWaits waits_;
   wl_error_t failure_ = blankError();
   Group::Joint<Window> made_;
-  uint32_t otherProcesses_ = 0;
-  std::vector<uint32_t> devices_;  // of each rank; kNobody: in another process
+  std::shared_ptr<Reservation> reserved_;
   std::vector<DeviceParts::Offer> offers_;
 };
 

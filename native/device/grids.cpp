@@ -5,11 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
+#include <memory>
 #include <new>
 #include <string>
 
@@ -46,7 +45,6 @@ Code readFile(const char* path, std::string* text, wl_error_t* error) {
 // Table of the file that the variable names.
 struct OfFile {
   std::shared_ptr<const GridTable> table;  // nullptr: it names no file, or no valid table
-  Code code = WL_OK;
   wl_error_t error = blankError();
 
   OfFile() {
@@ -55,7 +53,7 @@ struct OfFile {
     std::string text;
     auto made = std::make_shared<GridTable>();
     wl_error_t why = blankError();
-    code = readFile(path, &text, &why);
+    Code code = readFile(path, &text, &why);
     if (code == WL_OK) code = made->read(text, &why);
     if (code == WL_OK) {
       table = std::move(made);
@@ -73,8 +71,7 @@ const OfFile& ofFile() {
   return *file;
 }
 
-std::atomic<bool> hasGiven{false};
-std::mutex givenMutex;  // guards what was given
+// Table that use() was given; read and written atomically.
 std::shared_ptr<const GridTable>& given() {
   static auto* const table = new std::shared_ptr<const GridTable>;
   return *table;
@@ -84,7 +81,7 @@ std::shared_ptr<const GridTable>& given() {
 
 Code Grids::check(wl_error_t* error) {
   const OfFile& file = ofFile();
-  return file.code == WL_OK ? WL_OK : copyError(error, file.error, nullptr);
+  return file.error.code == WL_OK ? WL_OK : copyError(error, file.error, nullptr);
 }
 
 Code Grids::use(const char* text, wl_error_t* error) {
@@ -93,18 +90,13 @@ Code Grids::use(const char* text, wl_error_t* error) {
     made = std::make_shared<GridTable>();
     if (Code code = made->read(text, error); code != WL_OK) return code;
   }
-  const std::lock_guard<std::mutex> lock(givenMutex);
-  given() = std::move(made);
-  hasGiven = given() != nullptr;
+  std::atomic_store(&given(), std::shared_ptr<const GridTable>(std::move(made)));
   return WL_OK;
 }
 
 std::shared_ptr<const GridTable> Grids::table() {
-  if (hasGiven) {
-    const std::lock_guard<std::mutex> lock(givenMutex);
-    if (given() != nullptr) return given();
-  }
-  return ofFile().table;
+  const auto own = std::atomic_load(&given());
+  return own != nullptr ? own : ofFile().table;
 }
 
 Code checkDevicesAndGrids(wl_error_t* error) {

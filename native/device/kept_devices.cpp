@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "native/base/text.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
@@ -13,25 +14,20 @@ std::atomic<const char*> calls[kMostDeviceRanks];
 std::atomic<uint64_t> windowCount;
 std::atomic<uint64_t> windowBytes;
 
-const char* at(const std::atomic<const char*> (&all)[kMostDeviceRanks], uint32_t device) {
-  return device < kMostDeviceRanks ? all[device].load(std::memory_order_acquire) : nullptr;
-}
-
 }  // namespace
 
 void KeptDevices::add(uint32_t device, const char* kernel) {
-  if (device < kMostDeviceRanks) kernels[device].store(kernel, std::memory_order_release);
+  kernels[device] = kernel;
 }
 
 void KeptDevices::addCall(uint32_t device, const char* call) {
   const char* none = nullptr;
   // Keeps the first call, which blocks the others.
-  if (device < kMostDeviceRanks)
-    calls[device].compare_exchange_strong(none, call, std::memory_order_acq_rel);
+  calls[device].compare_exchange_strong(none, call);
 }
 
 bool KeptDevices::has(uint32_t device) {
-  return at(kernels, device) != nullptr || at(calls, device) != nullptr;
+  return kernels[device] != nullptr || calls[device] != nullptr;
 }
 
 void KeptDevices::addWindow(uint64_t bytes) {
@@ -44,21 +40,19 @@ uint64_t KeptDevices::windows() {
 }
 
 Code KeptDevices::check(uint32_t device, wl_error_t* error) {
-  const auto count = static_cast<unsigned long long>(windows());
-  const auto bytes =
-      static_cast<unsigned long long>(windowBytes.load(std::memory_order_relaxed));
-  if (const char* kernel = at(kernels, device); kernel != nullptr) {
+  const uint64_t bytes = windowBytes.load(std::memory_order_relaxed);
+  if (const char* kernel = kernels[device]; kernel != nullptr) {
     return fail(error, WL_DEVICE,
                 "device %u may still run %s, which was not seen to end; what it may touch is kept, "
                 "so far %llu windows of %llu bytes in all, until this process ends",
-                device, kernel, count, bytes);
+                device, kernel, text(windows()), text(bytes));
   }
-  const char* const call = at(calls, device);
+  const char* const call = calls[device];
   if (call == nullptr) return WL_OK;
   return fail(error, WL_DEVICE,
               "device %u's driver does not return from %s; what such calls may touch is kept, so "
               "far %llu windows of %llu bytes in all, until this process ends",
-              device, call, count, bytes);
+              device, call, text(windows()), text(bytes));
 }
 
 }  // namespace windlass

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices of this process that may still run work that the host could not end: a kernel, a copy or
-// a driver call. Memory that such work may access is never released. Any thread may ask.
+// a driver call. Memory that such work may access is never released. Devices are numbered below
+// kMostDeviceRanks. Any thread may ask.
 #pragma once
 
 #include <cstdint>

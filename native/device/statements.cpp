@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "native/base/text.h"
 #include "native/core/group.h"
 
 namespace windlass {
@@ -68,8 +69,7 @@ Code Statements::checkExtents(uint32_t* culprit, wl_error_t* error) const {
       if (bytes <= kMostWindowBytes) continue;
       *culprit = rank;
       return fail(error, WL_INVALID_ARGUMENT, "%llu bytes: a window holds %llu at most",
-                  static_cast<unsigned long long>(bytes),
-                  static_cast<unsigned long long>(kMostWindowBytes));
+                  text(bytes), text(kMostWindowBytes));
     }
   }
   return WL_OK;
