@@ -260,11 +260,9 @@ Code awaitEnqueued(Comm& comm, uint64_t ticket, int64_t limitNs, bool* isOver, w
   // Nobody else waits for the watching thread, so this call checks if the driver hangs.
   const int64_t sinceNs = clockNs() - group.config().deadlineNs - callLimitNs;
   wl_error_t lost = blankError();
-  if (code == WL_OK && !*isOver && offload->giveUp(sinceNs, &lost)) {
-    comm.failures().publishDevice(lost);
-    return comm.gate().status(error);
-  }
-  return code == WL_OK ? WL_OK : comm.gate().status(error);
+  if (code == WL_OK && (*isOver || !offload->giveUp(sinceNs, &lost))) return WL_OK;
+  if (code == WL_OK) comm.failures().publishDevice(lost);
+  return comm.gate().status(error);
 }
 
 void OffloadSeats::endEnqueued(Comm& comm) {
