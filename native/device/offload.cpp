@@ -293,22 +293,20 @@ Code Offload::chooseCores(const DeviceOperation& operation, OffloadPeers& peers,
 Code Offload::send(const DeviceOperation& operation, uint32_t self, wl_error_t* error) {
   const DeviceBuffers& buffers = operation.buffers;
   const DeviceLayout own = stated_.layout(self, operation.cores, *device_);
-  std::vector<OffloadedTransfer::Images> images;
-  for (uint32_t rank = 0; rank < stated_.ranks() && !buffers.isPlain(); ++rank) {
-    const DeviceLayout at = stated_.layout(rank, operation.cores, *device_);
-    images.push_back({at.in, at.out});
-  }
+  std::vector<DeviceLayout> layouts;
+  for (uint32_t rank = 0; rank < stated_.ranks() && !buffers.isPlain(); ++rank)
+    layouts.push_back(stated_.layout(rank, operation.cores, *device_));
   Code code = WL_OK;
   const auto copy = [&](uint64_t to, const void* from, uint64_t bytes, RankDevice::Lies lies) {
     if (code == WL_OK && bytes > 0) code = device_->send(to, from, bytes, lies, error);
   };
   bool isHeld = false;
   if (buffers.launch != nullptr) {
-    buffers.launch->name(images, own.parts, own.out);
-    code = buffers.launch->send(*device_, own.in, error);
+    buffers.launch->name(layouts);
+    code = buffers.launch->send(*device_, own, error);
   } else if (buffers.transfer != nullptr) {
-    isHeld = buffers.transfer->name(images) && held_ == buffers.transfer->id();
-    code = buffers.transfer->send(*device_, images[self], isHeld, error);
+    isHeld = buffers.transfer->name(layouts) && held_ == buffers.transfer->id();
+    code = buffers.transfer->send(*device_, own, isHeld, error);
   } else {
     copy(own.in, buffers.in, stated_.inBytes(), stated_.in());
     // Copies the whole output, since a kernel may leave parts of it unchanged.
@@ -328,10 +326,10 @@ uint64_t Offload::noteOf(const DeviceBuffers& buffers) const {
 Code Offload::fetch(const DeviceOperation& operation, uint32_t self, wl_error_t* error) {
   const DeviceBuffers& buffers = operation.buffers;
   const DeviceLayout own = stated_.layout(self, operation.cores, *device_);
-  if (buffers.launch != nullptr) return buffers.launch->fetch(*device_, own.in, own.parts, error);
+  if (buffers.launch != nullptr) return buffers.launch->fetch(*device_, own, error);
   if (OffloadedTransfer* const transfer = buffers.transfer; transfer != nullptr) {
     const void* const noted = noteOf(buffers) == 0 ? nullptr : device_->notes().memory;
-    const Code code = transfer->fetch(*device_, {own.in, own.out}, noted, error);
+    const Code code = transfer->fetch(*device_, own, noted, error);
     if (code == WL_OK) held_ = transfer->id();
     return code;
   }

@@ -67,8 +67,8 @@ Code OffloadedLaunch::place(wl_error_t* error) {
   return WL_OK;
 }
 
-void OffloadedLaunch::name(const std::vector<OffloadedTransfer::Images>& images, uint64_t call,
-                           uint64_t tiles) {
+void OffloadedLaunch::name(const std::vector<DeviceLayout>& layouts) {
+  const uint64_t call = layouts[rank_].parts;
   const uint32_t count = kernel_.entry->argumentCount;
   const uint64_t argumentsAt = sizeof(OffloadedCall);
   uint64_t tableAt = argumentsAt + (count + 1) * sizeof(Argument);
@@ -76,19 +76,19 @@ void OffloadedLaunch::name(const std::vector<OffloadedTransfer::Images>& images,
   OffloadedCall own = {};
   own.call = {nullptr, reinterpret_cast<const Argument*>(call + argumentsAt), count,
               reinterpret_cast<const Misuses*>(misusesAt)};
-  own.tiles = tiles;
+  own.tiles = layouts[rank_].out;
   std::memcpy(call_.data(), &own, sizeof own);
   std::vector<Argument> arguments(arguments_, arguments_ + count + 1);
   for (Argument& each : arguments)
     each.misuses = each.misuses == nullptr ? nullptr : own.call.misuses;
   for (const Staged& each : staged_) {
     Argument& argument = arguments[each.argument];
-    argument.word = images[rank_].read + each.at;
+    argument.word = layouts[rank_].in + each.at;
     argument.stride = 0;
     if (!isDistributed(each.argument)) continue;
     argument.apart = reinterpret_cast<const uint64_t*>(call + tableAt);
     for (uint32_t rank = 0; rank < ranks_; ++rank, tableAt += sizeof(uint64_t)) {
-      const uint64_t part = images[rank].read + each.at;
+      const uint64_t part = layouts[rank].in + each.at;
       std::memcpy(call_.data() + tableAt, &part, sizeof part);
     }
   }
@@ -96,27 +96,26 @@ void OffloadedLaunch::name(const std::vector<OffloadedTransfer::Images>& images,
 }
 
 // Copies whole tensors, since a kernel may leave parts of its outputs unchanged.
-Code OffloadedLaunch::send(RankDevice& device, uint64_t staged, wl_error_t* error) const {
+Code OffloadedLaunch::send(RankDevice& device, const DeviceLayout& own, wl_error_t* error) const {
   for (const Staged& each : staged_) {
     if (each.isPart) continue;
     const auto* const from = reinterpret_cast<const void*>(each.from);
-    const Code code = device.send(staged + each.at, from, each.bytes, each.lies, error);
+    const Code code = device.send(own.in + each.at, from, each.bytes, each.lies, error);
     if (code != WL_OK) return code;
   }
   return WL_OK;
 }
 
-Code OffloadedLaunch::fetch(RankDevice& device, uint64_t staged, uint64_t call,
-                            wl_error_t* error) const {
+Code OffloadedLaunch::fetch(RankDevice& device, const DeviceLayout& own, wl_error_t* error) const {
   for (const Staged& each : staged_) {
     if (entry(each.argument).isWritten == 0) continue;
     auto* const to = reinterpret_cast<void*>(each.from);
-    const Code code = device.fetch(to, staged + each.at, each.bytes, each.lies, error);
+    const Code code = device.fetch(to, own.in + each.at, each.bytes, each.lies, error);
     if (code != WL_OK) return code;
   }
   OffloadedCall after = {};
   const Code code =
-      device.fromDevice(&after, reinterpret_cast<const void*>(call), sizeof after, error);
+      device.fromDevice(&after, reinterpret_cast<const void*>(own.parts), sizeof after, error);
   if (code == WL_OK && after.misuses.told != 0) tell(after.misuses.first);
   return code;
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "native/core/launch/kernel_library.h"
-#include "native/device/offloaded_transfer.h"
+#include "native/device/statements.h"
 
 namespace windlass {
 
@@ -32,14 +32,14 @@ class OffloadedLaunch {
   void* call() { return call_.data(); }
   uint64_t callBytes() const { return call_.size(); }
 
-  // Sets the addresses, for devices, of each rank's staged data, which `images` reads, this rank's
-  // call, and its tiles.
-  void name(const std::vector<OffloadedTransfer::Images>& images, uint64_t call, uint64_t tiles);
-  // Copies the tensors into this rank's staged data, at `staged`.
-  Code send(RankDevice& device, uint64_t staged, wl_error_t* error) const;
+  // Sets the addresses, for devices, of each rank's staged data, which is its layout's input, this
+  // rank's call, which is its parts, and its tiles, which are its output.
+  void name(const std::vector<DeviceLayout>& layouts);
+  // Copies the tensors into this rank's staged data.
+  Code send(RankDevice& device, const DeviceLayout& own, wl_error_t* error) const;
   // Copies back the tensors that the kernel has written, and reports misuses that the device
-  // recorded in `call`.
-  Code fetch(RankDevice& device, uint64_t staged, uint64_t call, wl_error_t* error) const;
+  // recorded in the call.
+  Code fetch(RankDevice& device, const DeviceLayout& own, wl_error_t* error) const;
 
  private:
   // A tensor that kernels don't access in place.

@@ -107,9 +107,9 @@ void* pointerTo(uint64_t address) {
 OffloadedTransfer::OffloadedTransfer(ImageLayout layout, const uint64_t* table)
     : id_(++ids), layout_(std::move(layout)), named_(ownWords({table})), table_(named_) {}
 
-bool OffloadedTransfer::name(const std::vector<Images>& images) {
-  const auto isSame = [](const Images& a, const Images& b) {
-    return a.read == b.read && a.written == b.written;
+bool OffloadedTransfer::name(const std::vector<DeviceLayout>& images) {
+  const auto isSame = [](const DeviceLayout& a, const DeviceLayout& b) {
+    return a.in == b.in && a.out == b.out;
   };
   if (std::equal(images.begin(), images.end(), images_.begin(), images_.end(), isSame)) return true;
   images_ = images;
@@ -117,8 +117,8 @@ bool OffloadedTransfer::name(const std::vector<Images>& images) {
     const auto rename = [&](const uint64_t* view, size_t word) {
       const Place place = {view[word]};
       if (place.isNone() || place.window() == kAddressSpace) return;
-      const Images& owner = images[ChunkItem::rankOf(view)];
-      const uint64_t image = place.window() == kRead ? owner.read : owner.written;
+      const DeviceLayout& owner = images[ChunkItem::rankOf(view)];
+      const uint64_t image = place.window() == kRead ? owner.in : owner.out;
       table_[static_cast<size_t>(view - named_.data()) + word] =
           Place::of(kAddressSpace, image + place.offset()).word;
     };
@@ -131,20 +131,20 @@ bool OffloadedTransfer::name(const std::vector<Images>& images) {
   return false;
 }
 
-Code OffloadedTransfer::send(RankDevice& device, const Images& own, bool isHeld,
+Code OffloadedTransfer::send(RankDevice& device, const DeviceLayout& own, bool isHeld,
                              wl_error_t* error) {
   HostBoxes hosts(layout_.read);
   Code code = device.fillDevice(
-      pointerTo(own.read + hosts.begin()), hosts.bytes(),
+      pointerTo(own.in + hosts.begin()), hosts.bytes(),
       [&](unsigned char* buffer, uint64_t at, uint64_t bytes) {
         hosts.forEachPart(buffer, at, bytes, [](const StridedView& from, const StridedView& to) {
           kTarget.move(&to, 1, from, DType::kU8, Stores::kCached);
         });
       },
       error);
-  if (code == WL_OK) code = device.copyRows(rowsOf(layout_.read, own.read, true), error);
+  if (code == WL_OK) code = device.copyRows(rowsOf(layout_.read, own.in, true), error);
   if (code == WL_OK && layout_.keepsStages)
-    code = device.toDevice(pointerTo(own.written), layout_.stages, layout_.stageBytes, error);
+    code = device.toDevice(pointerTo(own.out), layout_.stages, layout_.stageBytes, error);
   if (code != WL_OK || layout_.counts.empty()) return code;
   std::vector<uint32_t> values;
   for (const uint32_t* count : layout_.counts)
@@ -153,15 +153,15 @@ Code OffloadedTransfer::send(RankDevice& device, const Images& own, bool isHeld,
   ahead_ = values;
   for (size_t i = 0; i < values.size(); ++i) ahead_[i] -= counts_[i];
   if (isHeld) return code;
-  return device.toDevice(pointerTo(own.written + layout_.countsAt), values.data(),
+  return device.toDevice(pointerTo(own.out + layout_.countsAt), values.data(),
                          countBytes(), error);
 }
 
-Code OffloadedTransfer::fetch(RankDevice& device, const Images& own, const void* noted,
+Code OffloadedTransfer::fetch(RankDevice& device, const DeviceLayout& own, const void* noted,
                               wl_error_t* error) {
   HostBoxes hosts(layout_.written);
   Code code = device.takeFromDevice(
-      pointerTo(own.written + hosts.begin()), hosts.bytes(),
+      pointerTo(own.out + hosts.begin()), hosts.bytes(),
       [&](const unsigned char* buffer, uint64_t at, uint64_t bytes) {
         auto* const packed = const_cast<unsigned char*>(buffer);
         hosts.forEachPart(packed, at, bytes, [](const StridedView& to, const StridedView& from) {
@@ -169,15 +169,15 @@ Code OffloadedTransfer::fetch(RankDevice& device, const Images& own, const void*
         });
       },
       error);
-  if (code == WL_OK) code = device.copyRows(rowsOf(layout_.written, own.written, false), error);
+  if (code == WL_OK) code = device.copyRows(rowsOf(layout_.written, own.out, false), error);
   if (code == WL_OK && layout_.keepsStages)
-    code = device.fromDevice(layout_.stages, pointerTo(own.written), layout_.stageBytes, error);
+    code = device.fromDevice(layout_.stages, pointerTo(own.out), layout_.stageBytes, error);
   std::vector<uint32_t> values(layout_.counts.size());
   if (code != WL_OK || values.empty()) return code;
   if (noted != nullptr) {
     std::memcpy(values.data(), noted, countBytes());
   } else {
-    code = device.fromDevice(values.data(), pointerTo(own.written + layout_.countsAt),
+    code = device.fromDevice(values.data(), pointerTo(own.out + layout_.countsAt),
                              countBytes(), error);
   }
   for (size_t i = 0; code == WL_OK && i < values.size(); ++i)

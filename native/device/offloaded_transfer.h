@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "native/hosts/far.h"
+#include "native/device/statements.h"
 #include "native/memory/device.h"
 #include "windlass/chunk.h"
 
@@ -41,11 +42,6 @@ class OffloadedTransfer {
   static constexpr uint32_t kRead = 1;
   static constexpr uint32_t kWritten = 2;
 
-  // Addresses of a rank's images on devices.
-  struct Images {
-    uint64_t read, written;
-  };
-
   OffloadedTransfer(ImageLayout layout, const uint64_t* table);
 
   // Unique in this process, never 0.
@@ -56,22 +52,23 @@ class OffloadedTransfer {
   void* table() { return table_.data(); }
   uint64_t tableBytes() const { return table_.size() * sizeof(uint64_t); }
 
-  // Makes the table name the images of all ranks. Returns true if it already did.
-  bool name(const std::vector<Images>& images);
+  // Makes the table name the images of all ranks: the `in` and `out` of their layouts. Returns true
+  // if it already did.
+  bool name(const std::vector<DeviceLayout>& images);
   // Copies the data that kernels read to this rank's images. `isHeld`: nothing has used the
   // window since this operation last ran there with the same images.
-  Code send(RankDevice& device, const Images& own, bool isHeld, wl_error_t* error);
+  Code send(RankDevice& device, const DeviceLayout& own, bool isHeld, wl_error_t* error);
   // Location of the counts in the written image.
   uint64_t countsAt() const { return layout_.countsAt; }
   uint64_t countBytes() const { return layout_.counts.size() * sizeof(uint32_t); }
   // Copies the written data to its destinations, and then the counts. A reader that sees a count
   // also sees the elements. `noted`: the counts in host memory, if the kernel copied them there.
-  Code fetch(RankDevice& device, const Images& own, const void* noted, wl_error_t* error);
+  Code fetch(RankDevice& device, const DeviceLayout& own, const void* noted, wl_error_t* error);
 
  private:
   const uint64_t id_;
   ImageLayout layout_;
-  std::vector<Images> images_;    // the images that the table names
+  std::vector<DeviceLayout> images_;  // the images that the table names
   std::vector<uint32_t> counts_;  // as the device has them
   std::vector<uint32_t> ahead_;   // excess of the host's counts over the device's, at send()
   std::vector<uint64_t> named_;  // the table as it names images
