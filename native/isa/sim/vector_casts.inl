@@ -7,8 +7,7 @@
 template <typename Element, int BitsN, int Mantissa, int Bias, bool HasInf, uint32_t TopN,
           uint32_t NanN>
 struct Narrow {
-  using Value = typename Element::Value;
-  using Any = typename Element::Any;
+  using Code = Element;
   static constexpr uint32_t kSign = 1u << (BitsN - 1);
   static constexpr int kShift = 23 - Mantissa;
   static constexpr uint32_t kRebias = static_cast<uint32_t>(127 - Bias) << 23;
@@ -69,87 +68,44 @@ WINDLASS_INLINE uint32_t roundToOdd(double value) {
   return (bitsOf(nearest) - below) | sticky;
 }
 
-template <typename N>
-WINDLASS_INLINE void castF32ToNarrow(void* dst, const void* src, size_t count) {
-  typename N::Any* __restrict d = static_cast<typename N::Any*>(dst);
-  const U32::Any* __restrict s = static_cast<const U32::Any*>(src);
+// Casts with a canonical NaN.
+WINDLASS_INLINE uint32_t canonical32(uint32_t bits) {
+  return static_cast<int32_t>(bits & 0x7fffffffu) > 0x7f800000 ? 0x7fc00000u : bits;
+}
+WINDLASS_INLINE uint64_t canonical64(uint64_t bits) {
+  const bool nan = static_cast<int64_t>(bits & 0x7fffffffffffffffu) > 0x7ff0000000000000;
+  return nan ? 0x7ff8000000000000u : bits;
+}
+WINDLASS_INLINE uint32_t widenBf16(uint16_t code) {
+  return canonical32(static_cast<uint32_t>(code) << 16);
+}
+WINDLASS_INLINE uint32_t narrowF64(double value) {
+  return canonical32(bitsOf(static_cast<float>(value)));
+}
+WINDLASS_INLINE uint64_t widenF32(float value) {
+  return canonical64(bitsOf(static_cast<double>(value)));
+}
+
+// Converts each element of type From to one of type To.
+template <typename To, typename From, auto convert>
+WINDLASS_INLINE void castEach(void* dst, const void* src, size_t count) {
+  typename To::Any* __restrict d = static_cast<typename To::Any*>(dst);
+  const typename From::Any* __restrict s = static_cast<const typename From::Any*>(src);
 #pragma GCC unroll 1
-  for (size_t i = 0; i < count; ++i) d[i] = static_cast<typename N::Value>(narrow<N>(s[i]));
+  for (size_t i = 0; i < count; ++i) d[i] = static_cast<typename To::Value>(convert(s[i]));
 }
 
 template <typename N>
-WINDLASS_INLINE void castNarrowToF32(void* dst, const void* src, size_t count) {
-  U32::Any* __restrict d = static_cast<U32::Any*>(dst);
-  const typename N::Any* __restrict s = static_cast<const typename N::Any*>(src);
-#pragma GCC unroll 1
-  for (size_t i = 0; i < count; ++i) d[i] = widen<N>(s[i]);
-}
-
-WINDLASS_INLINE void castF32ToBf16(void* dst, const void* src, size_t count) {
-  U16::Any* __restrict d = static_cast<U16::Any*>(dst);
-  const U32::Any* __restrict s = static_cast<const U32::Any*>(src);
-#pragma GCC unroll 1
-  for (size_t i = 0; i < count; ++i) d[i] = static_cast<uint16_t>(narrowBf16(s[i]));
-}
-
-WINDLASS_INLINE void castBf16ToF32(void* dst, const void* src, size_t count) {
-  U32::Any* __restrict d = static_cast<U32::Any*>(dst);
-  const U16::Any* __restrict s = static_cast<const U16::Any*>(src);
-#pragma GCC unroll 1
-  for (size_t i = 0; i < count; ++i) {
-    const uint32_t bits = static_cast<uint32_t>(s[i]) << 16;
-    d[i] = static_cast<int32_t>(bits & 0x7fffffffu) > 0x7f800000 ? 0x7fc00000u : bits;
-  }
-}
-
-WINDLASS_INLINE void castF64ToF32(void* dst, const void* src, size_t count) {
-  U32::Any* __restrict d = static_cast<U32::Any*>(dst);
-  const F64::Any* __restrict s = static_cast<const F64::Any*>(src);
-#pragma GCC unroll 1
-  for (size_t i = 0; i < count; ++i) {
-    const uint32_t bits = bitsOf(static_cast<float>(s[i]));
-    d[i] = static_cast<int32_t>(bits & 0x7fffffffu) > 0x7f800000 ? 0x7fc00000u : bits;
-  }
-}
-
-WINDLASS_INLINE void castF32ToF64(void* dst, const void* src, size_t count) {
-  U64::Any* __restrict d = static_cast<U64::Any*>(dst);
-  const F32::Any* __restrict s = static_cast<const F32::Any*>(src);
-#pragma GCC unroll 1
-  for (size_t i = 0; i < count; ++i) {
-    const uint64_t bits = bitsOf(static_cast<double>(s[i]));
-    const bool nan = static_cast<int64_t>(bits & 0x7fffffffffffffffu) > 0x7ff0000000000000;
-    d[i] = nan ? 0x7ff8000000000000u : bits;
-  }
-}
-
-WINDLASS_INLINE void castF64ToOddF32(void* dst, const void* src, size_t count) {
-  U32::Any* __restrict d = static_cast<U32::Any*>(dst);
-  const F64::Any* __restrict s = static_cast<const F64::Any*>(src);
-#pragma GCC unroll 1
-  for (size_t i = 0; i < count; ++i) d[i] = roundToOdd(s[i]);
-}
-
-WINDLASS_INLINE void canonicalF32(void* dst, const void* src, size_t count) {
-  U32::Any* __restrict d = static_cast<U32::Any*>(dst);
-  const U32::Any* __restrict s = static_cast<const U32::Any*>(src);
-#pragma GCC unroll 1
-  for (size_t i = 0; i < count; ++i) {
-    const uint32_t bits = s[i];
-    d[i] = static_cast<int32_t>(bits & 0x7fffffffu) > 0x7f800000 ? 0x7fc00000u : bits;
-  }
-}
-
-WINDLASS_INLINE void canonicalF64(void* dst, const void* src, size_t count) {
-  U64::Any* __restrict d = static_cast<U64::Any*>(dst);
-  const U64::Any* __restrict s = static_cast<const U64::Any*>(src);
-#pragma GCC unroll 1
-  for (size_t i = 0; i < count; ++i) {
-    const uint64_t bits = s[i];
-    const bool nan = static_cast<int64_t>(bits & 0x7fffffffffffffffu) > 0x7ff0000000000000;
-    d[i] = nan ? 0x7ff8000000000000u : bits;
-  }
-}
+constexpr CastLoop castF32ToNarrow = castEach<typename N::Code, U32, narrow<N>>;
+template <typename N>
+constexpr CastLoop castNarrowToF32 = castEach<U32, typename N::Code, widen<N>>;
+constexpr CastLoop castF32ToBf16 = castEach<U16, U32, narrowBf16>;
+constexpr CastLoop castBf16ToF32 = castEach<U32, U16, widenBf16>;
+constexpr CastLoop castF64ToF32 = castEach<U32, F64, narrowF64>;
+constexpr CastLoop castF32ToF64 = castEach<U64, F32, widenF32>;
+constexpr CastLoop castF64ToOddF32 = castEach<U32, F64, roundToOdd>;
+constexpr CastLoop canonicalF32 = castEach<U32, U32, canonical32>;
+constexpr CastLoop canonicalF64 = castEach<U64, U64, canonical64>;
 
 #if WINDLASS_PATH_F16C && WINDLASS_PATH_WIDTH == 64
 
@@ -215,13 +171,8 @@ WINDLASS_INLINE void castF16ToF32(void* dst, const void* src, size_t count) {
 
 #else
 
-WINDLASS_INLINE void castF32ToF16(void* dst, const void* src, size_t count) {
-  castF32ToNarrow<Half>(dst, src, count);
-}
-
-WINDLASS_INLINE void castF16ToF32(void* dst, const void* src, size_t count) {
-  castNarrowToF32<Half>(dst, src, count);
-}
+constexpr CastLoop castF32ToF16 = castF32ToNarrow<Half>;
+constexpr CastLoop castF16ToF32 = castNarrowToF32<Half>;
 
 #endif
 
