@@ -5,73 +5,32 @@
 #include <cstddef>
 #include <cstdint>
 
-#if defined(__x86_64__)
-#include <emmintrin.h>
-#endif
-
 namespace windlass {
 
-// A register of 16 bytes with elements of N bytes. interleaveLow alternates elements of the first
-// halves of a and b; interleaveHigh uses the second halves.
-#if defined(__x86_64__)
-
-template <size_t>
-using RegisterOf = __m128i;
-
+// Element of N bytes in a register.
 template <size_t N>
-inline __m128i interleaveLow(__m128i a, __m128i b) noexcept {
-  if constexpr (N == 1) return _mm_unpacklo_epi8(a, b);
-  if constexpr (N == 2) return _mm_unpacklo_epi16(a, b);
-  if constexpr (N == 4) return _mm_unpacklo_epi32(a, b);
-  if constexpr (N == 8) return _mm_unpacklo_epi64(a, b);
-}
-
-template <size_t N>
-inline __m128i interleaveHigh(__m128i a, __m128i b) noexcept {
-  if constexpr (N == 1) return _mm_unpackhi_epi8(a, b);
-  if constexpr (N == 2) return _mm_unpackhi_epi16(a, b);
-  if constexpr (N == 4) return _mm_unpackhi_epi32(a, b);
-  if constexpr (N == 8) return _mm_unpackhi_epi64(a, b);
-}
-
-template <class Register>
-inline Register loadRegister(const unsigned char* from) noexcept {
-  return _mm_loadu_si128(reinterpret_cast<const Register*>(from));
-}
-
-template <class Register>
-inline void storeRegister(unsigned char* to, Register stored) noexcept {
-  _mm_storeu_si128(reinterpret_cast<Register*>(to), stored);
-}
-
-#else
-
-namespace detail {
-
-// A 16-byte register of any CPU with vectors, in GCC's vector extensions.
-template <size_t N>
-struct Lanes;
+struct Lane;
 template <>
-struct Lanes<1> {
-  using Register = uint8_t __attribute__((vector_size(16)));
+struct Lane<1> {
+  using Type = uint8_t;
 };
 template <>
-struct Lanes<2> {
-  using Register = uint16_t __attribute__((vector_size(16)));
+struct Lane<2> {
+  using Type = uint16_t;
 };
 template <>
-struct Lanes<4> {
-  using Register = uint32_t __attribute__((vector_size(16)));
+struct Lane<4> {
+  using Type = uint32_t;
 };
 template <>
-struct Lanes<8> {
-  using Register = uint64_t __attribute__((vector_size(16)));
+struct Lane<8> {
+  using Type = uint64_t;
 };
 
-}  // namespace detail
-
+// A register of 16 bytes with elements of N bytes, in GCC's vector extensions. interleaveLow
+// alternates elements of the first halves of a and b; interleaveHigh uses the second halves.
 template <size_t N>
-using RegisterOf = typename detail::Lanes<N>::Register;
+using RegisterOf __attribute__((vector_size(16))) = typename Lane<N>::Type;
 
 template <size_t N, class Register = RegisterOf<N>>
 inline Register interleaveLow(Register a, Register b) noexcept {
@@ -106,8 +65,6 @@ template <class Register>
 inline void storeRegister(unsigned char* to, Register stored) noexcept {
   __builtin_memcpy(to, &stored, sizeof stored);
 }
-
-#endif
 
 // Transposes one square of 16 / N elements a side. Each round interleaves the halves of the list of
 // registers. After log2(side) rounds the list is transposed.
