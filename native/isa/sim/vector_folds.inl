@@ -34,8 +34,8 @@ WINDLASS_INLINE double combine(double a, double b) {
 }
 
 // Combines integers. Signed T compares as signed. Sums and products wrap.
-template <typename T, ReduceOp op>
-WINDLASS_INLINE T combineInteger(T a, T b) {
+template <ReduceOp op, typename T>
+WINDLASS_INLINE T combine(T a, T b) {
   if (op == ReduceOp::kSum) {
     return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
   }
@@ -46,12 +46,13 @@ WINDLASS_INLINE T combineInteger(T a, T b) {
   return takeA ? a : b;
 }
 
-template <typename F, ReduceOp op>
-WINDLASS_LOOP void foldFloat(void* dst, const void* accumulator, const void* src, size_t count) {
-  using Value = typename F::Value;
-  typename F::Any* d = static_cast<typename F::Any*>(dst);
-  const typename F::Any* a = static_cast<const typename F::Any*>(accumulator);
-  const typename F::Any* s = static_cast<const typename F::Any*>(src);
+// Folds elements that accumulate in their own type.
+template <typename E, ReduceOp op>
+WINDLASS_LOOP void foldEach(void* dst, const void* accumulator, const void* src, size_t count) {
+  using Value = typename E::Value;
+  typename E::Any* d = static_cast<typename E::Any*>(dst);
+  const typename E::Any* a = static_cast<const typename E::Any*>(accumulator);
+  const typename E::Any* s = static_cast<const typename E::Any*>(src);
 #pragma GCC ivdep
   for (size_t i = 0; i < count; ++i) {
     d[i] = combine<op>(static_cast<Value>(a[i]), static_cast<Value>(s[i]));
@@ -78,21 +79,12 @@ WINDLASS_LOOP void foldNarrow(void* dst, const void* accumulator, const void* sr
   while (count > 0) {
     const size_t n = count < kStage ? count : kStage;
     castRun<toF32>(stage, s, n);
-    foldFloat<F32, op>(d, a, stage, n);
+    foldEach<F32, op>(d, a, stage, n);
     s += n * SrcBytes;
     d += n * sizeof(float);
     a += n * sizeof(float);
     count -= n;
   }
-}
-
-template <typename I, ReduceOp op>
-WINDLASS_LOOP void foldInteger(void* dst, const void* accumulator, const void* src, size_t count) {
-  typename I::Any* d = static_cast<typename I::Any*>(dst);
-  const typename I::Any* a = static_cast<const typename I::Any*>(accumulator);
-  const typename I::Any* s = static_cast<const typename I::Any*>(src);
-#pragma GCC ivdep
-  for (size_t i = 0; i < count; ++i) d[i] = combineInteger<typename I::Value, op>(a[i], s[i]);
 }
 
 template <typename F>

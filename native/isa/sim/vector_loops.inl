@@ -62,18 +62,18 @@ template <ReduceOp op>
 constexpr void fillFolds(VectorTable& table) {
   FoldLoop* row = table.fold[static_cast<int>(op)];
   if (op == ReduceOp::kMax || op == ReduceOp::kMin) {
-    row[static_cast<int>(DType::kBool)] = foldInteger<U8, op>;
+    row[static_cast<int>(DType::kBool)] = foldEach<U8, op>;
   }
-  row[static_cast<int>(DType::kU8)] = foldInteger<U8, op>;
-  row[static_cast<int>(DType::kI8)] = foldInteger<I8, op>;
-  row[static_cast<int>(DType::kU16)] = foldInteger<U16, op>;
-  row[static_cast<int>(DType::kI16)] = foldInteger<I16, op>;
-  row[static_cast<int>(DType::kU32)] = foldInteger<U32, op>;
-  row[static_cast<int>(DType::kI32)] = foldInteger<I32, op>;
-  row[static_cast<int>(DType::kU64)] = foldInteger<U64, op>;
-  row[static_cast<int>(DType::kI64)] = foldInteger<I64, op>;
-  row[static_cast<int>(DType::kF64)] = foldFloat<F64, op>;
-  row[static_cast<int>(DType::kF32)] = foldFloat<F32, op>;
+  row[static_cast<int>(DType::kU8)] = foldEach<U8, op>;
+  row[static_cast<int>(DType::kI8)] = foldEach<I8, op>;
+  row[static_cast<int>(DType::kU16)] = foldEach<U16, op>;
+  row[static_cast<int>(DType::kI16)] = foldEach<I16, op>;
+  row[static_cast<int>(DType::kU32)] = foldEach<U32, op>;
+  row[static_cast<int>(DType::kI32)] = foldEach<I32, op>;
+  row[static_cast<int>(DType::kU64)] = foldEach<U64, op>;
+  row[static_cast<int>(DType::kI64)] = foldEach<I64, op>;
+  row[static_cast<int>(DType::kF64)] = foldEach<F64, op>;
+  row[static_cast<int>(DType::kF32)] = foldEach<F32, op>;
   row[static_cast<int>(DType::kF16)] = foldNarrow<castF16ToF32, 2, op>;
   row[static_cast<int>(DType::kBF16)] = foldBf16<op>;
   row[static_cast<int>(DType::kF8E5M2)] = foldNarrow<castNarrowToF32<E5M2>, 1, op>;
