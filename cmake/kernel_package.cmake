@@ -17,6 +17,7 @@ set(kernel_headers
   native/include/windlass/library_on_gpu.h
   native/include/windlass/offload.h
   native/include/windlass/on_gpu.h
+  native/isa/arithmetic.h
   native/isa/ascend/boxes.h
   native/isa/ascend/buffers.h
   native/isa/ascend/fused.h
@@ -59,6 +60,7 @@ set(kernel_headers
   native/isa/lists.h
   native/isa/one_thread.h
   native/isa/shape.h
+  native/isa/signals.h
   native/isa/sim/fused.h
   native/isa/sim/host_side.h
   native/isa/sim/loops.h

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes and strides of tensors under the names of the tile ISA, for targets that define these
-// names themselves.
+// Tensors, their shapes and strides under the names of the tile ISA, for targets that run on the
+// CPU. As in the toolkit, accessors are not const, so that temporaries and const tensors don't
+// compile.
 #pragma once
 
 #include <cstdint>
 #include <type_traits>
 
+#include "native/isa/element_types.h"
 #include "native/isa/enums.h"
+#include "windlass/kernel.h"
 
 namespace windlass {
 
@@ -72,6 +75,38 @@ struct Stride {
   }
 
   int64_t stride[Extents::kDims] = {};
+};
+
+// A 5-D view of memory: dimension 3 counts rows, dimension 4 columns.
+template <typename Element, typename ShapeT, typename StrideT, Layout kLayout = Layout::ND>
+class GlobalTensor {
+ public:
+  using RawDType = std::remove_const_t<Element>;
+  using DType = Element;
+  static constexpr Layout layout = kLayout;
+  // True if, by its type, the tensor is one row of contiguous elements.
+  static constexpr bool kOneRow =
+      ShapeT::Extents::kGiven[0] == 1 && ShapeT::Extents::kGiven[1] == 1 &&
+      ShapeT::Extents::kGiven[2] == 1 && ShapeT::Extents::kGiven[3] == 1 &&
+      StrideT::Extents::kGiven[4] == 1;
+
+  explicit GlobalTensor(Element* data, const ShapeT& shape = ShapeT(),
+                        const StrideT& stride = StrideT()) noexcept
+      : data_(data), shape_(shape), stride_(stride) {}
+
+  Element* data() noexcept { return data_; }
+  int64_t GetShape(int d) noexcept { return shape_.shape[d]; }
+  int64_t GetStride(int d) noexcept { return stride_.stride[d]; }
+  // The result points to the shape and strides of this tensor.
+  windlass::StridedView view() noexcept {
+    return {const_cast<RawDType*>(data_), windlass::DTypeOf<RawDType>::value,
+            windlass::kGlobalDims, shape_.shape, stride_.stride};
+  }
+
+ private:
+  Element* data_;
+  ShapeT shape_;
+  StrideT stride_;
 };
 
 }  // namespace pto

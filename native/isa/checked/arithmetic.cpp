@@ -61,29 +61,26 @@ void fold(unsigned char* buffer, ReduceOp op, const TileRef& dst, const TileRef&
   TFOLD(&target, 1, sources, 2, op);
 }
 
+struct IntegerRange {
+  long double least;
+  long double most;
+};
+IntegerRange rangeOf(DType dtype) {
+  const int bits = static_cast<int>(sizeOf(dtype)) * 8;
+  if (dtype == DType::kU8 || dtype == DType::kU16 || dtype == DType::kU32) {
+    return {0, std::ldexp(1.0L, bits) - 1};
+  }
+  return {-std::ldexp(1.0L, bits - 1), std::ldexp(1.0L, bits - 1) - 1};
+}
+
 // Exact value of an element of any dtype except f64, u64 and c64.
 long double valueOf(const unsigned char* element, DType dtype) {
-  const auto as = [element](auto value) {
-    __builtin_memcpy(&value, element, sizeof value);
-    return static_cast<long double>(value);
-  };
-  switch (dtype) {
-    case DType::kI8:
-      return as(int8_t{});
-    case DType::kU8:
-      return as(uint8_t{});
-    case DType::kI16:
-      return as(int16_t{});
-    case DType::kU16:
-      return as(uint16_t{});
-    case DType::kI32:
-      return as(int32_t{});
-    case DType::kU32:
-      return as(uint32_t{});
-    case DType::kI64:
-      return as(int64_t{});
-    default:
-      break;
+  if (!isFloat(dtype)) {
+    uint64_t bits = 0;
+    __builtin_memcpy(&bits, element, sizeOf(dtype));
+    if (rangeOf(dtype).least == 0) return bits;
+    const size_t unused = 64 - sizeOf(dtype) * 8;
+    return static_cast<int64_t>(bits << unused) >> unused;
   }
   double value = 0;
   TMOVE_CVT({&value, DType::kF64, 0, nullptr, nullptr},
@@ -149,18 +146,6 @@ void writeFloat(unsigned char* element, DType dtype, long double value, pto::Rou
   TMOVE_CVT({element, dtype, 0, nullptr, nullptr}, {&exact, DType::kF64, 0, nullptr, nullptr});
 }
 
-struct IntegerRange {
-  long double least;
-  long double most;
-};
-IntegerRange rangeOf(DType dtype) {
-  const int bits = static_cast<int>(sizeOf(dtype)) * 8;
-  if (dtype == DType::kU8 || dtype == DType::kU16 || dtype == DType::kU32) {
-    return {0, std::ldexp(1.0L, bits) - 1};
-  }
-  return {-std::ldexp(1.0L, bits - 1), std::ldexp(1.0L, bits - 1) - 1};
-}
-
 long double clamped(long double value, const IntegerRange& range) {
   return value < range.least ? range.least : (value > range.most ? range.most : value);
 }
@@ -174,39 +159,36 @@ void writeInteger(unsigned char* element, DType dtype, long double value, bool s
 
 }  // namespace
 
+ReduceOp reduceOpOf(Op op) {
+  switch (op) {
+    case Op::kMul:
+    case Op::kMulScalar:
+      return ReduceOp::kProduct;
+    case Op::kMax:
+      return ReduceOp::kMax;
+    case Op::kMin:
+      return ReduceOp::kMin;
+    default:
+      return ReduceOp::kSum;
+  }
+}
+
 void combine(unsigned char* buffer, Op op, const TileRef& dst, const TileRef& a, const TileRef& b) {
   std::vector<unsigned char> right = packed(buffer, b);
   const size_t size = sizeOf(b.dtype);
-  ReduceOp reduceOp = ReduceOp::kSum;
-  switch (op) {
-    case Op::kMul:
-      reduceOp = ReduceOp::kProduct;
-      break;
-    case Op::kMax:
-      reduceOp = ReduceOp::kMax;
-      break;
-    case Op::kMin:
-      reduceOp = ReduceOp::kMin;
-      break;
-    case Op::kSub:
-      for (size_t at = 0; at < right.size(); at += size) {
-        uint64_t element = 0;
-        __builtin_memcpy(&element, &right[at], size);
-        element = isFloat(b.dtype) ? element ^ uint64_t{1} << (size * 8 - 1) : 0 - element;
-        __builtin_memcpy(&right[at], &element, size);
-      }
-      break;
-    default:
-      break;
+  for (size_t at = 0; op == Op::kSub && at < right.size(); at += size) {
+    uint64_t element = 0;
+    __builtin_memcpy(&element, &right[at], size);
+    element = isFloat(b.dtype) ? element ^ uint64_t{1} << (size * 8 - 1) : 0 - element;
+    __builtin_memcpy(&right[at], &element, size);
   }
-  fold(buffer, reduceOp, dst, a, std::move(right));
+  fold(buffer, reduceOpOf(op), dst, a, std::move(right));
 }
 
 void combineScalar(unsigned char* buffer, Op op, const TileRef& dst, const TileRef& a,
                    uint64_t scalar) {
   if (op != Op::kDivScalar) {
-    fold(buffer, op == Op::kMulScalar ? ReduceOp::kProduct : ReduceOp::kSum, dst, a,
-         repeated(a, scalar));
+    fold(buffer, reduceOpOf(op), dst, a, repeated(a, scalar));
     return;
   }
   unsigned char bytes[sizeof scalar];

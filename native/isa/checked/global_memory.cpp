@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "native/isa/signals.h"
+
 namespace windlass::checked {
 namespace {
 
@@ -20,24 +22,6 @@ const char* pastOf(Touching touching) {
 const char* verbOf(Touching touching) {
   static const char* const names[] = {"read", "add to", "write"};
   return names[static_cast<int>(touching)];
-}
-
-bool compare(int32_t seen, int32_t want, pto::comm::WaitCmp cmp) {
-  switch (cmp) {
-    case pto::comm::WaitCmp::EQ:
-      return seen == want;
-    case pto::comm::WaitCmp::NE:
-      return seen != want;
-    case pto::comm::WaitCmp::GT:
-      return seen > want;
-    case pto::comm::WaitCmp::GE:
-      return seen >= want;
-    case pto::comm::WaitCmp::LT:
-      return seen < want;
-    case pto::comm::WaitCmp::LE:
-      return seen <= want;
-  }
-  return false;
 }
 
 }  // namespace
@@ -185,18 +169,14 @@ std::optional<Clash> GlobalMemory::notify(int32_t* signal, int32_t value, pto::c
   before.sets = before.sets || sets;
   const auto [release, isFirst] = released_.try_emplace(address, released);
   if (!isFirst) release->second.join(released);
-  if (sets) {
-    __atomic_store_n(signal, value, __ATOMIC_RELEASE);
-  } else {
-    __atomic_fetch_add(signal, value, __ATOMIC_ACQ_REL);
-  }
+  pto::comm::notify(signal, value, op);
   return clash;
 }
 
 bool GlobalMemory::look(const int32_t* signal, int32_t value, pto::comm::WaitCmp cmp,
                         Clock* clock) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!compare(__atomic_load_n(signal, __ATOMIC_ACQUIRE), value, cmp)) return false;
+  if (!pto::comm::satisfies(signal, value, cmp)) return false;
   const auto release = released_.find(reinterpret_cast<uint64_t>(signal));
   if (release != released_.end()) clock->join(release->second);
   return true;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <type_traits>
 
+#include "native/isa/arithmetic.h"
 #include "native/isa/checked/transfer.h"
 #include "native/isa/checked/types.h"
 
@@ -69,108 +70,46 @@ void TASSIGN(TileT& tile) {
 
 template <typename TileT, typename Global>
 void TLOAD(TileT& tile, Global& tensor) {
-  windlass::checked::Core::current().load(tile.ref(), tensor.ref());
+  windlass::checked::Core::current().load(tile.ref(), windlass::checked::refOf(tensor.view()));
 }
 
 template <typename Global, typename TileT>
 void TSTORE(Global& tensor, TileT& tile) {
-  windlass::checked::Core::current().store(tensor.ref(), tile.ref(), false);
+  windlass::checked::Core::current().store(windlass::checked::refOf(tensor.view()), tile.ref(),
+                                           false);
 }
 template <typename TileT, typename Global, AtomicType kAtomic>
 void TSTORE(Global& tensor, TileT& tile) {
-  windlass::checked::Core::current().store(tensor.ref(), tile.ref(),
+  windlass::checked::Core::current().store(windlass::checked::refOf(tensor.view()), tile.ref(),
                                            kAtomic == AtomicType::AtomicAdd);
 }
 
-template <typename Dst, typename Src>
-void TMOV(Dst& dst, Src& src) {
-  static_assert(std::is_same_v<typename Dst::DType, typename Src::DType>, "one dtype");
-  windlass::checked::Core::current().move(dst.ref(), src.ref());
-}
-
-// ---- arithmetic
-
-namespace detail {
+// ---- arithmetic: native/isa/arithmetic.h
 
 template <typename Dst, typename A, typename B>
-void combine(const char* name, windlass::checked::Op op, Dst& dst, A& a, B& b) {
-  static_assert(std::is_same_v<typename Dst::DType, typename A::DType> &&
-                    std::is_same_v<typename Dst::DType, typename B::DType>,
-                "one dtype");
+void combineTiles(const char* name, windlass::checked::Op op, Dst& dst, A& a, B& b) {
   windlass::checked::Core::current().combine(name, op, dst.ref(), a.ref(), b.ref());
 }
-
-template <typename T>
-uint64_t bitsOf(T value) {
-  uint64_t bits = 0;
-  __builtin_memcpy(&bits, &value, sizeof value);
-  return bits;
-}
-
 template <typename Dst, typename Src>
-void combineScalar(const char* name, windlass::checked::Op op, Dst& dst, Src& src,
-                   typename Src::DType scalar) {
-  static_assert(std::is_same_v<typename Dst::DType, typename Src::DType>, "one dtype");
-  windlass::checked::Core::current().combineScalar(name, op, dst.ref(), src.ref(), bitsOf(scalar));
-}
-
-}  // namespace detail
-
-template <typename Dst, typename A, typename B>
-void TADD(Dst& dst, A& a, B& b) {
-  detail::combine("TADD", windlass::checked::Op::kAdd, dst, a, b);
-}
-template <typename Dst, typename A, typename B>
-void TSUB(Dst& dst, A& a, B& b) {
-  detail::combine("TSUB", windlass::checked::Op::kSub, dst, a, b);
-}
-template <typename Dst, typename A, typename B>
-void TMUL(Dst& dst, A& a, B& b) {
-  detail::combine("TMUL", windlass::checked::Op::kMul, dst, a, b);
-}
-template <typename Dst, typename A, typename B>
-void TMAX(Dst& dst, A& a, B& b) {
-  detail::combine("TMAX", windlass::checked::Op::kMax, dst, a, b);
-}
-template <typename Dst, typename A, typename B>
-void TMIN(Dst& dst, A& a, B& b) {
-  detail::combine("TMIN", windlass::checked::Op::kMin, dst, a, b);
-}
-template <typename Dst, typename Src>
-void TADDS(Dst& dst, Src& src, typename Src::DType scalar) {
-  detail::combineScalar("TADDS", windlass::checked::Op::kAddScalar, dst, src, scalar);
-}
-template <typename Dst, typename Src>
-void TMULS(Dst& dst, Src& src, typename Src::DType scalar) {
-  detail::combineScalar("TMULS", windlass::checked::Op::kMulScalar, dst, src, scalar);
-}
-template <typename Dst, typename Src>
-void TDIVS(Dst& dst, Src& src, typename Src::DType scalar) {
-  static_assert(!std::is_integral_v<typename Src::DType>, "the checked targets divide floats");
-  detail::combineScalar("TDIVS", windlass::checked::Op::kDivScalar, dst, src, scalar);
+void combineTileScalar(const char* name, windlass::checked::Op op, Dst& dst, Src& src,
+                       uint64_t scalar) {
+  windlass::checked::Core::current().combineScalar(name, op, dst.ref(), src.ref(), scalar);
 }
 template <typename Dst>
-void TEXPANDS(Dst& dst, typename Dst::DType scalar) {
-  windlass::checked::Core::current().fill(dst.ref(), detail::bitsOf(scalar));
-}
-
-template <typename Dst, typename Src>
-void TCVT(Dst& dst, Src& src, RoundMode mode) {
-  windlass::checked::Core::current().convert(dst.ref(), src.ref(), nullptr, mode, std::nullopt);
+void fillTile(Dst& dst, uint64_t scalar) {
+  windlass::checked::Core::current().fill(dst.ref(), scalar);
 }
 template <typename Dst, typename Src>
-void TCVT(Dst& dst, Src& src, RoundMode mode, SaturationMode saturation) {
-  windlass::checked::Core::current().convert(dst.ref(), src.ref(), nullptr, mode, saturation);
+void moveTile(Dst& dst, Src& src) {
+  windlass::checked::Core::current().move(dst.ref(), src.ref());
 }
 template <typename Dst, typename Src, typename Scratch>
-void TCVT(Dst& dst, Src& src, Scratch& scratch, RoundMode mode) {
-  const windlass::checked::TileRef room = scratch.ref();
-  windlass::checked::Core::current().convert(dst.ref(), src.ref(), &room, mode, std::nullopt);
-}
-template <typename Dst, typename Src, typename Scratch>
-void TCVT(Dst& dst, Src& src, Scratch& scratch, RoundMode mode, SaturationMode saturation) {
-  const windlass::checked::TileRef room = scratch.ref();
-  windlass::checked::Core::current().convert(dst.ref(), src.ref(), &room, mode, saturation);
+void convertTile(Dst& dst, Src& src, Scratch* scratch, RoundMode mode,
+                 std::optional<SaturationMode> saturation) {
+  const windlass::checked::TileRef room = scratch == nullptr ? src.ref() : scratch->ref();
+  windlass::checked::Core::current().convert(dst.ref(), src.ref(),
+                                             scratch == nullptr ? nullptr : &room, mode,
+                                             saturation);
 }
 
 // ---- between ranks
@@ -190,8 +129,10 @@ void transfer(const windlass::checked::TransferKind& kind, Dst& dst, Src& src, T
   static_assert(Dst::layout == Src::layout, "one layout");
   windlass::checked::TileRef first = ping.ref();
   windlass::checked::TileRef second = pong == nullptr ? first : pong->ref();
-  windlass::checked::transfer(windlass::checked::Core::current(), kind, dst.ref(), src.ref(),
-                              &first, pong == nullptr ? nullptr : &second, adds);
+  windlass::checked::transfer(windlass::checked::Core::current(), kind,
+                              windlass::checked::refOf(dst.view()),
+                              windlass::checked::refOf(src.view()), &first,
+                              pong == nullptr ? nullptr : &second, adds);
   ping.take(first);
   if (pong != nullptr) pong->take(second);
 }

@@ -2,28 +2,15 @@
 // Target declarations besides instructions for kernels and native/isa/ascend, over the emulator.
 #pragma once
 
-#include <sched.h>
-
 #include <cstdint>
 #include <string>
 
-#include "native/base/cpu.h"
 #include "native/base/dtype.h"
 #include "native/isa/checked/instructions.h"
 #include "native/isa/one_thread.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
-
-// Called between two looks at a signal. `sharesCore` is true if the thread that writes the signal
-// may need this CPU core.
-inline void relax(bool sharesCore) noexcept {
-  if (sharesCore) {
-    sched_yield();
-  } else {
-    cpuPause();
-  }
-}
 
 // Scope of a phase. Does nothing, because stores are the same in all phases.
 class PhaseScope {

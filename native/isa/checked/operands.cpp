@@ -11,6 +11,15 @@ std::string describe(const TileRef& tile) {
          (tile.at.serial == 0 ? "" : " at " + std::to_string(tile.at.offset));
 }
 
+GlobalRef refOf(const StridedView& tensor) {
+  GlobalRef ref = {tensor.data, tensor.dtype, {}, {}};
+  for (int d = 0; d < kGlobalDims; ++d) {
+    ref.shape[d] = tensor.shape[d];
+    ref.strides[d] = tensor.strides[d];
+  }
+  return ref;
+}
+
 std::string describe(const GlobalRef& tensor) {
   std::string text = std::string("tensor ") + windlass::nameOf(tensor.dtype) + " ";
   for (int d = 0; d < kGlobalDims; ++d) {

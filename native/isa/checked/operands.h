@@ -46,6 +46,7 @@ struct GlobalRef {
   int64_t rows() const { return shape[0] * shape[1] * shape[2] * shape[3]; }
   uint64_t bytes() const { return static_cast<uint64_t>(rows() * shape[4]) * sizeOf(dtype); }
 };
+GlobalRef refOf(const StridedView& tensor);
 // Returns for example "tensor f32 1x1x1x16x32".
 std::string describe(const GlobalRef& tensor);
 

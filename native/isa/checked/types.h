@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types of the tile ISA under its own names: tensors, tiles, signals.
+// Tiles of the tile ISA under its own names.
 #pragma once
 
 #include <cstdint>
@@ -8,43 +8,12 @@
 #include "native/isa/checked/core.h"
 #include "native/isa/element_types.h"
 #include "native/isa/shape.h"
+#include "native/isa/signals.h"
 
 #define __gm__
 
 namespace pto {
 inline namespace checked {
-
-// A 5-D view of global memory: dimension 3 counts rows, dimension 4 columns.
-template <typename Element, typename ShapeT, typename StrideT, Layout kLayout = Layout::ND>
-class GlobalTensor {
- public:
-  using RawDType = std::remove_const_t<Element>;
-  using DType = __gm__ Element;
-  static constexpr Layout layout = kLayout;
-
-  explicit GlobalTensor(__gm__ Element* data, const ShapeT& shape = ShapeT(),
-                        const StrideT& stride = StrideT())
-      : data_(data), shape_(shape), stride_(stride) {}
-
-  __gm__ Element* data() { return data_; }
-  int64_t GetShape(int d) { return shape_.shape[d]; }
-  int64_t GetStride(int d) { return stride_.stride[d]; }
-
-  windlass::checked::GlobalRef ref() {
-    windlass::checked::GlobalRef ref = {
-        const_cast<RawDType*>(data_), windlass::DTypeOf<RawDType>::value, {}, {}};
-    for (int d = 0; d < windlass::kGlobalDims; ++d) {
-      ref.shape[d] = GetShape(d);
-      ref.strides[d] = GetStride(d);
-    }
-    return ref;
-  }
-
- private:
-  Element* data_;
-  ShapeT shape_;
-  StrideT stride_;
-};
 
 // A tile in the unified buffer, at the offset that TASSIGN sets. The constructor sets dynamic valid
 // sizes; without it they are invalid. TASSIGN reports row and total sizes that the toolkit's
@@ -105,35 +74,4 @@ class Tile {
 };
 
 }  // namespace checked
-
-namespace comm {
-inline namespace checked {
-
-// A signal of one int32.
-class Signal {
- public:
-  explicit Signal(__gm__ int32_t* word) : word_(word) {}
-  __gm__ int32_t* data() { return word_; }
-
- private:
-  int32_t* word_;
-};
-
-// R x C signals. rowStride counts words.
-template <int R, int C>
-class Signal2D {
- public:
-  explicit Signal2D(__gm__ int32_t* words, int rowStride = C)
-      : words_(words), rowStride_(rowStride) {}
-  Signal at(int row, int column) {
-    return Signal(words_ + static_cast<int64_t>(row) * rowStride_ + column);
-  }
-
- private:
-  int32_t* words_;
-  int rowStride_;
-};
-
-}  // namespace checked
-}  // namespace comm
 }  // namespace pto

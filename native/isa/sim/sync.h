@@ -7,12 +7,11 @@
 // thread that notifies.
 #pragma once
 
-#include <sched.h>
-
 #include <cstdint>
 
 #include "native/base/cpu.h"
 #include "native/isa/enums.h"
+#include "native/isa/signals.h"
 
 namespace pto {
 inline namespace sim {
@@ -37,60 +36,13 @@ inline void dsb(mem_dsb_t) noexcept {
 namespace comm {
 inline namespace sim {
 
-// One 32-bit word. Each 64-byte line has one writer.
-class Signal {
- public:
-  explicit Signal(int32_t* word) noexcept : word_(word) {}
-  int32_t* data() noexcept { return word_; }
-
- private:
-  int32_t* word_;
-};
-
-// R x C words; rowStride counts words.
-template <int R, int C>
-class Signal2D {
- public:
-  explicit Signal2D(int32_t* words, int rowStride = C) noexcept
-      : words_(words), rowStride_(rowStride) {}
-  Signal at(int row, int column) noexcept {
-    return Signal(words_ + static_cast<int64_t>(row) * rowStride_ + column);
-  }
-
- private:
-  int32_t* words_;
-  int rowStride_;
-};
-
-inline bool compare(int32_t seen, int32_t want, WaitCmp cmp) noexcept {
-  switch (cmp) {
-    case WaitCmp::EQ:
-      return seen == want;
-    case WaitCmp::NE:
-      return seen != want;
-    case WaitCmp::GT:
-      return seen > want;
-    case WaitCmp::GE:
-      return seen >= want;
-    case WaitCmp::LT:
-      return seen < want;
-    case WaitCmp::LE:
-      return seen <= want;
-  }
-  return false;
-}
-
 inline void TNOTIFY(Signal& signal, int32_t value, NotifyOp op) noexcept {
-  if (op == NotifyOp::Set) {
-    __atomic_store_n(signal.data(), value, __ATOMIC_RELEASE);
-  } else {
-    __atomic_fetch_add(signal.data(), value, __ATOMIC_ACQ_REL);
-  }
+  notify(signal.data(), value, op);
 }
 
 // Compares the signal once.
 inline bool TTEST(Signal& signal, int32_t value, WaitCmp cmp) noexcept {
-  return compare(__atomic_load_n(signal.data(), __ATOMIC_ACQUIRE), value, cmp);
+  return satisfies(signal.data(), value, cmp);
 }
 
 // Compares each word once. Returns true if all satisfy the comparison.
@@ -124,17 +76,3 @@ using pto::dsb;
 using pto::pipe_barrier;
 using pto::set_flag;
 using pto::wait_flag;
-
-namespace windlass {
-
-// Called between two looks at a signal. `sharesCore` is true if the thread that writes the signal
-// may need this CPU core.
-inline void relax(bool sharesCore) noexcept {
-  if (sharesCore) {
-    sched_yield();
-  } else {
-    cpuPause();
-  }
-}
-
-}  // namespace windlass

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors and tiles of the tile ISA on sim, under its own names. As in the toolkit, accessors are
-// not const, so that temporaries and const tensors don't compile.
+// Tiles of the tile ISA on sim, under its own names. As in the toolkit, accessors are not const.
 #pragma once
 
 #include <cstddef>
@@ -43,38 +42,6 @@ inline bool fits(bool kept, TileMisuse::What what) noexcept {
 
 namespace pto {
 inline namespace sim {
-
-// A 5-D view of memory: dimension 3 counts rows, dimension 4 columns.
-template <typename Element, typename ShapeT, typename StrideT, Layout kLayout = Layout::ND>
-class GlobalTensor {
- public:
-  using RawDType = std::remove_const_t<Element>;
-  using DType = Element;
-  static constexpr Layout layout = kLayout;
-  // True if, by its type, the tensor is one row of contiguous elements.
-  static constexpr bool kOneRow =
-      ShapeT::Extents::kGiven[0] == 1 && ShapeT::Extents::kGiven[1] == 1 &&
-      ShapeT::Extents::kGiven[2] == 1 && ShapeT::Extents::kGiven[3] == 1 &&
-      StrideT::Extents::kGiven[4] == 1;
-
-  explicit GlobalTensor(Element* data, const ShapeT& shape = ShapeT(),
-                        const StrideT& stride = StrideT()) noexcept
-      : data_(data), shape_(shape), stride_(stride) {}
-
-  Element* data() noexcept { return data_; }
-  int64_t GetShape(int d) noexcept { return shape_.shape[d]; }
-  int64_t GetStride(int d) noexcept { return stride_.stride[d]; }
-  // The result points to the shape and strides of this tensor.
-  windlass::StridedView view() noexcept {
-    return {const_cast<RawDType*>(data_), windlass::DTypeOf<RawDType>::value,
-            windlass::kGlobalDims, shape_.shape, stride_.stride};
-  }
-
- private:
-  Element* data_;
-  ShapeT shape_;
-  StrideT stride_;
-};
 
 // A tile in on-core memory, at the offset that TASSIGN sets. The constructor takes DYNAMIC valid
 // sizes; without it they are 0. Each thread has its own memory, so a tile that two threads share

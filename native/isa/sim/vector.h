@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic on tiles, on sim: element by element over the valid rows and columns.
+// Arithmetic of native/isa/arithmetic.h on sim: element by element over the valid rows and columns.
 #pragma once
 
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
-#include <type_traits>
 
+#include "native/isa/arithmetic.h"
 #include "native/isa/checked/arithmetic.h"
 #include "native/isa/sim/loops.h"
 #include "native/isa/sim/types.h"
@@ -38,19 +38,6 @@ bool areAlike(A& a, B& b) noexcept {
               TileMisuse::kUnalike);
 }
 
-template <typename Dst, typename A, typename B>
-inline void combine(Dst& dst, A& a, B& b, ReduceOp op) noexcept {
-  using T = typename Dst::DType;
-  static_assert(std::is_same_v<T, typename A::DType> && std::is_same_v<T, typename B::DType>);
-  if (!areAlike(dst, a) || !areAlike(dst, b)) return;
-  const ValidView<Dst> out(dst);
-  const ValidView<A> left(a);
-  const ValidView<B> right(b);
-  const StridedView to = out.view();
-  const StridedView from[2] = {left.view(), right.view()};
-  TFOLD(&to, 1, from, 2, op);
-}
-
 template <typename TileT>
 checked::TileRef refOf(TileT& tile) noexcept {
   checked::TileRef ref = {};
@@ -64,95 +51,42 @@ checked::TileRef refOf(TileT& tile) noexcept {
   return ref;
 }
 
-template <typename T>
-uint64_t bitsOf(T value) noexcept {
-  uint64_t bits = 0;
-  __builtin_memcpy(&bits, &value, sizeof value);
-  return bits;
-}
-
-template <typename Dst, typename Src>
-void combineScalar(checked::Op op, Dst& dst, Src& src, typename Src::DType scalar) {
-  static_assert(std::is_same_v<typename Dst::DType, typename Src::DType>, "one dtype");
-  checked::combineScalar(unifiedBuffer(), op, refOf(dst), refOf(src), bitsOf(scalar));
-}
-
-template <typename Dst, typename Src>
-void convert(Dst& dst, Src& src, pto::RoundMode mode,
-             std::optional<pto::SaturationMode> saturation) {
-  constexpr DType kFrom = DTypeOf<typename Src::DType>::value;
-  constexpr DType kTo = DTypeOf<typename Dst::DType>::value;
-  if (!windlass::detail::areAlike(dst, src)) return;
-  const bool isNearest = mode == pto::RoundMode::CAST_RINT || mode == pto::RoundMode::CAST_NONE;
-  if (isNearest && isFloat(kFrom) && isFloat(kTo)) {
-    const ValidView<Dst> out(dst);
-    const ValidView<Src> in(src);
-    TMOVE_CVT(out.view(), in.view());
-    return;
-  }
-  if (!hasRoundMode(kFrom, kTo, mode)) {
-    std::fputs("TCVT on sim has CAST_ODD from f32 to f16 alone\n", stderr);
-    std::abort();
-  }
-  checked::convert(unifiedBuffer(), refOf(dst), refOf(src),
-                   checked::conversionOf(checked::kA5, kFrom, kTo, mode, saturation));
-}
-
 }  // namespace detail
 }  // namespace windlass
 
 namespace pto {
 inline namespace sim {
 
-// dst = a op b, with the arithmetic of TFOLD.
+// dst = a op b, with the arithmetic of TFOLD. A difference is that of the checked targets.
 template <typename Dst, typename A, typename B>
-inline void TADD(Dst& dst, A& a, B& b) noexcept {
-  windlass::detail::combine(dst, a, b, windlass::ReduceOp::kSum);
-}
-template <typename Dst, typename A, typename B>
-inline void TMUL(Dst& dst, A& a, B& b) noexcept {
-  windlass::detail::combine(dst, a, b, windlass::ReduceOp::kProduct);
-}
-template <typename Dst, typename A, typename B>
-inline void TMAX(Dst& dst, A& a, B& b) noexcept {
-  windlass::detail::combine(dst, a, b, windlass::ReduceOp::kMax);
-}
-template <typename Dst, typename A, typename B>
-inline void TMIN(Dst& dst, A& a, B& b) noexcept {
-  windlass::detail::combine(dst, a, b, windlass::ReduceOp::kMin);
+void combineTiles(const char*, windlass::checked::Op op, Dst& dst, A& a, B& b) {
+  using namespace windlass::detail;
+  if (op == windlass::checked::Op::kSub) {
+    windlass::checked::combine(unifiedBuffer(), op, refOf(dst), refOf(a), refOf(b));
+    return;
+  }
+  if (!areAlike(dst, a) || !areAlike(dst, b)) return;
+  const ValidView<Dst> out(dst);
+  const ValidView<A> left(a);
+  const ValidView<B> right(b);
+  const windlass::StridedView to = out.view();
+  const windlass::StridedView from[2] = {left.view(), right.view()};
+  windlass::TFOLD(&to, 1, from, 2, windlass::checked::reduceOpOf(op));
 }
 
-// dst = a - b, dst = src op scalar, and dst = scalar, with the arithmetic of the checked targets.
-template <typename Dst, typename A, typename B>
-inline void TSUB(Dst& dst, A& a, B& b) {
-  static_assert(std::is_same_v<typename Dst::DType, typename A::DType> &&
-                    std::is_same_v<typename Dst::DType, typename B::DType>,
-                "one dtype");
-  windlass::checked::combine(windlass::detail::unifiedBuffer(), windlass::checked::Op::kSub,
-                             windlass::detail::refOf(dst), windlass::detail::refOf(a),
-                             windlass::detail::refOf(b));
-}
+// dst = src op scalar, and dst = scalar, with the arithmetic of the checked targets.
 template <typename Dst, typename Src>
-inline void TADDS(Dst& dst, Src& src, typename Src::DType scalar) {
-  windlass::detail::combineScalar(windlass::checked::Op::kAddScalar, dst, src, scalar);
-}
-template <typename Dst, typename Src>
-inline void TMULS(Dst& dst, Src& src, typename Src::DType scalar) {
-  windlass::detail::combineScalar(windlass::checked::Op::kMulScalar, dst, src, scalar);
-}
-template <typename Dst, typename Src>
-inline void TDIVS(Dst& dst, Src& src, typename Src::DType scalar) {
-  static_assert(!std::is_integral_v<typename Src::DType>, "it divides floats");
-  windlass::detail::combineScalar(windlass::checked::Op::kDivScalar, dst, src, scalar);
+void combineTileScalar(const char*, windlass::checked::Op op, Dst& dst, Src& src, uint64_t scalar) {
+  using namespace windlass::detail;
+  windlass::checked::combineScalar(unifiedBuffer(), op, refOf(dst), refOf(src), scalar);
 }
 template <typename Dst>
-inline void TEXPANDS(Dst& dst, typename Dst::DType scalar) {
-  windlass::checked::fill(windlass::detail::unifiedBuffer(), windlass::detail::refOf(dst),
-                          windlass::detail::bitsOf(scalar));
+void fillTile(Dst& dst, uint64_t scalar) {
+  using namespace windlass::detail;
+  windlass::checked::fill(unifiedBuffer(), refOf(dst), scalar);
 }
 template <typename Dst, typename Src>
-inline void TMOV(Dst& dst, Src& src) noexcept {
-  static_assert(std::is_same_v<typename Dst::DType, typename Src::DType>, "one dtype");
+void moveTile(Dst& dst, Src& src) noexcept {
   if (!windlass::detail::areAlike(dst, src)) return;
   const windlass::detail::ValidView<Dst> out(dst);
   const windlass::detail::ValidView<Src> in(src);
@@ -160,23 +94,23 @@ inline void TMOV(Dst& dst, Src& src) noexcept {
 }
 
 // dst = cast(src), with the modes and the saturation of A5. A cast between floats to nearest even
-// is that of TMOVE_CVT: overflow becomes infinity if the type has one.
-template <typename Dst, typename Src>
-inline void TCVT(Dst& dst, Src& src, RoundMode mode) {
-  windlass::detail::convert(dst, src, mode, std::nullopt);
-}
-template <typename Dst, typename Src>
-inline void TCVT(Dst& dst, Src& src, RoundMode mode, SaturationMode saturation) {
-  windlass::detail::convert(dst, src, mode, saturation);
-}
-// sim needs no scratch.
+// is that of TMOVE_CVT: overflow becomes infinity if the type has one. sim needs no scratch.
 template <typename Dst, typename Src, typename Scratch>
-inline void TCVT(Dst& dst, Src& src, Scratch&, RoundMode mode) {
-  windlass::detail::convert(dst, src, mode, std::nullopt);
-}
-template <typename Dst, typename Src, typename Scratch>
-inline void TCVT(Dst& dst, Src& src, Scratch&, RoundMode mode, SaturationMode saturation) {
-  windlass::detail::convert(dst, src, mode, saturation);
+void convertTile(Dst& dst, Src& src, Scratch*, RoundMode mode,
+                 std::optional<SaturationMode> saturation) {
+  using namespace windlass::detail;
+  constexpr windlass::DType kFrom = windlass::DTypeOf<typename Src::DType>::value;
+  constexpr windlass::DType kTo = windlass::DTypeOf<typename Dst::DType>::value;
+  const bool isNearest = mode == RoundMode::CAST_RINT || mode == RoundMode::CAST_NONE;
+  if (isNearest && isFloat(kFrom) && isFloat(kTo)) return moveTile(dst, src);
+  if (!areAlike(dst, src)) return;
+  if (!windlass::hasRoundMode(kFrom, kTo, mode)) {
+    std::fputs("TCVT on sim has CAST_ODD from f32 to f16 alone\n", stderr);
+    std::abort();
+  }
+  windlass::checked::convert(
+      unifiedBuffer(), refOf(dst), refOf(src),
+      windlass::checked::conversionOf(windlass::checked::kA5, kFrom, kTo, mode, saturation));
 }
 
 }  // namespace sim
