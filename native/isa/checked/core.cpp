@@ -82,9 +82,18 @@ std::string describeSignal(const Region* region, uint64_t address) {
          std::to_string(region->rank);
 }
 
+std::string describeFlag(Pipe from, Pipe to, size_t id) {
+  return std::string("the flag from ") + nameOf(from) + " to " + nameOf(to) + ", id " +
+         std::to_string(id);
+}
+
 bool isSized(const TileRef& tile) {
   return tile.validRows >= 0 && tile.validRows <= tile.rows && tile.validColumns >= 0 &&
          tile.validColumns <= tile.columns;
+}
+
+bool areAlike(const TileRef& a, const TileRef& b) {
+  return a.validRows == b.validRows && a.validColumns == b.validColumns;
 }
 
 std::string sizesOf(const TileRef& tile) {
@@ -129,10 +138,9 @@ void Core::finish() {
     if (!flag.pending) continue;
     const auto index = static_cast<size_t>(&flag - flags_.data());
     require(false, Rule::kFlagLeftOver, origin, [&] {
-      return std::string("the flag from ") + nameOf(kEveryPipe[index / kFlagIds / kPipes]) +
-             " to " + nameOf(kEveryPipe[index / kFlagIds % kPipes]) + ", id " +
-             std::to_string(index % kFlagIds) + ", which " + describe(flag.setBy) +
-             ", set, was never waited for";
+      return describeFlag(kEveryPipe[index / kFlagIds / kPipes],
+                          kEveryPipe[index / kFlagIds % kPipes], index % kFlagIds) +
+             ", which " + describe(flag.setBy) + ", set, was never waited for";
     });
   }
   while (step(true)) {
@@ -215,15 +223,14 @@ void Core::setFlag(pipe_t from, pipe_t to, int id, const char* name) {
   Flag& flag = flags_[static_cast<size_t>(index)];
   const Pipe pipe = *modelled(from);
   Clock& clock = queue(pipe).clock;
-  const auto text = [&] {
-    return std::string("the flag from ") + nameOf(pipe) + " to " + nameOf(*modelled(to)) + ", id " +
-           std::to_string(id);
-  };
   clock.join(queue(Pipe::kS).clock);
   // A flag holds one edge. The setting pipe must have observed that the previous edge was waited
   // for.
   require(!flag.pending && flag.waitedTick <= clock[number(*modelled(to))], Rule::kFlagSetTwice,
-          origin, [&] { return text() + ", may still be set by " + describe(flag.setBy); });
+          origin, [&] {
+            return describeFlag(pipe, *modelled(to), index % kFlagIds) +
+                   ", may still be set by " + describe(flag.setBy);
+          });
   clock.advance(number(pipe));
   flag.pending = true;
   flag.released = clock;
@@ -239,8 +246,7 @@ void Core::waitFlag(pipe_t from, pipe_t to, int id, const char* name) {
   Flag& flag = flags_[static_cast<size_t>(index)];
   const Pipe pipe = *modelled(to);
   if (!require(flag.pending, Rule::kWaitWithoutSet, origin, [&] {
-        return std::string("the flag from ") + nameOf(*modelled(from)) + " to " + nameOf(pipe) +
-               ", id " + std::to_string(id) + ", isn't set before";
+        return describeFlag(*modelled(from), pipe, index % kFlagIds) + ", isn't set before";
       })) {
     return;
   }
@@ -295,12 +301,12 @@ bool Core::isUsable(const TileRef& tile, const Origin& origin) {
          tile.at.usable;
 }
 
-bool Core::areUsable(std::initializer_list<const TileRef*> tiles, const Origin& origin) {
-  for (const TileRef* tile : tiles) {
+bool Core::areUsable(const TileRef& dst, Tiles sources, const Origin& origin) {
+  if (!isUsable(dst, origin)) return false;
+  for (const TileRef* tile : sources) {
     if (!isUsable(*tile, origin)) return false;
   }
-  const TileRef& dst = **tiles.begin();
-  for (const TileRef* tile : tiles) {
+  for (const TileRef* tile : sources) {
     if (!require(!overlapInPart(dst, *tile), Rule::kTileOverlap, origin, [&] {
           return describe(dst) + " overlaps in part " + describe(*tile) +
                  " of the same instruction";
@@ -370,17 +376,23 @@ bool Core::takes(Op op, DType dtype, const Origin& origin) {
 
 // ---- instructions
 
-void Core::issue(Pipe pipe, const Origin& origin, uint64_t bytes, std::initializer_list<Use> uses,
+void Core::issue(Pipe pipe, const Origin& origin, uint64_t bytes, Tiles reads, Tiles writes,
                  std::function<void()> run) {
   account(pipe, origin, bytes);
   const Issue now = {pipe, queue(pipe).clock, firstPipe_, origin};
-  for (const Use& use : uses) {
-    if (!use.writes) reportClash(buffer_.read(*use.tile, now), origin);
-  }
-  for (const Use& use : uses) {
-    if (use.writes) reportClash(buffer_.write(*use.tile, now), origin);
-  }
+  for (const TileRef* tile : reads) reportClash(buffer_.read(*tile, now), origin);
+  for (const TileRef* tile : writes) reportClash(buffer_.write(*tile, now), origin);
   enqueue(pipe, {std::move(run)});
+}
+
+template <typename What>
+void Core::compute(const Origin& origin, Op op, const TileRef& dst, Tiles sources, bool fit,
+                   const What& what, std::function<void()> run) {
+  if (!areUsable(dst, sources, origin) || !takes(op, dst.dtype, origin) ||
+      !require(fit, Rule::kShape, origin, what)) {
+    return refuse(Pipe::kV, origin, dst);
+  }
+  issue(Pipe::kV, origin, dst.validBytes(), sources, {&dst}, std::move(run));
 }
 
 void Core::refuse(Pipe pipe, const Origin& origin, const TileRef& dst) {
@@ -421,7 +433,7 @@ void Core::load(const TileRef& tile, const GlobalRef& tensor, const char* name) 
     return describe(tensor) + " is loaded after a wait without pipe_barrier(PIPE_ALL)";
   });
   mustAcquire_ = false;
-  issue(Pipe::kMte2, origin, tensor.bytes(), {{&tile, true}}, [this, tile, tensor] {
+  issue(Pipe::kMte2, origin, tensor.bytes(), {}, {&tile}, [this, tile, tensor] {
     TMOVE_CVT(TileView(buffer(), tile, tensor).view, viewOf(tensor, tile));
   });
   const Issue now = {Pipe::kMte2, queue(Pipe::kMte2).clock, firstPipe_, origin};
@@ -434,7 +446,7 @@ void Core::store(const GlobalRef& tensor, const TileRef& tile, bool adds, const 
   if (adds && !takes(Op::kAtomicAdd, tile.dtype, origin)) return;
   if (!isWritten(machine_.memory().unwritten(rank_, tensor), describe(tensor), origin)) return;
   const Issue now = {Pipe::kMte3, queue(Pipe::kMte3).clock, firstPipe_, origin};
-  issue(Pipe::kMte3, origin, tensor.bytes(), {{&tile, false}}, [this, tile, tensor, adds] {
+  issue(Pipe::kMte3, origin, tensor.bytes(), {&tile}, {}, [this, tile, tensor, adds] {
     const TileView from(buffer(), tile, tensor);
     if (adds) {
       detail::atomicAdd(viewOf(tensor, tile), from.view);
@@ -449,53 +461,32 @@ void Core::store(const GlobalRef& tensor, const TileRef& tile, bool adds, const 
 
 void Core::combine(const char* name, Op op, const TileRef& dst, const TileRef& a,
                    const TileRef& b) {
-  const Origin origin = begin(name);
-  if (!areUsable({&dst, &a, &b}, origin) || !takes(op, dst.dtype, origin))
-    return refuse(Pipe::kV, origin, dst);
-  const auto same = [&dst](const TileRef& tile) {
-    return tile.validRows == dst.validRows && tile.validColumns == dst.validColumns;
-  };
-  if (!require(same(a) && same(b), Rule::kShape, origin, [&] {
-        return "tiles of " + sizesOf(dst) + ", " + sizesOf(a) + ", " + sizesOf(b);
-      })) {
-    return refuse(Pipe::kV, origin, dst);
-  }
-  issue(Pipe::kV, origin, dst.validBytes(), {{&a, false}, {&b, false}, {&dst, true}},
-        [this, op, dst, a, b] { checked::combine(buffer(), op, dst, a, b); });
+  compute(
+      begin(name), op, dst, {&a, &b}, areAlike(dst, a) && areAlike(dst, b),
+      [&] { return "tiles of " + sizesOf(dst) + ", " + sizesOf(a) + ", " + sizesOf(b); },
+      [this, op, dst, a, b] { checked::combine(buffer(), op, dst, a, b); });
 }
 
 void Core::combineScalar(const char* name, Op op, const TileRef& dst, const TileRef& a,
                          uint64_t scalar) {
-  const Origin origin = begin(name);
-  if (!areUsable({&dst, &a}, origin) || !takes(op, dst.dtype, origin))
-    return refuse(Pipe::kV, origin, dst);
-  if (!require(a.validRows == dst.validRows && a.validColumns == dst.validColumns, Rule::kShape,
-               origin, [&] { return "tiles of " + sizesOf(dst) + ", " + sizesOf(a); })) {
-    return refuse(Pipe::kV, origin, dst);
-  }
-  issue(Pipe::kV, origin, dst.validBytes(), {{&a, false}, {&dst, true}},
-        [this, op, dst, a, scalar] { checked::combineScalar(buffer(), op, dst, a, scalar); });
+  compute(
+      begin(name), op, dst, {&a}, areAlike(dst, a),
+      [&] { return "tiles of " + sizesOf(dst) + ", " + sizesOf(a); },
+      [this, op, dst, a, scalar] { checked::combineScalar(buffer(), op, dst, a, scalar); });
 }
 
 void Core::fill(const TileRef& dst, uint64_t scalar) {
-  const Origin origin = begin("TEXPANDS");
-  if (!isUsable(dst, origin) || !takes(Op::kExpandScalar, dst.dtype, origin))
-    return refuse(Pipe::kV, origin, dst);
-  issue(Pipe::kV, origin, dst.validBytes(), {{&dst, true}},
-        [this, dst, scalar] { checked::fill(buffer(), dst, scalar); });
+  compute(
+      begin("TEXPANDS"), Op::kExpandScalar, dst, {}, true, [] { return std::string(); },
+      [this, dst, scalar] { checked::fill(buffer(), dst, scalar); });
 }
 
 void Core::move(const TileRef& dst, const TileRef& src) {
-  const Origin origin = begin("TMOV");
-  if (!areUsable({&dst, &src}, origin) || !takes(Op::kMove, dst.dtype, origin))
-    return refuse(Pipe::kV, origin, dst);
-  if (!require(dst.rows == src.rows && dst.columns == src.columns &&
-                   src.validRows == dst.validRows && src.validColumns == dst.validColumns,
-               Rule::kShape, origin, [&] { return describe(dst) + " and " + describe(src); })) {
-    return refuse(Pipe::kV, origin, dst);
-  }
-  issue(Pipe::kV, origin, dst.validBytes(), {{&src, false}, {&dst, true}},
-        [this, dst, src] { checked::move(buffer(), dst, src); });
+  compute(
+      begin("TMOV"), Op::kMove, dst, {&src},
+      dst.rows == src.rows && dst.columns == src.columns && areAlike(dst, src),
+      [&] { return describe(dst) + " and " + describe(src); },
+      [this, dst, src] { checked::move(buffer(), dst, src); });
 }
 
 void Core::convert(const TileRef& dst, const TileRef& src, const TileRef* scratch,
@@ -506,11 +497,11 @@ void Core::convert(const TileRef& dst, const TileRef& src, const TileRef* scratc
     return std::string(windlass::nameOf(src.dtype)) + " to " + windlass::nameOf(dst.dtype) +
            " on " + architecture.name;
   };
-  if (!areUsable({&dst, &src}, origin) ||
+  if (!areUsable(dst, {&src}, origin) ||
       !require(architecture.converts(src.dtype, dst.dtype), Rule::kConversion, origin, pair) ||
       !require(hasRoundMode(src.dtype, dst.dtype, mode), Rule::kRoundMode, origin, pair) ||
-      !require(src.validRows == dst.validRows && src.validColumns == dst.validColumns, Rule::kShape,
-               origin, [&] { return "tiles of " + sizesOf(dst) + ", " + sizesOf(src); })) {
+      !require(areAlike(dst, src), Rule::kShape, origin,
+               [&] { return "tiles of " + sizesOf(dst) + ", " + sizesOf(src); })) {
     return refuse(Pipe::kV, origin, dst);
   }
   const Conversion how = conversionOf(architecture, src.dtype, dst.dtype, mode, saturation);
@@ -519,7 +510,7 @@ void Core::convert(const TileRef& dst, const TileRef& src, const TileRef* scratc
   const bool usesScratch =
       architecture.castScratchBytes != 0 && !how.saturates && needsScratch(src.dtype, dst.dtype);
   if (!usesScratch) {
-    issue(Pipe::kV, origin, bytes, {{&src, false}, {&dst, true}}, run);
+    issue(Pipe::kV, origin, bytes, {&src}, {&dst}, run);
     return;
   }
   TileRef room = {{kScratchTile, architecture.castScratchOffset, 0, true},
@@ -531,10 +522,10 @@ void Core::convert(const TileRef& dst, const TileRef& src, const TileRef* scratc
                   false,
                   false};
   if (scratch != nullptr) {
-    if (!areUsable({scratch, &dst, &src}, origin)) return refuse(Pipe::kV, origin, dst);
+    if (!areUsable(*scratch, {&dst, &src}, origin)) return refuse(Pipe::kV, origin, dst);
     room = *scratch;
   }
-  issue(Pipe::kV, origin, bytes, {{&src, false}, {&room, true}, {&dst, true}}, run);
+  issue(Pipe::kV, origin, bytes, {&src}, {&room, &dst}, run);
 }
 
 // ---- signals

@@ -99,10 +99,7 @@ class Core {
   }
 
  private:
-  struct Use {
-    const TileRef* tile;
-    bool writes;
-  };
+  using Tiles = std::initializer_list<const TileRef*>;
   // An entry of a pipe's queue: an instruction, or the set or wait of a flag.
   struct Entry {
     std::function<void()> run;
@@ -145,12 +142,18 @@ class Core {
   void endWhereLate(const std::string& signal, const Origin& origin);
   bool fit(const GlobalRef& tensor, const TileRef& tile, const Origin& origin);
   bool isUsable(const Region* region, uint64_t address, const Origin& origin);
-  bool areUsable(std::initializer_list<const TileRef*> tiles, const Origin& origin);
+  // Returns true if all tiles are usable, and `dst` overlaps no source in part.
+  bool areUsable(const TileRef& dst, Tiles sources, const Origin& origin);
   bool takes(Op op, DType dtype, const Origin& origin);
 
   // Issues an instruction whose operands are usable.
-  void issue(Pipe pipe, const Origin& origin, uint64_t bytes, std::initializer_list<Use> uses,
+  void issue(Pipe pipe, const Origin& origin, uint64_t bytes, Tiles reads, Tiles writes,
              std::function<void()> run);
+  // Issues a vector instruction from `sources` to `dst`, if the tiles are usable and `fit`. what()
+  // describes tiles that don't fit one another.
+  template <typename What>
+  void compute(const Origin& origin, Op op, const TileRef& dst, Tiles sources, bool fit,
+               const What& what, std::function<void()> run);
   // Handles an instruction that breaks a rule. It does not run, but it counts as the writer of
   // `dst`, so that one mistake is not reported twice.
   void refuse(Pipe pipe, const Origin& origin, const TileRef& dst);
