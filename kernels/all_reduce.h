@@ -76,9 +76,7 @@ struct RingLane {
     const uint64_t first = chunk * size < length ? chunk * size : length;
     const uint64_t bytes = length - first < size ? length - first : size;
     auto* out = launch.out(rank) + start + first;
-    const auto* passed =
-        (k == 0 ? launch.in(left) : launch.out(left)) + start +
-        first;
+    const auto* passed = (k == 0 ? launch.in(left) : launch.out(left)) + start + first;
     if (!reducing) {
       get({out, passed, bytes});
       return;
@@ -92,17 +90,13 @@ struct RingLane {
                            const uint8_t* own, uint8_t* out, bool last) {
     const auto elements = static_cast<int64_t>(bytes / sizeOf(launch.dtype));
     const bool sums = launch.op == ReduceOp::kAvg && !last;
-    const auto target = [&](uint32_t) { return out; };
-    const auto source = [&](uint32_t i) { return i == 0 ? passed : own; };
-    FoldTile tile;
-    TASSIGN(tile, 0);
-    TFOLD(rowsAt(1, target), rowsAt(2, source), elements, launch.dtype,
-          sums ? ReduceOp::kSum : launch.op, launch.ranks, tile, Stores::kCached);
+    const void* const terms[] = {passed, own};
+    foldAlone(out, terms, 2, elements, launch.dtype, sums ? ReduceOp::kSum : launch.op,
+              launch.ranks);
   }
 };
 
-struct AllReduceRing {
-  static constexpr bool kEager = false;
+struct AllReduceRing : Items {
   WL_CORE static uint32_t phases(const Launch& launch) { return 2 * (launch.ranks - 1); }
   WL_CORE static void plan(Launch& launch) { launch.cut(launch.bytes + 1, 1); }
   WL_CORE static uint32_t blocks(const Launch&, uint32_t) { return 1; }
@@ -112,7 +106,6 @@ struct AllReduceRing {
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t, uint32_t k) {
     RingLane{0, launch.bytes, 1}.run(launch, rank, k);
   }
-  WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
 };
 
 struct AllReduceBidirectionalRing : AllReduceRing {

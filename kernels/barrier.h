@@ -7,19 +7,16 @@
 // order    a rank's writes before its ENTER are visible to every rank that returned
 #pragma once
 
-#include "windlass/kernel.h"
+#include "kernels/items.h"
 
 namespace windlass {
 
-struct Barrier {
+struct Barrier : Items {
   WL_CORE static constexpr uint32_t phases(const Launch&) { return 0; }
-  static constexpr bool kEager = false;
   static constexpr bool kMovesNothing = true;
-  WL_CORE static void plan(Launch& launch) { launch.cut(1, 1); }
   WL_CORE static uint32_t blocks(const Launch&, uint32_t) { return 0; }
   WL_CORE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) { return kNobody; }
   WL_CORE static void phase(const Launch&, uint32_t, uint32_t, uint32_t) {}
-  WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
 };
 
 }  // namespace windlass

@@ -13,14 +13,13 @@
 #pragma once
 
 #include "kernels/bytes.h"
+#include "kernels/items.h"
 #include "kernels/pull.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
 
-struct Broadcast {
-  WL_CORE static constexpr uint32_t phases(const Launch&) { return 1; }
-  static constexpr bool kEager = false;
+struct Broadcast : Items {
   // Quarters let a root and one reader share the copy evenly; smaller pieces cost more claims than
   // they balance.
   static constexpr uint64_t kLeast = uint64_t{16} << 10;

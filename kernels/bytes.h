@@ -58,7 +58,6 @@ struct Run {
   uint8_t* out;
   const uint8_t* in;
   uint64_t bytes;
-
 };
 
 // put: called by the rank whose input is read. get: called by the rank whose output is written. In

@@ -84,13 +84,11 @@ WL_CORE inline void moveChunk(const Launch& launch, const ChunkItem& item) {
   }
 }
 
-struct Redistribute {
+struct Redistribute : Items {
   WL_CORE static uint32_t phases(const Launch& launch) { return launch.phases; }
-  static constexpr bool kEager = false;
   WL_CORE static ChunkTable table(const Launch& launch, uint32_t rank) {
     return {launch.at<const uint64_t>(rank, launch.of(rank).aux)};
   }
-  WL_CORE static void plan(Launch& launch) { launch.cut(1, 1); }
   WL_CORE static bool agrees(const Launch& launch) {
     const auto named = [&](uint32_t rank) -> const Named& {
       return *launch.at<const Named>(rank, launch.of(rank).in);
@@ -100,9 +98,6 @@ struct Redistribute {
   WL_CORE static uint32_t blocks(const Launch& launch, uint32_t rank) {
     return table(launch, rank).blocks();
   }
-  WL_CORE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) {
-    return kEveryRank;
-  }
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {
     const ChunkTable own = table(launch, rank);
     if (k >= own.phases()) return;
@@ -111,7 +106,6 @@ struct Redistribute {
     ChunkItem item = {own.start(n)};
     for (; item.words != end; item.words += item.size()) moveChunk(launch, item);
   }
-  WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
 };
 
 }  // namespace windlass

@@ -17,10 +17,6 @@
 namespace windlass {
 
 struct ExpertCombine : ExpertItems {
-  WL_CORE static constexpr uint32_t phases(const Launch&) { return 1; }
-  WL_CORE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) {
-    return kEveryRank;
-  }
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     ExpertTable& own = table(launch, rank);
     for (uint64_t t = own.firstToken(block); t < own.endToken(block); ++t)

@@ -21,16 +21,13 @@
 
 namespace windlass {
 
-struct ExpertItems {
-  static constexpr bool kEager = false;
-  WL_CORE static void plan(Launch& launch) { launch.cut(1, 1); }
+struct ExpertItems : Items {
   WL_CORE static ExpertTable& table(const Launch& launch, uint32_t rank) {
     return *launch.at<ExpertTable>(rank, launch.of(rank).aux);
   }
   WL_CORE static uint32_t blocks(const Launch& launch, uint32_t rank) {
     return table(launch, rank).blocks();
   }
-  WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
 };
 
 struct ExpertDispatch : ExpertItems {

@@ -3,6 +3,7 @@
 // order), and the items of operations that consist of such folds.
 #pragma once
 
+#include "kernels/items.h"
 #include "native/isa/isa.h"
 #include "windlass/kernel.h"
 
@@ -39,15 +40,9 @@ WL_CORE inline void foldAlone(void* dst, const void* const* src, uint32_t count,
 
 // A unit on each rank, folded in pieces of about kPieceBytes.
 template <uint64_t kPieceBytes>
-struct FoldItems {
-  WL_CORE static constexpr uint32_t phases(const Launch&) { return 1; }
-  static constexpr bool kEager = false;
+struct FoldItems : Items {
   WL_CORE static void plan(Launch& launch) { launch.cut(kPieceBytes, 256); }
   WL_CORE static uint32_t blocks(const Launch& launch, uint32_t) { return launch.pieces; }
-  WL_CORE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) {
-    return kEveryRank;
-  }
-  WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
 };
 
 }  // namespace windlass

@@ -7,6 +7,7 @@
 // order    the host sees the kernel end
 #pragma once
 
+#include "kernels/items.h"
 #include "kernels/one_sided.h"
 #include "native/isa/isa.h"
 #include "windlass/kernel.h"
@@ -14,9 +15,7 @@
 
 namespace windlass {
 
-struct MoveAlone {
-  WL_CORE static constexpr uint32_t phases(const Launch&) { return 1; }
-  static constexpr bool kEager = false;
+struct MoveAlone : Items {
   WL_CORE static uint32_t blocks(const Launch& launch, uint32_t) { return launch.pieces; }
   WL_CORE static uint32_t needs(const Launch&, uint32_t, uint32_t, uint32_t) { return kNobody; }
   WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kNobody; }

@@ -5,15 +5,14 @@
 #pragma once
 
 #include "kernels/bytes.h"
+#include "kernels/items.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
 
 // Units of equal size, cut into pieces of about kPieceBytes.
 template <uint64_t kPieceBytes>
-struct PeerItems {
-  WL_CORE static constexpr uint32_t phases(const Launch&) { return 1; }
-  static constexpr bool kEager = false;
+struct PeerItems : Items {
   WL_CORE static void plan(Launch& launch) { launch.cut(kPieceBytes, 64); }
   WL_CORE static uint32_t blocks(const Launch& launch, uint32_t) {
     return launch.ranks * launch.pieces;
@@ -30,7 +29,6 @@ struct PeerItems {
     const uint32_t other = peer(launch, rank, block);
     return other == rank ? kNobody : other;
   }
-  WL_CORE static uint32_t leavesAfter(const Launch&, uint32_t) { return kEveryRank; }
 };
 
 // Parts that differ in size. Every part is cut into as many pieces as the rank's largest.

@@ -9,21 +9,15 @@
 // order    canonical: left fold in ascending rank. Each piece is read whole before it is written.
 #pragma once
 
-#include "kernels/fold.h"
+#include "kernels/all_reduce.h"
 #include "kernels/pull.h"
 
 namespace windlass {
 
-struct Reduce : FoldItems<uint64_t{64} << 10> {
+// The folds of an all-reduce, by the root only.
+struct Reduce : AllReduceOnePhase {
   WL_CORE static uint32_t blocks(const Launch& launch, uint32_t rank) {
     return rank == launch.root ? launch.pieces : 0;
-  }
-  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
-    const uint64_t start = launch.pieceStart(block);
-    foldRanks(
-        launch, launch.pieceLength(block), 1,
-        [&](uint32_t s) { return launch.in(s) + start; },
-        [&](uint32_t) { return launch.out(rank) + start; });
   }
   WL_CORE static uint32_t leavesAfter(const Launch& launch, uint32_t rank) {
     return rank == launch.root ? kNobody : launch.root;

@@ -19,9 +19,7 @@ struct ReduceScatter : FoldItems<uint64_t{128} << 10> {
     const uint64_t start = launch.pieceStart(block);
     foldRanks(
         launch, launch.pieceLength(block), 1,
-        [&](uint32_t s) {
-          return launch.in(s) + rank * launch.bytes + start;
-        },
+        [&](uint32_t s) { return launch.in(s) + rank * launch.bytes + start; },
         [&](uint32_t) { return launch.out(rank) + start; });
   }
 };

@@ -27,9 +27,7 @@ struct ReduceScatterV : FoldItems<uint64_t{128} << 10> {
     foldRanks(
         launch, part.bytes, 1,
         [&](uint32_t s) { return launch.in(s) + part.start; },
-        [&](uint32_t) {
-          return launch.out(rank) + (part.start - whole.start);
-        });
+        [&](uint32_t) { return launch.out(rank) + (part.start - whole.start); });
   }
 };
 

@@ -14,6 +14,7 @@
 #pragma once
 
 #include "kernels/bytes.h"
+#include "kernels/items.h"
 #include "kernels/pull.h"
 #include "windlass/kernel.h"
 
@@ -22,9 +23,7 @@ namespace detail {
 
 // Items and signals of both operations. Move states the rank on each side.
 template <class Move>
-struct RootedItems {
-  WL_CORE static constexpr uint32_t phases(const Launch&) { return 1; }
-  static constexpr bool kEager = false;
+struct RootedItems : Items {
   WL_CORE static void plan(Launch& launch) { launch.cut(uint64_t{64} << 10, 256); }
   WL_CORE static uint32_t blocks(const Launch& launch, uint32_t) { return launch.pieces; }
   WL_CORE static uint32_t needs(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {
