@@ -25,6 +25,7 @@
 #include "native/device/device_executor.h"
 #include "native/device/offload_executor.h"
 #include "native/hosts/hosts_executor.h"
+#include "native/isa/library_image.h"
 #include "windlass/in_line.h"
 
 namespace windlass {
@@ -76,15 +77,12 @@ Code offloaded(Comm& comm, const Call& call) {
   return runOffloaded<K>(comm, call, kIndex);
 }
 
-[[maybe_unused]] Code noTransfer(Comm&, const Call& call) {
-  return fail(call.error, WL_UNSUPPORTED,
-              "redistribution doesn't run on %s yet: its devices run collectives alone",
-              kLimits.name);
-}
-
-[[maybe_unused]] Code noExperts(Comm&, const Call& call) {
-  return fail(call.error, WL_UNSUPPORTED,
-              "expert dispatch and combine don't run on %s yet: its devices run collectives alone",
+// Fails for kernels that the device lacks: redistribution and those of experts.
+template <class K>
+Code missing(Comm&, const Call& call) {
+  return fail(call.error, WL_UNSUPPORTED, "%s run on %s yet: its devices run collectives alone",
+              IsSame<K, Redistribute>::value ? "redistribution doesn't"
+                                             : "expert dispatch and combine don't",
               kLimits.name);
 }
 
@@ -109,11 +107,10 @@ template <class K>
 constexpr Kernel makeKernel() {
   if constexpr (kLimits.offloadCores == 0) {
     return {{onCpu<K>, onDevice<K>}};
-  } else if constexpr (IsSame<K, Redistribute>::value && DeviceKernels::indexOf<K>() == kNobody) {
-    return {{noTransfer, noTransfer}};
-  } else if constexpr ((IsSame<K, ExpertDispatch>::value || IsSame<K, ExpertCombine>::value) &&
+  } else if constexpr ((IsSame<K, Redistribute>::value || IsSame<K, ExpertDispatch>::value ||
+                        IsSame<K, ExpertCombine>::value) &&
                        DeviceKernels::indexOf<K>() == kNobody) {
-    return {{noExperts, noExperts}};
+    return {{missing<K>, missing<K>}};
   } else if constexpr (K::kEager || IsSame<K, Barrier>::value) {
     return {{onHost<K>, onHost<K>}};
   } else {
@@ -344,14 +341,6 @@ static constexpr auto kOffload = windlass_launch;
 static constexpr decltype(Target::offload) kOffload = nullptr;
 #endif
 
-#if defined(WINDLASS_TARGET_CUDA)
-// kernels/entry.cu, which nvcc compiles.
-extern "C" const unsigned char windlass_cuda_image[];
-static constexpr const void* kImage = windlass_cuda_image;
-#else
-static constexpr const void* kImage = nullptr;
-#endif
-
 static void foldWeighted(void* dst, const void* const* src, const float* weights, uint32_t count,
                          int64_t elements, DType dtype, Stores stores) {
   const auto row = [&](uint32_t s) { return src[s]; };
@@ -360,6 +349,6 @@ static void foldWeighted(void* dst, const void* const* src, const float* weights
 
 constexpr Kernels kKernels = makeKernels();
 constexpr Target kTarget = {kLimits,     copyBytes,     TMOVE_CVT,       TFOLD,   foldWeighted,
-                            isaPathName, targetRefusal, kTargetProfiler, kOffload, kImage};
+                            isaPathName, targetRefusal, kTargetProfiler, kOffload, kLibraryImage};
 
 }  // namespace windlass

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Image that a library of kernels contains for cores that the host compiler doesn't target. For
-// cuda, nvcc compiles it from the library's own source, and kernels/image.cpp embeds it.
+// Image of this library's kernels for cores that the host compiler doesn't target. For cuda, nvcc
+// compiles it from kernels/entry.cu or from the source of a library of kernels, and
+// kernels/image.cpp embeds it.
 #pragma once
 
 #include <cstdint>
