@@ -176,18 +176,24 @@ constexpr CastLoop castF16ToF32 = castNarrowToF32<Half>;
 
 #endif
 
+// Widens elements to f32 in a staging buffer, and calls use(stage, at, n) for each `n` elements from
+// number `at` on.
+template <CastLoop toF32, size_t SrcBytes, typename Use>
+WINDLASS_INLINE void inStages(const void* src, size_t count, const Use& use) {
+  const auto* s = static_cast<const unsigned char*>(src);
+  alignas(64) uint32_t stage[kStage];
+  for (size_t at = 0; at < count; at += kStage) {
+    const size_t n = count - at < kStage ? count - at : kStage;
+    castRun<toF32>(stage, s + at * SrcBytes, n);
+    use(stage, at, n);
+  }
+}
+
 // Casts in two steps through f32. The first step is exact or rounds to odd.
 template <CastLoop toF32, CastLoop fromF32, size_t SrcBytes, size_t DstBytes>
 WINDLASS_LOOP void castThroughF32(void* dst, const void* src, size_t count) {
   auto* d = static_cast<unsigned char*>(dst);
-  const auto* s = static_cast<const unsigned char*>(src);
-  alignas(64) uint32_t stage[kStage];
-  while (count > 0) {
-    const size_t n = count < kStage ? count : kStage;
-    castRun<toF32>(stage, s, n);
-    castRun<fromF32>(d, stage, n);
-    s += n * SrcBytes;
-    d += n * DstBytes;
-    count -= n;
-  }
+  inStages<toF32, SrcBytes>(src, count, [&](const uint32_t* stage, size_t at, size_t n) {
+    castRun<fromF32>(d + at * DstBytes, stage, n);
+  });
 }

@@ -46,45 +46,31 @@ WINDLASS_INLINE T combine(T a, T b) {
   return takeA ? a : b;
 }
 
-// Folds elements that accumulate in their own type.
-template <typename E, ReduceOp op>
+// Values of elements that are read as they are, or as bf16.
+template <typename Value>
+WINDLASS_INLINE Value asIs(Value value) {
+  return value;
+}
+WINDLASS_INLINE float asBf16(uint16_t code) { return floatOf(static_cast<uint32_t>(code) << 16); }
+
+// Folds elements of type Src, which accumulate in type E.
+template <typename E, ReduceOp op, typename Src = E, auto read = asIs<typename E::Value>>
 WINDLASS_LOOP void foldEach(void* dst, const void* accumulator, const void* src, size_t count) {
   using Value = typename E::Value;
   typename E::Any* d = static_cast<typename E::Any*>(dst);
   const typename E::Any* a = static_cast<const typename E::Any*>(accumulator);
-  const typename E::Any* s = static_cast<const typename E::Any*>(src);
+  const typename Src::Any* s = static_cast<const typename Src::Any*>(src);
 #pragma GCC ivdep
-  for (size_t i = 0; i < count; ++i) {
-    d[i] = combine<op>(static_cast<Value>(a[i]), static_cast<Value>(s[i]));
-  }
-}
-
-template <ReduceOp op>
-WINDLASS_LOOP void foldBf16(void* dst, const void* accumulator, const void* src, size_t count) {
-  F32::Any* d = static_cast<F32::Any*>(dst);
-  const F32::Any* a = static_cast<const F32::Any*>(accumulator);
-  const U16::Any* s = static_cast<const U16::Any*>(src);
-#pragma GCC ivdep
-  for (size_t i = 0; i < count; ++i) {
-    d[i] = combine<op>(static_cast<float>(a[i]), floatOf(static_cast<uint32_t>(s[i]) << 16));
-  }
+  for (size_t i = 0; i < count; ++i) d[i] = combine<op>(static_cast<Value>(a[i]), read(s[i]));
 }
 
 template <CastLoop toF32, size_t SrcBytes, ReduceOp op>
 WINDLASS_LOOP void foldNarrow(void* dst, const void* accumulator, const void* src, size_t count) {
   auto* d = static_cast<unsigned char*>(dst);
   const auto* a = static_cast<const unsigned char*>(accumulator);
-  const auto* s = static_cast<const unsigned char*>(src);
-  alignas(64) uint32_t stage[kStage];
-  while (count > 0) {
-    const size_t n = count < kStage ? count : kStage;
-    castRun<toF32>(stage, s, n);
-    foldEach<F32, op>(d, a, stage, n);
-    s += n * SrcBytes;
-    d += n * sizeof(float);
-    a += n * sizeof(float);
-    count -= n;
-  }
+  inStages<toF32, SrcBytes>(src, count, [&](const uint32_t* stage, size_t at, size_t n) {
+    foldEach<F32, op>(d + at * sizeof(float), a + at * sizeof(float), stage, n);
+  });
 }
 
 template <typename F>

@@ -75,7 +75,7 @@ constexpr void fillFolds(VectorTable& table) {
   row[static_cast<int>(DType::kF64)] = foldEach<F64, op>;
   row[static_cast<int>(DType::kF32)] = foldEach<F32, op>;
   row[static_cast<int>(DType::kF16)] = foldNarrow<castF16ToF32, 2, op>;
-  row[static_cast<int>(DType::kBF16)] = foldBf16<op>;
+  row[static_cast<int>(DType::kBF16)] = foldEach<F32, op, U16, asBf16>;
   row[static_cast<int>(DType::kF8E5M2)] = foldNarrow<castNarrowToF32<E5M2>, 1, op>;
   row[static_cast<int>(DType::kF8E4M3)] = foldNarrow<castNarrowToF32<E4M3>, 1, op>;
 }

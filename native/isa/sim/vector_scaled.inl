@@ -9,42 +9,24 @@ WINDLASS_INLINE Value weighed(Value accumulator, Value weight, Value src) {
   return first ? product : accumulator + product;
 }
 
-template <typename F, bool first>
+template <typename F, bool first, typename Src = F, auto read = asIs<typename F::Value>>
 WINDLASS_LOOP void weighFloat(void* accumulator, const void* src, float weight, size_t count) {
   using Value = typename F::Value;
   typename F::Any* a = static_cast<typename F::Any*>(accumulator);
-  const typename F::Any* s = static_cast<const typename F::Any*>(src);
+  const typename Src::Any* s = static_cast<const typename Src::Any*>(src);
   const Value w = weight;
 #pragma GCC ivdep
   for (size_t i = 0; i < count; ++i) {
-    a[i] = weighed<first>(static_cast<Value>(a[i]), w, static_cast<Value>(s[i]));
-  }
-}
-
-template <bool first>
-WINDLASS_LOOP void weighBf16(void* accumulator, const void* src, float weight, size_t count) {
-  F32::Any* a = static_cast<F32::Any*>(accumulator);
-  const U16::Any* s = static_cast<const U16::Any*>(src);
-#pragma GCC ivdep
-  for (size_t i = 0; i < count; ++i) {
-    const float value = floatOf(static_cast<uint32_t>(s[i]) << 16);
-    a[i] = weighed<first>(static_cast<float>(a[i]), weight, value);
+    a[i] = weighed<first>(static_cast<Value>(a[i]), w, read(s[i]));
   }
 }
 
 template <CastLoop toF32, size_t SrcBytes, bool first>
 WINDLASS_LOOP void weighNarrow(void* accumulator, const void* src, float weight, size_t count) {
   auto* a = static_cast<unsigned char*>(accumulator);
-  const auto* s = static_cast<const unsigned char*>(src);
-  alignas(64) uint32_t stage[kStage];
-  while (count > 0) {
-    const size_t n = count < kStage ? count : kStage;
-    castRun<toF32>(stage, s, n);
-    weighFloat<F32, first>(a, stage, weight, n);
-    s += n * SrcBytes;
-    a += n * sizeof(float);
-    count -= n;
-  }
+  inStages<toF32, SrcBytes>(src, count, [&](const uint32_t* stage, size_t at, size_t n) {
+    weighFloat<F32, first>(a + at * sizeof(float), stage, weight, n);
+  });
 }
 
 // Writes src / scale as f8e4m3, by the reciprocal of the scale. Returns the scale: the largest
@@ -78,7 +60,7 @@ constexpr void fillWeighs(WeighLoop* row) {
   row[0] = weighFloat<F64, first>;
   row[1] = weighFloat<F32, first>;
   row[2] = weighNarrow<castF16ToF32, 2, first>;
-  row[3] = weighBf16<first>;
+  row[3] = weighFloat<F32, first, U16, asBf16>;
   row[4] = weighNarrow<castNarrowToF32<E5M2>, 1, first>;
   row[5] = weighNarrow<castNarrowToF32<E4M3>, 1, first>;
 }
