@@ -6,35 +6,39 @@
 #include <cstring>
 
 #include "native/isa/sim/loops.h"
-#include "native/isa/sim/paths.h"
 #include "native/isa/sim/vector_table.h"
 
 namespace windlass {
 namespace {
 
-constexpr const char* kNames[kPathCount] = {"portable", "avx2", "avx512", "avx512-bf16",
-                                            "avx512-fp16"};
+struct PathEntry {
+  const char* name;
+  bool (*hasInstructions)();  // true if the CPU has those that the paths before lack
+  const VectorTable& (*table)() noexcept;
+};
+constexpr PathEntry kPaths[kPathCount] = {
+    {"portable", [] { return true; }, portableTable},
+#if defined(__x86_64__)
+    {"avx2", [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"); },
+     avx2Table},
+    {"avx512",
+     [] {
+       return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+     },
+     avx512Table},
+    {"avx512-bf16", [] { return __builtin_cpu_supports("avx512bf16") != 0; }, avx512Bf16Table},
+    {"avx512-fp16", [] { return __builtin_cpu_supports("avx512fp16") != 0; }, avx512Fp16Table},
+#else
+    {"avx2"}, {"avx512"}, {"avx512-bf16"}, {"avx512-fp16"},
+#endif
+};
 
 bool cpuHas(Path path) noexcept {
-#if defined(__x86_64__)
-  switch (path) {
-    case Path::kPortable:
-      return true;
-    case Path::kAvx2:
-      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
-    case Path::kAvx512:
-      return cpuHas(Path::kAvx2) && __builtin_cpu_supports("avx512f") &&
-             __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-             __builtin_cpu_supports("avx512vl");
-    case Path::kAvx512Bf16:
-      return cpuHas(Path::kAvx512) && __builtin_cpu_supports("avx512bf16");
-    case Path::kAvx512Fp16:
-      return cpuHas(Path::kAvx512Bf16) && __builtin_cpu_supports("avx512fp16");
+  for (int i = 0; i <= static_cast<int>(path); ++i) {
+    if (kPaths[i].table == nullptr || !kPaths[i].hasInstructions()) return false;
   }
-  return false;
-#else
-  return path == Path::kPortable;
-#endif
+  return true;
 }
 
 Path bestPath() noexcept {
@@ -64,35 +68,18 @@ std::atomic<const VectorTable*> activePointer{nullptr};
 
 const VectorTable* tableFor(Path path) noexcept {
   if (!cpuHas(path)) return nullptr;
-  switch (path) {
-    case Path::kPortable:
-      return &portableTable();
-#if defined(__x86_64__)
-    case Path::kAvx2:
-      return &avx2Table();
-    case Path::kAvx512:
-      return &avx512Table();
-    case Path::kAvx512Bf16:
-      return &avx512Bf16Table();
-    case Path::kAvx512Fp16:
-      return &avx512Fp16Table();
-#else
-    default:
-      break;
-#endif
-  }
-  return nullptr;
+  return &kPaths[static_cast<int>(path)].table();
 }
 
 const char* nameOf(Path path) noexcept {
-  return kNames[static_cast<int>(path)];
+  return kPaths[static_cast<int>(path)].name;
 }
 
 PathChoice choosePath(const char* request) noexcept {
   PathChoice choice{bestPath(), ""};
   if (request == nullptr || *request == '\0') return choice;
   for (int i = 0; i < kPathCount; ++i) {
-    if (std::strcmp(request, kNames[i]) != 0) continue;
+    if (std::strcmp(request, kPaths[i].name) != 0) continue;
     if (cpuHas(static_cast<Path>(i))) {
       choice.path = static_cast<Path>(i);
     } else {

@@ -3,7 +3,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#include "native/isa/sim/paths.h"
+#include "native/isa/sim/vector_table.h"
 
 #define WINDLASS_PATH_F16C 1
 #define WINDLASS_PATH_WIDTH 32

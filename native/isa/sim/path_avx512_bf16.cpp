@@ -3,7 +3,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#include "native/isa/sim/paths.h"
+#include "native/isa/sim/vector_table.h"
 
 // Ignores warnings about undefined registers inside the intrinsics.
 #pragma GCC diagnostic push

@@ -3,7 +3,7 @@
 // path.
 #include <cstring>
 
-#include "native/isa/sim/paths.h"
+#include "native/isa/sim/vector_table.h"
 
 #define WINDLASS_PATH_F16C 0
 #define WINDLASS_PATH_WIDTH 16

@@ -21,14 +21,6 @@ size_t lesser(int64_t left, int64_t most) {
   return static_cast<size_t>(left < most ? left : most);
 }
 
-void write(const VectorTable& table, void* dst, const void* src, size_t bytes, bool past) {
-  if (past) {
-    table.stream(dst, src, bytes);
-  } else {
-    copyBytes(dst, src, bytes);
-  }
-}
-
 }  // namespace
 
 namespace detail {
@@ -86,7 +78,7 @@ void quantise(const VectorTable& table, const Rows& dst, const Rows& scales, con
     const size_t firstBlock = static_cast<size_t>(start) / kQuantBlock;
     const size_t blocks = quantBlocks(count);
     for (uint32_t d = 0; d < dst.count; ++d) {
-      write(table, targets[d] + start, values, count, past);
+      copyOrStream(table, targets[d] + start, values, count, past);
       copyBytes(targetScales[d] + firstBlock * sizeof(float), scale, blocks * sizeof(float));
     }
   }

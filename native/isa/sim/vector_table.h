@@ -83,10 +83,29 @@ struct VectorTable {
   QuantiseLoop quantise[kFloatCount];  // nullptr for f64 and f8
 };
 
+// The table of each path. Call a function only on a CPU that has the path.
+const VectorTable& portableTable() noexcept;
+#if defined(__x86_64__)
+const VectorTable& avx2Table() noexcept;
+const VectorTable& avx512Table() noexcept;
+const VectorTable& avx512Bf16Table() noexcept;
+const VectorTable& avx512Fp16Table() noexcept;
+#endif
+
 // Returns nullptr if this CPU or this build lacks the path.
 const VectorTable* tableFor(Path path) noexcept;
 const char* nameOf(Path path) noexcept;
 const VectorTable& activeTable() noexcept;
+
+// Copies bytes that do not overlap. If it streams, the caller issues SFENCE.
+inline void copyOrStream(const VectorTable& table, void* dst, const void* src, size_t bytes,
+                         bool streams) noexcept {
+  if (streams) {
+    table.stream(dst, src, bytes);
+  } else {
+    copyBytes(dst, src, bytes);
+  }
+}
 
 struct PathChoice {
   Path path;
