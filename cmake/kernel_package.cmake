@@ -22,6 +22,7 @@ set(kernel_headers
   native/isa/ascend/buffers.h
   native/isa/ascend/fused.h
   native/isa/ascend/target.h
+  native/isa/boxes.h
   native/isa/checked/architecture.h
   native/isa/checked/arithmetic.h
   native/isa/checked/breach.h

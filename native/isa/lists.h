@@ -14,6 +14,12 @@ struct Views {
   uint32_t count;
   void (*list)(const void* context, uint32_t first, uint32_t n, StridedView* views);
   const void* context;
+
+  WL_CORE StridedView operator[](uint32_t i) const {
+    StridedView view;
+    list(context, i, 1, &view);
+    return view;
+  }
 };
 
 // The views at(0), at(1), ... `at` is called while the result is in use.
@@ -31,6 +37,12 @@ struct Rows {
   uint32_t count;
   void (*list)(const void* context, uint32_t first, uint32_t n, void** addresses);
   const void* context;
+
+  WL_CORE void* operator[](uint32_t i) const {
+    void* address;
+    list(context, i, 1, &address);
+    return address;
+  }
 };
 
 // The rows at the addresses at(0), at(1), ... `at` is called while the result is in use.

@@ -6,23 +6,11 @@
 #include <cstdint>
 
 #include "native/isa/ascend/target.h"
+#include "native/isa/boxes.h"
 #include "native/isa/lists.h"
 #include "windlass/kernel.h"
 
 namespace windlass::ascend {
-
-// Access to the views of a list, one at a time.
-struct ViewList {
-  uint32_t count;
-  const Views& views;
-
-  WL_CORE explicit ViewList(const Views& of) : count(of.count), views(of) {}
-  WL_CORE StridedView operator[](uint32_t i) const {
-    StridedView view;
-    views.list(views.context, i, 1, &view);
-    return view;
-  }
-};
 
 // Tiles of kRows x kColumns elements of any type.
 template <int kTileRows, int kTileColumns>
@@ -38,69 +26,39 @@ using WideForm = Form<1, 4096>;
 using MiddleForm = Form<16, 256>;
 using NarrowForm = Form<128, 32>;
 
-struct Walk {
-  uint32_t ndim = 0;         // without extent 1; adjacent ones merged if all views permit
-  int64_t extent[kMaxDims];  // outermost first
-  uint32_t axis[kMaxDims];   // dimension of the views whose strides apply
-  bool isEmpty = false;      // some extent is 0
-  bool hasColumns = false;   // all views have stride 1 in the last dimension; else columns() is 1
+struct Walk : Traversal {
+  bool hasColumns;  // all views have stride 1 in the last dimension; else columns() is 1
 
   WL_CORE uint32_t rowDims() const { return hasColumns ? ndim - 1 : ndim; }
   WL_CORE int64_t columns() const { return hasColumns ? extent[ndim - 1] : 1; }
 };
 
 // A box of a walk. It covers one index of each row dimension except the innermost four.
-struct Box {
+struct Box : windlass::Box {
   static constexpr uint32_t kRowDims = 4;
 
-  int64_t start[kMaxDims];
-  int64_t extent[kMaxDims];
   int64_t rows;
   int64_t columns;
 };
 
-// Makes a walk in the order of the first view's strides. each(visit) calls visit(view) for all
-// views.
-template <typename Each>
-WL_CORE inline Walk walkOf(const StridedView& first, const Each& each) {
-  const auto strideOf = [](const StridedView& view, uint32_t axis) {
-    return view.strides[axis] < 0 ? -view.strides[axis] : view.strides[axis];
+// Makes a walk over all views, in the order of the strides of dst[0].
+WL_CORE inline Walk walkOf(const Views& dst, const Views& src) {
+  const auto ofAll = [&](const auto& holds) {
+    for (uint32_t i = 0; i < src.count + dst.count; ++i) {
+      if (!holds(i < src.count ? src[i] : dst[i - src.count])) return false;
+    }
+    return true;
   };
-  Walk all;
-  for (uint32_t d = 0; d < first.ndim; ++d) {
-    all.isEmpty = all.isEmpty || first.shape[d] == 0;
-    if (first.shape[d] == 1) continue;
-    uint32_t at = all.ndim++;
-    for (; at > 0 && strideOf(first, all.axis[at - 1]) < strideOf(first, d); --at) {
-      all.axis[at] = all.axis[at - 1];
-    }
-    all.axis[at] = d;
-  }
-  if (all.isEmpty || all.ndim == 0) return all;
-  bool merges[kMaxDims];  // with the next dimension
-  for (uint32_t d = 0; d < all.ndim; ++d) {
-    all.extent[d] = first.shape[all.axis[d]];
-    merges[d] = d + 1 < all.ndim;
-  }
-  all.hasColumns = true;
-  each([&](const StridedView& view) {
-    for (uint32_t d = 0; d + 1 < all.ndim; ++d) {
-      const int64_t inner = view.strides[all.axis[d + 1]] * all.extent[d + 1];
-      merges[d] = merges[d] && view.strides[all.axis[d]] == inner;
-    }
-    all.hasColumns = all.hasColumns && view.strides[all.axis[all.ndim - 1]] == 1;
+  const StridedView first = dst[0];
+  const Traversal all = traversalOf(first, [&](uint32_t outer, uint32_t inner, int64_t extent) {
+    return ofAll([&](const StridedView& view) {
+      return view.strides[outer] == view.strides[inner] * extent;
+    });
   });
-  Walk walk;
-  walk.hasColumns = all.hasColumns;
-  int64_t extent = 1;
-  for (uint32_t d = 0; d < all.ndim; ++d) {
-    extent *= all.extent[d];
-    if (merges[d]) continue;
-    walk.extent[walk.ndim] = extent;
-    walk.axis[walk.ndim++] = all.axis[d];
-    extent = 1;
-  }
-  return walk;
+  const bool hasColumns = !all.isEmpty && all.ndim > 0 && ofAll([&](const StridedView& view) {
+    return view.strides[all.axis[all.ndim - 1]] == 1;
+  });
+  return {all, hasColumns};
 }
 
 // Calls visit(box) for boxes that cover the walk. A box has at most the rows and columns of a tile.
@@ -118,26 +76,10 @@ WL_CORE inline void forEachBox(const Walk& walk, const Visit& visit) {
   if (walk.hasColumns) {
     most[rowDims] = walk.columns() < Form::kColumns ? walk.columns() : Form::kColumns;
   }
-  Box box;
-  for (uint32_t d = 0; d < walk.ndim; ++d) box.start[d] = 0;
-  for (;;) {
-    box.rows = 1;
-    box.columns = 1;
-    for (uint32_t d = 0; d < walk.ndim; ++d) {
-      const int64_t left = walk.extent[d] - box.start[d];
-      box.extent[d] = left < most[d] ? left : most[d];
-      (d < rowDims ? box.rows : box.columns) *= box.extent[d];
-    }
-    visit(static_cast<const Box&>(box));
-    uint32_t d = walk.ndim;
-    for (;;) {
-      if (d == 0) return;
-      --d;
-      box.start[d] += most[d];
-      if (box.start[d] < walk.extent[d]) break;
-      box.start[d] = 0;
-    }
-  }
+  windlass::forEachBox(walk, most, [&](const windlass::Box& box) {
+    const int64_t columns = walk.hasColumns ? box.extent[rowDims] : 1;
+    visit(Box{box, box.count / columns, columns});
+  });
 }
 
 // Calls run(form) with the form that suits the number of columns of the walk.

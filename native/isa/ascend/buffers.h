@@ -100,7 +100,7 @@ class Results {
 
   // Stores the tile to the box of each destination.
   template <typename T, typename TileT>
-  WL_CORE void store(const Walk& walk, const Box& box, const ViewList& dst, TileT& tile) {
+  WL_CORE void store(const Walk& walk, const Box& box, const Views& dst, TileT& tile) {
     const event_t id = eventOf(turn_);
     set_flag(PIPE_V, PIPE_MTE3, id);
     wait_flag(PIPE_V, PIPE_MTE3, id);

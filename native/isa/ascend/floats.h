@@ -59,22 +59,12 @@ class Floats {
   using F32 = typename Form::template Of<float>;
 
  public:
-  WL_CORE Floats(uint32_t room, const Walk& walk, const ViewList& dst, DType wire)
+  WL_CORE Floats(uint32_t room, const Walk& walk, const Views& dst, DType wire)
       : inputs_(room), results_(room), walk_(walk), dst_(dst), to_(dst[0].dtype), wire_(wire) {}
 
-  // dst = cast(cast(src to the wire dtype) to dst's).
-  WL_CORE void cast(const Box& box, const StridedView& src) {
-    results_.begin();
-    F32 sum(box.rows, box.columns);
-    TASSIGN(sum, results_.sum());
-    load(box, src, [&](auto& term) { TCVT(sum, term, RoundMode::CAST_NONE); },
-         [&](F32& term) { TMAX(sum, term, term); });
-    finish(box, src.dtype, sum);
-  }
-
-  // dst = cast(cast(left fold of src to the wire dtype) to dst's dtype). The fold is first rounded
-  // to src's dtype. avg divides by `terms`.
-  WL_CORE void fold(const Box& box, const ViewList& src, ReduceOp op, uint32_t terms) {
+  // dst = cast(cast(left fold of src to the wire dtype) to dst's dtype). A fold of
+  // several terms is first rounded to src's dtype. avg divides by `terms`.
+  WL_CORE void fold(const Box& box, const Views& src, ReduceOp op, uint32_t terms) {
     results_.begin();
     F32 sum(box.rows, box.columns);
     F32 widened(box.rows, box.columns);
@@ -93,13 +83,14 @@ class Floats {
            [&](F32& term) { accumulate(op, sum, term); });
     }
     if (op == ReduceOp::kAvg) TDIVS(sum, sum, static_cast<float>(terms));
-    if (wire_ != from || to_ != from) through(from, box, sum);
+    const bool isExact = src.count == 1 && op != ReduceOp::kAvg;
+    if (!isExact && (wire_ != from || to_ != from)) through(from, box, sum);
     finish(box, from, sum);
   }
 
   // dst = the sum of weights[s] * src[s] in array order, in f32. Each product and each sum is
   // rounded. Without sources, dst is zero.
-  WL_CORE void foldWeighted(const Box& box, const ViewList& src, const float* weights) {
+  WL_CORE void foldWeighted(const Box& box, const Views& src, const float* weights) {
     results_.begin();
     F32 sum(box.rows, box.columns);
     F32 product(box.rows, box.columns);
@@ -169,7 +160,7 @@ class Floats {
   Inputs inputs_;
   Results results_;
   const Walk& walk_;
-  const ViewList& dst_;
+  const Views& dst_;
   const DType to_;
   const DType wire_;
 };

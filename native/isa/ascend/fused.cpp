@@ -7,53 +7,51 @@
 
 namespace windlass::ascend {
 
-WL_CORE void moveConvert(uint32_t room, const Views& targets, const StridedView& src, DType wire) {
-  const ViewList dst(targets);
-  const StridedView first = dst[0];
-  const Walk walk = walkOf(first, [&](const auto& visit) {
-    visit(src);
-    for (uint32_t d = 0; d < dst.count; ++d) visit(dst[d]);
-  });
-  if (walk.isEmpty) return;
-  if (wire == src.dtype && first.dtype == wire) return moveBits(room, walk, dst, src);
-  if (!passesF32(src.dtype)) return refuse("TMOVE_CVT", src.dtype);
-  if (!passesF32(wire)) return refuse("TMOVE_CVT", wire);
-  if (!passesF32(first.dtype)) return refuse("TMOVE_CVT", first.dtype);
+// Calls run(floats, box) for the boxes of a walk.
+template <typename Run>
+WL_CORE inline void onFloats(uint32_t room, const Walk& walk, const Views& dst, DType wire,
+                             const Run& run) {
   inForm(walk, [&](auto form) {
     Floats<decltype(form)> floats(room, walk, dst, wire);
-    forEachBox<decltype(form)>(walk, [&](const Box& box) { floats.cast(box, src); });
+    forEachBox<decltype(form)>(walk, [&](const Box& box) { run(floats, box); });
     floats.end();
   });
 }
 
-WL_CORE void moveAdd(uint32_t room, const StridedView& dst, const StridedView& src) {
-  const auto one = [&](uint32_t) { return dst; };
-  const Walk walk = walkOf(dst, [&](const auto& visit) {
-    visit(src);
-    visit(dst);
+WL_CORE void moveConvert(uint32_t room, const Views& dst, const StridedView& src, DType wire) {
+  const auto source = [&](uint32_t) { return src; };
+  const Views sources = viewsAt(1, source);
+  const Walk walk = walkOf(dst, sources);
+  const DType to = dst[0].dtype;
+  if (walk.isEmpty) return;
+  if (wire == src.dtype && to == wire) return moveBits(room, walk, dst, src);
+  if (!passesF32(src.dtype)) return refuse("TMOVE_CVT", src.dtype);
+  if (!passesF32(wire)) return refuse("TMOVE_CVT", wire);
+  if (!passesF32(to)) return refuse("TMOVE_CVT", to);
+  onFloats(room, walk, dst, wire, [&](auto& floats, const Box& box) {
+    floats.fold(box, sources, ReduceOp::kSum, 1);
   });
-  const Views list = viewsAt(1, one);
-  if (!walk.isEmpty) addAtomically(room, walk, ViewList(list), src);
 }
 
-WL_CORE void fold(uint32_t room, const Views& targets, const Views& sources, ReduceOp op,
-                  DType wire, uint32_t terms) {
-  const ViewList dst(targets);
-  const ViewList src(sources);
-  const StridedView first = dst[0];
+WL_CORE void moveAdd(uint32_t room, const StridedView& dst, const StridedView& src) {
+  const auto source = [&](uint32_t) { return src; };
+  const auto target = [&](uint32_t) { return dst; };
+  const Views targets = viewsAt(1, target);
+  const Walk walk = walkOf(targets, viewsAt(1, source));
+  if (!walk.isEmpty) addAtomically(room, walk, targets, src);
+}
+
+WL_CORE void fold(uint32_t room, const Views& dst, const Views& src, ReduceOp op, DType wire,
+                  uint32_t terms) {
   const DType from = src[0].dtype;
-  const Walk walk = walkOf(first, [&](const auto& visit) {
-    for (uint32_t s = 0; s < src.count; ++s) visit(src[s]);
-    for (uint32_t d = 0; d < dst.count; ++d) visit(dst[d]);
-  });
+  const DType to = dst[0].dtype;
+  const Walk walk = walkOf(dst, src);
   if (walk.isEmpty) return;
   if (passesF32(from)) {
     if (!passesF32(wire)) return refuse("TFOLD", wire);
-    if (!passesF32(first.dtype)) return refuse("TFOLD", first.dtype);
-    return inForm(walk, [&](auto form) {
-      Floats<decltype(form)> floats(room, walk, dst, wire);
-      forEachBox<decltype(form)>(walk, [&](const Box& box) { floats.fold(box, src, op, terms); });
-      floats.end();
+    if (!passesF32(to)) return refuse("TFOLD", to);
+    return onFloats(room, walk, dst, wire, [&](auto& floats, const Box& box) {
+      floats.fold(box, src, op, terms);
     });
   }
   inForm(walk, [&](auto form) {
@@ -78,23 +76,15 @@ WL_CORE void fold(uint32_t room, const Views& targets, const Views& sources, Red
   });
 }
 
-WL_CORE void foldWeighted(uint32_t room, const StridedView& target, const Views& sources,
+WL_CORE void foldWeighted(uint32_t room, const StridedView& target, const Views& src,
                           const float* weights) {
   const auto one = [&](uint32_t) { return target; };
-  const Views list = viewsAt(1, one);
-  const ViewList dst(list);
-  const ViewList src(sources);
-  const Walk walk = walkOf(target, [&](const auto& visit) {
-    for (uint32_t s = 0; s < src.count; ++s) visit(src[s]);
-    visit(target);
-  });
+  const Views dst = viewsAt(1, one);
+  const Walk walk = walkOf(dst, src);
   if (walk.isEmpty) return;
   if (!passesF32(target.dtype)) return refuse("TFOLD_WEIGHTED", target.dtype);
-  inForm(walk, [&](auto form) {
-    Floats<decltype(form)> floats(room, walk, dst, target.dtype);
-    forEachBox<decltype(form)>(walk,
-                               [&](const Box& box) { floats.foldWeighted(box, src, weights); });
-    floats.end();
+  onFloats(room, walk, dst, target.dtype, [&](auto& floats, const Box& box) {
+    floats.foldWeighted(box, src, weights);
   });
 }
 

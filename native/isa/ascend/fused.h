@@ -62,9 +62,7 @@ WL_CORE inline void TFOLD(const Rows& dst, const Rows& src, int64_t elements, DT
                           Stores = Stores::kByOperation) {
   const int64_t one = 1;
   const auto viewOf = [&](const Rows& rows, uint32_t i) {
-    StridedView view = {nullptr, dtype, 1, &elements, &one};
-    rows.list(rows.context, i, 1, &view.data);
-    return view;
+    return StridedView{rows[i], dtype, 1, &elements, &one};
   };
   const auto target = [&](uint32_t d) { return viewOf(dst, d); };
   const auto source = [&](uint32_t s) { return viewOf(src, s); };
@@ -80,9 +78,7 @@ WL_CORE inline void TFOLD_WEIGHTED(void* dst, const Rows& src, const float* weig
                                    Stores = Stores::kByOperation) {
   const int64_t one = 1;
   const auto source = [&](uint32_t s) {
-    StridedView view = {nullptr, dtype, 1, &elements, &one};
-    src.list(src.context, s, 1, &view.data);
-    return view;
+    return StridedView{src[s], dtype, 1, &elements, &one};
   };
   ascend::foldWeighted(ascend::roomOf(tile), {dst, dtype, 1, &elements, &one},
                        viewsAt(src.count, source), weights);

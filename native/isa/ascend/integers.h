@@ -17,8 +17,8 @@ WL_CORE inline bool compares(ReduceOp op) {
 
 // Folds elements of T's size. kFlips is true for unsigned elements.
 template <typename T, bool kFlips, class Form>
-WL_CORE inline void foldWords(uint32_t room, const Walk& walk, const ViewList& dst,
-                              const ViewList& src, ReduceOp op) {
+WL_CORE inline void foldWords(uint32_t room, const Walk& walk, const Views& dst,
+                              const Views& src, ReduceOp op) {
   using Words = typename Form::template Of<T>;
   constexpr T kTopBit = static_cast<T>(T{1} << (sizeof(T) * 8 - 2)) * -2;
   Inputs inputs(room);
@@ -56,8 +56,8 @@ WL_CORE inline void foldWords(uint32_t room, const Walk& walk, const ViewList& d
 
 // T is int8_t or uint8_t.
 template <typename T, class Form>
-WL_CORE inline void foldBytes(uint32_t room, const Walk& walk, const ViewList& dst,
-                              const ViewList& src, ReduceOp op) {
+WL_CORE inline void foldBytes(uint32_t room, const Walk& walk, const Views& dst,
+                              const Views& src, ReduceOp op) {
   using Bytes = typename Form::template Of<T>;
   using Words = typename Form::template Of<int16_t>;
   using Halves = typename Form::template Of<half>;

@@ -10,7 +10,7 @@ namespace windlass::ascend {
 
 // dst[0], dst[1], ... = src, or += src, for elements of T's size.
 template <typename T, AtomicType kAtomic, class Form>
-WL_CORE inline void moveBoxes(uint32_t room, const Walk& walk, const ViewList& dst,
+WL_CORE inline void moveBoxes(uint32_t room, const Walk& walk, const Views& dst,
                               const StridedView& src) {
   uint32_t turn = 0;
   bool filled[2] = {false, false};
@@ -41,13 +41,13 @@ WL_CORE inline void moveBoxes(uint32_t room, const Walk& walk, const ViewList& d
 }
 
 template <typename T, AtomicType kAtomic>
-WL_CORE inline void moveAs(uint32_t room, const Walk& walk, const ViewList& dst,
+WL_CORE inline void moveAs(uint32_t room, const Walk& walk, const Views& dst,
                            const StridedView& src) {
   inForm(walk, [&](auto form) { moveBoxes<T, kAtomic, decltype(form)>(room, walk, dst, src); });
 }
 
 // Copies every bit unchanged, for any dtype.
-WL_CORE inline void moveBits(uint32_t room, const Walk& walk, const ViewList& dst,
+WL_CORE inline void moveBits(uint32_t room, const Walk& walk, const Views& dst,
                              const StridedView& src) {
   switch (sizeOf(src.dtype)) {
     case 1:
@@ -61,7 +61,7 @@ WL_CORE inline void moveBits(uint32_t room, const Walk& walk, const ViewList& ds
   }
 }
 
-WL_CORE inline void addAtomically(uint32_t room, const Walk& walk, const ViewList& dst,
+WL_CORE inline void addAtomically(uint32_t room, const Walk& walk, const Views& dst,
                                   const StridedView& src) {
   constexpr AtomicType kAdd = AtomicType::AtomicAdd;
   switch (src.dtype) {

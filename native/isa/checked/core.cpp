@@ -41,23 +41,6 @@ uint64_t orderSeed(const Machine& machine, uint32_t rank, uint32_t block) {
   return uint64_t{words[0]} << 32 | words[1];
 }
 
-// The tile's valid part in the shape of a tensor. Dimensions 0 to 3 of the tensor together count
-// the tile's rows.
-struct TileView {
-  int64_t strides[kGlobalDims];
-  StridedView view;
-
-  TileView(unsigned char* buffer, const TileRef& tile, const GlobalRef& tensor)
-      : view{buffer + tile.at.offset, tile.dtype, kGlobalDims, tensor.shape, strides} {
-    strides[4] = 1;
-    int64_t step = tile.columns;
-    for (int d = 3; d >= 0; --d) {
-      strides[d] = step;
-      step *= tensor.shape[d];
-    }
-  }
-};
-
 // Views the tensor's elements as the tile's dtype, which has the same size. Moves keep every bit.
 StridedView viewOf(const GlobalRef& tensor, const TileRef& tile) {
   return {tensor.data, tile.dtype, kGlobalDims, tensor.shape, tensor.strides};
@@ -177,19 +160,15 @@ Placement Core::place(const TileRef& tile, uint64_t offset) {
   const Origin origin = begin("TASSIGN");
   const auto name = [&] { return describe(tile) + " at byte " + std::to_string(offset); };
   const uint64_t end = offset + static_cast<uint64_t>(tile.bytes());
-  bool usable = require(offset % kTileAlignment == 0, Rule::kTileMisaligned, origin, name);
-  usable = require(tile.rowBytes() % kTileAlignment == 0, Rule::kTileRow, origin,
-                   [&] {
-                     return name() + " has rows of " + std::to_string(tile.rowBytes()) + " bytes";
-                   }) &&
-           usable;
   const uint32_t room = machine_.architecture().bufferBytes;
-  usable = require(end <= room, Rule::kBufferOverflow, origin,
-                   [&] {
-                     return name() + " ends at " + std::to_string(end) + " of " +
-                            std::to_string(room) + " bytes";
-                   }) &&
-           usable;
+  const bool aligned = require(offset % kTileAlignment == 0, Rule::kTileMisaligned, origin, name);
+  const bool hasRows = require(tile.rowBytes() % kTileAlignment == 0, Rule::kTileRow, origin, [&] {
+    return name() + " has rows of " + std::to_string(tile.rowBytes()) + " bytes";
+  });
+  const bool fits = require(end <= room, Rule::kBufferOverflow, origin, [&] {
+    return name() + " ends at " + std::to_string(end) + " of " + std::to_string(room) + " bytes";
+  });
+  const bool usable = aligned && hasRows && fits;
   if (usable) counters_.bufferBytes = std::max(counters_.bufferBytes, end);
   return {++placed_, static_cast<uint32_t>(offset), issued_, usable};
 }
@@ -434,7 +413,7 @@ void Core::load(const TileRef& tile, const GlobalRef& tensor, const char* name) 
   });
   mustAcquire_ = false;
   issue(Pipe::kMte2, origin, tensor.bytes(), {}, {&tile}, [this, tile, tensor] {
-    TMOVE_CVT(TileView(buffer(), tile, tensor).view, viewOf(tensor, tile));
+    TMOVE_CVT(TileView(buffer(), tile, tensor.shape).view, viewOf(tensor, tile));
   });
   const Issue now = {Pipe::kMte2, queue(Pipe::kMte2).clock, firstPipe_, origin};
   reportClash(machine_.memory().touch(tensor, Touching::kRead, now), origin);
@@ -447,7 +426,7 @@ void Core::store(const GlobalRef& tensor, const TileRef& tile, bool adds, const 
   if (!isWritten(machine_.memory().unwritten(rank_, tensor), describe(tensor), origin)) return;
   const Issue now = {Pipe::kMte3, queue(Pipe::kMte3).clock, firstPipe_, origin};
   issue(Pipe::kMte3, origin, tensor.bytes(), {&tile}, {}, [this, tile, tensor, adds] {
-    const TileView from(buffer(), tile, tensor);
+    const TileView from(buffer(), tile, tensor.shape);
     if (adds) {
       detail::atomicAdd(viewOf(tensor, tile), from.view);
     } else {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "native/isa/boxes.h"
 #include "native/isa/shape.h"
 #include "windlass/kernel.h"
 
@@ -50,30 +51,47 @@ GlobalRef refOf(const StridedView& tensor);
 // Returns for example "tensor f32 1x1x1x16x32".
 std::string describe(const GlobalRef& tensor);
 
+// The tile's valid part, in a unified buffer, in the shape of a tensor. Dimensions 0 to 3 of the
+// tensor together count the tile's rows.
+struct TileView {
+  int64_t strides[kGlobalDims];
+  StridedView view;
+
+  TileView(unsigned char* buffer, const TileRef& tile, const int64_t* shape)
+      : view{buffer + tile.at.offset, tile.dtype, kGlobalDims, shape, strides} {
+    strides[4] = 1;
+    int64_t step = tile.columns;
+    for (int d = 3; d >= 0; --d) {
+      strides[d] = step;
+      step *= shape[d];
+    }
+  }
+};
+
 // Calls visit(address, bytes) for each contiguous run of bytes of the tensor. Adjacent runs are
 // merged.
 template <typename Visit>
 void forEachRun(const GlobalRef& tensor, Visit&& visit) {
+  if (tensor.bytes() == 0) return;
   const auto size = static_cast<int64_t>(sizeOf(tensor.dtype));
   const bool contiguous = tensor.strides[4] == 1 || tensor.shape[4] == 1;
-  const int64_t runs = tensor.rows() * (contiguous ? 1 : tensor.shape[4]);
-  const auto runBytes = static_cast<uint64_t>(contiguous ? tensor.shape[4] * size : size);
-  const auto base = reinterpret_cast<uint64_t>(tensor.data);
+  const int64_t run[] = {1, 1, 1, 1, contiguous ? tensor.shape[4] : 1};
+  Traversal all;
+  all.ndim = kGlobalDims;
+  for (int d = 0; d < kGlobalDims; ++d) all.extent[d] = tensor.shape[d];
   uint64_t begin = 0;
   uint64_t end = 0;
-  int64_t index[kGlobalDims] = {};
-  for (int64_t run = 0; run < runs; ++run) {
-    int64_t elements = 0;
-    for (int d = 0; d < kGlobalDims; ++d) elements += index[d] * tensor.strides[d];
-    const uint64_t at = base + static_cast<uint64_t>(elements * size);
-    if (at != end || run == 0) {
-      if (run > 0) visit(begin, end - begin);
+  forEachBox(all, run, [&](const Box& box) {
+    auto at = reinterpret_cast<uint64_t>(tensor.data);
+    for (int d = 0; d < kGlobalDims; ++d)
+      at += static_cast<uint64_t>(box.start[d] * tensor.strides[d] * size);
+    if (at != end) {
+      if (end != 0) visit(begin, end - begin);
       begin = at;
     }
-    end = at + runBytes;
-    for (int d = contiguous ? 3 : 4; d >= 0 && ++index[d] == tensor.shape[d]; --d) index[d] = 0;
-  }
-  if (runs > 0) visit(begin, end - begin);
+    end = at + static_cast<uint64_t>(box.count * size);
+  });
+  visit(begin, end - begin);
 }
 
 }  // namespace windlass::checked

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/isa/checked/transfer.h"
 
+#include <algorithm>
+#include <iterator>
+
+#include "native/isa/boxes.h"
+
 namespace windlass::checked {
 namespace {
 
@@ -38,12 +43,12 @@ class Chunks {
   bool used_[2] = {false, false};
 };
 
-GlobalRef part(const GlobalRef& tensor, const int64_t* start, const int64_t* shape) {
+GlobalRef part(const GlobalRef& tensor, const Box& part) {
   GlobalRef box = tensor;
   int64_t elements = 0;
   for (int d = 0; d < kGlobalDims; ++d) {
-    elements += start[d] * tensor.strides[d];
-    box.shape[d] = shape[d];
+    elements += part.start[d] * tensor.strides[d];
+    box.shape[d] = part.extent[d];
   }
   box.data = static_cast<unsigned char*>(tensor.data) +
              elements * static_cast<int64_t>(sizeOf(tensor.dtype));
@@ -60,17 +65,8 @@ bool areApart(const TileRef& ping, const TileRef& pong, int64_t rows, int64_t co
 }
 
 bool stridesFit(const GlobalRef& tensor) {
-  for (const int64_t stride : tensor.strides) {
-    if (stride > INT32_MAX || stride < INT32_MIN) return false;
-  }
-  return true;
-}
-
-bool sameShape(const GlobalRef& a, const GlobalRef& b) {
-  for (int d = 0; d < kGlobalDims; ++d) {
-    if (a.shape[d] != b.shape[d]) return false;
-  }
-  return true;
+  return std::all_of(std::begin(tensor.strides), std::end(tensor.strides),
+                     [](int64_t stride) { return stride <= INT32_MAX && stride >= INT32_MIN; });
 }
 
 }  // namespace
@@ -79,7 +75,8 @@ void transfer(Core& core, const TransferKind& kind, const GlobalRef& dst, const 
               TileRef* ping, TileRef* pong, bool adds) {
   const Origin origin = core.begin(kind.name);
   const auto tensors = [&] { return describe(src) + " to " + describe(dst); };
-  if (!core.require(sameShape(dst, src), Rule::kTransferShape, origin, tensors) ||
+  const bool alike = std::equal(std::begin(src.shape), std::end(src.shape), dst.shape);
+  if (!core.require(alike, Rule::kTransferShape, origin, tensors) ||
       !core.require(stridesFit(dst) && stridesFit(src), Rule::kTransferStride, origin, tensors)) {
     return;
   }
@@ -123,24 +120,16 @@ void transfer(Core& core, const TransferKind& kind, const GlobalRef& dst, const 
                     })) {
     return;
   }
-  int64_t start[kGlobalDims] = {};
-  const int64_t whole[] = {src.shape[0], src.shape[1], src.shape[2], src.shape[3], src.shape[4]};
-  for (start[0] = 0; start[0] < whole[0]; ++start[0]) {
-    for (start[1] = 0; start[1] < whole[1]; ++start[1]) {
-      for (start[2] = 0; start[2] < whole[2]; ++start[2]) {
-        for (start[3] = 0; start[3] < whole[3]; start[3] += mostRows) {
-          for (start[4] = 0; start[4] < whole[4]; start[4] += mostColumns) {
-            const int64_t shape[] = {1, 1, 1, std::min(mostRows, whole[3] - start[3]),
-                                     std::min(mostColumns, whole[4] - start[4])};
-            TileRef& tile = chunks.tile();
-            tile.validRows = shape[3];
-            tile.validColumns = shape[4];
-            chunks.move(part(dst, start, shape), part(src, start, shape));
-          }
-        }
-      }
-    }
-  }
+  Traversal all;
+  all.ndim = kGlobalDims;
+  std::copy(std::begin(src.shape), std::end(src.shape), all.extent);
+  const int64_t most[] = {1, 1, 1, mostRows, mostColumns};
+  forEachBox(all, most, [&](const Box& box) {
+    TileRef& tile = chunks.tile();
+    tile.validRows = box.extent[3];
+    tile.validColumns = box.extent[4];
+    chunks.move(part(dst, box), part(src, box));
+  });
   chunks.end();
 }
 

@@ -137,7 +137,7 @@ void detail::atomicAdd(const StridedView& dst, const StridedView& src) noexcept 
   ViewList to(&dst, 1);
   ViewList from(&src, 1);
   const Traversal t = makeTraversal(to, from);
-  if (t.empty) return;
+  if (t.isEmpty) return;
   const DefaultFloatMode mode;
   const Adder adder(activeTable(), dst.dtype);
   const auto bytes = static_cast<int64_t>(sizeOf(dst.dtype));

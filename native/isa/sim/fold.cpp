@@ -99,11 +99,7 @@ void foldRows(const VectorTable& table, const FoldSteps& steps, const Rows& dst,
       folded = result;
     }
     for (uint32_t i = 0; i < dst.count; ++i) {
-      if (streams) {
-        table.stream(targets[i] + offset, folded, count * static_cast<size_t>(bytes));
-      } else {
-        copyBytes(targets[i] + offset, folded, count * static_cast<size_t>(bytes));
-      }
+      copyOrStream(table, targets[i] + offset, folded, count * static_cast<size_t>(bytes), streams);
     }
   }
   if (streams) orderStreamed();
@@ -127,7 +123,7 @@ void foldViews(const VectorTable& table, ViewList& dst, ViewList& src, ReduceOp 
     return;
   }
   const Traversal t = makeTraversal(dst, src);
-  if (t.empty) return;
+  if (t.isEmpty) return;
   int64_t boxExtent[kMaxDims];
   chooseFoldBox(t, dst, src, boxExtent);
   alignas(64) unsigned char accumulator[kFoldBytes];

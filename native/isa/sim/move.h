@@ -32,33 +32,14 @@ inline void store(const StridedView& dst, const StridedView& src) noexcept {
   }
 }
 
-// The tile's valid part as a 5-D view. Dimensions 0 to 3 of the tensor's shape together count the
-// rows.
-struct TileView {
-  int64_t shape[kGlobalDims];
-  int64_t stride[kGlobalDims];
-  bool fit;
-
-  template <typename TileT, typename Global>
-  TileView(TileT& tile, Global& g) noexcept {
-    int64_t step = TileT::Cols;
-    shape[4] = g.GetShape(4);
-    stride[4] = 1;
-    for (int d = 3; d >= 0; --d) {
-      shape[d] = g.GetShape(d);
-      stride[d] = step;
-      step *= shape[d];
-    }
-    fit = fits(tile.GetValidCol() == shape[4] &&
-                   tile.GetValidRow() == shape[0] * shape[1] * shape[2] * shape[3],
-               TileMisuse::kMoved);
-  }
-
-  template <typename TileT>
-  StridedView view(TileT& tile) const noexcept {
-    return {tile.data(), DTypeOf<typename TileT::DType>::value, kGlobalDims, shape, stride};
-  }
-};
+// Returns true if the tensor has the valid sizes of the tile. Dimensions 0 to 3 of the tensor
+// together count the tile's rows.
+template <typename TileT, typename Global>
+bool fitsTile(TileT& tile, Global& g) noexcept {
+  const int64_t rows = g.GetShape(0) * g.GetShape(1) * g.GetShape(2) * g.GetShape(3);
+  return fits(tile.GetValidCol() == g.GetShape(4) && tile.GetValidRow() == rows,
+              TileMisuse::kMoved);
+}
 
 }  // namespace detail
 }  // namespace windlass
@@ -71,17 +52,21 @@ inline namespace sim {
 template <typename TileT, typename Global>
 inline void TLOAD(TileT& tile, Global& src) noexcept {
   static_assert(std::is_same_v<typename TileT::DType, typename Global::RawDType>, "one dtype");
-  const windlass::detail::TileView local(tile, src);
-  if (!local.fit) return;
-  windlass::TMOVE_CVT(local.view(tile), src.view());
+  using namespace windlass::detail;
+  if (!fitsTile(tile, src)) return;
+  const windlass::StridedView from = src.view();
+  const windlass::checked::TileView local(unifiedBuffer(), refOf(tile), from.shape);
+  windlass::TMOVE_CVT(local.view, from);
 }
 
 template <typename TileT, typename Global, AtomicType kAtomic>
 inline void TSTORE(Global& dst, TileT& tile) noexcept {
   static_assert(std::is_same_v<typename TileT::DType, typename Global::DType>, "one dtype");
-  const windlass::detail::TileView local(tile, dst);
-  if (!local.fit) return;
-  windlass::detail::store<kAtomic, typename Global::DType>(dst.view(), local.view(tile));
+  using namespace windlass::detail;
+  if (!fitsTile(tile, dst)) return;
+  const windlass::StridedView to = dst.view();
+  const windlass::checked::TileView local(unifiedBuffer(), refOf(tile), to.shape);
+  store<kAtomic, typename Global::DType>(to, local.view);
 }
 template <typename Global, typename TileT>
 inline void TSTORE(Global& dst, TileT& tile) noexcept {

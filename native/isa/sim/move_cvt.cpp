@@ -202,7 +202,7 @@ void moveViews(const VectorTable& table, ViewList& dst, const StridedView& src, 
   assert(wire == nullptr || canCast(*wire, dtype));
   ViewList from(&src, 1);
   const Traversal t = makeTraversal(dst, from);
-  if (t.empty) return;
+  if (t.isEmpty) return;
   const CastSteps cast(table, src.dtype, wire, dtype);
   const DefaultFloatMode mode;
   const bool isOne = dst.count() == 1;

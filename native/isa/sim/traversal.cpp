@@ -25,48 +25,15 @@ bool ofAll(ViewList& dst, ViewList& src, Visit&& visit) {
   return true;
 }
 
-bool canMerge(ViewList& dst, ViewList& src, uint32_t outer, uint32_t inner, int64_t innerExtent) {
-  return ofAll(dst, src, [&](const StridedView& view) {
-    return view.strides[outer] == view.strides[inner] * innerExtent;
-  });
-}
-
 }  // namespace
 
 Traversal makeTraversal(ViewList& dst, ViewList& src) noexcept {
   const StridedView lead = dst[0];
-  Traversal t;
-  for (uint32_t d = 0; d < lead.ndim; ++d) {
-    if (lead.shape[d] <= 0) {
-      t.empty = true;
-      return t;
-    }
-    if (lead.shape[d] == 1) continue;
-    uint32_t at = t.ndim++;
-    for (; at > 0 && magnitude(lead.strides[t.axis[at - 1]]) < magnitude(lead.strides[d]); --at) {
-      t.axis[at] = t.axis[at - 1];
-      t.extent[at] = t.extent[at - 1];
-    }
-    t.axis[at] = d;
-    t.extent[at] = lead.shape[d];
-  }
-  // Merges from the innermost dimension outwards. A merged dimension keeps the inner one's axis.
-  uint32_t kept = t.ndim;
-  for (uint32_t d = t.ndim; d-- > 0;) {
-    if (kept < t.ndim && canMerge(dst, src, t.axis[d], t.axis[kept], t.extent[kept])) {
-      t.extent[kept] *= t.extent[d];
-    } else {
-      --kept;
-      t.axis[kept] = t.axis[d];
-      t.extent[kept] = t.extent[d];
-    }
-  }
-  for (uint32_t d = kept; d < t.ndim; ++d) {
-    t.axis[d - kept] = t.axis[d];
-    t.extent[d - kept] = t.extent[d];
-  }
-  t.ndim -= kept;
-  return t;
+  return traversalOf(lead, [&](uint32_t outer, uint32_t inner, int64_t extent) {
+    return ofAll(dst, src, [&](const StridedView& view) {
+      return view.strides[outer] == view.strides[inner] * extent;
+    });
+  });
 }
 
 bool boxContiguous(const Traversal& t, const StridedView& view, const Box& box) noexcept {

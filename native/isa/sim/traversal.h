@@ -1,30 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Common traversal of several views of one shape. Dimensions are ordered by the first view's
-// strides, merged where all views permit, and cut into boxes.
+// Traversal of lists of views, and copies of their boxes.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "native/isa/boxes.h"
 #include "native/isa/sim/loops.h"
 #include "native/isa/sim/vector_table.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
-
-struct Traversal {
-  uint32_t ndim = 0;         // dimensions of extent 1 are left out
-  int64_t extent[kMaxDims];  // outermost first
-  uint32_t axis[kMaxDims];   // dimension of the views whose strides apply
-  bool empty = false;        // some extent is 0
-};
-
-// A box of a traversal.
-struct Box {
-  int64_t start[kMaxDims];
-  int64_t extent[kMaxDims];
-  int64_t count;  // elements
-};
 
 // Access to views by number, in place for an array, or through a small buffer for a list. The
 // result of [] is valid until the next [] of the same list.
@@ -87,31 +73,6 @@ bool boxContiguous(const Traversal& t, const StridedView& view, const Box& box) 
 // not contiguous but another of its dimensions is.
 void chooseBox(const Traversal& t, ViewList& dst, ViewList& src, int64_t limit,
                int64_t* boxExtent) noexcept;
-
-// Calls visit(const Box&) in order for boxes that cover the traversal. A box has at most the
-// extents `boxExtent`.
-template <typename Visit>
-void forEachBox(const Traversal& t, const int64_t* boxExtent, Visit&& visit) noexcept {
-  Box box;
-  for (uint32_t d = 0; d < t.ndim; ++d) box.start[d] = 0;
-  for (;;) {
-    box.count = 1;
-    for (uint32_t d = 0; d < t.ndim; ++d) {
-      const int64_t left = t.extent[d] - box.start[d];
-      box.extent[d] = left < boxExtent[d] ? left : boxExtent[d];
-      box.count *= box.extent[d];
-    }
-    visit(static_cast<const Box&>(box));
-    uint32_t d = t.ndim;
-    for (;;) {
-      if (d == 0) return;
-      --d;
-      box.start[d] += boxExtent[d];
-      if (box.start[d] < t.extent[d]) break;
-      box.start[d] = 0;
-    }
-  }
-}
 
 // Strides in bytes, outermost first.
 struct ByteStrides {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "native/isa/checked/operands.h"
 #include "native/isa/element_types.h"
 #include "native/isa/limits.h"
 #include "native/isa/shape.h"
@@ -35,6 +36,19 @@ inline bool fits(bool kept, TileMisuse::What what) noexcept {
   if (!kChecksTiles || kept) return true;
   misuse({what, 0, 0});
   return false;
+}
+
+template <typename TileT>
+checked::TileRef refOf(TileT& tile) noexcept {
+  checked::TileRef ref = {};
+  ref.at.offset = static_cast<uint32_t>(reinterpret_cast<unsigned char*>(tile.data()) -
+                                        unifiedBuffer());
+  ref.dtype = DTypeOf<typename TileT::DType>::value;
+  ref.rows = TileT::Rows;
+  ref.columns = TileT::Cols;
+  ref.validRows = tile.GetValidRow();
+  ref.validColumns = tile.GetValidCol();
+  return ref;
 }
 }  // namespace detail
 

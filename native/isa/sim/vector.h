@@ -15,40 +15,11 @@
 namespace windlass {
 namespace detail {
 
-// The valid part of a tile.
-template <typename TileT>
-class ValidView {
- public:
-  explicit ValidView(TileT& tile) noexcept
-      : shape_{tile.GetValidRow(), tile.GetValidCol()}, stride_{TileT::Cols, 1}, tile_(tile) {}
-  StridedView view() const noexcept {
-    return {tile_.data(), DTypeOf<typename TileT::DType>::value, 2, shape_, stride_};
-  }
-
- private:
-  int64_t shape_[2];
-  int64_t stride_[2];
-  TileT& tile_;
-};
-
 // Returns true if two tiles of one instruction have the same valid sizes.
 template <typename A, typename B>
 bool areAlike(A& a, B& b) noexcept {
   return fits(a.GetValidRow() == b.GetValidRow() && a.GetValidCol() == b.GetValidCol(),
               TileMisuse::kUnalike);
-}
-
-template <typename TileT>
-checked::TileRef refOf(TileT& tile) noexcept {
-  checked::TileRef ref = {};
-  ref.at.offset = static_cast<uint32_t>(reinterpret_cast<unsigned char*>(tile.data()) -
-                                        unifiedBuffer());
-  ref.dtype = DTypeOf<typename TileT::DType>::value;
-  ref.rows = TileT::Rows;
-  ref.columns = TileT::Cols;
-  ref.validRows = tile.GetValidRow();
-  ref.validColumns = tile.GetValidCol();
-  return ref;
 }
 
 }  // namespace detail
@@ -57,26 +28,16 @@ checked::TileRef refOf(TileT& tile) noexcept {
 namespace pto {
 inline namespace sim {
 
-// dst = a op b, with the arithmetic of TFOLD. A difference is that of the checked targets.
+// These have the arithmetic of the checked targets.
 template <typename Dst, typename A, typename B>
 void combineTiles(const char*, windlass::checked::Op op, Dst& dst, A& a, B& b) {
   using namespace windlass::detail;
-  if (op == windlass::checked::Op::kSub) {
-    windlass::checked::combine(unifiedBuffer(), op, refOf(dst), refOf(a), refOf(b));
-    return;
-  }
-  if (!areAlike(dst, a) || !areAlike(dst, b)) return;
-  const ValidView<Dst> out(dst);
-  const ValidView<A> left(a);
-  const ValidView<B> right(b);
-  const windlass::StridedView to = out.view();
-  const windlass::StridedView from[2] = {left.view(), right.view()};
-  windlass::TFOLD(&to, 1, from, 2, windlass::checked::reduceOpOf(op));
+  if (op != windlass::checked::Op::kSub && !(areAlike(dst, a) && areAlike(dst, b))) return;
+  windlass::checked::combine(unifiedBuffer(), op, refOf(dst), refOf(a), refOf(b));
 }
-
-// dst = src op scalar, and dst = scalar, with the arithmetic of the checked targets.
 template <typename Dst, typename Src>
-void combineTileScalar(const char*, windlass::checked::Op op, Dst& dst, Src& src, uint64_t scalar) {
+void combineTileScalar(const char*, windlass::checked::Op op, Dst& dst, Src& src,
+                       uint64_t scalar) {
   using namespace windlass::detail;
   windlass::checked::combineScalar(unifiedBuffer(), op, refOf(dst), refOf(src), scalar);
 }
@@ -86,11 +47,9 @@ void fillTile(Dst& dst, uint64_t scalar) {
   windlass::checked::fill(unifiedBuffer(), refOf(dst), scalar);
 }
 template <typename Dst, typename Src>
-void moveTile(Dst& dst, Src& src) noexcept {
-  if (!windlass::detail::areAlike(dst, src)) return;
-  const windlass::detail::ValidView<Dst> out(dst);
-  const windlass::detail::ValidView<Src> in(src);
-  windlass::TMOVE_CVT(out.view(), in.view());
+void moveTile(Dst& dst, Src& src) {
+  using namespace windlass::detail;
+  if (areAlike(dst, src)) windlass::checked::move(unifiedBuffer(), refOf(dst), refOf(src));
 }
 
 // dst = cast(src), with the modes and the saturation of A5. A cast between floats to nearest even
