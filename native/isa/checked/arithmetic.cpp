@@ -51,14 +51,29 @@ std::vector<unsigned char> repeated(const TileRef& like, uint64_t scalar) {
   return elements;
 }
 
+// dst = a op b, for any elements b of a's dtype.
 void fold(unsigned char* buffer, ReduceOp op, const TileRef& dst, const TileRef& a,
-          std::vector<unsigned char> b) {
+          const View& b) {
   const View out(buffer, dst);
   const View left(buffer, a);
-  const View right(b.data(), a.dtype, a);
   const StridedView target = out.view();
-  const StridedView sources[2] = {left.view(), right.view()};
+  const StridedView sources[2] = {left.view(), b.view()};
   TFOLD(&target, 1, sources, 2, op);
+}
+
+// Returns the reduction that an instruction computes, a sum for kSub.
+ReduceOp reduceOpOf(Op op) {
+  switch (op) {
+    case Op::kMul:
+    case Op::kMulScalar:
+      return ReduceOp::kProduct;
+    case Op::kMax:
+      return ReduceOp::kMax;
+    case Op::kMin:
+      return ReduceOp::kMin;
+    default:
+      return ReduceOp::kSum;
+  }
 }
 
 struct IntegerRange {
@@ -159,37 +174,24 @@ void writeInteger(unsigned char* element, DType dtype, long double value, bool s
 
 }  // namespace
 
-ReduceOp reduceOpOf(Op op) {
-  switch (op) {
-    case Op::kMul:
-    case Op::kMulScalar:
-      return ReduceOp::kProduct;
-    case Op::kMax:
-      return ReduceOp::kMax;
-    case Op::kMin:
-      return ReduceOp::kMin;
-    default:
-      return ReduceOp::kSum;
-  }
-}
-
 void combine(unsigned char* buffer, Op op, const TileRef& dst, const TileRef& a, const TileRef& b) {
+  if (op != Op::kSub) return fold(buffer, reduceOpOf(op), dst, a, View(buffer, b));
   std::vector<unsigned char> right = packed(buffer, b);
   const size_t size = sizeOf(b.dtype);
-  for (size_t at = 0; op == Op::kSub && at < right.size(); at += size) {
+  for (size_t at = 0; at < right.size(); at += size) {
     uint64_t element = 0;
     __builtin_memcpy(&element, &right[at], size);
     element = isFloat(b.dtype) ? element ^ uint64_t{1} << (size * 8 - 1) : 0 - element;
     __builtin_memcpy(&right[at], &element, size);
   }
-  fold(buffer, reduceOpOf(op), dst, a, std::move(right));
+  fold(buffer, ReduceOp::kSum, dst, a, View(right.data(), a.dtype, a));
 }
 
 void combineScalar(unsigned char* buffer, Op op, const TileRef& dst, const TileRef& a,
                    uint64_t scalar) {
   if (op != Op::kDivScalar) {
-    fold(buffer, reduceOpOf(op), dst, a, repeated(a, scalar));
-    return;
+    std::vector<unsigned char> right = repeated(a, scalar);
+    return fold(buffer, reduceOpOf(op), dst, a, View(right.data(), a.dtype, a));
   }
   unsigned char bytes[sizeof scalar];
   __builtin_memcpy(bytes, &scalar, sizeof scalar);

@@ -11,9 +11,6 @@
 
 namespace windlass::checked {
 
-// Returns the reduction of two elements that the instruction computes, a sum for kSub.
-ReduceOp reduceOpOf(Op op);
-
 // dst = a op b; op is one of kAdd, kSub, kMul, kMax, kMin.
 void combine(unsigned char* buffer, Op op, const TileRef& dst, const TileRef& a, const TileRef& b);
 // dst = a op scalar; op is one of kAddScalar, kMulScalar, and for floats kDivScalar. `scalar` has
