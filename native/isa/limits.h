@@ -9,9 +9,14 @@ namespace windlass {
 
 namespace detail {
 
+// A set of dtypes has a bit for each.
 template <typename... D>
 constexpr uint32_t setOf(D... dtypes) {
   return ((uint32_t{1} << static_cast<int>(dtypes)) | ...);
+}
+
+constexpr bool isIn(uint32_t set, DType dtype) {
+  return (set >> static_cast<int>(dtype) & 1) != 0;
 }
 
 constexpr uint32_t kAscendFloats = setOf(DType::kF32, DType::kF16, DType::kBF16);
@@ -36,41 +41,29 @@ constexpr Limits kA2A3SimLimits = {
     detail::kAscendFloats | detail::kAscendIntegers,
     false,
 };
-constexpr Limits kA5SimLimits = {
-    "a5sim",
-    uint64_t{16} << 20,
-    uint64_t{256} << 10,
-    true,
-    0,
-    kMostDeviceRanks,
-    detail::kAscendFloats | detail::setOf(DType::kF8E4M3, DType::kF8E5M2),
-    detail::kAscendFloats | detail::kAscendIntegers |
-        detail::setOf(DType::kF8E4M3, DType::kF8E5M2),
-    false,
-};
+constexpr Limits makeA5SimLimits() {
+  constexpr uint32_t kNarrowFloats = detail::setOf(DType::kF8E4M3, DType::kF8E5M2);
+  Limits limits = kA2A3SimLimits;
+  limits.name = "a5sim";
+  limits.tileBytes = uint64_t{256} << 10;
+  limits.casts |= kNarrowFloats;
+  limits.reduces |= kNarrowFloats;
+  return limits;
+}
+constexpr Limits kA5SimLimits = makeA5SimLimits();
 
-// Limits of a device that runs kernels itself: those of its emulator.
-constexpr Limits offloaded(const Limits& checked, const char* name, uint32_t cores) {
-  Limits limits = checked;
+// Limits of a device that runs kernels itself: those of the target `like`, for fewer ranks.
+constexpr Limits offloaded(const Limits& like, const char* name, uint32_t cores) {
+  Limits limits = like;
   limits.name = name;
   limits.isolatesRanks = false;
+  limits.mostRanks = kMostDeviceRanks;
   limits.offloadCores = cores;
   return limits;
 }
 constexpr Limits kA2A3Limits = offloaded(kA2A3SimLimits, "a2a3", 48);
 constexpr Limits kA5Limits = offloaded(kA5SimLimits, "a5", 36);
-
 // GPUs. Their cores are groups of threads and use no staging buffers.
-constexpr Limits kCudaLimits = {
-    "cuda",
-    kSimLimits.streamingBytes,
-    kSimLimits.tileBytes,
-    false,
-    64,
-    kMostDeviceRanks,
-    kSimLimits.casts,
-    kSimLimits.reduces,
-    true,
-};
+constexpr Limits kCudaLimits = offloaded(kSimLimits, "cuda", 64);
 
 }  // namespace windlass

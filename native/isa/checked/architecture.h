@@ -6,28 +6,10 @@
 #include <cstdint>
 
 #include "native/isa/checked/clock.h"
+#include "native/isa/limits.h"
 #include "windlass/kernel.h"
 
 namespace windlass::checked {
-
-// A set of dtypes.
-class DTypes {
- public:
-  constexpr DTypes() = default;
-  template <typename... D>
-  constexpr explicit DTypes(D... dtypes)
-      : bits_(((uint32_t{1} << static_cast<int>(dtypes)) | ...)) {}
-
-  constexpr bool has(DType dtype) const { return (bits_ >> static_cast<int>(dtype) & 1) != 0; }
-  constexpr DTypes operator|(DTypes other) const {
-    DTypes both;
-    both.bits_ = bits_ | other.bits_;
-    return both;
-  }
-
- private:
-  uint32_t bits_ = 0;
-};
 
 // Instructions that accept only some element types.
 enum class Op : uint8_t {
@@ -60,12 +42,16 @@ struct Architecture {
   // Most rows of a tile, and most of dimension 3 of a tensor, in one TLOAD or TSTORE. 0 means no
   // limit.
   uint32_t mostRows;
-  DTypes elements[kOps];
-  DTypes conversions[kDTypeCount];  // by the source's dtype
+  uint32_t elements[kOps];            // sets of dtypes: detail::setOf() of native/isa/limits.h
+  uint32_t conversions[kDTypeCount];  // sets of dtypes, by the source's dtype
   Rate rates[kPipes];
 
-  bool has(Op op, DType dtype) const { return elements[static_cast<int>(op)].has(dtype); }
-  bool converts(DType from, DType to) const { return conversions[static_cast<int>(from)].has(to); }
+  bool has(Op op, DType dtype) const {
+    return detail::isIn(elements[static_cast<int>(op)], dtype);
+  }
+  bool converts(DType from, DType to) const {
+    return detail::isIn(conversions[static_cast<int>(from)], to);
+  }
 };
 
 // Alignment in bytes of tiles and of their rows.
