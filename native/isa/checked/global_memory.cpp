@@ -14,15 +14,9 @@ bool conflicts(Touching a, Touching b) {
   return a != b || a == Touching::kWrite;
 }
 
-const char* pastOf(Touching touching) {
-  static const char* const names[] = {"read", "added to", "written"};
-  return names[static_cast<int>(touching)];
-}
-
-const char* verbOf(Touching touching) {
-  static const char* const names[] = {"read", "add to", "write"};
-  return names[static_cast<int>(touching)];
-}
+// Names of the kinds of Touching.
+constexpr const char* kPast[] = {"read", "added to", "written"};
+constexpr const char* kVerb[] = {"read", "add to", "write"};
 
 }  // namespace
 
@@ -112,10 +106,10 @@ std::optional<Clash> GlobalMemory::touch(Segment& segment, const Touch& touch, c
   for (const Touch& before : segment.touches) {
     const bool ordered = before.pipe == touch.pipe || before.tick <= clock[before.pipe];
     if (ordered || !conflicts(before.touching, touch.touching)) continue;
-    clash =
-        Clash{Rule::kMemoryRace, describe(tensor) + " is " + pastOf(touch.touching) + " while " +
-                                     placeOf(before.origin) + ", " + describe(before.origin) +
-                                     ", may still " + verbOf(before.touching) + " it"};
+    clash = Clash{Rule::kMemoryRace,
+                  describe(tensor) + " is " + kPast[static_cast<int>(touch.touching)] + " while " +
+                      placeOf(before.origin) + ", " + describe(before.origin) + ", may still " +
+                      kVerb[static_cast<int>(before.touching)] + " it"};
     break;
   }
   if (touch.touching == Touching::kWrite) segment.touches.clear();

@@ -73,15 +73,14 @@ void TLOAD(TileT& tile, Global& tensor) {
   windlass::checked::Core::current().load(tile.ref(), windlass::checked::refOf(tensor.view()));
 }
 
-template <typename Global, typename TileT>
-void TSTORE(Global& tensor, TileT& tile) {
-  windlass::checked::Core::current().store(windlass::checked::refOf(tensor.view()), tile.ref(),
-                                           false);
-}
 template <typename TileT, typename Global, AtomicType kAtomic>
 void TSTORE(Global& tensor, TileT& tile) {
   windlass::checked::Core::current().store(windlass::checked::refOf(tensor.view()), tile.ref(),
                                            kAtomic == AtomicType::AtomicAdd);
+}
+template <typename Global, typename TileT>
+void TSTORE(Global& tensor, TileT& tile) {
+  TSTORE<TileT, Global, AtomicType::AtomicNone>(tensor, tile);
 }
 
 // ---- arithmetic: native/isa/arithmetic.h

@@ -5,12 +5,16 @@
 
 namespace windlass::checked {
 
-void Counters::add(const Counters& other) {
+void addEngines(Counters::Engine* to, const Counters::Engine* from) {
   for (size_t pipe = 0; pipe < kPipes; ++pipe) {
-    engines[pipe].instructions += other.engines[pipe].instructions;
-    engines[pipe].bytes += other.engines[pipe].bytes;
-    engines[pipe].busyCycles += other.engines[pipe].busyCycles;
+    to[pipe].instructions += from[pipe].instructions;
+    to[pipe].bytes += from[pipe].bytes;
+    to[pipe].busyCycles += from[pipe].busyCycles;
   }
+}
+
+void Counters::add(const Counters& other) {
+  addEngines(engines, other.engines);
   flags += other.flags;
   barriers += other.barriers;
   notifies += other.notifies;

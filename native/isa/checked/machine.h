@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "native/base/profile.h"
 #include "native/isa/checked/architecture.h"
 #include "native/isa/checked/breach.h"
 #include "native/isa/checked/global_memory.h"
@@ -16,12 +17,8 @@
 namespace windlass::checked {
 
 struct Counters {
-  struct Engine {
-    uint64_t instructions = 0;
-    uint64_t bytes = 0;
-    uint64_t busyCycles = 0;
-  };
-  Engine engines[kPipes];
+  using Engine = KernelProfile::Engine;
+  Engine engines[kPipes] = {};
   uint64_t flags = 0;  // number of set_flag instructions
   uint64_t barriers = 0;
   uint64_t notifies = 0;
@@ -34,6 +31,8 @@ struct Counters {
   const Engine& of(Pipe pipe) const { return engines[static_cast<size_t>(pipe)]; }
   void add(const Counters& other);
 };
+// Adds the counters of every pipe.
+void addEngines(Counters::Engine* to, const Counters::Engine* from);
 
 // One instruction on its engine, with times in estimated cycles.
 struct Span {

@@ -78,11 +78,7 @@ void addRun(const std::string& name, const KernelRun& given) {
   kernel.barriers += counters.barriers;
   kernel.notifies += counters.notifies;
   kernel.bufferBytes = std::max(kernel.bufferBytes, counters.bufferBytes);
-  for (size_t pipe = 0; pipe < kPipes; ++pipe) {
-    kernel.engines[pipe].instructions += counters.engines[pipe].instructions;
-    kernel.engines[pipe].bytes += counters.engines[pipe].bytes;
-    kernel.engines[pipe].busyCycles += counters.engines[pipe].busyCycles;
-  }
+  addEngines(kernel.engines, counters.engines);
   if (!profile.traces) return;
   if (!given.traces || profile.spans >= Profile::kMostSpans) {
     ++profile.leftOut;

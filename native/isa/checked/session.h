@@ -49,12 +49,6 @@ class Session {
   std::vector<std::unique_ptr<Core>> cores_;
 };
 
-// Runs `body` as a kernel of one rank with one core. It may touch the memory of the views as its
-// own. Returns "" or the report of its breaches.
-template <typename Body>
-std::string runAlone(const Architecture& architecture, const char* kernel,
-                     const std::vector<StridedView>& views, const Body& body);
-
 // Returns the memory from the first element of a view to its last.
 Reach reachOf(uint32_t rank, const StridedView& view);
 
@@ -72,6 +66,8 @@ struct SeedChoice {
 };
 SeedChoice chooseSeed(const char* request) noexcept;
 
+// Runs `body` as a kernel of one rank with one core. It may touch the memory of the views as its
+// own. Returns "" or the report of its breaches.
 template <typename Body>
 std::string runAlone(const Architecture& architecture, const char* kernel,
                      const std::vector<StridedView>& views, const Body& body) {

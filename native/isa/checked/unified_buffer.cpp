@@ -71,8 +71,7 @@ std::optional<Clash> UnifiedBuffer::read(const TileRef& tile, const Issue& issue
     }
     if (block.tile != tile.at.serial && written.origin.number > tile.at.placedAt) {
       return Clash{Rule::kTileOverlap,
-                   describe(tile) + " is read where " +
-                       against(written.origin, block.writer) +
+                   describe(tile) + " is read where " + against(written.origin, block.writer) +
                        ", wrote another tile"};
     }
     if (block.writer != issue.pipe && written.tick > issue.tick(block.writer)) {
