@@ -4,54 +4,32 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace windlass {
 
-// Element of N bytes in a register.
+// An unsigned integer of N bytes.
 template <size_t N>
-struct Lane;
-template <>
-struct Lane<1> {
-  using Type = uint8_t;
-};
-template <>
-struct Lane<2> {
-  using Type = uint16_t;
-};
-template <>
-struct Lane<4> {
-  using Type = uint32_t;
-};
-template <>
-struct Lane<8> {
-  using Type = uint64_t;
-};
+using Lane = std::conditional_t<
+    N == 1, uint8_t,
+    std::conditional_t<N == 2, uint16_t, std::conditional_t<N == 4, uint32_t, uint64_t>>>;
 
-// A register of 16 bytes with elements of N bytes, in GCC's vector extensions. interleaveLow
-// alternates elements of the first halves of a and b; interleaveHigh uses the second halves.
+// A register of 16 bytes with elements of N bytes, in GCC's vector extensions.
 template <size_t N>
-using RegisterOf __attribute__((vector_size(16))) = typename Lane<N>::Type;
+using RegisterOf __attribute__((vector_size(16))) = Lane<N>;
 
-template <size_t N, class Register = RegisterOf<N>>
-inline Register interleaveLow(Register a, Register b) noexcept {
+// Alternates elements of a and b, from element `kFirst` of each.
+template <size_t N, int kFirst, class Register = RegisterOf<N>>
+inline Register interleave(Register a, Register b) noexcept {
   if constexpr (N == 1) {
-    return __builtin_shuffle(
-        a, b, Register{0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23});
+    constexpr Register kLow = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23};
+    return __builtin_shuffle(a, b, kLow + kFirst);
   }
-  if constexpr (N == 2) return __builtin_shuffle(a, b, Register{0, 8, 1, 9, 2, 10, 3, 11});
-  if constexpr (N == 4) return __builtin_shuffle(a, b, Register{0, 4, 1, 5});
-  if constexpr (N == 8) return __builtin_shuffle(a, b, Register{0, 2});
-}
-
-template <size_t N, class Register = RegisterOf<N>>
-inline Register interleaveHigh(Register a, Register b) noexcept {
-  if constexpr (N == 1) {
-    return __builtin_shuffle(
-        a, b, Register{8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31});
+  if constexpr (N == 2) {
+    return __builtin_shuffle(a, b, Register{0, 8, 1, 9, 2, 10, 3, 11} + kFirst);
   }
-  if constexpr (N == 2) return __builtin_shuffle(a, b, Register{4, 12, 5, 13, 6, 14, 7, 15});
-  if constexpr (N == 4) return __builtin_shuffle(a, b, Register{2, 6, 3, 7});
-  if constexpr (N == 8) return __builtin_shuffle(a, b, Register{1, 3});
+  if constexpr (N == 4) return __builtin_shuffle(a, b, Register{0, 4, 1, 5} + kFirst);
+  if constexpr (N == 8) return __builtin_shuffle(a, b, Register{0, 2} + kFirst);
 }
 
 template <class Register>
@@ -78,8 +56,8 @@ inline void transposeSquare(unsigned char* d, int64_t dRow, const unsigned char*
   for (int i = 0; i < kSide; ++i) row[i] = loadRegister<Register>(s + i * sRow);
   for (int round = 1; round < kSide; round *= 2) {
     for (int i = 0; i < kSide / 2; ++i) {
-      next[i * 2] = interleaveLow<N>(row[i], row[i + kSide / 2]);
-      next[i * 2 + 1] = interleaveHigh<N>(row[i], row[i + kSide / 2]);
+      next[i * 2] = interleave<N, 0>(row[i], row[i + kSide / 2]);
+      next[i * 2 + 1] = interleave<N, kSide / 2>(row[i], row[i + kSide / 2]);
     }
     for (int i = 0; i < kSide; ++i) row[i] = next[i];
   }

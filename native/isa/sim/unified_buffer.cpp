@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <memory>
 #include <new>
 
 #include "native/isa/sim/types.h"
@@ -6,19 +7,9 @@
 namespace windlass {
 namespace {
 
-constexpr std::align_val_t kLine{64};
-
-class UnifiedBuffer {
- public:
-  UnifiedBuffer()
-      : bytes_(static_cast<unsigned char*>(::operator new(kUnifiedBufferBytes, kLine))) {}
-  ~UnifiedBuffer() { ::operator delete(bytes_, kLine); }
-  UnifiedBuffer(const UnifiedBuffer&) = delete;
-  UnifiedBuffer& operator=(const UnifiedBuffer&) = delete;
-  unsigned char* bytes() const { return bytes_; }
-
- private:
-  unsigned char* bytes_;
+struct Aligned {
+  static constexpr std::align_val_t kLine{64};
+  void operator()(void* bytes) const { ::operator delete(bytes, kLine); }
 };
 
 struct Noted {
@@ -41,8 +32,9 @@ bool detail::takeMisuse(TileMisuse* first) noexcept {
 }
 
 unsigned char* detail::unifiedBuffer() noexcept {
-  thread_local const UnifiedBuffer buffer;
-  return buffer.bytes();
+  thread_local const std::unique_ptr<void, Aligned> buffer(
+      ::operator new(kUnifiedBufferBytes, Aligned::kLine));
+  return static_cast<unsigned char*>(buffer.get());
 }
 
 }  // namespace windlass
