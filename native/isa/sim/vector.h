@@ -9,7 +9,6 @@
 
 #include "native/isa/arithmetic.h"
 #include "native/isa/checked/arithmetic.h"
-#include "native/isa/sim/loops.h"
 #include "native/isa/sim/types.h"
 
 namespace windlass {
