@@ -149,7 +149,7 @@ Code FarItems::takeBox(const FarPlan& far, uint32_t from, uint64_t bytes, unsign
     read = 0;
     pair.taken.store(turn + 1, std::memory_order_release);
     if (hosts_ != nullptr && !hosts_->isBeside(from))
-      hosts_->tell(hosts_->hostOf(from), pair.taken);
+      hosts_->tell(pair.taken, hosts_->hostOf(from));
     comm_.waits().waiter().ring();
   }
   return WL_OK;
@@ -195,7 +195,7 @@ bool FarItems::serve(const FarPlan& far, uint32_t reader) {
     if (hosts_ != nullptr && !hosts_->isBeside(reader)) {
       const uint32_t host = hosts_->hostOf(reader);
       hosts_->put(host, &pair.bytes[turn & 1], sizeof pair.bytes[0]);
-      hosts_->put(host, half, partBytes_ - left, pair.filled, turn + 1);
+      hosts_->put(host, half, partBytes_ - left, &pair.filled, turn + 1);
     }
     comm_.waits().waiter().ring();
   }

@@ -14,6 +14,7 @@
 
 #include "native/base/clock.h"
 #include "native/base/makes_threads.h"
+#include "native/base/text.h"
 #include "native/core/group.h"
 
 namespace windlass {
@@ -45,7 +46,15 @@ struct Hello {
 
 }  // namespace
 
-Hosts::Hosts(Group& group, std::vector<uint32_t> ranks) : group_(group), ranks_(std::move(ranks)) {}
+Hosts::Hosts(Group& group, std::vector<uint32_t> ranks)
+    : group_(group),
+      ranks_(std::move(ranks)),
+      own_(hostOf(ranks_[0])),
+      hosts_(group.config().hosts),
+      known_(group.ranks()),
+      bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  for (uint32_t rank = 0; rank < group.ranks(); ++rank) hosts_[hostOf(rank)].ranks.push_back(rank);
+}
 
 Code OtherHosts::open(Group& group, std::vector<uint32_t> ranks,
                       std::unique_ptr<OtherHosts>* hosts, wl_error_t* error) {
@@ -55,67 +64,54 @@ Code OtherHosts::open(Group& group, std::vector<uint32_t> ranks,
 Code Hosts::open(Group& group, const WireSettings& settings, std::vector<uint32_t> ranks,
                  std::unique_ptr<OtherHosts>* hosts, wl_error_t* error) {
   std::unique_ptr<Hosts> made(new Hosts(group, std::move(ranks)));
-  const uint32_t count = group.config().hosts;
-  if (count > kMostHosts)
-    return fail(error, WL_UNSUPPORTED, "%u hosts, of which %u may meet", count, kMostHosts);
-  made->own_ = made->hostOf(made->ranks_[0]);
+  if (made->count() > kMostHosts)
+    return fail(error, WL_UNSUPPORTED, "%u hosts, of which %u may meet", made->count(), kMostHosts);
   for (const uint32_t rank : made->ranks_) {
-    if (made->hostOf(rank) == made->own_) continue;
+    if (made->isBeside(rank)) continue;
     return fail(error, WL_INVALID_ARGUMENT, "ranks %u and %u of one process are on two hosts",
-                made->ranks_[0], rank);
+                made->first(), rank);
   }
-  made->names_.resize(count);
-  made->peers_ = std::vector<std::atomic<uint32_t>>(count);
-  for (std::atomic<uint32_t>& peer : made->peers_) peer.store(kNone, std::memory_order_relaxed);
-  made->routes_ = std::vector<Route>(count);
-  made->toldGone_.resize(group.ranks());
-  made->theirs_.resize(count, std::vector<TheirWindow>(kMostWindows));
-  made->quiet_.resize(group.ranks());
-  made->heard_.resize(group.ranks());
-  made->bell_ = OpenFile(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!made->bell_)
     return fail(error, WL_RESOURCE, "no event file for the wire: %s", std::strerror(errno));
-  if (Code code = openWire(settings, *made, &made->wire_, error); code != WL_OK) return code;
-  const ControlBlock& block = group.block();
+  Code code = openWire(settings, *made, &made->wire_, error);
+  if (code == WL_OK) code = made->makeName(error);
+  if (code == WL_OK) *hosts = std::move(made);
+  return code;
+}
+
+Code Hosts::makeName(wl_error_t* error) {
   std::vector<unsigned char> wire;
   std::vector<unsigned char> key;
-  const uint64_t blockBytes = ControlBlock::bytes(group.config());
-  if (Code code = made->wire_->address(&wire, error); code != WL_OK) return code;
-  auto* const base = reinterpret_cast<void*>(block.base());
-  Code code = made->wire_->share(base, blockBytes, &key, error);
-  if (code != WL_OK) return code;
   Hello hello = {};
+  hello.blockBytes = ControlBlock::bytes(group_.config());
+  if (Code code = wire_->address(&wire, error); code != WL_OK) return code;
+  auto* const base = reinterpret_cast<void*>(group_.block().base());
+  if (Code code = wire_->share(base, hello.blockBytes, &key, error); code != WL_OK) return code;
   hello.magic = kHelloMagic;
-  hello.host = made->own_;
-  hello.ranks = static_cast<uint32_t>(made->ranks_.size());
+  hello.host = own_;
+  hello.ranks = static_cast<uint32_t>(ranks_.size());
   hello.pid = getpid();
-  hello.layout = group.shared().layout.load(std::memory_order_relaxed) + kProtocol;
-  hello.blockBytes = blockBytes;
+  hello.layout = group_.shared().layout.load(std::memory_order_relaxed) + kProtocol;
   hello.keyBytes = static_cast<uint32_t>(key.size());
   const char* const named = std::getenv("WINDLASS_HOST");
   if (named != nullptr && *named != 0)
     std::snprintf(hello.hostName, sizeof hello.hostName, "%s", named);
   else if (gethostname(hello.hostName, sizeof hello.hostName) != 0)
     hello.hostName[0] = '?';
-  std::vector<unsigned char>& name = made->name_;
   const auto add = [&](const void* bytes, uint64_t length) {
     const auto* from = static_cast<const unsigned char*>(bytes);
-    name.insert(name.end(), from, from + length);
+    name_.insert(name_.end(), from, from + length);
   };
   add(&hello, sizeof hello);
-  add(made->ranks_.data(), made->ranks_.size() * sizeof(uint32_t));
+  add(ranks_.data(), ranks_.size() * sizeof(uint32_t));
   add(key.data(), key.size());
   add(wire.data(), wire.size());
-  if (name.size() > kMostNameBytes) {
-    return fail(error, WL_RESOURCE,
-                "what names the process of rank %u to other hosts takes %zu bytes, and there is "
-                "room for %llu: have WINDLASS_UCX_NET_DEVICES name one network, and this process "
-                "fewer ranks than %zu",
-                made->first(), name.size(), static_cast<unsigned long long>(kMostNameBytes),
-                made->ranks_.size());
-  }
-  *hosts = std::move(made);
-  return WL_OK;
+  if (name_.size() <= kMostNameBytes) return WL_OK;
+  return fail(error, WL_RESOURCE,
+              "what names the process of rank %u to other hosts takes %zu bytes, and there is room "
+              "for %llu: have WINDLASS_UCX_NET_DEVICES name one network, and this process fewer "
+              "ranks than %zu",
+              first(), name_.size(), text(kMostNameBytes), ranks_.size());
 }
 
 Code Hosts::read(const std::vector<unsigned char>& name, Process* process,
@@ -177,43 +173,39 @@ Code Hosts::connect(const std::vector<std::vector<unsigned char>>& names, int64_
     return fail(error, WL_INVALID_ARGUMENT,
                 "the names lack what this process, which has rank %u, is named by", first());
   }
-  for (std::vector<Process>& processes : all) {
+  for (uint32_t host = 0; host < count(); ++host) {
+    std::vector<Process>& processes = hosts_[host].processes;
+    processes = std::move(all[host]);
     std::sort(processes.begin(), processes.end(),
               [](const Process& a, const Process& b) { return a.ranks[0] < b.ranks[0]; });
-  }
-  index_ = 0;
-  while (all[own_][index_].ranks[0] != ranks_[0]) ++index_;
-  for (uint32_t host = 0; host < count(); ++host) {
-    names_[host] = all[host][0].hostName;
-    if (host == own_) continue;
-    for (const Process& process : all[host]) {
+    hosts_[host].name = processes[0].hostName;
+    for (Process& process : processes) {
+      process.number = static_cast<size_t>(&process - processes.data());
       for (const uint32_t rank : process.ranks) {
+        known_[rank].process = &process;
+        if (host == own_) continue;
         Member& member = group_.member(rank);
         member.pid.store(process.pid, std::memory_order_relaxed);
         member.joined.store(1, std::memory_order_release);
       }
     }
   }
-  partners_.resize(count());
-  peerOf_ = std::vector<std::atomic<uint32_t>>(group_.ranks());
-  for (std::atomic<uint32_t>& peer : peerOf_) peer.store(kNone, std::memory_order_relaxed);
-  processes_ = std::move(all);
-  for (uint32_t host = 0; host < count(); ++host) {
-    if (host == own_) continue;
-    partners_[host] = index_ % processes_[host].size();
+  for (uint32_t number = 0; number < count(); ++number) {
+    if (number == own_) continue;
+    Host& host = hosts_[number];
+    const Process& process = partnerOf(host);
     wl_error_t why = blankError();
-    if (connectProcess(host, partners_[host], &why) != WL_OK) {
-      const Process& process = processes_[host][partners_[host]];
+    if (connectProcess(process, &why) != WL_OK) {
       char whom[128];
       std::snprintf(whom, sizeof whom, "process %d of host %u (%s), with rank %u: ", process.pid,
-                    host, nameOf(host), process.ranks[0]);
+                    number, nameOf(number), process.ranks[0]);
       return copyError(error, why, whom);
     }
-    const uint32_t peer = peerOf_[processes_[host][partners_[host]].ranks[0]];
-    peers_[host] = peer;
-    routes_[host].peer = peer;
-    routes_[host].tried = peer;
-    routes_[host].next = partners_[host];
+    const uint32_t peer = known_[process.ranks[0]].peer;
+    host.peer = peer;
+    host.route.peer = peer;
+    host.route.tried = peer;
+    host.route.next = process.number;
   }
   silenceNs_ = silenceNs;
   lookedNs_ = clockNs();
@@ -248,37 +240,31 @@ Hosts::Connection& Hosts::connectionOf(uint32_t peer) {
   return connections_[peer];
 }
 
-Code Hosts::connectProcess(uint32_t host, size_t number, wl_error_t* error) {
+Code Hosts::connectProcess(const Process& process, wl_error_t* error) {
   std::lock_guard<std::mutex> lock(connecting_);
-  const Process& process = processes_[host][number];
-  if (peerOf_[process.ranks[0]] != kNone) return WL_OK;
+  if (known_[process.ranks[0]].peer != kNone) return WL_OK;
   uint32_t peer = 0;
   uint32_t region = 0;
   Code code = connectWire(process, &peer, error);
   if (code == WL_OK)
     code = wire_->reach(peer, process.key.data(), process.key.size(), &region, error);
   if (code != WL_OK) return code;
-  Connection& connection = connectionOf(peer);
-  connection.process = number;
-  connection.host.store(host, std::memory_order_release);
-  for (const uint32_t rank : process.ranks) peerOf_[rank].store(peer, std::memory_order_release);
+  connectionOf(peer).process.store(&process, std::memory_order_release);
+  for (const uint32_t rank : process.ranks)
+    known_[rank].peer.store(peer, std::memory_order_release);
   return WL_OK;
 }
 
 Code Hosts::connectTo(uint32_t rank, wl_error_t* error) {
-  if (peerOf_[rank] != kNone) return WL_OK;
-  const uint32_t host = hostOf(rank);
-  const std::vector<Process>& all = processes_[host];
-  const auto found = std::find_if(all.begin(), all.end(), [&](const Process& process) {
-    return std::find(process.ranks.begin(), process.ranks.end(), rank) != process.ranks.end();
-  });
-  const Code code = connectProcess(host, static_cast<size_t>(found - all.begin()), error);
+  if (known_[rank].peer != kNone) return WL_OK;
+  const Process& process = *known_[rank].process;
+  const Code code = connectProcess(process, error);
   if (code == WL_OK || code == WL_RESOURCE) return code;
   char why[1024];
-  std::snprintf(why, sizeof why, "its process %d takes no connection: %.900s", found->pid,
+  std::snprintf(why, sizeof why, "its process %d takes no connection: %.900s", process.pid,
                 error->message);
   // A process that has left needs nothing of this operation.
-  const bool hasFailed = lose(host, found->ranks, why) || group_.failure() != nullptr;
+  const bool hasFailed = lose(process.host, process.ranks, why) || group_.failure() != nullptr;
   return hasFailed ? WL_PEER_LOST : WL_RESOURCE;
 }
 
@@ -288,13 +274,8 @@ void Hosts::receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes) {
 
 void Hosts::land(uint32_t rank, uint64_t turn, uint64_t at, const void* from, uint64_t bytes,
                  const Unread& unread, const std::atomic<uint64_t>& word, uint64_t value) {
-  const uint32_t peer = peerOf_[rank];
-  const bool goes =
-      bytes == 0
-          ? wire_->putWord({peer, kBlock, offsetOf(&word)}, value, nullptr)
-          : wire_->land({peer, rank, turn, at}, from, bytes, unread,
-                        {kBlock, offsetOf(&word), value});
-  if (!goes) lackMemory();
+  const Wire::Word behind = {kBlock, offsetOf(&word), value};
+  if (!wire_->land({known_[rank].peer, rank, turn, at}, from, bytes, unread, behind)) lackMemory();
 }
 
 void Hosts::close() {
@@ -319,7 +300,7 @@ void Hosts::close() {
 
 bool Hosts::haveAllLeft() const {
   for (uint32_t rank = 0; rank < group_.ranks(); ++rank)
-    if (group_.lines(rank).state.left.load(std::memory_order_seq_cst) == 0) return false;
+    if (!hasLeft(rank)) return false;
   return true;
 }
 
@@ -336,14 +317,13 @@ bool Hosts::isAnyInside() {
     const State& state = group_.lines(rank).state;
     const uint32_t behind = ended - state.sequence.load(std::memory_order_relaxed);
     const uint32_t beats = group_.member(rank).beats.load(std::memory_order_relaxed);
-    Heard& heard = heard_[rank];
-    if (heard.atNs == 0 || heard.beats != beats) heard = {beats, now};
-    const bool isGone = state.left.load(std::memory_order_seq_cst) != 0 ||
-                        group_.member(rank).lost.load(std::memory_order_relaxed) != 0 ||
-                        now - heard.atNs > kHeardNs;
+    Known& known = known_[rank];
+    if (known.heardNs == 0 || known.heardBeats != beats) known.heardNs = now;
+    known.heardBeats = beats;
+    const bool isSilent = isGone(rank) || now - known.heardNs > kHeardNs;
     const bool isInside = state.busy.load(std::memory_order_relaxed) != 0 &&
                           takesSequence(state.operation.load(std::memory_order_relaxed));
-    if (!isBeside(rank) && !isGone && isInside && static_cast<int32_t>(behind) >= 0) return true;
+    if (!isBeside(rank) && !isSilent && isInside && static_cast<int32_t>(behind) >= 0) return true;
   }
   return false;
 }
@@ -355,12 +335,9 @@ bool Hosts::haveHostsFailed() const {
   for (uint32_t host = 0; host < count(); ++host) {
     bool knows = host == own_;
     bool mayLive = false;
-    for (uint32_t rank = 0; rank < group_.ranks() && !knows; ++rank) {
-      if (hostOf(rank) != host) continue;
-      const Member& member = group_.member(rank);
-      knows = member.saysFailed.load(std::memory_order_relaxed) != 0;
-      mayLive |= member.lost.load(std::memory_order_relaxed) == 0 &&
-                 group_.lines(rank).state.left.load(std::memory_order_relaxed) == 0 &&
+    for (const uint32_t rank : ranksOf(host)) {
+      knows |= group_.member(rank).saysFailed.load(std::memory_order_relaxed) != 0;
+      mayLive |= !isGone(rank) &&
                  std::find(failure.culprits, end, static_cast<int32_t>(rank)) == end;
     }
     if (mayLive && !knows) return false;
@@ -375,31 +352,10 @@ bool Hosts::haveAllHeard() const {
     const Member& member = group_.member(rank);
     const bool holds =
         member.shrink.load(std::memory_order_acquire) == Agreement::holds(agreed.round);
-    const bool isGone = member.lost.load(std::memory_order_relaxed) != 0 ||
-                        group_.lines(rank).state.left.load(std::memory_order_relaxed) != 0;
     const Agreement theirs = Agreement::of(member.agreement.load(std::memory_order_acquire));
-    if (!isBeside(rank) && holds && !isGone && theirs.step != Agreement::kAgreed) return false;
+    if (!isBeside(rank) && holds && !isGone(rank) && theirs.step != Agreement::kAgreed) return false;
   }
   return true;
-}
-
-uint32_t Hosts::hostOf(uint32_t rank) const {
-  return group_.member(rank).host;
-}
-
-Part Hosts::partsOf(uint32_t host, uint64_t bytes) const {
-  uint32_t first = group_.ranks();
-  uint32_t end = 0;
-  for (uint32_t rank = 0; rank < group_.ranks(); ++rank) {
-    if (hostOf(rank) != host) continue;
-    first = std::min(first, rank);
-    end = rank + 1;
-  }
-  return end == 0 ? Part{0, 0} : Part{first * bytes, (end - first) * bytes};
-}
-
-uint64_t Hosts::offsetOf(const void* at) const {
-  return reinterpret_cast<uint64_t>(at) - group_.block().base();
 }
 
 }  // namespace windlass

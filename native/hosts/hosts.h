@@ -52,12 +52,12 @@ class Hosts final : public OtherHosts, private WireEnds {
   uint32_t first() const override { return ranks_[0]; }
 
   uint32_t own() const { return own_; }
-  uint32_t hostOf(uint32_t rank) const override;
+  uint32_t hostOf(uint32_t rank) const override { return group_.member(rank).host; }
   bool isBeside(uint32_t rank) const override { return hostOf(rank) == own_; }
-  // Range of the ranks of `host`, from its lowest to its highest, in an array of `bytes` a rank.
-  Part partsOf(uint32_t host, uint64_t bytes) const;
-  const char* nameOf(uint32_t host) const override { return names_[host].c_str(); }
-  uint32_t count() const { return static_cast<uint32_t>(names_.size()); }
+  // Ranks of `host`, in order. There is at least one.
+  const std::vector<uint32_t>& ranksOf(uint32_t host) const { return hosts_[host].ranks; }
+  const char* nameOf(uint32_t host) const override { return hosts_[host].name.c_str(); }
+  uint32_t count() const { return static_cast<uint32_t>(hosts_.size()); }
 
   // native/hosts/hosts_messages.cpp
   //
@@ -72,23 +72,28 @@ class Hosts final : public OtherHosts, private WireEnds {
   static constexpr uint32_t kMostRiding = 2;
   void tellEntry(uint32_t host, uint32_t rank, uint64_t sequence, const Riding* riding,
                  uint32_t count);
-  void tell(const std::atomic<uint64_t>& word);
-  void tell(const std::atomic<uint32_t>& word);
-  // Sends to `host` only.
-  void tell(uint32_t host, const std::atomic<uint64_t>& word);
+  // Word of the control block, with its value.
+  struct Word {
+    template <class T>
+    Word(const std::atomic<T>& word) : at(&word), value(word.load()), bytes(sizeof(T)) {}
+
+    const void* at;
+    uint64_t value;
+    uint32_t bytes;
+  };
+  static constexpr uint32_t kAll = ~0u;  // all other hosts
+  // Sends the word to `host`.
+  void tell(const Word& word, uint32_t host = kAll);
   // Sends the word lazily. It may wait for this process's next message to that host, such as an
   // ENTER, or until this process drives the wire. Use it if no rank needs the word sooner.
-  void tellSoon(const std::atomic<uint64_t>& word);
-  void tellSoon(uint32_t host, const std::atomic<uint64_t>& word);
+  void tellSoon(const Word& word, uint32_t host = kAll);
   void tellLeft(uint32_t rank) override;
   void tellFailure(const wl_error_t& failure) override;
   void tellShrink(uint32_t rank) override;
   // Puts bytes of the control block. They must not change until `host` reports that it took them.
-  // The second form then stores `value` in `word` there.
-  void put(uint32_t host, const void* at, uint64_t bytes);
-  void put(uint32_t host, const void* at, uint64_t bytes, const std::atomic<uint64_t>& word,
-           uint64_t value);
-  void putWord(uint32_t host, const std::atomic<uint64_t>& word, uint64_t value);
+  // Then stores `value` in `word` there, unless `word` is nullptr.
+  void put(uint32_t host, const void* at, uint64_t bytes,
+           const std::atomic<uint64_t>* word = nullptr, uint64_t value = 0);
 
   // native/hosts/hosts.cpp
   //
@@ -147,10 +152,11 @@ class Hosts final : public OtherHosts, private WireEnds {
   static constexpr uint32_t kBlock = 0;  // region of a peer that is shared first: its control block
 
   struct Message;
-  struct Parts;  // a message's head, and its data
+  struct Outgoing;  // a message's head, and its data
   struct Rest;
   struct Process {
     uint32_t host;
+    size_t number;  // index among its host's processes
     std::vector<uint32_t> ranks;
     int32_t pid;
     std::string hostName;
@@ -160,8 +166,7 @@ class Hosts final : public OtherHosts, private WireEnds {
 
   // A connection, indexed by its number in the wire.
   struct Connection {
-    std::atomic<uint32_t> host{kNone};  // set after `process`
-    size_t process = 0;                 // index among that host's processes
+    std::atomic<const Process*> process{nullptr};
     std::atomic<bool> isLost{false};  // set after `why`
     int64_t seenNs = 0;               // when look() first saw the loss
     bool isTold = false;
@@ -176,11 +181,11 @@ class Hosts final : public OtherHosts, private WireEnds {
     // go to one of the others; operations fail.
     std::atomic<bool> hasLeft{false};
     // Written only by the thread, after the communicator failed or hasLeft was set.
-    uint32_t tried = kNone;    // the wire's number of the last connection
-    size_t triedProcess = 0;   // index of its process
-    size_t next = 0;           // index of the next process to try
-    uint32_t refusals = 0;     // consecutive refusals by processes that may live
-    int64_t triedNs = 0;       // time of the last attempt
+    uint32_t tried = kNone;               // the wire's number of the last connection
+    const Process* triedProcess = nullptr;
+    size_t next = 0;                      // index of the next process to try
+    uint32_t refusals = 0;                // consecutive refusals by processes that may live
+    int64_t triedNs = 0;                  // time of the last attempt
   };
 
   // A window of another host.
@@ -189,6 +194,39 @@ class Hosts final : public OtherHosts, private WireEnds {
     uint32_t region = kNone;
     uint64_t stride = 0;
     std::map<std::tuple<uint32_t, uint64_t>, uint32_t> notified;  // key: rank and offset
+  };
+
+  // The members after `processes` are unused for this host.
+  struct Host {
+    std::string name;
+    std::vector<uint32_t> ranks;     // in order
+    std::vector<Process> processes;  // by lowest rank; fixed after connect()
+    std::atomic<uint32_t> peer{kNone};  // the wire's number of the connection for operations
+    Route route;
+    std::vector<TheirWindow> windows{kMostWindows};  // by local number; guarded by windowMutex_
+  };
+
+  // Heartbeats of a rank, or of a process under its lowest rank. `ns`: how long this process has
+  // seen no new one.
+  struct Quiet {
+    uint32_t beats = 0;
+    int64_t ns = 0;
+
+    void look(uint32_t now, int64_t looked) {
+      ns = now == beats ? ns + looked : 0;
+      beats = now;
+    }
+  };
+
+  // Data that this process keeps of a rank.
+  struct Known {
+    const Process* process = nullptr;
+    std::atomic<uint32_t> peer{kNone};  // the wire's number of the connection to its process
+    bool isToldGone = false;            // used for ranks of this host
+    Quiet quiet;
+    // Last heartbeat that was seen while this process closes.
+    uint32_t heardBeats = 0;
+    int64_t heardNs = 0;  // 0: nothing yet
   };
 
   Hosts(Group& group, std::vector<uint32_t> ranks);
@@ -210,19 +248,25 @@ class Hosts final : public OtherHosts, private WireEnds {
   Code connectWire(const Process& process, uint32_t* peer, wl_error_t* error);
   void noteLost(uint32_t peer, const char* why);
   Connection& connectionOf(uint32_t peer);
-  Code connectProcess(uint32_t host, size_t process, wl_error_t* error);
+  Code connectProcess(const Process& process, wl_error_t* error);
+  // Index of this process on its host.
+  size_t number() const { return known_[first()].process->number; }
+  // Process of another host that gets this process's messages.
+  const Process& partnerOf(const Host& host) const {
+    return host.processes[number() % host.processes.size()];
+  }
+  // Sets the name of this process.
+  Code makeName(wl_error_t* error);
   Code read(const std::vector<unsigned char>& name, Process* process, wl_error_t* error) const;
-  uint64_t offsetOf(const void* at) const;
-  Message messageOf(const std::atomic<uint64_t>& word) const;
-  // Sends a message with its parts, after all earlier messages and puts. May queue it.
-  void send(uint32_t host, const Message& message, const Wire::Part* parts, uint32_t count);
-  void sendAll(const Message& message, const Wire::Part* parts, uint32_t count);
-  // Sends a message that may wait for the next one.
-  void sendSoon(uint32_t host, const Message& message);
-  // Sends a message ahead of the queue: a heartbeat or a failure. After a failure all messages are
-  // sent this way.
-  void sendPast(uint32_t host, const Message& message, const Wire::Part* parts, uint32_t count);
-  void sendAllPast(const Message& message, const Wire::Part* parts, uint32_t count);
+  uint64_t offsetOf(const void* at) const {
+    return reinterpret_cast<uint64_t>(at) - group_.block().base();
+  }
+  // kQueued: after all earlier messages and puts. kSoon: the message may wait for the next one.
+  // kPast: ahead of the queue, for a heartbeat or a failure. After a failure all messages are sent
+  // this way.
+  enum class Order { kQueued, kSoon, kPast };
+  // `host` may be kAll.
+  void send(uint32_t host, const Outgoing& message, Order order = Order::kQueued);
   void run();
   // Wakes the thread.
   void ring();
@@ -231,7 +275,7 @@ class Hosts final : public OtherHosts, private WireEnds {
   void look(int64_t now);
   // Publishes the loss of `ranks`. False if all of them have closed.
   bool lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* why);
-  void leave(uint32_t host, const Connection& connection);
+  void leave(const Process& process, const Connection& connection);
   void lookAtOwn(int64_t looked);
   // Shortest suspension after which other hosts may have declared this one lost. They count from
   // its last heartbeat, which was sent up to one heartbeat and one turn before.
@@ -240,24 +284,26 @@ class Hosts final : public OtherHosts, private WireEnds {
   void noteStandstill(int64_t now, int64_t slept);
   // True if the local process that receives that process's heartbeats is awake, by its own
   // heartbeats.
-  bool isHeard(size_t process) const;
+  bool isHeard(const Process& process) const;
   // Unmaps dropped windows in another thread, because that may take long.
   void sweep();
   // Restores the connections to other hosts after a failure, or where a route has left. Sends again
   // what a host missed. False while it is still connecting.
   bool reconnect(int64_t now);
-  void tryNext(uint32_t host, Route& route);
-  // Throws std::bad_alloc.
-  std::vector<uint32_t> ranksOf(uint32_t host) const;
+  void tryNext(uint32_t host);
   void giveUp(uint32_t host);
-  bool mayLive(const Process& process) const;
+  bool hasLeft(uint32_t rank) const { return group_.lines(rank).state.left.load() != 0; }
+  bool isLost(uint32_t rank) const { return group_.member(rank).lost.load() != 0; }
+  bool isGone(uint32_t rank) const { return hasLeft(rank) || isLost(rank); }
+  // True if a rank is neither lost nor has left.
+  bool mayLive(const std::vector<uint32_t>& ranks) const;
   // Sends which ranks of this host have left or are lost. `all`: also those sent before.
   void tellGone(bool all);
   bool haveAllLeft() const;
   // True if a rank of another host is still in an operation that a rank of this process ended.
   bool isAnyInside();
-  // True if the remote process of the connection sends its state to this process.
-  bool hears(const Connection& connection) const;
+  // True if the remote process sends its state to this process.
+  bool hears(const Process& process) const;
   // True if each other host that may live knows of the failure. Such a host does not blame a
   // process for closing its wire.
   bool haveHostsFailed() const;
@@ -266,47 +312,20 @@ class Hosts final : public OtherHosts, private WireEnds {
 
   Group& group_;
   const std::vector<uint32_t> ranks_;
-  uint32_t own_ = 0;
+  const uint32_t own_;
+  std::vector<Host> hosts_;
+  std::vector<Known> known_;                // by rank
   std::vector<unsigned char> name_;
-  std::vector<std::string> names_;          // names of hosts
-  // For each host, the wire's number of the connection for operations. kNone for this host, and
-  // before connect().
-  std::vector<std::atomic<uint32_t>> peers_;
-  std::vector<Route> routes_;               // by host
-  std::vector<std::vector<Process>> processes_;  // by host, then by lowest rank
-  size_t index_ = 0;                        // index of this process on its host
-  std::vector<size_t> partners_;            // by host: process that gets this one's messages
   std::mutex connecting_;
-  std::vector<std::atomic<uint32_t>> peerOf_;  // by rank: the wire's number, or kNone
   std::mutex connectionsMutex_;             // guards the list, and records of losses
   std::deque<Connection> connections_;      // indexed by the wire's numbers
   std::mutex shrinkMutex_;                  // keeps shrink messages in order
-  std::mutex windowMutex_;                  // guards theirs_
-  std::vector<std::vector<TheirWindow>> theirs_;  // by host and local window number
+  std::mutex windowMutex_;
   std::atomic<bool> dropped_{false};        // other hosts dropped windows
   std::atomic<bool> untold_{false};         // a message was lost for lack of memory
   OpenFile bell_;
   std::unique_ptr<Wire> wire_;              // its destruction may call ring()
-  std::vector<bool> toldGone_;              // by rank; used for this host's
   int64_t silenceNs_ = 0;
-  // Heartbeats of a rank, or of a process under its lowest rank. `ns`: how long this process has
-  // seen no new one.
-  struct Quiet {
-    uint32_t beats = 0;
-    int64_t ns = 0;
-
-    void look(uint32_t now, int64_t looked) {
-      ns = now == beats ? ns + looked : 0;
-      beats = now;
-    }
-  };
-  std::vector<Quiet> quiet_;                // indexed by rank
-  // Last heartbeat of a rank that was seen while this process closes.
-  struct Heard {
-    uint32_t beats = 0;
-    int64_t atNs = 0;  // 0: nothing yet
-  };
-  std::vector<Heard> heard_;                // indexed by rank
   std::atomic<int64_t> lookedNs_{0};        // time of this process's last look
   std::atomic<int64_t> stoodStillNs_{0};  // time a suspension was found; 0: none that matters
   std::atomic<int64_t> drivenNs_{0};        // time a rank last drove the wire

@@ -54,7 +54,11 @@ inline void tellEntry(Comm& comm, Hosts& hosts, const Call& call, bool eager) {
       riding[count++] = {&block.parts(rank, sequence), PartTable::bytes(comm.group().ranks())};
     // The longest is last: the wire may send it without a copy.
     if (eager && call.inBytes > kInlineBytes) {
-      const Part part = call.inParts ? hosts.partsOf(host, call.bytes) : Part{0, call.inBytes};
+      // Parts of the ranks of `host`, from its lowest to its highest.
+      const std::vector<uint32_t>& ranks = hosts.ranksOf(host);
+      const Part part = call.inParts ? Part{ranks.front() * call.bytes,
+                                            (ranks.back() + 1 - ranks.front()) * call.bytes}
+                                     : Part{0, call.inBytes};
       riding[count++] = {block.eager(rank, sequence) + part.start, part.bytes};
     }
     hosts.tellEntry(host, rank, sequence, riding, count);

@@ -49,13 +49,31 @@ struct Hosts::Rest {
   }
 };
 
-struct Hosts::Parts {
-  Parts(const Message& message, const Wire::Part* ranges, uint32_t count)
-      : parts{{&message, sizeof message}} {
-    for (uint32_t i = 0; i < count; ++i) parts[1 + i] = ranges[i];
+// A message and its data, as parts for the wire.
+struct Hosts::Outgoing {
+  Outgoing(Message::Kind kind, uint32_t about) {
+    head.kind = kind;
+    head.about = about;
+  }
+  // Stores a word of the control block, after the ranges.
+  Outgoing(const Hosts& hosts, const Word& word) {
+    head.wordAt = hosts.offsetOf(word.at);
+    head.word = word.value;
+    head.wordBytes = word.bytes;
+  }
+  Outgoing(const Outgoing&) = delete;
+  Outgoing& operator=(const Outgoing&) = delete;
+
+  void add(const void* from, uint64_t bytes) { parts[count++] = {from, bytes}; }
+  // Adds bytes of the control block, which the receiver stores at the same offset.
+  void addRange(const Hosts& hosts, const void* at, uint64_t bytes) {
+    head.ranges[head.count++] = {hosts.offsetOf(at), bytes};
+    add(at, bytes);
   }
 
-  Wire::Part parts[1 + Message::kMostRanges];
+  Message head;
+  Wire::Part parts[1 + Message::kMostRanges] = {{&head, sizeof head}};
+  uint32_t count = 1;  // of parts
 };
 
 }  // namespace windlass

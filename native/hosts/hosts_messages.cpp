@@ -15,150 +15,80 @@ constexpr uint64_t kEntryAt = offsetof(Entry, descriptor);
 
 }  // namespace
 
-void Hosts::send(uint32_t host, const Message& message, const Wire::Part* parts, uint32_t count) {
-  if (group_.failure() != nullptr) return sendPast(host, message, parts, count);
-  const uint32_t peer = routes_[host].peer.load(std::memory_order_acquire);
+void Hosts::send(uint32_t host, const Outgoing& message, Order order) {
+  for (uint32_t each = 0; host == kAll && each < count(); ++each) send(each, message, order);
+  if (host == kAll) return;
+  const uint32_t peer = hosts_[host].route.peer.load(std::memory_order_acquire);
   if (peer == kNone) return;
-  const Parts all(message, parts, count);
-  if (!wire_->send(peer, all.parts, 1 + count, nullptr)) lackMemory();
-}
-
-void Hosts::sendSoon(uint32_t host, const Message& message) {
-  if (group_.failure() != nullptr) return sendPast(host, message, nullptr, 0);
-  const uint32_t peer = routes_[host].peer.load(std::memory_order_acquire);
-  if (peer == kNone) return;
-  const Parts all(message, nullptr, 0);
-  if (!wire_->sendSoon(peer, all.parts, 1, nullptr)) lackMemory();
-}
-
-void Hosts::sendPast(uint32_t host, const Message& message, const Wire::Part* parts,
-                     uint32_t count) {
-  const uint32_t peer = routes_[host].peer.load(std::memory_order_acquire);
-  if (peer == kNone) return;
-  const Parts all(message, parts, count);
-  if (!wire_->sendPast(peer, all.parts, 1 + count)) lackMemory();
-}
-
-void Hosts::sendAllPast(const Message& message, const Wire::Part* parts, uint32_t count) {
-  for (uint32_t host = 0; host < this->count(); ++host) sendPast(host, message, parts, count);
+  const Wire::Part* const parts = message.parts;
+  if (group_.failure() != nullptr) order = Order::kPast;
+  const bool goes = order == Order::kPast   ? wire_->sendPast(peer, parts, message.count)
+                    : order == Order::kSoon ? wire_->sendSoon(peer, parts, message.count, nullptr)
+                                            : wire_->send(peer, parts, message.count, nullptr);
+  if (!goes) lackMemory();
 }
 
 void Hosts::lackMemory() {
   untold_.store(true);
   wl_error_t record = noMemory(first());
-  record.culprits[0] = static_cast<int32_t>(first());
-  record.culprit_count = 1;
+  nameCulprit(&record, first());
   record.observer = record.culprits[0];
   if (group_.publishHere(record)) ring();
-}
-
-void Hosts::sendAll(const Message& message, const Wire::Part* parts, uint32_t count) {
-  for (uint32_t host = 0; host < this->count(); ++host) send(host, message, parts, count);
 }
 
 void Hosts::tellEntry(uint32_t host, uint32_t rank, uint64_t sequence, const Riding* riding,
                       uint32_t count) {
   const RankLines& lines = group_.lines(rank);
   const Entry& entry = lines.entry[sequence & 1];
-  Message message;
-  message.kind = Message::kEntry;
-  message.about = rank;
-  message.wordAt = offsetOf(&entry.sequence);
-  message.word = static_cast<uint32_t>(sequence);
-  message.wordBytes = sizeof(uint32_t);
-  Wire::Part parts[Message::kMostRanges];
-  const auto add = [&](const void* at, uint64_t length) {
-    message.ranges[message.count] = {offsetOf(at), length};
-    parts[message.count++] = {at, length};
-  };
-  add(reinterpret_cast<const unsigned char*>(&entry) + kEntryAt, sizeof entry - kEntryAt);
-  add(&lines.state, kStateBytes);
-  for (uint32_t i = 0; i < count; ++i) add(riding[i].at, riding[i].bytes);
-  send(host, message, parts, message.count);
+  Outgoing message(*this, entry.sequence);
+  message.head.kind = Message::kEntry;
+  message.head.about = rank;
+  const auto* const at = reinterpret_cast<const unsigned char*>(&entry) + kEntryAt;
+  message.addRange(*this, at, sizeof entry - kEntryAt);
+  message.addRange(*this, &lines.state, kStateBytes);
+  for (uint32_t i = 0; i < count; ++i) message.addRange(*this, riding[i].at, riding[i].bytes);
+  send(host, message);
 }
 
-void Hosts::tell(const std::atomic<uint64_t>& word) {
-  for (uint32_t host = 0; host < count(); ++host) tell(host, word);
+void Hosts::tell(const Word& word, uint32_t host) {
+  send(host, {*this, word});
 }
 
-void Hosts::tell(uint32_t host, const std::atomic<uint64_t>& word) {
-  send(host, messageOf(word), nullptr, 0);
-}
-
-void Hosts::tellSoon(const std::atomic<uint64_t>& word) {
-  for (uint32_t host = 0; host < count(); ++host) tellSoon(host, word);
-}
-
-void Hosts::tellSoon(uint32_t host, const std::atomic<uint64_t>& word) {
-  sendSoon(host, messageOf(word));
-}
-
-Hosts::Message Hosts::messageOf(const std::atomic<uint64_t>& word) const {
-  Message message;
-  message.wordAt = offsetOf(&word);
-  message.word = word.load(std::memory_order_relaxed);
-  message.wordBytes = sizeof(uint64_t);
-  return message;
-}
-
-void Hosts::tell(const std::atomic<uint32_t>& word) {
-  Message message;
-  message.wordAt = offsetOf(&word);
-  message.word = word.load(std::memory_order_relaxed);
-  message.wordBytes = sizeof(uint32_t);
-  sendAll(message, nullptr, 0);
+void Hosts::tellSoon(const Word& word, uint32_t host) {
+  send(host, {*this, word}, Order::kSoon);
 }
 
 void Hosts::tellLeft(uint32_t rank) {
   // The sender of the failure told other processes, which may hear of it later, or be gone.
   if (const wl_error_t* failure = group_.failure()) tellFailure(*failure);
-  Message message;
-  message.kind = Message::kLeft;
-  message.about = rank;
-  sendAll(message, nullptr, 0);
+  send(kAll, {Message::kLeft, rank});
 }
 
 void Hosts::tellFailure(const wl_error_t& failure) {
-  Message message;
-  message.kind = Message::kFailure;
-  message.about = first();
-  const Wire::Part part = {&failure, sizeof failure};
-  sendAllPast(message, &part, 1);
+  Outgoing message(Message::kFailure, first());
+  message.add(&failure, sizeof failure);
+  send(kAll, message, Order::kPast);
 }
 
 void Hosts::tellShrink(uint32_t rank) {
   std::lock_guard<std::mutex> lock(shrinkMutex_);
   const Member& member = group_.member(rank);
   const ShrinkNote& note = group_.block().note(rank);
-  const uint64_t noteBytes =
-      offsetof(ShrinkNote, name) + std::min(note.nameBytes, ShrinkNote::kMostNameBytes);
-  Message message;
-  message.wordAt = offsetOf(&member.shrink);
-  message.word = member.shrink.load(std::memory_order_seq_cst);
-  message.wordBytes = sizeof member.shrink;
-  message.count = 2;
-  message.ranges[0] = {offsetOf(&note), noteBytes};
-  message.ranges[1] = {offsetOf(&member.agreement), sizeof member.agreement};
-  const Wire::Part parts[] = {{&note, noteBytes}, {&member.agreement, sizeof member.agreement}};
-  sendAll(message, parts, 2);
+  Outgoing message(*this, member.shrink);
+  message.addRange(*this, &note, offsetof(ShrinkNote, name) +
+                                     std::min(note.nameBytes, ShrinkNote::kMostNameBytes));
+  message.addRange(*this, &member.agreement, sizeof member.agreement);
+  send(kAll, message);
 }
 
-void Hosts::put(uint32_t host, const void* at, uint64_t bytes) {
-  if (hasRouteLeft(host)) return;
-  if (!wire_->put({peers_[host], kBlock, offsetOf(at)}, at, bytes, nullptr, nullptr)) lackMemory();
-}
-
-void Hosts::put(uint32_t host, const void* at, uint64_t bytes, const std::atomic<uint64_t>& word,
+void Hosts::put(uint32_t host, const void* at, uint64_t bytes, const std::atomic<uint64_t>* word,
                 uint64_t value) {
-  if (bytes == 0) return putWord(host, word, value);
   if (hasRouteLeft(host)) return;
-  const Wire::Word behind = {kBlock, offsetOf(&word), value};
-  if (!wire_->put({peers_[host], kBlock, offsetOf(at)}, at, bytes, nullptr, &behind)) lackMemory();
-}
-
-void Hosts::putWord(uint32_t host, const std::atomic<uint64_t>& word, uint64_t value) {
-  if (hasRouteLeft(host)) return;
-  if (!wire_->putWord({peers_[host], kBlock, offsetOf(&word)}, value, nullptr)) lackMemory();
+  const Wire::Word behind = {kBlock, offsetOf(word), value};
+  if (!wire_->put({hosts_[host].peer, kBlock, offsetOf(at)}, at, bytes, nullptr,
+                  word == nullptr ? nullptr : &behind)) {
+    lackMemory();
+  }
 }
 
 void Hosts::arrived(Run first, Run second) {

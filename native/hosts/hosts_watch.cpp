@@ -40,6 +40,12 @@ constexpr int64_t kHearsayNs = 1'000'000'000;
 // A host is lost after each of its processes has refused this many times in a row.
 constexpr uint32_t kMostRefusals = 3;
 
+// Counts all culprits, and names as many as fit.
+void addCulprit(wl_error_t* record, uint32_t rank) {
+  const int32_t number = record->culprit_count++;
+  if (number < WL_ERROR_CULPRITS) record->culprits[number] = static_cast<int32_t>(rank);
+}
+
 }  // namespace
 
 // The caller holds the wire. look() handles the loss.
@@ -61,72 +67,54 @@ void Hosts::progress() {
 bool Hosts::lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* why) {
   wl_error_t record = blankError(WL_PEER_LOST);
   Text out(record.message, sizeof record.message);
-  const auto hasLeft = [&](uint32_t rank) {
-    return group_.lines(rank).state.left.load(std::memory_order_seq_cst) != 0;
-  };
-  uint32_t lost = 0;
-  for (const uint32_t rank : ranks) {
-    if (hasLeft(rank)) continue;
-    if (lost < WL_ERROR_CULPRITS) record.culprits[lost] = static_cast<int32_t>(rank);
-    ++lost;
-  }
+  for (const uint32_t rank : ranks)
+    if (!hasLeft(rank)) addCulprit(&record, rank);
+  const int32_t lost = record.culprit_count;
   if (lost == 0) return false;
-  record.culprit_count = static_cast<int32_t>(lost);
-  record.observer = static_cast<int32_t>(ranks_[0]);
-  const std::vector<Process>& all = processes_[host];
-  const bool isWhole = std::all_of(all.begin(), all.end(), [&](const Process& process) {
-    return !mayLive(process) ||
-           std::find(ranks.begin(), ranks.end(), process.ranks[0]) != ranks.end();
+  record.observer = static_cast<int32_t>(first());
+  const std::vector<uint32_t>& all = ranksOf(host);
+  const bool isWhole = std::all_of(all.begin(), all.end(), [&](uint32_t rank) {
+    return isGone(rank) || std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
   });
   out.add(isWhole ? "host %u (%s) is lost, with" : "host %u (%s) is lost in part, with", host,
           nameOf(host));
-  for (uint32_t i = 0; i < std::min<uint32_t>(lost, 8); ++i)
+  for (int32_t i = 0; i < std::min(lost, 8); ++i)
     out.add("%s rank %d", i == 0 ? "" : ",", record.culprits[i]);
-  if (lost > 8) out.add(" and %u more", lost - 8);
+  if (lost > 8) out.add(" and %d more", lost - 8);
   out.add(": %s", why);
   group_.publishFailure(record);
   return true;
 }
 
 // Messages in flight when that process closed may not have reached the processes that continue.
-void Hosts::leave(uint32_t host, const Connection& connection) {
-  Route& route = routes_[host];
-  if (&connectionOf(peers_[host]) != &connection) return;
-  const auto goesOn = [&](const std::vector<Process>& processes) {
-    return std::any_of(processes.begin(), processes.end(),
-                       [&](const Process& process) { return mayLive(process); });
-  };
-  const bool areOwnGone = std::all_of(ranks_.begin(), ranks_.end(), [&](uint32_t rank) {
-    return group_.lines(rank).state.left.load(std::memory_order_seq_cst) != 0;
-  });
-  if (areOwnGone || !goesOn(processes_[host])) return;
+void Hosts::leave(const Process& process, const Connection& connection) {
+  const Host& host = hosts_[process.host];
+  Route& route = hosts_[process.host].route;
+  if (&connectionOf(host.peer) != &connection || !mayLive(ranks_) || !mayLive(host.ranks)) return;
   route.hasLeft.store(true, std::memory_order_seq_cst);
-  if (route.moves.load(std::memory_order_seq_cst)) publishRouteLeft(host);
+  if (route.moves.load(std::memory_order_seq_cst)) publishRouteLeft(process.host);
 }
 
 bool Hosts::mayMove(uint32_t rank) {
-  Route& route = routes_[hostOf(rank)];
+  Route& route = hosts_[hostOf(rank)].route;
   if (!route.moves.load(std::memory_order_relaxed))
     route.moves.store(true, std::memory_order_seq_cst);
   return !hasRouteLeft(hostOf(rank));
 }
 
 bool Hosts::hasRouteLeft(uint32_t host) {
-  const bool hasLeft = routes_[host].hasLeft.load(std::memory_order_seq_cst);
+  const bool hasLeft = hosts_[host].route.hasLeft.load(std::memory_order_seq_cst);
   if (hasLeft) publishRouteLeft(host);
   return hasLeft;
 }
 
 void Hosts::publishRouteLeft(uint32_t host) {
   if (group_.failure() != nullptr) return;
-  const Process& process = processes_[host][partners_[host]];
+  const Process& process = partnerOf(hosts_[host]);
   wl_error_t record = blankError(WL_ABORTED);
   Text out(record.message, sizeof record.message);
-  for (const uint32_t rank : process.ranks) {
-    if (record.culprit_count == WL_ERROR_CULPRITS) break;
-    record.culprits[record.culprit_count++] = static_cast<int32_t>(rank);
-  }
-  record.observer = static_cast<int32_t>(ranks_[0]);
+  for (const uint32_t rank : process.ranks) addCulprit(&record, rank);
+  record.observer = static_cast<int32_t>(first());
   out.add("process %d, which had rank %u, has closed, and host %u (%s) was reached by it: ",
           process.pid, process.ranks[0], host, nameOf(host));
   out.add("what was on its way there may not have come; have all ranks close together");
@@ -134,10 +122,8 @@ void Hosts::publishRouteLeft(uint32_t host) {
 }
 
 void Hosts::lookAtOwn(int64_t looked) {
-  for (uint32_t rank = 0; rank < group_.ranks(); ++rank) {
-    if (!isBeside(rank)) continue;
-    quiet_[rank].look(group_.member(rank).beats.load(std::memory_order_relaxed), looked);
-  }
+  for (const uint32_t rank : ranksOf(own_))
+    known_[rank].quiet.look(group_.member(rank).beats.load(std::memory_order_relaxed), looked);
 }
 
 int64_t Hosts::standstillNs() const { return silenceNs_ - 2 * kBeatNs; }
@@ -154,9 +140,9 @@ void Hosts::noteStandstill(int64_t now, int64_t slept) {
   const auto beatsMeanwhile = [&](const Process& process) {
     const uint32_t rank = process.ranks[0];
     const uint32_t beats = group_.member(rank).beats.load(std::memory_order_relaxed);
-    return rank != first() && beats - quiet_[rank].beats > slept / kBeatNs / 2;
+    return rank != first() && beats - known_[rank].quiet.beats > slept / kBeatNs / 2;
   };
-  const std::vector<Process>& own = processes_[own_];
+  const std::vector<Process>& own = hosts_[own_].processes;
   if (std::none_of(own.begin(), own.end(), beatsMeanwhile))
     stoodStillNs_.store(now, std::memory_order_release);
 }
@@ -171,13 +157,13 @@ bool Hosts::hasStoodStill() const {
   return stoodStillNs_.load(std::memory_order_acquire) != 0;
 }
 
-bool Hosts::isHeard(size_t process) const {
-  const std::vector<Process>& own = processes_[own_];
+bool Hosts::isHeard(const Process& process) const {
+  const std::vector<Process>& own = hosts_[own_].processes;
   const auto isAsleep = [&](const Process& each) {
-    return mayLive(each) && quiet_[each.ranks[0]].ns >= kAsleepNs;
+    return mayLive(each.ranks) && known_[each.ranks[0]].quiet.ns >= kAsleepNs;
   };
-  const Process& hearer = own[process % own.size()];
-  return mayLive(hearer) ? !isAsleep(hearer) : std::none_of(own.begin(), own.end(), isAsleep);
+  const Process& hearer = own[process.number % own.size()];
+  return mayLive(hearer.ranks) ? !isAsleep(hearer) : std::none_of(own.begin(), own.end(), isAsleep);
 }
 
 void Hosts::sweep() {
@@ -204,18 +190,20 @@ void Hosts::look(int64_t now) {
   }
   for (uint32_t peer = 0; peer < connected; ++peer) {
     Connection& connection = connectionOf(peer);
-    const uint32_t host = connection.host.load(std::memory_order_acquire);
-    if (connection.isTold || host == kNone || !connection.isLost.load(std::memory_order_acquire))
+    const Process* const process = connection.process.load(std::memory_order_acquire);
+    if (connection.isTold || process == nullptr ||
+        !connection.isLost.load(std::memory_order_acquire)) {
       continue;
+    }
     if (connection.seenNs == 0) connection.seenNs = now;
-    const Process& process = processes_[host][connection.process];
     // Another local process gets its messages, and learns earlier that it has left or was lost.
-    if (!hears(connection) && mayLive(process) && now - connection.seenNs < kHearsayNs) continue;
+    if (!hears(*process) && mayLive(process->ranks) && now - connection.seenNs < kHearsayNs)
+      continue;
     connection.isTold = true;
     char why[256];
     std::snprintf(why, sizeof why, "its process %d has ended, or lost its connection (UCX: %s)",
-                  process.pid, connection.why);
-    if (!lose(host, process.ranks, why)) leave(host, connection);
+                  process->pid, connection.why);
+    if (!lose(process->host, process->ranks, why)) leave(*process, connection);
   }
   // Time in which this process was suspended does not count as silence of others.
   const int64_t slept = now - lookedNs_.load(std::memory_order_relaxed);
@@ -228,12 +216,11 @@ void Hosts::look(int64_t now) {
     if (host == own_) continue;
     int64_t quiet = INT64_MAX;  // silence of the process heard most recently
     bool hasBeaten = false;
-    for (size_t each = 0; each < processes_[host].size(); ++each) {
-      const Process& process = processes_[host][each];
+    for (const Process& process : hosts_[host].processes) {
       // A local process receives the heartbeats of `process`. While that one is suspended, the
       // silence of `process` does not count.
-      if (!mayLive(process) || !isHeard(each)) continue;
-      Quiet& own = quiet_[process.ranks[0]];
+      if (!mayLive(process.ranks) || !isHeard(process)) continue;
+      Quiet& own = known_[process.ranks[0]].quiet;
       own.look(group_.member(process.ranks[0]).beats.load(std::memory_order_relaxed), looked);
       quiet = std::min(quiet, own.ns);
       hasBeaten |= own.beats != 0;
@@ -254,55 +241,41 @@ void Hosts::beat() {
   for (const uint32_t rank : ranks_) {
     const State& state = group_.lines(rank).state;
     Member& member = group_.member(rank);
-    Message message;
-    message.count = 1;
-    message.ranges[0] = {offsetOf(&state), kStateBytes};
-    message.wordAt = offsetOf(&member.beats);
-    message.word = member.beats.fetch_add(1, std::memory_order_relaxed) + 1;
-    message.wordBytes = sizeof(uint32_t);
-    const Wire::Part part = {&state, kStateBytes};
-    sendAllPast(message, &part, 1);
+    member.beats.fetch_add(1, std::memory_order_relaxed);
+    Outgoing message(*this, member.beats);
+    message.addRange(*this, &state, kStateBytes);
+    send(kAll, message, Order::kPast);
     // The first attempt may have found no connection.
     if (member.shrink.load(std::memory_order_seq_cst) != 0) tellShrink(rank);
   }
 }
 
-bool Hosts::hears(const Connection& connection) const {
-  return connection.process % processes_[own_].size() == index_;
+bool Hosts::hears(const Process& process) const {
+  return process.number % hosts_[own_].processes.size() == number();
 }
 
-bool Hosts::mayLive(const Process& process) const {
-  return std::any_of(process.ranks.begin(), process.ranks.end(), [&](uint32_t rank) {
-    return group_.member(rank).lost.load(std::memory_order_relaxed) == 0 &&
-           group_.lines(rank).state.left.load(std::memory_order_relaxed) == 0;
-  });
-}
-
-std::vector<uint32_t> Hosts::ranksOf(uint32_t host) const {
-  std::vector<uint32_t> ranks;
-  for (uint32_t rank = 0; rank < group_.ranks(); ++rank)
-    if (hostOf(rank) == host) ranks.push_back(rank);
-  return ranks;
+bool Hosts::mayLive(const std::vector<uint32_t>& ranks) const {
+  return !std::all_of(ranks.begin(), ranks.end(), [&](uint32_t rank) { return isGone(rank); });
 }
 
 void Hosts::giveUp(uint32_t host) {
-  for (uint32_t rank = 0; rank < group_.ranks(); ++rank)
-    if (hostOf(rank) == host) group_.member(rank).lost.store(1, std::memory_order_seq_cst);
+  for (const uint32_t rank : ranksOf(host))
+    group_.member(rank).lost.store(1, std::memory_order_seq_cst);
 }
 
 // A process that refuses a connection does so at once, or within kLookNs.
-void Hosts::tryNext(uint32_t host, Route& route) {
-  const std::vector<Process>& processes = processes_[host];
+void Hosts::tryNext(uint32_t host) {
+  const std::vector<Process>& processes = hosts_[host].processes;
+  Route& route = hosts_[host].route;
   for (size_t each = 0; each < processes.size(); ++each) {
-    const size_t number = route.next;
-    const Process& process = processes[number];
+    const Process& process = processes[route.next];
     route.next = (route.next + 1) % processes.size();
-    if (!mayLive(process)) continue;
+    if (!mayLive(process.ranks)) continue;
     if (++route.refusals > kMostRefusals * processes.size()) break;
     wl_error_t why = blankError();
     uint32_t peer = 0;
     if (connectWire(process, &peer, &why) == WL_OK) route.tried = peer;
-    route.triedProcess = number;
+    route.triedProcess = &process;
     return;
   }
   if (group_.failure() == nullptr)
@@ -313,7 +286,7 @@ void Hosts::tryNext(uint32_t host, Route& route) {
 bool Hosts::reconnect(int64_t now) {
   bool areAllThere = true;
   for (uint32_t host = 0; host < count(); ++host) {
-    Route& route = routes_[host];
+    Route& route = hosts_[host].route;
     const bool hasFailed = group_.failure() != nullptr;
     if (host == own_ || (!hasFailed && !route.hasLeft.load(std::memory_order_relaxed))) continue;
     areAllThere &= route.tried != kNone &&
@@ -322,11 +295,8 @@ bool Hosts::reconnect(int64_t now) {
     if (route.tried != kNone && !wire_->isLost(route.tried)) {
       if (now - route.triedNs > kLastingNs) route.refusals = 0;
       if (route.peer.load(std::memory_order_relaxed) == route.tried) continue;
-      if (!hasFailed) {
-        Connection& connection = connectionOf(route.tried);
-        connection.process = route.triedProcess;
-        connection.host.store(host, std::memory_order_release);
-      }
+      if (!hasFailed)
+        connectionOf(route.tried).process.store(route.triedProcess, std::memory_order_release);
       route.peer.store(route.tried, std::memory_order_release);
       // Messages sent in the meantime reached no process of that host.
       if (const wl_error_t* failure = group_.failure()) tellFailure(*failure);
@@ -334,35 +304,26 @@ bool Hosts::reconnect(int64_t now) {
       beat();
       continue;
     }
-    const std::vector<Process>& processes = processes_[host];
-    const bool isOver = std::none_of(processes.begin(), processes.end(),
-                                     [&](const Process& process) { return mayLive(process); });
     if (route.tried != kNone) {
       route.tried = kNone;
       route.peer.store(kNone, std::memory_order_release);
       route.triedNs = now + kDyingNs - kLookNs;
       continue;
     }
-    if (isOver) continue;
+    if (!mayLive(ranksOf(host))) continue;
     route.triedNs = now;
-    tryNext(host, route);
+    tryNext(host);
   }
   return areAllThere;
 }
 
 void Hosts::tellGone(bool all) {
-  for (uint32_t rank = 0; rank < group_.ranks(); ++rank) {
-    if (!isBeside(rank)) continue;
-    const bool hasLeft = group_.lines(rank).state.left.load(std::memory_order_seq_cst) != 0;
-    const bool isLost = group_.member(rank).lost.load(std::memory_order_seq_cst) != 0;
-    if ((!hasLeft && !isLost) || (toldGone_[rank] && !all)) continue;
-    toldGone_[rank] = true;
-    Message message;
-    message.about = rank;
-    for (const Message::Kind kind : {Message::kLeft, Message::kLost}) {
-      message.kind = kind;
-      if (kind == Message::kLeft ? hasLeft : isLost) sendAll(message, nullptr, 0);
-    }
+  for (const uint32_t rank : ranksOf(own_)) {
+    bool& isTold = known_[rank].isToldGone;
+    if (!isGone(rank) || (isTold && !all)) continue;
+    isTold = true;
+    if (hasLeft(rank)) send(kAll, {Message::kLeft, rank});
+    if (isLost(rank)) send(kAll, {Message::kLost, rank});
   }
 }
 

@@ -28,7 +28,7 @@ struct View {
 
 void Hosts::nameWindow(uint32_t window, uint32_t host, uint32_t theirs) {
   std::lock_guard<std::mutex> lock(windowMutex_);
-  theirs_[host][window] = {theirs, kNone, 0, {}};
+  hosts_[host].windows[window] = {theirs, kNone, 0, {}};
 }
 
 Code Hosts::shareWindow(void* base, uint64_t stride, WindowKey* key, wl_error_t* error) {
@@ -45,12 +45,12 @@ Code Hosts::reachWindow(uint32_t window, const WindowKey* keys, wl_error_t* erro
   std::lock_guard<std::mutex> lock(windowMutex_);
   for (uint32_t host = 0; host < count(); ++host) {
     if (host == own_) continue;
-    TheirWindow& theirs = theirs_[host][window];
+    TheirWindow& theirs = hosts_[host].windows[window];
     if (theirs.region != kNone) continue;  // reached by another rank of this process
-    const WindowKey& key = keys[processes_[host][partners_[host]].ranks[0]];
+    const WindowKey& key = keys[partnerOf(hosts_[host]).ranks[0]];
     if (key.bytes > sizeof key.key)
       return fail(error, WL_INVALID_ARGUMENT, "host %u tells no key of a window", host);
-    const Code code = wire_->reach(peers_[host], key.key, key.bytes, &theirs.region, error);
+    const Code code = wire_->reach(hosts_[host].peer, key.key, key.bytes, &theirs.region, error);
     if (code != WL_OK) return code;
     theirs.stride = key.stride;
   }
@@ -63,27 +63,24 @@ void Hosts::hideWindow(void* base) {
 
 void Hosts::tellDropped(uint32_t window) {
   for (uint32_t host = 0; host < count(); ++host) {
-    Message message;
-    message.kind = Message::kDropped;
-    {
-      std::lock_guard<std::mutex> lock(windowMutex_);
-      message.about = theirs_[host][window].number;
-    }
-    if (message.about != kNone) send(host, message, nullptr, 0);
+    std::unique_lock<std::mutex> lock(windowMutex_);
+    const uint32_t theirs = hosts_[host].windows[window].number;
+    lock.unlock();
+    if (theirs != kNone) send(host, {Message::kDropped, theirs});
   }
 }
 
 Wire::There Hosts::thereOf(uint32_t rank, Place at) {
-  const uint32_t host = hostOf(rank);
+  const Host& host = hosts_[hostOf(rank)];
   std::lock_guard<std::mutex> lock(windowMutex_);
-  const TheirWindow& theirs = theirs_[host][at.window()];
-  return {peers_[host], theirs.region, rank * theirs.stride + at.offset()};
+  const TheirWindow& theirs = host.windows[at.window()];
+  return {host.peer, theirs.region, rank * theirs.stride + at.offset()};
 }
 
 bool Hosts::move(Move how, uint32_t rank, Place at, const StridedView& remote,
                  const StridedView& local, const Unread& unread) {
   alignas(16) unsigned char packed[kMostPieceBytes];
-  const uint32_t host = hostOf(rank);
+  const Host& host = hosts_[hostOf(rank)];
   View view = {};
   view.rank = rank;
   view.offset = at.offset();
@@ -100,16 +97,16 @@ bool Hosts::move(Move how, uint32_t rank, Place at, const StridedView& remote,
     bytes *= remote.shape[d];
   }
   kKernels.get({packed, local.dtype, local.ndim, local.shape, dense}, local);
-  Message message;
-  message.kind = Message::kMove;
   {
     std::lock_guard<std::mutex> lock(windowMutex_);
-    view.window = theirs_[host][at.window()].number;
+    view.window = host.windows[at.window()].number;
   }
-  const uint32_t peer = routes_[host].peer.load(std::memory_order_acquire);
+  const uint32_t peer = host.route.peer.load(std::memory_order_acquire);
   if (peer == kNone) return true;  // the communicator has failed; the caller sees it
-  const Wire::Part ranges[] = {{&view, sizeof view}, {packed, static_cast<uint64_t>(bytes)}};
-  return wire_->sendSoon(peer, Parts(message, ranges, 2).parts, 3, unread);
+  Outgoing message(Message::kMove, 0);
+  message.add(&view, sizeof view);
+  message.add(packed, static_cast<uint64_t>(bytes));
+  return wire_->sendSoon(peer, message.parts, message.count, unread);
 }
 
 void Hosts::moveHere(Rest rest) {
@@ -159,28 +156,29 @@ bool Hosts::getFrom(uint32_t rank, Place at, void* into, uint64_t bytes, const U
 
 // The peer answers after it has handled everything that it received earlier.
 bool Hosts::flush(uint32_t host, uint64_t* into, const Unread& unread) {
-  return wire_->get({peers_[host], kBlock, 0}, into, sizeof *into, unread);
+  return wire_->get({hosts_[host].peer, kBlock, 0}, into, sizeof *into, unread);
 }
 
 bool Hosts::notify(uint32_t rank, Place at, uint32_t value, const Unread& unread) {
   {
     std::lock_guard<std::mutex> lock(windowMutex_);
-    theirs_[hostOf(rank)][at.window()].notified[{rank, at.offset()}] = value;
+    hosts_[hostOf(rank)].windows[at.window()].notified[{rank, at.offset()}] = value;
   }
   return wire_->putWord(thereOf(rank, at), value, unread);
 }
 
 uint32_t Hosts::notified(uint32_t rank, Place at) {
   std::lock_guard<std::mutex> lock(windowMutex_);
-  const auto& notified = theirs_[hostOf(rank)][at.window()].notified;
+  const auto& notified = hosts_[hostOf(rank)].windows[at.window()].notified;
   const auto found = notified.find({rank, at.offset()});
   return found == notified.end() ? 0 : found->second;
 }
 
 void Hosts::forget(uint32_t rank, const Unread& unread) {
-  wire_->forget(peers_[hostOf(rank)], unread);
-  const uint32_t own = peerOf_[rank];
-  if (own != kNone && own != peers_[hostOf(rank)]) wire_->forget(own, unread);
+  const uint32_t shared = hosts_[hostOf(rank)].peer;
+  wire_->forget(shared, unread);
+  const uint32_t own = known_[rank].peer;
+  if (own != kNone && own != shared) wire_->forget(own, unread);
 }
 
 }  // namespace windlass

@@ -34,20 +34,18 @@ bool hasReached(const std::atomic<uint64_t>& word, uint64_t count) {
 TwoLevels::TwoLevels(Comm& comm, const PeerAccess& access)
     : comm_(comm), access_(access), hosts_(hostsOf(comm.group())), rank_(comm.rank()) {
   if (hosts_ == nullptr) return;
-  const uint32_t ranks = comm.group().ranks();
-  std::vector<std::vector<uint32_t>> of(hosts_->count());
   inOrder_ = true;
-  for (uint32_t rank = 0; rank < ranks; ++rank) {
-    const uint32_t host = hosts_->hostOf(rank);
-    if (rank > 0 && host < hosts_->hostOf(rank - 1)) inOrder_ = false;
-    of[host].push_back(rank);
+  width_ = comm.group().ranks();
+  for (uint32_t host = 0; host < hosts_->count(); ++host) {
+    const std::vector<uint32_t>& ranks = hosts_->ranksOf(host);
+    if (host > 0 && ranks.front() < hosts_->ranksOf(host - 1).back()) inOrder_ = false;
+    width_ = std::min(width_, static_cast<uint32_t>(ranks.size()));
   }
-  here_ = of[hosts_->own()];
-  width_ = ranks;
-  for (const std::vector<uint32_t>& each : of)
-    width_ = std::min(width_, static_cast<uint32_t>(each.size()));
-  for (const std::vector<uint32_t>& each : of)
-    lanes_.insert(lanes_.end(), each.begin(), each.begin() + width_);
+  here_ = hosts_->ranksOf(hosts_->own());
+  for (uint32_t host = 0; host < hosts_->count(); ++host) {
+    const std::vector<uint32_t>& ranks = hosts_->ranksOf(host);
+    lanes_.insert(lanes_.end(), ranks.begin(), ranks.begin() + width_);
+  }
   for (uint32_t lane = 0; lane < width_; ++lane)
     if (rankOf(hosts_->own(), lane) == rank_) lane_ = lane;
   sources_.resize(1 + here_.size());
@@ -177,14 +175,14 @@ void TwoLevels::pass(const Launch& launch, uint64_t round) {
   std::atomic<uint64_t>& word = isLast ? own.came : own.passed;
   own.passed.store(before_ + round + 1, std::memory_order_release);
   word.store(before_ + round + 1, std::memory_order_release);
-  hosts_->put(isLast ? host - 1 : host + 1, to, piece.bytes, word, before_ + round + 1);
+  hosts_->put(isLast ? host - 1 : host + 1, to, piece.bytes, &word, before_ + round + 1);
 }
 
 void TwoLevels::giveBack(const Launch& launch, uint64_t round) {
   const Part piece = laneOf(launch, round, lane_);
   const uint32_t host = hosts_->own() - 1;
   hosts_->put(host, slot(last(lane_), round) + piece.start, piece.bytes,
-              comm_.group().block().stageLine(last(lane_)).came, before_ + round + 1);
+              &comm_.group().block().stageLine(last(lane_)).came, before_ + round + 1);
 }
 
 void TwoLevels::take(const Launch& launch, uint64_t round) {

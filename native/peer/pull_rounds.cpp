@@ -110,7 +110,7 @@ void Pulling::putHalf(const Phase& phase, uint64_t segment, uint64_t round) {
       last = staged(phase, rank_, to, segment, round);
       bytes = count;
     }
-    hosts_->put(host, last, bytes, word, rounds_ + round + 1);
+    hosts_->put(host, last, bytes, &word, rounds_ + round + 1);
   }
 }
 

@@ -157,7 +157,7 @@ void Pulling::tellTaken(const Phase& phase) const {
   if (phase.staged) hosts_->tellSoon(block.stageLine(rank_).taken);
   for (uint32_t from = 0; from < ranks_; ++from)
     if (lands(phase, from, rank_))
-      hosts_->tellSoon(hosts_->hostOf(from), block.stagePair(from, rank_).taken);
+      hosts_->tellSoon(block.stagePair(from, rank_).taken, hosts_->hostOf(from));
 }
 
 // Sends what this rank's lead wrote: the bytes that it needs, and the refusals. Does nothing unless

@@ -101,7 +101,7 @@ class Wire {
   [[nodiscard]] virtual bool sendPast(uint32_t peer, const Part* parts, uint32_t count) = 0;
   // Puts bytes that must not change until `unread`, which counts the put, is 0. If `unread` is
   // nullptr, they must not change until the peer reports that they arrived. `behind`: word of the
-  // same peer that is stored after all of the bytes; nullptr: none.
+  // same peer that is stored after all of the bytes, if there are any; nullptr: none.
   struct Word {
     uint32_t region;
     uint64_t at;

@@ -355,15 +355,20 @@ bool UcpWire::sendPast(uint32_t number, const Part* parts, uint32_t count) {
 
 bool UcpWire::sendWithWord(Peer& peer, Move move, const void* from, uint64_t bytes,
                            const Unread& unread, const Word* behind) {
-  if (peer.isLost || bytes == 0) return true;
+  if (peer.isLost) return true;
   if (behind != nullptr) {
     const Region* const region =
         regionOf({peer.number, behind->region, behind->at}, sizeof behind->value);
     if (region == nullptr) return true;
+    if (bytes == 0) {
+      const Move word = {Move::kWord, region->number, behind->at, behind->value, 0};
+      return sendMove(peer, word, nullptr, 0, nullptr);
+    }
     move.wordRegion = region->number;
     move.wordAt = behind->at;
     move.wordValue = behind->value;
   }
+  if (bytes == 0) return true;
   return sendOrQueue(peer, {move, static_cast<const unsigned char*>(from), bytes, unread, nullptr});
 }
 
