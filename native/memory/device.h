@@ -90,9 +90,6 @@ class DeviceParts {
   virtual Code tryPeers(RankDevice& device, uint32_t rank, wl_error_t* error) const = 0;
   virtual Code checkAdds(RankDevice& device, uint32_t rank, uint32_t peer,
                          wl_error_t* error) const = 0;
-
- protected:
-  DeviceParts() = default;
 };
 // Reserves addresses for parts of `bytes` bytes. `devices` holds kNobody for a rank of one of the
 // `otherProcesses` other processes, which make their own parts. Throws std::bad_alloc.

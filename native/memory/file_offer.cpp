@@ -94,8 +94,6 @@ class FileOffer::Server {
     static_cast<void>(!write(bell_.number(), &one, sizeof one));
     thread_.join();
   }
-  Server(const Server&) = delete;
-  Server& operator=(const Server&) = delete;
 
   // Throws std::system_error.
   void start() {

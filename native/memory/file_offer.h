@@ -9,9 +9,18 @@
 
 #include "native/base/error.h"
 #include "native/base/open_file.h"
-#include "native/memory/liveness.h"
 
 namespace windlass {
+
+// Tells a rank that waits outside of an operation whether to keep waiting.
+class Liveness {
+ public:
+  // True while there is time left and nothing has failed.
+  virtual bool goesOn() = 0;
+
+ protected:
+  ~Liveness() = default;
+};
 
 // Identifies an offer. Peers learn it through a channel that only they can read.
 struct FileOfferName {
@@ -25,8 +34,6 @@ class FileOffer {
  public:
   FileOffer();
   ~FileOffer();
-  FileOffer(const FileOffer&) = delete;
-  FileOffer& operator=(const FileOffer&) = delete;
 
   // Serves the file to every process that knows name(), until close(). A separate thread serves
   // requests, so that no silent peer delays others. The caller keeps `file` open. Throws

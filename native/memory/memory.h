@@ -33,4 +33,12 @@ void* mapSparseMemory(uint64_t bytes);
 void keepOutOfDumps(void* memory, uint64_t bytes);
 void unmapMemory(void* memory, uint64_t bytes);
 
+// Maps the file at an address that permits huge pages. On failure returns MAP_FAILED and sets
+// errno.
+void* mapAligned(int file, uint64_t bytes, int protection);
+// Reserves as much as possible of the first `bytes` of a new file as huge pages, even if
+// /sys/kernel/mm/transparent_hugepage/shmem_enabled is "never". Huge pages reduce TLB misses and
+// page faults. If the kernel does not support this, the pages stay small.
+void takeHugePages(int file, uint64_t bytes);
+
 }  // namespace windlass

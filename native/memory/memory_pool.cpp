@@ -6,6 +6,7 @@
 #include <iterator>
 #include <new>
 
+#include "native/base/text.h"
 #include "native/memory/memory.h"
 #include "native/memory/shared_memory.h"
 
@@ -23,9 +24,6 @@ typename Container::node_type nodeOf(Args&&... args) {
 constexpr uint64_t wholeUp(uint64_t bytes, uint64_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
-constexpr uint64_t wholeDown(uint64_t bytes, uint64_t unit) {
-  return bytes / unit * unit;
-}
 
 }  // namespace
 
@@ -35,8 +33,8 @@ MemoryPool::MemoryPool(uint64_t bytes) : bytes_(bytes) {
 }
 
 MemoryPool::Span MemoryPool::pagesOf(Span piece, Span free) {
-  const uint64_t start = std::max(wholeDown(piece.start, kPage), wholeUp(free.start, kPage));
-  const uint64_t end = std::min(wholeUp(piece.end, kPage), wholeDown(free.end, kPage));
+  const uint64_t start = std::max(piece.start / kPage * kPage, wholeUp(free.start, kPage));
+  const uint64_t end = std::min(wholeUp(piece.end, kPage), free.end / kPage * kPage);
   return {start, std::max(start, end)};
 }
 
@@ -53,9 +51,7 @@ Code MemoryPool::full(uint64_t bytes, wl_error_t* error) const {
   return fail(error, WL_RESOURCE,
               "cannot take %llu bytes of a memory pool: of its %llu on this rank %llu are free, "
               "%llu of them side by side; close tensors, or make a larger pool",
-              static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(bytes_),
-              static_cast<unsigned long long>(bytes_ - used_),
-              static_cast<unsigned long long>(largest));
+              text(bytes), text(bytes_), text(bytes_ - used_), text(largest));
 }
 
 Code MemoryPool::take(uint64_t bytes, void** memory, wl_error_t* error) {
@@ -73,7 +69,7 @@ Code MemoryPool::take(uint64_t bytes, void** memory, wl_error_t* error) {
       rest = nodeOf<Extents>(offset + size, Extent{whole - size, {}});
     } catch (const std::bad_alloc&) {
       return fail(error, WL_RESOURCE, "cannot take %llu bytes of a memory pool: out of memory",
-                  static_cast<unsigned long long>(bytes));
+                  text(bytes));
     }
   }
   const Span piece = {offset, offset + size};
@@ -109,22 +105,18 @@ Code MemoryPool::giveBack(void* memory, wl_error_t* error) {
   const Span piece = {offset, offset + extent->second.bytes};
   BySize::node_type entry = std::move(extent->second.entry);
   used_ -= extent->second.bytes;
-  const auto join = [this](Extents::iterator first) {
+  // Joins `first` with the extent after it. `free`: the one of the two that was free before.
+  const auto join = [this](Extents::iterator first, Extents::iterator free) {
+    bySize_.erase({free->second.bytes, free->first});
     const auto second = std::next(first);
     first->second.bytes += second->second.bytes;
     extents_.erase(second);
   };
-  const auto takeOut = [this](Extents::iterator free) {
-    bySize_.erase({free->second.bytes, free->first});
-  };
-  if (const auto next = std::next(extent); next != extents_.end() && next->second.isFree()) {
-    takeOut(next);
-    join(extent);
-  }
+  if (const auto next = std::next(extent); next != extents_.end() && next->second.isFree())
+    join(extent, next);
   if (extent != extents_.begin() && std::prev(extent)->second.isFree()) {
     --extent;
-    takeOut(extent);
-    join(extent);
+    join(extent, extent);
   }
   const Span free = {extent->first, extent->first + extent->second.bytes};
   const Span stale = pagesOf(piece, free);

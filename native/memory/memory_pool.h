@@ -19,8 +19,6 @@ class MemoryPool {
 
   // `bytes` is a multiple of the page size. No page has memory yet. Throws std::bad_alloc.
   explicit MemoryPool(uint64_t bytes);
-  MemoryPool(const MemoryPool&) = delete;
-  MemoryPool& operator=(const MemoryPool&) = delete;
 
   // Sets the address of the part. Call before the first take().
   void layAt(void* base) { base_ = static_cast<unsigned char*>(base); }

@@ -34,8 +34,10 @@ Code checkLives(const wl_process_t& process, const OpenFile& file, bool failed,
               process.pid);
 }
 
-Code openAs(const wl_process_t& owner, int32_t number, int flags, OpenFile* file,
-            wl_error_t* error) {
+}  // namespace
+
+Code openShared(const wl_process_t& owner, int32_t number, OpenFile* file, wl_error_t* error,
+                int flags) {
   OpenFile process;
   if (Code code = openProcess(owner, &process, error); code != WL_OK) return code;
   if (!process) return ended(owner, error);
@@ -58,18 +60,6 @@ Code openAs(const wl_process_t& owner, int32_t number, int flags, OpenFile* file
   }
   *file = std::move(opened);
   return WL_OK;
-}
-
-}  // namespace
-
-Code openShared(const wl_process_t& owner, int32_t number, OpenFile* file, wl_error_t* error) {
-  return openAs(owner, number, O_RDWR, file, error);
-}
-
-Code openToRead(const wl_process_t& owner, int32_t number, OpenFile* file, wl_error_t* error) {
-  // Opening a pipe would otherwise wait for a writer. The caller checks the file type after
-  // opening.
-  return openAs(owner, number, O_RDONLY | O_NONBLOCK | O_NOCTTY, file, error);
 }
 
 Code listShared(const wl_process_t& owner, size_t most, std::vector<int32_t>* numbers,

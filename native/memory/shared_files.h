@@ -2,6 +2,8 @@
 // Access to files that another process of this host has open, by their numbers in that process.
 #pragma once
 
+#include <fcntl.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -20,10 +22,9 @@ struct SharedFile {
 
 // Opens file `number` of the owner, a process of this host. Returns WL_PEER_LOST if the owner has
 // ended or is ending. Returns WL_UNSUPPORTED if its process number means nothing here, as in
-// another PID namespace.
-Code openShared(const wl_process_t& owner, int32_t number, OpenFile* file, wl_error_t* error);
-// Opens a file of any type for reading only.
-Code openToRead(const wl_process_t& owner, int32_t number, OpenFile* file, wl_error_t* error);
+// another PID namespace. `flags` are those of open().
+Code openShared(const wl_process_t& owner, int32_t number, OpenFile* file, wl_error_t* error,
+                int flags = O_RDWR);
 // Lists the numbers of at most `most` files of shareMemory() that a process of this host has open.
 // Throws std::bad_alloc.
 Code listShared(const wl_process_t& owner, size_t most, std::vector<int32_t>* numbers,

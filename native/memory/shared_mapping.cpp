@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "native/memory/huge_pages.h"
+#include "native/base/text.h"
 #include "native/memory/memory.h"
 #include "native/memory/shared_memory.h"
 
@@ -40,21 +40,13 @@ Code SharedMapping::map(int32_t file, wl_error_t* error) {
   return mapWhole(std::move(own), PROT_READ | PROT_WRITE, error);
 }
 
-Code SharedMapping::map(const wl_process_t& owner, int32_t number, wl_error_t* error) {
-  return mapNumber(owner, number, nullptr, error);
-}
-
-Code SharedMapping::map(const wl_process_t& owner, const SharedFile& named, wl_error_t* error) {
-  return mapNumber(owner, static_cast<int32_t>(named.number), &named, error);
-}
-
-Code SharedMapping::mapNumber(const wl_process_t& owner, int32_t number, const SharedFile* named,
-                              wl_error_t* error) {
+Code SharedMapping::map(const wl_process_t& owner, int32_t number, wl_error_t* error,
+                        const uint64_t* inode) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (memory_ != nullptr) return WL_OK;
   OpenFile opened;
   if (Code code = openShared(owner, number, &opened, error); code != WL_OK) return code;
-  if (named != nullptr && inodeOf(opened.number()) != named->inode) {
+  if (inode != nullptr && inodeOf(opened.number()) != *inode) {
     return fail(error, WL_RESOURCE,
                 "process %d has closed the memory that it shared as %d, and has other memory there",
                 owner.pid, number);
@@ -66,7 +58,9 @@ Code SharedMapping::mapToRead(const wl_process_t& owner, int32_t number, wl_erro
   std::lock_guard<std::mutex> lock(mutex_);
   if (memory_ != nullptr) return WL_OK;
   OpenFile opened;
-  if (Code code = openToRead(owner, number, &opened, error); code != WL_OK) return code;
+  // Opening a pipe would otherwise wait for a writer. mapWhole() checks the file.
+  const Code code = openShared(owner, number, &opened, error, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (code != WL_OK) return code;
   return mapWhole(std::move(opened), PROT_READ, error);
 }
 
@@ -84,7 +78,7 @@ Code SharedMapping::mapWhole(OpenFile file, int protection, wl_error_t* error) {
   void* mapped = mapAligned(file.number(), size, protection);
   if (mapped == MAP_FAILED) {
     return fail(error, WL_RESOURCE, "cannot map %llu bytes of memory that processes share: %s",
-                static_cast<unsigned long long>(size), std::strerror(errno));
+                text(size), std::strerror(errno));
   }
   memory_ = mapped;
   bytes_ = size;

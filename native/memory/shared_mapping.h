@@ -16,8 +16,6 @@ class SharedMapping {
  public:
   SharedMapping() = default;
   ~SharedMapping();
-  SharedMapping(const SharedMapping&) = delete;
-  SharedMapping& operator=(const SharedMapping&) = delete;
 
   // Makes and maps memory as shareMemory() does, unless memory is mapped. Other processes can open
   // it while file() is open.
@@ -25,11 +23,15 @@ class SharedMapping {
   // Maps a whole file, unless one is mapped. Returns WL_INVALID_ARGUMENT if the file may shrink,
   // since touching the lost pages would end the process.
   Code map(int32_t file, wl_error_t* error);
-  // Maps the owner's file `number`, unless a file is mapped. The caller checks afterwards that the
-  // number still named that file.
-  Code map(const wl_process_t& owner, int32_t number, wl_error_t* error);
+  // Maps the owner's file `number`, unless a file is mapped. Returns WL_RESOURCE if it is not the
+  // file of *inode. If `inode` is nullptr, the caller checks afterwards that the number still named
+  // that file.
+  Code map(const wl_process_t& owner, int32_t number, wl_error_t* error,
+           const uint64_t* inode = nullptr);
   // Maps a file that the owner may have closed. Returns WL_RESOURCE if it was closed.
-  Code map(const wl_process_t& owner, const SharedFile& named, wl_error_t* error);
+  Code map(const wl_process_t& owner, const SharedFile& named, wl_error_t* error) {
+    return map(owner, static_cast<int32_t>(named.number), error, &named.inode);
+  }
   // Maps the owner's file `number` for reading only.
   Code mapToRead(const wl_process_t& owner, int32_t number, wl_error_t* error);
   // Number of the mapped file in this process until closeFile(), otherwise -1. Processes that may
@@ -43,8 +45,6 @@ class SharedMapping {
 
  private:
   Code mapWhole(OpenFile file, int protection, wl_error_t* error);
-  Code mapNumber(const wl_process_t& owner, int32_t number, const SharedFile* named,
-                 wl_error_t* error);
 
   mutable std::mutex mutex_;
   OpenFile file_;

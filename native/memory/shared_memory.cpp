@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "native/base/free_memory.h"
-#include "native/memory/huge_pages.h"
+#include "native/base/text.h"
 #include "native/memory/memory.h"
 
 namespace windlass {
@@ -26,7 +26,7 @@ constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, since Linux 5.14
 
 Code resource(wl_error_t* error, uint64_t bytes, const char* step) {
   return fail(error, WL_RESOURCE, "cannot share %llu bytes of memory: %s: %s",
-              static_cast<unsigned long long>(bytes), step, std::strerror(errno));
+              text(bytes), step, std::strerror(errno));
 }
 
 // Reserves the first `pages` bytes of the file. `bytes` is the requested size, for errors. A signal
@@ -46,8 +46,7 @@ Code reserve(int file, uint64_t pages, uint64_t bytes, wl_error_t* error) {
       return fail(error, WL_RESOURCE,
                   "cannot share %llu bytes of memory: signals interrupted the thread %d times in a "
                   "row while it reserved %llu of them; block the signals of a timer meanwhile",
-                  static_cast<unsigned long long>(bytes), interruptions,
-                  static_cast<unsigned long long>(length));
+                  text(bytes), interruptions, text(length));
     } else {
       piece = std::max(piece / 2 / kPage * kPage, kPage);
     }
@@ -59,19 +58,17 @@ Code checkFree(uint64_t bytes, wl_error_t* error, uint64_t* left = nullptr) {
   const FreeMemory free = FreeMemory::look();
   if (left != nullptr) *left = free.bytes - std::min(bytes, free.bytes);
   return bytes <= free.bytes ? WL_OK
-                             : free.refuse(error, "cannot share %llu bytes of memory",
-                                           static_cast<unsigned long long>(bytes));
+                             : free.refuse(error, "cannot share %llu bytes of memory", text(bytes));
 }
 
 }  // namespace
 
 Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error, uint64_t later) {
-  if (file == nullptr) return fail(error, WL_INVALID_ARGUMENT, "file is NULL");
   *file = -1;
   if (bytes == 0) return fail(error, WL_INVALID_ARGUMENT, "bytes is 0: there is nothing to share");
   if (bytes > kLargest) {
     return fail(error, WL_RESOURCE, "cannot share %llu bytes: more than a process can address",
-                static_cast<unsigned long long>(bytes));
+                text(bytes));
   }
   const uint64_t pages = (bytes + kPage - 1) / kPage * kPage;
   const uint64_t now = pages - later / kPage * kPage;
@@ -81,8 +78,7 @@ Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error, uint64_t late
   if (getrlimit(RLIMIT_FSIZE, &largest) == 0 && pages > largest.rlim_cur) {
     return fail(error, WL_RESOURCE,
                 "cannot share %llu bytes of memory: the limit of a file is %llu (ulimit -f)",
-                static_cast<unsigned long long>(bytes),
-                static_cast<unsigned long long>(largest.rlim_cur));
+                text(bytes), text(largest.rlim_cur));
   }
   const int made = memfd_create(kName, MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (made < 0) return resource(error, bytes, "memfd_create");

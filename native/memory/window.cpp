@@ -9,6 +9,7 @@
 #include <new>
 
 #include "native/base/free_memory.h"
+#include "native/base/text.h"
 
 namespace windlass {
 
@@ -17,7 +18,7 @@ Code Window::strideOf(const char* what, uint64_t bytes, uint32_t ranks, uint64_t
   if (bytes > kLargest / ranks) {
     return fail(error, WL_RESOURCE,
                 "cannot map a %s of %llu bytes on %u ranks: more than a process can address", what,
-                static_cast<unsigned long long>(bytes), ranks);
+                text(bytes), ranks);
   }
   *stride = std::max(kPage, (bytes + kPage - 1) / kPage * kPage);
   return WL_OK;
@@ -33,7 +34,7 @@ Code Window::mapBy(void* (*map)(uint64_t), const char* what, uint64_t bytes, uin
   if (base == nullptr) {
     return fail(error, WL_RESOURCE,
                 "cannot map a %s of %llu bytes on %u ranks: %s; free memory or ask for less", what,
-                static_cast<unsigned long long>(bytes), ranks, std::strerror(errno));
+                text(bytes), ranks, std::strerror(errno));
   }
   *window = new (std::nothrow) Window(base, bytes, stride, mapped);
   if (*window == nullptr) {
@@ -50,7 +51,7 @@ Code Window::map(uint64_t bytes, uint32_t ranks, Window** window, wl_error_t* er
     *window = nullptr;
     if (bytes > free.bytes / ranks) {
       return free.refuse(error, "cannot map a window of %llu bytes on %u ranks",
-                         static_cast<unsigned long long>(bytes), ranks);
+                         text(bytes), ranks);
     }
   }
   const Code code = mapBy(mapMemory, "window", bytes, ranks, window, error);

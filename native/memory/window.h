@@ -31,8 +31,6 @@ class Window {
     name_ = name;
   }
   ~Window();
-  Window(const Window&) = delete;
-  Window& operator=(const Window&) = delete;
 
   uint64_t bytes() const { return bytes_; }
   // nullptr if the window is in host memory.
