@@ -48,7 +48,8 @@ Code FarItems::run(FarPlan& far, const Launch& launch, uint32_t firstPhase, Dead
 template <class Holds>
 Code FarItems::awaitServing(const FarPlan& far, uint32_t of, Deadline& deadline, Holds&& holds) {
   const auto look = [&] {
-    const bool isServed = serve(far);
+    bool isServed = true;
+    for (uint32_t reader = 0; reader < ranks_; ++reader) isServed &= serve(far, reader);
     return holds(isServed) || !broken_.empty();
   };
   if (Code code = comm_.waits().wait(look, of, deadline); code != WL_OK) return code;
@@ -148,21 +149,12 @@ Code FarItems::takeBox(const FarPlan& far, uint32_t from, uint64_t bytes, unsign
     if (read < filled) continue;
     read = 0;
     pair.taken.store(turn + 1, std::memory_order_release);
-    if (hosts_ != nullptr && !hosts_->isBeside(from))
-      hosts_->tell(pair.taken, hosts_->hostOf(from));
+    if (!comm_.group().isBeside(from)) hosts_->tell(pair.taken, hosts_->hostOf(from));
     comm_.waits().waiter().ring();
   }
   return WL_OK;
 }
 
-bool FarItems::serve(const FarPlan& far) {
-  bool isServed = true;
-  for (uint32_t reader = 0; reader < ranks_; ++reader)
-    isServed = serve(far, reader) && isServed;
-  return isServed;
-}
-
-// True if the reader has received all of the phase.
 bool FarItems::serve(const FarPlan& far, uint32_t reader) {
   const std::vector<uint64_t>& words = far.served[reader];
   Served& next = served_[reader];
@@ -192,7 +184,7 @@ bool FarItems::serve(const FarPlan& far, uint32_t reader) {
     }
     pair.bytes[turn & 1] = partBytes_ - left;
     pair.filled.store(turn + 1, std::memory_order_release);
-    if (hosts_ != nullptr && !hosts_->isBeside(reader)) {
+    if (!comm_.group().isBeside(reader)) {
       const uint32_t host = hosts_->hostOf(reader);
       hosts_->put(host, &pair.bytes[turn & 1], sizeof pair.bytes[0]);
       hosts_->put(host, half, partBytes_ - left, &pair.filled, turn + 1);

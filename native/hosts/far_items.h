@@ -40,10 +40,10 @@ class FarItems {
   Code readBox(uint32_t from, const FarBox& box, unsigned char* to, Deadline& deadline);
   Code takeBox(const FarPlan& far, uint32_t from, uint64_t bytes, unsigned char* to,
                Deadline& deadline);
-  // Fills the parts of readers that have room. True if all readers have received the phase.
-  bool serve(const FarPlan& far);
+  // Fills the reader's part while it has room. True if the reader has received all of the phase.
   bool serve(const FarPlan& far, uint32_t reader);
-  // Serves other ranks until `holds` returns true. `of`: the rank that this rank waits for.
+  // Serves other ranks until holds(isServed) returns true. `isServed`: all readers have received
+  // the phase. `of`: the rank that this rank waits for.
   template <class Holds>
   Code awaitServing(const FarPlan& far, uint32_t of, Deadline& deadline, Holds&& holds);
 

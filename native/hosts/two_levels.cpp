@@ -59,6 +59,10 @@ bool TwoLevels::takes(const PullForm& form, const Launch& launch) const {
          (inOrder_ || !isFloat(launch.dtype) || isSelection(launch.op));
 }
 
+StageLine& TwoLevels::line(uint32_t rank) const {
+  return comm_.group().block().stageLine(rank);
+}
+
 uint64_t TwoLevels::slotBytes() const {
   return 2 * comm_.group().config().stageHalfBytes() / kSlots / kLine * kLine;
 }
@@ -82,17 +86,16 @@ Part TwoLevels::laneOf(const Launch& launch, uint64_t round, uint32_t lane) cons
 }
 
 uint32_t TwoLevels::stepsOver(uint32_t rank) const {
-  const StageLine& line = comm_.group().block().stageLine(rank);
-  const uint64_t over = line.shown.load(std::memory_order_acquire) +
-                        line.used.load(std::memory_order_acquire);
+  const uint64_t over = line(rank).shown.load(std::memory_order_acquire) +
+                        line(rank).used.load(std::memory_order_acquire);
   return over < 2 * before_ ? 0 : static_cast<uint32_t>(over - 2 * before_);
 }
 
 bool TwoLevels::canShow(uint64_t round) const {
   if (round < kSlots) return true;
   for (uint32_t lane = 0; lane < width_; ++lane) {
-    const StageLine& line = comm_.group().block().stageLine(rankOf(hosts_->own(), lane));
-    if (!hasReached(line.passed, before_ + round - kSlots + 1)) return false;
+    const uint32_t rank = rankOf(hosts_->own(), lane);
+    if (!hasReached(line(rank).passed, before_ + round - kSlots + 1)) return false;
   }
   return true;
 }
@@ -102,33 +105,28 @@ bool TwoLevels::canShow(uint64_t round) const {
 bool TwoLevels::isTaken(uint64_t round) const {
   if (round < kSlots) return true;
   const uint64_t count = before_ + round - kSlots + 1;
-  const ControlBlock& block = comm_.group().block();
-  if (!hasReached(block.stageLine(last(lane_)).came, count)) return false;
-  return std::all_of(here_.begin(), here_.end(), [&](uint32_t rank) {
-    return hasReached(block.stageLine(rank).used, count);
-  });
+  if (!hasReached(line(last(lane_)).came, count)) return false;
+  return std::all_of(here_.begin(), here_.end(),
+                     [&](uint32_t rank) { return hasReached(line(rank).used, count); });
 }
 
 bool TwoLevels::canPass(uint64_t round) const {
-  const ControlBlock& block = comm_.group().block();
   const uint64_t count = before_ + round + 1;
   const uint32_t own = hosts_->own();
-  if (own > 0 && !hasReached(block.stageLine(rankOf(own - 1, lane_)).passed, count)) return false;
+  if (own > 0 && !hasReached(line(rankOf(own - 1, lane_)).passed, count)) return false;
   const bool areShown = std::all_of(here_.begin(), here_.end(), [&](uint32_t rank) {
-    return access_.shareProcess(rank, rank_) || hasReached(block.stageLine(rank).shown, count);
+    return access_.shareProcess(rank, rank_) || hasReached(line(rank).shown, count);
   });
   return areShown && isTaken(round);
 }
 
 bool TwoLevels::canReturn(uint64_t round) const {
-  return hasReached(comm_.group().block().stageLine(last(lane_)).came, before_ + round + 1);
+  return hasReached(line(last(lane_)).came, before_ + round + 1);
 }
 
 bool TwoLevels::canTake(uint64_t round) const {
-  for (uint32_t lane = 0; lane < width_; ++lane) {
-    const StageLine& line = comm_.group().block().stageLine(last(lane));
-    if (!hasReached(line.came, before_ + round + 1)) return false;
-  }
+  for (uint32_t lane = 0; lane < width_; ++lane)
+    if (!hasReached(line(last(lane)).came, before_ + round + 1)) return false;
   return true;
 }
 
@@ -147,17 +145,15 @@ void TwoLevels::show(const Launch& launch, uint64_t round) {
     if (lane == lane_ || piece.bytes == 0) continue;
     keep(kKernels.copy(slot(rank_, round) + piece.start, from + piece.start, piece.bytes, false));
   }
-  StageLine& own = comm_.group().block().stageLine(rank_);
-  own.shown.store(before_ + round + 1, std::memory_order_release);
+  line(rank_).shown.store(before_ + round + 1, std::memory_order_release);
 }
 
 void TwoLevels::pass(const Launch& launch, uint64_t round) {
-  const ControlBlock& block = comm_.group().block();
   const uint32_t host = hosts_->own();
   const bool isLast = host + 1 == hosts_->count();
   const Part part = roundOf(launch, round);
   const Part piece = laneOf(launch, round, lane_);
-  StageLine& own = block.stageLine(rank_);
+  StageLine& own = line(rank_);
   unsigned char* const to = slot(rank_, round) + piece.start;
   if (piece.bytes > 0) {
     uint32_t count = 0;
@@ -182,7 +178,7 @@ void TwoLevels::giveBack(const Launch& launch, uint64_t round) {
   const Part piece = laneOf(launch, round, lane_);
   const uint32_t host = hosts_->own() - 1;
   hosts_->put(host, slot(last(lane_), round) + piece.start, piece.bytes,
-              &comm_.group().block().stageLine(last(lane_)).came, before_ + round + 1);
+              &line(last(lane_)).came, before_ + round + 1);
 }
 
 void TwoLevels::take(const Launch& launch, uint64_t round) {
@@ -191,18 +187,9 @@ void TwoLevels::take(const Launch& launch, uint64_t round) {
     const Part piece = laneOf(launch, round, lane);
     if (piece.bytes == 0) continue;
     keep(kKernels.copy(launch.out(rank_) + part.start + piece.start,
-                       slot(last(lane), round) + piece.start, piece.bytes,
-                       launch.streams));
+                       slot(last(lane), round) + piece.start, piece.bytes, launch.streams));
   }
-  StageLine& own = comm_.group().block().stageLine(rank_);
-  own.used.store(before_ + round + 1, std::memory_order_release);
-}
-
-bool TwoLevels::canGoOn(const Progress& now) const {
-  return (now.shown < rounds_ && canShow(now.shown)) ||
-         (now.passed < rounds_ && canPass(now.passed)) ||
-         (now.returned < rounds_ && canReturn(now.returned)) ||
-         (now.taken < rounds_ && canTake(now.taken));
+  line(rank_).used.store(before_ + round + 1, std::memory_order_release);
 }
 
 Code TwoLevels::run(const Launch& launch, Deadline& deadline, std::string* broken) {
@@ -211,18 +198,23 @@ Code TwoLevels::run(const Launch& launch, Deadline& deadline, std::string* broke
   const uint64_t rounds = (launch.bytes + least - 1) / least;
   roundBytes_ = wholeLines((launch.bytes + rounds - 1) / rounds);
   rounds_ = static_cast<uint32_t>((launch.bytes + roundBytes_ - 1) / roundBytes_);
-  Progress now;
+  // Steps that other ranks wait for come first.
+  Step pass = {&TwoLevels::canPass, &TwoLevels::pass};
+  Step giveBack = {&TwoLevels::canReturn, &TwoLevels::giveBack};
+  Step show = {&TwoLevels::canShow, &TwoLevels::show};
+  Step take = {&TwoLevels::canTake, &TwoLevels::take};
+  Step* const steps[] = {&pass, &giveBack, &show, &take};
   const uint32_t own = hosts_->own();
-  if (!hasLane()) now.passed = rounds_;
-  if (!hasLane() || own == 0 || own + 1 == hosts_->count()) now.returned = rounds_;
-  while (now.taken < rounds_ || now.passed < rounds_ || now.returned < rounds_) {
-    const auto isReady = [&] { return canGoOn(now); };
+  if (!hasLane()) pass.rounds = rounds_;
+  if (!hasLane() || own == 0 || own + 1 == hosts_->count()) giveBack.rounds = rounds_;
+  const auto can = [&](const Step* step) {
+    return step->rounds < rounds_ && (this->*step->can)(step->rounds);
+  };
+  const auto isReady = [&] { return std::any_of(std::begin(steps), std::end(steps), can); };
+  while (take.rounds < rounds_ || pass.rounds < rounds_ || giveBack.rounds < rounds_) {
     if (Code code = comm_.waits().wait(isReady, kEveryRank, deadline); code != WL_OK) return code;
-    // Steps that other ranks wait for come first.
-    if (now.passed < rounds_ && canPass(now.passed)) pass(launch, now.passed++);
-    if (now.returned < rounds_ && canReturn(now.returned)) giveBack(launch, now.returned++);
-    if (now.shown < rounds_ && canShow(now.shown)) show(launch, now.shown++);
-    if (now.taken < rounds_ && canTake(now.taken)) take(launch, now.taken++);
+    for (Step* const step : steps)
+      if (can(step)) (this->*step->run)(launch, step->rounds++);
     comm_.waits().waiter().ring();
     hosts_->progress();
   }

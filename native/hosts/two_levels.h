@@ -53,14 +53,14 @@ class TwoLevels {
   // Largest number of rounds in progress.
   static constexpr uint64_t kSlots = 4;
 
-  // Number of rounds that this rank has completed, by step.
-  struct Progress {
-    uint64_t shown = 0;
-    uint64_t passed = 0;
-    uint64_t returned = 0;
-    uint64_t taken = 0;
+  // Step of a round, and the number of rounds in which this rank has completed it.
+  struct Step {
+    bool (TwoLevels::*can)(uint64_t round) const;
+    void (TwoLevels::*run)(const Launch& launch, uint64_t round);
+    uint64_t rounds = 0;
   };
 
+  StageLine& line(uint32_t rank) const;
   uint64_t slotBytes() const;
   unsigned char* slot(uint32_t rank, uint64_t round) const;
   // Offset and length of a round.
@@ -77,7 +77,6 @@ class TwoLevels {
   bool canTake(uint64_t round) const;
   // True if the slot for the round holds nothing that a rank still needs.
   bool isTaken(uint64_t round) const;
-  bool canGoOn(const Progress& now) const;
 
   void show(const Launch& launch, uint64_t round);
   void pass(const Launch& launch, uint64_t round);

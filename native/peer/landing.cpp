@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/peer/landing.h"
-
+// Sends long data without a staging buffer if only one rank of another host needs it. The owner's
+// process puts the data into the receive buffer of that rank. The receiver names the buffer before
+// it enters the operation.
 #include <algorithm>
 
 #include "native/core/comm.h"
@@ -15,41 +16,6 @@ namespace {
 constexpr uint64_t kLeastLanded = uint64_t{32} << 10;
 
 }  // namespace
-
-Landing::Landing(Comm& comm) : comm_(comm), hosts_(hostsOf(comm.group())) {}
-
-void Landing::receive(void* into, uint64_t bytes) {
-  hosts_->receive(comm_.rank(), comm_.operation().wholeSequence(), into, bytes);
-  receives_ = true;
-}
-
-Code Landing::send(uint32_t to, uint64_t at, const void* from, uint64_t bytes,
-                   const std::atomic<uint64_t>& word, uint64_t value) {
-  wl_error_t error = blankError();
-  if (Code code = hosts_->connectTo(to, &error); code != WL_OK)
-    return code == WL_RESOURCE ? comm_.failures().publishResource(error.message) : code;
-  if (unread_ == nullptr) unread_ = std::make_shared<std::atomic<uint32_t>>(0);
-  if (std::find(to_.begin(), to_.end(), to) == to_.end()) to_.push_back(to);
-  hosts_->land(to, comm_.operation().wholeSequence(), at, from, bytes, unread_, word, value);
-  return WL_OK;
-}
-
-Code Landing::awaitSent(Deadline& deadline) {
-  if (to_.empty()) return WL_OK;
-  const auto isRead = [&] { return unread_->load(std::memory_order_acquire) == 0; };
-  const Code code = comm_.waits().wait(isRead, to_.back(), deadline);
-  if (code == WL_OK) to_.clear();
-  return code;
-}
-
-void Landing::end() {
-  if (receives_) hosts_->receive(comm_.rank(), 0, nullptr, 0);
-  receives_ = false;
-  // to_ is empty unless the operation failed.
-  for (const uint32_t to : to_) hosts_->forget(to, unread_);
-  if (!to_.empty()) unread_.reset();
-  to_.clear();
-}
 
 bool Pulling::lands(const Phase& phase, uint32_t from, uint32_t to) const {
   const PullPhase& of = phase.of();
@@ -69,7 +35,9 @@ void Pulling::receive(const PullForm& form, const Launch& launch) {
       end = std::max(end, pulled.into + pulled.bytes);
     }
   }
-  if (end > 0) landing_.receive(launch.out(rank_), end);
+  if (end == 0) return;
+  hosts_->receive(rank_, comm_.operation().wholeSequence(), launch.out(rank_), end);
+  receives_ = true;
 }
 
 Code Pulling::land(const Phase& phase, Deadline& deadline) {
@@ -81,12 +49,14 @@ Code Pulling::land(const Phase& phase, Deadline& deadline) {
     const auto* from = phase.launch.at<const uint8_t>(rank_, phase.place(rank_));
     StagePair& pair = block.stagePair(rank_, to);
     const uint64_t turn = pair.filled.fetch_add(1, std::memory_order_release) + 1;
-    if (Code code = landing_.send(to, pulled.into, from + pulled.from, pulled.bytes, pair.filled,
-                                  turn);
-        code != WL_OK) {
-      return code;
-    }
-    if (Code code = goesOn(deadline); code != WL_OK) return code;
+    wl_error_t error = blankError();
+    if (Code code = hosts_->connectTo(to, &error); code != WL_OK)
+      return code == WL_RESOURCE ? comm_.failures().publishResource(error.message) : code;
+    if (unread_ == nullptr) unread_ = std::make_shared<std::atomic<uint32_t>>(0);
+    landsAt_.push_back(to);
+    hosts_->land(to, comm_.operation().wholeSequence(), pulled.into, from + pulled.from,
+                 pulled.bytes, unread_, pair.filled, turn);
+    if (Code code = comm_.waits().ended(deadline, clockNs()); code != WL_OK) return code;
   }
   return WL_OK;
 }
@@ -101,7 +71,20 @@ Code Pulling::awaitLanded(const Phase& phase, Deadline& deadline) {
     if (Code code = comm_.waits().wait(hasCome, from, deadline); code != WL_OK) return code;
     pair.taken.store(turn + 1, std::memory_order_release);
   }
-  return landing_.awaitSent(deadline);
+  if (landsAt_.empty()) return WL_OK;
+  const auto isRead = [&] { return unread_->load(std::memory_order_acquire) == 0; };
+  const Code code = comm_.waits().wait(isRead, landsAt_.back(), deadline);
+  if (code == WL_OK) landsAt_.clear();
+  return code;
+}
+
+void Pulling::endLanding() {
+  if (receives_) hosts_->receive(rank_, 0, nullptr, 0);
+  receives_ = false;
+  // landsAt_ is empty unless the operation failed.
+  for (const uint32_t to : landsAt_) hosts_->forget(to, unread_);
+  if (!landsAt_.empty()) unread_.reset();
+  landsAt_.clear();
 }
 
 }  // namespace windlass

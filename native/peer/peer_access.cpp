@@ -104,11 +104,9 @@ Code PeerAccess::answer(uint32_t* said) {
     *said = kStages;
     return WL_OK;
   }
-  wl_error_t error = {};
-  error.struct_size = sizeof error;
+  wl_error_t error = blankError();
   for (uint32_t rank = 0; rank < ranks_ && *said == kReads; ++rank) {
-    if (process_[rank] == process_[rank_]) continue;
-    if (hosts_ != nullptr && !hosts_->isBeside(rank)) continue;
+    if (process_[rank] == process_[rank_] || !group.isBeside(rank)) continue;
     Code code = WL_OK;
     try {
       code = group.peerMemory(process_[rank], &memories_[rank], &error);
@@ -136,7 +134,14 @@ Code PeerAccess::settle(Deadline& deadline, wl_error_t* error) {
   }
   if (Code code = tell(&StageLine::answer, said, deadline); code != WL_OK) return code;
   const Told all = Told::look(block, ranks_, rank_);
-  if (all.other != kNobody && all.insists != kNobody) return refuse(all, error);
+  if (all.other != kNobody && all.insists != kNobody) {
+    char why[512];
+    writeRefused(all, rank_, why_, why, sizeof why);
+    return fail(error, WL_UNSUPPORTED, "rank %u: %s names memory %s; %s. Nothing has moved: use %s",
+                rank_, operationName(comm_.operation().current().operation()),
+                hosts_ != nullptr ? "of ranks of other hosts" : "outside windows", why,
+                hosts_ != nullptr ? "auto" : "auto, or tensors of windows");
+  }
   reads_ = all.other == kNobody;
   readsShort_ = all.insists != kNobody;
   readsBeside_ = all.readBeside;
@@ -157,12 +162,11 @@ Code PeerAccess::choose(bool isShort, bool* staged, Deadline& deadline) {
 Code PeerAccess::reserveStages(Deadline& deadline) {
   const ControlBlock& block = comm_.group().block();
   unsigned char* own = block.stageArea(rank_);
-  wl_error_t error = {};
-  error.struct_size = sizeof error;
+  wl_error_t error = blankError();
   bool isOwn = reserveShared(own, block.stageAreaBytes(), &error) == WL_OK;
   // Data that ranks of other hosts fill in arrives here.
-  for (uint32_t rank = 0; hosts_ != nullptr && isOwn && rank < ranks_; ++rank) {
-    if (!hosts_->isBeside(rank))
+  for (uint32_t rank = 0; isOwn && rank < ranks_; ++rank) {
+    if (!comm_.group().isBeside(rank))
       isOwn = reserveShared(block.stageArea(rank), block.stageAreaBytes(), &error) == WL_OK;
   }
   if (!isOwn && !reads_) return comm_.failures().publishResource(error.message);
@@ -194,20 +198,7 @@ Code PeerAccess::tell(ToldWord word, uint32_t value, Deadline& deadline) {
 }
 
 bool PeerAccess::hasTold(uint32_t rank) const {
-  const StageLine& line = comm_.group().block().stageLine(rank);
-  return (line.*agreeing_).load(std::memory_order_acquire) != 0;
-}
-
-Code PeerAccess::refuse(const Told& all, wl_error_t* error) const {
-  char why[512];
-  writeRefused(all, rank_, why_, why, sizeof why);
-  const bool spans = comm_.group().hosts() != nullptr;
-  return fail(error, WL_UNSUPPORTED,
-              spans ? "rank %u: %s names memory of ranks of other hosts; %s. Nothing has moved: "
-                      "use auto"
-                    : "rank %u: %s names memory outside windows; %s. Nothing has moved: use auto, "
-                      "or tensors of windows",
-              rank_, operationName(comm_.operation().current().operation()), why);
+  return (comm_.group().block().stageLine(rank).*agreeing_).load(std::memory_order_acquire) != 0;
 }
 
 int32_t PeerAccess::form(char* why, size_t room) const {
@@ -248,17 +239,9 @@ int32_t formAsTold(const ControlBlock& block, uint32_t ranks, uint32_t own, cons
   return WL_PEER_MEMORY_STAGE;
 }
 
-Code PeerAccess::read(uint32_t from, void* to, uint64_t address, uint64_t bytes,
-                      Deadline& deadline) {
-  return outcome(from, memories_[from]->read(to, address, bytes), deadline);
-}
-
 Code PeerAccess::read(uint32_t from, void* to, const PeerMemory::Run* runs, uint32_t count,
                       Deadline& deadline) {
-  return outcome(from, memories_[from]->read(to, runs, count), deadline);
-}
-
-Code PeerAccess::outcome(uint32_t from, int failed, Deadline& deadline) {
+  const int failed = memories_[from]->read(to, runs, count);
   if (failed == 0) {
     const uint32_t process = process_[from];
     if (std::find(unconfirmed_.begin(), unconfirmed_.end(), process) == unconfirmed_.end())

@@ -54,10 +54,8 @@ class PeerAccess {
   // hasTold() only while isAgreeing().
   bool isAgreeing() const { return agreeing_ != nullptr; }
   bool hasTold(uint32_t rank) const;
-  // Copies memory of a rank in another process. Call it only if reads(), or if readsBeside() and
-  // `from` is on the same host.
-  Code read(uint32_t from, void* to, uint64_t address, uint64_t bytes, Deadline& deadline);
-  // Copies several runs into contiguous memory at `to`.
+  // Copies memory of a rank in another process into contiguous memory at `to`. Call it only if
+  // reads(), or if readsBeside() and `from` is on the same host.
   Code read(uint32_t from, void* to, const PeerMemory::Run* runs, uint32_t count,
             Deadline& deadline);
   // Call this before using data read since the last call. WL_OK if all of it was those ranks'
@@ -70,15 +68,12 @@ class PeerAccess {
  private:
   // Sets what this rank says of the others' memory.
   Code answer(uint32_t* said);
-  Code refuse(const Told& all, wl_error_t* error) const;
   // Reserves this rank's staging buffer, and waits until all ranks have done so or don't need to.
   // WL_RESOURCE: a rank lacks memory, and ranks don't read.
   Code reserveStages(Deadline& deadline);
   // Publishes a value other than 0 to all ranks, and waits for theirs.
   using ToldWord = std::atomic<uint32_t> StageLine::*;
   Code tell(ToldWord word, uint32_t value, Deadline& deadline);
-  // Handles the result of reading a rank's memory: 0 or an errno.
-  Code outcome(uint32_t from, int failed, Deadline& deadline);
 
   Comm& comm_;
   Hosts* const hosts_;  // nullptr: all ranks are on one host

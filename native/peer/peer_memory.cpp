@@ -15,6 +15,7 @@
 #include "native/base/clock.h"
 #include "native/base/process.h"
 #include "native/base/small_file.h"
+#include "native/base/text.h"
 
 namespace windlass {
 namespace {
@@ -39,39 +40,28 @@ constexpr const char* kYamaReaders[] = {
 };
 constexpr int kYamaScopes = 3;
 
-// Yama's rule that forbids this process to read others, if there is one.
-class Yama {
- public:
-  explicit Yama(const TracingFiles& files = {}) {
-    const FileText file(files.yamaScope);
-    const int scope = std::min(std::atoi(file.text()), kYamaScopes);
-    if (scope < 1 || (scope < kYamaScopes && mayTraceAny(files.ownStatus))) return;
-    std::snprintf(text_, sizeof text_, "kernel.yama.ptrace_scope is %d: %s", scope,
-                  kYamaReaders[scope - 1]);
-  }
-  bool forbids() const { return *text_ != 0; }
-  const char* text() const { return text_; }
+// Writes yama's rule that forbids this process to read others. Writes nothing if there is none.
+void writeYama(Text& out, const TracingFiles& files = {}) {
+  const FileText file(files.yamaScope);
+  const int scope = std::min(std::atoi(file.text()), kYamaScopes);
+  if (scope < 1 || (scope < kYamaScopes && mayTraceAny(files.ownStatus))) return;
+  out.add("kernel.yama.ptrace_scope is %d: %s", scope, kYamaReaders[scope - 1]);
+}
 
- private:
-  char text_[128] = {};
-};
-
-// Returns 0 or an errno.
-int copyFrom(int32_t pid, void* to, uint64_t from, uint64_t bytes) {
-  auto* into = static_cast<unsigned char*>(to);
-  while (bytes > 0) {
-    const iovec local = {into, bytes};
-    const iovec remote = {reinterpret_cast<void*>(from), bytes};
-    const ssize_t read = process_vm_readv(pid, &local, 1, &remote, 1, 0);
-    if (read < 0 && errno == EINTR) continue;
-    if (read < 0) return errno;
-    // Both processes have a few bytes, then one lacks the page.
-    if (read == 0) return EFAULT;
-    into += read;
-    from += static_cast<uint64_t>(read);
-    bytes -= static_cast<uint64_t>(read);
+// As PeerMemory::read().
+int readRuns(int32_t pid, void* to, const PeerMemory::Run* runs, uint32_t count) {
+  iovec remote[PeerMemory::kMostRuns];
+  iovec local = {to, 0};
+  for (uint32_t i = 0; i < count; ++i) {
+    remote[i] = {reinterpret_cast<void*>(runs[i].from), runs[i].bytes};
+    local.iov_len += runs[i].bytes;
   }
-  return 0;
+  ssize_t got = 0;
+  do {
+    got = process_vm_readv(pid, &local, 1, remote, count, 0);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) return errno;
+  return static_cast<size_t>(got) < local.iov_len ? EFAULT : 0;
 }
 
 }  // namespace
@@ -92,22 +82,22 @@ Code askedPeerMemoryUse(PeerMemoryUse* use, wl_error_t* error) {
 }
 
 bool ownPeerMemory(PeerMemoryUse use, char* why, size_t room, const TracingFiles& files) {
+  Text out(why, room);
   if (use == PeerMemoryUse::kStage) {
-    std::snprintf(why, room, "WINDLASS_PEER_MEMORY is stage");
+    out.add("WINDLASS_PEER_MEMORY is stage");
     return false;
   }
   uint64_t found = 0;
   // A sandbox or an old kernel refuses a read of the process's own memory too.
-  const int refused = copyFrom(getpid(), &found, PeerMemory::probeAddress(), sizeof found);
+  const PeerMemory::Run probe = {PeerMemory::probeAddress(), sizeof found};
+  const int refused = readRuns(getpid(), &found, &probe, 1);
   if (refused != 0) {
-    std::snprintf(why, room, "process_vm_readv: %s", std::strerror(refused));
+    out.add("process_vm_readv: %s", std::strerror(refused));
     return false;
   }
-  if (const Yama yama(files); yama.forbids()) {
-    std::snprintf(why, room, "%s", yama.text());
-    return false;
-  }
-  std::snprintf(why, room, "works here");
+  writeYama(out, files);
+  if (*why != 0) return false;
+  out.add("works here");
   return true;
 }
 
@@ -150,37 +140,20 @@ Code PeerMemory::open(const wl_process_t& process, uint64_t at, wl_error_t* erro
                 "memory is read",
                 pid_);
   }
-  if (refused == EPERM) {
-    const Yama yama;
-    return fail(error, WL_UNSUPPORTED, "process_vm_readv of process %d: %s%s%s", pid_,
-                std::strerror(refused), yama.forbids() ? "; " : "", yama.text());
-  }
   if (refused != 0) {
-    return fail(error, WL_UNSUPPORTED, "process_vm_readv of process %d: %s", pid_,
-                std::strerror(refused));
+    char rule[128];
+    Text out(rule, sizeof rule);
+    if (refused == EPERM) writeYama(out);
+    return fail(error, WL_UNSUPPORTED, "process_vm_readv of process %d: %s%s%s", pid_,
+                std::strerror(refused), *rule != 0 ? "; " : "", rule);
   }
   if (found == kProbe) return WL_OK;
   return fail(error, WL_UNSUPPORTED, "process %d is not the one that joined, as its memory shows",
               pid_);
 }
 
-int PeerMemory::read(void* to, uint64_t from, uint64_t bytes) const {
-  return copyFrom(pid_, to, from, bytes);
-}
-
 int PeerMemory::read(void* to, const Run* runs, uint32_t count) const {
-  iovec remote[kMostRuns];
-  iovec local = {to, 0};
-  for (uint32_t i = 0; i < count; ++i) {
-    remote[i] = {reinterpret_cast<void*>(runs[i].from), runs[i].bytes};
-    local.iov_len += runs[i].bytes;
-  }
-  ssize_t got = 0;
-  do {
-    got = process_vm_readv(pid_, &local, 1, remote, count, 0);
-  } while (got < 0 && errno == EINTR);
-  if (got < 0) return errno;
-  return static_cast<size_t>(got) < local.iov_len ? EFAULT : 0;
+  return readRuns(pid_, to, runs, count);
 }
 
 bool PeerMemory::isGone() const {

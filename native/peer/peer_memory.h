@@ -28,6 +28,11 @@ bool ownPeerMemory(PeerMemoryUse use, char* why, size_t room, const TracingFiles
 
 class PeerMemory {
  public:
+  struct Run {
+    uint64_t from;
+    uint64_t bytes;
+  };
+
   // Address of the probe that peers read to find out if they may.
   static uint64_t probeAddress();
 
@@ -38,17 +43,16 @@ class PeerMemory {
   // address has no memory, or a process that is being ended has lost all of it. The bytes are
   // certain to be of the opened process only if hasEnded() is false afterwards. After its end
   // another process may have its number, and the bytes may be of that one.
-  int read(void* to, uint64_t from, uint64_t bytes) const;
-  // Reads several runs into contiguous memory at `to`.
-  struct Run {
-    uint64_t from;
-    uint64_t bytes;
-  };
+  int read(void* to, uint64_t from, uint64_t bytes) const {
+    const Run run = {from, bytes};
+    return read(to, &run, 1);
+  }
   static constexpr uint32_t kMostRuns = 256;
   // kLongestEndNs: longest time from when a process's memory is gone to when its end shows.
   // kEndPauseUs: time between two checks for that.
   static constexpr int64_t kLongestEndNs = 1'000'000'000;
   static constexpr uint32_t kEndPauseUs = 100;
+  // Reads several runs, of at most 2 GiB in all, into contiguous memory at `to`.
   int read(void* to, const Run* runs, uint32_t count) const;
   // True if its memory as a whole can't be read: the process ends, its first thread has ended, or
   // another program runs in it.

@@ -3,7 +3,6 @@
 // half of its staging buffer and takes data from those of the others.
 #include <algorithm>
 
-#include "native/base/target.h"
 #include "native/core/comm.h"
 #include "native/hosts/hosts.h"
 #include "native/peer/pulling.h"
@@ -89,10 +88,11 @@ Code Pulling::fill(const Phase& phase, uint64_t segment, uint64_t round, Deadlin
   return WL_OK;
 }
 
-void Pulling::putHalf(const Phase& phase, uint64_t segment, uint64_t round) {
+void Pulling::tellFilled(const Phase& phase, uint64_t segment, uint64_t round) {
+  std::atomic<uint64_t>& word = comm_.group().block().stageLine(rank_).filled;
+  word.store(rounds_ + round + 1, std::memory_order_release);
   const uint64_t at = round * segment;
-  const std::atomic<uint64_t>& word = comm_.group().block().stageLine(rank_).filled;
-  for (uint32_t host = 0; host < hosts_->count(); ++host) {
+  for (uint32_t host = 0; hosts_ != nullptr && host < hosts_->count(); ++host) {
     if (host == hosts_->own()) continue;
     // Last data to send. The word follows it.
     const uint8_t* last = staged(phase, rank_, rank_, segment, round);
@@ -112,12 +112,6 @@ void Pulling::putHalf(const Phase& phase, uint64_t segment, uint64_t round) {
     }
     hosts_->put(host, last, bytes, &word, rounds_ + round + 1);
   }
-}
-
-void Pulling::tellFilled(const Phase& phase, uint64_t segment, uint64_t round) {
-  StageLine& own = comm_.group().block().stageLine(rank_);
-  own.filled.store(rounds_ + round + 1, std::memory_order_release);
-  if (hosts_ != nullptr) putHalf(phase, segment, round);
 }
 
 Code Pulling::runTwoLevels(const Launch& launch, Deadline& deadline) {
@@ -143,14 +137,6 @@ void Pulling::beforeEntry(const PullForm& form, const Launch& launch) {
   isFilled_ = true;
 }
 
-Code Pulling::awaitFilled(uint32_t from, uint64_t round, Deadline& deadline) {
-  const std::atomic<uint64_t>& filled = comm_.group().block().stageLine(from).filled;
-  const auto isFilled = [&] {
-    return filled.load(std::memory_order_acquire) > rounds_ + round;
-  };
-  return comm_.waits().wait(isFilled, from, deadline);
-}
-
 Code Pulling::take(const Phase& phase, uint64_t segment, uint64_t round, Deadline& deadline) {
   const uint64_t at = round * segment;
   bool isAny = false;
@@ -158,7 +144,11 @@ Code Pulling::take(const Phase& phase, uint64_t segment, uint64_t round, Deadlin
     const uint32_t from = (rank_ + step) % ranks_;
     const Pulled pulled = phase.pulled(from, rank_);
     if (!isStaged(phase, from, rank_) || pulled.bytes <= at) continue;
-    if (Code code = awaitFilled(from, round, deadline); code != WL_OK) return code;
+    const StageLine& line = comm_.group().block().stageLine(from);
+    const auto isFilled = [&] {
+      return line.filled.load(std::memory_order_acquire) > rounds_ + round;
+    };
+    if (Code code = comm_.waits().wait(isFilled, from, deadline); code != WL_OK) return code;
     const uint8_t* bytes = staged(phase, from, rank_, segment, round);
     isAny = true;
     sources_[from] = bytes;

@@ -43,7 +43,6 @@ Pulling::Pulling(Comm& comm)
       ranks_(comm.group().ranks()),
       access_(comm),
       items_(comm, access_),
-      landing_(comm),
       twoLevels_(comm, access_),
       sources_(ranks_),
       scratch_(static_cast<unsigned char*>(mapMemory(kScratchBytes))) {
@@ -133,7 +132,7 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
     }
     if (Code code = access_.confirm(); code != WL_OK) return code;
     // After a failure, the owner of the data may change it. Data read since then may be wrong.
-    if (Code code = goesOn(deadline); code != WL_OK) return code;
+    if (Code code = comm_.waits().ended(deadline, clockNs()); code != WL_OK) return code;
     comm_.operation().finishPhase(rank_, k);
     const std::atomic<uint64_t>& done = comm_.group().lines(rank_).done.word;
     if (hosts_ != nullptr && meetsBesideAlone) hosts_->tellSoon(done);
@@ -170,10 +169,6 @@ void Pulling::tellRefused(const Launch& launch) const {
     hosts_->tell(reinterpret_cast<const std::atomic<uint32_t>&>(launch.parts(other).refused));
 }
 
-Code Pulling::goesOn(Deadline& deadline) {
-  return comm_.waits().ended(deadline, clockNs());
-}
-
 Code Pulling::runPhase(const Phase& phase, Deadline& deadline) {
   const uint64_t segment = segmentOf(phase.of());
   uint64_t most = 0;
@@ -204,7 +199,7 @@ Code Pulling::readAll(const Phase& phase, Deadline& deadline) {
       const uint64_t count = std::min(pulled.bytes - at, kPieceBytes);
       const uint64_t start = pulled.from + at;
       if (at > 0) {
-        if (Code code = goesOn(deadline); code != WL_OK) return code;
+        if (Code code = comm_.waits().ended(deadline, clockNs()); code != WL_OK) return code;
       }
       if (!liesFar) {
         put(phase, pulled, at, phase.launch.at<const uint8_t>(from, place) + start, count);
@@ -213,10 +208,8 @@ Code Pulling::readAll(const Phase& phase, Deadline& deadline) {
       uint8_t* out = phase.launch.out(rank_) + pulled.into + at;
       void* into = phase.of().byColumns ? scratch_ : out;
       static_assert(kPieceBytes <= kScratchBytes, "a piece fits");
-      if (Code code = access_.read(from, into, place.offset() + start, count, deadline);
-          code != WL_OK) {
-        return code;
-      }
+      const PeerMemory::Run run = {place.offset() + start, count};
+      if (Code code = access_.read(from, into, &run, 1, deadline); code != WL_OK) return code;
       if (into != out) put(phase, pulled, at, scratch_, count);
     }
   }
@@ -235,7 +228,7 @@ Code Pulling::foldAll(const Phase& phase, Deadline& deadline) {
     const uint64_t count = std::min(pulled.bytes - at, piece);
     unsigned char* next = scratch_;
     if (at > 0) {
-      if (Code code = goesOn(deadline); code != WL_OK) return code;
+      if (Code code = comm_.waits().ended(deadline, clockNs()); code != WL_OK) return code;
     }
     for (uint32_t from = 0; from < ranks_; ++from) {
       const Place place = phase.place(from);
@@ -244,9 +237,8 @@ Code Pulling::foldAll(const Phase& phase, Deadline& deadline) {
         continue;
       }
       sources_[from] = next;
-      const uint64_t start = place.offset() + pulled.from + at;
-      if (Code code = access_.read(from, next, start, count, deadline); code != WL_OK)
-        return code;
+      const PeerMemory::Run run = {place.offset() + pulled.from + at, count};
+      if (Code code = access_.read(from, next, &run, 1, deadline); code != WL_OK) return code;
       next += piece;
     }
     fold(phase, pulled, at, count);
@@ -255,8 +247,7 @@ Code Pulling::foldAll(const Phase& phase, Deadline& deadline) {
 }
 
 void Pulling::copy(void* to, const void* from, uint64_t bytes) const {
-  const char* broken = kKernels.copy(to, from, bytes, false);
-  if (broken != nullptr) broken_ = broken;
+  if (const char* broken = kKernels.copy(to, from, bytes, false)) broken_ = broken;
 }
 
 void Pulling::put(const Phase& phase, const Pulled& pulled, uint64_t at, const uint8_t* bytes,

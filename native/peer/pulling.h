@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,14 +15,13 @@
 #include "native/core/peer_reads.h"
 #include "native/hosts/far_items.h"
 #include "native/hosts/two_levels.h"
-#include "native/peer/landing.h"
+#include "native/hosts/ucx/wire.h"
 #include "native/peer/peer_access.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
 
 class Comm;
-class Hosts;
 
 class Pulling final : public PeerReads {
  public:
@@ -39,7 +37,7 @@ class Pulling final : public PeerReads {
     return items_.run(*call.far, launch, call.firstPhase, deadline, call.error);
   }
   void beforeEntry(const PullForm& form, const Launch& launch) override;
-  void endLanding() override { landing_.end(); }
+  void endLanding() override;
   int32_t form(char* why, size_t room) const override { return access_.form(why, room); }
 
   // Progress of the current phase. count() is twice its rounds if ranks read through staging
@@ -94,8 +92,8 @@ class Pulling final : public PeerReads {
   bool lands(const Phase& phase, uint32_t from, uint32_t to) const;
   // Sets the receive buffer of such data. Call it before other ranks see this rank enter.
   void receive(const PullForm& form, const Launch& launch);
-  // land() sends such data to other ranks. awaitLanded() waits until all such data for this rank
-  // has arrived, and all of this rank's is sent.
+  // land() sends such data to other ranks. The bytes must not change until awaitLanded(), which
+  // waits until all such data for this rank has arrived, and all of this rank's is sent.
   Code land(const Phase& phase, Deadline& deadline);
   Code awaitLanded(const Phase& phase, Deadline& deadline);
 
@@ -106,8 +104,6 @@ class Pulling final : public PeerReads {
   void copy(void* to, const void* from, uint64_t bytes) const;
   // Folds the inputs of all ranks, which sources_ has.
   void fold(const Phase& phase, const Pulled& pulled, uint64_t at, uint64_t count);
-  // Returns WL_OK, or the code that ends the operation.
-  Code goesOn(Deadline& deadline);
 
   // native/peer/pull_rounds.cpp
   //
@@ -123,15 +119,12 @@ class Pulling final : public PeerReads {
   bool hasTaken(uint32_t reader, uint64_t round) const;
   void copyHalf(const Phase& phase, uint64_t segment, uint64_t round);
   Code take(const Phase& phase, uint64_t segment, uint64_t round, Deadline& deadline);
-  // Blocks until a rank has filled its half of a round.
-  Code awaitFilled(uint32_t from, uint64_t round, Deadline& deadline);
   // Address of the data for `to` in the staging buffer of `from`.
   const uint8_t* staged(const Phase& phase, uint32_t from, uint32_t to, uint64_t segment,
                         uint64_t round) const;
 
   // Publishes that this rank's half is filled. Other hosts first receive the data for their ranks.
   void tellFilled(const Phase& phase, uint64_t segment, uint64_t round);
-  void putHalf(const Phase& phase, uint64_t segment, uint64_t round);
   void tellRefused(const Launch& launch) const;
   void tellTaken(const Phase& phase) const;
 
@@ -141,7 +134,9 @@ class Pulling final : public PeerReads {
   const uint32_t ranks_;
   PeerAccess access_;
   FarItems items_;
-  Landing landing_;
+  bool receives_ = false;          // other hosts have this rank's receive buffer
+  std::vector<uint32_t> landsAt_;  // ranks that data is in flight to
+  Unread unread_;                  // number of puts to them whose bytes are still read
   TwoLevels twoLevels_;
   std::vector<const void*> sources_;
   unsigned char* const scratch_;
