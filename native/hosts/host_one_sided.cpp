@@ -27,61 +27,23 @@ constexpr uint64_t kMostSpan = uint64_t{64} << 20;
 // at a time.
 constexpr uint32_t kMostCopies = 128;
 
-// Two views with the same shape.
-class Pair {
- public:
-  Pair(const StridedView& remote, const StridedView& local) : remote_(remote), local_(local) {
-    elementBytes_ = sizeOf(remote.dtype);
-    runBytes_ = elementBytes_;
-    outer_ = remote.ndim;
-    bytes_ = elementBytes_;
-    for (uint32_t d = 0; d < remote.ndim; ++d) bytes_ *= static_cast<uint64_t>(remote.shape[d]);
-    const auto follows = [&](const StridedView& view, uint32_t d) {
-      return view.shape[d] == 1 ||
-             static_cast<uint64_t>(view.strides[d]) * elementBytes_ == runBytes_;
-    };
-    while (outer_ > 0 && follows(remote, outer_ - 1) && follows(local, outer_ - 1))
-      runBytes_ *= static_cast<uint64_t>(remote.shape[--outer_]);
-  }
+uint64_t bytesOf(const StridedView& view) {
+  uint64_t bytes = sizeOf(view.dtype);
+  for (uint32_t d = 0; d < view.ndim; ++d) bytes *= static_cast<uint64_t>(view.shape[d]);
+  return bytes;
+}
 
-  uint64_t bytes() const { return bytes_; }
-  uint64_t runBytes() const { return runBytes_; }
-  uint64_t runs() const { return bytes_ / runBytes_; }
-
-  // Calls visit(offset in remote, offset in local) for each run, in bytes. Returns false at the
-  // first visit that does.
-  template <class Visit>
-  bool forEachRun(Visit&& visit) const {
-    int64_t at[kMaxDims] = {};
-    int64_t there = 0;
-    int64_t here = 0;
-    for (;;) {
-      if (!visit(static_cast<uint64_t>(there) * elementBytes_,
-                 static_cast<uint64_t>(here) * elementBytes_)) {
-        return false;
-      }
-      uint32_t d = outer_;
-      for (;;) {
-        if (d == 0) return true;
-        --d;
-        there += remote_.strides[d];
-        here += local_.strides[d];
-        if (++at[d] < remote_.shape[d]) break;
-        there -= at[d] * remote_.strides[d];
-        here -= at[d] * local_.strides[d];
-        at[d] = 0;
-      }
-    }
-  }
-
- private:
-  const StridedView& remote_;
-  const StridedView& local_;
-  uint64_t elementBytes_;
-  uint64_t runBytes_;
-  uint64_t bytes_;
-  uint32_t outer_;  // dimensions that a run does not span
-};
+// Length of the contiguous runs that two views of one shape consist of.
+uint64_t runBytesOf(const StridedView& remote, const StridedView& local) {
+  const uint64_t elementBytes = sizeOf(remote.dtype);
+  uint64_t bytes = elementBytes;
+  const auto follows = [&](const StridedView& view, uint32_t d) {
+    return view.shape[d] == 1 || static_cast<uint64_t>(view.strides[d]) * elementBytes == bytes;
+  };
+  for (uint32_t d = remote.ndim; d-- > 0 && follows(remote, d) && follows(local, d);)
+    bytes *= static_cast<uint64_t>(remote.shape[d]);
+  return bytes;
+}
 
 StridedView movedBy(const StridedView& view, const int64_t* shape, uint32_t d, int64_t steps) {
   StridedView part = view;
@@ -91,13 +53,12 @@ StridedView movedBy(const StridedView& view, const int64_t* shape, uint32_t d, i
   return part;
 }
 
-// Calls visit(remote, local) for pieces of at most `most` bytes that cover the whole. Stops at the
-// first result that is not WL_OK.
+// Calls visit(remote, local) for pieces of at most `most` bytes that cover the whole. They are the
+// runs if `most` is runBytesOf(). Stops at the first result that is not WL_OK.
 template <class Visit>
 Code forEachPiece(const StridedView& remote, const StridedView& local, uint64_t most,
                   const Visit& visit) {
-  uint64_t bytes = sizeOf(remote.dtype);
-  for (uint32_t d = 0; d < remote.ndim; ++d) bytes *= static_cast<uint64_t>(remote.shape[d]);
+  const uint64_t bytes = bytesOf(remote);
   if (bytes <= most) return visit(remote, local);
   uint32_t d = 0;
   while (remote.shape[d] == 1) ++d;
@@ -114,8 +75,11 @@ Code forEachPiece(const StridedView& remote, const StridedView& local, uint64_t 
   return WL_OK;
 }
 
-Place behind(Place place, uint64_t bytes) {
-  return Place::of(place.window(), place.offset() + bytes);
+// Address of `part`, a piece of `whole`, which begins at `start`.
+Place placeIn(Place start, const StridedView& whole, const StridedView& part) {
+  const auto bytes = static_cast<const unsigned char*>(part.data) -
+                     static_cast<const unsigned char*>(whole.data);
+  return Place::of(start.window(), start.offset() + static_cast<uint64_t>(bytes));
 }
 
 class MovesOverHosts final : public HostMoves {
@@ -181,30 +145,27 @@ Code MovesOverHosts::flushBut(uint32_t butHost, Deadline& deadline) {
 
 Code MovesOverHosts::put(uint32_t peer, const StridedView& remote, const StridedView& local,
                          bool adds) {
-  const Pair pair(remote, local);
-  if (pair.bytes() == 0) return WL_OK;
+  if (bytesOf(remote) == 0) return WL_OK;
   if (!hosts_.mayMove(peer)) return WL_ABORTED;
   const Place start = comm_.group().windowOf(peer, remote.data, 1);
   movedTo_.resize(hosts_.count(), kNobody);
   movedTo_[hosts_.hostOf(peer)] = peer;
   Deadline deadline(comm_.group().config().deadlineNs);
-  if (!adds && pair.runBytes() >= kLongRunBytes) {
+  const uint64_t runBytes = runBytesOf(remote, local);
+  if (!adds && runBytes >= kLongRunBytes) {
     const Unread unread = std::make_shared<std::atomic<uint32_t>>(0);
-    const bool goes = pair.forEachRun([&](uint64_t there, uint64_t here) {
-      return hosts_.putIn(peer, behind(start, there),
-                          static_cast<const unsigned char*>(local.data) + here, pair.runBytes(),
-                          unread);
-    });
-    return goes ? awaitMoved(unread, peer, deadline) : giveUp(unread, peer);
+    const auto putRun = [&](const StridedView& there, const StridedView& here) {
+      const Place at = placeIn(start, remote, there);
+      return hosts_.putIn(peer, at, here.data, runBytes, unread) ? WL_OK : giveUp(unread, peer);
+    };
+    const Code code = forEachPiece(remote, local, runBytes, putRun);
+    return code == WL_OK ? awaitMoved(unread, peer, deadline) : code;
   }
-  const auto how = adds ? Hosts::kAdds : Hosts::kStores;
   const auto send = [&](const StridedView& there, const StridedView& here) {
     if (Code code = awaitCopies(peer, deadline); code != WL_OK) return code;
-    const auto moved = static_cast<const unsigned char*>(there.data) -
-                       static_cast<const unsigned char*>(remote.data);
-    const bool goes = hosts_.move(how, peer, behind(start, static_cast<uint64_t>(moved)), there,
-                                  here, copies_);
-    return goes ? WL_OK : comm_.failures().publishNoMemory();
+    const Place at = placeIn(start, remote, there);
+    return hosts_.move(adds ? Hosts::kAdds : Hosts::kStores, peer, at, there, here, copies_) ? WL_OK
+                                                            : comm_.failures().publishNoMemory();
   };
   return forEachPiece(remote, local, Hosts::kMostPieceBytes, send);
 }
@@ -214,30 +175,29 @@ Code MovesOverHosts::get(uint32_t peer, const StridedView& local, const StridedV
   const Unread unread = std::make_shared<std::atomic<uint32_t>>(0);
   Deadline deadline(comm_.group().config().deadlineNs);
   const auto take = [&](const StridedView& there, const StridedView& here) {
-    const Pair pair(there, here);
-    if (pair.bytes() == 0) return WL_OK;
+    const uint64_t bytes = bytesOf(there);
+    if (bytes == 0) return WL_OK;
+    const uint64_t runBytes = runBytesOf(there, here);
+    const uint64_t runs = bytes / runBytes;
     const Place start = comm_.group().windowOf(peer, there.data, 1);
     int64_t extent = 0;
     extentOf(there.ndim, there.shape, there.strides, sizeOf(there.dtype), &extent);
     const auto span = static_cast<uint64_t>(extent);
-    if (pair.runBytes() >= kLongRunBytes || pair.runs() <= kFewRuns ||
-        span / pair.runs() > kMostApart || span > kMostSpan) {
-      const bool goes = pair.forEachRun([&](uint64_t from, uint64_t to) {
-        return hosts_.getFrom(peer, behind(start, from),
-                              static_cast<unsigned char*>(here.data) + to, pair.runBytes(), unread);
+    if (runBytes >= kLongRunBytes || runs <= kFewRuns || span / runs > kMostApart ||
+        span > kMostSpan) {
+      return forEachPiece(there, here, runBytes, [&](const StridedView& from,
+                                                     const StridedView& to) {
+        const Place at = placeIn(start, there, from);
+        return hosts_.getFrom(peer, at, to.data, runBytes, unread) ? WL_OK : giveUp(unread, peer);
       });
-      return goes ? WL_OK : giveUp(unread, peer);
     }
-    std::vector<unsigned char> taken;
-    try {
-      taken.resize(span);
-    } catch (const std::bad_alloc&) {
-      return giveUp(unread, peer);  // earlier requests write into `local`
-    }
-    if (!hosts_.getFrom(peer, start, taken.data(), span, unread)) return giveUp(unread, peer);
+    const std::unique_ptr<unsigned char[]> taken(new (std::nothrow) unsigned char[span]);
+    // After a failure, earlier requests write into `local`.
+    if (taken == nullptr || !hosts_.getFrom(peer, start, taken.get(), span, unread))
+      return giveUp(unread, peer);
     if (Code code = awaitMoved(unread, peer, deadline); code != WL_OK) return code;
     StridedView from = there;
-    from.data = taken.data();
+    from.data = taken.get();
     kKernels.get(here, from);
     return WL_OK;
   };
