@@ -164,7 +164,7 @@ Code MovesOverHosts::put(uint32_t peer, const StridedView& remote, const Strided
   const auto send = [&](const StridedView& there, const StridedView& here) {
     if (Code code = awaitCopies(peer, deadline); code != WL_OK) return code;
     const Place at = placeIn(start, remote, there);
-    return hosts_.move(adds ? Hosts::kAdds : Hosts::kStores, peer, at, there, here, copies_) ? WL_OK
+    return hosts_.move(adds, peer, at, there, here, copies_) ? WL_OK
                                                             : comm_.failures().publishNoMemory();
   };
   return forEachPiece(remote, local, Hosts::kMostPieceBytes, send);

@@ -51,32 +51,31 @@ Hosts::Hosts(Group& group, std::vector<uint32_t> ranks)
       ranks_(std::move(ranks)),
       own_(hostOf(ranks_[0])),
       hosts_(group.config().hosts),
-      known_(group.ranks()),
-      bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      known_(group.ranks()) {
   for (uint32_t rank = 0; rank < group.ranks(); ++rank) hosts_[hostOf(rank)].ranks.push_back(rank);
 }
 
 Code OtherHosts::open(Group& group, std::vector<uint32_t> ranks,
                       std::unique_ptr<OtherHosts>* hosts, wl_error_t* error) {
-  return Hosts::open(group, WireSettings::ofEnvironment(), std::move(ranks), hosts, error);
-}
-
-Code Hosts::open(Group& group, const WireSettings& settings, std::vector<uint32_t> ranks,
-                 std::unique_ptr<OtherHosts>* hosts, wl_error_t* error) {
-  std::unique_ptr<Hosts> made(new Hosts(group, std::move(ranks)));
-  if (made->count() > kMostHosts)
-    return fail(error, WL_UNSUPPORTED, "%u hosts, of which %u may meet", made->count(), kMostHosts);
-  for (const uint32_t rank : made->ranks_) {
-    if (made->isBeside(rank)) continue;
-    return fail(error, WL_INVALID_ARGUMENT, "ranks %u and %u of one process are on two hosts",
-                made->first(), rank);
-  }
-  if (!made->bell_)
-    return fail(error, WL_RESOURCE, "no event file for the wire: %s", std::strerror(errno));
-  Code code = openWire(settings, *made, &made->wire_, error);
-  if (code == WL_OK) code = made->makeName(error);
+  auto made = std::make_unique<Hosts>(group, std::move(ranks));
+  const Code code = made->open(error);
   if (code == WL_OK) *hosts = std::move(made);
   return code;
+}
+
+Code Hosts::open(wl_error_t* error) {
+  if (count() > kMostHosts)
+    return fail(error, WL_UNSUPPORTED, "%u hosts, of which %u may meet", count(), kMostHosts);
+  for (const uint32_t rank : ranks_) {
+    if (isBeside(rank)) continue;
+    return fail(error, WL_INVALID_ARGUMENT, "ranks %u and %u of one process are on two hosts",
+                first(), rank);
+  }
+  bell_ = OpenFile(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!bell_)
+    return fail(error, WL_RESOURCE, "no event file for the wire: %s", std::strerror(errno));
+  const Code code = openWire(WireSettings::ofEnvironment(), *this, &wire_, error);
+  return code == WL_OK ? makeName(error) : code;
 }
 
 Code Hosts::makeName(wl_error_t* error) {
@@ -106,12 +105,12 @@ Code Hosts::makeName(wl_error_t* error) {
   add(ranks_.data(), ranks_.size() * sizeof(uint32_t));
   add(key.data(), key.size());
   add(wire.data(), wire.size());
-  if (name_.size() <= kMostNameBytes) return WL_OK;
+  if (name_.size() <= ShrinkNote::kMostNameBytes) return WL_OK;
   return fail(error, WL_RESOURCE,
               "what names the process of rank %u to other hosts takes %zu bytes, and there is room "
               "for %llu: have WINDLASS_UCX_NET_DEVICES name one network, and this process fewer "
               "ranks than %zu",
-              first(), name_.size(), text(kMostNameBytes), ranks_.size());
+              first(), name_.size(), text(uint64_t{ShrinkNote::kMostNameBytes}), ranks_.size());
 }
 
 Code Hosts::read(const std::vector<unsigned char>& name, Process* process,
@@ -173,6 +172,9 @@ Code Hosts::connect(const std::vector<std::vector<unsigned char>>& names, int64_
     return fail(error, WL_INVALID_ARGUMENT,
                 "the names lack what this process, which has rank %u, is named by", first());
   }
+  // An earlier call may have failed after some connections.
+  for (Known& known : known_) known.peer = kNone;
+  for (Connection& connection : connections_) connection.process = nullptr;
   for (uint32_t host = 0; host < count(); ++host) {
     std::vector<Process>& processes = hosts_[host].processes;
     processes = std::move(all[host]);
@@ -235,9 +237,9 @@ void Hosts::noteLost(uint32_t peer, const char* why) {
   connections_[peer].isLost.store(true, std::memory_order_release);
 }
 
-Hosts::Connection& Hosts::connectionOf(uint32_t peer) {
+Hosts::Connection* Hosts::connectionOf(uint32_t peer) {
   std::lock_guard<std::mutex> lock(connectionsMutex_);
-  return connections_[peer];
+  return peer < connections_.size() ? &connections_[peer] : nullptr;
 }
 
 Code Hosts::connectProcess(const Process& process, wl_error_t* error) {
@@ -249,7 +251,7 @@ Code Hosts::connectProcess(const Process& process, wl_error_t* error) {
   if (code == WL_OK)
     code = wire_->reach(peer, process.key.data(), process.key.size(), &region, error);
   if (code != WL_OK) return code;
-  connectionOf(peer).process.store(&process, std::memory_order_release);
+  connectionOf(peer)->process.store(&process, std::memory_order_release);
   for (const uint32_t rank : process.ranks)
     known_[rank].peer.store(peer, std::memory_order_release);
   return WL_OK;
@@ -268,10 +270,6 @@ Code Hosts::connectTo(uint32_t rank, wl_error_t* error) {
   return hasFailed ? WL_PEER_LOST : WL_RESOURCE;
 }
 
-void Hosts::receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes) {
-  wire_->receive(rank, turn, into, bytes);
-}
-
 void Hosts::land(uint32_t rank, uint64_t turn, uint64_t at, const void* from, uint64_t bytes,
                  const Unread& unread, const std::atomic<uint64_t>& word, uint64_t value) {
   const Wire::Word behind = {kBlock, offsetOf(&word), value};
@@ -284,7 +282,8 @@ void Hosts::close() {
   const auto mayEnd = [&] {
     const int64_t waited = clockNs() - start;
     if (group_.failure() == nullptr)
-      return haveAllLeft() || (waited > kCloseNs && !isAnyInside()) ||
+      return group_.shared().leavers.load() == group_.ranks() ||
+             (waited > kCloseNs && !isAnyInside()) ||
              waited - kCloseNs > group_.config().deadlineNs;
     return waited > kCloseNs ||
            (haveAllHeard() && (haveHostsFailed() || waited > kFailedCloseNs));
@@ -296,12 +295,6 @@ void Hosts::close() {
   if (sweeper_.joinable()) sweeper_.join();
   wire_->flush(kCloseNs);
   wire_.reset();
-}
-
-bool Hosts::haveAllLeft() const {
-  for (uint32_t rank = 0; rank < group_.ranks(); ++rank)
-    if (!hasLeft(rank)) return false;
-  return true;
 }
 
 // A rank may still send through this process, for example to the root of an operation. If it sends
@@ -349,11 +342,12 @@ bool Hosts::haveAllHeard() const {
   const Agreement agreed = group_.agreement();
   if (agreed.step != Agreement::kAgreed) return true;
   for (uint32_t rank = 0; rank < group_.ranks(); ++rank) {
+    if (isBeside(rank) || isGone(rank)) continue;
     const Member& member = group_.member(rank);
     const bool holds =
         member.shrink.load(std::memory_order_acquire) == Agreement::holds(agreed.round);
     const Agreement theirs = Agreement::of(member.agreement.load(std::memory_order_acquire));
-    if (!isBeside(rank) && holds && !isGone(rank) && theirs.step != Agreement::kAgreed) return false;
+    if (holds && theirs.step != Agreement::kAgreed) return false;
   }
   return true;
 }

@@ -28,20 +28,20 @@
 #include "native/base/error.h"
 #include "native/base/open_file.h"
 #include "native/core/group.h"
+#include "native/core/watch.h"
 #include "native/hosts/ucx/wire.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
 
+struct Call;
+
 class Hosts final : public OtherHosts, private WireEnds {
  public:
-  // As OtherHosts::open(), by these settings.
-  static Code open(Group& group, const WireSettings& settings, std::vector<uint32_t> ranks,
-                   std::unique_ptr<OtherHosts>* hosts, wl_error_t* error);
-  Hosts(const Hosts&) = delete;
-  Hosts& operator=(const Hosts&) = delete;
+  Hosts(Group& group, std::vector<uint32_t> ranks);
+  // As OtherHosts::open(). Call it once, before anything else.
+  Code open(wl_error_t* error);
 
-  static constexpr uint64_t kMostNameBytes = ShrinkNote::kMostNameBytes;
   const std::vector<unsigned char>& name() const override { return name_; }
   Code connect(const std::vector<std::vector<unsigned char>>& names, int64_t silenceNs,
                wl_error_t* error) override;
@@ -64,14 +64,8 @@ class Hosts final : public OtherHosts, private WireEnds {
   // Sends to other hosts what this process has stored. Messages are short, and continue after a
   // failure. Puts may be long, and use the connection of operations. The word of a put follows it.
   //
-  // Data that travels with a rank's ENTER, besides its line.
-  struct Riding {
-    const void* at;
-    uint64_t bytes;
-  };
-  static constexpr uint32_t kMostRiding = 2;
-  void tellEntry(uint32_t host, uint32_t rank, uint64_t sequence, const Riding* riding,
-                 uint32_t count);
+  // Sends the rank's ENTER, with its input if it is eager, to the other hosts.
+  void tellEntry(const Call& call, uint32_t rank, uint64_t sequence, bool eager);
   // Word of the control block, with its value.
   struct Word {
     template <class T>
@@ -100,7 +94,9 @@ class Hosts final : public OtherHosts, private WireEnds {
   // Long data goes to the process that needs it, over a connection that connectTo() opens once.
   // receive() sets the buffer for land() calls of other processes while `rank`, of this process, is
   // in `turn`. nullptr removes the buffer.
-  void receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes);
+  void receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes) {
+    wire_->receive(rank, turn, into, bytes);
+  }
   // Connects to the process of `rank`. WL_RESOURCE: this process lacks memory for the connection,
   // or that process has closed. WL_PEER_LOST: that process accepts no connection, and the
   // communicator has failed.
@@ -115,11 +111,10 @@ class Hosts final : public OtherHosts, private WireEnds {
   void nameWindow(uint32_t window, uint32_t host, uint32_t theirs) override;
   Code shareWindow(void* base, uint64_t stride, WindowKey* key, wl_error_t* error) override;
   Code reachWindow(uint32_t window, const WindowKey* keys, wl_error_t* error) override;
-  void hideWindow(void* base) override;
+  void hideWindow(void* base) override { wire_->hide(base); }
   void tellDropped(uint32_t window) override;
 
   // One-sided operations on the part of the window that belongs to `rank`.
-  using Move = enum : uint32_t { kStores, kAdds };
   // Call this before any operation. False if the process of that host that received this process's
   // operations has closed. The communicator has then failed.
   [[nodiscard]] bool mayMove(uint32_t rank);
@@ -127,7 +122,7 @@ class Hosts final : public OtherHosts, private WireEnds {
   static constexpr uint64_t kMostPieceBytes = uint64_t{32} << 10;
   // The functions below return false if this process lacks memory for all of the operation. A part
   // of it may be in flight.
-  [[nodiscard]] bool move(Move how, uint32_t rank, Place at, const StridedView& remote,
+  [[nodiscard]] bool move(bool adds, uint32_t rank, Place at, const StridedView& remote,
                           const StridedView& local, const Unread& unread);
   [[nodiscard]] bool putIn(uint32_t rank, Place at, const void* from, uint64_t bytes,
                            const Unread& unread);
@@ -229,13 +224,10 @@ class Hosts final : public OtherHosts, private WireEnds {
     int64_t heardNs = 0;  // 0: nothing yet
   };
 
-  Hosts(Group& group, std::vector<uint32_t> ranks);
-
   void arrived(Run first, Run second) override;
   void lost(uint32_t peer, const char* why) override;
   // Fails the communicator. Has the thread send the failure again later.
   void lackMemory() override;
-  void hear(const Message& message, Rest rest);
   void store(const Message& message, Rest rest);
   void moveHere(Rest rest);
   Wire::There thereOf(uint32_t rank, Place at);
@@ -247,7 +239,8 @@ class Hosts final : public OtherHosts, private WireEnds {
   // of memory.
   Code connectWire(const Process& process, uint32_t* peer, wl_error_t* error);
   void noteLost(uint32_t peer, const char* why);
-  Connection& connectionOf(uint32_t peer);
+  // nullptr: there is no such connection.
+  Connection* connectionOf(uint32_t peer);
   Code connectProcess(const Process& process, wl_error_t* error);
   // Index of this process on its host.
   size_t number() const { return known_[first()].process->number; }
@@ -261,11 +254,9 @@ class Hosts final : public OtherHosts, private WireEnds {
   uint64_t offsetOf(const void* at) const {
     return reinterpret_cast<uint64_t>(at) - group_.block().base();
   }
-  // kQueued: after all earlier messages and puts. kSoon: the message may wait for the next one.
-  // kPast: ahead of the queue, for a heartbeat or a failure. After a failure all messages are sent
-  // this way.
-  enum class Order { kQueued, kSoon, kPast };
-  // `host` may be kAll.
+  // `host` may be kAll. Heartbeats and failures are sent past other messages. After a failure all
+  // messages are.
+  using Order = Wire::Order;
   void send(uint32_t host, const Outgoing& message, Order order = Order::kQueued);
   void run();
   // Wakes the thread.
@@ -276,11 +267,10 @@ class Hosts final : public OtherHosts, private WireEnds {
   // Publishes the loss of `ranks`. False if all of them have closed.
   bool lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* why);
   void leave(const Process& process, const Connection& connection);
-  void lookAtOwn(int64_t looked);
   // Shortest suspension after which other hosts may have declared this one lost. They count from
   // its last heartbeat, which was sent up to one heartbeat and one turn before.
-  int64_t standstillNs() const;
-  // Records a suspension. This process last looked `slept` ns ago. Call it before lookAtOwn().
+  int64_t standstillNs() const { return silenceNs_ - 2 * kBeatNs; }
+  // Records a suspension. This process last looked `slept` ns ago. Call it before Quiet::look().
   void noteStandstill(int64_t now, int64_t slept);
   // True if the local process that receives that process's heartbeats is awake, by its own
   // heartbeats.
@@ -291,7 +281,8 @@ class Hosts final : public OtherHosts, private WireEnds {
   // what a host missed. False while it is still connecting.
   bool reconnect(int64_t now);
   void tryNext(uint32_t host);
-  void giveUp(uint32_t host);
+  // Publishes the loss of a whole host, and marks its ranks as lost.
+  void giveUp(uint32_t host, const char* why);
   bool hasLeft(uint32_t rank) const { return group_.lines(rank).state.left.load() != 0; }
   bool isLost(uint32_t rank) const { return group_.member(rank).lost.load() != 0; }
   bool isGone(uint32_t rank) const { return hasLeft(rank) || isLost(rank); }
@@ -299,7 +290,6 @@ class Hosts final : public OtherHosts, private WireEnds {
   bool mayLive(const std::vector<uint32_t>& ranks) const;
   // Sends which ranks of this host have left or are lost. `all`: also those sent before.
   void tellGone(bool all);
-  bool haveAllLeft() const;
   // True if a rank of another host is still in an operation that a rank of this process ended.
   bool isAnyInside();
   // True if the remote process sends its state to this process.

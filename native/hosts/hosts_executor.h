@@ -2,7 +2,7 @@
 // Executor of a communicator that spans hosts. A rank runs only its own items, after all ranks have
 // entered. Input of its peers arrived with their ENTER, or the rank pulls it
 // (native/peer/pulling.h). A rank never names memory of another host. Bytes cross hosts through
-// staging buffers on both, or go straight to a receive buffer (native/peer/landing.h).
+// staging buffers on both, or go straight to a receive buffer (native/peer/landing.cpp).
 #pragma once
 
 #include "native/core/executor.h"
@@ -41,30 +41,6 @@ Code runHere(Comm& comm, Hosts& hosts, const Launch& launch, Deadline& deadline)
   return K::phases(launch) == 0 ? WL_OK : waits.awaitNeed(leave, K::phases(launch), deadline);
 }
 
-// Sends the rank's ENTER, with its input if it is eager, to the other hosts.
-inline void tellEntry(Comm& comm, Hosts& hosts, const Call& call, bool eager) {
-  const ControlBlock& block = comm.group().block();
-  const uint32_t rank = comm.rank();
-  const uint64_t sequence = comm.operation().wholeSequence();
-  for (uint32_t host = 0; host < hosts.count(); ++host) {
-    if (host == hosts.own()) continue;
-    Hosts::Riding riding[Hosts::kMostRiding];
-    uint32_t count = 0;
-    if (call.parts != nullptr)
-      riding[count++] = {&block.parts(rank, sequence), PartTable::bytes(comm.group().ranks())};
-    // The longest is last: the wire may send it without a copy.
-    if (eager && call.inBytes > kInlineBytes) {
-      // Parts of the ranks of `host`, from its lowest to its highest.
-      const std::vector<uint32_t>& ranks = hosts.ranksOf(host);
-      const Part part = call.inParts ? Part{ranks.front() * call.bytes,
-                                            (ranks.back() + 1 - ranks.front()) * call.bytes}
-                                     : Part{0, call.inBytes};
-      riding[count++] = {block.eager(rank, sequence) + part.start, part.bytes};
-    }
-    hosts.tellEntry(host, rank, sequence, riding, count);
-  }
-}
-
 // Runs K as the rank's next operation if ranks live on several hosts.
 template <class K>
 Code runOverHosts(Comm& comm, const Call& call) {
@@ -78,19 +54,15 @@ Code runOverHosts(Comm& comm, const Call& call) {
       Waits& waits = comm.waits();
       waits.showPhases(K::phases(launch));
       // Data that other ranks send after the operation ends is dropped.
-      struct Landed {
-        PeerReads* reads;
-        ~Landed() {
-          if (reads != nullptr) reads->endLanding();
-        }
-      } const ends = {comm.peerReads()};
+      const auto endLanding = [](PeerReads* reads) { reads->endLanding(); };
+      const std::unique_ptr<PeerReads, void (*)(PeerReads*)> ends(comm.peerReads(), endLanding);
       Code code = enter<K>(comm, call, deadline, [&] {
         HostMoves* const moves = comm.hostMoves();
         const Code flushed = moves == nullptr ? WL_OK : moves->flush(deadline);
         return flushed == WL_OK ? preparePull<K>(comm, launch) : flushed;
       });
       if (code != WL_OK) return code;
-      tellEntry(comm, hosts, call, kRides<K>);
+      hosts.tellEntry(call, comm.rank(), comm.operation().wholeSequence(), kRides<K>);
       waits.waiter().announce(-1);
       code = waits.awaitNeed(kEveryRank, 0, deadline);
       if (code != WL_OK) return code;

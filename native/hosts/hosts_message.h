@@ -17,7 +17,7 @@ constexpr uint64_t kStateBytes = offsetof(State, closing);
 struct Hosts::Message {
   enum Kind : uint32_t { kStore = 1, kEntry, kLeft, kLost, kFailure, kDropped, kMove };
 
-  static constexpr uint32_t kMostRanges = 2 + kMostRiding;
+  static constexpr uint32_t kMostRanges = 4;
 
   Kind kind = kStore;
   uint32_t count = 0;  // number of ranges
@@ -56,7 +56,9 @@ struct Hosts::Outgoing {
     head.about = about;
   }
   // Stores a word of the control block, after the ranges.
-  Outgoing(const Hosts& hosts, const Word& word) {
+  Outgoing(const Hosts& hosts, const Word& word, Message::Kind kind = Message::kStore,
+           uint32_t about = 0)
+      : Outgoing(kind, about) {
     head.wordAt = hosts.offsetOf(word.at);
     head.word = word.value;
     head.wordBytes = word.bytes;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "native/core/call.h"
 #include "native/core/group.h"
 #include "native/hosts/hosts_message.h"
 
@@ -20,12 +21,8 @@ void Hosts::send(uint32_t host, const Outgoing& message, Order order) {
   if (host == kAll) return;
   const uint32_t peer = hosts_[host].route.peer.load(std::memory_order_acquire);
   if (peer == kNone) return;
-  const Wire::Part* const parts = message.parts;
   if (group_.failure() != nullptr) order = Order::kPast;
-  const bool goes = order == Order::kPast   ? wire_->sendPast(peer, parts, message.count)
-                    : order == Order::kSoon ? wire_->sendSoon(peer, parts, message.count, nullptr)
-                                            : wire_->send(peer, parts, message.count, nullptr);
-  if (!goes) lackMemory();
+  if (!wire_->send(peer, message.parts, message.count, nullptr, order)) lackMemory();
 }
 
 void Hosts::lackMemory() {
@@ -36,18 +33,29 @@ void Hosts::lackMemory() {
   if (group_.publishHere(record)) ring();
 }
 
-void Hosts::tellEntry(uint32_t host, uint32_t rank, uint64_t sequence, const Riding* riding,
-                      uint32_t count) {
+void Hosts::tellEntry(const Call& call, uint32_t rank, uint64_t sequence, bool eager) {
+  const ControlBlock& block = group_.block();
   const RankLines& lines = group_.lines(rank);
   const Entry& entry = lines.entry[sequence & 1];
-  Outgoing message(*this, entry.sequence);
-  message.head.kind = Message::kEntry;
-  message.head.about = rank;
-  const auto* const at = reinterpret_cast<const unsigned char*>(&entry) + kEntryAt;
-  message.addRange(*this, at, sizeof entry - kEntryAt);
-  message.addRange(*this, &lines.state, kStateBytes);
-  for (uint32_t i = 0; i < count; ++i) message.addRange(*this, riding[i].at, riding[i].bytes);
-  send(host, message);
+  for (uint32_t host = 0; host < count(); ++host) {
+    if (host == own_) continue;
+    Outgoing message(*this, entry.sequence, Message::kEntry, rank);
+    const auto* const at = reinterpret_cast<const unsigned char*>(&entry) + kEntryAt;
+    message.addRange(*this, at, sizeof entry - kEntryAt);
+    message.addRange(*this, &lines.state, kStateBytes);
+    if (call.parts != nullptr)
+      message.addRange(*this, &block.parts(rank, sequence), PartTable::bytes(group_.ranks()));
+    // The longest is last: the wire may send it without a copy.
+    if (eager && call.inBytes > kInlineBytes) {
+      // Parts of the ranks of `host`, from its lowest to its highest.
+      const std::vector<uint32_t>& ranks = ranksOf(host);
+      const Part part = call.inParts ? Part{ranks.front() * call.bytes,
+                                            (ranks.back() + 1 - ranks.front()) * call.bytes}
+                                     : Part{0, call.inBytes};
+      message.addRange(*this, block.eager(rank, sequence) + part.start, part.bytes);
+    }
+    send(host, message);
+  }
 }
 
 void Hosts::tell(const Word& word, uint32_t host) {
@@ -96,15 +104,15 @@ void Hosts::arrived(Run first, Run second) {
   if (first.bytes < sizeof message) return;
   std::memcpy(&message, first.at, sizeof message);
   Rest rest = {{first.at + sizeof message, first.bytes - sizeof message}, second};
+  const bool isOfThem = message.about < group_.ranks() && !isBeside(message.about);
   switch (message.kind) {
     case Message::kLeft:
-      if (message.about >= group_.ranks() || isBeside(message.about)) return;
+      if (!isOfThem) return;
       if (group_.lines(message.about).state.left.exchange(1, std::memory_order_seq_cst) == 0)
         group_.shared().leavers.fetch_add(1, std::memory_order_seq_cst);
       return;
     case Message::kLost:
-      if (message.about >= group_.ranks() || isBeside(message.about)) return;
-      group_.member(message.about).lost.store(1, std::memory_order_seq_cst);
+      if (isOfThem) group_.member(message.about).lost.store(1, std::memory_order_seq_cst);
       return;
     case Message::kFailure: {
       wl_error_t record;
@@ -115,7 +123,7 @@ void Hosts::arrived(Run first, Run second) {
                                                  static_cast<int32_t>(group_.ranks()));
       if (record.code <= WL_OK || record.code > WL_INTERNAL) return;
       group_.publishHere(record);
-      if (message.about < group_.ranks() && !isBeside(message.about))
+      if (isOfThem)
         group_.member(message.about).saysFailed.store(1, std::memory_order_relaxed);
       // The thread reports to other hosts that this host knows.
       ring();
@@ -129,20 +137,13 @@ void Hosts::arrived(Run first, Run second) {
     case Message::kMove:
       return moveHere(rest);
     case Message::kEntry:
-      hear(message, rest);
+      // Records the entry first, so that a rank that sees it finds it recorded.
+      if (Descriptor entered; isOfThem && Rest(rest).take(&entered, sizeof entered))
+        group_.recorder(message.about).hear(static_cast<uint32_t>(message.word), entered);
       return store(message, rest);
     case Message::kStore:
       return store(message, rest);
   }
-}
-
-// Records the entry before store(), so that a rank that sees it finds it recorded.
-void Hosts::hear(const Message& message, Rest rest) {
-  Descriptor descriptor;
-  const uint32_t rank = message.about;
-  if (rank >= group_.ranks() || isBeside(rank) || !rest.take(&descriptor, sizeof descriptor))
-    return;
-  group_.recorder(rank).hear(static_cast<uint32_t>(message.word), descriptor);
 }
 
 void Hosts::store(const Message& message, Rest rest) {

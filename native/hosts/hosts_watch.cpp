@@ -10,7 +10,6 @@
 #include "native/base/clock.h"
 #include "native/core/failure_text.h"
 #include "native/core/group.h"
-#include "native/core/watch.h"
 #include "native/hosts/hosts_message.h"
 
 namespace windlass {
@@ -90,7 +89,7 @@ bool Hosts::lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* 
 void Hosts::leave(const Process& process, const Connection& connection) {
   const Host& host = hosts_[process.host];
   Route& route = hosts_[process.host].route;
-  if (&connectionOf(host.peer) != &connection || !mayLive(ranks_) || !mayLive(host.ranks)) return;
+  if (connectionOf(host.peer) != &connection || !mayLive(ranks_) || !mayLive(host.ranks)) return;
   route.hasLeft.store(true, std::memory_order_seq_cst);
   if (route.moves.load(std::memory_order_seq_cst)) publishRouteLeft(process.host);
 }
@@ -120,13 +119,6 @@ void Hosts::publishRouteLeft(uint32_t host) {
   out.add("what was on its way there may not have come; have all ranks close together");
   group_.publishFailure(record);
 }
-
-void Hosts::lookAtOwn(int64_t looked) {
-  for (const uint32_t rank : ranksOf(own_))
-    known_[rank].quiet.look(group_.member(rank).beats.load(std::memory_order_relaxed), looked);
-}
-
-int64_t Hosts::standstillNs() const { return silenceNs_ - 2 * kBeatNs; }
 
 void Hosts::noteStandstill(int64_t now, int64_t slept) {
   const int64_t since = stoodStillNs_.load(std::memory_order_relaxed);
@@ -183,13 +175,8 @@ void Hosts::sweep() {
 }
 
 void Hosts::look(int64_t now) {
-  size_t connected = 0;
-  {
-    std::lock_guard<std::mutex> lock(connectionsMutex_);
-    connected = connections_.size();
-  }
-  for (uint32_t peer = 0; peer < connected; ++peer) {
-    Connection& connection = connectionOf(peer);
+  for (uint32_t peer = 0; Connection* const found = connectionOf(peer); ++peer) {
+    Connection& connection = *found;
     const Process* const process = connection.process.load(std::memory_order_acquire);
     if (connection.isTold || process == nullptr ||
         !connection.isLost.load(std::memory_order_acquire)) {
@@ -211,7 +198,12 @@ void Hosts::look(int64_t now) {
   if (silenceNs_ > 0) noteStandstill(now, slept);
   lookedNs_.store(now, std::memory_order_release);
   if (silenceNs_ == 0) return;
-  lookAtOwn(looked);
+  const auto listen = [&](uint32_t rank) -> const Quiet& {
+    Quiet& quiet = known_[rank].quiet;
+    quiet.look(group_.member(rank).beats.load(std::memory_order_relaxed), looked);
+    return quiet;
+  };
+  for (const uint32_t rank : ranksOf(own_)) listen(rank);
   for (uint32_t host = 0; host < count(); ++host) {
     if (host == own_) continue;
     int64_t quiet = INT64_MAX;  // silence of the process heard most recently
@@ -220,8 +212,7 @@ void Hosts::look(int64_t now) {
       // A local process receives the heartbeats of `process`. While that one is suspended, the
       // silence of `process` does not count.
       if (!mayLive(process.ranks) || !isHeard(process)) continue;
-      Quiet& own = known_[process.ranks[0]].quiet;
-      own.look(group_.member(process.ranks[0]).beats.load(std::memory_order_relaxed), looked);
+      const Quiet& own = listen(process.ranks[0]);
       quiet = std::min(quiet, own.ns);
       hasBeaten |= own.beats != 0;
     }
@@ -231,8 +222,7 @@ void Hosts::look(int64_t now) {
     std::snprintf(why, sizeof why,
                   "nothing came from it for %.1f s: the link is cut, or the host stands still",
                   static_cast<double>(quiet) / 1e9);
-    lose(host, ranksOf(host), why);
-    giveUp(host);
+    giveUp(host, why);
   }
 }
 
@@ -258,7 +248,8 @@ bool Hosts::mayLive(const std::vector<uint32_t>& ranks) const {
   return !std::all_of(ranks.begin(), ranks.end(), [&](uint32_t rank) { return isGone(rank); });
 }
 
-void Hosts::giveUp(uint32_t host) {
+void Hosts::giveUp(uint32_t host, const char* why) {
+  lose(host, ranksOf(host), why);
   for (const uint32_t rank : ranksOf(host))
     group_.member(rank).lost.store(1, std::memory_order_seq_cst);
 }
@@ -278,9 +269,7 @@ void Hosts::tryNext(uint32_t host) {
     route.triedProcess = &process;
     return;
   }
-  if (group_.failure() == nullptr)
-    lose(host, ranksOf(host), "none of its processes takes a connection");
-  giveUp(host);
+  giveUp(host, "none of its processes takes a connection");
 }
 
 bool Hosts::reconnect(int64_t now) {
@@ -296,7 +285,7 @@ bool Hosts::reconnect(int64_t now) {
       if (now - route.triedNs > kLastingNs) route.refusals = 0;
       if (route.peer.load(std::memory_order_relaxed) == route.tried) continue;
       if (!hasFailed)
-        connectionOf(route.tried).process.store(route.triedProcess, std::memory_order_release);
+        connectionOf(route.tried)->process.store(route.triedProcess, std::memory_order_release);
       route.peer.store(route.tried, std::memory_order_release);
       // Messages sent in the meantime reached no process of that host.
       if (const wl_error_t* failure = group_.failure()) tellFailure(*failure);

@@ -57,10 +57,6 @@ Code Hosts::reachWindow(uint32_t window, const WindowKey* keys, wl_error_t* erro
   return WL_OK;
 }
 
-void Hosts::hideWindow(void* base) {
-  wire_->hide(base);
-}
-
 void Hosts::tellDropped(uint32_t window) {
   for (uint32_t host = 0; host < count(); ++host) {
     std::unique_lock<std::mutex> lock(windowMutex_);
@@ -77,14 +73,14 @@ Wire::There Hosts::thereOf(uint32_t rank, Place at) {
   return {host.peer, theirs.region, rank * theirs.stride + at.offset()};
 }
 
-bool Hosts::move(Move how, uint32_t rank, Place at, const StridedView& remote,
+bool Hosts::move(bool adds, uint32_t rank, Place at, const StridedView& remote,
                  const StridedView& local, const Unread& unread) {
   alignas(16) unsigned char packed[kMostPieceBytes];
   const Host& host = hosts_[hostOf(rank)];
   View view = {};
   view.rank = rank;
   view.offset = at.offset();
-  view.adds = how == kAdds ? 1 : 0;
+  view.adds = adds ? 1 : 0;
   view.dtype = static_cast<uint32_t>(remote.dtype);
   view.ndim = remote.ndim;
   int64_t dense[kMaxDims];
@@ -106,7 +102,7 @@ bool Hosts::move(Move how, uint32_t rank, Place at, const StridedView& remote,
   Outgoing message(Message::kMove, 0);
   message.add(&view, sizeof view);
   message.add(packed, static_cast<uint64_t>(bytes));
-  return wire_->sendSoon(peer, message.parts, message.count, unread);
+  return wire_->send(peer, message.parts, message.count, unread, Order::kSoon);
 }
 
 void Hosts::moveHere(Rest rest) {

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -86,19 +85,20 @@ class Wire {
   // operation, and a part may be in flight. A few MiB are in flight to a peer at a time. The rest
   // is queued.
   //
+  // kQueued: in the order of the calls. kSoon: after linger(true), a short message may wait for
+  // progress(), or for the next message or word to that peer, and travel with it. kPast: ahead of
+  // the queue; only such messages are ordered with one another, and `unread` does not count them.
+  enum class Order { kQueued, kSoon, kPast };
   // Sends a message of these parts, which are not read after the call returns. `unread` counts it;
   // nullptr: it is not counted. A long last part may be sent without a copy.
   [[nodiscard]] virtual bool send(uint32_t peer, const Part* parts, uint32_t count,
-                                  const Unread& unread) = 0;
-  // Like send(). After linger(true), a short message may wait for progress(), or for the next
-  // message or word to that peer, and travel with it.
-  [[nodiscard]] virtual bool sendSoon(uint32_t peer, const Part* parts, uint32_t count,
-                                      const Unread& unread) = 0;
-  // Sets whether sendSoon() may hold messages back. False sends those that wait. A caller that
-  // passes true passes false soon after.
+                                  const Unread& unread, Order order = Order::kQueued) = 0;
+  [[nodiscard]] bool sendPast(uint32_t peer, const Part* parts, uint32_t count) {
+    return send(peer, parts, count, nullptr, Order::kPast);
+  }
+  // Sets whether kSoon may hold messages back. False sends those that wait. A caller that passes
+  // true passes false soon after.
   virtual void linger(bool may) = 0;
-  // Sends ahead of the queue. Only calls of sendPast() are ordered with one another.
-  [[nodiscard]] virtual bool sendPast(uint32_t peer, const Part* parts, uint32_t count) = 0;
   // Puts bytes that must not change until `unread`, which counts the put, is 0. If `unread` is
   // nullptr, they must not change until the peer reports that they arrived. `behind`: word of the
   // same peer that is stored after all of the bytes, if there are any; nullptr: none.
@@ -155,7 +155,7 @@ Code describeWires(const WireSettings& settings, std::string* text, wl_error_t* 
 // Functions that the library exports, with their names.
 using OpenWire = Code (*)(const WireSettings& settings, WireEnds& ends, Wire** wire,
                           wl_error_t* error);
-constexpr const char* kOpenWire = "windlass_open_wire_6";
+constexpr const char* kOpenWire = "windlass_open_wire_7";
 using DescribeWires = Code (*)(std::string* text, wl_error_t* error);
 constexpr const char* kDescribeWires = "windlass_describe_wires_1";
 

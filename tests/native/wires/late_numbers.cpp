@@ -9,7 +9,7 @@
 // By which a test knows it.
 extern "C" __attribute__((visibility("default"))) const int windlass_late_numbers = 8;
 
-extern "C" __attribute__((visibility("default"))) windlass::Code windlass_open_wire_6(
+extern "C" __attribute__((visibility("default"))) windlass::Code windlass_open_wire_7(
     const windlass::WireSettings& settings, windlass::WireEnds& ends, windlass::Wire** wire,
     wl_error_t* error) {
   void* const library = dlopen(WINDLASS_WIRES, RTLD_NOW | RTLD_LOCAL);

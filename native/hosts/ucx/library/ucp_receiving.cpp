@@ -94,14 +94,13 @@ void UcpWire::storeWord(uint32_t number, uint64_t at, uint64_t word) const {
 
 void UcpWire::receive(uint32_t rank, uint64_t turn, void* into, uint64_t bytes) {
   std::lock_guard<UcxMutex> lock(mutex_);
-  const auto found = std::find_if(received_.begin(), received_.end(),
-                                  [&](const Received& each) { return each.rank == rank; });
   const Received now = {rank, turn, static_cast<unsigned char*>(into), bytes};
-  if (found != received_.end()) {
-    *found = now;
-  } else if (into != nullptr) {
-    received_.push_back(now);
+  for (Received& each : received_) {
+    if (each.rank != rank) continue;
+    each = now;
+    return;
   }
+  if (into != nullptr) received_.push_back(now);
 }
 
 bool UcpWire::get(const There& from, void* into, uint64_t bytes, const Unread& unread) {

@@ -87,8 +87,12 @@ UcpWire::Message UcpWire::messageOf(const Held& held) {
 ucs_status_ptr_t UcpWire::begin(ucp_ep_h endpoint, const Message& message, Held* held,
                                 uint32_t flags) {
   ucp_request_param_t param = {};
-  param.op_attr_mask =
-      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+  if (held == nullptr) {
+    param.op_attr_mask |= UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
+  } else {
+    param.op_attr_mask |= UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  }
   param.flags = UCP_AM_SEND_FLAG_EAGER | flags;
   param.cb.send = sent;
   param.user_data = held;
@@ -104,7 +108,9 @@ void UcpWire::sent(void* request, ucs_status_t, void* context) {
   ucp_request_free(request);
 }
 
-ucs_status_t UcpWire::settle(Peer& peer, ucs_status_ptr_t request, Held* held) {
+ucs_status_t UcpWire::handHeld(Peer& peer, const Message& message, Held* held, uint32_t flags) {
+  held->handed = kSendBytes + message.head.bytes + message.body.bytes;
+  const ucs_status_ptr_t request = begin(peer.endpoint, message, held, flags);
   if (UCS_PTR_IS_PTR(request)) {
     ++flying_;
     held->peer = &peer;
@@ -114,15 +120,6 @@ ucs_status_t UcpWire::settle(Peer& peer, ucs_status_ptr_t request, Held* held) {
   const ucs_status_t status = UCS_PTR_STATUS(request);
   if (!waits(status)) release(held);
   return status;
-}
-
-ucs_status_t UcpWire::handHeld(Peer& peer, const Message& message, Held* held, uint32_t flags) {
-  held->handed = kSendBytes + message.head.bytes + message.body.bytes;
-  return settle(peer, begin(peer.endpoint, message, held, flags), held);
-}
-
-ucs_status_t UcpWire::handOver(Peer& peer, Send& send) {
-  return send.message != nullptr ? handMessage(peer, send) : handPiece(peer, send);
 }
 
 // A call that finds the peer lost clears its queue, including `send`.
@@ -181,15 +178,11 @@ void UcpWire::advance(Send& send, uint64_t bytes) {
 ucs_status_t UcpWire::handAtOnce(Peer& peer, const Message& message, uint32_t flags) {
   // Keeps the order: UCX still holds earlier data for that peer.
   if (peer.handed > 0) return UCS_ERR_NO_RESOURCE;
-  ucp_request_param_t param = {};
-  param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
-  param.flags = UCP_AM_SEND_FLAG_EAGER | flags;
-  const auto& [head, body] = message;
-  const ucs_status_ptr_t request = ucp_am_send_nbx(peer.endpoint, kMoves, head.from, head.bytes,
-                                                   body.from, body.bytes, &param);
+  // UCS_PTR_STATUS is a macro that names its argument more than once.
+  const ucs_status_ptr_t request = begin(peer.endpoint, message, nullptr, flags);
   const ucs_status_t status = UCS_PTR_STATUS(request);
   if (status != UCS_OK) return status;
-  peer.takesAtOnce = std::max(peer.takesAtOnce, head.bytes + body.bytes);
+  peer.takesAtOnce = std::max(peer.takesAtOnce, message.head.bytes + message.body.bytes);
   peer.refusedNs = 0;
   return status;
 }
@@ -197,7 +190,8 @@ ucs_status_t UcpWire::handAtOnce(Peer& peer, const Message& message, uint32_t fl
 void UcpWire::pump(Peer& peer) {
   while (!peer.queue.empty() && hasRoom(peer)) {
     Send& next = peer.queue.front();
-    const ucs_status_t status = handOver(peer, next);
+    const ucs_status_t status =
+        next.message != nullptr ? handMessage(peer, next) : handPiece(peer, next);
     if (waits(status)) return;
     if (status != UCS_OK) lose(peer, status);
     if (peer.isLost) return;  // its queue is empty
@@ -213,11 +207,6 @@ bool UcpWire::sendOrQueue(Peer& peer, Send&& send) {
   if (peer.isLost) {
     if (send.message != nullptr) release(send.message);
     return true;
-  }
-  if (peer.queue.empty() && hasRoom(peer) && send.bytes <= kPieceBytes) {
-    const ucs_status_t status = handOver(peer, send);
-    if (status != UCS_OK && !waits(status)) lose(peer, status);
-    if (!waits(status) || peer.isLost) return true;
   }
   try {
     peer.queue.push_back(std::move(send));
@@ -308,41 +297,28 @@ void UcpWire::sendAllLingering() {
     if (!sendLingering(peer)) ends_.lackMemory();
 }
 
-bool UcpWire::send(uint32_t number, const Part* parts, uint32_t count, const Unread& unread) {
-  const UcxCalls calls(mutex_);
-  if (!calls) return true;
-  return sendMove(peers_[number], {Move::kMessage, 0, 0, 0, 0}, parts, count, unread);
-}
-
-bool UcpWire::sendSoon(uint32_t number, const Part* parts, uint32_t count, const Unread& unread) {
+bool UcpWire::send(uint32_t number, const Part* parts, uint32_t count, const Unread& unread,
+                   Order order) {
   const UcxCalls calls(mutex_);
   if (!calls) return true;
   Peer& peer = peers_[number];
   const Move move = {Move::kMessage, 0, 0, 0, 0};
+  if (order == Order::kPast) return sendAhead(peer, move, parts, count);
   const bool isShort = wholeWords(sizeof(Start) + bytesOf(parts, count)) <= kMostLingeringBytes;
-  if (!lingers_ || !isShort || peer.isLost || !peer.queue.empty() || !hasRoom(peer))
+  if (order == Order::kQueued || !lingers_ || !isShort || peer.isLost || !peer.queue.empty() ||
+      !hasRoom(peer)) {
     return sendMove(peer, move, parts, count, unread);
+  }
   if (!addToLingering(peer, move, parts, count, unread, kMostLingeringBytes)) return false;
   // linger(false) may have run before this message was pending.
   return lingers_ || sendLingering(peer);
 }
 
-void UcpWire::linger(bool may) {
-  lingers_ = may;
-  if (may || lingering_ == 0) return;
-  const UcxCalls calls(mutex_);
-  if (!calls) return;
-  sendAllLingering();
-}
-
-bool UcpWire::sendPast(uint32_t number, const Part* parts, uint32_t count) {
-  const UcxCalls calls(mutex_);
-  if (!calls) return true;
-  Peer& peer = peers_[number];
+bool UcpWire::sendAhead(Peer& peer, const Move& move, const Part* parts, uint32_t count) {
   // The pending message is older.
   if (peer.queue.empty() && !sendLingering(peer)) return false;
   if (peer.isLost) return true;
-  Held* const held = hold(peer.secret, {Move::kMessage, 0, 0, 0, 0}, parts, count);
+  Held* const held = hold(peer.secret, move, parts, count);
   if (held == nullptr) return false;
   const ucs_status_t status = handHeld(peer, messageOf(*held), held, 0);
   if (waits(status)) {
@@ -351,6 +327,14 @@ bool UcpWire::sendPast(uint32_t number, const Part* parts, uint32_t count) {
   }
   if (status != UCS_OK) lose(peer, status);
   return true;
+}
+
+void UcpWire::linger(bool may) {
+  lingers_ = may;
+  if (may || lingering_ == 0) return;
+  const UcxCalls calls(mutex_);
+  if (!calls) return;
+  sendAllLingering();
 }
 
 bool UcpWire::sendWithWord(Peer& peer, Move move, const void* from, uint64_t bytes,

@@ -13,7 +13,6 @@
 
 #include "native/base/clock.h"
 #include "native/base/makes_threads.h"
-#include "native/hosts/ucx/library/ucx_devices.h"
 
 namespace windlass {
 namespace {
@@ -67,39 +66,47 @@ Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
   if (!calls) return ended(error);
   if (getrandom(&secret_, sizeof secret_, 0) != ssize_t{sizeof secret_})
     return fail(error, WL_RESOURCE, "no random bytes: getrandom: %s", std::strerror(errno));
-  ucp_config_t* config = nullptr;
-  ucs_status_t status = ucp_config_read(nullptr, nullptr, &config);
-  if (status != UCS_OK) return failed("ucp_config_read", status, error);
-  const auto set = [&](const char* name, const char* value, const char* of) -> Code {
-    if (value == nullptr) return WL_OK;
-    status = ucp_config_modify(config, name, value);
-    if (status == UCS_OK) return WL_OK;
-    return fail(error, WL_INVALID_ARGUMENT, "UCX takes no %s of \"%s\": %s", of, value,
-                ucs_status_string(status));
-  };
-  Code code = set("NET_DEVICES", settings.devices, "network device");
-  if (code == WL_OK) code = set("TLS", settings.transports, "transports");
-  if (code == WL_OK && settings.ports != nullptr && !isPortRange(settings.ports)) {
-    code = fail(error, WL_INVALID_ARGUMENT,
+  if (settings.ports != nullptr && !isPortRange(settings.ports)) {
+    return fail(error, WL_INVALID_ARGUMENT,
                 "WINDLASS_UCX_PORT_RANGE is \"%s\"; it has the first and the last port, such as "
                 "7100-7199",
                 settings.ports);
   }
-  if (code == WL_OK) code = set("PORT_RANGE", settings.ports, "port range");
-  // Triples the throughput over TCP.
-  if (code == WL_OK) code = set("TX_SEG_SIZE", "1M", "segment");
-  if (code == WL_OK) code = set("RX_SEG_SIZE", "2M", "segment");
-  // Data in a longer buffer has left the caches before it is read. docs/performance.md has the
-  // cost, and docs/operations.md the limit that this buffer sets. Segments of loopback have 64 KiB.
-  // So few would be in flight that the peer delays acknowledgements by up to 200 ms.
-  if (code == WL_OK && std::strcmp(settings.devices, "lo") != 0 &&
-      std::getenv("UCX_TCP_SNDBUF") == nullptr && std::getenv("UCX_SNDBUF") == nullptr) {
-    code = set("SNDBUF", "256K", "send buffer");
+  ucp_config_t* config = nullptr;
+  ucs_status_t status = ucp_config_read(nullptr, nullptr, &config);
+  if (status != UCS_OK) return failed("ucp_config_read", status, error);
+  const bool setsBuffer = std::strcmp(settings.devices, "lo") != 0 &&
+                          std::getenv("UCX_TCP_SNDBUF") == nullptr &&
+                          std::getenv("UCX_SNDBUF") == nullptr;
+  const struct {
+    const char* name;
+    const char* value;  // nullptr: as UCX has it
+    const char* of;
+  } wanted[] = {
+      {"NET_DEVICES", settings.devices, "network device"},
+      {"TLS", settings.transports, "transports"},
+      {"PORT_RANGE", settings.ports, "port range"},
+      // Triples the throughput over TCP.
+      {"TX_SEG_SIZE", "1M", "segment"},
+      {"RX_SEG_SIZE", "2M", "segment"},
+      // Data in a longer buffer has left the caches before it is read. docs/performance.md has the
+      // cost, and docs/operations.md the limit that this buffer sets. Segments of loopback have
+      // 64 KiB. So few would be in flight that the peer delays acknowledgements by up to 200 ms.
+      {"SNDBUF", setsBuffer ? "256K" : nullptr, "send buffer"},
+      // connect() does not block while packets are lost, for example on a cut link.
+      {"CONN_NB", "y", "way to connect"},
+      // Several lanes would reorder messages.
+      {"MAX_EAGER_LANES", "1", "number of lanes"},
+  };
+  Code code = WL_OK;
+  for (const auto& [name, value, of] : wanted) {
+    if (code != WL_OK || value == nullptr) continue;
+    status = ucp_config_modify(config, name, value);
+    if (status != UCS_OK) {
+      code = fail(error, WL_INVALID_ARGUMENT, "UCX takes no %s of \"%s\": %s", of, value,
+                  ucs_status_string(status));
+    }
   }
-  // connect() does not block while packets are lost, for example on a cut link.
-  if (code == WL_OK) code = set("CONN_NB", "y", "way to connect");
-  // Several lanes would reorder messages.
-  if (code == WL_OK) code = set("MAX_EAGER_LANES", "1", "number of lanes");
   ucp_params_t params = {};
   params.field_mask = UCP_PARAM_FIELD_FEATURES;
   params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
@@ -155,24 +162,20 @@ Code UcpWire::openWorker(const WireSettings& settings, wl_error_t* error) {
 
 UcpWire::~UcpWire() {
   const UcxCalls calls(mutex_);
+  ucp_request_param_t param = {};
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+  param.flags = UCP_EP_CLOSE_FLAG_FORCE;
   for (Peer& peer : peers_) {
     discard(peer);
-    if (calls) close(peer);
+    if (!calls) continue;
+    // Don't drive the worker from now on: if the connection had something to send, UCX 1.13 uses
+    // freed memory once the peer goes as well.
+    const ucs_status_ptr_t request = ucp_ep_close_nbx(peer.endpoint, &param);
+    if (UCS_PTR_IS_PTR(request)) ucp_request_free(request);
   }
   if (!calls) return;
   if (worker_ != nullptr) ucp_worker_destroy(worker_);
   if (context_ != nullptr) ucp_cleanup(context_);
-}
-
-void UcpWire::close(Peer& peer) {
-  peer.regions.clear();
-  if (peer.endpoint == nullptr) return;
-  ucp_request_param_t param = {};
-  param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-  param.flags = UCP_EP_CLOSE_FLAG_FORCE;
-  const ucs_status_ptr_t request = ucp_ep_close_nbx(peer.endpoint, &param);
-  peer.endpoint = nullptr;
-  if (UCS_PTR_IS_PTR(request)) ucp_request_free(request);
 }
 
 Code UcpWire::address(std::vector<unsigned char>* name, wl_error_t* error) {
@@ -298,12 +301,11 @@ const UcpWire::Region* UcpWire::regionOf(const There& to, uint64_t bytes) {
 }
 
 unsigned char* UcpWire::sharedAt(uint32_t number, uint64_t at, uint64_t bytes) const {
-  const auto found = std::find_if(shared_.begin(), shared_.end(), [&](const SharedMemory& each) {
-    return each.number == number;
-  });
-  const bool isThere =
-      found != shared_.end() && at <= found->bytes && bytes <= found->bytes - at;
-  return isThere ? found->memory + at : nullptr;
+  for (const SharedMemory& each : shared_) {
+    if (each.number == number && at <= each.bytes && bytes <= each.bytes - at)
+      return each.memory + at;
+  }
+  return nullptr;
 }
 
 unsigned UcpWire::drive() {
@@ -335,16 +337,14 @@ bool UcpWire::arm() {
 
 bool UcpWire::flush(int64_t limitNs) {
   const int64_t start = clockNs();
-  for (;;) {
-    {
-      const UcxCalls calls(mutex_);
-      if (!calls) return false;
-      // A peer may keep sending.
-      while (drive() != 0 && !UcxMutex::haveEnded() && clockNs() - start <= limitNs) {
-      }
-      if (flying_ == 0 && waiting_ == 0) break;
-    }
-    if (clockNs() - start > limitNs) return false;
+  const auto isLate = [&] { return UcxMutex::haveEnded() || clockNs() - start > limitNs; };
+  for (bool isEmpty = false; !isEmpty;) {
+    const UcxCalls calls(mutex_);
+    if (!calls) return false;
+    // A peer may keep sending.
+    while (drive() != 0 && !isLate()) continue;
+    isEmpty = flying_ == 0 && waiting_ == 0;
+    if (!isEmpty && isLate()) return false;
   }
   // UCX may still hold data in its own queues.
   const UcxCalls calls(mutex_);
@@ -353,27 +353,20 @@ bool UcpWire::flush(int64_t limitNs) {
   const ucs_status_ptr_t request = ucp_worker_flush_nbx(worker_, &param);
   if (!UCS_PTR_IS_PTR(request)) return true;
   bool isOver = false;
-  while (!(isOver = ucp_request_check_status(request) != UCS_INPROGRESS) &&
-         !UcxMutex::haveEnded() && clockNs() - start < limitNs) {
+  while (!(isOver = ucp_request_check_status(request) != UCS_INPROGRESS) && !isLate())
     ucp_worker_progress(worker_);
-  }
   ucp_request_free(request);
   return isOver;
 }
 
 }  // namespace windlass
 
-extern "C" __attribute__((visibility("default"))) windlass::Code windlass_open_wire_6(
+extern "C" __attribute__((visibility("default"))) windlass::Code windlass_open_wire_7(
     const windlass::WireSettings& settings, windlass::WireEnds& ends, windlass::Wire** wire,
     wl_error_t* error) {
   *wire = nullptr;
-  auto* const made = new (std::nothrow) windlass::UcpWire(ends);
-  if (made == nullptr) return windlass::fail(error, WL_RESOURCE, "out of memory");
+  auto made = std::make_unique<windlass::UcpWire>(ends);
   const windlass::Code code = made->open(settings, error);
-  if (code == WL_OK) {
-    *wire = made;
-  } else {
-    delete made;
-  }
+  if (code == WL_OK) *wire = made.release();
   return code;
 }

@@ -78,6 +78,10 @@ constexpr uint64_t wholeWords(uint64_t bytes) {
   return (bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t) * sizeof(uint64_t);
 }
 
+// Checks that this host has a device of `names`, a list like UCX_NET_DEVICES. UCX itself continues
+// without one. WL_UNSUPPORTED: it has none, and the error lists its devices. Throws std::bad_alloc.
+Code requireDevice(const char* names, wl_error_t* error);
+
 class UcpWire final : public Wire {
  public:
   UcpWire(WireEnds& ends) : ends_(ends) {}
@@ -93,10 +97,9 @@ class UcpWire final : public Wire {
   Code connect(const unsigned char* name, uint64_t bytes, uint32_t* peer,
                wl_error_t* error) override;
   bool isLost(uint32_t peer) override;
-  bool send(uint32_t peer, const Part* parts, uint32_t count, const Unread& unread) override;
-  bool sendSoon(uint32_t peer, const Part* parts, uint32_t count, const Unread& unread) override;
+  bool send(uint32_t peer, const Part* parts, uint32_t count, const Unread& unread,
+            Order order) override;
   void linger(bool may) override;
-  bool sendPast(uint32_t peer, const Part* parts, uint32_t count) override;
   bool put(const There& to, const void* from, uint64_t bytes, const Unread& unread,
            const Word* behind) override;
   bool putWord(const There& to, uint64_t word, const Unread& unread) override;
@@ -204,6 +207,8 @@ class UcpWire final : public Wire {
   // place if UCX takes it at once. False: as send().
   bool sendMove(Peer& peer, const Move& move, const Part* parts, uint32_t count,
                 const Unread& unread);
+  // Sends a move with its parts ahead of the queue. False: as send().
+  bool sendAhead(Peer& peer, const Move& move, const Part* parts, uint32_t count);
   // Adds a move with its parts to the pending message. The pending message is sent first if both
   // together exceed `mostBytes`, or if another `unread` counts it. False: as send().
   bool addToLingering(Peer& peer, const Move& move, const Part* parts, uint32_t count,
@@ -214,21 +219,23 @@ class UcpWire final : public Wire {
   // memory, and the message is lost.
   bool sendLingering(Peer& peer, const Part& body = {nullptr, 0});
   void sendAllLingering();
-  // Hands `send` to UCX. Queues it if other sends wait, or if UCX does not take all of it. False:
-  // out of memory, and the caller still owns its `message`.
+  // Queues `send`, and hands UCX what it takes of the queue. False: out of memory, and the caller
+  // still owns its `message`.
   bool sendOrQueue(Peer& peer, Send&& send);
   static bool hasRoom(const Peer& peer) { return peer.handed < kMostHandedBytes; }
   // Hands queued sends to UCX while there is room.
   void pump(Peer& peer);
-  // Hands UCX the next piece and removes it from `send`, or hands it the whole message.
+  // Hand UCX the whole message, or the next piece, which is then removed from `send`.
   // UCS_ERR_NO_MEMORY, UCS_ERR_NO_RESOURCE: UCX took nothing. Any other error loses the peer.
-  ucs_status_t handOver(Peer& peer, Send& send);
   ucs_status_t handMessage(Peer& peer, Send& send);
   ucs_status_t handPiece(Peer& peer, Send& send);
   static Message messageOf(const Held& held);
-  // Starts a send. `message` must stay valid until sent() receives `held`.
+  // Starts a send. `message` must stay valid until sent() receives `held`. If that is nullptr, UCX
+  // sends the message at once or not at all.
   static ucs_status_ptr_t begin(ucp_ep_h endpoint, const Message& message, Held* held,
                                 uint32_t flags);
+  // Starts a send, and keeps `held` until it is over. If UCX had no memory or no room, the caller
+  // owns `held` again.
   ucs_status_t handHeld(Peer& peer, const Message& message, Held* held, uint32_t flags);
   // Sends a message if UCX takes it at once. No byte of it is read after the call returns.
   // UCS_ERR_NO_RESOURCE: nothing was sent, because other data is in flight to that peer or there is
@@ -242,16 +249,10 @@ class UcpWire final : public Wire {
   bool ask(Peer& peer);
   void answer(ucp_ep_h endpoint, const Move& wanted);
   void moveHere(const Move& move, const unsigned char* own, const void* rest, uint64_t bytes);
-  // Closes a peer's endpoint. Don't drive the worker afterwards: if the connection had something to
-  // send, UCX 1.13 uses freed memory once the peer goes as well.
-  void close(Peer& peer);
   // Drops the queue and the pending message of a peer.
   void discard(Peer& peer);
   void lose(Peer& peer, const char* why);
   void lose(Peer& peer, ucs_status_t why);
-  // Handles the result of a send. Keeps `held` until the send is over. If UCX had no memory or no
-  // room, the caller owns `held` again.
-  ucs_status_t settle(Peer& peer, ucs_status_ptr_t request, Held* held);
   static void sent(void* request, ucs_status_t status, void* held);
   static ucs_status_t arrived(void* wire, const void* header, size_t headerBytes, void* data,
                               size_t bytes, const ucp_am_recv_param_t* param);

@@ -6,34 +6,14 @@
 #include <uct/api/uct.h>
 
 #include <algorithm>
-#include <new>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "native/hosts/ucx/library/ucx_devices.h"
-#include "native/hosts/ucx/library/ucx_mutex.h"
-#include "native/hosts/ucx/wire.h"
+#include "native/hosts/ucx/library/ucp_wire.h"
 
 namespace windlass {
 namespace {
-
-void addDevices(uct_component_h component, const char* domain, std::set<std::string>* devices) {
-  uct_md_config_t* config = nullptr;
-  if (uct_md_config_read(component, nullptr, nullptr, &config) != UCS_OK) return;
-  uct_md_h opened = nullptr;
-  const ucs_status_t status = uct_md_open(component, domain, config, &opened);
-  uct_config_release(config);
-  if (status != UCS_OK) return;
-  uct_tl_resource_desc_t* found = nullptr;
-  unsigned count = 0;
-  if (uct_md_query_tl_resources(opened, &found, &count) == UCS_OK) {
-    for (unsigned i = 0; i < count; ++i)
-      if (found[i].dev_type == UCT_DEVICE_TYPE_NET) devices->insert(found[i].dev_name);
-    uct_release_tl_resource_list(found);
-  }
-  uct_md_close(opened);
-}
 
 void addDevices(uct_component_h component, std::set<std::string>* devices) {
   uct_component_attr_t count = {};
@@ -44,8 +24,22 @@ void addDevices(uct_component_h component, std::set<std::string>* devices) {
   listed.field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCES;
   listed.md_resources = domains.data();
   if (uct_component_query(component, &listed) != UCS_OK) return;
-  for (const uct_md_resource_desc_t& domain : domains)
-    addDevices(component, domain.md_name, devices);
+  for (const uct_md_resource_desc_t& domain : domains) {
+    uct_md_config_t* config = nullptr;
+    if (uct_md_config_read(component, nullptr, nullptr, &config) != UCS_OK) continue;
+    uct_md_h opened = nullptr;
+    const ucs_status_t status = uct_md_open(component, domain.md_name, config, &opened);
+    uct_config_release(config);
+    if (status != UCS_OK) continue;
+    uct_tl_resource_desc_t* found = nullptr;
+    unsigned resources = 0;
+    if (uct_md_query_tl_resources(opened, &found, &resources) == UCS_OK) {
+      for (unsigned i = 0; i < resources; ++i)
+        if (found[i].dev_type == UCT_DEVICE_TYPE_NET) devices->insert(found[i].dev_name);
+      uct_release_tl_resource_list(found);
+    }
+    uct_md_close(opened);
+  }
 }
 
 std::set<std::string> networkDevices() {
@@ -123,11 +117,7 @@ extern "C" __attribute__((visibility("default"))) windlass::Code windlass_descri
   windlass::UcxMutex mutex;
   const windlass::UcxCalls calls(mutex);
   if (!calls) return windlass::fail(error, WL_CLOSED, "%s", windlass::kUcxHasEnded);
-  try {
-    *text = std::string(ucp_get_version_string()) + ": " +
-            windlass::listed(windlass::networkDevices());
-    return WL_OK;
-  } catch (const std::bad_alloc&) {
-  }
-  return windlass::fail(error, WL_RESOURCE, "out of memory");
+  *text = std::string(ucp_get_version_string()) + ": " +
+          windlass::listed(windlass::networkDevices());
+  return WL_OK;
 }

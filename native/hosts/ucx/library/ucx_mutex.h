@@ -19,8 +19,6 @@ class UcxMutex {
 
   UcxMutex();
   ~UcxMutex();
-  UcxMutex(const UcxMutex&) = delete;
-  UcxMutex& operator=(const UcxMutex&) = delete;
 
   void lock() { mutex_.lock(); }
   bool try_lock() { return mutex_.try_lock(); }
