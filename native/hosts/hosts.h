@@ -206,11 +206,6 @@ class Hosts final : public OtherHosts, private WireEnds {
   struct Quiet {
     uint32_t beats = 0;
     int64_t ns = 0;
-
-    void look(uint32_t now, int64_t looked) {
-      ns = now == beats ? ns + looked : 0;
-      beats = now;
-    }
   };
 
   // Data that this process keeps of a rank.
@@ -270,7 +265,8 @@ class Hosts final : public OtherHosts, private WireEnds {
   // Shortest suspension after which other hosts may have declared this one lost. They count from
   // its last heartbeat, which was sent up to one heartbeat and one turn before.
   int64_t standstillNs() const { return silenceNs_ - 2 * kBeatNs; }
-  // Records a suspension. This process last looked `slept` ns ago. Call it before Quiet::look().
+  // Records a suspension. This process last looked `slept` ns ago. Call it before look() updates
+  // Known::quiet.
   void noteStandstill(int64_t now, int64_t slept);
   // True if the local process that receives that process's heartbeats is awake, by its own
   // heartbeats.

@@ -198,9 +198,10 @@ void Hosts::look(int64_t now) {
   if (silenceNs_ > 0) noteStandstill(now, slept);
   lookedNs_.store(now, std::memory_order_release);
   if (silenceNs_ == 0) return;
-  const auto listen = [&](uint32_t rank) -> const Quiet& {
+  const auto listen = [&](uint32_t rank) {
     Quiet& quiet = known_[rank].quiet;
-    quiet.look(group_.member(rank).beats.load(std::memory_order_relaxed), looked);
+    const uint32_t beats = group_.member(rank).beats.load(std::memory_order_relaxed);
+    quiet = {beats, beats == quiet.beats ? quiet.ns + looked : 0};
     return quiet;
   };
   for (const uint32_t rank : ranksOf(own_)) listen(rank);
@@ -212,7 +213,7 @@ void Hosts::look(int64_t now) {
       // A local process receives the heartbeats of `process`. While that one is suspended, the
       // silence of `process` does not count.
       if (!mayLive(process.ranks) || !isHeard(process)) continue;
-      const Quiet& own = listen(process.ranks[0]);
+      const Quiet own = listen(process.ranks[0]);
       quiet = std::min(quiet, own.ns);
       hasBeaten |= own.beats != 0;
     }

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "native/base/clock.h"
 #include "native/base/process.h"
@@ -67,18 +68,14 @@ int readRuns(int32_t pid, void* to, const PeerMemory::Run* runs, uint32_t count)
 }  // namespace
 
 Code askedPeerMemoryUse(PeerMemoryUse* use, wl_error_t* error) {
-  *use = PeerMemoryUse::kAuto;
-  const char* asked = std::getenv("WINDLASS_PEER_MEMORY");
-  if (asked == nullptr || *asked == 0 || std::strcmp(asked, "auto") == 0) return WL_OK;
-  if (std::strcmp(asked, "readv") == 0) {
-    *use = PeerMemoryUse::kReadv;
-  } else if (std::strcmp(asked, "stage") == 0) {
-    *use = PeerMemoryUse::kStage;
-  } else {
-    return fail(error, WL_INVALID_ARGUMENT,
-                "WINDLASS_PEER_MEMORY is '%.40s', none of auto, readv and stage", asked);
-  }
-  return WL_OK;
+  const char* const set = std::getenv("WINDLASS_PEER_MEMORY");
+  const std::string_view asked = set == nullptr ? "" : set;
+  *use = asked == "readv"   ? PeerMemoryUse::kReadv
+         : asked == "stage" ? PeerMemoryUse::kStage
+                            : PeerMemoryUse::kAuto;
+  if (*use != PeerMemoryUse::kAuto || asked.empty() || asked == "auto") return WL_OK;
+  return fail(error, WL_INVALID_ARGUMENT,
+              "WINDLASS_PEER_MEMORY is '%.40s', none of auto, readv and stage", set);
 }
 
 bool ownPeerMemory(PeerMemoryUse use, char* why, size_t room, const TracingFiles& files) {
