@@ -54,10 +54,10 @@ Code Copies::ended(Code code, wl_error_t* error) {
               static_cast<long long>(copyLimitNs / 1'000'000));
 }
 
-Code Copies::begin(Stage& stage, CuResult result, const char* call, wl_error_t* error) {
-  if (Code code = gpu_->check(result, call, error); code != WL_OK) return code;
+Code Copies::begin(Stage& stage, const Called& copy, wl_error_t* error) {
+  if (Code code = gpu_->check(copy, error); code != WL_OK) return code;
   stage.isBusy = true;
-  return gpu_->check(gpu_->cuda().cuEventRecord(stage.event, stream_), "cuEventRecord", error);
+  return gpu_->check(gpu_->cuda().cuEventRecord(stage.event, stream_), error);
 }
 
 Code Copies::await(Stage& stage, wl_error_t* error) {
@@ -103,8 +103,8 @@ Code Copies::fill(CuAddress to, uint64_t bytes, const RankDevice::Fill& fill, wl
     code = await(stage, error);
     if (code != WL_OK) break;
     fill(stage.memory, at, length);
-    code = begin(stage, gpu_->cuda().cuMemcpyHtoDAsync(to + at, stage.memory, length, stream_),
-                 "cuMemcpyHtoDAsync", error);
+    code =
+        begin(stage, gpu_->cuda().cuMemcpyHtoDAsync(to + at, stage.memory, length, stream_), error);
   }
   for (Stage& stage : stages_)
     if (code == WL_OK) code = await(stage, error);
@@ -125,7 +125,7 @@ Code Copies::take(CuAddress from, uint64_t bytes, const RankDevice::Take& take, 
     Stage& stage = stages_[part % 2];
     const uint64_t length = std::min(kStageBytes, bytes - at);
     code = begin(stage, gpu_->cuda().cuMemcpyDtoHAsync(stage.memory, from + at, length, stream_),
-                 "cuMemcpyDtoHAsync", error);
+                 error);
     if (code == WL_OK && part > 0) empty(at - kStageBytes);
   }
   if (code == WL_OK && parts > 0) empty((parts - 1) * kStageBytes);
@@ -134,9 +134,7 @@ Code Copies::take(CuAddress from, uint64_t bytes, const RankDevice::Take& take, 
 
 Code Copies::onDevices(CuAddress to, CuAddress from, uint64_t bytes, wl_error_t* error) {
   if (Code code = checkUse(error); code != WL_OK) return code;
-  return finish(
-      gpu_->check(gpu_->cuda().cuMemcpyAsync(to, from, bytes, stream_), "cuMemcpyAsync", error),
-      error);
+  return finish(gpu_->check(gpu_->cuda().cuMemcpyAsync(to, from, bytes, stream_), error), error);
 }
 
 Code Copies::copyRows(const std::vector<RankDevice::Rows>& rows, wl_error_t* error) {
@@ -161,22 +159,20 @@ Code Copies::enqueue(const RankDevice::Rows& rows, wl_error_t* error) {
     copy.toPitch = rows.toStep;
     copy.rowBytes = rows.bytes;
     copy.rows = rows.count;
-    return gpu_->check(cuda.cuMemcpy2DAsync(&copy, stream_), "cuMemcpy2DAsync", error);
+    return gpu_->check(cuda.cuMemcpy2DAsync(&copy, stream_), error);
   }
   Code code = WL_OK;
   for (uint64_t i = 0; code == WL_OK && i < rows.count; ++i) {
     code = gpu_->check(cuda.cuMemcpyAsync(rows.to + i * rows.toStep, rows.from + i * rows.fromStep,
                                           rows.bytes, stream_),
-                       "cuMemcpyAsync", error);
+                       error);
   }
   return code;
 }
 
 Code Copies::zero(CuAddress to, uint64_t bytes, wl_error_t* error) {
   if (Code code = checkUse(error); code != WL_OK) return code;
-  return finish(
-      gpu_->check(gpu_->cuda().cuMemsetD8Async(to, 0, bytes, stream_), "cuMemsetD8Async", error),
-      error);
+  return finish(gpu_->check(gpu_->cuda().cuMemsetD8Async(to, 0, bytes, stream_), error), error);
 }
 
 }  // namespace windlass::cuda

@@ -41,7 +41,7 @@ class Copies {
   };
 
   // Marks the staging buffer as busy after the copy was enqueued.
-  Code begin(Stage& stage, CuResult result, const char* call, wl_error_t* error);
+  Code begin(Stage& stage, const Called& copy, wl_error_t* error);
   Code await(Stage& stage, wl_error_t* error);
   // Waits for the work on the stream if `enqueued` is WL_OK.
   Code finish(Code enqueued, wl_error_t* error);

@@ -20,9 +20,9 @@ constexpr int32_t kLeastVersion = 12000;  // has all these calls and this form o
 
 // Fills the table. Returns the name of the first call that the library lacks, or nullptr.
 const char* findCalls(void* library, Cuda* cuda) {
-#define WINDLASS_CUDA_FIND(result, name, symbol, arguments) \
-  cuda->name.find(dlsym(library, #symbol));                 \
-  if (!cuda->name.isFound()) return #symbol;
+#define WINDLASS_CUDA_FIND(name, suffix, arguments) \
+  cuda->name.find(dlsym(library, #name #suffix));   \
+  if (!cuda->name.isFound()) return #name #suffix;
   WINDLASS_CUDA_CALLS(WINDLASS_CUDA_FIND)
 #undef WINDLASS_CUDA_FIND
   return nullptr;
@@ -47,10 +47,8 @@ Code Cuda::open(const char* library, Cuda* cuda, wl_error_t* error) {
                 lacking);
   }
   int32_t version = 0;
-  Code code = found.check(found.cuInit(0), "cuInit", "the driver", error);
-  if (code == WL_OK)
-    code =
-        found.check(found.cuDriverGetVersion(&version), "cuDriverGetVersion", "the driver", error);
+  Code code = found.check(found.cuInit(0), "the driver", error);
+  if (code == WL_OK) code = found.check(found.cuDriverGetVersion(&version), "the driver", error);
   if (code != WL_OK) return code;
   if (version < kLeastVersion) {
     return fail(error, WL_UNSUPPORTED, "NVIDIA's driver is for CUDA %d.%d: %s", version / 1000,

@@ -93,120 +93,113 @@ struct CuCopy2D {
   size_t rowBytes, rows;
 };
 
-// Expands call(result, name, symbol, arguments) for each driver call. `symbol`: the exported name.
+// Expands call(name, suffix, arguments) for each driver call. The driver exports it as the name
+// with the suffix.
 // clang-format off
 #define WINDLASS_CUDA_CALLS(call)                                                                  \
-  call(CuResult, cuInit, cuInit, (uint32_t flags))                                                 \
-  call(CuResult, cuDriverGetVersion, cuDriverGetVersion, (int32_t* version))                       \
-  call(CuResult, cuGetErrorName, cuGetErrorName, (CuResult result, const char** name))             \
-  call(CuResult, cuGetErrorString, cuGetErrorString, (CuResult result, const char** text))         \
-  call(CuResult, cuDeviceGetCount, cuDeviceGetCount, (int32_t* count))                             \
-  call(CuResult, cuDeviceGet, cuDeviceGet, (CuDevice* device, int32_t ordinal))                    \
-  call(CuResult, cuDeviceGetName, cuDeviceGetName, (char* name, int32_t room, CuDevice device))    \
-  call(CuResult, cuDeviceTotalMem, cuDeviceTotalMem_v2, (size_t* bytes, CuDevice device))          \
-  call(CuResult, cuDeviceGetAttribute, cuDeviceGetAttribute,                                       \
-       (int32_t* value, int32_t attribute, CuDevice device))                                       \
-  call(CuResult, cuDeviceCanAccessPeer, cuDeviceCanAccessPeer,                                     \
-       (int32_t* can, CuDevice device, CuDevice peer))                                             \
-  call(CuResult, cuDeviceGetP2PAttribute, cuDeviceGetP2PAttribute,                                 \
+  call(cuInit, , (uint32_t flags))                                                                 \
+  call(cuDriverGetVersion, , (int32_t* version))                                                   \
+  call(cuGetErrorName, , (CuResult result, const char** name))                                     \
+  call(cuGetErrorString, , (CuResult result, const char** text))                                   \
+  call(cuDeviceGetCount, , (int32_t* count))                                                       \
+  call(cuDeviceGet, , (CuDevice* device, int32_t ordinal))                                         \
+  call(cuDeviceGetName, , (char* name, int32_t room, CuDevice device))                             \
+  call(cuDeviceTotalMem, _v2, (size_t* bytes, CuDevice device))                                    \
+  call(cuDeviceGetAttribute, , (int32_t* value, int32_t attribute, CuDevice device))               \
+  call(cuDeviceCanAccessPeer, , (int32_t* can, CuDevice device, CuDevice peer))                    \
+  call(cuDeviceGetP2PAttribute, ,                                                                  \
        (int32_t* value, int32_t attribute, CuDevice from, CuDevice to))                            \
-  call(CuResult, cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain,                               \
-       (CuContext* context, CuDevice device))                                                      \
-  call(CuResult, cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (CuDevice device))       \
-  call(CuResult, cuCtxPushCurrent, cuCtxPushCurrent_v2, (CuContext context))                       \
-  call(CuResult, cuCtxPopCurrent, cuCtxPopCurrent_v2, (CuContext* context))                        \
-  call(CuResult, cuModuleLoadData, cuModuleLoadData, (CuModule* module, const void* image))        \
-  call(CuResult, cuModuleUnload, cuModuleUnload, (CuModule module))                                \
-  call(CuResult, cuModuleGetFunction, cuModuleGetFunction,                                         \
-       (CuFunction* function, CuModule module, const char* name))                                  \
-  call(CuResult, cuFuncGetAttribute, cuFuncGetAttribute,                                           \
-       (int32_t* value, int32_t attribute, CuFunction function))                                   \
-  call(CuResult, cuOccupancyMaxActiveBlocksPerMultiprocessor,                                      \
-       cuOccupancyMaxActiveBlocksPerMultiprocessor,                                                \
+  call(cuDevicePrimaryCtxRetain, , (CuContext* context, CuDevice device))                          \
+  call(cuDevicePrimaryCtxRelease, _v2, (CuDevice device))                                          \
+  call(cuCtxPushCurrent, _v2, (CuContext context))                                                 \
+  call(cuCtxPopCurrent, _v2, (CuContext* context))                                                 \
+  call(cuModuleLoadData, , (CuModule* module, const void* image))                                  \
+  call(cuModuleUnload, , (CuModule module))                                                        \
+  call(cuModuleGetFunction, , (CuFunction* function, CuModule module, const char* name))           \
+  call(cuFuncGetAttribute, , (int32_t* value, int32_t attribute, CuFunction function))             \
+  call(cuOccupancyMaxActiveBlocksPerMultiprocessor, ,                                              \
        (int32_t* blocks, CuFunction function, int32_t threads, size_t sharedBytes))                \
-  call(CuResult, cuLaunchCooperativeKernel, cuLaunchCooperativeKernel,                             \
+  call(cuLaunchCooperativeKernel, ,                                                                \
        (CuFunction function, uint32_t gridX, uint32_t gridY, uint32_t gridZ, uint32_t blockX,      \
         uint32_t blockY, uint32_t blockZ, uint32_t sharedBytes, CuStream stream,                   \
         void** arguments))                                                                         \
-  call(CuResult, cuLaunchKernel, cuLaunchKernel,                                                   \
+  call(cuLaunchKernel, ,                                                                           \
        (CuFunction function, uint32_t gridX, uint32_t gridY, uint32_t gridZ, uint32_t blockX,      \
         uint32_t blockY, uint32_t blockZ, uint32_t sharedBytes, CuStream stream,                   \
         void** arguments, void** extra))                                                           \
-  call(CuResult, cuStreamCreate, cuStreamCreate, (CuStream* stream, uint32_t flags))               \
-  call(CuResult, cuStreamDestroy, cuStreamDestroy_v2, (CuStream stream))                           \
-  call(CuResult, cuStreamQuery, cuStreamQuery, (CuStream stream))                                  \
-  call(CuResult, cuStreamWaitEvent, cuStreamWaitEvent,                                             \
-       (CuStream stream, CuEvent event, uint32_t flags))                                           \
-  call(CuResult, cuStreamGetCtx, cuStreamGetCtx, (CuStream stream, CuContext* context))            \
-  call(CuResult, cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_v3,                                \
+  call(cuStreamCreate, , (CuStream* stream, uint32_t flags))                                       \
+  call(cuStreamDestroy, _v2, (CuStream stream))                                                    \
+  call(cuStreamQuery, , (CuStream stream))                                                         \
+  call(cuStreamWaitEvent, , (CuStream stream, CuEvent event, uint32_t flags))                      \
+  call(cuStreamGetCtx, , (CuStream stream, CuContext* context))                                    \
+  call(cuStreamGetCaptureInfo, _v3,                                                                \
        (CuStream stream, int32_t* state, uint64_t* capture, CuGraph* graph, const void** nodes,    \
         const void** edges, size_t* count))                                                        \
-  call(CuResult, cuThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode,             \
-       (int32_t* mode))                                                                            \
-  call(CuResult, cuEventCreate, cuEventCreate, (CuEvent* event, uint32_t flags))                   \
-  call(CuResult, cuEventDestroy, cuEventDestroy_v2, (CuEvent event))                               \
-  call(CuResult, cuEventRecord, cuEventRecord, (CuEvent event, CuStream stream))                   \
-  call(CuResult, cuEventQuery, cuEventQuery, (CuEvent event))                                      \
-  call(CuResult, cuMemGetInfo, cuMemGetInfo_v2, (size_t* free, size_t* total))                     \
-  call(CuResult, cuMemAlloc, cuMemAlloc_v2, (CuAddress* memory, size_t bytes))                     \
-  call(CuResult, cuMemFree, cuMemFree_v2, (CuAddress memory))                                      \
-  call(CuResult, cuMemHostAlloc, cuMemHostAlloc, (void** memory, size_t bytes, uint32_t flags))    \
-  call(CuResult, cuMemFreeHost, cuMemFreeHost, (void* memory))                                     \
-  call(CuResult, cuMemHostGetDevicePointer, cuMemHostGetDevicePointer_v2,                          \
-       (CuAddress* address, void* memory, uint32_t flags))                                         \
-  call(CuResult, cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2,                                          \
-       (CuAddress to, const void* from, size_t bytes, CuStream stream))                            \
-  call(CuResult, cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2,                                          \
-       (void* to, CuAddress from, size_t bytes, CuStream stream))                                  \
-  call(CuResult, cuMemcpyAsync, cuMemcpyAsync,                                                     \
-       (CuAddress to, CuAddress from, size_t bytes, CuStream stream))                              \
-  call(CuResult, cuMemcpy2DAsync, cuMemcpy2DAsync_v2, (const CuCopy2D* copy, CuStream stream))     \
-  call(CuResult, cuMemsetD8Async, cuMemsetD8Async,                                                 \
-       (CuAddress to, uint8_t value, size_t bytes, CuStream stream))                               \
-  call(CuResult, cuMemsetD8, cuMemsetD8_v2, (CuAddress to, uint8_t value, size_t bytes))           \
-  call(CuResult, cuMemGetAllocationGranularity, cuMemGetAllocationGranularity,                     \
+  call(cuThreadExchangeStreamCaptureMode, , (int32_t* mode))                                       \
+  call(cuEventCreate, , (CuEvent* event, uint32_t flags))                                          \
+  call(cuEventDestroy, _v2, (CuEvent event))                                                       \
+  call(cuEventRecord, , (CuEvent event, CuStream stream))                                          \
+  call(cuEventQuery, , (CuEvent event))                                                            \
+  call(cuMemGetInfo, _v2, (size_t* free, size_t* total))                                           \
+  call(cuMemAlloc, _v2, (CuAddress* memory, size_t bytes))                                         \
+  call(cuMemFree, _v2, (CuAddress memory))                                                         \
+  call(cuMemHostAlloc, , (void** memory, size_t bytes, uint32_t flags))                            \
+  call(cuMemFreeHost, , (void* memory))                                                            \
+  call(cuMemHostGetDevicePointer, _v2, (CuAddress* address, void* memory, uint32_t flags))         \
+  call(cuMemcpyHtoDAsync, _v2, (CuAddress to, const void* from, size_t bytes, CuStream stream))    \
+  call(cuMemcpyDtoHAsync, _v2, (void* to, CuAddress from, size_t bytes, CuStream stream))          \
+  call(cuMemcpyAsync, , (CuAddress to, CuAddress from, size_t bytes, CuStream stream))             \
+  call(cuMemcpy2DAsync, _v2, (const CuCopy2D* copy, CuStream stream))                              \
+  call(cuMemsetD8Async, , (CuAddress to, uint8_t value, size_t bytes, CuStream stream))            \
+  call(cuMemsetD8, _v2, (CuAddress to, uint8_t value, size_t bytes))                               \
+  call(cuMemGetAllocationGranularity, ,                                                            \
        (size_t* bytes, const CuPhysicalProperties* properties, int32_t option))                    \
-  call(CuResult, cuMemCreate, cuMemCreate,                                                         \
+  call(cuMemCreate, ,                                                                              \
        (CuPhysical* physical, size_t bytes, const CuPhysicalProperties* properties,                \
         uint64_t flags))                                                                           \
-  call(CuResult, cuMemRelease, cuMemRelease, (CuPhysical physical))                                \
-  call(CuResult, cuMemExportToShareableHandle, cuMemExportToShareableHandle,                       \
+  call(cuMemRelease, , (CuPhysical physical))                                                      \
+  call(cuMemExportToShareableHandle, ,                                                             \
        (void* handle, CuPhysical physical, int32_t handleType, uint64_t flags))                    \
-  call(CuResult, cuMemImportFromShareableHandle, cuMemImportFromShareableHandle,                   \
+  call(cuMemImportFromShareableHandle, ,                                                           \
        (CuPhysical* physical, void* handle, int32_t handleType))                                   \
-  call(CuResult, cuMemAddressReserve, cuMemAddressReserve,                                         \
+  call(cuMemAddressReserve, ,                                                                      \
        (CuAddress* address, size_t bytes, size_t alignment, CuAddress wish, uint64_t flags))       \
-  call(CuResult, cuMemAddressFree, cuMemAddressFree, (CuAddress address, size_t bytes))            \
-  call(CuResult, cuMemMap, cuMemMap,                                                               \
+  call(cuMemAddressFree, , (CuAddress address, size_t bytes))                                      \
+  call(cuMemMap, ,                                                                                 \
        (CuAddress address, size_t bytes, size_t offset, CuPhysical physical, uint64_t flags))      \
-  call(CuResult, cuMemUnmap, cuMemUnmap, (CuAddress address, size_t bytes))                        \
-  call(CuResult, cuPointerGetAttribute, cuPointerGetAttribute,                                     \
-       (void* value, int32_t attribute, CuAddress address))                                        \
-  call(CuResult, cuMemGetAddressRange, cuMemGetAddressRange_v2,                                    \
-       (CuAddress* base, size_t* bytes, CuAddress address))                                        \
-  call(CuResult, cuMemSetAccess, cuMemSetAccess,                                                   \
-       (CuAddress address, size_t bytes, const CuAccess* access, size_t count))                    \
-  call(CuResult, cuMemGetAccess, cuMemGetAccess,                                                   \
+  call(cuMemUnmap, , (CuAddress address, size_t bytes))                                            \
+  call(cuPointerGetAttribute, , (void* value, int32_t attribute, CuAddress address))               \
+  call(cuMemGetAddressRange, _v2, (CuAddress* base, size_t* bytes, CuAddress address))             \
+  call(cuMemSetAccess, , (CuAddress address, size_t bytes, const CuAccess* access, size_t count))  \
+  call(cuMemGetAccess, ,                                                                           \
        (unsigned long long* flags, const CuLocation* location, CuAddress address))
 // clang-format on
+
+// Result of a driver call, with the call's name for errors.
+struct Called {
+  CuResult result;
+  const char* call;
+
+  operator CuResult() const { return result; }
+};
 
 // A driver call. Threads that wait for the calling thread can see that it is in this call.
 template <class>
 class CudaCall;
-template <class Result, class... Arguments>
-class CudaCall<Result(Arguments...)> {
+template <class... Arguments>
+class CudaCall<CuResult(Arguments...)> {
  public:
   explicit constexpr CudaCall(const char* name) : name_(name) {}
-  void find(void* symbol) { function_ = reinterpret_cast<Result (*)(Arguments...)>(symbol); }
+  void find(void* symbol) { function_ = reinterpret_cast<CuResult (*)(Arguments...)>(symbol); }
   bool isFound() const { return function_ != nullptr; }
-  Result operator()(Arguments... arguments) const {
+  Called operator()(Arguments... arguments) const {
     const WatchedCalls::Scope inside(name_);
-    return function_(arguments...);
+    return {function_(arguments...), name_};
   }
 
  private:
   const char* name_;
-  Result (*function_)(Arguments...) = nullptr;
+  CuResult (*function_)(Arguments...) = nullptr;
 };
 
 // Time for the call that opens the driver. It starts GPUs that no process keeps started. Tests set
@@ -215,8 +208,7 @@ constexpr int64_t kOpenLimitNs = 60'000'000'000;
 inline std::atomic<int64_t> openLimitNs{kOpenLimitNs};
 
 struct Cuda {
-#define WINDLASS_CUDA_MEMBER(result, name, symbol, arguments) \
-  CudaCall<result arguments> name{#name};
+#define WINDLASS_CUDA_MEMBER(name, suffix, arguments) CudaCall<CuResult arguments> name{#name};
   WINDLASS_CUDA_CALLS(WINDLASS_CUDA_MEMBER)
 #undef WINDLASS_CUDA_MEMBER
 
@@ -231,6 +223,9 @@ struct Cuda {
   // WL_RESOURCE. The error gives the result's name and number, and a remedy. `what`: object of the
   // call.
   Code check(CuResult result, const char* call, const char* what, wl_error_t* error) const;
+  Code check(const Called& called, const char* what, wl_error_t* error) const {
+    return check(called.result, called.call, what, error);
+  }
   // Like check(), for a call that requested `bytes` of memory from device `what`, whose context is
   // current.
   Code checkMemory(CuResult result, const char* call, const char* what, uint64_t bytes,

@@ -115,8 +115,7 @@ Code DeviceWindow::makeOwn(uint64_t bytes, wl_error_t* error) {
   if (Code code = checkReach(*gpu_, rank_, devices(), error); code != WL_OK) return code;
   const Reach reach = spansProcesses() ? Reach::kAllProcesses : Reach::kThisProcess;
   size_t page = 0;
-  Code code = gpu_->check(OwnPart::pageOf(gpu_->cuda(), gpu_->device(), reach, &page),
-                          "cuMemGetAllocationGranularity", error);
+  Code code = gpu_->check(OwnPart::pageOf(gpu_->cuda(), gpu_->device(), reach, &page), error);
   if (code != WL_OK) return code;
   if (page == 0) {
     return fail(error, WL_DEVICE,
@@ -206,7 +205,7 @@ Code DeviceWindow::close(wl_error_t* error) {
   if (peers_ != nullptr) undo.by([&](wl_error_t* own) { return peers_->leave(own); });
   Undone undone;
   part_.close(gpu_->cuda(), &undone);
-  undo(undone.result, undone.call);
+  undo(undone.first);
   gpu_ = nullptr;
   grid_ = nullptr;
   peers_ = nullptr;

@@ -19,7 +19,7 @@ Gpu gpus[kMostDeviceRanks];
 Code Gpu::followLast(CuStream stream, CuEvent own, wl_error_t* error) {
   const WatchedLock lock(lastMutex_);
   if (last_ == nullptr || last_ == own) return WL_OK;
-  return check(cuda_->cuStreamWaitEvent(stream, last_, 0), "cuStreamWaitEvent", error);
+  return check(cuda_->cuStreamWaitEvent(stream, last_, 0), error);
 }
 
 void Gpu::setLast(CuEvent event) {
@@ -32,20 +32,20 @@ void Gpu::forget(CuEvent event) {
   if (last_ == event) last_ = nullptr;
 }
 
-Code Gpu::check(CuResult result, const char* call, wl_error_t* error) const {
+Code Gpu::check(const Called& called, wl_error_t* error) const {
   char what[32];
   std::snprintf(what, sizeof what, "device %u", number_);
-  return cuda_->check(result, call, what, error);
+  return cuda_->check(called, what, error);
 }
 
-Code Gpu::checkMemory(CuResult result, const char* call, uint64_t bytes, wl_error_t* error) const {
+Code Gpu::checkMemory(const Called& called, uint64_t bytes, wl_error_t* error) const {
   char what[32];
   std::snprintf(what, sizeof what, "device %u", number_);
-  return cuda_->checkMemory(result, call, what, bytes, error);
+  return cuda_->checkMemory(called.result, called.call, what, bytes, error);
 }
 
 Code Gpu::attribute(int32_t which, int32_t* value, wl_error_t* error) const {
-  return check(cuda_->cuDeviceGetAttribute(value, which, device_), "cuDeviceGetAttribute", error);
+  return check(cuda_->cuDeviceGetAttribute(value, which, device_), error);
 }
 
 Code Gpu::take(const Cuda& cuda, uint32_t number, const void* image, Gpu** gpu, wl_error_t* error) {
@@ -59,13 +59,11 @@ Code Gpu::take(const Cuda& cuda, uint32_t number, const void* image, Gpu** gpu, 
   }
   // Allows this thread's calls while another thread captures. They are on no capturing stream.
   int32_t mode = kCaptureRelaxed;
-  const Code relaxed = own.check(cuda.cuThreadExchangeStreamCaptureMode(&mode),
-                                 "cuThreadExchangeStreamCaptureMode", error);
+  const Code relaxed = own.check(cuda.cuThreadExchangeStreamCaptureMode(&mode), error);
   if (relaxed != WL_OK) return relaxed;
   if (own.holders_ == 0) {
     if (Code code = own.begin(image, error); code != WL_OK) return code;
-  } else if (Code code = own.check(cuda.cuCtxPushCurrent(own.context_), "cuCtxPushCurrent", error);
-             code != WL_OK) {
+  } else if (Code code = own.check(cuda.cuCtxPushCurrent(own.context_), error); code != WL_OK) {
     return code;
   }
   ++own.holders_;
@@ -74,8 +72,7 @@ Code Gpu::take(const Cuda& cuda, uint32_t number, const void* image, Gpu** gpu, 
 }
 
 Code Gpu::begin(const void* image, wl_error_t* error) {
-  Code code =
-      check(cuda_->cuDeviceGet(&device_, static_cast<int32_t>(number_)), "cuDeviceGet", error);
+  Code code = check(cuda_->cuDeviceGet(&device_, static_cast<int32_t>(number_)), error);
   int32_t major = 0;
   int32_t minor = 0;
   int32_t multiprocessors = 0;
@@ -96,10 +93,9 @@ Code Gpu::begin(const void* image, wl_error_t* error) {
   }
   kind_ = {static_cast<uint32_t>(major), static_cast<uint32_t>(std::max(minor, 0)),
            static_cast<uint32_t>(std::max(multiprocessors, 0))};
-  code =
-      check(cuda_->cuDevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain", error);
+  code = check(cuda_->cuDevicePrimaryCtxRetain(&context_, device_), error);
   if (code != WL_OK) return code;
-  code = check(cuda_->cuCtxPushCurrent(context_), "cuCtxPushCurrent", error);
+  code = check(cuda_->cuCtxPushCurrent(context_), error);
   if (code == WL_OK) {
     code = loadNow(image, &own_, error);
     CuContext popped = nullptr;
@@ -110,21 +106,21 @@ Code Gpu::begin(const void* image, wl_error_t* error) {
 }
 
 Code Gpu::makeStream(CuStream* stream, wl_error_t* error) const {
-  const CuResult made = cuda_->cuStreamCreate(stream, kStreamNonBlocking);
+  const Called made = cuda_->cuStreamCreate(stream, kStreamNonBlocking);
   if (made != kCuOk) *stream = nullptr;
-  return check(made, "cuStreamCreate", error);
+  return check(made, error);
 }
 
 Code Gpu::makeEvent(CuEvent* event, wl_error_t* error) const {
-  const CuResult made = cuda_->cuEventCreate(event, kEventDisableTiming);
+  const Called made = cuda_->cuEventCreate(event, kEventDisableTiming);
   if (made != kCuOk) *event = nullptr;
-  return check(made, "cuEventCreate", error);
+  return check(made, error);
 }
 
 Code Gpu::makeMemory(CuAddress* memory, uint64_t bytes, wl_error_t* error) const {
-  const CuResult made = cuda_->cuMemAlloc(memory, bytes);
+  const Called made = cuda_->cuMemAlloc(memory, bytes);
   if (made != kCuOk) *memory = 0;
-  return checkMemory(made, "cuMemAlloc", bytes, error);
+  return checkMemory(made, bytes, error);
 }
 
 Code Gpu::load(const void* image, wl_error_t* error) {
@@ -147,21 +143,19 @@ const GpuKernels& Gpu::loaded(const void* image) const {
 
 Code Gpu::loadNow(const void* image, GpuKernels* kernels, wl_error_t* error) {
   CuModule module = nullptr;
-  Code code = check(cuda_->cuModuleLoadData(&module, image), "cuModuleLoadData", error);
+  Code code = check(cuda_->cuModuleLoadData(&module, image), error);
   if (code != WL_OK) return code;
   CuFunction function = nullptr;
   int32_t threads = 0;
   int32_t blocks = 0;
-  code =
-      check(cuda_->cuModuleGetFunction(&function, module, kKernel), "cuModuleGetFunction", error);
+  code = check(cuda_->cuModuleGetFunction(&function, module, kKernel), error);
   // This call loads the function.
   if (code == WL_OK)
-    code = check(cuda_->cuFuncGetAttribute(&threads, kMostThreads, function), "cuFuncGetAttribute",
-                 error);
+    code = check(cuda_->cuFuncGetAttribute(&threads, kMostThreads, function), error);
   if (code == WL_OK)
     code = check(
         cuda_->cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, kCudaThreads, 0),
-        "cuOccupancyMaxActiveBlocksPerMultiprocessor", error);
+        error);
   if (code != WL_OK) {
     cuda_->cuModuleUnload(module);
     return code;
@@ -176,14 +170,13 @@ Code Gpu::leave(wl_error_t* error) {
   GivesBack undo(*this, error);
   const bool isLast = --holders_ == 0;
   if (isLast) {
-    for (const GpuKernels& each : libraries_)
-      undo(cuda_->cuModuleUnload(each.module), "cuModuleUnload");
+    for (const GpuKernels& each : libraries_) undo(cuda_->cuModuleUnload(each.module));
     libraries_.clear();
-    undo(cuda_->cuModuleUnload(own_.module), "cuModuleUnload");
+    undo(cuda_->cuModuleUnload(own_.module));
   }
   CuContext popped = nullptr;
-  undo(cuda_->cuCtxPopCurrent(&popped), "cuCtxPopCurrent");
-  if (isLast) undo(cuda_->cuDevicePrimaryCtxRelease(device_), "cuDevicePrimaryCtxRelease");
+  undo(cuda_->cuCtxPopCurrent(&popped));
+  if (isLast) undo(cuda_->cuDevicePrimaryCtxRelease(device_));
   return undo.code;
 }
 

@@ -53,9 +53,9 @@ class Gpu {
   void forget(CuEvent event);
 
   // Converts the result of a call.
-  Code check(CuResult result, const char* call, wl_error_t* error) const;
+  Code check(const Called& called, wl_error_t* error) const;
   // Like check(), for a call that requested `bytes` of memory.
-  Code checkMemory(CuResult result, const char* call, uint64_t bytes, wl_error_t* error) const;
+  Code checkMemory(const Called& called, uint64_t bytes, wl_error_t* error) const;
 
   // Each of these makes a resource, which is null after a failure.
   Code makeStream(CuStream* stream, wl_error_t* error) const;
@@ -65,8 +65,7 @@ class Gpu {
   template <class T>
   Code makePinned(T** memory, uint64_t bytes, uint32_t flags, wl_error_t* error) const {
     void* made = nullptr;
-    const Code code = check(cuda_->cuMemHostAlloc(&made, bytes, kHostPortable | flags),
-                            "cuMemHostAlloc", error);
+    const Code code = check(cuda_->cuMemHostAlloc(&made, bytes, kHostPortable | flags), error);
     *memory = code == WL_OK ? static_cast<T*>(made) : nullptr;
     return code;
   }
@@ -95,8 +94,8 @@ class Gpu {
 class GivesBack {
  public:
   GivesBack(const Gpu& gpu, wl_error_t* error) : gpu_(gpu), error_(error) {}
-  void operator()(CuResult result, const char* call) {
-    by([&](wl_error_t* error) { return gpu_.check(result, call, error); });
+  void operator()(const Called& called) {
+    by([&](wl_error_t* error) { return gpu_.check(called, error); });
   }
   // Runs undo(error).
   template <class Undo>
@@ -106,16 +105,16 @@ class GivesBack {
   }
   // Each of these releases a resource if there is one.
   void stream(CuStream stream) {
-    if (stream != nullptr) (*this)(gpu_.cuda().cuStreamDestroy(stream), "cuStreamDestroy");
+    if (stream != nullptr) (*this)(gpu_.cuda().cuStreamDestroy(stream));
   }
   void event(CuEvent event) {
-    if (event != nullptr) (*this)(gpu_.cuda().cuEventDestroy(event), "cuEventDestroy");
+    if (event != nullptr) (*this)(gpu_.cuda().cuEventDestroy(event));
   }
   void memory(CuAddress memory) {
-    if (memory != 0) (*this)(gpu_.cuda().cuMemFree(memory), "cuMemFree");
+    if (memory != 0) (*this)(gpu_.cuda().cuMemFree(memory));
   }
   void pinned(void* memory) {
-    if (memory != nullptr) (*this)(gpu_.cuda().cuMemFreeHost(memory), "cuMemFreeHost");
+    if (memory != nullptr) (*this)(gpu_.cuda().cuMemFreeHost(memory));
   }
 
   Code code = WL_OK;

@@ -95,10 +95,9 @@ Code Grid::join(uint32_t slot, CuFunction function, uint32_t cores,
 
 Code Grid::launch(CuFunction function, uint32_t cores, CuStream stream, wl_error_t* error) {
   void* arguments[] = {&joining_, &cores};
-  return gpu_.check(
-      gpu_.cuda().cuLaunchCooperativeKernel(function, ranks_ * cores, 1, 1, kCudaThreads, 1, 1, 0,
-                                            stream, arguments),
-      "cuLaunchCooperativeKernel", error);
+  return gpu_.check(gpu_.cuda().cuLaunchCooperativeKernel(function, ranks_ * cores, 1, 1,
+                                                          kCudaThreads, 1, 1, 0, stream, arguments),
+                    error);
 }
 
 Code Grid::begun(Code code) {
@@ -134,21 +133,20 @@ Code Grid::await(uint32_t slot, const char* kernel, int64_t limitNs, wl_error_t*
   }
   if (!hasBegun)
     return fail(error, WL_DEVICE, "%s never began on device %u", kernel, gpu_.number());
-  const Code code =
-      poll(gpu_, "cuStreamQuery", [&] { return ask(own); }, endNs - clockNs(), error);
+  const Code code = poll(gpu_, [&] { return ask(own); }, endNs - clockNs(), error);
   if (code != WL_TIMEOUT) return code;
   return fail(error, WL_TIMEOUT, "%s did not end on device %u within %lld ms", kernel,
               gpu_.number(), static_cast<long long>(limitNs / 1'000'000));
 }
 
-CuResult Grid::ask(uint64_t grid) {
-  if (ended_.load(std::memory_order_acquire) >= grid) return kCuOk;
+Called Grid::ask(uint64_t grid) {
+  if (ended_.load(std::memory_order_acquire) >= grid) return {kCuOk, ""};
   const int64_t now = clockNs();
   int64_t since = 0;
   const bool isFirst = askingNs_.compare_exchange_strong(since, now);
   // If that query hangs, the other ranks ask themselves.
-  if (!isFirst && now - since < kAnswerNs) return kCuNotReady;
-  const CuResult result = gpu_.cuda().cuStreamQuery(stream_);
+  if (!isFirst && now - since < kAnswerNs) return {kCuNotReady, ""};
+  const Called result = gpu_.cuda().cuStreamQuery(stream_);
   if (result == kCuOk) ended_.store(grid, std::memory_order_release);
   if (isFirst) askingNs_ = 0;
   return result;

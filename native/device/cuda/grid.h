@@ -75,7 +75,7 @@ class Grid {
   bool isLaunched(uint32_t slot) const { return launched_ >= joined_[slot]; }
   // Returns the known state of that grid. If several ranks ask at once, only one asks the driver,
   // and the others use its answer. Otherwise they would block one another.
-  CuResult ask(uint64_t grid);
+  Called ask(uint64_t grid);
 
   Gpu& gpu_;
   const uint32_t ranks_;

@@ -6,14 +6,13 @@
 namespace windlass::cuda {
 
 Code Grid::send(CuAddress to, const void* from, uint64_t bytes, wl_error_t* error) {
-  return gpu_.check(gpu_.cuda().cuMemcpyHtoDAsync(to, from, bytes, stream_), "cuMemcpyHtoDAsync",
-                    error);
+  return gpu_.check(gpu_.cuda().cuMemcpyHtoDAsync(to, from, bytes, stream_), error);
 }
 
 Code Grid::look(bool* isIdle, wl_error_t* error) const {
-  const CuResult result = gpu_.cuda().cuStreamQuery(stream_);
+  const Called result = gpu_.cuda().cuStreamQuery(stream_);
   *isIdle = result == kCuOk;
-  return result == kCuNotReady ? WL_OK : gpu_.check(result, "cuStreamQuery", error);
+  return result == kCuNotReady ? WL_OK : gpu_.check(result, error);
 }
 
 Code Grid::enqueue(uint32_t slot, uint32_t cores, CuAddress operation, const OnStream& own,
@@ -32,8 +31,7 @@ Code Grid::launchOn(CuStream stream, uint32_t cores, const OnStream& last, wl_er
   CuEvent& over = over_[last.capture == 0 ? 0 : 1];
   if (over == nullptr) code = gpu_.makeEvent(&over, error);
   const auto follow = [&](CuStream follower, CuEvent event) {
-    if (code == WL_OK)
-      code = gpu_.check(cuda.cuStreamWaitEvent(follower, event, 0), "cuStreamWaitEvent", error);
+    if (code == WL_OK) code = gpu_.check(cuda.cuStreamWaitEvent(follower, event, 0), error);
   };
   for (uint32_t i = 0; i < last.count; ++i) follow(stream, last.marks[i]);
   // The stream orders grids that capture nothing.
@@ -42,7 +40,7 @@ Code Grid::launchOn(CuStream stream, uint32_t cores, const OnStream& last, wl_er
     code = gpu_.followLast(stream, over, error);
   if (code != WL_OK) return code;
   code = launch(gpu_.own().function, cores, stream, error);
-  if (code == WL_OK) code = gpu_.check(cuda.cuEventRecord(over, stream), "cuEventRecord", error);
+  if (code == WL_OK) code = gpu_.check(cuda.cuEventRecord(over, stream), error);
   if (code == WL_OK && last.capture == 0 && hasPeersElsewhere_) gpu_.setLast(over);
   if (last.capture != 0) captured_ = last.capture;
   for (uint32_t slot = 0; slot < ranks_; ++slot)

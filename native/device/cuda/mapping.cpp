@@ -14,13 +14,12 @@ Code grantAccess(const Gpu& gpu, CuAddress address, uint64_t bytes,
   for (const uint32_t number : devices) {
     CuDevice device = gpu.device();
     if (number != gpu.number()) {
-      const Code code =
-          gpu.check(cuda.cuDeviceGet(&device, static_cast<int32_t>(number)), "cuDeviceGet", error);
+      const Code code = gpu.check(cuda.cuDeviceGet(&device, static_cast<int32_t>(number)), error);
       if (code != WL_OK) return code;
     }
     accesses[count++] = {{kLocationDevice, device}, kAccessReadWrite};
   }
-  return gpu.check(cuda.cuMemSetAccess(address, bytes, accesses, count), "cuMemSetAccess", error);
+  return gpu.check(cuda.cuMemSetAccess(address, bytes, accesses, count), error);
 }
 
 }  // namespace
@@ -32,19 +31,18 @@ Code Mapping::make(const Gpu& gpu, CuPhysical physical, CuAddress at, uint64_t b
   bytes_ = bytes;
   Code code = WL_OK;
   if (at == 0) {
-    code = gpu.check(cuda.cuMemAddressReserve(&address_, bytes, 0, 0, 0), "cuMemAddressReserve",
-                     error);
+    code = gpu.check(cuda.cuMemAddressReserve(&address_, bytes, 0, 0, 0), error);
     isReserved_ = code == WL_OK;
   }
   if (code != WL_OK) return code;
-  code = gpu.check(cuda.cuMemMap(address_, bytes, 0, physical, 0), "cuMemMap", error);
+  code = gpu.check(cuda.cuMemMap(address_, bytes, 0, physical, 0), error);
   isMapped_ = code == WL_OK;
   return code != WL_OK ? code : grantAccess(gpu, address_, bytes, devices, error);
 }
 
 void Mapping::close(const Cuda& cuda, Undone* undone) {
-  if (isMapped_) undone->note(cuda.cuMemUnmap(address_, bytes_), "cuMemUnmap");
-  if (isReserved_) undone->note(cuda.cuMemAddressFree(address_, bytes_), "cuMemAddressFree");
+  if (isMapped_) undone->note(cuda.cuMemUnmap(address_, bytes_));
+  if (isReserved_) undone->note(cuda.cuMemAddressFree(address_, bytes_));
   *this = {};
 }
 

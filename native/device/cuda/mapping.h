@@ -10,11 +10,10 @@ namespace windlass::cuda {
 
 // First failure of several release calls. All calls are made, even after a failure.
 struct Undone {
-  CuResult result = kCuOk;
-  const char* call = "";
+  Called first = {kCuOk, ""};
 
-  void note(CuResult came, const char* of) {
-    if (result == kCuOk && came != kCuOk) *this = {came, of};
+  void note(const Called& called) {
+    if (first == kCuOk) first = called;
   }
 };
 

@@ -90,7 +90,7 @@ Code Moves::run(const Gpu& gpu, Copies& copies, const DeviceMove& move, wl_error
   void* arguments[] = {&ranks, &cores};
   Code code = gpu.check(gpu.cuda().cuLaunchKernel(gpu.own().function, cores, 1, 1, kCudaThreads, 1,
                                                   1, 0, stream_, arguments, nullptr),
-                        "cuLaunchKernel", error);
+                        error);
   if (code != WL_OK) return code;
   code = awaitStream(gpu, stream_, copyLimitNs, error);
   isStuck_ = code == WL_TIMEOUT || (code != WL_OK && mayRunOn(gpu, stream_, copyLimitNs));

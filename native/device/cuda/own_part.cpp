@@ -14,7 +14,7 @@ CuPhysicalProperties propertiesOn(CuDevice device, Reach reach) {
 
 }  // namespace
 
-CuResult OwnPart::pageOf(const Cuda& cuda, CuDevice device, Reach reach, size_t* page) {
+Called OwnPart::pageOf(const Cuda& cuda, CuDevice device, Reach reach, size_t* page) {
   const CuPhysicalProperties properties = propertiesOn(device, reach);
   return cuda.cuMemGetAllocationGranularity(page, &properties, kGranularityRecommended);
 }
@@ -22,8 +22,8 @@ CuResult OwnPart::pageOf(const Cuda& cuda, CuDevice device, Reach reach, size_t*
 Code OwnPart::make(const Gpu& gpu, Copies& copies, Reach reach, CuAddress at, uint64_t bytes,
                    const std::vector<uint32_t>& devices, wl_error_t* error) {
   const CuPhysicalProperties properties = propertiesOn(gpu.device(), reach);
-  Code code = gpu.checkMemory(gpu.cuda().cuMemCreate(&physical_, bytes, &properties, 0),
-                              "cuMemCreate", bytes, error);
+  Code code =
+      gpu.checkMemory(gpu.cuda().cuMemCreate(&physical_, bytes, &properties, 0), bytes, error);
   hasPhysical_ = code == WL_OK;
   if (code == WL_OK) code = mapping_.make(gpu, physical_, at, bytes, devices, error);
   // Zeroes the part before any peer learns of it.
@@ -33,8 +33,7 @@ Code OwnPart::make(const Gpu& gpu, Copies& copies, Reach reach, CuAddress at, ui
 Code OwnPart::offer(const Gpu& gpu, wl_error_t* error) {
   const Cuda& cuda = gpu.cuda();
   int32_t exports = 0;
-  Code code = gpu.check(cuda.cuDeviceGetAttribute(&exports, kFileHandles, gpu.device()),
-                        "cuDeviceGetAttribute", error);
+  Code code = gpu.check(cuda.cuDeviceGetAttribute(&exports, kFileHandles, gpu.device()), error);
   if (code != WL_OK) return code;
   if (exports != 1) {
     return fail(error, WL_UNSUPPORTED,
@@ -43,8 +42,7 @@ Code OwnPart::offer(const Gpu& gpu, wl_error_t* error) {
                 gpu.number());
   }
   int file = -1;
-  code = gpu.check(cuda.cuMemExportToShareableHandle(&file, physical_, kHandleFile, 0),
-                   "cuMemExportToShareableHandle", error);
+  code = gpu.check(cuda.cuMemExportToShareableHandle(&file, physical_, kHandleFile, 0), error);
   if (code != WL_OK) return code;
   file_ = OpenFile(file);
   return offer_.open(file, error);
@@ -59,14 +57,14 @@ Code OwnPart::give(uint32_t takers, Liveness& liveness, wl_error_t* error) {
 
 Code OwnPart::release(const Gpu& gpu, wl_error_t* error) {
   hasPhysical_ = false;
-  return gpu.check(gpu.cuda().cuMemRelease(physical_), "cuMemRelease", error);
+  return gpu.check(gpu.cuda().cuMemRelease(physical_), error);
 }
 
 void OwnPart::close(const Cuda& cuda, Undone* undone) {
   offer_.close();
   file_ = OpenFile();
   mapping_.close(cuda, undone);
-  if (hasPhysical_) undone->note(cuda.cuMemRelease(physical_), "cuMemRelease");
+  if (hasPhysical_) undone->note(cuda.cuMemRelease(physical_));
   hasPhysical_ = false;
 }
 

@@ -15,7 +15,7 @@ class OwnPart {
  public:
   // Sets *page to the unit in which parts on that device are allocated. Returns the result of
   // cuMemGetAllocationGranularity.
-  static CuResult pageOf(const Cuda& cuda, CuDevice device, Reach reach, size_t* page);
+  static Called pageOf(const Cuda& cuda, CuDevice device, Reach reach, size_t* page);
 
   // Allocates `bytes`, in whole pages, maps them like Mapping::make(), and zeroes them. After a
   // failure, close() releases the rest.

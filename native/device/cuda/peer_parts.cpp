@@ -19,13 +19,11 @@ Code PeerPart::map(const Gpu& gpu, CuAddress at, uint64_t bytes,
   if (Code code = request_.take(liveness, &file, error); code != WL_OK) return code;
   void* const handle = reinterpret_cast<void*>(static_cast<intptr_t>(file.number()));
   CuPhysical physical = 0;
-  Code code = gpu.check(cuda.cuMemImportFromShareableHandle(&physical, handle, kHandleFile),
-                        "cuMemImportFromShareableHandle", error);
+  Code code = gpu.check(cuda.cuMemImportFromShareableHandle(&physical, handle, kHandleFile), error);
   if (code != WL_OK) return code;
   code = mapping_.make(gpu, physical, at, bytes, devices, error);
   // The mapping keeps the memory.
-  const Code released =
-      gpu.check(cuda.cuMemRelease(physical), "cuMemRelease", code == WL_OK ? error : nullptr);
+  const Code released = gpu.check(cuda.cuMemRelease(physical), code == WL_OK ? error : nullptr);
   return code != WL_OK ? code : released;
 }
 
@@ -45,7 +43,7 @@ Code PeerParts::leave(wl_error_t* error) {
   const std::unique_ptr<PeerParts> own(this);
   Undone undone;
   for (PeerPart& part : parts_) part.close(gpu_.cuda(), &undone);
-  return gpu_.check(undone.result, undone.call, error);
+  return gpu_.check(undone.first, error);
 }
 
 }  // namespace windlass::cuda

@@ -26,11 +26,11 @@ constexpr int64_t kYieldsNs = 4'000'000;
 // Polls look() until it returns another result than kCuNotReady. Returns kCuNotReady after limitNs.
 // Polls at least once.
 template <class Look>
-CuResult lookUntil(const Look& look, int64_t limitNs) {
+auto lookUntil(const Look& look, int64_t limitNs) {
   constexpr uint32_t kPauseUs = 20;
   const int64_t startNs = clockNs();
   for (;;) {
-    const CuResult result = look();
+    const auto result = look();
     const int64_t now = clockNs();
     if (result != kCuNotReady || now >= startNs + limitNs) return result;
     if (now < startNs + kYieldsNs) {
@@ -41,18 +41,15 @@ CuResult lookUntil(const Look& look, int64_t limitNs) {
   }
 }
 
-// Polls `look` and converts its result; `call` is for errors. WL_TIMEOUT after limitNs.
+// Polls `look` and converts its result. WL_TIMEOUT after limitNs: the caller describes that error.
 template <class Look>
-Code poll(const Gpu& gpu, const char* call, const Look& look, int64_t limitNs, wl_error_t* error) {
-  const CuResult result = lookUntil(look, limitNs);
-  if (result != kCuNotReady) return gpu.check(result, call, error);
-  return fail(error, WL_TIMEOUT, "device %u did not end what it was given within %lld ms",
-              gpu.number(), static_cast<long long>(limitNs / 1'000'000));
+Code poll(const Gpu& gpu, const Look& look, int64_t limitNs, wl_error_t* error) {
+  const Called called = lookUntil(look, limitNs);
+  return called == kCuNotReady ? WL_TIMEOUT : gpu.check(called, error);
 }
 
 inline Code awaitStream(const Gpu& gpu, CuStream stream, int64_t limitNs, wl_error_t* error) {
-  return poll(
-      gpu, "cuStreamQuery", [&] { return gpu.cuda().cuStreamQuery(stream); }, limitNs, error);
+  return poll(gpu, [&] { return gpu.cuda().cuStreamQuery(stream); }, limitNs, error);
 }
 
 // True if `result` means that the device has failed and runs nothing. False for results that the
@@ -72,8 +69,7 @@ inline bool mayRunOn(const Gpu& gpu, CuStream stream, int64_t limitNs) {
 }
 
 inline Code awaitEvent(const Gpu& gpu, CuEvent event, int64_t limitNs, wl_error_t* error) {
-  return poll(
-      gpu, "cuEventQuery", [&] { return gpu.cuda().cuEventQuery(event); }, limitNs, error);
+  return poll(gpu, [&] { return gpu.cuda().cuEventQuery(event); }, limitNs, error);
 }
 
 }  // namespace windlass::cuda

@@ -47,8 +47,7 @@ Code CudaRankDevice::openWords(wl_error_t* error) {
   const Code code = gpu_->makePinned(&words_, kWordBytes + kNoteBytes, kHostDeviceMap, error);
   if (code != WL_OK) return code;
   std::memset(words_, 0, kWordBytes);
-  return gpu_->check(gpu_->cuda().cuMemHostGetDevicePointer(&wordsAddress_, words_, 0),
-                     "cuMemHostGetDevicePointer", error);
+  return gpu_->check(gpu_->cuda().cuMemHostGetDevicePointer(&wordsAddress_, words_, 0), error);
 }
 
 Code CudaRankDevice::close(wl_error_t* error) {
@@ -77,7 +76,7 @@ Code CudaRankDevice::find(const Named& memory, Lies* lies, wl_error_t* error) {
   const auto address = reinterpret_cast<CuAddress>(memory.data);
   *lies = Lies::kHost;
   int32_t type = 0;
-  const CuResult result = cuda.cuPointerGetAttribute(&type, kMemoryType, address);
+  const Called result = cuda.cuPointerGetAttribute(&type, kMemoryType, address);
   // The driver does not know ordinary memory.
   if (result == kCuInvalidValue) {
     if (isMapped(memory)) return WL_OK;
@@ -86,18 +85,17 @@ Code CudaRankDevice::find(const Named& memory, Lies* lies, wl_error_t* error) {
                         "are they another process's?",
                         error);
   }
-  Code code = gpu_->check(result, "cuPointerGetAttribute", error);
+  Code code = gpu_->check(result, error);
   if (code != WL_OK) return code;
   if (type != kDeviceMemory) return checkHostEnd(memory, error);
   int32_t device = 0;
-  code = gpu_->check(cuda.cuPointerGetAttribute(&device, kMemoryDevice, address),
-                     "cuPointerGetAttribute", error);
+  code = gpu_->check(cuda.cuPointerGetAttribute(&device, kMemoryDevice, address), error);
   if (code != WL_OK) return code;
   // Memory that a program maps itself has no context. Kernels don't reach memory of another
   // context, but copies do.
   CuContext context = nullptr;
-  const CuResult asked = cuda.cuPointerGetAttribute(&context, kMemoryContext, address);
-  if (asked != kCuInvalidValue) code = gpu_->check(asked, "cuPointerGetAttribute", error);
+  const Called asked = cuda.cuPointerGetAttribute(&context, kMemoryContext, address);
+  if (asked != kCuInvalidValue) code = gpu_->check(asked, error);
   const bool isOurs = context == nullptr || context == gpu_->context();
   const bool isHere = device == static_cast<int32_t>(gpu_->number()) && isOurs;
   *lies = isHere ? Lies::kHere : Lies::kOtherDevice;
@@ -109,9 +107,9 @@ Code CudaRankDevice::checkHostEnd(const Named& memory, wl_error_t* error) {
   if (memory.bytes == 0) return WL_OK;
   const auto last = reinterpret_cast<CuAddress>(memory.data) + memory.bytes - 1;
   int32_t type = 0;
-  const CuResult asked = gpu_->cuda().cuPointerGetAttribute(&type, kMemoryType, last);
+  const Called asked = gpu_->cuda().cuPointerGetAttribute(&type, kMemoryType, last);
   if (asked != kCuInvalidValue) {
-    const Code code = gpu_->check(asked, "cuPointerGetAttribute", error);
+    const Code code = gpu_->check(asked, error);
     if (code != WL_OK || type != kDeviceMemory) return code;
   } else if (isLastMapped(memory)) {
     return WL_OK;
@@ -127,10 +125,10 @@ Code CudaRankDevice::checkEnd(const Named& memory, bool isAllocated, wl_error_t*
   if (isAllocated) {
     CuAddress base = 0;
     size_t bytes = 0;
-    const CuResult asked = cuda.cuMemGetAddressRange(&base, &bytes, address);
+    const Called asked = cuda.cuMemGetAddressRange(&base, &bytes, address);
     // Not found: the memory has a context but is no allocation.
     if (asked != kCuNotFound) {
-      const Code code = gpu_->check(asked, "cuMemGetAddressRange", error);
+      const Code code = gpu_->check(asked, error);
       const uint64_t left = base + bytes - address;
       if (code != WL_OK || memory.bytes <= left) return code;
       return fail(error, WL_INVALID_ARGUMENT,
@@ -141,10 +139,9 @@ Code CudaRankDevice::checkEnd(const Named& memory, bool isAllocated, wl_error_t*
     }
   }
   int32_t type = 0;
-  const CuResult last =
-      cuda.cuPointerGetAttribute(&type, kMemoryType, address + memory.bytes - 1);
+  const Called last = cuda.cuPointerGetAttribute(&type, kMemoryType, address + memory.bytes - 1);
   if (last != kCuInvalidValue) {
-    const Code code = gpu_->check(last, "cuPointerGetAttribute", error);
+    const Code code = gpu_->check(last, error);
     if (code != WL_OK || type == kDeviceMemory) return code;
   }
   return refuseMemory(memory, kEndsBefore, error);
@@ -159,13 +156,12 @@ Code CudaRankDevice::isReached(const void* memory, uint64_t bytes,
   *is = false;
   for (const uint32_t number : devices) {
     CuLocation location = {kLocationDevice, 0};
-    Code code = gpu_->check(cuda.cuDeviceGet(&location.id, static_cast<int32_t>(number)),
-                            "cuDeviceGet", error);
+    Code code = gpu_->check(cuda.cuDeviceGet(&location.id, static_cast<int32_t>(number)), error);
     for (CuAddress at = first; code == WL_OK && at < first + bytes; at = (at / kPage + 1) * kPage) {
       unsigned long long access = 0;
-      const CuResult result = cuda.cuMemGetAccess(&access, &location, at);
+      const Called result = cuda.cuMemGetAccess(&access, &location, at);
       if (result == kCuInvalidValue) return WL_OK;
-      code = gpu_->check(result, "cuMemGetAccess", error);
+      code = gpu_->check(result, error);
       if (code == WL_OK && access != kAccessReadWrite) return WL_OK;
     }
     if (code != WL_OK) return code;

@@ -17,11 +17,9 @@ Code checkReach(const Gpu& gpu, uint32_t rank, const std::vector<uint32_t>& devi
     if (number == gpu.number()) continue;
     CuDevice device = 0;
     int32_t can = 0;
-    Code code =
-        gpu.check(cuda.cuDeviceGet(&device, static_cast<int32_t>(number)), "cuDeviceGet", error);
+    Code code = gpu.check(cuda.cuDeviceGet(&device, static_cast<int32_t>(number)), error);
     if (code == WL_OK)
-      code = gpu.check(cuda.cuDeviceCanAccessPeer(&can, device, gpu.device()),
-                       "cuDeviceCanAccessPeer", error);
+      code = gpu.check(cuda.cuDeviceCanAccessPeer(&can, device, gpu.device()), error);
     if (code != WL_OK) return code;
     if (can != 1) {
       return fail(error, WL_UNSUPPORTED,

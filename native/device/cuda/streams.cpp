@@ -62,13 +62,13 @@ Code Streams::look(uint64_t stream, uint64_t* capture, wl_error_t* error) {
   }
   if (stream > kPerThread) {
     CuContext context = nullptr;
-    const CuResult found = cuda.cuStreamGetCtx(streamOf(stream), &context);
+    const Called found = cuda.cuStreamGetCtx(streamOf(stream), &context);
     if (found == kCuInvalidHandle) {
       return fail(error, WL_INVALID_ARGUMENT,
                   "stream %#llx is no stream of this process: was it destroyed?",
                   static_cast<unsigned long long>(stream));
     }
-    const Code code = gpu_.check(found, "cuStreamGetCtx", error);
+    const Code code = gpu_.check(found, error);
     if (code != WL_OK) return code;
     if (context != gpu_.context()) {
       return fail(error, WL_UNSUPPORTED,
@@ -81,7 +81,7 @@ Code Streams::look(uint64_t stream, uint64_t* capture, wl_error_t* error) {
   uint64_t id = 0;
   const Code code = gpu_.check(cuda.cuStreamGetCaptureInfo(streamOf(stream), &state, &id, nullptr,
                                                            nullptr, nullptr, nullptr),
-                               "cuStreamGetCaptureInfo", error);
+                               error);
   if (code != WL_OK || state == kCaptureNone) return code;
   if (state != kCaptureActive) {
     return fail(error, WL_UNSUPPORTED,
@@ -106,7 +106,7 @@ Code Streams::copy(CuStream stream, const Copy& copy, wl_error_t* error) {
   return gpu_.check(
       gpu_.cuda().cuMemcpyAsync(reinterpret_cast<CuAddress>(copy.to),
                                 reinterpret_cast<CuAddress>(copy.from), copy.bytes, stream),
-      "cuMemcpyAsync", error);
+      error);
 }
 
 // For a graph, the parts stay on the device, and each launch copies them from there.
@@ -118,7 +118,7 @@ Code Streams::bringParts(CuStream stream, uint64_t capture, uint32_t place, cons
     std::memcpy(own, parts.from, parts.bytes);
     return gpu_.check(gpu_.cuda().cuMemcpyHtoDAsync(reinterpret_cast<CuAddress>(parts.to), own,
                                                     parts.bytes, stream),
-                      "cuMemcpyHtoDAsync", error);
+                      error);
   }
   const CuAddress own = givenThere(capture, place) + offsetof(Given, parts);
   const Code code = copies_.toDevice(own, parts.from, parts.bytes, error);
@@ -136,15 +136,14 @@ Code Streams::mark(uint64_t stream, uint64_t capture, uint32_t place, const Brou
   const CuEvent before = capture == 0              ? last_
                          : capture == lastCapture_ ? captured_.over
                                                    : nullptr;
-  if (before != nullptr)
-    code = gpu_.check(gpu_.cuda().cuStreamWaitEvent(on, before, 0), "cuStreamWaitEvent", error);
+  if (before != nullptr) code = gpu_.check(gpu_.cuda().cuStreamWaitEvent(on, before, 0), error);
   if (code == WL_OK) code = bringParts(on, capture, place, brought.parts, error);
   if (code == WL_OK) code = copy(on, brought.in, error);
   if (code == WL_OK) code = copy(on, brought.out, error);
   const CuEvent event = (capture != 0 ? captured_ : places_[place]).mark;
   *mark = reinterpret_cast<uint64_t>(event);
   if (code != WL_OK) return code;
-  return gpu_.check(gpu_.cuda().cuEventRecord(event, on), "cuEventRecord", error);
+  return gpu_.check(gpu_.cuda().cuEventRecord(event, on), error);
 }
 
 Code Streams::join(uint64_t stream, uint64_t capture, uint32_t place,
@@ -171,7 +170,7 @@ Code Streams::leave(uint64_t stream, uint64_t capture, uint32_t place, const Cop
   Code code = copy(streamOf(stream), of, error);
   if (code != WL_OK) return code;
   const CuEvent event = (capture != 0 ? captured_ : places_[place]).over;
-  code = gpu_.check(gpu_.cuda().cuEventRecord(event, streamOf(stream)), "cuEventRecord", error);
+  code = gpu_.check(gpu_.cuda().cuEventRecord(event, streamOf(stream)), error);
   if (code != WL_OK) return code;
   if (capture == 0) {
     last_ = event;
@@ -193,9 +192,9 @@ void Streams::withdraw(uint64_t stream, uint64_t capture, uint32_t place) {
 }
 
 Code Streams::query(CuEvent event, bool* has, wl_error_t* error) {
-  const CuResult result = gpu_.cuda().cuEventQuery(event);
+  const Called result = gpu_.cuda().cuEventQuery(event);
   *has = result == kCuOk;
-  return result == kCuNotReady ? WL_OK : gpu_.check(result, "cuEventQuery", error);
+  return result == kCuNotReady ? WL_OK : gpu_.check(result, error);
 }
 
 Code Streams::hasBegun(uint64_t mark, bool* has, wl_error_t* error) {

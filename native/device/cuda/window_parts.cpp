@@ -19,19 +19,17 @@ Code WindowParts::reserve(const std::vector<uint32_t>& devices, uint32_t otherPr
   const Cuda* cuda = nullptr;
   if (Code code = Cuda::find(&cuda, error); code != WL_OK) return code;
   std::unique_ptr<WindowParts> made(new WindowParts(*cuda, devices, otherProcesses));
-  const auto check = [&](CuResult result, const char* call) {
-    return cuda->check(result, call, "the memory of a window", error);
+  const auto check = [&](const Called& called) {
+    return cuda->check(called, "the memory of a window", error);
   };
   size_t page = 0;
   for (uint32_t rank = 0; rank < devices.size(); ++rank) {
     if (!made->isHere(rank)) continue;
     CuDevice device = 0;
     size_t own = 0;
-    Code code =
-        check(cuda->cuDeviceGet(&device, static_cast<int32_t>(devices[rank])), "cuDeviceGet");
+    Code code = check(cuda->cuDeviceGet(&device, static_cast<int32_t>(devices[rank])));
     if (code != WL_OK) return code;
-    code = check(OwnPart::pageOf(*cuda, device, made->reach(), &own),
-                 "cuMemGetAllocationGranularity");
+    code = check(OwnPart::pageOf(*cuda, device, made->reach(), &own));
     if (code != WL_OK) return code;
     page = std::max(page, own);
   }
@@ -41,8 +39,7 @@ Code WindowParts::reserve(const std::vector<uint32_t>& devices, uint32_t otherPr
   }
   made->stride_ = (std::max<uint64_t>(bytes, 1) + page - 1) / page * page;
   const Code code =
-      check(cuda->cuMemAddressReserve(&made->address_, devices.size() * made->stride_, 0, 0, 0),
-            "cuMemAddressReserve");
+      check(cuda->cuMemAddressReserve(&made->address_, devices.size() * made->stride_, 0, 0, 0));
   if (code != WL_OK) {
     made->address_ = 0;
     return code;
@@ -136,13 +133,12 @@ Code WindowParts::checkAdds(RankDevice& own, uint32_t rank, uint32_t peer,
   Code code = WL_OK;
   // For a rank of another process, the driver knows which device it is in this process.
   if (!isHere(peer))
-    code = gpu.check(cuda_.cuPointerGetAttribute(&number, kMemoryDevice, part(peer)),
-                     "cuPointerGetAttribute", error);
+    code = gpu.check(cuda_.cuPointerGetAttribute(&number, kMemoryDevice, part(peer)), error);
   if (code != WL_OK || number == static_cast<int32_t>(gpu.number())) return code;
-  code = gpu.check(cuda_.cuDeviceGet(&device, number), "cuDeviceGet", error);
+  code = gpu.check(cuda_.cuDeviceGet(&device, number), error);
   if (code == WL_OK)
     code = gpu.check(cuda_.cuDeviceGetP2PAttribute(&does, kNativeAtomics, gpu.device(), device),
-                     "cuDeviceGetP2PAttribute", error);
+                     error);
   if (code != WL_OK || does != 0) return code;
   return fail(error, WL_UNSUPPORTED,
               "device %u of rank %u does not add to the memory of device %u of rank %u so that no "

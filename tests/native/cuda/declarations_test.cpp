@@ -7,7 +7,7 @@
 
 namespace windlass::cuda {
 
-#define WINDLASS_OURS(result, name, symbol, arguments) using Ours_##symbol = result(*) arguments;
+#define WINDLASS_OURS(name, suffix, arguments) using Ours_##name = CuResult(*) arguments;
 WINDLASS_CUDA_CALLS(WINDLASS_OURS)
 #undef WINDLASS_OURS
 
@@ -33,8 +33,8 @@ struct SameShape<R (*)(A...), S (*)(B...)> {
 namespace windlass::cuda {
 namespace declarations_test {
 
-#define WINDLASS_SAME(result, name, symbol, arguments) \
-  static_assert(SameShape<Ours_##symbol, decltype(&symbol)>::value, #symbol);
+#define WINDLASS_SAME(name, suffix, arguments) \
+  static_assert(SameShape<Ours_##name, decltype(&name##suffix)>::value, #name #suffix);
 WINDLASS_CUDA_CALLS(WINDLASS_SAME)
 #undef WINDLASS_SAME
 
