@@ -108,7 +108,7 @@ Code Cuda::check(CuResult result, const char* call, const char* what, wl_error_t
   const char* text = nullptr;
   if (cuGetErrorName(result, &name) != kCuOk || name == nullptr) name = "an unknown error";
   if (cuGetErrorString(result, &text) != kCuOk || text == nullptr) text = "the driver says no more";
-  const Meaning& meaning = meaningOf(result);
+  const Meaning meaning = meaningOf(result);
   return fail(error, meaning.code, "%s of %s returned %s (%d): %.300s; %s", call, what, name,
               result, text, meaning.cure);
 }

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/device/cuda/errors.h"
 
-#include <algorithm>
-#include <iterator>
-
 namespace windlass::cuda {
 namespace {
 
@@ -21,80 +18,69 @@ constexpr const char* kMps =
 constexpr const char* kFault = "look for Xid lines in dmesg, and at nvidia-smi -q for its health";
 constexpr const char* kAsk = "run windlass doctor, and report it with what that prints";
 
-constexpr Meaning kOther = {-1, WL_DEVICE, kAsk};
-constexpr Meaning kMeanings[] = {
-    {2, WL_RESOURCE, "ask for less, or end what else uses the device's memory"},
-    {3, WL_DEVICE, "the driver is not initialised: run nvidia-smi to see why"},
-    {4, WL_DEVICE, "the process ends already: close communicators before"},
-    {34, WL_UNSUPPORTED,
+// Results from `first` to `last` that have one meaning.
+struct Range {
+  CuResult first;
+  CuResult last;
+  Code code;
+  const char* cure;
+};
+constexpr Range kMeanings[] = {
+    {2, 2, WL_RESOURCE, "ask for less, or end what else uses the device's memory"},
+    {3, 3, WL_DEVICE, "the driver is not initialised: run nvidia-smi to see why"},
+    {4, 4, WL_DEVICE, "the process ends already: close communicators before"},
+    {34, 34, WL_UNSUPPORTED,
      "the libcuda.so.1 that is found is the toolkit's stub: have the driver's own found first"},
-    {35, WL_UNSUPPORTED, kUpdate},
-    {36, WL_UNSUPPORTED, kUpdate},
-    {46, WL_RESOURCE,
+    {35, 36, WL_UNSUPPORTED, kUpdate},
+    {46, 46, WL_RESOURCE,
      "another process has it for itself: see its compute mode by nvidia-smi -q -d COMPUTE"},
-    {100, WL_UNSUPPORTED,
+    {100, 100, WL_UNSUPPORTED,
      "no device is seen: look at nvidia-smi and at CUDA_VISIBLE_DEVICES, and in a container start "
      "it with its GPUs"},
-    {101, WL_UNSUPPORTED, "there is no such device: windlass doctor lists those that are"},
-    {102, WL_UNSUPPORTED, "the device has no licence"},
-    {200, WL_UNSUPPORTED, kUpdate},
-    {209, WL_UNSUPPORTED, "the kernels are for compute capability 8.0 and later"},
-    {214, WL_DEVICE, kFault},
-    {217, WL_UNSUPPORTED,
+    {101, 101, WL_UNSUPPORTED, "there is no such device: windlass doctor lists those that are"},
+    {102, 102, WL_UNSUPPORTED, "the device has no licence"},
+    {200, 200, WL_UNSUPPORTED, kUpdate},
+    {209, 209, WL_UNSUPPORTED, "the kernels are for compute capability 8.0 and later"},
+    {214, 214, WL_DEVICE, kFault},
+    {217, 217, WL_UNSUPPORTED,
      "have ranks on devices that reach one another: windlass doctor says which"},
-    {218, WL_UNSUPPORTED, kUpdate},
-    {220, WL_DEVICE, kFault},
-    {221, WL_UNSUPPORTED, "the driver lacks its compiler, libnvidia-ptxjitcompiler.so"},
-    {222, WL_UNSUPPORTED, kUpdate},
-    {223, WL_UNSUPPORTED,
+    {218, 218, WL_UNSUPPORTED, kUpdate},
+    {220, 220, WL_DEVICE, kFault},
+    {221, 221, WL_UNSUPPORTED, "the driver lacks its compiler, libnvidia-ptxjitcompiler.so"},
+    {222, 222, WL_UNSUPPORTED, kUpdate},
+    {223, 223, WL_UNSUPPORTED,
      "CUDA_DISABLE_PTX_JIT is set, and the kernels have no code for the device"},
-    {226, WL_DEVICE, kLost},
-    {304, WL_RESOURCE, "a call of the system failed: look at ulimit -l, ulimit -n and dmesg"},
-    {700, WL_DEVICE, kLost},
-    {701, WL_RESOURCE, "have fewer ranks share the device"},
-    {702, WL_DEVICE, "the system ends long kernels on a device with a display: use another one"},
-    {709, WL_DEVICE, "another library of the process has reset the device: have it not"},
-    {710, WL_DEVICE, kLost},
-    {714, WL_DEVICE, kLost},
-    {715, WL_DEVICE, kLost},
-    {716, WL_DEVICE, kLost},
-    {717, WL_DEVICE, kLost},
-    {718, WL_DEVICE, kLost},
-    {719, WL_DEVICE, kLost},
-    {720, WL_RESOURCE, "have fewer ranks share the device, or end what else takes its processors"},
-    {721, WL_DEVICE, kLost},
-    {800, WL_UNSUPPORTED, "the system forbids it: look at the container's rights"},
-    {801, WL_UNSUPPORTED, "neither the device nor its driver has it"},
-    {802, WL_RESOURCE, "start nvidia-fabricmanager, and wait until nvidia-smi says Completed"},
-    {803, WL_UNSUPPORTED, "libcuda.so.1 and the kernel module differ: start the system again"},
-    {804, WL_UNSUPPORTED, "take cuda-compat out of LD_LIBRARY_PATH: this device does not bear it"},
-    {805, WL_RESOURCE, kMps},
-    {806, WL_RESOURCE, kMps},
-    {807, WL_RESOURCE, kMps},
-    {808, WL_RESOURCE, kMps},
-    {809, WL_RESOURCE, kMps},
-    {810, WL_DEVICE,
+    {226, 226, WL_DEVICE, kLost},
+    {304, 304, WL_RESOURCE, "a call of the system failed: look at ulimit -l, ulimit -n and dmesg"},
+    {700, 700, WL_DEVICE, kLost},
+    {701, 701, WL_RESOURCE, "have fewer ranks share the device"},
+    {702, 702, WL_DEVICE,
+     "the system ends long kernels on a device with a display: use another one"},
+    {709, 709, WL_DEVICE, "another library of the process has reset the device: have it not"},
+    {710, 710, WL_DEVICE, kLost},
+    {714, 719, WL_DEVICE, kLost},
+    {720, 720, WL_RESOURCE,
+     "have fewer ranks share the device, or end what else takes its processors"},
+    {721, 721, WL_DEVICE, kLost},
+    {800, 800, WL_UNSUPPORTED, "the system forbids it: look at the container's rights"},
+    {801, 801, WL_UNSUPPORTED, "neither the device nor its driver has it"},
+    {802, 802, WL_RESOURCE, "start nvidia-fabricmanager, and wait until nvidia-smi says Completed"},
+    {803, 803, WL_UNSUPPORTED, "libcuda.so.1 and the kernel module differ: start the system again"},
+    {804, 804, WL_UNSUPPORTED,
+     "take cuda-compat out of LD_LIBRARY_PATH: this device does not bear it"},
+    {805, 809, WL_RESOURCE, kMps},
+    {810, 810, WL_DEVICE,
      "another client of the MPS service has failed, and this one with it: start it "
      "again"},
-    {900, WL_UNSUPPORTED, kCapture},
-    {901, WL_UNSUPPORTED, kCapture},
-    {902, WL_UNSUPPORTED, kCapture},
-    {903, WL_UNSUPPORTED, kCapture},
-    {904, WL_UNSUPPORTED, kCapture},
-    {905, WL_UNSUPPORTED, kCapture},
-    {906, WL_UNSUPPORTED, kCapture},
-    {907, WL_UNSUPPORTED, kCapture},
-    {908, WL_UNSUPPORTED, kCapture},
+    {900, 908, WL_UNSUPPORTED, kCapture},
 };
 
 }  // namespace
 
-const Meaning& meaningOf(CuResult result) {
-  const Meaning* const end = std::end(kMeanings);
-  const Meaning* found =
-      std::lower_bound(std::begin(kMeanings), end, result,
-                       [](const Meaning& one, CuResult of) { return one.result < of; });
-  return found != end && found->result == result ? *found : kOther;
+Meaning meaningOf(CuResult result) {
+  for (const Range& each : kMeanings)
+    if (each.first <= result && result <= each.last) return {result, each.code, each.cure};
+  return {-1, WL_DEVICE, kAsk};
 }
 
 }  // namespace windlass::cuda

@@ -7,12 +7,12 @@
 namespace windlass::cuda {
 
 struct Meaning {
-  CuResult result;
+  CuResult result;  // -1: the table does not list it
   Code code;
   const char* cure;  // a sentence without its full stop
 };
 
-// Returns the entry of any error; WL_DEVICE if the table does not list it.
-const Meaning& meaningOf(CuResult result);
+// Returns the meaning of any error; WL_DEVICE if the table does not list it.
+Meaning meaningOf(CuResult result);
 
 }  // namespace windlass::cuda

@@ -55,7 +55,7 @@ inline Code awaitStream(const Gpu& gpu, CuStream stream, int64_t limitNs, wl_err
 // True if `result` means that the device has failed and runs nothing. False for results that the
 // table of errors doesn't list.
 inline bool isFailedDevice(CuResult result) {
-  const Meaning& meaning = meaningOf(result);
+  const Meaning meaning = meaningOf(result);
   return meaning.result == result && meaning.code == WL_DEVICE;
 }
 
