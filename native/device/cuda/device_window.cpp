@@ -2,10 +2,16 @@
 #include "native/device/cuda/device_window.h"
 
 #include <algorithm>
+#include <memory>
 #include <new>
+
+#include "native/device/cuda/by_name.h"
+#include "native/device/cuda/reach.h"
 
 namespace windlass::cuda {
 namespace {
+
+ByName<std::vector<PeerPart>> peerParts;
 
 // Runs a step. Lack of memory becomes a result that is reported to the other ranks.
 template <class Step>
@@ -33,18 +39,23 @@ Code DeviceWindow::make(Gpu& gpu, Copies& copies, AllRanks& exchange, uint64_t b
                 static_cast<unsigned long long>(bytes));
   statements_.assign(ranks, Statement());
   parts_.assign(ranks, 0);
+  devices_.assign(ranks, kNobody);
   beside_.clear();
-  for (uint32_t rank = 0; rank < ranks; ++rank) beside_.push_back(exchange.firstBeside(rank));
+  otherProcesses_ = 0;
   gpu_ = &gpu;
   copies_ = &copies;
   rank_ = exchange.rank();
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    beside_.push_back(exchange.firstBeside(rank));
+    otherProcesses_ += rank > 0 && beside_[rank] == rank ? 1 : 0;
+  }
   own_ = {};
   own_.device = gpu.number();
   // States the result of each step to all ranks, so that nobody waits for a rank whose step failed.
   Code code = state(exchange, WL_OK, error);
   if (code == WL_OK)
     code = state(exchange, attempt([&] { return makeOwn(bytes, error); }, error), error);
-  if (code == WL_OK && spansProcesses()) {
+  if (code == WL_OK && otherProcesses_ > 0) {
     code = stateUnlessLost(exchange, attempt([&] { return ask(exchange, error); }, error), error);
     if (code == WL_OK) {
       code =
@@ -73,38 +84,19 @@ Code DeviceWindow::stateUnlessLost(AllRanks& exchange, Code code, wl_error_t* er
   return told;
 }
 
-std::vector<uint32_t> DeviceWindow::devices() const {
-  std::vector<uint32_t> all = {own_.device};
-  for (uint32_t rank = 0; rank < statements_.size(); ++rank) {
-    const uint32_t device = statements_[rank].device;
-    if (isHere(rank) && std::find(all.begin(), all.end(), device) == all.end())
-      all.push_back(device);
-  }
-  return all;
-}
-
-bool DeviceWindow::spansProcesses() const {
-  return std::any_of(beside_.begin(), beside_.end(), [](uint32_t first) { return first != 0; });
-}
-
 bool DeviceWindow::isQuiet() const {
   return std::none_of(statements_.begin(), statements_.end(),
                       [](const Statement& each) { return each.keeps != 0; });
 }
 
-uint32_t DeviceWindow::firstOnDevice() const {
-  uint32_t first = 0;
-  while (!sharesDevice(first)) ++first;
-  return first;
-}
-
 Code DeviceWindow::makeOwn(uint64_t bytes, wl_error_t* error) {
+  const auto ranks = static_cast<uint32_t>(statements_.size());
   uint32_t sharers = 0;
-  slot_ = 0;
-  for (uint32_t rank = 0; rank < statements_.size(); ++rank) {
-    if (!sharesDevice(rank)) continue;
-    ++sharers;
-    slot_ += rank < rank_ ? 1 : 0;
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    if (!isHere(rank)) continue;
+    devices_[rank] = statements_[rank].device;
+    if (rank == rank_) slot_ = sharers;
+    sharers += devices_[rank] == own_.device ? 1 : 0;
   }
   if (gpu_->own().blocksAtOnce < sharers) {
     return fail(error, WL_UNSUPPORTED,
@@ -112,55 +104,42 @@ Code DeviceWindow::makeOwn(uint64_t bytes, wl_error_t* error) {
                 "each takes one: have fewer ranks, or more devices",
                 sharers, own_.device, gpu_->own().blocksAtOnce);
   }
-  if (Code code = checkReach(*gpu_, rank_, devices(), error); code != WL_OK) return code;
-  const Reach reach = spansProcesses() ? Reach::kAllProcesses : Reach::kThisProcess;
+  const Reach reach = otherProcesses_ > 0 ? Reach::kAllProcesses : Reach::kThisProcess;
   size_t page = 0;
   Code code = gpu_->check(OwnPart::pageOf(gpu_->cuda(), gpu_->device(), reach, &page), error);
+  if (code == WL_OK) code = OwnPart::roundUp(bytes, page, &bytes_, error);
   if (code != WL_OK) return code;
-  if (page == 0) {
-    return fail(error, WL_DEVICE,
-                "device %u has pages of 0 bytes, says cuMemGetAllocationGranularity", own_.device);
-  }
-  own_.bytes = bytes_ = (bytes + page - 1) / page * page;
-  code = part_.make(*gpu_, *copies_, reach, 0, bytes_, devices(), error);
-  if (code == WL_OK && spansProcesses()) code = part_.offer(*gpu_, error);
+  own_.bytes = bytes_;
+  code =
+      part_.make(rank_, *gpu_, *copies_, reach, 0, bytes_, eachOnce(own_.device, devices_), error);
   own_.offer = part_.offerName();
   own_.address = part_.address();
-  if (code == WL_OK && firstOnDevice() == rank_) code = makeGrid(error);
+  if (code != WL_OK || slot_ > 0) return code;
+  code = Grid::make(*gpu_, sharers, ranks, &grid_, error);
+  if (code == WL_OK) own_.grid = grid_->name();
   return code;
 }
 
 Code DeviceWindow::ask(AllRanks& exchange, wl_error_t* error) {
   if (Code code = checkBytes(error); code != WL_OK || beside_[rank_] != rank_) return code;
-  const auto ranks = static_cast<uint32_t>(statements_.size());
-  peers_ = PeerParts::make(*gpu_, devices(), ranks, bytes_);
-  own_.peers = peers_->name();
-  for (uint32_t rank = 0; rank < ranks; ++rank) {
+  auto made = std::make_unique<std::vector<PeerPart>>(statements_.size());
+  own_.peers = peerParts.add(made.get());
+  peers_ = made.release();
+  for (uint32_t rank = 0; rank < statements_.size(); ++rank) {
     if (isHere(rank)) continue;
-    const Code code = peers_->ask(rank, statements_[rank].offer, exchange, error);
+    const Code code = (*peers_)[rank].ask(rank, statements_[rank].offer, exchange, error);
     if (code != WL_OK) return code;
   }
   return WL_OK;
 }
 
 Code DeviceWindow::share(AllRanks& exchange, wl_error_t* error) {
-  uint32_t processes = 0;
-  for (uint32_t rank = 0; rank < statements_.size(); ++rank)
-    processes += beside_[rank] == rank && !isHere(rank) ? 1 : 0;
   // Each rank gives its part before it waits for others.
-  Code code = part_.give(processes, exchange, error);
+  Code code = part_.give(otherProcesses_, exchange, error);
   if (beside_[rank_] != rank_) return code;
+  const std::vector<uint32_t> devices = eachOnce(own_.device, devices_);
   for (uint32_t rank = 0; code == WL_OK && rank < statements_.size(); ++rank)
-    if (!isHere(rank)) code = peers_->map(rank, exchange, error);
-  return code;
-}
-
-Code DeviceWindow::makeGrid(wl_error_t* error) {
-  const auto ranks = static_cast<uint32_t>(statements_.size());
-  uint32_t count = 0;
-  for (uint32_t rank = 0; rank < ranks; ++rank) count += sharesDevice(rank) ? 1 : 0;
-  const Code code = Grid::make(*gpu_, count, ranks, &grid_, error);
-  if (code == WL_OK) own_.grid = grid_->name();
+    if (!isHere(rank)) code = (*peers_)[rank].map(*gpu_, 0, bytes_, devices, exchange, error);
   return code;
 }
 
@@ -171,19 +150,25 @@ Code DeviceWindow::reach(wl_error_t* error) {
                 first, own_.device);
   };
   if (Code code = checkBytes(error); code != WL_OK) return code;
-  const uint32_t onDevice = firstOnDevice();
+  uint32_t onDevice = 0;
+  while (devices_[onDevice] != own_.device) ++onDevice;
   if (grid_ == nullptr) grid_ = Grid::hold(statements_[onDevice].grid);
   if (grid_ == nullptr) return gone(onDevice);
   const uint32_t inProcess = beside_[rank_];
-  if (spansProcesses() && peers_ == nullptr) peers_ = PeerParts::hold(statements_[inProcess].peers);
-  if (spansProcesses() && peers_ == nullptr) return gone(inProcess);
+  if (otherProcesses_ > 0 && peers_ == nullptr) {
+    own_.peers = statements_[inProcess].peers;
+    peers_ = peerParts.hold(own_.peers);
+    if (peers_ == nullptr) return gone(inProcess);
+  }
   for (uint32_t rank = 0; rank < ranks; ++rank)
-    parts_[rank] = isHere(rank) ? statements_[rank].address : peers_->part(rank);
+    parts_[rank] = isHere(rank) ? statements_[rank].address : (*peers_)[rank].address();
   // All processes have mapped the part, and a mapping keeps it.
   Code code = part_.release(*gpu_, error);
   for (uint32_t step = 1; code == WL_OK && step < ranks; ++step) {
     const uint32_t peer = (rank_ + step) % ranks;
-    if (!sharesDevice(peer)) code = tryPart(*copies_, placed(rank_), placed(peer), error);
+    if (devices_[peer] == own_.device) continue;
+    const PlacedPart own = {rank_, own_.device, parts_[rank_]};
+    code = tryPart(*copies_, own, {peer, statements_[peer].device, parts_[peer]}, error);
   }
   return code;
 }
@@ -202,8 +187,11 @@ Code DeviceWindow::close(wl_error_t* error) {
   if (gpu_ == nullptr) return WL_OK;
   GivesBack undo(*gpu_, error);
   if (grid_ != nullptr) undo.by([&](wl_error_t* own) { return grid_->leave(own); });
-  if (peers_ != nullptr) undo.by([&](wl_error_t* own) { return peers_->leave(own); });
   Undone undone;
+  if (peers_ != nullptr && peerParts.leave(own_.peers)) {
+    for (PeerPart& part : *peers_) part.close(gpu_->cuda(), &undone);
+    delete peers_;
+  }
   part_.close(gpu_->cuda(), &undone);
   undo(undone.first);
   gpu_ = nullptr;

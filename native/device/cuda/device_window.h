@@ -9,7 +9,6 @@
 #include "native/device/cuda/grid.h"
 #include "native/device/cuda/own_part.h"
 #include "native/device/cuda/peer_parts.h"
-#include "native/device/cuda/reach.h"
 #include "native/memory/device.h"
 
 namespace windlass::cuda {
@@ -50,7 +49,7 @@ class DeviceWindow {
     uint64_t address;
     uint64_t grid;        // its name, if the rank is the first of its process on its GPU
     FileOfferName offer;  // name of its part's offer, if ranks live in several processes
-    uint64_t peers;       // name of the peers' parts, if the rank is the first of its process
+    uint64_t peers;       // name of the peers' parts that the rank holds
   };
 
   // Exchanges `code` and this rank's part. Returns WL_OK once all ranks have stated WL_OK.
@@ -62,23 +61,12 @@ class DeviceWindow {
   // Gives this rank's part to other processes, and takes the parts that were asked for.
   Code share(AllRanks& exchange, wl_error_t* error);
   Code checkBytes(wl_error_t* error) const;
-  Code makeGrid(wl_error_t* error);
   // Holds the objects that the first ranks made, and tests access to parts of other GPUs and
   // processes.
   Code reach(wl_error_t* error);
-  PlacedPart placed(uint32_t rank) const {
-    return {rank, statements_[rank].device, parts_[rank]};
-  }
   bool isHere(uint32_t rank) const { return beside_[rank] == beside_[rank_]; }
-  bool sharesDevice(uint32_t rank) const {
-    return isHere(rank) && statements_[rank].device == own_.device;
-  }
-  bool spansProcesses() const;
   // True if all ranks have stated that none of their copies may still run.
   bool isQuiet() const;
-  uint32_t firstOnDevice() const;
-  // Returns each GPU of this process's ranks once, this rank's first.
-  std::vector<uint32_t> devices() const;
 
   Gpu* gpu_ = nullptr;
   Copies* copies_ = nullptr;
@@ -89,11 +77,14 @@ class DeviceWindow {
   uint64_t bytes_ = 0;
   Statement own_ = {};
   std::vector<Statement> statements_;
-  std::vector<uint32_t> beside_;  // for each rank, the first rank of its process
+  std::vector<uint32_t> beside_;   // for each rank, the first rank of its process
+  std::vector<uint32_t> devices_;  // of each rank; kNobody: in another process
+  uint32_t otherProcesses_ = 0;
   std::vector<CuAddress> parts_;
   OwnPart part_;
   Grid* grid_ = nullptr;
-  PeerParts* peers_ = nullptr;  // set if ranks live in several processes
+  // Parts of other processes' ranks, which the ranks of this one share; nullptr if there are none.
+  std::vector<PeerPart>* peers_ = nullptr;
 };
 
 }  // namespace windlass::cuda

@@ -23,18 +23,15 @@ constexpr int64_t kCopyNs = 1'000'000'000;
 
 Code Grid::make(Gpu& gpu, uint32_t ranks, uint32_t all, Grid** grid, wl_error_t* error) {
   std::unique_ptr<Grid> made(new Grid(gpu, ranks, all));
-  if (Code code = made->open(error); code != WL_OK) {
-    made->end(nullptr);
-    return code;
+  made->name_ = grids.add(made.get());
+  Grid* const own = made.release();
+  const Code code = own->open(error);
+  if (code != WL_OK) {
+    own->leave(nullptr);
+  } else {
+    *grid = own;
   }
-  try {
-    made->name_ = grids.add(made.get());
-  } catch (...) {
-    made->end(nullptr);
-    throw;
-  }
-  *grid = made.release();
-  return WL_OK;
+  return code;
 }
 
 Code Grid::open(wl_error_t* error) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/device/cuda/own_part.h"
 
+#include "native/device/cuda/reach.h"
+
 namespace windlass::cuda {
 namespace {
 
@@ -19,15 +21,26 @@ Called OwnPart::pageOf(const Cuda& cuda, CuDevice device, Reach reach, size_t* p
   return cuda.cuMemGetAllocationGranularity(page, &properties, kGranularityRecommended);
 }
 
-Code OwnPart::make(const Gpu& gpu, Copies& copies, Reach reach, CuAddress at, uint64_t bytes,
-                   const std::vector<uint32_t>& devices, wl_error_t* error) {
+Code OwnPart::roundUp(uint64_t bytes, size_t page, uint64_t* whole, wl_error_t* error) {
+  if (page == 0) {
+    return fail(error, WL_DEVICE,
+                "a device has pages of 0 bytes, says cuMemGetAllocationGranularity");
+  }
+  *whole = (bytes + page - 1) / page * page;
+  return WL_OK;
+}
+
+Code OwnPart::make(uint32_t rank, const Gpu& gpu, Copies& copies, Reach reach, CuAddress at,
+                   uint64_t bytes, const std::vector<uint32_t>& devices, wl_error_t* error) {
+  if (Code code = checkReach(gpu, rank, devices, error); code != WL_OK) return code;
   const CuPhysicalProperties properties = propertiesOn(gpu.device(), reach);
   Code code =
       gpu.checkMemory(gpu.cuda().cuMemCreate(&physical_, bytes, &properties, 0), bytes, error);
   hasPhysical_ = code == WL_OK;
   if (code == WL_OK) code = mapping_.make(gpu, physical_, at, bytes, devices, error);
   // Zeroes the part before any peer learns of it.
-  return code == WL_OK ? copies.zero(address(), bytes, error) : code;
+  if (code == WL_OK) code = copies.zero(address(), bytes, error);
+  return code == WL_OK && reach == Reach::kAllProcesses ? offer(gpu, error) : code;
 }
 
 Code OwnPart::offer(const Gpu& gpu, wl_error_t* error) {

@@ -16,15 +16,17 @@ class OwnPart {
   // Sets *page to the unit in which parts on that device are allocated. Returns the result of
   // cuMemGetAllocationGranularity.
   static Called pageOf(const Cuda& cuda, CuDevice device, Reach reach, size_t* page);
+  // Sets *whole to `bytes` in whole pages.
+  static Code roundUp(uint64_t bytes, size_t page, uint64_t* whole, wl_error_t* error);
 
-  // Allocates `bytes`, in whole pages, maps them like Mapping::make(), and zeroes them. After a
-  // failure, close() releases the rest.
-  Code make(const Gpu& gpu, Copies& copies, Reach reach, CuAddress at, uint64_t bytes,
-            const std::vector<uint32_t>& devices, wl_error_t* error);
+  // Allocates `bytes`, in whole pages, on the GPU of `rank`, maps them like Mapping::make(), and
+  // zeroes them. Offers them to other processes if these can access the part. WL_UNSUPPORTED: one
+  // of `devices` does not reach the GPU, or the driver says that the part can't leave its process.
+  // After a failure, close() releases the rest.
+  Code make(uint32_t rank, const Gpu& gpu, Copies& copies, Reach reach, CuAddress at,
+            uint64_t bytes, const std::vector<uint32_t>& devices, wl_error_t* error);
   CuAddress address() const { return mapping_.address(); }
-  // offer() prepares the part for other processes, which learn the offer's name. WL_UNSUPPORTED:
-  // the driver says that it can't leave its process. give() sends it to `takers` processes.
-  Code offer(const Gpu& gpu, wl_error_t* error);
+  // Name by which other processes ask for the part. give() sends it to `takers` processes.
   FileOfferName offerName() const { return offer_.name(); }
   Code give(uint32_t takers, Liveness& liveness, wl_error_t* error);
   // Releases the handle of the physical memory. Call after every process that receives it has
@@ -34,6 +36,8 @@ class OwnPart {
   void close(const Cuda& cuda, Undone* undone);
 
  private:
+  Code offer(const Gpu& gpu, wl_error_t* error);
+
   CuPhysical physical_ = 0;
   bool hasPhysical_ = false;
   Mapping mapping_;

@@ -10,6 +10,14 @@ constexpr uint64_t kTriedBytes = 64;  // for each rank that tests a part
 
 }  // namespace
 
+std::vector<uint32_t> eachOnce(uint32_t first, const std::vector<uint32_t>& devices) {
+  std::vector<uint32_t> all = {first};
+  for (const uint32_t number : devices)
+    if (number != kNobody && std::find(all.begin(), all.end(), number) == all.end())
+      all.push_back(number);
+  return all;
+}
+
 Code checkReach(const Gpu& gpu, uint32_t rank, const std::vector<uint32_t>& devices,
                 wl_error_t* error) {
   const Cuda& cuda = gpu.cuda();

@@ -9,6 +9,10 @@
 
 namespace windlass::cuda {
 
+// Returns each GPU of the process once, `first` first. `devices` holds the GPU of each rank, and
+// kNobody for ranks of other processes.
+std::vector<uint32_t> eachOnce(uint32_t first, const std::vector<uint32_t>& devices);
+
 // Asks the driver if each of those GPUs reaches the rank's own.
 Code checkReach(const Gpu& gpu, uint32_t rank, const std::vector<uint32_t>& devices,
                 wl_error_t* error);

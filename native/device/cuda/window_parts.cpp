@@ -33,13 +33,9 @@ Code WindowParts::reserve(const std::vector<uint32_t>& devices, uint32_t otherPr
     if (code != WL_OK) return code;
     page = std::max(page, own);
   }
-  if (page == 0) {
-    return fail(error, WL_DEVICE,
-                "devices have pages of 0 bytes, says cuMemGetAllocationGranularity");
-  }
-  made->stride_ = (std::max<uint64_t>(bytes, 1) + page - 1) / page * page;
-  const Code code =
-      check(cuda->cuMemAddressReserve(&made->address_, devices.size() * made->stride_, 0, 0, 0));
+  Code code = OwnPart::roundUp(std::max<uint64_t>(bytes, 1), page, &made->stride_, error);
+  if (code != WL_OK) return code;
+  code = check(cuda->cuMemAddressReserve(&made->address_, devices.size() * made->stride_, 0, 0, 0));
   if (code != WL_OK) {
     made->address_ = 0;
     return code;
@@ -62,22 +58,10 @@ bool WindowParts::isFirstHere(uint32_t rank) const {
   return first == rank;
 }
 
-std::vector<uint32_t> WindowParts::allDevices(uint32_t first) const {
-  std::vector<uint32_t> all = {first};
-  for (const uint32_t number : devices_)
-    if (number != kNobody && std::find(all.begin(), all.end(), number) == all.end())
-      all.push_back(number);
-  return all;
-}
-
 Code WindowParts::make(RankDevice& device, uint32_t rank, wl_error_t* error) {
   const Gpu& gpu = cudaOf(device).gpu();
-  const std::vector<uint32_t> all = allDevices(gpu.number());
-  OwnPart& own = own_[rank];
-  Code code = checkReach(gpu, rank, all, error);
-  Copies& copies = cudaOf(device).copies();
-  if (code == WL_OK) code = own.make(gpu, copies, reach(), part(rank), stride_, all, error);
-  return code == WL_OK && otherProcesses_ > 0 ? own.offer(gpu, error) : code;
+  return own_[rank].make(rank, gpu, cudaOf(device).copies(), reach(), part(rank), stride_,
+                         eachOnce(gpu.number(), devices_), error);
 }
 
 Code WindowParts::ask(uint32_t rank, const std::vector<Offer>& offers, Liveness& liveness,
@@ -105,7 +89,7 @@ Code WindowParts::share(RankDevice& device, uint32_t rank, Liveness& liveness, w
   const Gpu& gpu = cudaOf(device).gpu();
   Code code = own_[rank].give(otherProcesses_, liveness, error);
   if (!isFirstHere(rank)) return code;
-  const std::vector<uint32_t> all = allDevices(gpu.number());
+  const std::vector<uint32_t> all = eachOnce(gpu.number(), devices_);
   for (uint32_t peer = 0; code == WL_OK && peer < peers_.size(); ++peer)
     if (!isHere(peer)) code = peers_[peer].map(gpu, part(peer), stride_, all, liveness, error);
   return code;

@@ -51,8 +51,6 @@ class WindowParts final : public DeviceParts {
   bool isHere(uint32_t rank) const { return devices_[rank] != kNobody; }
   bool isFirstHere(uint32_t rank) const;
   Reach reach() const { return otherProcesses_ == 0 ? Reach::kThisProcess : Reach::kAllProcesses; }
-  // Returns each GPU of this process's ranks once, `first` first.
-  std::vector<uint32_t> allDevices(uint32_t first) const;
   CuAddress part(uint32_t rank) const { return address_ + rank * stride_; }
 
   const Cuda& cuda_;
