@@ -24,18 +24,12 @@ constexpr AclError kAclVectorCoreException = 507035;
 constexpr AclError kAclVectorCoreTrap = 507036;
 // True if a wait's result says that the kernel has ended, with or without success.
 constexpr bool saysEnded(AclError result) {
-  switch (result) {
-    case kAclOk:
-    case kAclCoreTimeout:
-    case kAclCoreException:
-    case kAclCoreTrap:
-    case kAclVectorCoreTimeout:
-    case kAclVectorCoreException:
-    case kAclVectorCoreTrap:
-      return true;
-    default:
-      return false;
+  for (const AclError ended :
+       {kAclOk, kAclCoreTimeout, kAclCoreException, kAclCoreTrap, kAclVectorCoreTimeout,
+        kAclVectorCoreException, kAclVectorCoreTrap}) {
+    if (result == ended) return true;
   }
+  return false;
 }
 
 using AclStream = void*;

@@ -28,20 +28,10 @@ AclPhysicalProperties propertiesOn(int32_t device) {
 Code DeviceWindow::make(Device& device, AllRanks& exchange, uint64_t bytes, wl_error_t* error) {
   if (device_ != nullptr)
     return fail(error, WL_INVALID_ARGUMENT, "the window is made already");
+  if (Code code = begin(exchange, bytes, error); code != WL_OK) return code;
   const uint32_t ranks = exchange.ranks();
-  culprit_ = exchange.rank();
-  if (ranks > kMostDeviceRanks) {
-    return fail(error, WL_UNSUPPORTED, "%u ranks: a device's context holds %u", ranks,
-                kMostDeviceRanks);
-  }
-  if (bytes == 0 || bytes > kMostWindowBytes)
-    return fail(error, WL_INVALID_ARGUMENT, "a window of %llu bytes",
-                static_cast<unsigned long long>(bytes));
-  statements_.assign(ranks, Statement());
   parts_.assign(ranks, Part());
   device_ = &device;
-  rank_ = exchange.rank();
-  own_ = {};
   own_.driverDevice = device.driverNumber();
   // States the result of each step to all ranks, so that nobody waits for a rank whose step failed.
   Code code = device.check(device.acl().aclrtDeviceGetBareTgid(&own_.process),
@@ -54,6 +44,7 @@ Code DeviceWindow::make(Device& device, AllRanks& exchange, uint64_t bytes, wl_e
     if (code == WL_OK) code = state(exchange, makeOwn(bytes, error), error);
   }
   if (code == WL_OK) {
+    code = checkBytes(error);
     for (uint32_t step = 1; step < ranks && code == WL_OK; ++step)
       code = reach((rank_ + step) % ranks, error);
     if (code == WL_OK) code = publishContext(error);
@@ -62,12 +53,6 @@ Code DeviceWindow::make(Device& device, AllRanks& exchange, uint64_t bytes, wl_e
   }
   if (code != WL_OK) close(nullptr);
   return code;
-}
-
-Code DeviceWindow::state(AllRanks& exchange, Code code, wl_error_t* error) {
-  own_.code = code;
-  bool isWhole = false;
-  return stateToAll(exchange, own_, statements_, &culprit_, &isWhole, error);
 }
 
 Code DeviceWindow::checkRanks(const AllRanks& exchange, wl_error_t* error) const {
@@ -91,12 +76,10 @@ Code DeviceWindow::makeOwn(uint64_t bytes, wl_error_t* error) {
   Code code = device_->check(
       acl.aclrtMemGetAllocationGranularity(&properties, kGranularityMinimum, &page),
       "aclrtMemGetAllocationGranularity", error);
+  if (code == WL_OK)
+    code = roundUp(bytes, page, "aclrtMemGetAllocationGranularity", &bytes_, error);
   if (code != WL_OK) return code;
-  if (page == 0) {
-    return fail(error, WL_DEVICE, "device %d has pages of 0 bytes, says "
-                "aclrtMemGetAllocationGranularity", device_->number());
-  }
-  own_.bytes = bytes_ = (bytes + page - 1) / page * page;
+  own_.bytes = bytes_;
   Part& part = parts_[rank_];
   code = device_->check(acl.aclrtMallocPhysical(&part.physical, bytes_, &properties, 0),
                         "aclrtMallocPhysical", error);
@@ -132,12 +115,7 @@ Code DeviceWindow::makeOwn(uint64_t bytes, wl_error_t* error) {
 }
 
 Code DeviceWindow::reach(uint32_t peer, wl_error_t* error) {
-  const Statement& theirs = statements_[peer];
-  if (theirs.bytes != bytes_) {
-    return fail(error, WL_MISMATCH, "a window of %llu bytes on rank %u and of %llu on rank %u",
-                static_cast<unsigned long long>(bytes_), rank_,
-                static_cast<unsigned long long>(theirs.bytes), peer);
-  }
+  const DeviceStatement& theirs = statements_[peer];
   if (Code code = enableAccess(peer, error); code != WL_OK) return code;
   Part& part = parts_[peer];
   if (isHere(peer)) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "native/ascend/acl/device.h"
-#include "native/memory/device.h"
+#include "native/memory/stated_window.h"
 #include "windlass/kernel.h"
 
 namespace windlass::acl {
@@ -29,12 +29,19 @@ static_assert(offsetof(DeviceContext, windowsIn) == 32, "as the toolkit's kernel
 static_assert(offsetof(DeviceContext, windowsOut) == 544, "as the toolkit's kernels read it");
 static_assert(sizeof(DeviceContext) == 1056, "as the toolkit's kernels read it");
 
-class DeviceWindow {
+// Data that ranks of a window exchange.
+struct DeviceStatement {
+  int32_t code;  // result of this rank so far
+  uint32_t driverDevice;
+  int32_t process;
+  uint64_t bytes;
+  uint64_t handle;
+  uint64_t address;  // in its process
+};
+
+class DeviceWindow : public StatedWindow<DeviceStatement> {
  public:
-  DeviceWindow() = default;
   ~DeviceWindow() { close(nullptr); }
-  DeviceWindow(const DeviceWindow&) = delete;
-  DeviceWindow& operator=(const DeviceWindow&) = delete;
 
   // Collective: makes a window of `bytes`, the same on all ranks. It is zeroed before any peer
   // learns of it. If it fails on one rank, it fails on all and leaves nothing behind. The device is
@@ -44,8 +51,6 @@ class DeviceWindow {
   // - devices that don't reach one another
   // - several processes of which some have several ranks, since a process imports a handle once
   Code make(Device& device, AllRanks& exchange, uint64_t bytes, wl_error_t* error);
-  // Rank with which a failure of make() began; kNobody: the exchange between ranks ended it.
-  uint32_t culprit() const { return culprit_; }
   // Releases everything, even after failures, and returns the first failure. Call once no rank's
   // kernels access the window any more.
   Code close(wl_error_t* error);
@@ -53,18 +58,8 @@ class DeviceWindow {
   // Addresses for this rank's kernels.
   void* context() const { return context_; }
   void* part(uint32_t rank) const { return parts_[rank].address; }
-  uint64_t bytes() const { return bytes_; }  // bytes of a part, in whole pages
 
  private:
-  // Data that ranks exchange.
-  struct Statement {
-    int32_t code;  // result of this rank so far
-    uint32_t driverDevice;
-    int32_t process;
-    uint64_t bytes;
-    uint64_t handle;
-    uint64_t address;  // in its process
-  };
   // Physical memory, as this process refers to it.
   struct Part {
     AclPhysical physical = nullptr;
@@ -73,8 +68,6 @@ class DeviceWindow {
     bool isMapped = false;
   };
 
-  // Exchanges `code` and this rank's part. Returns WL_OK once all ranks have stated WL_OK.
-  Code state(AllRanks& exchange, Code code, wl_error_t* error);
   Code checkRanks(const AllRanks& exchange, wl_error_t* error) const;
   Code makeOwn(uint64_t bytes, wl_error_t* error);
   Code reach(uint32_t peer, wl_error_t* error);
@@ -87,11 +80,6 @@ class DeviceWindow {
   }
 
   Device* device_ = nullptr;
-  uint32_t rank_ = 0;
-  uint32_t culprit_ = kNobody;
-  uint64_t bytes_ = 0;
-  Statement own_ = {};
-  std::vector<Statement> statements_;
   std::vector<Part> parts_;
   void* context_ = nullptr;
 };

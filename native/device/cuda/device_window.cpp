@@ -28,28 +28,18 @@ Code attempt(const Step& step, wl_error_t* error) {
 Code DeviceWindow::make(Gpu& gpu, Copies& copies, AllRanks& exchange, uint64_t bytes,
                         wl_error_t* error) {
   if (gpu_ != nullptr) return fail(error, WL_INVALID_ARGUMENT, "the window is made already");
+  if (Code code = begin(exchange, bytes, error); code != WL_OK) return code;
   const uint32_t ranks = exchange.ranks();
-  culprit_ = exchange.rank();
-  if (ranks > kMostDeviceRanks) {
-    return fail(error, WL_UNSUPPORTED, "%u ranks: a group on devices has %u at most", ranks,
-                kMostDeviceRanks);
-  }
-  if (bytes == 0 || bytes > kMostWindowBytes)
-    return fail(error, WL_INVALID_ARGUMENT, "a window of %llu bytes",
-                static_cast<unsigned long long>(bytes));
-  statements_.assign(ranks, Statement());
   parts_.assign(ranks, 0);
   devices_.assign(ranks, kNobody);
   beside_.clear();
   otherProcesses_ = 0;
   gpu_ = &gpu;
   copies_ = &copies;
-  rank_ = exchange.rank();
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     beside_.push_back(exchange.firstBeside(rank));
     otherProcesses_ += rank > 0 && beside_[rank] == rank ? 1 : 0;
   }
-  own_ = {};
   own_.device = gpu.number();
   // States the result of each step to all ranks, so that nobody waits for a rank whose step failed.
   Code code = state(exchange, WL_OK, error);
@@ -69,9 +59,8 @@ Code DeviceWindow::make(Gpu& gpu, Copies& copies, AllRanks& exchange, uint64_t b
 }
 
 Code DeviceWindow::state(AllRanks& exchange, Code code, wl_error_t* error) {
-  own_.code = code;
   own_.keeps = copies_->isStuck() ? 1 : 0;
-  return stateToAll(exchange, own_, statements_, &culprit_, &isWhole_, error);
+  return StatedWindow::state(exchange, code, error);
 }
 
 // Errors of other ranks say more than the loss of a peer.
@@ -86,7 +75,7 @@ Code DeviceWindow::stateUnlessLost(AllRanks& exchange, Code code, wl_error_t* er
 
 bool DeviceWindow::isQuiet() const {
   return std::none_of(statements_.begin(), statements_.end(),
-                      [](const Statement& each) { return each.keeps != 0; });
+                      [](const DeviceStatement& each) { return each.keeps != 0; });
 }
 
 Code DeviceWindow::makeOwn(uint64_t bytes, wl_error_t* error) {
@@ -107,7 +96,7 @@ Code DeviceWindow::makeOwn(uint64_t bytes, wl_error_t* error) {
   const Reach reach = otherProcesses_ > 0 ? Reach::kAllProcesses : Reach::kThisProcess;
   size_t page = 0;
   Code code = gpu_->check(OwnPart::pageOf(gpu_->cuda(), gpu_->device(), reach, &page), error);
-  if (code == WL_OK) code = OwnPart::roundUp(bytes, page, &bytes_, error);
+  if (code == WL_OK) code = roundUp(bytes, page, "cuMemGetAllocationGranularity", &bytes_, error);
   if (code != WL_OK) return code;
   own_.bytes = bytes_;
   code =
@@ -171,16 +160,6 @@ Code DeviceWindow::reach(wl_error_t* error) {
     code = tryPart(*copies_, own, {peer, statements_[peer].device, parts_[peer]}, error);
   }
   return code;
-}
-
-Code DeviceWindow::checkBytes(wl_error_t* error) const {
-  for (uint32_t peer = 0; peer < statements_.size(); ++peer) {
-    if (statements_[peer].bytes == bytes_) continue;
-    return fail(error, WL_MISMATCH, "a window of %llu bytes on rank %u and of %llu on rank %u",
-                static_cast<unsigned long long>(bytes_), rank_,
-                static_cast<unsigned long long>(statements_[peer].bytes), peer);
-  }
-  return WL_OK;
 }
 
 Code DeviceWindow::close(wl_error_t* error) {

@@ -9,26 +9,32 @@
 #include "native/device/cuda/grid.h"
 #include "native/device/cuda/own_part.h"
 #include "native/device/cuda/peer_parts.h"
-#include "native/memory/device.h"
+#include "native/memory/stated_window.h"
 
 namespace windlass::cuda {
 
-class DeviceWindow {
- public:
-  DeviceWindow() = default;
-  DeviceWindow(const DeviceWindow&) = delete;
-  DeviceWindow& operator=(const DeviceWindow&) = delete;
+// Data that ranks of a window exchange.
+struct DeviceStatement {
+  int32_t code;    // result of this rank so far
+  uint32_t keeps;  // a copy of it may still run: no rank's part is released
+  uint32_t device;
+  uint64_t bytes;
+  uint64_t address;
+  uint64_t grid;        // its name, if the rank is the first of its process on its GPU
+  FileOfferName offer;  // name of its part's offer, if ranks live in several processes
+  uint64_t peers;       // name of the peers' parts that the rank holds
+};
 
+class DeviceWindow : public StatedWindow<DeviceStatement> {
+ public:
   // Same as RankDevice::makeWindow(). WL_UNSUPPORTED has these causes:
   // - more than 64 ranks
   // - more ranks of a process on a GPU than it runs at a time
   // - GPUs that don't reach one another, or memory that can't go to another process
   Code make(Gpu& gpu, Copies& copies, AllRanks& exchange, uint64_t bytes, wl_error_t* error);
-  uint32_t culprit() const { return culprit_; }
   Code close(wl_error_t* error);
 
   CuAddress part(uint32_t rank) const { return parts_[rank]; }
-  uint64_t bytes() const { return bytes_; }  // in whole pages, for each part
   // Ranks of this process that share this rank's GPU, and this rank's index among them. A window
   // that could not be made may have bytes() and no grid.
   bool hasGrid() const { return grid_ != nullptr; }
@@ -40,19 +46,7 @@ class DeviceWindow {
   }
 
  private:
-  // Data that ranks exchange.
-  struct Statement {
-    int32_t code;    // result of this rank so far
-    uint32_t keeps;  // a copy of it may still run: no rank's part is released
-    uint32_t device;
-    uint64_t bytes;
-    uint64_t address;
-    uint64_t grid;        // its name, if the rank is the first of its process on its GPU
-    FileOfferName offer;  // name of its part's offer, if ranks live in several processes
-    uint64_t peers;       // name of the peers' parts that the rank holds
-  };
-
-  // Exchanges `code` and this rank's part. Returns WL_OK once all ranks have stated WL_OK.
+  // Also states if a copy may still run.
   Code state(AllRanks& exchange, Code code, wl_error_t* error);
   Code stateUnlessLost(AllRanks& exchange, Code code, wl_error_t* error);
   Code makeOwn(uint64_t bytes, wl_error_t* error);
@@ -60,7 +54,6 @@ class DeviceWindow {
   Code ask(AllRanks& exchange, wl_error_t* error);
   // Gives this rank's part to other processes, and takes the parts that were asked for.
   Code share(AllRanks& exchange, wl_error_t* error);
-  Code checkBytes(wl_error_t* error) const;
   // Holds the objects that the first ranks made, and tests access to parts of other GPUs and
   // processes.
   Code reach(wl_error_t* error);
@@ -70,13 +63,7 @@ class DeviceWindow {
 
   Gpu* gpu_ = nullptr;
   Copies* copies_ = nullptr;
-  uint32_t rank_ = 0;
   uint32_t slot_ = 0;
-  uint32_t culprit_ = kNobody;
-  bool isWhole_ = false;  // the last exchange is complete
-  uint64_t bytes_ = 0;
-  Statement own_ = {};
-  std::vector<Statement> statements_;
   std::vector<uint32_t> beside_;   // for each rank, the first rank of its process
   std::vector<uint32_t> devices_;  // of each rank; kNobody: in another process
   uint32_t otherProcesses_ = 0;

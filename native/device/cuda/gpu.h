@@ -54,6 +54,11 @@ class Gpu {
 
   // Converts the result of a call.
   Code check(const Called& called, wl_error_t* error) const;
+  // Converts the result of a query. Sets *is to true if what it asked about has ended.
+  Code checkEnd(const Called& query, bool* is, wl_error_t* error) const {
+    *is = query == kCuOk;
+    return query == kCuNotReady ? WL_OK : check(query, error);
+  }
   // Like check(), for a call that requested `bytes` of memory.
   Code checkMemory(const Called& called, uint64_t bytes, wl_error_t* error) const;
 

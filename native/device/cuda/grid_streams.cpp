@@ -10,9 +10,7 @@ Code Grid::send(CuAddress to, const void* from, uint64_t bytes, wl_error_t* erro
 }
 
 Code Grid::look(bool* isIdle, wl_error_t* error) const {
-  const Called result = gpu_.cuda().cuStreamQuery(stream_);
-  *isIdle = result == kCuOk;
-  return result == kCuNotReady ? WL_OK : gpu_.check(result, error);
+  return gpu_.checkEnd(gpu_.cuda().cuStreamQuery(stream_), isIdle, error);
 }
 
 Code Grid::enqueue(uint32_t slot, uint32_t cores, CuAddress operation, const OnStream& own,

@@ -21,15 +21,6 @@ Called OwnPart::pageOf(const Cuda& cuda, CuDevice device, Reach reach, size_t* p
   return cuda.cuMemGetAllocationGranularity(page, &properties, kGranularityRecommended);
 }
 
-Code OwnPart::roundUp(uint64_t bytes, size_t page, uint64_t* whole, wl_error_t* error) {
-  if (page == 0) {
-    return fail(error, WL_DEVICE,
-                "a device has pages of 0 bytes, says cuMemGetAllocationGranularity");
-  }
-  *whole = (bytes + page - 1) / page * page;
-  return WL_OK;
-}
-
 Code OwnPart::make(uint32_t rank, const Gpu& gpu, Copies& copies, Reach reach, CuAddress at,
                    uint64_t bytes, const std::vector<uint32_t>& devices, wl_error_t* error) {
   if (Code code = checkReach(gpu, rank, devices, error); code != WL_OK) return code;

@@ -16,8 +16,6 @@ class OwnPart {
   // Sets *page to the unit in which parts on that device are allocated. Returns the result of
   // cuMemGetAllocationGranularity.
   static Called pageOf(const Cuda& cuda, CuDevice device, Reach reach, size_t* page);
-  // Sets *whole to `bytes` in whole pages.
-  static Code roundUp(uint64_t bytes, size_t page, uint64_t* whole, wl_error_t* error);
 
   // Allocates `bytes`, in whole pages, on the GPU of `rank`, maps them like Mapping::make(), and
   // zeroes them. Offers them to other processes if these can access the part. WL_UNSUPPORTED: one

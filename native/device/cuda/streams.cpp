@@ -191,14 +191,8 @@ void Streams::withdraw(uint64_t stream, uint64_t capture, uint32_t place) {
   places_[place].isUnknown = result != kCuOk && !isFailedDevice(result);
 }
 
-Code Streams::query(CuEvent event, bool* has, wl_error_t* error) {
-  const Called result = gpu_.cuda().cuEventQuery(event);
-  *has = result == kCuOk;
-  return result == kCuNotReady ? WL_OK : gpu_.check(result, error);
-}
-
 Code Streams::hasBegun(uint64_t mark, bool* has, wl_error_t* error) {
-  return query(reinterpret_cast<CuEvent>(mark), has, error);
+  return gpu_.checkEnd(gpu_.cuda().cuEventQuery(reinterpret_cast<CuEvent>(mark)), has, error);
 }
 
 Code Streams::isOver(uint32_t place, bool* is, wl_error_t* error) {
@@ -206,7 +200,7 @@ Code Streams::isOver(uint32_t place, bool* is, wl_error_t* error) {
     *is = isFailedDevice(gpu_.cuda().cuEventQuery(places_[place].over));
     return WL_OK;
   }
-  const Code code = query(places_[place].over, is, error);
+  const Code code = gpu_.checkEnd(gpu_.cuda().cuEventQuery(places_[place].over), is, error);
   if (code != WL_OK || !*is || !isWithdrawn_ || !window_.hasGrid()) return code;
   return window_.grid().look(is, error);
 }

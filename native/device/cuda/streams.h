@@ -72,7 +72,6 @@ class Streams final : public StreamDevice {
   Code bringParts(CuStream stream, uint64_t capture, uint32_t place, const Copy& parts,
                   wl_error_t* error);
   Code copy(CuStream stream, const Copy& copy, wl_error_t* error);
-  Code query(CuEvent event, bool* has, wl_error_t* error);
   // Refuses a capture after which another one began: only the order in the last capture is known.
   Code checkCapture(uint64_t stream, uint64_t capture, wl_error_t* error) const;
 

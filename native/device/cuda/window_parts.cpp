@@ -33,7 +33,8 @@ Code WindowParts::reserve(const std::vector<uint32_t>& devices, uint32_t otherPr
     if (code != WL_OK) return code;
     page = std::max(page, own);
   }
-  Code code = OwnPart::roundUp(std::max<uint64_t>(bytes, 1), page, &made->stride_, error);
+  Code code = roundUp(std::max<uint64_t>(bytes, 1), page, "cuMemGetAllocationGranularity",
+                      &made->stride_, error);
   if (code != WL_OK) return code;
   code = check(cuda->cuMemAddressReserve(&made->address_, devices.size() * made->stride_, 0, 0, 0));
   if (code != WL_OK) {

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What runtimes share that make a KernelWindow: the checks and the exchanges of one rank.
+#pragma once
+
+#include <vector>
+
+#include "native/memory/device.h"
+
+namespace windlass {
+
+// Sets *whole to `bytes` in whole pages. `call`: the call that reported the page.
+inline Code roundUp(uint64_t bytes, size_t page, const char* call, uint64_t* whole,
+                    wl_error_t* error) {
+  if (page == 0) return fail(error, WL_DEVICE, "a device has pages of 0 bytes, says %s", call);
+  *whole = (bytes + page - 1) / page * page;
+  return WL_OK;
+}
+
+// Statement: data that ranks exchange, with `code`, a rank's result so far, and `bytes`, those of
+// its part.
+template <class Statement>
+class StatedWindow {
+ public:
+  StatedWindow() = default;
+  StatedWindow(const StatedWindow&) = delete;
+  StatedWindow& operator=(const StatedWindow&) = delete;
+
+  // See KernelWindow::culprit() and KernelWindow::partBytes().
+  uint32_t culprit() const { return culprit_; }
+  uint64_t bytes() const { return bytes_; }
+
+ protected:
+  ~StatedWindow() = default;
+
+  // Refuses, on all ranks alike, what no rank makes.
+  Code begin(const AllRanks& exchange, uint64_t bytes, wl_error_t* error) {
+    const uint32_t ranks = exchange.ranks();
+    rank_ = culprit_ = exchange.rank();
+    if (ranks > kMostDeviceRanks) {
+      return fail(error, WL_UNSUPPORTED, "%u ranks: a group on devices has %u at most", ranks,
+                  kMostDeviceRanks);
+    }
+    if (bytes == 0 || bytes > kMostWindowBytes)
+      return fail(error, WL_INVALID_ARGUMENT, "a window of %llu bytes",
+                  static_cast<unsigned long long>(bytes));
+    statements_.assign(ranks, Statement());
+    own_ = {};
+    return WL_OK;
+  }
+  // Exchanges `code` and this rank's statement. Returns WL_OK once all ranks have stated WL_OK.
+  Code state(AllRanks& exchange, Code code, wl_error_t* error) {
+    own_.code = code;
+    return stateToAll(exchange, own_, statements_, &culprit_, &isWhole_, error);
+  }
+  // Refuses parts of peers that have another size.
+  Code checkBytes(wl_error_t* error) const {
+    for (uint32_t peer = 0; peer < statements_.size(); ++peer) {
+      if (statements_[peer].bytes == bytes_) continue;
+      return fail(error, WL_MISMATCH, "a window of %llu bytes on rank %u and of %llu on rank %u",
+                  static_cast<unsigned long long>(bytes_), rank_,
+                  static_cast<unsigned long long>(statements_[peer].bytes), peer);
+    }
+    return WL_OK;
+  }
+
+  uint32_t rank_ = 0;
+  uint32_t culprit_ = kNobody;
+  bool isWhole_ = false;  // the last exchange is complete
+  uint64_t bytes_ = 0;    // of each part, in whole pages
+  Statement own_ = {};
+  std::vector<Statement> statements_;
+};
+
+}  // namespace windlass
