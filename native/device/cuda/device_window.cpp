@@ -116,7 +116,7 @@ Code DeviceWindow::ask(AllRanks& exchange, wl_error_t* error) {
   peers_ = made.release();
   for (uint32_t rank = 0; rank < statements_.size(); ++rank) {
     if (isHere(rank)) continue;
-    const Code code = (*peers_)[rank].ask(rank, statements_[rank].offer, exchange, error);
+    const Code code = (*peers_)[rank].request.ask(statements_[rank].offer, rank, exchange, error);
     if (code != WL_OK) return code;
   }
   return WL_OK;
@@ -150,7 +150,7 @@ Code DeviceWindow::reach(wl_error_t* error) {
     if (peers_ == nullptr) return gone(inProcess);
   }
   for (uint32_t rank = 0; rank < ranks; ++rank)
-    parts_[rank] = isHere(rank) ? statements_[rank].address : (*peers_)[rank].address();
+    parts_[rank] = isHere(rank) ? statements_[rank].address : (*peers_)[rank].mapping.address();
   // All processes have mapped the part, and a mapping keeps it.
   Code code = part_.release(*gpu_, error);
   for (uint32_t step = 1; code == WL_OK && step < ranks; ++step) {
@@ -168,7 +168,7 @@ Code DeviceWindow::close(wl_error_t* error) {
   if (grid_ != nullptr) undo.by([&](wl_error_t* own) { return grid_->leave(own); });
   Undone undone;
   if (peers_ != nullptr && peerParts.leave(own_.peers)) {
-    for (PeerPart& part : *peers_) part.close(gpu_->cuda(), &undone);
+    for (PeerPart& part : *peers_) part.mapping.close(gpu_->cuda(), &undone);
     delete peers_;
   }
   part_.close(gpu_->cuda(), &undone);

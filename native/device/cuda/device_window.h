@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "native/device/cuda/grid.h"
-#include "native/device/cuda/own_part.h"
-#include "native/device/cuda/peer_parts.h"
+#include "native/device/cuda/parts.h"
 #include "native/memory/stated_window.h"
 
 namespace windlass::cuda {

@@ -71,22 +71,27 @@ Code CudaRankDevice::makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* 
   return window_.make(*gpu_, copies_, exchange, bytes, error);
 }
 
+Code CudaRankDevice::typeOf(CuAddress address, int32_t* type, wl_error_t* error) {
+  const Called asked = gpu_->cuda().cuPointerGetAttribute(type, kMemoryType, address);
+  if (asked != kCuInvalidValue) return gpu_->check(asked, error);
+  *type = kUnknownMemory;
+  return WL_OK;
+}
+
 Code CudaRankDevice::find(const Named& memory, Lies* lies, wl_error_t* error) {
   const Cuda& cuda = gpu_->cuda();
   const auto address = reinterpret_cast<CuAddress>(memory.data);
   *lies = Lies::kHost;
   int32_t type = 0;
-  const Called result = cuda.cuPointerGetAttribute(&type, kMemoryType, address);
-  // The driver does not know ordinary memory.
-  if (result == kCuInvalidValue) {
+  Code code = typeOf(address, &type, error);
+  if (code != WL_OK) return code;
+  if (type == kUnknownMemory) {
     if (isMapped(memory)) return WL_OK;
     return refuseMemory(memory,
                         "are neither the driver's nor mapped in this process: were they freed, or "
                         "are they another process's?",
                         error);
   }
-  Code code = gpu_->check(result, error);
-  if (code != WL_OK) return code;
   if (type != kDeviceMemory) return checkHostEnd(memory, error);
   int32_t device = 0;
   code = gpu_->check(cuda.cuPointerGetAttribute(&device, kMemoryDevice, address), error);
@@ -107,13 +112,9 @@ Code CudaRankDevice::checkHostEnd(const Named& memory, wl_error_t* error) {
   if (memory.bytes == 0) return WL_OK;
   const auto last = reinterpret_cast<CuAddress>(memory.data) + memory.bytes - 1;
   int32_t type = 0;
-  const Called asked = gpu_->cuda().cuPointerGetAttribute(&type, kMemoryType, last);
-  if (asked != kCuInvalidValue) {
-    const Code code = gpu_->check(asked, error);
-    if (code != WL_OK || type != kDeviceMemory) return code;
-  } else if (isLastMapped(memory)) {
-    return WL_OK;
-  }
+  const Code code = typeOf(last, &type, error);
+  if (code != WL_OK) return code;
+  if (type == kUnknownMemory ? isLastMapped(memory) : type != kDeviceMemory) return WL_OK;
   return refuseMemory(memory, kEndsBefore, error);
 }
 
@@ -139,11 +140,8 @@ Code CudaRankDevice::checkEnd(const Named& memory, bool isAllocated, wl_error_t*
     }
   }
   int32_t type = 0;
-  const Called last = cuda.cuPointerGetAttribute(&type, kMemoryType, address + memory.bytes - 1);
-  if (last != kCuInvalidValue) {
-    const Code code = gpu_->check(last, error);
-    if (code != WL_OK || type == kDeviceMemory) return code;
-  }
+  const Code code = typeOf(address + memory.bytes - 1, &type, error);
+  if (code != WL_OK || type == kDeviceMemory) return code;
   return refuseMemory(memory, kEndsBefore, error);
 }
 

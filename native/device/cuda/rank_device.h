@@ -90,6 +90,8 @@ class CudaRankDevice final : public RankDevice {
   void setStop(uint32_t value) {
     __atomic_store_n(reinterpret_cast<uint32_t*>(words_), value, __ATOMIC_RELEASE);
   }
+  // Sets *type to the type of memory at that address.
+  Code typeOf(CuAddress address, int32_t* type, wl_error_t* error);
   // Refuses device memory that is shorter than its caller says.
   Code checkEnd(const Named& memory, bool isAllocated, wl_error_t* error);
   Code checkHostEnd(const Named& memory, wl_error_t* error);

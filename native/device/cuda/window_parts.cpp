@@ -49,7 +49,7 @@ Code WindowParts::reserve(const std::vector<uint32_t>& devices, uint32_t otherPr
 WindowParts::~WindowParts() {
   Undone undone;
   for (OwnPart& part : own_) part.close(cuda_, &undone);
-  for (PeerPart& part : peers_) part.close(cuda_, &undone);
+  for (PeerPart& part : peers_) part.mapping.close(cuda_, &undone);
   if (address_ != 0) cuda_.cuMemAddressFree(address_, own_.size() * stride_);
 }
 
@@ -79,7 +79,7 @@ Code WindowParts::ask(uint32_t rank, const std::vector<Offer>& offers, Liveness&
   for (uint32_t peer = 0; peer < offers.size(); ++peer) {
     if (isHere(peer)) continue;
     theirDevices_[peer] = static_cast<uint32_t>(offers[peer].device);
-    const Code code = peers_[peer].ask(peer, offers[peer].name, liveness, error);
+    const Code code = peers_[peer].request.ask(offers[peer].name, peer, liveness, error);
     if (code != WL_OK) return code;
   }
   return WL_OK;

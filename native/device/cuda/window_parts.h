@@ -6,8 +6,7 @@
 
 #include <vector>
 
-#include "native/device/cuda/own_part.h"
-#include "native/device/cuda/peer_parts.h"
+#include "native/device/cuda/parts.h"
 #include "native/device/cuda/reach.h"
 #include "native/memory/device.h"
 

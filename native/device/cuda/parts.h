@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's own part of a window: memory of its GPU, which other processes receive through a socket.
+// Parts of a window: a rank's own, which is memory of its GPU, and those of ranks of other
+// processes. Processes receive one another's parts through sockets.
 #pragma once
 
 #include "native/device/cuda/copies.h"
@@ -41,6 +42,18 @@ class OwnPart {
   Mapping mapping_;
   OpenFile file_;  // the file that it offers
   FileOffer offer_;
+};
+
+// A part of a rank of another process, mapped once in this process. If a kernel accessed memory at
+// two addresses, it would need fences that kernels don't have.
+struct PeerPart {
+  FileRequest request;
+  Mapping mapping;
+
+  // Takes the part that `request` asked for, and maps it like Mapping::make(). WL_PEER_LOST: see
+  // FileRequest. After a failure, mapping.close() releases the rest.
+  Code map(const Gpu& gpu, CuAddress at, uint64_t bytes, const std::vector<uint32_t>& devices,
+           Liveness& liveness, wl_error_t* error);
 };
 
 }  // namespace windlass::cuda

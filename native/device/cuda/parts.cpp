@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/device/cuda/own_part.h"
+#include "native/device/cuda/parts.h"
 
 #include "native/device/cuda/reach.h"
 
@@ -70,6 +70,21 @@ void OwnPart::close(const Cuda& cuda, Undone* undone) {
   mapping_.close(cuda, undone);
   if (hasPhysical_) undone->note(cuda.cuMemRelease(physical_));
   hasPhysical_ = false;
+}
+
+Code PeerPart::map(const Gpu& gpu, CuAddress at, uint64_t bytes,
+                   const std::vector<uint32_t>& devices, Liveness& liveness, wl_error_t* error) {
+  const Cuda& cuda = gpu.cuda();
+  OpenFile file;
+  if (Code code = request.take(liveness, &file, error); code != WL_OK) return code;
+  void* const handle = reinterpret_cast<void*>(static_cast<intptr_t>(file.number()));
+  CuPhysical physical = 0;
+  Code code = gpu.check(cuda.cuMemImportFromShareableHandle(&physical, handle, kHandleFile), error);
+  if (code != WL_OK) return code;
+  code = mapping.make(gpu, physical, at, bytes, devices, error);
+  // The mapping keeps the memory.
+  const Code released = gpu.check(cuda.cuMemRelease(physical), code == WL_OK ? error : nullptr);
+  return code != WL_OK ? code : released;
 }
 
 }  // namespace windlass::cuda
