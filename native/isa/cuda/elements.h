@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "native/isa/cuda/memory.h"
 
@@ -28,11 +29,14 @@ WL_CORE_INLINE bool isNan(uint32_t bits) {
 WL_CORE_INLINE bool isNan(uint64_t bits) {
   return (bits & 0x7fffffffffffffffu) > 0x7ff0000000000000u;
 }
-WL_CORE_INLINE float canonical(float value) {
-  return isNan(bitCast<uint32_t>(value)) ? bitCast<float>(kNanF32) : value;
-}
-WL_CORE_INLINE double canonical(double value) {
-  return isNan(bitCast<uint64_t>(value)) ? bitCast<double>(kNanF64) : value;
+// Unsigned integer with the bits of a float or a double.
+template <typename V>
+using BitsOf = std::conditional_t<sizeof(V) == 8, uint64_t, uint32_t>;
+template <typename V>
+constexpr BitsOf<V> kNanOf = static_cast<BitsOf<V>>(sizeof(V) == 8 ? kNanF64 : kNanF32);
+template <typename V>
+WL_CORE_INLINE V canonical(V value) {
+  return isNan(bitCast<BitsOf<V>>(value)) ? bitCast<V>(kNanOf<V>) : value;
 }
 
 // A float with fewer bits than f32: `kMantissa` stored mantissa bits, exponent bias `kBias`.
@@ -166,22 +170,30 @@ WL_CORE_INLINE typename Element<kTo>::Raw castTo(typename Element<kFrom>::Raw ra
   }
 }
 
+// Calls visit(Element<dtype>()) for a float dtype other than f64.
+template <class Visit>
+WL_CORE_INLINE auto withFloat(DType dtype, const Visit& visit) {
+  switch (dtype) {
+    case DType::kF16:
+      return visit(Element<DType::kF16>());
+    case DType::kBF16:
+      return visit(Element<DType::kBF16>());
+    case DType::kF8E5M2:
+      return visit(Element<DType::kF8E5M2>());
+    case DType::kF8E4M3:
+      return visit(Element<DType::kF8E4M3>());
+    default:
+      return visit(Element<DType::kF32>());
+  }
+}
+
 // Widens an element to f32, exactly or, from f64 for a narrower type, rounded to odd.
 WL_CORE_INLINE float throughF32(DType from, uint64_t bits) {
-  switch (from) {
-    case DType::kF64:
-      return roundToOdd(bitCast<double>(bits));
-    case DType::kF16:
-      return Element<DType::kF16>::load(static_cast<uint16_t>(bits));
-    case DType::kBF16:
-      return Element<DType::kBF16>::load(static_cast<uint16_t>(bits));
-    case DType::kF8E5M2:
-      return Element<DType::kF8E5M2>::load(static_cast<uint8_t>(bits));
-    case DType::kF8E4M3:
-      return Element<DType::kF8E4M3>::load(static_cast<uint8_t>(bits));
-    default:
-      return bitCast<float>(static_cast<uint32_t>(bits));
-  }
+  if (from == DType::kF64) return roundToOdd(bitCast<double>(bits));
+  return withFloat(from, [&](auto element) {
+    using E = decltype(element);
+    return E::load(static_cast<typename E::Raw>(bits));
+  });
 }
 
 // castTo for dtypes known at run time. Equal dtypes keep every bit.
@@ -189,81 +201,54 @@ WL_CORE_INLINE uint64_t castBits(DType from, DType to, uint64_t bits) {
   if (from == to) return bits;
   if (from == DType::kF64 && to == DType::kF32) return castTo<DType::kF64, DType::kF32>(bits);
   const float value = throughF32(from, bits);
-  switch (to) {
-    case DType::kF64:
-      return Element<DType::kF64>::store(value);
-    case DType::kF16:
-      return Element<DType::kF16>::store(value);
-    case DType::kBF16:
-      return Element<DType::kBF16>::store(value);
-    case DType::kF8E5M2:
-      return Element<DType::kF8E5M2>::store(value);
-    case DType::kF8E4M3:
-      return Element<DType::kF8E4M3>::store(value);
-    default:
-      return Element<DType::kF32>::store(value);
-  }
+  if (to == DType::kF64) return Element<DType::kF64>::store(value);
+  return withFloat(to, [&](auto element) { return uint64_t{decltype(element)::store(value)}; });
 }
 
-template <ReduceOp kOp>
-WL_CORE_INLINE float combine(float a, float b) {
-  if constexpr (kOp == ReduceOp::kSum) return a + b;
-  if constexpr (kOp == ReduceOp::kProduct) return a * b;
-  const auto x = bitCast<uint32_t>(a);
-  const auto y = bitCast<uint32_t>(b);
-  // Integer keys in the order of the values, with -0 below +0.
-  const auto keyX = static_cast<int32_t>(x ^ ((0u - (x >> 31)) & 0x7fffffffu));
-  const auto keyY = static_cast<int32_t>(y ^ ((0u - (y >> 31)) & 0x7fffffffu));
-  const bool takeX = kOp == ReduceOp::kMax ? keyX > keyY : keyX < keyY;
-  return bitCast<float>(isNan(x) || isNan(y) ? kNanF32 : takeX ? x : y);
-}
-template <ReduceOp kOp>
-WL_CORE_INLINE double combine(double a, double b) {
-  if constexpr (kOp == ReduceOp::kSum) return a + b;
-  if constexpr (kOp == ReduceOp::kProduct) return a * b;
-  const auto x = bitCast<uint64_t>(a);
-  const auto y = bitCast<uint64_t>(b);
-  const auto keyX = static_cast<int64_t>(x ^ ((0u - (x >> 63)) & 0x7fffffffffffffffu));
-  const auto keyY = static_cast<int64_t>(y ^ ((0u - (y >> 63)) & 0x7fffffffffffffffu));
-  const bool takeX = kOp == ReduceOp::kMax ? keyX > keyY : keyX < keyY;
-  return bitCast<double>(isNan(x) || isNan(y) ? kNanF64 : takeX ? x : y);
-}
-// Combines integers. Sums and products wrap.
-template <ReduceOp kOp, typename T>
-WL_CORE_INLINE T combine(T a, T b) {
+// Combines two values. Integer sums and products wrap.
+template <ReduceOp kOp, typename V>
+WL_CORE_INLINE V combine(V a, V b) {
+  constexpr bool kIsFloat = std::is_floating_point<V>::value;
+  // Integers are computed in 64 bits.
+  using Wide = std::conditional_t<kIsFloat, V, uint64_t>;
   if constexpr (kOp == ReduceOp::kSum) {
-    return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+    return static_cast<V>(static_cast<Wide>(a) + static_cast<Wide>(b));
   } else if constexpr (kOp == ReduceOp::kProduct) {
-    return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-  } else {
+    return static_cast<V>(static_cast<Wide>(a) * static_cast<Wide>(b));
+  } else if constexpr (!kIsFloat) {
     return (kOp == ReduceOp::kMax ? a > b : a < b) ? a : b;
+  } else {
+    using Bits = BitsOf<V>;
+    const auto x = bitCast<Bits>(a);
+    const auto y = bitCast<Bits>(b);
+    // Integer keys in the order of the values, with -0 below +0.
+    const auto keyOf = [](Bits bits) {
+      constexpr Bits kMagnitude = ~Bits{0} >> 1;
+      const Bits sign = bits >> (8 * sizeof bits - 1);
+      return static_cast<std::make_signed_t<Bits>>(bits ^ ((0 - sign) & kMagnitude));
+    };
+    const bool takeX = kOp == ReduceOp::kMax ? keyOf(x) > keyOf(y) : keyOf(x) < keyOf(y);
+    return bitCast<V>(isNan(x) || isNan(y) ? kNanOf<V> : takeX ? x : y);
   }
 }
 
 // accumulator[i] = accumulator[i] op term(i) for every i. avg adds.
 template <uint32_t kCount, typename V, class Term>
 WL_CORE_INLINE void combineEach(ReduceOp op, V* accumulator, const Term& term) {
+  const auto each = [&](auto constant) {
+    WL_UNROLL
+    for (uint32_t i = 0; i < kCount; ++i)
+      accumulator[i] = combine<decltype(constant)::value>(accumulator[i], term(i));
+  };
   switch (op) {
     case ReduceOp::kMax:
-      WL_UNROLL
-      for (uint32_t i = 0; i < kCount; ++i)
-        accumulator[i] = combine<ReduceOp::kMax>(accumulator[i], term(i));
-      return;
+      return each(std::integral_constant<ReduceOp, ReduceOp::kMax>());
     case ReduceOp::kMin:
-      WL_UNROLL
-      for (uint32_t i = 0; i < kCount; ++i)
-        accumulator[i] = combine<ReduceOp::kMin>(accumulator[i], term(i));
-      return;
+      return each(std::integral_constant<ReduceOp, ReduceOp::kMin>());
     case ReduceOp::kProduct:
-      WL_UNROLL
-      for (uint32_t i = 0; i < kCount; ++i)
-        accumulator[i] = combine<ReduceOp::kProduct>(accumulator[i], term(i));
-      return;
+      return each(std::integral_constant<ReduceOp, ReduceOp::kProduct>());
     default:
-      WL_UNROLL
-      for (uint32_t i = 0; i < kCount; ++i)
-        accumulator[i] = combine<ReduceOp::kSum>(accumulator[i], term(i));
-      return;
+      return each(std::integral_constant<ReduceOp, ReduceOp::kSum>());
   }
 }
 
