@@ -30,30 +30,11 @@ WL_CORE_INLINE bool isCommonFloat(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
 }
 
-// Out-of-line functions of one signature, called through a table. If ptxas knows the target of a
-// call, it inlines it, and the caller then runs out of registers.
-WL_CORE_APART inline void movesEdges(const Job& job, uint32_t thread) {
-  moveEdges(job, thread);
-}
-template <class E>
-WL_CORE_APART void foldsVectors(const Job& job, uint32_t thread) {
-  foldVectors<E>(job, thread);
-}
-template <class E>
-WL_CORE_APART void foldsEdges(const Job& job, uint32_t thread) {
-  foldEdges<E>(job, thread);
-}
-template <class E>
-WL_CORE_APART void weighsVectors(const Job& job, uint32_t thread) {
-  weighVectors<E>(job, thread);
-}
-template <class E>
-WL_CORE_APART void weighsEdges(const Job& job, uint32_t thread) {
-  weighEdges<E>(job, thread);
-}
-template <class E>
-WL_CORE_APART void addsElements(const Job& job, uint32_t thread) {
-  addElements<E>(job, thread);
+// Out-of-line work, called through a table. If ptxas knows the target of a call, it inlines it, and
+// the caller then runs out of registers.
+template <Work kWork>
+WL_CORE_APART void apart(const Job& job, uint32_t thread) {
+  kWork(job, thread);
 }
 
 // Kinds of out-of-line work. The table's index is the kind, then the source dtype.
@@ -61,39 +42,39 @@ enum class Apart : uint32_t { kFoldVectors, kFoldEdges, kWeighVectors, kWeighEdg
 WL_CORE_TABLE Work kApart[] = {
     // clang-format off
     // kFoldVectors
-    foldsVectors<Element<DType::kBool>>, foldsVectors<Element<DType::kU8>>,
-    foldsVectors<Element<DType::kI8>>, foldsVectors<Element<DType::kF8E5M2>>,
-    foldsVectors<Element<DType::kF8E4M3>>, nullptr, foldsVectors<Element<DType::kI16>>,
-    foldsVectors<Element<DType::kU16>>, nullptr, nullptr, foldsVectors<Element<DType::kI32>>,
-    foldsVectors<Element<DType::kU32>>, nullptr, foldsVectors<Element<DType::kF64>>,
-    foldsVectors<Element<DType::kI64>>, foldsVectors<Element<DType::kU64>>, nullptr,
-    nullptr, nullptr,
+    apart<foldVectors<Element<DType::kBool>>>, apart<foldVectors<Element<DType::kU8>>>,
+    apart<foldVectors<Element<DType::kI8>>>, apart<foldVectors<Element<DType::kF8E5M2>>>,
+    apart<foldVectors<Element<DType::kF8E4M3>>>, nullptr, apart<foldVectors<Element<DType::kI16>>>,
+    apart<foldVectors<Element<DType::kU16>>>, nullptr, nullptr,
+    apart<foldVectors<Element<DType::kI32>>>, apart<foldVectors<Element<DType::kU32>>>, nullptr,
+    apart<foldVectors<Element<DType::kF64>>>, apart<foldVectors<Element<DType::kI64>>>,
+    apart<foldVectors<Element<DType::kU64>>>, nullptr, nullptr, nullptr,
     // kFoldEdges
-    foldsEdges<Element<DType::kBool>>, foldsEdges<Element<DType::kU8>>,
-    foldsEdges<Element<DType::kI8>>, foldsEdges<Element<DType::kF8E5M2>>,
-    foldsEdges<Element<DType::kF8E4M3>>, nullptr, foldsEdges<Element<DType::kI16>>,
-    foldsEdges<Element<DType::kU16>>, foldsEdges<Element<DType::kF16>>,
-    foldsEdges<Element<DType::kBF16>>, foldsEdges<Element<DType::kI32>>,
-    foldsEdges<Element<DType::kU32>>, foldsEdges<Element<DType::kF32>>,
-    foldsEdges<Element<DType::kF64>>, foldsEdges<Element<DType::kI64>>,
-    foldsEdges<Element<DType::kU64>>, nullptr, nullptr, nullptr,
+    apart<foldEdges<Element<DType::kBool>>>, apart<foldEdges<Element<DType::kU8>>>,
+    apart<foldEdges<Element<DType::kI8>>>, apart<foldEdges<Element<DType::kF8E5M2>>>,
+    apart<foldEdges<Element<DType::kF8E4M3>>>, nullptr, apart<foldEdges<Element<DType::kI16>>>,
+    apart<foldEdges<Element<DType::kU16>>>, apart<foldEdges<Element<DType::kF16>>>,
+    apart<foldEdges<Element<DType::kBF16>>>, apart<foldEdges<Element<DType::kI32>>>,
+    apart<foldEdges<Element<DType::kU32>>>, apart<foldEdges<Element<DType::kF32>>>,
+    apart<foldEdges<Element<DType::kF64>>>, apart<foldEdges<Element<DType::kI64>>>,
+    apart<foldEdges<Element<DType::kU64>>>, nullptr, nullptr, nullptr,
     // kWeighVectors
-    nullptr, nullptr, nullptr, weighsVectors<Element<DType::kF8E5M2>>,
-    weighsVectors<Element<DType::kF8E4M3>>, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-    nullptr, nullptr, weighsVectors<Element<DType::kF64>>, nullptr, nullptr, nullptr,
+    nullptr, nullptr, nullptr, apart<weighVectors<Element<DType::kF8E5M2>>>,
+    apart<weighVectors<Element<DType::kF8E4M3>>>, nullptr, nullptr, nullptr, nullptr, nullptr,
+    nullptr, nullptr, nullptr, apart<weighVectors<Element<DType::kF64>>>, nullptr, nullptr, nullptr,
     nullptr, nullptr,
     // kWeighEdges
-    nullptr, nullptr, nullptr, weighsEdges<Element<DType::kF8E5M2>>,
-    weighsEdges<Element<DType::kF8E4M3>>, nullptr, nullptr, nullptr,
-    weighsEdges<Element<DType::kF16>>, weighsEdges<Element<DType::kBF16>>, nullptr, nullptr,
-    weighsEdges<Element<DType::kF32>>, weighsEdges<Element<DType::kF64>>, nullptr, nullptr,
-    nullptr, nullptr, nullptr,
+    nullptr, nullptr, nullptr, apart<weighEdges<Element<DType::kF8E5M2>>>,
+    apart<weighEdges<Element<DType::kF8E4M3>>>, nullptr, nullptr, nullptr,
+    apart<weighEdges<Element<DType::kF16>>>, apart<weighEdges<Element<DType::kBF16>>>, nullptr,
+    nullptr, apart<weighEdges<Element<DType::kF32>>>, apart<weighEdges<Element<DType::kF64>>>,
+    nullptr, nullptr, nullptr, nullptr, nullptr,
     // kAdd
-    nullptr, nullptr, addsElements<Element<DType::kI8>>, nullptr, nullptr, nullptr,
-    addsElements<Element<DType::kI16>>, nullptr, addsElements<Element<DType::kF16>>,
-    addsElements<Element<DType::kBF16>>, addsElements<Element<DType::kI32>>, nullptr,
-    addsElements<Element<DType::kF32>>, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-    movesEdges,
+    nullptr, nullptr, apart<addElements<Element<DType::kI8>>>, nullptr, nullptr, nullptr,
+    apart<addElements<Element<DType::kI16>>>, nullptr, apart<addElements<Element<DType::kF16>>>,
+    apart<addElements<Element<DType::kBF16>>>, apart<addElements<Element<DType::kI32>>>, nullptr,
+    apart<addElements<Element<DType::kF32>>>, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+    apart<moveEdges>,
     // clang-format on
 };
 constexpr uint32_t kMovesEdges = 5 * kDTypeCount;
