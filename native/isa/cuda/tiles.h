@@ -99,6 +99,9 @@ WL_CORE_INLINE bool sameShape(const A& a, const B& b) {
   return true;
 }
 
+template <typename T, typename... Others>
+constexpr bool kOneDType = (std::is_same<T, Others>::value && ...);
+
 template <pto::AtomicType kAtomic, typename T, typename TileT>
 WL_CORE_INLINE void storeViews(const StridedView& dst, const StridedView& src, TileT& tile) {
   if constexpr (kAtomic == pto::AtomicType::AtomicAdd) {
@@ -115,9 +118,7 @@ WL_CORE_INLINE void storeViews(const StridedView& dst, const StridedView& src, T
 template <typename Dst, typename A, typename B>
 WL_CORE inline void foldTiles(Dst& dst, A& a, B& b, ReduceOp op) {
   using T = typename Dst::DType;
-  static_assert(std::is_same<T, typename A::DType>::value &&
-                    std::is_same<T, typename B::DType>::value,
-                "one dtype");
+  static_assert(kOneDType<T, typename A::DType, typename B::DType>, "one dtype");
   finish();
   if (!areAlike(dst, a) || !areAlike(dst, b)) return;
   const TileArea<Dst> out(dst);
@@ -148,6 +149,13 @@ WL_CORE inline void workOnTiles(Dst& dst, A& a, B& b, uint32_t sources, Work wor
   instructions::submitViews(job);
 }
 
+// Like workOnTiles(), for tiles of one dtype.
+template <typename Dst, typename A, typename B>
+WL_CORE inline void workAlike(Dst& dst, A& a, B& b, uint32_t sources, Work work, uint64_t scalar) {
+  static_assert(kOneDType<typename Dst::DType, typename A::DType, typename B::DType>, "one dtype");
+  workOnTiles(dst, a, b, sources, work, scalar);
+}
+
 template <typename T>
 WL_CORE_INLINE uint64_t bitsOf(T value) {
   uint64_t bits = 0;
@@ -156,6 +164,11 @@ WL_CORE_INLINE uint64_t bitsOf(T value) {
 }
 template <typename TileT>
 using ElementOf = Element<DTypeOf<typename TileT::DType>::value>;
+// dst = src combined with a scalar.
+template <ReduceOp kOp, typename Dst, typename Src>
+WL_CORE inline void combineScalars(Dst& dst, Src& src, typename Src::DType scalar) {
+  workAlike(dst, src, src, 1, combineScalar<ElementOf<Dst>, kOp>, bitsOf(scalar));
+}
 
 template <typename Dst, typename Src>
 WL_CORE inline void convertTiles(Dst& dst, Src& src, pto::RoundMode mode, bool saturates) {
@@ -177,7 +190,7 @@ namespace pto {
 
 template <typename TileT, typename Global>
 WL_CORE inline void TLOAD(TileT& tile, Global& src) {
-  static_assert(std::is_same<typename TileT::DType, typename Global::RawDType>::value,
+  static_assert(windlass::cuda::kOneDType<typename TileT::DType, typename Global::RawDType>,
                 "one dtype");
   windlass::cuda::finish();
   const windlass::cuda::TileRows<TileT, Global> local(tile, src);
@@ -214,35 +227,23 @@ WL_CORE inline void TMIN(Dst& dst, A& a, B& b) {
 }
 template <typename Dst, typename A, typename B>
 WL_CORE inline void TSUB(Dst& dst, A& a, B& b) {
-  static_assert(std::is_same<typename Dst::DType, typename A::DType>::value &&
-                    std::is_same<typename Dst::DType, typename B::DType>::value,
-                "one dtype");
-  windlass::cuda::workOnTiles(dst, a, b, 2,
-                              windlass::cuda::subtractTiles<windlass::cuda::ElementOf<Dst>>, 0);
+  windlass::cuda::workAlike(dst, a, b, 2,
+                            windlass::cuda::subtractTiles<windlass::cuda::ElementOf<Dst>>, 0);
 }
 template <typename Dst, typename Src>
 WL_CORE inline void TADDS(Dst& dst, Src& src, typename Src::DType scalar) {
-  static_assert(std::is_same<typename Dst::DType, typename Src::DType>::value, "one dtype");
-  using E = windlass::cuda::ElementOf<Dst>;
-  windlass::cuda::workOnTiles(dst, src, src, 1,
-                              windlass::cuda::combineScalar<E, windlass::ReduceOp::kSum>,
-                              windlass::cuda::bitsOf(scalar));
+  windlass::cuda::combineScalars<windlass::ReduceOp::kSum>(dst, src, scalar);
 }
 template <typename Dst, typename Src>
 WL_CORE inline void TMULS(Dst& dst, Src& src, typename Src::DType scalar) {
-  static_assert(std::is_same<typename Dst::DType, typename Src::DType>::value, "one dtype");
-  using E = windlass::cuda::ElementOf<Dst>;
-  windlass::cuda::workOnTiles(dst, src, src, 1,
-                              windlass::cuda::combineScalar<E, windlass::ReduceOp::kProduct>,
-                              windlass::cuda::bitsOf(scalar));
+  windlass::cuda::combineScalars<windlass::ReduceOp::kProduct>(dst, src, scalar);
 }
 template <typename Dst, typename Src>
 WL_CORE inline void TDIVS(Dst& dst, Src& src, typename Src::DType scalar) {
-  static_assert(std::is_same<typename Dst::DType, typename Src::DType>::value, "one dtype");
   static_assert(!std::is_integral<typename Src::DType>::value, "it divides floats");
-  windlass::cuda::workOnTiles(dst, src, src, 1,
-                              windlass::cuda::divideByScalar<windlass::cuda::ElementOf<Dst>>,
-                              windlass::cuda::bitsOf(scalar));
+  windlass::cuda::workAlike(dst, src, src, 1,
+                            windlass::cuda::divideByScalar<windlass::cuda::ElementOf<Dst>>,
+                            windlass::cuda::bitsOf(scalar));
 }
 template <typename Dst>
 WL_CORE inline void TEXPANDS(Dst& dst, typename Dst::DType scalar) {
