@@ -85,7 +85,6 @@ WL_CORE_INLINE void loadLane(const Job& job, uint64_t first, uint64_t left, floa
   }
 }
 
-template <class E>
 WL_CORE_INLINE uint32_t largestOfLane(const float* value) {
   uint32_t largest = kLeastMagnitude;
   WL_UNROLL
@@ -107,7 +106,7 @@ WL_CORE_INLINE uint32_t largestOfBlock([[maybe_unused]] const Job& job,
     const uint64_t first = block * kQuantBlock + lane * kLaneElements;
     float value[kLaneElements];
     loadLane<E>(job, first, first < job.inner() ? job.inner() - first : 0, value);
-    const uint32_t largest = largestOfLane<E>(value);
+    const uint32_t largest = largestOfLane(value);
     own = largest > own ? largest : own;
   }
   return own;
@@ -127,7 +126,7 @@ WL_CORE_INLINE void quantiseBlocks(const Job& job, uint32_t thread) {
     const uint64_t left = first < elements ? elements - first : 0;
     float value[kLaneElements];
     loadLane<E>(job, first, left, value);
-    const float scale = scaleOf(largestOfBlock<E>(job, block, largestOfLane<E>(value)));
+    const float scale = scaleOf(largestOfBlock<E>(job, block, largestOfLane(value)));
     const float reciprocal = 1.0f / scale;
     uint32_t codes = 0;
     WL_UNROLL
