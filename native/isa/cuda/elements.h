@@ -156,20 +156,6 @@ template <> struct Element<DType::kF8E4M3>
     : NarrowFloat<Narrow<uint8_t, 8, 3, 7, false, 0x7e, 0x7f>> {};
 // clang-format on
 
-// Casts from one float dtype to another in one correctly rounded step.
-template <DType kFrom, DType kTo>
-WL_CORE_INLINE typename Element<kTo>::Raw castTo(typename Element<kFrom>::Raw raw) {
-  static_assert(kFrom != kTo, "equal dtypes keep every bit");
-  if constexpr (kFrom == DType::kF64 && kTo == DType::kF32) {
-    return Element<kTo>::store(static_cast<float>(Element<kFrom>::load(raw)));
-  } else if constexpr (kFrom == DType::kF64) {
-    return Element<kTo>::store(roundToOdd(Element<kFrom>::load(raw)));
-  } else {
-    return Element<kTo>::store(
-        static_cast<typename Element<kTo>::Value>(Element<kFrom>::load(raw)));
-  }
-}
-
 // Calls visit(Element<dtype>()) for a float dtype other than f64.
 template <class Visit>
 WL_CORE_INLINE auto withFloat(DType dtype, const Visit& visit) {
@@ -196,10 +182,11 @@ WL_CORE_INLINE float throughF32(DType from, uint64_t bits) {
   });
 }
 
-// castTo for dtypes known at run time. Equal dtypes keep every bit.
+// Casts from one float dtype to another in one correctly rounded step. Equal dtypes keep every bit.
 WL_CORE_INLINE uint64_t castBits(DType from, DType to, uint64_t bits) {
   if (from == to) return bits;
-  if (from == DType::kF64 && to == DType::kF32) return castTo<DType::kF64, DType::kF32>(bits);
+  if (from == DType::kF64 && to == DType::kF32)
+    return Element<DType::kF32>::store(static_cast<float>(bitCast<double>(bits)));
   const float value = throughF32(from, bits);
   if (to == DType::kF64) return Element<DType::kF64>::store(value);
   return withFloat(to, [&](auto element) { return uint64_t{decltype(element)::store(value)}; });

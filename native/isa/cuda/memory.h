@@ -109,31 +109,26 @@ WL_CORE_INLINE void storeAnywhere(unsigned char* to, Raw value) {
   for (uint32_t i = 0; i < sizeof(Raw); ++i) to[i] = static_cast<unsigned char>(bits >> (8 * i));
 }
 
-// Loads or stores the bits of an element of `bytes` bytes.
-WL_CORE_INLINE uint64_t loadBits(const unsigned char* from, uint64_t bytes) {
+// Calls visit(Raw()) for the unsigned integer of `bytes` bytes.
+template <class Visit>
+WL_CORE_INLINE auto withRaw(uint64_t bytes, const Visit& visit) {
   switch (bytes) {
     case 1:
-      return *from;
+      return visit(uint8_t());
     case 2:
-      return loadAnywhere<uint16_t>(from);
+      return visit(uint16_t());
     case 4:
-      return loadAnywhere<uint32_t>(from);
+      return visit(uint32_t());
     default:
-      return loadAnywhere<uint64_t>(from);
+      return visit(uint64_t());
   }
 }
+// Loads or stores the bits of an element of `bytes` bytes.
+WL_CORE_INLINE uint64_t loadBits(const unsigned char* from, uint64_t bytes) {
+  return withRaw(bytes, [&](auto raw) { return uint64_t{loadAnywhere<decltype(raw)>(from)}; });
+}
 WL_CORE_INLINE void storeBits(unsigned char* to, uint64_t bits, uint64_t bytes) {
-  switch (bytes) {
-    case 1:
-      *to = static_cast<unsigned char>(bits);
-      return;
-    case 2:
-      return storeAnywhere(to, static_cast<uint16_t>(bits));
-    case 4:
-      return storeAnywhere(to, static_cast<uint32_t>(bits));
-    default:
-      return storeAnywhere(to, bits);
-  }
+  withRaw(bytes, [&](auto raw) { storeAnywhere(to, static_cast<decltype(raw)>(bits)); });
 }
 
 // The kCount elements of a vector. Computations use type Value.

@@ -110,8 +110,8 @@ WL_CORE_INLINE void castGroups(const Job& job, uint32_t thread) {
     for (uint32_t u = 0; u < kGroups; ++u) {
       WL_UNROLL
       for (uint32_t i = 0; i < kCastGroup; ++i) {
-        const auto raw = From::raw(in[u][i / From::kCount], i % From::kCount);
-        To::setRaw(&out[u][i / To::kCount], i % To::kCount, castTo<kFrom, kTo>(raw));
+        const auto value = From::value(in[u][i / From::kCount], i % From::kCount);
+        To::setRaw(&out[u][i / To::kCount], i % To::kCount, Element<kTo>::store(value));
       }
     }
     WL_NO_UNROLL
