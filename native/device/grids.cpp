@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -77,6 +78,8 @@ std::shared_ptr<const GridTable>& given() {
   return *table;
 }
 
+std::atomic<bool> hasGiven{false};
+
 }  // namespace
 
 Code Grids::check(wl_error_t* error) {
@@ -90,12 +93,14 @@ Code Grids::use(const char* text, wl_error_t* error) {
     made = std::make_shared<GridTable>();
     if (Code code = made->read(text, error); code != WL_OK) return code;
   }
+  const bool isGiven = made != nullptr;
   std::atomic_store(&given(), std::shared_ptr<const GridTable>(std::move(made)));
+  hasGiven = isGiven;
   return WL_OK;
 }
 
 std::shared_ptr<const GridTable> Grids::table() {
-  const auto own = std::atomic_load(&given());
+  const auto own = hasGiven ? std::atomic_load(&given()) : nullptr;
   return own != nullptr ? own : ofFile().table;
 }
 

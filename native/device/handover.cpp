@@ -69,7 +69,9 @@ class Handover final : public OffloadPeers, public Steps {
     while (!comm_.group().liveTogether(first, rank)) ++first;
     return first;
   }
-  bool goesOn() override { return wait_.goesOn(); }
+  bool goesOn() override {
+    return comm_.group().failure() == nullptr && !comm_.gate().closes() && leftNs() > 0;
+  }
   int64_t leftNs() override { return deadline_.left(clockNs()); }
   Code ended(const OffloadProgress& progress) override {
     progress_ = &progress;
@@ -146,7 +148,7 @@ Code awaitProcessesBefore(Comm& comm, Deadline& deadline) {
   return WL_OK;
 }
 
-Code awaitTurn(Comm& comm, Handover& peers, Deadline& deadline) {
+Code awaitTurn(Comm& comm, Deadline& deadline) {
   if (Code code = awaitProcessesBefore(comm, deadline); code != WL_OK) return code;
   OffloadSeats::Busy busy = {};
   const uint64_t sequence = comm.operation().wholeSequence();
@@ -159,7 +161,8 @@ Code awaitTurn(Comm& comm, Handover& peers, Deadline& deadline) {
           .add("for its turn: rank %u's device runs %s of another communicator of this process, "
                "and runs one operation at a time",
                busy.rank, busy.with);
-      return peers.busy({busy.rank}, why);
+      const auto culprit = static_cast<int32_t>(busy.rank);
+      return comm.failures().publishBusy(&culprit, 1, why, deadline.limitNs());
     }
     if (Code code = comm.waits().ended(deadline, now); code != WL_OK) return code;
   }
@@ -206,7 +209,7 @@ Code offload(Comm& comm, const Call& call, uint32_t kernel, uint32_t phases, con
   const uint32_t rank = comm.rank();
   Handover peers(comm, deadline);
   const ShownSteps shown(comm.waits(), peers);
-  if (Code code = awaitTurn(comm, peers, deadline); code != WL_OK) return code;
+  if (Code code = awaitTurn(comm, deadline); code != WL_OK) return code;
   DeviceOperation operation = {operationName(call.descriptor.operation()),
                                kernel,
                                &launch,

@@ -171,12 +171,14 @@ bool Offload::giveUp(int64_t sinceNs, wl_error_t* error) {
 }
 
 void Offload::endStreams(DeviceWait& wait) {
-  if (enqueuing() == nullptr || giveUp(clockNs() - callLimitNs, nullptr)) return;
+  if (enqueuing() == nullptr) return;
   const auto ends = [this] {
     owned_->close();
     return WL_OK;
   };
-  onItsThread(ends, wait, nullptr);
+  // A thread that was given up never runs again, so nobody else touches what close() ends.
+  if (giveUp(clockNs() - callLimitNs, nullptr) || onItsThread(ends, wait, nullptr) == WL_DEVICE)
+    owned_->close();
 }
 
 Code Offload::alone(const Body& body, DeviceWait& wait, wl_error_t* error) {

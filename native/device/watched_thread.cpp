@@ -13,7 +13,7 @@ namespace windlass {
 
 const char* runWatched(std::function<void()> body, int64_t limitNs) {
   const auto calls = std::make_shared<WatchedCalls>();
-  std::packaged_task<void()> task([calls, body = std::move(body)] {
+  std::packaged_task<void()> task([calls, body = std::move(body)]() noexcept {
     calls->watchThisThread();
     body();
   });

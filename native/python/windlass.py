@@ -377,9 +377,9 @@ class _Until:
         pause = first
         while True:
             yield
+            time.sleep(min(pause, self.left()))
             if self.over():
                 return
-            time.sleep(min(pause, self.left()))
             pause = min(2 * pause, most)
 
 
@@ -817,6 +817,7 @@ class _Store:
         self.address = "%s:%d" % address
         self._who = f"connect to the store at {self.address} as rank {rank} of {size}"
         self._id = _NO_CALL
+        self._lost = None  # why there are no answers any more
         why = "no answer"
         for _ in until.pauses(0.005, 0.2):
             try:
@@ -828,14 +829,17 @@ class _Store:
             except OSError as e:
                 if opened and isinstance(e, ConnectionRefusedError):
                     raise PeerLostException(f"{self._who}: its owner has ended: {e}") from e
-                why = str(e)
+                if why == "no answer" or not until.over():  # what was met before tells more
+                    why = str(e)
         raise DeadlineExceededException(
             f"{self._who}: no store there after {until.whole:g} s: {why}; does its owner run?")
 
     def _connect(self, address, token, job, rank, size, until):
-        # A stranger who listens there, and says nothing, costs no more than this.
-        until = _Until(max(0.001, min(_LONGEST_ATTEMPT, until.left())))
-        sock = socket.create_connection(address, timeout=until.whole)
+        def attempt():
+            """A stranger who listens there, and says nothing, costs no more than this."""
+            return max(0.001, min(_LONGEST_ATTEMPT, until.left()))
+
+        sock = socket.create_connection(address, timeout=attempt())
         self._frames = _Frames(sock)
         self._selector = selectors.DefaultSelector()
         try:
@@ -844,7 +848,7 @@ class _Store:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setblocking(False)
             self._selector.register(sock, selectors.EVENT_READ)
-            self._greet(token, job, rank, size, until)
+            self._greet(token, job, rank, size, _Until(attempt()))
         except BaseException:
             self.close()
             raise
@@ -897,8 +901,13 @@ class _Store:
     def _wait(self, seconds):
         """Writes what waits, and takes what comes meanwhile; whether anything came."""
         events = selectors.EVENT_READ
-        if not self._frames.flush():
-            events |= selectors.EVENT_WRITE
+        try:
+            if not self._frames.flush():
+                events |= selectors.EVENT_WRITE
+        except OSError:
+            if self._id != _NO_CALL:
+                self._hear_last()
+            raise
         self._selector.modify(self._frames.socket, events)
         came = False
         for _, ready in self._selector.select(max(0.0, seconds)):
@@ -912,14 +921,14 @@ class _Store:
         """What `read` takes from the answer."""
         self._id = self._id % 0x7FFFFFFF + 1
         try:
+            if self._lost is not None:
+                raise self._lost
             self._frames.send(struct.pack(">Bi", kind, self._id) + _text(key) + body)
             while True:
                 reply = self._next()
                 if reply is not None:
                     reader = _Reader(reply)
                     code, number = reader.unpack("Bi")
-                    if number == _NO_CALL and code != 0:
-                        raise ConnectionAbortedError(_printable(_take_text(reader, 800)))
                     if number != self._id:
                         continue  # of a call that nobody waits for any more, or of a ping
                     if code == 0:
@@ -935,6 +944,7 @@ class _Store:
                         f" {until.whole:g} s")
                 self._listen(until)
         except OSError as e:
+            self._lost = e
             raise PeerLostException(
                 f"{what} {key}: the store at {self.address} was lost: {e}; its owner has ended,"
                 " closed it or turned this member away") from e
@@ -943,15 +953,32 @@ class _Store:
                 f"{what} {key}: the store at {self.address} answered with {e}") from e
 
     def _next(self):
-        """The next frame, if one has come whole. One that is none ends the session."""
+        """The next frame, if one has come whole. One that is none ends the session, and so does one
+        by which the store says why it goes."""
         try:
-            return self._frames.next()
+            reply = self._frames.next()
+            if reply is not None:
+                reader = _Reader(reply)
+                code, number = reader.unpack("Bi")
+                if number == _NO_CALL and code != 0:
+                    raise ConnectionAbortedError(_printable(_take_text(reader, 800)))
+            return reply
         except _Malformed as e:
             why = f"this member got {e}"
             _log().warning("The store at %s is left: %s", self.address, why)
-            self._frames.send(struct.pack(">Bi", _LEAVE, _NO_CALL) + _text(why))
-            self._frames.flush()
+            with contextlib.suppress(OSError):
+                self._frames.send(struct.pack(">Bi", _LEAVE, _NO_CALL) + _text(why))
+                self._frames.flush()
             raise ConnectionAbortedError(why) from e
+
+    def _hear_last(self):
+        """Raises what the store said last, if it said why it goes."""
+        with contextlib.suppress(OSError):
+            for _ in range(64):
+                if not self._frames.fill():
+                    break
+        while self._next() is not None:
+            pass
 
     def _listen(self, until):
         now = time.monotonic()
@@ -1128,58 +1155,56 @@ class _StoreServer:
         if not self._here(session):
             return
         try:
-            if events & selectors.EVENT_READ and not session.frames.fill():
+            if events & selectors.EVENT_READ:
+                if not session.frames.fill():
+                    self._drop(session)
+                    return
+                if id(session) in self._members:
+                    session.since = time.monotonic()
+            has_more = True
+            while has_more:
+                has_more = self._work(session) and session.frames.flush()
+            if session.frames.flush() and session.leaving:
                 self._drop(session)
-                return
-            if id(session) in self._members:
-                session.since = time.monotonic()
-            left = None
-            while (self._here(session) and not session.frames.queued
-                   and session.frames.left() != left):
-                left = session.frames.left()
-                self._work(session)
-                if self._here(session):
-                    self._send(session)
-        except Exception as e:  # whatever a stranger sends ends its own connection alone
-            if isinstance(e, _Malformed) and id(session) in self._members:
-                self._end(session, e)
+            else:
+                self._watch(session)
+        except Exception:  # whatever a stranger sends ends its own connection alone
             self._drop(session)
+
+    def _work(self, session):
+        """Handles frames that have come whole; whether it lacked room for replies."""
+        while not session.leaving and session.frames.queued < self._BACKLOG:
+            try:
+                body = session.frames.next()
+                if body is None:
+                    return False
+                if id(session) in self._members:
+                    self._request(session, body)
+                elif session.hello is None:
+                    self._hello(session, body)
+                else:
+                    self._prove(session, body)
+            except _Malformed as e:
+                if id(session) not in self._members:
+                    raise
+                self._end(session, e)
+        return not session.leaving
 
     def _end(self, session, came):
         """Tells a member, and the log, why its session ends."""
         job, rank = session.member
         _log().warning("The store at %s:%d ends the session of rank %d of job %r, which sent %s",
                        *self.address, rank, _printable(job), came)
-        with contextlib.suppress(OSError):
-            why = _text(f"the store got {came}"[:200])
-            session.frames.send(
-                struct.pack(">Bi", InvalidArgumentException.code, _NO_CALL) + why)
-            session.frames.flush()
+        why = _text(f"the store got {came}"[:200])
+        session.frames.send(struct.pack(">Bi", InvalidArgumentException.code, _NO_CALL) + why)
+        session.leaving = True
 
-    def _work(self, session):
-        while not session.leaving and session.frames.queued < self._BACKLOG:
-            body = session.frames.next()
-            if body is None:
-                return
-            if id(session) in self._members:
-                self._request(session, body)
-            elif session.hello is None:
-                self._hello(session, body)
-            else:
-                self._prove(session, body)
-
-    def _send(self, session):
-        try:
-            done = session.frames.flush()
-        except OSError:
-            self._drop(session)
-            return
-        if done and session.leaving:
-            self._drop(session)
-            return
+    def _watch(self, session):
+        """Waits for what a session may do next."""
         reads = not session.leaving and session.frames.queued < self._BACKLOG
-        events = (selectors.EVENT_READ if reads else 0) | (0 if done else selectors.EVENT_WRITE)
-        self._selector.modify(session.frames.socket, events or selectors.EVENT_READ, session)
+        events = ((selectors.EVENT_READ if reads else 0)
+                  | (selectors.EVENT_WRITE if session.frames.queued else 0))
+        self._selector.modify(session.frames.socket, events, session)
 
     def _refuse(self, session, code, text):
         session.frames.send(struct.pack(">Bi", _REFUSED, code) + _text(text))
@@ -1355,7 +1380,7 @@ class _StoreServer:
             if number in session.waits and session.waits[number][1] != value:
                 self._forget(session, number)
                 self._done(session, number, *self._of(value))
-                self._send(session)
+                self._watch(session)
 
 
 class _MeetingFile:

@@ -85,6 +85,7 @@ def run():
     assert honest.get("kept", until) == b"\1"
     replies(log)
     silent()
+    slow()
     honest.close()
     server.close()
 
@@ -190,4 +191,25 @@ def silent():
     assert came and 4.5 < windlass.time.monotonic() - begin < 8
     came[0].close()
     taken.close()
+    server.close()
+
+
+def slow():
+    """A reader that takes little at a time gets all of a long value, and the reason behind it."""
+    server = windlass._StoreServer(("127.0.0.1", 0), TOKEN, windlass._Until(30))
+    server._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 32 << 10)
+    until = windlass._Until(60)
+    honest = windlass._Store(server.address, TOKEN, "test", 0, 1, until)
+    value = secrets.token_bytes(400 << 10)
+    honest.set("kept", value, until)
+    with Between(server.address) as member:
+        asks = [member.sealed(windlass._GET) for _ in range(8)]
+        changed = member.sealed(windlass._PING)
+        changed[5] ^= 1
+        member.send(*asks, changed)
+        came = member.came()
+        assert came.count(value) == 8, came.count(value)
+        assert b"does not fit its seal" in came[-200:], came[-200:]
+    assert honest.get("kept", until) == value
+    honest.close()
     server.close()

@@ -80,9 +80,13 @@ struct IntegerRange {
   long double least;
   long double most;
 };
+bool isUnsigned(DType dtype) {
+  return dtype == DType::kU8 || dtype == DType::kU16 || dtype == DType::kU32;
+}
+
 IntegerRange rangeOf(DType dtype) {
   const int bits = static_cast<int>(sizeOf(dtype)) * 8;
-  if (dtype == DType::kU8 || dtype == DType::kU16 || dtype == DType::kU32) {
+  if (isUnsigned(dtype)) {
     return {0, std::ldexp(1.0L, bits) - 1};
   }
   return {-std::ldexp(1.0L, bits - 1), std::ldexp(1.0L, bits - 1) - 1};
@@ -93,7 +97,7 @@ long double valueOf(const unsigned char* element, DType dtype) {
   if (!isFloat(dtype)) {
     uint64_t bits = 0;
     __builtin_memcpy(&bits, element, sizeOf(dtype));
-    if (rangeOf(dtype).least == 0) return bits;
+    if (isUnsigned(dtype)) return bits;
     const size_t unused = 64 - sizeOf(dtype) * 8;
     return static_cast<int64_t>(bits << unused) >> unused;
   }

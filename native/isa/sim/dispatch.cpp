@@ -30,7 +30,10 @@ constexpr PathEntry kPaths[kPathCount] = {
     {"avx512-bf16", [] { return __builtin_cpu_supports("avx512bf16") != 0; }, avx512Bf16Table},
     {"avx512-fp16", [] { return __builtin_cpu_supports("avx512fp16") != 0; }, avx512Fp16Table},
 #else
-    {"avx2"}, {"avx512"}, {"avx512-bf16"}, {"avx512-fp16"},
+    {"avx2", nullptr, nullptr},
+    {"avx512", nullptr, nullptr},
+    {"avx512-bf16", nullptr, nullptr},
+    {"avx512-fp16", nullptr, nullptr},
 #endif
 };
 

@@ -21,7 +21,8 @@ import org.windlass.internal.Native;
 /**
  * The way to a {@link StoreServer}, on the calling thread: a connection on which both sides have
  * shown the token. Where nobody listens yet, or the connection breaks before that, it tries again
- * until the deadline, and at the latest after {@link #LONGEST_ATTEMPT}; a refusal ends it at once, and so does that nobody listens any more.
+ * until the deadline. An attempt takes {@link #LONGEST_ATTEMPT} at most. A refusal ends it at once,
+ * and so does that nobody listens any more.
  */
 final class Connector {
   private static final long FIRST_PAUSE_MS = 5;
@@ -37,6 +38,9 @@ final class Connector {
   private final FailureMaker failures;
   private final String call;
   private final Deadline until;
+
+  /** Whether the last attempt reached somebody who listens. */
+  private boolean isConnected;
 
   /** The end of the attempt in progress, or {@link #until}. */
   private Deadline attemptUntil;
@@ -88,7 +92,8 @@ final class Connector {
         if (leftMs(until) <= 0) {
           break; // what an attempt before it met tells more
         }
-        why = "whoever listens there said nothing for " + Deadline.text(LONGEST_ATTEMPT);
+        String who = isConnected ? "whoever listens there said nothing for " : "no connection after ";
+        why = who + Deadline.text(LONGEST_ATTEMPT);
       } catch (ConnectException e) {
         if (isOpened) {
           throw failure(Native.WL_PEER_LOST, "its owner has ended: " + e.getMessage());
@@ -118,6 +123,7 @@ final class Connector {
 
   private Connection attempt() throws IOException {
     Connection made = null;
+    isConnected = false;
     boolean isLast = until.leftNs() <= LONGEST_ATTEMPT.toNanos();
     attemptUntil = isLast ? until : Deadline.of(LONGEST_ATTEMPT, failures);
     try {
@@ -138,6 +144,7 @@ final class Connector {
         // Where nobody listens, a socket that was given this port for its own meets itself.
         throw new ConnectException("nobody listens there");
       }
+      isConnected = true;
       made = new Connection(selector, key, channel, greet());
       return made;
     } finally {

@@ -44,6 +44,7 @@ final class Session {
   private long heardNs = System.nanoTime();
 
   private Stage stage = Stage.HELLO;
+  private boolean isAdmitted;
   private byte[] hello;
   private byte[] challenge;
 
@@ -61,6 +62,11 @@ final class Session {
     this.peer = Sockets.name(remote);
   }
 
+  /** Whether it is a member's, or was as it began to leave. */
+  boolean isAdmitted() {
+    return isAdmitted;
+  }
+
   /** Who has shown the token. */
   Member member() {
     return member;
@@ -72,7 +78,7 @@ final class Session {
 
   /** The address it comes from, and who it is once that is known. */
   String peer() {
-    return isMember() ? peer + ", " + member : peer;
+    return isAdmitted ? peer + ", " + member : peer;
   }
 
   long heardNs() {
@@ -182,6 +188,7 @@ final class Session {
       return;
     }
     stage = Stage.MEMBER;
+    isAdmitted = true;
     heardNs = System.nanoTime();
     server.admit(this);
     queue(Greeting.welcome(server.silenceMs()));
@@ -307,7 +314,7 @@ final class Session {
   private void leave(ByteBuffer frame) throws MalformedException {
     String why = Wire.text(frame, Wire.REFUSAL);
     Wire.end(frame);
-    server.log().warn(peer(), "it goes, because " + why);
+    server.log().warn(peer(), "it goes, because " + Texts.printable(why));
     stage = Stage.LEAVING;
   }
 

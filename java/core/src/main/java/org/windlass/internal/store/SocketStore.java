@@ -342,7 +342,7 @@ public final class SocketStore implements Store {
     long pingedNs = heardNs;
     long pingNs = Math.max(1, silenceNs / 3);
     while (true) {
-      boolean all = write();
+      boolean all = writeOrHear();
       key.interestOps(SelectionKey.OP_READ | (all ? 0 : SelectionKey.OP_WRITE));
       selector.select(Math.max(1, TimeUnit.NANOSECONDS.toMillis(pingNs)));
       selector.selectedKeys().clear();
@@ -361,6 +361,22 @@ public final class SocketStore implements Store {
         pingedNs = now;
         channel.send(Wire.frame(Wire.HEAD).put(Wire.PING).putInt(Wire.NO_CALL).flip());
       }
+    }
+  }
+
+  /** The same; where the server takes nothing any more, what it said last tells why. */
+  private boolean writeOrHear() throws IOException {
+    try {
+      return write();
+    } catch (IOException e) {
+      try {
+        while (read()) {
+          // These replies came before the end.
+        }
+      } catch (IOException ended) {
+        e.addSuppressed(ended);
+      }
+      throw e;
     }
   }
 
@@ -387,7 +403,8 @@ public final class SocketStore implements Store {
       byte code = frame.get();
       int id = frame.getInt();
       if (id == Wire.NO_CALL && code != Wire.DONE) {
-        throw new IOException(Texts.printable(Wire.text(frame, Wire.REFUSAL)));
+        String why = Texts.printable(Wire.text(frame, Wire.REFUSAL));
+        throw new Refusal(Native.WL_PEER_LOST, why);
       }
       CompletableFuture<ByteBuffer> reply = replies.get(id);
       if (reply == null) {

@@ -268,7 +268,7 @@ public final class StoreServer implements AutoCloseable {
       if (session.receive()) {
         dirty(session);
       } else {
-        drop(session, session.isMember() ? null : "it left before it had shown the token");
+        drop(session, session.isAdmitted() ? null : "it left before it had shown the token");
       }
     } catch (IOException | RuntimeException | OutOfMemoryError e) {
       drop(session, reason(session, e));
@@ -385,6 +385,6 @@ public final class StoreServer implements AutoCloseable {
     if (e instanceof Refusal) {
       return e.getMessage();
     }
-    return session.isMember() && e instanceof IOException ? null : e.toString();
+    return session.isAdmitted() && e instanceof IOException ? null : e.toString();
   }
 }
