@@ -9,7 +9,7 @@
 
 namespace windlass {
 
-struct FarPlan;  // native/hosts/far.h
+struct FarPlan;  // native/base/far.h
 struct OnStream;  // native/device/offload.h
 class OffloadedLaunch;    // native/device/offloaded_launch.h
 class OffloadedTransfer;  // native/device/offloaded_transfer.h

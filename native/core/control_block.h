@@ -167,7 +167,7 @@ struct alignas(kLine) StageLine {
   std::atomic<uint32_t> reserved;  // its staging buffer has memory or lacks it; 0: not known yet
   std::atomic<uint64_t> filled;    // rounds that this rank has filled its half for
   std::atomic<uint64_t> taken;     // rounds in which it has read all that it needs
-  // Rounds of two levels, over all operations (native/hosts/two_levels.h). shown: rounds for which
+  // Rounds of two levels, over all operations (native/peer/two_levels.h). shown: rounds for which
   // this rank has shown its input on its host. used: rounds whose result it has taken.
   std::atomic<uint64_t> shown;
   std::atomic<uint64_t> used;

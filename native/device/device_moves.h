@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "native/hosts/far.h"
+#include "native/base/far.h"
 #include "native/memory/device.h"
 
 namespace windlass {

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "native/hosts/far.h"
+#include "native/base/far.h"
 #include "native/device/statements.h"
 #include "native/memory/device.h"
 #include "windlass/chunk.h"

@@ -13,10 +13,10 @@
 #include "native/base/error.h"
 #include "native/core/call.h"
 #include "native/core/peer_reads.h"
-#include "native/hosts/far_items.h"
-#include "native/hosts/two_levels.h"
 #include "native/hosts/ucx/wire.h"
+#include "native/peer/far_items.h"
 #include "native/peer/peer_access.h"
+#include "native/peer/two_levels.h"
 #include "windlass/kernel.h"
 
 namespace windlass {

@@ -6,10 +6,10 @@
 #include <memory>
 #include <vector>
 
+#include "native/base/far.h"
 #include "native/core/comm.h"
 #include "native/device/offload_seats.h"
 #include "native/device/offloaded_transfer.h"
-#include "native/hosts/far.h"
 #include "native/transfer/peers.h"
 #include "native/transfer/progress.h"
 #include "native/transfer/stages.h"

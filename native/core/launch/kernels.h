@@ -10,7 +10,7 @@
 
 namespace windlass {
 
-class FarBox;  // native/hosts/far.h
+class FarBox;  // native/base/far.h
 
 enum class Executor : uint32_t { kCpu, kDevice };
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/hosts/far_items.h"
+#include "native/peer/far_items.h"
 
 #include <algorithm>
 #include <utility>
 
+#include "native/base/far.h"
 #include "native/core/comm.h"
 #include "native/core/launch/kernels.h"
-#include "native/hosts/far.h"
 #include "native/hosts/hosts.h"
 #include "windlass/chunk.h"
 

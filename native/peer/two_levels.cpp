@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/hosts/two_levels.h"
+#include "native/peer/two_levels.h"
 
 #include <algorithm>
 
