@@ -2,6 +2,7 @@
 // CPU instructions for host code.
 #pragma once
 
+#include <sched.h>
 #include <time.h>
 
 #include <cstddef>
@@ -20,6 +21,16 @@ inline void cpuPause() noexcept {
 #elif defined(__aarch64__)
   __asm__ volatile("yield" ::: "memory");
 #endif
+}
+
+// Called between two looks at a signal. `sharesCore` is true if the thread that writes the signal
+// may need this CPU core.
+inline void relax(bool sharesCore) noexcept {
+  if (sharesCore) {
+    sched_yield();
+  } else {
+    cpuPause();
+  }
 }
 
 // Call between a seq_cst read-modify-write and loads of words that other threads write. No later

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signals under the names of the tile ISA, and polls of them, for targets that run on the CPU.
+// Signals under the names of the tile ISA, for the CPU and for cores of GPUs.
 #pragma once
-
-#include <sched.h>
 
 #include <cstdint>
 
-#include "native/base/cpu.h"
 #include "native/isa/enums.h"
+#include "windlass/kernel.h"
 
 namespace pto {
 namespace comm {
@@ -15,8 +13,8 @@ namespace comm {
 // One 32-bit word. Each 64-byte line has one writer.
 class Signal {
  public:
-  explicit Signal(int32_t* word) noexcept : word_(word) {}
-  int32_t* data() noexcept { return word_; }
+  WL_CORE_INLINE explicit Signal(int32_t* word) noexcept : word_(word) {}
+  WL_CORE_INLINE int32_t* data() noexcept { return word_; }
 
  private:
   int32_t* word_;
@@ -26,10 +24,21 @@ class Signal {
 template <int R, int C>
 class Signal2D {
  public:
-  explicit Signal2D(int32_t* words, int rowStride = C) noexcept
+  WL_CORE_INLINE explicit Signal2D(int32_t* words, int rowStride = C) noexcept
       : words_(words), rowStride_(rowStride) {}
-  Signal at(int row, int column) noexcept {
+  WL_CORE_INLINE Signal at(int row, int column) noexcept {
     return Signal(words_ + static_cast<int64_t>(row) * rowStride_ + column);
+  }
+  // Returns true if test(signal) is true for each signal.
+  template <typename Test>
+  WL_CORE_INLINE bool all(const Test& test) {
+    for (int row = 0; row < R; ++row) {
+      for (int column = 0; column < C; ++column) {
+        Signal signal = at(row, column);
+        if (!test(signal)) return false;
+      }
+    }
+    return true;
   }
 
  private:
@@ -37,9 +46,7 @@ class Signal2D {
   int rowStride_;
 };
 
-// Reads the signal once. Returns true if it satisfies the comparison.
-inline bool satisfies(const int32_t* signal, int32_t want, WaitCmp cmp) noexcept {
-  const int32_t seen = __atomic_load_n(signal, __ATOMIC_ACQUIRE);
+WL_CORE_INLINE bool compare(int32_t seen, int32_t want, WaitCmp cmp) noexcept {
   switch (cmp) {
     case WaitCmp::EQ:
       return seen == want;
@@ -51,10 +58,16 @@ inline bool satisfies(const int32_t* signal, int32_t want, WaitCmp cmp) noexcept
       return seen >= want;
     case WaitCmp::LT:
       return seen < want;
-    case WaitCmp::LE:
+    default:
       return seen <= want;
   }
-  return false;
+}
+
+// ---- on the CPU
+
+// Reads the signal once. Returns true if it satisfies the comparison.
+inline bool satisfies(const int32_t* signal, int32_t want, WaitCmp cmp) noexcept {
+  return compare(__atomic_load_n(signal, __ATOMIC_ACQUIRE), want, cmp);
 }
 
 inline void notify(int32_t* signal, int32_t value, NotifyOp op) noexcept {
@@ -67,17 +80,3 @@ inline void notify(int32_t* signal, int32_t value, NotifyOp op) noexcept {
 
 }  // namespace comm
 }  // namespace pto
-
-namespace windlass {
-
-// Called between two looks at a signal. `sharesCore` is true if the thread that writes the signal
-// may need this CPU core.
-inline void relax(bool sharesCore) noexcept {
-  if (sharesCore) {
-    sched_yield();
-  } else {
-    cpuPause();
-  }
-}
-
-}  // namespace windlass

@@ -171,13 +171,7 @@ inline bool TTEST(Signal& signal, int32_t value, WaitCmp cmp) {
 // Returns true if all signals satisfy the comparison.
 template <int R, int C>
 bool TTEST(Signal2D<R, C>& signals, int32_t value, WaitCmp cmp) {
-  for (int row = 0; row < R; ++row) {
-    for (int column = 0; column < C; ++column) {
-      Signal signal = signals.at(row, column);
-      if (!TTEST(signal, value, cmp)) return false;
-    }
-  }
-  return true;
+  return signals.all([&](Signal& signal) { return TTEST(signal, value, cmp); });
 }
 
 }  // namespace checked

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "native/base/cpu.h"
 #include "native/base/dtype.h"
 #include "native/isa/checked/instructions.h"
 #include "native/isa/one_thread.h"

@@ -26,12 +26,13 @@
 #include "native/isa/element_types.h"
 #include "native/isa/enums.h"
 #include "native/isa/limits.h"
+#include "native/isa/shape.h"
+#include "native/isa/signals.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
 
 constexpr const Limits& kLimits = kCudaLimits;
-constexpr int kGlobalDims = 5;
 
 namespace cuda {
 
@@ -242,81 +243,6 @@ WL_CORE_INLINE void dsb(mem_dsb_t) {}
 
 namespace pto {
 
-// Five extents. `values` has one value for each DYNAMIC extent, or all five. Without values, each
-// DYNAMIC extent is 1.
-template <int64_t... N>
-struct Extents {
-  static_assert(sizeof...(N) == windlass::kGlobalDims, "five dimensions");
-  static constexpr int kDynamic = ((N == DYNAMIC ? 1 : 0) + ...);
-
-  template <typename... V>
-  WL_CORE_INLINE static void fill(int64_t* to, V... values) {
-    constexpr bool kAll = sizeof...(V) == windlass::kGlobalDims;
-    static_assert(kAll || sizeof...(V) == 0 || sizeof...(V) == kDynamic,
-                  "a value for each DYNAMIC");
-    const int64_t given[] = {static_cast<int64_t>(values)..., 1};
-    int d = 0;
-    int next = 0;
-    const auto take = [&] {
-      if constexpr (sizeof...(V) == 0) return given[0];
-      return given[kAll ? d : next++];
-    };
-    ((to[d] = N == DYNAMIC ? take() : N, ++d), ...);
-  }
-};
-template <int64_t N1 = DYNAMIC, int64_t N2 = DYNAMIC, int64_t N3 = DYNAMIC, int64_t N4 = DYNAMIC,
-          int64_t N5 = DYNAMIC>
-struct Shape {
-  static constexpr bool kIsRow = N1 == 1 && N2 == 1 && N3 == 1 && N4 == 1;
-  int64_t shape[windlass::kGlobalDims];
-
-  template <typename... V>
-  WL_CORE_INLINE explicit Shape(V... values) {
-    Extents<N1, N2, N3, N4, N5>::fill(shape, values...);
-  }
-};
-// Strides in elements.
-template <int64_t S1 = DYNAMIC, int64_t S2 = DYNAMIC, int64_t S3 = DYNAMIC, int64_t S4 = DYNAMIC,
-          int64_t S5 = DYNAMIC>
-struct Stride {
-  static constexpr bool kIsDense = S5 == 1;
-  int64_t stride[windlass::kGlobalDims];
-
-  template <typename... V>
-  WL_CORE_INLINE explicit Stride(V... values) {
-    Extents<S1, S2, S3, S4, S5>::fill(stride, values...);
-  }
-};
-
-// A 5-D view of memory: dimension 3 counts rows, dimension 4 columns.
-template <typename Element, typename ShapeT, typename StrideT, Layout kLayout = Layout::ND>
-class GlobalTensor {
- public:
-  using RawDType = std::remove_const_t<Element>;
-  using DType = Element;
-  static constexpr Layout layout = kLayout;
-  // True if, by its type, the tensor is one row of contiguous elements.
-  static constexpr bool kOneRow = ShapeT::kIsRow && StrideT::kIsDense;
-
-  WL_CORE_INLINE explicit GlobalTensor(Element* data, const ShapeT& shape = ShapeT(),
-                                       const StrideT& stride = StrideT())
-      : data_(data), shape_(shape), stride_(stride) {}
-
-  WL_CORE_INLINE Element* data() const { return data_; }
-  WL_CORE_INLINE int64_t GetShape(int d) const { return shape_.shape[d]; }
-  WL_CORE_INLINE int64_t GetStride(int d) const { return stride_.stride[d]; }
-  // The result points to the shape and strides of this tensor.
-  WL_CORE_INLINE windlass::StridedView view() const {
-    return {const_cast<RawDType*>(data_), windlass::DTypeOf<RawDType>::value,
-            windlass::kGlobalDims, shape_.shape, stride_.stride};
-  }
-
- private:
-  Element* data_;
-  ShapeT shape_;
-  StrideT stride_;
-};
-
 // A tile in on-core memory, at the offset that TASSIGN sets. The constructor takes DYNAMIC valid
 // sizes; without it they are 0. The instruction that uses an invalid tile reports it.
 template <TileType kType, typename Element, int kRows, int kCols,
@@ -366,33 +292,6 @@ WL_CORE_INLINE void TASSIGN(TileT& tile) {
 
 namespace comm {
 
-// One 32-bit word. Each 64-byte line has one writer.
-class Signal {
- public:
-  WL_CORE_INLINE explicit Signal(int32_t* word) : word_(word) {}
-  WL_CORE_INLINE int32_t* data() const { return word_; }
-
- private:
-  int32_t* word_;
-};
-
-WL_CORE_INLINE bool compare(int32_t seen, int32_t want, WaitCmp cmp) {
-  switch (cmp) {
-    case WaitCmp::EQ:
-      return seen == want;
-    case WaitCmp::NE:
-      return seen != want;
-    case WaitCmp::GT:
-      return seen > want;
-    case WaitCmp::GE:
-      return seen >= want;
-    case WaitCmp::LT:
-      return seen < want;
-    default:
-      return seen <= want;
-  }
-}
-
 WL_CORE_INLINE void TNOTIFY(Signal& signal, int32_t value, NotifyOp op) {
   windlass::cuda::finish();
   if (op == NotifyOp::Set) {
@@ -407,30 +306,10 @@ WL_CORE_INLINE bool TTEST(Signal& signal, int32_t value, WaitCmp cmp) {
   return compare(windlass::cuda::loadAcquire(signal.data()), value, cmp);
 }
 
-// R x C words; rowStride counts words.
-template <int R, int C>
-class Signal2D {
- public:
-  WL_CORE_INLINE explicit Signal2D(int32_t* words, int rowStride = C)
-      : words_(words), rowStride_(rowStride) {}
-  WL_CORE_INLINE Signal at(int row, int column) const {
-    return Signal(words_ + static_cast<int64_t>(row) * rowStride_ + column);
-  }
-
- private:
-  int32_t* words_;
-  int rowStride_;
-};
 // Compares each word once. Returns true if all satisfy the comparison.
 template <int R, int C>
 WL_CORE_INLINE bool TTEST(Signal2D<R, C>& signals, int32_t value, WaitCmp cmp) {
-  for (int r = 0; r < R; ++r) {
-    for (int c = 0; c < C; ++c) {
-      Signal signal = signals.at(r, c);
-      if (!TTEST(signal, value, cmp)) return false;
-    }
-  }
-  return true;
+  return signals.all([&](Signal& signal) { return TTEST(signal, value, cmp); });
 }
 
 // Polls until the signal satisfies the comparison (true) or stop() returns true.

@@ -72,7 +72,7 @@ struct TileRows {
   void* data;
   bool fit;
 
-  WL_CORE_INLINE TileRows(const TileT& tile, const Global& tensor)
+  WL_CORE_INLINE TileRows(const TileT& tile, Global& tensor)
       : data(coreTiles().memory + tile.offset) {
     int64_t step = TileT::Cols;
     int64_t rows = 1;
@@ -93,7 +93,7 @@ struct TileRows {
 };
 
 template <typename A, typename B>
-WL_CORE_INLINE bool sameShape(const A& a, const B& b) {
+WL_CORE_INLINE bool sameShape(A& a, B& b) {
   for (int d = 0; d < kGlobalDims; ++d)
     if (a.GetShape(d) != b.GetShape(d)) return misused(TileMisuse::kShapes, 0, 0);
   return true;

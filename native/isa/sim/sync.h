@@ -48,13 +48,7 @@ inline bool TTEST(Signal& signal, int32_t value, WaitCmp cmp) noexcept {
 // Compares each word once. Returns true if all satisfy the comparison.
 template <int R, int C>
 inline bool TTEST(Signal2D<R, C>& signals, int32_t value, WaitCmp cmp) noexcept {
-  for (int r = 0; r < R; ++r) {
-    for (int c = 0; c < C; ++c) {
-      Signal signal = signals.at(r, c);
-      if (!TTEST(signal, value, cmp)) return false;
-    }
-  }
-  return true;
+  return signals.all([&](Signal& signal) { return TTEST(signal, value, cmp); });
 }
 
 // Polls until the signal satisfies the comparison (true) or stop() returns true. Never resets the
