@@ -24,25 +24,25 @@ struct Asked {
   // Asks about device `number`, which `device` is then.
   Asked(uint32_t number, wl_error_t* to) : Asked("the driver", to) {
     int32_t count = 0;
-    call("cuDeviceGetCount", &cuda::Cuda::cuDeviceGetCount, &count);
+    call(&cuda::Cuda::cuDeviceGetCount, &count);
     std::snprintf(what, sizeof what, "device %u", number);
     if (code == WL_OK && number >= static_cast<uint32_t>(std::max(count, 0))) {
       code = fail(error, WL_INVALID_ARGUMENT, "there is no device %u: this process sees %d", number,
                   count);
     }
-    call("cuDeviceGet", &cuda::Cuda::cuDeviceGet, &device, static_cast<int32_t>(number));
+    call(&cuda::Cuda::cuDeviceGet, &device, static_cast<int32_t>(number));
   }
 
   template <class Call, class... Arguments>
-  void call(const char* name, Call cuda::Cuda::*function, Arguments... arguments) {
-    if (code == WL_OK) check((driver->*function)(arguments...), name);
+  void call(Call cuda::Cuda::*function, Arguments... arguments) {
+    if (code == WL_OK) check((driver->*function)(arguments...));
   }
-  void check(cuda::CuResult result, const char* call) {
-    if (code == WL_OK) code = driver->check(result, call, what, error);
+  void check(const cuda::Called& called) {
+    if (code == WL_OK) code = driver->check(called, what, error);
   }
   int32_t attribute(int32_t which) {
     int32_t value = 0;
-    call("cuDeviceGetAttribute", &cuda::Cuda::cuDeviceGetAttribute, &value, which, device);
+    call(&cuda::Cuda::cuDeviceGetAttribute, &value, which, device);
     return value;
   }
 
@@ -59,23 +59,21 @@ class InContext {
  public:
   InContext(Asked& asked, cuda::CuDevice device) : asked_(asked), device_(device) {
     cuda::CuContext context = nullptr;
-    asked.call("cuDevicePrimaryCtxRetain", &cuda::Cuda::cuDevicePrimaryCtxRetain, &context, device);
+    asked.call(&cuda::Cuda::cuDevicePrimaryCtxRetain, &context, device);
     isRetained_ = asked.code == WL_OK;
-    asked.call("cuCtxPushCurrent", &cuda::Cuda::cuCtxPushCurrent, context);
+    asked.call(&cuda::Cuda::cuCtxPushCurrent, context);
     isCurrent_ = asked.code == WL_OK;
   }
   ~InContext() {
     cuda::CuContext popped = nullptr;
-    if (isCurrent_) asked_.check(asked_.driver->cuCtxPopCurrent(&popped), "cuCtxPopCurrent");
+    if (isCurrent_) asked_.check(asked_.driver->cuCtxPopCurrent(&popped));
     if (isRetained_) drop();
   }
   InContext(const InContext&) = delete;
   InContext& operator=(const InContext&) = delete;
 
   void keep() { isRetained_ = false; }
-  void drop() {
-    asked_.check(asked_.driver->cuDevicePrimaryCtxRelease(device_), "cuDevicePrimaryCtxRelease");
-  }
+  void drop() { asked_.check(asked_.driver->cuDevicePrimaryCtxRelease(device_)); }
 
  private:
   Asked& asked_;
@@ -87,20 +85,20 @@ class InContext {
 // Sets asked.device to the device that has the memory. The driver needs a current context, so this
 // uses the one of device 0.
 void findDeviceOf(uint64_t memory, Asked& asked) {
-  asked.call("cuDeviceGet", &cuda::Cuda::cuDeviceGet, &asked.device, 0);
+  asked.call(&cuda::Cuda::cuDeviceGet, &asked.device, 0);
   int32_t number = 0;
   {
     const InContext first(asked, asked.device);
     if (asked.code != WL_OK) return;
-    const cuda::CuResult found =
+    const cuda::Called found =
         asked.driver->cuPointerGetAttribute(&number, cuda::kMemoryDevice, memory);
     if (found == cuda::kCuInvalidValue) {
       asked.code = fail(asked.error, WL_INVALID_ARGUMENT, "%#llx is in no device's memory",
                         text(memory));
     }
-    asked.check(found, "cuPointerGetAttribute");
+    asked.check(found);
   }
-  asked.call("cuDeviceGet", &cuda::Cuda::cuDeviceGet, &asked.device, number);
+  asked.call(&cuda::Cuda::cuDeviceGet, &asked.device, number);
 }
 
 }  // namespace
@@ -117,7 +115,7 @@ int32_t wl_cuda_device_count(uint32_t* count, wl_error_t* error) {
   *count = 0;
   Asked asked("the driver", error);
   int32_t seen = 0;
-  asked.call("cuDeviceGetCount", &cuda::Cuda::cuDeviceGetCount, &seen);
+  asked.call(&cuda::Cuda::cuDeviceGetCount, &seen);
   *count = static_cast<uint32_t>(asked.code == WL_OK ? seen : 0);
   return asked.code;
 }
@@ -129,17 +127,17 @@ int32_t wl_cuda_device(uint32_t device, wl_cuda_device_t* out, wl_error_t* error
   Asked asked(device, error);
   size_t free = 0;
   size_t total = 0;
-  asked.call("cuDeviceGetName", &cuda::Cuda::cuDeviceGetName, found.name,
+  asked.call(&cuda::Cuda::cuDeviceGetName, found.name,
              static_cast<int32_t>(sizeof found.name), asked.device);
-  asked.call("cuDeviceTotalMem", &cuda::Cuda::cuDeviceTotalMem, &total, asked.device);
-  asked.call("cuDriverGetVersion", &cuda::Cuda::cuDriverGetVersion, &found.driver_version);
+  asked.call(&cuda::Cuda::cuDeviceTotalMem, &total, asked.device);
+  asked.call(&cuda::Cuda::cuDriverGetVersion, &found.driver_version);
   found.major = asked.attribute(cuda::kMajor);
   found.minor = asked.attribute(cuda::kMinor);
   found.multiprocessors = asked.attribute(cuda::kMultiprocessors);
   {
     size_t unused = 0;
     const InContext context(asked, asked.device);
-    asked.call("cuMemGetInfo", &cuda::Cuda::cuMemGetInfo, &free, &unused);
+    asked.call(&cuda::Cuda::cuMemGetInfo, &free, &unused);
   }
   if (asked.code != WL_OK) return asked.code;
   found.free_bytes = free;
@@ -159,8 +157,7 @@ int32_t wl_cuda_peer(uint32_t from, uint32_t to, int32_t* can, wl_error_t* error
     *can = asked.code == WL_OK ? 1 : 0;
     return asked.code;
   }
-  asked.call("cuDeviceCanAccessPeer", &cuda::Cuda::cuDeviceCanAccessPeer, can, asked.device,
-             other.device);
+  asked.call(&cuda::Cuda::cuDeviceCanAccessPeer, can, asked.device, other.device);
   return asked.code;
 }
 
@@ -211,15 +208,15 @@ int32_t wl_cuda_memory_alloc(uint64_t beside, uint64_t bytes, uint64_t* address,
   InContext context(asked, asked.device);
   cuda::CuAddress made = 0;
   if (asked.code == WL_OK) {
-    asked.code = asked.driver->checkMemory(asked.driver->cuMemAlloc(&made, bytes), "cuMemAlloc",
-                                           asked.what, bytes, error);
+    asked.code = asked.driver->checkMemory(asked.driver->cuMemAlloc(&made, bytes), asked.what,
+                                           bytes, error);
   }
   if (asked.code != WL_OK) return asked.code;
   // Runs on the legacy default stream, and the code below waits for it.
-  asked.call("cuMemsetD8", &cuda::Cuda::cuMemsetD8, made, uint8_t{0}, bytes);
+  asked.call(&cuda::Cuda::cuMemsetD8, made, uint8_t{0}, bytes);
   if (asked.code == WL_OK) {
     const int64_t limitNs = cuda::copyLimitNs;
-    const cuda::CuResult over =
+    const cuda::Called over =
         cuda::lookUntil([&] { return asked.driver->cuStreamQuery(nullptr); }, limitNs);
     if (over == cuda::kCuNotReady) {
       // The device may still write the memory, so it is not freed.
@@ -229,7 +226,7 @@ int32_t wl_cuda_memory_alloc(uint64_t beside, uint64_t bytes, uint64_t* address,
                   "default stream; see what else the program runs there",
                   text(bytes), text(limitNs / 1'000'000));
     }
-    asked.check(over, "cuStreamQuery");
+    asked.check(over);
   }
   if (asked.code != WL_OK) {
     asked.driver->cuMemFree(made);
@@ -245,7 +242,7 @@ void wl_cuda_memory_free(uint64_t address) {
   Asked asked("a device's memory", nullptr);
   findDeviceOf(address, asked);
   InContext context(asked, asked.device);
-  asked.call("cuMemFree", &cuda::Cuda::cuMemFree, address);
+  asked.call(&cuda::Cuda::cuMemFree, address);
   if (asked.code == WL_OK) context.drop();
 }
 

@@ -102,7 +102,8 @@ Code Cuda::find(const Cuda** cuda, wl_error_t* error) {
   return WL_OK;
 }
 
-Code Cuda::check(CuResult result, const char* call, const char* what, wl_error_t* error) const {
+Code Cuda::check(const Called& called, const char* what, wl_error_t* error) const {
+  const auto [result, call] = called;
   if (result == kCuOk) return WL_OK;
   const char* name = nullptr;
   const char* text = nullptr;
@@ -113,17 +114,17 @@ Code Cuda::check(CuResult result, const char* call, const char* what, wl_error_t
               result, text, meaning.cure);
 }
 
-Code Cuda::checkMemory(CuResult result, const char* call, const char* what, uint64_t bytes,
+Code Cuda::checkMemory(const Called& called, const char* what, uint64_t bytes,
                        wl_error_t* error) const {
   size_t free = 0;
   size_t total = 0;
-  if (result != kCuOutOfMemory || cuMemGetInfo(&free, &total) != kCuOk)
-    return check(result, call, what, error);
+  if (called != kCuOutOfMemory || cuMemGetInfo(&free, &total) != kCuOk)
+    return check(called, what, error);
   char asked[160];
   std::snprintf(asked, sizeof asked, "%s, asked for %llu bytes where %llu of its %llu are free,",
                 what, static_cast<unsigned long long>(bytes),
                 static_cast<unsigned long long>(free), static_cast<unsigned long long>(total));
-  return check(result, call, asked, error);
+  return check(called, asked, error);
 }
 
 uint32_t countDevices() {

@@ -223,14 +223,10 @@ struct Cuda {
   // Converts the result of a call: WL_OK for kCuOk, otherwise WL_DEVICE, WL_UNSUPPORTED or
   // WL_RESOURCE. The error gives the result's name and number, and a remedy. `what`: object of the
   // call.
-  Code check(CuResult result, const char* call, const char* what, wl_error_t* error) const;
-  Code check(const Called& called, const char* what, wl_error_t* error) const {
-    return check(called.result, called.call, what, error);
-  }
+  Code check(const Called& called, const char* what, wl_error_t* error) const;
   // Like check(), for a call that requested `bytes` of memory from device `what`, whose context is
   // current.
-  Code checkMemory(CuResult result, const char* call, const char* what, uint64_t bytes,
-                   wl_error_t* error) const;
+  Code checkMemory(const Called& called, const char* what, uint64_t bytes, wl_error_t* error) const;
 };
 
 // Number of devices that this process sees; 0 if there are none or no driver opens.

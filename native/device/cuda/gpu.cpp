@@ -32,18 +32,6 @@ void Gpu::forget(CuEvent event) {
   if (last_ == event) last_ = nullptr;
 }
 
-Code Gpu::check(const Called& called, wl_error_t* error) const {
-  char what[32];
-  std::snprintf(what, sizeof what, "device %u", number_);
-  return cuda_->check(called, what, error);
-}
-
-Code Gpu::checkMemory(const Called& called, uint64_t bytes, wl_error_t* error) const {
-  char what[32];
-  std::snprintf(what, sizeof what, "device %u", number_);
-  return cuda_->checkMemory(called.result, called.call, what, bytes, error);
-}
-
 Code Gpu::attribute(int32_t which, int32_t* value, wl_error_t* error) const {
   return check(cuda_->cuDeviceGetAttribute(value, which, device_), error);
 }
@@ -56,6 +44,7 @@ Code Gpu::take(const Cuda& cuda, uint32_t number, const void* image, Gpu** gpu, 
   if (own.holders_ == 0) {
     own.cuda_ = &cuda;
     own.number_ = number;
+    std::snprintf(own.name_, sizeof own.name_, "device %u", number);
   }
   // Allows this thread's calls while another thread captures. They are on no capturing stream.
   int32_t mode = kCaptureRelaxed;

@@ -53,14 +53,18 @@ class Gpu {
   void forget(CuEvent event);
 
   // Converts the result of a call.
-  Code check(const Called& called, wl_error_t* error) const;
+  Code check(const Called& called, wl_error_t* error) const {
+    return cuda_->check(called, name_, error);
+  }
   // Converts the result of a query. Sets *is to true if what it asked about has ended.
   Code checkEnd(const Called& query, bool* is, wl_error_t* error) const {
     *is = query == kCuOk;
     return query == kCuNotReady ? WL_OK : check(query, error);
   }
   // Like check(), for a call that requested `bytes` of memory.
-  Code checkMemory(const Called& called, uint64_t bytes, wl_error_t* error) const;
+  Code checkMemory(const Called& called, uint64_t bytes, wl_error_t* error) const {
+    return cuda_->checkMemory(called, name_, bytes, error);
+  }
 
   // Each of these makes a resource, which is null after a failure.
   Code makeStream(CuStream* stream, wl_error_t* error) const;
@@ -83,6 +87,7 @@ class Gpu {
   mutable std::mutex mutex_;  // guards what follows, which is valid while any rank holds it
   const Cuda* cuda_ = nullptr;
   uint32_t number_ = 0;
+  char name_[32] = "";  // for errors
   uint32_t holders_ = 0;
   CuDevice device_ = 0;
   CuContext context_ = nullptr;
