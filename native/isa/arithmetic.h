@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic on tiles under the names of the tile ISA, for targets that run on the CPU. A target
+// Arithmetic on tiles under the names of the tile ISA, for the CPU and for cores of GPUs. A target
 // defines combineTiles, combineTileScalar, fillTile, moveTile and convertTile next to its Tile. All
-// but convertTile get tiles of one dtype. A scalar is the bits of one element.
+// but convertTile get tiles of one dtype. A scalar is the bits of one element. Without a
+// saturation, that of the dtypes applies.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <type_traits>
 
-#include "native/isa/checked/architecture.h"
+#include "native/isa/conversions.h"
 #include "native/isa/enums.h"
+#include "windlass/kernel.h"
 
 namespace pto {
 namespace detail {
@@ -18,21 +19,21 @@ template <typename A, typename B>
 constexpr bool oneDType = std::is_same_v<typename A::DType, typename B::DType>;
 
 template <typename T>
-uint64_t bitsOf(T value) noexcept {
+WL_CORE_INLINE uint64_t bitsOf(T value) noexcept {
   uint64_t bits = 0;
   __builtin_memcpy(&bits, &value, sizeof value);
   return bits;
 }
 
 template <typename Dst, typename A, typename B>
-void combined(const char* name, windlass::checked::Op op, Dst& dst, A& a, B& b) {
+WL_CORE_INLINE void combined(const char* name, windlass::checked::Op op, Dst& dst, A& a, B& b) {
   static_assert(oneDType<Dst, A> && oneDType<Dst, B>, "one dtype");
   combineTiles(name, op, dst, a, b);
 }
 
 template <typename Dst, typename Src>
-void combinedWith(const char* name, windlass::checked::Op op, Dst& dst, Src& src,
-                  typename Src::DType scalar) {
+WL_CORE_INLINE void combinedWith(const char* name, windlass::checked::Op op, Dst& dst, Src& src,
+                                 typename Src::DType scalar) {
   static_assert(oneDType<Dst, Src>, "one dtype");
   combineTileScalar(name, op, dst, src, bitsOf(scalar));
 }
@@ -40,63 +41,64 @@ void combinedWith(const char* name, windlass::checked::Op op, Dst& dst, Src& src
 }  // namespace detail
 
 template <typename Dst, typename A, typename B>
-void TADD(Dst& dst, A& a, B& b) {
+WL_CORE_INLINE void TADD(Dst& dst, A& a, B& b) {
   detail::combined("TADD", windlass::checked::Op::kAdd, dst, a, b);
 }
 template <typename Dst, typename A, typename B>
-void TSUB(Dst& dst, A& a, B& b) {
+WL_CORE_INLINE void TSUB(Dst& dst, A& a, B& b) {
   detail::combined("TSUB", windlass::checked::Op::kSub, dst, a, b);
 }
 template <typename Dst, typename A, typename B>
-void TMUL(Dst& dst, A& a, B& b) {
+WL_CORE_INLINE void TMUL(Dst& dst, A& a, B& b) {
   detail::combined("TMUL", windlass::checked::Op::kMul, dst, a, b);
 }
 template <typename Dst, typename A, typename B>
-void TMAX(Dst& dst, A& a, B& b) {
+WL_CORE_INLINE void TMAX(Dst& dst, A& a, B& b) {
   detail::combined("TMAX", windlass::checked::Op::kMax, dst, a, b);
 }
 template <typename Dst, typename A, typename B>
-void TMIN(Dst& dst, A& a, B& b) {
+WL_CORE_INLINE void TMIN(Dst& dst, A& a, B& b) {
   detail::combined("TMIN", windlass::checked::Op::kMin, dst, a, b);
 }
 template <typename Dst, typename Src>
-void TADDS(Dst& dst, Src& src, typename Src::DType scalar) {
+WL_CORE_INLINE void TADDS(Dst& dst, Src& src, typename Src::DType scalar) {
   detail::combinedWith("TADDS", windlass::checked::Op::kAddScalar, dst, src, scalar);
 }
 template <typename Dst, typename Src>
-void TMULS(Dst& dst, Src& src, typename Src::DType scalar) {
+WL_CORE_INLINE void TMULS(Dst& dst, Src& src, typename Src::DType scalar) {
   detail::combinedWith("TMULS", windlass::checked::Op::kMulScalar, dst, src, scalar);
 }
 template <typename Dst, typename Src>
-void TDIVS(Dst& dst, Src& src, typename Src::DType scalar) {
+WL_CORE_INLINE void TDIVS(Dst& dst, Src& src, typename Src::DType scalar) {
   static_assert(!std::is_integral_v<typename Src::DType>, "TDIVS divides floats here");
   detail::combinedWith("TDIVS", windlass::checked::Op::kDivScalar, dst, src, scalar);
 }
 template <typename Dst>
-void TEXPANDS(Dst& dst, typename Dst::DType scalar) {
+WL_CORE_INLINE void TEXPANDS(Dst& dst, typename Dst::DType scalar) {
   fillTile(dst, detail::bitsOf(scalar));
 }
 template <typename Dst, typename Src>
-void TMOV(Dst& dst, Src& src) {
+WL_CORE_INLINE void TMOV(Dst& dst, Src& src) {
   static_assert(detail::oneDType<Dst, Src>, "one dtype");
   moveTile(dst, src);
 }
 
 template <typename Dst, typename Src>
-void TCVT(Dst& dst, Src& src, RoundMode mode) {
-  convertTile(dst, src, static_cast<Src*>(nullptr), mode, std::nullopt);
+WL_CORE_INLINE void TCVT(Dst& dst, Src& src, RoundMode mode) {
+  convertTile(dst, src, static_cast<Src*>(nullptr), mode, nullptr);
 }
 template <typename Dst, typename Src>
-void TCVT(Dst& dst, Src& src, RoundMode mode, SaturationMode saturation) {
-  convertTile(dst, src, static_cast<Src*>(nullptr), mode, saturation);
+WL_CORE_INLINE void TCVT(Dst& dst, Src& src, RoundMode mode, SaturationMode saturation) {
+  convertTile(dst, src, static_cast<Src*>(nullptr), mode, &saturation);
 }
 template <typename Dst, typename Src, typename Scratch>
-void TCVT(Dst& dst, Src& src, Scratch& scratch, RoundMode mode) {
-  convertTile(dst, src, &scratch, mode, std::nullopt);
+WL_CORE_INLINE void TCVT(Dst& dst, Src& src, Scratch& scratch, RoundMode mode) {
+  convertTile(dst, src, &scratch, mode, nullptr);
 }
 template <typename Dst, typename Src, typename Scratch>
-void TCVT(Dst& dst, Src& src, Scratch& scratch, RoundMode mode, SaturationMode saturation) {
-  convertTile(dst, src, &scratch, mode, saturation);
+WL_CORE_INLINE void TCVT(Dst& dst, Src& src, Scratch& scratch, RoundMode mode,
+                         SaturationMode saturation) {
+  convertTile(dst, src, &scratch, mode, &saturation);
 }
 
 }  // namespace pto

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of TCVT for a pair of dtypes, for every target.
+// Kinds of tile instructions, and rules of TCVT for a pair of dtypes, for every target.
 #pragma once
+
+#include <cstdint>
 
 #include "native/base/dtype.h"
 #include "native/isa/enums.h"
+#include "windlass/kernel.h"
 
 namespace windlass {
 
@@ -31,3 +34,38 @@ WL_CORE constexpr bool castWraps(DType from, DType to) {
 }
 
 }  // namespace windlass
+
+namespace windlass::checked {
+
+// Instructions that accept only some element types.
+enum class Op : uint8_t {
+  kMove,  // TLOAD, TSTORE, TPUT, TGET, TMOV
+  kAtomicAdd,
+  kAdd,
+  kSub,
+  kMul,
+  kMax,
+  kMin,
+  kAddScalar,
+  kMulScalar,
+  kDivScalar,
+  kExpandScalar,
+};
+constexpr int kOps = 11;
+
+// Returns the reduction that an instruction computes, a sum for kSub.
+WL_CORE constexpr ReduceOp reduceOpOf(Op op) {
+  switch (op) {
+    case Op::kMul:
+    case Op::kMulScalar:
+      return ReduceOp::kProduct;
+    case Op::kMax:
+      return ReduceOp::kMax;
+    case Op::kMin:
+      return ReduceOp::kMin;
+    default:
+      return ReduceOp::kSum;
+  }
+}
+
+}  // namespace windlass::checked

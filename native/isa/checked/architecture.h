@@ -6,26 +6,11 @@
 #include <cstdint>
 
 #include "native/isa/checked/clock.h"
+#include "native/isa/conversions.h"
 #include "native/isa/limits.h"
 #include "windlass/kernel.h"
 
 namespace windlass::checked {
-
-// Instructions that accept only some element types.
-enum class Op : uint8_t {
-  kMove,  // TLOAD, TSTORE, TPUT, TGET, TMOV
-  kAtomicAdd,
-  kAdd,
-  kSub,
-  kMul,
-  kMax,
-  kMin,
-  kAddScalar,
-  kMulScalar,
-  kDivScalar,
-  kExpandScalar,
-};
-constexpr int kOps = 11;
 
 struct Rate {
   uint32_t startCycles;

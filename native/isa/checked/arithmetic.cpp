@@ -61,21 +61,6 @@ void fold(unsigned char* buffer, ReduceOp op, const TileRef& dst, const TileRef&
   TFOLD(&target, 1, sources, 2, op);
 }
 
-// Returns the reduction that an instruction computes, a sum for kSub.
-ReduceOp reduceOpOf(Op op) {
-  switch (op) {
-    case Op::kMul:
-    case Op::kMulScalar:
-      return ReduceOp::kProduct;
-    case Op::kMax:
-      return ReduceOp::kMax;
-    case Op::kMin:
-      return ReduceOp::kMin;
-    default:
-      return ReduceOp::kSum;
-  }
-}
-
 struct IntegerRange {
   long double least;
   long double most;
@@ -219,9 +204,9 @@ void move(unsigned char* buffer, const TileRef& dst, const TileRef& src) {
 }
 
 Conversion conversionOf(const Architecture& architecture, DType from, DType to, pto::RoundMode mode,
-                        std::optional<pto::SaturationMode> saturation) {
+                        const pto::SaturationMode* saturation) {
   const bool wraps = castWraps(from, to);
-  const bool obeys = saturation.has_value() && (wraps || architecture.castScratchBytes == 0);
+  const bool obeys = saturation != nullptr && (wraps || architecture.castScratchBytes == 0);
   return {roundModeOf(from, to, mode), obeys ? *saturation == pto::SaturationMode::ON : !wraps};
 }
 

@@ -3,8 +3,6 @@
 // maxima and minima match sim's TFOLD: integers wrap, and f16 and bf16 round once from f32.
 #pragma once
 
-#include <optional>
-
 #include "native/isa/checked/architecture.h"
 #include "native/isa/checked/operands.h"
 #include "native/isa/conversions.h"
@@ -28,7 +26,7 @@ struct Conversion {
 // On an architecture with a cast scratch buffer, a given saturation applies only to pairs that
 // don't saturate by default.
 Conversion conversionOf(const Architecture& architecture, DType from, DType to, pto::RoundMode mode,
-                        std::optional<pto::SaturationMode> saturation);
+                        const pto::SaturationMode* saturation);
 
 // To an integer, NaN gives 0, and a value out of range is clamped or loses its upper bits. To a
 // float, overflow gives the same result as in TMOVE_CVT.

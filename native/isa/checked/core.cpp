@@ -469,7 +469,7 @@ void Core::move(const TileRef& dst, const TileRef& src) {
 }
 
 void Core::convert(const TileRef& dst, const TileRef& src, const TileRef* scratch,
-                   pto::RoundMode mode, std::optional<pto::SaturationMode> saturation) {
+                   pto::RoundMode mode, const pto::SaturationMode* saturation) {
   const Origin origin = begin("TCVT");
   const Architecture& architecture = machine_.architecture();
   const auto pair = [&] {

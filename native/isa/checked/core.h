@@ -82,7 +82,7 @@ class Core {
   void fill(const TileRef& dst, uint64_t scalar);
   void move(const TileRef& dst, const TileRef& src);
   void convert(const TileRef& dst, const TileRef& src, const TileRef* scratch, pto::RoundMode mode,
-               std::optional<pto::SaturationMode> saturation);
+               const pto::SaturationMode* saturation);
 
   void notify(int32_t* signal, int32_t value, pto::comm::NotifyOp op);
   bool look(const int32_t* signal, int32_t value, pto::comm::WaitCmp cmp);

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <type_traits>
 
 #include "native/isa/arithmetic.h"
@@ -104,7 +103,7 @@ void moveTile(Dst& dst, Src& src) {
 }
 template <typename Dst, typename Src, typename Scratch>
 void convertTile(Dst& dst, Src& src, Scratch* scratch, RoundMode mode,
-                 std::optional<SaturationMode> saturation) {
+                 const SaturationMode* saturation) {
   const windlass::checked::TileRef room = scratch == nullptr ? src.ref() : scratch->ref();
   windlass::checked::Core::current().convert(dst.ref(), src.ref(),
                                              scratch == nullptr ? nullptr : &room, mode,

@@ -7,6 +7,7 @@
 
 #include <type_traits>
 
+#include "native/isa/arithmetic.h"
 #include "native/isa/cuda/tile_work.h"
 
 namespace windlass::cuda {
@@ -117,8 +118,6 @@ WL_CORE_INLINE void storeViews(const StridedView& dst, const StridedView& src, T
 
 template <typename Dst, typename A, typename B>
 WL_CORE inline void foldTiles(Dst& dst, A& a, B& b, ReduceOp op) {
-  using T = typename Dst::DType;
-  static_assert(kOneDType<T, typename A::DType, typename B::DType>, "one dtype");
   finish();
   if (!areAlike(dst, a) || !areAlike(dst, b)) return;
   const TileArea<Dst> out(dst);
@@ -127,7 +126,7 @@ WL_CORE inline void foldTiles(Dst& dst, A& a, B& b, ReduceOp op) {
   const auto to = [&](uint32_t) { return out.view(); };
   const auto from = [&](uint32_t s) { return s == 0 ? left.view() : right.view(); };
   instructions::TFOLD(instructions::viewsAt(1, to), instructions::viewsAt(2, from), op,
-                      DTypeOf<T>::value, dst);
+                      DTypeOf<typename Dst::DType>::value, dst);
 }
 
 // Submits a job on tiles: dst and the first `sources` of a and b. work() runs each thread's part.
@@ -149,40 +148,8 @@ WL_CORE inline void workOnTiles(Dst& dst, A& a, B& b, uint32_t sources, Work wor
   instructions::submitViews(job);
 }
 
-// Like workOnTiles(), for tiles of one dtype.
-template <typename Dst, typename A, typename B>
-WL_CORE inline void workAlike(Dst& dst, A& a, B& b, uint32_t sources, Work work, uint64_t scalar) {
-  static_assert(kOneDType<typename Dst::DType, typename A::DType, typename B::DType>, "one dtype");
-  workOnTiles(dst, a, b, sources, work, scalar);
-}
-
-template <typename T>
-WL_CORE_INLINE uint64_t bitsOf(T value) {
-  uint64_t bits = 0;
-  __builtin_memcpy(&bits, &value, sizeof value);
-  return bits;
-}
 template <typename TileT>
 using ElementOf = Element<DTypeOf<typename TileT::DType>::value>;
-// dst = src combined with a scalar.
-template <ReduceOp kOp, typename Dst, typename Src>
-WL_CORE inline void combineScalars(Dst& dst, Src& src, typename Src::DType scalar) {
-  workAlike(dst, src, src, 1, combineScalar<ElementOf<Dst>, kOp>, bitsOf(scalar));
-}
-
-template <typename Dst, typename Src>
-WL_CORE inline void convertTiles(Dst& dst, Src& src, pto::RoundMode mode, bool saturates) {
-  constexpr DType kFrom = DTypeOf<typename Src::DType>::value;
-  constexpr DType kTo = DTypeOf<typename Dst::DType>::value;
-  const pto::RoundMode how = roundModeOf(kFrom, kTo, mode);
-  if (isFloat(kFrom) && isFloat(kTo) && how == pto::RoundMode::CAST_RINT) {
-    finish();
-    if (!areAlike(dst, src)) return;
-    instructions::TMOVE_CVT(TileArea<Dst>(dst).view(), TileArea<Src>(src).view(), dst);
-    return;
-  }
-  workOnTiles(dst, src, src, 1, convertTile<kFrom, kTo>, 0, how, saturates);
-}
 
 }  // namespace windlass::cuda
 
@@ -209,76 +176,52 @@ WL_CORE inline void TSTORE(Global& dst, TileT& tile) {
   TSTORE<TileT, Global, AtomicType::AtomicNone>(dst, tile);
 }
 
+// ---- arithmetic: native/isa/arithmetic.h
+
 template <typename Dst, typename A, typename B>
-WL_CORE inline void TADD(Dst& dst, A& a, B& b) {
-  windlass::cuda::foldTiles(dst, a, b, windlass::ReduceOp::kSum);
-}
-template <typename Dst, typename A, typename B>
-WL_CORE inline void TMUL(Dst& dst, A& a, B& b) {
-  windlass::cuda::foldTiles(dst, a, b, windlass::ReduceOp::kProduct);
-}
-template <typename Dst, typename A, typename B>
-WL_CORE inline void TMAX(Dst& dst, A& a, B& b) {
-  windlass::cuda::foldTiles(dst, a, b, windlass::ReduceOp::kMax);
-}
-template <typename Dst, typename A, typename B>
-WL_CORE inline void TMIN(Dst& dst, A& a, B& b) {
-  windlass::cuda::foldTiles(dst, a, b, windlass::ReduceOp::kMin);
-}
-template <typename Dst, typename A, typename B>
-WL_CORE inline void TSUB(Dst& dst, A& a, B& b) {
-  windlass::cuda::workAlike(dst, a, b, 2,
-                            windlass::cuda::subtractTiles<windlass::cuda::ElementOf<Dst>>, 0);
+WL_CORE_INLINE void combineTiles(const char*, windlass::checked::Op op, Dst& dst, A& a, B& b) {
+  using namespace windlass::cuda;
+  if (op == windlass::checked::Op::kSub) {
+    workOnTiles(dst, a, b, 2, subtractTiles<ElementOf<Dst>>, 0);
+  } else {
+    foldTiles(dst, a, b, reduceOpOf(op));
+  }
 }
 template <typename Dst, typename Src>
-WL_CORE inline void TADDS(Dst& dst, Src& src, typename Src::DType scalar) {
-  windlass::cuda::combineScalars<windlass::ReduceOp::kSum>(dst, src, scalar);
-}
-template <typename Dst, typename Src>
-WL_CORE inline void TMULS(Dst& dst, Src& src, typename Src::DType scalar) {
-  windlass::cuda::combineScalars<windlass::ReduceOp::kProduct>(dst, src, scalar);
-}
-template <typename Dst, typename Src>
-WL_CORE inline void TDIVS(Dst& dst, Src& src, typename Src::DType scalar) {
-  static_assert(!std::is_integral<typename Src::DType>::value, "it divides floats");
-  windlass::cuda::workAlike(dst, src, src, 1,
-                            windlass::cuda::divideByScalar<windlass::cuda::ElementOf<Dst>>,
-                            windlass::cuda::bitsOf(scalar));
+WL_CORE_INLINE void combineTileScalar(const char*, windlass::checked::Op op, Dst& dst, Src& src,
+                                      uint64_t scalar) {
+  using namespace windlass::cuda;
+  using E = ElementOf<Dst>;
+  Work work = divideByScalar<E>;
+  if (op == windlass::checked::Op::kAddScalar) work = combineScalar<E, windlass::ReduceOp::kSum>;
+  if (op == windlass::checked::Op::kMulScalar)
+    work = combineScalar<E, windlass::ReduceOp::kProduct>;
+  workOnTiles(dst, src, src, 1, work, scalar);
 }
 template <typename Dst>
-WL_CORE inline void TEXPANDS(Dst& dst, typename Dst::DType scalar) {
-  windlass::cuda::workOnTiles(dst, dst, dst, 0,
-                              windlass::cuda::fillTile<windlass::cuda::ElementOf<Dst>>,
-                              windlass::cuda::bitsOf(scalar));
+WL_CORE_INLINE void fillTile(Dst& dst, uint64_t scalar) {
+  using namespace windlass::cuda;
+  workOnTiles(dst, dst, dst, 0, windlass::cuda::fillTile<ElementOf<Dst>>, scalar);
 }
 template <typename Dst, typename Src>
-WL_CORE inline void TMOV(Dst& dst, Src& src) {
-  static_assert(std::is_same<typename Dst::DType, typename Src::DType>::value, "one dtype");
-  windlass::cuda::finish();
-  if (!windlass::cuda::areAlike(dst, src)) return;
-  windlass::cuda::instructions::TMOVE_CVT(windlass::cuda::TileArea<Dst>(dst).view(),
-                                          windlass::cuda::TileArea<Src>(src).view(), dst);
+WL_CORE_INLINE void moveTile(Dst& dst, Src& src) {
+  using namespace windlass::cuda;
+  finish();
+  if (!areAlike(dst, src)) return;
+  instructions::TMOVE_CVT(TileArea<Dst>(dst).view(), TileArea<Src>(src).view(), dst);
 }
-
-// dst = cast(src), with the modes and the saturation of A5.
-template <typename Dst, typename Src>
-WL_CORE inline void TCVT(Dst& dst, Src& src, RoundMode mode) {
-  constexpr bool kWraps = windlass::castWraps(windlass::DTypeOf<typename Src::DType>::value,
-                                              windlass::DTypeOf<typename Dst::DType>::value);
-  windlass::cuda::convertTiles(dst, src, mode, !kWraps);
-}
-template <typename Dst, typename Src>
-WL_CORE inline void TCVT(Dst& dst, Src& src, RoundMode mode, SaturationMode saturation) {
-  windlass::cuda::convertTiles(dst, src, mode, saturation == SaturationMode::ON);
-}
-// This target needs no scratch tile.
+// dst = cast(src), with the modes and the saturation of A5. This target needs no scratch tile.
 template <typename Dst, typename Src, typename Scratch>
-WL_CORE inline void TCVT(Dst& dst, Src& src, Scratch&, RoundMode mode) {
-  TCVT(dst, src, mode);
-}
-template <typename Dst, typename Src, typename Scratch>
-WL_CORE inline void TCVT(Dst& dst, Src& src, Scratch&, RoundMode mode, SaturationMode saturation) {
-  TCVT(dst, src, mode, saturation);
+WL_CORE_INLINE void convertTile(Dst& dst, Src& src, Scratch*, RoundMode mode,
+                                const SaturationMode* saturation) {
+  constexpr windlass::DType kFrom = windlass::DTypeOf<typename Src::DType>::value;
+  constexpr windlass::DType kTo = windlass::DTypeOf<typename Dst::DType>::value;
+  const RoundMode how = windlass::roundModeOf(kFrom, kTo, mode);
+  if (isFloat(kFrom) && isFloat(kTo) && how == RoundMode::CAST_RINT) return moveTile(dst, src);
+  const bool saturates = saturation == nullptr ? !windlass::castWraps(kFrom, kTo)
+                                               : *saturation == SaturationMode::ON;
+  windlass::cuda::workOnTiles(dst, src, src, 1, windlass::cuda::convertTile<kFrom, kTo>, 0, how,
+                              saturates);
 }
 
 namespace comm {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <optional>
 
 #include "native/isa/arithmetic.h"
 #include "native/isa/checked/arithmetic.h"
@@ -55,7 +54,7 @@ void moveTile(Dst& dst, Src& src) {
 // is that of TMOVE_CVT: overflow becomes infinity if the type has one. sim needs no scratch.
 template <typename Dst, typename Src, typename Scratch>
 void convertTile(Dst& dst, Src& src, Scratch*, RoundMode mode,
-                 std::optional<SaturationMode> saturation) {
+                 const SaturationMode* saturation) {
   using namespace windlass::detail;
   constexpr windlass::DType kFrom = windlass::DTypeOf<typename Src::DType>::value;
   constexpr windlass::DType kTo = windlass::DTypeOf<typename Dst::DType>::value;
