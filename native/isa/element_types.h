@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "windlass/kernel.h"
 
@@ -45,5 +46,11 @@ WINDLASS_DTYPE_OF(double, kF64);
 WINDLASS_DTYPE_OF(int64_t, kI64);
 WINDLASS_DTYPE_OF(uint64_t, kU64);
 #undef WINDLASS_DTYPE_OF
+
+// True if targets add elements to memory atomically.
+template <typename T>
+constexpr bool kAddsAtomically = std::is_same_v<T, float> || std::is_same_v<T, half> ||
+                                 std::is_same_v<T, bfloat16_t> || std::is_same_v<T, int32_t> ||
+                                 std::is_same_v<T, int16_t> || std::is_same_v<T, int8_t>;
 
 }  // namespace windlass

@@ -100,4 +100,15 @@ class GlobalTensor {
   StrideT stride_;
 };
 
+namespace detail {
+
+template <typename A, typename B>
+WL_CORE_INLINE bool sameShape(A& a, B& b) noexcept {
+  for (int d = 0; d < windlass::kGlobalDims; ++d) {
+    if (a.GetShape(d) != b.GetShape(d)) return false;
+  }
+  return true;
+}
+
+}  // namespace detail
 }  // namespace pto

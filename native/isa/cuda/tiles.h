@@ -93,23 +93,10 @@ struct TileRows {
   }
 };
 
-template <typename A, typename B>
-WL_CORE_INLINE bool sameShape(A& a, B& b) {
-  for (int d = 0; d < kGlobalDims; ++d)
-    if (a.GetShape(d) != b.GetShape(d)) return misused(TileMisuse::kShapes, 0, 0);
-  return true;
-}
-
-template <typename T, typename... Others>
-constexpr bool kOneDType = (std::is_same<T, Others>::value && ...);
-
 template <pto::AtomicType kAtomic, typename T, typename TileT>
 WL_CORE_INLINE void storeViews(const StridedView& dst, const StridedView& src, TileT& tile) {
   if constexpr (kAtomic == pto::AtomicType::AtomicAdd) {
-    static_assert(std::is_same<T, float>::value || std::is_same<T, half>::value ||
-                      std::is_same<T, bfloat16_t>::value || std::is_same<T, int32_t>::value ||
-                      std::is_same<T, int16_t>::value || std::is_same<T, int8_t>::value,
-                  "atomic add takes f32 f16 bf16 i32 i16 i8");
+    static_assert(kAddsAtomically<T>, "atomic add takes f32 f16 bf16 i32 i16 i8");
     instructions::TMOVE_ADD(dst, src, tile);
   } else {
     instructions::TMOVE_CVT(dst, src, tile);
@@ -157,8 +144,7 @@ namespace pto {
 
 template <typename TileT, typename Global>
 WL_CORE inline void TLOAD(TileT& tile, Global& src) {
-  static_assert(windlass::cuda::kOneDType<typename TileT::DType, typename Global::RawDType>,
-                "one dtype");
+  static_assert(std::is_same_v<typename TileT::DType, typename Global::RawDType>, "one dtype");
   windlass::cuda::finish();
   const windlass::cuda::TileRows<TileT, Global> local(tile, src);
   if (local.fit) windlass::cuda::instructions::TMOVE_CVT(local.view(), src.view(), tile);
@@ -233,7 +219,10 @@ WL_CORE_INLINE void TPUT(Dst& dst, Src& src, TileT& tile) {
   static_assert(std::is_same<T, typename Src::RawDType>::value, "one dtype");
   if constexpr (windlass::cuda::kOfLibrary) {
     windlass::cuda::finish();
-    if (!windlass::cuda::sameShape(dst, src)) return;
+    if (!detail::sameShape(dst, src)) {
+      windlass::cuda::misused(windlass::TileMisuse::kShapes, 0, 0);
+      return;
+    }
   }
   if constexpr (kAtomic == AtomicType::AtomicNone && Dst::kOneRow && Src::kOneRow) {
     windlass::cuda::instructions::copyBytes(

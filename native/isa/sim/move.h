@@ -11,21 +11,10 @@
 namespace windlass {
 namespace detail {
 
-template <typename A, typename B>
-inline bool sameShape(A& a, B& b) noexcept {
-  for (int d = 0; d < kGlobalDims; ++d) {
-    if (a.GetShape(d) != b.GetShape(d)) return false;
-  }
-  return true;
-}
-
 template <pto::AtomicType kAtomic, typename T>
 inline void store(const StridedView& dst, const StridedView& src) noexcept {
   if constexpr (kAtomic == pto::AtomicType::AtomicAdd) {
-    static_assert(std::is_same_v<T, float> || std::is_same_v<T, half> ||
-                      std::is_same_v<T, bfloat16_t> || std::is_same_v<T, int32_t> ||
-                      std::is_same_v<T, int16_t> || std::is_same_v<T, int8_t>,
-                  "atomic add takes f32 f16 bf16 i32 i16 i8");
+    static_assert(kAddsAtomically<T>, "atomic add takes f32 f16 bf16 i32 i16 i8");
     atomicAdd(dst, src);
   } else {
     TMOVE_CVT(dst, src);
@@ -86,10 +75,7 @@ inline void TPUT(Dst& dst, Src& src, TileT&) noexcept {
   static_assert(std::is_same_v<T, typename Src::RawDType>, "one dtype");
   static_assert(std::is_same_v<T, typename TileT::DType>, "the tile's dtype is the tensors'");
   static_assert(Dst::layout == Src::layout, "one layout");
-  if (!windlass::detail::fits(windlass::detail::sameShape(dst, src),
-                              windlass::TileMisuse::kShapes)) {
-    return;
-  }
+  if (!windlass::detail::fits(detail::sameShape(dst, src), windlass::TileMisuse::kShapes)) return;
   if constexpr (kAtomic == AtomicType::AtomicNone && Dst::kOneRow && Src::kOneRow) {
     const size_t bytes = static_cast<size_t>(src.GetShape(4)) * sizeof(T);
     if (bytes > windlass::kShortCopyBytes) {
