@@ -75,14 +75,14 @@ record Comparison(
       return entry.contender() == Contender.WAIT ? bytes + ":" + waitNanos(entry.cell()) : "" + bytes;
     }
 
-    /** Windlass's median in its last round, without the time that an empty sample takes. */
+    /** Windlass's median over its rounds so far, without the time that an empty sample takes. */
     private long waitNanos(Cell cell) {
       return contenders.stream()
           .filter(Contender.OURS::contains)
           .map(ours -> measured(new Entry(cell, ours)))
           .filter(all -> !all.isEmpty())
-          .map(all -> all.get(all.size() - 1))
-          .mapToLong(last -> Math.max(0, Math.round((last.median() - last.empty()) * 1e3)))
+          .mapToDouble(all -> Row.median(all, Times::median) - Row.median(all, Times::empty))
+          .mapToLong(micros -> Math.max(0, Math.round(micros * 1e3)))
           .findFirst()
           .orElse(0);
     }
