@@ -4,9 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 
 #include "native/base/clock.h"
 #include "native/base/dtype.h"
@@ -40,11 +38,6 @@ void addFirstDifference(Text& out, uint32_t ranks, uint32_t a, uint32_t b, PartO
   }
 }
 
-// The text names up to kNamed culprits of a Timeout. If there are at most kDescribed of them, it
-// also says what their operations move.
-constexpr uint32_t kNamed = 8;
-constexpr uint32_t kDescribed = 3;
-
 // Examples: "2.0 s", "150 ms", "12 us".
 void addDuration(Text& out, int64_t ns) {
   if (ns >= 1'000'000'000) {
@@ -57,16 +50,13 @@ void addDuration(Text& out, int64_t ns) {
 }
 
 // Name of this machine. Memory that processes share is always on it.
-class HostName {
- public:
+struct HostName {
   HostName() {
-    if (gethostname(text_, sizeof text_ - 1) != 0 || text_[0] == 0)
-      std::snprintf(text_, sizeof text_, "this host");
+    if (gethostname(text, sizeof text - 1) != 0 || text[0] == 0)
+      std::snprintf(text, sizeof text, "this host");
   }
-  const char* text() const { return text_; }
 
- private:
-  char text_[65] = {};
+  char text[65] = {};
 };
 
 // Examples: "it finished barrier #41 2.0 s ago", "it is in barrier #41, for 2.0 s". For a rank of
@@ -79,12 +69,11 @@ void addCall(Text& out, const Group& group, uint32_t peer, bool described) {
   if (!recorder.read(newest, group.tickScale(), &last))
     return out.add("it calls one after another");
   const int64_t now = clockNs();
-  char what[256];
-  describe(last.descriptor, what, sizeof what);
+  const Described what(last.descriptor);
   char operation[288];
   std::snprintf(operation, sizeof operation,
                 takesSequence(last.descriptor.operation()) ? "%s #%u" : "%s after #%u",
-                described ? what : operationName(last.descriptor.operation()), last.sequence);
+                described ? what.text : operationName(last.descriptor.operation()), last.sequence);
   if (last.code == WL_RECORD_INSIDE) {
     out.add("it is in %s", operation);
     const State& state = group.lines(peer).state;
@@ -104,17 +93,6 @@ void addCall(Text& out, const Group& group, uint32_t peer, bool described) {
           operation);
   addDuration(out, now - last.leftNs);
   out.add(" ago");
-}
-
-void addWhereabouts(Text& out, const Group& group, uint32_t peer, bool described) {
-  addCall(out, group, peer, described);
-  char call[ToldCall::kRoom];
-  if (group.config().offloadCores > 0 && group.block().offloadLine(peer).call.read(call))
-    out.add(", whose device's driver does not return from %s", call);
-  const int32_t pid = group.member(peer).pid.load(std::memory_order_acquire);
-  const HostName own;
-  const char* const other = group.hostNameOf(peer);
-  if (pid != 0) out.add(" (process %d on %s)", pid, other == nullptr ? own.text() : other);
 }
 
 // Adds the ranks that a rank inside a call waits for.
@@ -159,21 +137,21 @@ bool isInsideElsewhere(const Group& group, uint32_t rank, int32_t pid) {
 
 void writeLost(Text& out, const Group& group, int32_t pid, const char* why, const int32_t* ranks,
                uint32_t count) {
-  out.add("process %d on %s %s: ", pid, HostName().text(), why);
-  for (uint32_t i = 0; i < std::min(count, kNamed); ++i) {
+  out.add("process %d on %s %s: ", pid, HostName().text, why);
+  for (uint32_t i = 0; i < std::min(count, kNamedRanks); ++i) {
     out.add("%srank %d is lost: ", i == 0 ? "" : "; ", ranks[i]);
-    addCall(out, group, static_cast<uint32_t>(ranks[i]), count <= kDescribed);
+    addCall(out, group, static_cast<uint32_t>(ranks[i]), count <= kDescribedRanks);
   }
-  if (count > kNamed) out.add("; and %u more", count - kNamed);
+  if (count > kNamedRanks) out.add("; and %u more", count - kNamedRanks);
   uint32_t inside = 0;
   for (uint32_t rank = 0; rank < group.ranks(); ++rank) {
-    if (!isInsideElsewhere(group, rank, pid) || ++inside > kDescribed) continue;
+    if (!isInsideElsewhere(group, rank, pid) || ++inside > kDescribedRanks) continue;
     out.add("%srank %u: ", inside == 1 ? ". Of the others " : "; ", rank);
     addCall(out, group, rank, true);
     addAwaited(out, group, rank);
   }
   if (inside == 0) out.add(". No other rank is in a call");
-  if (inside > kDescribed) out.add("; and %u more are in calls", inside - kDescribed);
+  if (inside > kDescribedRanks) out.add("; and %u more are in calls", inside - kDescribedRanks);
   out.add(". See what that process logged last, and whether it was killed for memory");
 }
 
@@ -186,51 +164,40 @@ void describeTo(Text& out, const Descriptor& descriptor) {
     return describeEqualParts(out, *collective, descriptor);
   switch (descriptor.operation()) {
     case WL_OP_ALL_TO_ALL_V:
-      out.add("(%s, %s)", dtypeName(descriptor.dtype()),
-              descriptor.pairsParts() ? "receive counts given" : "packed as it comes");
-      break;
+      return out.add("(%s, %s)", dtypeName(descriptor.dtype()),
+                     descriptor.pairsParts() ? "receive counts given" : "packed as it comes");
     case WL_OP_ALL_GATHER_V:
-      out.add("(%s, counts %016llx)", dtypeName(descriptor.dtype()), count);
-      break;
+      return out.add("(%s, counts %016llx)", dtypeName(descriptor.dtype()), count);
     case WL_OP_REDUCE_SCATTER_V:
-      out.add("(%s, %s, counts %016llx)", dtypeName(descriptor.dtype()),
-              reduceOpName(descriptor.reduceOp()), count);
-      break;
+      return out.add("(%s, %s, counts %016llx)", dtypeName(descriptor.dtype()),
+                     reduceOpName(descriptor.reduceOp()), count);
     case WL_OP_PUT:
     case WL_OP_ACCUMULATE:
-      out.add("(%llu x %s to rank %d)", count, dtypeName(descriptor.dtype()), descriptor.root());
-      break;
+      return out.add("(%llu x %s to rank %d)", count, dtypeName(descriptor.dtype()),
+                     descriptor.root());
     case WL_OP_GET:
-      out.add("(%llu x %s from rank %d)", count, dtypeName(descriptor.dtype()), descriptor.root());
-      break;
+      return out.add("(%llu x %s from rank %d)", count, dtypeName(descriptor.dtype()),
+                     descriptor.root());
     case WL_OP_NOTIFY:
-      out.add("(value %llu to rank %d)", count, descriptor.root());
-      break;
+      return out.add("(value %llu to rank %d)", count, descriptor.root());
     case WL_OP_WAIT:
-      out.add("(value %llu from rank %d)", count, descriptor.root());
-      break;
+      return out.add("(value %llu from rank %d)", count, descriptor.root());
     case WL_OP_WINDOW:
     case WL_OP_DEVICE_WINDOW:
     case WL_OP_MEMORY_POOL:
-      out.add("(%llu bytes)", count);
-      break;
+      return out.add("(%llu bytes)", count);
     case WL_OP_CHECK_REPLICAS:
-      out.add("(%llu hashes of each rank)", count);
-      break;
+      return out.add("(%llu hashes of each rank)", count);
     case WL_OP_SUBSET:
-      out.add(descriptor.root() == 1 ? "(%d rank)" : "(%d ranks)", descriptor.root());
-      break;
+      return out.add(descriptor.root() == 1 ? "(%d rank)" : "(%d ranks)", descriptor.root());
     case WL_OP_TRANSFER:
-      out.add("(plan registered as #%u, version %llu)", static_cast<uint32_t>(descriptor.root()),
-              count);
-      break;
+      return out.add("(plan registered as #%u, version %llu)",
+                     static_cast<uint32_t>(descriptor.root()), count);
     case WL_OP_EXPERT_DISPATCH:
-      out.add("(%s, %s, routing %016llx)", dtypeName(descriptor.dtype()),
-              descriptor.root() == 1 ? "routed anew" : "routed as before", count);
-      break;
+      return out.add("(%s, %s, routing %016llx)", dtypeName(descriptor.dtype()),
+                     descriptor.root() == 1 ? "routed anew" : "routed as before", count);
     case WL_OP_EXPERT_COMBINE:
-      out.add("(%s, routing %016llx)", dtypeName(descriptor.dtype()), count);
-      break;
+      return out.add("(%s, routing %016llx)", dtypeName(descriptor.dtype()), count);
     case WL_OP_LAUNCH: {
       const auto id = static_cast<uint32_t>(descriptor.root());
       const LoadedKernel* kernel = loadedKernel(id);
@@ -260,72 +227,28 @@ void describe(const Descriptor& descriptor, char* text, size_t room) {
   if (descriptor.isOnStream()) out.add(" on a stream");
 }
 
-OperationText::OperationText(int32_t operation, uint32_t sequence) {
-  std::snprintf(text_, sizeof text_, takesSequence(operation) ? "%s #%u" : "%s after #%u",
-                operationName(operation), sequence);
+OperationText::OperationText(const State& state) {
+  const int32_t operation = state.operation.load(std::memory_order_relaxed);
+  std::snprintf(text, sizeof text, takesSequence(operation) ? "%s #%u" : "%s after #%u",
+                operationName(operation), state.sequence.load(std::memory_order_relaxed));
 }
 
-OperationText::OperationText(const State& state)
-    : OperationText(state.operation.load(std::memory_order_relaxed),
-                    state.sequence.load(std::memory_order_relaxed)) {}
-
-void writeAborted(Text& out, uint32_t rank, const char* reason) {
-  out.add("rank %u aborted the communicator: %s", rank, reason);
-}
-
-void writeClosed(Text& out, uint32_t rank, const State& state) {
-  out.add("rank %u closed its handle while %s was in progress", rank, OperationText(state).text());
-}
-
-void writeWhy(Text& out, uint32_t rank, const State& state, const char* why) {
-  out.add("rank %u: %s: %s", rank, OperationText(state).text(), why);
-}
-
-void writeMissed(Text& out, uint32_t peer, uint32_t rank, const State& state) {
-  out.add("rank %u closed the communicator, and rank %u waits for it in %s; every rank must call "
-          "the same operations before it closes",
-          peer, rank, OperationText(state).text());
-}
-
-void writeLeft(Text& out, uint32_t rank, const Descriptor& called) {
-  char what[256];
-  describe(called, what, sizeof what);
-  out.add("rank %d closed the communicator, and rank %u needs it in %s; a rank stays until its "
-          "peers need it no more",
-          called.root(), rank, what);
-}
-
-void writeSignalTimeout(Text& out, const TimedOut& wait, uint32_t seen) {
-  const auto& [group, rank, called, limitNs] = wait;
-  char what[256];
-  describe(called, what, sizeof what);
-  out.add("rank %u waited %.3f s in %s: rank %d has notified no more than %u: ", rank,
-          static_cast<double>(limitNs) / 1e9, what, called.root(), seen);
-  addWhereabouts(out, group, static_cast<uint32_t>(called.root()), true);
-  out.add(". See what that rank is doing, or give a longer deadline");
-}
-
-void writeTimeout(Text& out, const TimedOut& wait, uint32_t sequence, const int32_t* culprits,
-                  uint32_t count, bool behind) {
-  const auto& [group, rank, called, limitNs] = wait;
-  char what[256];
-  describe(called, what, sizeof what);
-  out.add("rank %u waited %.3f s in %s, operation #%u on %u ranks: ", rank,
-          static_cast<double>(limitNs) / 1e9, what, sequence, group.ranks());
-  for (uint32_t i = 0; i < std::min(count, kNamed); ++i) {
-    out.add("%srank %d %s: ", i == 0 ? "" : "; ", culprits[i],
-            behind ? "has not come" : "has not finished");
-    addWhereabouts(out, group, static_cast<uint32_t>(culprits[i]), count <= kDescribed);
-  }
-  if (count > kNamed) out.add("; and %u more", count - kNamed);
-  if (count == 0) out.add("every rank came; this rank was not scheduled in time");
-  out.add(". See what %s doing, or give a longer deadline",
-          count == 1 ? "that rank is" : "those ranks are");
+void addWhereabouts(Text& out, const Group& group, uint32_t peer, bool described) {
+  addCall(out, group, peer, described);
+  char call[ToldCall::kRoom];
+  if (group.config().offloadCores > 0 && group.block().offloadLine(peer).call.read(call))
+    out.add(", whose device's driver does not return from %s", call);
+  const int32_t pid = group.member(peer).pid.load(std::memory_order_acquire);
+  if (pid == 0) return;
+  const HostName own;
+  const OtherHosts* const hosts = group.hosts();
+  out.add(" (process %d on %s)", pid,
+          hosts == nullptr ? own.text : hosts->nameOf(hosts->hostOf(peer)));
 }
 
 void writeProgress(Text& out, const OffloadProgress& progress, const int32_t* culprits,
                    uint32_t count) {
-  for (uint32_t i = 0; i < std::min(count, kDescribed); ++i) {
+  for (uint32_t i = 0; i < std::min(count, kDescribedRanks); ++i) {
     const OffloadProgress::Rank& rank = progress.ranks[static_cast<uint32_t>(culprits[i])];
     out.add("%srank %d's has ended %u of %u phases", i == 0 ? ". Of the devices, " : "; ",
             culprits[i], rank.over, progress.phases);
@@ -333,11 +256,16 @@ void writeProgress(Text& out, const OffloadProgress& progress, const int32_t* cu
   }
 }
 
-wl_error_t lostOf(const Group& group, int32_t pid, const char* why, const int32_t* ranks,
-                  uint32_t count) {
+wl_error_t lostOf(const Group& group, int32_t pid, const char* why,
+                  const std::function<bool(uint32_t rank)>& isOwn) {
   wl_error_t record = blankError(WL_PEER_LOST);
+  uint32_t count = 0;
+  for (uint32_t rank = 0; rank < group.ranks(); ++rank) {
+    if (group.lines(rank).state.left.load(std::memory_order_seq_cst) != 0 || !isOwn(rank)) continue;
+    if (count < WL_ERROR_CULPRITS) record.culprits[count] = static_cast<int32_t>(rank);
+    ++count;
+  }
   record.culprit_count = static_cast<int32_t>(count);
-  std::copy_n(ranks, std::min<uint32_t>(count, WL_ERROR_CULPRITS), record.culprits);
   for (uint32_t rank = 0; rank < group.ranks() && record.observer < 0; ++rank) {
     if (!isInsideElsewhere(group, rank, pid)) continue;
     const State& state = group.lines(rank).state;
@@ -353,16 +281,6 @@ wl_error_t lostOf(const Group& group, int32_t pid, const char* why, const int32_
 wl_error_t endedOf(const Group& group, uint32_t peer) {
   return lostOf(group, group.processOf(peer).pid, "has ended",
                 [&](uint32_t rank) { return group.shareProcess(rank, peer); });
-}
-
-void writeUnread(Text& out, uint32_t rank, uint32_t peer, int32_t pid, const State& state,
-                 int reason) {
-  out.add("rank %u can't read what rank %u names in %s: process_vm_readv of process %d: %s; ", rank,
-          peer, OperationText(state).text(), pid, std::strerror(reason));
-  if (reason == ESRCH)
-    out.add("it lives, but its first thread, by whose number it is read, has ended; ");
-  out.add(reason == EFAULT ? "memory that a call names stays mapped until the call returns"
-                           : "WINDLASS_PEER_MEMORY=stage in all processes does without");
 }
 
 wl_error_t leftOutOf(const Group& group, uint32_t rank) {
@@ -390,12 +308,8 @@ wl_error_t stoodStillOf(const Group& group, uint32_t rank, int64_t silenceNs) {
 void writeMismatch(Text& out, const Group& group, uint32_t a, uint32_t b, uint64_t sequence) {
   const Descriptor& ofA = group.lines(a).entry[sequence & 1].descriptor;
   const Descriptor& ofB = group.lines(b).entry[sequence & 1].descriptor;
-  char first[256];
-  char second[256];
-  describe(ofA, first, sizeof first);
-  describe(ofB, second, sizeof second);
   out.add("ranks disagree in operation #%u: rank %u calls %s, rank %u calls %s",
-          static_cast<uint32_t>(sequence), a, first, b, second);
+          static_cast<uint32_t>(sequence), a, Described(ofA).text, b, Described(ofB).text);
   if (ofA.what == ofB.what && ofA.operation() == WL_OP_SUBSET)
     out.add(", but not the same ones in one order");
   if (ofA.what == ofB.what && ofA.operation() == WL_OP_REGISTER) {
@@ -421,15 +335,6 @@ void writeMismatch(Text& out, const Group& group, uint32_t a, uint32_t b, uint64
   } else if (sameList && ofA.operation() == WL_OP_REDUCE_SCATTER_V) {
     addFirstDifference(out, ranks, a, b, in, elementBytes);
   }
-}
-
-void writeUnmatched(Text& out, const Group& group, uint32_t caller, uint32_t other,
-                    uint64_t sequence) {
-  char what[256];
-  describe(group.lines(caller).entry[sequence & 1].descriptor, what, sizeof what);
-  out.add("ranks disagree in operation #%u: rank %u calls %s, rank %u closed the communicator "
-          "without it; every rank must call the same operations before it closes",
-          static_cast<uint32_t>(sequence), caller, what, other);
 }
 
 }  // namespace windlass

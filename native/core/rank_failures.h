@@ -3,12 +3,10 @@
 // native/core/failure_text.h for the texts.
 #pragma once
 
-#include <algorithm>
-
 #include "native/base/error.h"
 #include "native/core/control_block.h"
-#include "native/core/failure_text.h"
 #include "native/core/group.h"
+#include "native/core/rank/steps.h"
 
 namespace windlass {
 
@@ -17,18 +15,15 @@ class RankFailures {
   RankFailures(Group& group, uint32_t rank)
       : group_(group), rank_(rank), state_(group.lines(rank).state) {}
 
-  // Publishes a record that names those ranks. `write` writes its text. Returns the code, like all
-  // other methods.
-  template <class Write>
-  Code publish(Code code, const int32_t* culprits, uint32_t count, Write&& write) {
-    group_.publishFailure(recordOf(code, culprits, count, write));
-    return code;
-  }
-  template <class Write>
-  Code publish(Code code, uint32_t culprit, Write&& write) {
+  // Completes `record` as this rank's, about its operation in progress, with those culprits.
+  wl_error_t recordOf(wl_error_t record, const int32_t* culprits, uint32_t count) const;
+  wl_error_t recordOf(const wl_error_t& record, uint32_t culprit) const {
     const auto named = static_cast<int32_t>(culprit);
-    return publish(code, &named, 1, write);
+    return recordOf(record, &named, 1);
   }
+  // Publishes the completed record. Returns its code, like all other methods.
+  Code publish(const wl_error_t& record, const int32_t* culprits, uint32_t count);
+  Code publish(const wl_error_t& record, uint32_t culprit);
   // Refuses the operation in progress and publishes nothing. The communicator stays as it was.
   Code refuse(Code code, const char* why, wl_error_t* error) const;
 
@@ -41,6 +36,10 @@ class RankFailures {
   Code publishLeft(const Descriptor& current);
   // `signal` is the last value seen.
   Code publishSignalTimeout(const Descriptor& current, uint32_t signal, int64_t limitNs);
+  // `behind`: the culprits have not entered the operation. Otherwise they have not finished it.
+  // `devices`: its steps, if devices run it, or nullptr.
+  Code publishTimeout(const Descriptor& current, const int32_t* culprits, uint32_t count,
+                      bool behind, const Steps* devices, int64_t limitNs);
   // Two ranks stated different operations, and both have entered as `sequence`.
   Code publishMismatch(uint32_t a, uint32_t b, uint64_t sequence);
   // `other` left without entering the operation that `caller` entered as `sequence`.
@@ -62,22 +61,11 @@ class RankFailures {
   Code publishBreach(uint32_t culprit, const char* broken);
 
  private:
-  template <class Write>
-  wl_error_t recordOf(Code code, const int32_t* culprits, uint32_t count, Write&& write) const {
-    wl_error_t record = blankError(code);
-    Text out(record.message, sizeof record.message);
-    write(out);
-    record.operation = state_.operation.load(std::memory_order_relaxed);
-    record.observer = static_cast<int32_t>(rank_);
-    record.sequence = state_.sequence.load(std::memory_order_relaxed);
-    record.culprit_count = static_cast<int32_t>(count);
-    for (uint32_t i = 0; i < std::min<uint32_t>(count, WL_ERROR_CULPRITS); ++i)
-      record.culprits[i] = culprits[i];
-    return record;
-  }
+  // Record about the operation in progress, which failed on this rank because of `why`.
+  wl_error_t failedFor(Code code, const char* why) const;
   // Publishes a Mismatch of two ranks in the operation that `caller` entered as `sequence`.
-  template <class Write>
-  Code publishDisagreement(uint32_t caller, uint32_t other, uint64_t sequence, Write&& write);
+  Code publishDisagreement(const wl_error_t& record, uint32_t caller, uint32_t other,
+                           uint64_t sequence);
 
   Group& group_;
   const uint32_t rank_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "native/base/target.h"
+#include "native/base/text.h"
 #include "native/core/names.h"
 #include "native/core/shared/object_operations.h"
 #include "native/device/kept_devices.h"

@@ -9,6 +9,7 @@
 
 #include "native/base/clock.h"
 #include "native/base/text.h"
+#include "native/core/failure_text.h"
 #include "native/core/launch/kernels.h"
 #include "native/core/names.h"
 #include "native/device/enqueuing.h"
@@ -272,11 +273,12 @@ void OffloadSeats::endEnqueued(Comm& comm) {
   const OffloadSeat& seat = seats_[comm.rank()];
   if (seat.offload == nullptr) return;
   if (const uint32_t count = seat.enqueued.load(); count != 0) {
-    comm.failures().publish(WL_ABORTED, comm.rank(), [&](Text& out) {
-      out.add("rank %u closed the communicator while %u operation%s that it had put on streams %s "
-              "not over",
-              comm.rank(), count, count == 1 ? "" : "s", count == 1 ? "was" : "were");
-    });
+    comm.failures().publish(
+        errorOf(WL_ABORTED,
+                "rank %u closed the communicator while %u operation%s that it had put on streams "
+                "%s not over",
+                comm.rank(), count, count == 1 ? "" : "s", count == 1 ? "was" : "were"),
+        comm.rank());
     const int64_t untilNs = clockNs() + kEndLimitNs;
     while (seat.enqueued.load() != 0 && clockNs() < untilNs) usleep(100);
   }

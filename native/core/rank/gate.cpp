@@ -36,7 +36,7 @@ Code Gate::failed(Code code, bool endedByClose, wl_error_t* error) {
     return told(nullptr, error);
   }
   return fail(error, WL_CLOSED, "rank %u: the communicator was closed while %s was in progress",
-              rank_, OperationText(state_).text());
+              rank_, OperationText(state_).text);
 }
 
 Code Gate::told(const char* prefix, wl_error_t* error) const {

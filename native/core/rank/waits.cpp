@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "native/base/target.h"
-#include "native/core/failure_text.h"
 
 namespace windlass {
 
@@ -199,11 +198,8 @@ Code Waits::publishTimeout(int64_t limitNs) {
         culprits[count++] = static_cast<int32_t>(rank_);
     }
   }
-  return failures_.publish(WL_TIMEOUT, culprits, count, [&](Text& out) {
-    writeTimeout(out, {group_, rank_, operation_.current(), limitNs}, operation_.sequence(),
-                 culprits, count, behind);
-    if (onDevices) steps_->write(out, culprits, count);
-  });
+  return failures_.publishTimeout(operation_.current(), culprits, count, behind,
+                                  onDevices ? steps_ : nullptr, limitNs);
 }
 
 }  // namespace windlass
