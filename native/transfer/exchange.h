@@ -48,26 +48,22 @@ class Exchange {
   Code sum(uint64_t* values, uint64_t count);
 
  private:
-  Call call(wl_reduce_op op, const void* in, void* out, uint64_t bytes, uint64_t inBytes) const;
+  // Most words that travel with one rank's ENTER.
   uint64_t eagerWords() const;
-  // Sets `out` to the max or sum over all ranks.
-  Code reduce(wl_reduce_op op, const uint64_t* in, uint64_t* out, uint64_t count);
+  // Gathers the first `slot` words of in_ of each rank in out_.
+  Code gatherSlots(uint64_t slot);
   // Shares the error after a rank has reported a failure.
   Code tell();
   void outOfMemory();
 
   Comm& comm_;
-  const uint64_t fingerprint_;
+  const Descriptor descriptor_;
   const TimeLimit limit_;
   wl_error_t* const error_;
   wl_error_t failure_ = blankError();
-  WordList totals_;  // of a gather, per rank
+  uint64_t totals_[WL_MAX_RANKS];  // of a gather, per rank; not in memory that reserve() allocates
   WordList in_;
   WordList out_;
-  // Words of all ranks, if the target doesn't reduce words. oneEach_ serves before reserve().
-  static constexpr uint32_t kMostIsolated = 64;
-  WordList gathered_;
-  uint64_t oneEach_[kMostIsolated];
 };
 
 }  // namespace windlass

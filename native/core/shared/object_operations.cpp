@@ -88,6 +88,15 @@ Code gatherWords(Comm& comm, const Descriptor& descriptor, const void* own, uint
   return comm.run(kKernels.collectives[WL_OP_ALL_GATHER].eager, call);
 }
 
+Code exchangeWords(Comm& comm, const Descriptor& descriptor, const void* own, uint64_t bytes,
+                   void* all, const TimeLimit& limit, wl_error_t* error) {
+  Call call = hostCall(descriptor, limit, error);
+  call.args = {own, all, nullptr};
+  call.bytes = bytes;
+  call.inBytes = call.outBytes = bytes * comm.group().ranks();
+  return comm.run(kKernels.collectives[WL_OP_ALL_TO_ALL].eager, call);
+}
+
 // The first rank that failed is the minimum of the numbers that ranks state. Its error goes to all.
 Code shareOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& own,
                   const TimeLimit& limit, wl_error_t* error) {

@@ -20,12 +20,16 @@ struct TimeLimit {
   static TimeLimit fromNow(int64_t deadlineNs) { return {deadlineNs, clockNs()}; }
 };
 
-// Gathers `bytes` bytes of each rank, at most kGatheredBytes, in ascending order of rank. Runs as
-// the next operation, which the descriptor states. A rank's memory is not read after its call has
-// returned.
+// Gathers `bytes` bytes of each rank in ascending order of rank, at most the room of its eager area,
+// which is at least kGatheredBytes. Runs as the next operation, which the descriptor states. A
+// rank's memory is not read after its call has returned.
 constexpr uint64_t kGatheredBytes = uint64_t{4} << 10;
 Code gatherWords(Comm& comm, const Descriptor& descriptor, const void* own, uint64_t bytes,
                  void* all, const TimeLimit& limit, wl_error_t* error);
+// Sends `bytes` bytes of `own` to each rank, in ascending order of rank, and receives as many from
+// each. `own` fits the eager area. Otherwise like gatherWords().
+Code exchangeWords(Comm& comm, const Descriptor& descriptor, const void* own, uint64_t bytes,
+                   void* all, const TimeLimit& limit, wl_error_t* error);
 
 // Runs as the next operation, or the next two. Returns Ok if every rank's part of the described
 // operation succeeded, otherwise the error of the first rank that failed. `own` is this rank's
