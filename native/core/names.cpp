@@ -4,72 +4,39 @@
 #include "native/core/launch/kernels.h"
 
 namespace windlass {
-
-const char* operationName(int32_t operation) {
-  if (const Collective* collective = collectiveOf(operation)) return collective->name;
-  switch (operation) {
-    case WL_OP_NONE:
-      return "none";
-    case WL_OP_WINDOW:
-      return "window creation";
-    case WL_OP_DEVICE_WINDOW:
-      return "device window creation";
-    case WL_OP_MEMORY_POOL:
-      return "memory pool creation";
-    case WL_OP_SPLIT:
-      return "split";
-    case WL_OP_SUBSET:
-      return "subset";
-    case WL_OP_SHRINK:
-      return "shrink";
-    case WL_OP_LINK:
-      return "link";
-    case WL_OP_LINK_REGISTER:
-      return "link register";
-    case WL_OP_LINK_MOVE:
-      return "link send/receive";
-    case WL_OP_LINK_CHECK:
-      return "link checksums";
-    case WL_OP_CHECK_REPLICAS:
-      return "checkReplicas";
-    case WL_OP_REGISTER:
-      return "register";
-    case WL_OP_TRANSFER:
-      return "transfer";
-    case WL_OP_LAUNCH:
-      return "launch";
-    case WL_OP_EXPERT_DISPATCH:
-      return "expert-dispatch";
-    case WL_OP_EXPERT_COMBINE:
-      return "expert-combine";
-    case WL_OP_EXPERTS_OPEN:
-      return "experts open";
-    case WL_OP_MANIFEST_OPEN:
-      return "manifest open";
-    case WL_OP_STORE_TO_HOST:
-      return "storeToHost";
-    case WL_OP_PUT:
-      return "put";
-    case WL_OP_GET:
-      return "get";
-    case WL_OP_NOTIFY:
-      return "notify";
-    case WL_OP_WAIT:
-      return "wait";
-    case WL_OP_ACCUMULATE:
-      return "accumulate";
-    default:
-      return "unknown operation";
-  }
-}
-
-int32_t operationNamed(std::string_view name) {
-  int32_t operation = WL_OP_COUNT - 1;
-  while (operation > WL_OP_NONE && name != operationName(operation)) --operation;
-  return operation;
-}
-
 namespace {
+
+// Names of operations that are not in the table of collectives.
+constexpr struct {
+  wl_operation operation;
+  const char* name;
+} kNames[] = {
+    {WL_OP_NONE, "none"},
+    {WL_OP_WINDOW, "window creation"},
+    {WL_OP_DEVICE_WINDOW, "device window creation"},
+    {WL_OP_MEMORY_POOL, "memory pool creation"},
+    {WL_OP_SPLIT, "split"},
+    {WL_OP_SUBSET, "subset"},
+    {WL_OP_SHRINK, "shrink"},
+    {WL_OP_LINK, "link"},
+    {WL_OP_LINK_REGISTER, "link register"},
+    {WL_OP_LINK_MOVE, "link send/receive"},
+    {WL_OP_LINK_CHECK, "link checksums"},
+    {WL_OP_CHECK_REPLICAS, "checkReplicas"},
+    {WL_OP_REGISTER, "register"},
+    {WL_OP_TRANSFER, "transfer"},
+    {WL_OP_LAUNCH, "launch"},
+    {WL_OP_EXPERT_DISPATCH, "expert-dispatch"},
+    {WL_OP_EXPERT_COMBINE, "expert-combine"},
+    {WL_OP_EXPERTS_OPEN, "experts open"},
+    {WL_OP_MANIFEST_OPEN, "manifest open"},
+    {WL_OP_STORE_TO_HOST, "storeToHost"},
+    {WL_OP_PUT, "put"},
+    {WL_OP_GET, "get"},
+    {WL_OP_NOTIFY, "notify"},
+    {WL_OP_WAIT, "wait"},
+    {WL_OP_ACCUMULATE, "accumulate"},
+};
 
 struct CallNames {
   char of[WL_OP_COUNT][32] = {};
@@ -88,6 +55,19 @@ struct CallNames {
 };
 
 }  // namespace
+
+const char* operationName(int32_t operation) {
+  if (const Collective* collective = collectiveOf(operation)) return collective->name;
+  for (const auto& each : kNames)
+    if (each.operation == operation) return each.name;
+  return "unknown operation";
+}
+
+int32_t operationNamed(std::string_view name) {
+  int32_t operation = WL_OP_COUNT - 1;
+  while (operation > WL_OP_NONE && name != operationName(operation)) --operation;
+  return operation;
+}
 
 const char* callName(int32_t operation) {
   static const CallNames names;
