@@ -133,10 +133,6 @@ void ControlBlock::make(void* memory, const GroupConfig& config, const uint32_t*
   shared.layout.store(layoutOfThisLibrary(), std::memory_order_release);
 }
 
-bool ControlBlock::isLaidOut(const void* memory) {
-  return static_cast<const SharedLines*>(memory)->layout.load(std::memory_order_acquire) != 0;
-}
-
 Code ControlBlock::check(const void* memory, uint64_t bytes, wl_error_t* error) {
   GroupConfig config;
   ControlBlock block;

@@ -392,7 +392,6 @@ class ControlBlock {
   // or nullptr for one host.
   static void make(void* memory, const GroupConfig& config, const uint32_t* former = nullptr,
                    uint64_t parent = 0, const uint32_t* hosts = nullptr);
-  static bool isLaidOut(const void* memory);
   // Checks that `bytes` from `memory` are a control block that make() filled in, with this
   // library's layout.
   static Code check(const void* memory, uint64_t bytes, wl_error_t* error);

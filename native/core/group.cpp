@@ -26,6 +26,11 @@ constexpr uint32_t kMostBlocksByDefault = 8;
 // Time for another thread to write a failure record.
 constexpr int64_t kRecordLimitNs = 100'000'000;
 
+// An order of processes that all groups share.
+auto orderOf(const wl_process_t& process) {
+  return std::tuple(process.pid_namespace, process.pid, process.started);
+}
+
 }  // namespace
 
 Group::Group(const GroupConfig& config)
@@ -114,10 +119,6 @@ std::shared_ptr<Group> Group::attach(void* block, std::shared_ptr<const void> me
   return group;
 }
 
-void Group::setHosts(std::unique_ptr<OtherHosts> hosts) {
-  hosts_ = std::move(hosts);
-}
-
 Group::~Group() {
   watch_.reset();  // it reports on hosts
   // The hosts' thread uses hosts_ of this group until the thread has ended.
@@ -126,18 +127,6 @@ Group::~Group() {
   // Destructors of retired memory use the group once more.
   retired_.clear();
   if (mapping_ != nullptr) unmapMemory(mapping_, mapped_);
-}
-
-bool Group::isBeside(uint32_t rank) const {
-  return hosts_ == nullptr || hosts_->isBeside(rank);
-}
-
-const char* Group::hostNameOf(uint32_t rank) const {
-  return hosts_ == nullptr ? nullptr : hosts_->nameOf(hosts_->hostOf(rank));
-}
-
-void Group::driveHosts() {
-  hosts_->progress();
 }
 
 uint32_t Group::firstBeside(uint32_t rank) const {
@@ -210,19 +199,12 @@ bool Group::shareProcess(uint32_t a, uint32_t b) const {
 bool Group::liveTogether(uint32_t a, uint32_t b) const {
   if (!config_.spansProcesses || a == b) return true;
   if (member(a).host != member(b).host) return false;
-  const wl_process_t ofA = processOf(a);
-  const wl_process_t ofB = processOf(b);
-  return ofA.pid == ofB.pid && ofA.started == ofB.started &&
-         ofA.pid_namespace == ofB.pid_namespace;
+  return orderOf(processOf(a)) == orderOf(processOf(b));
 }
 
 bool Group::isProcessBefore(uint32_t a, uint32_t b) const {
   if (!config_.spansProcesses || a == b) return false;
-  const auto place = [this](uint32_t rank) {
-    const wl_process_t of = processOf(rank);
-    return std::tuple(of.pid_namespace, of.pid, of.started);
-  };
-  return place(a) < place(b);
+  return orderOf(processOf(a)) < orderOf(processOf(b));
 }
 
 PeerMemoryUse Group::peerMemoryUse() const {
@@ -245,7 +227,7 @@ Code Group::peerMemory(uint32_t rank, const PeerMemory** memory, wl_error_t* err
   return WL_OK;
 }
 
-Place Group::find(uint32_t rank, const void* memory, uint64_t bytes) const {
+Place Group::windowOf(uint32_t rank, const void* memory, uint64_t bytes) const {
   const auto address = reinterpret_cast<uint64_t>(memory);
   const uint32_t count = windowCount_.load(std::memory_order_acquire);
   for (uint32_t window = kControlBlock + 1; window < count; ++window) {

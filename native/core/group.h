@@ -105,9 +105,7 @@ class Group {
     return offset <= held && bytes <= held - offset ? at(rank, Place::of(window, offset)) : nullptr;
   }
   // The window address that holds all `bytes` of `rank`'s memory. Otherwise an address in window 0.
-  Place windowOf(uint32_t rank, const void* memory, uint64_t bytes) const {
-    return find(rank, memory, bytes);
-  }
+  [[gnu::noinline]] Place windowOf(uint32_t rank, const void* memory, uint64_t bytes) const;
   // Unmaps windows that no rank holds any more. On return, sweeps that other threads began are
   // over, too.
   void sweepWindows();
@@ -118,15 +116,11 @@ class Group {
   // The other hosts; nullptr if there is one host.
   OtherHosts* hosts() const { return hosts_.get(); }
   // Returns true if the rank lives on this host.
-  bool isBeside(uint32_t rank) const;
-  // Name of the rank's host in a group that spans hosts, otherwise nullptr.
-  const char* hostNameOf(uint32_t rank) const;
-  // Processes what arrived from other hosts.
-  void driveHosts();
+  bool isBeside(uint32_t rank) const { return hosts_ == nullptr || hosts_->isBeside(rank); }
   // The lowest rank on the host of `rank`.
   uint32_t firstBeside(uint32_t rank) const;
   // Call before any rank of this process joins.
-  void setHosts(std::unique_ptr<OtherHosts> hosts);
+  void setHosts(std::unique_ptr<OtherHosts> hosts) { hosts_ = std::move(hosts); }
   // For two ranks that have joined. liveTogether: they live in one process. shareProcess: there
   // they also reach one another's ordinary memory.
   bool liveTogether(uint32_t a, uint32_t b) const;
@@ -145,7 +139,7 @@ class Group {
   // How `rank`, of this process, names `bytes` of its memory to its peers. The address is in window
   // 0 if no window holds all bytes or ranks live on several hosts.
   Place placeOf(uint32_t rank, const void* memory, uint64_t bytes) const {
-    return config_.spansProcesses && hosts_ == nullptr ? find(rank, memory, bytes)
+    return config_.spansProcesses && hosts_ == nullptr ? windowOf(rank, memory, bytes)
                                                        : placeInAddressSpace(memory);
   }
   // Address in this process of the memory that `rank` names by `place`.
@@ -239,7 +233,6 @@ class Group {
   explicit Group(const GroupConfig& config);
 
   void place(void* block);
-  [[gnu::noinline]] Place find(uint32_t rank, const void* memory, uint64_t bytes) const;
 
   GroupConfig config_;
   ControlBlock block_;

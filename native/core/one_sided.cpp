@@ -29,6 +29,16 @@ Descriptor ofSignal(wl_operation operation, uint32_t peer, uint32_t value) {
   return Descriptor::of(operation, value, 0, 0, 0, static_cast<int32_t>(peer));
 }
 
+// Runs a move of the caller's `view`: `over` if the peer lives on another host, otherwise `here`.
+template <class Over, class Here>
+Code move(Comm& comm, wl_operation operation, uint32_t peer, const StridedView& view,
+          wl_error_t* error, const Over& over, const Here& here) {
+  if (Code code = refuseOneSided(error); code != WL_OK) return code;
+  const Descriptor descriptor = ofMove(operation, peer, view);
+  if (comm.group().isBeside(peer)) return reachPeer(comm, descriptor, error, here);
+  return reachPeer(comm, descriptor, error, [&] { return overHosts(comm, over); });
+}
+
 }  // namespace
 
 Code beginOneSided(Comm& comm, const Descriptor& descriptor, wl_error_t* error) {
@@ -53,20 +63,6 @@ Code outcomeOf(Comm& comm, const wl_error_t& ofDevice, wl_error_t* error) {
   return code == WL_UNSUPPORTED ? copyError(error, ofDevice, nullptr)
                                 : comm.failures().publishDevice(ofDevice);
 }
-
-namespace {
-
-// Runs a move of the caller's `view`: `over` if the peer lives on another host, otherwise `here`.
-template <class Over, class Here>
-Code move(Comm& comm, wl_operation operation, uint32_t peer, const StridedView& view,
-          wl_error_t* error, const Over& over, const Here& here) {
-  if (Code code = refuseOneSided(error); code != WL_OK) return code;
-  const Descriptor descriptor = ofMove(operation, peer, view);
-  if (comm.group().isBeside(peer)) return reachPeer(comm, descriptor, error, here);
-  return reachPeer(comm, descriptor, error, [&] { return overHosts(comm, over); });
-}
-
-}  // namespace
 
 Code put(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
          wl_error_t* error) {

@@ -10,7 +10,7 @@
 
 #include "native/base/cpu.h"
 #include "native/core/adjustment.h"
-#include "native/core/rank/waiter.h"
+#include "native/core/rank/waits.h"
 
 namespace windlass {
 namespace {
@@ -43,7 +43,7 @@ constexpr int64_t kCompareRankNs = 1'000'000;
 }  // namespace
 
 bool Waiter::Look::operator()() const {
-  if (driven != nullptr && !ready(context)) driven->driveHosts();
+  if (driven != nullptr && !ready(context)) driven->progress();
   return ready(context);
 }
 
@@ -66,7 +66,7 @@ Code Waiter::waitSlow(const Look& look, Deadline& deadline) {
   returnShortSlices(now);
   announce(awaited == kEveryRank ? -2 : static_cast<int32_t>(awaited));
   int64_t compared = now;
-  Code code = ends_.ended(deadline, now);
+  Code code = waits_.ended(deadline, now);
   bool ready = false;
   while (code == WL_OK && !ready && !group_.oversubscribed() && now - start < kSpinNs) {
     if (sharesCore(awaited, look.inside)) {
@@ -79,15 +79,15 @@ Code Waiter::waitSlow(const Look& look, Deadline& deadline) {
       if (!ready) cpuPause();
     }
     now = clockNs();
-    if (!ready) code = ends_.ended(deadline, now);
+    if (!ready) code = waits_.ended(deadline, now);
   }
   while (code == WL_OK && !ready) {
     ready = yieldAwhile(look, &now) || sleepOnce(look, deadline, now, &code);
     now = clockNs();
-    if (!ready && code == WL_OK) code = ends_.ended(deadline, now);
+    if (!ready && code == WL_OK) code = waits_.ended(deadline, now);
     if (!ready && code == WL_OK && now - compared >= kCompareRankNs * group_.ranks()) {
       compared = now;
-      code = ends_.compared();
+      code = waits_.compared();
     }
   }
   // A peer that has already completed the awaited step may have caused the end of the wait.
@@ -229,7 +229,7 @@ bool Waiter::sleepOnce(const Look& look, Deadline& deadline, int64_t now, Code* 
   // A rank that stores after these checks sees `sleeping` after its own read-modify-write, and
   // rings.
   const bool ready = look();
-  if (!ready) *code = ends_.ended(deadline, now);
+  if (!ready) *code = waits_.ended(deadline, now);
   if (!ready && *code == WL_OK) {
     const int64_t limitNs = std::min(kLongestSleepNs, deadline.left(now));
     timespec limit;

@@ -17,21 +17,10 @@ namespace windlass {
 constexpr uint32_t kFastLooks = 256;
 constexpr uint32_t kCoreLook = 8;
 
+class Waits;
+
 class Waiter {
  public:
-  // Other conditions that end a wait. Only slow waits check them.
-  class Ends {
-   public:
-    // Returns Ok, or the reason that ends the wait, such as a failure or the deadline.
-    virtual Code ended(Deadline& deadline, int64_t now) = 0;
-    // Returns Ok, or Mismatch if ranks called different operations. This check costs more, and
-    // waits make it seldom.
-    virtual Code compared() = 0;
-
-   protected:
-    ~Ends() = default;
-  };
-
   // The current operation of the rank: one that all ranks enter, or a wait for one peer. It
   // determines where peers were last seen.
   struct Inside {
@@ -39,8 +28,9 @@ class Waiter {
     bool oneSided;
   };
 
-  Waiter(Group& group, uint32_t rank, Ends& ends)
-      : group_(group), rank_(rank), own_(group.lines(rank)), ends_(ends) {}
+  // `waits` checks the other conditions that end a wait. Only slow waits check them.
+  Waiter(Group& group, uint32_t rank, Waits& waits)
+      : group_(group), rank_(rank), own_(group.lines(rank)), waits_(waits) {}
 
   // Waits until ready() returns true. `awaited` is a rank or kEveryRank.
   template <class Ready>
@@ -54,7 +44,7 @@ class Waiter {
     using Callable = std::remove_reference_t<Ready>;
     const Look slow = {[](void* context) { return (*static_cast<Callable*>(context))(); },
                        const_cast<std::remove_const_t<Callable>*>(&ready), awaited, inside,
-                       group_.hosts() == nullptr ? nullptr : &group_};
+                       group_.hosts()};
     return waitSlow(slow, deadline);
   }
 
@@ -87,7 +77,7 @@ class Waiter {
     void* context;
     uint32_t awaited;
     Inside inside;
-    Group* driven;  // group whose messages the wait must process first, or nullptr
+    OtherHosts* driven;  // the other hosts, whose messages the wait receives first, or nullptr
 
     bool operator()() const;
   };
@@ -137,7 +127,7 @@ class Waiter {
   Group& group_;
   const uint32_t rank_;
   RankLines& own_;
-  Ends& ends_;
+  Waits& waits_;
   int64_t waitedNs_ = 0;
   bool isSlow_ = false;  // a wait is in progress
   int64_t contestedUntilNs_ = 0;

@@ -11,7 +11,7 @@
 
 namespace windlass {
 
-class Waits : private Waiter::Ends {
+class Waits {
  public:
   Waits(Group& group, uint32_t rank, Operation& operation, RankFailures& failures)
       : group_(group),
@@ -61,10 +61,10 @@ class Waits : private Waiter::Ends {
 
   // Returns Ok, or the reason that ends every wait: a failure, this rank's close, a peer that left,
   // or the deadline.
-  Code ended(Deadline& deadline, int64_t now) override;
+  Code ended(Deadline& deadline, int64_t now);
   // Returns Ok, or publishes a failure record that names this rank and a peer that called a
-  // different operation.
-  Code compared() override;
+  // different operation. This check costs more than ended(), and waits make it seldom.
+  Code compared();
   // Runs when this rank leaves. Publishes a failure record if a peer called something different in
   // this rank's last operation, or left after fewer or more operations.
   void compareLast();
