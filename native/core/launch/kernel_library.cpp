@@ -77,6 +77,11 @@ class Checker {
            library_.holds(first, count * sizeof(T));
   }
 
+  template <class Function>
+  bool hasCode(Function* function) const {
+    return library_.holdsCode(reinterpret_cast<const void*>(function));
+  }
+
   static bool isWord(const char* text) {
     if (*text == 0) return false;
     for (; *text != 0; ++text)
@@ -123,18 +128,10 @@ class Checker {
       if (std::strcmp(kernels[other].name, kernel.name) == 0)
         return refuse(WL_INVALID_ARGUMENT, "two kernels are called %s", kernel.name);
     }
-    const void* const functions[] = {
-        reinterpret_cast<const void*>(kernel.refuses),
-        reinterpret_cast<const void*>(kernel.plan),
-        reinterpret_cast<const void*>(kernel.phases),
-        reinterpret_cast<const void*>(kernel.blocks),
-        reinterpret_cast<const void*>(kernel.needs),
-        reinterpret_cast<const void*>(kernel.leavesAfter),
-        reinterpret_cast<const void*>(kernel.phase),
-        reinterpret_cast<const void*>(kernel.goOn)};
-    for (const void* function : functions) {
-      if (!library_.holdsCode(function))
-        return refuse(WL_INVALID_ARGUMENT, "kernel %s lacks a function", kernel.name);
+    if (!hasCode(kernel.refuses) || !hasCode(kernel.plan) || !hasCode(kernel.phases) ||
+        !hasCode(kernel.blocks) || !hasCode(kernel.needs) || !hasCode(kernel.leavesAfter) ||
+        !hasCode(kernel.phase) || !hasCode(kernel.goOn)) {
+      return refuse(WL_INVALID_ARGUMENT, "kernel %s lacks a function", kernel.name);
     }
     if (!hasSession(kernel)) {
       return refuse(WL_INVALID_ARGUMENT, "kernel %s lacks a function of its session, or has one "
@@ -155,9 +152,8 @@ class Checker {
   bool hasSession(const KernelEntry& kernel) const {
     const SessionEntry* session = kernel.session;
     if (!kTarget.limits.isolatesRanks) return session == nullptr;
-    return holds(session, 1) && library_.holdsCode(reinterpret_cast<const void*>(session->open)) &&
-           library_.holdsCode(reinterpret_cast<const void*>(session->verdict)) &&
-           library_.holdsCode(reinterpret_cast<const void*>(session->close));
+    return holds(session, 1) && hasCode(session->open) && hasCode(session->verdict) &&
+           hasCode(session->close);
   }
 
   Code checkArgument(const KernelEntry& kernel, uint32_t index) {

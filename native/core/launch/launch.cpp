@@ -28,46 +28,39 @@ bool names(uint32_t rank, uint32_t ranks) {
 }
 
 // Lets the kernel plan its launch, and checks its answers about items against what executors
-// accept.
-Code plan(const Comm& comm, const LaunchCall& of, Launch* planned) {
-  const KernelEntry& kernel = *of.kernel->entry;
-  const LaunchName name(*of.kernel, comm.rank());
+// accept. Writes the reason to `why` if the launch can't run.
+void plan(const Comm& comm, const KernelEntry& kernel, Launch* planned, Text& why) {
   Launch& launch = *planned;
-  if (const char* why = kernel.refuses(launch); why != nullptr)
-    return fail(of.error, WL_INVALID_ARGUMENT, "%s: the kernel refuses it: %s", name.text(), why);
+  if (const char* refused = kernel.refuses(launch); refused != nullptr)
+    return why.add("the kernel refuses it: %s", refused);
   const Launch before = launch;
   kernel.plan(launch);
   if (launch.ranks != before.ranks || launch.call != before.call ||
       launch.windows != before.windows) {
-    return fail(of.error, WL_INVALID_ARGUMENT,
-                "%s: its plan changes what the launch is given; it may set bytes, pieces and "
-                "pieceBytes", name.text());
+    return why.add("its plan changes what the launch is given; it may set bytes, pieces and "
+                   "pieceBytes");
   }
   const uint32_t phases = kernel.phases(launch);
-  if (phases > kMostPhases) {
-    return fail(of.error, WL_INVALID_ARGUMENT, "%s: the kernel has %u phases; it may have %u",
-                name.text(), phases, kMostPhases);
-  }
+  if (phases > kMostPhases)
+    return why.add("the kernel has %u phases; it may have %u", phases, kMostPhases);
   const uint32_t blocks = phases == 0 ? 0 : kernel.blocks(launch, comm.rank());
   if (uint64_t{phases} * blocks > kMostItems) {
-    return fail(of.error, WL_INVALID_ARGUMENT,
-                "%s: the kernel has %u blocks in each of %u phases; a rank may have %u items in "
-                "all", name.text(), blocks, phases, kMostItems);
+    return why.add("the kernel has %u blocks in each of %u phases; a rank may have %u items in all",
+                   blocks, phases, kMostItems);
   }
   for (uint32_t k = 0; k < phases; ++k) {
     for (uint32_t block = 0; block < blocks; ++block) {
       const uint32_t need = kernel.needs(launch, comm.rank(), block, k);
       if (names(need, launch.ranks)) continue;
-      return fail(of.error, WL_INVALID_ARGUMENT,
-                  "%s: block %u of phase %u needs rank %u; ranks are 0 to %u, or kEveryRank or "
-                  "kNobody", name.text(), block, k, need, launch.ranks - 1);
+      return why.add("block %u of phase %u needs rank %u; ranks are 0 to %u, or kEveryRank or "
+                     "kNobody",
+                     block, k, need, launch.ranks - 1);
     }
   }
   const uint32_t leave = kernel.leavesAfter(launch, comm.rank());
-  if (names(leave, launch.ranks)) return WL_OK;
-  return fail(of.error, WL_INVALID_ARGUMENT,
-              "%s: it leaves after rank %u; ranks are 0 to %u, or kEveryRank or kNobody",
-              name.text(), leave, launch.ranks - 1);
+  if (names(leave, launch.ranks)) return;
+  why.add("it leaves after rank %u; ranks are 0 to %u, or kEveryRank or kNobody", leave,
+          launch.ranks - 1);
 }
 
 }  // namespace
@@ -109,17 +102,15 @@ void LaunchMisuses::write(const Misuse& misuse) {
 }
 
 Code launch(Comm& comm, const LaunchCall& of) {
+  const auto refuse = [&](Code code, const char* why) {
+    return fail(of.error, code, "%s: %s", LaunchName(*of.kernel, comm.rank()).text(), why);
+  };
   if (comm.group().hosts() != nullptr) {
-    return fail(of.error, WL_UNSUPPORTED,
-                "%s: kernels of libraries write their peers' memory, which on another host they "
-                "don't reach", LaunchName(*of.kernel, comm.rank()).text());
+    return refuse(WL_UNSUPPORTED, "kernels of libraries write their peers' memory, which on "
+                  "another host they don't reach");
   }
   const KernelCall own = {of.kernel->entry, of.arguments, of.kernel->entry->argumentCount,
                           of.misuses};
-  const auto misused = [&] {
-    return fail(of.error, WL_INVALID_ARGUMENT, "%s: %s",
-                LaunchName(*of.kernel, comm.rank()).text(), of.misuses->text());
-  };
   Call call = {};
   call.descriptor = Descriptor::of(WL_OP_LAUNCH, of.stated->fingerprint(), 0, 0, 0,
                                    static_cast<int32_t>(of.kernel->id));
@@ -130,12 +121,14 @@ Code launch(Comm& comm, const LaunchCall& of) {
   call.error = of.error;
   Launch planned = launchOf(comm.group(), call);
   planned.call = &own;
-  const Code refused = plan(comm, of, &planned);
-  if (of.misuses->isAny()) return misused();
-  if (refused != WL_OK) return refused;
+  char refused[WL_ERROR_MESSAGE];
+  Text why(refused, sizeof refused);
+  plan(comm, *of.kernel->entry, &planned, why);
+  if (of.misuses->isAny()) return refuse(WL_INVALID_ARGUMENT, of.misuses->text());
+  if (refused[0] != 0) return refuse(WL_INVALID_ARGUMENT, refused);
   call.args = {of.stated->words(), nullptr, &planned};
   const Code code = runLaunch(comm, of, &call);
-  return of.misuses->isAny() ? misused() : code;
+  return of.misuses->isAny() ? refuse(WL_INVALID_ARGUMENT, of.misuses->text()) : code;
 }
 
 }  // namespace windlass
