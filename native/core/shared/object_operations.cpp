@@ -2,7 +2,6 @@
 #include "native/core/shared/object_operations.h"
 
 #include <algorithm>
-#include <new>
 #include <vector>
 
 #include "native/core/launch/kernels.h"
@@ -143,20 +142,15 @@ Code createWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
   const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
   wl_error_t failure = blankError();
   Group::Joint<Window> made;
-  try {
+  attempt(comm.rank(), &failure, [&] {
     if (window == nullptr) throw std::bad_alloc();
     made = comm.group().join<Window>(comm.operation().nextSequence(), Group::kJointWindow, [&] {
       Window* mapped = nullptr;
-      if (asked.isSparse()) {
-        Window::mapSparse(asked.bytes, ranks, &mapped, &failure);
-      } else {
-        Window::map(asked.bytes, ranks, &mapped, &failure);
-      }
+      const auto map = asked.isSparse() ? Window::mapSparse : Window::map;
+      map(asked.bytes, ranks, &mapped, &failure);
       return std::shared_ptr<Window>(mapped);
     });
-  } catch (const std::bad_alloc&) {
-    failure = noMemory(comm.rank());
-  }
+  });
   const Code code = shareOutcome(comm, asked.descriptor(), failure, limit, error);
   if (code == WL_OK) *window = *made;
   return code;
@@ -193,16 +187,13 @@ Code splitGroup(Comm& comm, const Split& split, int64_t deadlineNs, std::shared_
   wl_error_t failure = blankError();
   Group::Joint<Parting> joint;
   std::vector<ToldSplit> all;
-  try {
+  attempt(comm.rank(), &failure, [&] {
     all.resize(comm.group().ranks());
-    if (split.color >= 0) {
-      joint = comm.group().join<Parting>(comm.operation().nextSequence(), split.color, [&] {
-        return Parting::reserve(comm.group().config());
-      });
-    }
-  } catch (const std::bad_alloc&) {
-    failure = noMemory(comm.rank());
-  }
+    if (split.color < 0) return;
+    joint = comm.group().join<Parting>(comm.operation().nextSequence(), split.color, [&] {
+      return Parting::reserve(comm.group().config());
+    });
+  });
   const Descriptor descriptor = split.descriptor();
   const ToldSplit own = {split.color, split.key};
   Code code = shareOutcome(comm, descriptor, failure, limit, error);

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <memory>
+#include <new>
+#include <system_error>
 #include <vector>
 
 #include "native/base/clock.h"
@@ -20,9 +22,9 @@ struct TimeLimit {
   static TimeLimit fromNow(int64_t deadlineNs) { return {deadlineNs, clockNs()}; }
 };
 
-// Gathers `bytes` bytes of each rank in ascending order of rank, at most the room of its eager area,
-// which is at least kGatheredBytes. Runs as the next operation, which the descriptor states. A
-// rank's memory is not read after its call has returned.
+// Gathers `bytes` bytes of each rank in ascending order of rank. They fit the rank's eager area,
+// which has room for kGatheredBytes or more. Runs as the next operation, which the descriptor
+// states. A rank's memory is not read after its call has returned.
 constexpr uint64_t kGatheredBytes = uint64_t{4} << 10;
 Code gatherWords(Comm& comm, const Descriptor& descriptor, const void* own, uint64_t bytes,
                  void* all, const TimeLimit& limit, wl_error_t* error);
@@ -41,6 +43,18 @@ Code shareOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& ow
 // communicator ends on all ranks, with the same error.
 Code shareDeviceOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& own,
                         const TimeLimit& limit, wl_error_t* error);
+
+// Runs body(), and sets *failure if `rank` lacks memory or a thread for it.
+template <class Body>
+void attempt(uint32_t rank, wl_error_t* failure, Body&& body) {
+  try {
+    body();
+  } catch (const std::bad_alloc&) {
+    *failure = noMemory(rank);
+  } catch (const std::system_error&) {
+    fail(failure, WL_RESOURCE, "rank %u: no thread to watch other processes", rank);
+  }
+}
 
 // The request, which is the same on all ranks.
 struct NewWindow {

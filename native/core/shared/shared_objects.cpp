@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <mutex>
-#include <new>
 #include <optional>
-#include <system_error>
 #include <vector>
 
 #include "native/core/failure_text.h"
@@ -200,7 +198,7 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
   std::vector<OtherHosts::WindowKey> keys;
   OtherHosts::WindowKey key = {};
   uint64_t stride = 0;
-  try {
+  attempt(comm.rank(), &failure, [&] {
     if (window == nullptr) throw std::bad_alloc();
     all.resize(group.ranks());
     if (hosts != nullptr) keys.resize(group.ranks());
@@ -213,9 +211,7 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
       const bool isPartly = asked.isSparse() || hosts != nullptr;
       made->mapping().make(whole, &failure, isPartly ? whole : 0);
     }
-  } catch (const std::bad_alloc&) {
-    failure = noMemory(comm.rank());
-  }
+  });
   // A rank without room for the others' statements reports it here.
   Code code = shareOutcome(comm, descriptor, failure, limit, error);
   if (code != WL_OK) return code;
@@ -227,7 +223,7 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
   const auto number = static_cast<uint32_t>(told.number);
   if (code = takeNumbers(group, all, number, own.number, error); code != WL_OK) return code;
   std::shared_ptr<Held> held;
-  try {
+  attempt(comm.rank(), &failure, [&] {
     held = std::make_shared<Held>(group, number, made);
     if (mapOf(group, maker, told.file, made->mapping(), &failure) == WL_OK)
       made->hold(group, number, asked, stride, made);
@@ -236,18 +232,14 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
       reserveShared(made->window()->address(comm.rank()), stride, &failure);
     if (hosts != nullptr && failure.code == WL_OK)
       made->share(&key, &failure);
-  } catch (const std::bad_alloc&) {
-    failure = noMemory(comm.rank());
-    if (held == nullptr) group.dropWindow(number);
-  }
+  });
+  if (held == nullptr) group.dropWindow(number);
   if (hosts != nullptr) {
     code = gatherWords(comm, descriptor, &key, sizeof key, keys.data(), limit, error);
     if (code != WL_OK) return code;
-    try {
+    attempt(comm.rank(), &failure, [&] {
       if (failure.code == WL_OK) hosts->reachWindow(number, keys.data(), &failure);
-    } catch (const std::bad_alloc&) {
-      failure = noMemory(comm.rank());
-    }
+    });
   }
   code = shareOutcome(comm, descriptor, failure, limit, error);
   made->mapping().closeFile();
@@ -266,30 +258,19 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
   const std::vector<uint32_t>& members = room.members;
   WireName told = {};
   bool connects = false;  // for its process
-  try {
-    room.make(comm, split.color);
-  } catch (const std::bad_alloc&) {
-    failure = noMemory(comm.rank());
-  }
+  attempt(comm.rank(), &failure, [&] { room.make(comm, split.color); });
   Code code = shareOutcome(comm, descriptor, failure, limit, error);
   if (code != WL_OK) return code;
   const ToldSplit own = {split.color, split.key};
   code = gatherWords(comm, descriptor, &own, sizeof own, room.all.data(), limit, error);
   if (code != WL_OK) return code;
 
-  const auto attempt = [&](auto&& step) {
-    if (made == nullptr || failure.code != WL_OK) return;
-    try {
-      step();
-    } catch (const std::bad_alloc&) {
-      failure = noMemory(comm.rank());
-    } catch (const std::system_error&) {
-      fail(&failure, WL_RESOURCE, "rank %u: no thread to watch other processes", comm.rank());
-    }
+  const auto goOn = [&](auto&& step) {
+    if (made != nullptr && failure.code == WL_OK) attempt(comm.rank(), &failure, step);
   };
   // The first of the members on this host.
   uint32_t maker = kNobody;
-  attempt([&] {
+  goOn([&] {
     findMembers(room.all, split.color, &room.members);
     maker = *std::find_if(members.begin(), members.end(), [&](uint32_t member) {
       return whole.member(member).host == whole.member(comm.rank()).host;
@@ -299,7 +280,7 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
   const SharedFile file = made == nullptr ? SharedFile{} : made->mapping().named();
   code = gatherWords(comm, descriptor, &file, sizeof file, room.files.data(), limit, error);
   if (code != WL_OK) return code;
-  attempt([&] {
+  goOn([&] {
     if (room.files[maker].number < 0) return;  // the outcome says why
     if (mapOf(whole, maker, room.files[maker], made->mapping(), &failure) != WL_OK ||
         made->attach(whole, &failure) != WL_OK) {
@@ -316,7 +297,7 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
     if (code == WL_OK)
       code = gatherWords(comm, descriptor, &told, sizeof told, room.names.data(), limit, error);
     if (code != WL_OK) return code;
-    attempt([&] {
+    goOn([&] {
       if (connects) made->connect(whole, namesOf(members, room.names), &failure);
     });
   }
