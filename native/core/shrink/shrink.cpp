@@ -213,13 +213,18 @@ class Shrink {
     std::vector<uint32_t> members;
     for (uint32_t rank = 0; rank < whole_.ranks(); ++rank)
       if (!isGone(rank) && hasCome(rank)) members.push_back(rank);
-    Group::Joint<Proposal> joint = proposalOf(comm_.rank());
-    const std::shared_ptr<Proposal>& made = *joint;
-    if (Code code = made->make(whole_, members, error_); code != WL_OK) return code;
     if (hosts_ != nullptr)
       writeNote({Agreement::kProposed, round_, comm_.rank(), -1}, members, {}, &note(comm_.rank()));
-    const Agreement proposed = {Agreement::kProposed, round_, comm_.rank(), made->file()};
-    if (!move(open, proposed)) return WL_OK;
+    return offer(open, comm_.rank(), members);
+  }
+
+  // Makes the new communicator's memory on this host, for the proposal of `maker`, and states this
+  // in the host's word, which was `from`.
+  Code offer(const Agreement& from, uint32_t maker, const std::vector<uint32_t>& members) {
+    Group::Joint<Proposal> joint = proposalOf(maker);
+    const std::shared_ptr<Proposal>& made = *joint;
+    if (Code code = made->make(whole_, members, error_); code != WL_OK) return code;
+    if (!move(from, {Agreement::kProposed, round_, maker, made->file()})) return WL_OK;
     proposal_ = made;
     joint_ = std::move(joint);
     rank_ = proposal_->rankOf(comm_.rank());
@@ -320,7 +325,8 @@ class Shrink {
               ? proposed.maker
               : *std::find_if(members_.begin(), members_.end(),
                               [&](uint32_t member) { return hosts_->isBeside(member); });
-      if (proposed.file < 0) return maker == comm_.rank() ? offer(proposed) : WL_OK;
+      if (proposed.file < 0)
+        return maker == comm_.rank() ? offer(proposed, proposed.maker, members_) : WL_OK;
       const Code code = open(proposed, maker);
       if (code != WL_OK || proposal_ == nullptr) return code;
     }
@@ -347,18 +353,6 @@ class Shrink {
     return WL_OK;
   }
 
-  // Makes the new communicator's memory on this host, for a proposal that another host decides.
-  Code offer(const Agreement& proposed) {
-    Group::Joint<Proposal> joint = proposalOf(proposed.maker);
-    const std::shared_ptr<Proposal>& made = *joint;
-    if (Code code = made->make(whole_, members_, error_); code != WL_OK) return code;
-    const Agreement told = {Agreement::kProposed, round_, proposed.maker, made->file()};
-    if (!move(proposed, told)) return WL_OK;
-    proposal_ = made;
-    joint_ = std::move(joint);
-    return WL_OK;
-  }
-
   // Connects for this process and returns true if it did. If a member is gone, other ranks soon
   // report it, or the round ends.
   bool connect(const Agreement& proposed) {
@@ -372,7 +366,7 @@ class Shrink {
     }
     hasTried_ = true;
     wl_error_t why = blankError();
-    if (proposal_->connect(whole_, names, &why) == WL_OK) return true;
+    if (proposal_->shared().connect(whole_, names, &why) == WL_OK) return true;
     lastWhy_ = why;
     return false;
   }

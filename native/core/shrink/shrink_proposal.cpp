@@ -44,9 +44,4 @@ Code Proposal::join(Group& whole, uint32_t rank, wl_error_t* error) {
   return code == WL_OK ? group()->claim(rank, error) : code;
 }
 
-Code Proposal::connect(Group& whole, const std::vector<std::vector<unsigned char>>& names,
-                       wl_error_t* error) {
-  return shared_.connect(whole, names, error);
-}
-
 }  // namespace windlass

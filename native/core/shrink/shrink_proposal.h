@@ -33,9 +33,7 @@ class Proposal {
   Group* group() { return local_ == nullptr ? shared_.group() : local_.get(); }
   // The wire that this process opened for the group. nullptr: its ranks live on one host.
   OtherHosts* hosts() { return group()->hosts(); }
-  // Call once, in a process that has a wire. Throws as join().
-  Code connect(Group& whole, const std::vector<std::vector<unsigned char>>& names,
-               wl_error_t* error);
+  SharedGroup& shared() { return shared_; }
 
  private:
   std::mutex mutex_;  // guards how the members below are made
