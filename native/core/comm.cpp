@@ -65,14 +65,6 @@ Code Comm::finish(Code code, bool isLong, wl_error_t* error) {
   return code;
 }
 
-Code Comm::outcomeOfReading(const wl_error_t& ofDevice, wl_error_t* error) {
-  const auto code = static_cast<Code>(ofDevice.code);
-  if (code == WL_DEVICE) {
-    return gate_.failed(failures_.publishDevice(ofDevice), waits_.endedByClose(), error);
-  }
-  return code == WL_OK ? code : copyError(error, ofDevice, nullptr);
-}
-
 Code Comm::beginShrink(wl_error_t* error) {
   if (Code code = gate_.enter(error); code != WL_OK) return code;
   Code code = gate_.closes() ? gate_.status(error) : WL_OK;

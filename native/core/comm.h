@@ -67,17 +67,6 @@ class alignas(kLine) Comm {
   // Begins and ends an operation that the flight recorder does not record.
   Code beginUnrecorded(const Descriptor& descriptor, wl_error_t* error);
   Code end(Code code, wl_error_t* error);
-  // Runs `body` on this rank only, unless the communicator has failed, and returns its result.
-  // `body` reads memory of peers, who keep it while any rank is inside a call.
-  template <class Body>
-  Code readPeers(const Descriptor& descriptor, wl_error_t* error, Body&& body) {
-    if (Code code = beginUnrecorded(descriptor, error); code != WL_OK) return code;
-    const Code code = body();
-    gate_.leave();
-    return code;
-  }
-  // Converts the device's result inside readPeers(). A failed device ends the communicator.
-  Code outcomeOfReading(const wl_error_t& ofDevice, wl_error_t* error);
   // Returns the result of `run`, which continues the operation. If `run` throws std::bad_alloc, the
   // operation fails for lack of memory.
   template <class Run>

@@ -99,7 +99,10 @@ Code Transfer::haveDevice(const std::function<Code(RankDevice&, wl_error_t*)>& b
   wl_error_t own = blankError();
   RankWaits waits(*group_, comm_.rank());
   group_->offloadSeats().offload(comm_.rank()).alone(body, waits, &own);
-  return comm_.outcomeOfReading(own, error);
+  if (own.code == WL_OK) return WL_OK;
+  if (own.code != WL_DEVICE) return copyError(error, own, nullptr);
+  const Code code = comm_.failures().publishDevice(own);
+  return comm_.gate().failed(code, comm_.waits().endedByClose(), error);
 }
 
 uint64_t Transfer::begun() const {

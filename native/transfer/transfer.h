@@ -59,10 +59,15 @@ class Transfer {
   bool source(int32_t rank, uint64_t index, PeerView* view) const {
     return peers_->source(rank, static_cast<int64_t>(index), view);
   }
-  // Runs `body`, which may read peers' sources. Peers keep them until no rank is inside a call.
+  // Runs `body` on this rank only, unless the communicator has failed, and returns its result.
+  // `body` may read peers' sources. Peers keep them until no rank is inside a call.
   template <class Body>
   Code readSources(wl_error_t* error, Body&& body) {
-    return comm_.readPeers(Descriptor::of(WL_OP_LINK_CHECK, 0), error, body);
+    const auto descriptor = Descriptor::of(WL_OP_LINK_CHECK, 0);
+    if (Code code = comm_.beginUnrecorded(descriptor, error); code != WL_OK) return code;
+    const Code code = body();
+    comm_.gate().leave();
+    return code;
   }
   // Calls body(device, error) with this rank's device. Call inside readSources(), and only if ranks
   // have devices. A failed device ends the communicator. Throws std::bad_alloc.
