@@ -88,51 +88,45 @@ Code Exchange::exchange(std::vector<WordList>* words) {
   const uint32_t ranks = comm_.group().ranks();
   const uint32_t own = comm_.rank();
   const bool sends = !failed();
-  uint64_t longest = sends ? 0 : kFailed;
-  for (uint32_t rank = 0; sends && rank < ranks; ++rank)
-    if (rank != own) longest = std::max<uint64_t>(longest, (*words)[rank].size());
-  std::vector<WordList> received;
-  // Runs one all-to-all of `slot` words a slot: `head` header words, then words from `at` on.
-  const auto round = [&](uint64_t at, uint64_t slot, uint64_t head) {
-    for (uint32_t rank = 0; sends && rank < ranks; ++rank) {
-      if (rank == own) continue;
-      const WordList& list = (*words)[rank];
-      const uint64_t count = leftOf(list.size(), at, slot - head);
-      if (count > 0) std::copy_n(list.data() + at, count, in_.data() + rank * slot + head);
-    }
-    return exchangeWords(comm_, descriptor_, in_.data(), slot * sizeof(uint64_t), out_.data(),
-                         limit_, error_);
+  const auto lengthFor = [&](uint32_t rank) {
+    return sends && rank != own ? uint64_t{(*words)[rank].size()} : 0;
   };
-  const auto take = [&](uint64_t at, uint64_t slot, uint64_t head) {
+  uint64_t longest = sends ? 0 : kFailed;
+  for (uint32_t rank = 0; rank < ranks; ++rank) longest = std::max(longest, lengthFor(rank));
+  std::vector<WordList> received;
+  const uint64_t most = eagerWords() / ranks;
+  uint64_t slot = std::min(most, kFirstWords);
+  uint64_t head = kExchangeHead;
+  for (uint64_t at = 0; head > 0 || at < longest; slot = leftOf(longest, at, most)) {
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      uint64_t* to = in_.data() + rank * slot;
+      if (head > 0) {
+        to[0] = longest;
+        to[1] = lengthFor(rank);
+      }
+      const uint64_t count = leftOf(lengthFor(rank), at, slot - head);
+      if (count > 0) std::copy_n((*words)[rank].data() + at, count, to + head);
+    }
+    const Code code = exchangeWords(comm_, descriptor_, in_.data(), slot * sizeof(uint64_t),
+                                    out_.data(), limit_, error_);
+    if (code != WL_OK) return code;
+    if (head > 0) {
+      for (uint32_t rank = 0; rank < ranks; ++rank) longest = std::max(longest, out_[rank * slot]);
+      if (longest == kFailed) return tell();
+      try {
+        received.resize(ranks);
+        for (uint32_t rank = 0; rank < ranks; ++rank) received[rank].resize(out_[rank * slot + 1]);
+      } catch (const std::bad_alloc&) {
+        outOfMemory();
+      }
+    }
     for (uint32_t rank = 0; !failed() && rank < ranks; ++rank) {
       WordList& list = received[rank];
       const uint64_t count = leftOf(list.size(), at, slot - head);
       if (count > 0) std::copy_n(out_.data() + rank * slot + head, count, list.data() + at);
     }
-  };
-
-  const uint64_t most = eagerWords() / ranks;
-  const uint64_t first = std::min(most, kFirstWords);
-  for (uint32_t rank = 0; rank < ranks; ++rank) {
-    in_[rank * first] = longest;
-    in_[rank * first + 1] = sends && rank != own ? (*words)[rank].size() : 0;
-  }
-  Code code = round(0, first, kExchangeHead);
-  if (code != WL_OK) return code;
-  for (uint32_t rank = 0; rank < ranks; ++rank) longest = std::max(longest, out_[rank * first]);
-  if (longest == kFailed) return tell();
-  try {
-    received.resize(ranks);
-    for (uint32_t rank = 0; rank < ranks; ++rank) received[rank].resize(out_[rank * first + 1]);
-  } catch (const std::bad_alloc&) {
-    outOfMemory();
-  }
-  take(0, first, kExchangeHead);
-  for (uint64_t at = first - kExchangeHead; at < longest; at += most) {
-    const uint64_t slot = leftOf(longest, at, most);
-    code = round(at, slot, 0);
-    if (code != WL_OK) return code;
-    take(at, slot, 0);
+    at += slot - head;
+    head = 0;
   }
   if (failed()) return WL_OK;
   received[own].swap((*words)[own]);
