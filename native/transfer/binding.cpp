@@ -6,22 +6,17 @@
 namespace windlass {
 namespace {
 
-// Reads and checks binding `i`.
-Code readBinding(Words& in, uint64_t i, bool isSource, Binding* binding, wl_error_t* error) {
-  const char* role = isSource ? "source" : "target";
+Code readBinding(Words& in, bool isSource, Binding* binding, wl_error_t* error) {
   const int64_t dtype = in.take();
   const int64_t ndim = in.take();
   const auto address = static_cast<uint64_t>(in.take());
   const auto low = static_cast<uint64_t>(in.take());
   const auto bytes = static_cast<uint64_t>(in.take());
-  if (dtype < 0 || dtype >= kDTypeCount) {
-    return fail(error, WL_INVALID_ARGUMENT, "%s binding %llu: dtype %lld is unknown", role, text(i),
-                text(dtype));
-  }
+  if (dtype < 0 || dtype >= kDTypeCount)
+    return fail(error, WL_INVALID_ARGUMENT, "dtype %lld is unknown", text(dtype));
   if (ndim < 0 || ndim > kMaxDims || !in.has(2 * static_cast<uint64_t>(ndim))) {
     return fail(error, WL_INVALID_ARGUMENT,
-                "%s binding %llu: %lld dimensions, not 0 to %u, or its words end early", role,
-                text(i), text(ndim), kMaxDims);
+                "%lld dimensions, not 0 to %u, or its words end early", text(ndim), kMaxDims);
   }
   binding->dtype = static_cast<DType>(dtype);
   binding->ndim = static_cast<uint32_t>(ndim);
@@ -32,26 +27,22 @@ Code readBinding(Words& in, uint64_t i, bool isSource, Binding* binding, wl_erro
     const int64_t size = binding->shape[d];
     const int64_t stride = binding->strides[d];
     if (size < 0 || stride < 0 || (stride == 0 && size > 1 && !isSource)) {
-      return fail(error, WL_INVALID_ARGUMENT,
-                  "%s binding %llu: dimension %u has size %lld and stride %lld", role, text(i), d,
+      return fail(error, WL_INVALID_ARGUMENT, "dimension %u has size %lld and stride %lld", d,
                   text(size), text(stride));
     }
   }
   const uint64_t size = sizeOf(binding->dtype);
   int64_t reach = 0;
-  if (!extentOf(binding->ndim, binding->shape, binding->strides, size, &reach)) {
-    return fail(error, WL_INVALID_ARGUMENT, "%s binding %llu: its size overflows 63 bits", role,
-                text(i));
-  }
+  if (!extentOf(binding->ndim, binding->shape, binding->strides, size, &reach))
+    return fail(error, WL_INVALID_ARGUMENT, "its size overflows 63 bits");
   if (reach > 0 && (address == 0 || address % size != 0)) {
     return fail(error, WL_INVALID_ARGUMENT,
-                "%s binding %llu: address %#llx is not aligned to its dtype's %llu bytes", role,
-                text(i), text(address), text(size));
+                "address %#llx is not aligned to its dtype's %llu bytes", text(address),
+                text(size));
   }
   if (reach > 0 && (address < low || address - low > bytes ||
                     static_cast<uint64_t>(reach) > bytes - (address - low))) {
-    return fail(error, WL_INVALID_ARGUMENT,
-                "%s binding %llu: reaches outside its allocation of %llu bytes", role, text(i),
+    return fail(error, WL_INVALID_ARGUMENT, "reaches outside its allocation of %llu bytes",
                 text(bytes));
   }
   return WL_OK;
@@ -61,10 +52,11 @@ Code readBinding(Words& in, uint64_t i, bool isSource, Binding* binding, wl_erro
 
 Code readBindings(const int64_t* words, uint64_t wordCount, uint32_t count, bool isSource,
                   std::vector<Binding>* bindings, wl_error_t* error) {
-  const WordsOf of = {isSource ? "source_bindings" : "target_bindings", "binding", "bindings"};
-  return readWords(of, words, wordCount, count, 5, error, [&](Words& in, uint64_t i) {
+  const WordsOf of = {isSource ? "source_bindings" : "target_bindings", "binding", "bindings",
+                      isSource ? "source binding" : "target binding"};
+  return readWords(of, words, wordCount, count, 5, error, [&](Words& in, wl_error_t* why) {
     bindings->push_back({});
-    return readBinding(in, i, isSource, &bindings->back(), error);
+    return readBinding(in, isSource, &bindings->back(), why);
   });
 }
 

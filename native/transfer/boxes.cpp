@@ -25,8 +25,7 @@ struct Head {
 // Decodes and checks one chunk.
 class ChunkReader {
  public:
-  ChunkReader(const Bound& bound, uint64_t index, wl_error_t* error)
-      : bound_(bound), index_(text(index)), error_(error) {}
+  ChunkReader(const Bound& bound, wl_error_t* error) : bound_(bound), error_(error) {}
 
   // Appends the chunk's box unless it has no bytes.
   Code read(Words& in, WordList* boxes, Progress* progress) {
@@ -81,8 +80,8 @@ class ChunkReader {
     const size_t stages = bound_.stages.boxes().size();
     if (head_.targetIndex() >= (head_.isStaged() ? stages : bound_.targets.size())) {
       return fail(error_, WL_INVALID_ARGUMENT,
-                  "chunk %llu: target binding %lld of %zu, and %zu staged boxes", index_,
-                  text(head_.target), bound_.targets.size(), stages);
+                  "target binding %lld of %zu, and %zu staged boxes", text(head_.target),
+                  bound_.targets.size(), stages);
     }
     const uint32_t ndim = targetBinding().ndim;
     if (head_.phase < 0 || head_.phase >= WL_MAX_PHASES || head_.wire < 0 ||
@@ -90,10 +89,10 @@ class ChunkReader {
         head_.ndim != ndim || head_.sources < 1 || head_.sources > WL_MAX_RANKS ||
         !in.has(static_cast<uint64_t>(2 * head_.ndim + head_.sources * (2 + head_.ndim)))) {
       return fail(error_, WL_INVALID_ARGUMENT,
-                  "chunk %llu: phase %lld, wire dtype %lld, op %lld, %lld dimensions (its target "
-                  "has %u), %lld sources, or its words end early",
-                  index_, text(head_.phase), text(head_.wire), text(head_.op), text(head_.ndim),
-                  ndim, text(head_.sources));
+                  "phase %lld, wire dtype %lld, op %lld, %lld dimensions (its target has %u), "
+                  "%lld sources, or its words end early",
+                  text(head_.phase), text(head_.wire), text(head_.op), text(head_.ndim), ndim,
+                  text(head_.sources));
     }
     return WL_OK;
   }
@@ -108,8 +107,8 @@ class ChunkReader {
       const int64_t length = length_[d];
       if (start[d] < 0 || length < 0 || start[d] > shape[d] || length > shape[d] - start[d]) {
         return fail(error_, WL_INVALID_ARGUMENT,
-                    "chunk %llu: dimension %u of its %s, [%lld, +%lld), is outside 0 to %lld",
-                    index_, d, role, text(start[d]), text(length), text(shape[d]));
+                    "dimension %u of its %s, [%lld, +%lld), is outside 0 to %lld", d, role,
+                    text(start[d]), text(length), text(shape[d]));
       }
       empty = empty || length == 0;
       offset += start[d] * strides[d];
@@ -136,22 +135,22 @@ class ChunkReader {
       const int64_t next = int64_t{source.phase} + 1;
       if (next != head_.phase && (readsStage_ || next < head_.phase)) {
         return fail(error_, WL_INVALID_ARGUMENT,
-                    "chunk %llu: runs in phase %lld and reads a box that is staged in phase %u",
-                    index_, text(head_.phase), source.phase);
+                    "runs in phase %lld and reads a box that is staged in phase %u",
+                    text(head_.phase), source.phase);
       }
       head_.phase = next;
       readsStage_ = true;
     }
     if (!found) {
-      return fail(error_, WL_INVALID_ARGUMENT, "chunk %llu: no source binding %lld on rank %lld",
-                  index_, text(binding), text(from));
+      return fail(error_, WL_INVALID_ARGUMENT, "no source binding %lld on rank %lld",
+                  text(binding), text(from));
     }
     if (s == 0) dtype_ = source.dtype;
     if (source.ndim != ndim() || source.dtype != dtype_) {
       return fail(error_, WL_INVALID_ARGUMENT,
-                  "chunk %llu: source %lld has %u dimensions and dtype %s; the chunk has %u, and "
-                  "its first source %s",
-                  index_, text(s), source.ndim, nameOf(source.dtype), ndim(), nameOf(dtype_));
+                  "source %lld has %u dimensions and dtype %s; the chunk has %u, and its first "
+                  "source %s",
+                  text(s), source.ndim, nameOf(source.dtype), ndim(), nameOf(dtype_));
     }
     const auto rank = static_cast<uint32_t>(from);
     uint64_t offset = 0;
@@ -165,34 +164,32 @@ class ChunkReader {
   }
 
   Code check(DType target) {
-    if (head_.isStaged()) {
-      const uint32_t staged = bound_.stages.boxes()[head_.targetIndex()].phase;
-      if (staged != head_.phase) {
-        return fail(error_, WL_INVALID_ARGUMENT,
-                    "chunk %llu: runs in phase %lld and writes a box that is staged in phase %u",
-                    index_, text(head_.phase), staged);
-      }
+    const uint32_t staged =
+        head_.isStaged() ? bound_.stages.boxes()[head_.targetIndex()].phase : 0;
+    if (head_.isStaged() && staged != head_.phase) {
+      return fail(error_, WL_INVALID_ARGUMENT,
+                  "runs in phase %lld and writes a box that is staged in phase %u",
+                  text(head_.phase), staged);
     }
     const auto wire = static_cast<DType>(head_.wire);
     if (!canCast(dtype_, wire) || !canCast(wire, target) ||
         (head_.sources > 1 && !canReduce(dtype_, static_cast<ReduceOp>(head_.op)))) {
       return fail(error_, WL_UNSUPPORTED,
-                  "chunk %llu: dtypes %s -> wire %s -> %s with %s of %lld sources", index_,
-                  nameOf(dtype_), nameOf(wire), nameOf(target),
-                  reduceOpName(static_cast<int32_t>(head_.op)), text(head_.sources));
+                  "dtypes %s -> wire %s -> %s with %s of %lld sources", nameOf(dtype_),
+                  nameOf(wire), nameOf(target), reduceOpName(static_cast<int32_t>(head_.op)),
+                  text(head_.sources));
     }
     const Limits& limits = kTarget.limits;
     if (!limits.hasCast(dtype_, wire) || !limits.hasCast(wire, target) ||
         (head_.sources > 1 && !limits.hasReduce(dtype_))) {
       return fail(error_, WL_UNSUPPORTED,
-                  "chunk %llu: %s doesn't convert or reduce dtypes %s -> wire %s -> %s", index_,
-                  limits.name, nameOf(dtype_), nameOf(wire), nameOf(target));
+                  "%s doesn't convert or reduce dtypes %s -> wire %s -> %s", limits.name,
+                  nameOf(dtype_), nameOf(wire), nameOf(target));
     }
     return WL_OK;
   }
 
   const Bound& bound_;
-  const unsigned long long index_;
   wl_error_t* const error_;
   Head head_ = {};
   const int64_t* length_ = nullptr;
@@ -204,9 +201,9 @@ class ChunkReader {
 
 Code readBoxes(const wl_transfer_config_t& config, const Bound& bound, WordList* boxes,
                Progress* progress, wl_error_t* error) {
-  return readWords({"chunks", "chunk", "chunks"}, config.chunks, config.chunk_words,
-                   config.chunk_count, Head::kWords, error, [&](Words& in, uint64_t index) {
-                     return ChunkReader(bound, index, error).read(in, boxes, progress);
+  return readWords({"chunks", "chunk", "chunks", "chunk"}, config.chunks, config.chunk_words,
+                   config.chunk_count, Head::kWords, error, [&](Words& in, wl_error_t* why) {
+                     return ChunkReader(bound, why).read(in, boxes, progress);
                    });
 }
 

@@ -20,13 +20,13 @@ bool makeDense(Binding* view, int64_t* bytes) {
 }  // namespace
 
 Code Stages::read(const int64_t* words, uint64_t wordCount, uint64_t count, wl_error_t* error) {
-  const auto readOne = [&](Words& in, uint64_t i) { return readBox(in, i, error); };
-  const Code code =
-      readWords({"stages", "box", "boxes"}, words, wordCount, count, 5, error, readOne);
+  const auto readOne = [&](Words& in, wl_error_t* why) { return readBox(in, why); };
+  const Code code = readWords({"stages", "box", "boxes", "staged box"}, words, wordCount, count, 5,
+                              error, readOne);
   return code != WL_OK || boxes_.empty() ? code : allocate(error);
 }
 
-Code Stages::readBox(Words& in, uint64_t i, wl_error_t* error) {
+Code Stages::readBox(Words& in, wl_error_t* error) {
   const int64_t phase = in.take();
   const int64_t dtype = in.take();
   const int64_t ndim = in.take();
@@ -34,15 +34,14 @@ Code Stages::readBox(Words& in, uint64_t i, wl_error_t* error) {
   const int64_t readers = in.take();
   if (phase < 0 || phase >= WL_MAX_PHASES) {
     return fail(error, WL_UNSUPPORTED,
-                "staged box %llu: phase %lld of at most %d; larger buckets take fewer phases",
-                text(i), text(phase), WL_MAX_PHASES);
+                "phase %lld of at most %d; larger buckets take fewer phases", text(phase),
+                WL_MAX_PHASES);
   }
   if (dtype < 0 || dtype >= kDTypeCount || ndim < 0 || ndim > kMaxDims || readers < 0 ||
       readers > WL_MAX_RANKS || !in.has(static_cast<uint64_t>(ndim + readers))) {
     return fail(error, WL_INVALID_ARGUMENT,
-                "staged box %llu: dtype %lld, %lld dimensions, %lld readers, or its words end "
-                "early",
-                text(i), text(dtype), text(ndim), text(readers));
+                "dtype %lld, %lld dimensions, %lld readers, or its words end early", text(dtype),
+                text(ndim), text(readers));
   }
   Box box = {};
   box.phase = static_cast<uint32_t>(phase);
@@ -54,24 +53,21 @@ Code Stages::readBox(Words& in, uint64_t i, wl_error_t* error) {
   if (!makeDense(&box.view, &end) || offset < 0 || box.offset % sizeOf(box.view.dtype) != 0 ||
       __builtin_add_overflow(end, offset, &end)) {
     return fail(error, WL_INVALID_ARGUMENT,
-                "staged box %llu: offset %lld is negative or not aligned to its dtype, or its "
-                "shape is empty or overflows 63 bits",
-                text(i), text(offset));
+                "offset %lld is negative or not aligned to its dtype, or its shape is empty or "
+                "overflows 63 bits",
+                text(offset));
   }
   // Limits each half, so that the sum of both does not overflow.
   if (static_cast<uint64_t>(end) > kLargest) {
-    return fail(error, WL_RESOURCE,
-                "staged box %llu: ends at byte %lld, more than a process can address", text(i),
+    return fail(error, WL_RESOURCE, "ends at byte %lld, more than a process can address",
                 text(end));
   }
   box.readers = static_cast<uint32_t>(readers);
   box.firstReader = readers_.size();
   for (int64_t r = 0; r < readers; ++r) {
     const int64_t reader = in.take();
-    if (reader < 0 || reader >= WL_MAX_RANKS) {
-      return fail(error, WL_INVALID_ARGUMENT, "staged box %llu: reader %lld is no rank", text(i),
-                  text(reader));
-    }
+    if (reader < 0 || reader >= WL_MAX_RANKS)
+      return fail(error, WL_INVALID_ARGUMENT, "reader %lld is no rank", text(reader));
     readers_.push_back(static_cast<uint32_t>(reader));
   }
   uint64_t& half = halves_[box.phase & 1];

@@ -35,7 +35,7 @@ class Stages {
   void* memory() const { return memory_.get(); }  // nullptr without boxes
 
  private:
-  Code readBox(Words& in, uint64_t i, wl_error_t* error);
+  Code readBox(Words& in, wl_error_t* error);
   // Allocates both halves, and places each box at its offset in the half of its phase.
   Code allocate(wl_error_t* error);
 

@@ -31,26 +31,32 @@ class Words {
   uint64_t at_ = 0;
 };
 
-// A list in a caller's words, for errors: its name, and that of an entry and of several.
+// A list in a caller's words, for errors: its name, that of an entry and of several, and what an
+// entry states.
 struct WordsOf {
   const char* name;
   const char* entry;
   const char* entries;
+  const char* stated;
 };
 
-// Calls read(in, i) for entry i of `count`, which begins with `head` words, and checks that no word
-// is left.
+// Calls read(in, error) for each of `count` entries, which begin with `head` words, and checks that
+// no word is left. An error's message begins with the entry's number.
 template <class Read>
 Code readWords(const WordsOf& of, const int64_t* words, uint64_t wordCount, uint64_t count,
                uint64_t head, wl_error_t* error, const Read& read) {
   if (words == nullptr && wordCount != 0)
     return fail(error, WL_INVALID_ARGUMENT, "%s is NULL", of.name);
   Words in(words, wordCount);
+  wl_error_t why = blankError();
   for (uint64_t i = 0; i < count; ++i) {
     if (!in.has(head)) {
       return fail(error, WL_INVALID_ARGUMENT, "%s end within %s %llu", of.name, of.entry, text(i));
     }
-    if (Code code = read(in, i); code != WL_OK) return code;
+    if (read(in, &why) == WL_OK) continue;
+    char prefix[64];
+    Text(prefix, sizeof prefix).add("%s %llu: ", of.stated, text(i));
+    return copyError(error, why, prefix);
   }
   if (in.ended()) return WL_OK;
   return fail(error, WL_INVALID_ARGUMENT, "%s hold more words than %llu %s need", of.name,
