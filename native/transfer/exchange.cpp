@@ -2,7 +2,6 @@
 #include "native/transfer/exchange.h"
 
 #include <algorithm>
-#include <new>
 
 namespace windlass {
 namespace {
@@ -10,6 +9,8 @@ namespace {
 // Maximum number of words in one round of a gather, over all ranks together.
 constexpr uint64_t kGatheredWords = uint64_t{32} << 10;
 static_assert(kGatheredWords / WL_MAX_RANKS > 1, "a round holds words of each rank");
+// What a rank lacks memory for when it takes words.
+constexpr const char* kTaking = "for what its peers bring";
 // Sent as the word count by a rank that has failed.
 constexpr uint64_t kFailed = ~uint64_t{0};
 
@@ -58,10 +59,6 @@ Code Exchange::tell() {
   return shareDeviceOutcome(comm_, descriptor_, told, limit_, error_);
 }
 
-void Exchange::outOfMemory() {
-  fail(&failure_, WL_RESOURCE, "out of memory for what its peers bring");
-}
-
 Code Exchange::gather(const WordList& own, const std::function<void(const Round&)>& take) {
   const uint32_t ranks = comm_.group().ranks();
   const uint64_t stated = failed() ? kFailed : own.size();
@@ -75,11 +72,7 @@ Code Exchange::gather(const WordList& own, const std::function<void(const Round&
     std::copy_n(own.data() + std::min<uint64_t>(at, own.size()), leftOf(own.size(), at, slot),
                 in_.data());
     if (code = gatherSlots(slot); code != WL_OK) return code;
-    try {
-      if (!failed()) take({at, at + slot, totals_, out_.data(), slot});
-    } catch (const std::bad_alloc&) {
-      outOfMemory();
-    }
+    step(kTaking, [&](wl_error_t*) { take({at, at + slot, totals_, out_.data(), slot}); });
   }
   return WL_OK;
 }
@@ -113,12 +106,10 @@ Code Exchange::exchange(std::vector<WordList>* words) {
     if (head > 0) {
       for (uint32_t rank = 0; rank < ranks; ++rank) longest = std::max(longest, out_[rank * slot]);
       if (longest == kFailed) return tell();
-      try {
+      step(kTaking, [&](wl_error_t*) {
         received.resize(ranks);
         for (uint32_t rank = 0; rank < ranks; ++rank) received[rank].resize(out_[rank * slot + 1]);
-      } catch (const std::bad_alloc&) {
-        outOfMemory();
-      }
+      });
     }
     for (uint32_t rank = 0; !failed() && rank < ranks; ++rank) {
       WordList& list = received[rank];

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <new>
 #include <vector>
 
 #include "native/core/shared/object_operations.h"
@@ -24,6 +25,17 @@ class Exchange {
 
   wl_error_t* failure() { return &failure_; }
   bool failed() const { return failure_.code != WL_OK; }
+  // Runs this rank's next step, body(failure()), unless an earlier one has failed. `doing` says
+  // what the step may lack memory for. The next call reports a failure to the other ranks.
+  template <class Body>
+  void step(const char* doing, Body&& body) {
+    if (failed()) return;
+    try {
+      body(failure());
+    } catch (const std::bad_alloc&) {
+      fail(failure(), WL_RESOURCE, "out of memory %s", doing);
+    }
+  }
 
   // One round of a gather: words [at, end) of each rank's totals[rank] words.
   struct Round {
@@ -54,7 +66,6 @@ class Exchange {
   Code gatherSlots(uint64_t slot);
   // Shares the error after a rank has reported a failure.
   Code tell();
-  void outOfMemory();
 
   Comm& comm_;
   const Descriptor descriptor_;

@@ -21,7 +21,7 @@ class Registration {
         exchange_(comm, config.fingerprint, deadlineNs, error) {}
 
   Code run(Transfer* out) {
-    step("for its bindings and chunks", [&](wl_error_t* error) {
+    exchange_.step("for its bindings and chunks", [&](wl_error_t* error) {
       if (out == nullptr) {
         copyError(error, noMemory(rank_), nullptr);
       } else {
@@ -39,11 +39,11 @@ class Registration {
       });
     }
     if (code != WL_OK) return code;
-    step("while chunks were cut", [&](wl_error_t* error) { makeTable(error); });
+    exchange_.step("while chunks were cut", [&](wl_error_t* error) { makeTable(error); });
     if (readsFar()) {
       code = exchange_.exchange(&words_);
       if (code != WL_OK) return code;
-      step("for what others read", [&](wl_error_t*) { plan_->far->served.swap(words_); });
+      exchange_.step("for what others read", [&](wl_error_t*) { plan_->far->served.swap(words_); });
     }
     code = exchange_.sum(workBytes_.data(), workBytes_.size());
     if (code == WL_OK) conclude(out);
@@ -51,22 +51,11 @@ class Registration {
   }
 
  private:
-  // Runs this rank's next step unless an earlier one has failed. The next exchange reports a
-  // failure to the other ranks.
-  template <class Body>
-  void step(const char* doing, Body&& body) {
-    if (exchange_.failed()) return;
-    try {
-      body(exchange_.failure());
-    } catch (const std::bad_alloc&) {
-      fail(exchange_.failure(), WL_RESOURCE, "out of memory %s", doing);
-    }
-  }
   // Runs a step that sets words_, and exchanges them. Does nothing after an exchange that failed.
   template <class Body>
   void sendAfter(Code* code, const char* doing, Body&& body) {
     if (*code != WL_OK) return;
-    step(doing, body);
+    exchange_.step(doing, body);
     *code = exchange_.exchange(&words_);
   }
 
