@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Creates a transfer on all ranks: collective exchanges of words, with local steps between them.
 #include <algorithm>
-#include <new>
 
 #include "native/base/target.h"
 #include "native/transfer/exchange.h"

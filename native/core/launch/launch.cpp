@@ -2,7 +2,6 @@
 #include "native/core/launch/launch.h"
 
 #include <cstdio>
-#include <string>
 
 #include "native/core/executor.h"
 

@@ -20,14 +20,9 @@ class Steps {
   // True if devices run the steps, which do not report whom they wait for.
   virtual bool areOfDevices() const { return false; }
   // True if this rank waits for `peer` before the steps, and no other peer is further behind.
-  virtual bool isUnmet(uint32_t peer) const {
-    static_cast<void>(peer);
-    return false;
-  }
+  virtual bool isUnmet(uint32_t /*peer*/) const { return false; }
   // Adds the progress of the ranks `culprits` to a report.
-  virtual void write(Text& out, const int32_t* culprits, uint32_t count) const {
-    static_cast<void>(out), static_cast<void>(culprits), static_cast<void>(count);
-  }
+  virtual void write(Text& /*out*/, const int32_t* /*culprits*/, uint32_t /*count*/) const {}
 
  protected:
   ~Steps() = default;

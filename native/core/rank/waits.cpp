@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "native/base/target.h"
-
 namespace windlass {
 
 Code Waits::awaitAllOfPrevious(Deadline& deadline) {
