@@ -55,6 +55,15 @@ struct Call {
   OnStream* on = nullptr;
   int64_t startNs = 0;               // start of the deadline, for several operations that share one
 
+  // A call that moves nothing yet.
+  static Call of(const Descriptor& descriptor, int64_t deadlineNs, wl_error_t* error) {
+    Call call = {};
+    call.descriptor = descriptor;
+    call.deadlineNs = deadlineNs;
+    call.error = error;
+    return call;
+  }
+
   // Bytes of args.in and args.out, from the first element to the end of the last part.
   uint64_t inExtent(uint32_t ranks) const;
   uint64_t outExtent(uint32_t ranks) const;

@@ -35,10 +35,8 @@ struct Counts {
 
 // Returns the part of a call that its operation and buffers do not determine.
 Call callOf(const wl_call_t& stated, const PartLists& parts, wl_error_t* error, OnStream* on) {
-  Call call = {};
+  Call call = Call::of({}, stated.deadline_ns, error);
   call.args = {stated.in, stated.out, nullptr};
-  call.deadlineNs = stated.deadline_ns;
-  call.error = error;
   call.on = on;
   call.parts = &parts;
   return call;

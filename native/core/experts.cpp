@@ -25,14 +25,11 @@ uint64_t fingerprintOf(const ExpertTable& table) {
 // Therefore ranks always claim items one by one.
 Call callOf(const ExpertTable& table, const Descriptor& descriptor, const OwnArgs& args,
             uint64_t rowBytes, int64_t deadlineNs, wl_error_t* error) {
-  Call call = {};
-  call.descriptor = descriptor;
+  Call call = Call::of(descriptor, deadlineNs, error);
   call.args = args;
   call.bytes = table.tokens * rowBytes;
   call.workBytes =
       std::max(kSharedWorkBytes, call.bytes * table.shape.topK * table.shape.ranks);
-  call.deadlineNs = deadlineNs;
-  call.error = error;
   return call;
 }
 

@@ -115,13 +115,6 @@ void Watch::run() {
   }
 }
 
-uint64_t Watch::beatsOf(const Watched& watched) const {
-  uint64_t beats = 0;
-  for (const uint32_t rank : watched.ranks)
-    beats += group_.member(rank).beats.load(std::memory_order_relaxed);
-  return beats;
-}
-
 bool Watch::look(int64_t now) {
   const auto gone = [&](Watched& watched) {
     pollfd ended = {watched.file.number(), POLLIN, 0};
@@ -131,7 +124,9 @@ bool Watch::look(int64_t now) {
       epoll_ctl(events_.number(), EPOLL_CTL_DEL, watched.file.number(), nullptr);
       return true;
     }
-    const uint64_t beats = beatsOf(watched);
+    uint64_t beats = 0;
+    for (const uint32_t rank : watched.ranks)
+      beats += group_.member(rank).beats.load(std::memory_order_relaxed);
     if (beats != watched.beats) {
       watched.beats = beats;
       watched.beatNs = now;

@@ -45,7 +45,6 @@ class Watch {
 
   void run();
   void ring() const;
-  uint64_t beatsOf(const Watched& watched) const;
   // Drops ended processes and reports silent ones. Returns true if any has ended.
   bool look(int64_t now);
   // Returns true if all ranks of the process have closed, so that no rank misses it.

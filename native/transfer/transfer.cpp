@@ -34,10 +34,9 @@ Transfer::~Transfer() {
 }
 
 Code Transfer::run(uint64_t version, int64_t deadlineNs, wl_error_t* error) {
-  Call call = {};
-  call.descriptor = Descriptor::of(WL_OP_TRANSFER, version, 0, 0, 0, static_cast<int32_t>(id_));
-  call.deadlineNs = deadlineNs;
-  call.error = error;
+  const auto descriptor =
+      Descriptor::of(WL_OP_TRANSFER, version, 0, 0, 0, static_cast<int32_t>(id_));
+  Call call = Call::of(descriptor, deadlineNs, error);
   const Named own = {0, 0};
   const Code code = enter(&call, own);
   return code == WL_OK ? goOn(&call) : code;
@@ -75,10 +74,7 @@ Code Transfer::runOperation(Call* call, uint32_t n) {
 Code Transfer::move(uint64_t number, int64_t* version, int64_t deadlineNs, wl_error_t* error) {
   const Named own = {number, *version};
   *version = Named::kAny;
-  Call call = {};
-  call.descriptor = Descriptor::of(WL_OP_LINK_MOVE, 0);
-  call.deadlineNs = deadlineNs;
-  call.error = error;
+  Call call = Call::of(Descriptor::of(WL_OP_LINK_MOVE, 0), deadlineNs, error);
   const uint32_t sequence = comm_.operation().nextSequence();
   entering_.store(moves_.load(std::memory_order_relaxed) << kMovesShift | kEntering | sequence,
                   std::memory_order_seq_cst);

@@ -110,14 +110,12 @@ Code launch(Comm& comm, const LaunchCall& of) {
   }
   const KernelCall own = {of.kernel->entry, of.arguments, of.kernel->entry->argumentCount,
                           of.misuses};
-  Call call = {};
-  call.descriptor = Descriptor::of(WL_OP_LAUNCH, of.stated->fingerprint(), 0, 0, 0,
-                                   static_cast<int32_t>(of.kernel->id));
+  const auto descriptor = Descriptor::of(WL_OP_LAUNCH, of.stated->fingerprint(), 0, 0, 0,
+                                         static_cast<int32_t>(of.kernel->id));
+  Call call = Call::of(descriptor, of.deadlineNs, of.error);
   call.bytes = of.bytes;
   call.inBytes = of.stated->bytes();
   call.workBytes = of.bytes * comm.group().ranks();
-  call.deadlineNs = of.deadlineNs;
-  call.error = of.error;
   Launch planned = launchOf(comm.group(), call);
   planned.call = &own;
   char refused[WL_ERROR_MESSAGE];

@@ -12,11 +12,8 @@ namespace windlass {
 namespace {
 
 Call hostCall(const Descriptor& descriptor, const TimeLimit& limit, wl_error_t* error) {
-  Call call = {};
-  call.descriptor = descriptor;
-  call.deadlineNs = limit.deadlineNs;
+  Call call = Call::of(descriptor, limit.deadlineNs, error);
   call.startNs = limit.startNs;
-  call.error = error;
   return call;
 }
 
