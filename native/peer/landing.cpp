@@ -9,21 +9,6 @@
 #include "native/peer/pulling.h"
 
 namespace windlass {
-namespace {
-
-// Shortest part that goes straight into the receive buffer. A shorter one is faster through a
-// staging buffer, because its message carries the word too.
-constexpr uint64_t kLeastLanded = uint64_t{32} << 10;
-
-}  // namespace
-
-bool Pulling::lands(const Phase& phase, uint32_t from, uint32_t to) const {
-  const PullPhase& of = phase.of();
-  // If parts differ in size, their senders state the sizes, too late for the receiver.
-  return hosts_ != nullptr && of.apart && !of.folds && !of.byColumns && phase.launch.bytes > 0 &&
-         hosts_->hostOf(from) != hosts_->hostOf(to) &&
-         phase.pulled(from, to).bytes >= kLeastLanded;
-}
 
 void Pulling::receive(const PullForm& form, const Launch& launch) {
   uint64_t end = 0;

@@ -157,7 +157,7 @@ Code Pulling::take(const Phase& phase, uint64_t segment, uint64_t round, Deadlin
   if (!isAny || !phase.of().folds) return WL_OK;
   const Pulled pulled = phase.pulled(rank_, rank_);
   for (uint32_t from = 0; from < ranks_; ++from) {
-    if (isFar(phase, from, rank_)) continue;
+    if (routeOf(phase, from, rank_) != Route::kDirect) continue;
     sources_[from] =
         phase.launch.at<const uint8_t>(from, phase.place(from)) + pulled.from + at;
   }

@@ -25,6 +25,9 @@ constexpr uint64_t kShortBytes = uint64_t{256} << 10;
 constexpr uint64_t kShortCopiedBytes = uint64_t{32} << 10;
 // Shortest data that ranks of one host read directly although other hosts use staging buffers.
 constexpr uint64_t kLeastReadBeside = uint64_t{128} << 10;
+// Shortest part that goes straight into the receive buffer. A shorter one is faster through a
+// staging buffer, because its message carries the word too.
+constexpr uint64_t kLeastLanded = uint64_t{32} << 10;
 
 }  // namespace
 
@@ -51,13 +54,18 @@ Pulling::Pulling(Comm& comm)
 
 Pulling::~Pulling() { unmapMemory(scratch_, kScratchBytes); }
 
-bool Pulling::isFar(const Phase& phase, uint32_t from, uint32_t to) const {
-  return phase.place(from).isOrdinary() && !access_.shareProcess(from, to);
-}
-
-bool Pulling::isReadBeside(const Phase& phase, uint32_t from, uint32_t to) const {
-  return access_.readsBeside() && !phase.of().folds && hosts_->hostOf(from) == hosts_->hostOf(to) &&
-         isFar(phase, from, to) && phase.pulled(from, to).bytes >= kLeastReadBeside;
+Pulling::Route Pulling::routeOf(const Phase& phase, uint32_t from, uint32_t to) const {
+  const PullPhase& of = phase.of();
+  const bool isBeside = hosts_ == nullptr || hosts_->hostOf(from) == hosts_->hostOf(to);
+  // If parts differ in size, their senders state the sizes, too late for the receiver.
+  if (!isBeside && of.apart && !of.folds && !of.byColumns && phase.launch.bytes > 0 &&
+      phase.pulled(from, to).bytes >= kLeastLanded)
+    return Route::kLanded;
+  if (!phase.place(from).isOrdinary() || access_.shareProcess(from, to)) return Route::kDirect;
+  if (!phase.staged) return Route::kRead;
+  const bool isReadBeside = access_.readsBeside() && isBeside && !of.folds &&
+                            phase.pulled(from, to).bytes >= kLeastReadBeside;
+  return isReadBeside ? Route::kRead : Route::kStaged;
 }
 
 bool Pulling::isAnyFar(const PullForm& form, const Launch& launch) const {
@@ -110,7 +118,7 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
   bool isFree = staged && !inTwoLevels && meetInStages(launch);
   for (uint32_t k = 0; isFree && k < form.phases; ++k) {
     for (uint32_t to = 0; to < ranks_; ++to)
-      isFree = isFree && !isReadBeside({form, launch, k, true}, rank_, to);
+      isFree = isFree && routeOf({form, launch, k, true}, rank_, to) != Route::kRead;
   }
   // True if this rank only waits for ranks of its own host at the end of a phase, because no others
   // read its memory. In two levels, slots are filled anew across hosts. After a lead, all ranks
@@ -190,10 +198,9 @@ Code Pulling::runPhase(const Phase& phase, Deadline& deadline) {
 Code Pulling::readAll(const Phase& phase, Deadline& deadline) {
   for (uint32_t step = 0; step < ranks_; ++step) {
     const uint32_t from = (rank_ + step) % ranks_;
-    const bool liesFar = isFar(phase, from, rank_);
+    const Route route = routeOf(phase, from, rank_);
     const Pulled pulled = phase.pulled(from, rank_);
-    if (pulled.bytes == 0 || isStaged(phase, from, rank_)) continue;
-    if (phase.staged && lands(phase, from, rank_)) continue;
+    if (pulled.bytes == 0 || route == Route::kStaged || route == Route::kLanded) continue;
     const Place place = phase.place(from);
     for (uint64_t at = 0; at < pulled.bytes; at += kPieceBytes) {
       const uint64_t count = std::min(pulled.bytes - at, kPieceBytes);
@@ -201,7 +208,7 @@ Code Pulling::readAll(const Phase& phase, Deadline& deadline) {
       if (at > 0) {
         if (Code code = comm_.waits().ended(deadline, clockNs()); code != WL_OK) return code;
       }
-      if (!liesFar) {
+      if (route == Route::kDirect) {
         put(phase, pulled, at, phase.launch.at<const uint8_t>(from, place) + start, count);
         continue;
       }
@@ -220,7 +227,8 @@ Code Pulling::readAll(const Phase& phase, Deadline& deadline) {
 Code Pulling::foldAll(const Phase& phase, Deadline& deadline) {
   const Pulled pulled = phase.pulled(rank_, rank_);
   uint32_t far = 0;
-  for (uint32_t from = 0; from < ranks_; ++from) far += isFar(phase, from, rank_) ? 1 : 0;
+  for (uint32_t from = 0; from < ranks_; ++from)
+    far += routeOf(phase, from, rank_) == Route::kDirect ? 0 : 1;
   if (far > 0 && phase.staged) return WL_OK;
   const uint64_t piece =
       far == 0 ? kFoldedPiece : std::min(kFoldedPiece, kScratchBytes / far / kLine * kLine);
@@ -232,7 +240,7 @@ Code Pulling::foldAll(const Phase& phase, Deadline& deadline) {
     }
     for (uint32_t from = 0; from < ranks_; ++from) {
       const Place place = phase.place(from);
-      if (!isFar(phase, from, rank_)) {
+      if (routeOf(phase, from, rank_) == Route::kDirect) {
         sources_[from] = phase.launch.at<const uint8_t>(from, place) + pulled.from + at;
         continue;
       }

@@ -63,9 +63,22 @@ class Pulling final : public PeerReads {
     }
   };
 
-  // Group::isFar() for the data that `to` reads of `from`. It is cheap, because it is called often
-  // for all pairs.
-  bool isFar(const Phase& phase, uint32_t from, uint32_t to) const;
+  // How the data of a rank comes to another one.
+  enum class Route {
+    kDirect,  // `to` reads it where it lies
+    kRead,    // `to` reads it by process_vm_readv
+    kStaged,  // through staging buffers, over the hosts in between too
+    kLanded,  // the process of `from` puts it straight into the receive buffer of `to`, on another
+              // host (native/peer/landing.cpp)
+  };
+  // The one choice between them. It is cheap, because it is made often for all pairs.
+  Route routeOf(const Phase& phase, uint32_t from, uint32_t to) const;
+  bool isStaged(const Phase& phase, uint32_t from, uint32_t to) const {
+    return routeOf(phase, from, to) == Route::kStaged;
+  }
+  bool lands(const Phase& phase, uint32_t from, uint32_t to) const {
+    return routeOf(phase, from, to) == Route::kLanded;
+  }
   bool isAnyFar(const PullForm& form, const Launch& launch) const;
   // True if two copies of its parts cost less than the system calls that read them. Every rank can
   // tell before others have entered.
@@ -76,21 +89,9 @@ class Pulling final : public PeerReads {
   Code runPhase(const Phase& phase, Deadline& deadline);
   Code readAll(const Phase& phase, Deadline& deadline);
   Code foldAll(const Phase& phase, Deadline& deadline);
-  // True if `to` reads `from` through staging buffers. It does for all data of other processes,
-  // except data that is sent straight to the receive buffer or read on the same host.
-  bool isStaged(const Phase& phase, uint32_t from, uint32_t to) const {
-    return phase.staged && isFar(phase, from, to) && !lands(phase, from, to) &&
-           !isReadBeside(phase, from, to);
-  }
-  // True if `to` reads `from` directly, although ranks live on several hosts. Both are on the same
-  // host, in different processes.
-  bool isReadBeside(const Phase& phase, uint32_t from, uint32_t to) const;
   // native/peer/landing.cpp
   //
-  // True if the process of `from` puts its data straight into the receive buffer of `to`, on
-  // another host.
-  bool lands(const Phase& phase, uint32_t from, uint32_t to) const;
-  // Sets the receive buffer of such data. Call it before other ranks see this rank enter.
+  // Sets the receive buffer of data that lands. Call it before other ranks see this rank enter.
   void receive(const PullForm& form, const Launch& launch);
   // land() sends such data to other ranks. The bytes must not change until awaitLanded(), which
   // waits until all such data for this rank has arrived, and all of this rank's is sent.
