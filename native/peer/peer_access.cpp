@@ -137,10 +137,13 @@ Code PeerAccess::settle(Deadline& deadline, wl_error_t* error) {
   if (all.other != kNobody && all.insists != kNobody) {
     char why[512];
     writeRefused(all, rank_, why_, why, sizeof why);
-    return fail(error, WL_UNSUPPORTED, "rank %u: %s names memory %s; %s. Nothing has moved: use %s",
-                rank_, operationName(comm_.operation().current().operation()),
-                hosts_ != nullptr ? "of ranks of other hosts" : "outside windows", why,
-                hosts_ != nullptr ? "auto" : "auto, or tensors of windows");
+    const char* const refused =
+        hosts_ != nullptr
+            ? "rank %u: %s names memory of ranks of other hosts; %s. Nothing has moved: use auto"
+            : "rank %u: %s names memory outside windows; %s. Nothing has moved: use auto, or "
+              "tensors of windows";
+    return fail(error, WL_UNSUPPORTED, refused, rank_,
+                operationName(comm_.operation().current().operation()), why);
   }
   reads_ = all.other == kNobody;
   readsShort_ = all.insists != kNobody;

@@ -505,7 +505,7 @@ class GuestsTest {
   /** One that doesn't mind that a guest's store can't show the token is turned away by that. */
   @Test
   void whoCantShowTheTokenToAGuestStaysOut() throws Exception {
-    processes.with("TEST_DEADLINE", "8");
+    processes.with("TEST_DEADLINE", "3");
     guest(0, 2, "joins");
     Map<String, String> wrong = variables(1, 2, false);
     wrong.remove("WINDLASS_TOKEN_FILE");
