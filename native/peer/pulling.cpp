@@ -54,16 +54,20 @@ Pulling::Pulling(Comm& comm)
 
 Pulling::~Pulling() { unmapMemory(scratch_, kScratchBytes); }
 
-Pulling::Route Pulling::routeOf(const Phase& phase, uint32_t from, uint32_t to) const {
+bool Pulling::lands(const Phase& phase, uint32_t from, uint32_t to) const {
   const PullPhase& of = phase.of();
-  const bool isBeside = hosts_ == nullptr || hosts_->hostOf(from) == hosts_->hostOf(to);
   // If parts differ in size, their senders state the sizes, too late for the receiver.
-  if (!isBeside && of.apart && !of.folds && !of.byColumns && phase.launch.bytes > 0 &&
-      phase.pulled(from, to).bytes >= kLeastLanded)
-    return Route::kLanded;
+  return hosts_ != nullptr && of.apart && !of.folds && !of.byColumns && phase.launch.bytes > 0 &&
+         hosts_->hostOf(from) != hosts_->hostOf(to) &&
+         phase.pulled(from, to).bytes >= kLeastLanded;
+}
+
+Pulling::Route Pulling::routeOf(const Phase& phase, uint32_t from, uint32_t to) const {
+  if (lands(phase, from, to)) return Route::kLanded;
   if (!phase.place(from).isOrdinary() || access_.shareProcess(from, to)) return Route::kDirect;
   if (!phase.staged) return Route::kRead;
-  const bool isReadBeside = access_.readsBeside() && isBeside && !of.folds &&
+  const bool isReadBeside = access_.readsBeside() && !phase.of().folds &&
+                            hosts_->hostOf(from) == hosts_->hostOf(to) &&
                             phase.pulled(from, to).bytes >= kLeastReadBeside;
   return isReadBeside ? Route::kRead : Route::kStaged;
 }

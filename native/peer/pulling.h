@@ -76,9 +76,9 @@ class Pulling final : public PeerReads {
   bool isStaged(const Phase& phase, uint32_t from, uint32_t to) const {
     return routeOf(phase, from, to) == Route::kStaged;
   }
-  bool lands(const Phase& phase, uint32_t from, uint32_t to) const {
-    return routeOf(phase, from, to) == Route::kLanded;
-  }
+  // True if the route is kLanded. Unlike routeOf(), it needs nothing that `from` states with its
+  // entry, so that it may be called before that.
+  bool lands(const Phase& phase, uint32_t from, uint32_t to) const;
   bool isAnyFar(const PullForm& form, const Launch& launch) const;
   // True if two copies of its parts cost less than the system calls that read them. Every rank can
   // tell before others have entered.
