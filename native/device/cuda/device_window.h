@@ -45,7 +45,7 @@ class DeviceWindow : public StatedWindow<DeviceStatement> {
   }
 
  private:
-  // Also states if a copy may still run.
+  // It also states if a copy may still run.
   Code state(AllRanks& exchange, Code code, wl_error_t* error);
   Code stateUnlessLost(AllRanks& exchange, Code code, wl_error_t* error);
   Code makeOwn(uint64_t bytes, wl_error_t* error);

@@ -31,10 +31,11 @@ record Comparison(
     Path logs,
     PrintWriter progress) {
 
-  private record Entry(Cell cell, Contender contender) {}
+  /** A cell as one contender measures it. */
+  record Entry(Cell cell, Contender contender) {}
 
-  /** What has been measured so far. */
-  private static final class Results {
+  /** The times that have been measured so far, and why others are missing. */
+  static final class Results {
     final List<Contender> contenders;
     final Map<Entry, List<Times>> times = new LinkedHashMap<>();
     final Map<Entry, String> notes = new LinkedHashMap<>();
@@ -44,7 +45,8 @@ record Comparison(
     }
 
     boolean wants(Entry entry) {
-      return entry.contender().has(entry.cell()) && !notes.containsKey(entry);
+      boolean hasMedian = entry.contender() != Contender.WAIT || median(entry.cell()) > 0;
+      return hasMedian && entry.contender().has(entry.cell()) && !notes.containsKey(entry);
     }
 
     void add(Entry entry, Times measured) {
@@ -75,16 +77,33 @@ record Comparison(
       return entry.contender() == Contender.WAIT ? bytes + ":" + waitNanos(entry.cell()) : "" + bytes;
     }
 
-    /** Windlass's median over its rounds so far, without the time that an empty sample takes. */
+    /** Windlass's median of a cell so far, without what an empty sample takes on so many ranks. */
     private long waitNanos(Cell cell) {
+      List<Times> ofRanks = new ArrayList<>();
+      times.forEach(
+          (entry, all) -> {
+            if (isOfWindlass(entry) && entry.cell().ranks() == cell.ranks()) {
+              ofRanks.addAll(all);
+            }
+          });
+      double micros = median(cell) - Row.median(ofRanks, Times::empty);
+      return Math.max(0, Math.round(micros * 1e3));
+    }
+
+    /** Windlass's median of a cell so far; NaN if it has none. */
+    double median(Cell cell) {
       return contenders.stream()
-          .filter(Contender.OURS::contains)
-          .map(ours -> measured(new Entry(cell, ours)))
+          .map(each -> new Entry(cell, each))
+          .filter(Results::isOfWindlass)
+          .map(this::measured)
           .filter(all -> !all.isEmpty())
-          .mapToDouble(all -> Row.median(all, Times::median) - Row.median(all, Times::empty))
-          .mapToLong(micros -> Math.max(0, Math.round(micros * 1e3)))
+          .mapToDouble(all -> Row.median(all, Times::median))
           .findFirst()
-          .orElse(0);
+          .orElse(Double.NaN);
+    }
+
+    private static boolean isOfWindlass(Entry entry) {
+      return Contender.OURS.contains(entry.contender());
     }
 
     private List<Times> measured(Entry entry) {

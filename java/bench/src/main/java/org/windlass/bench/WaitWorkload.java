@@ -5,25 +5,13 @@ import java.util.OptionalDouble;
 import org.windlass.Communicator;
 
 /**
- * No operation: each rank reads the clock until a time has passed. What its samples have beyond that
- * time comes from the machine, so an operation of that median has no shorter tail there.
+ * A wait in place of an operation: each rank reads the clock until a time has passed. The machine alone
+ * makes its samples longer than that, so no operation with that median has a shorter tail there.
+ *
+ * @param bytes the size of the operation in whose place it waits
+ * @param nanos the time to wait, in nanoseconds
  */
-final class WaitWorkload implements Workload {
-  private final int ranks;
-  private final long bytes;
-  private final long nanos;
-
-  /**
-   * Waits {@code nanos} nanoseconds.
-   *
-   * @param bytes the size of the operation in whose place it waits
-   */
-  WaitWorkload(int ranks, long bytes, long nanos) {
-    this.ranks = ranks;
-    this.bytes = bytes;
-    this.nanos = nanos;
-  }
-
+record WaitWorkload(int ranks, long bytes, long nanos) implements Workload {
   @Override
   public RankWork open(Communicator comm) {
     return new RankWork() {
@@ -42,16 +30,6 @@ final class WaitWorkload implements Workload {
       @Override
       public void close() {}
     };
-  }
-
-  @Override
-  public int ranks() {
-    return ranks;
-  }
-
-  @Override
-  public long bytes() {
-    return bytes;
   }
 
   @Override

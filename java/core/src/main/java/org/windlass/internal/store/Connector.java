@@ -28,7 +28,7 @@ final class Connector {
   private static final long FIRST_PAUSE_MS = 5;
   private static final long LONGEST_PAUSE_MS = 200;
 
-  /** A stranger who listens there, and says nothing, costs no more than this. */
+  /** Limit of one attempt. A stranger who listens there and says nothing costs no more than this. */
   private static final Duration LONGEST_ATTEMPT = Duration.ofSeconds(5);
 
   private final InetSocketAddress address;
@@ -39,7 +39,7 @@ final class Connector {
   private final String call;
   private final Deadline until;
 
-  /** Whether the last attempt reached somebody who listens. */
+  /** True if the last attempt reached somebody who listens. */
   private boolean isConnected;
 
   /** The end of the attempt in progress, or {@link #until}. */

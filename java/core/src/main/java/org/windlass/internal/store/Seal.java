@@ -30,7 +30,7 @@ final class Seal {
     }
   }
 
-  /** Returns the seal of the next frame. The parts are its length and body, and keep their positions. */
+  /** Returns the seal of the next frame. Its parts, length and body, keep their positions. */
   byte[] next(ByteBuffer... parts) {
     mac.update(ByteBuffer.allocate(Long.BYTES).putLong(number++).flip());
     for (ByteBuffer part : parts) {

@@ -62,7 +62,7 @@ final class Session {
     this.peer = Sockets.name(remote);
   }
 
-  /** Whether it is a member's, or was as it began to leave. */
+  /** Returns true if a member has this connection, or had it until it began to leave. */
   boolean isAdmitted() {
     return isAdmitted;
   }
@@ -133,15 +133,15 @@ final class Session {
           default -> request(frame);
         }
       } catch (BufferUnderflowException e) {
-        end("a frame that ends too early");
+        endFor("a frame that ends too early");
       } catch (MalformedException e) {
-        end(e.getMessage());
+        endFor(e.getMessage());
       }
     }
   }
 
-  /** Ends the session for what came. A member is told, a stranger is not. */
-  private void end(String came) throws MalformedException {
+  /** Ends the session because of a frame. A member is told why, a stranger is not. */
+  private void endFor(String came) throws MalformedException {
     if (!isMember()) {
       throw new MalformedException(came);
     }

@@ -364,14 +364,14 @@ public final class SocketStore implements Store {
     }
   }
 
-  /** The same; where the server takes nothing any more, what it said last tells why. */
+  /** Writes like {@link #write}. If the server takes nothing any more, throws what it said last. */
   private boolean writeOrHear() throws IOException {
     try {
       return write();
     } catch (IOException e) {
       try {
         while (read()) {
-          // These replies came before the end.
+          // These replies came before the connection broke.
         }
       } catch (IOException ended) {
         e.addSuppressed(ended);

@@ -168,7 +168,7 @@ final class Wire {
     return frame.flip();
   }
 
-  /** A LEAVE; what is too long of the text is cut. */
+  /** Makes a LEAVE frame. A text that is too long is cut. */
   static ByteBuffer leave(String text) {
     byte[] utf8 = cut(text);
     ByteBuffer frame = frame(HEAD + textBytes(utf8)).put(LEAVE).putInt(NO_CALL);
