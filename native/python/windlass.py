@@ -880,13 +880,10 @@ class _Store:
 
     def _answer(self, kind, until):
         """The next frame of a greeting; a refusal is raised."""
-        while True:
-            body = self._frames.next()
-            if body is not None:
-                break
-            if not self._wait(until.left()) and until.over():
-                raise TimeoutError(
-                    f"whoever listens there said nothing for {until.whole:g} s")
+        while (body := self._frames.next()) is None:
+            if until.over():
+                raise TimeoutError(f"whoever listens there gave no answer for {until.whole:g} s")
+            self._wait(until.left())
         if body[0] == _REFUSED:
             reader = _Reader(body[1:])
             code = reader.int()

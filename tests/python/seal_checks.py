@@ -86,6 +86,7 @@ def run():
     replies(log)
     silent()
     slow()
+    dribbled()
     honest.close()
     server.close()
 
@@ -214,3 +215,40 @@ def slow():
     assert honest.get("kept", until) == value
     honest.close()
     server.close()
+
+
+def dribbled():
+    """A stranger whose answer comes byte by byte costs no more than one that says nothing."""
+    windlass._LONGEST_ATTEMPT = 0.5
+    begin = windlass.time.monotonic()
+    listener = socket.create_server(("127.0.0.1", 0))
+    ends = threading.Event()
+
+    def answers():
+        peers = []
+        listener.settimeout(0.05)
+        while not ends.is_set():
+            try:
+                peers.append(listener.accept()[0])
+                peers[-1].sendall(struct.pack(">i", 1000))
+            except socket.timeout:
+                pass
+            for peer in peers:
+                try:
+                    peer.sendall(b"x")
+                except OSError:
+                    pass
+        for peer in peers:
+            peer.close()
+
+    thread = threading.Thread(target=answers)
+    thread.start()
+    try:
+        windlass._Store(listener.getsockname()[:2], TOKEN, "test", 0, 1, windlass._Until(1.5))
+        raise SystemExit("a stranger was believed")
+    except windlass.DeadlineExceededException as e:
+        assert "gave no answer for 0.5 s" in str(e), e
+    assert windlass.time.monotonic() - begin < 4
+    ends.set()
+    thread.join()
+    listener.close()

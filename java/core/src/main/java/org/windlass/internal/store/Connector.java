@@ -28,7 +28,7 @@ final class Connector {
   private static final long FIRST_PAUSE_MS = 5;
   private static final long LONGEST_PAUSE_MS = 200;
 
-  /** Limit of one attempt. A stranger who listens there and says nothing costs no more than this. */
+  /** Limit of one attempt. A stranger who listens there and says nothing costs no more. */
   private static final Duration LONGEST_ATTEMPT = Duration.ofSeconds(5);
 
   private final InetSocketAddress address;
@@ -81,7 +81,8 @@ final class Connector {
 
   Connection connect() {
     String why = "no answer";
-    for (long pause = FIRST_PAUSE_MS; leftMs(until) > 0; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
+    long pause = FIRST_PAUSE_MS;
+    for (; leftMs(until) > 0; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
       try {
         return attempt();
       } catch (MalformedException | BufferUnderflowException e) {
@@ -92,8 +93,9 @@ final class Connector {
         if (leftMs(until) <= 0) {
           break; // what an attempt before it met tells more
         }
-        String who = isConnected ? "whoever listens there said nothing for " : "no connection after ";
-        why = who + Deadline.text(LONGEST_ATTEMPT);
+        String what =
+            isConnected ? "whoever listens there gave no answer for " : "no connection after ";
+        why = what + Deadline.text(LONGEST_ATTEMPT);
       } catch (ConnectException e) {
         if (isOpened) {
           throw failure(Native.WL_PEER_LOST, "its owner has ended: " + e.getMessage());
