@@ -94,9 +94,9 @@ enum Contender {
   }
 
   /**
-   * Whether it takes part. Buffers make no difference to a barrier; MPICH waits without yielding,
-   * so that ranks which share a core wait for the scheduler's ticks; no more ranks than cores can be
-   * bound to one each, or wait beside one another; MPI_Alltoallw reduces nothing.
+   * Returns true if it takes part. A barrier has no buffers. MPICH waits without yielding, so ranks
+   * that share a core wait for the scheduler's ticks. Ranks are bound to a core each, or wait side
+   * by side, only if there are as many cores. MPI_Alltoallw reduces nothing.
    */
   boolean has(Cell cell) {
     return switch (this) {
@@ -163,7 +163,7 @@ enum Contender {
         program);
   }
 
-  /** What a line of the command's output says, without the rank that the launcher puts before it. */
+  /** Returns a line of the command's output without the rank that a launcher puts before it. */
   String said(String line) {
     String rank = "[0] ";
     return PROCESSES.contains(this) && line.startsWith(rank) ? line.substring(rank.length()) : line;

@@ -216,7 +216,7 @@ public final class Sampler {
     return micros;
   }
 
-  /** Of the last call of rank 0, which is the operation's. */
+  /** Returns the algorithm of rank 0's last call, which is the operation's. */
   private Optional<Algorithm> algorithm() {
     return group.communicators().get(0).report().ranks().get(0).recent().stream()
         .findFirst()

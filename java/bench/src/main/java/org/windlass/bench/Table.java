@@ -93,7 +93,7 @@ final class Table {
     return all.toString();
   }
 
-  /** What it costs that ranks are processes: their time in that of threads. */
+  /** Appends what processes cost: their time as a multiple of that of threads. */
   private void launches() {
     List<Row> all = new ArrayList<>();
     List<Double> ofThreads = new ArrayList<>();
@@ -127,7 +127,7 @@ final class Table {
     }
   }
 
-  /** Of cells where a switch between ranks is a small part of the time, or of the others. */
+  /** Averages cells in which a switch between ranks takes a small part of the time, or the others. */
   private static String mean(List<Row> rows, List<Double> ratios, boolean switchesLittle) {
     OptionalDouble mean =
         IntStream.range(0, rows.size())

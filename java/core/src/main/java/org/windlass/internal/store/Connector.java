@@ -48,14 +48,14 @@ final class Connector {
   /** Whether the last attempt went to the host itself, as far as its name was known. */
   private boolean isLoopback;
 
-  /** Of the attempt in progress. */
+  /** The socket of the attempt in progress. */
   private SocketChannel socket;
 
   private Selector selector;
   private SelectionKey key;
   private FrameChannel channel;
 
-  /** What has come of it: all of it is the caller's from now on. */
+  /** A connection that was made. The caller owns all of it from now on. */
   record Connection(Selector selector, SelectionKey key, FrameChannel channel, long silenceMs) {}
 
   /**

@@ -15,14 +15,14 @@ import java.util.List;
  * the token, a {@link Seal} follows each frame.
  */
 final class FrameChannel {
-  /** Of one read or write. */
+  /** The most bytes of one read or write. */
   private static final int CHUNK = 64 << 10;
 
   private static final int SMALL = Integer.BYTES + Wire.MEETING_FRAME;
 
   private final SocketChannel socket;
 
-  /** Has bytes that have come up to its position; those before {@code taken} are done with. */
+  /** The bytes that have come, up to its position. Those before {@code taken} are done with. */
   private ByteBuffer in = ByteBuffer.allocate(SMALL);
 
   private int taken;
@@ -36,7 +36,7 @@ final class FrameChannel {
   private final Deque<ByteBuffer> out = new ArrayDeque<>();
   private long queued;
 
-  /** Over a socket in non-blocking mode. */
+  /** Makes a channel over a socket in non-blocking mode. */
   FrameChannel(SocketChannel socket) {
     this.socket = socket;
   }

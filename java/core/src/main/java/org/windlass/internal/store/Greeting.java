@@ -51,7 +51,7 @@ final class Greeting {
     return body.array();
   }
 
-  /** Without a member where the protocol is another one than this. */
+  /** Reads a HELLO. If the protocol is another one than this, the result has no member. */
   static Hello hello(ByteBuffer body) throws MalformedException {
     if (body.get() != Wire.HELLO || body.getInt() != Wire.MAGIC) {
       throw new MalformedException("no hello");
@@ -89,7 +89,7 @@ final class Greeting {
   }
 
   /**
-   * A CHALLENGE without its proof.
+   * Returns a CHALLENGE without its proof.
    *
    * @return null where the server holds another token
    */
@@ -103,7 +103,7 @@ final class Greeting {
     return token.proves(claimed, OF_SERVER, hello, challenge) ? challenge : null;
   }
 
-  /** The PROOF that answers a CHALLENGE. */
+  /** Makes the PROOF that answers a CHALLENGE. */
   static ByteBuffer answer(Token token, byte[] hello, byte[] challenge) {
     byte[] proof = token.proof(OF_MEMBER, hello, challenge);
     return Wire.frame(1 + proof.length).put(Wire.PROOF).put(proof).flip();
@@ -128,12 +128,12 @@ final class Greeting {
     return token.proves(Wire.bytes(body, Token.BYTES), OF_MEMBER, hello, challenge);
   }
 
-  /** The seals of the server's frames, from the WELCOME on. */
+  /** Makes the seals of the server's frames, from the WELCOME on. */
   static Seal ofServer(Token token, byte[] hello, byte[] challenge) {
     return new Seal(token.proof(SERVER_SEALS, hello, challenge));
   }
 
-  /** The seals of the member's frames after its PROOF. */
+  /** Makes the seals of the member's frames after its PROOF. */
   static Seal ofMember(Token token, byte[] hello, byte[] challenge) {
     return new Seal(token.proof(MEMBER_SEALS, hello, challenge));
   }
