@@ -154,7 +154,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
     }
     long handle =
         AllGatherStart.join(
-            rendezvous::allGather,
+            (own, isLast, limit) -> rendezvous.allGather(own.get(rank), limit),
             rank,
             size,
             options.config(),

@@ -16,12 +16,14 @@ import java.util.stream.IntStream;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.Natives;
+import org.windlass.internal.rendezvous.AllGather;
 import org.windlass.internal.rendezvous.Host;
 import org.windlass.internal.rendezvous.JobProcesses;
 import org.windlass.internal.rendezvous.MeetingFile;
 import org.windlass.internal.rendezvous.MeetingPlace;
 import org.windlass.internal.rendezvous.OwnStore;
 import org.windlass.internal.rendezvous.Start;
+import org.windlass.internal.rendezvous.StoreAllGather;
 import org.windlass.internal.store.HostAndPort;
 import org.windlass.internal.store.Member;
 import org.windlass.internal.store.Refusal;
@@ -35,8 +37,8 @@ import org.windlass.internal.store.Token;
  * brings one, or as many as the others.
  */
 final class EnvironmentStart {
-  /** Of all keys of starts, which tell themselves apart. */
-  private static final String PREFIX = "start/";
+  /** Name of the start at its store. */
+  private static final String START = "start";
 
   /** Of a launcher that tells no name of the job, which ranks need to meet. */
   private static final String PMI_RANK = "PMI_RANK";
@@ -167,7 +169,7 @@ final class EnvironmentStart {
       MeetingPlace.Provided place =
           new MeetingPlace.Provided(environment.store().get(), storeName());
       try (Store store = place.join(member(), variables, until.left(), WindlassException::of)) {
-        return start(store, null, until);
+        return start(new StoreAllGather(store, START, size, null), until);
       }
     }
     if (environment.rendezvous().isPresent() || environment.tokenVariable().isPresent()) {
@@ -215,11 +217,20 @@ final class EnvironmentStart {
     try {
       while (true) {
         try (Store store = connected(place, until.left())) {
-          boolean isFirst = environment.rank() == 0 || environment.launcherHasStore();
-          byte[] open = isFirst ? null : open(store, until);
-          if (isFirst || open != null) {
+          StoreAllGather all = new StoreAllGather(store, START, size, null);
+          try {
             JobProcesses.tell(store, own.get(0), until.left(), WindlassException::of);
-            return start(store, open, until);
+            return start(all, until);
+          } catch (PeerLostException e) {
+            boolean isOfThisStart =
+                environment.rank() == 0
+                    || environment.launcherHasStore()
+                    || all.isOpen()
+                    || !e.culprits().isEmpty();
+            if (isOfThisStart || until.isOver()) {
+              throw e;
+            }
+            // The store of an earlier start has gone; the next attempt finds that of this one.
           }
         }
       }
@@ -260,33 +271,9 @@ final class EnvironmentStart {
     return new Member(job(), own.get(0), size, Native.wl_version());
   }
 
-  private long[] start(Store store, byte[] open, Deadline until) {
+  private long[] start(AllGather all, Deadline until) {
     return Start.join(
-        store,
-        PREFIX,
-        null,
-        open,
-        own,
-        size,
-        options.config(),
-        host,
-        until.left(),
-        WindlassException::of);
-  }
-
-  /**
-   * The start that rank 0 has opened, once it has; null where the store went before, which was that
-   * of an earlier start then.
-   */
-  private static byte[] open(Store store, Deadline until) {
-    try {
-      return Start.awaitOpen(store, PREFIX, until.left());
-    } catch (PeerLostException e) {
-      return null;
-    } catch (DeadlineExceededException e) {
-      throw new DeadlineExceededException(
-          "rank 0 had not come to " + store.address() + " when the deadline passed", e);
-    }
+        all, own, size, options.config(), host, until.left(), WindlassException::of);
   }
 
   private OwnStore open(MeetingFile.Place place) {

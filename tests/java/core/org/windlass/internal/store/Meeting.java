@@ -13,11 +13,9 @@ public final class Meeting implements AutoCloseable {
 
   /** The stores that keep one contract. */
   public enum Kind {
-    LOCAL,
     SOCKET
   }
 
-  private final LocalStore local;
   private final StoreServer server;
   private final Token token = Token.random();
   private final List<Store> members = new ArrayList<>();
@@ -28,11 +26,7 @@ public final class Meeting implements AutoCloseable {
 
   /** Bounds are those of a socket's server. */
   public Meeting(Kind kind, StoreServer.Bounds bounds) {
-    local = kind == Kind.LOCAL ? new LocalStore(Failure::make) : null;
-    server =
-        kind == Kind.SOCKET
-            ? StoreServer.open(StoreServer.loopback(), token, LIBRARY, bounds, Failure::make)
-            : null;
+    server = StoreServer.open(StoreServer.loopback(), token, LIBRARY, bounds, Failure::make);
   }
 
   public StoreServer server() {
@@ -45,7 +39,7 @@ public final class Meeting implements AutoCloseable {
 
   /** One more member. */
   public Store join() {
-    return local != null ? added(local.join()) : join(Member.observer(JOB, LIBRARY));
+    return join(Member.observer(JOB, LIBRARY));
   }
 
   public SocketStore join(Member member) {
@@ -56,7 +50,7 @@ public final class Meeting implements AutoCloseable {
     return added(SocketStore.connect(server.address(), shown, member, deadline, Failure::make));
   }
 
-  private synchronized <S extends Store> S added(S store) {
+  private synchronized SocketStore added(SocketStore store) {
     members.add(store);
     return store;
   }
@@ -68,10 +62,6 @@ public final class Meeting implements AutoCloseable {
   @Override
   public void close() {
     members.forEach(Store::close);
-    if (server != null) {
-      server.close();
-    } else {
-      local.close();
-    }
+    server.close();
   }
 }

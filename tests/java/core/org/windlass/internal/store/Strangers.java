@@ -8,6 +8,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
 
 /** Connections to a store's server that mean harm. Closing this closes those that stay open. */
@@ -76,9 +77,23 @@ public final class Strangers implements AutoCloseable {
     return Wire.frame(hello.length).put(hello).array();
   }
 
+  private static final byte[] KINDS = {
+    Wire.SET, Wire.GET, Wire.AWAIT, Wire.CAS, Wire.HOLD, Wire.KEYS, Wire.CANCEL, Wire.PING,
+    Wire.QUIT
+  };
+
   /** A whole request of any kind. */
   static byte[] request(Random random) {
-    byte kind = (byte) (Wire.SET + random.nextInt(Wire.PING - Wire.SET + 1));
+    if (random.nextInt(KINDS.length) == 0) {
+      Round.Presence others = new Round.Presence("mutated/1", new byte[random.nextInt(3)]);
+      Round round =
+          new Round(
+              "mutated", 2, random.nextBoolean(), 1 + random.nextInt(50),
+              random.nextBoolean() ? others : null, Map.of(random.nextInt(2), new byte[5]));
+      ByteBuffer frame = Wire.gather(random.nextInt(3), round);
+      return Wire.bytes(frame, frame.remaining());
+    }
+    byte kind = KINDS[random.nextInt(KINDS.length)];
     byte[] key = ("mutated/" + random.nextInt(5)).getBytes(StandardCharsets.UTF_8);
     byte[] value = new byte[random.nextInt(20)];
     ByteBuffer body = ByteBuffer.allocate(200).put(kind).putInt(random.nextInt(3));
@@ -87,7 +102,6 @@ public final class Strangers implements AutoCloseable {
     }
     switch (kind) {
       case Wire.SET, Wire.HOLD, Wire.AWAIT -> Wire.putArray(body, value);
-      case Wire.ADD -> body.putLong(random.nextLong());
       case Wire.CAS -> {
         Wire.putArray(body, null);
         Wire.putArray(body, value);

@@ -185,7 +185,7 @@ class PairingTest {
         CompletableFuture<Pairing.Match> a = target(other, "a");
         Pairing.Match source = pairing(store, "source", Meeting.LONG).source(null);
         Pairing.Match target = of(a);
-        assertThat(source.prefix()).isEqualTo(target.prefix());
+        assertThat(source.name()).isEqualTo(target.name());
         assertThat(source.theirs().isThere(store, Meeting.LONG)).isTrue();
         assertThat(target.theirs().isThere(other, Meeting.LONG)).isTrue();
         if (isSourceFirst) {

@@ -620,9 +620,8 @@ public final class Job implements AutoCloseable {
       long handle =
           Start.join(
               store.store(),
-              match.prefix(),
+              match.name(),
               match.theirs(),
-              null,
               List.of((sends ? 0 : source.ranks()) + ranks.rank()),
               source.ranks() + target.ranks(),
               source.options(),

@@ -20,8 +20,10 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
@@ -32,6 +34,7 @@ import org.windlass.internal.Native;
 import org.windlass.internal.store.Limits;
 import org.windlass.internal.store.Member;
 import org.windlass.internal.store.Refusal;
+import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
 import org.windlass.internal.store.Waits;
 
@@ -77,6 +80,9 @@ final class EtcdStore implements Store {
   /** Of what is held. */
   private KeptLease lease;
   private long leaseSeconds;
+
+  /** By the name of the all-gather. */
+  private final Map<String, RoundsByKeys> rounds = new ConcurrentHashMap<>();
 
   private Owner owner;
   private boolean isClosed;
@@ -200,22 +206,6 @@ final class EtcdStore implements Store {
   }
 
   @Override
-  public long add(String key, long delta, Duration deadline) {
-    Limits.key(key, failures);
-    long[] sum = new long[1];
-    change(
-        "add to " + key,
-        key,
-        deadline,
-        null,
-        seen -> {
-          sum[0] = Limits.sum(seen.value, delta);
-          return seen.changedTo(number(sum[0]), owner.lease());
-        });
-    return sum[0];
-  }
-
-  @Override
   public boolean compareAndSet(String key, byte[] expected, byte[] value, Duration deadline) {
     Limits.key(key, failures);
     Limits.value(expected, failures);
@@ -273,6 +263,28 @@ final class EtcdStore implements Store {
     }
     Collections.sort(found);
     return found;
+  }
+
+  /** {@code onRankZero} runs at once: the owner of the store is rank 0, and is there. */
+  @Override
+  public List<byte[]> gather(Round round, Runnable onRankZero) {
+    onRankZero.run();
+    RoundsByKeys all =
+        rounds.computeIfAbsent(
+            round.name(), name -> new RoundsByKeys(this, name, round.size()));
+    List<byte[]> said = all.next(round);
+    if (round.isLast()) {
+      rounds.remove(round.name());
+    }
+    return said;
+  }
+
+  @Override
+  public void quit(String name) {
+    RoundsByKeys last = rounds.remove(name);
+    if (last != null) {
+      last.quit();
+    }
   }
 
   @Override

@@ -19,7 +19,7 @@ import org.windlass.internal.store.Texts;
  * @param who it is, as errors name it
  */
 record Statement(int protocol, String library, String who) {
-  static final int PROTOCOL = 2;
+  static final int PROTOCOL = 3;
 
   static Statement of(Member member) {
     String who = member + " (process " + ProcessHandle.current().pid() + " of " + host() + ")";

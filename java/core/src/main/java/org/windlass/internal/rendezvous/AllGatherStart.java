@@ -26,19 +26,13 @@ import org.windlass.internal.store.Waits;
  * once a process, and hands the others what is theirs.
  */
 public final class AllGatherStart {
-  /** A call that all ranks make, which gives each of them what all have said, in rank order. */
-  @FunctionalInterface
-  public interface AllGather {
-    List<byte[]> call(byte[] own, Duration deadline) throws Exception;
-  }
-
   /** By their members, what those of this process wait for: a {@code wl_comm_t*} each. */
   private static final Map<UUID, CompletableFuture<Long>> STARTING = new ConcurrentHashMap<>();
 
   /** Of a rank that waits no more. */
   private static final CompletableFuture<Long> GONE = CompletableFuture.completedFuture(0L);
 
-  private final AllGatherSteps steps;
+  private final StartSteps steps;
   private final int rank;
   private final int size;
   private final Start start;
@@ -50,7 +44,7 @@ public final class AllGatherStart {
   private final CompletableFuture<Long> handle = new CompletableFuture<>();
 
   private AllGatherStart(
-      AllGatherSteps steps,
+      StartSteps steps,
       int rank,
       int size,
       Start start,
@@ -86,7 +80,7 @@ public final class AllGatherStart {
       Duration deadline,
       FailureMaker failures) {
     Deadline until = Deadline.of(deadline, failures);
-    AllGatherSteps steps = new AllGatherSteps(all, rank, size, until, failures);
+    StartSteps steps = new StartSteps(all, List.of(rank), size, until, failures);
     Start start = new Start(steps, size, config, host, failures);
     return new AllGatherStart(steps, rank, size, start, alone, until, failures).join();
   }
@@ -121,15 +115,15 @@ public final class AllGatherStart {
 
   private void tellThatNothingLoads(String why) {
     try {
-      say("arrive", new StartSteps.Refused(Native.WL_UNSUPPORTED, why));
+      say("arrive", new StartSteps.Failure(Native.WL_UNSUPPORTED, why));
     } catch (RuntimeException e) {
       // It is thrown here whether the others have heard of it or not.
     }
   }
 
   /** Takes part in a step in which this rank has nothing to tell. */
-  private void say(String step, StartSteps.Refused refused) {
-    steps.gather(step, Map.of(rank, new byte[0]), refused);
+  private void say(String step, StartSteps.Failure refused) {
+    steps.gather(step, new byte[0], refused);
   }
 
   /** Those of this process. */

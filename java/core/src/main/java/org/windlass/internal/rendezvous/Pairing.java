@@ -109,18 +109,18 @@ public final class Pairing {
    * @param other what the other job says of itself
    */
   public record Match(long meeting, Sign theirs, Sign own, Announcement other) {
-    /** Of all keys of the meeting. */
-    public String prefix() {
-      return Pairing.prefix(meeting);
+    /** Tells the meeting from others at the store. */
+    public String name() {
+      return Pairing.name(meeting);
     }
   }
 
-  private static String prefix(long meeting) {
-    return "meeting/" + meeting + "/";
+  private static String name(long meeting) {
+    return "meeting/" + meeting;
   }
 
   private static Sign ofSource(long meeting) {
-    return new Sign(prefix(meeting) + "source", THERE);
+    return new Sign(name(meeting) + "/source", THERE);
   }
 
   /**

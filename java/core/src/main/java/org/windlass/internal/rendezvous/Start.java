@@ -18,6 +18,7 @@ import org.windlass.internal.Natives;
 import org.windlass.internal.ProcessName;
 import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
+import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
 
 /**
@@ -68,7 +69,6 @@ public final class Start {
 
   private static final String SHARE = "share";
   private static final String WIRE = "wire";
-  private static final String ATTACH = "attach";
 
   private final StartSteps ranks;
   private final int size;
@@ -85,14 +85,32 @@ public final class Start {
   }
 
   /**
-   * Meets the other ranks at a store. Rank 0's process returns, or throws, once the others have
-   * heard all that they are to hear, so that it may close the store. Nothing of the start is left in
-   * it.
+   * Meets the other ranks at a store.
    *
-   * @param store where they meet
-   * @param prefix of the keys of these ranks' starts alone, of which one is at a time
-   * @param others without which ranks that have not come so far won't come; null for none
-   * @param open a start of {@link #awaitOpen} to take part in; null for the next one
+   * @param name tells this start from others at the store
+   * @param others says that the ranks which have not come may still come; null for none
+   * @throws OthersGoneException if those come no more
+   */
+  public static long[] join(
+      Store store,
+      String name,
+      Sign others,
+      List<Integer> own,
+      int size,
+      Config config,
+      Host host,
+      Duration deadline,
+      FailureMaker failures) {
+    Round.Presence presence =
+        others == null ? null : new Round.Presence(others.key(), others.value());
+    StoreAllGather all = new StoreAllGather(store, name, size, presence);
+    return join(all, own, size, config, host, deadline, failures);
+  }
+
+  /**
+   * Meets the other ranks.
+   *
+   * @param all tells them what these ranks say
    * @param own the ranks of this process
    * @param size how many there are in all processes
    * @param host as this process's settings have it
@@ -103,10 +121,7 @@ public final class Start {
    * @return a {@code wl_comm_t*} for each of {@code own}
    */
   public static long[] join(
-      Store store,
-      String prefix,
-      Sign others,
-      byte[] open,
+      AllGather all,
       List<Integer> own,
       int size,
       Config config,
@@ -114,28 +129,18 @@ public final class Start {
       Duration deadline,
       FailureMaker failures) {
     Natives.require(failures);
-    Gathering ranks = new Gathering(store, prefix, others, size, deadline, failures);
-    ranks.joining(open);
+    StartSteps steps =
+        new StartSteps(all, own, size, Deadline.of(deadline, failures), failures);
     boolean isDone = false;
     try {
-      long[] handles = new Start(ranks, size, config, host, failures).join(own);
+      long[] handles = new Start(steps, size, config, host, failures).join(own);
       isDone = true;
       return handles;
     } finally {
-      if (own.contains(0)) {
-        if (isDone) {
-          ranks.end(own);
-        } else {
-          ranks.fail(own);
-        }
+      if (!isDone) {
+        all.quit();
       }
-      ranks.leave(own);
     }
-  }
-
-  /** What rank 0 has opened under this prefix, for {@link #join}; Timeout, PeerLost. */
-  public static byte[] awaitOpen(Store store, String prefix, Duration deadline) {
-    return Gathering.awaitOpen(store, prefix, deadline);
   }
 
   private long[] join(List<Integer> own) {
@@ -144,20 +149,19 @@ public final class Start {
 
   /** Names of the steps that {@link #make} takes part in. */
   static List<String> steps(Hosts hosts) {
-    return hosts.areSeveral() ? List.of(SHARE, WIRE, ATTACH) : List.of(SHARE, ATTACH);
+    return hosts.areSeveral() ? List.of(SHARE, WIRE, StartSteps.LAST) : List.of(SHARE, StartSteps.LAST);
   }
 
   /** The first step: what each rank is, which fits together. */
   Hosts arrive(List<Integer> own) {
     Map<Integer, byte[]> said = new LinkedHashMap<>();
-    StartSteps.Refused refused = null;
+    StartSteps.Failure refused = null;
     try {
       ProcessName process = ProcessName.own(Unable.MAKER);
       for (int rank : own) {
         said.put(rank, own(rank, process).toBytes());
       }
     } catch (Unable e) {
-      said = alike(own, new byte[0]);
       refused = e.refused();
     }
     List<byte[]> told = ranks.gather("arrive", said, refused);
@@ -180,7 +184,7 @@ public final class Start {
     int maker = hosts.first(own.get(0)).rank();
     int file = -1;
     try {
-      StartSteps.Refused refused = null;
+      StartSteps.Failure refused = null;
       if (own.contains(maker)) {
         try {
           file = share(hosts);
@@ -189,19 +193,13 @@ public final class Start {
         }
       }
       List<byte[]> files =
-          ranks.gather(SHARE, alike(own, SharedFile.of(file).toBytes()), refused);
+          ranks.gather(SHARE, SharedFile.of(file).toBytes(), refused);
       return attach(own, hosts, SharedFile.of(files.get(maker), maker, failures));
     } finally {
       if (file >= 0) {
         Native.wl_file_close(file);
       }
     }
-  }
-
-  private static Map<Integer, byte[]> alike(List<Integer> own, byte[] value) {
-    Map<Integer, byte[]> said = new LinkedHashMap<>();
-    own.forEach(rank -> said.put(rank, value));
-    return said;
   }
 
   /**
@@ -251,8 +249,8 @@ public final class Start {
       this.code = code;
     }
 
-    StartSteps.Refused refused() {
-      return new StartSteps.Refused(code, getMessage());
+    StartSteps.Failure refused() {
+      return new StartSteps.Failure(code, getMessage());
     }
   }
 
@@ -309,7 +307,7 @@ public final class Start {
     long[] handles = new long[own.size()];
     boolean isDone = false;
     try {
-      StartSteps.Refused refused = null;
+      StartSteps.Failure refused = null;
       try {
         group = open(process, hosts.first(own.get(0)).process(), shared);
       } catch (Unable e) {
@@ -329,7 +327,7 @@ public final class Start {
           refused = e.refused();
         }
       }
-      ranks.gather(ATTACH, alike(own, new byte[0]), refused);
+      ranks.gather(StartSteps.LAST, new byte[0], refused);
       isDone = true;
       return handles;
     } finally {
@@ -345,9 +343,10 @@ public final class Start {
   }
 
   /** By which processes reach one another's wires: a name of each, told by its lowest rank. */
-  private List<byte[]> wires(long group, List<Integer> own, StartSteps.Refused before) {
-    Map<Integer, byte[]> said = alike(own, new byte[0]);
-    StartSteps.Refused refused = before;
+  private List<byte[]> wires(long group, List<Integer> own, StartSteps.Failure before) {
+    Map<Integer, byte[]> said = new LinkedHashMap<>();
+    own.forEach(rank -> said.put(rank, new byte[0]));
+    StartSteps.Failure refused = before;
     if (refused == null) {
       try {
         said.put(own.get(0), HostWire.open(group, own, Unable.MAKER));

@@ -1,29 +1,245 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.rendezvous;
 
+import java.io.ByteArrayInputStream;
+import java.io.DataInputStream;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.TimeoutException;
+import java.util.stream.Collectors;
+import org.windlass.internal.Deadline;
+import org.windlass.internal.FailureMaker;
+import org.windlass.internal.Native;
+import org.windlass.internal.store.Encoding;
+import org.windlass.internal.store.MalformedException;
+import org.windlass.internal.store.Refusal;
+import org.windlass.internal.store.Texts;
+import org.windlass.internal.store.Waits;
 
-/** The steps by which all ranks of a start tell one another something, within one deadline. */
-interface StartSteps {
+/**
+ * The steps of a start, within one deadline. In each, all ranks tell one another something, by one
+ * round of an {@link AllGather}. If one rank fails, all throw the same.
+ */
+final class StartSteps {
+  /** Name of the last step. */
+  static final String LAST = "attach";
+
+  private static final int MOST_NAMED = 8;
+
+  /** Equal in two processes' members only if these classes are the same. */
+  private static final long LOADED = UUID.randomUUID().getMostSignificantBits();
+
+  private final AllGather all;
+  private final List<Integer> own;
+  private final int size;
+  private final Deadline until;
+  private final FailureMaker failures;
+
+  /** Tells what is said here from what another process says in the name of the same ranks. */
+  private final UUID member = new UUID(LOADED, UUID.randomUUID().getLeastSignificantBits());
+
+  /** Member of each rank in the first step; null before. */
+  private List<UUID> members;
+
+  /** Null before it is known which ranks live on which host. */
+  private Hosts hosts;
+
+  /** Why this process can't go on. */
+  record Failure(int code, String message) {}
+
   /**
-   * What each rank says, in rank order, once all have said it; what is thrown where the step has
-   * failed is the same on all ranks.
+   * What a rank says in a step.
    *
-   * @param step its name, by which ranks that are at different ones tell
-   * @param own what those of this process say
-   * @param refused what makes the step fail on all ranks; null for nothing
+   * @param value empty if the rank has failed
+   * @param failure null for none
    */
-  List<byte[]> gather(String step, Map<Integer, byte[]> own, Refused refused);
-
-  /** Says which ranks live on which hosts, once that is known. */
-  default void settle(Hosts hosts) {}
-
-  /** A failure as ranks tell it. */
-  record Refused(int code, String message) {
-    /** As errors tell it of a rank that is called {@code name}, behind "rank". */
-    String of(String name) {
-      return "rank " + name + ": " + message;
+  private record Statement(UUID member, String step, byte[] value, Failure failure) {
+    byte[] toBytes() {
+      return Encoding.bytes(
+          out -> {
+            Encoding.putId(out, member);
+            out.writeUTF(step);
+            out.writeBoolean(failure != null);
+            if (failure == null) {
+              Encoding.putArray(out, value);
+            } else {
+              out.writeInt(failure.code());
+              out.writeUTF(failure.message());
+            }
+          });
     }
+
+    static Statement of(byte[] bytes) throws IOException {
+      if (bytes == null) {
+        throw new MalformedException("there is nothing");
+      }
+      try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
+        UUID member = Encoding.id(in);
+        String step = in.readUTF();
+        Failure failure = null;
+        byte[] value = new byte[0];
+        if (in.readBoolean()) {
+          failure = new Failure(in.readInt(), Texts.printable(in.readUTF()));
+        } else {
+          value = Encoding.array(in);
+        }
+        return new Statement(member, step, value, failure);
+      }
+    }
+  }
+
+  /** @param own the ranks that this process speaks for */
+  StartSteps(
+      AllGather all, List<Integer> own, int size, Deadline until, FailureMaker failures) {
+    this.all = all;
+    this.own = own;
+    this.size = size;
+    this.until = until;
+    this.failures = failures;
+  }
+
+  UUID member() {
+    return member;
+  }
+
+  /** Member of a rank, once it has spoken. */
+  UUID member(int rank) {
+    return members.get(rank);
+  }
+
+  /** Returns true if two ranks of one process, which have spoken, use the same classes. */
+  boolean areLoadedTogether(int one, int other) {
+    return member(one).getMostSignificantBits() == member(other).getMostSignificantBits();
+  }
+
+  /** Sets which ranks live on which hosts, for messages. */
+  void settle(Hosts settled) {
+    hosts = settled;
+  }
+
+  /** {@link #gather(String, Map, Failure)} of one value for all own ranks. */
+  List<byte[]> gather(String step, byte[] value, Failure failure) {
+    Map<Integer, byte[]> values = new LinkedHashMap<>();
+    own.forEach(rank -> values.put(rank, value));
+    return gather(step, values, failure);
+  }
+
+  /**
+   * Takes part in a step.
+   *
+   * @param values what each own rank says
+   * @param failure why the step fails for all ranks; null for none
+   * @return what each rank said, in rank order
+   */
+  List<byte[]> gather(String step, Map<Integer, byte[]> values, Failure failure) {
+    Map<Integer, byte[]> statements = new LinkedHashMap<>();
+    for (int rank : own) {
+      byte[] value = failure == null ? values.get(rank) : null;
+      statements.put(rank, new Statement(member, step, value, failure).toBytes());
+    }
+    List<Statement> told = statements(round(step, statements));
+    for (int rank : own) {
+      if (!told.get(rank).member().equals(member)) {
+        throw mismatch(rank, "another has said that it is rank " + rank + "; give each its own");
+      }
+    }
+    for (int rank = 0; rank < size; rank++) {
+      requireInStep(rank, told.get(rank), step);
+    }
+    members = told.stream().map(Statement::member).toList();
+    for (int rank = 0; rank < size; rank++) {
+      Failure why = told.get(rank).failure();
+      if (why != null) {
+        String message = "rank " + Hosts.rank(hosts, rank) + ": " + why.message();
+        throw failures.make(why.code(), message, null, "", List.of(rank));
+      }
+    }
+    return told.stream().map(Statement::value).toList();
+  }
+
+  private void requireInStep(int rank, Statement said, String step) {
+    if (!said.step().equals(step)) {
+      throw mismatch(
+          rank,
+          "rank " + rank + " is at step " + Texts.printable(said.step()) + " of its start, rank "
+              + own.get(0) + " at " + step + "; have all ranks start anew together");
+    }
+    if (members != null && !said.member().equals(members.get(rank))) {
+      throw mismatch(
+          rank,
+          "rank " + rank + " speaks in another start than before; have each rank make one start at"
+              + " a time");
+    }
+  }
+
+  private List<byte[]> round(String step, Map<Integer, byte[]> statements) {
+    Duration left = until.left();
+    try {
+      return all.round(statements, step.equals(LAST), left);
+    } catch (Refusal e) {
+      if (e.isOthersGone()) {
+        throw new OthersGoneException(e);
+      }
+      throw failures.make(
+          e.code(), e.getMessage() + whereabouts(e.culprits()), e, "", e.culprits());
+    } catch (TimeoutException e) {
+      throw failures.make(
+          Native.WL_TIMEOUT,
+          "some of " + size + " ranks had not come to step " + step
+              + " of the start when the deadline of " + Deadline.text(until.deadline())
+              + " passed: " + e.getMessage() + "; see which of them run, or give more time",
+          e,
+          "",
+          List.of());
+    } catch (InterruptedException e) {
+      throw Waits.interrupted("step " + step + " of the start", failures);
+    } catch (RuntimeException e) {
+      throw e;
+    } catch (Exception e) {
+      throw failures.make(
+          Native.WL_ABORTED, "step " + step + " of the start: " + e, e, "", List.of());
+    }
+  }
+
+  /** Says on which hosts ranks live, if that is known and there are several. */
+  private String whereabouts(List<Integer> ranks) {
+    if (hosts == null || !hosts.areSeveral() || ranks.isEmpty()) {
+      return "";
+    }
+    return ranks.stream()
+        .limit(MOST_NAMED)
+        .map(rank -> "rank " + Hosts.rank(hosts, rank))
+        .collect(Collectors.joining(", ", " (", ")"));
+  }
+
+  private List<Statement> statements(List<byte[]> told) {
+    int count = told == null ? 0 : told.size();
+    if (count != size) {
+      throw failures.make(
+          Native.WL_MISMATCH,
+          "an all-gather of " + size + " ranks gave what " + count
+              + " have said; give all ranks one size");
+    }
+    List<Statement> statements = new ArrayList<>(size);
+    for (int rank = 0; rank < size; rank++) {
+      try {
+        statements.add(Statement.of(told.get(rank)));
+      } catch (IOException e) {
+        throw mismatch(
+            rank,
+            "what rank " + rank + " says at the start can't be read: " + Encoding.why(e)
+                + "; have all ranks call the same, and run one version of windlass on all of them");
+      }
+    }
+    return statements;
+  }
+
+  private RuntimeException mismatch(int culprit, String message) {
+    return failures.make(Native.WL_MISMATCH, message, null, "", List.of(culprit));
   }
 }

@@ -136,6 +136,16 @@ final class FrameChannel {
     return true;
   }
 
+  /** Tells the other side that nothing more follows. */
+  void shutdownOutput() throws IOException {
+    socket.shutdownOutput();
+  }
+
+  /** Reads and drops what has come; false at the end of the stream. */
+  boolean discard() throws IOException {
+    return socket.read(ByteBuffer.allocate(CHUNK)) >= 0;
+  }
+
   /** Frees what is queued, and closes the socket, whatever that says. */
   void close() {
     out.clear();

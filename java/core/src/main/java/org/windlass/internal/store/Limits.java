@@ -82,16 +82,6 @@ public final class Limits {
         "the keys that begin so have more than " + LISTING + " bytes; ask with a longer prefix");
   }
 
-  /** The sum of {@code delta} and the number that a key has; null stands for no value. */
-  public static long sum(byte[] value, long delta) {
-    if (value != null && value.length != Long.BYTES) {
-      throw new Refusal(
-          Native.WL_INVALID_ARGUMENT,
-          "its value has " + value.length + " bytes; a number has " + Long.BYTES);
-    }
-    return (value == null ? 0 : ByteBuffer.wrap(value).getLong()) + delta;
-  }
-
   /** {@code text} as UTF-8; null where it is none. */
   static byte[] utf8(String text) {
     try {

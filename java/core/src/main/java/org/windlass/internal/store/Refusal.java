@@ -11,19 +11,40 @@ public final class Refusal extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
   private final int code;
+  private final List<Integer> culprits;
 
   public Refusal(int code, String message) {
-    super(message, null, false, false);
-    this.code = code;
+    this(code, message, List.of());
   }
 
-  /** One of {@code wl_code}. */
-  int code() {
+  /** @param culprits ranks that are to blame */
+  public Refusal(int code, String message, List<Integer> culprits) {
+    super(message, null, false, false);
+    this.code = code;
+    this.culprits = List.copyOf(culprits);
+  }
+
+  /** The refusal of an all-gather whose other ranks come no more. */
+  public static Refusal othersGone() {
+    return new Refusal(Wire.GONE, "those whose ranks were to come have given up");
+  }
+
+  /** One of {@code wl_code}, or {@link Wire#GONE}. */
+  public int code() {
     return code;
+  }
+
+  public List<Integer> culprits() {
+    return culprits;
+  }
+
+  /** Returns true if the other ranks of an all-gather come no more. */
+  public boolean isOthersGone() {
+    return code == Wire.GONE;
   }
 
   /** What the caller of {@code call} gets; this is its cause, which names no call. */
   public RuntimeException thrown(String call, FailureMaker failures) {
-    return failures.make(code, call + ": " + getMessage(), this, "", List.of());
+    return failures.make(code, call + ": " + getMessage(), this, "", culprits);
   }
 }

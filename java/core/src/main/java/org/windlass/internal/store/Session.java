@@ -45,6 +45,7 @@ final class Session {
 
   private Stage stage = Stage.HELLO;
   private boolean isAdmitted;
+  private boolean tookPart;
   private byte[] hello;
   private byte[] challenge;
 
@@ -70,6 +71,11 @@ final class Session {
   /** Who has shown the token. */
   Member member() {
     return member;
+  }
+
+  /** Its CHALLENGE without the proof; null before the HELLO. */
+  byte[] challenge() {
+    return challenge;
   }
 
   boolean isMember() {
@@ -111,10 +117,28 @@ final class Session {
     return true;
   }
 
+  /**
+   * Lets a member of an all-gather hear what was sent to it, and reads no more requests.
+   *
+   * @return false once it has closed the connection
+   */
+  boolean drain() throws IOException {
+    if (channel.flush()) {
+      channel.shutdownOutput();
+    }
+    return channel.discard();
+  }
+
+  /** Returns true if it has taken part in an all-gather. */
+  boolean tookPart() {
+    return tookPart;
+  }
+
   /** Ends its waits, lets go of what it holds, and closes the connection. */
   void end() {
     waits.values().forEach(Table.Wait::cancel);
     waits.clear();
+    server.allGathers().leave(this);
     server.table().release(this);
     channel.close();
   }
@@ -208,17 +232,18 @@ final class Session {
         case Wire.SET -> set(id, frame);
         case Wire.GET -> get(id, frame);
         case Wire.AWAIT -> await(id, frame);
-        case Wire.ADD -> add(id, frame);
         case Wire.CAS -> compareAndSet(id, frame);
         case Wire.HOLD -> hold(id, frame);
         case Wire.KEYS -> keys(id, frame);
         case Wire.CANCEL -> cancel(id, frame);
         case Wire.PING -> ping(id, frame);
         case Wire.LEAVE -> leave(frame);
+        case Wire.GATHER -> gather(id, frame);
+        case Wire.QUIT -> quit(frame);
         default -> throw new MalformedException("a request of kind " + kind);
       }
     } catch (Refusal refusal) {
-      queue(Wire.refusal(id, refusal));
+      queueRefusal(id, refusal);
     }
   }
 
@@ -260,14 +285,6 @@ final class Session {
     if (wait != null) {
       waits.put(id, wait);
     }
-  }
-
-  private void add(int id, ByteBuffer frame) throws MalformedException {
-    String name = Wire.key(frame);
-    long delta = frame.getLong();
-    Wire.end(frame);
-    long sum = server.table().add(name, delta);
-    queue(done(id, Long.BYTES).putLong(sum).flip());
   }
 
   private void compareAndSet(int id, ByteBuffer frame) throws MalformedException {
@@ -316,6 +333,41 @@ final class Session {
     Wire.end(frame);
     server.log().warn(peer(), "it goes, because " + Texts.printable(why));
     stage = Stage.LEAVING;
+  }
+
+  private void gather(int id, ByteBuffer frame) throws MalformedException {
+    Round round = Wire.round(frame);
+    tookPart = true;
+    server.allGathers().gather(this, id, round);
+  }
+
+  private void quit(ByteBuffer frame) throws MalformedException {
+    String name = Wire.key(frame);
+    Wire.end(frame);
+    server.allGathers().quit(this, name);
+  }
+
+  /** Notes that rank 0 has come, for a member that waits in an all-gather. */
+  void queueNote(int id) {
+    queue(done(id, 1).put(Wire.NOTE).flip());
+  }
+
+  /** Sends what all ranks have said in a round. Any number of replies share the array. */
+  void queueValues(int id, byte[] values) {
+    int from = 0;
+    do {
+      int length = Math.min(Wire.PIECE_BYTES, values.length - from);
+      boolean isLast = from + length == values.length;
+      ByteBuffer head = ByteBuffer.allocate(Integer.BYTES + Wire.HEAD + 1);
+      head.putInt(Wire.HEAD + 1 + length).put(Wire.DONE).putInt(id);
+      head.put(isLast ? Wire.LAST_PIECE : Wire.PIECE).flip();
+      queue(head, ByteBuffer.wrap(values, from, length).slice());
+      from += length;
+    } while (from < values.length);
+  }
+
+  void queueRefusal(int id, Refusal why) {
+    queue(Wire.refusal(id, why));
   }
 
   private static ByteBuffer done(int id, int body) {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.store;
 
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -34,6 +36,10 @@ import org.windlass.internal.Native;
  */
 public final class SocketStore implements Store {
   private static final long CLOSE_MS = 10_000;
+
+  /** Time that the server has after the deadline of a round to say why it failed. */
+  private static final Duration LAST_WORD = Duration.ofSeconds(2);
+
   private static final System.Logger LOGGER = System.getLogger("org.windlass");
 
   private final String address;
@@ -45,7 +51,7 @@ public final class SocketStore implements Store {
   private final Thread thread;
 
   private final AtomicInteger ids = new AtomicInteger(Wire.NO_CALL);
-  private final Map<Integer, CompletableFuture<ByteBuffer>> replies = new ConcurrentHashMap<>();
+  private final Map<Integer, Reply> replies = new ConcurrentHashMap<>();
 
   /** Requests that the thread has not begun to write. */
   private final Queue<ByteBuffer> requests = new ConcurrentLinkedQueue<>();
@@ -163,13 +169,6 @@ public final class SocketStore implements Store {
   }
 
   @Override
-  public long add(String key, long delta, Duration deadline) {
-    byte[] name = Limits.key(key, failures);
-    ByteBuffer request = request(Wire.ADD, name, Long.BYTES, f -> f.putLong(delta));
-    return ask("add to " + key, deadline, request, ByteBuffer::getLong);
-  }
-
-  @Override
   public boolean compareAndSet(String key, byte[] expected, byte[] value, Duration deadline) {
     byte[] name = Limits.key(key, failures);
     Limits.value(expected, failures);
@@ -208,6 +207,41 @@ public final class SocketStore implements Store {
   }
 
   @Override
+  public List<byte[]> gather(Round round, Runnable onRankZero) {
+    ByteBuffer request = Wire.gather(Wire.NO_CALL, round);
+    if (request.remaining() > Integer.BYTES + Wire.FRAME) {
+      throw new Refusal(
+          Native.WL_RESOURCE,
+          "the ranks of this process have " + request.remaining() + " bytes to say, of at most "
+              + Wire.FRAME + "; start fewer in one process");
+    }
+    Duration patience = Duration.ofMillis(round.limitMs()).plus(LAST_WORD);
+    String late =
+        "the deadline passed, and the store at " + address + " did not say which of "
+            + round.size() + " ranks had come";
+    Reply reply = new Reply(true, onRankZero);
+    ByteBuffer values = exchange("gather", late, patience.toNanos(), request, reply);
+    try {
+      List<byte[]> said = new ArrayList<>(round.size());
+      while (said.size() < round.size()) {
+        said.add(Wire.value(values));
+      }
+      Wire.end(values);
+      return said;
+    } catch (MalformedException | BufferUnderflowException e) {
+      throw unreadable("gather", e);
+    }
+  }
+
+  @Override
+  public void quit(String name) {
+    if (end == null) {
+      requests.add(request(Wire.QUIT, name.getBytes(StandardCharsets.UTF_8), 0, frame -> {}));
+      selector.wakeup();
+    }
+  }
+
+  @Override
   public void close() {
     closing = true;
     selector.wakeup();
@@ -221,6 +255,30 @@ public final class SocketStore implements Store {
     Wire.putText(frame, name);
     fill.accept(frame);
     return frame.flip();
+  }
+
+  /** The body of a reply, once it has come whole. */
+  private static final class Reply extends CompletableFuture<ByteBuffer> {
+    private final Runnable onRankZero;
+    private final boolean isGather;
+    private final ByteArrayOutputStream pieces = new ByteArrayOutputStream();
+
+    Reply(boolean isGather, Runnable onRankZero) {
+      this.isGather = isGather;
+      this.onRankZero = onRankZero;
+    }
+
+    void take(ByteBuffer frame) throws MalformedException {
+      byte kind = isGather ? frame.get() : Wire.LAST_PIECE;
+      pieces.writeBytes(Wire.bytes(frame, frame.remaining()));
+      if (kind == Wire.NOTE) {
+        onRankZero.run();
+      } else if (kind == Wire.LAST_PIECE) {
+        complete(ByteBuffer.wrap(pieces.toByteArray()));
+      } else if (kind != Wire.PIECE || pieces.size() > 2 * Limits.TOTAL) {
+        throw new MalformedException("a piece of kind " + kind + ", after " + pieces.size());
+      }
+    }
   }
 
   /** How the body of a reply is read. */
@@ -246,35 +304,54 @@ public final class SocketStore implements Store {
   private <T> T ask(
       String what, String lacking, Duration deadline, ByteBuffer request, Reading<T> reading) {
     long nanos = Deadline.nanos(deadline, failures);
+    String late = lacking + "the store at " + address + " after " + Deadline.text(deadline);
+    try {
+      ByteBuffer body = exchange(what, late, nanos, request, new Reply(false, () -> {}));
+      T result = reading.of(body);
+      Wire.end(body);
+      return result;
+    } catch (Refusal e) {
+      throw e.thrown(what, failures);
+    } catch (MalformedException | BufferUnderflowException e) {
+      throw unreadable(what, e);
+    }
+  }
+
+  private RuntimeException unreadable(String what, Exception e) {
+    return failures.make(
+        Native.WL_INTERNAL,
+        what + ": the store at " + address + " answered with " + e.getMessage());
+  }
+
+  /**
+   * Sends a request and waits for its reply.
+   *
+   * @param late message of the Timeout if none comes
+   * @throws Refusal if the store refuses, or is lost, or says nothing in time
+   */
+  private ByteBuffer exchange(
+      String what, String late, long nanos, ByteBuffer request, Reply reply) {
     int id = nextId();
     request.putInt(Integer.BYTES + 1, id);
-    CompletableFuture<ByteBuffer> reply = new CompletableFuture<>();
     replies.put(id, reply);
     boolean answered = false;
     try {
       Refusal ended = end;
       if (ended != null) {
-        throw ended.thrown(what, failures);
+        throw ended;
       }
       requests.add(request);
       selector.wakeup();
       ByteBuffer body = reply.get(nanos, TimeUnit.NANOSECONDS);
       answered = true;
-      T result = reading.of(body);
-      Wire.end(body);
-      return result;
+      return body;
     } catch (TimeoutException e) {
-      String why = lacking + "the store at " + address + " after " + Deadline.text(deadline);
-      throw new Refusal(Native.WL_TIMEOUT, why).thrown(what, failures);
+      throw new Refusal(Native.WL_TIMEOUT, late);
     } catch (InterruptedException e) {
       throw Waits.interrupted(what, failures);
     } catch (ExecutionException e) {
       answered = true;
-      throw ((Refusal) e.getCause()).thrown(what, failures);
-    } catch (MalformedException | BufferUnderflowException e) {
-      throw failures.make(
-          Native.WL_INTERNAL,
-          what + ": the store at " + address + " answered with " + e.getMessage());
+      throw (Refusal) e.getCause();
     } finally {
       replies.remove(id);
       if (!answered) {
@@ -406,14 +483,14 @@ public final class SocketStore implements Store {
         String why = Texts.printable(Wire.text(frame, Wire.REFUSAL));
         throw new Refusal(Native.WL_PEER_LOST, why);
       }
-      CompletableFuture<ByteBuffer> reply = replies.get(id);
+      Reply reply = replies.get(id);
       if (reply == null) {
         continue; // nobody waits for it any more
       }
       if (code == Wire.DONE) {
-        reply.complete(ByteBuffer.wrap(Wire.bytes(frame, frame.remaining())));
+        reply.take(frame);
       } else {
-        reply.completeExceptionally(new Refusal(code, Wire.text(frame, Wire.REFUSAL)));
+        reply.completeExceptionally(Wire.refusal(code, frame));
       }
     }
     return any;
@@ -425,7 +502,7 @@ public final class SocketStore implements Store {
     channel.close();
     Sockets.close(selector);
     requests.clear();
-    for (CompletableFuture<ByteBuffer> reply : new ArrayList<>(replies.values())) {
+    for (Reply reply : new ArrayList<>(replies.values())) {
       reply.completeExceptionally(why);
     }
   }

@@ -49,14 +49,6 @@ public interface Store extends AutoCloseable {
   Optional<byte[]> awaitOther(String key, byte[] seen, Duration deadline);
 
   /**
-   * Adds to a number, which is 0 where {@code key} has no value and wraps: 8 bytes, the most
-   * significant first.
-   *
-   * @return the sum
-   */
-  long add(String key, long delta, Duration deadline);
-
-  /**
    * Changes {@code key} if it has what is expected.
    *
    * @param expected null stands for no value
@@ -74,6 +66,22 @@ public interface Store extends AutoCloseable {
 
   /** The keys that begin with {@code prefix}, ascending: all of them where it is empty. */
   List<String> keys(String prefix, Duration deadline);
+
+  /**
+   * Takes part in one round of an all-gather.
+   *
+   * @param onRankZero runs, on any thread, once rank 0 is known to have come; not if it is among
+   *     the round's own ranks
+   * @return what each rank said, in rank order
+   * @throws Refusal if the all-gather fails: its code, message and culprits are the same on all
+   *     ranks. Mismatch if sizes differ, or another process has one of the ranks; PeerLost if a
+   *     rank has left; Timeout at the first deadline; {@link Refusal#isOthersGone}. Without
+   *     culprits, PeerLost means that this store was lost
+   */
+  List<byte[]> gather(Round round, Runnable onRankZero);
+
+  /** Ends this member's part in the all-gather of that name, which fails if it is not over. */
+  void quit(String name);
 
   /**
    * How long a key may stay whose holder has ended in silence, as with its host; that of one whose

@@ -11,6 +11,7 @@ import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.time.Duration;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Deque;
 import java.util.Iterator;
 import java.util.LinkedHashSet;
@@ -18,6 +19,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
@@ -41,6 +43,8 @@ public final class StoreServer implements AutoCloseable {
   private static final long PAUSE_MS = 100;
   private static final long LONGEST_TICK_MS = 500;
   private static final long CLOSE_MS = 10_000;
+  private static final Duration LINGER = Duration.ofSeconds(2);
+  private static final long LINGER_TICK_NS = 2_000_000;
   private static final System.Logger LOGGER = System.getLogger("org.windlass");
 
   private final Token token;
@@ -48,6 +52,7 @@ public final class StoreServer implements AutoCloseable {
   private final Bounds bounds;
   private final long tickMs;
   private final Table table = new Table();
+  private final AllGathers allGathers;
 
   private final Selector selector;
   private final ServerSocketChannel listener;
@@ -163,6 +168,7 @@ public final class StoreServer implements AutoCloseable {
     this.listening = listener.register(selector, SelectionKey.OP_ACCEPT);
     this.address = (InetSocketAddress) listener.getLocalAddress();
     this.log = new RefusalLog(Sockets.name(address));
+    this.allGathers = new AllGathers(Sockets.name(address), table);
     this.thread = new Thread(null, this::run, "windlass-store-" + address.getPort(), 0, false);
     thread.setDaemon(true);
     thread.setContextClassLoader(null);
@@ -196,6 +202,10 @@ public final class StoreServer implements AutoCloseable {
 
   Table table() {
     return table;
+  }
+
+  AllGathers allGathers() {
+    return allGathers;
   }
 
   RefusalLog log() {
@@ -240,8 +250,10 @@ public final class StoreServer implements AutoCloseable {
           accept();
         }
         endOverdue();
+        allGathers.look(System.nanoTime());
         send();
       }
+      linger();
     } catch (IOException | RuntimeException | OutOfMemoryError e) {
       LOGGER.log(System.Logger.Level.ERROR, "The store at " + Sockets.name(address) + " ends.", e);
     } finally {
@@ -257,7 +269,31 @@ public final class StoreServer implements AutoCloseable {
     if (pausedNs != 0) {
       return PAUSE_MS;
     }
-    return strangers.isEmpty() && members.isEmpty() ? 0 : tickMs;
+    if (strangers.isEmpty() && members.isEmpty()) {
+      return 0;
+    }
+    long tickNs = TimeUnit.MILLISECONDS.toNanos(tickMs);
+    return Math.max(1, allGathers.untilNextNs(System.nanoTime(), tickNs) / 1_000_000);
+  }
+
+  /** Lets members of all-gathers hear what was sent to them, until they go. */
+  private void linger() throws IOException {
+    Sockets.close(listener);
+    Deadline until = Deadline.of(LINGER);
+    List<Session> last = new ArrayList<>(members.all());
+    last.removeIf(session -> !session.tookPart());
+    while (!last.isEmpty() && !until.isOver()) {
+      last.removeIf(session -> !drains(session));
+      LockSupport.parkNanos(LINGER_TICK_NS);
+    }
+  }
+
+  private static boolean drains(Session session) {
+    try {
+      return session.drain();
+    } catch (IOException e) {
+      return false;
+    }
   }
 
   private void receive(Session session) {

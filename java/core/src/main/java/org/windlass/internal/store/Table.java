@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.store;
 
-import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -61,12 +60,6 @@ final class Table {
 
   void set(String key, byte[] value) {
     put(key, value);
-  }
-
-  long add(String key, long delta) {
-    long sum = Limits.sum(get(key), delta);
-    put(key, ByteBuffer.allocate(Long.BYTES).putLong(sum).array());
-    return sum;
   }
 
   boolean compareAndSet(String key, byte[] expected, byte[] value) {

@@ -6,6 +6,8 @@ import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 
 /**
  * The frames between a {@link SocketStore} and a {@link StoreServer}. A frame is a length of four
@@ -19,20 +21,30 @@ import java.util.List;
  * SET     key text, value array              reply: nothing
  * GET     key text                           reply: value array
  * AWAIT   key text, seen array               reply: value array, once it is other than seen
- * ADD     key text, eight bytes              reply: eight bytes
  * CAS     key text, expected array, array    reply: a byte, 1 or 0
  * HOLD    key text, value array              reply: a byte, 1 or 0
  * KEYS    prefix text                        reply: four bytes of count, key texts
  * CANCEL                                     ends the AWAIT of that id; no reply
  * PING                                       reply: nothing
  * LEAVE   text                               why the member goes; no reply
+ * GATHER  name text, size, byte, limit,      reply: see below
+ *         key text, array, count, values
+ * QUIT    name text                          ends the member's part in GATHER; no reply
  * </pre>
  *
  * and a reply a byte of code, 0 for done, the request's id, and the above or a text. Replies come
- * in any order. A reply with a code and the id 0 tells why the server ends the session.
+ * in any order. A reply with a code and the id 0 tells why the server ends the session. Behind the
+ * text of a refusal come a count of four bytes and as many ranks, which are to blame.
+ *
+ * <p>GATHER is one round of an all-gather. It has the number of all ranks, 1 if this is the last
+ * round, the milliseconds that the member waits, a key and the value that it has as long as the
+ * others may come (an empty text and no array for none), and how many values follow: four bytes of
+ * a rank and what that says, an array. Its replies have a byte of their own: 0 notes that rank 0
+ * has come, 1 has a piece of the values, 2 the last piece. Together these are an array for each
+ * rank, in rank order.
  */
 final class Wire {
-  static final int PROTOCOL = 2;
+  static final int PROTOCOL = 3;
   static final int MAGIC = 0x574c5354; // "WLST"
 
   static final byte HELLO = 1;
@@ -44,15 +56,29 @@ final class Wire {
   static final byte SET = 16;
   static final byte GET = 17;
   static final byte AWAIT = 18;
-  static final byte ADD = 19;
   static final byte CAS = 20;
   static final byte HOLD = 21;
   static final byte KEYS = 22;
   static final byte CANCEL = 23;
   static final byte PING = 24;
   static final byte LEAVE = 25;
+  static final byte GATHER = 26;
+  static final byte QUIT = 27;
 
   static final byte DONE = 0;
+
+  /** Code of a GATHER whose other ranks come no more. */
+  static final byte GONE = 64;
+
+  static final byte NOTE = 0;
+  static final byte PIECE = 1;
+  static final byte LAST_PIECE = 2;
+
+  /** The longest that a member waits in a GATHER: 10,000 days. */
+  static final long LONGEST_MS = 864_000_000_000L;
+
+  /** The longest piece of the values of a GATHER. */
+  static final int PIECE_BYTES = 512 << 10;
 
   /** The id of a request whose reply nobody waits for. */
   static final int NO_CALL = 0;
@@ -179,9 +205,83 @@ final class Wire {
   /** A reply that tells of a refusal. */
   static ByteBuffer refusal(int id, Refusal refusal) {
     byte[] utf8 = cut(refusal.getMessage());
-    ByteBuffer frame = frame(HEAD + textBytes(utf8)).put((byte) refusal.code()).putInt(id);
+    List<Integer> culprits = refusal.culprits();
+    ByteBuffer frame = frame(HEAD + textBytes(utf8) + Integer.BYTES * (1 + culprits.size()));
+    frame.put((byte) refusal.code()).putInt(id);
     putText(frame, utf8);
+    frame.putInt(culprits.size());
+    culprits.forEach(frame::putInt);
     return frame.flip();
+  }
+
+  /** Reads a refusal behind its id. */
+  static Refusal refusal(byte code, ByteBuffer frame) throws MalformedException {
+    String text = Texts.printable(text(frame, REFUSAL));
+    List<Integer> culprits = new ArrayList<>();
+    for (int count = count(frame, Member.MOST_RANKS); count > 0; count--) {
+      culprits.add(frame.getInt());
+    }
+    end(frame);
+    return new Refusal(code, text, culprits);
+  }
+
+  private static int count(ByteBuffer frame, int most) throws MalformedException {
+    int count = frame.getInt();
+    if (count < 0 || count > most) {
+      throw new MalformedException("a count of " + count);
+    }
+    return count;
+  }
+
+  /** Makes a GATHER frame. */
+  static ByteBuffer gather(int id, Round round) {
+    byte[] name = round.name().getBytes(StandardCharsets.UTF_8);
+    boolean isWatched = round.others() != null;
+    byte[] key = (isWatched ? round.others().key() : "").getBytes(StandardCharsets.UTF_8);
+    byte[] value = isWatched ? round.others().value() : null;
+    int bytes = HEAD + textBytes(name) + Integer.BYTES + 1 + Long.BYTES;
+    bytes += textBytes(key) + arrayBytes(value) + Integer.BYTES;
+    for (byte[] said : round.own().values()) {
+      bytes += Integer.BYTES + arrayBytes(said);
+    }
+    ByteBuffer frame = frame(bytes).put(GATHER).putInt(id);
+    putText(frame, name);
+    frame.putInt(round.size()).put((byte) (round.isLast() ? 1 : 0)).putLong(round.limitMs());
+    putText(frame, key);
+    putArray(frame, value);
+    frame.putInt(round.own().size());
+    round
+        .own()
+        .forEach(
+            (rank, said) -> {
+              frame.putInt(rank);
+              putArray(frame, said);
+            });
+    return frame.flip();
+  }
+
+  /** Reads what {@link #gather} wrote behind the id. */
+  static Round round(ByteBuffer frame) throws MalformedException {
+    String name = key(frame);
+    int size = count(frame, Member.MOST_RANKS);
+    boolean isLast = frame.get() != 0;
+    long limitMs = frame.getLong();
+    String key = text(frame, Limits.KEY);
+    byte[] value = array(frame);
+    int count = count(frame, size);
+    Map<Integer, byte[]> own = new TreeMap<>();
+    for (int i = 0; i < count; i++) {
+      int rank = frame.getInt();
+      if (rank < 0 || rank >= size || own.put(rank, value(frame)) != null) {
+        throw new MalformedException("rank " + rank + " of " + size + ", or that twice");
+      }
+    }
+    if (count == 0 || limitMs < 1 || limitMs > LONGEST_MS || key.isEmpty() != (value == null)) {
+      throw new MalformedException("a round without ranks or limit, or half of a key");
+    }
+    end(frame);
+    Round.Presence others = value == null ? null : new Round.Presence(key, value);
+    return new Round(name, size, isLast, limitMs, others, own);
   }
 
   private static byte[] cut(String text) {

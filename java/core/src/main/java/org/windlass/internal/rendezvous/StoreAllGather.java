@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.rendezvous;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import org.windlass.internal.store.Round;
+import org.windlass.internal.store.Store;
+
+/** An all-gather at a store. */
+public final class StoreAllGather implements AllGather {
+  private final Store store;
+  private final String name;
+  private final int size;
+  private final Round.Presence others;
+
+  private volatile boolean isOpen;
+
+  /**
+   * Makes one that no rank has joined.
+   *
+   * @param name tells it from others at the store
+   * @param size number of ranks
+   * @param others says that the ranks which have not come may still come; null for none
+   */
+  public StoreAllGather(Store store, String name, int size, Round.Presence others) {
+    this.store = store;
+    this.name = name;
+    this.size = size;
+    this.others = others;
+  }
+
+  @Override
+  public List<byte[]> round(Map<Integer, byte[]> own, boolean isLast, Duration limit) {
+    long limitMs = Math.max(1, limit.toMillis());
+    List<byte[]> said =
+        store.gather(new Round(name, size, isLast, limitMs, others, own), () -> isOpen = true);
+    isOpen = true;
+    return said;
+  }
+
+  /** Returns true if rank 0 is known to have come. */
+  public boolean isOpen() {
+    return isOpen;
+  }
+
+  @Override
+  public void quit() {
+    store.quit(name);
+  }
+}

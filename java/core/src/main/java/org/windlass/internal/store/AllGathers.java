@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.store;
+
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.IdentityHashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.IntPredicate;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.windlass.internal.Deadline;
+import org.windlass.internal.Native;
+
+/**
+ * The all-gathers at one {@link StoreServer}, by name. A round is complete once every rank has said
+ * something in it. If a session of the all-gather ends, or a request reaches its deadline, the
+ * all-gather fails for all ranks, and its name is free for the next one. Only the server's thread
+ * calls this.
+ */
+final class AllGathers {
+  /** The server logs which ranks are missing after this time, or a fourth of the deadline. */
+  private static final long LONGEST_QUIET_NS = Duration.ofSeconds(10).toNanos();
+
+  private static final int MOST_NAMES = 8192;
+  private static final int MOST_FAILURES = 64;
+  private static final String NO_OTHER_HOST = " (which no other host reaches: see /etc/hosts)";
+  private static final System.Logger LOGGER = System.getLogger("org.windlass");
+
+  private final String address;
+  private final Table table;
+  private final Map<String, AllGather> byName = new HashMap<>();
+
+  /** Failures that a session has not heard, by session and name. */
+  private final Map<Session, Map<String, Refusal>> unheard = new IdentityHashMap<>();
+
+  /** Message of the last failure, of the names that failed last. */
+  private final Map<String, String> failures = new LinkedHashMap<>();
+
+  /** A process that waits for the end of a round. */
+  private record Request(Session session, int id, long deadlineNs) {}
+
+  private static final class AllGather {
+    final String name;
+    final Session[] sessions;
+    final byte[][] said;
+    final Set<Session> members = Collections.newSetFromMap(new IdentityHashMap<>());
+    final List<Request> waiting = new ArrayList<>();
+    int count;
+    long bytes;
+    boolean isFirstRound = true;
+    boolean isLogged;
+    long beganNs;
+    long limitNs;
+    Table.Wait others;
+
+    AllGather(String name, int size) {
+      this.name = name;
+      sessions = new Session[size];
+      said = new byte[size][];
+    }
+
+    /** Ranks for which a condition holds, ascending. */
+    List<Integer> ranks(IntPredicate condition) {
+      return IntStream.range(0, said.length).filter(condition).boxed().toList();
+    }
+  }
+
+  /** @param address of the server, as messages name it */
+  AllGathers(String address, Table table) {
+    this.address = address;
+    this.table = table;
+  }
+
+  /**
+   * Adds what the ranks of a session say in a round. The session gets the result, or the reason of
+   * a failure, now or later.
+   *
+   * @throws MalformedException if one of the ranks has spoken in this round
+   */
+  void gather(Session session, int id, Round round) throws MalformedException {
+    Refusal failure = takeUnheard(session, round.name());
+    if (failure != null) {
+      throw failure;
+    }
+    AllGather all = byName.get(round.name());
+    if (all == null) {
+      if (byName.size() == MOST_NAMES) {
+        throw new Refusal(
+            Native.WL_RESOURCE, "the store has " + MOST_NAMES + " starts, as many as it takes");
+      }
+      all = new AllGather(round.name(), round.size());
+      byName.put(round.name(), all);
+    }
+    requireSize(all, round);
+    requireFree(all, session, round);
+    add(all, session, round);
+    long now = System.nanoTime();
+    long limitNs = round.limitMs() * 1_000_000;
+    if (all.waiting.isEmpty()) {
+      all.beganNs = now;
+      all.limitNs = limitNs;
+    }
+    Request request = new Request(session, id, now + limitNs);
+    all.waiting.add(request);
+    if (all.count == all.said.length) {
+      complete(all, round.isLast());
+      return;
+    }
+    if (round.own().containsKey(0)) {
+      all.waiting.stream().filter(other -> other != request).forEach(AllGathers::noteRankZero);
+    } else if (all.sessions[0] != null) {
+      noteRankZero(request);
+    }
+    if (round.others() != null && all.isFirstRound && all.others == null) {
+      watch(all, round.others());
+    }
+  }
+
+  private static void noteRankZero(Request request) {
+    request.session.queueNote(request.id);
+  }
+
+  private void requireSize(AllGather all, Round round) {
+    if (all.sessions.length == round.size()) {
+      return;
+    }
+    int first = all.ranks(rank -> all.sessions[rank] != null).get(0);
+    int other = round.own().keySet().iterator().next();
+    boolean isAscending = first < other;
+    String message =
+        "rank %d was started as one of %d ranks, rank %d as one of %d; give all ranks one size,"
+            + " WINDLASS_WORLD_SIZE or what the launcher sets, and all processes as many ranks";
+    Refusal failure =
+        new Refusal(
+            Native.WL_MISMATCH,
+            isAscending
+                ? message.formatted(first, all.sessions.length, other, round.size())
+                : message.formatted(other, round.size(), first, all.sessions.length),
+            Stream.of(first, other).sorted().toList());
+    fail(all, failure);
+    throw failure;
+  }
+
+  private static void requireFree(AllGather all, Session session, Round round)
+      throws MalformedException {
+    for (int rank : round.own().keySet()) {
+      if (all.sessions[rank] != null && all.sessions[rank] != session) {
+        throw new Refusal(
+            Native.WL_MISMATCH,
+            "another process has come to this start as rank "
+                + rank
+                + " too, and counts as that; two may not have one rank: start all ranks again",
+            List.of(rank));
+      }
+      if (all.said[rank] != null) {
+        throw new MalformedException("a second value of rank " + rank + " in one round");
+      }
+    }
+  }
+
+  private void add(AllGather all, Session session, Round round) {
+    long more = round.own().values().stream().mapToLong(value -> value.length).sum();
+    if (all.bytes + more > Limits.TOTAL) {
+      throw Limits.full(all.bytes, more);
+    }
+    all.bytes += more;
+    all.members.add(session);
+    for (Map.Entry<Integer, byte[]> each : round.own().entrySet()) {
+      all.sessions[each.getKey()] = session;
+      all.said[each.getKey()] = each.getValue();
+      all.count++;
+    }
+  }
+
+  /** Fails the all-gather as soon as the others can't come any more. */
+  private void watch(AllGather all, Round.Presence others) {
+    all.others =
+        table.await(
+            others.key(),
+            others.value(),
+            now -> fail(all, Refusal.othersGone()));
+  }
+
+  private void complete(AllGather all, boolean isLast) {
+    int bytes = Arrays.stream(all.said).mapToInt(Wire::arrayBytes).sum();
+    ByteBuffer values = ByteBuffer.allocate(bytes);
+    for (byte[] value : all.said) {
+      Wire.putArray(values, value);
+    }
+    all.waiting.forEach(request -> request.session.queueValues(request.id, values.array()));
+    all.waiting.clear();
+    Arrays.fill(all.said, null);
+    all.count = 0;
+    all.bytes = 0;
+    all.isFirstRound = false;
+    end(all.others);
+    all.others = null;
+    if (isLast) {
+      byName.remove(all.name);
+      failures.remove(all.name);
+    }
+  }
+
+  private static void end(Table.Wait wait) {
+    if (wait != null) {
+      wait.cancel();
+    }
+  }
+
+  private void fail(AllGather all, Refusal why) {
+    byName.remove(all.name);
+    end(all.others);
+    failures.put(all.name, why.getMessage());
+    if (failures.size() > MOST_FAILURES) {
+      failures.remove(failures.keySet().iterator().next());
+    }
+    for (Request request : all.waiting) {
+      all.members.remove(request.session);
+      request.session.queueRefusal(request.id, why);
+    }
+    for (Session session : all.members) {
+      unheard.computeIfAbsent(session, any -> new HashMap<>()).put(all.name, why);
+    }
+  }
+
+  private Refusal takeUnheard(Session session, String name) {
+    Map<String, Refusal> its = unheard.get(session);
+    Refusal failure = its == null ? null : its.remove(name);
+    if (failure != null && its.isEmpty()) {
+      unheard.remove(session);
+    }
+    return failure;
+  }
+
+  /** Ends a session's part in an all-gather, which fails if it is not over. */
+  void quit(Session session, String name) {
+    takeUnheard(session, name);
+    AllGather all = byName.get(name);
+    if (all == null || !all.members.remove(session)) {
+      return;
+    }
+    all.waiting.removeIf(request -> request.session == session);
+    int rank = all.ranks(each -> all.sessions[each] == session).get(0);
+    fail(
+        all,
+        new Refusal(
+            Native.WL_PEER_LOST,
+            "rank "
+                + rank
+                + " came to the start and left before all had met; see what its process says",
+            List.of(rank)));
+  }
+
+  /** Ends a session's part in all of them. */
+  void leave(Session session) {
+    List.copyOf(byName.keySet()).forEach(name -> quit(session, name));
+    unheard.remove(session);
+  }
+
+  /** Fails those whose deadline has passed, and logs which ranks the others wait for. */
+  void look(long nowNs) {
+    for (AllGather all : List.copyOf(byName.values())) {
+      if (all.waiting.stream().anyMatch(request -> nowNs - request.deadlineNs >= 0)) {
+        fail(all, late(all));
+      } else if (!all.isLogged
+          && !all.waiting.isEmpty()
+          && nowNs - all.beganNs >= Math.min(LONGEST_QUIET_NS, all.limitNs / 4)) {
+        all.isLogged = true;
+        long leftNs = all.beganNs + all.limitNs - nowNs;
+        LOGGER.log(
+            System.Logger.Level.WARNING,
+            "{0} so far; the start waits for {1} more",
+            missing(all),
+            Deadline.text(Duration.ofMillis(Math.max(1, leftNs / 1_000_000))));
+      }
+    }
+  }
+
+  /** Returns the time until the next deadline; {@code mostNs} if that is sooner. */
+  long untilNextNs(long nowNs, long mostNs) {
+    return byName.values().stream()
+        .flatMap(all -> all.waiting.stream())
+        .mapToLong(request -> request.deadlineNs - nowNs)
+        .reduce(mostNs, Math::min);
+  }
+
+  private Refusal late(AllGather all) {
+    boolean areAbsent = Arrays.asList(all.sessions).contains(null);
+    String advice =
+        areAbsent
+            ? "see why they did not start, or give more time"
+            : "see whether their processes are stopped, or give more time";
+    String before = failures.get(all.name);
+    return new Refusal(
+        Native.WL_TIMEOUT,
+        missing(all)
+            + " when the deadline passed; "
+            + advice
+            + (before == null ? "" : "; the start before has failed: " + before),
+        all.ranks(rank -> all.said[rank] == null));
+  }
+
+  /** Says which ranks this round lacks, and whether they have come to an earlier one. */
+  private String missing(AllGather all) {
+    List<Integer> absent = all.ranks(rank -> all.sessions[rank] == null);
+    List<Integer> behind = all.ranks(rank -> all.sessions[rank] != null && all.said[rank] == null);
+    boolean isLocal = address.startsWith("127.") && !address.startsWith("127.0.0.1:");
+    String place = " of " + all.said.length + " had%s come to " + address;
+    return Stream.of(
+            absent.isEmpty()
+                ? ""
+                : listed(absent) + place.formatted(" not") + (isLocal ? NO_OTHER_HOST : ""),
+            behind.isEmpty()
+                ? ""
+                : listed(behind) + place.formatted("") + " and not gone on with the others")
+        .filter(text -> !text.isEmpty())
+        .collect(Collectors.joining(", and "));
+  }
+
+  private static String listed(List<Integer> ranks) {
+    int most = 16;
+    String first = ranks.stream().limit(most).map(String::valueOf).collect(Collectors.joining(", "));
+    return (ranks.size() == 1 ? "rank " : "ranks ")
+        + first
+        + (ranks.size() <= most ? "" : " and " + (ranks.size() - most) + " more");
+  }
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.store;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
+import java.util.stream.Collectors;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.windlass.internal.Native;
+import org.windlass.internal.store.Meeting.Kind;
+
+/** The all-gathers of a store's server, at their edges. */
+@Timeout(120)
+class AllGathersTest {
+  private static final long LONG_MS = Meeting.LONG.toMillis();
+
+  private static Round round(String name, int size, long limitMs, int rank, String said) {
+    return new Round(name, size, false, limitMs, null, Map.of(rank, said.getBytes()));
+  }
+
+  private static <T> CompletableFuture<T> beside(Supplier<T> call) {
+    return CompletableFuture.supplyAsync(call, task -> new Thread(task).start());
+  }
+
+  /** What a member hears, as text; or what it throws. */
+  private static Object heard(Store store, Round round) {
+    List<String> all = new ArrayList<>();
+    Throwable failure =
+        catchThrowable(
+            () -> store.gather(round, () -> {}).forEach(each -> all.add(new String(each))));
+    return failure == null ? all : failure;
+  }
+
+  private static <T> T get(CompletableFuture<T> call) throws Exception {
+    return call.get(30, TimeUnit.SECONDS);
+  }
+
+  @Test
+  void asManyRanksAsThereMayBe() {
+    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
+      Map<Integer, byte[]> own = new TreeMap<>();
+      for (int rank = 0; rank < Native.WL_MAX_RANKS; rank++) {
+        own.put(rank, new byte[rank % 200]);
+      }
+      Round round = new Round("test", own.size(), true, LONG_MS, null, own);
+      assertThat(meeting.join().gather(round, () -> {})).containsExactlyElementsOf(own.values());
+    }
+  }
+
+  @Test
+  void whatDoesNotFitAFrameIsRefusedBeforeItIsSent() {
+    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
+      Store store = meeting.join();
+      Map<Integer, byte[]> own = new TreeMap<>();
+      for (int rank = 0; rank < 3; rank++) {
+        own.put(rank, new byte[Limits.VALUE]);
+      }
+      Round round = new Round("test", 3, true, LONG_MS, null, own);
+      assertThat(catchThrowable(() -> store.gather(round, () -> {})))
+          .isInstanceOf(Refusal.class)
+          .hasMessageContaining("start fewer in one process");
+      assertThat(store.get("any", Meeting.LONG)).isEmpty();
+    }
+  }
+
+  @Test
+  void whoWaitsIsToldOnceRankZeroComes() throws Exception {
+    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
+      Store one = meeting.join();
+      Store zero = meeting.join();
+      Store two = meeting.join();
+      AtomicInteger notes = new AtomicInteger();
+      Round first = round("test", 3, LONG_MS, 1, "b");
+      CompletableFuture<List<byte[]>> waits =
+          beside(() -> one.gather(first, notes::incrementAndGet));
+      Thread.sleep(100);
+      assertThat(notes).hasValue(0);
+      CompletableFuture<Object> comes =
+          beside(() -> heard(zero, round("test", 3, LONG_MS, 0, "a")));
+      while (notes.get() == 0) {
+        Thread.sleep(1);
+      }
+      assertThat(heard(two, round("test", 3, LONG_MS, 2, "c"))).isEqualTo(List.of("a", "b", "c"));
+      assertThat(get(waits)).hasSize(3);
+      assertThat(get(comes)).isEqualTo(List.of("a", "b", "c"));
+      assertThat(notes).hasValue(1);
+    }
+  }
+
+  /** The next start of a name begins at once, and its failure tells of the one before. */
+  @Test
+  void aNameIsFreeOnceItsStartHasFailed() throws Exception {
+    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
+      Store zero = meeting.join();
+      Store one = meeting.join();
+      assertThat((Throwable) heard(zero, round("test", 2, 50, 0, "a")))
+          .hasMessageStartingWith("rank 1 of 2 had not come to ")
+          .hasMessageNotContaining("the start before");
+      assertThat((Throwable) heard(one, round("test", 2, 50, 1, "b")))
+          .hasMessageStartingWith("rank 0 of 2 had not come to ")
+          .hasMessageContaining("; the start before has failed: rank 1 of 2 had not come");
+      CompletableFuture<Object> other =
+          beside(() -> heard(one, round("test", 2, LONG_MS, 1, "b")));
+      assertThat(heard(zero, round("test", 2, LONG_MS, 0, "a"))).isEqualTo(List.of("a", "b"));
+      assertThat(get(other)).isEqualTo(List.of("a", "b"));
+    }
+  }
+
+  @Test
+  void whoIsAwaitedIsLoggedBeforeTheDeadline() throws Exception {
+    try (Log log = new Log();
+        Meeting meeting = new Meeting(Kind.SOCKET)) {
+      String address = Sockets.name(meeting.server().address());
+      CompletableFuture<Object> zero =
+          beside(() -> heard(meeting.join(), round("test", 4, 2000, 0, "a")));
+      CompletableFuture<Object> two =
+          beside(() -> heard(meeting.join(), round("test", 4, LONG_MS, 2, "c")));
+      assertThat(get(zero)).isInstanceOf(Refusal.class);
+      assertThat(get(two)).isInstanceOf(Refusal.class);
+      assertThat(log.of(address))
+          .filteredOn(line -> line.contains("so far; the start waits for"))
+          .singleElement()
+          .asString()
+          .startsWith("ranks 1, 3 of 4 had not come to " + address)
+          .endsWith("s more");
+    }
+  }
+
+  /** What a server has sent arrives, though it closes at once. */
+  @Test
+  void whatWasSaidArrivesBeforeTheServerCloses() throws Exception {
+    for (int times = 0; times < 20; times++) {
+      Meeting meeting = new Meeting(Kind.SOCKET);
+      Store zero = meeting.join();
+      Store one = meeting.join();
+      String large = "x".repeat(400 << 10);
+      CompletableFuture<Object> other =
+          beside(() -> heard(one, round("test", 2, LONG_MS, 1, large)));
+      heard(zero, round("test", 2, LONG_MS, 0, large));
+      zero.close();
+      meeting.server().close();
+      assertThat(get(other)).isEqualTo(List.of(large, large));
+      meeting.close();
+    }
+  }
+
+  @Test
+  void aSessionThatDoesNotCloseHoldsUpTheServerForTwoSeconds() throws Exception {
+    try (Meeting meeting = new Meeting(Kind.SOCKET);
+        RawConnection silent = raw(meeting)) {
+      silent.send(silent.sealed(frame(round("test", 2, LONG_MS, 1, "b"))));
+      CompletableFuture<Object> zero =
+          beside(() -> heard(meeting.join(), round("test", 2, LONG_MS, 0, "a")));
+      assertThat(get(zero)).isEqualTo(List.of("a", "b"));
+      long startNs = System.nanoTime();
+      meeting.server().close();
+      assertThat(Duration.ofNanos(System.nanoTime() - startNs))
+          .isBetween(Duration.ofSeconds(1), Duration.ofSeconds(8));
+    }
+  }
+
+  private static RawConnection raw(Meeting meeting) throws Exception {
+    return RawConnection.member(
+        meeting.server().address(), meeting.token(), Member.observer("raw", Meeting.LIBRARY));
+  }
+
+  private static byte[] frame(Round round) {
+    byte[] bytes = new byte[Wire.gather(7, round).remaining()];
+    Wire.gather(7, round).get(bytes);
+    return bytes;
+  }
+
+  @Test
+  void aRoundThatIsNoneEndsTheSessionAndNothingElse() throws Exception {
+    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
+      Store one = meeting.join();
+      CompletableFuture<Object> waits =
+          beside(() -> heard(one, round("test", 2, LONG_MS, 1, "b")));
+      List<Round> wrong =
+          List.of(
+              round("test", 0, LONG_MS, 0, "a"),
+              round("test", Native.WL_MAX_RANKS + 1, LONG_MS, 0, "a"),
+              round("test", 2, 0, 0, "a"),
+              round("test", 2, Long.MAX_VALUE, 0, "a"),
+              round("test", 2, LONG_MS, 2, "a"),
+              round("test", 2, LONG_MS, -1, "a"),
+              new Round("test", 2, false, LONG_MS, null, Map.of()),
+              new Round("", 2, false, LONG_MS, null, Map.of(0, new byte[1])),
+              new Round("test", 2, false, LONG_MS, new Round.Presence("", new byte[1]), Map.of(0, new byte[1])));
+      for (Round each : wrong) {
+        try (RawConnection raw = raw(meeting)) {
+          raw.send(raw.sealed(frame(each)));
+          assertThat(raw.ended()).as(each.toString()).isTrue();
+        }
+      }
+      assertThat(waits).isNotDone();
+      assertThat(heard(meeting.join(), round("test", 2, LONG_MS, 0, "a")))
+          .isEqualTo(List.of("a", "b"));
+      assertThat(get(waits)).isEqualTo(List.of("a", "b"));
+    }
+  }
+
+  /**
+   * Ranks come, give up and are killed at random: whoever hears of a round hears the same as all
+   * others of it.
+   */
+  @Test
+  void whoMeetsHearsWhatAllOthersHear() throws Exception {
+    long seed = Long.getLong("windlass.seed", new Random().nextLong());
+    System.out.println("whoMeetsHearsWhatAllOthersHear seed " + seed);
+    int size = 3;
+    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
+      long endNs = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(700);
+      List<CompletableFuture<List<List<String>>>> ranks = new ArrayList<>();
+      for (int i = 0; i < size; i++) {
+        int rank = i;
+        ranks.add(beside(() -> starts(meeting, rank, size, new Random(seed + rank), endNs)));
+      }
+      Map<String, List<String>> byWord = new HashMap<>();
+      int met = 0;
+      for (CompletableFuture<List<List<String>>> rank : ranks) {
+        for (List<String> heard : get(rank)) {
+          met++;
+          for (String word : heard) {
+            assertThat(byWord.computeIfAbsent(word, any -> heard))
+                .as("seed " + seed)
+                .isEqualTo(heard);
+          }
+        }
+      }
+      assertThat(met).as("seed " + seed).isPositive();
+    }
+  }
+
+  /** What a rank heard in its starts, of two rounds each. */
+  private static List<List<String>> starts(
+      Meeting meeting, int rank, int size, Random random, long endNs) {
+    List<List<String>> all = new ArrayList<>();
+    Store store = meeting.join();
+    for (int i = 0; System.nanoTime() < endNs; i++) {
+      for (int step = 0; step < 2; step++) {
+        String said = step + " " + rank + " " + i;
+        Round round =
+            new Round(
+                "test", size, step == 1, 1 + random.nextInt(60), null, Map.of(rank, said.getBytes()));
+        Object heard = heard(store, round);
+        if (heard instanceof Throwable) {
+          break;
+        }
+        all.add(((List<?>) heard).stream().map(String::valueOf).collect(Collectors.toList()));
+      }
+      if (random.nextInt(4) == 0) {
+        store.close();
+        store = meeting.join();
+      } else {
+        store.quit("test");
+      }
+    }
+    return all;
+  }
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.rendezvous;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.windlass.internal.Deadline;
+import org.windlass.internal.Native;
+import org.windlass.internal.store.Failure;
+import org.windlass.internal.store.Meeting;
+import org.windlass.internal.store.Round;
+import org.windlass.internal.store.Store;
+
+/** The steps of ranks at a store: what all of them hear if one fails, goes or is late. */
+@Timeout(60)
+class StartStepsTest {
+  private static final Duration MOMENT = Duration.ofSeconds(1);
+
+  /** The steps of the ranks of one process. */
+  private record Process(Store store, StoreAllGather all, StartSteps steps) {
+    static Process of(Store store, List<Integer> own, int size, Duration deadline) {
+      return of(store, own, size, null, deadline);
+    }
+
+    static Process of(
+        Store store, List<Integer> own, int size, Round.Presence others, Duration deadline) {
+      StoreAllGather all = new StoreAllGather(store, "test", size, others);
+      Deadline until = Deadline.of(deadline);
+      return new Process(
+          store, all, new StartSteps(all, own, size, until, Failure::make));
+    }
+
+    List<byte[]> say(String step, int value) {
+      return steps.gather(step, new byte[] {(byte) value}, null);
+    }
+  }
+
+  private static List<Process> processes(Meeting meeting, int size, Duration deadline) {
+    return IntStream.range(0, size)
+        .mapToObj(rank -> Process.of(meeting.join(), List.of(rank), size, deadline))
+        .toList();
+  }
+
+  private static CompletableFuture<Throwable> failing(ThrowingCallable call) {
+    return CompletableFuture.supplyAsync(() -> catchThrowable(call), task -> new Thread(task).start());
+  }
+
+  private static Throwable get(CompletableFuture<Throwable> call) throws Exception {
+    return call.get(30, TimeUnit.SECONDS);
+  }
+
+  /** What each of them throws, if all of some ranks say something. */
+  private static List<Throwable> all(List<Process> processes, String step) throws Exception {
+    List<CompletableFuture<Throwable>> calls = new ArrayList<>();
+    for (int i = 0; i < processes.size(); i++) {
+      int value = i;
+      calls.add(failing(() -> processes.get(value).say(step, value)));
+    }
+    List<Throwable> failures = new ArrayList<>();
+    for (CompletableFuture<Throwable> call : calls) {
+      failures.add(get(call));
+    }
+    return failures;
+  }
+
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void aFailureOfOneRankIsToldToAll(Meeting.Kind kind) throws Exception {
+    try (Meeting meeting = new Meeting(kind)) {
+      List<Process> two = processes(meeting, 2, Meeting.LONG);
+      StartSteps.Failure refused = new StartSteps.Failure(Native.WL_RESOURCE, "no room");
+      CompletableFuture<Throwable> other =
+          failing(() -> two.get(1).steps.gather("share", new byte[0], refused));
+      Failure.assertFails(Native.WL_RESOURCE, () -> two.get(0).say("share", 0))
+          .isEqualTo("rank 1: no room");
+      assertThat(get(other)).hasMessage("rank 1: no room");
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void aRankThatGoesBetweenTwoStepsIsNamedToAll(Meeting.Kind kind) throws Exception {
+    String left = "rank 2 came to the start and left before all had met";
+    for (boolean quits : new boolean[] {false, true}) {
+      try (Meeting meeting = new Meeting(kind)) {
+        List<Process> three = processes(meeting, 3, Meeting.LONG);
+        assertThat(all(three, "arrive")).containsOnlyNulls();
+        if (quits) {
+          three.get(2).all.quit();
+        } else {
+          three.get(2).store.close();
+        }
+        StartSteps.Failure noWay = new StartSteps.Failure(Native.WL_UNSUPPORTED, "no way to it");
+        CompletableFuture<Throwable> other =
+            failing(() -> three.get(1).steps.gather("share", new byte[0], noWay));
+        Failure.assertFails(Native.WL_PEER_LOST, () -> three.get(0).say("share", 0))
+            .startsWith(left);
+        assertThat(get(other)).hasMessageStartingWith(left);
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void ranksThatCountOthersAreToldAtOnce(Meeting.Kind kind) throws Exception {
+    for (int first : new int[] {0, 2}) {
+      try (Meeting meeting = new Meeting(kind)) {
+        int last = 2 - first;
+        Process[] ranks = new Process[3];
+        for (int rank = 0; rank < 3; rank++) {
+          ranks[rank] =
+              Process.of(meeting.join(), List.of(rank), rank == 2 ? 4 : 3, Meeting.LONG);
+        }
+        CompletableFuture<Throwable> one = failing(() -> ranks[first].say("arrive", first));
+        Thread.sleep(100);
+        CompletableFuture<Throwable> two = failing(() -> ranks[last].say("arrive", last));
+        CompletableFuture<Throwable> three = failing(() -> ranks[1].say("arrive", 1));
+        for (CompletableFuture<Throwable> each : List.of(one, two)) {
+          assertThat(get(each))
+              .hasMessageStartingWith("rank 0 was started as one of 3 ranks, rank 2 as one of 4;");
+        }
+        ranks[1].store.close();
+        assertThat(get(three)).isInstanceOf(Failure.class);
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void theFirstDeadlineIsToldToAll(Meeting.Kind kind) throws Exception {
+    for (int hasty : new int[] {0, 1}) {
+      try (Meeting meeting = new Meeting(kind)) {
+        Process[] ranks = new Process[2];
+        for (int rank = 0; rank < 2; rank++) {
+          ranks[rank] =
+              Process.of(
+                  meeting.join(), List.of(rank), 3, rank == hasty ? MOMENT : Meeting.LONG);
+        }
+        CompletableFuture<Throwable> other =
+            failing(() -> ranks[1 - hasty].say("arrive", 1 - hasty));
+        Failure.assertFails(Native.WL_TIMEOUT, () -> ranks[hasty].say("arrive", hasty))
+            .startsWith("rank 2 of 3 had not come to ")
+            .contains(" when the deadline passed; see why they did not start");
+        assertThat(get(other)).hasMessageStartingWith("rank 2 of 3 had not come to ");
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void aRankThatStopsBetweenTwoStepsIsNamedAsOneThatCame(Meeting.Kind kind) throws Exception {
+    for (int stopped : new int[] {1, 0}) {
+      try (Meeting meeting = new Meeting(kind)) {
+        List<Process> two = processes(meeting, 2, Duration.ofSeconds(2));
+        assertThat(all(two, "arrive")).containsOnlyNulls();
+        int other = 1 - stopped;
+        Failure.assertFails(Native.WL_TIMEOUT, () -> two.get(other).say("share", other))
+            .startsWith("rank " + stopped + " of 2 had come to ")
+            .contains(" and not gone on with the others when the deadline passed; see whether their")
+            .doesNotContain("share");
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void whoWillNotComeIsNotWaitedFor(Meeting.Kind kind) throws Exception {
+    for (int rank : new int[] {0, 1}) {
+      try (Meeting meeting = new Meeting(kind)) {
+        Store other = meeting.join();
+        Round.Presence presence = new Round.Presence("there", new byte[] {1});
+        other.hold(presence.key(), presence.value(), Meeting.LONG);
+        Process own = Process.of(meeting.join(), List.of(rank), 3, presence, Meeting.LONG);
+        CompletableFuture<Throwable> call = failing(() -> own.say("arrive", rank));
+        Thread.sleep(300);
+        assertThat(call).isNotDone();
+        if (rank == 0) {
+          other.compareAndSet(presence.key(), presence.value(), null, Meeting.LONG);
+        } else {
+          other.set(presence.key(), new byte[] {2}, Meeting.LONG); // they have met anew
+        }
+        assertThat(get(call))
+            .isInstanceOf(OthersGoneException.class)
+            .hasMessageContaining("before they came");
+      }
+    }
+  }
+
+  /** They are gone as they should be, once all have come. */
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void whoHasComeMayEndItsPresence(Meeting.Kind kind) throws Exception {
+    try (Meeting meeting = new Meeting(kind)) {
+      Store other = meeting.join();
+      Round.Presence presence = new Round.Presence("there", new byte[] {1});
+      other.hold(presence.key(), presence.value(), Meeting.LONG);
+      List<Process> two =
+          List.of(
+              Process.of(meeting.join(), List.of(0), 2, presence, Meeting.LONG),
+              Process.of(meeting.join(), List.of(1), 2, presence, Meeting.LONG));
+      assertThat(all(two, "arrive")).containsOnlyNulls();
+      other.close();
+      assertThat(all(two, "share")).containsOnlyNulls();
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void aSecondProcessOfARankIsRefused(Meeting.Kind kind) throws Exception {
+    try (Meeting meeting = new Meeting(kind)) {
+      Process one = Process.of(meeting.join(), List.of(1), 2, Meeting.LONG);
+      CompletableFuture<Throwable> first = failing(() -> one.say("arrive", 1));
+      Thread.sleep(200);
+      Process again = Process.of(meeting.join(), List.of(1), 2, MOMENT);
+      Failure.assertFails(Native.WL_MISMATCH, () -> again.say("arrive", 1))
+          .startsWith("another process has come to this start as rank 1 too");
+      one.store.close();
+      assertThat(get(first)).isInstanceOf(Failure.class);
+    }
+  }
+
+  /** Together they have more than one frame, and more than one value of a store. */
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void longValuesAreToldWhole(Meeting.Kind kind) throws Exception {
+    try (Meeting meeting = new Meeting(kind)) {
+      Store observer = meeting.join();
+      Process two = Process.of(meeting.join(), List.of(0, 1), 3, Meeting.LONG);
+      Process one = Process.of(meeting.join(), List.of(2), 3, Meeting.LONG);
+      for (int length : new int[] {450 << 10, 0, 200 << 10}) {
+        byte[][] each = new byte[3][length];
+        for (int rank = 0; rank < 3; rank++) {
+          new Random(rank + length).nextBytes(each[rank]);
+        }
+        String step = length == 200 << 10 ? StartSteps.LAST : "step " + length;
+        CompletableFuture<List<byte[]>> heard =
+            CompletableFuture.supplyAsync(() -> one.steps.gather(step, each[2], null));
+        Map<Integer, byte[]> own = new TreeMap<>(Map.of(0, each[0], 1, each[1]));
+        assertThat(two.steps.gather(step, own, null)).containsExactly(each);
+        assertThat(heard.get(30, TimeUnit.SECONDS)).containsExactly(each);
+      }
+      assertThat(observer.keys("", Meeting.LONG)).isEmpty();
+    }
+  }
+}
