@@ -82,8 +82,9 @@ class alignas(kLine) Comm {
   // thread inside.
   Code beginShrink(wl_error_t* error);
   Code endShrink(Code code);
-  // Returns Mismatch after this rank has left if ranks called different operations and no call of
-  // this rank has reported it. Returns Timeout if a call in flight does not leave within 60 s.
+  // Closes the handle. Returns Mismatch if ranks called different operations and no call of this
+  // rank has reported it; this rank has then left. Returns Timeout if a call in flight does not
+  // leave within 60 s.
   Code close(wl_error_t* error);
 
  private:

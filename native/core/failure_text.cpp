@@ -155,7 +155,7 @@ void writeLost(Text& out, const Group& group, int32_t pid, const char* why, cons
   out.add(". See what that process logged last, and whether it was killed for memory");
 }
 
-// The operation and its size.
+// Adds the operation and its size.
 void describeTo(Text& out, const Descriptor& descriptor) {
   const auto count = text(descriptor.count);
   out.add("%s", operationName(descriptor.operation()));

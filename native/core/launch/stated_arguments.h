@@ -38,7 +38,7 @@ class StatedArguments {
   const uint32_t count_;
   uint32_t size_;
   uint32_t number_ = 0;  // number of the tensor whose words are being added
-  uint32_t head_ = 0;    // index of their count; 0: there was no room
+  uint32_t head_ = 0;    // index of the tensor's number of words; 0: there is no room
   uint64_t words_[kMostWords];
 };
 

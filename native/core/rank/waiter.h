@@ -67,7 +67,7 @@ class Waiter {
 
   // Makes earlier stores visible to ranks that sleep, and wakes them.
   void ring();
-  // Does so, and publishes whom this rank waits for: a rank, -1 nobody, -2 several.
+  // Like ring(), and publishes which rank this rank waits for. -1: none; -2: several.
   void announce(int32_t awaited);
 
  private:
