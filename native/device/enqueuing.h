@@ -55,7 +55,7 @@ class Enqueuing {
  private:
   struct InFlight {
     int32_t operation;  // wl_operation
-    uint32_t sequence;  // the communicator's number of it
+    uint32_t sequence;  // the communicator's sequence of the operation
     uint32_t phases;
     uint32_t cores;
     int64_t deadlineNs;

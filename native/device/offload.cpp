@@ -176,7 +176,7 @@ void Offload::endStreams(DeviceWait& wait) {
     owned_->close();
     return WL_OK;
   };
-  // A thread that was given up never runs again, so nobody else touches what close() ends.
+  // A thread that was abandoned never runs again. Only this thread then accesses what close() ends.
   if (giveUp(clockNs() - callLimitNs, nullptr) || onItsThread(ends, wait, nullptr) == WL_DEVICE)
     owned_->close();
 }
@@ -191,7 +191,7 @@ Code Offload::alone(const Body& body, DeviceWait& wait, wl_error_t* error) {
 
 Code Offload::run(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
                   wl_error_t* error) {
-  // The culprit if the thread is abandoned or memory is short.
+  // This rank is the culprit if the thread is abandoned or memory is short.
   *culprit = peers.rank();
   const auto body = [&] {
     uint32_t named = kNobody;
@@ -242,8 +242,8 @@ Code Offload::runHere(const DeviceOperation& asked, OffloadPeers& peers, uint32_
   Enqueuing* const streams = operation.on == nullptr ? nullptr : owned_.get();
   stated_.begin(peers, number_, streams != nullptr);
   Code code = WL_OK;
-  // Operations on streams may occupy the device's processors. Then a waited operation and they
-  // would wait for the cores of peers.
+  // Operations on streams may occupy the device's processors. This operation, for which a caller
+  // waits, and those operations could then each wait for cores of peers. Therefore they end first.
   if (streams == nullptr && owned_ != nullptr) code = owned_->drain(peers);
   if (code != WL_OK) return code;
   code = open(error);

@@ -66,7 +66,7 @@ class Gpu {
     return cuda_->checkMemory(called, name_, bytes, error);
   }
 
-  // Each of these makes a resource, which is null after a failure.
+  // The following functions make a resource, which is null after a failure.
   Code makeStream(CuStream* stream, wl_error_t* error) const;
   Code makeEvent(CuEvent* event, wl_error_t* error) const;
   Code makeMemory(CuAddress* memory, uint64_t bytes, wl_error_t* error) const;
@@ -113,7 +113,7 @@ class GivesBack {
     const Code undone = undo(code == WL_OK ? error_ : nullptr);
     if (code == WL_OK) code = undone;
   }
-  // Each of these releases a resource if there is one.
+  // The following functions release a resource if there is one.
   void stream(CuStream stream) {
     if (stream != nullptr) (*this)(gpu_.cuda().cuStreamDestroy(stream));
   }

@@ -131,8 +131,9 @@ Code Streams::mark(uint64_t stream, uint64_t capture, uint32_t place, const Brou
   const CuStream on = streamOf(stream);
   Code code = WL_OK;
   // The previous operation owns the memory that these copies and its kernels write until it is
-  // over, on any stream. The same handle may even denote a new stream. An operation in a capture
-  // follows the last one of that capture. Others follow the last one outside captures.
+  // over. The stream waits for that even if its handle is the same, because the handle may denote a
+  // new stream. An operation in a capture follows the last one of that capture. Others follow the
+  // last one outside captures.
   const CuEvent before = capture == 0              ? last_
                          : capture == lastCapture_ ? captured_.over
                                                    : nullptr;
