@@ -57,8 +57,8 @@ struct Move {
   uint64_t at;
   uint64_t word;  // kGet: number of bytes; kPut: bytes of all its pieces; kLand: the turn
   uint64_t token;  // identifies a kGet and the kGot that answers it
-  // kPut, kLand: word to store after the data. kGet: the last two are the secret of the process
-  // that receives the answer.
+  // kPut, kLand: word to store after the data. kGet: wordAt and wordValue are the secret of the
+  // process that receives the answer.
   uint32_t wordRegion = kNoRegion;
   uint32_t bytes = 0;
   uint64_t wordAt = 0;
