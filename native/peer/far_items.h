@@ -61,7 +61,7 @@ class FarItems {
   };
   std::vector<Served> served_;
   std::vector<uint64_t> read_;  // by owner: bytes of its half that this rank has read
-  std::string broken_;          // access while serving that the target forbids
+  std::string broken_;          // access that the target forbids, while this rank served others
 };
 
 }  // namespace windlass

@@ -84,7 +84,7 @@ class PeerAccess {
   std::vector<uint32_t> process_;  // by rank: the lowest rank in its process
   bool settled_ = false;
   bool reads_ = false;
-  bool readsShort_ = false;   // short data too: one was told to read, or has no staging buffer
+  bool readsShort_ = false;   // reads short data too: a process must read, or has no staging buffer
   bool readsBeside_ = false;
   bool areReserved_ = false;  // all staging buffers
   ToldWord agreeing_ = nullptr;  // word that ranks are publishing
