@@ -212,8 +212,9 @@ class Group {
   // read-modify-write. The caller's later loads see values at least as new as those stores.
   void wakeSleepers();
 
-  // Numbers the objects that ranks of one process make together in one operation. Numbers from 0
-  // are the groups of a color. The proposal of rank r in a round of a shrink is kJointShrink - r.
+  // Numbers of objects that ranks of one process make together in one operation. A number of 0 or
+  // more is the color of a split, whose ranks make a group. The proposal of rank r in a round of a
+  // shrink is kJointShrink - r.
   enum JointPart : int32_t { kJointShrink = -3, kJointTransfer = -2, kJointWindow = -1 };
   // Returns the object `part` that ranks of this process make together in the operation `sequence`.
   // The first rank that calls makes it, and later ranks get it while any rank holds a Joint. Each

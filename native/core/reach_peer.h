@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entry of a rank into a one-sided operation, whatever moves the bytes.
+// Begin of a one-sided operation of a rank, by whatever means the bytes move.
 #pragma once
 
 #include "native/core/comm.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Items of an operation on the cpu executor that ranks claim one by one, so that a rank that waits,
-// and a rank's workers, run items of any rank.
+// Items of an operation on the cpu executor that ranks claim one by one. Ranks that wait, and
+// workers of ranks, can thus run items of any rank.
 #pragma once
 
 #include "native/core/rank/operation.h"
@@ -37,8 +37,8 @@ class Claims {
   template <class K>
   bool help(const Launch& launch, bool ownToo);
 
-  // If ranks exceed cores, they meet before any runs items, and one phase of all ranks is open at a
-  // time.
+  // Functions for groups with more ranks than cores. All ranks meet before any rank runs items, and
+  // one phase of all ranks is open at a time.
   //
   // Returns the number of meetings of this rank, including this one.
   uint64_t countMeeting() { return ++meetings_; }

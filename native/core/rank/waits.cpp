@@ -90,7 +90,7 @@ Code Waits::ended(Deadline& deadline, int64_t now) {
 Code Waits::missed() {
   if (group_.shared().leavers.load(std::memory_order_seq_cst) == 0) return WL_OK;
   if (signal_ != nullptr) {
-    // The peer may have notified between the last check and its end.
+    // The peer may have notified after the last check, and then left.
     return hasLeft(operation_.peer()) && !signalReached()
                ? failures_.publishLeft(operation_.current())
                : WL_OK;

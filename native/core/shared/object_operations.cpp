@@ -32,8 +32,8 @@ class Parting {
     return part;
   }
 
-  // Returns the group, and in *as the calling rank's number in it. Call after all ranks' colors and
-  // keys are known.
+  // Returns the group, and sets *as to the calling rank's number in it. Call after all ranks'
+  // colors and keys are known.
   std::shared_ptr<Group> take(const std::vector<ToldSplit>& all, const Split& split,
                               const Comm& comm, uint32_t* as) {
     const uint32_t rank = comm.rank();

@@ -258,7 +258,7 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
   const std::shared_ptr<SharedGroup>& made = room.made;
   const std::vector<uint32_t>& members = room.members;
   WireName told = {};
-  bool connects = false;  // for its process
+  bool connects = false;  // this rank connects its process
   attempt(comm.rank(), &failure, [&] { room.make(comm, split.color); });
   Code code = shareOutcome(comm, descriptor, failure, limit, error);
   if (code != WL_OK) return code;

@@ -35,7 +35,7 @@ constexpr uint32_t kLookOfRankUs = 20;
 constexpr uint32_t kLeastLookUs = 100;
 constexpr uint32_t kMostLookUs = 20'000;
 
-// One rank's call.
+// One call of shrink() on one rank.
 class Shrink {
  public:
   Shrink(Comm& comm, int64_t deadlineNs, wl_error_t* error)
@@ -121,14 +121,14 @@ class Shrink {
       abandon(now);
     }
     forsake(error_ == nullptr ? "it gave up" : error_->message);
-    // It holds nothing in the following rounds.
+    // This rank holds nothing in the following rounds.
     own_.store(Agreement::kGaveUp, std::memory_order_seq_cst);
     tell();
     return true;
   }
 
-  // On several hosts, others may have the new communicator or still get it. Ends the new one if
-  // this rank does not keep it.
+  // On several hosts, ends the new communicator if this rank does not keep it. Other ranks may
+  // already have it, or may still get it.
   void forsake(const char* why) {
     if (hosts_ == nullptr || !hasJoined_) return;
     hasJoined_ = false;
