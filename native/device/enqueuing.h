@@ -122,7 +122,7 @@ class Enqueuing {
   std::mutex mutex_;  // guards waiters_, and the stores that end a wait
   std::condition_variable changed_;
   uint32_t waiters_ = 0;
-  std::atomic<bool> hasEnded_{false};  // the communicator; operations in flight were stopped
+  std::atomic<bool> hasEnded_{false};  // the communicator has ended, and operations were stopped
 };
 
 }  // namespace windlass
