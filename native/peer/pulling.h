@@ -81,8 +81,8 @@ class Pulling final : public PeerReads {
   // entry, so that it may be called before that.
   bool lands(const Phase& phase, uint32_t from, uint32_t to) const;
   bool isAnyFar(const PullForm& form, const Launch& launch) const;
-  // True if two copies of its parts cost less than the system calls that read them. Every rank can
-  // tell before others have entered.
+  // True if the parts are so short that two copies cost less than the system calls that read them.
+  // Every rank can compute this before others have entered.
   bool isShort(const PullForm& form, const Launch& launch) const;
   // True if ranks access only the staging buffers of one another, and no other memory.
   bool meetInStages(const Launch& launch) const;
