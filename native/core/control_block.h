@@ -398,8 +398,8 @@ class ControlBlock {
   // Checks that `bytes` from `memory` are a control block that make() filled in, with this
   // library's layout.
   static Code check(const void* memory, uint64_t bytes, wl_error_t* error);
-  // Checks as check() does, for a process that trusts none of the content and may only read it.
-  // *block and all counts in *config stay within the bytes, whatever other processes write later.
+  // Like check(), for a process that trusts none of the content and may only read it. *block and
+  // all counts in *config stay within the bytes, whatever other processes write later.
   static Code open(const void* memory, uint64_t bytes, GroupConfig* config, ControlBlock* block,
                    wl_error_t* error);
 

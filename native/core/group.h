@@ -43,7 +43,7 @@ class Group {
   static std::shared_ptr<Group> reserve(const GroupConfig& config);
   void settle(uint32_t ranks);
   static void suitTarget(GroupConfig* config);
-  // Fills in what a configuration leaves open, from the number of ranks and cores.
+  // Sets the members that a configuration leaves open, by the numbers of ranks and cores.
   static void decide(GroupConfig* config);
   // Attaches to a control block in memory that processes share and that `memory` keeps. `use` is
   // this process's setting for ordinary memory of other processes. Throws std::bad_alloc.

@@ -12,8 +12,8 @@
 
 namespace windlass {
 
-// Checks before a wait turns slow if each rank has a core. At check kCoreLook, a wait turns slow if
-// the rank shares a core with the rank that it waits for.
+// Number of checks before a wait turns slow if each rank has a core. If the rank shares a core with
+// the rank that it waits for, the wait turns slow at check kCoreLook.
 constexpr uint32_t kFastLooks = 256;
 constexpr uint32_t kCoreLook = 8;
 

@@ -17,9 +17,9 @@
 namespace windlass {
 namespace {
 
-// Time that the next rank waits before it does what the previous one should have done.
+// Time that a rank gives each rank before it to propose, before it proposes itself.
 constexpr int64_t kTurnNs = 100'000'000;
-// That time on several hosts, where news of the action takes time to arrive.
+// The same time on several hosts, where messages take longer.
 constexpr int64_t kHostTurnNs = 500'000'000;
 // Time for which a host must be gone before other hosts decide on its proposal. A message from that
 // host to any rank reaches all ranks in less time.
