@@ -20,8 +20,9 @@ namespace {
 constexpr auto kWaitLook = std::chrono::milliseconds(20);
 // Duration of a driver call after which the rank reports it to the others.
 constexpr int64_t kLongCallNs = 100'000'000;
-// Times that a caller and its device's thread yield for one another before they sleep. The caller's
-// covers most operations. The thread's covers a caller that starts its next operation at once.
+// Time that a caller, and its device's thread, yield for one another before they sleep. The
+// caller's time covers most operations. The thread's time covers a caller that starts its next
+// operation at once.
 constexpr int64_t kCallerYieldsNs = 2'000'000;
 constexpr int64_t kThreadYieldsNs = 100'000;
 

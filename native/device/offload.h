@@ -20,8 +20,8 @@
 
 namespace windlass {
 
-// Time for a kernel to end after it was told to stop. It checks this at every signal that it waits
-// for.
+// Time for a kernel to end after it was told to stop. The kernel checks for the stop at every
+// signal that it waits for.
 constexpr int64_t kStopLimitNs = 2'000'000'000;
 // Time for a driver call to return after its caller's time is over. A driver takes seconds to
 // compile kernels for its GPU.

@@ -56,7 +56,8 @@ class Gpu {
   Code check(const Called& called, wl_error_t* error) const {
     return cuda_->check(called, name_, error);
   }
-  // Converts the result of a query. Sets *is to true if what it asked about has ended.
+  // Converts the result of a query. Sets *is to true if the work of the query's stream or event has
+  // ended.
   Code checkEnd(const Called& query, bool* is, wl_error_t* error) const {
     *is = query == kCuOk;
     return query == kCuNotReady ? WL_OK : check(query, error);

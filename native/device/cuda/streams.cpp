@@ -182,7 +182,8 @@ Code Streams::leave(uint64_t stream, uint64_t capture, uint32_t place, const Cop
   return WL_OK;
 }
 
-// The launch may have succeeded although a later call failed. Events don't show this.
+// Stops all operations, because the launch may have succeeded although a later call failed. Events
+// don't show this.
 void Streams::withdraw(uint64_t stream, uint64_t capture, uint32_t place) {
   stop();
   if (window_.hasGrid()) window_.grid().withdraw(window_.slot());
