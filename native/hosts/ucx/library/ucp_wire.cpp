@@ -80,7 +80,7 @@ Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
                           std::getenv("UCX_SNDBUF") == nullptr;
   const struct {
     const char* name;
-    const char* value;  // nullptr: as UCX has it
+    const char* value;  // nullptr: UCX's default
     const char* of;
   } wanted[] = {
       {"NET_DEVICES", settings.devices, "network device"},

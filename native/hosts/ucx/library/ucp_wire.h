@@ -155,7 +155,7 @@ class UcpWire final : public Wire {
     uint64_t handed = 0;      // bytes that UCX holds and has not sent
     uint64_t takesAtOnce = 0;  // largest message that UCX has taken at once, with its head
     int64_t refusedNs = 0;    // when UCX first refused to take its next piece at once; 0: it hasn't
-    std::deque<Send> queue;   // sends after those; empty once the peer is lost
+    std::deque<Send> queue;   // sends that UCX has not got yet; empty once the peer is lost
     Held* lingering = nullptr;  // pending moves after the queue
     std::deque<Get> wanted;   // gets that are not requested
     uint32_t asked = 0;
