@@ -28,7 +28,7 @@ class FarItems {
   FarItems& operator=(const FarItems&) = delete;
 
   // Runs the current operation, which all ranks have entered. Its phases are those of the transfer
-  // from firstPhase on. WL_UNSUPPORTED: as PeerAccess::settle(), and nothing moved.
+  // from firstPhase on. WL_UNSUPPORTED: see PeerAccess::settle(). Nothing has moved then.
   Code run(FarPlan& far, const Launch& launch, uint32_t firstPhase, Deadline& deadline,
            wl_error_t* error);
 

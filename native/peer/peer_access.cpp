@@ -18,10 +18,10 @@ namespace {
 
 // Values of StageLine::answer.
 constexpr uint32_t kReads = 1;    // the rank reads the memory of every other process
-constexpr uint32_t kStages = 2;   // its process was told to use staging buffers
-constexpr uint32_t kCannot = 3;   // it can't read one of them
+constexpr uint32_t kStages = 2;   // its process is set to use staging buffers
+constexpr uint32_t kCannot = 3;   // it can't read one of these
 constexpr uint32_t kSpans = 4;    // some ranks are on another host
-constexpr uint32_t kInsists = 8;  // added to these: its process was told to read
+constexpr uint32_t kInsists = 8;  // added to these: its process is set to read
 constexpr uint32_t kSaid = 7;     // mask of the first four values
 constexpr uint32_t kBeside = 16;  // it reads every other process of its host
 // Values of StageLine::reserved.
@@ -32,7 +32,7 @@ constexpr uint32_t kLacked = 2;  // it had no memory for its staging buffer
 
 struct PeerAccess::Told {
   bool areThere = true;
-  uint32_t insists = kNobody;  // a rank whose process was told to read
+  uint32_t insists = kNobody;  // a rank whose process is set to read
   uint32_t other = kNobody;    // a rank that does not read; `own` if `own` does not
   uint32_t otherSays = 0;      // its reason: kStages, kCannot or kSpans
   uint32_t lacks = kNobody;    // a rank without memory for its staging buffer

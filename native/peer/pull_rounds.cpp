@@ -125,7 +125,7 @@ Code Pulling::runTwoLevels(const Launch& launch, Deadline& deadline) {
 void Pulling::beforeEntry(const PullForm& form, const Launch& launch) {
   if (hosts_ != nullptr) receive(form, launch);
   if (twoLevels_.takes(form, launch)) return;
-  // If parts differ in size, other ranks state what is read.
+  // If parts differ in size, this rank does not know yet what others read of it.
   if (launch.bytes == 0 || !access_.areReserved() || !access_.isStaged(isShort(form, launch)))
     return;
   const Phase phase = {form, launch, 0, true};
