@@ -120,8 +120,8 @@ constexpr Kernel makeKernel() {
 template <class K>
 constexpr Kernel kernel = makeKernel<K>();
 
-// Runs `body` for one rank, outside of kernels that ranks run together. Returns nullptr, or what
-// the target does not allow. Only the views are checked, and only if ranks are devices.
+// Runs `body` for one rank, outside of kernels that ranks run together. Returns nullptr, or a text
+// about what the target does not allow. Only the views are checked, and only if ranks are devices.
 template <class Body>
 const char* alone(const char* name, std::initializer_list<StridedView> views, const Body& body) {
   if constexpr (kLimits.isolatesRanks) {

@@ -31,7 +31,8 @@ struct PeerItems : Items {
   }
 };
 
-// Parts that differ in size. Every part is cut into as many pieces as the rank's largest.
+// Parts that differ in size. A rank cuts each of its parts into as many pieces as its largest part
+// needs.
 template <uint64_t kPieceBytes>
 struct PartItems : PeerItems<kPieceBytes> {
   WL_CORE static void plan(Launch& launch) { launch.cut(1, 1); }
