@@ -44,8 +44,8 @@ class PeerReads : public Steps {
   virtual Code run(const PullForm& form, const Launch& launch, Deadline& deadline,
                    wl_error_t* error) = 0;
   virtual Code runItems(const Call& call, const Launch& launch, Deadline& deadline) = 0;
-  // Call this before the rank enters. Sets the receive buffer for other hosts. If the rank can tell
-  // that all will use staging buffers, it also fills its half of the first round.
+  // Call this before the rank enters. Sets the receive buffer for other hosts. If it is already
+  // certain that all ranks use staging buffers, the rank also fills its half of the first round.
   virtual void beforeEntry(const PullForm& form, const Launch& launch) = 0;
   // Ends the operation on several hosts: nothing is received or read any more.
   virtual void endLanding() = 0;

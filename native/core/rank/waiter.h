@@ -121,7 +121,7 @@ class Waiter {
   bool yieldAwhile(const Look& look, int64_t* now);
   // Yields the core once, unless it is contested. Returns true if the awaited condition holds.
   bool yieldOnce(const Look& look, int64_t* now);
-  // Returns true if the awaited condition holds. `code` reports what else ended the wait.
+  // Returns true if the awaited condition holds. Otherwise *code may say why the wait must end.
   bool sleepOnce(const Look& look, Deadline& deadline, int64_t now, Code* code);
 
   Group& group_;
