@@ -96,7 +96,7 @@ class Gpu {
   GpuKernels own_ = {};
   std::list<GpuKernels> libraries_;
 
-  std::mutex lastMutex_;  // guards last_, which must exist while a stream is told to wait
+  std::mutex lastMutex_;  // guards last_, which must exist while a stream is made to wait for it
   CuEvent last_ = nullptr;
 };
 
