@@ -273,8 +273,8 @@ class Hosts final : public OtherHosts, private WireEnds {
   bool isHeard(const Process& process) const;
   // Unmaps dropped windows in another thread, because that may take long.
   void sweep();
-  // Restores the connections to other hosts after a failure, or where a route has left. Sends again
-  // what a host missed. False while it is still connecting.
+  // Restores the connections to other hosts after a failure, or after the process at the end of a
+  // route has closed. Sends again what a host missed. False while it is still connecting.
   bool reconnect(int64_t now);
   void tryNext(uint32_t host);
   // Publishes the loss of a whole host, and marks its ranks as lost.
