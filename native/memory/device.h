@@ -204,8 +204,8 @@ class RankDevice : public KernelWindow {
   // Number of cores of a rank that run concurrently, at most `most`; 0 if the device does not
   // report it. `image` names a library's loaded kernels; nullptr means the target's.
   virtual uint32_t coresAtOnce(uint32_t most, const void* image) const = 0;
-  // Address of the word that tells kernels to stop: `line`, which lies in the rank's part and has
-  // no other use, or memory that suits better.
+  // Address of the word by which the host stops kernels. `line` lies in the rank's part and has no
+  // other use. The result is `line`, or memory that suits better.
   virtual uint64_t stopWord(uint64_t line) const = 0;
   // Host memory that this rank's kernels write too, and the address that they use.
   struct Notes {
