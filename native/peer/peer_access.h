@@ -2,7 +2,7 @@
 // Reads ordinary memory of ranks in other processes. If all processes may, a rank reads it by
 // process_vm_readv. Otherwise it reads through staging buffers, which lie in the control block.
 // Ranks agree on one of the two when they first need it. Short data goes through staging buffers in
-// either case, unless a process was told to read or a rank lacks memory for its staging buffer.
+// either case, unless a process is set to read or a rank lacks memory for its staging buffer.
 #pragma once
 
 #include <atomic>
@@ -43,9 +43,10 @@ class PeerAccess {
   Code settle(Deadline& deadline, wl_error_t* error);
   // True if ranks agreed to read by process_vm_readv.
   bool reads() const { return reads_; }
-  // Sets *staged if a collective goes through staging buffers. All ranks get the same answer. They
-  // have settled, and agree on `isShort`. A collective is staged if ranks don't read, or if its
-  // parts are short. Reserves staging buffers first. If that fails, short parts are read too.
+  // Sets *staged to true if a collective goes through staging buffers. All ranks get the same
+  // answer. They have settled, and agree on `isShort`. A collective is staged if ranks don't read,
+  // or if its parts are short. Reserves staging buffers first. If that fails, short parts are read
+  // too.
   Code choose(bool isShort, bool* staged, Deadline& deadline);
   // True if ranks on several hosts read the memory of ranks on their own host by process_vm_readv.
   bool readsBeside() const { return readsBeside_; }

@@ -199,7 +199,7 @@ Code Pulling::runPhase(const Phase& phase, Deadline& deadline) {
   return code == WL_OK ? awaitLanded(phase, deadline) : code;
 }
 
-// Reads the data that does not come through staging buffers.
+// Reads the data that does not go through staging buffers.
 Code Pulling::readAll(const Phase& phase, Deadline& deadline) {
   for (uint32_t step = 0; step < ranks_; ++step) {
     const uint32_t from = (rank_ + step) % ranks_;
@@ -228,7 +228,7 @@ Code Pulling::readAll(const Phase& phase, Deadline& deadline) {
   return WL_OK;
 }
 
-// Folds if none of this rank's input comes through staging buffers.
+// Folds if none of this rank's input goes through staging buffers.
 Code Pulling::foldAll(const Phase& phase, Deadline& deadline) {
   const Pulled pulled = phase.pulled(rank_, rank_);
   uint32_t far = 0;

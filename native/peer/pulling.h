@@ -54,7 +54,7 @@ class Pulling final : public PeerReads {
     const PullForm& form;
     const Launch& launch;
     uint32_t k;
-    bool staged;  // data of other processes comes through staging buffers
+    bool staged;  // data of other processes goes through staging buffers
 
     const PullPhase& of() const { return form.phase[k]; }
     Pulled pulled(uint32_t from, uint32_t to) const { return form.pulled(launch, from, to, k); }
