@@ -30,8 +30,8 @@ using ByteTile = Tile<TileType::Vec, uint8_t, 1, 16384, BLayout::RowMajor, 1, DY
 constexpr uint64_t kPing = 0;
 constexpr uint64_t kPong = 16384;
 
-// Number of valid columns of a tile for rows of `rowBytes` bytes. TPUT and TGET use a tile
-// unchanged if it holds all of them.
+// Returns the number of valid columns of a tile for rows of `rowBytes` bytes. If the tile holds a
+// whole row, TPUT and TGET use the tile as it is.
 WL_CORE_INLINE int64_t staged(uint64_t rowBytes) {
   return rowBytes < ByteTile::Cols ? static_cast<int64_t>(rowBytes) : ByteTile::Cols;
 }

@@ -31,7 +31,7 @@
 namespace windlass {
 namespace {
 
-// A phase inside the scope that its macro-instructions share.
+// Kernel K, with each phase inside the scope that its macro-instructions share.
 template <class K>
 struct Scoped : K {
   static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t k) {
@@ -61,7 +61,7 @@ using DeviceKernels = AllOffloadedKernels;
 using DeviceKernels = OffloadedKernels;
 #endif
 
-// K's kernel on a device.
+// Is: the kernel that a device runs in place of K.
 template <class K>
 struct OnDevice {
   using Is = K;
@@ -77,7 +77,7 @@ Code offloaded(Comm& comm, const Call& call) {
   return runOffloaded<K>(comm, call, kIndex);
 }
 
-// Fails for kernels that the device lacks: redistribution and those of experts.
+// Fails if the device lacks the kernel: the kernels of redistribution and of experts.
 template <class K>
 Code missing(Comm&, const Call& call) {
   return fail(call.error, WL_UNSUPPORTED, "%s run on %s yet: its devices run collectives alone",
@@ -120,8 +120,8 @@ constexpr Kernel makeKernel() {
 template <class K>
 constexpr Kernel kernel = makeKernel<K>();
 
-// Runs `body` for one rank, outside of kernels that ranks run together. Returns nullptr, or what
-// the target does not allow. Only the views are checked, and only if ranks are devices.
+// Runs `body` for one rank, outside of kernels that ranks run together. Returns nullptr, or a text
+// about what the target does not allow. Only the views are checked, and only if ranks are devices.
 template <class Body>
 const char* alone(const char* name, std::initializer_list<StridedView> views, const Body& body) {
   if constexpr (kLimits.isolatesRanks) {

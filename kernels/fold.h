@@ -38,7 +38,7 @@ WL_CORE inline void foldAlone(void* dst, const void* const* src, uint32_t count,
         Stores::kCached);
 }
 
-// A unit on each rank, folded in pieces of about kPieceBytes.
+// Items of a kernel that folds one unit of each rank, in pieces of about kPieceBytes.
 template <uint64_t kPieceBytes>
 struct FoldItems : Items {
   WL_CORE static void plan(Launch& launch) { launch.cut(kPieceBytes, 256); }

@@ -6,7 +6,8 @@
 
 namespace windlass {
 
-// One phase after all ranks have entered. A rank returns after all are done.
+// Items of a kernel with one phase, which runs after all ranks have entered. A rank returns after
+// all ranks are done.
 struct Items {
   static constexpr bool kEager = false;
   WL_CORE static constexpr uint32_t phases(const Launch&) { return 1; }

@@ -10,7 +10,7 @@
 
 namespace windlass {
 
-// Units of equal size, cut into pieces of about kPieceBytes.
+// Items of a kernel with units of equal size, which are cut into pieces of about kPieceBytes.
 template <uint64_t kPieceBytes>
 struct PeerItems : Items {
   WL_CORE static void plan(Launch& launch) { launch.cut(kPieceBytes, 64); }
@@ -31,7 +31,8 @@ struct PeerItems : Items {
   }
 };
 
-// Parts that differ in size. Every part is cut into as many pieces as the rank's largest.
+// Items of a kernel with parts that differ in size. A rank cuts each of its parts into as many
+// pieces as its largest part needs.
 template <uint64_t kPieceBytes>
 struct PartItems : PeerItems<kPieceBytes> {
   WL_CORE static void plan(Launch& launch) { launch.cut(1, 1); }

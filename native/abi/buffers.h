@@ -65,7 +65,7 @@ struct Buffer {
               dtype, rule);
 }
 
-// The same, for a rank's part and the buffer of all parts, which contains it in place.
+// Returns the error for a rank's part that overlaps the buffer of all parts, but not in place.
 [[gnu::cold]] inline Code badPartOverlap(const wl_call_t& call, const Buffer& part, uint32_t rank,
                                          const Buffer& whole, wl_error_t* error) {
   char rule[64];

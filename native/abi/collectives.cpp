@@ -101,7 +101,8 @@ uint64_t quotient(uint64_t elements, uint32_t ranks) {
   return elements <= UINT32_MAX ? static_cast<uint32_t>(elements) / ranks : elements / ranks;
 }
 
-// A call of equal parts for one combination of buffer contents, which calls then need not test.
+// Runs a collective of equal parts. The contents of both buffers are template arguments, so that
+// calls need not test them.
 template <Holds kIn, Holds kOut>
 Code equalParts(Comm& comm, const Collective& of, const wl_call_t& stated, wl_error_t* error,
                 OnStream* on) {

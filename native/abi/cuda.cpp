@@ -21,7 +21,7 @@ struct Asked {
   Asked(const char* of, wl_error_t* to) : error(to), code(cuda::Cuda::find(&driver, to)) {
     std::snprintf(what, sizeof what, "%s", of);
   }
-  // Asks about device `number`, which `device` is then.
+  // Checks that there is a device `number`, and sets `device` to it.
   Asked(uint32_t number, wl_error_t* to) : Asked("the driver", to) {
     int32_t count = 0;
     call(&cuda::Cuda::cuDeviceGetCount, &count);

@@ -33,8 +33,8 @@ Code checkAligned(const char* what, const wl_tensor_t& tensor, const char* name,
               name, text(size));
 }
 
-// Errors that describe tensors are apart from the checks, whose stack they would enlarge.
-// `format` takes the name of the move, local and remote.
+// Errors that describe tensors have a function of their own, because in the checks they would
+// enlarge the stack. `format` takes the name of the move, local and remote.
 [[gnu::cold]] Code badTensors(const char* format, const char* what, const wl_tensor_t& local,
                               const wl_tensor_t& remote, wl_error_t* error) {
   return fail(error, WL_INVALID_ARGUMENT, format, what, TensorText(local).text(),

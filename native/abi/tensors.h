@@ -94,8 +94,8 @@ inline Code checkFold(const wl_tensor_t* const* sources, uint32_t count, int32_t
   return fail(error, WL_INVALID_ARGUMENT, "op %d is unknown", op);
 }
 
-// Sets *views to the sources of a fold, after it has checked that they have the shape and the dtype
-// of `like`, which may be the first of them. Throws std::bad_alloc.
+// Sets *views to the sources of a fold. First checks that they have the shape and the dtype of
+// `like`, which may be the first of them. Throws std::bad_alloc.
 inline Code readSources(const wl_tensor_t* const* sources, uint32_t count,
                         const wl_tensor_t* like, const char* likeName,
                         std::vector<StridedView>* views, wl_error_t* error) {

@@ -8,7 +8,7 @@
 
 namespace windlass {
 
-// Polls of a spinning thread between two reads of the clock.
+// Number of polls of a spinning thread between two reads of the clock.
 constexpr int kLooksBetweenClocks = 128;
 
 inline int64_t clockNs() {

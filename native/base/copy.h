@@ -10,9 +10,9 @@
 
 namespace windlass {
 
-// True if `rep movsb` takes about 15 times as long there. C libraries and kernels use it for long
-// copies. It is slow on AMD Zen 3 and 4 if, counted within a page, the target begins less than a
-// line after the source.
+// Returns true if `rep movsb` between these addresses takes about 15 times as long as elsewhere. C
+// libraries and kernels use it for long copies. It is slow on AMD Zen 3 and 4 if, counted within a
+// page, the target begins less than a line after the source.
 inline bool isSlowToCopy(const void* to, const void* from) noexcept {
   constexpr uint64_t kPageBytes = 4096;
   constexpr uint64_t kLineBytes = 64;

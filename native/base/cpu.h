@@ -33,9 +33,9 @@ inline void relax(bool sharesCore) noexcept {
   }
 }
 
-// Call between a seq_cst read-modify-write and loads of words that other threads write. No later
-// load then passes an earlier store. On x86-64 the read-modify-write itself ensures that. On other
-// CPUs it orders only seq_cst loads, and most of those loads are not.
+// Call between a seq_cst read-modify-write and loads of words that other threads write. It keeps
+// the loads from passing earlier stores. On x86-64, the read-modify-write itself ensures this. On
+// other CPUs, it only orders loads that are seq_cst too, and most of those loads are not.
 inline void orderLooks() noexcept {
 #if !defined(__x86_64__)
   __atomic_thread_fence(__ATOMIC_SEQ_CST);

@@ -15,8 +15,8 @@ namespace windlass {
 // stride is outermost. Where runs lie one after another, the copy thus keeps their order.
 class FarBox {
  public:
-  // Gaps that a run may include, and that are copied too. kShort is for process_vm_readv, for which
-  // a run costs about as much as kMostGapBytes more bytes.
+  // Gaps that a run may include. The bytes of these gaps are copied too. kShort is for
+  // process_vm_readv, in which one more run costs about as much as kMostGapBytes more bytes.
   enum class Gaps { kNone, kShort };
 
   // Extents are at least 1. Strides are in elements.
@@ -131,7 +131,8 @@ class FarBox {
   // Like forEachRun(), but visits views of bytes. Each view is contiguous in the copy.
   template <class Visit>
   void forEachPart(uint64_t from, uint64_t count, Visit&& visit) const {
-    // Dimensions of the runs, then one of their bytes. `unit`: bytes of the copy that a step takes.
+    // The dimensions are those outside the runs, and then the bytes of a run. unit[d]: bytes of the
+    // copy that one step in dimension d takes.
     const uint32_t ndim = outer_ + 1;
     int64_t shape[kMaxDims + 1];
     int64_t strides[kMaxDims + 1];

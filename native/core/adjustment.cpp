@@ -29,7 +29,7 @@ struct SchedulingAttributes {
   uint64_t period;
 };
 
-// State of the calling thread.
+// Time slices of the calling thread, as this library has changed them.
 struct Slice {
   bool isShort;
   bool isRefused;
@@ -85,7 +85,7 @@ void takeShortSlices(int64_t untilNs) {
 
 void returnShortSlices(int64_t nowNs) {
   if (!slice.isShort || nowNs < slice.untilNs) return;
-  SchedulingAttributes attributes = {};  // includes later changes by others
+  SchedulingAttributes attributes = {};  // sched_getattr() includes changes by other code
   slice.isShort = syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) == 0 &&
                   attributes.policy == SCHED_OTHER && attributes.runtime == kSliceNs;
   if (!slice.isShort) return;  // other code has changed it

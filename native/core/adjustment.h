@@ -13,8 +13,9 @@ namespace windlass {
 bool adoptThread();
 bool isAdopted();
 
-// Moves the calling thread to `core`, then restores its previous mask `allowed`. A mask that
-// another thread sets meanwhile stays, except in the short time between the check and the change.
+// Moves the calling thread to `core`, then restores its previous mask `allowed`. If another thread
+// sets a mask in between, that mask stays. A mask that is set between the check and the restore is
+// lost.
 void moveToCore(uint32_t core, const cpu_set_t& allowed);
 
 // Moves the calling thread to core number `place` among the cores that it may use, modulo their

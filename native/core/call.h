@@ -55,7 +55,7 @@ struct Call {
   OnStream* on = nullptr;
   int64_t startNs = 0;               // start of the deadline, for several operations that share one
 
-  // A call that moves nothing yet.
+  // Returns a call without memory or items. The caller sets the other members.
   static Call of(const Descriptor& descriptor, int64_t deadlineNs, wl_error_t* error) {
     Call call = {};
     call.descriptor = descriptor;

@@ -17,7 +17,7 @@ const Kernel& kernelFor(const Comm& comm, const Collective& collective, uint64_t
   return bytes <= most ? collective.eager : collective.algorithms[0].kernel;
 }
 
-// Counts that are the same on every rank: their sum, and what ranks compare.
+// Counts of a call that are the same on every rank. Ranks compare `fingerprint`.
 struct Counts {
   uint64_t sum = 0;
   uint64_t largest = 0;

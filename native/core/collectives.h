@@ -62,7 +62,8 @@ inline bool isEager(const Comm& comm, const Collective& collective, Holds in,
                   call);
 }
 
-// Each runs a call of its operation, whose arguments have been checked. `on`: see Call::on.
+// The following functions run one collective each. The caller has checked the arguments. `on`: see
+// Call::on.
 Code allToAllV(Comm& comm, const wl_call_t& stated, wl_error_t* error, OnStream* on);
 // Sets the call's received_counts.
 Code allToAllVPacked(Comm& comm, const wl_call_t& stated, wl_error_t* error);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank of a communicator: its handle, and the frame of each of its operations. Executors run
-// what is inside (native/core/executor.h).
+// One rank of a communicator: its handle, and the begin and end of each of its operations.
+// Executors run the operations (native/core/executor.h).
 #pragma once
 
 #include <memory>
@@ -82,8 +82,9 @@ class alignas(kLine) Comm {
   // thread inside.
   Code beginShrink(wl_error_t* error);
   Code endShrink(Code code);
-  // Returns Mismatch after this rank has left if ranks called different operations and no call of
-  // this rank has reported it. Returns Timeout if a call in flight does not leave within 60 s.
+  // Closes the handle. Returns Mismatch if ranks called different operations and no call of this
+  // rank has reported it; this rank has then left. Returns Timeout if a call in flight does not
+  // leave within 60 s.
   Code close(wl_error_t* error);
 
  private:

@@ -9,8 +9,8 @@
 //
 // Ranks count operations in 64 bits, of which 56 are ever used. ENTER, written at every operation,
 // states the low 32 bits, and ranks compare it as it wraps. Words that some operations do not write
-// state all 56 bits, and ranks compare them as numbers. A word that is 0, as at the start, or was
-// not written for any number of operations, reads as not reached yet.
+// state all 56 bits, and ranks compare them as numbers. A word that is still 0 reads as not reached
+// yet. So does a word that operations have not written for any length of time.
 #pragma once
 
 #include <atomic>
@@ -77,13 +77,14 @@ struct alignas(kLine) Entry {
 // The items of a rank in one phase.
 //
 // next = low 16 bits of the sequence << 48 | phase << 40 | blocks taken from the front << 20 |
-// blocks left. The rank that advances it by compare-and-swap runs that block. The owner takes from
-// the front and others from the back, so that each rank accesses the same memory repeatedly.
+// blocks left. The rank that advances `next` by compare-and-swap runs that block. The owner takes
+// from the front and others from the back, so that each rank accesses the same memory repeatedly.
 // `finished` counts blocks that have run.
 //
 // If items are claimed, every rank writes its own line before its ENTER. A peer reads it only
-// between that ENTER and its own exit. It therefore sees the word of that operation or of the next
-// one, which 16 bits tell apart. This holds even after many operations that did not write the line.
+// between that ENTER and its own exit. The peer therefore sees the word of that operation or of the
+// next one, and 16 bits of the sequence distinguish the two. This holds even if many operations
+// before did not write the line.
 struct alignas(kLine) Work {
   std::atomic<uint64_t> next;
   std::atomic<uint32_t> finished;
@@ -163,25 +164,26 @@ struct alignas(kLine) Doorbell {
 // operations.
 struct alignas(kLine) StageLine {
   std::atomic<uint64_t> probe;     // PeerMemory::probeAddress() of its joined process
-  std::atomic<uint32_t> answer;    // what it reports on the others' memory; 0: nothing yet
-  std::atomic<uint32_t> reserved;  // its staging buffer has memory or lacks it; 0: not known yet
-  std::atomic<uint64_t> filled;    // rounds that this rank has filled its half for
-  std::atomic<uint64_t> taken;     // rounds in which it has read all that it needs
-  // Rounds of two levels, over all operations (native/peer/two_levels.h). shown: rounds for which
-  // this rank has shown its input on its host. used: rounds whose result it has taken.
+  std::atomic<uint32_t> answer;    // if it can read the others' memory; 0: no answer yet
+  std::atomic<uint32_t> reserved;  // if its staging buffer has memory; 0: not known yet
+  std::atomic<uint64_t> filled;    // number of rounds for which this rank has filled its half
+  std::atomic<uint64_t> taken;     // number of rounds in which it has read all that it needs
+  // Numbers of rounds in two levels, over all operations (native/peer/two_levels.h). shown: rounds
+  // for which this rank has published its input on its host. used: rounds whose result it has
+  // taken.
   std::atomic<uint64_t> shown;
   std::atomic<uint64_t> used;
-  // passed: rounds for which the rank has passed its lane on. came: rounds whose lane result has
-  // arrived at this host.
+  // passed: rounds for which this rank has folded its lane and passed the fold on. came: rounds
+  // whose lane result has arrived at this host.
   std::atomic<uint64_t> passed;
   std::atomic<uint64_t> came;
 };
 static_assert(sizeof(StageLine) == kLine, "what a rank tells is one line");
 
-// Data of a rank for one reader in a transfer: the reader's part of either half of the staging
-// buffer, in turn.
+// Data that a rank sends to one reader in a transfer. Each half of the rank's staging buffer has a
+// part for this reader. The rank fills the two parts in turn.
 struct StagePair {
-  std::atomic<uint64_t> filled;  // times, over all operations
+  std::atomic<uint64_t> filled;  // number of times, over all operations
   std::atomic<uint64_t> taken;
   uint64_t bytes[2];  // size of the part in each half
 };
@@ -214,24 +216,25 @@ struct alignas(kLine) Member {
     return pid.load(std::memory_order_acquire) != 0 &&
            pidNamespace.load(std::memory_order_relaxed) == 0;
   }
-  // For several hosts. agreement: its own Agreement when it wrote its word in a shrink. saysFailed:
-  // 1 after its process, on another host, has reported that the communicator failed.
+  // For several hosts. agreement: state of its host's Agreement that the rank last sent to other
+  // hosts. saysFailed: 1 after its process, on another host, has reported that the communicator
+  // failed.
   std::atomic<uint64_t> agreement;
   std::atomic<uint32_t> saysFailed;
 };
 static_assert(sizeof(Member) == kLine, "who a rank is, is one line");
 
-// How far the ranks of a failed communicator are in making the next one. The word moves by
+// Progress of the ranks of a failed communicator towards the next one. The word moves by
 // compare-and-swap from kOpen to kProposed. From there it moves to kAgreed, which is final, or to
-// kOpen of a later round. Each host has one. See native/core/shrink/shrink.h.
+// kOpen of a later round. Each host has one Agreement. See native/core/shrink/shrink.h.
 struct Agreement {
   enum Step : uint32_t { kOpen, kProposed, kAgreed };
   Step step;
   uint32_t round;  // up to kMostRounds
   uint32_t maker;  // the rank that proposes
-  // File number of the new one's memory in the process that made it. That process is the one of
-  // `maker`, or on another host the one of the lowest proposed rank there. -1: not made yet, or no
-  // file because all ranks live in one process.
+  // File number of the new communicator's memory in the process that made it. On the host of
+  // `maker`, that is the process of `maker`. On another host, it is the process of the lowest
+  // proposed rank there. -1: not made yet, or no file because all ranks live in one process.
   int32_t file;
 
   static constexpr uint32_t kMostRounds = 0xffff;
@@ -244,9 +247,9 @@ struct Agreement {
     return {static_cast<Step>(word >> 62), static_cast<uint32_t>(word >> 44 & kMostRounds),
             static_cast<uint32_t>(word >> 32 & 0xfff), static_cast<int32_t>(word)};
   }
-  // A rank's own word. came: it waits in that round. opened: it is a member of the proposal, and
-  // its process has opened the memory and, on several hosts, a wire. holds: it holds the memory,
-  // which can be used. kGaveUp: it will not take part. 0: it never joined.
+  // Values of a rank's own word. came: it waits in that round. opened: it is a member of the
+  // proposal, and its process has opened the memory and, on several hosts, a wire. holds: it holds
+  // the memory, which can be used. kGaveUp: it will not take part. 0: it never joined.
   static uint32_t came(uint32_t round) { return (round + 1) << 2; }
   static uint32_t opened(uint32_t round) { return came(round) | 1; }
   static uint32_t holds(uint32_t round) { return came(round) | 2; }
@@ -274,7 +277,7 @@ struct ShrinkNote {
 };
 static_assert(sizeof(ShrinkNote) == 4096, "a note is one page");
 
-// Least number of words for each rank in data that a rank copies for all ranks.
+// Minimum number of words per rank in an eager input that holds words for all ranks.
 constexpr uint64_t kEagerWords = 4;
 
 // Settings that select the protocol of a communicator. Ranks agree on them when they meet.
@@ -311,8 +314,8 @@ struct GroupConfig {
   // True if there are more ranks than cores. Then waits yield the core at once, and the last
   // arriver opens an operation whose inputs are not eager.
   bool oversubscribed() const { return ranks > cores; }
-  // Largest input that a rank copies on ENTER. If ranks exceed cores, a copy costs less than the
-  // acknowledgements, which take another turn of all threads.
+  // Largest input that a rank copies on ENTER. If ranks exceed cores, a copy costs less than
+  // acknowledgements, because these take another turn of all threads.
   uint64_t eagerBytes() const { return uint64_t{oversubscribed() ? 64u : 4u} << 10; }
   // Room for an eager input, and for some words to each rank.
   uint64_t eagerRoomBytes() const {
@@ -355,11 +358,11 @@ struct SharedLines {
   alignas(kLine) std::atomic<uint64_t> arrivals;   // ranks that entered, over all operations
   alignas(kLine) std::atomic<uint64_t> released;   // last sequence that all ranks may leave
   std::atomic<uint64_t> openPhase;                 // phaseWord of the items that may run
-  alignas(kLine) std::atomic<uint32_t> remaining;  // ranks with items of it still to finish
+  alignas(kLine) std::atomic<uint32_t> remaining;  // ranks with unfinished items of that phase
   alignas(kLine) std::atomic<uint32_t> sleepers;   // ranks inside the sleeping wait
   alignas(kLine) std::atomic<uint32_t> leavers;    // ranks that closed
   alignas(kLine) std::atomic<uint32_t> failed;  // number of the record that stands, from 1; 0: none
-  std::atomic<uint32_t> failing;                   // threads that took a record to write
+  std::atomic<uint32_t> failing;                   // threads that have claimed a record
   std::atomic<int64_t> contestedNs;  // when a rank last met a thread that computes; 0: never
   std::atomic<uint64_t> shrink;      // Agreement
   std::atomic<uint32_t> holding;     // for a communicator that shrink makes: ranks that hold it
@@ -370,9 +373,9 @@ struct SharedLines {
 
 class FlightRecorder;
 
-// Offset in a page of staging buffers and eager inputs. Long memory of malloc() begins at 16, and
-// UCX puts some bytes before a message. With this offset, isSlowToCopy() is false for copies
-// between them.
+// Offset in a page at which staging buffers and eager inputs begin. Long memory of malloc() begins
+// at offset 16, and UCX puts some bytes before a message. With this offset, isSlowToCopy() is false
+// for copies between these buffers and such memory.
 constexpr uint64_t kInPage = 2 * kLine;
 
 // Addresses of the parts of a control block. A process has one ControlBlock for each block that it
@@ -395,8 +398,8 @@ class ControlBlock {
   // Checks that `bytes` from `memory` are a control block that make() filled in, with this
   // library's layout.
   static Code check(const void* memory, uint64_t bytes, wl_error_t* error);
-  // Checks as check() does, for a process that trusts none of the content and may only read it.
-  // *block and all counts in *config stay within the bytes, whatever other processes write later.
+  // Like check(), for a process that trusts none of the content and may only read it. *block and
+  // all counts in *config stay within the bytes, whatever other processes write later.
   static Code open(const void* memory, uint64_t bytes, GroupConfig* config, ControlBlock* block,
                    wl_error_t* error);
 

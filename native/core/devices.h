@@ -22,8 +22,8 @@ class Devices {
   virtual void join(uint32_t rank) = 0;
   // Sets the number of ranks, at most the initial one. Call before any use.
   virtual void settle(uint32_t ranks) = 0;
-  // Gives `rank` the device of the rank `former` of `whole`. All who attach the group state the
-  // same one.
+  // Gives `rank` the device that rank `former` has in `whole`. All processes that attach the group
+  // pass the same `former`.
   virtual void keep(uint32_t rank, const Devices& whole, uint32_t former) = 0;
   // Returns true if the rank's device may still access memory of the group's operations.
   virtual bool mayAccess(uint32_t rank) const = 0;

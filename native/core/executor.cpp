@@ -4,7 +4,7 @@
 namespace windlass {
 namespace {
 
-// Runs run(reads), whose progress peers see.
+// Calls run(reads). Peers see its progress.
 template <class Run>
 Code runReads(Comm& comm, uint32_t phases, Run&& run) {
   PeerReads* const reads = comm.peerReads();

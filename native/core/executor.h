@@ -9,8 +9,8 @@
 
 namespace windlass {
 
-// True if kernel K has K::agrees. Then the values that ranks bring with ENTER decide whether its
-// items run, and its in and out name nothing else.
+// True if kernel K has K::agrees. In that case, the values that ranks bring with ENTER decide
+// whether the kernel's items run. The kernel's in and out name no other memory.
 template <class K, class = void>
 struct Asks : std::false_type {};
 template <class K>
@@ -22,9 +22,9 @@ struct Pulls : std::false_type {};
 template <class K>
 struct Pulls<K, std::void_t<decltype(K::kPull)>> : std::true_type {};
 
-// True if K runs kernels of libraries. Their arguments belong to their rank, so no other rank runs
-// its items. What ranks compare of the arguments travels with ENTER, to report differences. They
-// are planned before the rank enters: OwnArgs::aux is the Launch that runs.
+// True if K runs kernels of libraries. The arguments belong to their rank, so no other rank runs
+// its items. Values that ranks compare travel with ENTER, so that errors can name differences. The
+// launch is planned before the rank enters: OwnArgs::aux is the Launch that runs.
 template <class K, class = void>
 struct OfLibrary : std::false_type {};
 template <class K>
@@ -85,10 +85,10 @@ __attribute__((always_inline)) inline Code enter(Comm& comm, const Call& call, D
   return WL_OK;
 }
 
-// Sets *runs to true if items run. Call after all ranks have entered and after a read-modify-write
-// of this rank has followed its ENTER. After a failure items do not run, and the result is the
-// failure's code. A rank may have returned with it before it saw all ranks enter, and then nobody
-// may write its memory.
+// Sets *runs to true if the kernel's items run. If the communicator has failed, returns the
+// failure's code, and no items run. Call it after all ranks have entered, and after a
+// read-modify-write of this rank that follows its ENTER. A rank that saw the failure may have
+// returned before all ranks entered. Therefore nobody may write that rank's memory any more.
 template <class K>
 Code ask(const Group& group, const Launch& launch, bool* runs) {
   *runs = true;
@@ -119,7 +119,7 @@ Code preparePull(Comm& comm, const Launch& launch) {
 // Runs a collective in which some rank reads memory that it can only pull.
 Code pull(Comm& comm, const PullForm& form, const Call& call, const Launch& launch,
           Deadline& deadline);
-// Runs the items of a transfer in which some rank does.
+// Runs the items of a transfer in which some rank reads memory that it can only pull.
 Code pullItems(Comm& comm, const Call& call, const Launch& launch, Deadline& deadline);
 
 }  // namespace windlass

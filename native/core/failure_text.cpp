@@ -24,7 +24,7 @@ void addUnexpected(Text& out, uint32_t from, const Part& sent, uint32_t to, cons
           text(sent.bytes / elementBytes), to, text(expected.bytes / elementBytes));
 }
 
-// Reports the first count that must be the same on ranks a and b and is not.
+// Reports the first count that differs between ranks a and b although it must be the same.
 template <class PartOf>
 void addFirstDifference(Text& out, uint32_t ranks, uint32_t a, uint32_t b, PartOf&& partOf,
                         uint64_t elementBytes) {
@@ -155,7 +155,7 @@ void writeLost(Text& out, const Group& group, int32_t pid, const char* why, cons
   out.add(". See what that process logged last, and whether it was killed for memory");
 }
 
-// The operation and its size.
+// Adds the operation and its size.
 void describeTo(Text& out, const Descriptor& descriptor) {
   const auto count = text(descriptor.count);
   out.add("%s", operationName(descriptor.operation()));
@@ -210,7 +210,7 @@ void describeTo(Text& out, const Descriptor& descriptor) {
   }
 }
 
-// The record that a rank gets about itself in its shrink.
+// Completes a record about a rank that fails its own shrink.
 wl_error_t ofShrink(const Group& group, uint32_t rank, wl_error_t record) {
   record.operation = WL_OP_SHRINK;
   record.observer = static_cast<int32_t>(rank);

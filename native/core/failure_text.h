@@ -33,23 +33,25 @@ struct OperationText {
 constexpr uint32_t kNamedRanks = 8;
 constexpr uint32_t kDescribedRanks = 3;
 
-// The last or current call of `peer`, and its process. `described`: also what the call moves.
+// Adds the current or last call of `peer`, and its process. `described`: also adds what the call
+// moves.
 void addWhereabouts(Text& out, const Group& group, uint32_t peer, bool described);
-// Phases of the operation that the culprits' devices have ended.
+// Adds the phases of the operation that the culprits' devices have ended.
 void writeProgress(Text& out, const OffloadProgress& progress, const int32_t* culprits,
                    uint32_t count);
-// The process `pid` is gone or silent. `why` is the verb of the text, as "has ended". Names the
-// ranks of the process, for which isOwn(rank) is true, unless they have left. Also names their
-// operations, and those of ranks of other processes.
+// Returns the record for a process `pid` that is gone or silent. `why` is the verb of the text,
+// such as "has ended". The text names the ranks of the process, for which isOwn(rank) is true,
+// unless they have left. It also names their operations, and the operations of ranks of other
+// processes.
 wl_error_t lostOf(const Group& group, int32_t pid, const char* why,
                   const std::function<bool(uint32_t rank)>& isOwn);
-// The process of rank `peer` has ended.
+// Returns the record for the process of rank `peer`, which has ended.
 wl_error_t endedOf(const Group& group, uint32_t peer);
-// Returned to `rank` if the others have continued without it.
+// Returns the record that `rank` gets if the others have continued without it.
 wl_error_t leftOutOf(const Group& group, uint32_t rank);
-// Returned to a rank of a host that was suspended for about silenceNs or longer.
+// Returns the record for a rank whose host was suspended for about silenceNs or longer.
 wl_error_t stoodStillOf(const Group& group, uint32_t rank, int64_t silenceNs);
-// Ranks a and b, which entered `sequence`, call different things.
+// Writes that ranks a and b, which have entered `sequence`, called different operations.
 void writeMismatch(Text& out, const Group& group, uint32_t a, uint32_t b, uint64_t sequence);
 
 }  // namespace windlass

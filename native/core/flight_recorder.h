@@ -42,7 +42,8 @@ class TickScale {
     const SharedLines& shared = block.shared();
     return {{shared.madeTicks, shared.madeNs}, Mark::now()};
   }
-  // For any ticks, returns a time from 0 to the last mark.
+  // Converts a stamp in ticks to nanoseconds of CLOCK_MONOTONIC. The result is at least 0 and at
+  // most the time of the last mark.
   int64_t ns(int64_t ticks) const;
 
  private:

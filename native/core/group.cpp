@@ -42,8 +42,9 @@ void Group::place(void* block) {
   windowCount_ = kControlBlock + 1;
 }
 
-// If each rank is a device, the device runs all operations and reaches only the windows of its
-// peers. If each rank has a device, the device runs collectives.
+// Adapts the configuration to the target. On some targets each rank has a device, to which the host
+// hands collectives. On others each rank is itself a device, which runs all operations and reaches
+// only the windows of its peers.
 void Group::suitTarget(GroupConfig* config) {
   if (kTarget.limits.offloadCores > 0 && config->offloadCores == 0) {
     config->offloadCores =

@@ -43,7 +43,7 @@ class Group {
   static std::shared_ptr<Group> reserve(const GroupConfig& config);
   void settle(uint32_t ranks);
   static void suitTarget(GroupConfig* config);
-  // Fills in what a configuration leaves open, from the number of ranks and cores.
+  // Sets the members that a configuration leaves open, by the numbers of ranks and cores.
   static void decide(GroupConfig* config);
   // Attaches to a control block in memory that processes share and that `memory` keeps. `use` is
   // this process's setting for ordinary memory of other processes. Throws std::bad_alloc.
@@ -57,7 +57,7 @@ class Group {
   uint32_t ranks() const { return config_.ranks; }
   bool oversubscribed() const { return config_.oversubscribed(); }
 
-  // Ranks that share a core if all cores have about as many.
+  // Number of ranks on a core if ranks are spread evenly over the cores, rounded up.
   uint32_t ranksPerCore() const { return (config_.ranks + config_.cores - 1) / config_.cores; }
 
   // FUTEX_WAIT or FUTEX_WAKE on a word of the control block.
@@ -68,10 +68,10 @@ class Group {
   const ControlBlock& block() const { return block_; }
   // nullptr: ranks have no devices.
   Devices* devices() const { return devices_.get(); }
-  // The devices as native/device makes them, and defines this.
+  // Returns devices() as the type that native/device makes. Defined in native/device.
   OffloadSeats& offloadSeats() const;
-  // The ranks of this group, which is still unused, are the ranks `members` of `whole`. They keep
-  // their devices.
+  // Call before the group is used. Makes its ranks the ranks `members` of `whole`, which keep their
+  // devices.
   void comeFrom(const Group& whole, const std::vector<uint32_t>& members);
   // Gives the ranks the devices that they have in `whole`. The control block lists the members.
   void keepDevices(const Group& whole);
@@ -104,13 +104,14 @@ class Group {
     const uint64_t held = windowBytes_[window].load(std::memory_order_acquire);
     return offset <= held && bytes <= held - offset ? at(rank, Place::of(window, offset)) : nullptr;
   }
-  // The window address that holds all `bytes` of `rank`'s memory. Otherwise an address in window 0.
+  // Returns the address in the window that holds all `bytes` of `rank`'s memory. If no window does,
+  // returns an address in window 0.
   [[gnu::noinline]] Place windowOf(uint32_t rank, const void* memory, uint64_t bytes) const;
   // Unmaps windows that no rank holds any more. On return, sweeps that other threads began are
   // over, too.
   void sweepWindows();
-  // isHere: true if the rank lives in this process. processOf: the process of a rank that has
-  // joined.
+  // isHere() returns true if the rank lives in this process. processOf() returns the process of a
+  // rank that has joined.
   bool isHere(uint32_t rank);
   wl_process_t processOf(uint32_t rank) const;
   // The other hosts; nullptr if there is one host.
@@ -121,8 +122,8 @@ class Group {
   uint32_t firstBeside(uint32_t rank) const;
   // Call before any rank of this process joins.
   void setHosts(std::unique_ptr<OtherHosts> hosts) { hosts_ = std::move(hosts); }
-  // For two ranks that have joined. liveTogether: they live in one process. shareProcess: there
-  // they also reach one another's ordinary memory.
+  // For two ranks that have joined. liveTogether() returns true if they live in one process.
+  // shareProcess() returns true if they also reach one another's ordinary memory.
   bool liveTogether(uint32_t a, uint32_t b) const;
   bool shareProcess(uint32_t a, uint32_t b) const;
   // For two ranks that have joined. Returns true if the process of `a` precedes that of `b`, in an
@@ -133,11 +134,12 @@ class Group {
     return place.isOrdinary() && !shareProcess(rank, owner);
   }
   PeerMemoryUse peerMemoryUse() const;
-  // Memory of the process of `rank`, which has joined. The first rank of this process that asks
-  // opens it. WL_UNSUPPORTED says why it cannot be read. Throws std::bad_alloc.
+  // Sets *memory to the memory of the process of `rank`, which has joined. The first rank of this
+  // process that calls opens it. WL_UNSUPPORTED: the error says why it cannot be read. Throws
+  // std::bad_alloc.
   Code peerMemory(uint32_t rank, const PeerMemory** memory, wl_error_t* error);
-  // How `rank`, of this process, names `bytes` of its memory to its peers. The address is in window
-  // 0 if no window holds all bytes or ranks live on several hosts.
+  // Returns the address by which `rank`, of this process, names `bytes` of its memory to its peers.
+  // The address is in window 0 if no window holds all bytes or ranks live on several hosts.
   Place placeOf(uint32_t rank, const void* memory, uint64_t bytes) const {
     return config_.spansProcesses && hosts_ == nullptr ? windowOf(rank, memory, bytes)
                                                        : placeInAddressSpace(memory);
@@ -151,10 +153,10 @@ class Group {
   Member& member(uint32_t rank) const { return block_.member(rank); }
   SharedLines& shared() const { return block_.shared(); }
   FlightRecorder& recorder(uint32_t rank) const { return block_.recorder(rank); }
-  // Converts the stamps of all ranks up to now.
+  // Returns the scale that converts the stamps of all ranks up to now.
   TickScale tickScale() const { return TickScale::since(block_); }
-  // Rank that entered the operation with these low 32 bits of the sequence last, among the ranks
-  // that still have a record of it. -1 if there is none.
+  // Returns the rank that entered the operation last, among the ranks that still have a record of
+  // it. -1 if there is none. `sequence`: low 32 bits of the operation's sequence.
   int32_t lastToEnter(uint32_t sequence) const;
 
   bool entered(uint32_t rank, uint64_t sequence) const {
@@ -181,7 +183,8 @@ class Group {
   }
   // Writes the failure record unless one exists, and wakes every rank. failure() is set on return.
   void publishFailure(const wl_error_t& error);
-  // Does so on this host only. Returns true if this record is the one that stands.
+  // Like publishFailure(), but on this host only. Returns true if `error` became the failure
+  // record.
   bool publishHere(const wl_error_t& error);
   // Returns true if no operation failed, or if no live rank of this host is inside a call and no
   // device may still run one. Then nobody can access memory named in a failed operation.
@@ -209,14 +212,15 @@ class Group {
   // read-modify-write. The caller's later loads see values at least as new as those stores.
   void wakeSleepers();
 
-  // Numbers the objects that ranks of one process make together in one operation. Numbers from 0
-  // are the groups of a color. The proposal of rank r in a round of a shrink is kJointShrink - r.
+  // Numbers of objects that ranks of one process make together in one operation. A number of 0 or
+  // more is the color of a split, whose ranks make a group. The proposal of rank r in a round of a
+  // shrink is kJointShrink - r.
   enum JointPart : int32_t { kJointShrink = -3, kJointTransfer = -2, kJointWindow = -1 };
   // Returns the object `part` that ranks of this process make together in the operation `sequence`.
   // The first rank that calls makes it, and later ranks get it while any rank holds a Joint. Each
-  // rank calls before it enters the operation and holds its Joint until it has left.
-  // The object may live longer, but a later operation with the same 32 bits does not find it. A
-  // part has one type, whatever operations ranks call. Throws std::bad_alloc.
+  // rank calls before it enters the operation and holds its Joint until it has left. The object may
+  // live longer, but a later operation with the same 32 bits does not find it. All calls for one
+  // part use the same type, even if ranks call different operations. Throws std::bad_alloc.
   template <class T>
   using Joint = std::shared_ptr<const std::shared_ptr<T>>;
   template <class T, class Make>

@@ -19,8 +19,9 @@ class HostMoves {
   static std::unique_ptr<HostMoves> make(Comm& comm);
   virtual ~HostMoves() = default;
 
-  // `remote` is in this process's mapping of the peer's part, which has no memory behind it. On
-  // return `local` may change. All methods throw std::bad_alloc.
+  // put() and get() move data between `local` and `remote`. `remote` is an address in this
+  // process's mapping of the peer's part, which has no memory behind it. After put() returns, the
+  // caller may change `local`. All methods throw std::bad_alloc.
   virtual Code put(uint32_t peer, const StridedView& remote, const StridedView& local,
                    bool adds) = 0;
   virtual Code get(uint32_t peer, const StridedView& local, const StridedView& remote) = 0;

@@ -48,12 +48,11 @@ struct OffloadLine {
   alignas(64) ToldCall call;  // a call of the rank's driver that has lasted for some time
 };
 
-// Progress of an operation that runs on its ranks' devices, as their cores have reported it to one
-// of them.
+// Progress of an operation on the devices of its ranks, as one of these devices sees it.
 struct OffloadProgress {
   struct Rank {
     uint32_t over;  // phases that all of its cores have ended
-    uint32_t core;  // the first core that has ended no more than these
+    uint32_t core;  // the first core that has ended only this many
     bool hasBegun;  // all of its cores have reported that they began
   };
   uint32_t phases;

@@ -18,7 +18,8 @@ Code refuseOneSided(wl_error_t* error) {
               "and its devices run collectives alone", kTarget.limits.name);
 }
 
-// Runs a move to or from a peer on another host, as reachPeer() expects it.
+// Runs a move to or from a peer on another host. Fails the communicator if memory for moves is
+// short.
 template <class Move>
 Code overHosts(Comm& comm, const Move& move) {
   HostMoves* const moves = comm.hostMoves();
@@ -29,7 +30,8 @@ Descriptor ofSignal(wl_operation operation, uint32_t peer, uint32_t value) {
   return Descriptor::of(operation, value, 0, 0, 0, static_cast<int32_t>(peer));
 }
 
-// Runs a move of the caller's `view`: `over` if the peer lives on another host, otherwise `here`.
+// Runs a move of the caller's `view`. Calls `over` if the peer lives on another host, otherwise
+// `here`.
 template <class Over, class Here>
 Code move(Comm& comm, wl_operation operation, uint32_t peer, const StridedView& view,
           wl_error_t* error, const Over& over, const Here& here) {

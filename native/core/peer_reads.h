@@ -19,8 +19,8 @@ struct Call;
 
 // Settings of WINDLASS_PEER_MEMORY.
 enum class PeerMemoryUse : uint32_t {
-  kAuto,   // read if all processes may, or use staging buffers, as for short data
-  kReadv,  // read, or refuse
+  kAuto,   // read directly if all processes may; otherwise, and for short data, use staging buffers
+  kReadv,  // read directly; if a rank cannot, all ranks refuse the operation
   kStage,  // use staging buffers
 };
 
@@ -38,14 +38,14 @@ class PeerReads : public Steps {
   static std::unique_ptr<PeerReads> make(Comm& comm);
   virtual ~PeerReads() = default;
 
-  // Run the current operation, a collective or a transfer, which all ranks have entered.
-  // WL_UNSUPPORTED, on all ranks: one was told to read directly, and one can't. Throw
+  // Run the current operation, a collective or a transfer, which all ranks have entered. All ranks
+  // return WL_UNSUPPORTED if a process is set to read directly and a rank cannot read. Throw
   // std::bad_alloc.
   virtual Code run(const PullForm& form, const Launch& launch, Deadline& deadline,
                    wl_error_t* error) = 0;
   virtual Code runItems(const Call& call, const Launch& launch, Deadline& deadline) = 0;
-  // Call this before the rank enters. Sets the receive buffer for other hosts. If the rank can tell
-  // that all will use staging buffers, it also fills its half of the first round.
+  // Call this before the rank enters. Sets the receive buffer for other hosts. If it is already
+  // certain that all ranks use staging buffers, the rank also fills its half of the first round.
   virtual void beforeEntry(const PullForm& form, const Launch& launch) = 0;
   // Ends the operation on several hosts: nothing is received or read any more.
   virtual void endLanding() = 0;

@@ -15,7 +15,7 @@ class RankFailures {
   RankFailures(Group& group, uint32_t rank)
       : group_(group), rank_(rank), state_(group.lines(rank).state) {}
 
-  // Completes `record` as this rank's, about its operation in progress, with those culprits.
+  // Adds to `record` the operation in progress, this rank as the observer, and the culprits.
   wl_error_t recordOf(wl_error_t record, const int32_t* culprits, uint32_t count) const;
   wl_error_t recordOf(const wl_error_t& record, uint32_t culprit) const {
     const auto named = static_cast<int32_t>(culprit);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entry of a rank into a one-sided operation, whatever moves the bytes.
+// Begin of a one-sided operation of a rank, by whatever means the bytes move.
 #pragma once
 
 #include "native/core/comm.h"
@@ -13,9 +13,9 @@ inline Descriptor ofMove(wl_operation operation, uint32_t peer, const StridedVie
                         static_cast<int32_t>(peer));
 }
 
-// Converts what a move returns: nullptr or what the target does not allow, or the error of the
-// rank's device. If the device refuses the operation or does not know the memory, the communicator
-// stays as it was.
+// Converts the result of a move. `broken` says what the target does not allow, or is nullptr.
+// `ofDevice` is the error of the rank's device. If the device refuses the operation or does not
+// know the memory, the communicator stays as it was.
 Code outcomeOf(Comm& comm, const char* broken, wl_error_t* error);
 Code outcomeOf(Comm& comm, const wl_error_t& ofDevice, wl_error_t* error);
 inline Code outcomeOf(Comm&, Code code, wl_error_t*) { return code; }

@@ -6,7 +6,7 @@
 namespace windlass {
 namespace {
 
-// Checks of a signal before a core reports that it waits.
+// Number of checks of a signal before a core reports that it waits.
 constexpr uint32_t kLooksInLine = 16;
 
 }  // namespace

@@ -164,8 +164,8 @@ class Cores {
   Core cores_[WL_MAX_DEVICE_CORES];
 };
 
-// Runs the kernel on this rank's cores. Every rank whose memory they touch has entered. Throws
-// std::bad_alloc if the session does.
+// Runs the kernel on this rank's cores. Call it after all ranks whose memory the cores access have
+// entered. Throws std::bad_alloc if the session does.
 template <class Session>
 Code runCores(Comm& comm, const InLineCode<Session>& kernel, const Call& call,
               const Launch& launch, Deadline& deadline) {

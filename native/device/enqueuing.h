@@ -55,7 +55,7 @@ class Enqueuing {
  private:
   struct InFlight {
     int32_t operation;  // wl_operation
-    uint32_t sequence;  // the communicator's number of it
+    uint32_t sequence;  // the communicator's sequence of the operation
     uint32_t phases;
     uint32_t cores;
     int64_t deadlineNs;
@@ -95,7 +95,8 @@ class Enqueuing {
   Code publishReported(uint32_t sequence, wl_error_t* error);
   // Sets *has to true if the rank's stream has reached the oldest operation.
   Code hasCome(uint32_t rank, bool* has, wl_error_t* error);
-  // Reads how far each rank is in operation `sequence` of the device; 0: in the oldest one.
+  // Reads the progress of each rank in operation `sequence` of the device; 0: in the oldest
+  // operation.
   Code read(uint32_t sequence, OffloadProgress* progress, wl_error_t* error);
   // Finds the ranks whose cores made the least progress in that operation.
   Code leastFar(uint32_t sequence, std::vector<uint32_t>* ranks, uint32_t* phases,
@@ -122,7 +123,7 @@ class Enqueuing {
   std::mutex mutex_;  // guards waiters_, and the stores that end a wait
   std::condition_variable changed_;
   uint32_t waiters_ = 0;
-  std::atomic<bool> hasEnded_{false};  // the communicator; operations in flight were stopped
+  std::atomic<bool> hasEnded_{false};  // the communicator has ended, and operations were stopped
 };
 
 }  // namespace windlass

@@ -64,7 +64,7 @@ Code Enqueuing::poll(wl_error_t* error) {
     code = streams_->isOver(ticket % StreamDevice::kMostInFlight, &isOver, error);
     if (code != WL_OK || !isOver) break;
     const std::lock_guard<std::mutex> lock(mutex_);
-    // A core reports before its operation ends.
+    // A core that ends an operation early reports this before the operation ends.
     if (!hasEnded_.load() && streams_->reported() == 0) whole_.store(ticket);
     over_.store(ticket);
     group_.offloadSeats()[rank_].enqueued.fetch_sub(1);

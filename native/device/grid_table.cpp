@@ -168,7 +168,7 @@ class GridTable::Reader {
     return more.empty() ? WL_OK : wrong(more, "stands after the number of cores");
   }
 
-  std::string_view left_;  // lines to come
+  std::string_view left_;  // lines that were not read yet
   std::string_view rest_;  // rest of the current line
   wl_error_t* const error_;
   uint32_t line_ = 0;

@@ -43,7 +43,7 @@ Code readFile(const char* path, std::string* text, wl_error_t* error) {
   return WL_OK;
 }
 
-// Table of the file that the variable names.
+// Table in the file that WINDLASS_CUDA_GRIDS names.
 struct OfFile {
   std::shared_ptr<const GridTable> table;  // nullptr: it names no file, or no valid table
   wl_error_t error = blankError();
@@ -68,7 +68,7 @@ struct OfFile {
 };
 
 const OfFile& ofFile() {
-  static const OfFile* const file = new OfFile;  // for threads that outlast main()
+  static const OfFile* const file = new OfFile;  // never freed: threads may outlast main()
   return *file;
 }
 

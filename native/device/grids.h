@@ -15,8 +15,8 @@ class Grids {
  public:
   static constexpr const char* kVariable = "WINDLASS_CUDA_GRIDS";
 
-  // Reads the file that the variable names, once. Returns WL_INVALID_ARGUMENT, also on every later
-  // call, if it holds no table. Throws std::bad_alloc.
+  // Reads the file that WINDLASS_CUDA_GRIDS names, once. Returns WL_INVALID_ARGUMENT, also on every
+  // later call, if the file holds no table. Throws std::bad_alloc.
   static Code check(wl_error_t* error);
   // Uses `text` in place of that file; nullptr: uses the file again. Throws std::bad_alloc.
   static Code use(const char* text, wl_error_t* error);

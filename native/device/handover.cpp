@@ -50,7 +50,8 @@ class Handover final : public OffloadPeers, public Steps {
       return fail(error, WL_INVALID_ARGUMENT, "a rank states %llu bytes at most at a time",
                   text(OffloadLine::kMostBytes));
     OffloadLine& line = lineOf(comm_, rank());
-    // The buffer's content is two turns old. Every rank that is in the last turn has read it.
+    // Overwrites this rank's statement of two turns ago. All ranks have read it, because all have
+    // stated something in the turn after it.
     const uint64_t turn = line.turn.load(std::memory_order_relaxed);
     std::memcpy(line.said[turn & 1], own, bytes);
     line.turn.store(turn + 1, std::memory_order_seq_cst);

@@ -20,8 +20,9 @@ namespace {
 constexpr auto kWaitLook = std::chrono::milliseconds(20);
 // Duration of a driver call after which the rank reports it to the others.
 constexpr int64_t kLongCallNs = 100'000'000;
-// Times that a caller and its device's thread yield for one another before they sleep. The caller's
-// covers most operations. The thread's covers a caller that starts its next operation at once.
+// Time that a caller, and its device's thread, yield for one another before they sleep. The
+// caller's time covers most operations. The thread's time covers a caller that starts its next
+// operation at once.
 constexpr int64_t kCallerYieldsNs = 2'000'000;
 constexpr int64_t kThreadYieldsNs = 100'000;
 
@@ -176,7 +177,7 @@ void Offload::endStreams(DeviceWait& wait) {
     owned_->close();
     return WL_OK;
   };
-  // A thread that was given up never runs again, so nobody else touches what close() ends.
+  // A thread that was abandoned never runs again. Only this thread then accesses what close() ends.
   if (giveUp(clockNs() - callLimitNs, nullptr) || onItsThread(ends, wait, nullptr) == WL_DEVICE)
     owned_->close();
 }
@@ -191,7 +192,7 @@ Code Offload::alone(const Body& body, DeviceWait& wait, wl_error_t* error) {
 
 Code Offload::run(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
                   wl_error_t* error) {
-  // The culprit if the thread is abandoned or memory is short.
+  // This rank is the culprit if the thread is abandoned or memory is short.
   *culprit = peers.rank();
   const auto body = [&] {
     uint32_t named = kNobody;
@@ -242,8 +243,8 @@ Code Offload::runHere(const DeviceOperation& asked, OffloadPeers& peers, uint32_
   Enqueuing* const streams = operation.on == nullptr ? nullptr : owned_.get();
   stated_.begin(peers, number_, streams != nullptr);
   Code code = WL_OK;
-  // Operations on streams may occupy the device's processors. Then a waited operation and they
-  // would wait for the cores of peers.
+  // Operations on streams may occupy the device's processors. This operation, for which a caller
+  // waits, and those operations could then each wait for cores of peers. Therefore they end first.
   if (streams == nullptr && owned_ != nullptr) code = owned_->drain(peers);
   if (code != WL_OK) return code;
   code = open(error);

@@ -20,8 +20,8 @@
 
 namespace windlass {
 
-// Time for a kernel to end after it was told to stop. It checks this at every signal that it waits
-// for.
+// Time for a kernel to end after the host has set its stop word. The kernel checks for the stop at
+// every signal that it waits for.
 constexpr int64_t kStopLimitNs = 2'000'000'000;
 // Time for a driver call to return after its caller's time is over. A driver takes seconds to
 // compile kernels for its GPU.
@@ -45,8 +45,8 @@ inline uint32_t lineAt(const std::vector<unsigned char>& lines, size_t index) {
   return word;
 }
 
-// Reads the lines in a rank's part of a window, and derives from them how far each rank is in the
-// operation of `line`. The caller sets progress->phases and the number of its ranks. `lines` is
+// Reads the lines in a rank's part of a window, and derives from them the progress of each rank in
+// the operation of `line`. The caller sets progress->phases and the number of its ranks. `lines` is
 // room for the lines.
 Code readProgress(RankDevice& device, const void* part, const InLine& line,
                   std::vector<unsigned char>* lines, OffloadProgress* progress, wl_error_t* error);
@@ -143,8 +143,8 @@ class Offload {
   Code open(wl_error_t* error);
   // Finds the location and the size of the rank's data.
   Code find(DeviceOperation* operation, const OffloadPeers& peers, wl_error_t* error);
-  // Rewrites all lines to this rank before they fall behind. No core may be in an operation of the
-  // window.
+  // Rewrites all lines to this rank before their words fall behind by 2^22 operations. No core may
+  // be in an operation of the window.
   Code writeLines(uint32_t self, uint32_t most, wl_error_t* error);
   // Finds how many of `most` cores the device runs at a time. If the device does not say, counts
   // those that meet in a kernel. More cores would wait for one another until the deadline.

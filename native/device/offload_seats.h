@@ -74,7 +74,7 @@ class OffloadSeats final : public Devices {
 
 inline OffloadSeats& Group::offloadSeats() const { return static_cast<OffloadSeats&>(*devices_); }
 
-// Leaves the turn of one operation on destruction.
+// The turn of one operation. The rank leaves the turn when this object is destroyed.
 class OffloadTurn {
  public:
   OffloadTurn(OffloadSeats& seats, uint32_t rank, uint64_t sequence)

@@ -32,8 +32,8 @@ class OffloadedLaunch {
   void* call() { return call_.data(); }
   uint64_t callBytes() const { return call_.size(); }
 
-  // Sets the addresses, for devices, of each rank's staged data, which is its layout's input, this
-  // rank's call, which is its parts, and its tiles, which are its output.
+  // Fills in addresses for devices from the layouts: `in` is a rank's staged data. `parts` and
+  // `out` of this rank are the call and the tiles.
   void name(const std::vector<DeviceLayout>& layouts);
   // Copies the tensors into this rank's staged data.
   Code send(RankDevice& device, const DeviceLayout& own, wl_error_t* error) const;

@@ -71,7 +71,7 @@ class OffloadedTransfer {
   std::vector<DeviceLayout> images_;  // the images that the table names
   std::vector<uint32_t> counts_;  // as the device has them
   std::vector<uint32_t> ahead_;   // excess of the host's counts over the device's, at send()
-  std::vector<uint64_t> named_;  // the table as it names images
+  std::vector<uint64_t> named_;  // the words from which name() makes table_
   std::vector<uint64_t> table_;
 };
 

@@ -29,7 +29,8 @@ class StreamDevice : public KernelWindow {
 
   // Allocates everything that operations need except their window. A failure leaves nothing behind.
   virtual Code open(wl_error_t* error) = 0;
-  // Only these operations use the window. It changes while nothing is in flight or captured.
+  // Number of cores of a rank that run concurrently, at most `most`. No other operations use the
+  // window, which changes only while nothing is in flight or captured.
   virtual uint32_t coresAtOnce(uint32_t most) const = 0;
   // Releases everything, even after failures, and returns the first failure.
   virtual Code close(wl_error_t* error) = 0;

@@ -8,8 +8,8 @@
 namespace windlass {
 
 // Runs body() on a new thread. Returns nullptr once it has ended. After limitNs, returns the driver
-// call that does not return. In that case the objects that body() holds stay allocated. The body
-// accesses nothing else and throws nothing. Throws std::system_error and std::bad_alloc.
+// call that does not return. The objects that body() holds then stay allocated. body() may access
+// only these objects, and must not throw. Throws std::system_error and std::bad_alloc.
 const char* runWatched(std::function<void()> body, int64_t limitNs);
 
 }  // namespace windlass

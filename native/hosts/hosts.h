@@ -39,7 +39,7 @@ struct Call;
 class Hosts final : public OtherHosts, private WireEnds {
  public:
   Hosts(Group& group, std::vector<uint32_t> ranks);
-  // As OtherHosts::open(). Call it once, before anything else.
+  // Implements OtherHosts::open(). Call it once, before anything else.
   Code open(wl_error_t* error);
 
   const std::vector<unsigned char>& name() const override { return name_; }
@@ -114,8 +114,8 @@ class Hosts final : public OtherHosts, private WireEnds {
   void hideWindow(void* base) override { wire_->hide(base); }
   void tellDropped(uint32_t window) override;
 
-  // One-sided operations on the part of the window that belongs to `rank`.
-  // Call this before any operation. False if the process of that host that received this process's
+  // One-sided operations on the part of the window that belongs to `rank`. Call mayMove() before
+  // any of them. It returns false if the process of that host that received this process's
   // operations has closed. The communicator has then failed.
   [[nodiscard]] bool mayMove(uint32_t rank);
   // Largest piece for move(), which copies it before it returns.
@@ -208,7 +208,7 @@ class Hosts final : public OtherHosts, private WireEnds {
     int64_t ns = 0;
   };
 
-  // Data that this process keeps of a rank.
+  // Data that this process keeps about a rank.
   struct Known {
     const Process* process = nullptr;
     std::atomic<uint32_t> peer{kNone};  // the wire's number of the connection to its process
@@ -249,8 +249,8 @@ class Hosts final : public OtherHosts, private WireEnds {
   uint64_t offsetOf(const void* at) const {
     return reinterpret_cast<uint64_t>(at) - group_.block().base();
   }
-  // `host` may be kAll. Heartbeats and failures are sent past other messages. After a failure all
-  // messages are.
+  // `host` may be kAll. Heartbeats and failures are sent ahead of other messages. After a failure,
+  // all messages are sent in this way.
   using Order = Wire::Order;
   void send(uint32_t host, const Outgoing& message, Order order = Order::kQueued);
   void run();
@@ -268,13 +268,13 @@ class Hosts final : public OtherHosts, private WireEnds {
   // Records a suspension. This process last looked `slept` ns ago. Call it before look() updates
   // Known::quiet.
   void noteStandstill(int64_t now, int64_t slept);
-  // True if the local process that receives that process's heartbeats is awake, by its own
-  // heartbeats.
+  // True if the local process that receives the heartbeats of `process` is awake. Its own
+  // heartbeats show this.
   bool isHeard(const Process& process) const;
   // Unmaps dropped windows in another thread, because that may take long.
   void sweep();
-  // Restores the connections to other hosts after a failure, or where a route has left. Sends again
-  // what a host missed. False while it is still connecting.
+  // Restores the connections to other hosts after a failure, or after the process at the end of a
+  // route has closed. Sends again what a host missed. False while it is still connecting.
   bool reconnect(int64_t now);
   void tryNext(uint32_t host);
   // Publishes the loss of a whole host, and marks its ranks as lost.
@@ -312,8 +312,8 @@ class Hosts final : public OtherHosts, private WireEnds {
   OpenFile bell_;
   std::unique_ptr<Wire> wire_;              // its destruction may call ring()
   int64_t silenceNs_ = 0;
-  std::atomic<int64_t> lookedNs_{0};        // time of this process's last look
-  std::atomic<int64_t> stoodStillNs_{0};  // time a suspension was found; 0: none that matters
+  std::atomic<int64_t> lookedNs_{0};        // when look() last ran in this process
+  std::atomic<int64_t> stoodStillNs_{0};  // when a suspension that matters was found; 0: none
   std::atomic<int64_t> drivenNs_{0};        // time a rank last drove the wire
   std::atomic<bool> ends_{false};
   std::thread thread_;

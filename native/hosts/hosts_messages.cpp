@@ -10,8 +10,9 @@
 namespace windlass {
 namespace {
 
-// Offset in Entry of the bytes that an ENTER carries as a range. The sequence before it travels as
-// the word of the message. The core before it is not sent: it belongs to another machine.
+// Offset in Entry of the bytes that an ENTER carries as a range. Before it, Entry has `sequence`
+// and `core`. `sequence` travels as the word of the message. `core` is not sent, because it belongs
+// to another machine.
 constexpr uint64_t kEntryAt = offsetof(Entry, descriptor);
 
 }  // namespace
@@ -67,7 +68,8 @@ void Hosts::tellSoon(const Word& word, uint32_t host) {
 }
 
 void Hosts::tellLeft(uint32_t rank) {
-  // The sender of the failure told other processes, which may hear of it later, or be gone.
+  // Sends the failure again. Other processes may receive the first message about it later, or
+  // never.
   if (const wl_error_t* failure = group_.failure()) tellFailure(*failure);
   send(kAll, {Message::kLeft, rank});
 }
@@ -125,7 +127,7 @@ void Hosts::arrived(Run first, Run second) {
       group_.publishHere(record);
       if (isOfThem)
         group_.member(message.about).saysFailed.store(1, std::memory_order_relaxed);
-      // The thread reports to other hosts that this host knows.
+      // The thread reports to other hosts that this host knows of the failure.
       ring();
       return;
     }

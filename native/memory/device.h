@@ -178,7 +178,8 @@ class RankDevice : public KernelWindow {
 
   // Copies between the device and scattered host memory. fill() writes and take() reads bytes [at,
   // at + bytes) of the data in `buffer`, in order. The buffer is valid only during that call. Host
-  // memory that fill() and take() access is theirs until fillDevice() or takeFromDevice() returns.
+  // memory that fill() and take() access belongs to the copy until fillDevice() or takeFromDevice()
+  // returns.
   using Fill = std::function<void(unsigned char* buffer, uint64_t at, uint64_t bytes)>;
   using Take = std::function<void(const unsigned char* buffer, uint64_t at, uint64_t bytes)>;
   virtual Code fillDevice(void* to, uint64_t bytes, const Fill& fill, wl_error_t* error);
@@ -203,8 +204,8 @@ class RankDevice : public KernelWindow {
   // Number of cores of a rank that run concurrently, at most `most`; 0 if the device does not
   // report it. `image` names a library's loaded kernels; nullptr means the target's.
   virtual uint32_t coresAtOnce(uint32_t most, const void* image) const = 0;
-  // Address of the word that tells kernels to stop: `line`, which lies in the rank's part and has
-  // no other use, or memory that suits better.
+  // Address of the word by which the host stops kernels. `line` lies in the rank's part and has no
+  // other use. The result is `line`, or memory that suits better.
   virtual uint64_t stopWord(uint64_t line) const = 0;
   // Host memory that this rank's kernels write too, and the address that they use.
   struct Notes {
@@ -216,17 +217,17 @@ class RankDevice : public KernelWindow {
   // Writes the stop word while a kernel runs.
   virtual Code writeStop(uint64_t word, uint32_t value, wl_error_t* error) = 0;
 
-  // start() launches a kernel of library `image`, or of the target if that is nullptr. A kernel
-  // that does not end runs for ever. await() returns WL_TIMEOUT after limitNs. It may be called
-  // again after that, and after an error while mayRunOn() is true. Any other result means that the
-  // kernel has ended. After giveUp(), nobody calls await() again.
+  // start() launches a kernel of library `image`, or of the target if `image` is nullptr. await()
+  // returns WL_TIMEOUT if the kernel has not ended after limitNs. The caller may call await() again
+  // after WL_TIMEOUT, and after another error while mayRunOn() is true. Any other result means that
+  // the kernel has ended. After giveUp(), nobody calls await() again.
   virtual Code start(const char* kernel, const void* image, const OffloadedOperation& given,
                      wl_error_t* error) = 0;
   virtual Code await(const char* kernel, int64_t limitNs, wl_error_t* error) = 0;
   virtual bool mayRunOn() = 0;
   virtual void giveUp() = 0;
-  // Names other work that outlasts its timeout and may still access its memory, so that nothing is
-  // freed; nullptr if there is none.
+  // Name of other work that has not ended in time and may still access its memory. Nothing is freed
+  // then. nullptr: there is no such work.
   virtual const char* lasting() const { return nullptr; }
 
   // Device interface for a caller's streams; nullptr if unsupported. Valid after open().

@@ -28,8 +28,8 @@ struct FileOfferName {
   uint64_t secret;
 };
 
-// Functions below return WL_PEER_LOST if the peers ended or the time is up. The errors of the ranks
-// that ended say more.
+// Offer of an open file. The functions of this class and of FileRequest return WL_PEER_LOST if the
+// peers have ended or the time is up. The errors of the ranks that ended say more.
 class FileOffer {
  public:
   FileOffer();

@@ -15,7 +15,8 @@ namespace windlass {
 
 namespace {
 
-// calloc maps larger blocks separately, and free unmaps them, which also ends the advice.
+// calloc maps larger blocks separately. free unmaps them, which also ends the advice for their
+// pages.
 constexpr uint64_t kAlwaysMapped = uint64_t{32} << 20;
 constexpr int kCollapse = 25;  // MADV_COLLAPSE, since Linux 6.1
 

@@ -105,7 +105,7 @@ Code MemoryPool::giveBack(void* memory, wl_error_t* error) {
   const Span piece = {offset, offset + extent->second.bytes};
   BySize::node_type entry = std::move(extent->second.entry);
   used_ -= extent->second.bytes;
-  // Joins `first` with the extent after it. `free`: the one of the two that was free before.
+  // Joins `first` with the extent after it. `free`: the one of these that was free before.
   const auto join = [this](Extents::iterator first, Extents::iterator free) {
     bySize_.erase({free->second.bytes, free->first});
     const auto second = std::next(first);

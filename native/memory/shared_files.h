@@ -21,8 +21,8 @@ struct SharedFile {
 };
 
 // Opens file `number` of the owner, a process of this host. Returns WL_PEER_LOST if the owner has
-// ended or is ending. Returns WL_UNSUPPORTED if its process number means nothing here, as in
-// another PID namespace. `flags` are those of open().
+// ended or is ending. Returns WL_UNSUPPORTED if its process number is not valid here, for example
+// in another PID namespace. `flags` are those of open().
 Code openShared(const wl_process_t& owner, int32_t number, OpenFile* file, wl_error_t* error,
                 int flags = O_RDWR);
 // Lists the numbers of at most `most` files of shareMemory() that a process of this host has open.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What runtimes share that make a KernelWindow: the checks and the exchanges of one rank.
+// The checks and the exchanges of one rank that makes a KernelWindow. Runtimes share them.
 #pragma once
 
 #include <vector>
@@ -16,8 +16,8 @@ inline Code roundUp(uint64_t bytes, size_t page, const char* call, uint64_t* who
   return WL_OK;
 }
 
-// Statement: data that ranks exchange, with `code`, a rank's result so far, and `bytes`, those of
-// its part.
+// Base of a window. Statement is the data that ranks exchange. Among it are `code`, a rank's result
+// so far, and `bytes`, the size of its part.
 template <class Statement>
 class StatedWindow {
  public:
@@ -32,7 +32,7 @@ class StatedWindow {
  protected:
   ~StatedWindow() = default;
 
-  // Refuses, on all ranks alike, what no rank makes.
+  // Refuses sizes and numbers of ranks that no rank supports. All ranks refuse them alike.
   Code begin(const AllRanks& exchange, uint64_t bytes, wl_error_t* error) {
     const uint32_t ranks = exchange.ranks();
     rank_ = culprit_ = exchange.rank();

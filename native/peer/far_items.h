@@ -28,7 +28,7 @@ class FarItems {
   FarItems& operator=(const FarItems&) = delete;
 
   // Runs the current operation, which all ranks have entered. Its phases are those of the transfer
-  // from firstPhase on. WL_UNSUPPORTED: as PeerAccess::settle(), and nothing moved.
+  // from firstPhase on. WL_UNSUPPORTED: see PeerAccess::settle(). Nothing has moved then.
   Code run(FarPlan& far, const Launch& launch, uint32_t firstPhase, Deadline& deadline,
            wl_error_t* error);
 
@@ -61,7 +61,7 @@ class FarItems {
   };
   std::vector<Served> served_;
   std::vector<uint64_t> read_;  // by owner: bytes of its half that this rank has read
-  std::string broken_;          // access while serving that the target forbids
+  std::string broken_;          // access that the target forbids, while this rank served others
 };
 
 }  // namespace windlass

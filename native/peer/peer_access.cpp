@@ -18,10 +18,10 @@ namespace {
 
 // Values of StageLine::answer.
 constexpr uint32_t kReads = 1;    // the rank reads the memory of every other process
-constexpr uint32_t kStages = 2;   // its process was told to use staging buffers
-constexpr uint32_t kCannot = 3;   // it can't read one of them
+constexpr uint32_t kStages = 2;   // its process is set to use staging buffers
+constexpr uint32_t kCannot = 3;   // it can't read one of these
 constexpr uint32_t kSpans = 4;    // some ranks are on another host
-constexpr uint32_t kInsists = 8;  // added to these: its process was told to read
+constexpr uint32_t kInsists = 8;  // added to these: its process is set to read
 constexpr uint32_t kSaid = 7;     // mask of the first four values
 constexpr uint32_t kBeside = 16;  // it reads every other process of its host
 // Values of StageLine::reserved.
@@ -32,8 +32,8 @@ constexpr uint32_t kLacked = 2;  // it had no memory for its staging buffer
 
 struct PeerAccess::Told {
   bool areThere = true;
-  uint32_t insists = kNobody;  // a rank whose process was told to read
-  uint32_t other = kNobody;    // a rank that does not read; `own` if that is one
+  uint32_t insists = kNobody;  // a rank whose process is set to read
+  uint32_t other = kNobody;    // a rank that does not read; `own` if `own` does not
   uint32_t otherSays = 0;      // its reason: kStages, kCannot or kSpans
   uint32_t lacks = kNobody;    // a rank without memory for its staging buffer
   bool readBeside = true;
@@ -167,7 +167,7 @@ Code PeerAccess::reserveStages(Deadline& deadline) {
   unsigned char* own = block.stageArea(rank_);
   wl_error_t error = blankError();
   bool isOwn = reserveShared(own, block.stageAreaBytes(), &error) == WL_OK;
-  // Data that ranks of other hosts fill in arrives here.
+  // Data of ranks on other hosts arrives in their staging buffers on this host.
   for (uint32_t rank = 0; isOwn && rank < ranks_; ++rank) {
     if (!comm_.group().isBeside(rank))
       isOwn = reserveShared(block.stageArea(rank), block.stageAreaBytes(), &error) == WL_OK;
@@ -251,9 +251,9 @@ Code PeerAccess::read(uint32_t from, void* to, const PeerMemory::Run* runs, uint
       unconfirmed_.push_back(process);
     return WL_OK;
   }
-  // The memory of a process is gone before its end shows: as it ends, or earlier if the system is
-  // short of memory. If only its first thread has ended, its number does not find the memory
-  // either.
+  // A process loses its memory some time before its end shows: while it ends, or earlier if the
+  // system is short of memory. If only the first thread has ended, reads by the process's number
+  // fail too.
   const bool isGone = memories_[from]->isGone();
   for (const int64_t start = clockNs(); !memories_[from]->hasEnded();) {
     const int64_t now = clockNs();

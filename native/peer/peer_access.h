@@ -2,7 +2,7 @@
 // Reads ordinary memory of ranks in other processes. If all processes may, a rank reads it by
 // process_vm_readv. Otherwise it reads through staging buffers, which lie in the control block.
 // Ranks agree on one of the two when they first need it. Short data goes through staging buffers in
-// either case, unless a process was told to read or a rank lacks memory for its staging buffer.
+// either case, unless a process is set to read or a rank lacks memory for its staging buffer.
 #pragma once
 
 #include <atomic>
@@ -38,15 +38,17 @@ class PeerAccess {
   // True if the ranks are in several processes.
   bool areSeveral() const { return areSeveral_; }
   // Agrees with all ranks, which have entered the current operation, if they have not agreed yet.
-  // WL_UNSUPPORTED, on all ranks: one was told to read by process_vm_readv, and one can't.
+  // All ranks return WL_UNSUPPORTED if a process is set to read by process_vm_readv and a rank
+  // can't.
   Code settle(Deadline& deadline, wl_error_t* error);
   // True if ranks agreed to read by process_vm_readv.
   bool reads() const { return reads_; }
-  // Sets *staged if a collective goes through staging buffers. All ranks get the same answer. They
-  // have settled, and agree on `isShort`. A collective is staged if ranks don't read, or if its
-  // parts are short. Reserves staging buffers first. If that fails, short parts are read too.
+  // Sets *staged to true if a collective goes through staging buffers. All ranks get the same
+  // answer. They have settled, and agree on `isShort`. A collective is staged if ranks don't read,
+  // or if its parts are short. Reserves staging buffers first. If that fails, short parts are read
+  // too.
   Code choose(bool isShort, bool* staged, Deadline& deadline);
-  // True if ranks on several hosts read those of their own host by process_vm_readv.
+  // True if ranks on several hosts read the memory of ranks on their own host by process_vm_readv.
   bool readsBeside() const { return readsBeside_; }
   bool isStaged(bool isShort) const { return !reads_ || (!readsShort_ && isShort); }
   bool areReserved() const { return areReserved_; }
@@ -62,11 +64,12 @@ class PeerAccess {
   // memory.
   Code confirm();
 
-  // Returns the agreement, or what this rank would say: a wl_peer_memory_form, and the reason.
+  // Returns the wl_peer_memory_form that ranks have agreed on, or otherwise the one that this rank
+  // would choose. `why`: the reason.
   int32_t form(char* why, size_t room) const;
 
  private:
-  // Sets what this rank says of the others' memory.
+  // Sets *said to what this rank publishes in StageLine::answer.
   Code answer(uint32_t* said);
   // Reserves this rank's staging buffer, and waits until all ranks have done so or don't need to.
   // WL_RESOURCE: a rank lacks memory, and ranks don't read.
@@ -84,7 +87,7 @@ class PeerAccess {
   std::vector<uint32_t> process_;  // by rank: the lowest rank in its process
   bool settled_ = false;
   bool reads_ = false;
-  bool readsShort_ = false;   // short data too: one was told to read, or has no staging buffer
+  bool readsShort_ = false;   // reads short data too: a process must read, or has no staging buffer
   bool readsBeside_ = false;
   bool areReserved_ = false;  // all staging buffers
   ToldWord agreeing_ = nullptr;  // word that ranks are publishing

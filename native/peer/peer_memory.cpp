@@ -22,7 +22,8 @@ namespace windlass {
 namespace {
 
 constexpr uint64_t kProbe = 0x5057696e646c6173u;
-// It is written, so that its page belongs to this process and goes with the rest of its memory.
+// The process writes the probe, so that the probe's page is its own and goes with the rest of its
+// memory.
 std::atomic<uint64_t> ownProbe{0};
 
 // True if the process has CAP_SYS_PTRACE.
@@ -33,7 +34,7 @@ bool mayTraceAny(const char* ownStatus) {
   return line != nullptr && (std::strtoull(line + 7, nullptr, 16) >> kSysPtrace & 1) != 0;
 }
 
-// Processes that yama lets read another one, by scope from 1 on.
+// Texts that say which processes yama lets read another one, by scope from 1 on.
 constexpr const char* kYamaReaders[] = {
     "only its ancestors read a process, and those with CAP_SYS_PTRACE",
     "only those with CAP_SYS_PTRACE read another process",

@@ -58,7 +58,8 @@ bool Pulling::isReadFrom(const Phase& phase, uint64_t at) const {
   return false;
 }
 
-// The reader read the half two rounds ago. A reader that needs no more data counts rounds too.
+// Returns true if the reader has read the half of two rounds ago, which is filled again in this
+// round. A reader that needs no more data counts rounds too.
 bool Pulling::hasTaken(uint32_t reader, uint64_t round) const {
   const std::atomic<uint64_t>& taken = comm_.group().block().stageLine(reader).taken;
   return taken.load(std::memory_order_acquire) + 1 >= rounds_ + round;
@@ -125,7 +126,7 @@ Code Pulling::runTwoLevels(const Launch& launch, Deadline& deadline) {
 void Pulling::beforeEntry(const PullForm& form, const Launch& launch) {
   if (hosts_ != nullptr) receive(form, launch);
   if (twoLevels_.takes(form, launch)) return;
-  // If parts differ in size, other ranks state what is read.
+  // If parts differ in size, this rank does not know yet what others read of it.
   if (launch.bytes == 0 || !access_.areReserved() || !access_.isStaged(isShort(form, launch)))
     return;
   const Phase phase = {form, launch, 0, true};

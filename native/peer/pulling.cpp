@@ -89,7 +89,8 @@ bool Pulling::isShort(const PullForm& form, const Launch& launch) const {
     const PullPhase& phase = form.phase[k];
     // Copied data fits into one round, because ranks wait for one another in each.
     const uint64_t most = phase.folds ? kShortBytes : std::min(copied, segmentOf(phase));
-    // The size depends either on the reader or on the owner: neighbours show all sizes.
+    // The size depends either on the reader only or on the owner only. Pairs of neighbours
+    // therefore cover all sizes.
     for (uint32_t from = 0; from < ranks_; ++from)
       if (form.pulled(launch, from, (from + 1) % ranks_, k).bytes > most) return false;
   }
@@ -124,9 +125,9 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
     for (uint32_t to = 0; to < ranks_; ++to)
       isFree = isFree && routeOf({form, launch, k, true}, rank_, to) != Route::kRead;
   }
-  // True if this rank only waits for ranks of its own host at the end of a phase, because no others
-  // read its memory. In two levels, slots are filled anew across hosts. After a lead, all ranks
-  // wait for what it wrote.
+  // True if this rank waits only for ranks of its own host at the end of a phase, because no others
+  // read its memory. In two levels it is false, because other hosts fill slots anew. After a lead
+  // it is false, because all ranks wait for what the lead wrote.
   const bool meetsBesideAlone = hosts_ != nullptr && !inTwoLevels && form.lead == nullptr;
   for (uint32_t k = inTwoLevels ? form.phases - 1 : 0; k < form.phases; ++k) {
     if (k == 0 && form.lead != nullptr) {
@@ -171,8 +172,8 @@ void Pulling::tellTaken(const Phase& phase) const {
       hosts_->tellSoon(block.stagePair(from, rank_).taken, hosts_->hostOf(from));
 }
 
-// Sends what this rank's lead wrote: the bytes that it needs, and the refusals. Does nothing unless
-// the parts of other ranks exceed its room.
+// Sends to other hosts what this rank's lead wrote: the bytes that it needs, and the refusals. Does
+// nothing if the parts of other ranks fit into its room.
 void Pulling::tellRefused(const Launch& launch) const {
   const PartTable& own = launch.parts(rank_);
   if (own.needed <= own.room) return;
@@ -198,7 +199,7 @@ Code Pulling::runPhase(const Phase& phase, Deadline& deadline) {
   return code == WL_OK ? awaitLanded(phase, deadline) : code;
 }
 
-// Reads the data that does not come through staging buffers.
+// Reads the data that does not go through staging buffers.
 Code Pulling::readAll(const Phase& phase, Deadline& deadline) {
   for (uint32_t step = 0; step < ranks_; ++step) {
     const uint32_t from = (rank_ + step) % ranks_;
@@ -227,7 +228,7 @@ Code Pulling::readAll(const Phase& phase, Deadline& deadline) {
   return WL_OK;
 }
 
-// Folds if none of this rank's input comes through staging buffers.
+// Folds if none of this rank's input goes through staging buffers.
 Code Pulling::foldAll(const Phase& phase, Deadline& deadline) {
   const Pulled pulled = phase.pulled(rank_, rank_);
   uint32_t far = 0;

@@ -54,7 +54,7 @@ class Pulling final : public PeerReads {
     const PullForm& form;
     const Launch& launch;
     uint32_t k;
-    bool staged;  // data of other processes comes through staging buffers
+    bool staged;  // data of other processes goes through staging buffers
 
     const PullPhase& of() const { return form.phase[k]; }
     Pulled pulled(uint32_t from, uint32_t to) const { return form.pulled(launch, from, to, k); }
@@ -63,7 +63,7 @@ class Pulling final : public PeerReads {
     }
   };
 
-  // How the data of a rank comes to another one.
+  // Way in which the data of one rank reaches another one.
   enum class Route {
     kDirect,  // `to` reads it where it lies
     kRead,    // `to` reads it by process_vm_readv
@@ -71,7 +71,8 @@ class Pulling final : public PeerReads {
     kLanded,  // the process of `from` puts it straight into the receive buffer of `to`, on another
               // host (native/peer/landing.cpp)
   };
-  // The one choice between them. It is cheap, because it is made often for all pairs.
+  // Returns the route of data from `from` to `to`. No other function chooses it. The call is cheap,
+  // because it is made often for all pairs.
   Route routeOf(const Phase& phase, uint32_t from, uint32_t to) const;
   bool isStaged(const Phase& phase, uint32_t from, uint32_t to) const {
     return routeOf(phase, from, to) == Route::kStaged;
@@ -80,10 +81,10 @@ class Pulling final : public PeerReads {
   // entry, so that it may be called before that.
   bool lands(const Phase& phase, uint32_t from, uint32_t to) const;
   bool isAnyFar(const PullForm& form, const Launch& launch) const;
-  // True if two copies of its parts cost less than the system calls that read them. Every rank can
-  // tell before others have entered.
+  // True if the parts are so short that two copies cost less than the system calls that read them.
+  // Every rank can compute this before others have entered.
   bool isShort(const PullForm& form, const Launch& launch) const;
-  // True if ranks access nothing of each other's memory but staging buffers.
+  // True if ranks access only the staging buffers of one another, and no other memory.
   bool meetInStages(const Launch& launch) const;
 
   Code runPhase(const Phase& phase, Deadline& deadline);
@@ -91,7 +92,8 @@ class Pulling final : public PeerReads {
   Code foldAll(const Phase& phase, Deadline& deadline);
   // native/peer/landing.cpp
   //
-  // Sets the receive buffer of data that lands. Call it before other ranks see this rank enter.
+  // Sets the buffer for data whose route is kLanded. Call it before other ranks see this rank
+  // enter.
   void receive(const PullForm& form, const Launch& launch);
   // land() sends such data to other ranks. The bytes must not change until awaitLanded(), which
   // waits until all such data for this rank has arrived, and all of this rank's is sent.
@@ -103,7 +105,7 @@ class Pulling final : public PeerReads {
            uint64_t count) const;
   // Calls kKernels.copy().
   void copy(void* to, const void* from, uint64_t bytes) const;
-  // Folds the inputs of all ranks, which sources_ has.
+  // Folds the inputs of all ranks, at the addresses in sources_.
   void fold(const Phase& phase, const Pulled& pulled, uint64_t at, uint64_t count);
 
   // native/peer/pull_rounds.cpp

@@ -100,8 +100,9 @@ bool TwoLevels::canShow(uint64_t round) const {
   return true;
 }
 
-// When the result has returned, the next host has folded this slot's data. The slots of results are
-// reused too, but a result only arrives after this rank has passed the round.
+// Returns true if the slots of the round may be filled. Once the result of a slot's last round has
+// returned, the next host has folded the data in this rank's slot. The slots of results are reused
+// too, but a result only arrives after this rank has passed the round.
 bool TwoLevels::isTaken(uint64_t round) const {
   if (round < kSlots) return true;
   const uint64_t count = before_ + round - kSlots + 1;

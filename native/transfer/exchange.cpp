@@ -9,7 +9,7 @@ namespace {
 // Maximum number of words in one round of a gather, over all ranks together.
 constexpr uint64_t kGatheredWords = uint64_t{32} << 10;
 static_assert(kGatheredWords / WL_MAX_RANKS > 1, "a round holds words of each rank");
-// A rank may lack memory for this when it takes words.
+// End of the message "out of memory ..." for a rank that receives words.
 constexpr const char* kTaking = "for what its peers bring";
 // Sent as the word count by a rank that has failed.
 constexpr uint64_t kFailed = ~uint64_t{0};

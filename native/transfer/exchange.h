@@ -25,8 +25,8 @@ class Exchange {
 
   wl_error_t* failure() { return &failure_; }
   bool failed() const { return failure_.code != WL_OK; }
-  // Runs this rank's next step, body(failure()), unless an earlier one has failed. `doing` says
-  // what the step may lack memory for. The next call reports a failure to the other ranks.
+  // Runs this rank's next step, body(failure()), unless an earlier one has failed. `doing` ends the
+  // message if the step runs out of memory. The next call reports a failure to the other ranks.
   template <class Body>
   void step(const char* doing, Body&& body) {
     if (failed()) return;

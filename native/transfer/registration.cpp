@@ -117,7 +117,8 @@ class Registration {
     });
   }
 
-  // Sets words_ to the questions about the views of each rank's memory in this rank's boxes.
+  // For each rank, sets words_ to questions about the views of its memory that this rank's boxes
+  // use.
   void askForImages() {
     joined_.swap(words_);
     words_.assign(comm_.group().ranks(), {});

@@ -26,7 +26,7 @@ class Stages {
 
   const std::vector<Box>& boxes() const { return boxes_; }
   const uint32_t* readersOf(const Box& box) const { return readers_.data() + box.firstReader; }
-  // Frees everything except the memory.
+  // Frees the list of boxes. The staging buffers stay.
   void dropBoxes() {
     std::vector<Box>().swap(boxes_);
     std::vector<uint32_t>().swap(readers_);

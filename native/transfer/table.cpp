@@ -15,9 +15,10 @@ constexpr uint64_t kItemBytes = uint64_t{256} << 10;
 constexpr uint64_t kLeastBytes = uint64_t{16} << 10;
 constexpr uint64_t kBlockBytes = uint64_t{128} << 10;
 
-// Dimension along which to cut a box of these extents; box.ndim() if all have one element. Chooses
-// the largest of the smaller of source and target stride, so that rows stay whole on both sides. A
-// tie goes to the smaller other stride, so that neighbours stay in one item.
+// Returns the dimension along which to cut a box of these extents; box.ndim() if all have one
+// element. Compares the smaller of the source and target stride of each dimension, and takes the
+// largest. Rows then stay whole on both sides. If dimensions are equal, takes the one with the
+// smaller other stride, so that neighbours stay in one item.
 uint32_t cutDimension(const ChunkItem& box, const int64_t* length) {
   const int64_t* targetStrides = ChunkItem::targetStrides(box.target(0));
   const int64_t* sourceStrides = ChunkItem::sourceStrides(box.source(0));

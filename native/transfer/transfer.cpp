@@ -116,8 +116,8 @@ const Named& Transfer::named(uint32_t rank) const {
   return *static_cast<const Named*>(addressOf(static_cast<int32_t>(rank), place));
 }
 
-// Compares the versions and numbers of all ranks, after the first operation of a move ended with
-// `code` on ranks that all stated theirs.
+// Compares the versions and numbers of all ranks. Call it after the first operation of a move has
+// ended with `code` and all ranks have stated theirs.
 Code Transfer::conclude(Code code, const Named& own, int64_t* version, int64_t deadlineNs,
                         wl_error_t* error) {
   uint32_t first = kNobody;  // first rank that names a version

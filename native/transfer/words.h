@@ -31,8 +31,8 @@ class Words {
   uint64_t at_ = 0;
 };
 
-// A list in a caller's words, for errors: its name, that of an entry and of several, and what an
-// entry states.
+// Names in errors about a list of a caller's words: of the list, of one entry, of several entries,
+// and of what an entry states.
 struct WordsOf {
   const char* name;
   const char* entry;

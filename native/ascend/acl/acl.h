@@ -15,7 +15,7 @@ namespace windlass::acl {
 using AclError = int32_t;
 constexpr AclError kAclOk = 0;
 constexpr AclError kAclTimedOut = 507046;     // a wait for a stream
-constexpr AclError kAclInitialised = 100002;  // this process has done it before
+constexpr AclError kAclInitialised = 100002;  // this process has initialised it before
 constexpr AclError kAclCoreTimeout = 507014;
 constexpr AclError kAclCoreException = 507015;
 constexpr AclError kAclCoreTrap = 507016;

@@ -217,7 +217,8 @@ struct Loaded {
   std::vector<std::unique_ptr<const KernelLibrary>> libraries;
 };
 
-// Libraries stay in use until the process ends, in whatever way.
+// Libraries that this process has loaded. They are never freed, because they stay in use until the
+// process ends.
 Loaded& loaded() {
   static Loaded& all = *new Loaded;
   return all;

@@ -10,7 +10,7 @@
 
 namespace windlass {
 
-// The first thing that the kernel of one launch does that its arguments do not allow.
+// Receives the misuses of arguments by the kernel of one launch, and keeps the first one.
 class LaunchMisuses : public Misuses {
  public:
   explicit LaunchMisuses(const LoadedKernel& kernel) : Misuses{take}, kernel_(kernel) {}
@@ -51,8 +51,8 @@ class LaunchName {
 };
 
 Code launch(Comm& comm, const LaunchCall& of);
-// Runs a launch that is planned as `call` by the executor of its kernel. native/device defines it,
-// because the library's kernels may run on devices.
+// Runs a planned launch with the executor of its kernel. `call` is the plan. native/device defines
+// this function, because the library's kernels may run on devices.
 Code runLaunch(Comm& comm, const LaunchCall& of, Call* call);
 
 }  // namespace windlass

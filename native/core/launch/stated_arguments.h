@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words that a rank states of a launch's arguments with its ENTER, and the text about two ranks
-// whose words differ.
+// The words with which a rank states a launch's arguments in its ENTER, and the text about two
+// ranks whose words differ.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace windlass {
 
-// The first words are one per argument: a scalar's bits, or a fingerprint. Each tensor adds the
-// number of its words, then its dtype, ndim and shape. A distributed tensor also adds a word that
-// identifies its window, unless the window is empty, and its offset there. A tensor without room
-// adds only the number 0.
+// Words of one launch. First comes one word for each argument: a scalar's bits, or a tensor's
+// fingerprint. Each tensor adds the number of its words, then its dtype, ndim and shape. A
+// distributed tensor also adds a word that identifies its window, unless the window is empty, and
+// its offset there. A tensor without room adds only the number 0.
 class StatedArguments {
  public:
   explicit StatedArguments(const LoadedKernel& kernel)
@@ -38,7 +38,7 @@ class StatedArguments {
   const uint32_t count_;
   uint32_t size_;
   uint32_t number_ = 0;  // number of the tensor whose words are being added
-  uint32_t head_ = 0;    // index of their count; 0: there was no room
+  uint32_t head_ = 0;    // index of the tensor's number of words; 0: there is no room
   uint64_t words_[kMostWords];
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Items of an operation on the cpu executor that ranks claim one by one, so that a rank that waits,
-// and a rank's workers, run items of any rank.
+// Items of an operation on the cpu executor that ranks claim one by one. Ranks that wait, and
+// workers of ranks, can thus run items of any rank.
 #pragma once
 
 #include "native/core/rank/operation.h"
@@ -25,19 +25,20 @@ class Claims {
   void offer(uint32_t owner, uint32_t phase, uint32_t blocks);
   // Returns the next unclaimed block of `owner` for this rank.
   Claim next(uint32_t owner, uint32_t phase) const;
-  // Runs the block and returns true, unless another thread has claimed one of `owner` since.
-  // `interrupted` is the wait that this rank interrupts for it, or nullptr.
+  // Runs the block and returns true. Returns false if another thread has claimed a block of `owner`
+  // since next(). `interrupted`: the wait that this rank interrupts for the block, or nullptr.
   template <class K>
   bool run(const Launch& launch, uint32_t owner, uint32_t phase, const Claim& claim,
            Waiter* interrupted);
 
-  // If every rank has a core: runs one ready item of each rank if a worker calls it (`ownToo`), or
-  // of each other rank during a wait. Returns true if an item ran.
+  // Call only if every rank has a core. Runs one ready item of each other rank. If `ownToo`, also
+  // runs one of this rank. A worker passes true, and a waiting rank passes false. Returns true if
+  // an item ran.
   template <class K>
   bool help(const Launch& launch, bool ownToo);
 
-  // If ranks exceed cores, they meet before any runs items, and one phase of all ranks is open at a
-  // time.
+  // Functions for groups with more ranks than cores. All ranks meet before any rank runs items, and
+  // one phase of all ranks is open at a time.
   //
   // Returns the number of meetings of this rank, including this one.
   uint64_t countMeeting() { return ++meetings_; }

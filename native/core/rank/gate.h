@@ -17,7 +17,8 @@ class Gate {
   Code enter(wl_error_t* error) {
     return state_.busy.exchange(1, std::memory_order_seq_cst) == 0 ? WL_OK : refuseSecond(error);
   }
-  // Does so for a call that needs a communicator which lives.
+  // Like enter(), but fails if the communicator has failed or the close of this rank's handle has
+  // begun.
   Code admit(wl_error_t* error) {
     if (Code code = enter(error); code != WL_OK) return code;
     return closes() || group_.failure() != nullptr ? turnAway(error) : WL_OK;

@@ -17,7 +17,7 @@ class Steps {
   virtual uint32_t count() const = 0;
   // Number of steps that all items of `rank` have completed. Call only if count() is not 0.
   virtual uint32_t over(uint32_t rank) const = 0;
-  // True if devices run the steps, which do not report whom they wait for.
+  // True if devices run the steps. Devices do not report whom they wait for.
   virtual bool areOfDevices() const { return false; }
   // True if this rank waits for `peer` before the steps, and no other peer is further behind.
   virtual bool isUnmet(uint32_t /*peer*/) const { return false; }

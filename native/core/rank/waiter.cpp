@@ -18,22 +18,28 @@ namespace {
 // A wake across cores costs 27 us. Spins about twice that long before it gives up the core.
 constexpr int64_t kSpinNs = 50'000;
 constexpr int kYields = 64;
-// Checks before a yield that would only run ranks that also wait for another core's rank.
+// Number of checks before a yield if all other ranks on this core also wait for a rank on another
+// core. The yield would only run these.
 constexpr int kLooksElsewhere = 256;
-// With more ranks, a check of where they are costs more than the switch that it may save. A long
-// yield may then have met only ranks.
+// Maximum number of ranks for which a rank checks on which cores its peers are. With more ranks,
+// the check costs more than the thread switch that it may save. Also, a long yield may then have
+// run only ranks.
 constexpr uint32_t kFewRanks = 64;
-// A yield that takes longer met a thread that computes for its whole time slice. Then the rank
+// A longer yield shows that a thread on this core computes for its whole time slice. The rank then
 // sleeps at once, and tries to yield again later. Ranks that wake one another take turns of some
-// hundred us at most. A lower limit would take those for such a thread, and every rank would sleep
-// forever. A rank that moves items also has the core for its whole slice, but is no such thread.
+// hundred us at most. With a lower limit, ranks would mistake one another for such a thread, and
+// every rank would sleep forever. A rank that moves items also keeps the core for its whole slice,
+// but does not count as such a thread.
 constexpr int64_t kContestedYieldNs = 1'000'000;
 constexpr int64_t kContestedForNs = 10'000'000;
 constexpr int64_t kLongestSleepNs = 8'000'000;
-// If ranks crowd a core while another has fewer, the kernel parts them at a tick, up to 4 ms later.
-// It may never part them, since each runs only briefly. Ranks part by themselves at once. If a core
-// was contested recently, the other core may not be idle: a rank that moves there waits for a time
-// slice.
+// kLeaveCoreEveryNs: minimum time between two moves of a rank to another core. If ranks crowd a
+// core while another core has fewer, the kernel moves one of them at a tick, up to 4 ms later. It
+// may also never do so, because each rank runs only briefly. Therefore ranks move themselves, at
+// once.
+//
+// kStayAfterContestNs: time after a contest for a core in which no rank moves. The other core may
+// not be idle then, and the rank would wait for a time slice.
 constexpr int64_t kLeaveCoreEveryNs = 4'000'000;
 constexpr int64_t kStayAfterContestNs = 100'000'000;
 // Time between two comparisons of all peers' calls in a wait, for each rank of the group. Therefore

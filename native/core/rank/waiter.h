@@ -12,8 +12,8 @@
 
 namespace windlass {
 
-// Checks before a wait turns slow if each rank has a core. At check kCoreLook, a wait turns slow if
-// the rank shares a core with the rank that it waits for.
+// Number of checks before a wait turns slow if each rank has a core. If the rank shares a core with
+// the rank that it waits for, the wait turns slow at check kCoreLook.
 constexpr uint32_t kFastLooks = 256;
 constexpr uint32_t kCoreLook = 8;
 
@@ -67,7 +67,7 @@ class Waiter {
 
   // Makes earlier stores visible to ranks that sleep, and wakes them.
   void ring();
-  // Does so, and publishes whom this rank waits for: a rank, -1 nobody, -2 several.
+  // Like ring(), and publishes which rank this rank waits for. -1: none; -2: several.
   void announce(int32_t awaited);
 
  private:
@@ -121,7 +121,7 @@ class Waiter {
   bool yieldAwhile(const Look& look, int64_t* now);
   // Yields the core once, unless it is contested. Returns true if the awaited condition holds.
   bool yieldOnce(const Look& look, int64_t* now);
-  // Returns true if the awaited condition holds. `code` reports what else ended the wait.
+  // Returns true if the awaited condition holds. Otherwise *code may say why the wait must end.
   bool sleepOnce(const Look& look, Deadline& deadline, int64_t now, Code* code);
 
   Group& group_;

@@ -90,7 +90,7 @@ Code Waits::ended(Deadline& deadline, int64_t now) {
 Code Waits::missed() {
   if (group_.shared().leavers.load(std::memory_order_seq_cst) == 0) return WL_OK;
   if (signal_ != nullptr) {
-    // The peer may have notified between the last check and its end.
+    // The peer may have notified after the last check, and then left.
     return hasLeft(operation_.peer()) && !signalReached()
                ? failures_.publishLeft(operation_.current())
                : WL_OK;
@@ -140,8 +140,7 @@ uint32_t Waits::stepsOver(uint32_t rank) const {
 
 // Names the ranks with the lowest sequence, except ranks that wait for another rank there. If all
 // ranks have entered, it names the first group that is not empty:
-//  - Ranks that have not reported what hosts wait for when they hand the operation to their
-//    devices.
+//  - Ranks whose report this rank's host waits for while it hands the operation to its device.
 //  - Other ranks that are inside and do not wait.
 //  - The calling rank, if it or one of its workers runs an item.
 //  - Ranks with the fewest completed steps, if these are known. This includes the calling rank if
@@ -158,7 +157,7 @@ Code Waits::publishTimeout(int64_t limitNs) {
     return count > 0;
   };
   const auto isMissing = [&](uint32_t peer) { return !operation_.entered(peer); };
-  // True if the rank waits in the previous operation, for example only for its own host.
+  // True if the rank still waits for another rank in the previous operation.
   const auto isHeldUp = [&](uint32_t peer) {
     const State& state = group_.lines(peer).state;
     return state.busy.load() != 0 && state.sequence.load() == operation_.sequence() - 1 &&

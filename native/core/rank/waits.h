@@ -76,7 +76,8 @@ class Waits {
 
   // Sets the number of phases whose completion peers see by DONE, or 0.
   void showPhases(uint32_t phases) { shownPhases_ = phases; }
-  // Sets the progress to report in place of those phases, or nullptr. Returns what it replaces.
+  // Sets the steps that reports show in place of these phases; nullptr: the phases. Returns the
+  // previous value.
   const Steps* show(const Steps* steps) { return std::exchange(steps_, steps); }
 
  private:

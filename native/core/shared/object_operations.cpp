@@ -32,8 +32,8 @@ class Parting {
     return part;
   }
 
-  // Returns the group, and in *as the calling rank's number in it. Call after all ranks' colors and
-  // keys are known.
+  // Returns the group, and sets *as to the calling rank's number in it. Call after all ranks'
+  // colors and keys are known.
   std::shared_ptr<Group> take(const std::vector<ToldSplit>& all, const Split& split,
                               const Comm& comm, uint32_t* as) {
     const uint32_t rank = comm.rank();
@@ -93,7 +93,8 @@ Code exchangeWords(Comm& comm, const Descriptor& descriptor, const void* own, ui
   return comm.run(kKernels.collectives[WL_OP_ALL_TO_ALL].eager, call);
 }
 
-// The first rank that failed is the minimum of the numbers that ranks state. Its error goes to all.
+// Each rank that failed states its number. The minimum is the first rank that failed, and all ranks
+// get its error.
 Code shareOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& own,
                   const TimeLimit& limit, wl_error_t* error) {
   const uint32_t stated = own.code == WL_OK ? kNobody : comm.rank();

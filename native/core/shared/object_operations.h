@@ -56,7 +56,7 @@ void attempt(uint32_t rank, wl_error_t* failure, Body&& body) {
   }
 }
 
-// The request, which is the same on all ranks.
+// Request for a window. It is the same on all ranks.
 struct NewWindow {
   // WL_OP_WINDOW, or WL_OP_MEMORY_POOL, whose pages have no memory at first
   wl_operation operation;

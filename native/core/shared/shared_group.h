@@ -31,7 +31,7 @@ class SharedGroup {
   // std::bad_alloc, std::system_error.
   Code attach(Group& whole, wl_error_t* error);
   // Connects the wires that the members' processes opened, once per process, after all have
-  // attached. Watches the processes of all members elsewhere on this host. Throws as attach().
+  // attached. Watches the other processes of this host in which members live. Throws as attach().
   Code connect(Group& whole, const std::vector<std::vector<unsigned char>>& names,
                wl_error_t* error);
 

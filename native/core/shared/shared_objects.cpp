@@ -123,8 +123,9 @@ std::vector<std::vector<unsigned char>> namesOf(const std::vector<uint32_t>& mem
   return names;
 }
 
-// Records the window's number on each host. If a host has no number left, refuses the window on all
-// ranks. `own` is this rank's number, or kNobody.
+// Records the number that each other host has given to the window. If a host had no number left,
+// returns WL_RESOURCE on all ranks. `number` is the window's number on this host. `own` is the
+// number that this rank took for its host, or kNobody.
 Code takeNumbers(Group& group, const std::vector<ToldWindow>& all, uint32_t number, uint64_t own,
                  wl_error_t* error) {
   OtherHosts* const hosts = group.hosts();
@@ -257,7 +258,7 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
   const std::shared_ptr<SharedGroup>& made = room.made;
   const std::vector<uint32_t>& members = room.members;
   WireName told = {};
-  bool connects = false;  // for its process
+  bool connects = false;  // this rank connects its process
   attempt(comm.rank(), &failure, [&] { room.make(comm, split.color); });
   Code code = shareOutcome(comm, descriptor, failure, limit, error);
   if (code != WL_OK) return code;

@@ -17,24 +17,25 @@
 namespace windlass {
 namespace {
 
-// Time that the next rank waits before it does what the previous one should have done.
+// Time that a rank gives each rank before it to propose, before it proposes itself.
 constexpr int64_t kTurnNs = 100'000'000;
-// That time on several hosts, where news of the action takes time to arrive.
+// The same time on several hosts, where messages take longer.
 constexpr int64_t kHostTurnNs = 500'000'000;
-// Time that a host is gone before others decide on its proposal. A message of that host to one rank
-// reaches all ranks in less.
+// Time for which a host must be gone before other hosts decide on its proposal. A message from that
+// host to any rank reaches all ranks in less time.
 constexpr int64_t kSettleNs = 200'000'000;
 // kRoundNs: least time of a step of a round, even after the deadline. kGraceNs: time that all
 // rounds together may take beyond the deadline.
 constexpr int64_t kRoundNs = 2'000'000'000;
 constexpr int64_t kGraceNs = 10'000'000'000;
 constexpr int64_t kLongestNs = int64_t{1} << 61;
-// Time between two checks, which cover all ranks: per rank of the group, at least, and at most.
+// Time between two checks, which cover all ranks. kLookOfRankUs: time for each rank of the group.
+// kLeastLookUs, kMostLookUs: limits of the total time.
 constexpr uint32_t kLookOfRankUs = 20;
 constexpr uint32_t kLeastLookUs = 100;
 constexpr uint32_t kMostLookUs = 20'000;
 
-// One rank's call.
+// One call of shrink() on one rank.
 class Shrink {
  public:
   Shrink(Comm& comm, int64_t deadlineNs, wl_error_t* error)
@@ -120,14 +121,14 @@ class Shrink {
       abandon(now);
     }
     forsake(error_ == nullptr ? "it gave up" : error_->message);
-    // It holds nothing in the following rounds.
+    // This rank holds nothing in the following rounds.
     own_.store(Agreement::kGaveUp, std::memory_order_seq_cst);
     tell();
     return true;
   }
 
-  // On several hosts, others may have the new communicator or still get it. Ends the new one if
-  // this rank does not keep it.
+  // On several hosts, ends the new communicator if this rank does not keep it. Other ranks may
+  // already have it, or may still get it.
   void forsake(const char* why) {
     if (hosts_ == nullptr || !hasJoined_) return;
     hasJoined_ = false;
@@ -218,8 +219,8 @@ class Shrink {
     return offer(open, comm_.rank(), members);
   }
 
-  // Makes the new communicator's memory on this host, for the proposal of `maker`, and states this
-  // in the host's word, which was `from`.
+  // Makes the new communicator's memory on this host, for the proposal of `maker`. Then changes the
+  // host's word from `from` to that proposal.
   Code offer(const Agreement& from, uint32_t maker, const std::vector<uint32_t>& members) {
     Group::Joint<Proposal> joint = proposalOf(maker);
     const std::shared_ptr<Proposal>& made = *joint;
@@ -274,7 +275,8 @@ class Shrink {
     return Agreement::of(whole_.member(rank).agreement.load(std::memory_order_acquire));
   }
 
-  // Moves this host's word to what other hosts have reported before it. Returns true if it did.
+  // Changes this host's word if another host has reported a later round, or its own proposal for
+  // this round. Returns true if it did.
   bool follow(const Agreement& now) const {
     for (uint32_t rank = 0; rank < whole_.ranks(); ++rank) {
       if (hosts_->isBeside(rank) || whole_.member(rank).lost.load(std::memory_order_seq_cst) != 0)
@@ -391,7 +393,7 @@ class Shrink {
   bool hasFailed() const {
     return hasJoined_ && proposal_->group()->failure() != nullptr;
   }
-  // Returns true if no rank has been left on the deciding host for more than kSettleNs.
+  // Returns true if all ranks of the deciding host have been gone for more than kSettleNs.
   bool isForlorn(uint32_t maker, int64_t atNs) {
     for (uint32_t rank = 0; rank < whole_.ranks(); ++rank) {
       if (hosts_->hostOf(rank) != hosts_->hostOf(maker) || isGone(rank)) continue;

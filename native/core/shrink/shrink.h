@@ -15,11 +15,11 @@
 // Each host has such a word and such a block. Ranks on several hosts send one another their own
 // words and their host's word, repeatedly while the failed communicator is open:
 //
-//  - The host of a proposal decides it: its ranks move their word as above, by what they have heard
-//    from the other members. Ranks of other hosts copy its word: the proposal, the next round, or
-//    the agreement, which any rank's word can report. Only if that host is gone or silent for too
-//    long do they open the next round themselves. If two proposals of a round share a member, at
-//    most one succeeds, because the member follows one.
+//  - The host on which a proposal was made decides on it. Its ranks change their host's word as
+//    above, by the messages that they received from the other members. Ranks of other hosts copy
+//    its word: the proposal, the next round, or the agreement, which any rank's word can report.
+//    Only if that host is gone or silent for too long do they open the next round themselves. If
+//    two proposals of a round share a member, at most one succeeds, because the member follows one.
 //  - The proposal is a note with the members. On each host the first member makes the memory and
 //    states its file in its host's word. All open it, and state so in a note with the name of their
 //    process's wire. After all notes, they connect and state that they hold it.

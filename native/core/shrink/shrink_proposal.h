@@ -25,7 +25,8 @@ class Proposal {
   uint32_t size() const { return block_.shared().config.ranks; }
   uint32_t former(uint32_t rank) const { return block_.member(rank).former; }
   std::atomic<uint32_t>& holding() const { return block_.shared().holding; }
-  // Returns the number in the new group of the rank `of` of the whole. kNobody: it is no member.
+  // Converts rank `of` of the parent group to its number in the new group. kNobody: it is no
+  // member.
   uint32_t rankOf(uint32_t of) const;
   // Throws std::bad_alloc, std::system_error.
   Code join(Group& whole, uint32_t rank, wl_error_t* error);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registry of objects that ranks of this process share in a window. One rank creates the object and
-// tells the others its name. The last rank to leave destroys it.
+// sends its name to the others. The last rank to leave destroys it.
 #pragma once
 
 #include <cstdint>

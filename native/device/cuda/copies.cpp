@@ -113,7 +113,7 @@ Code Copies::fill(CuAddress to, uint64_t bytes, const RankDevice::Fill& fill, wl
 
 Code Copies::take(CuAddress from, uint64_t bytes, const RankDevice::Take& take, wl_error_t* error) {
   Code code = checkUse(error);
-  // Hands the staged data of the piece at offset `at` to take().
+  // Passes the data in the staging buffer to take(). It is the piece at offset `at`.
   const auto empty = [&](uint64_t at) {
     Stage& stage = stages_[at / kStageBytes % 2];
     code = await(stage, error);

@@ -16,7 +16,7 @@ namespace windlass::cuda {
 namespace {
 
 constexpr const char* kLibrary = "libcuda.so.1";
-constexpr int32_t kLeastVersion = 12000;  // has all these calls and this form of kernels
+constexpr int32_t kLeastVersion = 12000;  // the first with all these calls and this kernel format
 
 // Fills the table. Returns the name of the first call that the library lacks, or nullptr.
 const char* findCalls(void* library, Cuda* cuda) {

@@ -15,7 +15,7 @@ namespace windlass::cuda {
 // Data that ranks of a window exchange.
 struct DeviceStatement {
   int32_t code;    // result of this rank so far
-  uint32_t keeps;  // a copy of it may still run: no rank's part is released
+  uint32_t keeps;  // 1: a copy of this rank may still run, so no rank releases its part
   uint32_t device;
   uint64_t bytes;
   uint64_t address;
@@ -34,18 +34,18 @@ class DeviceWindow : public StatedWindow<DeviceStatement> {
   Code close(wl_error_t* error);
 
   CuAddress part(uint32_t rank) const { return parts_[rank]; }
-  // Ranks of this process that share this rank's GPU, and this rank's index among them. A window
-  // that could not be made may have bytes() and no grid.
+  // The ranks of this process that share this rank's GPU form a grid, in which slot() is this
+  // rank's index. A window that could not be made may have bytes() and no grid.
   bool hasGrid() const { return grid_ != nullptr; }
   Grid& grid() const { return *grid_; }
   uint32_t slot() const { return slot_; }
-  // Returns the number of cores of each of these ranks that run at a time, at most `most`.
+  // Returns the number of cores that each rank of the grid can run at a time, at most `most`.
   uint32_t coresAtOnce(uint32_t most, const GpuKernels& kernels) const {
     return std::min(most, kernels.blocksAtOnce / grid_->ranks());
   }
 
  private:
-  // It also states if a copy may still run.
+  // Like StatedWindow::state(). Also states if a copy of this rank may still run.
   Code state(AllRanks& exchange, Code code, wl_error_t* error);
   Code stateUnlessLost(AllRanks& exchange, Code code, wl_error_t* error);
   Code makeOwn(uint64_t bytes, wl_error_t* error);

@@ -56,7 +56,8 @@ class Gpu {
   Code check(const Called& called, wl_error_t* error) const {
     return cuda_->check(called, name_, error);
   }
-  // Converts the result of a query. Sets *is to true if what it asked about has ended.
+  // Converts the result of a query. Sets *is to true if the work of the query's stream or event has
+  // ended.
   Code checkEnd(const Called& query, bool* is, wl_error_t* error) const {
     *is = query == kCuOk;
     return query == kCuNotReady ? WL_OK : check(query, error);
@@ -66,7 +67,7 @@ class Gpu {
     return cuda_->checkMemory(called, name_, bytes, error);
   }
 
-  // Each of these makes a resource, which is null after a failure.
+  // The following functions make a resource, which is null after a failure.
   Code makeStream(CuStream* stream, wl_error_t* error) const;
   Code makeEvent(CuEvent* event, wl_error_t* error) const;
   Code makeMemory(CuAddress* memory, uint64_t bytes, wl_error_t* error) const;
@@ -95,7 +96,7 @@ class Gpu {
   GpuKernels own_ = {};
   std::list<GpuKernels> libraries_;
 
-  std::mutex lastMutex_;  // guards last_, which must exist while a stream is told to wait
+  std::mutex lastMutex_;  // guards last_, which must exist while a stream is made to wait for it
   CuEvent last_ = nullptr;
 };
 
@@ -113,7 +114,7 @@ class GivesBack {
     const Code undone = undo(code == WL_OK ? error_ : nullptr);
     if (code == WL_OK) code = undone;
   }
-  // Each of these releases a resource if there is one.
+  // The following functions release a resource if there is one.
   void stream(CuStream stream) {
     if (stream != nullptr) (*this)(gpu_.cuda().cuStreamDestroy(stream));
   }

@@ -99,7 +99,7 @@ class Grid {
   // Events of the last grid on streams outside graphs, and of the last one in a graph. nullptr:
   // none.
   CuEvent over_[2] = {};
-  uint64_t captured_ = 0;  // the graph of the latter
+  uint64_t captured_ = 0;  // the graph of over_[1]
   std::atomic<uint64_t> launched_{0};  // number of grids
   uint64_t joined_[kMostDeviceRanks] = {};
   bool hasWithdrawn_[kMostDeviceRanks] = {};

@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t kPieceBytes = uint64_t{64} << 10;
 constexpr uint32_t kMostBlocks = 256;
-// Polls of a signal; a move waits for no signal.
+// Number of polls of a signal. A move waits for no signal.
 constexpr uint32_t kLooks = 1;
 
 // Arguments of the kernel, in device memory.

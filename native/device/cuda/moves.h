@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves by a kernel of a GPU for one rank, for what the driver's copies can't do: strided views and
-// adds. The kernel waits for no other rank.
+// Moves that a kernel of a GPU makes for one rank. They do what the driver's copies can't do:
+// strided views and adds. The kernel waits for no other rank.
 #pragma once
 
 #include "native/device/cuda/copies.h"

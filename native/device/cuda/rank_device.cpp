@@ -66,7 +66,7 @@ Code CudaRankDevice::close(wl_error_t* error) {
 }
 
 Code CudaRankDevice::makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) {
-  // Operations in the new window are numbered anew.
+  // Operations in the new window are numbered from the start again.
   setStop(0);
   return window_.make(*gpu_, copies_, exchange, bytes, error);
 }

@@ -83,7 +83,7 @@ class CudaRankDevice final : public RankDevice {
   StreamDevice* streams() override { return streams_.get(); }
 
  private:
-  // Host memory that kernels access: a line with the stop word, those of streams, and notes.
+  // Host memory that kernels access: a line with the stop word, the lines of streams, and notes.
   static constexpr uint64_t kWordBytes = kDeviceLineBytes + Streams::kWordBytes;
   static constexpr uint64_t kNoteBytes = 4096 - kWordBytes;
   Code openWords(wl_error_t* error);

@@ -131,8 +131,9 @@ Code Streams::mark(uint64_t stream, uint64_t capture, uint32_t place, const Brou
   const CuStream on = streamOf(stream);
   Code code = WL_OK;
   // The previous operation owns the memory that these copies and its kernels write until it is
-  // over, on any stream. The same handle may even denote a new stream. An operation in a capture
-  // follows the last one of that capture. Others follow the last one outside captures.
+  // over. The stream waits for that even if its handle is the same, because the handle may denote a
+  // new stream. An operation in a capture follows the last one of that capture. Others follow the
+  // last one outside captures.
   const CuEvent before = capture == 0              ? last_
                          : capture == lastCapture_ ? captured_.over
                                                    : nullptr;
@@ -181,7 +182,8 @@ Code Streams::leave(uint64_t stream, uint64_t capture, uint32_t place, const Cop
   return WL_OK;
 }
 
-// The launch may have succeeded although a later call failed. Events don't show this.
+// Stops all operations, because the launch may have succeeded although a later call failed. Events
+// don't show this.
 void Streams::withdraw(uint64_t stream, uint64_t capture, uint32_t place) {
   stop();
   if (window_.hasGrid()) window_.grid().withdraw(window_.slot());

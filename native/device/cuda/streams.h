@@ -15,7 +15,7 @@ class Streams final : public StreamDevice {
   // Bytes of host memory that kernels access: a line with the stop word, and one for reports.
   static constexpr uint64_t kWordBytes = 2 * kDeviceLineBytes;
 
-  // `words`: this memory, zeroed, which must outlive this object.
+  // `words`: kWordBytes of zeroed host memory, which must outlive this object.
   Streams(Gpu& gpu, Copies& copies, unsigned char* words, CuAddress wordsAddress)
       : gpu_(gpu), copies_(copies), words_(words), wordsAddress_(wordsAddress) {}
 
@@ -57,7 +57,7 @@ class Streams final : public StreamDevice {
   struct Place {
     CuEvent mark = nullptr;
     CuEvent over = nullptr;
-    bool isUnknown = false;  // `over` was not recorded: over only once the device has failed
+    bool isUnknown = false;  // `over` was not recorded; the operation ends only if the device fails
   };
 
   // Returns the slot's address on the device.

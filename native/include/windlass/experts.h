@@ -62,7 +62,8 @@ struct ExpertBuffer {
 struct ExpertTable {
   static constexpr uint32_t kTokensAtOnce = 16;  // in one item
   static constexpr int32_t kNone = -1;
-  // States: nothing; counts, experts and records of this rank's tokens; and also their rows.
+  // States of the table. kEmpty: it holds nothing. kNoted: counts, experts and records of this
+  // rank's tokens. kRouted: also the rows of these tokens.
   static constexpr uint32_t kEmpty = 0;
   static constexpr uint32_t kNoted = 1;
   static constexpr uint32_t kRouted = 2;

@@ -40,7 +40,7 @@
 #ifndef WL_CORE
 #define WL_CORE
 #endif
-// WL_CORE for a function that is cheaper than a call of it.
+// WL_CORE for a function whose body costs less than a call.
 #define WL_CORE_INLINE WL_CORE inline __attribute__((always_inline))
 // WL_CORE for a function that is compiled separately, because the compiler is too slow if
 // everything is inlined.
@@ -464,7 +464,7 @@ struct PullPhase {
   bool folds;      // each rank reads the same bytes of all ranks and folds them in ascending rank
   bool apart;      // each reader reads its own part; otherwise all readers of a rank read the same
   bool ofOutputs;  // reads the outputs of the phase before
-  bool byColumns;  // reads launch.rows() rows of a rank, which become its columns
+  bool byColumns;  // a part is a matrix of launch.rows() rows, and becomes columns of the output
 };
 
 // How a collective runs if ranks cannot write one another's memory: kernels/pull.h.

@@ -31,7 +31,8 @@ struct KernelList {
     return found ? index : kNobody;
   }
 
-  // runInLine of the kernel at that index; true if there is none.
+  // Calls runInLine() for the kernel at `index`, and returns its result. Returns true if there is
+  // no such kernel.
   WL_CORE static bool run(uint32_t index, const Launch& launch, const InLine& own, Position& at) {
     bool over = true;
     uint32_t each = 0;

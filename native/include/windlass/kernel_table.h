@@ -33,7 +33,7 @@ struct ArgumentEntry {
   int32_t like;        // an earlier tensor, with the same dtype, that determines the size
   uint32_t timesRanks;  // 1: it has ranks times as many elements as `like`; 0: as many
 
-  // Each returns the same argument with one change.
+  // The following functions return the same argument with one change.
   constexpr ArgumentEntry written() const {
     ArgumentEntry entry = *this;
     entry.isWritten = 1;

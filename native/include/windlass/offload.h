@@ -30,8 +30,8 @@ struct DeviceCounters {
   uint32_t ended;  // cores that have left the operation after these
 };
 
-// The first action of a rank's cores in a launch that its arguments do not allow, in device memory.
-// told: 1 if there is one.
+// The first misuse of arguments by a rank's cores in a launch, in device memory. told: 1 if there
+// is one.
 struct OffloadedMisuses {
   Misuses taken;
   uint32_t told;

@@ -219,9 +219,9 @@ WL_API int32_t wl_cuda_peer(uint32_t from, uint32_t to, int32_t* can, wl_error_t
 /* Number of cores (blocks of its kernel) that the library runs at a time on the device, over all
  * ranks of the process that use it. WL_UNSUPPORTED on every target except cuda. */
 WL_API int32_t wl_cuda_cores(uint32_t device, uint32_t* cores, wl_error_t* error);
-/* Sets the number of those cores that ranks of this process use, from the next operation on, to the
- * numbers in a table of grids; see docs/cuda.md. If table is NULL, the file named in
- * WINDLASS_CUDA_GRIDS decides; without that file, ranks use all cores. WL_INVALID_ARGUMENT names
+/* Sets how many of the cores that wl_cuda_cores reports ranks of this process use from the next
+ * operation on. `table` is a table of grids; see docs/cuda.md. If it is NULL, the file named in
+ * WINDLASS_CUDA_GRIDS decides. Without that file, ranks use all cores. WL_INVALID_ARGUMENT names
  * the line of `table` that is wrong. */
 WL_API int32_t wl_cuda_grids_use(const char* table, wl_error_t* error);
 /* Sets *rows to the number of rows of the current table for devices like this one. 0: none, or no

@@ -59,7 +59,7 @@ class Inputs {
     filled_[turn_] = true;
     turn_ = 1 - turn_;
   }
-  // Calls use() for V's instructions without a load, between the same flags.
+  // Like load(), but without a load: calls use() to issue V's instructions between the same flags.
   template <typename Use>
   WL_CORE void none(const Use& use) {
     const event_t id = eventOf(turn_);

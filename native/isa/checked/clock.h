@@ -16,8 +16,9 @@ constexpr size_t kPipes = 4;
 constexpr Pipe kEveryPipe[kPipes] = {Pipe::kS, Pipe::kV, Pipe::kMte2, Pipe::kMte3};
 const char* nameOf(Pipe pipe);
 
-// Number of instructions of each pipe that happened before, and the cycle at which all of them end.
-// The number of a pipe is its core's number times kPipes, plus its own.
+// A vector clock. It has the number of instructions of each pipe that happened before its own time,
+// and the cycle at which all of these end. The index of a pipe is its core's number times kPipes,
+// plus its own number.
 class Clock {
  public:
   explicit Clock(size_t pipes) : ticks_(pipes) {}

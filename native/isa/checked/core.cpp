@@ -203,8 +203,8 @@ void Core::setFlag(pipe_t from, pipe_t to, int id, const char* name) {
   const Pipe pipe = *modelled(from);
   Clock& clock = queue(pipe).clock;
   clock.join(queue(Pipe::kS).clock);
-  // A flag holds one edge. The setting pipe must have observed that the previous edge was waited
-  // for.
+  // A flag holds one edge. Before the setting pipe sets the flag again, it must have observed that
+  // the previous edge was waited for.
   require(!flag.pending && flag.waitedTick <= clock[number(*modelled(to))], Rule::kFlagSetTwice,
           origin, [&] {
             return describeFlag(pipe, *modelled(to), index % kFlagIds) +

@@ -59,7 +59,7 @@ bool DeclaredOrder::hasEntered(uint32_t rank, uint32_t block, uint32_t phase,
 
 bool DeclaredOrder::staysFor(uint32_t owner, uint32_t rank, uint32_t phase) const {
   if (!isKnown_ || owner == rank) return true;
-  // For each rank, the ranks whose phase `phase` is over when its phase `later` is over.
+  // over[r]: the ranks whose phase `phase` is over once phase `later` of rank r is over.
   std::vector<Ranks> over(ranks_);
   for (uint32_t each = 0; each < ranks_; ++each) over[each] = Ranks{1} << each;
   for (uint32_t later = phase + 1; later < phases_; ++later) {

@@ -30,7 +30,8 @@ WL_CORE_INLINE void copyWords(uint32_t thread, unsigned char* dst, const unsigne
   for (; i < count; i += kWorkers) store(to + i, load(from + i));
 }
 
-// Copies words of T, which both sides align alike, and single bytes before and after them.
+// Copies words of T, and the bytes before and after them one by one. Both sides have the same
+// alignment to T.
 template <typename T>
 WL_CORE_INLINE void copyRun(uint32_t thread, unsigned char* dst, const unsigned char* src,
                             uint64_t bytes) {
@@ -39,7 +40,7 @@ WL_CORE_INLINE void copyRun(uint32_t thread, unsigned char* dst, const unsigned 
   const uint64_t words = (bytes - head) / sizeof(T);
   const uint64_t behind = head + words * sizeof(T);
   copyWords<T>(thread, dst + head, src + head, words);
-  // There are fewer such bytes than two words have.
+  // These are fewer bytes than two words have, so a thread copies at most one.
   if (thread < head + (bytes - behind)) {
     const uint64_t at = thread < head ? thread : thread - head + behind;
     dst[at] = src[at];

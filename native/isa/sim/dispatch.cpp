@@ -13,7 +13,7 @@ namespace {
 
 struct PathEntry {
   const char* name;
-  bool (*hasInstructions)();  // true if the CPU has those that the paths before lack
+  bool (*hasInstructions)();  // true if the CPU has what this path adds to earlier ones
   const VectorTable& (*table)() noexcept;
 };
 constexpr PathEntry kPaths[kPathCount] = {

@@ -26,7 +26,7 @@ bool areAlike(A& a, B& b) noexcept {
 namespace pto {
 inline namespace sim {
 
-// These have the arithmetic of the checked targets.
+// The following functions have the arithmetic of the checked targets.
 template <typename Dst, typename A, typename B>
 void combineTiles(const char*, windlass::checked::Op op, Dst& dst, A& a, B& b) {
   using namespace windlass::detail;

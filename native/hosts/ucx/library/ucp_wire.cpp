@@ -80,7 +80,7 @@ Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
                           std::getenv("UCX_SNDBUF") == nullptr;
   const struct {
     const char* name;
-    const char* value;  // nullptr: as UCX has it
+    const char* value;  // nullptr: UCX's default
     const char* of;
   } wanted[] = {
       {"NET_DEVICES", settings.devices, "network device"},
@@ -90,8 +90,9 @@ Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
       {"TX_SEG_SIZE", "1M", "segment"},
       {"RX_SEG_SIZE", "2M", "segment"},
       // Data in a longer buffer has left the caches before it is read. docs/performance.md has the
-      // cost, and docs/operations.md the limit that this buffer sets. Segments of loopback have
-      // 64 KiB. So few would be in flight that the peer delays acknowledgements by up to 200 ms.
+      // cost, and docs/operations.md the limit that this buffer sets. Loopback keeps its default,
+      // because its segments have 64 KiB. So few of them would be in flight that the peer delays
+      // acknowledgements by up to 200 ms.
       {"SNDBUF", setsBuffer ? "256K" : nullptr, "send buffer"},
       // connect() does not block while packets are lost, for example on a cut link.
       {"CONN_NB", "y", "way to connect"},
@@ -168,8 +169,8 @@ UcpWire::~UcpWire() {
   for (Peer& peer : peers_) {
     discard(peer);
     if (!calls) continue;
-    // Don't drive the worker from now on: if the connection had something to send, UCX 1.13 uses
-    // freed memory once the peer goes as well.
+    // Nothing drives the worker from now on. If the connection had something to send and the peer
+    // closes as well, UCX 1.13 would use freed memory.
     const ucs_status_ptr_t request = ucp_ep_close_nbx(peer.endpoint, &param);
     if (UCS_PTR_IS_PTR(request)) ucp_request_free(request);
   }

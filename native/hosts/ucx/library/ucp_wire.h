@@ -57,8 +57,8 @@ struct Move {
   uint64_t at;
   uint64_t word;  // kGet: number of bytes; kPut: bytes of all its pieces; kLand: the turn
   uint64_t token;  // identifies a kGet and the kGot that answers it
-  // kPut, kLand: word to store after the data. kGet: the last two are the secret of the process
-  // that receives the answer.
+  // kPut, kLand: word to store after the data. kGet: wordAt and wordValue are the secret of the
+  // process that receives the answer.
   uint32_t wordRegion = kNoRegion;
   uint32_t bytes = 0;
   uint64_t wordAt = 0;
@@ -155,7 +155,7 @@ class UcpWire final : public Wire {
     uint64_t handed = 0;      // bytes that UCX holds and has not sent
     uint64_t takesAtOnce = 0;  // largest message that UCX has taken at once, with its head
     int64_t refusedNs = 0;    // when UCX first refused to take its next piece at once; 0: it hasn't
-    std::deque<Send> queue;   // sends after those; empty once the peer is lost
+    std::deque<Send> queue;   // sends that UCX has not got yet; empty once the peer is lost
     Held* lingering = nullptr;  // pending moves after the queue
     std::deque<Get> wanted;   // gets that are not requested
     uint32_t asked = 0;

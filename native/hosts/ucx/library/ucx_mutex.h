@@ -56,7 +56,7 @@ class UcxCalls {
     if (!UcxMutex::haveEnded()) lock_.lock();
     check();
   }
-  // It is false also while another thread has the mutex.
+  // Does not wait. The scope is also false while another thread has the mutex.
   UcxCalls(UcxMutex& mutex, std::try_to_lock_t) : lock_(mutex, std::defer_lock) {
     if (!UcxMutex::haveEnded()) lock_.try_lock();
     check();
