@@ -97,7 +97,7 @@ public final class AllGatherStart {
       if (here.get(0) == rank) {
         lead(here, hosts);
       } else if (here.size() < size) {
-        Start.steps(hosts).forEach(step -> say(step, null));
+        Start.steps(hosts).forEach(step -> steps.gather(step, new byte[0]));
       }
       long taken = awaited(here.get(0));
       isTaken = true;
@@ -115,15 +115,14 @@ public final class AllGatherStart {
 
   private void tellThatNothingLoads(String why) {
     try {
-      say("arrive", new StartSteps.Failure(Native.WL_UNSUPPORTED, why));
+      steps.gather(
+          "arrive",
+          () -> {
+            throw new StartSteps.Unable(Native.WL_UNSUPPORTED, why);
+          });
     } catch (RuntimeException e) {
       // It is thrown here whether the others have heard of it or not.
     }
-  }
-
-  /** Takes part in a step in which this rank has nothing to tell. */
-  private void say(String step, StartSteps.Failure refused) {
-    steps.gather(step, new byte[0], refused);
   }
 
   /** Those of this process. */

@@ -18,6 +18,7 @@ import org.windlass.internal.Natives;
 import org.windlass.internal.ProcessName;
 import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
+import org.windlass.internal.rendezvous.StartSteps.Unable;
 import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
 
@@ -154,17 +155,15 @@ public final class Start {
 
   /** The first step: what each rank is, which fits together. */
   Hosts arrive(List<Integer> own) {
-    Map<Integer, byte[]> said = new LinkedHashMap<>();
-    StartSteps.Failure refused = null;
-    try {
-      ProcessName process = ProcessName.own(Unable.MAKER);
-      for (int rank : own) {
-        said.put(rank, own(rank, process).toBytes());
-      }
-    } catch (Unable e) {
-      refused = e.refused();
-    }
-    List<byte[]> told = ranks.gather("arrive", said, refused);
+    List<byte[]> told =
+        ranks.gather(
+            "arrive",
+            () -> {
+              ProcessName process = ProcessName.own(Unable.MAKER);
+              Map<Integer, byte[]> said = new LinkedHashMap<>();
+              own.forEach(rank -> said.put(rank, own(rank, process).toBytes()));
+              return said;
+            });
     List<Arrival> all = new ArrayList<>(size);
     for (int rank = 0; rank < size; rank++) {
       all.add(Arrival.of(rank, told.get(rank), failures));
@@ -182,22 +181,19 @@ public final class Start {
   /** The other steps: a {@code wl_comm_t*} for each of {@code own}, which live on one host. */
   long[] make(List<Integer> own, Hosts hosts) {
     int maker = hosts.first(own.get(0)).rank();
-    int file = -1;
+    int[] file = {-1};
     try {
-      StartSteps.Failure refused = null;
-      if (own.contains(maker)) {
-        try {
-          file = share(hosts);
-        } catch (Unable e) {
-          refused = e.refused();
-        }
-      }
       List<byte[]> files =
-          ranks.gather(SHARE, SharedFile.of(file).toBytes(), refused);
+          ranks.gather(
+              SHARE,
+              () -> {
+                file[0] = own.contains(maker) ? share(hosts) : -1;
+                return ranks.forEachRank(SharedFile.of(file[0]).toBytes());
+              });
       return attach(own, hosts, SharedFile.of(files.get(maker), maker, failures));
     } finally {
-      if (file >= 0) {
-        Native.wl_file_close(file);
+      if (file[0] >= 0) {
+        Native.wl_file_close(file[0]);
       }
     }
   }
@@ -232,25 +228,6 @@ public final class Start {
 
     byte[] toBytes() {
       return ByteBuffer.allocate(BYTES).putInt(number).putLong(inode).array();
-    }
-  }
-
-  /** What this process can't do of a step, before all ranks are told. */
-  private static final class Unable extends RuntimeException {
-    private static final long serialVersionUID = 1;
-
-    static final FailureMaker MAKER =
-        (code, message, cause, operation, culprits) -> new Unable(code, message);
-
-    private final int code;
-
-    Unable(int code, String message) {
-      super(message);
-      this.code = code;
-    }
-
-    StartSteps.Failure refused() {
-      return new StartSteps.Failure(code, getMessage());
     }
   }
 
@@ -303,31 +280,26 @@ public final class Start {
 
   private long[] attach(List<Integer> own, Hosts hosts, SharedFile shared) {
     ProcessName process = ProcessName.own(failures);
-    long group = 0;
+    ProcessName maker = hosts.first(own.get(0)).process();
+    long[] group = {0};
     long[] handles = new long[own.size()];
     boolean isDone = false;
     try {
-      StartSteps.Failure refused = null;
-      try {
-        group = open(process, hosts.first(own.get(0)).process(), shared);
-      } catch (Unable e) {
-        refused = e.refused();
-      }
-      List<byte[]> wires = hosts.areSeveral() ? wires(group, own, refused) : List.of();
-      if (refused == null) {
-        try {
-          if (hosts.areSeveral()) {
-            HostWire.connect(group, wires, host.silenceNs(), Unable.MAKER);
-          }
-          for (int i = 0; i < handles.length; i++) {
-            handles[i] = joined(group, own.get(i));
-          }
-          watch(group, process, own.get(0), hosts);
-        } catch (Unable e) {
-          refused = e.refused();
-        }
-      }
-      ranks.gather(StartSteps.LAST, new byte[0], refused);
+      List<byte[]> wires = hosts.areSeveral() ? wires(group, own, process, maker, shared) : null;
+      ranks.gather(
+          StartSteps.LAST,
+          () -> {
+            if (wires == null) {
+              group[0] = open(process, maker, shared);
+            } else {
+              HostWire.connect(group[0], wires, host.silenceNs(), Unable.MAKER);
+            }
+            for (int i = 0; i < handles.length; i++) {
+              handles[i] = joined(group[0], own.get(i));
+            }
+            watch(group[0], process, own.get(0), hosts);
+            return ranks.forEachRank(new byte[0]);
+          });
       isDone = true;
       return handles;
     } finally {
@@ -336,25 +308,25 @@ public final class Start {
           Native.wl_comm_free(handles[i]);
         }
       }
-      if (group != 0) {
-        Native.wl_group_release(group);
+      if (group[0] != 0) {
+        Native.wl_group_release(group[0]);
       }
     }
   }
 
-  /** By which processes reach one another's wires: a name of each, told by its lowest rank. */
-  private List<byte[]> wires(long group, List<Integer> own, StartSteps.Failure before) {
-    Map<Integer, byte[]> said = new LinkedHashMap<>();
-    own.forEach(rank -> said.put(rank, new byte[0]));
-    StartSteps.Failure refused = before;
-    if (refused == null) {
-      try {
-        said.put(own.get(0), HostWire.open(group, own, Unable.MAKER));
-      } catch (Unable e) {
-        refused = e.refused();
-      }
-    }
-    return ranks.gather(WIRE, said, refused).stream().filter(name -> name.length > 0).toList();
+  /** The names by which processes reach one another's wires; the lowest rank of each tells its. */
+  private List<byte[]> wires(
+      long[] group, List<Integer> own, ProcessName process, ProcessName maker, SharedFile shared) {
+    List<byte[]> names =
+        ranks.gather(
+            WIRE,
+            () -> {
+              group[0] = open(process, maker, shared);
+              Map<Integer, byte[]> said = ranks.forEachRank(new byte[0]);
+              said.put(own.get(0), HostWire.open(group[0], own, Unable.MAKER));
+              return said;
+            });
+    return names.stream().filter(name -> name.length > 0).toList();
   }
 
   private static long open(ProcessName process, ProcessName maker, SharedFile shared) {

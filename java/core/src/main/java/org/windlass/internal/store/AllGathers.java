@@ -13,9 +13,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.IntPredicate;
-import java.util.stream.Collectors;
 import java.util.stream.IntStream;
-import java.util.stream.Stream;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 
@@ -31,7 +29,6 @@ final class AllGathers {
 
   private static final int MOST_NAMES = 8192;
   private static final int MOST_FAILURES = 64;
-  private static final String NO_OTHER_HOST = " (which no other host reaches: see /etc/hosts)";
   private static final System.Logger LOGGER = System.getLogger("org.windlass");
 
   private final String address;
@@ -97,11 +94,11 @@ final class AllGathers {
             Native.WL_RESOURCE, "the store has " + MOST_NAMES + " starts, as many as it takes");
       }
       all = new AllGather(round.name(), round.size());
-      byName.put(round.name(), all);
     }
     requireSize(all, round);
     requireFree(all, session, round);
     add(all, session, round);
+    byName.put(all.name, all);
     long now = System.nanoTime();
     long limitNs = round.limitMs() * 1_000_000;
     if (all.waiting.isEmpty()) {
@@ -134,17 +131,8 @@ final class AllGathers {
     }
     int first = all.ranks(rank -> all.sessions[rank] != null).get(0);
     int other = round.own().keySet().iterator().next();
-    boolean isAscending = first < other;
-    String message =
-        "rank %d was started as one of %d ranks, rank %d as one of %d; give all ranks one size,"
-            + " WINDLASS_WORLD_SIZE or what the launcher sets, and all processes as many ranks";
     Refusal failure =
-        new Refusal(
-            Native.WL_MISMATCH,
-            isAscending
-                ? message.formatted(first, all.sessions.length, other, round.size())
-                : message.formatted(other, round.size(), first, all.sessions.length),
-            Stream.of(first, other).sorted().toList());
+        RoundFailures.sizes(Map.of(first, all.sessions.length, other, round.size()));
     fail(all, failure);
     throw failure;
   }
@@ -153,12 +141,7 @@ final class AllGathers {
       throws MalformedException {
     for (int rank : round.own().keySet()) {
       if (all.sessions[rank] != null && all.sessions[rank] != session) {
-        throw new Refusal(
-            Native.WL_MISMATCH,
-            "another process has come to this start as rank "
-                + rank
-                + " too, and counts as that; two may not have one rank: start all ranks again",
-            List.of(rank));
+        throw RoundFailures.anotherProcess(rank);
       }
       if (all.said[rank] != null) {
         throw new MalformedException("a second value of rank " + rank + " in one round");
@@ -249,14 +232,7 @@ final class AllGathers {
     }
     all.waiting.removeIf(request -> request.session == session);
     int rank = all.ranks(each -> all.sessions[each] == session).get(0);
-    fail(
-        all,
-        new Refusal(
-            Native.WL_PEER_LOST,
-            "rank "
-                + rank
-                + " came to the start and left before all had met; see what its process says",
-            List.of(rank)));
+    fail(all, RoundFailures.left(rank));
   }
 
   /** Ends a session's part in all of them. */
@@ -269,7 +245,7 @@ final class AllGathers {
   void look(long nowNs) {
     for (AllGather all : List.copyOf(byName.values())) {
       if (all.waiting.stream().anyMatch(request -> nowNs - request.deadlineNs >= 0)) {
-        fail(all, late(all));
+        fail(all, missing(all).late(failures.get(all.name)));
       } else if (!all.isLogged
           && !all.waiting.isEmpty()
           && nowNs - all.beganNs >= Math.min(LONGEST_QUIET_NS, all.limitNs / 4)) {
@@ -292,44 +268,11 @@ final class AllGathers {
         .reduce(mostNs, Math::min);
   }
 
-  private Refusal late(AllGather all) {
-    boolean areAbsent = Arrays.asList(all.sessions).contains(null);
-    String advice =
-        areAbsent
-            ? "see why they did not start, or give more time"
-            : "see whether their processes are stopped, or give more time";
-    String before = failures.get(all.name);
-    return new Refusal(
-        Native.WL_TIMEOUT,
-        missing(all)
-            + " when the deadline passed; "
-            + advice
-            + (before == null ? "" : "; the start before has failed: " + before),
-        all.ranks(rank -> all.said[rank] == null));
-  }
-
-  /** Says which ranks this round lacks, and whether they have come to an earlier one. */
-  private String missing(AllGather all) {
-    List<Integer> absent = all.ranks(rank -> all.sessions[rank] == null);
-    List<Integer> behind = all.ranks(rank -> all.sessions[rank] != null && all.said[rank] == null);
-    boolean isLocal = address.startsWith("127.") && !address.startsWith("127.0.0.1:");
-    String place = " of " + all.said.length + " had%s come to " + address;
-    return Stream.of(
-            absent.isEmpty()
-                ? ""
-                : listed(absent) + place.formatted(" not") + (isLocal ? NO_OTHER_HOST : ""),
-            behind.isEmpty()
-                ? ""
-                : listed(behind) + place.formatted("") + " and not gone on with the others")
-        .filter(text -> !text.isEmpty())
-        .collect(Collectors.joining(", and "));
-  }
-
-  private static String listed(List<Integer> ranks) {
-    int most = 16;
-    String first = ranks.stream().limit(most).map(String::valueOf).collect(Collectors.joining(", "));
-    return (ranks.size() == 1 ? "rank " : "ranks ")
-        + first
-        + (ranks.size() <= most ? "" : " and " + (ranks.size() - most) + " more");
+  private RoundFailures.Missing missing(AllGather all) {
+    return new RoundFailures.Missing(
+        address,
+        all.said.length,
+        all.ranks(rank -> all.sessions[rank] == null),
+        all.ranks(rank -> all.sessions[rank] != null && all.said[rank] == null));
   }
 }
