@@ -29,9 +29,8 @@ import org.windlass.internal.store.Store;
  *   <li>Each rank says what it is. All compare that.
  *   <li>One process of each host makes the memory that the ranks of the host share.
  *   <li>If there are several hosts, each process opens its wire.
- * <li>Each process attaches to the memory, connects its wire, joins its ranks, and watches the
- *     other
- *       processes of its host.
+ *   <li>Each process attaches to the memory, connects its wire, joins its ranks, and watches the
+ *       other processes of its host.
  * </ol>
  *
  * <p>If one rank fails, all ranks fail with its reason.

@@ -63,7 +63,9 @@ public final class RoundFailures {
     /** @param before message of the failure before; null for none */
     public Refusal late(String before) {
       String advice =
-          absent.isEmpty() ? "see whether their processes are stopped" : "see why they did not start";
+          absent.isEmpty()
+              ? "see whether their processes are stopped"
+              : "see why they did not start";
       return new Refusal(
           Native.WL_TIMEOUT,
           this
