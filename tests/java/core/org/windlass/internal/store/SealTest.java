@@ -71,8 +71,8 @@ class SealTest {
         continue; // no request has this number
       }
       if (kind == Wire.GATHER) {
-        Round.Presence others = new Round.Presence(KEY, bytes(1));
-        Round round = new Round(KEY, 1, true, 1000, others, Map.of(0, bytes(2)));
+        Round.Presence others = new Round.Presence("kept", bytes(1));
+        Round round = new Round("kept", 1, true, 1000, others, Map.of(0, bytes(2)));
         ByteBuffer frame = Wire.gather(7, round);
         all.add(Wire.bytes(frame, frame.remaining()));
         continue;

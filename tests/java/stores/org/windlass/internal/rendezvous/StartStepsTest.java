@@ -119,6 +119,25 @@ class StartStepsTest {
     }
   }
 
+  /** Its process was started again before all had come. */
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void aRankThatLeavesTheFirstStepMayComeAgain(Meeting.Kind kind) throws Exception {
+    for (boolean quits : new boolean[] {false, true}) {
+      try (Meeting meeting = new Meeting(kind)) {
+        Process killed = Process.of(meeting.join(), List.of(1), 3, Meeting.LONG);
+        CompletableFuture<Throwable> first = failing(() -> killed.say("arrive", 1));
+        Thread.sleep(200);
+        if (quits) {
+          killed.all.quit();
+        }
+        killed.store.close();
+        assertThat(get(first)).isInstanceOf(Failure.class);
+        assertThat(all(processes(meeting, 3, Meeting.LONG), "arrive")).containsOnlyNulls();
+      }
+    }
+  }
+
   @ParameterizedTest
   @EnumSource(Meeting.Kind.class)
   void ranksThatCountOthersAreToldAtOnce(Meeting.Kind kind) throws Exception {

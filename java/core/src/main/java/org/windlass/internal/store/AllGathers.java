@@ -19,9 +19,9 @@ import org.windlass.internal.Native;
 
 /**
  * The all-gathers at one {@link StoreServer}, by name. A round is complete once every rank has said
- * something in it. If a session of the all-gather ends, or a request reaches its deadline, the
- * all-gather fails for all ranks, and its name is free for the next one. Only the server's thread
- * calls this.
+ * something in it. In the first round a rank that leaves may come again. If a rank leaves later, or a
+ * request reaches its deadline, the all-gather fails for all ranks, and its name is free for the
+ * next one. Only the server's thread calls this.
  */
 final class AllGathers {
   /** The server logs which ranks are missing after this time, or a fourth of the deadline. */
@@ -54,14 +54,28 @@ final class AllGathers {
     long bytes;
     boolean isFirstRound = true;
     boolean isLogged;
-    long beganNs;
-    long limitNs;
+    long logNs;
     Table.Wait others;
 
     AllGather(String name, int size) {
       this.name = name;
       sessions = new Session[size];
       said = new byte[size][];
+    }
+
+    /** Takes back what a rank said. */
+    void forget(int rank) {
+      bytes -= said[rank].length;
+      said[rank] = null;
+      sessions[rank] = null;
+      count--;
+    }
+
+    /** Time until the first deadline of a request. */
+    long untilDeadlineNs(long nowNs) {
+      return waiting.stream()
+          .mapToLong(request -> request.deadlineNs - nowNs)
+          .reduce(Long.MAX_VALUE, Math::min);
     }
 
     /** Ranks for which a condition holds, ascending. */
@@ -101,10 +115,8 @@ final class AllGathers {
     byName.put(all.name, all);
     long now = System.nanoTime();
     long limitNs = round.limitMs() * 1_000_000;
-    if (all.waiting.isEmpty()) {
-      all.beganNs = now;
-      all.limitNs = limitNs;
-    }
+    long logNs = now + Math.min(LONGEST_QUIET_NS, limitNs / 4);
+    all.logNs = all.waiting.isEmpty() || logNs - all.logNs < 0 ? logNs : all.logNs;
     Request request = new Request(session, id, now + limitNs);
     all.waiting.add(request);
     if (all.count == all.said.length) {
@@ -223,7 +235,7 @@ final class AllGathers {
     return failure;
   }
 
-  /** Ends a session's part in an all-gather, which fails if it is not over. */
+  /** Ends a session's part in an all-gather. After the first round, the all-gather fails. */
   void quit(Session session, String name) {
     takeUnheard(session, name);
     AllGather all = byName.get(name);
@@ -231,8 +243,16 @@ final class AllGathers {
       return;
     }
     all.waiting.removeIf(request -> request.session == session);
-    int rank = all.ranks(each -> all.sessions[each] == session).get(0);
-    fail(all, RoundFailures.left(rank));
+    List<Integer> ranks = all.ranks(rank -> all.sessions[rank] == session);
+    if (all.isFirstRound) {
+      ranks.forEach(all::forget);
+      if (all.members.isEmpty()) {
+        byName.remove(name);
+        end(all.others);
+      }
+    } else {
+      fail(all, RoundFailures.left(ranks.get(0)));
+    }
   }
 
   /** Ends a session's part in all of them. */
@@ -244,13 +264,11 @@ final class AllGathers {
   /** Fails those whose deadline has passed, and logs which ranks the others wait for. */
   void look(long nowNs) {
     for (AllGather all : List.copyOf(byName.values())) {
-      if (all.waiting.stream().anyMatch(request -> nowNs - request.deadlineNs >= 0)) {
+      if (all.untilDeadlineNs(nowNs) <= 0) {
         fail(all, missing(all).late(failures.get(all.name)));
-      } else if (!all.isLogged
-          && !all.waiting.isEmpty()
-          && nowNs - all.beganNs >= Math.min(LONGEST_QUIET_NS, all.limitNs / 4)) {
+      } else if (!all.isLogged && !all.waiting.isEmpty() && nowNs - all.logNs >= 0) {
         all.isLogged = true;
-        long leftNs = all.beganNs + all.limitNs - nowNs;
+        long leftNs = all.untilDeadlineNs(nowNs);
         LOGGER.log(
             System.Logger.Level.WARNING,
             "{0} so far; the start waits for {1} more",
@@ -263,8 +281,7 @@ final class AllGathers {
   /** Returns the time until the next deadline; {@code mostNs} if that is sooner. */
   long untilNextNs(long nowNs, long mostNs) {
     return byName.values().stream()
-        .flatMap(all -> all.waiting.stream())
-        .mapToLong(request -> request.deadlineNs - nowNs)
+        .mapToLong(all -> all.untilDeadlineNs(nowNs))
         .reduce(mostNs, Math::min);
   }
 
