@@ -296,7 +296,7 @@ class MeetTest {
             .reading(
                 all -> {
                   byte[] other = all.get(1).clone();
-                  other[16] ^= 1; // of the member, behind the start, which begins with the loader
+                  other[0] ^= 1; // of the member, which begins with the loader
                   return List.of(all.get(0), other);
                 }));
     assertThat(meet(seats, SHORT).get(0))

@@ -33,14 +33,14 @@ import org.windlass.internal.store.StoreServer;
 import org.windlass.internal.store.Token;
 
 /**
- * The start of a communicator of the ranks of the processes that a launcher started, of which each
- * brings one, or as many as the others.
+ * The start of a communicator of processes that a launcher started. Each process has one rank, or
+ * the same number of ranks.
  */
 final class EnvironmentStart {
   /** Name of the start at its store. */
   private static final String START = "start";
 
-  /** Of a launcher that tells no name of the job, which ranks need to meet. */
+  /** Variable of a launcher that gives no name of the job, which ranks need to meet. */
   private static final String PMI_RANK = "PMI_RANK";
 
   private static final System.Logger LOGGER = System.getLogger("org.windlass");
@@ -53,12 +53,12 @@ final class EnvironmentStart {
   private final Duration deadline;
   private final Host host;
 
-  /** That of this job, as long as its ranks have their communicator; null where others have it. */
+  /** Store of this job, open as long as the communicator; null if another process has it. */
   private OwnStore kept;
 
   /**
-   * @param ranks of each process
-   * @param deadline for all of it
+   * @param ranks number of ranks in each process
+   * @param deadline of the whole start
    */
   EnvironmentStart(
       Map<String, String> variables, int ranks, CommunicatorOptions options, Duration deadline) {
@@ -100,7 +100,7 @@ final class EnvironmentStart {
         + " name of the job's own";
   }
 
-  /** The one rank of this process. */
+  /** Starts the one rank of this process. */
   Communicator join() {
     Deadline until = Deadline.of(deadline, WindlassException::of);
     Communicator communicator =
@@ -117,7 +117,7 @@ final class EnvironmentStart {
     }
   }
 
-  /** The ranks of this process. */
+  /** Starts the ranks of this process. */
   LocalGroup joinAll() {
     Deadline until = Deadline.of(deadline, WindlassException::of);
     LocalGroup group =
@@ -134,7 +134,9 @@ final class EnvironmentStart {
     }
   }
 
-  /** What {@code make} makes of the handles; if that fails, the store goes that is kept for it. */
+  /**
+   * Returns what {@code make} makes of the handles. If that fails, closes the store of this job.
+   */
   private <T> T orElseClose(long[] handles, Function<long[], T> make) {
     try {
       return make.apply(handles);
@@ -146,7 +148,7 @@ final class EnvironmentStart {
     }
   }
 
-  /** Behind it no rank finds the store of this start where it looks for that of the next one. */
+  /** After this barrier, no rank can take this start's store for that of the next start. */
   private static void meetOnceMore(Communicator communicator, Deadline until) {
     communicator.within(until.left()).barrier();
   }
@@ -159,7 +161,7 @@ final class EnvironmentStart {
     }
   }
 
-  /** Those of this process's ranks, once all have met. */
+  /** Returns the handles of this process's ranks, once all ranks have met. */
   private long[] handles(Deadline until) {
     Natives.require(WindlassException::of);
     if (environment.size() == 1) {
@@ -182,7 +184,7 @@ final class EnvironmentStart {
       if (environment.rank() > 0) {
         return meet(file.await(until.left()), until);
       }
-      // Nobody is told of it but by the file, which goes once all have come, and so does this.
+      // Only the file names this store. Both go once all ranks have met.
       MeetingFile.Place any = new MeetingFile.Place(StoreServer.loopback(), Token.random());
       try (OwnStore opened = open(any)) {
         file.write(opened.place());
@@ -191,7 +193,7 @@ final class EnvironmentStart {
     }
   }
 
-  /** Meets the others at a store of this process, which stays. */
+  /** Meets the others at a store of this process, which stays open. */
   private long[] meetAtOwn(MeetingFile.Place place, Deadline until) {
     InetSocketAddress known =
         HostAndPort.awaited(
@@ -212,7 +214,7 @@ final class EnvironmentStart {
     }
   }
 
-  /** Meets the others at a store, which rank 0's process has, or the launcher. */
+  /** Meets the others at a store of rank 0's process or of the launcher. */
   private long[] meet(MeetingFile.Place place, Deadline until) {
     try {
       while (true) {
@@ -230,7 +232,7 @@ final class EnvironmentStart {
             if (isOfThisStart || until.isOver()) {
               throw e;
             }
-            // The store of an earlier start has gone; the next attempt finds that of this one.
+            // That was the store of an earlier start, which has closed it.
           }
         }
       }
@@ -243,7 +245,7 @@ final class EnvironmentStart {
     }
   }
 
-  /** A launcher has its store before it starts ranks. */
+  /** Connects. A launcher opens its store before it starts ranks. */
   private Store connected(MeetingFile.Place place, Duration deadline) {
     return environment.launcherHasStore()
         ? SocketStore.connectToOpen(
@@ -252,7 +254,7 @@ final class EnvironmentStart {
             place.address(), place.token(), member(), deadline, WindlassException::of);
   }
 
-  /** What is said where another process's store does not answer, or is lost. */
+  /** Returns the exception for a store of another process that does not answer, or is lost. */
   private WindlassException storeFailure(WindlassException e) {
     String whose =
         environment.launcherHasStore()
@@ -292,14 +294,14 @@ final class EnvironmentStart {
     }
   }
 
-  /** The one that says where the ranks meet. */
+  /** Returns the name of the variable that says where the ranks meet. */
   private String placeVariable() {
     return variables.getOrDefault(LaunchEnvironment.RENDEZVOUS, "").isEmpty()
         ? LaunchEnvironment.MASTER_ADDRESS
         : LaunchEnvironment.RENDEZVOUS;
   }
 
-  /** As far as that can be told. */
+  /** Returns true if an address is one of this host, or if that is unknown. */
   private static boolean isOfThisHost(InetAddress address) {
     try {
       return address.isLoopbackAddress()
@@ -310,7 +312,7 @@ final class EnvironmentStart {
     }
   }
 
-  /** Not looked up: the host may come up, and get its name, later than this one. */
+  /** Returns the address without a lookup: the host may get its name later. */
   private InetSocketAddress address() {
     return environment
         .rendezvous()
@@ -332,7 +334,7 @@ final class EnvironmentStart {
                         + " hexadecimal digits (openssl rand -hex 32), on all of them"));
   }
 
-  /** What tells this job's file from those of others. */
+  /** Returns the name of this job's file, which no other job has. */
   private String fileJob() {
     String job =
         environment
@@ -346,7 +348,7 @@ final class EnvironmentStart {
     return environment.launcher().name() + "\n" + job;
   }
 
-  /** What tells this job from others that meet at one store. */
+  /** Returns the name of this job at a store where other jobs may meet. */
   private String storeName() {
     Optional<Token> token = Token.fromEnvironment(variables, WindlassException::of);
     if (environment.job().isEmpty() && token.isEmpty()) {
@@ -361,7 +363,7 @@ final class EnvironmentStart {
         .orElseGet(() -> unique(text.getBytes(StandardCharsets.UTF_8)));
   }
 
-  /** The job's name, as short as a member's has to be. */
+  /** Returns the job's name, shortened to what a member's may have. */
   private String job() {
     byte[] name = environment.job().orElse("windlass").getBytes(StandardCharsets.UTF_8);
     return name.length <= Member.JOB

@@ -217,6 +217,7 @@ class FuzzedFramesTest {
     return mutated;
   }
 
+  @SuppressWarnings("try") // the log is not looked at
   @RandomSeeds(value = 100, inLong = 10_000)
   void aServersSessionGoesOnOrEnds(long seed) throws Exception {
     Random random = new Random(seed);

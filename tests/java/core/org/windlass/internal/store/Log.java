@@ -9,7 +9,7 @@ import java.util.logging.Logger;
 import java.util.logging.SimpleFormatter;
 
 /** What the logger {@code org.windlass} gets until this is closed, and nobody else. */
-public final class Log extends Handler {
+public final class Log extends Handler implements AutoCloseable {
   private final Logger logger = Logger.getLogger("org.windlass");
   private final boolean parents = logger.getUseParentHandlers();
   private final SimpleFormatter text = new SimpleFormatter();

@@ -2,6 +2,7 @@
 package org.windlass.internal.store;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.windlass.internal.store.Failure.assertFails;
 import static org.windlass.internal.store.Meeting.LONG;
 import static org.windlass.internal.store.StoreTest.bytes;
@@ -12,6 +13,7 @@ import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -22,13 +24,17 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Meeting.Kind;
+import org.windlass.internal.store.TamperingRelay.Direction;
 
 /** Someone between a member and its store, who has no token, changes nothing that either believes. */
 @Timeout(300)
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class SealTest {
+  private static final Duration MOMENT = Duration.ofSeconds(1);
   private static final byte[] KEY = "kept".getBytes(StandardCharsets.UTF_8);
 
   private Log log;
@@ -65,8 +71,8 @@ class SealTest {
         continue; // no request has this number
       }
       if (kind == Wire.GATHER) {
-        Round.Presence others = new Round.Presence(KEY, bytes(1));
-        Round round = new Round(KEY, 1, true, 1000, others, Map.of(0, bytes(2)));
+        Round.Presence others = new Round.Presence("kept", bytes(1));
+        Round round = new Round("kept", 1, true, 1000, others, Map.of(0, bytes(2)));
         ByteBuffer frame = Wire.gather(7, round);
         all.add(Wire.bytes(frame, frame.remaining()));
         continue;
@@ -204,6 +210,57 @@ class SealTest {
     }
     requireUntouched();
     assertThat(honest.get("own", LONG)).isEmpty();
+  }
+
+  /** Bytes of the greeting with their seals: HELLO and PROOF, or CHALLENGE and WELCOME. */
+  private int greeting(Direction direction, Member member) {
+    byte[] hello = Greeting.hello(member);
+    byte[] challenge = Greeting.challenge(Meeting.LIBRARY);
+    Token token = meeting.token();
+    return direction == Direction.TO_SERVER
+        ? Integer.BYTES + hello.length + Greeting.answer(token, hello, challenge).remaining()
+        : Greeting.challenge(token, hello, challenge).remaining()
+            + Greeting.welcome(1).remaining()
+            + Seal.BYTES;
+  }
+
+  /** The member fails, or comes in by a second connection which nobody touches. */
+  @ParameterizedTest
+  @EnumSource(Direction.class)
+  void aGreetingIsRefusedWhicheverBitOfItChanges(Direction direction) throws Exception {
+    Member member = Member.observer("victim", Meeting.LIBRARY);
+    for (int at = 0; at < greeting(direction, member); at++) {
+      byte[] own = bytes(at);
+      try (TamperingRelay relay = new TamperingRelay(address(), direction, at);
+          SocketStore store =
+              SocketStore.connect(
+                  relay.address(), meeting.token(), member, MOMENT, Failure::make)) {
+        store.set("own", own, LONG);
+        assertThat(relay.connections()).as("byte %d", at).isGreaterThan(1);
+        assertThat(honest.get("own", LONG)).hasValue(own);
+      } catch (Failure e) {
+        assertThat(e).as("byte %d", at).hasMessageMatching("(?s).*(no store|refused|another token|no answer|lost).*");
+      }
+      requireUntouched();
+    }
+  }
+
+  /** What a member or a server says instead of going on reaches nobody as something else. */
+  @ParameterizedTest
+  @EnumSource(Direction.class)
+  void aRefusalStaysOneWhicheverBitOfItChanges(Direction direction) throws Exception {
+    Member member = Member.observer("victim", Meeting.LIBRARY);
+    for (int at = 0; at < greeting(direction, member); at++) {
+      try (TamperingRelay relay = new TamperingRelay(address(), direction, at)) {
+        assertThatThrownBy(
+                () ->
+                    SocketStore.connect(
+                        relay.address(), Token.random(), member, MOMENT, Failure::make))
+            .as("byte %d", at)
+            .isInstanceOf(Failure.class);
+      }
+      requireUntouched();
+    }
   }
 
   /** Each frame of a server, at each of its bytes. */

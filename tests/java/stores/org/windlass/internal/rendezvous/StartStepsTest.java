@@ -44,7 +44,15 @@ class StartStepsTest {
     }
 
     List<byte[]> say(String step, int value) {
-      return steps.gather(step, new byte[] {(byte) value}, null);
+      return steps.gather(step, new byte[] {(byte) value});
+    }
+
+    void refuse(String step, int code, String why) {
+      steps.gather(
+          step,
+          () -> {
+            throw new StartSteps.Unable(code, why);
+          });
     }
   }
 
@@ -81,9 +89,8 @@ class StartStepsTest {
   void aFailureOfOneRankIsToldToAll(Meeting.Kind kind) throws Exception {
     try (Meeting meeting = new Meeting(kind)) {
       List<Process> two = processes(meeting, 2, Meeting.LONG);
-      StartSteps.Failure refused = new StartSteps.Failure(Native.WL_RESOURCE, "no room");
       CompletableFuture<Throwable> other =
-          failing(() -> two.get(1).steps.gather("share", new byte[0], refused));
+          failing(() -> two.get(1).refuse("share", Native.WL_RESOURCE, "no room"));
       Failure.assertFails(Native.WL_RESOURCE, () -> two.get(0).say("share", 0))
           .isEqualTo("rank 1: no room");
       assertThat(get(other)).hasMessage("rank 1: no room");
@@ -103,12 +110,30 @@ class StartStepsTest {
         } else {
           three.get(2).store.close();
         }
-        StartSteps.Failure noWay = new StartSteps.Failure(Native.WL_UNSUPPORTED, "no way to it");
         CompletableFuture<Throwable> other =
-            failing(() -> three.get(1).steps.gather("share", new byte[0], noWay));
+            failing(() -> three.get(1).refuse("share", Native.WL_UNSUPPORTED, "no way to it"));
         Failure.assertFails(Native.WL_PEER_LOST, () -> three.get(0).say("share", 0))
             .startsWith(left);
         assertThat(get(other)).hasMessageStartingWith(left);
+      }
+    }
+  }
+
+  /** Its process was started again before all had come. */
+  @ParameterizedTest
+  @EnumSource(Meeting.Kind.class)
+  void aRankThatLeavesTheFirstStepMayComeAgain(Meeting.Kind kind) throws Exception {
+    for (boolean quits : new boolean[] {false, true}) {
+      try (Meeting meeting = new Meeting(kind)) {
+        Process killed = Process.of(meeting.join(), List.of(1), 3, Meeting.LONG);
+        CompletableFuture<Throwable> first = failing(() -> killed.say("arrive", 1));
+        Thread.sleep(200);
+        if (quits) {
+          killed.all.quit();
+        }
+        killed.store.close();
+        assertThat(get(first)).isInstanceOf(Failure.class);
+        assertThat(all(processes(meeting, 3, Meeting.LONG), "arrive")).containsOnlyNulls();
       }
     }
   }
@@ -247,9 +272,9 @@ class StartStepsTest {
         }
         String step = length == 200 << 10 ? StartSteps.LAST : "step " + length;
         CompletableFuture<List<byte[]>> heard =
-            CompletableFuture.supplyAsync(() -> one.steps.gather(step, each[2], null));
+            CompletableFuture.supplyAsync(() -> one.steps.gather(step, each[2]));
         Map<Integer, byte[]> own = new TreeMap<>(Map.of(0, each[0], 1, each[1]));
-        assertThat(two.steps.gather(step, own, null)).containsExactly(each);
+        assertThat(two.steps.gather(step, () -> own)).containsExactly(each);
         assertThat(heard.get(30, TimeUnit.SECONDS)).containsExactly(each);
       }
       assertThat(observer.keys("", Meeting.LONG)).isEmpty();

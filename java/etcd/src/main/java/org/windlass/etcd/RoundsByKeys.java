@@ -18,6 +18,7 @@ import org.windlass.internal.store.Encoding;
 import org.windlass.internal.store.Limits;
 import org.windlass.internal.store.Refusal;
 import org.windlass.internal.store.Round;
+import org.windlass.internal.store.RoundFailures;
 import org.windlass.internal.store.Store;
 
 /**
@@ -82,7 +83,7 @@ final class RoundsByKeys {
   void quit() {
     try {
       if (round != null) {
-        tell(left(round.own().keySet().iterator().next()));
+        tell(RoundFailures.left(round.own().keySet().iterator().next()));
         forget(number - 1);
         forget(number);
       }
@@ -103,12 +104,7 @@ final class RoundsByKeys {
               .put(each.getValue())
               .array();
       if (!store.hold(key(number, each.getKey()), said, until.left())) {
-        throw new Refusal(
-            Native.WL_MISMATCH,
-            "another process has come to this start as rank "
-                + each.getKey()
-                + " too, and counts as that; two may not have one rank: start all ranks again",
-            List.of(each.getKey()));
+        throw RoundFailures.anotherProcess(each.getKey());
       }
     }
   }
@@ -119,12 +115,7 @@ final class RoundsByKeys {
       byte[] said = await(key(number, rank), rank);
       int theirs = said.length < Integer.BYTES ? 0 : ByteBuffer.wrap(said).getInt();
       if (theirs != size) {
-        throw new Refusal(
-            Native.WL_MISMATCH,
-            "rank 0 was started as one of " + size + " ranks, rank " + rank + " as one of " + theirs
-                + "; give all ranks one size, WINDLASS_WORLD_SIZE or what the launcher sets, and"
-                + " all processes as many ranks",
-            List.of(0, rank));
+        throw RoundFailures.sizes(Map.of(0, size, rank, theirs));
       }
       all.writeBytes(ByteBuffer.allocate(Integer.BYTES).putInt(said.length - Integer.BYTES).array());
       all.write(said, Integer.BYTES, said.length - Integer.BYTES);
@@ -147,7 +138,7 @@ final class RoundsByKeys {
     ByteArrayOutputStream all = new ByteArrayOutputStream();
     for (int i = 0; i < count; i++) {
       all.writeBytes(
-          store.get(key(number, "all/" + i), until.left()).orElseThrow(() -> left(0)));
+          store.get(key(number, "all/" + i), until.left()).orElseThrow(() -> RoundFailures.left(0)));
     }
     List<byte[]> said = new ArrayList<>();
     try (DataInputStream in =
@@ -183,7 +174,7 @@ final class RoundsByKeys {
       requireNoFailure();
       if (number > 0 && store.get(key(number - 1, rank), until.left()).isEmpty()
           && store.get(key(number, rank), until.left()).isEmpty()) {
-        throw left(rank);
+        throw RoundFailures.left(rank);
       }
       Round.Presence others = number == 0 ? round.others() : null;
       if (others != null
@@ -191,13 +182,6 @@ final class RoundsByKeys {
         throw Refusal.othersGone();
       }
     }
-  }
-
-  private static Refusal left(int rank) {
-    return new Refusal(
-        Native.WL_PEER_LOST,
-        "rank " + rank + " came to the start and left before all had met; see what its process says",
-        List.of(rank));
   }
 
   /** The failure of a round whose deadline has passed: names the ranks that have not come. */
@@ -211,17 +195,11 @@ final class RoundsByKeys {
     if (missing.isEmpty()) {
       missing.add(0); // all have come, and rank 0 is to say so
     }
-    String ranks = missing.toString().replaceAll("[\\[\\]]", "");
-    return new Refusal(
-        Native.WL_TIMEOUT,
-        (missing.size() == 1 ? "rank " : "ranks ") + ranks + " of " + size
-            + (number == 0
-                ? " had not come to " + store.address()
-                    + " when the deadline passed; see why they did not start, or give more time"
-                : " had come to " + store.address()
-                    + " and not gone on with the others when the deadline passed; see whether their"
-                    + " processes are stopped, or give more time"),
-        missing);
+    List<Integer> none = List.of();
+    boolean isFirst = number == 0;
+    return new RoundFailures.Missing(
+            store.address(), size, isFirst ? missing : none, isFirst ? none : missing)
+        .late(null);
   }
 
   private void requireNoFailure() {

@@ -21,15 +21,14 @@ import org.windlass.internal.ProcessName;
 import org.windlass.internal.store.Waits;
 
 /**
- * The start of one rank among ranks that tell one another by an all-gather which somebody else has.
- * Several may live in one process, each on a thread of its own: the first of them does what is done
- * once a process, and hands the others what is theirs.
+ * The start of one rank by an all-gather that the caller provides. Several ranks may live in one
+ * process, each on its own thread. The first of them makes the handles of all ranks of the process.
  */
 public final class AllGatherStart {
-  /** By their members, what those of this process wait for: a {@code wl_comm_t*} each. */
+  /** The {@code wl_comm_t*} for which each rank of this process waits, by its member. */
   private static final Map<UUID, CompletableFuture<Long>> STARTING = new ConcurrentHashMap<>();
 
-  /** Of a rank that waits no more. */
+  /** Stands for a rank that waits no more. */
   private static final CompletableFuture<Long> GONE = CompletableFuture.completedFuture(0L);
 
   private final StartSteps steps;
@@ -40,7 +39,7 @@ public final class AllGatherStart {
   private final Deadline until;
   private final FailureMaker failures;
 
-  /** Cancelled where this rank has given up. */
+  /** Handle of this rank; cancelled if it has given up. */
   private final CompletableFuture<Long> handle = new CompletableFuture<>();
 
   private AllGatherStart(
@@ -63,11 +62,12 @@ public final class AllGatherStart {
   /**
    * Meets the other ranks.
    *
-   * @param host as this process's settings have it
-   * @param alone makes a {@code wl_comm_t*} for each rank where all live in this process
-   * @param failures makes what is thrown: Mismatch where ranks differ in what all have to be alike,
-   *     or what they say is none of this; Unsupported where they live on several hosts and can't
-   *     reach one another, or in one process under several class loaders; Timeout; Resource
+   * @param host settings of this host
+   * @param alone makes a {@code wl_comm_t*} for each rank if all live in this process
+   * @param failures makes the exceptions: Mismatch if ranks have different versions or options, or
+   *     say something else; Unsupported if hosts can't reach one another, or one process has ranks
+   *     of
+   *     several class loaders; Timeout; Resource
    * @return a {@code wl_comm_t*}
    */
   public static long join(
@@ -97,14 +97,14 @@ public final class AllGatherStart {
       if (here.get(0) == rank) {
         lead(here, hosts);
       } else if (here.size() < size) {
-        Start.steps(hosts).forEach(step -> say(step, null));
+        Start.steps(hosts).forEach(step -> steps.gather(step, new byte[0]));
       }
       long taken = awaited(here.get(0));
       isTaken = true;
       return taken;
     } finally {
       STARTING.remove(steps.member());
-      // Cancelling takes memory, and peers that have met this rank have to hear even where there is none.
+      // Freeing the handle tells the peers, also if there is no memory to cancel the future.
       if (!isTaken
           && (handle.isDone() || !handle.cancel(false))
           && !handle.isCompletedExceptionally()) {
@@ -115,18 +115,17 @@ public final class AllGatherStart {
 
   private void tellThatNothingLoads(String why) {
     try {
-      say("arrive", new StartSteps.Failure(Native.WL_UNSUPPORTED, why));
+      steps.gather(
+          "arrive",
+          () -> {
+            throw new StartSteps.Unable(Native.WL_UNSUPPORTED, why);
+          });
     } catch (RuntimeException e) {
-      // It is thrown here whether the others have heard of it or not.
+      // The caller throws the reason in any case.
     }
   }
 
-  /** Takes part in a step in which this rank has nothing to tell. */
-  private void say(String step, StartSteps.Failure refused) {
-    steps.gather(step, new byte[0], refused);
-  }
-
-  /** Those of this process. */
+  /** Returns the ranks of this process. */
   private List<Integer> here(Hosts hosts) {
     ProcessName process = hosts.all().get(rank).process();
     return hosts.all().stream()
@@ -152,7 +151,7 @@ public final class AllGatherStart {
     }
   }
 
-  /** As the first of this process. */
+  /** Makes the handles of all ranks of this process. */
   private void lead(List<Integer> here, Hosts hosts) {
     List<CompletableFuture<Long>> waiting = new ArrayList<>();
     try {
@@ -163,7 +162,7 @@ public final class AllGatherStart {
       long[] handles = here.size() == size ? alone.get() : start.make(here, hosts);
       for (int i = 0; i < handles.length; i++) {
         if (!waiting.get(i).complete(handles[i])) {
-          Native.wl_comm_free(handles[i]); // that rank has given up
+          Native.wl_comm_free(handles[i]); // its rank has given up
         }
       }
     } catch (RuntimeException | Error e) {
@@ -199,6 +198,6 @@ public final class AllGatherStart {
     if (handle.cancel(false)) {
       throw failure;
     }
-    return awaited(leader); // what has come meanwhile
+    return awaited(leader); // it is complete
   }
 }

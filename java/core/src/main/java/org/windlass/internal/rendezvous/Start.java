@@ -18,25 +18,32 @@ import org.windlass.internal.Natives;
 import org.windlass.internal.ProcessName;
 import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
+import org.windlass.internal.rendezvous.StartSteps.Unable;
 import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
 
 /**
- * The start of a communicator whose ranks live in several processes, in steps: each says what it is,
- * a process of each host makes the memory that those of its host share, and each attaches to it,
- * joins its ranks and watches the others' processes there. Where there are several hosts, each opens
- * its wire before it joins, and connects it to those of the others. All of it, or none: a rank that
- * fails tells the others.
+ * The start of a communicator whose ranks live in several processes.
+ *
+ * <ol>
+ *   <li>Each rank says what it is. All compare that.
+ *   <li>One process of each host makes the memory that the ranks of the host share.
+ *   <li>If there are several hosts, each process opens its wire.
+ *   <li>Each process attaches to the memory, connects its wire, joins its ranks, and watches the
+ *       other processes of its host.
+ * </ol>
+ *
+ * <p>If one rank fails, all ranks fail with its reason.
  */
 public final class Start {
-  /** What the communicator is to be like, the same on all ranks; numbers as the C ABI takes them. */
+  /** Options of the communicator, the same on all ranks, as the C ABI takes them. */
   public record Config(
       int firstSequence, int cores, int blocks, long deadlineNs, boolean adjustThreads) {
     static final String BETWEEN = ", ";
 
     private static final Pattern NANOSECONDS = Pattern.compile("\\b([0-9]{1,18}) ns\\b");
 
-    /** As ranks tell one another: entries of the same names in the same order. */
+    /** Returns the text by which ranks compare options. */
     @Override
     public String toString() {
       return String.join(
@@ -48,7 +55,7 @@ public final class Start {
           "adjustThreads=" + adjustThreads);
     }
 
-    /** What two such texts differ in: entries of the first, and of the second. */
+    /** Returns the entries of two such texts that differ: of the first, and of the second. */
     static List<String> difference(String one, String other) {
       List<String> ones = new ArrayList<>(List.of(one.split(BETWEEN)));
       List<String> others = new ArrayList<>(List.of(other.split(BETWEEN)));
@@ -59,7 +66,7 @@ public final class Start {
       return readable.get(0).equals(readable.get(1)) ? exact : readable;
     }
 
-    /** With times as messages have them. */
+    /** Returns entries with times as messages write them. */
     private static String readable(String entries) {
       return NANOSECONDS
           .matcher(entries)
@@ -110,14 +117,14 @@ public final class Start {
   /**
    * Meets the other ranks.
    *
-   * @param all tells them what these ranks say
-   * @param own the ranks of this process
-   * @param size how many there are in all processes
-   * @param host as this process's settings have it
-   * @param deadline for all of it
-   * @param failures makes what is thrown: Timeout names the ranks that have not come; Mismatch
-   *     where ranks differ in what all have to be alike, of which their number is told at
-   *     once; Unsupported where they live on several hosts and can't reach one another; Resource
+   * @param all carries what ranks say to one another
+   * @param own ranks of this process
+   * @param size number of all ranks
+   * @param host settings of this host
+   * @param deadline of the whole start
+   * @param failures makes the exceptions: Timeout names the ranks that have not come; Mismatch if
+   *     ranks have different versions, options or sizes; Unsupported if hosts can't reach one
+   *     another; Resource
    * @return a {@code wl_comm_t*} for each of {@code own}
    */
   public static long[] join(
@@ -147,24 +154,22 @@ public final class Start {
     return make(own, arrive(own));
   }
 
-  /** Names of the steps that {@link #make} takes part in. */
+  /** Returns the names of the steps that {@link #make} takes part in. */
   static List<String> steps(Hosts hosts) {
     return hosts.areSeveral() ? List.of(SHARE, WIRE, StartSteps.LAST) : List.of(SHARE, StartSteps.LAST);
   }
 
-  /** The first step: what each rank is, which fits together. */
+  /** Takes the first step. Returns which ranks live on which hosts. */
   Hosts arrive(List<Integer> own) {
-    Map<Integer, byte[]> said = new LinkedHashMap<>();
-    StartSteps.Failure refused = null;
-    try {
-      ProcessName process = ProcessName.own(Unable.MAKER);
-      for (int rank : own) {
-        said.put(rank, own(rank, process).toBytes());
-      }
-    } catch (Unable e) {
-      refused = e.refused();
-    }
-    List<byte[]> told = ranks.gather("arrive", said, refused);
+    List<byte[]> told =
+        ranks.gather(
+            "arrive",
+            () -> {
+              ProcessName process = ProcessName.own(Unable.MAKER);
+              Map<Integer, byte[]> said = new LinkedHashMap<>();
+              own.forEach(rank -> said.put(rank, own(rank, process).toBytes()));
+              return said;
+            });
     List<Arrival> all = new ArrayList<>(size);
     for (int rank = 0; rank < size; rank++) {
       all.add(Arrival.of(rank, told.get(rank), failures));
@@ -179,34 +184,31 @@ public final class Start {
     return Arrival.own(rank, process, host.name(), config.toString(), Unable.MAKER);
   }
 
-  /** The other steps: a {@code wl_comm_t*} for each of {@code own}, which live on one host. */
+  /** Takes the other steps. Returns a {@code wl_comm_t*} for each of {@code own}. */
   long[] make(List<Integer> own, Hosts hosts) {
     int maker = hosts.first(own.get(0)).rank();
-    int file = -1;
+    int[] file = {-1};
     try {
-      StartSteps.Failure refused = null;
-      if (own.contains(maker)) {
-        try {
-          file = share(hosts);
-        } catch (Unable e) {
-          refused = e.refused();
-        }
-      }
       List<byte[]> files =
-          ranks.gather(SHARE, SharedFile.of(file).toBytes(), refused);
+          ranks.gather(
+              SHARE,
+              () -> {
+                file[0] = own.contains(maker) ? share(hosts) : -1;
+                return ranks.forEachRank(SharedFile.of(file[0]).toBytes());
+              });
       return attach(own, hosts, SharedFile.of(files.get(maker), maker, failures));
     } finally {
-      if (file >= 0) {
-        Native.wl_file_close(file);
+      if (file[0] >= 0) {
+        Native.wl_file_close(file[0]);
       }
     }
   }
 
   /**
-   * A host's memory of the group as the process names it that has made it.
+   * The shared memory of a host, as the process that made it names it.
    *
-   * @param number of the file there; -1 for none
-   * @param inode tells it from a later one of that number
+   * @param number of the file descriptor in that process; -1 for none
+   * @param inode tells it from a later file of that number
    */
   private record SharedFile(int number, long inode) {
     private static final int BYTES = Integer.BYTES + Long.BYTES;
@@ -235,25 +237,6 @@ public final class Start {
     }
   }
 
-  /** What this process can't do of a step, before all ranks are told. */
-  private static final class Unable extends RuntimeException {
-    private static final long serialVersionUID = 1;
-
-    static final FailureMaker MAKER =
-        (code, message, cause, operation, culprits) -> new Unable(code, message);
-
-    private final int code;
-
-    Unable(int code, String message) {
-      super(message);
-      this.code = code;
-    }
-
-    StartSteps.Failure refused() {
-      return new StartSteps.Failure(code, getMessage());
-    }
-  }
-
   private void compare(List<Arrival> all) {
     Arrival first = all.get(0);
     for (Arrival other : all.subList(1, size)) {
@@ -279,7 +262,7 @@ public final class Start {
     }
   }
 
-  /** This host's memory of the group, as a number of this process's. */
+  /** Makes the memory that the ranks of this host share. Returns its file descriptor. */
   private int share(Hosts hosts) {
     ByteBuffer numbers = hosts.areSeveral() ? NativeMemory.copy(hosts.numbers()) : null;
     int cores = config.cores() == 0 ? hosts.cores() : config.cores();
@@ -303,31 +286,26 @@ public final class Start {
 
   private long[] attach(List<Integer> own, Hosts hosts, SharedFile shared) {
     ProcessName process = ProcessName.own(failures);
-    long group = 0;
+    ProcessName maker = hosts.first(own.get(0)).process();
+    long[] group = {0};
     long[] handles = new long[own.size()];
     boolean isDone = false;
     try {
-      StartSteps.Failure refused = null;
-      try {
-        group = open(process, hosts.first(own.get(0)).process(), shared);
-      } catch (Unable e) {
-        refused = e.refused();
-      }
-      List<byte[]> wires = hosts.areSeveral() ? wires(group, own, refused) : List.of();
-      if (refused == null) {
-        try {
-          if (hosts.areSeveral()) {
-            HostWire.connect(group, wires, host.silenceNs(), Unable.MAKER);
-          }
-          for (int i = 0; i < handles.length; i++) {
-            handles[i] = joined(group, own.get(i));
-          }
-          watch(group, process, own.get(0), hosts);
-        } catch (Unable e) {
-          refused = e.refused();
-        }
-      }
-      ranks.gather(StartSteps.LAST, new byte[0], refused);
+      List<byte[]> wires = hosts.areSeveral() ? wires(group, own, process, maker, shared) : null;
+      ranks.gather(
+          StartSteps.LAST,
+          () -> {
+            if (wires == null) {
+              group[0] = open(process, maker, shared);
+            } else {
+              HostWire.connect(group[0], wires, host.silenceNs(), Unable.MAKER);
+            }
+            for (int i = 0; i < handles.length; i++) {
+              handles[i] = joined(group[0], own.get(i));
+            }
+            watch(group[0], process, own.get(0), hosts);
+            return ranks.forEachRank(new byte[0]);
+          });
       isDone = true;
       return handles;
     } finally {
@@ -336,25 +314,25 @@ public final class Start {
           Native.wl_comm_free(handles[i]);
         }
       }
-      if (group != 0) {
-        Native.wl_group_release(group);
+      if (group[0] != 0) {
+        Native.wl_group_release(group[0]);
       }
     }
   }
 
-  /** By which processes reach one another's wires: a name of each, told by its lowest rank. */
-  private List<byte[]> wires(long group, List<Integer> own, StartSteps.Failure before) {
-    Map<Integer, byte[]> said = new LinkedHashMap<>();
-    own.forEach(rank -> said.put(rank, new byte[0]));
-    StartSteps.Failure refused = before;
-    if (refused == null) {
-      try {
-        said.put(own.get(0), HostWire.open(group, own, Unable.MAKER));
-      } catch (Unable e) {
-        refused = e.refused();
-      }
-    }
-    return ranks.gather(WIRE, said, refused).stream().filter(name -> name.length > 0).toList();
+  /** Returns the names of all wires. The lowest rank of each process gives its name. */
+  private List<byte[]> wires(
+      long[] group, List<Integer> own, ProcessName process, ProcessName maker, SharedFile shared) {
+    List<byte[]> names =
+        ranks.gather(
+            WIRE,
+            () -> {
+              group[0] = open(process, maker, shared);
+              Map<Integer, byte[]> said = ranks.forEachRank(new byte[0]);
+              said.put(own.get(0), HostWire.open(group[0], own, Unable.MAKER));
+              return said;
+            });
+    return names.stream().filter(name -> name.length > 0).toList();
   }
 
   private static long open(ProcessName process, ProcessName maker, SharedFile shared) {
@@ -390,7 +368,7 @@ public final class Start {
     }
   }
 
-  /** Watches the processes of the host that {@code rank} of this one lives on. */
+  /** Watches the other processes of this host. */
   private static void watch(long group, ProcessName own, int rank, Hosts hosts) {
     Map<ProcessName, List<Integer>> processes = new LinkedHashMap<>();
     for (Arrival each : hosts.all()) {

@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.TimeoutException;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.FailureMaker;
@@ -49,8 +50,20 @@ final class StartSteps {
   /** Null before it is known which ranks live on which host. */
   private Hosts hosts;
 
-  /** Why this process can't go on. */
-  record Failure(int code, String message) {}
+  /** Why a process can't go on. */
+  static final class Unable extends RuntimeException {
+    private static final long serialVersionUID = 1;
+
+    static final FailureMaker MAKER =
+        (code, message, cause, operation, culprits) -> new Unable(code, message);
+
+    private final int code;
+
+    Unable(int code, String message) {
+      super(message, null, false, false);
+      this.code = code;
+    }
+  }
 
   /**
    * What a rank says in a step.
@@ -58,7 +71,7 @@ final class StartSteps {
    * @param value empty if the rank has failed
    * @param failure null for none
    */
-  private record Statement(UUID member, String step, byte[] value, Failure failure) {
+  private record Statement(UUID member, String step, byte[] value, Unable failure) {
     byte[] toBytes() {
       return Encoding.bytes(
           out -> {
@@ -68,8 +81,8 @@ final class StartSteps {
             if (failure == null) {
               Encoding.putArray(out, value);
             } else {
-              out.writeInt(failure.code());
-              out.writeUTF(failure.message());
+              out.writeInt(failure.code);
+              out.writeUTF(failure.getMessage());
             }
           });
     }
@@ -81,10 +94,10 @@ final class StartSteps {
       try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
         UUID member = Encoding.id(in);
         String step = in.readUTF();
-        Failure failure = null;
+        Unable failure = null;
         byte[] value = new byte[0];
         if (in.readBoolean()) {
-          failure = new Failure(in.readInt(), Texts.printable(in.readUTF()));
+          failure = new Unable(in.readInt(), Texts.printable(in.readUTF()));
         } else {
           value = Encoding.array(in);
         }
@@ -122,25 +135,36 @@ final class StartSteps {
     hosts = settled;
   }
 
-  /** {@link #gather(String, Map, Failure)} of one value for all own ranks. */
-  List<byte[]> gather(String step, byte[] value, Failure failure) {
+  /** Takes part in a step in which each own rank says the same. */
+  List<byte[]> gather(String step, byte[] value) {
+    return gather(step, () -> forEachRank(value));
+  }
+
+  /** The same value for each own rank. */
+  Map<Integer, byte[]> forEachRank(byte[] value) {
     Map<Integer, byte[]> values = new LinkedHashMap<>();
     own.forEach(rank -> values.put(rank, value));
-    return gather(step, values, failure);
+    return values;
   }
 
   /**
    * Takes part in a step.
    *
-   * @param values what each own rank says
-   * @param failure why the step fails for all ranks; null for none
+   * @param work gives what each own rank says; if it throws {@link Unable}, the step fails for all
+   *     ranks
    * @return what each rank said, in rank order
    */
-  List<byte[]> gather(String step, Map<Integer, byte[]> values, Failure failure) {
+  List<byte[]> gather(String step, Supplier<Map<Integer, byte[]>> work) {
+    Unable failure = null;
+    Map<Integer, byte[]> values = Map.of();
+    try {
+      values = work.get();
+    } catch (Unable e) {
+      failure = e;
+    }
     Map<Integer, byte[]> statements = new LinkedHashMap<>();
     for (int rank : own) {
-      byte[] value = failure == null ? values.get(rank) : null;
-      statements.put(rank, new Statement(member, step, value, failure).toBytes());
+      statements.put(rank, new Statement(member, step, values.get(rank), failure).toBytes());
     }
     List<Statement> told = statements(round(step, statements));
     for (int rank : own) {
@@ -153,10 +177,10 @@ final class StartSteps {
     }
     members = told.stream().map(Statement::member).toList();
     for (int rank = 0; rank < size; rank++) {
-      Failure why = told.get(rank).failure();
+      Unable why = told.get(rank).failure();
       if (why != null) {
-        String message = "rank " + Hosts.rank(hosts, rank) + ": " + why.message();
-        throw failures.make(why.code(), message, null, "", List.of(rank));
+        String message = "rank " + Hosts.rank(hosts, rank) + ": " + why.getMessage();
+        throw failures.make(why.code, message, null, "", List.of(rank));
       }
     }
     return told.stream().map(Statement::value).toList();

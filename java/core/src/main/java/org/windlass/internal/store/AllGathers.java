@@ -13,17 +13,15 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.IntPredicate;
-import java.util.stream.Collectors;
 import java.util.stream.IntStream;
-import java.util.stream.Stream;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 
 /**
  * The all-gathers at one {@link StoreServer}, by name. A round is complete once every rank has said
- * something in it. If a session of the all-gather ends, or a request reaches its deadline, the
- * all-gather fails for all ranks, and its name is free for the next one. Only the server's thread
- * calls this.
+ * something in it. In the first round a rank that leaves may come again. If a rank leaves later, or a
+ * request reaches its deadline, the all-gather fails for all ranks, and its name is free for the
+ * next one. Only the server's thread calls this.
  */
 final class AllGathers {
   /** The server logs which ranks are missing after this time, or a fourth of the deadline. */
@@ -31,7 +29,6 @@ final class AllGathers {
 
   private static final int MOST_NAMES = 8192;
   private static final int MOST_FAILURES = 64;
-  private static final String NO_OTHER_HOST = " (which no other host reaches: see /etc/hosts)";
   private static final System.Logger LOGGER = System.getLogger("org.windlass");
 
   private final String address;
@@ -57,14 +54,28 @@ final class AllGathers {
     long bytes;
     boolean isFirstRound = true;
     boolean isLogged;
-    long beganNs;
-    long limitNs;
+    long logNs;
     Table.Wait others;
 
     AllGather(String name, int size) {
       this.name = name;
       sessions = new Session[size];
       said = new byte[size][];
+    }
+
+    /** Takes back what a rank said. */
+    void forget(int rank) {
+      bytes -= said[rank].length;
+      said[rank] = null;
+      sessions[rank] = null;
+      count--;
+    }
+
+    /** Time until the first deadline of a request. */
+    long untilDeadlineNs(long nowNs) {
+      return waiting.stream()
+          .mapToLong(request -> request.deadlineNs - nowNs)
+          .reduce(Long.MAX_VALUE, Math::min);
     }
 
     /** Ranks for which a condition holds, ascending. */
@@ -97,17 +108,15 @@ final class AllGathers {
             Native.WL_RESOURCE, "the store has " + MOST_NAMES + " starts, as many as it takes");
       }
       all = new AllGather(round.name(), round.size());
-      byName.put(round.name(), all);
     }
     requireSize(all, round);
     requireFree(all, session, round);
     add(all, session, round);
+    byName.put(all.name, all);
     long now = System.nanoTime();
     long limitNs = round.limitMs() * 1_000_000;
-    if (all.waiting.isEmpty()) {
-      all.beganNs = now;
-      all.limitNs = limitNs;
-    }
+    long logNs = now + Math.min(LONGEST_QUIET_NS, limitNs / 4);
+    all.logNs = all.waiting.isEmpty() || logNs - all.logNs < 0 ? logNs : all.logNs;
     Request request = new Request(session, id, now + limitNs);
     all.waiting.add(request);
     if (all.count == all.said.length) {
@@ -134,17 +143,8 @@ final class AllGathers {
     }
     int first = all.ranks(rank -> all.sessions[rank] != null).get(0);
     int other = round.own().keySet().iterator().next();
-    boolean isAscending = first < other;
-    String message =
-        "rank %d was started as one of %d ranks, rank %d as one of %d; give all ranks one size,"
-            + " WINDLASS_WORLD_SIZE or what the launcher sets, and all processes as many ranks";
     Refusal failure =
-        new Refusal(
-            Native.WL_MISMATCH,
-            isAscending
-                ? message.formatted(first, all.sessions.length, other, round.size())
-                : message.formatted(other, round.size(), first, all.sessions.length),
-            Stream.of(first, other).sorted().toList());
+        RoundFailures.sizes(Map.of(first, all.sessions.length, other, round.size()));
     fail(all, failure);
     throw failure;
   }
@@ -153,12 +153,7 @@ final class AllGathers {
       throws MalformedException {
     for (int rank : round.own().keySet()) {
       if (all.sessions[rank] != null && all.sessions[rank] != session) {
-        throw new Refusal(
-            Native.WL_MISMATCH,
-            "another process has come to this start as rank "
-                + rank
-                + " too, and counts as that; two may not have one rank: start all ranks again",
-            List.of(rank));
+        throw RoundFailures.anotherProcess(rank);
       }
       if (all.said[rank] != null) {
         throw new MalformedException("a second value of rank " + rank + " in one round");
@@ -240,7 +235,7 @@ final class AllGathers {
     return failure;
   }
 
-  /** Ends a session's part in an all-gather, which fails if it is not over. */
+  /** Ends a session's part in an all-gather. After the first round, the all-gather fails. */
   void quit(Session session, String name) {
     takeUnheard(session, name);
     AllGather all = byName.get(name);
@@ -248,15 +243,16 @@ final class AllGathers {
       return;
     }
     all.waiting.removeIf(request -> request.session == session);
-    int rank = all.ranks(each -> all.sessions[each] == session).get(0);
-    fail(
-        all,
-        new Refusal(
-            Native.WL_PEER_LOST,
-            "rank "
-                + rank
-                + " came to the start and left before all had met; see what its process says",
-            List.of(rank)));
+    List<Integer> ranks = all.ranks(rank -> all.sessions[rank] == session);
+    if (all.isFirstRound) {
+      ranks.forEach(all::forget);
+      if (all.members.isEmpty()) {
+        byName.remove(name);
+        end(all.others);
+      }
+    } else {
+      fail(all, RoundFailures.left(ranks.get(0)));
+    }
   }
 
   /** Ends a session's part in all of them. */
@@ -268,13 +264,11 @@ final class AllGathers {
   /** Fails those whose deadline has passed, and logs which ranks the others wait for. */
   void look(long nowNs) {
     for (AllGather all : List.copyOf(byName.values())) {
-      if (all.waiting.stream().anyMatch(request -> nowNs - request.deadlineNs >= 0)) {
-        fail(all, late(all));
-      } else if (!all.isLogged
-          && !all.waiting.isEmpty()
-          && nowNs - all.beganNs >= Math.min(LONGEST_QUIET_NS, all.limitNs / 4)) {
+      if (all.untilDeadlineNs(nowNs) <= 0) {
+        fail(all, missing(all).late(failures.get(all.name)));
+      } else if (!all.isLogged && !all.waiting.isEmpty() && nowNs - all.logNs >= 0) {
         all.isLogged = true;
-        long leftNs = all.beganNs + all.limitNs - nowNs;
+        long leftNs = all.untilDeadlineNs(nowNs);
         LOGGER.log(
             System.Logger.Level.WARNING,
             "{0} so far; the start waits for {1} more",
@@ -287,49 +281,15 @@ final class AllGathers {
   /** Returns the time until the next deadline; {@code mostNs} if that is sooner. */
   long untilNextNs(long nowNs, long mostNs) {
     return byName.values().stream()
-        .flatMap(all -> all.waiting.stream())
-        .mapToLong(request -> request.deadlineNs - nowNs)
+        .mapToLong(all -> all.untilDeadlineNs(nowNs))
         .reduce(mostNs, Math::min);
   }
 
-  private Refusal late(AllGather all) {
-    boolean areAbsent = Arrays.asList(all.sessions).contains(null);
-    String advice =
-        areAbsent
-            ? "see why they did not start, or give more time"
-            : "see whether their processes are stopped, or give more time";
-    String before = failures.get(all.name);
-    return new Refusal(
-        Native.WL_TIMEOUT,
-        missing(all)
-            + " when the deadline passed; "
-            + advice
-            + (before == null ? "" : "; the start before has failed: " + before),
-        all.ranks(rank -> all.said[rank] == null));
-  }
-
-  /** Says which ranks this round lacks, and whether they have come to an earlier one. */
-  private String missing(AllGather all) {
-    List<Integer> absent = all.ranks(rank -> all.sessions[rank] == null);
-    List<Integer> behind = all.ranks(rank -> all.sessions[rank] != null && all.said[rank] == null);
-    boolean isLocal = address.startsWith("127.") && !address.startsWith("127.0.0.1:");
-    String place = " of " + all.said.length + " had%s come to " + address;
-    return Stream.of(
-            absent.isEmpty()
-                ? ""
-                : listed(absent) + place.formatted(" not") + (isLocal ? NO_OTHER_HOST : ""),
-            behind.isEmpty()
-                ? ""
-                : listed(behind) + place.formatted("") + " and not gone on with the others")
-        .filter(text -> !text.isEmpty())
-        .collect(Collectors.joining(", and "));
-  }
-
-  private static String listed(List<Integer> ranks) {
-    int most = 16;
-    String first = ranks.stream().limit(most).map(String::valueOf).collect(Collectors.joining(", "));
-    return (ranks.size() == 1 ? "rank " : "ranks ")
-        + first
-        + (ranks.size() <= most ? "" : " and " + (ranks.size() - most) + " more");
+  private RoundFailures.Missing missing(AllGather all) {
+    return new RoundFailures.Missing(
+        address,
+        all.said.length,
+        all.ranks(rank -> all.sessions[rank] == null),
+        all.ranks(rank -> all.sessions[rank] != null && all.said[rank] == null));
   }
 }

@@ -19,10 +19,9 @@ import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 
 /**
- * The way to a {@link StoreServer}, on the calling thread: a connection on which both sides have
- * shown the token. Where nobody listens yet, or the connection breaks before that, it tries again
- * until the deadline. An attempt takes {@link #LONGEST_ATTEMPT} at most. A refusal ends it at once,
- * and so does that nobody listens any more.
+ * Connects a member to a {@link StoreServer}, on the calling thread. If nobody listens yet, or the
+ * connection breaks before both sides have proved the token, it tries again until the deadline. An
+ * attempt takes at most {@link #LONGEST_ATTEMPT}. A refusal ends it at once.
  */
 final class Connector {
   private static final long FIRST_PAUSE_MS = 5;
@@ -45,7 +44,7 @@ final class Connector {
   /** The end of the attempt in progress, or {@link #until}. */
   private Deadline attemptUntil;
 
-  /** Whether the last attempt went to the host itself, as far as its name was known. */
+  /** True if the last attempt went to a loopback address. */
   private boolean isLoopback;
 
   /** The socket of the attempt in progress. */
@@ -55,13 +54,13 @@ final class Connector {
   private SelectionKey key;
   private FrameChannel channel;
 
-  /** A connection that was made. The caller owns all of it from now on. */
+  /** A connection, all parts of which the caller owns. */
   record Connection(Selector selector, SelectionKey key, FrameChannel channel, long silenceMs) {}
 
   /**
-   * Not connected so far.
+   * Makes a connector that has made no attempt.
    *
-   * @param isOpened whether the store was there before: where nobody listens it is lost
+   * @param isOpened true if the store is open; then it is lost if nobody listens
    */
   Connector(
       InetSocketAddress address,
@@ -91,7 +90,7 @@ final class Connector {
             "what listens there is no store of Windlass: " + e.getMessage());
       } catch (SocketTimeoutException e) {
         if (leftMs(until) <= 0) {
-          break; // what an attempt before it met tells more
+          break; // the reason of the attempt before says more
         }
         String what =
             isConnected ? "whoever listens there gave no answer for " : "no connection after ";
@@ -143,7 +142,7 @@ final class Connector {
         } while (!socket.finishConnect());
       }
       if (socket.getLocalAddress().equals(socket.getRemoteAddress())) {
-        // Where nobody listens, a socket that was given this port for its own meets itself.
+        // If nobody listens, a socket that got this port for its own end connects to itself.
         throw new ConnectException("nobody listens there");
       }
       isConnected = true;
@@ -163,7 +162,7 @@ final class Connector {
     selector = null;
   }
 
-  /** How long the server bears silence, in milliseconds. */
+  /** Greets the server. Returns the milliseconds of silence that it bears. */
   private long greet() throws IOException {
     byte[] hello = Greeting.hello(member);
     send(Wire.frame(hello.length).put(hello).flip());
@@ -196,17 +195,17 @@ final class Connector {
     }
   }
 
-  /** Tells the server why this goes, where it can be told. */
+  /** Sends a last frame, if that is possible. */
   private void sendLast(ByteBuffer frame) {
     try {
       channel.send(frame);
-      channel.flush(); // a few bytes, of which the socket has room for all
+      channel.flush(); // the socket has room for so few bytes
     } catch (IOException e) {
-      // It has gone itself.
+      // The connection is broken.
     }
   }
 
-  /** The next frame, which is of {@code kind}; a refusal is thrown. */
+  /** Returns the next frame, which must be of {@code kind}. Throws a refusal. */
   private ByteBuffer receive(byte kind) throws IOException {
     ByteBuffer frame;
     while ((frame = channel.next()) == null) {

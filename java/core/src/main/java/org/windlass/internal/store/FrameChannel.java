@@ -10,9 +10,9 @@ import java.util.Deque;
 import java.util.List;
 
 /**
- * A socket that frames are read from and written to, and that never makes its one thread wait. Its
- * memory grows with what has come, and never by what a length announces. Once both sides have shown
- * the token, a {@link Seal} follows each frame.
+ * Frames over a socket that never blocks. Its memory grows with the bytes that have arrived, not
+ * with the length that a frame announces. After the proof of the token, a {@link Seal} follows each
+ * frame. One thread at a time calls it.
  */
 final class FrameChannel {
   /** The most bytes of one read or write. */
@@ -22,13 +22,13 @@ final class FrameChannel {
 
   private final SocketChannel socket;
 
-  /** The bytes that have come, up to its position. Those before {@code taken} are done with. */
+  /** Bytes that have arrived, up to its position. Those before {@code taken} were handed out. */
   private ByteBuffer in = ByteBuffer.allocate(SMALL);
 
   private int taken;
   private int longest = Wire.MEETING_FRAME;
 
-  /** Null until both sides have shown the token. */
+  /** Null before both sides have proved the token. */
   private Seal sent;
 
   private Seal received;
@@ -48,7 +48,7 @@ final class FrameChannel {
     this.received = received;
   }
 
-  /** Takes what has come, some of it at least; false at the end of the stream. */
+  /** Reads some of what has arrived. Returns false at the end of the stream. */
   boolean fill() throws IOException {
     int left = in.position() - taken;
     if (left == 0 && in.capacity() > CHUNK) {
@@ -69,7 +69,7 @@ final class FrameChannel {
     return read >= 0;
   }
 
-  /** The next frame that has come whole, good until the next call; null for none. */
+  /** Returns the next whole frame, valid until the next call; null if there is none. */
   ByteBuffer next() throws MalformedException {
     int left = in.position() - taken;
     if (left < Integer.BYTES) {
@@ -112,12 +112,12 @@ final class FrameChannel {
     queued += bytes;
   }
 
-  /** Bytes that wait to be written. */
+  /** Number of bytes that wait to be written. */
   long queued() {
     return queued;
   }
 
-  /** Writes what the socket takes; true once nothing waits. */
+  /** Writes what the socket takes. Returns true if nothing is left. */
   boolean flush() throws IOException {
     for (ByteBuffer head = out.peek(); head != null; head = out.peek()) {
       int end = head.limit();
@@ -136,24 +136,24 @@ final class FrameChannel {
     return true;
   }
 
-  /** Tells the other side that nothing more follows. */
+  /** Shows the other side the end of the stream. */
   void shutdownOutput() throws IOException {
     socket.shutdownOutput();
   }
 
-  /** Reads and drops what has come; false at the end of the stream. */
+  /** Reads and drops some of what has arrived. Returns false at the end of the stream. */
   boolean discard() throws IOException {
     return socket.read(ByteBuffer.allocate(CHUNK)) >= 0;
   }
 
-  /** Frees what is queued, and closes the socket, whatever that says. */
+  /** Frees what is queued, and closes the socket. */
   void close() {
     out.clear();
     queued = 0;
     try {
       socket.close();
     } catch (IOException e) {
-      // It is gone either way.
+      // The socket is closed either way.
     }
   }
 }

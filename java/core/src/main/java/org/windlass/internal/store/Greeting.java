@@ -7,24 +7,23 @@ import java.util.Arrays;
 import org.windlass.internal.Native;
 
 /**
- * The frames by which a member and a server show one another that they hold the same token, in this
- * order. None tells the token, and none is good for a second meeting or the other direction.
+ * The frames by which a member and a server prove to one another that they hold the same token, in
+ * this order. No frame contains the token, or can be used for another connection or direction.
  *
  * <pre>
  * HELLO      member  magic, protocol, library text; nonce, rank, size, job text
  * CHALLENGE  server  nonce, library text; the server's proof
- * PROOF      member  the member's proof; or REFUSED, where the server's is not by its token
+ * PROOF      member  the member's proof; or REFUSED if the server's proof is wrong
  * WELCOME    server  milliseconds of silence that the server bears
  * REFUSED    either  code, text; then it closes the connection
  * </pre>
  *
- * <p>Each frame after the PROOF is sealed ({@link Seal}), a refusal too. The keys of the two
- * directions are HMACs like the proofs, so that whoever passes the greeting on without the token
- * can neither write nor change a frame.
+ * <p>Each frame after the PROOF has a {@link Seal}, a refusal too. The keys of both directions are
+ * HMACs like the proofs. A relay without the token can therefore neither write nor change a frame.
  *
- * A proof is an HMAC over the HELLO and what the CHALLENGE has before its proof, and so over both
- * nonces, the job, rank and size; whose proof it is stands first. What the HELLO has up to its
- * library, and REFUSED, are the same in every version of the protocol.
+ * <p>A proof is an HMAC over a label, the HELLO, and the CHALLENGE before its proof. These contain
+ * both nonces, the job, the rank and the size. REFUSED, and the HELLO up to its library, are the
+ * same in every version of the protocol.
  */
 final class Greeting {
   private static final String OF_SERVER = "windlass store: server";
@@ -34,10 +33,10 @@ final class Greeting {
 
   private Greeting() {}
 
-  /** What a HELLO says. */
+  /** The contents of a HELLO. */
   record Hello(int protocol, String library, Member member) {}
 
-  /** The body of a HELLO. */
+  /** Makes the body of a HELLO. */
   static byte[] hello(Member member) {
     byte[] library = member.library().getBytes(StandardCharsets.UTF_8);
     byte[] job = member.job().getBytes(StandardCharsets.UTF_8);
@@ -73,7 +72,7 @@ final class Greeting {
     }
   }
 
-  /** The body of a CHALLENGE before its proof. */
+  /** Makes the body of a CHALLENGE before its proof. */
   static byte[] challenge(String library) {
     byte[] utf8 = library.getBytes(StandardCharsets.UTF_8);
     ByteBuffer body = ByteBuffer.allocate(1 + Token.BYTES + Wire.textBytes(utf8));
@@ -82,7 +81,7 @@ final class Greeting {
     return body.array();
   }
 
-  /** The whole CHALLENGE. */
+  /** Makes the whole CHALLENGE. */
   static ByteBuffer challenge(Token token, byte[] hello, byte[] challenge) {
     byte[] proof = token.proof(OF_SERVER, hello, challenge);
     return Wire.frame(challenge.length + proof.length).put(challenge).put(proof).flip();
@@ -91,7 +90,7 @@ final class Greeting {
   /**
    * Returns a CHALLENGE without its proof.
    *
-   * @return null where the server holds another token
+   * @return null if the server holds another token
    */
   static byte[] proven(Token token, byte[] hello, byte[] whole) throws MalformedException {
     int length = whole.length - Token.BYTES;
@@ -109,17 +108,17 @@ final class Greeting {
     return Wire.frame(1 + proof.length).put(Wire.PROOF).put(proof).flip();
   }
 
-  /** What a member sends instead of a PROOF where {@link #proven} gives null. */
+  /** Makes what a member sends instead of a PROOF if {@link #proven} returns null. */
   static ByteBuffer refusal() {
     return Wire.refused(Native.WL_RESOURCE, "");
   }
 
-  /** Whether it says so in {@code body}, which shows nothing: what more there is goes unread. */
+  /** Returns true if a member refuses the server. The rest of the body is not read. */
   static boolean isRefusal(ByteBuffer body) {
     return body.get(0) == Wire.REFUSED;
   }
 
-  /** Whether {@code body} is a PROOF by who holds {@code token}. */
+  /** Returns true if {@code body} is a PROOF made with {@code token}. */
   static boolean proves(ByteBuffer body, Token token, byte[] hello, byte[] challenge)
       throws MalformedException {
     if (body.get() != Wire.PROOF || body.remaining() != Token.BYTES) {
@@ -142,7 +141,7 @@ final class Greeting {
     return Wire.frame(1 + Long.BYTES).put(Wire.WELCOME).putLong(silenceMs).flip();
   }
 
-  /** How two versions are told to those who mix them. */
+  /** Returns a version as messages about two versions name it. */
   static String versions(int protocol, String library) {
     return "version " + (library.isEmpty() ? "unknown" : library) + ", store protocol " + protocol;
   }

@@ -5,8 +5,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Objects;
 
 /**
- * Who connects to a store: a rank of a job, or an observer of it, whose rank is -1 and whose size
- * is 0.
+ * A member of a store: a rank of a job, or an observer of the job, with rank -1 and size 0.
  *
  * @param job 1 to {@link #JOB} bytes of UTF-8
  * @param library the version of the member's library, at most {@link #LIBRARY} bytes
@@ -15,7 +14,7 @@ public record Member(String job, int rank, int size, String library) {
   public static final int JOB = 128;
   public static final int LIBRARY = 64;
 
-  /** Of a job. */
+  /** Most ranks of a job. */
   public static final int MOST_RANKS = 4096;
 
   public Member {
@@ -27,12 +26,12 @@ public record Member(String job, int rank, int size, String library) {
     }
   }
 
-  /** Someone who looks at {@code job} and is none of its ranks; there may be many. */
+  /** Returns an observer of {@code job}, which is none of its ranks. There may be many. */
   public static Member observer(String job, String library) {
     return new Member(job, -1, 0, library);
   }
 
-  /** What is wrong with one; null for nothing. */
+  /** Returns what is wrong with a member; null for nothing. */
   private static String wrong(String job, int rank, int size, String library) {
     int bytes = job.getBytes(StandardCharsets.UTF_8).length;
     if (bytes == 0 || bytes > JOB) {
@@ -51,7 +50,7 @@ public record Member(String job, int rank, int size, String library) {
     return rank < 0;
   }
 
-  /** Such as {@code rank 3 of 8 of job "train"}. */
+  /** Returns a text such as {@code rank 3 of 8 of job "train"}. */
   @Override
   public String toString() {
     String who = isObserver() ? "an observer" : "rank " + rank + " of " + size;

@@ -4,9 +4,7 @@ package org.windlass.internal.store;
 import java.util.List;
 import org.windlass.internal.FailureMaker;
 
-/**
- * What a store says instead of a result, on its way to the caller: a code of the C ABI and a text.
- */
+/** A store's reply instead of a result: a code of the C ABI, a text, and the culprits. */
 public final class Refusal extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
@@ -24,12 +22,12 @@ public final class Refusal extends RuntimeException {
     this.culprits = List.copyOf(culprits);
   }
 
-  /** The refusal of an all-gather whose other ranks come no more. */
+  /** Returns the refusal of an all-gather whose other ranks come no more. */
   public static Refusal othersGone() {
     return new Refusal(Wire.GONE, "those whose ranks were to come have given up");
   }
 
-  /** One of {@code wl_code}, or {@link Wire#GONE}. */
+  /** Returns one of {@code wl_code}, or {@link Wire#GONE}. */
   public int code() {
     return code;
   }
@@ -43,7 +41,7 @@ public final class Refusal extends RuntimeException {
     return code == Wire.GONE;
   }
 
-  /** What the caller of {@code call} gets; this is its cause, which names no call. */
+  /** Returns the exception for the caller of {@code call}, with this as its cause. */
   public RuntimeException thrown(String call, FailureMaker failures) {
     return failures.make(code, call + ": " + getMessage(), this, "", culprits);
   }

@@ -4,8 +4,8 @@ package org.windlass.internal.store;
 import java.util.concurrent.TimeUnit;
 
 /**
- * What is said of those who were turned away, on the logger {@code org.windlass}: at most {@link
- * #LINES} lines a minute, and how many more there were before the next one. One thread at a time.
+ * Logs refusals to the logger {@code org.windlass}: at most {@link #LINES} lines a minute, and then
+ * how many more there were. One thread at a time calls it.
  */
 final class RefusalLog {
   static final int LINES = 16;
@@ -18,7 +18,7 @@ final class RefusalLog {
   private int lines;
   private long untold;
 
-  /** Of the store at {@code address}. */
+  /** Makes the log of the store at {@code address}. */
   RefusalLog(String address) {
     store = "store " + address;
   }
@@ -38,7 +38,7 @@ final class RefusalLog {
     LOGGER.log(System.Logger.Level.WARNING, "{0}: turned {1} away: {2}", store, peer, why);
   }
 
-  /** Says how many there were that no line told of. */
+  /** Logs how many refusals had no line of their own. */
   void tellRest() {
     if (untold > 0) {
       LOGGER.log(System.Logger.Level.WARNING, "{0}: turned {1} more away", store, untold);

@@ -8,15 +8,15 @@ import java.util.Map;
 import java.util.Set;
 import org.windlass.internal.Native;
 
-/** The members of a {@link StoreServer}, told apart by job and rank. One thread at a time. */
+/** The members of a {@link StoreServer}, by job and rank. One thread at a time calls it. */
 final class Roster {
   private final int most;
   private final Set<Session> members = new LinkedHashSet<>();
 
-  /** By job and rank. */
+  /** Sessions by job and rank. */
   private final Map<String, Map<Integer, Session>> ranks = new HashMap<>();
 
-  /** Of {@code most} members. */
+  /** Makes a roster for at most {@code most} members. */
   Roster(int most) {
     this.most = most;
   }
@@ -33,7 +33,7 @@ final class Roster {
     return members.contains(session);
   }
 
-  /** Why one who has shown the token may not come in; null where it may. */
+  /** Returns why a member can't be added; null if it can. */
   Refusal objection(Member member) {
     if (members.size() >= most) {
       return new Refusal(
@@ -52,7 +52,7 @@ final class Roster {
     return null;
   }
 
-  /** One to whom there is no objection. */
+  /** Adds a session to which there is no objection. */
   void add(Session session) {
     Member member = session.member();
     members.add(session);
@@ -61,7 +61,7 @@ final class Roster {
     }
   }
 
-  /** Where it is a member. */
+  /** Removes a session, if it is a member's. */
   void remove(Session session) {
     if (members.remove(session) && !session.member().isObserver()) {
       Map<Integer, Session> job = ranks.get(session.member().job());

@@ -10,8 +10,8 @@ import javax.crypto.spec.SecretKeySpec;
 
 /**
  * One direction of a session. Its frames are numbered from 0 on, and the seal of a frame is the
- * start of HMAC-SHA256 over its number, its length and its body. Therefore a frame that was changed,
- * repeated, dropped, moved or sent back does not fit.
+ * start of HMAC-SHA256 over its number, its length and its body. Therefore a frame that was
+ * changed, repeated, dropped, moved or sent back does not fit.
  */
 final class Seal {
   /** Bytes of a seal. */

@@ -14,14 +14,14 @@ import java.util.Map;
 import org.windlass.internal.Native;
 
 /**
- * One connection of a {@link StoreServer}, on whose thread all of this runs: a stranger's until its
- * proof, then a member's, whose requests it carries out.
+ * One connection of a {@link StoreServer}. It belongs to a stranger until the proof, then to a
+ * member, whose requests it carries out. All of it runs on the server's thread.
  */
 final class Session {
   /** The most waits of one connection. */
   static final int WAITS = 1024;
 
-  /** Bytes of replies that wait to be written, beyond which no request is read. */
+  /** Queued bytes of replies, above which the session reads no request. */
   private static final long BACKLOG = 1 << 20;
 
   private static final String OTHER_TOKEN = "the member holds another token than the store";
@@ -30,7 +30,7 @@ final class Session {
     HELLO,
     PROOF,
     MEMBER,
-    /** What is queued is the last. */
+    /** The session ends once the queued frames are written. */
     LEAVING
   }
 
@@ -40,7 +40,7 @@ final class Session {
   private final Map<Integer, Table.Wait> waits = new HashMap<>();
   private final String peer;
 
-  /** When it connected, then when it was heard last once it is a member's. */
+  /** Time of the connection; for a member, of its last frame. */
   private long heardNs = System.nanoTime();
 
   private Stage stage = Stage.HELLO;
@@ -49,10 +49,10 @@ final class Session {
   private byte[] hello;
   private byte[] challenge;
 
-  /** As it says, which nobody believes before the proof. */
+  /** Member that the HELLO names. It counts only after the proof. */
   private Member member;
 
-  /** Whether the server has it listed among those with something to write. */
+  /** True if the server's list of sessions with something to write has this one. */
   boolean isDirty;
 
   Session(StoreServer server, SocketChannel socket, SelectionKey key) throws IOException {
@@ -68,12 +68,12 @@ final class Session {
     return isAdmitted;
   }
 
-  /** Who has shown the token. */
+  /** Returns the member, which has proved the token. */
   Member member() {
     return member;
   }
 
-  /** Its CHALLENGE without the proof; null before the HELLO. */
+  /** Returns the CHALLENGE without its proof; null before the HELLO. */
   byte[] challenge() {
     return challenge;
   }
@@ -82,7 +82,7 @@ final class Session {
     return stage == Stage.MEMBER;
   }
 
-  /** The address it comes from, and who it is once that is known. */
+  /** Returns the peer's address, and the member's name after the proof. */
   String peer() {
     return isAdmitted ? peer + ", " + member : peer;
   }
@@ -91,7 +91,12 @@ final class Session {
     return heardNs;
   }
 
-  /** Takes what has come; false at its end. Refusal where the other side has refused this one. */
+  /**
+   * Reads and handles what has arrived.
+   *
+   * @return false at the end of the stream
+   * @throws Refusal if the peer refused this server
+   */
   boolean receive() throws IOException {
     if (!channel.fill()) {
       return false;
@@ -103,7 +108,7 @@ final class Session {
     return true;
   }
 
-  /** Writes what the socket takes; false where nothing is left to do here. */
+  /** Writes what the socket takes. Returns false if the session is over. */
   boolean send() throws IOException {
     boolean all = channel.flush();
     if (all && stage == Stage.LEAVING) {
@@ -134,7 +139,7 @@ final class Session {
     return tookPart;
   }
 
-  /** Ends its waits, lets go of what it holds, and closes the connection. */
+  /** Ends the session's waits and all-gathers, removes its held keys, and closes the connection. */
   void end() {
     waits.values().forEach(Table.Wait::cancel);
     waits.clear();
@@ -143,7 +148,7 @@ final class Session {
     channel.close();
   }
 
-  /** Handles frames that have come whole, as long as there is room for replies. */
+  /** Handles the frames that have arrived whole, while there is room for replies. */
   private void work() throws IOException {
     while (stage != Stage.LEAVING && channel.queued() < BACKLOG) {
       try {
@@ -164,7 +169,7 @@ final class Session {
     }
   }
 
-  /** Ends the session because of a frame. A member is told why, a stranger is not. */
+  /** Ends the session because of a frame. A member gets the reason, a stranger does not. */
   private void endFor(String came) throws MalformedException {
     if (!isMember()) {
       throw new MalformedException(came);
@@ -378,7 +383,7 @@ final class Session {
     queue(done(id, 1).put((byte) (result ? 1 : 0)).flip());
   }
 
-  /** Any number of replies share the one array of a value. */
+  /** Replies with an array. All replies of one value share the array. */
   private void queueArray(int id, byte[] value) {
     int length = Wire.arrayBytes(value);
     ByteBuffer head = ByteBuffer.allocate(Integer.BYTES + Wire.HEAD + Integer.BYTES);

@@ -29,10 +29,9 @@ import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 
 /**
- * A member's way into a {@link StoreServer}: one connection, and one daemon thread that reads and
- * writes it, so that a store which takes nothing in holds up no caller past its deadline. A
- * connection that breaks, or that brings nothing for as long as the server bears silence, is the
- * end of this: calls say that the store was lost, and nothing connects again by itself.
+ * A member's connection to a {@link StoreServer}. One daemon thread reads and writes it, so that a
+ * server that reads nothing delays no caller past its deadline. If the connection breaks, or is
+ * silent for too long, all calls fail with PeerLost. It never connects again by itself.
  */
 public final class SocketStore implements Store {
   private static final long CLOSE_MS = 10_000;
@@ -53,22 +52,21 @@ public final class SocketStore implements Store {
   private final AtomicInteger ids = new AtomicInteger(Wire.NO_CALL);
   private final Map<Integer, Reply> replies = new ConcurrentHashMap<>();
 
-  /** Requests that the thread has not begun to write. */
+  /** Requests that the thread has not taken yet. */
   private final Queue<ByteBuffer> requests = new ConcurrentLinkedQueue<>();
 
   private volatile boolean closing;
 
-  /** Why there are no replies any more; null as long as there are. */
+  /** Reason why the connection ended; null before. */
   private volatile Refusal end;
 
   /**
-   * Connects, and waits until there is a store if there is none yet.
+   * Connects. If nobody listens yet, waits until somebody does.
    *
-   * @param address whose host may be a name, which is looked up at every attempt
-   * @param failures makes what this and all calls throw. Here: Mismatch where the server has
-   *     another version of the protocol, or where the rank is connected already; Resource where it
-   *     holds another token or is full; InvalidArgument for something else than a
-   *     store; Timeout; Aborted
+   * @param address its host may be a name, which each attempt looks up
+   * @param failures makes the exceptions of this and of all calls. Here: Mismatch if the server has
+   *     another version of the protocol, or the rank is connected already; Resource if the server
+   *     has another token or is full; InvalidArgument if no store listens there; Timeout; Aborted
    */
   public static SocketStore connect(
       InetSocketAddress address,
@@ -79,7 +77,7 @@ public final class SocketStore implements Store {
     return connected(address, token, member, false, deadline, failures);
   }
 
-  /** The same for a store that was opened before: PeerLost where nobody listens any more. */
+  /** Connects to a store that is open. PeerLost if nobody listens. */
   public static SocketStore connectToOpen(
       InetSocketAddress address,
       Token token,
@@ -248,7 +246,7 @@ public final class SocketStore implements Store {
     Sockets.join(thread, CLOSE_MS);
   }
 
-  /** A frame whose id is {@link Wire#NO_CALL}. */
+  /** Makes a request with the id {@link Wire#NO_CALL}. */
   private static ByteBuffer request(byte kind, byte[] name, int more, Consumer<ByteBuffer> fill) {
     ByteBuffer frame = Wire.frame(Wire.HEAD + Wire.textBytes(name) + more);
     frame.put(kind).putInt(Wire.NO_CALL);
@@ -257,7 +255,7 @@ public final class SocketStore implements Store {
     return frame.flip();
   }
 
-  /** The body of a reply, once it has come whole. */
+  /** The body of a reply, complete once it has arrived whole. */
   private static final class Reply extends CompletableFuture<ByteBuffer> {
     private final Runnable onRankZero;
     private final boolean isGather;
@@ -281,7 +279,7 @@ public final class SocketStore implements Store {
     }
   }
 
-  /** How the body of a reply is read. */
+  /** Reads the body of a reply. */
   @FunctionalInterface
   private interface Reading<T> {
     T of(ByteBuffer reply) throws MalformedException;
@@ -365,7 +363,7 @@ public final class SocketStore implements Store {
     return id == Wire.NO_CALL ? ids.incrementAndGet() : id;
   }
 
-  /** Takes a request back, or lets the server forget it. */
+  /** Takes a request back, or cancels it at the server. */
   private void abandon(ByteBuffer request, int id) {
     boolean waits = request.get(Integer.BYTES) == Wire.AWAIT;
     if (!takeBack(request) && waits && end == null) {
@@ -402,18 +400,18 @@ public final class SocketStore implements Store {
     }
   }
 
-  /** Tells the server why, where it can be told, and the log. */
+  /** Logs why the connection ends, and sends the reason to the server if that is possible. */
   private void leave(String why) {
     LOGGER.log(System.Logger.Level.WARNING, "The store at " + address + " is left: " + why);
     try {
       channel.send(Wire.leave(why));
       channel.flush();
     } catch (IOException e) {
-      // It has gone itself.
+      // The connection is broken.
     }
   }
 
-  /** Until this is closed. */
+  /** Reads and writes until this is closed. */
   private void exchange() throws IOException {
     long heardNs = System.nanoTime();
     long pingedNs = heardNs;
@@ -441,7 +439,7 @@ public final class SocketStore implements Store {
     }
   }
 
-  /** Writes like {@link #write}. If the server takes nothing any more, throws what it said last. */
+  /** Writes like {@link #write}. If that fails, throws the reason that the server sent, if any. */
   private boolean writeOrHear() throws IOException {
     try {
       return write();
@@ -457,7 +455,7 @@ public final class SocketStore implements Store {
     }
   }
 
-  /** Writes what the socket takes; true where nothing waits. */
+  /** Writes what the socket takes. Returns true if nothing is left. */
   private boolean write() throws IOException {
     while (channel.flush()) {
       ByteBuffer next = requests.poll();
@@ -469,7 +467,7 @@ public final class SocketStore implements Store {
     return false;
   }
 
-  /** Hands out the replies that have come; whether any has. */
+  /** Hands out the replies that have arrived. Returns true if there were any. */
   private boolean read() throws IOException {
     if (!channel.fill()) {
       throw new IOException("it closed the connection");
@@ -485,7 +483,7 @@ public final class SocketStore implements Store {
       }
       Reply reply = replies.get(id);
       if (reply == null) {
-        continue; // nobody waits for it any more
+        continue; // its caller has gone
       }
       if (code == Wire.DONE) {
         reply.take(frame);
@@ -496,7 +494,7 @@ public final class SocketStore implements Store {
     return any;
   }
 
-  /** Ends all calls, those too that come later. */
+  /** Ends all calls, later ones too. */
   private void finish(Refusal why) {
     end = why;
     channel.close();

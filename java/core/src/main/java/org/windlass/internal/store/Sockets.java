@@ -5,18 +5,18 @@ import java.net.InetSocketAddress;
 import java.net.UnknownHostException;
 import java.util.concurrent.TimeUnit;
 
-/** What both ends of a connection do with their addresses, sockets and threads. */
+/** Operations on addresses, sockets and threads that both ends of a connection need. */
 final class Sockets {
   private Sockets() {}
 
-  /** Such as {@code 127.0.0.1:4711}. */
+  /** Returns an address as text, such as {@code 127.0.0.1:4711}. */
   static String name(InetSocketAddress address) {
     String host =
         address.isUnresolved() ? address.getHostString() : address.getAddress().getHostAddress();
     return (host.indexOf(':') < 0 ? host : "[" + host + "]") + ":" + address.getPort();
   }
 
-  /** {@code address} with its host looked up, which takes as long as the system's resolver. */
+  /** Returns {@code address} with its host looked up, by the system's resolver. */
   static InetSocketAddress resolved(InetSocketAddress address) throws UnknownHostException {
     if (!address.isUnresolved()) {
       return address;
@@ -29,18 +29,18 @@ final class Sockets {
     return found;
   }
 
-  /** Closes what may be null, whatever that says. */
+  /** Closes a resource, which may be null, and ignores failures. */
   static void close(AutoCloseable resource) {
     try {
       if (resource != null) {
         resource.close();
       }
     } catch (Exception e) {
-      // It is gone either way.
+      // The resource is closed either way.
     }
   }
 
-  /** Waits for the end of {@code thread}; an interrupt meanwhile stays set. */
+  /** Waits until {@code thread} ends. An interrupt of the caller stays set. */
   static void join(Thread thread, long millis) {
     boolean interrupted = false;
     long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(millis);

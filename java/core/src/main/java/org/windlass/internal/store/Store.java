@@ -6,65 +6,64 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * Small records under names, which those who meet share: one member's way in. Each call is atomic,
- * and every member sees all changes in one order. Any thread may call; calls of several threads
- * don't hold up one another.
+ * One member's connection to a store of small values under keys, which members share. Each call is
+ * atomic, and every member sees all changes in one order. Any thread may call; calls of several
+ * threads don't delay one another.
  *
  * <p>A key has 1 to {@link Limits#KEY} bytes of UTF-8, a value at most {@link Limits#VALUE}, and
- * all of a store at most {@link Limits#TOTAL}. By convention a key is a path, its parts separated
- * by slashes, the first one the kind of thing that it tells of.
+ * a store at most {@link Limits#TOTAL}. By convention a key is a path whose parts are separated by
+ * slashes.
  *
- * <p><b>Who lives.</b> A key that is held lasts as long as its holder's way in: {@link #close} and
- * the end of the holder's process remove it. So a member that others count on holds a key, others
- * wait until it is other than they saw, and a member that is started again holds it anew.
+ * <p><b>Held keys</b> show who lives. A held key lasts as long as its holder's connection: {@link
+ * #close} and the end of the holder's process remove it. Others wait until its value changes.
  *
  * <p><b>Failures</b> are made by the {@link org.windlass.internal.FailureMaker} that the store was
  * given: InvalidArgument for an argument beyond its limits; Resource for a store that is full;
- * Timeout at the deadline; Aborted where the calling thread is interrupted while it waits, whose
- * flag stays set; Closed once this way in was closed; PeerLost once the store was lost. After
- * Timeout, Aborted, Closed or PeerLost a change may have been made or not.
+ * Timeout at the deadline; Aborted if the calling thread is interrupted while it waits (its flag
+ * stays set); Closed after {@link #close}; PeerLost once the store was lost. After Timeout,
+ * Aborted, Closed or PeerLost a change may have been made or not.
  */
 public interface Store extends AutoCloseable {
-  /** Where it is, as errors name it. */
+  /** Returns the store's address, as messages name it. */
   String address();
 
-  /** Gives {@code key} a value. One that is held stays its holder's. */
+  /** Gives {@code key} a value. A held key stays its holder's. */
   void set(String key, byte[] value, Duration deadline);
 
-  /** The value of {@code key}; empty where it has none. */
+  /** Returns the value of {@code key}; empty if it has none. */
   Optional<byte[]> get(String key, Duration deadline);
 
-  /** The value of {@code key}, as soon as it has one. */
+  /** Returns the value of {@code key}, once it has one. */
   default byte[] await(String key, Duration deadline) {
     return awaitOther(key, null, deadline).orElseThrow();
   }
 
   /**
-   * What {@code key} has as soon as that is other than {@code seen}. What changes and changes back
-   * in between may go unseen.
+   * Returns the value of {@code key} once it differs from {@code seen}. A change that is undone at
+   * once may go unseen.
    *
    * @param seen null stands for no value
-   * @return empty where it has no value any more
+   * @return empty if the key has no value
    */
   Optional<byte[]> awaitOther(String key, byte[] seen, Duration deadline);
 
   /**
-   * Changes {@code key} if it has what is expected.
+   * Changes {@code key} if it has the expected value.
    *
    * @param expected null stands for no value
    * @param value null removes the key
-   * @return whether it had
+   * @return true if it had the expected value
    */
   boolean compareAndSet(String key, byte[] expected, byte[] value, Duration deadline);
 
   /**
-   * Gives {@code key} a value that lasts no longer than this way in, if it has none.
+   * Gives {@code key} a value that lasts no longer than this connection, if it has none.
    *
-   * @return whether it had none
+   * @return true if it had none
    */
   boolean hold(String key, byte[] value, Duration deadline);
 
-  /** The keys that begin with {@code prefix}, ascending: all of them where it is empty. */
+  /** Returns the keys that begin with {@code prefix}, in ascending order. */
   List<String> keys(String prefix, Duration deadline);
 
   /**
@@ -84,12 +83,12 @@ public interface Store extends AutoCloseable {
   void quit(String name);
 
   /**
-   * How long a key may stay whose holder has ended in silence, as with its host; that of one whose
-   * process alone has ended goes at once.
+   * Returns how long a held key may stay after its holder's host has failed. If only the holder's
+   * process has ended, the key goes at once.
    */
   Duration silence();
 
-  /** Ends calls in progress with Closed, and lets go of what is held. Idempotent. */
+  /** Ends calls in progress with Closed, and removes the held keys. Idempotent. */
   @Override
   void close();
 }

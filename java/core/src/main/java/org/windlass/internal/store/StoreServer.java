@@ -25,17 +25,16 @@ import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 
 /**
- * A store that members reach by a socket, as long as this is open: {@link SocketStore} is their way
- * in. One daemon thread serves all connections, and none of them can make it wait.
+ * The server of a store. Members reach it through a {@link SocketStore}. One daemon thread serves
+ * all connections, and no connection can make it wait.
  *
- * <p>Who has not shown the token yet is a stranger. Strangers are few, the oldest goes where one
- * more comes, and each has little time and short frames. So they cost those who belong nothing but
- * the time that turning them away takes. Members are told apart by job and rank: a rank that is
- * connected already is refused. A member that says nothing for longer than {@link Bounds#silence}
- * is taken for gone. Who is turned away is logged.
+ * <p>A connection that has not proved the token belongs to a stranger. A stranger has little time
+ * and short frames. If there are too many strangers, the server drops the oldest. A member is known
+ * by its job and rank, and a second connection of that rank is refused. The server drops a member
+ * that is silent for longer than {@link Bounds#silence}, and logs every refusal.
  *
- * <p>The token is proved and never sent. Frames after that are sealed by keys that only its holders
- * can make ({@link Seal}). They are not hidden: whoever can read the traffic can read values.
+ * <p>The token is proved and never sent. Later frames carry a {@link Seal}. They are not encrypted:
+ * whoever can read the traffic can read the values.
  */
 public final class StoreServer implements AutoCloseable {
   private static final int ACCEPTS = 32;
@@ -61,27 +60,27 @@ public final class StoreServer implements AutoCloseable {
   private final RefusalLog log;
   private final Thread thread;
 
-  /** The one who came first stands first. */
+  /** Strangers, in the order in which they connected. */
   private final Set<Session> strangers = new LinkedHashSet<>();
 
   private final Roster members;
   private final Deque<Session> dirty = new ArrayDeque<>();
 
-  /** When those who may be overdue were looked at last. */
+  /** Time of the last look for overdue sessions. */
   private long lookedNs = System.nanoTime();
 
-  /** Since when no connection is taken, for want of descriptors; 0 where they are. */
+  /** Time since when the server accepts nothing because descriptors ran out; 0 if it accepts. */
   private long pausedNs;
 
   private volatile boolean closing;
 
   /**
-   * How many may be connected, and how long without a word.
+   * Limits of connections.
    *
-   * @param strangers the most who have not shown the token yet
-   * @param members the most who have
-   * @param proof how long a stranger has to show it
-   * @param silence how long a member may say nothing; its {@link SocketStore} speaks up by itself
+   * @param strangers most connections without a proof
+   * @param members most members
+   * @param proof time that a stranger has to prove the token
+   * @param silence time that a member may be silent; its {@link SocketStore} sends a PING before
    */
   public record Bounds(int strangers, int members, Duration proof, Duration silence) {
     private static final Duration LONGEST = Duration.ofDays(1);
@@ -96,13 +95,13 @@ public final class StoreServer implements AutoCloseable {
       return time.compareTo(Duration.ofMillis(1)) < 0 || time.compareTo(LONGEST) > 0;
     }
 
-    /** 512 strangers of 10 s each, 8,192 members, 60 s. */
+    /** Returns 512 strangers of 10 s each, 8,192 members and 60 s of silence. */
     public static Bounds defaults() {
       return new Bounds(512, 8192, Duration.ofSeconds(10), Duration.ofSeconds(60));
     }
   }
 
-  /** An address of this host that no other reaches, at a port that is free. */
+  /** Returns the loopback address with port 0, which stands for any free port. */
   public static InetSocketAddress loopback() {
     return new InetSocketAddress(InetAddress.getLoopbackAddress(), 0);
   }
@@ -110,10 +109,10 @@ public final class StoreServer implements AutoCloseable {
   /**
    * Opens a store.
    *
-   * @param address where it listens; its host may be a name, and port 0 takes one that is free
-   * @param token what members show
+   * @param address to listen at; its host may be a name, and port 0 stands for any free port
+   * @param token that members prove
    * @param library the version of this library, as errors name it; see {@link Member#library}
-   * @param failures makes what is thrown: Resource where it can't listen there
+   * @param failures makes the exceptions: Resource if the address can't be used
    */
   public static StoreServer open(
       InetSocketAddress address,
@@ -174,17 +173,17 @@ public final class StoreServer implements AutoCloseable {
     thread.setContextClassLoader(null);
   }
 
-  /** Where it listens. */
+  /** Returns the address at which the server listens. */
   public InetSocketAddress address() {
     return address;
   }
 
-  /** The same as settings have it, such as {@code 127.0.0.1:4711}. */
+  /** Returns the address as settings write it, such as {@code 127.0.0.1:4711}. */
   public String name() {
     return Sockets.name(address);
   }
 
-  /** Ends every connection, and with them what members wait for and hold. Idempotent. */
+  /** Ends every connection. Waits end, and held keys go. Idempotent. */
   @Override
   public void close() {
     closing = true;
@@ -216,7 +215,7 @@ public final class StoreServer implements AutoCloseable {
     return bounds.silence().toMillis();
   }
 
-  /** Lists a session that has something to write. */
+  /** Notes that a session has something to write. */
   void dirty(Session session) {
     if (!session.isDirty) {
       session.isDirty = true;
@@ -224,7 +223,7 @@ public final class StoreServer implements AutoCloseable {
     }
   }
 
-  /** Why one who has shown the token may not come in; null where it may. */
+  /** Returns why a stranger with a proof can't become a member; null if it can. */
   Refusal objection(Member member) {
     return members.objection(member);
   }
@@ -311,7 +310,7 @@ public final class StoreServer implements AutoCloseable {
     }
   }
 
-  /** What one writes may let others go on, who then write too. */
+  /** Writes what sessions have queued, also what a request queues on other sessions meanwhile. */
   private void send() {
     for (Session session = dirty.poll(); session != null; session = dirty.poll()) {
       session.isDirty = false;
@@ -359,7 +358,10 @@ public final class StoreServer implements AutoCloseable {
     }
   }
 
-  /** Gives descriptors back, which the next select frees; waits for others to where it has none. */
+  /**
+   * Drops half of the strangers to free descriptors. If there are none, accepts nothing for a
+   * while.
+   */
   private void makeRoom(String why) {
     if (strangers.isEmpty()) {
       pausedNs = System.nanoTime();
@@ -403,7 +405,7 @@ public final class StoreServer implements AutoCloseable {
     }
   }
 
-  /** Ends a session; says why where that is no proper end. */
+  /** Ends a session, and logs the reason unless {@code why} is null. */
   private void drop(Session session, String why) {
     if (why != null) {
       log.warn(session.peer(), why);
@@ -413,7 +415,7 @@ public final class StoreServer implements AutoCloseable {
     session.end();
   }
 
-  /** What is said of a session that failed; null for a member whose connection broke. */
+  /** Returns the reason to log; null for a member whose connection broke. */
   private static String reason(Session session, Throwable e) {
     if (e instanceof MalformedException) {
       return "it sent " + e.getMessage();

@@ -14,25 +14,25 @@ import java.util.TreeMap;
 import java.util.function.Consumer;
 
 /**
- * Keys with their values, who holds them and who waits for them: what both stores of this package
- * are over. One thread at a time. Arrays come in and go out uncopied, and nobody may change them.
+ * The keys of a store with their values, holders and waiters. One thread at a time calls it. It
+ * does not copy arrays, and callers must not change them.
  */
 final class Table {
   private final NavigableMap<String, Entry> entries = new TreeMap<>();
   private final Map<Object, Set<String>> held = new IdentityHashMap<>();
   private final Map<String, Set<Wait>> waits = new HashMap<>();
 
-  /** As {@link Limits#TOTAL} counts them. */
+  /** Number of bytes, as {@link Limits#TOTAL} counts them. */
   private long bytes;
 
   private static final class Entry {
     byte[] value;
 
-    /** Null where nobody holds it. */
+    /** Null if no session holds the key. */
     Object holder;
   }
 
-  /** Someone who waits for a key to be other than it was. */
+  /** A wait until a key has another value than before. */
   final class Wait {
     private final String key;
     private final byte[] seen;
@@ -52,7 +52,7 @@ final class Table {
     }
   }
 
-  /** Null where there is none. */
+  /** Returns the value of a key; null for none. */
   byte[] get(String key) {
     Entry entry = entries.get(key);
     return entry == null ? null : entry.value;
@@ -85,7 +85,7 @@ final class Table {
     return true;
   }
 
-  /** Removes what {@code holder} holds. */
+  /** Removes the keys that {@code holder} holds. */
   void release(Object holder) {
     for (String key : List.copyOf(held.getOrDefault(holder, Set.of()))) {
       remove(key);
@@ -109,10 +109,10 @@ final class Table {
   }
 
   /**
-   * Gives {@code then} what {@code key} has (null for no value) as soon as that is other than
-   * {@code seen}: now, or within the call that changes it. It may not call this table.
+   * Calls {@code then} with the value of {@code key} (null for none) once it differs from
+   * {@code seen}: now, or inside the call that changes the key. {@code then} must not change keys.
    *
-   * @return null where that was now
+   * @return null if {@code then} was called now
    */
   Wait await(String key, byte[] seen, Consumer<byte[]> then) {
     byte[] now = get(key);

@@ -4,18 +4,18 @@ package org.windlass.internal.store;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 
-/** What all stores say of a call that ended without a result. */
+/** Messages of calls that end without a result, the same for all stores. */
 public final class Waits {
   public static final String CLOSED = "this way into the store was closed";
 
   private Waits() {}
 
-  /** What a wait for another value than {@code seen} lacks; where, follows. */
+  /** Returns the start of the message of a wait that got no other value than {@code seen}. */
   public static String lacking(byte[] seen) {
     return seen == null ? "no value in " : "no other value in ";
   }
 
-  /** Sets the thread's flag again. */
+  /** Sets the thread's interrupt flag again, and returns what the call throws. */
   public static RuntimeException interrupted(String call, FailureMaker failures) {
     Thread thread = Thread.currentThread();
     thread.interrupt();

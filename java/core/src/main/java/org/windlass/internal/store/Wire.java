@@ -33,8 +33,8 @@ import java.util.TreeMap;
  * </pre>
  *
  * and a reply a byte of code, 0 for done, the request's id, and the above or a text. Replies come
- * in any order. A reply with a code and the id 0 tells why the server ends the session. Behind the
- * text of a refusal come a count of four bytes and as many ranks, which are to blame.
+ * in any order. A reply with a code and the id 0 says why the server ends the session. After the
+ * text of a refusal follow a count of four bytes and as many ranks, the culprits.
  *
  * <p>GATHER is one round of an all-gather. It has the number of all ranks, 1 if this is the last
  * round, the milliseconds that the member waits, a key and the value that it has as long as the
@@ -83,31 +83,31 @@ final class Wire {
   /** The id of a request whose reply nobody waits for. */
   static final int NO_CALL = 0;
 
-  /** A request before its body: kind or code, and id. */
+  /** Bytes of a request or reply before its body: kind or code, and id. */
   static final int HEAD = 1 + Integer.BYTES;
 
-  /** Of the longest frame from or to who has not shown the token. */
+  /** Bytes of the longest frame before the proof of the token. */
   static final int MEETING_FRAME = 1 << 10;
 
-  /** Of the longest frame: a CAS of two values, or a listing. */
+  /** Bytes of the longest frame: a CAS of two values, or a listing. */
   static final int FRAME = 2 * Limits.VALUE + Limits.KEY + 64;
 
-  /** Of the longest text that tells of a refusal. */
+  /** Bytes of the longest reason of a refusal. */
   static final int REFUSAL = 800;
 
   private Wire() {}
 
-  /** A frame with room for {@code body} bytes, to be filled up and flipped. */
+  /** Makes a frame with room for {@code body} bytes, to be filled and flipped. */
   static ByteBuffer frame(int body) {
     return ByteBuffer.allocate(Integer.BYTES + body).putInt(body);
   }
 
-  /** How long {@code utf8} is as a text. */
+  /** Returns the bytes that {@code utf8} takes as a text. */
   static int textBytes(byte[] utf8) {
     return Short.BYTES + utf8.length;
   }
 
-  /** How long {@code bytes} is as an array. */
+  /** Returns the bytes that {@code bytes} takes as an array. */
   static int arrayBytes(byte[] bytes) {
     return Integer.BYTES + (bytes == null ? 0 : bytes.length);
   }
@@ -145,7 +145,7 @@ final class Wire {
     return key;
   }
 
-  /** Null for none. */
+  /** Reads an array; null for none. */
   static byte[] array(ByteBuffer frame) throws MalformedException {
     int length = frame.getInt();
     if (length == -1) {
@@ -186,7 +186,7 @@ final class Wire {
     }
   }
 
-  /** A REFUSED frame; what is too long of the text is cut. */
+  /** Makes a REFUSED frame. A text that is too long is cut. */
   static ByteBuffer refused(int code, String text) {
     byte[] utf8 = cut(text);
     ByteBuffer frame = frame(1 + Integer.BYTES + textBytes(utf8)).put(REFUSED).putInt(code);
@@ -202,7 +202,7 @@ final class Wire {
     return frame.flip();
   }
 
-  /** A reply that tells of a refusal. */
+  /** Makes a reply with a refusal. */
   static ByteBuffer refusal(int id, Refusal refusal) {
     byte[] utf8 = cut(refusal.getMessage());
     List<Integer> culprits = refusal.culprits();

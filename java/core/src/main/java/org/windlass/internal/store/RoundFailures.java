@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.store;
+
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.windlass.internal.Native;
+
+/** Why a round of an all-gather fails, the same whatever carries it. */
+public final class RoundFailures {
+  private static final String NO_OTHER_HOST = " (which no other host reaches: see /etc/hosts)";
+  private static final int MOST_LISTED = 16;
+
+  private RoundFailures() {}
+
+  /** A rank has left before the last round was complete. */
+  public static Refusal left(int rank) {
+    return new Refusal(
+        Native.WL_PEER_LOST,
+        "rank "
+            + rank
+            + " came to the start and left before all had met; see what its process says",
+        List.of(rank));
+  }
+
+  /** A second process speaks for a rank. */
+  public static Refusal anotherProcess(int rank) {
+    return new Refusal(
+        Native.WL_MISMATCH,
+        "another process has come to this start as rank "
+            + rank
+            + " too, and counts as that; two may not have one rank: start all ranks again",
+        List.of(rank));
+  }
+
+  /** @param sizes number of all ranks, as each of two ranks has it */
+  public static Refusal sizes(Map<Integer, Integer> sizes) {
+    Map<Integer, Integer> byRank = new TreeMap<>(sizes);
+    String each =
+        byRank.entrySet().stream()
+            .map(entry -> "rank " + entry.getKey() + " as one of " + entry.getValue())
+            .collect(Collectors.joining(", "));
+    return new Refusal(
+        Native.WL_MISMATCH,
+        each.replaceFirst(" as one of (\\d+)", " was started as one of $1 ranks")
+            + "; give all ranks one size, WINDLASS_WORLD_SIZE or what the launcher sets, and all"
+            + " processes as many ranks",
+        List.copyOf(byRank.keySet()));
+  }
+
+  /**
+   * The ranks that a round lacks.
+   *
+   * @param address of the store
+   * @param size number of all ranks
+   * @param absent those that have said nothing in any round
+   * @param behind those that have said something in an earlier round only
+   */
+  public record Missing(
+      String address, int size, List<Integer> absent, List<Integer> behind) {
+    /** @param before message of the failure before; null for none */
+    public Refusal late(String before) {
+      String advice =
+          absent.isEmpty()
+              ? "see whether their processes are stopped"
+              : "see why they did not start";
+      return new Refusal(
+          Native.WL_TIMEOUT,
+          this
+              + " when the deadline passed; "
+              + advice
+              + ", or give more time"
+              + (before == null ? "" : "; the start before has failed: " + before),
+          Stream.concat(absent.stream(), behind.stream()).sorted().toList());
+    }
+
+    /** Says which ranks they are, and where they should have come. */
+    @Override
+    public String toString() {
+      boolean isOfOneHost = address.startsWith("127.") && !address.startsWith("127.0.0.1:");
+      String of = " of " + size + " had ";
+      String come = "come to " + address;
+      String gone = absent.isEmpty() ? "" : listed(absent) + of + "not " + come;
+      String stopped =
+          behind.isEmpty() ? "" : listed(behind) + of + come + " and not gone on with the others";
+      return gone
+          + (isOfOneHost && !gone.isEmpty() ? NO_OTHER_HOST : "")
+          + (gone.isEmpty() || stopped.isEmpty() ? "" : ", and ")
+          + stopped;
+    }
+
+    private static String listed(List<Integer> ranks) {
+      String first =
+          ranks.stream().limit(MOST_LISTED).map(String::valueOf).collect(Collectors.joining(", "));
+      int more = ranks.size() - MOST_LISTED;
+      return (ranks.size() == 1 ? "rank " : "ranks ")
+          + first
+          + (more > 0 ? " and " + more + " more" : "");
+    }
+  }
+}
