@@ -7,18 +7,23 @@ import secrets
 import socket
 import struct
 import threading
+import time
 
 import windlass
+from windlass import store
+from windlass.deadline import Deadline
+from windlass.encoding import array_bytes
+from windlass.library import library_version
 
 TOKEN = secrets.token_bytes(32)
-KEY = windlass._text("kept")
+KEY = store._text("kept")
 REQUESTS = {
-    windlass._SET: KEY + windlass._array(b"\2"), windlass._GET: KEY,
-    windlass._AWAIT: KEY + windlass._optional(b"\2"), windlass._ADD: KEY + struct.pack(">q", 1),
-    windlass._CAS: KEY + windlass._optional(b"\1") + windlass._optional(b"\2"),
-    windlass._HOLD: KEY + windlass._array(b"\2"), windlass._KEYS: KEY, windlass._CANCEL: b"",
-    windlass._PING: b"", windlass._LEAVE: KEY}
-LONGEST = bytes(4 + windlass._FRAME + windlass._SEAL)
+    store._SET: KEY + array_bytes(b"\2"), store._GET: KEY,
+    store._AWAIT: KEY + store._optional(b"\2"), store._ADD: KEY + struct.pack(">q", 1),
+    store._CAS: KEY + store._optional(b"\1") + store._optional(b"\2"),
+    store._HOLD: KEY + array_bytes(b"\2"), store._KEYS: KEY, store._CANCEL: b"",
+    store._PING: b"", store._LEAVE: KEY}
+LONGEST = bytes(4 + store._FRAME + store._SEAL)
 
 
 class Log(logging.Handler):
@@ -34,8 +39,8 @@ class Between:
     """A member's socket, whose frames a test changes before they go."""
 
     def __init__(self, address):
-        until = windlass._Until(30)
-        self.store = windlass._Store(address, TOKEN, "raw", -1, 0, until)
+        until = Deadline(30)
+        self.store = store.Store(address, TOKEN, "raw", -1, 0, until)
         self.frames = self.store._frames
         self.socket = self.frames.socket
         self.socket.setblocking(True)
@@ -74,9 +79,9 @@ class Between:
 def run():
     log = Log()
     logging.getLogger("windlass").addHandler(log)
-    server = windlass._StoreServer(("127.0.0.1", 0), TOKEN, windlass._Until(30))
-    until = windlass._Until(120)
-    honest = windlass._Store(server.address, TOKEN, "test", 0, 1, until)
+    server = store.StoreServer(("127.0.0.1", 0), TOKEN, Deadline(30))
+    until = Deadline(120)
+    honest = store.Store(server.address, TOKEN, "test", 0, 1, until)
     honest.set("kept", b"\1", until)
     requests(server.address)
     assert honest.get("kept", until) == b"\1"
@@ -109,13 +114,13 @@ def order(address):
     for choose in (lambda ping, put: [put], lambda ping, put: [put, ping],
                    lambda ping, put: [ping, ping, put]):
         with Between(address) as member:
-            ping, put = member.sealed(windlass._PING), member.sealed(windlass._SET)
+            ping, put = member.sealed(store._PING), member.sealed(store._SET)
             member.send(*choose(ping, put))
             assert b"does not fit its seal" in member.came()
     with Between(address) as member:
-        member.send(member.sealed(windlass._GET))
+        member.send(member.sealed(store._GET))
         reply = bytearray()
-        while len(reply) < 4 + 5 + 4 + 1 + windlass._SEAL:
+        while len(reply) < 4 + 5 + 4 + 1 + store._SEAL:
             reply += member.socket.recv(1 << 16)
         member.send(reply)
         assert b"does not fit its seal" in member.came()
@@ -124,18 +129,18 @@ def order(address):
 def replies(log):
     """A server whose reply is changed at each of its bytes, as a member sees it."""
     reply = struct.pack(">iBi", 5, 0, 1)
-    for at in range(len(reply) + windlass._SEAL):
+    for at in range(len(reply) + store._SEAL):
         with socket.create_server(("127.0.0.1", 0)) as listener:
             thread = threading.Thread(target=answer, args=(listener, reply, at))
             thread.start()
-            store = windlass._Store(
-                listener.getsockname()[:2], TOKEN, "raw", -1, 0, windlass._Until(30))
+            member = store.Store(
+                listener.getsockname()[:2], TOKEN, "raw", -1, 0, Deadline(30))
             try:
-                store.set("a", b"1", windlass._Until(30))
+                member.set("a", b"1", Deadline(30))
                 raise SystemExit(f"byte {at} was believed")
             except windlass.PeerLostException as e:
                 assert "this member got a frame" in str(e), (at, e)
-            store.close()
+            member.close()
             thread.join()
     assert any("is left: this member got a frame" in line for line in log.lines), log.lines
 
@@ -143,7 +148,7 @@ def replies(log):
 def answer(listener, reply, at):
     peer, _ = listener.accept()
     with peer:
-        frames = windlass._Frames(peer)
+        frames = store.Frames(peer)
 
         def body():
             while (frame := frames.next()) is None:
@@ -151,14 +156,14 @@ def answer(listener, reply, at):
             return frame
 
         hello = body()
-        challenge = (bytes([windlass._CHALLENGE]) + secrets.token_bytes(32)
-                     + windlass._text(windlass._version()))
-        frames.send(challenge, windlass._proof(TOKEN, "server", hello, challenge))
+        challenge = (bytes([store._CHALLENGE]) + secrets.token_bytes(32)
+                     + store._text(library_version()))
+        frames.send(challenge, store._proof(TOKEN, "server", hello, challenge))
         frames.flush()
         body()
-        frames.met(windlass._proof(TOKEN, "the server's frames", hello, challenge),
-                   windlass._proof(TOKEN, "the member's frames", hello, challenge))
-        frames.send(struct.pack(">Bq", windlass._WELCOME, 60_000))
+        frames.met(store._proof(TOKEN, "the server's frames", hello, challenge),
+                   store._proof(TOKEN, "the member's frames", hello, challenge))
+        frames.send(struct.pack(">Bq", store._WELCOME, 60_000))
         frames.flush()
         body()
         changed = bytearray(reply + frames._seal(frames._sends, [reply]))
@@ -166,7 +171,7 @@ def answer(listener, reply, at):
         try:
             peer.sendall(changed + (LONGEST if at < 4 else b""))
             if at >= 4:
-                assert body()[0] == windlass._LEAVE
+                assert body()[0] == store._LEAVE
             while peer.recv(1 << 16):
                 pass  # until the member has gone
         except ConnectionError:
@@ -175,22 +180,22 @@ def answer(listener, reply, at):
 
 def silent():
     """Whoever listens first and says nothing costs a member one attempt."""
-    windlass._LONGEST_ATTEMPT = 0.5
-    begin = windlass.time.monotonic()
+    store._LONGEST_ATTEMPT = 0.5
+    begin = time.monotonic()
     listener = socket.create_server(("127.0.0.1", 0))
     address = listener.getsockname()[:2]
     came = []
 
     def join():
-        came.append(windlass._Store(address, TOKEN, "test", 0, 1, windlass._Until(60)))
+        came.append(store.Store(address, TOKEN, "test", 0, 1, Deadline(60)))
 
     thread = threading.Thread(target=join)
     thread.start()
     taken, _ = listener.accept()
     listener.close()
-    server = windlass._StoreServer(address, TOKEN, windlass._Until(30))
+    server = store.StoreServer(address, TOKEN, Deadline(30))
     thread.join()
-    assert came and 0.4 < windlass.time.monotonic() - begin < 4
+    assert came and 0.4 < time.monotonic() - begin < 4
     came[0].close()
     taken.close()
     server.close()
@@ -198,15 +203,15 @@ def silent():
 
 def slow():
     """A reader that takes little at a time gets all of a long value, and the reason behind it."""
-    server = windlass._StoreServer(("127.0.0.1", 0), TOKEN, windlass._Until(30))
+    server = store.StoreServer(("127.0.0.1", 0), TOKEN, Deadline(30))
     server._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 32 << 10)
-    until = windlass._Until(60)
-    honest = windlass._Store(server.address, TOKEN, "test", 0, 1, until)
+    until = Deadline(60)
+    honest = store.Store(server.address, TOKEN, "test", 0, 1, until)
     value = secrets.token_bytes(400 << 10)
     honest.set("kept", value, until)
     with Between(server.address) as member:
-        asks = [member.sealed(windlass._GET) for _ in range(8)]
-        changed = member.sealed(windlass._PING)
+        asks = [member.sealed(store._GET) for _ in range(8)]
+        changed = member.sealed(store._PING)
         changed[5] ^= 1
         member.send(*asks, changed)
         came = member.came()
@@ -219,8 +224,8 @@ def slow():
 
 def dribbled():
     """A stranger whose answer comes byte by byte costs no more than one that says nothing."""
-    windlass._LONGEST_ATTEMPT = 0.5
-    begin = windlass.time.monotonic()
+    store._LONGEST_ATTEMPT = 0.5
+    begin = time.monotonic()
     listener = socket.create_server(("127.0.0.1", 0))
     ends = threading.Event()
 
@@ -244,11 +249,11 @@ def dribbled():
     thread = threading.Thread(target=answers)
     thread.start()
     try:
-        windlass._Store(listener.getsockname()[:2], TOKEN, "test", 0, 1, windlass._Until(1.5))
+        store.Store(listener.getsockname()[:2], TOKEN, "test", 0, 1, Deadline(1.5))
         raise SystemExit("a stranger was believed")
     except windlass.DeadlineExceededException as e:
         assert "gave no answer for 0.5 s" in str(e), e
-    assert windlass.time.monotonic() - begin < 4
+    assert time.monotonic() - begin < 4
     ends.set()
     thread.join()
     listener.close()
