@@ -152,7 +152,7 @@ class Communicator(Scope):
             comm._leave(e)
             raise
 
-    def invoke(self, what, name, *arguments, on=None, holds=()):
+    def _call(self, what, name, *arguments, on=None, holds=()):
         """One call of this rank, on its handle or another; what it touches stays until peers touch
         it no more."""
         def work():

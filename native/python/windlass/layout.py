@@ -38,7 +38,7 @@ class Layout:
     def __str__(self):
         return self._text
 
-    def require(self, condition, why):
+    def _require(self, condition, why):
         require(condition, f"layout {self._text!r}: {why}")
 
     def _number(self, what, digits, least, most):

@@ -138,7 +138,7 @@ class Link(Scope):
             self._put(rank, self._NEWEST, version)
             self._put(rank, self._WAITING, waiting)
 
-    def invoke(self, name, *arguments):
+    def _call(self, name, *arguments):
         self._handle.use("send", lambda _: self.communicator._call(
             "send", name, self._window, *arguments))
 
