@@ -298,28 +298,46 @@ def forks():
 
 
 def early_store():
-    """The store's thread may end before whoever closes the store has woken it."""
-    server = windlass.store.StoreServer(("127.0.0.1", 0), bytes(32), None)
-    wake = server._wake
+    """The store's thread may have ended before its owner closes the store."""
+    from windlass.server import StoreServer
 
-    class Late:
-        def send(self, words):
-            server._thread.join(10)
-            assert not server._thread.is_alive()
-            wake.send(words)
-
-        def close(self):
-            wake.close()
-
-    server._wake = Late()
+    server = StoreServer(("127.0.0.1", 0), bytes(32), None)
+    server.close()
+    assert not server._thread.is_alive()
     server.close()
     say("done")
+
+
+def earlier():
+    """Rank 0, before whom others find the store of an earlier start, which then ends."""
+    from windlass.server import StoreServer
+
+    launch = windlass.LaunchEnvironment()
+    server = StoreServer(launch.rendezvous, launch.token, windlass.deadline.Deadline(SOON))
+    while not server._waiting:
+        time.sleep(0.01)
+    server.close()
+    joins()
 
 
 def seals():
     import seal_checks
 
     seal_checks.run()
+    say("done")
+
+
+def store():
+    import store_checks
+
+    store_checks.run()
+    say("done")
+
+
+def fuzz():
+    import fuzz_checks
+
+    fuzz_checks.run(int(sys.argv[2]) if len(sys.argv) > 2 else 2000)
     say("done")
 
 

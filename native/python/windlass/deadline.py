@@ -1,38 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one deadline of several steps."""
+"""The deadline that several steps of one call share."""
+
+from __future__ import annotations
 
 import time
+from typing import Iterator
 
-from .errors import InvalidArgumentException
+from .errors import require
+
+_LONGEST = 1e9
 
 
 class Deadline:
-    """The one deadline of several steps."""
+    """A point in time. `whole` is how many seconds it was away at first."""
 
-    _LONGEST = 1e9
-
-    def __init__(self, seconds):
+    def __init__(self, seconds: float) -> None:
         is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
-        if not is_number or not 0 < seconds < float("inf"):
-            raise InvalidArgumentException(
+        require(is_number and 0 < seconds < float("inf"),
                 f"deadline is {seconds!r}; it must be a finite number of seconds, more than 0")
-        self.whole = min(float(seconds), self._LONGEST)
+        self.whole = min(float(seconds), _LONGEST)
         self._end = time.monotonic() + self.whole
 
-    def left(self):
+    def left(self) -> float:
+        """Returns the seconds that remain, at least 0."""
         return max(0.0, self._end - time.monotonic())
 
-    def over(self):
+    def over(self) -> bool:
         return self.left() <= 0
 
-    def ns(self):
+    def ns(self) -> int:
+        """Returns the nanoseconds that remain, at least 1."""
         return max(1, int(self.left() * 1e9))
 
-    def later(self, seconds):
+    def later(self, seconds: float) -> Deadline:
         return Deadline(self.left() + seconds)
 
-    def pauses(self, first, most):
-        """Yields at once, and then after pauses that grow, until the deadline is over."""
+    def at_most(self, seconds: float) -> Deadline:
+        """Returns this deadline, or the one in `seconds` if that comes first."""
+        return Deadline(max(0.001, min(seconds, self.left())))
+
+    def pauses(self, first: float, most: float) -> Iterator[None]:
+        """Yields at once, and then after pauses that double, until the deadline."""
         pause = first
         while True:
             yield

@@ -1,21 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes as Java's DataOutput has them."""
+"""Values as bytes, in the formats of Java's DataOutput and of the store.
+
+A form is a string with a letter for each value. struct's letters mean what they mean there, with
+the most significant byte first. These are more:
+
+    u   text: DataOutput.writeUTF, cut at 65,535 bytes
+    v   the same; reading replaces characters that do not print
+    s   text: a length of two bytes, and UTF-8
+    t   text: a length of four bytes, and UTF-8; only written
+    a   bytes: a length of four bytes, and the bytes
+    o   the same, or None, which has the length -1
+    m   64-bit integers: their number in four bytes, and each; only written
+    g   UUID of 16 bytes
+"""
+
+from __future__ import annotations
 
 import struct
 import uuid
+from typing import Any
 
-from .errors import Malformed
+from .errors import Malformed, expect
 
 
-def printable(text):
-    """What a stranger says, without what would change the reader's terminal."""
+def printable(text: str) -> str:
+    """Returns `text` with "?" for each character that could change a terminal."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
-def _utf(text):
-    """DataOutput.writeUTF: two bytes of length and modified UTF-8, cut at what that may have."""
-    out, units = bytearray(), text.encode("utf-16-be", "surrogatepass")
-    for (unit,) in struct.iter_unpack(">H", units):
+def _utf(text: str) -> bytes:
+    out = bytearray()
+    for (unit,) in struct.iter_unpack(">H", text.encode("utf-16-be", "surrogatepass")):
         letter = b"\xc0\x80" if unit == 0 else chr(unit).encode("utf-8", "surrogatepass")
         if len(out) + len(letter) > 0xFFFF:
             break
@@ -23,52 +38,48 @@ def _utf(text):
     return struct.pack(">H", len(out)) + bytes(out)
 
 
-def array_bytes(value):
-    return struct.pack(">i", len(value)) + value
+def _sized(form: str, data: bytes) -> bytes:
+    return struct.pack(form, len(data)) + data
 
 
-_WRITERS = {  # by those letters of forms that struct does not have
+_WRITERS = {
     "u": _utf,
-    "v": _utf,  # which is read without what would change the reader's terminal
-    "a": array_bytes,
-    "t": lambda text: array_bytes(text.encode("utf-8")),
+    "v": _utf,
+    "s": lambda text: _sized(">H", text.encode("utf-8")),
+    "t": lambda text: _sized(">i", text.encode("utf-8")),
+    "a": lambda data: _sized(">i", data),
+    "o": lambda data: struct.pack(">i", -1) if data is None else _sized(">i", data),
     "m": lambda longs: struct.pack(f">i{len(longs)}q", len(longs), *longs),
     "g": lambda identity: identity.bytes,
 }
 
 
-def packed(form, *values):
-    """The bytes of values, one for each letter of the form, as DataOutput writes them."""
+def packed(form: str, *values: Any) -> bytes:
+    """Returns the bytes of `values`, one for each letter of `form`."""
     return b"".join(
         _WRITERS[letter](value) if letter in _WRITERS else struct.pack(">" + letter, value)
         for letter, value in zip(form, values))
 
 
 class Reader:
-    """Bytes from another process; what they lack is Malformed."""
+    """Reads bytes of another process. Raises Malformed if there are too few or they are wrong."""
 
-    def __init__(self, data):
+    def __init__(self, data: Any) -> None:
         self._data = memoryview(data)
         self._at = 0
 
-    def left(self):
-        return len(self._data) - self._at
-
-    def take(self, count):
-        if count < 0 or count > self.left():
-            raise Malformed("it ends early")
-        taken = bytes(self._data[self._at:self._at + count])
+    def take(self, count) -> bytes:
+        expect(0 <= count <= len(self._data) - self._at, "it ends early")
         self._at += count
-        return taken
+        return bytes(self._data[self._at - count:self._at])
 
-    def unpack(self, form):
+    def unpack(self, form: str) -> tuple[Any, ...]:
         return struct.unpack(">" + form, self.take(struct.calcsize(">" + form)))
 
-    def fields(self, form):
-        """The values of which `packed` has made bytes."""
-        readers = {"u": self.utf, "v": lambda: printable(self.utf()), "a": self.array,
-                   "g": lambda: uuid.UUID(bytes=self.take(16))}
-        return [readers[each]() if each in readers else self.unpack(each)[0] for each in form]
+    def fields(self, form: str) -> list[Any]:
+        """Returns the values that `packed` was given."""
+        return [_READERS[each](self) if each in _READERS else self.unpack(each)[0]
+                for each in form]
 
     def byte(self):
         return self.unpack("B")[0]
@@ -76,31 +87,51 @@ class Reader:
     def int(self):
         return self.unpack("i")[0]
 
-    def long(self):
-        return self.unpack("q")[0]
+    def ints(self, most) -> list[Any]:
+        """Returns integers behind their number, which is at most `most`."""
+        count = self.int()
+        expect(0 <= count <= most, f"{count} numbers, where {most} may be")
+        return list(self.unpack(f"{count}i"))
 
-    def ints(self, most):
-        return [self.int() for _ in range(min(max(0, self.int()), most))]
-
-    def utf(self):
+    def utf(self) -> str:
         return self.take(self.unpack("H")[0]).replace(b"\xc0\x80", b"\0").decode("utf-8", "replace")
 
-    def array(self):
+    def text(self) -> str:
+        try:
+            return self.take(self.unpack("H")[0]).decode("utf-8")
+        except UnicodeDecodeError:
+            raise Malformed("a text that is not UTF-8") from None
+
+    def array(self) -> bytes:
         return self.take(self.int())
 
-    def rest(self):
-        return self.take(self.left())
+    def optional(self) -> Any:
+        length = self.int()
+        return None if length == -1 else self.take(length)
 
-    def end(self):
-        if self.left():
-            raise Malformed(f"{self.left()} bytes too many")
+    def rest(self) -> bytes:
+        return self.take(len(self._data) - self._at)
+
+    def end(self) -> None:
+        left = len(self._data) - self._at
+        expect(left == 0, f"{left} bytes too many")
 
 
-def fingerprint(text):
-    """A 64-bit hash as Java takes it: FNV-1a over words, each mixed by SplitMix64's finaliser."""
+_READERS = {
+    "u": Reader.utf,
+    "v": lambda reader: printable(reader.utf()),
+    "s": Reader.text,
+    "a": Reader.array,
+    "o": Reader.optional,
+    "g": lambda reader: uuid.UUID(bytes=reader.take(16)),
+}
+
+
+def fingerprint(text: str) -> int:
+    """Returns a 64-bit hash as Java's: FNV-1a over words that SplitMix64's finalizer has mixed."""
     mask = (1 << 64) - 1
 
-    def mixed(value):
+    def mixed(value: int) -> int:
         z = (value + 0x9E3779B97F4A7C15) & mask
         z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & mask
         z = ((z ^ z >> 27) * 0x94D049BB133111EB) & mask

@@ -1,128 +1,114 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exceptions with the names of Java's, and checks that raise them."""
 
+from __future__ import annotations
+
 import contextlib
+from typing import Any, Callable, Iterable, Iterator, TypeVar
+
+T = TypeVar("T")
+_KINDS: dict[int, type[WindlassException]] = {}
 
 
 class WindlassException(Exception):
-    """A failure: `code` is the C ABI's number, `culprits` the ranks at fault."""
+    """A failure. `code` is the C ABI's number of its kind, `culprits` the ranks at fault."""
 
     code = 11
 
-    def __init__(self, message, culprits=()):
+    def __init__(self, message: str, culprits: Iterable[int] = ()) -> None:
         super().__init__(message)
         self.culprits = list(culprits)
 
+    def __init_subclass__(cls, code: int | None = None) -> None:
+        if code is not None:
+            cls.code = code
+            _KINDS[code] = cls
+
     @staticmethod
-    def of(code, message, culprits=()):
-        """The exception of a code; one that is unknown is an InternalException."""
+    def of(code: int, message: str, culprits: Iterable[int] = ()) -> WindlassException:
+        """Returns the exception of a code. An unknown code gives an InternalException."""
         return _KINDS.get(code, InternalException)(message, culprits)
 
 
-class InvalidArgumentException(WindlassException):
-    """A call that can't be carried out as written; nothing was sent."""
-
-    code = 1
+class InvalidArgumentException(WindlassException, code=1):
+    """A call can't be carried out as written. Nothing was sent."""
 
 
-class MismatchException(WindlassException):
-    """Ranks disagree about an operation; the message names both sides."""
-
-    code = 2
+class MismatchException(WindlassException, code=2):
+    """Ranks disagree about an operation. The message names both sides."""
 
 
-class DeadlineExceededException(WindlassException):
-    """A deadline passed; the message names the ranks behind."""
-
-    code = 3
+class DeadlineExceededException(WindlassException, code=3):
+    """A deadline passed. The message names the ranks behind."""
 
 
-class PeerLostException(WindlassException):
+class PeerLostException(WindlassException, code=4):
     """A peer of an operation is gone."""
 
-    code = 4
+
+class AbortedException(WindlassException, code=5):
+    """A rank ended the operation. The message has the reason."""
 
 
-class AbortedException(WindlassException):
-    """Someone ended it; the message has the reason."""
-
-    code = 5
+class VerificationFailedException(WindlassException, code=6):
+    """The received bytes are not the sent bytes."""
 
 
-class VerificationFailedException(WindlassException):
-    """What arrived is not what was sent."""
-
-    code = 6
+class UnsupportedException(WindlassException, code=7):
+    """A target, dtype or feature is missing here."""
 
 
-class UnsupportedException(WindlassException):
-    """A target, dtype or feature is lacking here."""
-
-    code = 7
+class ResourceException(WindlassException, code=8):
+    """Memory, disk, /dev/shm or a permission is missing."""
 
 
-class ResourceException(WindlassException):
-    """Memory, disk, /dev/shm or a permission is lacking."""
-
-    code = 8
+class ClosedException(WindlassException, code=9):
+    """A call used a closed object."""
 
 
-class ClosedException(WindlassException):
-    """A call on what was closed."""
-
-    code = 9
+class DeviceException(WindlassException, code=10):
+    """The device has failed."""
 
 
-class DeviceException(WindlassException):
-    """A fault of the device."""
-
-    code = 10
-
-
-class InternalException(WindlassException):
-    """A fault of Windlass itself."""
-
-    code = 11
-
-
-_KINDS = {kind.code: kind for kind in WindlassException.__subclasses__()}
+class InternalException(WindlassException, code=11):
+    """Windlass itself has a fault."""
 
 
 class Malformed(Exception):
-    """Bytes of another process that are not what they should be."""
+    """Bytes of another process break their format."""
 
 
-def require(condition, text):
-    """Refuses the arguments of a call, or the variables of a start, unless `condition` holds."""
+def require(condition: Any, text: str) -> None:
+    """Raises an InvalidArgumentException unless `condition` holds."""
     if not condition:
         raise InvalidArgumentException(text)
 
 
-def expect(condition, text):
-    """Refuses bytes of another process unless `condition` holds."""
+def expect(condition: Any, text: str) -> None:
+    """Raises Malformed unless `condition` holds."""
     if not condition:
         raise Malformed(text)
 
 
-def tried(step):
-    """What `step` gives and None; or None and its failure."""
+def tried(work: Callable[[], T]) -> tuple[T | None, WindlassException | None]:
+    """Returns the result of `work` and None, or None and the WindlassException that it raised."""
     try:
-        return step(), None
+        return work(), None
     except WindlassException as e:
         return None, e
 
 
-def peek(of, data):
-    """What `of` reads, None where it can't."""
+def peek(read: Callable[[bytes], T], data: bytes | None) -> T | None:
+    """Returns read(data), or None if there is no data or it can't be read."""
     try:
-        return None if data is None else of(data)
+        return None if data is None else read(data)
     except (Malformed, MismatchException):
         return None
 
 
 @contextlib.contextmanager
-def reading(what, advice="", culprits=()):
-    """Makes a MismatchException of bytes of other ranks that can't be read; it names `what`."""
+def reading(what: str, advice: str = "", culprits: Iterable[int] = ()) -> Iterator[None]:
+    """Turns Malformed into a MismatchException that names `what` was read."""
     try:
         yield
     except Malformed as e:

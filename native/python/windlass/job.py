@@ -257,7 +257,7 @@ class Job(Scope):
                     f"rank {failed[0]} of job '{self.name}' finds no way to the store", failed)
             side = self._ranks._again(until)
             handle = start(
-                ways[0], f"meeting/{meeting}/", (key.decode("utf-8"), value), None,
+                ways[0], f"meeting/{meeting}", (key.decode("utf-8"), value),
                 self._ranks.rank, own.ranks + theirs.ranks, self._options, self._host, until)
             comm = Communicator(handle, self._options)
             whose = f" ({own.whose(0)}, {theirs.whose(own.ranks)})"

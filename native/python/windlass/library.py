@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C ABI: its structs, its functions, and the native library."""
+"""The C ABI: its constants, its structs, its functions, and the native library."""
+
+from __future__ import annotations
 
 import ctypes
 import operator
 import os
 import re
 from ctypes import POINTER, byref, c_char, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
+from typing import Any, Iterable, Mapping
 
+from .encoding import printable
 from .errors import (
     AbortedException, InvalidArgumentException, UnsupportedException, WindlassException, require)
-from .encoding import printable
 
 ABI = 13
-MAX_BLOCKS = 64  # of windlass.h
+"""Version of the C ABI that this package uses."""
 
 MOST_RANKS = 4096
+MAX_BLOCKS = 64
 OP_BARRIER, OP_BROADCAST, OP_ALL_REDUCE = 1, 3, 10
 OP_LINK, OP_LINK_REGISTER, OP_LINK_MOVE = 23, 24, 25
 NO_VERSION = -2
@@ -26,13 +30,13 @@ DTYPES = {
          ("i16", 2), ("u16", 2), ("f16", 2), ("bf16", 2), ("i32", 4), ("u32", 4), ("f32", 4),
          ("f64", 8), ("i64", 8), ("u64", 8), ("c64", 8), ("f8e4m3fnuz", 1), ("f8e5m2fnuz", 1)])
 }
-"""Each dtype's number in the C ABI, and its bytes."""
+"""Number in the C ABI, and bytes of an element, of each dtype."""
 
 FLOATING = {name for name in DTYPES if re.match("b?f", name)}
 
 
-def _struct(**fields):
-    """The class of a struct of the C ABI, which begins with its size."""
+def _struct(**fields: Any) -> Any:
+    """Returns the class of a struct of the C ABI. Its first field is its size."""
 
     class Struct(ctypes.Structure):
         _fields_ = [("struct_size", c_uint32), *fields.items()]
@@ -40,7 +44,8 @@ def _struct(**fields):
     return Struct
 
 
-def sized(struct, **values):
+def sized(struct: Any, **values: Any) -> Any:
+    """Returns a struct of that class with its size set."""
     return struct(struct_size=ctypes.sizeof(struct), **values)
 
 
@@ -93,13 +98,19 @@ _SIGNATURES = [  # result, arguments, functions that have these
     (c_int32, [c_void_p, c_void_p, c_int64, c_void_p, _error_p], "wl_transfer_create"),
     (c_int32, [c_void_p, c_uint64, c_void_p, c_int64, _error_p], "wl_transfer_move"),
 ]
+_ARGUMENTS = {name: types for _, types, names in _SIGNATURES for name in names.split()}
 
 _TARGETS = ("sim", "a2a3sim", "a5sim", "cuda", "a2a3", "a5")
 _library = None
 
 
-def library_path(environment=None):
-    """The native library's file: in the folder WINDLASS_LIBRARY_PATH, else that of this package."""
+def library_path(environment: Mapping[str, str] | None = None) -> str:
+    """Returns the path of the native library, as the variables of `environment` name it.
+
+    environment: os.environ by default. WINDLASS_TARGET names the target, and WINDLASS_LIBRARY_PATH
+    the folder, which is that of this package by default.
+    Raises InvalidArgumentException for an unknown target, UnsupportedException if the file is
+    missing."""
     environment = os.environ if environment is None else environment
     named = environment.get("WINDLASS_TARGET") or _TARGETS[0]
     target = named.lower()
@@ -116,8 +127,8 @@ def library_path(environment=None):
     return path
 
 
-def integer(what, value, least=-(1 << 31), most=(1 << 31) - 1):
-    """That integer. ctypes would take its lowest bits and say nothing."""
+def integer(what: str, value: Any, least: int = -(1 << 31), most: int = (1 << 31) - 1) -> int:
+    """Returns `value` as an integer. ctypes alone would cut it to its lowest bits."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -128,8 +139,8 @@ def integer(what, value, least=-(1 << 31), most=(1 << 31) - 1):
     return number
 
 
-def integers(what, values):
-    """Those extents, as a list."""
+def integers(what: str, values: Iterable[Any]) -> list[int]:
+    """Returns `values` as a list of extents."""
     try:
         values = list(values)
     except TypeError:
@@ -138,34 +149,26 @@ def integers(what, values):
     return [integer(f"{what}: an extent", each, 0, (1 << 63) - 1) for each in values]
 
 
-def _checked(plain, least, most):
-    """The type of an argument of the C ABI that refuses what `plain` would cut to its size."""
-
-    class Checked:
-        @staticmethod
-        def from_param(value):
-            return value if isinstance(value, plain) else plain(
-                integer("an argument", value, least, most))
-
-    return Checked
+def _exact(kind: Any, value: Any) -> Any:
+    """Returns an argument of that type. ctypes alone would cut an integer that does not fit."""
+    if kind not in (c_int32, c_int64, c_uint32, c_uint64) or isinstance(value, kind):
+        return value
+    exact = kind(integer("an argument", value, -(1 << 63), (1 << 64) - 1))
+    require(exact.value == value, f"an argument is {value}, which does not fit {kind.__name__}")
+    return exact
 
 
-_WHOLE = {c_int32: _checked(c_int32, -(1 << 31), (1 << 31) - 1),
-          c_int64: _checked(c_int64, -(1 << 63), (1 << 63) - 1),
-          c_uint32: _checked(c_uint32, 0, (1 << 32) - 1),
-          c_uint64: _checked(c_uint64, 0, (1 << 64) - 1)}
+def native() -> Any:
+    """Returns the native library, which the first call loads.
 
-
-def native():
-    """The native library, loaded on first use; UnsupportedException where it is another ABI's.
-
-    There is no lock, since a signal handler could wait for it: several calls may load at once."""
+    Raises UnsupportedException if it is missing or has another ABI. Several calls may load at once:
+    a lock could make a signal handler wait for the code that it interrupted."""
     global _library
     if _library is None:
         path = library_path()
         try:
             library = ctypes.CDLL(path, use_errno=False)
-            # Before the other calls, of which a library of another version may lack some.
+            # A library of another version may lack the other functions.
             version = library.wl_abi_version()
             if version != ABI:
                 raise UnsupportedException(
@@ -174,31 +177,34 @@ def native():
             for result, arguments, names in _SIGNATURES:
                 for function in (getattr(library, name) for name in names.split()):
                     function.restype = result
-                    function.argtypes = [_WHOLE.get(each, each) for each in arguments]
+                    function.argtypes = arguments
         except (OSError, AttributeError) as e:
             raise UnsupportedException(f"{path} can't be used: {e}") from e
         _library = library
     return _library
 
 
-def _error(code, error):
+def _error(code: int, error: Any) -> WindlassException:
     count = max(0, min(error.culprit_count, 64))
     message = error.message.decode("utf-8", "replace")
-    if code != AbortedException.code:  # whose reason a rank has given
+    if code != AbortedException.code:  # the reason is a rank's own text
         message = re.sub(r"\ballReduce\b", "all_reduce", message)
     return WindlassException.of(code, message, error.culprits[:count])
 
 
-def invoke(name, *arguments):
-    """Calls a function of the C ABI that takes an error; the GIL is free meanwhile."""
+def invoke(name: str, *arguments: Any) -> None:
+    """Calls a function of the C ABI whose last argument is an error. Raises that error.
+
+    The GIL is free during the call."""
     error = sized(ErrorStruct)
     try:
-        code = getattr(native(), name)(*arguments, byref(error))
+        exact = map(_exact, _ARGUMENTS[name], arguments)
+        code = getattr(native(), name)(*exact, byref(error))
     except ctypes.ArgumentError as e:
         raise InvalidArgumentException(f"{name}: {e}") from None
     if code != 0:
         raise _error(code, error)
 
 
-def library_version():
+def library_version() -> str:
     return native().wl_version().decode("ascii")

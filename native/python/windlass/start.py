@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The start of a communicator."""
+"""The start of a communicator: its ranks meet, compare what must be alike, and share memory.
+
+A start has three or four all-gathers: "arrive", "share", "wire" if ranks live on several hosts, and
+"attach". In each, a rank says its member id (a UUID of 16 bytes), the step's name as DataOutput
+writes it, and a byte: 0 and a value, or 1 with the code and the message of its failure.
+"""
+
+from __future__ import annotations
 
 import collections
 import contextlib
@@ -11,389 +18,69 @@ import secrets
 import struct
 import uuid
 from ctypes import byref, c_char, c_int32, c_uint64, c_void_p
+from typing import Any, Callable, Mapping
 
-from .errors import (
-    DeadlineExceededException, InvalidArgumentException, Malformed, MismatchException,
-    PeerLostException, ResourceException, UnsupportedException, WindlassException, expect, peek,
-    reading, require, tried)
 from .deadline import Deadline
-from .encoding import Reader, array_bytes, packed, printable
+from .encoding import Reader, packed, printable
+from .errors import (
+    DeadlineExceededException, MismatchException, PeerLostException, ResourceException,
+    UnsupportedException, WindlassException, expect, reading, require, tried)
+from .launch import Address, LaunchEnvironment, MeetingFile, own_process, read_boot_id
 from .library import (
-    GroupConfig, MAX_BLOCKS, MOST_RANKS, Process, integer, invoke, library_version, native, sized)
-from .launch import LaunchEnvironment, MeetingFile, own_process, read_boot_id
-from .store import Store, StoreServer, TOTAL, VALUE
+    MAX_BLOCKS, GroupConfig, Process, integer, invoke, library_version, native, sized)
+from .store import Guard, Store
 
-START_PROTOCOL = 4
-
-_NO_START = uuid.UUID(int=0)
-_OPEN, _SAID, _FAILED = 0, 1, 2
-_LOOK = 0.2
-_LAST_LOOK = 2.0
+START_PROTOCOL = 5
 
 
-class _Word(collections.namedtuple("_Word", "start member step value refused")):
-    """What a rank says in a step of a start: a value, or the failure that has it refuse."""
+class Options:
+    """Options of a communicator, the same on all ranks; the defaults are Java's."""
 
-    def bytes(self):
-        kind = ("Ba", 0, self.value) if self.refused is None else (
-            "Biu", 1, self.refused.code, str(self.refused))
-        return packed("ggu", self.start, self.member, self.step) + packed(*kind)
+    def __init__(self, deadline: float = 60.0, first_sequence: int = 1, cores: int = 0,
+                 blocks: int = 0, adjust_threads: bool = False) -> None:
+        """deadline: seconds of a call that names none. first_sequence: number of the first
+        operation. cores, blocks: of the host's cores, and workers of a rank; 0 lets Windlass
+        choose. adjust_threads: whether ranks use fewer cores while others need them.
+        Raises InvalidArgumentException for a value out of range."""
+        self.deadline_ns = round(Deadline(deadline).whole * 1e9)
+        self.first_sequence = integer("first_sequence", first_sequence)
+        self.cores = integer("cores", cores, 0)
+        self.blocks = integer("blocks", blocks, 0, MAX_BLOCKS)
+        self.adjust_threads = bool(adjust_threads)
 
-    @staticmethod
-    def of(data):
-        reader = Reader(data)
-        start, member, step, kind = reader.fields("gguB")
-        expect(kind <= 1, "a word of no kind")
-        value = reader.array() if kind == 0 else b""
-        refused = WindlassException.of(*reader.fields("iu")) if kind == 1 else None
-        return _Word(start, member, step, value, refused)
-
-
-class _Outcome(collections.namedtuple("_Outcome", "start step kind body")):
-    """What is decided of a step for all ranks: a value, and further ones where it is long."""
-
-    def values(self):
-        parts = []
-        if len(self.body) > VALUE - 128:
-            parts = [self.body[at:at + VALUE] for at in range(0, len(self.body), VALUE)]
-        first = packed("guBi", self.start, self.step, self.kind, len(parts))
-        return [first + (b"" if parts else self.body)] + parts
-
-    @staticmethod
-    def of(first, further=lambda step, value: b""):
-        reader = Reader(first)
-        start, step, kind, count = reader.fields("guBi")
-        if kind > _FAILED or not 0 <= count <= TOTAL // VALUE:
-            raise Malformed(f"an outcome of no kind, or of {count} values")
-        body = reader.rest() + b"".join(further(step, value) for value in range(1, count + 1))
-        return _Outcome(start, step, kind, body)
-
-    def failure(self):
-        reader = Reader(self.body)
-        code, message = reader.fields("iv")
-        return WindlassException.of(code, message, reader.ints(MOST_RANKS))
-
-    @staticmethod
-    def failed(start, step, failure):
-        ranks = failure.culprits
-        body = packed("iui", failure.code, str(failure), len(ranks))
-        return _Outcome(start, step, _FAILED, body + struct.pack(f">{len(ranks)}i", *ranks))
+    def text(self) -> str:
+        """Returns the text of Java's record, by which ranks compare options."""
+        return (
+            f"firstSequence={self.first_sequence}, cores={self.cores}, blocks={self.blocks},"
+            f" deadline={self.deadline_ns} ns, adjustThreads={str(self.adjust_threads).lower()}")
 
 
-class _Decided(Exception):
-    """Another has decided, or has removed the start, while rank 0 collects."""
+class Host:
+    """The host of this process as variables name it, and how long it may be silent."""
 
-
-class _Gathering:
-    """The steps by which the ranks of a start tell one another something at a store, as Java's
-    class of this name does them; this process is one rank."""
-
-    _SAID_BY_ALL = ("what ranks say at the start", "; run one version of windlass on all of them")
-
-    def __init__(self, store, prefix, others, rank, size, until, opened=None):
-        self._store, self._prefix, self._others = store, prefix, others
-        self._rank, self._size, self._until = rank, size, until
-        self._decisions = prefix + "decision"
-        self._member = uuid.uuid4()
-        self._start = None
-        self._decision = opened
-        self._further = []
-        self._said = None
-        self._seen = [None] * size
-        self._heard = [None] * size
-        self.hosts = None  # before it is known which ranks live on which
-
-    @staticmethod
-    def await_open(store, prefix, until):
-        """Waits until rank 0 has opened a start that has not come to anything."""
-        now = None
-        while True:
-            now = store.await_other(prefix + "decision", now, until)
-            if _Gathering._is_open(now):
-                return now
-
-    @staticmethod
-    def _is_open(decision):
-        outcome = peek(_Outcome.of, decision)
-        return outcome is not None and outcome.kind == _OPEN
-
-    def gather(self, step, work):
-        """What `work` gives on each rank, in rank order; where it raises on one, all do."""
-        value, refused = tried(work)
-        try:
-            if self._start is None:
-                if self._rank == 0:
-                    self._open()
-                else:
-                    self._join(step, value)
-            self._say(_Word(self._start, self._member, step, value, refused))
-            outcome = self._decide(step) if self._rank == 0 else self._told()
-        except WindlassException as e:
-            if not self._until.over():
-                raise
-            outcome = self._late(step, e)
-        with reading(*self._SAID_BY_ALL):
-            if outcome.kind == _FAILED:
-                raise outcome.failure()
-            if outcome.kind != _SAID or outcome.step != step:
-                raise Malformed(f"step {printable(outcome.step)} in {step}")
-            reader = Reader(outcome.body)
-            said = [reader.fields("ga") for _ in range(self._size)]
-        if said[self._rank][0] != self._member:
-            raise self._another(self._rank)
-        return [value for _, value in said]
-
-    @staticmethod
-    def _another(rank):
-        return MismatchException(
-            f"another process has come to this start as rank {rank} too, and counts as that; two"
-            " may not have one rank: start all ranks again", [rank])
-
-    def _left(self, rank):
-        return PeerLostException(
-            f"rank {self._name(rank)} came to the start and left before all had met; see what its"
-            " process says", [rank])
-
-    def _name(self, rank):
-        """What a rank is called, behind "rank": by its host, too, where they live on several."""
-        return f"{rank}" if self.hosts is None else self.hosts.rank(rank)
-
-    def _open(self):
-        self._start = uuid.uuid4()
-        opened = _Outcome(self._start, "", _OPEN, struct.pack(">i", self._size))
-        self._decision = opened.values()[0]
-        self._take(self._decisions, self._decision)
-
-    def _take(self, key, data):
-        """Holds a key, in place of what is left there of an earlier start."""
-        while not self._store.hold(key, data, self._until):
-            self._remove(key, self._until)
-
-    def _remove(self, key, until, is_this=lambda data: True):
-        data = self._store.get(key, until)
-        if data is not None and is_this(data):
-            self._store.compare_and_set(key, data, None, until)
-
-    def _key(self, rank):
-        return f"{self._prefix}rank/{rank}"
-
-    def _join(self, step, value):
-        now = self._decision or self._store.get(self._decisions, self._until)
-        before = peek(_Outcome.of, now)
-        while not self._is_open(now):
-            outcome = peek(_Outcome.of, now)
-            is_new = outcome is not None and (before is None or outcome.start != before.start)
-            if is_new and outcome.kind == _FAILED:
-                self._start = outcome.start  # it was opened, and has failed, while this waited
-                return
-            if self._said is None:
-                self._say(_Word(_NO_START, self._member, step, value or b"", None))
-            now = self._await_other(self._decisions, now, self._require_others)
-        outcome = _Outcome.of(now)
-        self._start, self._decision = outcome.start, now
-        with reading(*self._SAID_BY_ALL):
-            size = Reader(outcome.body).int()
-        if size != self._size:
-            why = MismatchException(
-                f"rank 0 was started as one of {size} ranks, rank {self._rank} as one of"
-                f" {self._size}; give all ranks one size, and all processes as many ranks",
-                [0, self._rank])
-            self._decided(_Outcome.failed(self._start, step, why), self._until)
-            raise why
-
-    def _say(self, word):
-        data = word.bytes()
-        key, before, self._said = self._key(self._rank), self._said, data
-        if before is None:
-            self._take(key, data)
-        elif not self._store.compare_and_set(key, before, data, self._until):
-            raise self._another(self._rank)
-
-    def _is_of_this(self, said):
-        return said is not None and said.start == self._start
-
-    def _told(self):
-        now = self._store.await_other(self._decisions, self._decision, self._until)
-        outcome = self._outcome(now, self._until)
-        if outcome is None:
-            raise self._left(0)
-        return outcome
-
-    def _outcome(self, now, until):
-        if not self._is_of_this(peek(_Outcome.of, now)):
-            return None
-
-        def further(step, value):
-            data = self._store.get(f"{self._prefix}of/{self._start}/{step}/{value}", until)
-            if data is None:
-                raise self._left(0)
-            return data
-
-        with reading(*self._SAID_BY_ALL):
-            outcome = _Outcome.of(now, further)
-        self._decision = now
-        return outcome
-
-    def _await_other(self, key, seen, look):
-        """A wait with a look at something else from time to time, which may raise."""
-        while True:
-            once = Deadline(max(0.001, min(_LOOK, self._until.left())))
-            try:
-                return self._store.await_other(key, seen, once)
-            except DeadlineExceededException:
-                if self._until.over():
-                    raise
-                look()
-
-    def _require_others(self):
-        if self._others is not None:
-            key, value = self._others
-            if self._store.get(key, self._until) != value:
-                raise PeerLostException("the other job gave up before they had met")
-
-    def _require_undecided(self):
-        if self._store.get(self._decisions, self._until) != self._decision:
-            raise _Decided
-
-    def _decide(self, step):
-        try:
-            outcome = self._decided(self._collected(step), self._until)
-        except _Decided:
-            outcome = self._outcome(self._store.get(self._decisions, self._until), self._until)
-        if outcome is None:
-            raise self._another(0)
-        return outcome
-
-    def _collected(self, step):
-        said = []
-        for rank in range(self._size):
-            try:
-                word = self._word(rank)
-                if word is not None and word.step != step:
-                    raise Malformed("it is at step " + printable(word.step))
-            except Malformed as e:
-                return _Outcome.failed(self._start, step, MismatchException(
-                    f"what rank {rank} says at the start can't be read: {e}; run one version of"
-                    " windlass on all of them", [rank]))
-            if word is None:
-                return _Outcome.failed(self._start, step, self._left(rank))
-            if word.refused is not None:
-                return _Outcome.failed(self._start, step, self._why_refused(rank, word.refused))
-            said.append(word.member.bytes + array_bytes(word.value))
-        return _Outcome(self._start, step, _SAID, b"".join(said))
-
-    def _why_refused(self, rank, refused):
-        """What `rank` says; where others have left meanwhile, that, which may be why it does."""
-        with contextlib.suppress(DeadlineExceededException):  # the store doesn't say in time
-            for other in range(self._size):
-                is_known = self._heard[other] is not None
-                if is_known and self._store.get(self._key(other), self._until) is None:
-                    return self._left(other)
-        return WindlassException.of(
-            refused.code, f"rank {self._name(rank)}: {refused}", [rank])
-
-    def _word(self, rank):
-        """The next word of a rank, None where it has left, or another is that rank by now."""
-        last = self._heard[rank]
-
-        def look():
-            if last is None:
-                self._require_others()
-            self._require_undecided()
-
-        while True:
-            data = self._await_other(self._key(rank), self._seen[rank], look)
-            word = None if data is None else _Word.of(data)
-            is_of_this = self._is_of_this(word)
-            if last is not None and not (is_of_this and word.member == last.member):
-                return None
-            self._seen[rank] = data
-            if is_of_this:
-                self._heard[rank] = word
-                return word
-
-    def _decided(self, outcome, until):
-        """`outcome`, or what was decided before; None where the start is there no more."""
-        first, *further = outcome.values()
-        for value, data in enumerate(further, 1):
-            key = f"{self._prefix}of/{outcome.start}/{outcome.step}/{value}"
-            self._further.append(key)
-            self._store.hold(key, data, until)
-        if self._store.compare_and_set(self._decisions, self._decision, first, until):
-            self._decision = first
-            return outcome
-        return self._outcome(self._store.get(self._decisions, until), until)
-
-    def _late(self, step, failure):
-        """The outcome of a step whose deadline has passed: who has not come so far."""
-        last = Deadline(_LAST_LOOK)
-        try:
-            absent, behind = [], []
-            for rank in range(self._size):
-                word = peek(_Word.of, self._store.get(self._key(rank), last))
-                if word is None or word.start not in (self._start, _NO_START):
-                    absent.append(rank)
-                elif word.step != step:
-                    behind.append(rank)
-            place, culprits = self._store.address, sorted(absent + behind)
-            if culprits:
-                what = [f"ranks {absent} of {self._size} had not come"] if absent else []
-                what += [f"ranks {behind} had not gone on with the others"] if behind else []
-                text = (
-                    f"{' and '.join(what)}, at {place}, when the deadline passed; see why they did"
-                    " not start, or whether their processes are stopped, or give more time")
-            elif self._rank == 0:
-                text = (
-                    f"all of {self._size} ranks came to {place} as the deadline passed; give more"
-                    " time")
-            else:
-                culprits = [0]
-                text = (
-                    f"rank 0 of {self._size} came to {place}, and had not let the others go on when"
-                    " the deadline passed; see whether its process is stopped")
-            why = DeadlineExceededException(text, culprits)
-            outcome = None
-            if self._start is not None and self._decision is not None:
-                outcome = self._decided(_Outcome.failed(self._start, step, why), last)
-        except WindlassException as e:
-            raise failure from e
-        if outcome is None:
-            raise why from failure
-        return outcome
-
-    def end(self, is_done):
-        """Takes back what this process has said; as rank 0 once the others have heard the rest."""
-        is_first = self._rank == 0 and self._start is not None
-        last = Deadline(_LAST_LOOK)
-        with contextlib.suppress(WindlassException):  # who has not left by now finds the store gone
-            if is_first and not is_done and self._is_open(self._decision):
-                self._decided(_Outcome.failed(self._start, "", self._left(0)), last)
-            until = self._until if is_done else last
-            for rank in range(1, self._size if is_first else 0):
-                seen = self._store.get(self._key(rank), until)
-                while self._is_of_this(peek(_Word.of, seen)):
-                    seen = self._store.await_other(self._key(rank), seen, until)
-        last = Deadline(_LAST_LOOK)
-        # What a store that is lost has of them ends with this way in.
-        with contextlib.suppress(WindlassException):
-            if self._said is not None:
-                self._store.compare_and_set(self._key(self._rank), self._said, None, last)
-            for key in self._further:
-                self._remove(key, last)
-            if is_first:
-                self._remove(self._decisions, last, lambda data: self._is_of_this(
-                    peek(_Outcome.of, data)))
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self.name = variables.get("WINDLASS_HOST") or ""
+        require(re.fullmatch("[!-~]{0,63}", self.name),
+                f"WINDLASS_HOST is '{printable(self.name)}'; a host's name has 1 to 63 characters"
+                " of ASCII, none of them a space")
+        silence = variables.get("WINDLASS_HOST_SILENCE") or "2"
+        is_number = re.fullmatch("[0-9]{1,4}([.][0-9]{1,3})?", silence)
+        seconds = float(silence) if is_number else -1
+        require(seconds == 0 or seconds >= 0.5,
+                f"WINDLASS_HOST_SILENCE is '{printable(silence)}'; it must be seconds, from 0.5"
+                " to 9999.999, or 0, which lets a host be silent")
+        self.silence_ns = round(seconds * 1e9)
 
 
 class _Arrival(collections.namedtuple(
         "_Arrival", "library rank target host machine named pid started pid_namespace cores cpus"
         " options")):
-    """What a rank says of itself when it comes to a start."""
+    """What a rank says about itself when it arrives at a start."""
 
-    _FORM = "vivuvviQQiuv"  # behind the protocol's version
+    _FORM = "vivuvviQQiuv"  # after the version of the protocol
 
     @staticmethod
-    def own(rank, options, host):
+    def own(rank: int, options: str, host: Host) -> _Arrival:
         try:
             with open("/proc/self/status", encoding="ascii", errors="replace") as file:
                 cpus = re.search("^Cpus_allowed_list:(.*)", file.read(), re.MULTILINE)
@@ -406,11 +93,11 @@ class _Arrival(collections.namedtuple(
             os.uname().nodename, host.name, process.pid, process.started, process.pid_namespace,
             native().wl_allowed_cores(), cpus[1].strip() if cpus else "", options)
 
-    def bytes(self):
+    def bytes(self) -> bytes:
         return packed("i" + self._FORM, START_PROTOCOL, *self)
 
     @staticmethod
-    def of(rank, data):
+    def of(rank: int, data: bytes) -> _Arrival:
         with reading(f"what rank {rank} says of itself", culprits=[rank]):
             protocol, library = Reader(data).fields("iv")
             if protocol != START_PROTOCOL:
@@ -418,19 +105,20 @@ class _Arrival(collections.namedtuple(
                     f"rank {rank} runs windlass {library}, which starts by protocol {protocol};"
                     f" this one runs {library_version()}, by protocol {START_PROTOCOL}; use one"
                     " version everywhere", [rank])
-            _, *told = Reader(data).fields("i" + _Arrival._FORM)
-        told = _Arrival(*told)
-        if told.rank != rank:
+            _, *fields = Reader(data).fields("i" + _Arrival._FORM)
+        arrival = _Arrival(*fields)
+        if arrival.rank != rank:
             raise MismatchException(
-                f"rank {rank} says that it is rank {told.rank}; start all ranks again", [rank])
-        return told
+                f"rank {rank} says that it is rank {arrival.rank}; start all ranks again", [rank])
+        return arrival
 
-    def process(self):
+    def process(self) -> Any:
         return sized(
             Process, pid=self.pid, started=self.started, pid_namespace=self.pid_namespace)
 
-    def mask(self):
-        mask = set()
+    def mask(self) -> set[int]:
+        """Returns the numbers of the cores that the process may use."""
+        mask: set[int] = set()
         for part in self.cpus.split(","):
             ends = re.fullmatch("([0-9]{1,5})(?:-([0-9]{1,5}))?", part)
             if not ends or int(ends[2] or ends[1]) >= 1 << 16:
@@ -439,8 +127,9 @@ class _Arrival(collections.namedtuple(
         return mask
 
 
-def _shared_cores(arrivals):
-    """How many cores all share: what their masks have together, or what a quota leaves of it."""
+def _shared_cores(arrivals: list[_Arrival]) -> int:
+    """Returns how many cores the processes of a host share: those of all their masks, or fewer if
+    a quota bounds them."""
     masks = [each.mask() for each in arrivals]
     union = set().union(*masks)
     bounded = any(each.cores < len(mask) for each, mask in zip(arrivals, masks))
@@ -448,30 +137,15 @@ def _shared_cores(arrivals):
     return most if bounded or not union else len(union)
 
 
-class Host:
-    """What a process's variables say of the host that it is of, as Java's class of this name."""
-
-    def __init__(self, variables):
-        self.name = variables.get("WINDLASS_HOST") or ""
-        require(re.fullmatch("[!-~]{0,63}", self.name),
-                 f"WINDLASS_HOST is '{printable(self.name)}'; a host's name has 1 to 63 characters"
-                 " of ASCII, none of them a space")
-        silence = variables.get("WINDLASS_HOST_SILENCE") or "2"
-        is_number = re.fullmatch("[0-9]{1,4}([.][0-9]{1,3})?", silence)
-        seconds = float(silence) if is_number else -1
-        require(seconds == 0 or seconds >= 0.5,
-                 f"WINDLASS_HOST_SILENCE is '{printable(silence)}'; it must be seconds, from 0.5"
-                 " to 9999.999, or 0, which lets a host be silent")
-        self.silence_ns = round(seconds * 1e9)
-
-
 class _Hosts:
-    """Which of the ranks of a start live on one host, and can share memory, as Java's class of this
-    name; hosts have numbers, from 0 on, in the order of their lowest ranks."""
+    """The hosts of a start's ranks. Ranks of one host can share memory. Hosts have numbers, from 0
+    on, in the order of their lowest ranks."""
 
-    def __init__(self, arrivals):
-        self.arrivals, self.numbers, self._firsts = arrivals, [], []
-        known = {}
+    def __init__(self, arrivals: list[_Arrival]) -> None:
+        self.arrivals = arrivals
+        self.numbers: list[int] = []
+        self._firsts: list[_Arrival] = []
+        known: dict[Any, int] = {}
         for each in arrivals:
             place = (each.host, each.pid_namespace)
             number = known.setdefault(each.named or place, len(known))
@@ -485,60 +159,101 @@ class _Hosts:
                     " each a name of their own, or none", [first.rank, each.rank])
             self.numbers.append(number)
 
-    def are_several(self):
+    def are_several(self) -> bool:
         return len(self._firsts) > 1
 
-    def first(self, rank):
-        """The one of the lowest rank of that rank's host."""
-        return self._firsts[self.numbers[rank]]
+    def together(self, rank: int) -> list[_Arrival]:
+        """Returns the arrivals of the host of `rank`, the lowest rank first."""
+        return [each for each in self.arrivals if self.numbers[each.rank] == self.numbers[rank]]
 
-    def cores(self):
-        """How many cores those of any host share, at least."""
-        return min(
-            _shared_cores([each for each in self.arrivals if self.numbers[each.rank] == number])
-            for number in range(len(self._firsts)))
+    def cores(self) -> int:
+        """Returns the number of cores that the ranks of any host share at least."""
+        return min(_shared_cores(self.together(first.rank)) for first in self._firsts)
 
-    def rank(self, rank):
-        """What a rank is called, behind "rank": by its host, too, where they live on several."""
+    def name(self, rank: int) -> str:
+        """Returns the name of a rank after "rank". It names its host if there are several."""
         arrival = self.arrivals[rank]
         host = " on host %d (%s)" % (self.numbers[rank], arrival.named or arrival.machine)
         return "%d%s" % (rank, host if self.are_several() else "")
 
 
-class Options:
-    """What a communicator is to be like, the same on all ranks; defaults as Java's."""
+class _Steps:
+    """The all-gathers of a start, as one rank makes them."""
 
-    def __init__(self, deadline=60.0, first_sequence=1, cores=0, blocks=0, adjust_threads=False):
-        self.deadline_ns = round(Deadline(deadline).whole * 1e9)
-        self.first_sequence = integer("first_sequence", first_sequence)
-        self.cores = integer("cores", cores, 0)
-        self.blocks = integer("blocks", blocks, 0, MAX_BLOCKS)
-        self.adjust_threads = bool(adjust_threads)
+    def __init__(self, gather: Callable[[bytes, bool], list[bytes]], rank: int) -> None:
+        """gather: given what this rank says, and whether it is the last time, what all say."""
+        self._gather, self._rank = gather, rank
+        self._member = uuid.uuid4()
+        self._members: list[uuid.UUID] | None = None
+        self.hosts: _Hosts | None = None  # known after the first step
 
-    def text(self):
-        """As Java's record has it, which ranks compare by its entries."""
-        return (
-            f"firstSequence={self.first_sequence}, cores={self.cores}, blocks={self.blocks},"
-            f" deadline={self.deadline_ns} ns, adjustThreads={str(self.adjust_threads).lower()}")
+    def take(self, step: str, work: Callable[[], bytes], is_last: bool = False) -> list[bytes]:
+        """Returns the results of `work` of all ranks. If it raises on a rank, all ranks raise."""
+        value, failure = tried(work)
+        own = packed("gu", self._member, step) + (
+            packed("Ba", 0, value) if failure is None
+            else packed("Biu", 1, failure.code, str(failure)))
+        try:
+            every = self._gather(own, is_last)
+        except WindlassException as e:
+            raise failure or e
+        said = [self._read(rank, data) for rank, data in enumerate(every)]
+        self._compare(step, said)
+        for rank, (_, _, why, _) in enumerate(said):
+            if why is not None:
+                name = self.hosts.name(rank) if self.hosts else rank
+                raise WindlassException.of(why.code, f"rank {name}: {why}", [rank])
+        return [value for _, _, _, value in said]
+
+    @staticmethod
+    def _read(rank: int, data: bytes) -> tuple[uuid.UUID, str, WindlassException | None, bytes]:
+        """Returns member, step, failure and value of what a rank says."""
+        with reading(f"what rank {rank} says at the start",
+                     "; have all ranks call the same, and run one version of windlass on all of"
+                     " them", [rank]):
+            reader = Reader(data)
+            member, step, kind = reader.fields("guB")
+            expect(kind <= 1, f"it has kind {kind}")
+            failure = WindlassException.of(*reader.fields("iv")) if kind == 1 else None
+            value = reader.array() if kind == 0 else b""
+            reader.end()
+            return member, step, failure, value
+
+    def _compare(self, step: str, said: list[Any]) -> None:
+        """Raises a MismatchException unless all ranks are at this step of this start."""
+        members = [member for member, *_ in said]
+        if members[self._rank] != self._member:
+            raise MismatchException(
+                f"another has said that it is rank {self._rank}; give each its own", [self._rank])
+        for rank, (member, its_step, *_) in enumerate(said):
+            if its_step != step:
+                raise MismatchException(
+                    f"rank {rank} is at step {printable(its_step)} of its start, rank {self._rank}"
+                    f" at {step}; have all ranks start anew together", [rank])
+            if self._members is not None and member != self._members[rank]:
+                raise MismatchException(
+                    f"rank {rank} speaks in another start than before; have each rank make one"
+                    " start at a time", [rank])
+        self._members = members
 
 
-def start(store, prefix, others, opened, rank, size, options, host, until):
-    """Meets the other ranks of a start and joins their group: this rank's `wl_comm_t*`."""
-    gathering = _Gathering(store, prefix, others, rank, size, until, opened)
-    is_done = False
-    try:
-        said = gathering.gather("arrive", lambda: _Arrival.own(rank, options.text(), host).bytes())
-        arrivals = [_Arrival.of(each, data) for each, data in enumerate(said)]
-        _compare(arrivals)
-        gathering.hosts = _Hosts(arrivals)
-        comm = _share_and_attach(gathering, rank, size, options, host)
-        is_done = True
-        return comm
-    finally:
-        gathering.end(is_done)
+def start(store: Store, name: str, guard: Guard, rank: int, size: int, options: Options, host: Host,
+          until: Deadline) -> c_void_p:
+    """Meets the other ranks of the start `name` at a store, and joins their group.
+
+    guard: see Store.gather. Returns this rank's wl_comm_t*."""
+    def gather(said: bytes, is_last: bool) -> list[bytes]:
+        return store.gather(name, size, {rank: said}, is_last, until, guard)
+
+    steps = _Steps(gather, rank)
+    said = steps.take("arrive", lambda: _Arrival.own(rank, options.text(), host).bytes())
+    arrivals = [_Arrival.of(each, data) for each, data in enumerate(said)]
+    _compare(arrivals)
+    steps.hosts = _Hosts(arrivals)
+    return _share_and_attach(steps, steps.hosts, rank, size, options, host)
 
 
-def _compare(arrivals):
+def _compare(arrivals: list[_Arrival]) -> None:
     first = arrivals[0]
     for other in arrivals[1:]:
         what = None
@@ -555,12 +270,14 @@ def _compare(arrivals):
             raise MismatchException(f"ranks 0 and {other.rank} {what}", [0, other.rank])
 
 
-def _share_and_attach(gathering, rank, size, options, host):
-    hosts, maker = gathering.hosts, gathering.hosts.first(rank)
+def _share_and_attach(steps: _Steps, hosts: _Hosts, rank: int, size: int, options: Options,
+                      host: Host) -> c_void_p:
+    """The lowest rank of each host makes the memory that its ranks share, and all attach to it."""
+    maker = hosts.together(rank)[0]
     shared, group, comm = c_int32(-1), c_void_p(), c_void_p()
-    wires = []
+    wires: list[bytes] = []
 
-    def share():
+    def share() -> bytes:
         if rank == maker.rank:
             numbers = (c_int32 * size)(*hosts.numbers)
             config = _group_config(size, options, hosts.cores())
@@ -569,16 +286,13 @@ def _share_and_attach(gathering, rank, size, options, host):
         inode = native().wl_file_inode(shared) if shared.value >= 0 else 0
         return struct.pack(">iQ", shared.value, inode)
 
-    def attach():
+    def open_wire() -> bytes:
         _attach(maker, rank, number, inode, group)
-
-    def open_wire():
-        attach()
         return _open_wire(group, rank)
 
-    def join():
+    def join() -> bytes:
         if not hosts.are_several():
-            attach()
+            _attach(maker, rank, number, inode, group)
         if wires:
             lengths = (c_uint64 * len(wires))(*map(len, wires))
             invoke("wl_group_connect", group, b"".join(wires), lengths, len(wires), host.silence_ns)
@@ -587,15 +301,15 @@ def _share_and_attach(gathering, rank, size, options, host):
         return b""
 
     try:
-        told = gathering.gather("share", share)[maker.rank]
-        if len(told) != 12:
-            raise MismatchException(
-                f"what rank {maker.rank} says of the memory that all share can't be read: it has"
-                f" {len(told)} bytes; run one version of windlass on all ranks", [maker.rank])
-        number, inode = struct.unpack(">iQ", told)
+        told = steps.take("share", share)[maker.rank]
+        with reading(f"what rank {maker.rank} says of the memory that all share",
+                     "; run one version of windlass on all ranks", [maker.rank]):
+            reader = Reader(told)
+            number, inode = reader.unpack("iQ")
+            reader.end()
         if hosts.are_several():
-            wires += [each for each in gathering.gather("wire", open_wire) if each]
-        gathering.gather("attach", join)
+            wires += [each for each in steps.take("wire", open_wire) if each]
+        steps.take("attach", join, True)
         return comm
     except BaseException:
         if comm:
@@ -608,14 +322,15 @@ def _share_and_attach(gathering, rank, size, options, host):
             native().wl_file_close(shared)
 
 
-def _group_config(size, options, cores):
+def _group_config(size: int, options: Options, cores: int) -> Any:
     return sized(
         GroupConfig, ranks=size, first_sequence=options.first_sequence % (1 << 32),
         cores=options.cores or cores, deadline_ns=options.deadline_ns, blocks=options.blocks,
         adjust_threads=int(options.adjust_threads))
 
 
-def _attach(maker, rank, number, inode, group):
+def _attach(maker: _Arrival, rank: int, number: int, inode: int, group: c_void_p) -> None:
+    """Attaches to the memory that `maker` has made, which is its file of that number."""
     file = c_int32(number)
     if rank != maker.rank:
         invoke("wl_file_open", byref(maker.process()), number, byref(file))
@@ -629,8 +344,8 @@ def _attach(maker, rank, number, inode, group):
             native().wl_file_close(file)
 
 
-def _open_wire(group, rank):
-    """The name by which the processes of other hosts reach this one."""
+def _open_wire(group: c_void_p, rank: int) -> bytes:
+    """Returns the name by which processes of other hosts reach this one."""
     invoke("wl_group_open_wire", group, (c_int32 * 1)(rank), 1)
     count = c_uint64()
     invoke("wl_group_wire_name", group, None, 0, byref(count))
@@ -639,22 +354,22 @@ def _open_wire(group, rank):
     return name.raw
 
 
-def _watch(hosts, rank, group):
-    """Watches the processes of the host that `rank` of this one lives on."""
-    processes = {}
-    for each in hosts.arrivals:
-        if hosts.numbers[each.rank] == hosts.numbers[rank]:
-            processes.setdefault(bytes(each.process()), []).append(each)
+def _watch(hosts: _Hosts, rank: int, group: c_void_p) -> None:
+    """Watches the other processes of this rank's host."""
+    processes: dict[bytes, list[_Arrival]] = {}
+    for each in hosts.together(rank):
+        processes.setdefault(bytes(each.process()), []).append(each)
     processes.pop(bytes(hosts.arrivals[rank].process()))
     for each in processes.values():
         ranks = (c_int32 * len(each))(*(one.rank for one in each))
         invoke("wl_group_watch", group, byref(each[0].process()), ranks, len(each), 0)
 
 
-def start_from_environment(environment, options, until):
-    """This rank's `wl_comm_t*`."""
+def start_from_environment(environment: Mapping[str, str] | None, options: Options,
+                           until: Deadline) -> c_void_p:
+    """Meets the ranks that a launcher started. Returns this rank's wl_comm_t*."""
     launch = LaunchEnvironment(environment)
-    native()  # where there is none, no peer is waited for
+    native()  # raises before a peer is waited for
     if launch.size == 1:
         group, comm = c_void_p(), c_void_p()
         invoke("wl_group_create", byref(_group_config(1, options, 0)), byref(group))
@@ -665,61 +380,70 @@ def start_from_environment(environment, options, until):
         return comm
     variables = os.environ if environment is None else environment
     host = Host(variables)
+    with contextlib.ExitStack() as closing:
+        address, token = _place(launch, variables, closing, until)
+        return _meet(launch, address, token, options, host, until)
+
+
+def _place(launch: LaunchEnvironment, variables: Mapping[str, str],
+           closing: contextlib.ExitStack, until: Deadline) -> tuple[Address, bytes]:
+    """Returns where the store is, and its token. Rank 0 opens it, unless the launcher has."""
     address, token, file = launch.rendezvous, launch.token, None
     if address or token:
-        require(address is not None,
-                 "there is a token and no place where the ranks meet; set WINDLASS_RENDEZVOUS to"
-                 " HOST:PORT, such as 127.0.0.1:29500, on all of them")
-        require(token is not None,
-                 "there is no token, which proves that ranks belong together; set"
-                 " WINDLASS_TOKEN_FILE to a file that only you can read, of 64 hexadecimal digits"
-                 " (openssl rand -hex 32)")
-    elif launch.job is None:
-        raise InvalidArgumentException(
-            "nothing tells this job from others, by which its ranks find one another; set"
-            " WINDLASS_JOB to a name of its own on all of them, or WINDLASS_RENDEZVOUS and"
-            " WINDLASS_TOKEN_FILE")
+        require(address,
+                "there is a token and no place where the ranks meet; set WINDLASS_RENDEZVOUS to"
+                " HOST:PORT, such as 127.0.0.1:29500, on all of them")
+        require(token,
+                "there is no token, which proves that ranks belong together; set"
+                " WINDLASS_TOKEN_FILE to a file that only you can read, of 64 hexadecimal digits"
+                " (openssl rand -hex 32)")
     else:
-        file = MeetingFile(launch.launcher + "\n" + launch.job, variables)
-        address, token = ("127.0.0.1", 0), secrets.token_bytes(32)
+        require(launch.job is not None,
+                "nothing tells this job from others, by which its ranks find one another; set"
+                " WINDLASS_JOB to a name of its own on all of them, or WINDLASS_RENDEZVOUS and"
+                " WINDLASS_TOKEN_FILE")
+        file = MeetingFile(f"{launch.launcher}\n{launch.job}", variables)
         if launch.rank > 0:
-            address, token = file.wait(until, "rank 0")
-    if launch.rank > 0 or launch.launcher_has_store:
-        return _meet(launch, address, token, options, host, until)
-    server = StoreServer(address, token, until)
-    try:
+            return file.wait(until, "rank 0")
+        address, token = ("127.0.0.1", 0), secrets.token_bytes(32)
+    if launch.rank == 0 and not launch.launcher_has_store:
+        from .server import StoreServer  # others do not pay for asyncio
+
+        server = StoreServer(address, token, until)
+        closing.callback(server.close)
         if file is not None:
             address = server.address
             file.write(address, token)
-        return _meet(launch, address, token, options, host, until)
-    finally:
-        if file is not None:
-            file.close()
-        server.close()
+            closing.callback(file.close)
+    return address, token
 
 
-def _meet(launch, address, token, options, host, until):
-    job = (launch.job or "windlass").encode("utf-8")
+def _meet(launch: LaunchEnvironment, address: Address, token: bytes, options: Options, host: Host,
+          until: Deadline) -> c_void_p:
+    job = (launch.job or "windlass").encode("utf-8", "replace")
     name = job.decode("utf-8") if len(job) <= 128 else hashlib.sha256(job).hexdigest()
+    is_own = launch.rank == 0 and not launch.launcher_has_store
     whose, culprits = ("the launcher", []) if launch.launcher_has_store else ("rank 0", [0])
     while True:
+        store = None
         try:
             store = Store(
                 address, token, name, launch.rank, launch.size, until, launch.launcher_has_store)
-        except (PeerLostException, DeadlineExceededException) as e:
-            raise WindlassException.of(
-                e.code, f"waiting for {whose}, which has the store where ranks meet: {e}",
-                culprits) from e
-        try:
-            opened = None
-            if launch.rank > 0 and not launch.launcher_has_store:
-                try:
-                    opened = _Gathering.await_open(store, "start/", until)
-                except PeerLostException:
-                    continue  # it was that of an earlier start
             arrival = _Arrival.own(launch.rank, "", host)
             store.set(f"process/{arrival.pid}/{arrival.host}", arrival.bytes(), until)
             return start(
-                store, "start/", None, opened, launch.rank, launch.size, options, host, until)
+                store, "start", ("", None), launch.rank, launch.size, options, host, until)
+        except (PeerLostException, DeadlineExceededException) as e:
+            # A store that ends before rank 0 has come there is that of an earlier start.
+            is_earlier = (store is not None and store.lost is not None and not store.has_first
+                          and launch.rank > 0 and not launch.launcher_has_store)
+            if is_earlier and not until.over():
+                continue
+            if is_own or e.culprits:
+                raise
+            raise WindlassException.of(
+                e.code, f"waiting for {whose}, which has the store where ranks meet: {e}",
+                culprits) from e
         finally:
-            store.close()
+            if store is not None:
+                store.close()
