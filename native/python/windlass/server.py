@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import hmac
+import math
 import secrets
+import selectors
 import socket
 import threading
 import time
@@ -25,42 +25,29 @@ from .store import (
 
 _STRANGERS, _MEMBERS = 512, 8192
 _PROOF_SECONDS, _SILENCE_SECONDS, _CLOSE_SECONDS = 10.0, 60.0, 2.0
-_PIECE = 64 << 10
+_PIECE, _BACKLOG = 64 << 10, 1 << 20
 _FIELDS = {SET: "sa", GET: "s", KEYS: "s", PING: "", LEAVE: "s", GATHER: "siBqsoi"}
 
 
 class _Session:
     """One connection: a stranger's until it has shown the token, then a member's."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader, self.writer = reader, writer
+    def __init__(self, sock: socket.socket, changed: set[_Session]) -> None:
+        """changed: gets this session when it has something to send."""
+        self.socket, self._changed = sock, changed
         self.frames = Frames()
         self.since = time.monotonic()
         self.hello = self.challenge = b""
         self.member: tuple[str, int] = ("", -1)
         self.is_member = self.is_leaving = False
         self.has_failure = False  # of the start, which it has not been told
-        self.sending: set[asyncio.Task] = set()
-        self._draining = asyncio.Lock()
-
-    async def next(self) -> bytes | None:
-        """Returns the body of the next frame, None at the end of the connection."""
-        await self.drain()
-        while (body := self.frames.next()) is None:
-            data = await self.reader.read(64 << 10)
-            if not data:
-                return None
-            self.frames.took(data)
-        return body
-
-    async def drain(self) -> None:
-        """Waits until there is room for more to send."""
-        async with self._draining:  # before Python 3.10.7, only one task may wait
-            await self.writer.drain()
+        self.out = bytearray()
+        self.values: list[tuple[int, memoryview]] = []  # of all-gathers, by id
 
     def send(self, *body: bytes) -> None:
-        if not self.is_leaving and not self.writer.is_closing():
-            self.writer.write(self.frames.made(*body))
+        if not self.is_leaving:
+            self.out += self.frames.made(*body)
+            self._changed.add(self)
 
     def reply(self, number: int, *fields: bytes) -> None:
         self.send(packed("Bi", 0, number), *fields)
@@ -70,18 +57,30 @@ class _Session:
         self.send(packed("Bisi" + "i" * len(ranks), why.code, number, _cut(str(why)), len(ranks),
                          *ranks))
 
-    def turn_away(self, code: int, text: str) -> None:
+    def turn_away(self, kind: type[WindlassException], text: str) -> None:
         """Refuses a stranger."""
-        self.send(packed("Bis", REFUSED, code, _cut(text)))
+        self.send(packed("Bis", REFUSED, kind.code, _cut(text)))
         self.is_leaving = True
 
-    async def send_values(self, number: int, values: bytes) -> None:
-        """Sends the values of a round, in pieces. All sessions share the bytes."""
-        with contextlib.suppress(OSError):
-            for at in range(0, len(values), _PIECE):
-                state = 1 if at + _PIECE < len(values) else 2
-                self.reply(number, bytes([state]), values[at:at + _PIECE])
-                await self.drain()
+    def send_values(self, number: int, values: memoryview) -> None:
+        """Sends the values of a round, which all sessions share, in pieces as there is room."""
+        self.values.append((number, values))
+        self._changed.add(self)
+
+    def write(self) -> bool:
+        """Writes what the socket takes. Returns True if nothing is left."""
+        while self.out or self.values and not self.is_leaving:
+            if not self.out:
+                number, values = self.values.pop(0)
+                piece, rest = values[:_PIECE], values[_PIECE:]
+                self.reply(number, b"\1" if rest else b"\2", piece)
+                if rest:
+                    self.values.insert(0, (number, rest))
+            try:
+                del self.out[:self.socket.send(self.out)]
+            except BlockingIOError:
+                return False
+        return True
 
 
 def _listed(ranks: list[int]) -> str:
@@ -109,11 +108,13 @@ class StoreServer:
         self._sessions: dict[int, _Session] = {}  # of each rank that has arrived
         self._said: dict[int, bytes] = {}  # by rank, in this round
         self._waiting: list[tuple[_Session, int]] = []
-        self._timers: list[asyncio.TimerHandle] = []
+        self._limit = self._warning = math.inf  # of this round, by time.monotonic()
+        self._looked = time.monotonic()
         self._is_last = self._is_over = self._has_warned = False
         self._failure: WindlassException | None = None
-        self._strangers: dict[_Session, None] = {}
+        self._strangers: dict[_Session, None] = {}  # the oldest comes first
         self._members: dict[_Session, None] = {}
+        self._changed: set[_Session] = set()
         self._ranks: set[tuple[str, int]] = set()
         try:
             family = self._resolved(address, until)
@@ -127,8 +128,12 @@ class StoreServer:
                 " or another program, may listen there" % (*address, e)) from e
         self.address: Address = self._listener.getsockname()[:2]
         self._name = "%s:%d" % self.address
-        self._loop = asyncio.new_event_loop()
-        self._closing = self._loop.create_future()
+        self._listener.setblocking(False)
+        self._wake, self._woken = socket.socketpair()
+        self._selector = selectors.DefaultSelector()
+        for each in (self._listener, self._woken):
+            self._selector.register(each, selectors.EVENT_READ)
+        self._end = math.inf  # when the thread ends at the latest
         self._thread = threading.Thread(
             target=self._run, name=f"windlass-store-{self.address[1]}", daemon=True)
         self._thread.start()
@@ -147,63 +152,120 @@ class StoreServer:
     def close(self) -> None:
         """Ends the start and all connections. Ranks may read for 2 s what they were sent.
         Idempotent."""
-        with contextlib.suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(
-                lambda: self._closing.done() or self._closing.set_result(None))
+        self._wake.close()  # the thread sees it
         self._thread.join(10)
 
     def _run(self) -> None:
-        try:
-            self._loop.run_until_complete(self._serve())
-        finally:
-            self._loop.close()
+        while self._end == math.inf or time.monotonic() < self._end and any(
+                each in self._members for each in self._sessions.values()):
+            now = time.monotonic()
+            until = min(self._limit, self._warning, self._end, now + 0.5)
+            for key, events in self._selector.select(max(0.0, until - now)):
+                if key.fileobj is self._listener:
+                    self._accept()
+                elif key.fileobj is self._woken:
+                    self._begin_end()
+                else:
+                    self._receive(key.data, events)
+            self._look(time.monotonic())
+            while self._changed:
+                self._settle(self._changed.pop())
+        for session in [*self._strangers, *self._members]:
+            self._drop(session)
+        self._selector.close()
 
-    async def _serve(self) -> None:
-        server = await asyncio.start_server(self._connected, sock=self._listener, backlog=1024)
-        await self._closing
-        server.close()
+    def _begin_end(self) -> None:
+        self._end = time.monotonic() + _CLOSE_SECONDS
+        for each in (self._listener, self._woken):
+            self._selector.unregister(each)
+            each.close()
         if 0 in self._sessions and not self._is_over:
             self._fail(_left(0))
-        end = time.monotonic() + _CLOSE_SECONDS
-        while (time.monotonic() < end
-               and any(each in self._members for each in self._sessions.values())):
-            for session in self._members:
-                if not (session.has_failure or session.sending or session.is_leaving):
-                    session.is_leaving = True
-                    session.writer.write_eof()  # it reads the rest, and closes
-            await asyncio.sleep(0.005)
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        self._changed.update(self._members)
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serves a connection until its end."""
-        session = _Session(reader, writer)
-        if len(self._strangers) >= _STRANGERS:
-            oldest = next(iter(self._strangers))
-            del self._strangers[oldest]
-            oldest.writer.transport.abort()
-        self._strangers[session] = None
+    def _accept(self) -> None:
         try:
-            while not session.is_leaving and await self._step(session):
-                pass
-            if session.is_leaving:
-                writer.transport.set_write_buffer_limits(0)
-                await asyncio.wait_for(session.drain(), _SILENCE_SECONDS)
-        except (OSError, asyncio.TimeoutError, asyncio.CancelledError):
-            pass
+            sock, _ = self._listener.accept()
+        except OSError:
+            sock = None  # perhaps there are no more descriptors
+        if self._strangers and (sock is None or len(self._strangers) >= _STRANGERS):
+            self._drop(next(iter(self._strangers)))
+        if sock is None:
+            time.sleep(0.01)
+            return
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            session = _Session(sock, self._changed)
+            self._selector.register(sock, selectors.EVENT_READ, session)
+        except OSError:  # it has left already
+            sock.close()
+            return
+        self._strangers[session] = None
+
+    def _look(self, now: float) -> None:
+        """Ends what has passed its time."""
+        if now >= self._limit:
+            self._expire()
+        elif now >= self._warning:
+            self._warning, self._has_warned = math.inf, True
+            log.warning("%s so far; the start waits for %.3g s more",
+                        self._missing()[0], self._limit - now)
+        if now - self._looked >= 0.5:
+            self._looked = now
+            for sessions, seconds in (
+                    (self._strangers, _PROOF_SECONDS), (self._members, _SILENCE_SECONDS)):
+                for session in [each for each in sessions if now - each.since > seconds]:
+                    self._drop(session)
+
+    def _receive(self, session: _Session, events: int) -> None:
+        """Takes what has come, or ends the session at the end of the connection."""
+        if session.socket.fileno() < 0:
+            return  # it ended in this round
+        self._changed.add(session)
+        if events & selectors.EVENT_READ:
+            try:
+                data = session.socket.recv(64 << 10)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            if not data:
+                self._drop(session)
+            elif not session.is_leaving:
+                session.frames.took(data)
+                if session.is_member:
+                    session.since = time.monotonic()
+
+    def _settle(self, session: _Session) -> None:
+        """Handles frames of a session as long as there is room for replies, and sends these."""
+        is_closing = self._end != math.inf
+        try:
+            while not session.is_leaving and self._step(session):
+                if len(session.out) >= _BACKLOG and not session.write():
+                    break
+            is_written = session.write()
+            if is_written and is_closing and not session.is_leaving and not session.has_failure:
+                session.is_leaving = True
+                session.socket.shutdown(socket.SHUT_WR)  # it reads the rest, and closes
+        except OSError:
+            self._drop(session)
         except Exception:
             log.exception("The store at %s ends a connection because of a fault.", self._name)
-        finally:
             self._drop(session)
+        if session.socket.fileno() < 0:
+            return
+        if is_written and session.is_leaving and not is_closing:
+            self._drop(session)
+            return
+        reads = selectors.EVENT_READ if len(session.out) < _BACKLOG else 0
+        writes = 0 if is_written else selectors.EVENT_WRITE
+        self._selector.modify(session.socket, reads | writes, session)
 
-    async def _step(self, session: _Session) -> bool:
-        """Handles the next frame; False at the end of the connection."""
-        left = (_SILENCE_SECONDS if session.is_member
-                else session.since + _PROOF_SECONDS - time.monotonic())
+    def _step(self, session: _Session) -> bool:
+        """Handles the next frame; False if none has come whole."""
         try:
-            body = await asyncio.wait_for(session.next(), left)
+            body = session.frames.next()
             if body is None:
                 return False
             if session.is_member:
@@ -214,6 +276,7 @@ class StoreServer:
                 self._greet(session, body)
         except Malformed as e:
             if not session.is_member:
+                self._drop(session)
                 return False
             job, rank = session.member
             log.warning("The store at %s ends the session of rank %d of job %r, which sent %s",
@@ -223,13 +286,16 @@ class StoreServer:
         return True
 
     def _drop(self, session: _Session) -> None:
+        """Ends a session. If its ranks take part in the start, that fails. Idempotent."""
+        if session.socket.fileno() < 0:
+            return
+        self._selector.unregister(session.socket)
+        session.socket.close()
+        self._changed.discard(session)
         self._strangers.pop(session, None)
         if session in self._members:
             del self._members[session]
             self._ranks.discard(session.member)
-        for task in session.sending:
-            task.cancel()
-        session.writer.transport.abort()
         ranks = [rank for rank, its in self._sessions.items() if its is session]
         if ranks and not self._is_over:
             self._fail(_left(min(ranks)))
@@ -240,7 +306,7 @@ class StoreServer:
         protocol, library = reader.fields("is")
         if protocol != STORE_PROTOCOL:
             session.turn_away(
-                MismatchException.code,
+                MismatchException,
                 f"the member has version {printable(library)}, store protocol {protocol}; the store"
                 f" has version {library_version()}, store protocol {STORE_PROTOCOL}; run both with"
                 " one version")
@@ -260,16 +326,16 @@ class StoreServer:
         wanted = proof(self._token, "member", session.hello, session.challenge)
         if not hmac.compare_digest(body[1:], wanted):
             session.turn_away(
-                ResourceException.code, "the member holds another token than the store")
+                ResourceException, "the member holds another token than the store")
             return
         session.frames.seal(self._token, session.hello, session.challenge, True)
         rank = session.member[1]
         if len(self._members) >= _MEMBERS:
             session.turn_away(
-                ResourceException.code, "the store has as many members as it takes")
+                ResourceException, "the store has as many members as it takes")
         elif rank >= 0 and session.member in self._ranks:
             session.turn_away(
-                MismatchException.code,
+                MismatchException,
                 f"rank {rank} is connected already; two may not have one rank")
         else:
             self._strangers.pop(session, None)
@@ -328,7 +394,7 @@ class StoreServer:
     def _gather(self, session: _Session, number: int, name: str, size: int, is_last: int,
                 limit: int, key: str, _: bytes | None, own: dict[int, bytes]) -> None:
         """Adds what a session says to the round, which is complete once all ranks have spoken."""
-        expect(is_last <= 1 and limit >= 1, "an all-gather without a limit")
+        expect(is_last <= 1 <= limit, "an all-gather without a limit")
         if name != "start" or key:
             raise UnsupportedException(
                 "the store of a Python rank has no meetings; jobs meet at that of a job of JVMs")
@@ -356,11 +422,10 @@ class StoreServer:
                 other.reply(its_number, b"\0")
         elif 0 in self._sessions:
             session.reply(number, b"\0")
-        seconds = limit / 1000
+        now, seconds = time.monotonic(), limit / 1000
         if not self._waiting and not self._has_warned:
-            soon = min(seconds / 4, 10.0)
-            self._timers.append(self._loop.call_later(soon, self._warn, seconds - soon))
-        self._timers.append(self._loop.call_later(seconds, self._expire))
+            self._warning = now + min(seconds / 4, 10.0)
+        self._limit = min(self._limit, now + seconds)
         self._waiting.append((session, number))
         if len(self._said) == size:
             self._complete()
@@ -379,19 +444,15 @@ class StoreServer:
 
     def _take_waiting(self) -> list[tuple[_Session, int]]:
         """Ends the round. Returns who waits for its result."""
-        for timer in self._timers:
-            timer.cancel()
-        waiting = self._waiting
-        self._timers, self._waiting, self._said = [], [], {}
+        waiting, self._waiting, self._said = self._waiting, [], {}
+        self._limit = self._warning = math.inf
         return waiting
 
     def _complete(self) -> None:
         values = packed("a" * self._size, *(self._said[rank] for rank in range(self._size)))
         self._is_over = self._is_last
         for session, number in self._take_waiting():
-            task = self._loop.create_task(session.send_values(number, values))
-            session.sending.add(task)
-            task.add_done_callback(session.sending.discard)
+            session.send_values(number, memoryview(values))
 
     def _fail(self, why: WindlassException) -> None:
         """Ends the start. Its sessions that do not wait are told when they ask again."""
@@ -421,10 +482,6 @@ class StoreServer:
                 else "see whether their processes are stopped")
         self._fail(DeadlineExceededException(
             f"{text} when the deadline passed; {cure}, or give more time", sorted(absent + behind)))
-
-    def _warn(self, left: float) -> None:
-        self._has_warned = True
-        log.warning("%s so far; the start waits for %.3g s more", self._missing()[0], left)
 
 
 def _left(rank: int) -> WindlassException:

@@ -28,6 +28,7 @@ from .errors import (
 from .launch import Address, LaunchEnvironment, MeetingFile, own_process, read_boot_id
 from .library import (
     MAX_BLOCKS, GroupConfig, Process, integer, invoke, library_version, native, sized)
+from .server import StoreServer
 from .store import Guard, Store
 
 START_PROTOCOL = 5
@@ -407,8 +408,6 @@ def _place(launch: LaunchEnvironment, variables: Mapping[str, str],
             return file.wait(until, "rank 0")
         address, token = ("127.0.0.1", 0), secrets.token_bytes(32)
     if launch.rank == 0 and not launch.launcher_has_store:
-        from .server import StoreServer  # others do not pay for asyncio
-
         server = StoreServer(address, token, until)
         closing.callback(server.close)
         if file is not None:
