@@ -21,7 +21,7 @@ TOKEN = secrets.token_bytes(32)
 REQUESTS = [
     packed("Bisa", store.SET, 1, "a", b"1"), packed("Bis", store.GET, 2, "a"),
     packed("Bis", store.KEYS, 3, ""), packed("Bi", store.PING, 0),
-    packed("Bis", store.LEAVE, 0, "bye"), packed("Biso", store.AWAIT, 4, "a", None),
+    packed("Bis", store.LEAVE, 0, "bye"), packed("Bis", store.QUIT, 0, "start"), packed("Biso", store.AWAIT, 4, "a", None),
     packed("BisiBqsoi", store.GATHER, 5, "start", 2, 0, 50, "", None, 1) + packed("ia", 1, b"x"),
     packed("BisiBqsoi", store.GATHER, 6, "start", 1, 1, 50, "", None, 1) + packed("ia", 0, b"x")]
 REPLIES = [

@@ -22,7 +22,7 @@ SAID = packed("siBqsoi", "start", 2, 0, 30_000, "", None, 1) + packed("ia", 1, b
 REQUESTS = {
     store.SET: packed("sa", "kept", b"\2"), store.GET: packed("s", "kept"),
     store.KEYS: packed("s", "kept"), store.PING: b"", store.LEAVE: packed("s", "kept"),
-    store.GATHER: SAID, store.AWAIT: packed("so", "kept", b"\2"),
+    store.GATHER: SAID, store.QUIT: packed("s", "start"), store.AWAIT: packed("so", "kept", b"\2"),
     store.CAS: packed("soo", "kept", b"\1", b"\2"), store.HOLD: packed("sa", "kept", b"\2"),
     store.CANCEL: b""}
 REPLIES = {  # of a set, and of an all-gather of one rank: the note, a piece and the last one
@@ -166,9 +166,8 @@ def frames_of(stream, is_member):
 
 
 class Relay:
-    """Passes one connection on. It changes a byte of the frame of that number from the member (HELLO
-    0, PROOF 1), or from the store (CHALLENGE 0, WELCOME 1, which is sealed), or drops or repeats
-    that frame, or sends it back."""
+    """Passes one connection on, and what `change` makes of the frame of that number from the member
+    (HELLO 0, PROOF 1) or from the store (CHALLENGE 0, WELCOME 1, which is sealed)."""
 
     def __init__(self, address, from_member, number, change):
         self.from_member, self.number, self.change = from_member, number, change
@@ -271,8 +270,8 @@ def refusals(address):
 
 
 def answered(frames, call):
-    """What a call raises or returns, and what the member says last, where a store answers with those
-    sealed frames, as `frames` makes them from a function that seals."""
+    """What a call raises or returns, and what the member says last. The store answers with what
+    `frames` gives for a function that makes a frame, and the request."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         said = []
         thread = threading.Thread(target=answer, args=(listener, frames, said))

@@ -129,6 +129,12 @@ def leaves():
         text = "rank 2 came to the start and left before all had met; see what its process says"
         fails(waits, windlass.PeerLostException, [2], text)
         fails(Call(members[1], 3, {1: b""}), windlass.PeerLostException, [2], text)
+    with opened(2) as (_, members):
+        calls = [Call(each, 2, {rank: b""}) for rank, each in enumerate(members)]
+        assert all(call.end() == [b""] * 2 for call in calls)
+        members[1]._request(Deadline(30), store.QUIT, store.NO_CALL, packed("s", "start"))
+        members[1].set("a", b"", Deadline(30))
+        fails(Call(members[0], 2, {0: b""}), windlass.PeerLostException, [1], "rank 1 came to the")
 
 
 def late():

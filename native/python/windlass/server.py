@@ -20,13 +20,14 @@ from .errors import (
 from .launch import Address
 from .library import MOST_RANKS, library_version
 from .store import (
-    CHALLENGE, GATHER, GET, HELLO, KEY, KEYS, LEAVE, MAGIC, NO_CALL, PING, PROOF, REFUSED, SET,
-    STORE_PROTOCOL, TOTAL, VALUE, WELCOME, Frames, log, proof)
+    CHALLENGE, GATHER, GET, HELLO, KEY, KEYS, LEAVE, LONGEST_MS, MAGIC, NO_CALL, PING, PROOF, QUIT,
+    REFUSED, SET, STORE_PROTOCOL, TOTAL, VALUE, WELCOME, Frames, log, proof)
 
 _STRANGERS, _MEMBERS = 512, 8192
 _PROOF_SECONDS, _SILENCE_SECONDS, _CLOSE_SECONDS = 10.0, 60.0, 2.0
 _PIECE, _BACKLOG = 64 << 10, 1 << 20
-_FIELDS = {SET: "sa", GET: "s", KEYS: "s", PING: "", LEAVE: "s", GATHER: "siBqsoi"}
+_FIELDS = {SET: "sa", GET: "s", KEYS: "s", PING: "", LEAVE: "s", QUIT: "s",
+           GATHER: "siBqsoi"}
 
 
 class _Session:
@@ -107,6 +108,7 @@ class StoreServer:
         self._size = 0
         self._sessions: dict[int, _Session] = {}  # of each rank that has arrived
         self._said: dict[int, bytes] = {}  # by rank, in this round
+        self._said_bytes = 0
         self._waiting: list[tuple[_Session, int]] = []
         self._limit = self._warning = math.inf  # of this round, by time.monotonic()
         self._looked = time.monotonic()
@@ -296,9 +298,15 @@ class StoreServer:
         if session in self._members:
             del self._members[session]
             self._ranks.discard(session.member)
-        ranks = [rank for rank, its in self._sessions.items() if its is session]
-        if ranks and not self._is_over:
-            self._fail(_left(min(ranks)))
+        self._quit(session)
+
+    def _quit(self, session: _Session) -> None:
+        """Fails the start if ranks of a session take part in it."""
+        if not self._is_over and session in self._sessions.values():
+            self._waiting = [each for each in self._waiting if each[0] is not session]
+            self._fail(_left(min(
+                rank for rank, its in self._sessions.items() if its is session)))
+        session.has_failure = False
 
     def _greet(self, session: _Session, body: bytes) -> None:
         reader = Reader(body)
@@ -318,25 +326,21 @@ class StoreServer:
         session.member, session.hello = (job, rank), body
         session.challenge = (
             bytes([CHALLENGE]) + secrets.token_bytes(32) + packed("s", library_version()))
-        session.send(
-            session.challenge, proof(self._token, "server", body, session.challenge))
+        session.send(session.challenge, proof(self._token, "server", body, session.challenge))
 
     def _prove(self, session: _Session, body: bytes) -> None:
         expect(body[0] == PROOF and len(body) == 33, "no proof")
         wanted = proof(self._token, "member", session.hello, session.challenge)
         if not hmac.compare_digest(body[1:], wanted):
-            session.turn_away(
-                ResourceException, "the member holds another token than the store")
+            session.turn_away(ResourceException, "the member holds another token than the store")
             return
         session.frames.seal(self._token, session.hello, session.challenge, True)
         rank = session.member[1]
         if len(self._members) >= _MEMBERS:
-            session.turn_away(
-                ResourceException, "the store has as many members as it takes")
+            session.turn_away(ResourceException, "the store has as many members as it takes")
         elif rank >= 0 and session.member in self._ranks:
             session.turn_away(
-                MismatchException,
-                f"rank {rank} is connected already; two may not have one rank")
+                MismatchException, f"rank {rank} is connected already; two may not have one rank")
         else:
             self._strangers.pop(session, None)
             self._members[session] = None
@@ -353,7 +357,7 @@ class StoreServer:
                 raise UnsupportedException(
                     f"the store of a Python rank has no requests of kind {kind}; jobs meet at the"
                     " store of a job of JVMs")
-            expect(number != NO_CALL or kind in (PING, LEAVE), f"a request {kind} without an id")
+            expect(number != NO_CALL or kind in (PING, LEAVE, QUIT), f"request {kind} without an id")
             fields = reader.fields(_FIELDS[kind])
             if kind == GATHER:
                 fields[-1] = _said(reader, fields[1], fields[-1])
@@ -369,6 +373,8 @@ class StoreServer:
                 self._gather(session, number, *fields)
             elif kind == PING:
                 session.reply(number)
+            elif kind == QUIT:
+                self._quit(session)
             else:
                 log.warning("The store at %s: rank %d goes, because %s",
                             self._name, session.member[1], printable(*fields))
@@ -394,24 +400,30 @@ class StoreServer:
     def _gather(self, session: _Session, number: int, name: str, size: int, is_last: int,
                 limit: int, key: str, _: bytes | None, own: dict[int, bytes]) -> None:
         """Adds what a session says to the round, which is complete once all ranks have spoken."""
-        expect(is_last <= 1 <= limit, "an all-gather without a limit")
+        expect(is_last <= 1 <= limit <= LONGEST_MS, f"a limit of {limit} ms")
         if name != "start" or key:
             raise UnsupportedException(
                 "the store of a Python rank has no meetings; jobs meet at that of a job of JVMs")
+        if not self._is_over and self._size not in (0, size):
+            first, last = sorted([(min(own), size), (min(self._sessions), self._size)])
+            self._fail(MismatchException(
+                "rank %d was started as one of %d ranks, rank %d as one of %d; give all ranks one"
+                " size, WINDLASS_WORLD_SIZE or what the launcher sets, and all processes as many"
+                " ranks" % (*first, *last), sorted({first[0], last[0]})))
+            session.has_failure = True
         if self._is_over:
             if self._failure is not None and (session.has_failure or 0 in own):
                 session.has_failure = False
                 raise self._failure
             return
-        if self._size not in (0, size):
-            raise self._other_size(session, size, min(own))
         for rank in own:
             if self._sessions.get(rank, session) is not session:
                 raise MismatchException(
                     f"another process has come to this start as rank {rank} too, and counts as"
                     " that; two may not have one rank: start all ranks again", [rank])
             expect(rank not in self._said, f"values of rank {rank} twice in one round")
-        if sum(map(len, (*self._said.values(), *own.values()))) + 4 * size > TOTAL:
+        self._said_bytes += sum(map(len, own.values()))
+        if self._said_bytes + 4 * size > TOTAL:
             raise ResourceException(f"what ranks say in one round has more than {TOTAL} bytes")
         self._size = size
         self._is_last = self._is_last or is_last == 1
@@ -430,22 +442,10 @@ class StoreServer:
         if len(self._said) == size:
             self._complete()
 
-    def _other_size(self, session: _Session, size: int, rank: int) -> WindlassException:
-        """Fails the start because a rank has another size. Returns the failure for it."""
-        other = min(self._sessions)
-        first, last = sorted([(rank, size), (other, self._size)])
-        why = MismatchException(
-            "rank %d was started as one of %d ranks, rank %d as one of %d; give all ranks one size,"
-            " WINDLASS_WORLD_SIZE or what the launcher sets, and all processes as many ranks"
-            % (*first, *last), sorted({rank, other}))
-        self._fail(why)
-        session.has_failure = False
-        return why
-
     def _take_waiting(self) -> list[tuple[_Session, int]]:
         """Ends the round. Returns who waits for its result."""
         waiting, self._waiting, self._said = self._waiting, [], {}
-        self._limit = self._warning = math.inf
+        self._limit, self._warning, self._said_bytes = math.inf, math.inf, 0
         return waiting
 
     def _complete(self) -> None:

@@ -197,7 +197,8 @@ class _Steps:
         try:
             every = self._gather(own, is_last)
         except WindlassException as e:
-            raise failure or e
+            raise failure or WindlassException.of(
+                e.code, f"{e}{self._where(e.culprits)}", e.culprits) from e
         said = [self._read(rank, data) for rank, data in enumerate(every)]
         self._compare(step, said)
         for rank, (_, _, why, _) in enumerate(said):
@@ -205,6 +206,12 @@ class _Steps:
                 name = self.hosts.name(rank) if self.hosts else rank
                 raise WindlassException.of(why.code, f"rank {name}: {why}", [rank])
         return [value for _, _, _, value in said]
+
+    def _where(self, ranks: list[int]) -> str:
+        """Names the hosts of ranks, if there are several hosts and they are known."""
+        if self.hosts is None or not self.hosts.are_several() or not ranks:
+            return ""
+        return " (%s)" % ", ".join("rank " + self.hosts.name(rank) for rank in ranks[:8])
 
     @staticmethod
     def _read(rank: int, data: bytes) -> tuple[uuid.UUID, str, WindlassException | None, bytes]:

@@ -31,7 +31,7 @@ STORE_PROTOCOL = 3
 MAGIC = 0x574C5354
 HELLO, CHALLENGE, PROOF, WELCOME, REFUSED = range(1, 6)
 SET, GET, AWAIT = range(16, 19)
-CAS, HOLD, KEYS, CANCEL, PING, LEAVE, GATHER = range(20, 27)
+CAS, HOLD, KEYS, CANCEL, PING, LEAVE, GATHER, QUIT = range(20, 28)
 GONE = 64
 NO_CALL = 0
 """The id of a request without a reply, and of a reply that ends the session."""
@@ -48,6 +48,9 @@ LONGEST_ATTEMPT = 5.0
 
 ANSWER_SECONDS = 2.0
 """Seconds that a store has to answer an all-gather after its limit."""
+
+LONGEST_MS = 864_000_000_000
+"""Most milliseconds that an all-gather may wait."""
 
 _MORE = object()
 Guard = Tuple[str, Optional[bytes]]
@@ -334,8 +337,8 @@ class Store:
         size: number of ranks. own: the values of this process's ranks. is_last: whether the start
         is over then. guard: a key of the store, and the value that it has until the others give up.
         Raises what the start fails with, the same on all ranks."""
-        body = packed("siBqsoi", name, size, is_last, max(1, int(1000 * until.left())), *guard,
-                      len(own))
+        limit = min(max(1, int(1000 * until.left())), LONGEST_MS)
+        body = packed("siBqsoi", name, size, is_last, limit, *guard, len(own))
         body += b"".join(packed("ia", *each) for each in own.items())
         values = bytearray()
 
