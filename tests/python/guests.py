@@ -341,6 +341,13 @@ def fuzz():
     say("done")
 
 
+def package():
+    import package_checks
+
+    package_checks.run()
+    say("done")
+
+
 def in_a_child(comm):
     for call in (
             comm.barrier,
@@ -398,20 +405,16 @@ def handlers():
     say("done")
 
 
-class Link:
-    """As much of a link as a transfer needs that moves nothing."""
-    name = "none"
+class Link(windlass.Link):
+    """A link whose receivers do not ask for a version. It has no window."""
 
     def __init__(self, communicator):
-        self.communicator = communicator
+        self.name, self._whose, self.communicator = "none", "", communicator
         self.offered, self.goes_on = threading.Event(), threading.Event()
 
     def _offer(self, *_):
         self.offered.set()
         self.goes_on.wait(SOON)
-
-    def _operation(self, what):
-        return what
 
 
 def closes():
@@ -756,7 +759,7 @@ def again_and_again():
 def unchecked(link):
     """A batch that hands on whatever layouts it is told, as another program may."""
     batch = link.batch()
-    batch._require_layout = batch._require_part = lambda *_: None
+    batch._require_part = lambda *_: None
     return batch
 
 
@@ -882,7 +885,8 @@ def late():
 def second():
     """Would send where another job does."""
     # As if the store let go at once of a job that has ended: it keeps what it held for 60 s.
-    windlass.job._Pairing._TELLS, windlass.job._Pairing._ENDS = 0.1, 0.5 - 60
+    pairing = windlass.job._Pairing
+    pairing._WARN_AFTER, pairing._FAIL_AFTER = 0.1, 0.5 - 60
     logging.basicConfig(stream=sys.stdout, format="logged %(message)s")
 
     def work(job):

@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors: memory of numpy arrays, torch tensors and others."""
+"""Tensors: memory that this process already has, described by numpy, by torch or by an address.
+
+This module imports neither numpy nor torch. It recognizes their arrays by their attributes.
+"""
+
+from __future__ import annotations
 
 import math
 import re
 import sys
+from typing import Any, Iterable
 
-from .errors import InvalidArgumentException, UnsupportedException, WindlassException
+from .errors import InvalidArgumentException, UnsupportedException, WindlassException, require
 from .library import DTYPES, integer
 
 _NUMPY = {"b1": "bool", "u1": "u8", "i1": "i8", "i2": "i16", "u2": "u16", "f2": "f16", "i4": "i32",
@@ -18,20 +24,27 @@ _TORCH = {"bool": "bool", "uint8": "u8", "int8": "i8", "int16": "i16", "uint16":
 
 
 class Tensor:
-    """Memory of this process: an address, a dtype of `DTYPES`, a shape, and strides in elements.
+    """Memory of this process: an address, a dtype, a shape, and strides in elements.
 
-    `owner` is what keeps the memory there; this holds it."""
+    The tensor holds `owner`, which keeps the memory valid. `numel` is the number of elements.
+    `bytes` is the distance from the first byte to the end of the last element."""
 
-    def __init__(self, address, dtype, shape, strides=None, owner=None, writable=True):
+    def __init__(self, address: int, dtype: str, shape: Iterable[int],
+                 strides: Iterable[int] | None = None, owner: Any = None,
+                 writable: bool = True) -> None:
+        """Describes memory; copies nothing.
+
+        address: of the first element, a multiple of the dtype's size. dtype: a name in `DTYPES`.
+        shape: at most 16 extents. strides: one for each dimension, 0 or more; None for contiguous
+        memory. Raises InvalidArgumentException if an argument is out of its range."""
         if dtype not in DTYPES:
             raise InvalidArgumentException(f"{dtype!r} is no dtype; known: {' '.join(DTYPES)}")
         self.shape = [integer("an extent", extent, 0, (1 << 63) - 1) for extent in shape]
         if len(self.shape) > 16:
             raise InvalidArgumentException(
                 f"shape is {self.shape}; it must have at most 16 extents")
-        dense = [1] * len(self.shape)
-        for d in range(len(self.shape) - 2, -1, -1):
-            dense[d] = dense[d + 1] * max(1, self.shape[d + 1])
+        dense = [math.prod(max(1, extent) for extent in self.shape[dim + 1:])
+                 for dim in range(len(self.shape))]
         self.strides = dense if strides is None else [
             integer("a stride", stride, 0, (1 << 63) - 1) for stride in strides]
         if len(self.strides) != len(self.shape):
@@ -44,31 +57,27 @@ class Tensor:
         self.numel = math.prod(self.shape)
         last = sum((extent - 1) * stride for extent, stride in zip(self.shape, self.strides))
         self.bytes = (last + 1) * size if self.numel else 0
-        self.is_contiguous = self.numel <= 1 or all(
-            extent == 1 or stride == own
-            for extent, stride, own in zip(self.shape, self.strides, dense))
+        self.is_contiguous = self.numel == 0 or all(
+            extent == 1 or stride == packed
+            for extent, stride, packed in zip(self.shape, self.strides, dense))
         if self.numel and (self.address <= 0 or self.address % size):
             raise InvalidArgumentException(
                 f"address is {self.address:#x}; for {dtype} it must be a multiple of {size}")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Tensor({self.dtype}{self.shape})"
 
 
-def tensor(array, dtype=None):
-    """A numpy array, a torch CPU tensor or a `Tensor` as a Tensor over the same memory.
+def tensor(array: Any, dtype: str | None = None) -> Tensor:
+    """Returns a Tensor over the memory of a numpy array, a torch CPU tensor or a `Tensor`.
 
-    `dtype` names what numpy has no name for, such as bf16 in an array of uint16."""
+    dtype: the meaning of the bytes where numpy has no name for it, such as "bf16" for an array of
+    uint16. Raises InvalidArgumentException or UnsupportedException if the memory can't be used."""
     if isinstance(array, Tensor):
         found = array
     elif hasattr(array, "data_ptr") and hasattr(array, "stride"):
         found = _torch_tensor(array)
     elif hasattr(array, "__array_interface__"):
-        numpy = sys.modules.get("numpy")
-        if numpy is not None and isinstance(array, numpy.generic):
-            raise InvalidArgumentException(
-                f"a {type(array).__name__} is a value and no memory, which a result could be"
-                " written to; give an array of no dimensions, numpy.array(x)")
         found = _numpy_tensor(array)
     else:
         raise InvalidArgumentException(
@@ -76,28 +85,81 @@ def tensor(array, dtype=None):
             " windlass.Tensor")
     if dtype is None or dtype == found.dtype:
         return found
-    if dtype not in DTYPES:
-        raise InvalidArgumentException(f"dtype is {dtype!r}; known: {' '.join(DTYPES)}")
-    if DTYPES[dtype][1] != DTYPES[found.dtype][1]:
-        raise InvalidArgumentException(
-            f"dtype is '{dtype}', of {DTYPES[dtype][1]} bytes, and the array has {found.dtype}, of"
-            f" {DTYPES[found.dtype][1]}: dtype names what the bytes are and converts nothing; to"
-            f" convert what is sent, give wire='{dtype}' to add")
-    return Tensor(
-        found.address, dtype, found.shape, found.strides, found.owner, found.writable)
+    require(dtype in DTYPES, f"dtype is {dtype!r}; known: {' '.join(DTYPES)}")
+    size, own = DTYPES[dtype][1], DTYPES[found.dtype][1]
+    require(size == own,
+            f"dtype is '{dtype}', of {size} bytes, and the array has {found.dtype}, of {own}: dtype"
+            " names what the bytes are and converts nothing; to convert what is sent, give"
+            f" wire='{dtype}' to add")
+    return Tensor(found.address, dtype, found.shape, found.strides, found.owner, found.writable)
 
 
-def view(what, array, dtype=None):
-    """`tensor`, whose errors say what it is of."""
+def view(what: str, array: Any, dtype: str | None = None) -> Tensor:
+    """Returns `tensor(array, dtype)`. Its errors begin with `what`."""
     try:
         return tensor(array, dtype)
     except WindlassException as e:
         raise WindlassException.of(e.code, f"{what}: {e}") from e
 
 
-def memory_of(array):
-    """Where an array's elements are and what they are, as the array says; of a numpy view also
-    where the array is that owns the memory."""
+def _torch_tensor(array: Any) -> Tensor:
+    if array.device.type != "cpu" or str(array.layout) != "torch.strided":
+        raise UnsupportedException(
+            f"a tensor on {array.device} with layout {array.layout}; it must be strided and on the"
+            " CPU")
+    if array.is_conj() or getattr(array, "is_neg", lambda: False)():
+        raise UnsupportedException("a tensor that is conjugated or negated lazily; clone it")
+    name = str(array.dtype).rpartition(".")[2]
+    if name not in _TORCH:
+        is_byte = array.element_size() == 1
+        hint = "; move it as bytes, as by a.view(torch.uint8), on every rank" if is_byte else ""
+        raise UnsupportedException(
+            f"a tensor of {array.dtype}, for which Windlass has no dtype{hint}")
+    # torch may give the tensor other storage later. The owner keeps the present storage valid.
+    storage = getattr(array, "untyped_storage", array.storage)()
+    return Tensor(array.data_ptr(), _TORCH[name], array.shape, array.stride(), (array, storage))
+
+
+def _numpy_tensor(array: Any) -> Tensor:
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(array, numpy.generic):
+        raise InvalidArgumentException(
+            f"a {type(array).__name__} is a value and no memory, which a result could be written"
+            " to; give an array of no dimensions, numpy.array(x)")
+    interface = array.__array_interface__
+    typestr, strides = interface["typestr"], interface.get("strides")
+    order, name = typestr[0], typestr[1:]
+    if order == (">" if sys.byteorder == "little" else "<"):
+        raise UnsupportedException(
+            f"an array of type {typestr}, whose bytes are in another order than this machine's;"
+            " convert it, as by a.astype(a.dtype.newbyteorder('='))")
+    if name not in _NUMPY:
+        bits = re.fullmatch("[VMm]([1248])(?:\\[.*)?", name)
+        hint = (f"view it as an integer of its size, a.view('u{bits[1]}'), and give its dtype"
+                if bits else "convert it to numbers, as by a.astype('float32')")
+        raise UnsupportedException(
+            f"an array of type {typestr}, for which Windlass has no dtype; {hint}")
+    if interface.get("data") is None:
+        raise UnsupportedException("an array without an address; copy it to one of numpy's")
+    dtype, (address, read_only) = _NUMPY[name], interface["data"]
+    if strides is not None:
+        size = DTYPES[dtype][1]
+        copy = "make a copy, a.copy(), and use that in its place"
+        require(min(strides, default=0) >= 0,
+                f"strides are {strides} bytes; none may be negative, as those of a[::-1] are:"
+                f" {copy}")
+        if any(stride % size for stride in strides):
+            raise UnsupportedException(
+                f"strides are {strides} bytes; each must be a multiple of the element's {size}:"
+                f" {copy}")
+        strides = [stride // size for stride in strides]
+    return Tensor(address, dtype, interface["shape"], strides, array, not read_only)
+
+
+def memory_of(array: Any) -> tuple:
+    """Returns the address, dtype, shape and strides that an array states now.
+
+    For a numpy view the result also has the memory of the array that owns it."""
     if isinstance(array, Tensor):
         return array.address, array.dtype, tuple(array.shape), tuple(array.strides)
     if hasattr(array, "data_ptr"):
@@ -111,62 +173,9 @@ def memory_of(array):
             interface.get("strides"), memory)
 
 
-def describe_change(before, now):
-    """What differs between two of `memory_of`."""
+def describe_change(before: tuple, now: tuple) -> str:
+    """Returns the differences between two results of `memory_of`, in words."""
     names = ("address", "dtype", "shape", "strides", "memory of its base")
     return ", ".join(
         "%s from %s to %s" % (name, *("contiguous" if each is None else each for each in both))
         for name, *both in zip(names, before, now) if both[0] != both[1])
-
-
-def _torch_tensor(array):
-    if array.device.type != "cpu" or str(array.layout) != "torch.strided":
-        raise UnsupportedException(
-            f"a tensor on {array.device} with layout {array.layout}; it must be strided and on the"
-            " CPU")
-    if array.is_conj() or getattr(array, "is_neg", lambda: False)():
-        raise UnsupportedException("a tensor that is conjugated or negated lazily; clone it")
-    name = str(array.dtype).rpartition(".")[2]
-    if name not in _TORCH:
-        is_byte = array.element_size() == 1
-        hint = "; move it as bytes, as by a.view(torch.uint8), on every rank" if is_byte else ""
-        raise UnsupportedException(
-            f"a tensor of {array.dtype}, for which Windlass has no dtype{hint}")
-    # A parameter may be given other storage; this one stays as long as it is named here.
-    storage = getattr(array, "untyped_storage", array.storage)()
-    return Tensor(
-        array.data_ptr(), _TORCH[name], array.shape, array.stride(), (array, storage))
-
-
-def _numpy_tensor(array):
-    interface = array.__array_interface__
-    typestr = interface["typestr"]
-    order, name = typestr[0], typestr[1:]
-    if order == (">" if sys.byteorder == "little" else "<"):
-        raise UnsupportedException(
-            f"an array of type {typestr}, whose bytes are in another order than this machine's;"
-            " convert it, as by a.astype(a.dtype.newbyteorder('='))")
-    if name not in _NUMPY:
-        bits = re.fullmatch("[VMm]([1248])(?:\\[.*)?", name)
-        hint = (f"view it as an integer of its size, a.view('u{bits[1]}'), and give its dtype"
-                if bits else "convert it to numbers, as by a.astype('float32')")
-        raise UnsupportedException(
-            f"an array of type {typestr}, for which Windlass has no dtype; {hint}")
-    if interface.get("data") is None:
-        raise UnsupportedException("an array that does not say its address; copy it to numpy's")
-    dtype = _NUMPY[name]
-    size = DTYPES[dtype][1]
-    strides = interface.get("strides")
-    if strides is not None and min(strides, default=0) < 0:
-        raise InvalidArgumentException(
-            f"strides are {strides} bytes; none may be negative, as those of a[::-1] are: make a"
-            " copy, a.copy(), and use that in its place")
-    if strides is not None and any(stride % size for stride in strides):
-        raise UnsupportedException(
-            f"strides are {strides} bytes; each must be a multiple of the element's {size}: make a"
-            " copy, a.copy(), and use that in its place")
-    address, read_only = interface["data"]
-    return Tensor(
-        address, dtype, interface["shape"],
-        None if strides is None else [stride // size for stride in strides],
-        array, not read_only)

@@ -213,6 +213,11 @@ class GuestsTest {
   }
 
   @Test
+  void thePackageIsAnnotatedAndNeedsNoOther() throws Exception {
+    assertThat(guest(0, 1, "package").ended()).endsWith("done\n");
+  }
+
+  @Test
   void aStoreWhoseThreadEndsFirstIsClosed() throws Exception {
     assertThat(guest(0, 1, "early_store").ended()).endsWith("done\n");
   }
