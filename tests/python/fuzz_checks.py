@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random frames at the server and the client of a Python store. Each ends a session or is refused as
-the protocol says; the server goes on serving honest members, and a call raises what it documents."""
+"""Random frames at the server and the client of a Python store. Each ends a session or is refused,
+as the protocol says. The server serves honest members on, and calls raise what they document."""
 
 import contextlib
 import logging
@@ -21,7 +21,8 @@ TOKEN = secrets.token_bytes(32)
 REQUESTS = [
     packed("Bisa", store.SET, 1, "a", b"1"), packed("Bis", store.GET, 2, "a"),
     packed("Bis", store.KEYS, 3, ""), packed("Bi", store.PING, 0),
-    packed("Bis", store.LEAVE, 0, "bye"), packed("Bis", store.QUIT, 0, "start"), packed("Biso", store.AWAIT, 4, "a", None),
+    packed("Bis", store.LEAVE, 0, "bye"), packed("Bis", store.QUIT, 0, "start"),
+    packed("Biso", store.AWAIT, 4, "a", None),
     packed("BisiBqsoi", store.GATHER, 5, "start", 2, 0, 50, "", None, 1) + packed("ia", 1, b"x"),
     packed("BisiBqsoi", store.GATHER, 6, "start", 1, 1, 50, "", None, 1) + packed("ia", 0, b"x")]
 REPLIES = [

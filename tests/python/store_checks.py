@@ -111,8 +111,8 @@ def one_rank_twice():
         waits = [Call(members[rank], 3, {rank: b"%d" % rank}) for rank in (0, 1)]
         time.sleep(0.1)
         fails(Call(other, 3, {1: b""}), windlass.MismatchException, [1],
-              "another process has come to this start as rank 1 too, and counts as that; two may not"
-              " have one rank: start all ranks again")
+              "another process has come to this start as rank 1 too, and counts as that; two may"
+              " not have one rank: start all ranks again")
         other.close()
         assert members[2].gather("start", 3, {2: b"2"}, False, Deadline(30)) == [b"0", b"1", b"2"]
         assert [call.end() for call in waits] == [[b"0", b"1", b"2"]] * 2
@@ -158,7 +158,7 @@ def behind():
               "rank 0 of 2 had come to %s:%d and not gone on with the others when the deadline"
               " passed; see whether their processes are stopped, or give more time" % at.address)
     logging.getLogger("windlass").removeHandler(log)
-    assert len(log.lines) == 1 and "so far; the start waits for 0.37" in log.lines[0], log.lines
+    assert len(log.lines) == 1 and "so far; the start waits for 0.3" in log.lines[0], log.lines
 
 
 class Log(logging.Handler):

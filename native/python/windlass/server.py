@@ -357,7 +357,7 @@ class StoreServer:
                 raise UnsupportedException(
                     f"the store of a Python rank has no requests of kind {kind}; jobs meet at the"
                     " store of a job of JVMs")
-            expect(number != NO_CALL or kind in (PING, LEAVE, QUIT), f"request {kind} without an id")
+            expect(number != NO_CALL or kind in (PING, LEAVE, QUIT), f"kind {kind} without an id")
             fields = reader.fields(_FIELDS[kind])
             if kind == GATHER:
                 fields[-1] = _said(reader, fields[1], fields[-1])
