@@ -8,6 +8,7 @@ import logging
 import os
 import random
 import signal
+import struct
 import sys
 import threading
 import time
@@ -19,6 +20,7 @@ import numpy as np
 
 import windlass
 
+PACKAGE = os.path.dirname(windlass.__file__)
 SOON = float(os.environ.get("TEST_DEADLINE", "40"))
 
 
@@ -140,7 +142,7 @@ def launches():
 
 def forges():
     """Comes without a look at what the store shows of the token."""
-    windlass.hmac.compare_digest = lambda claimed, wanted: True
+    windlass.store.hmac.compare_digest = lambda claimed, wanted: True
     joins()
 
 
@@ -190,12 +192,12 @@ def messages(comm):
            "give wire='bf16'")
     raised(lambda: windlass.tensor(a, "b16"), "dtype is 'b16'; known: bool u8")
     raised(lambda: windlass.Tensor(4097, "f32", [2]), "for f32 it must be a multiple of 4")
-    error = windlass._Error()
+    error = windlass.library.ErrorStruct()
     for code, text, wanted in (
             (2, b"rank 0 is in allReduce, rank 1 in barrier", "rank 0 is in all_reduce, rank 1 in barrier"),
             (5, b"my allReduce is over", "my allReduce is over")):
         error.message = text
-        assert str(windlass._error(code, error)) == wanted
+        assert str(windlass.library._error(code, error)) == wanted
     raised(lambda: comm.all_reduce(np.zeros(4, np.int32), op="avg"), "all_reduce: dtype i32 doesn't reduce with avg")
 
 
@@ -296,28 +298,53 @@ def forks():
 
 
 def early_store():
-    """The store's thread may end before whoever closes the store has woken it."""
-    server = windlass._StoreServer(("127.0.0.1", 0), bytes(32), None)
-    wake = server._wake
+    """The store's thread may have ended before its owner closes the store."""
+    from windlass.server import StoreServer
 
-    class Late:
-        def send(self, words):
-            server._thread.join(10)
-            assert not server._thread.is_alive()
-            wake.send(words)
-
-        def close(self):
-            wake.close()
-
-    server._wake = Late()
+    server = StoreServer(("127.0.0.1", 0), bytes(32), None)
+    server.close()
+    assert not server._thread.is_alive()
     server.close()
     say("done")
+
+
+def earlier():
+    """Rank 0, before whom others find the store of an earlier start, which then ends."""
+    from windlass.server import StoreServer
+
+    launch = windlass.LaunchEnvironment()
+    server = StoreServer(launch.rendezvous, launch.token, windlass.deadline.Deadline(SOON))
+    while not server._waiting:
+        time.sleep(0.01)
+    server.close()
+    joins()
 
 
 def seals():
     import seal_checks
 
     seal_checks.run()
+    say("done")
+
+
+def store():
+    import store_checks
+
+    store_checks.run()
+    say("done")
+
+
+def fuzz():
+    import fuzz_checks
+
+    fuzz_checks.run(int(sys.argv[2]) if len(sys.argv) > 2 else 2000)
+    say("done")
+
+
+def package():
+    import package_checks
+
+    package_checks.run()
     say("done")
 
 
@@ -333,11 +360,12 @@ def in_a_child(comm):
         except windlass.ClosedException as e:
             assert "of process %d, from which this one was forked" % os.getppid() in str(e), e
     assert isinstance(comm.failure(), windlass.ClosedException)
-    library, error = windlass.native(), windlass._Error(struct_size=ctypes.sizeof(windlass._Error))
+    library, structs = windlass.native(), windlass.library
+    error = structs.sized(structs.ErrorStruct)
     for code in (
             library.wl_comm_close(comm._comm, ctypes.byref(error)),
             library.wl_comm_abort(comm._comm, b"", ctypes.byref(error)),
-            library.wl_submit(comm._comm, ctypes.byref(windlass._CollectiveCall()),
+            library.wl_submit(comm._comm, ctypes.byref(structs.CollectiveCall()),
                               ctypes.byref(error))):
         assert code == windlass.ClosedException.code, code
     library.wl_comm_free(comm._comm)
@@ -369,27 +397,24 @@ def handlers():
                 if name == "wl_comm_quiescent":
                     os.kill(os.getpid(), signal.SIGUSR1)
                 return getattr(library, name)
-        library, windlass.native = windlass.native(), Interrupted
+        library = windlass.native()
+        windlass.library._library = Interrupted()
         comm.close()
-        windlass.native = lambda: library
+        windlass.library._library = library
     assert len(seen) > 2000
     say("done")
 
 
-class Link:
-    """As much of a link as a transfer needs that moves nothing."""
-    name = "none"
+class Link(windlass.Link):
+    """A link whose receivers do not ask for a version. It has no window."""
 
     def __init__(self, communicator):
-        self.communicator = communicator
+        self.name, self._whose, self.communicator = "none", "", communicator
         self.offered, self.goes_on = threading.Event(), threading.Event()
 
     def _offer(self, *_):
         self.offered.set()
         self.goes_on.wait(SOON)
-
-    def _operation(self, what):
-        return what
 
 
 def closes():
@@ -402,7 +427,7 @@ def closes():
             if name != "wl_transfer_free":
                 return getattr(library, name)
             return lambda handle: (freed.append(handle), time.sleep(0.05))
-    windlass.native = Slow
+    windlass.library._library = Slow()
     link = Link(comm)
     transfer = windlass.LinkTransfer(link, 0, [1, 2], [])
 
@@ -476,8 +501,8 @@ class Ends:
                      "WINDLASS_JOB": "ends-%d-%d" % (os.getpid(), number)}
         self.comm = windlass.Communicator.from_environment(variables, SOON)
         self.link = windlass.Link(
-            "itself", "", self.comm, self.comm.split(0), 0, windlass._Until(SOON))
-        self.link._offer = lambda *_: windlass._Until(SOON)
+            "itself", "", self.comm, self.comm.split(0), 0, windlass.deadline.Deadline(SOON))
+        self.link._offer = lambda *_: windlass.deadline.Deadline(SOON)
         self.transfer = windlass.LinkTransfer(self.link, 0, [ctypes.c_void_p(1 << 12)], [])
         self.longest = 0.0  # seconds that a close has taken
         self.calls = [
@@ -556,7 +581,7 @@ def interrupt_each(watched, number, chance):
 
         def trace(frame, event, _):
             nonlocal seen
-            if frame.f_code.co_filename != windlass.__file__:
+            if not frame.f_code.co_filename.startswith(PACKAGE):
                 return None
             frame.f_trace_opcodes = True
             seen += event == "opcode"
@@ -609,7 +634,7 @@ def interrupt_at_random(watched, number, chance):
     signal.setitimer(signal.ITIMER_REAL, 0)
     each.end(each.link.close)
     each.check((call, closes, also))
-    assert each.comm not in windlass._KEPT
+    assert each.comm not in windlass.communicator._KEPT
 
 
 def interrupts():
@@ -617,7 +642,7 @@ def interrupts():
     seed = int(os.environ.get("TEST_SEED") or time.time_ns() % (1 << 32))
     say("seed", seed)
     watched = Watched(windlass.native())
-    windlass.native = lambda: watched
+    windlass.library._library = watched
     for name in ("wl_comm_status", "wl_comm_abort", "wl_comm_fail", "wl_submit", "wl_comm_split",
                  "wl_test", "wl_put", "wl_transfer_move", "wl_comm_close",
                  "wl_comm_quiescent", "wl_comm_free", "wl_window_free", "wl_transfer_free"):
@@ -734,7 +759,7 @@ def again_and_again():
 def unchecked(link):
     """A batch that hands on whatever layouts it is told, as another program may."""
     batch = link.batch()
-    batch._require_layout = batch._require_part = lambda *_: None
+    batch._require_part = lambda *_: None
     return batch
 
 
@@ -860,7 +885,8 @@ def late():
 def second():
     """Would send where another job does."""
     # As if the store let go at once of a job that has ended: it keeps what it held for 60 s.
-    windlass._Pairing._TELLS, windlass._Pairing._ENDS = 0.1, 0.5 - 60
+    pairing = windlass.job._Pairing
+    pairing._WARN_AFTER, pairing._FAIL_AFTER = 0.1, 0.5 - 60
     logging.basicConfig(stream=sys.stdout, format="logged %(message)s")
 
     def work(job):
@@ -885,7 +911,7 @@ def layouts():
     with open(sys.argv[2], encoding="utf-8") as file:
         for line in file.read().splitlines():
             try:
-                found = windlass._Layout(line)
+                found = windlass.layout.Layout(line)
                 local = [
                     found.local_shape([7, 12, 30, 5, 1, 64, 0, 9], rank)
                     for rank in (found.ranks[:64] if max(found.dims, default=0) < 8 else ())]
@@ -986,7 +1012,7 @@ def tampered():
     own = batch._binding(batch._tensors["w"][0])
     none = (12, 2, 0, 0, 0, 0, 0, 0, 0)
     words = [77, 1, len(own), 1, len(none), 0, 0, 0, 0, *own, *none]
-    pack = windlass.struct.pack
+    pack = struct.pack
 
     def table(words, form=1, halves=2, rank=0, kind=0, more=b""):
         return (pack(">ibiiii", form, kind, halves, 1, rank, len(words))

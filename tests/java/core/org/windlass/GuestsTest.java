@@ -213,6 +213,32 @@ class GuestsTest {
   }
 
   @Test
+  void thePackageIsAnnotatedAndNeedsNoOther() throws Exception {
+    assertThat(guest(0, 1, "package").ended()).endsWith("done\n");
+  }
+
+  @Test
+  void allGathersAtAGuestsStoreEndAlikeForAllRanks() throws Exception {
+    assertThat(guest(0, 1, "store").ended()).endsWith("done\n");
+  }
+
+  /** In the long form more frames than others take time for. */
+  @Test
+  void randomFramesChangeNothingForHonestMembers() throws Exception {
+    int frames = Boolean.getBoolean("windlass.long") ? 30_000 : 1_000;
+    String said = guest(0, 1, "fuzz " + frames).ended();
+    assertThat(said).as(said).endsWith("done\n");
+  }
+
+  @Test
+  void aGuestLeavesTheStoreOfAnEarlierStart() throws Exception {
+    Processes.Rank first = guest(0, 2, "earlier");
+    Processes.Rank other = guest(1, 2, "joins");
+    assertThat(first.ended()).isEqualTo("Communicator(rank 0 of 2)\n");
+    assertThat(other.ended()).isEqualTo("Communicator(rank 1 of 2)\n");
+  }
+
+  @Test
   void aStoreWhoseThreadEndsFirstIsClosed() throws Exception {
     assertThat(guest(0, 1, "early_store").ended()).endsWith("done\n");
   }

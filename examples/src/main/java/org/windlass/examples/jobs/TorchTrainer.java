@@ -80,7 +80,7 @@ public final class TorchTrainer {
         String.valueOf(STEPS));
   }
 
-  /** The build puts it, and windlass.py, beside the jar of the examples. */
+  /** The build puts it, and the package windlass, beside the jar of the examples. */
   private static Path program() {
     try {
       return Path.of(TorchTrainer.class.getProtectionDomain().getCodeSource().getLocation().toURI())

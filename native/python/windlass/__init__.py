@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Windlass for Python ranks: a package over ctypes and the C ABI, for Python 3.8 and later.
+
+A Python rank joins a communicator with the launch variables that JVM ranks read, and at the same
+rendezvous. It takes part in barrier, broadcast and all-reduce. A job of Python ranks sends the
+versions of its tensors to a job of JVMs, which plans and gives each rank its part.
+docs/guests.md has the protocol and the limits.
+
+    import windlass
+    with windlass.Job.from_environment("trainer") as job:
+        with job.meet("policy", deadline=60) as link:
+            batch = link.batch()
+            batch.add("w", [4096, 1024], parameter, "tp=2:S0")
+            with batch.register(deadline=60) as transfer:
+                transfer.send(1, deadline=60)
+
+Tensors are numpy arrays, torch CPU tensors, or a `Tensor` over any address; neither package is
+imported here. Deadlines are seconds. Errors are exceptions with the names of Java's.
+"""
+
+from .communicator import Communicator
+from .errors import (
+    AbortedException, ClosedException, DeadlineExceededException, DeviceException,
+    InternalException, InvalidArgumentException, MismatchException, PeerLostException,
+    ResourceException, UnsupportedException, VerificationFailedException, WindlassException)
+from .job import Job, versions
+from .launch import LaunchEnvironment
+from .library import ABI, DTYPES, library_path, native
+from .link import Link, LinkBatch, LinkTransfer
+from .start import Options
+from .tensors import Tensor, tensor
+
+__all__ = [
+    "ABI", "AbortedException", "ClosedException", "Communicator", "DTYPES",
+    "DeadlineExceededException", "DeviceException", "InternalException",
+    "InvalidArgumentException", "Job", "LaunchEnvironment", "Link", "LinkBatch", "LinkTransfer",
+    "MismatchException", "Options", "PeerLostException", "ResourceException", "Tensor",
+    "UnsupportedException", "VerificationFailedException", "WindlassException", "library_path",
+    "native", "tensor", "versions"]

@@ -1,0 +1,502 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The store of a start whose rank 0 is a Python process."""
+
+from __future__ import annotations
+
+import hmac
+import math
+import secrets
+import selectors
+import socket
+import threading
+import time
+from typing import Any
+
+from .deadline import Deadline
+from .encoding import Reader, packed, printable
+from .errors import (
+    DeadlineExceededException, InvalidArgumentException, Malformed, MismatchException,
+    PeerLostException, ResourceException, UnsupportedException, WindlassException, expect)
+from .launch import Address
+from .library import MOST_RANKS, library_version
+from .store import (
+    CHALLENGE, GATHER, GET, HELLO, KEY, KEYS, LEAVE, LONGEST_MS, MAGIC, NO_CALL, PING, PROOF, QUIT,
+    REFUSED, SET, STORE_PROTOCOL, TOTAL, VALUE, WELCOME, Frames, log, proof)
+
+_STRANGERS, _MEMBERS = 512, 8192
+_PROOF_SECONDS, _SILENCE_SECONDS, _CLOSE_SECONDS = 10.0, 60.0, 2.0
+_PIECE, _BACKLOG = 64 << 10, 1 << 20
+_FIELDS = {SET: "sa", GET: "s", KEYS: "s", PING: "", LEAVE: "s", QUIT: "s",
+           GATHER: "siBqsoi"}
+
+
+class _Session:
+    """One connection: a stranger's until it has shown the token, then a member's."""
+
+    def __init__(self, sock: socket.socket, changed: set[_Session]) -> None:
+        """changed: gets this session when it has something to send."""
+        self.socket, self._changed = sock, changed
+        self.frames = Frames()
+        self.since = time.monotonic()
+        self.hello = self.challenge = b""
+        self.member: tuple[str, int] = ("", -1)
+        self.is_member = self.is_leaving = False
+        self.has_failure = False  # of the start, which it has not been told
+        self.out = bytearray()
+        self.values: list[tuple[int, memoryview]] = []  # of all-gathers, by id
+
+    def send(self, *body: bytes) -> None:
+        if not self.is_leaving:
+            self.out += self.frames.made(*body)
+            self._changed.add(self)
+
+    def reply(self, number: int, *fields: bytes) -> None:
+        self.send(packed("Bi", 0, number), *fields)
+
+    def refuse(self, number: int, why: WindlassException) -> None:
+        ranks = why.culprits
+        self.send(packed("Bisi" + "i" * len(ranks), why.code, number, _cut(str(why)), len(ranks),
+                         *ranks))
+
+    def turn_away(self, kind: type[WindlassException], text: str) -> None:
+        """Refuses a stranger."""
+        self.send(packed("Bis", REFUSED, kind.code, _cut(text)))
+        self.is_leaving = True
+
+    def send_values(self, number: int, values: memoryview) -> None:
+        """Sends the values of a round, which all sessions share, in pieces as there is room."""
+        self.values.append((number, values))
+        self._changed.add(self)
+
+    def write(self) -> bool:
+        """Writes what the socket takes. Returns True if nothing is left."""
+        while self.out or self.values and not self.is_leaving:
+            if not self.out:
+                number, values = self.values.pop(0)
+                piece, rest = values[:_PIECE], values[_PIECE:]
+                self.reply(number, b"\1" if rest else b"\2", piece)
+                if rest:
+                    self.values.insert(0, (number, rest))
+            try:
+                del self.out[:self.socket.send(self.out)]
+            except BlockingIOError:
+                return False
+        return True
+
+
+def _listed(ranks: list[int]) -> str:
+    more = f" and {len(ranks) - 16} more" if len(ranks) > 16 else ""
+    return ("rank " if len(ranks) == 1 else "ranks ") + ", ".join(map(str, ranks[:16])) + more
+
+
+def _cut(text: str) -> str:
+    return printable(text).encode("utf-8", "replace")[:800].decode("utf-8", "ignore")
+
+
+class StoreServer:
+    """The store of one start, on a thread of its own, which no connection can make wait.
+
+    It has the requests that the start and `windlass report` need. Connections without a proof of
+    the token are few, have short frames and little time, and the oldest ends if there are too many.
+    Ranks of the next start, which find this store, get no answer until it closes."""
+
+    def __init__(self, address: Address, token: bytes, until: Deadline) -> None:
+        """Listens at `address`. Port 0 takes a free one. Raises ResourceException if it can't."""
+        self._token = token
+        self._table: dict[str, bytes] = {}
+        self._bytes = 0
+        self._size = 0
+        self._sessions: dict[int, _Session] = {}  # of each rank that has arrived
+        self._said: dict[int, bytes] = {}  # by rank, in this round
+        self._said_bytes = 0
+        self._waiting: list[tuple[_Session, int]] = []
+        self._limit = self._warning = math.inf  # of this round, by time.monotonic()
+        self._looked = time.monotonic()
+        self._is_last = self._is_over = self._has_warned = False
+        self._failure: WindlassException | None = None
+        self._strangers: dict[_Session, None] = {}  # the oldest comes first
+        self._members: dict[_Session, None] = {}
+        self._changed: set[_Session] = set()
+        self._ranks: set[tuple[str, int]] = set()
+        try:
+            family = self._resolved(address, until)
+            self._listener = socket.socket(family[0], socket.SOCK_STREAM)
+            self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._listener.bind(family[4])
+            self._listener.listen(1024)
+        except OSError as e:
+            raise ResourceException(
+                "rank 0: no store can be opened at %s:%d: %s; another process that has rank 0 too,"
+                " or another program, may listen there" % (*address, e)) from e
+        self.address: Address = self._listener.getsockname()[:2]
+        self._name = "%s:%d" % self.address
+        self._listener.setblocking(False)
+        self._wake, self._woken = socket.socketpair()
+        self._selector = selectors.DefaultSelector()
+        for each in (self._listener, self._woken):
+            self._selector.register(each, selectors.EVENT_READ)
+        self._end = math.inf  # when the thread ends at the latest
+        self._thread = threading.Thread(
+            target=self._run, name=f"windlass-store-{self.address[1]}", daemon=True)
+        self._thread.start()
+
+    @staticmethod
+    def _resolved(address: Address, until: Deadline) -> Any:
+        """Waits until the name is known. The name of a pod appears some time after its start."""
+        while True:
+            try:
+                return socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0]
+            except socket.gaierror:
+                if until.left() < 1:
+                    raise
+                time.sleep(0.2)
+
+    def close(self) -> None:
+        """Ends the start and all connections. Ranks may read for 2 s what they were sent.
+        Idempotent."""
+        self._wake.close()  # the thread sees it
+        self._thread.join(10)
+
+    def _run(self) -> None:
+        while self._end == math.inf or time.monotonic() < self._end and any(
+                each in self._members for each in self._sessions.values()):
+            now = time.monotonic()
+            until = min(self._limit, self._warning, self._end, now + 0.5)
+            for key, events in self._selector.select(max(0.0, until - now)):
+                if key.fileobj is self._listener:
+                    self._accept()
+                elif key.fileobj is self._woken:
+                    self._begin_end()
+                else:
+                    self._receive(key.data, events)
+            self._look(time.monotonic())
+            while self._changed:
+                self._settle(self._changed.pop())
+        for session in [*self._strangers, *self._members]:
+            self._drop(session)
+        self._selector.close()
+
+    def _begin_end(self) -> None:
+        self._end = time.monotonic() + _CLOSE_SECONDS
+        for each in (self._listener, self._woken):
+            self._selector.unregister(each)
+            each.close()
+        if 0 in self._sessions and not self._is_over:
+            self._fail(_left(0))
+        self._changed.update(self._members)
+
+    def _accept(self) -> None:
+        try:
+            sock, _ = self._listener.accept()
+        except OSError:
+            sock = None  # perhaps there are no more descriptors
+        if self._strangers and (sock is None or len(self._strangers) >= _STRANGERS):
+            self._drop(next(iter(self._strangers)))
+        if sock is None:
+            time.sleep(0.01)
+            return
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            session = _Session(sock, self._changed)
+            self._selector.register(sock, selectors.EVENT_READ, session)
+        except OSError:  # it has left already
+            sock.close()
+            return
+        self._strangers[session] = None
+
+    def _look(self, now: float) -> None:
+        """Ends what has passed its time."""
+        if now >= self._limit:
+            self._expire()
+        elif now >= self._warning:
+            self._warning, self._has_warned = math.inf, True
+            log.warning("%s so far; the start waits for %.3g s more",
+                        self._missing()[0], self._limit - now)
+        if now - self._looked >= 0.5:
+            self._looked = now
+            for sessions, seconds in (
+                    (self._strangers, _PROOF_SECONDS), (self._members, _SILENCE_SECONDS)):
+                for session in [each for each in sessions if now - each.since > seconds]:
+                    self._drop(session)
+
+    def _receive(self, session: _Session, events: int) -> None:
+        """Takes what has come, or ends the session at the end of the connection."""
+        if session.socket.fileno() < 0:
+            return  # it ended in this round
+        self._changed.add(session)
+        if events & selectors.EVENT_READ:
+            try:
+                data = session.socket.recv(64 << 10)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            if not data:
+                self._drop(session)
+            elif not session.is_leaving:
+                session.frames.took(data)
+                if session.is_member:
+                    session.since = time.monotonic()
+
+    def _settle(self, session: _Session) -> None:
+        """Handles frames of a session as long as there is room for replies, and sends these."""
+        is_closing = self._end != math.inf
+        try:
+            while not session.is_leaving and self._step(session):
+                if len(session.out) >= _BACKLOG and not session.write():
+                    break
+            is_written = session.write()
+            if is_written and is_closing and not session.is_leaving and not session.has_failure:
+                session.is_leaving = True
+                session.socket.shutdown(socket.SHUT_WR)  # it reads the rest, and closes
+        except OSError:
+            self._drop(session)
+        except Exception:
+            log.exception("The store at %s ends a connection because of a fault.", self._name)
+            self._drop(session)
+        if session.socket.fileno() < 0:
+            return
+        if is_written and session.is_leaving and not is_closing:
+            self._drop(session)
+            return
+        reads = selectors.EVENT_READ if len(session.out) < _BACKLOG else 0
+        writes = 0 if is_written else selectors.EVENT_WRITE
+        self._selector.modify(session.socket, reads | writes, session)
+
+    def _step(self, session: _Session) -> bool:
+        """Handles the next frame; False if none has come whole."""
+        try:
+            body = session.frames.next()
+            if body is None:
+                return False
+            if session.is_member:
+                self._request(session, body)
+            elif session.hello:
+                self._prove(session, body)
+            else:
+                self._greet(session, body)
+        except Malformed as e:
+            if not session.is_member:
+                self._drop(session)
+                return False
+            job, rank = session.member
+            log.warning("The store at %s ends the session of rank %d of job %r, which sent %s",
+                        self._name, rank, printable(job), e)
+            session.refuse(NO_CALL, InvalidArgumentException(f"the store got {e}"))
+            session.is_leaving = True
+        return True
+
+    def _drop(self, session: _Session) -> None:
+        """Ends a session. If its ranks take part in the start, that fails. Idempotent."""
+        if session.socket.fileno() < 0:
+            return
+        self._selector.unregister(session.socket)
+        session.socket.close()
+        self._changed.discard(session)
+        self._strangers.pop(session, None)
+        if session in self._members:
+            del self._members[session]
+            self._ranks.discard(session.member)
+        self._quit(session)
+
+    def _quit(self, session: _Session) -> None:
+        """Fails the start if ranks of a session take part in it."""
+        if not self._is_over and session in self._sessions.values():
+            self._waiting = [each for each in self._waiting if each[0] is not session]
+            self._fail(_left(min(
+                rank for rank, its in self._sessions.items() if its is session)))
+        session.has_failure = False
+
+    def _greet(self, session: _Session, body: bytes) -> None:
+        reader = Reader(body)
+        expect(reader.unpack("Bi") == (HELLO, MAGIC), "no hello")
+        protocol, library = reader.fields("is")
+        if protocol != STORE_PROTOCOL:
+            session.turn_away(
+                MismatchException,
+                f"the member has version {printable(library)}, store protocol {protocol}; the store"
+                f" has version {library_version()}, store protocol {STORE_PROTOCOL}; run both with"
+                " one version")
+            return
+        reader.take(32)
+        rank, size, job = reader.fields("iis")
+        reader.end()
+        expect((rank, size) == (-1, 0) or 0 <= rank < size <= MOST_RANKS, f"rank {rank} of {size}")
+        session.member, session.hello = (job, rank), body
+        session.challenge = (
+            bytes([CHALLENGE]) + secrets.token_bytes(32) + packed("s", library_version()))
+        session.send(session.challenge, proof(self._token, "server", body, session.challenge))
+
+    def _prove(self, session: _Session, body: bytes) -> None:
+        expect(body[0] == PROOF and len(body) == 33, "no proof")
+        wanted = proof(self._token, "member", session.hello, session.challenge)
+        if not hmac.compare_digest(body[1:], wanted):
+            session.turn_away(ResourceException, "the member holds another token than the store")
+            return
+        session.frames.seal(self._token, session.hello, session.challenge, True)
+        rank = session.member[1]
+        if len(self._members) >= _MEMBERS:
+            session.turn_away(ResourceException, "the store has as many members as it takes")
+        elif rank >= 0 and session.member in self._ranks:
+            session.turn_away(
+                MismatchException, f"rank {rank} is connected already; two may not have one rank")
+        else:
+            self._strangers.pop(session, None)
+            self._members[session] = None
+            self._ranks.add(session.member)
+            session.is_member = True
+            session.send(packed("Bq", WELCOME, int(1000 * _SILENCE_SECONDS)))
+
+    def _request(self, session: _Session, body: bytes) -> None:
+        """Reads a request whole, and then carries it out."""
+        reader = Reader(body)
+        kind, number = reader.unpack("Bi")
+        try:
+            if kind not in _FIELDS:
+                raise UnsupportedException(
+                    f"the store of a Python rank has no requests of kind {kind}; jobs meet at the"
+                    " store of a job of JVMs")
+            expect(number != NO_CALL or kind in (PING, LEAVE, QUIT), f"kind {kind} without an id")
+            fields = reader.fields(_FIELDS[kind])
+            if kind == GATHER:
+                fields[-1] = _said(reader, fields[1], fields[-1])
+            reader.end()
+            if kind == SET:
+                self._set(*fields)
+                session.reply(number)
+            elif kind == GET:
+                session.reply(number, packed("o", self._table.get(*fields)))
+            elif kind == KEYS:
+                session.reply(number, self._listing(*fields))
+            elif kind == GATHER:
+                self._gather(session, number, *fields)
+            elif kind == PING:
+                session.reply(number)
+            elif kind == QUIT:
+                self._quit(session)
+            else:
+                log.warning("The store at %s: rank %d goes, because %s",
+                            self._name, session.member[1], printable(*fields))
+                session.is_leaving = True
+        except WindlassException as e:
+            session.refuse(number, e)
+
+    def _set(self, key: str, value: bytes) -> None:
+        expect(1 <= len(key.encode("utf-8")) <= KEY, f"a key of {len(key)} letters")
+        expect(len(value) <= VALUE, f"a value of {len(value)} bytes")
+        self._bytes += 64 + 2 * len(key) + len(value)  # what it replaces counts on
+        if self._bytes > TOTAL:
+            raise ResourceException(f"the store has {TOTAL} bytes, as many as it takes")
+        self._table[key] = value
+
+    def _listing(self, prefix: str) -> bytes:
+        found = sorted(key for key in self._table if key.startswith(prefix))
+        listed = packed("i" + "s" * len(found), len(found), *found)
+        if len(listed) > 2 * VALUE:
+            raise ResourceException("the keys that begin so are too many; ask with a longer prefix")
+        return listed
+
+    def _gather(self, session: _Session, number: int, name: str, size: int, is_last: int,
+                limit: int, key: str, _: bytes | None, own: dict[int, bytes]) -> None:
+        """Adds what a session says to the round, which is complete once all ranks have spoken."""
+        expect(is_last <= 1 <= limit <= LONGEST_MS, f"a limit of {limit} ms")
+        if name != "start" or key:
+            raise UnsupportedException(
+                "the store of a Python rank has no meetings; jobs meet at that of a job of JVMs")
+        if not self._is_over and self._size not in (0, size):
+            first, last = sorted([(min(own), size), (min(self._sessions), self._size)])
+            self._fail(MismatchException(
+                "rank %d was started as one of %d ranks, rank %d as one of %d; give all ranks one"
+                " size, WINDLASS_WORLD_SIZE or what the launcher sets, and all processes as many"
+                " ranks" % (*first, *last), sorted({first[0], last[0]})))
+            session.has_failure = True
+        if self._is_over:
+            if self._failure is not None and (session.has_failure or 0 in own):
+                session.has_failure = False
+                raise self._failure
+            return
+        for rank in own:
+            if self._sessions.get(rank, session) is not session:
+                raise MismatchException(
+                    f"another process has come to this start as rank {rank} too, and counts as"
+                    " that; two may not have one rank: start all ranks again", [rank])
+            expect(rank not in self._said, f"values of rank {rank} twice in one round")
+        self._said_bytes += sum(map(len, own.values()))
+        if self._said_bytes + 4 * size > TOTAL:
+            raise ResourceException(f"what ranks say in one round has more than {TOTAL} bytes")
+        self._size = size
+        self._is_last = self._is_last or is_last == 1
+        self._said.update(own)
+        self._sessions.update(dict.fromkeys(own, session))
+        if 0 in own:
+            for other, its_number in self._waiting:
+                other.reply(its_number, b"\0")
+        elif 0 in self._sessions:
+            session.reply(number, b"\0")
+        now, seconds = time.monotonic(), limit / 1000
+        if not self._waiting and not self._has_warned:
+            self._warning = now + min(seconds / 4, 10.0)
+        self._limit = min(self._limit, now + seconds)
+        self._waiting.append((session, number))
+        if len(self._said) == size:
+            self._complete()
+
+    def _take_waiting(self) -> list[tuple[_Session, int]]:
+        """Ends the round. Returns who waits for its result."""
+        waiting, self._waiting, self._said = self._waiting, [], {}
+        self._limit, self._warning, self._said_bytes = math.inf, math.inf, 0
+        return waiting
+
+    def _complete(self) -> None:
+        values = packed("a" * self._size, *(self._said[rank] for rank in range(self._size)))
+        self._is_over = self._is_last
+        for session, number in self._take_waiting():
+            session.send_values(number, memoryview(values))
+
+    def _fail(self, why: WindlassException) -> None:
+        """Ends the start. Its sessions that do not wait are told when they ask again."""
+        self._failure, self._is_over = why, True
+        for session in self._sessions.values():
+            session.has_failure = True
+        for session, number in self._take_waiting():
+            session.has_failure = False
+            session.refuse(number, why)
+
+    def _missing(self) -> tuple[str, list[int], list[int]]:
+        """Returns a text about the ranks that this round lacks, those that have not arrived at the
+        start, and those that have."""
+        absent = [rank for rank in range(self._size) if rank not in self._sessions]
+        behind = [rank for rank in sorted(self._sessions) if rank not in self._said]
+        is_local = self._name.startswith("127.") and not self._name.startswith("127.0.0.1:")
+        alone = " (which no other host reaches: see /etc/hosts)" if is_local else ""
+        texts = [f"{_listed(ranks)} of {self._size} {what}" for ranks, what in (
+            (absent, f"had not come to {self._name}{alone}"),
+            (behind, f"had come to {self._name} and not gone on with the others")) if ranks]
+        return ", and ".join(texts), absent, behind
+
+    def _expire(self) -> None:
+        """Fails the start because the limit of a request has passed."""
+        text, absent, behind = self._missing()
+        cure = ("see why they did not start" if absent
+                else "see whether their processes are stopped")
+        self._fail(DeadlineExceededException(
+            f"{text} when the deadline passed; {cure}, or give more time", sorted(absent + behind)))
+
+
+def _left(rank: int) -> WindlassException:
+    return PeerLostException(
+        f"rank {rank} came to the start and left before all had met; see what its process says",
+        [rank])
+
+
+def _said(reader: Reader, size: int, count: int) -> dict[int, bytes]:
+    """Reads what the ranks of a process say."""
+    expect(1 <= size <= MOST_RANKS and 1 <= count <= size, f"{count} ranks of {size}")
+    own: dict[int, bytes] = {}
+    for _ in range(count):
+        rank, value = reader.fields("ia")
+        expect(0 <= rank < size and rank not in own and len(value) <= VALUE,
+               f"rank {rank} of {size}, with {len(value)} bytes")
+        own[rank] = value
+    return own

@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The store where ranks and jobs meet: its frames, and the way of a member to it.
+
+A frame is a length of four bytes and a body. The greeting is HELLO, CHALLENGE, PROOF and WELCOME,
+or REFUSED at any point. In it both sides prove that they hold the token. Then each frame ends with
+a seal: the start of an HMAC over its number, its length and its body, by a key of this connection
+and direction. A request is a kind, an id and its fields; a reply is a code, an id and its fields.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import logging
+import secrets
+import socket
+import struct
+import time
+from typing import Any, Callable, Mapping, Optional, Tuple
+
+from .deadline import Deadline
+from .encoding import Reader, packed, printable
+from .errors import (
+    DeadlineExceededException, InternalException, InvalidArgumentException, Malformed,
+    PeerLostException, ResourceException, WindlassException, expect)
+from .launch import Address
+from .library import MOST_RANKS, library_version
+
+STORE_PROTOCOL = 3
+MAGIC = 0x574C5354
+HELLO, CHALLENGE, PROOF, WELCOME, REFUSED = range(1, 6)
+SET, GET, AWAIT = range(16, 19)
+CAS, HOLD, KEYS, CANCEL, PING, LEAVE, GATHER, QUIT = range(20, 28)
+GONE = 64
+NO_CALL = 0
+"""The id of a request without a reply, and of a reply that ends the session."""
+
+KEY, VALUE, TOTAL = 512, 512 << 10, 64 << 20
+"""Most bytes of a key, of a value, and of all that a store holds."""
+
+GREETING_FRAME, FRAME = 1 << 10, 2 * VALUE + KEY + 64
+"""Most bytes of a frame in the greeting, and after it."""
+
+SEAL = 16
+LONGEST_ATTEMPT = 5.0
+"""Seconds for one attempt to connect, its greeting included."""
+
+ANSWER_SECONDS = 2.0
+"""Seconds that a store has to answer an all-gather after its limit."""
+
+LONGEST_MS = 864_000_000_000
+"""Most milliseconds that an all-gather may wait."""
+
+_MORE = object()
+Guard = Tuple[str, Optional[bytes]]
+log = logging.getLogger("windlass")
+
+
+def proof(token: bytes, whose: str, hello: bytes, challenge: bytes) -> bytes:
+    """Returns an HMAC that proves the token to whoever said or heard `hello` and `challenge`."""
+    made = hmac.new(token, b"windlass store: " + whose.encode("ascii") + b"\0", hashlib.sha256)
+    made.update(packed("aa", hello, challenge))
+    return made.digest()
+
+
+class Frames:
+    """The frames of one connection. Before `seal` they are short and have no seals."""
+
+    def __init__(self) -> None:
+        self._longest = GREETING_FRAME
+        self._in = bytearray()
+        # For each direction, the key and the number of the next frame.
+        self._sends: list[Any] | None = None
+        self._receives: list[Any] | None = None
+
+    def seal(self, token: bytes, hello: bytes, challenge: bytes, is_server: bool) -> None:
+        """Seals each frame from now on."""
+        self._longest = FRAME
+        keys = [[proof(token, f"the {whose}'s frames", hello, challenge), 0]
+                for whose in ("member", "server")]
+        self._sends, self._receives = reversed(keys) if is_server else keys
+
+    @staticmethod
+    def _seal_of(direction: list[Any], frame: bytes) -> bytes:
+        key, number = direction
+        direction[1] += 1
+        return hmac.new(key, struct.pack(">q", number) + frame, hashlib.sha256).digest()[:SEAL]
+
+    def made(self, *body: bytes) -> bytes:
+        """Returns the next frame to send."""
+        frame = b"".join([struct.pack(">i", sum(map(len, body))), *body])
+        return frame if self._sends is None else frame + self._seal_of(self._sends, frame)
+
+    def took(self, data: bytes) -> None:
+        """Adds received bytes."""
+        self._in += data
+
+    def next(self) -> bytes | None:
+        """Returns the body of the next whole frame that was received, None if there is none."""
+        if len(self._in) < 4:
+            return None
+        (length,) = struct.unpack_from(">i", self._in)
+        expect(1 <= length <= self._longest,
+               f"a frame of {length} bytes, of at most {self._longest}")
+        end = 4 + length
+        whole = end if self._receives is None else end + SEAL
+        if len(self._in) < whole:
+            return None
+        frame, seal = bytes(self._in[:end]), bytes(self._in[end:whole])
+        del self._in[:whole]
+        if self._receives is not None:
+            expect(hmac.compare_digest(seal, self._seal_of(self._receives, frame)),
+                   "a frame that does not fit its seal: it was changed, repeated, dropped or moved"
+                   " on its way")
+        return frame[4:]
+
+
+class Store:
+    """A member's connection to a store, for one call at a time.
+
+    The server ends the session of a member that is silent for `silence` seconds, so a waiting call
+    sends PINGs. Calls raise PeerLostException if the connection is lost, DeadlineExceededException
+    if there is no answer in time, and what the server refuses a request with."""
+
+    def __init__(self, address: Address, token: bytes, job: str, rank: int, size: int,
+                 until: Deadline, opened: bool = False) -> None:
+        """Connects to the store at `address`, once there is one.
+
+        opened: whether the store must be open already; if nobody listens, its owner has ended.
+        Raises DeadlineExceededException if there is no store in time, InvalidArgumentException if
+        something else listens there, and what the store refuses this member with."""
+        self.address = "%s:%d" % address
+        self.lost: OSError | None = None  # why there are no more answers
+        self.has_first = False  # whether the store has said that rank 0 arrived
+        self._id = NO_CALL
+        who = f"connect to the store at {self.address} as rank {rank} of {size}"
+        why = "no answer"
+        for _ in until.pauses(0.005, 0.2):
+            try:
+                self._connect(address, token, job, rank, size, until)
+                return
+            except Malformed as e:
+                raise InvalidArgumentException(
+                    f"{who}: what listens there is no store of Windlass: {e}") from e
+            except WindlassException as e:
+                raise WindlassException.of(e.code, f"{who}: {e}") from e
+            except OSError as e:
+                if opened and isinstance(e, ConnectionRefusedError):
+                    raise PeerLostException(f"{who}: its owner has ended: {e}") from e
+                if why == "no answer" or not until.over():  # earlier attempts tell more
+                    why = str(e)
+        raise DeadlineExceededException(
+            f"{who}: no store there after {until.whole:g} s: {why}; does its owner run?")
+
+    def _connect(self, address: Address, token: bytes, job: str, rank: int, size: int,
+                 until: Deadline) -> None:
+        limit = until.at_most(LONGEST_ATTEMPT)
+        self._frames = Frames()
+        self._socket = socket.create_connection(address, timeout=limit.whole)
+        try:
+            if self._socket.getsockname() == self._socket.getpeername():
+                raise ConnectionRefusedError("nobody listens there")
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._greet(token, packed("Biis", HELLO, MAGIC, STORE_PROTOCOL, library_version())
+                        + secrets.token_bytes(32) + packed("iis", rank, size, job), limit)
+        except BaseException as e:
+            self.close()
+            if isinstance(e, socket.timeout):
+                raise ConnectionAbortedError(
+                    f"whoever listens there gave no answer for {limit.whole:g} s") from None
+            raise
+
+    def _greet(self, token: bytes, hello: bytes, limit: Deadline) -> None:
+        self._send(limit, hello)
+        whole = self._answer(CHALLENGE, limit)
+        challenge, claimed = whole[:-32], whole[-32:]
+        expect(len(challenge) >= 35, f"a challenge of {len(whole)} bytes")
+        if not hmac.compare_digest(claimed, proof(token, "server", hello, challenge)):
+            self._send(limit, packed("Bis", REFUSED, ResourceException.code, ""))
+            raise ResourceException(
+                "the store holds another token than this member; set WINDLASS_TOKEN_FILE to the"
+                " store's")
+        self._send(limit, bytes([PROOF]), proof(token, "member", hello, challenge))
+        self._frames.seal(token, hello, challenge, False)
+        welcome = Reader(self._answer(WELCOME, limit)[1:])
+        (silence,) = welcome.unpack("q")
+        welcome.end()
+        expect(silence >= 1, f"a silence of {silence} ms")
+        self.silence = silence / 1000
+
+    def _answer(self, kind: int, limit: Deadline) -> bytes:
+        """Returns the next frame of the greeting. Raises a refusal."""
+        body = self._receive(limit)
+        if body[0] == REFUSED:
+            code, text = Reader(body[1:]).fields("is")
+            expect(code in (2, 8), f"a refusal of code {code}")
+            raise WindlassException.of(code, f"refused: {printable(text)}")
+        expect(body[0] == kind, f"a frame of kind {body[0]}")
+        return body
+
+    def _send(self, until: Deadline, *body: bytes) -> None:
+        self._socket.settimeout(max(0.001, until.left()))
+        self._socket.sendall(self._frames.made(*body))
+
+    def _receive(self, until: Deadline) -> bytes:
+        """Returns the body of the next frame. Raises socket.timeout at the deadline."""
+        while (body := self._frames.next()) is None:
+            if until.over():
+                raise socket.timeout
+            self._socket.settimeout(max(0.001, until.left()))
+            data = self._socket.recv(64 << 10)
+            if not data:
+                raise ConnectionResetError("it closed the connection")
+            self._frames.took(data)
+            self._heard = time.monotonic()
+        return body
+
+    def _ask(self, kind: int, what: str, body: bytes, until: Deadline,
+             read: Callable[[Reader], Any]) -> Any:
+        """Sends a request, and returns what `read` makes of its reply, which is _MORE if another
+        reply follows."""
+        self._id = self._id % 0x7FFFFFFF + 1
+        try:
+            if self.lost is not None:
+                raise self.lost
+            self._request(until, kind, self._id, body)
+            while True:
+                code, number, reader = self._reply(until)
+                if number != self._id:
+                    continue  # it answers a PING, or a call that has passed its deadline
+                if code == GONE:
+                    raise PeerLostException("the other job gave up before they had met")
+                if code != 0:
+                    text, culprits = printable(reader.text()), reader.ints(MOST_RANKS)
+                    reader.end()
+                    raise WindlassException.of(
+                        code, text if kind == GATHER else f"{what}: {text}", culprits)
+                result = read(reader)
+                if result is not _MORE:
+                    return result
+        except socket.timeout:
+            if kind == AWAIT:
+                with contextlib.suppress(OSError):
+                    self._request(until, CANCEL, self._id, b"")
+            raise DeadlineExceededException(
+                f"{what}: no answer of the store at {self.address} after"
+                f" {until.whole:g} s") from None
+        except OSError as e:
+            self.lost = e
+            raise PeerLostException(
+                f"{what}: the store at {self.address} was lost: {e}; its owner has ended, closed it"
+                " or turned this member away") from e
+        except Malformed as e:
+            raise InternalException(
+                f"{what}: the store at {self.address} answered with {e}") from e
+
+    def _request(self, until: Deadline, kind: int, number: int, body: bytes) -> None:
+        try:
+            self._send(until, packed("Bi", kind, number), body)
+        except OSError as e:
+            timed_out = isinstance(e, socket.timeout)
+            self.lost = ConnectionAbortedError("a request went in part") if timed_out else e
+            with contextlib.suppress(socket.timeout, ConnectionResetError):
+                while True:  # the store may have said why it ends the session
+                    self._reply(Deadline(0.001))
+            raise
+
+    def _reply(self, until: Deadline) -> tuple[int, int, Reader]:
+        """Returns code, id and the rest of the next reply. Raises socket.timeout at the deadline,
+        and another OSError if the session has ended."""
+        while True:
+            try:
+                reader = Reader(self._receive(until.at_most(self.silence / 3)))
+                code, number = reader.unpack("Bi")
+            except socket.timeout:
+                if until.over():
+                    raise
+                if time.monotonic() - self._heard > self.silence:
+                    raise ConnectionAbortedError(
+                        f"it has said nothing for {self.silence:g} s") from None
+                self._request(until, PING, NO_CALL, b"")
+                continue
+            except Malformed as e:
+                why = f"this member got {e}"
+                log.warning("The store at %s is left: %s", self.address, why)
+                with contextlib.suppress(OSError):
+                    self._send(until, packed("Bis", LEAVE, NO_CALL, why))
+                raise ConnectionAbortedError(why) from e
+            if number == NO_CALL and code != 0:
+                raise ConnectionAbortedError(printable(reader.text()))
+            return code, number, reader
+
+    def _call(self, kind: int, name: str, key: str, until: Deadline, form: str = "",
+              values: tuple[Any, ...] = (), result: str = "") -> Any:
+        """Makes the call of that kind, whose request and reply have the fields of those forms."""
+        def read(reader: Reader) -> Any:
+            fields = reader.fields(result)
+            reader.end()
+            return fields[0] if fields else None
+
+        return self._ask(kind, f"{name} {key}", packed("s" + form, key, *values), until, read)
+
+    def set(self, key: str, value: bytes, until: Deadline) -> None:
+        self._call(SET, "set", key, until, "a", (value,))
+
+    def get(self, key: str, until: Deadline) -> bytes | None:
+        """Returns the value of a key, None if it has none."""
+        return self._call(GET, "get", key, until, result="o")
+
+    def await_other(self, key: str, seen: bytes | None, until: Deadline) -> bytes | None:
+        """Waits until the value of a key differs from `seen`, and returns it."""
+        return self._call(AWAIT, "await", key, until, "o", (seen,), "o")
+
+    def compare_and_set(self, key: str, expected: bytes | None, value: bytes | None,
+                        until: Deadline) -> bool:
+        """Sets a key if its value is the expected one. None stands for no value."""
+        values = (expected, value)
+        return self._call(CAS, "compare and set", key, until, "oo", values, "B") != 0
+
+    def hold(self, key: str, value: bytes, until: Deadline) -> bool:
+        """Sets a key that has no value, for as long as this connection lasts; True if it did."""
+        return self._call(HOLD, "hold", key, until, "a", (value,), "B") != 0
+
+    def keys(self, prefix: str, until: Deadline) -> list[str]:
+        def read(reader: Reader) -> list[str]:
+            found = [reader.text() for _ in range(reader.int())]
+            reader.end()
+            return found
+
+        return self._ask(KEYS, f"keys {prefix}", packed("s", prefix), until, read)
+
+    def gather(self, name: str, size: int, own: Mapping[int, bytes], is_last: bool,
+               until: Deadline, guard: Guard = ("", None)) -> list[bytes]:
+        """Makes one all-gather of the start `name`, and returns the value of each rank.
+
+        size: number of ranks. own: the values of this process's ranks. is_last: whether the start
+        is over then. guard: a key of the store, and the value that it has until the others give up.
+        Raises what the start fails with, the same on all ranks."""
+        limit = min(max(1, int(1000 * until.left())), LONGEST_MS)
+        body = packed("siBqsoi", name, size, is_last, limit, *guard, len(own))
+        body += b"".join(packed("ia", *each) for each in own.items())
+        values = bytearray()
+
+        def read(reader: Reader) -> Any:
+            state = reader.byte()
+            self.has_first = True
+            if state == 0:
+                reader.end()
+                return _MORE
+            expect(state in (1, 2), f"values in state {state}")
+            values.extend(reader.rest())
+            expect(len(values) <= TOTAL, f"values of more than {TOTAL} bytes")
+            if state == 1:
+                return _MORE
+            every = Reader(values)
+            said = [every.array() for _ in range(size)]
+            every.end()
+            return said
+
+        return self._ask(GATHER, f"start '{name}'", body, until.later(ANSWER_SECONDS), read)
+
+    def close(self) -> None:
+        self._socket.close()

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All-gathers at the store of a Python rank 0: what ranks get, and why a start fails."""
+
+import contextlib
+import logging
+import secrets
+import threading
+import time
+
+import windlass
+from windlass import server, store
+from windlass.deadline import Deadline
+from windlass.encoding import packed
+
+TOKEN = secrets.token_bytes(32)
+
+
+@contextlib.contextmanager
+def opened(count, size=None):
+    """(the server, a member for each of `count` ranks)."""
+    at = server.StoreServer(("127.0.0.1", 0), TOKEN, Deadline(30))
+    members = [member(at, rank, size or count) for rank in range(count)]
+    try:
+        yield at, members
+    finally:
+        for each in members:
+            each.close()
+        at.close()
+
+
+def member(at, rank, size):
+    return store.Store(at.address, TOKEN, "test", rank, size, Deadline(30))
+
+
+class Call(threading.Thread):
+    """An all-gather on a thread: `result` is what it gives or raises."""
+
+    def __init__(self, who, size, own, is_last=False, seconds=30.0, name="start"):
+        super().__init__()
+        self.who, self.rest = who, (size, own, is_last)
+        self.seconds, self.its_name = seconds, name
+        self.result = None
+        self.start()
+
+    def run(self):
+        try:
+            self.result = self.who.gather(self.its_name, *self.rest, Deadline(self.seconds))
+        except windlass.WindlassException as e:
+            self.result = e
+
+    def end(self):
+        self.join()
+        return self.result
+
+
+def fails(call, kind, culprits, *words):
+    result = call.end() if isinstance(call, Call) else call
+    assert type(result) is kind and result.culprits == culprits, (result, result.culprits)
+    assert all(each in str(result) for each in words), (words, str(result))
+
+
+def run():
+    for check in (rounds, long_values, several_ranks, sizes, one_rank_twice, leaves, late, behind,
+                  first_comes, closes, next_start, kinds, tables):
+        check()
+
+
+def rounds():
+    with opened(3) as (_, members):
+        for number in range(4):
+            said = [b"%d of %d" % (rank, number) for rank in range(3)]
+            calls = [Call(each, 3, {rank: said[rank]}, number == 3)
+                     for rank, each in enumerate(members)]
+            assert [call.end() for call in calls] == [said] * 3
+
+
+def long_values():
+    """Values that take several frames."""
+    with opened(3) as (_, members):
+        said = [secrets.token_bytes(size) for size in (0, 512 << 10, 300_000)]
+        calls = [Call(each, 3, {rank: said[rank]}) for rank, each in enumerate(members)]
+        assert [call.end() for call in calls] == [said] * 3
+        with contextlib.suppress(windlass.PeerLostException):  # the session ends
+            members[1].gather("start", 3, {1: bytes((512 << 10) + 1)}, False, Deadline(30))
+            raise SystemExit("a value was too long")
+
+
+def several_ranks():
+    """A process with two ranks, as JVMs may have."""
+    with opened(2, 3) as (_, members):
+        calls = [Call(members[0], 3, {0: b"a"}), Call(members[1], 3, {2: b"c", 1: b"b"})]
+        assert [call.end() for call in calls] == [[b"a", b"b", b"c"]] * 2
+
+
+def sizes():
+    for first in (0, 1):
+        with opened(2) as (_, members):
+            waits = Call(members[first], 2 + first, {first: b""})
+            time.sleep(0.1)
+            comes = Call(members[1 - first], 3 - first, {1 - first: b""})
+            for call in (waits, comes):
+                fails(call, windlass.MismatchException, [0, 1],
+                      "rank 0 was started as one of 2 ranks, rank 1 as one of 3; give all ranks one"
+                      " size, WINDLASS_WORLD_SIZE or what the launcher sets, and all processes as"
+                      " many ranks")
+
+
+def one_rank_twice():
+    with opened(3) as (at, members):
+        other = store.Store(at.address, TOKEN, "other", 1, 3, Deadline(30))
+        waits = [Call(members[rank], 3, {rank: b"%d" % rank}) for rank in (0, 1)]
+        time.sleep(0.1)
+        fails(Call(other, 3, {1: b""}), windlass.MismatchException, [1],
+              "another process has come to this start as rank 1 too, and counts as that; two may"
+              " not have one rank: start all ranks again")
+        other.close()
+        assert members[2].gather("start", 3, {2: b"2"}, False, Deadline(30)) == [b"0", b"1", b"2"]
+        assert [call.end() for call in waits] == [[b"0", b"1", b"2"]] * 2
+
+
+def leaves():
+    """Those that wait hear it at once, others when they ask again."""
+    with opened(3) as (_, members):
+        calls = [Call(each, 3, {rank: b""}) for rank, each in enumerate(members)]
+        assert all(call.end() == [b""] * 3 for call in calls)
+        waits = Call(members[0], 3, {0: b""})
+        time.sleep(0.1)
+        members[2].close()
+        text = "rank 2 came to the start and left before all had met; see what its process says"
+        fails(waits, windlass.PeerLostException, [2], text)
+        fails(Call(members[1], 3, {1: b""}), windlass.PeerLostException, [2], text)
+    with opened(2) as (_, members):
+        calls = [Call(each, 2, {rank: b""}) for rank, each in enumerate(members)]
+        assert all(call.end() == [b""] * 2 for call in calls)
+        members[1]._request(Deadline(30), store.QUIT, store.NO_CALL, packed("s", "start"))
+        members[1].set("a", b"", Deadline(30))
+        fails(Call(members[0], 2, {0: b""}), windlass.PeerLostException, [1], "rank 1 came to the")
+
+
+def late():
+    with opened(2, 4) as (at, members):
+        begin = time.monotonic()
+        calls = [Call(members[0], 4, {0: b""}, seconds=0.5), Call(members[1], 4, {1: b""})]
+        for call in calls:
+            fails(call, windlass.DeadlineExceededException, [2, 3],
+                  "ranks 2, 3 of 4 had not come to %s:%d when the deadline passed; see why they did"
+                  " not start, or give more time" % at.address)
+        assert 0.4 < time.monotonic() - begin < 3
+
+
+def behind():
+    log = Log()
+    logging.getLogger("windlass").addHandler(log)
+    with opened(2) as (at, members):
+        calls = [Call(each, 2, {rank: b""}) for rank, each in enumerate(members)]
+        assert all(call.end() == [b"", b""] for call in calls)
+        fails(Call(members[1], 2, {1: b""}, seconds=0.5), windlass.DeadlineExceededException, [0],
+              "rank 0 of 2 had come to %s:%d and not gone on with the others when the deadline"
+              " passed; see whether their processes are stopped, or give more time" % at.address)
+    logging.getLogger("windlass").removeHandler(log)
+    assert len(log.lines) == 1 and "so far; the start waits for 0.3" in log.lines[0], log.lines
+
+
+class Log(logging.Handler):
+    def __init__(self):
+        super().__init__()
+        self.lines = []
+
+    def emit(self, record):
+        self.lines.append(record.getMessage())
+
+
+def first_comes():
+    """A member knows whether rank 0 has come, before all have."""
+    with opened(3) as (_, members):
+        waits = Call(members[1], 3, {1: b""})
+        time.sleep(0.1)
+        assert not members[1].has_first
+        Call(members[0], 3, {0: b""})
+        time.sleep(0.1)
+        assert members[1].has_first
+        also = Call(members[2], 3, {2: b""})
+        assert waits.end() == also.end() == [b""] * 3 and members[2].has_first
+
+
+def closes():
+    """Ranks that wait hear why; the server ends once they have read it."""
+    with opened(3) as (at, members):
+        waits = [Call(members[rank], 3, {rank: b""}) for rank in (0, 1)]
+        time.sleep(0.1)
+        begin = time.monotonic()
+        closing = threading.Thread(target=at.close)
+        closing.start()
+        for call in waits:
+            fails(call, windlass.PeerLostException, [0], "rank 0 came to the start and left")
+        time.sleep(0.1)
+        for each in members:
+            each.close()
+        closing.join()
+        assert 0.1 < time.monotonic() - begin < 1.5
+    with opened(2) as (at, members):
+        calls = [Call(each, 2, {rank: b"x"}, True) for rank, each in enumerate(members)]
+        assert all(call.end() == [b"x"] * 2 for call in calls)
+        begin = time.monotonic()
+        at.close()  # they do not close
+        assert 1.9 < time.monotonic() - begin < 3
+
+
+def next_start():
+    """A rank that finds the store of another start sees it lost, and that it had no rank 0."""
+    with opened(0) as (at, _):
+        early = member(at, 1, 2)
+        waits = Call(early, 2, {1: b""})
+        time.sleep(0.1)
+        at.close()
+        fails(waits, windlass.PeerLostException, [], "was lost")
+        assert early.lost is not None and not early.has_first
+        early.close()
+    with opened(1) as (at, members):
+        assert members[0].gather("start", 1, {0: b"x"}, True, Deadline(30)) == [b"x"]
+        late = member(at, 1, 2)
+        waits = Call(late, 2, {1: b""})
+        time.sleep(0.1)
+        members[0].close()
+        at.close()
+        fails(waits, windlass.PeerLostException, [], "was lost")
+        assert late.lost is not None and not late.has_first
+        late.close()
+
+
+def kinds():
+    """What a store of JVMs has beyond this is refused, and the session goes on."""
+    with opened(1) as (_, (own,)):
+        for call in (lambda: own.await_other("a", None, Deadline(30)),
+                     lambda: own.hold("a", b"", Deadline(30)),
+                     lambda: own.compare_and_set("a", None, b"", Deadline(30)),
+                     lambda: own.gather("meeting/1", 1, {0: b""}, True, Deadline(30)),
+                     lambda: own.gather("start", 1, {0: b""}, True, Deadline(30), ("a", b""))):
+            try:
+                call()
+                raise SystemExit("it was taken")
+            except windlass.UnsupportedException as e:
+                assert "a Python rank has no" in str(e), e
+        assert own.gather("start", 1, {0: b"x"}, False, Deadline(30)) == [b"x"]
+    wrong = packed("siBqsoi", "start", 2, 0, 100, "", None, 1) + packed("ia", 0, b"")
+    for body in (wrong + b"x", wrong[:-1], packed("siBqsoi", "start", 2, 0, 100, "", None, 0),
+                 packed("siBqsoi", "start", 2, 0, 0, "", None, 1) + packed("ia", 0, b""),
+                 packed("siBqsoi", "start", 2, 2, 100, "", None, 1) + packed("ia", 0, b""),
+                 packed("siBqsoi", "start", 4097, 0, 100, "", None, 1) + packed("ia", 0, b""),
+                 packed("siBqsoi", "start", 2, 0, 100, "", None, 1) + packed("ia", 2, b""),
+                 packed("siBqsoi", "start", 2, 0, 100, "", None, 1) + packed("ia", -1, b""),
+                 packed("siBqsoi", "start", 2, 0, 100, "", None, 3) + packed("ia", 0, b"") * 3,
+                 packed("siBqsoi", "start", 2, 0, 100, "", None, 2) + packed("ia", 0, b"") * 2,
+                 packed("siBqsoi", "start", 2, 0, 100, "", None, 1) + packed("ii", 0, -1)):
+        with opened(1, 2) as (_, (own,)):
+            try:
+                own._ask(store.GATHER, "it", body, Deadline(30), lambda reader: reader.rest())
+                raise SystemExit("it was taken: %r" % body)
+            except windlass.PeerLostException as e:
+                assert "the store got " in str(e), e
+
+
+def tables():
+    with opened(1) as (_, (own,)):
+        until = Deadline(60)
+        assert own.get("a", until) is None and own.keys("", until) == []
+        for key, value in (("b", b"1"), ("a", b""), ("a/1", bytes(512 << 10)), ("a", b"2")):
+            own.set(key, value, until)
+        assert own.get("a", until) == b"2" and own.get("a/1", until) == bytes(512 << 10)
+        assert own.keys("", until) == ["a", "a/1", "b"] and own.keys("a/", until) == ["a/1"]
+        try:
+            for number in range(200):
+                own.set(f"k{number}", bytes(512 << 10), until)
+            raise SystemExit("it holds too much")
+        except windlass.ResourceException as e:
+            assert number > 120, (number, e)
+        assert own.get("b", until) == b"1"
