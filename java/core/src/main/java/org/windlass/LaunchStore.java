@@ -8,9 +8,9 @@ import org.windlass.internal.store.StoreServer;
 import org.windlass.internal.store.Token;
 
 /**
- * A store of this process, at which the ranks of processes meet that it launches, as {@code windlass
- * run} does. It is there as long as this is open, whatever becomes of the ranks: {@link RunningJob}
- * finds the job there also where rank 0's process is stopped. It needs no natives.
+ * A store where the ranks meet that this process launches, as in {@code windlass run}. It lasts
+ * until it is closed, even if ranks stop or end. So {@link RunningJob} finds the job there even if
+ * rank 0's process is stopped. It needs no natives.
  */
 public final class LaunchStore implements AutoCloseable {
   private final StoreServer server;
@@ -20,17 +20,16 @@ public final class LaunchStore implements AutoCloseable {
   }
 
   /**
-   * Opens one at a free port of the loopback interface.
+   * Opens a store at a free port of the loopback interface.
    *
-   * @param variables those of the ranks, which have the token: {@code WINDLASS_TOKEN_FILE} or
+   * @param variables the ranks' variables, which have the token: {@code WINDLASS_TOKEN_FILE} or
    *     {@code WINDLASS_TOKEN}
    * @throws InvalidArgumentException if they have no token, or two
    * @throws ResourceException if the token can't be read, or this process can't listen
    */
   public static LaunchStore open(Map<String, String> variables) {
-    Map<String, String> all = Copies.map(variables, "variables");
     Token token =
-        Token.fromEnvironment(all, WindlassException::of)
+        Token.fromEnvironment(Copies.map(variables, "variables"), WindlassException::of)
             .orElseThrow(
                 () ->
                     new InvalidArgumentException(
@@ -45,14 +44,14 @@ public final class LaunchStore implements AutoCloseable {
             WindlassException::of));
   }
 
-  /** What ranks get beside what {@link #open} was given, so that they meet here. */
+  /** Variables that the ranks need in addition to those of {@link #open} to meet here. */
   public Map<String, String> variables() {
     String address = server.name();
     return Map.of(
         LaunchEnvironment.RENDEZVOUS, address, LaunchEnvironment.LAUNCHER_STORE, address);
   }
 
-  /** Ends it: ranks that are about to meet are told that it is lost; others go on. Idempotent. */
+  /** Closes the store. Ranks that are starting fail; other ranks continue. Idempotent. */
   @Override
   public void close() {
     server.close();

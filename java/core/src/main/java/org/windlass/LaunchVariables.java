@@ -2,34 +2,37 @@
 package org.windlass;
 
 import java.util.Map;
+import java.util.Optional;
+import org.windlass.internal.Native;
 import org.windlass.internal.store.Texts;
 
-/** Environment variables of a launcher, asked for by name; what is refused is named and shown. */
+/** Environment variables of a launcher. Errors name the variables and show their values. */
 record LaunchVariables(Map<String, String> all) {
-  /** Whether it has a value; a launcher that sets no such variable has null for its name. */
+  /** True if a variable has a value. The name is null if the launcher has no such variable. */
   boolean isSet(String name) {
-    return name != null && !all.getOrDefault(name, "").isEmpty();
+    return name != null && value(name).isPresent();
   }
 
   String get(String name) {
     return all.get(name);
   }
 
-  /** Such as {@code RANK is '3'}. */
+  /** Returns the value of a variable; empty if it has none. */
+  Optional<String> value(String name) {
+    return Optional.ofNullable(all.get(name)).filter(value -> !value.isEmpty());
+  }
+
+  /** Returns a text such as {@code RANK is '3'}. */
   String quoted(String name) {
     return name + " is '" + Texts.printable(get(name)) + "'";
   }
 
-  /** Such as {@code RANK is '3', and WORLD_SIZE is '2'}. */
+  /** Returns a text such as {@code RANK is '3', and WORLD_SIZE is '2'}. */
   String quoted(String one, String other) {
     return quoted(one) + ", and " + quoted(other);
   }
 
-  /**
-   * Refuses one without the other.
-   *
-   * @param cure what to do about it
-   */
+  /** Requires that both variables are set, or neither. The message ends with {@code cure}. */
   void requireBoth(String one, String other, String cure) {
     if (isSet(one) != isSet(other)) {
       String set = isSet(one) ? one : other;
@@ -39,22 +42,30 @@ record LaunchVariables(Map<String, String> all) {
     }
   }
 
-  /** The variable's value as a number from {@code least} to {@code most}. */
+  /** Parses a number from {@code least} to {@code most}. */
   int number(String name, int least, int most) {
-    return number(quoted(name) + "; it", get(name), least, most);
-  }
-
-  /**
-   * Digits as a number from {@code least} to {@code most}.
-   *
-   * @param what begins what is said of others
-   */
-  static int number(String what, String digits, int least, int most) {
-    long value = digits.matches("[0-9]{1,18}") ? Long.parseLong(digits) : -1;
+    long value = get(name).matches("[0-9]{1,18}") ? Long.parseLong(get(name)) : -1;
     if (value < least || value > most) {
       throw new InvalidArgumentException(
-          what + " must be a number from " + least + " to " + most + "; correct what sets it");
+          quoted(name) + "; it must be a number from " + least + " to " + most
+              + "; correct what sets it");
     }
     return (int) value;
+  }
+
+  /** Parses a number of ranks. */
+  int count(String name) {
+    return number(name, 1, Native.WL_MAX_RANKS);
+  }
+
+  /** Parses a rank, which is less than the number of ranks in another variable. */
+  int rank(String name, String counter) {
+    int value = number(name, 0, Native.WL_MAX_RANKS - 1);
+    if (value >= count(counter)) {
+      throw new InvalidArgumentException(
+          quoted(name, counter)
+              + "; a rank lies below the number of ranks; correct what sets them");
+    }
+    return value;
   }
 }

@@ -10,37 +10,35 @@ import org.windlass.internal.Leaks;
 import org.windlass.internal.rendezvous.OwnStore;
 
 /**
- * The part of a {@link Communicator} that outlives it: its endpoint, freed once the communicator is
- * unreachable.
+ * The part of a {@link Communicator} that outlives it: its endpoint, which is freed once the
+ * communicator is unreachable. Any thread may call.
  */
 final class Membership extends Leaks.Resource {
   private final Endpoint endpoint;
-
-  /** Guarded by this. */
   private final List<WeakReference<Communicator>> children = new ArrayList<>();
 
-  /** What is closed with it; null for nothing. */
-  private OwnStore kept;
+  /** Store to close with this; null for none. */
+  private OwnStore store;
 
   Membership(String what, Endpoint endpoint) {
     super(what);
     this.endpoint = endpoint;
   }
 
-  /** Closes {@code other}, which may be null, with this. */
-  synchronized void keep(OwnStore other) {
-    kept = other;
+  /** Closes {@code store}, which may be null, with this. */
+  synchronized void keep(OwnStore store) {
+    this.store = store;
   }
 
-  /** Closes what was kept. */
+  /** Closes the store. */
   synchronized void release() {
-    if (kept != null) {
-      kept.close();
-      kept = null;
+    if (store != null) {
+      store.close();
+      store = null;
     }
   }
 
-  /** Remembers a communicator that came from this one. */
+  /** Adds a communicator that was split or shrunk from this one. */
   synchronized void joined(Communicator child) {
     children.removeIf(reference -> reference.get() == null);
     children.add(new WeakReference<>(child));

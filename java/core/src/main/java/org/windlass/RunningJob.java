@@ -30,10 +30,10 @@ import org.windlass.internal.store.Texts;
 import org.windlass.internal.store.Token;
 
 /**
- * A job that runs on this host in several processes, as one sees it that is none of them. It reads
- * what the processes share, as their user or root may, and writes nothing there: it holds up no
- * rank, and sees ranks that hang, whose processes are stopped or have ended. Of the ranks that a
- * job has on other hosts it sees what this one was told.
+ * A job that runs in several processes on this host, as an observer sees it. The observer reads the
+ * memory that the processes share, as their user or root may, and writes nothing. So it delays no
+ * rank, and sees ranks that hang, are stopped or have ended. Of ranks on other hosts, it sees
+ * what this host knows.
  *
  * <pre>{@code
  * try (var job = RunningJob.at("127.0.0.1:29500", System.getenv(), ofSeconds(10))) {
@@ -44,36 +44,36 @@ import org.windlass.internal.store.Token;
 public final class RunningJob implements AutoCloseable {
   private static final Pattern PID = Pattern.compile("[0-9]{1,10}");
 
-  /** In which a process ends that has closed what it held, or else makes the next communicator. */
-  private static final long ENDING_NS = 2_000_000_000;
+  /** Time without an open communicator after which the job counts as over. */
+  private static final long IDLE_NS = 2_000_000_000;
 
   private final String address;
 
-  /** Asks the job's store for the processes that have told of themselves there. */
+  /** Asks the job's store for the processes that have registered there. */
   private final Supplier<Set<ProcessName>> source;
 
-  /** That are looked into; guarded by {@link #seen}. */
+  /** Processes to read; guarded by {@link #observed}. */
   private final Set<ProcessName> processes = new LinkedHashSet<>();
 
-  /** Whether those of the job's first communicator are among them. */
+  /** True once {@link #processes} has those of the job's first communicator. */
   private boolean isComplete;
 
-  /** Since when no process has a communicator that goes on; 0 while one has. */
-  private long idleNs;
+  /** Time since which no process has an open communicator; 0 while one has. */
+  private long idleSinceNs;
 
-  private final Seen seen = new Seen();
+  private final Observed observed = new Observed();
 
-  /** What outlives an object that nobody closes. */
-  private static final class Seen extends Leaks.Resource {
-    /** By id, in the order in which they were found. */
+  /** Communicators that are open for reading, which are closed even if nobody closes this. */
+  private static final class Observed extends Leaks.Resource {
+    /** Communicators by id, in the order in which they were found. */
     final Map<Long, ObservedGroup> groups = new LinkedHashMap<>();
 
-    /** The ids of those that all ranks had left while others went on. */
+    /** Ids of communicators that all ranks had left while others went on. */
     final Set<Long> left = new HashSet<>();
 
     boolean isClosed;
 
-    Seen() {
+    Observed() {
       super(null);
     }
 
@@ -85,46 +85,46 @@ public final class RunningJob implements AutoCloseable {
     }
   }
 
-  /** One look through the memory that the processes share. */
+  /** One search for communicators in the memory of processes. */
   private final class Search {
-    /** The communicators that a process which lives has. */
+    /** Ids of the communicators that live processes have. */
     final Set<Long> held = new HashSet<>();
 
-    /** Whether a process of those that are looked into has not ended. */
-    boolean isAnyThere;
+    /** True if one of the processes has not ended. */
+    boolean isAnyAlive;
 
-    /** Why a process could not be looked into; null where all could. */
+    /** Why a process could not be read; null if all could. */
     WindlassException refusal;
 
-    /** Why memory that one has was none of a communicator; null where all was. */
+    /** Why some shared memory is not a readable communicator; null if all is. */
     WindlassException other;
 
-    void look(ProcessName process) {
+    void read(ProcessName process) {
       try {
         for (int number : ObservedGroup.find(process, WindlassException::of)) {
-          look(process, number);
+          read(process, number);
         }
-        isAnyThere = true;
+        isAnyAlive = true;
       } catch (PeerLostException e) {
-        // What it had is gone with it, or others have it too.
+        // The process has ended; other processes may have its communicators.
       } catch (UnsupportedException | ResourceException e) {
-        isAnyThere = true;
+        isAnyAlive = true;
         refusal = e;
       }
     }
 
-    private void look(ProcessName process, int number) {
+    private void read(ProcessName process, int number) {
       try {
         ObservedGroup found = ObservedGroup.open(process, number, WindlassException::of);
         long id = found.about().id();
         held.add(id);
-        if (seen.left.contains(id) || seen.groups.putIfAbsent(id, found) != null) {
+        if (observed.left.contains(id) || observed.groups.putIfAbsent(id, found) != null) {
           found.close();
         }
       } catch (PeerLostException e) {
-        // As above.
+        // The process has ended meanwhile.
       } catch (InvalidArgumentException | ResourceException e) {
-        other = e; // a window's, or one that was closed meanwhile, or another build's
+        other = e; // for example a window, memory that was closed meanwhile, or another build's
       }
     }
   }
@@ -133,23 +133,22 @@ public final class RunningJob implements AutoCloseable {
     this.address = address;
     this.source = source;
     processes.addAll(source.get());
-    Leaks.watch(this, seen);
+    Leaks.watch(this, observed);
   }
 
   /**
-   * The job at {@code address}: HOST:PORT, where its ranks have met and rank 0's process listens as
-   * long as it has the communicator, or {@code windlass run} as long as it runs; or the process id
-   * of one of its ranks, wherever they met.
+   * Finds the job at an address. HOST:PORT is where its ranks have met. Rank 0's process listens
+   * there while it has the communicator, or {@code windlass run} while it runs. The process id of a
+   * rank works for any job.
    *
-   * @param variables for HOST:PORT, those that have the job's token: {@code WINDLASS_TOKEN_FILE} or
+   * @param variables variables with the job's token, for HOST:PORT: {@code WINDLASS_TOKEN_FILE} or
    *     {@code WINDLASS_TOKEN}
-   * @param deadline for the job's store to answer
-   * @throws InvalidArgumentException if it is no address, or something else listens there, or
-   *     there is no such process, or it has no communicator that spans processes; those that it has
-   *     started and that have one, as those of a launcher, are named
+   * @param deadline time limit for the answer of the job's store
+   * @throws InvalidArgumentException if the address is malformed, another program listens there, or
+   *     the process does not exist or has no communicator that spans processes. Then the message
+   *     names the processes that it has started and that have one
    * @throws DeadlineExceededException if nobody listens there, or answers
-   * @throws ResourceException if the token is another one, or this process may not look into the
-   *     job's: it runs as another user
+   * @throws ResourceException if the token is another one, or if the job runs as another user
    * @throws MismatchException if the job runs another version
    * @throws UnsupportedException if the job runs on another host or in another pid namespace
    */
@@ -167,10 +166,8 @@ public final class RunningJob implements AutoCloseable {
       String address, Map<String, String> variables, Duration deadline) {
     if (address.contains("://")) {
       throw new UnsupportedException(
-          "report: "
-              + address
-              + ": what ranks tell of themselves at such a store goes with their start; name the"
-              + " process id of a rank");
+          "report: " + address + ": what ranks tell of themselves at such a store goes with their"
+              + " start; name the process id of a rank");
     }
     InetSocketAddress named =
         HostAndPort.parse(
@@ -190,20 +187,23 @@ public final class RunningJob implements AutoCloseable {
     return () -> JobProcesses.at(at, token, deadline, WindlassException::of);
   }
 
-  /** The one of those with whom that process made its first communicator. */
   private static RunningJob ofProcess(String pid) {
     long number = Long.parseLong(pid);
     if (number < 1 || number > Integer.MAX_VALUE) {
       throw new InvalidArgumentException("report: " + pid + " is no process id");
     }
-    Set<ProcessName> one = Set.of(named(pid, (int) number));
+    Set<ProcessName> one;
+    try {
+      one = Set.of(ProcessName.of((int) number, WindlassException::of));
+    } catch (PeerLostException gone) {
+      throw new InvalidArgumentException(
+          "report: " + gone.getMessage() + "; name one of the job's ranks that runs", gone);
+    }
     RunningJob job = new RunningJob(pid, () -> one);
     try {
       Search search = job.search();
-      if (job.seen.groups.isEmpty()) {
-        throw search.refusal != null
-            ? search.refusal
-            : nothingIn(pid, search.other, job.startedBy(number));
+      if (job.observed.groups.isEmpty()) {
+        throw search.refusal != null ? search.refusal : job.nothingIn(number, search.other);
       }
       return job;
     } catch (Throwable e) {
@@ -212,83 +212,71 @@ public final class RunningJob implements AutoCloseable {
     }
   }
 
-  private static ProcessName named(String pid, int number) {
-    try {
-      return ProcessName.of(number, WindlassException::of);
-    } catch (PeerLostException gone) {
-      throw new InvalidArgumentException(
-          "report: " + gone.getMessage() + "; name one of the job's ranks that runs", gone);
-    }
-  }
-
-  /** Of what that process has started, or what is below, those that have a communicator. */
-  private List<Long> startedBy(long pid) {
-    return ProcessHandle.of(pid).stream()
-        .flatMap(ProcessHandle::descendants)
-        .map(ProcessHandle::pid)
-        .filter(this::hasCommunicator)
-        .sorted()
-        .toList();
+  private WindlassException nothingIn(long pid, WindlassException other) {
+    String ranks =
+        ProcessHandle.of(pid).stream()
+            .flatMap(ProcessHandle::descendants)
+            .map(ProcessHandle::pid)
+            .filter(this::hasCommunicator)
+            .sorted()
+            .limit(8)
+            .map(String::valueOf)
+            .collect(Collectors.joining(", "));
+    String cure =
+        ranks.isEmpty()
+            ? "; name a process of the job's ranks. Where all ranks are threads of one process,"
+                + " comm.report() tells there"
+            : "; name one of those that it has started: " + ranks;
+    return new InvalidArgumentException(
+        "report: process " + pid + " has no communicator whose ranks live in several processes"
+            + (other == null ? "" : ", as this build has them: " + other.getMessage()) + cure,
+        other);
   }
 
   private boolean hasCommunicator(long pid) {
     try {
       Search search = new Search();
-      search.look(ProcessName.of((int) pid, WindlassException::of));
+      search.read(ProcessName.of((int) pid, WindlassException::of));
       return !search.held.isEmpty();
     } catch (PeerLostException gone) {
       return false;
     }
   }
 
-  private static WindlassException nothingIn(
-      String pid, WindlassException other, List<Long> ranks) {
-    String cure =
-        ranks.isEmpty()
-            ? "; name a process of the job's ranks. Where all ranks are threads of one process,"
-                + " comm.report() tells there"
-            : "; name one of those that it has started: "
-                + ranks.stream().limit(8).map(String::valueOf).collect(Collectors.joining(", "));
-    return new InvalidArgumentException(
-        "report: process "
-            + pid
-            + " has no communicator whose ranks live in several processes"
-            + (other == null ? "" : ", as this build has them: " + other.getMessage())
-            + cure,
-        other);
-  }
-
-  /** What it was found by. */
+  /** The address at which the job was found. */
   public String address() {
     return address;
   }
 
   /**
-   * Where all ranks are, of the communicators that are open and of those that failed. Where none is
-   * open, where they were last: the job is over then once its processes have ended, or have made no
-   * other for 2 s.
+   * Reports the state of all ranks in the communicators that are open or have failed. If none is
+   * open, reports the last state. The job is over once its processes have ended, or have made no
+   * other communicator for 2 s.
    *
-   * @throws ResourceException if this process may not look into the job's
+   * @throws ResourceException if this process may not read the job's processes
    * @throws UnsupportedException if they live in another pid namespace
-   * @throws ClosedException once this is closed
+   * @throws ClosedException if this was closed
    */
   public JobReport report() {
-    synchronized (seen) {
-      if (seen.isClosed) {
+    synchronized (observed) {
+      if (observed.isClosed) {
         throw new ClosedException("report: it was closed");
       }
-      if (seen.groups.isEmpty()) {
+      if (observed.groups.isEmpty()) {
         processes.addAll(source.get());
       }
       Search search = search();
-      if (seen.groups.isEmpty() && search.refusal != null) {
+      if (observed.groups.isEmpty() && search.refusal != null) {
         throw search.refusal;
       }
       return reportOf(search);
     }
   }
 
-  /** Of those that some rank is in; where none is, of those that ranks are lost in, or the first. */
+  /**
+   * Reports the communicators in which some rank is left. If there are none, reports those with
+   * lost ranks, or else the first one.
+   */
   private JobReport reportOf(Search search) {
     long now = Native.wl_clock_ns();
     List<JobReport.Group> living = new ArrayList<>();
@@ -302,49 +290,44 @@ public final class RunningJob implements AutoCloseable {
     if (living.isEmpty() && !over.isEmpty()) {
       List<JobReport.Group> lost = over.stream().filter(group -> !group.lost().isEmpty()).toList();
       return new JobReport(
-          lost.isEmpty() ? over.subList(0, 1) : lost, isIdle(now) || !search.isAnyThere);
+          lost.isEmpty() ? over.subList(0, 1) : lost, isIdle(now) || !search.isAnyAlive);
     }
     if (search.held.isEmpty() && search.refusal == null) {
-      // A process that ends has closed what it held before it counts as ended.
+      // A process closes its memory before it counts as ended.
       return new JobReport(living, isIdle(now) && !living.isEmpty());
     }
-    idleNs = 0;
+    idleSinceNs = 0;
     for (JobReport.Group group : over) {
-      seen.left.add(idOf(group));
-      seen.groups.remove(idOf(group)).close();
+      long id = Long.parseUnsignedLong(group.id(), 16);
+      observed.left.add(id);
+      observed.groups.remove(id).close();
     }
     return new JobReport(living, false);
   }
 
-  /** Whether no process has had a communicator that goes on for a while. */
+  /** True if no process has had an open communicator for a while. */
   private boolean isIdle(long now) {
-    idleNs = idleNs == 0 ? now : idleNs;
-    return now - idleNs >= ENDING_NS;
-  }
-
-  private static long idOf(JobReport.Group group) {
-    return Long.parseUnsignedLong(group.id(), 16);
+    idleSinceNs = idleSinceNs == 0 ? now : idleSinceNs;
+    return now - idleSinceNs >= IDLE_NS;
   }
 
   private Search search() {
     Search search = new Search();
-    List.copyOf(processes).forEach(search::look);
-    if (!isComplete && !seen.groups.isEmpty()) {
+    List.copyOf(processes).forEach(search::read);
+    if (!isComplete && !observed.groups.isEmpty()) {
       List<ProcessName> first =
           inOrder().get(0).looks().stream()
               .filter(look -> !look.elsewhere())
               .map(RankLook::process)
               .toList();
       isComplete = !first.contains(null);
-      Set<ProcessName> looked = Set.copyOf(processes);
-      first.stream().filter(Objects::nonNull).forEach(processes::add);
-      processes.stream().filter(process -> !looked.contains(process)).forEach(search::look);
+      first.stream().filter(Objects::nonNull).filter(processes::add).forEach(search::read);
     }
     return search;
   }
 
   private List<ObservedGroup> inOrder() {
-    return seen.groups.values().stream()
+    return observed.groups.values().stream()
         .sorted(Comparator.comparingLong((ObservedGroup group) -> group.about().madeNs()))
         .toList();
   }
@@ -353,27 +336,25 @@ public final class RunningJob implements AutoCloseable {
     ObservedGroup.About about = group.about();
     List<RankLook> looks = group.looks();
     boolean hasParent = about.parent() != 0;
+    WindlassException failure =
+        (WindlassException)
+            group.failure(
+                (code, message, cause, operation, culprits) ->
+                    WindlassException.of(
+                        code, Texts.printable(message), cause, operation, culprits));
     return new JobReport.Group(
         Long.toHexString(about.id()),
         hasParent ? Optional.of(Long.toHexString(about.parent())) : Optional.empty(),
         hasParent ? looks.stream().map(RankLook::former).toList() : List.of(),
         Duration.ofNanos(Math.max(0, now - about.madeNs())),
-        Report.of(looks, failureOf(group), group.peerMemory(WindlassException::of)));
+        Report.of(looks, failure, group.peerMemory(WindlassException::of)));
   }
 
-  private static WindlassException failureOf(ObservedGroup group) {
-    return (WindlassException)
-        group.failure(
-            (code, message, cause, operation, culprits) ->
-                WindlassException.of(
-                    code, Texts.printable(message), cause, operation, culprits));
-  }
-
-  /** Forgets the job, which goes on. Idempotent. */
+  /** Stops observing the job, which continues. Idempotent. */
   @Override
   public void close() {
-    synchronized (seen) {
-      seen.free();
+    synchronized (observed) {
+      observed.free();
     }
   }
 

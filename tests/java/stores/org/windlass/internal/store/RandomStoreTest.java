@@ -113,7 +113,7 @@ class RandomStoreTest {
     return value;
   }
 
-  /** Each member counts up by exchange. */
+  /** Each member counts up by exchanges, and another one waits for each number. */
   @RandomSeeds(value = 2, inLong = 100)
   void callsSideBySideAreAtomic(long seed) throws Exception {
     for (Kind kind : Kind.values()) {

@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.windlass.internal.store.Failure.assertFails;
 import static org.windlass.internal.store.Meeting.LONG;
 
-import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -325,9 +324,5 @@ public class StoreTest {
       bytes[i] = (byte) values[i];
     }
     return bytes;
-  }
-
-  private static byte[] number(long value) {
-    return ByteBuffer.allocate(Long.BYTES).putLong(value).array();
   }
 }

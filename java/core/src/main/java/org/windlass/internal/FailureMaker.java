@@ -23,4 +23,14 @@ public interface FailureMaker {
   default RuntimeException make(int code, String message) {
     return make(code, message, null, "", List.of());
   }
+
+  /** A failure that another exception caused. */
+  default RuntimeException make(int code, String message, Throwable cause) {
+    return make(code, message, cause, "", List.of());
+  }
+
+  /** A failure that ranks caused. */
+  default RuntimeException make(int code, String message, List<Integer> culprits) {
+    return make(code, message, null, "", culprits);
+  }
 }

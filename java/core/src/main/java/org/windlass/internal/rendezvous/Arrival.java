@@ -15,17 +15,17 @@ import org.windlass.internal.store.Encoding;
 import org.windlass.internal.store.Texts;
 
 /**
- * What a rank says of itself when it comes to the start of a communicator.
+ * A rank's description of itself at the start of a communicator.
  *
- * @param library the version of its library
- * @param target what its kernels are compiled for
- * @param host tells its machine from others, as it was booted
- * @param machine what that machine is called
- * @param named what its host is called by {@link Host#NAME_VARIABLE}; empty for nothing
- * @param process in which it lives
- * @param cores how many it may use at once
- * @param cpus those that it may use, as the kernel lists them: {@code 0-3,8}
- * @param options what its communicator is asked to be like, as text
+ * @param library version of its library
+ * @param target target of its kernels
+ * @param host id of its machine since the last boot
+ * @param machine host name of its machine
+ * @param named value of {@link Host#NAME_VARIABLE}; empty if it is not set
+ * @param process its process
+ * @param cores number of cores that it may use at once
+ * @param cpus cores that it may use, in the kernel's notation: {@code 0-3,8}
+ * @param options options of its communicator as text
  */
 record Arrival(
     int rank,
@@ -38,48 +38,50 @@ record Arrival(
     int cores,
     String cpus,
     String options) {
-  /** Goes up with every change of what ranks tell one another at the start. */
+  /** Number to raise with every change of what ranks exchange at the start. */
   static final int PROTOCOL = 5;
 
-  private static final Path BOOT_ID = Path.of("/proc/sys/kernel/random/boot_id");
-  private static final Path HOST_NAME = Path.of("/proc/sys/kernel/hostname");
-  private static final Path STATUS = Path.of("/proc/self/status");
   private static final String ALLOWED = "Cpus_allowed_list:";
 
   /**
-   * One of {@code rank}, which lives in this process.
+   * Describes {@code rank}, which lives in this process.
    *
-   * @param named what this host is called; empty for nothing
+   * @param named name of this host; empty for none
    */
   static Arrival own(
       int rank, ProcessName process, String named, String options, FailureMaker failures) {
-    try {
-      String cpus =
-          Files.readAllLines(STATUS).stream()
-              .filter(line -> line.startsWith(ALLOWED))
-              .map(line -> line.substring(ALLOWED.length()).strip())
-              .findFirst()
-              .orElse("");
-      return new Arrival(
-          rank,
-          Native.wl_version(),
-          Native.wl_target(),
-          ownHost(),
-          Files.readString(HOST_NAME).strip(),
-          named,
-          process,
-          Native.wl_allowed_cores(),
-          cpus,
-          options);
-    } catch (IOException e) {
-      throw failures.make(
-          Native.WL_UNSUPPORTED, "/proc doesn't tell of this host: " + e, e, "", List.of(rank));
-    }
+    String machine = file("/proc/sys/kernel/hostname", failures).strip();
+    String cpus =
+        file("/proc/self/status", failures)
+            .lines()
+            .filter(line -> line.startsWith(ALLOWED))
+            .map(line -> line.substring(ALLOWED.length()).strip())
+            .findFirst()
+            .orElse("");
+    return new Arrival(
+        rank,
+        Native.wl_version(),
+        Native.wl_target(),
+        ownHost(failures),
+        machine,
+        named,
+        process,
+        Native.wl_allowed_cores(),
+        cpus,
+        options);
   }
 
-  /** What tells this host, as it was booted, from others. */
-  static String ownHost() throws IOException {
-    return Files.readString(BOOT_ID).strip();
+  /** Id of this machine since its last boot. */
+  static String ownHost(FailureMaker failures) {
+    return file("/proc/sys/kernel/random/boot_id", failures).strip();
+  }
+
+  private static String file(String path, FailureMaker failures) {
+    try {
+      return Files.readString(Path.of(path));
+    } catch (IOException e) {
+      throw failures.make(Native.WL_UNSUPPORTED, "/proc doesn't tell of this host: " + e, e);
+    }
   }
 
   byte[] toBytes() {
@@ -101,25 +103,23 @@ record Arrival(
         });
   }
 
-  /** What {@code rank} says. */
+  /** Decodes the description of {@code rank}; Mismatch if it names another rank. */
   static Arrival of(int rank, byte[] bytes, FailureMaker failures) {
-    Arrival told = of("rank " + rank, List.of(rank), bytes, failures);
-    if (told.rank != rank) {
+    Arrival arrival = of("rank " + rank, List.of(rank), bytes, failures);
+    if (arrival.rank != rank) {
       throw failures.make(
           Native.WL_MISMATCH,
-          "rank " + rank + " says that it is rank " + told.rank + "; start all ranks again",
-          null,
-          "",
+          "rank " + rank + " says that it is rank " + arrival.rank + "; start all ranks again",
           List.of(rank));
     }
-    return told;
+    return arrival;
   }
 
   /**
-   * What somebody says.
+   * Decodes a description; Mismatch if it is malformed or of another protocol.
    *
-   * @param who as errors name it
-   * @param culprits theirs
+   * @param who the sender's name in errors
+   * @param culprits the sender's rank, if it is known
    */
   static Arrival of(String who, List<Integer> culprits, byte[] bytes, FailureMaker failures) {
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
@@ -131,8 +131,6 @@ record Arrival(
             who + " runs windlass " + library + ", which starts by protocol " + protocol
                 + "; this one runs " + Native.wl_version() + ", by protocol " + PROTOCOL
                 + "; use one version everywhere",
-            null,
-            "",
             culprits);
       }
       return new Arrival(
@@ -147,23 +145,19 @@ record Arrival(
           in.readUTF(),
           Texts.printable(in.readUTF()));
     } catch (IOException e) {
-      throw failures.make(
-          Native.WL_MISMATCH,
-          "what " + who + " says of itself can't be read: " + Encoding.why(e),
-          e,
-          "",
-          culprits);
+      String text = "what " + who + " says of itself can't be read: " + Encoding.why(e);
+      throw failures.make(Native.WL_MISMATCH, text, e, "", culprits);
     }
   }
 
-  /** The cores that it may use; empty where the kernel doesn't say. */
-  BitSet mask() {
+  /** Set of the cores that it may use; empty if the kernel's text can't be read. */
+  private BitSet mask() {
     BitSet mask = new BitSet();
     for (String range : cpus.split(",")) {
       String[] ends = range.split("-", 2);
       try {
         int first = Integer.parseInt(ends[0]);
-        int last = ends.length == 1 ? first : Integer.parseInt(ends[1]);
+        int last = Integer.parseInt(ends[ends.length - 1]);
         if (first < 0 || last < first || last >= 1 << 16) {
           return new BitSet();
         }
@@ -175,15 +169,12 @@ record Arrival(
     return mask;
   }
 
-  /**
-   * How many cores all of them share: what their masks have together, or what a quota leaves of
-   * it.
-   */
-  static int cores(List<Arrival> all) {
+  /** Number of cores that all of {@code ranks} share: the union of their masks, or a quota. */
+  static int cores(List<Arrival> ranks) {
     BitSet union = new BitSet();
     int most = 1;
     boolean isBounded = false;
-    for (Arrival each : all) {
+    for (Arrival each : ranks) {
       BitSet mask = each.mask();
       union.or(mask);
       most = Math.max(most, each.cores);

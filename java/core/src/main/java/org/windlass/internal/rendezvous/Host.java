@@ -8,27 +8,25 @@ import org.windlass.internal.Native;
 import org.windlass.internal.store.Texts;
 
 /**
- * What a process's settings say of the host that it is of.
+ * A process's settings for its host.
  *
- * @param name of that host, which tells it from others whatever machine it is; empty where machine
- *     and pid namespace are what does
- * @param silenceNs after which a host of which nothing comes counts as lost; 0: it may be silent
+ * @param name name of the host; empty if machine and pid namespace define the host
+ * @param silenceNs silence after which another host is lost; 0 for no limit
  */
 public record Host(String name, long silenceNs) {
-  /** The environment variable that has the name. */
+  /** Environment variable with the name. */
   public static final String NAME_VARIABLE = "WINDLASS_HOST";
 
-  /** The environment variable that says how long a host may be silent, in seconds. */
+  /** Environment variable with the silence in seconds. */
   public static final String SILENCE_VARIABLE = "WINDLASS_HOST_SILENCE";
 
-  /** As the native library keeps it. */
+  /** Form of a name that the native library can store. */
   private static final Pattern NAME = Pattern.compile("[!-~]{1,63}");
 
   private static final Pattern SECONDS = Pattern.compile("[0-9]{1,4}(\\.[0-9]{1,3})?");
-  private static final String DEFAULT_SILENCE = "2";
   private static final double LEAST_SILENCE = 0.5;
 
-  /** What the environment says; InvalidArgument for what is no name, or no number of seconds. */
+  /** Parses the variables; InvalidArgument if one is malformed. */
   public static Host of(Map<String, String> variables, FailureMaker failures) {
     String name = variables.getOrDefault(NAME_VARIABLE, "");
     if (!name.isEmpty() && !NAME.matcher(name).matches()) {
@@ -38,7 +36,7 @@ public record Host(String name, long silenceNs) {
               + "'; a host's name has 1 to 63 characters of ASCII, none of them a space");
     }
     String given = variables.getOrDefault(SILENCE_VARIABLE, "");
-    String silence = given.isEmpty() ? DEFAULT_SILENCE : given;
+    String silence = given.isEmpty() ? "2" : given;
     double seconds = SECONDS.matcher(silence).matches() ? Double.parseDouble(silence) : -1;
     if (seconds != 0 && seconds < LEAST_SILENCE) {
       throw failures.make(

@@ -12,15 +12,15 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 import org.windlass.internal.UcxLibrary;
 
-/** The wire by which a process of a group reaches those on other hosts. */
+/** The UCX connections between a process of a group and the processes on other hosts. */
 final class HostWire {
   private HostWire() {}
 
   /**
-   * Opens that of this process.
+   * Opens this process's end.
    *
-   * @param group a {@code wl_group_t*}, which this process has attached to
-   * @param own its ranks here
+   * @param group a {@code wl_group_t*} to which this process is attached
+   * @param own the ranks of this process
    * @return the name by which others connect to it
    */
   static byte[] open(long group, List<Integer> own, FailureMaker failures) {
@@ -47,10 +47,10 @@ final class HostWire {
   }
 
   /**
-   * Connects it to the others.
+   * Connects this process to the others.
    *
-   * @param names of the wires of all processes
-   * @param silenceNs after which a host of which nothing comes is lost; 0: never
+   * @param names the names of all processes
+   * @param silenceNs silence after which a host is lost; 0 for no limit
    */
   static void connect(long group, List<byte[]> names, long silenceNs, FailureMaker failures) {
     ByteBuffer all = Structs.allocate(names.stream().mapToInt(name -> name.length).sum());

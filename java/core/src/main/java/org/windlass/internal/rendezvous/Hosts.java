@@ -5,65 +5,57 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.IntStream;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 
 /**
- * Which of the ranks of a start live on one host, and can share memory. Hosts have numbers, from 0
+ * The hosts of the ranks of a start. Ranks of one host can share memory. Hosts have numbers from 0
  * on, in the order of their lowest ranks.
  */
 final class Hosts {
   private final List<Arrival> all;
+
+  /** Number of each rank's host. */
   private final int[] numbers;
 
-  /** Of each host, the one of the lowest rank. */
+  /** The lowest rank of each host. */
   private final List<Arrival> firsts = new ArrayList<>();
 
-  private Hosts(List<Arrival> all) {
-    this.all = all;
-    this.numbers = new int[all.size()];
+  /** Assigns ranks to hosts; Mismatch if one host name is that of several machines. */
+  static Hosts of(List<Arrival> all, FailureMaker failures) {
+    return new Hosts(all, failures);
   }
 
-  /**
-   * Of the ranks that say so, in rank order. Mismatch where a name that {@link Host#NAME_VARIABLE}
-   * gives is that of several machines or pid namespaces.
-   */
-  static Hosts of(List<Arrival> all, FailureMaker failures) {
-    Hosts hosts = new Hosts(all);
+  private Hosts(List<Arrival> all, FailureMaker failures) {
+    this.all = all;
+    this.numbers = new int[all.size()];
     Map<String, Integer> known = new HashMap<>();
     for (int rank = 0; rank < all.size(); rank++) {
       Arrival arrival = all.get(rank);
-      Integer number = known.putIfAbsent(key(arrival), known.size());
-      if (number == null) {
-        number = hosts.firsts.size();
-        hosts.firsts.add(arrival);
+      String name = arrival.named().isEmpty() ? machine(arrival) : "named " + arrival.named();
+      numbers[rank] = known.computeIfAbsent(name, any -> firsts.size());
+      if (numbers[rank] == firsts.size()) {
+        firsts.add(arrival);
       }
-      Arrival first = hosts.firsts.get(number);
-      if (!place(first).equals(place(arrival))) {
+      Arrival first = first(rank);
+      if (!machine(first).equals(machine(arrival))) {
         throw failures.make(
             Native.WL_MISMATCH,
             "ranks " + first.rank() + " and " + rank + " both have " + Host.NAME_VARIABLE + " '"
                 + arrival.named() + "', and live on different machines, or in different pid"
                 + " namespaces; give those of each a name of their own, or none",
-            null,
-            "",
             List.of(first.rank(), rank));
       }
-      hosts.numbers[rank] = number;
     }
-    return hosts;
   }
 
-  private static String key(Arrival arrival) {
-    return arrival.named().isEmpty() ? place(arrival) : "named " + arrival.named();
-  }
-
-  /** Where processes see one another. */
-  private static String place(Arrival arrival) {
+  /** Name of the machine and pid namespace in which processes see one another. */
+  private static String machine(Arrival arrival) {
     return arrival.host() + " " + arrival.process().pidNamespace();
   }
 
-  /** All ranks, in their order. */
+  /** All ranks in rank order. */
   List<Arrival> all() {
     return all;
   }
@@ -72,12 +64,12 @@ final class Hosts {
     return firsts.size() > 1;
   }
 
-  /** The host's number, of each rank. */
+  /** Number of each rank's host, in rank order. */
   int[] numbers() {
     return numbers.clone();
   }
 
-  /** The one of the lowest rank of that rank's host. */
+  /** The lowest rank on the host of {@code rank}. */
   Arrival first(int rank) {
     return firsts.get(numbers[rank]);
   }
@@ -86,15 +78,15 @@ final class Hosts {
     return numbers[one] == numbers[other];
   }
 
-  /** How many cores those of any host share, at least. */
+  /** Number of cores that the ranks of a host share, on the host with the fewest. */
   int cores() {
-    List<List<Arrival>> each = new ArrayList<>();
-    firsts.forEach(first -> each.add(new ArrayList<>()));
-    all.forEach(arrival -> each.get(numbers[arrival.rank()]).add(arrival));
-    return each.stream().mapToInt(Arrival::cores).min().orElseThrow();
+    return IntStream.range(0, firsts.size())
+        .map(host -> Arrival.cores(all.stream().filter(of -> numbers[of.rank()] == host).toList()))
+        .min()
+        .orElseThrow();
   }
 
-  /** That rank's host, such as {@code host 1 (b)}. */
+  /** Name of the host of {@code rank}, such as {@code host 1 (b)}. */
   String name(int rank) {
     Arrival arrival = all.get(rank);
     String name = arrival.named().isEmpty() ? arrival.machine() : arrival.named();
@@ -102,9 +94,9 @@ final class Hosts {
   }
 
   /**
-   * What a rank is called, behind "rank": by its host, too, where ranks live on several.
+   * Name of a rank after the word "rank". It includes the host if there are several.
    *
-   * @param hosts null where nobody knows so far
+   * @param hosts null if the hosts are not known yet
    */
   static String rank(Hosts hosts, int rank) {
     return hosts != null && hosts.areSeveral() ? rank + " on " + hosts.name(rank) : "" + rank;

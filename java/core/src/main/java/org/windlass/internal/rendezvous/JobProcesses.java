@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.rendezvous;
 
-import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.LinkedHashSet;
@@ -18,50 +17,46 @@ import org.windlass.internal.store.Texts;
 import org.windlass.internal.store.Token;
 
 /**
- * The processes of a job, as they tell of themselves at the store where its ranks meet: each in a
- * key of its own, which stays as long as the store, for those who look at the job from outside.
+ * The processes of a job at the store where its ranks meet. Each process has a key there, which
+ * lasts as long as the store, so that observers find the process.
  */
 public final class JobProcesses {
   private static final String PREFIX = "process/";
 
-  /** What such a one is called to the store. */
-  private static final String OBSERVER = "report";
-
   private JobProcesses() {}
 
   /**
-   * Tells of this process.
+   * Registers this process.
    *
-   * @param rank its first one
+   * @param rank its first rank
    */
   public static void tell(Store store, int rank, Duration deadline, FailureMaker failures) {
     ProcessName process = ProcessName.own(failures);
     Arrival own = Arrival.own(rank, process, "", "", failures);
-    // Another host may have that pid, too.
+    // A process of another host may have the same pid.
     store.set(PREFIX + process.pid() + "/" + own.host(), own.toBytes(), deadline);
   }
 
   /**
-   * Those of this host that have told of themselves at a store; none where the job has not begun to
-   * start.
+   * Returns the registered processes of this host; none if the job has not begun to start.
    *
-   * @param deadline for the store to answer
-   * @param failures makes what is thrown: as {@link SocketStore#connect} does, and Mismatch where
-   *     the job runs another version, Unsupported where it runs on other hosts alone
+   * @param deadline time limit for the answer of the store
+   * @param failures makes the exceptions: those of {@link SocketStore#connect}, Mismatch if the job
+   *     runs another version, and Unsupported if it runs only on other hosts
    */
   public static Set<ProcessName> at(
       InetSocketAddress address, Token token, Duration deadline, FailureMaker failures) {
-    Member own = Member.observer(OBSERVER, Native.wl_version());
+    Member observer = Member.observer("report", Native.wl_version());
     Set<ProcessName> processes = new LinkedHashSet<>();
+    String host = Arrival.ownHost(failures);
     boolean isElsewhere = false;
-    try (Store store = SocketStore.connect(address, token, own, deadline, failures)) {
+    try (Store store = SocketStore.connect(address, token, observer, deadline, failures)) {
       for (String key : store.keys(PREFIX, deadline)) {
-        Optional<byte[]> said = store.get(key, deadline);
-        if (said.isPresent()) {
-          String pid = key.substring(PREFIX.length()).replaceFirst("/.*", "");
-          Arrival told = told(pid, said.get(), failures);
-          if (told.host().equals(ownHost(failures))) {
-            processes.add(told.process());
+        Optional<byte[]> value = store.get(key, deadline);
+        if (value.isPresent()) {
+          Arrival arrival = arrival(key, value.get(), failures);
+          if (arrival.host().equals(host)) {
+            processes.add(arrival.process());
           } else {
             isElsewhere = true;
           }
@@ -77,30 +72,17 @@ public final class JobProcesses {
     return processes;
   }
 
-  private static Arrival told(String pid, byte[] said, FailureMaker failures) {
-    Arrival told = Arrival.of("process " + Texts.printable(pid), List.of(), said, failures);
-    if (!told.library().equals(Native.wl_version()) || !told.target().equals(Native.wl_target())) {
+  private static Arrival arrival(String key, byte[] value, FailureMaker failures) {
+    String pid = key.substring(PREFIX.length()).replaceFirst("/.*", "");
+    Arrival arrival = Arrival.of("process " + Texts.printable(pid), List.of(), value, failures);
+    String version = Native.wl_version();
+    String target = Native.wl_target();
+    if (!arrival.library().equals(version) || !arrival.target().equals(target)) {
       throw failures.make(
           Native.WL_MISMATCH,
-          "the job runs windlass "
-              + told.library()
-              + " for "
-              + told.target()
-              + "; this one is "
-              + Native.wl_version()
-              + " for "
-              + Native.wl_target()
-              + "; take the one that the job runs");
+          "the job runs windlass " + arrival.library() + " for " + arrival.target()
+              + "; this one is " + version + " for " + target + "; take the one that the job runs");
     }
-    return told;
-  }
-
-  private static String ownHost(FailureMaker failures) {
-    try {
-      return Arrival.ownHost();
-    } catch (IOException e) {
-      throw failures.make(
-          Native.WL_UNSUPPORTED, "/proc doesn't tell of this host: " + e, e, "", List.of());
-    }
+    return arrival;
   }
 }

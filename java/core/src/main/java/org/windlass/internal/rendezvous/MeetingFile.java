@@ -124,14 +124,10 @@ public final class MeetingFile implements AutoCloseable {
       String job, String settings, String named, Path temporary, FailureMaker failures) {
     ProcessName process = ProcessName.own(failures);
     Path folder = folder(named, temporary, CURE + settings, failures);
-    try {
-      String name = String.join("\n", Arrival.ownHost(), "" + process.pidNamespace(), job);
-      UUID unique = UUID.nameUUIDFromBytes(name.getBytes(StandardCharsets.UTF_8));
-      return new MeetingFile(folder.resolve("windlass-meeting-" + unique), process, failures);
-    } catch (IOException e) {
-      throw failures.make(
-          Native.WL_UNSUPPORTED, "/proc doesn't tell of this host: " + e, e, "", List.of());
-    }
+    String host = Arrival.ownHost(failures);
+    String name = String.join("\n", host, "" + process.pidNamespace(), job);
+    UUID unique = UUID.nameUUIDFromBytes(name.getBytes(StandardCharsets.UTF_8));
+    return new MeetingFile(folder.resolve("windlass-meeting-" + unique), process, failures);
   }
 
   private MeetingFile(Path path, ProcessName process, FailureMaker failures) {

@@ -10,7 +10,6 @@ import java.util.regex.Pattern;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.HostAndPort;
-import org.windlass.internal.store.StoreAddress;
 import org.windlass.internal.store.StoreProvider;
 import org.windlass.internal.store.StoreProviders;
 import org.windlass.internal.store.StoreServer;
@@ -62,7 +61,7 @@ public final class MeetingStore implements AutoCloseable {
               + " them, such as " + VARIABLE + "=demo, or to HOST:PORT with WINDLASS_TOKEN_FILE");
     }
     check(setting, failures);
-    Optional<String> address = StoreAddress.parse(VARIABLE, setting, failures);
+    Optional<String> address = StoreProviders.address(VARIABLE, setting, failures);
     if (address.isPresent()) {
       named = null;
       file = null;
@@ -81,7 +80,7 @@ public final class MeetingStore implements AutoCloseable {
 
   /** InvalidArgument for a value of {@link #VARIABLE} that says nothing; looks nothing up. */
   public static void check(String setting, FailureMaker failures) {
-    if (StoreAddress.parse(VARIABLE, setting, failures).isPresent()) {
+    if (StoreProviders.address(VARIABLE, setting, failures).isPresent()) {
       return;
     }
     if (setting.contains(":")) {

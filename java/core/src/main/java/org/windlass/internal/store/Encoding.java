@@ -8,28 +8,28 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.util.UUID;
 
-/** What a value consists of, as it is written one thing after the other. */
+/** A sequence of writes that make up a value. */
 @FunctionalInterface
 public interface Encoding {
   void to(DataOutputStream out) throws IOException;
 
-  /** What {@code encoding} writes. */
+  /** Returns the bytes that {@code encoding} writes. */
   static byte[] bytes(Encoding encoding) {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     try (DataOutputStream out = new DataOutputStream(bytes)) {
       encoding.to(out);
     } catch (IOException e) {
-      throw new IllegalStateException(e); // of a text beyond 64 KiB alone
+      throw new IllegalStateException(e); // only for a text of more than 64 KiB
     }
     return bytes.toByteArray();
   }
 
-  /** What reading a value failed of. */
+  /** Returns the reason why a value could not be read. */
   static String why(IOException failure) {
     return failure instanceof EOFException ? "it ends early" : failure.getMessage();
   }
 
-  /** Sixteen bytes. */
+  /** Writes 16 bytes. */
   static void putId(DataOutputStream out, UUID id) throws IOException {
     out.writeLong(id.getMostSignificantBits());
     out.writeLong(id.getLeastSignificantBits());
@@ -39,13 +39,13 @@ public interface Encoding {
     return new UUID(in.readLong(), in.readLong());
   }
 
-  /** A length, and as many bytes. */
+  /** Writes the length of {@code bytes}, and then the bytes. */
   static void putArray(DataOutputStream out, byte[] bytes) throws IOException {
     out.writeInt(bytes.length);
     out.write(bytes);
   }
 
-  /** Of no more bytes than {@code in} has, which is over a value. */
+  /** Reads an array. Its length is checked against the rest of {@code in}, a whole value. */
   static byte[] array(DataInputStream in) throws IOException {
     int length = in.readInt();
     if (length < 0 || length > in.available()) {

@@ -10,21 +10,21 @@ import org.windlass.internal.Deadline;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 
-/** HOST:PORT as settings have it: its parser, which looks up no name, and its look-up. */
+/** HOST:PORT in settings: how to parse it, and how to resolve the host. */
 public final class HostAndPort {
   public static final int LAST_PORT = 65_535;
 
-  private static final long LOOK_UP_AGAIN_MS = 200;
+  private static final long RESOLVE_AGAIN_MS = 200;
 
-  /** A name or an address; one of IPv6 may end in an interface. */
+  /** A name or an address. An IPv6 address may end with an interface. */
   private static final Pattern HOST =
       Pattern.compile("[A-Za-z0-9._-]+|[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9._-]+)?");
 
-  /** An address of IPv6 and a port, which only brackets tell apart. */
+  /** An IPv6 address without brackets, and a port. */
   private static final Pattern WITHOUT_BRACKETS =
       Pattern.compile("([0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9._-]+)?):([0-9]+)");
 
-  /** All addresses of a host, in either family: where it may listen, and nobody finds it. */
+  /** The wildcard addresses, to which nobody can connect. */
   private static final Pattern ANY = Pattern.compile("[0.]+|[0:]+");
 
   private static final Pattern TEXT =
@@ -33,70 +33,64 @@ public final class HostAndPort {
   private HostAndPort() {}
 
   /**
-   * Such as {@code 127.0.0.1:29500} or {@code [::1]:29500}; InvalidArgument for what is none.
+   * Parses a text such as {@code 127.0.0.1:29500} or {@code [::1]:29500}, without resolving the
+   * host. InvalidArgument for another text.
    *
-   * @param setting where {@code text} stands
-   * @param or what else it may be, as the message goes on; may be empty
+   * @param setting name of the setting with the text
+   * @param or end of the error message, with what else the setting may be; may be empty
    */
   public static InetSocketAddress parse(
       String setting, String text, String or, FailureMaker failures) {
     Matcher bare = WITHOUT_BRACKETS.matcher(text);
     if (bare.matches()) {
-      throw refused(
-          setting,
-          text,
-          "an address of IPv6 stands in brackets before its port: ["
-              + bare.group(1) + "]:" + bare.group(2),
-          failures);
+      String right = "[" + bare.group(1) + "]:" + bare.group(2);
+      String why = "an address of IPv6 stands in brackets before its port: " + right;
+      throw wrong(setting, text, why, failures);
     }
     Matcher matcher = TEXT.matcher(text);
     if (!matcher.matches()) {
-      throw refused(
-          setting,
-          text,
-          "it must be HOST:PORT, such as 127.0.0.1:29500 or [::1]:29500" + or,
-          failures);
+      String why = "it must be HOST:PORT, such as 127.0.0.1:29500 or [::1]:29500" + or;
+      throw wrong(setting, text, why, failures);
     }
     String digits = matcher.group("port");
     int port = digits.matches("[0-9]{1,9}") ? Integer.parseInt(digits) : 0;
     if (port < 1 || port > LAST_PORT) {
-      throw refused(
-          setting,
-          text,
-          "its port must be a number from 1 to " + LAST_PORT + "; correct what sets it",
-          failures);
+      String why = "its port must be a number from 1 to " + LAST_PORT + "; correct what sets it";
+      throw wrong(setting, text, why, failures);
     }
     String literal = matcher.group("literal");
     String host = literal == null ? matcher.group("name") : literal;
     if (ANY.matcher(host).matches()) {
-      throw refused(
-          setting,
-          text,
-          "'" + host + "' is every address of a host; name one by which others reach it",
-          failures);
+      String why = "'" + host + "' is every address of a host; name one by which others reach it";
+      throw wrong(setting, text, why, failures);
     }
     return of(setting, text, host, port, failures);
   }
 
   /**
-   * That of a host; InvalidArgument where it is none.
+   * Checks a host; InvalidArgument if it is malformed.
    *
-   * @param text of the setting, which has the host
+   * @param text text of the setting, which includes the host
    */
   public static InetSocketAddress of(
       String setting, String text, String host, int port, FailureMaker failures) {
     if (!HOST.matcher(host).matches()) {
-      throw refused(
-          setting, text, "'" + host + "' is no host; name one, or its address", failures);
+      throw wrong(setting, text, "'" + host + "' is no host; name one, or its address", failures);
     }
     return InetSocketAddress.createUnresolved(host, port);
   }
 
+  private static RuntimeException wrong(
+      String setting, String text, String why, FailureMaker failures) {
+    String shown = setting + " is '" + Texts.printable(text) + "'; " + Texts.printable(why);
+    return failures.make(Native.WL_INVALID_ARGUMENT, shown);
+  }
+
   /**
-   * {@code parsed} with its host looked up, which takes as long as the system's resolver;
-   * InvalidArgument where it is not known.
+   * Resolves the host, which takes as long as the system's resolver. InvalidArgument if it is
+   * unknown.
    *
-   * @param where it stands, as the message begins
+   * @param where begin of the error message
    */
   public static InetSocketAddress resolved(
       String where, InetSocketAddress parsed, FailureMaker failures) {
@@ -108,10 +102,10 @@ public final class HostAndPort {
   }
 
   /**
-   * {@code parsed} with its host looked up until it is known: a host that comes up may get its name
-   * later. Timeout where it has none by the deadline; Aborted.
+   * Resolves the host again and again, since a starting host may get its name later. Timeout if it
+   * is unknown at the deadline; Aborted.
    *
-   * @param where it stands, as the message begins
+   * @param where begin of the error message
    */
   public static InetSocketAddress awaited(
       String where, InetSocketAddress parsed, Deadline until, FailureMaker failures) {
@@ -126,22 +120,12 @@ public final class HostAndPort {
               where + ": " + e.getMessage() + " after " + Deadline.text(until.deadline())
                   + "; correct the name, or see why it is not known here");
         }
-        pause(where, Math.min(LOOK_UP_AGAIN_MS, left), failures);
+        try {
+          Thread.sleep(Math.min(RESOLVE_AGAIN_MS, left));
+        } catch (InterruptedException interrupted) {
+          throw Waits.interrupted(where, failures);
+        }
       }
     }
-  }
-
-  private static void pause(String where, long millis, FailureMaker failures) {
-    try {
-      Thread.sleep(millis);
-    } catch (InterruptedException e) {
-      throw Waits.interrupted(where, failures);
-    }
-  }
-
-  private static RuntimeException refused(
-      String setting, String text, String why, FailureMaker failures) {
-    return failures.make(
-        Native.WL_INVALID_ARGUMENT, setting + " is '" + Texts.printable(text) + "'; " + Texts.printable(why));
   }
 }

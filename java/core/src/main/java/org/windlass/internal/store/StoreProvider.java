@@ -6,26 +6,25 @@ import java.util.Map;
 import org.windlass.internal.FailureMaker;
 
 /**
- * A kind of store that an artifact of its own brings along, with what it depends on.
- * {@link StoreProviders} finds it. The module's descriptor names it, which is compiled before what
- * is generated: nothing that it names may know that.
+ * A kind of store that a separate artifact provides, together with its dependencies. See {@link
+ * StoreProviders}. The module descriptor uses this type before any code is generated, so this type
+ * may not depend on generated code.
  */
 public interface StoreProvider {
-  /** What comes before {@code ://} in an address, such as {@code etcd}. */
+  /** The part before {@code ://} in an address, such as {@code etcd}. */
   String scheme();
 
   /**
-   * A way into a store that the ranks of one job share. It is rank 0's: it begins with that rank's
-   * way in, for which the others wait, and ends with it, by which all of it is removed.
+   * Enters a store that the ranks of one job share. Rank 0 owns the store: the others wait for it,
+   * and the store is removed when rank 0 closes it.
    *
-   * @param address which begins with this scheme
-   * @param name tells the job from others that meet at that address at the same time
+   * @param address an address with this scheme
+   * @param name name of the job's store among the stores at that address
    * @param variables the environment, which may have credentials
-   * @param deadline of connecting
-   * @param failures makes what this and all calls throw. Here: InvalidArgument for what is wrong
-   *     with the address or the variables; Mismatch where a rank of that number is there already,
-   *     or rank 0 states another version; Resource where this member is not let in;
-   *     Unsupported where something is lacking; Timeout; Aborted
+   * @param deadline time limit for this call
+   * @param failures makes the exceptions of this and all later calls. Here: InvalidArgument for a
+   *     wrong address or variable; Mismatch if the rank is present already, or rank 0 runs another
+   *     version; Resource if this member is refused; Unsupported; Timeout; Aborted
    */
   Store connect(
       String address,

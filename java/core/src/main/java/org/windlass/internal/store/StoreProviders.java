@@ -1,21 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.store;
 
-import java.util.List;
+import java.util.Optional;
 import java.util.ServiceConfigurationError;
 import java.util.ServiceLoader;
+import java.util.regex.Pattern;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 
-/** The kinds of stores that artifacts on the class path or module path bring along. */
+/** The store providers on the class path or module path, and the form of their addresses. */
 public final class StoreProviders {
+  private static final Pattern ADDRESS = Pattern.compile("[a-z][a-z0-9]*://[!-~&&[^@]]{1,1000}");
+
   private StoreProviders() {}
 
-  /** The one for {@code address}; Unsupported where none is on the class path or module path. */
+  /**
+   * Checks the address of a provided store. Empty for another text, such as HOST:PORT.
+   * InvalidArgument for a malformed address, which the message does not show.
+   *
+   * @param setting name of the setting with the text
+   */
+  public static Optional<String> address(String setting, String text, FailureMaker failures) {
+    if (!text.contains("://")) {
+      return Optional.empty();
+    }
+    if (!ADDRESS.matcher(text).matches()) {
+      // It may have a password.
+      throw failures.make(
+          Native.WL_INVALID_ARGUMENT,
+          setting + " is no address of a store, such as etcd://10.0.0.1:2379/windlass: it has at"
+              + " most 1000 letters of ASCII behind ://, and neither user nor password");
+    }
+    return Optional.of(text);
+  }
+
+  /** Returns the provider for {@code address}; Unsupported if there is none. */
   public static StoreProvider of(String address, FailureMaker failures) {
     String scheme = address.substring(0, address.indexOf("://"));
     try {
-      // Beside this library's own classes; the thread's loader may know others.
+      // The thread's class loader may know others than this library's.
       for (StoreProvider provider :
           ServiceLoader.load(StoreProvider.class, StoreProvider.class.getClassLoader())) {
         if (provider.scheme().equals(scheme)) {
@@ -23,12 +46,8 @@ public final class StoreProviders {
         }
       }
     } catch (ServiceConfigurationError | LinkageError e) {
-      throw failures.make(
-          Native.WL_UNSUPPORTED,
-          "what brings a store for " + scheme + ":// addresses can't be loaded: " + e,
-          e,
-          "",
-          List.of());
+      String text = "what brings a store for " + scheme + ":// addresses can't be loaded: " + e;
+      throw failures.make(Native.WL_UNSUPPORTED, text, e);
     }
     throw failures.make(
         Native.WL_UNSUPPORTED,

@@ -14,7 +14,6 @@ import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
 import java.security.SecureRandom;
 import java.util.HexFormat;
-import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
@@ -28,40 +27,34 @@ import org.windlass.internal.Natives;
 import org.windlass.internal.Scratch;
 
 /**
- * The secret of those who belong to a store: {@link #BYTES} random bytes, written as hexadecimal
- * digits. It comes from a file that its owner alone may read or from the environment, never from
+ * The secret of the members of a store: {@link #BYTES} random bytes, written as hexadecimal digits.
+ * It comes from a file that only its owner can read, or from the environment. It never comes from
  * arguments, which all users of a machine see.
  */
 public final class Token {
   public static final int BYTES = 32;
 
-  /** The environment variable that has the digits. */
+  /** Environment variable with the digits. */
   public static final String VARIABLE = "WINDLASS_TOKEN";
 
-  /** The environment variable that names the file. */
+  /** Environment variable with the name of the file. */
   public static final String FILE_VARIABLE = "WINDLASS_TOKEN_FILE";
 
   private static final int DIGITS = 2 * BYTES;
-
-  /** Bytes of a name. */
-  private static final int NAME = 16;
-
+  private static final int NAME_BYTES = 16;
   private static final SecureRandom RANDOM = new SecureRandom();
+
   private final byte[] secret;
 
   private Token(byte[] secret) {
     this.secret = secret;
   }
 
-  /** A new one. */
   public static Token random() {
     return new Token(nonce());
   }
 
-  /**
-   * What {@link #VARIABLE} or {@link #FILE_VARIABLE} give; empty where neither is set. One that is
-   * set to nothing is not set.
-   */
+  /** Reads the token of the environment. Empty if neither variable has a value. */
   public static Optional<Token> fromEnvironment(
       Map<String, String> environment, FailureMaker failures) {
     String digits = environment.getOrDefault(VARIABLE, "");
@@ -81,48 +74,38 @@ public final class Token {
   }
 
   /**
-   * What a regular file has, which nobody but its owner may read or write: that which is read is
-   * the one that is checked, whatever its name leads to meanwhile.
+   * Reads a regular file that only its owner may access. It checks the file that it reads, even if
+   * the name refers to another one meanwhile.
    */
   public static Token fromFile(Path file, FailureMaker failures) {
     Natives.require(failures);
     ByteBuffer text = ByteBuffer.allocateDirect(DIGITS + 2);
     try (Scratch scratch = Scratch.take()) {
-      Failures.check(
+      int code =
           Native.wl_file_read_private(
               NativeMemory.utf8(file.toString()),
               NativeMemory.address(text),
               text.capacity(),
               scratch.out(),
-              scratch.error()),
-          scratch,
-          failures);
+              scratch.error());
+      Failures.check(code, scratch, failures);
       text.limit((int) scratch.outValue());
     }
     String digits = StandardCharsets.UTF_8.decode(text).toString().strip();
     return parse(digits, file.toString(), failures);
   }
 
-  /**
-   * What {@code digits} are.
-   *
-   * @param where they stand
-   */
+  /** Parses digits. Errors name the source {@code where}, and don't show the digits. */
   public static Token parse(String digits, String where, FailureMaker failures) {
-    try {
-      byte[] secret = HexFormat.of().parseHex(digits);
-      if (secret.length == BYTES) {
-        return new Token(secret);
-      }
-    } catch (IllegalArgumentException e) {
-      // Said below, without the digits.
+    if (!digits.matches("[0-9A-Fa-f]{" + DIGITS + "}")) {
+      throw failures.make(
+          Native.WL_INVALID_ARGUMENT,
+          where + " has no token, which is " + DIGITS + " hexadecimal digits");
     }
-    throw failures.make(
-        Native.WL_INVALID_ARGUMENT,
-        where + " has no token, which is " + DIGITS + " hexadecimal digits");
+    return new Token(HexFormat.of().parseHex(digits));
   }
 
-  /** Writes it to a new file that nobody but its owner may read or write. */
+  /** Writes the token to a new file that only its owner may access. */
   public void write(Path file, FailureMaker failures) {
     byte[] line = (digits() + "\n").getBytes(StandardCharsets.US_ASCII);
     try (SeekableByteChannel channel =
@@ -132,23 +115,22 @@ public final class Token {
             PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")))) {
       Channels.newOutputStream(channel).write(line);
     } catch (IOException | UnsupportedOperationException e) {
-      throw failures.make(
-          Native.WL_RESOURCE, file + ": a token can't be written: " + e, e, "", List.of());
+      throw failures.make(Native.WL_RESOURCE, file + ": a token can't be written: " + e, e);
     }
   }
 
-  /** What {@link #VARIABLE} may be set to for a process that belongs. */
+  /** Value of {@link #VARIABLE} for a process of the same job. */
   public String digits() {
     return HexFormat.of().formatHex(secret);
   }
 
-  /** A name for {@code text} that no other token leads to; it shows nothing of either. */
+  /** Derives a name from this token and {@code text}. The name reveals neither. */
   public String name(String text) {
     byte[] proof = proof("windlass store: name", text.getBytes(StandardCharsets.UTF_8));
-    return HexFormat.of().formatHex(proof, 0, NAME);
+    return HexFormat.of().formatHex(proof, 0, NAME_BYTES);
   }
 
-  /** As many bytes as a token has, which nobody had before. */
+  /** Returns {@link #BYTES} new random bytes. */
   static byte[] nonce() {
     byte[] bytes = new byte[BYTES];
     RANDOM.nextBytes(bytes);
@@ -156,8 +138,8 @@ public final class Token {
   }
 
   /**
-   * What shows, without showing the token, that who has said or heard {@code parts} holds it:
-   * HMAC-SHA256 over {@code purpose}, a zero and each part after its length.
+   * Proves knowledge of the token without revealing it: HMAC-SHA256 over {@code purpose}, a zero,
+   * and each part after its length.
    */
   byte[] proof(String purpose, byte[]... parts) {
     try {
@@ -175,12 +157,12 @@ public final class Token {
     }
   }
 
-  /** Whether {@code claimed} is that proof, in a time that doesn't depend on where they differ. */
+  /** Compares {@code claimed} with the proof in constant time. */
   boolean proves(byte[] claimed, String purpose, byte[]... parts) {
     return MessageDigest.isEqual(claimed, proof(purpose, parts));
   }
 
-  /** Without the secret. */
+  /** Text without the secret. */
   @Override
   public String toString() {
     return "a token";

@@ -9,29 +9,29 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Failure;
-import org.windlass.internal.store.StoreAddress;
+import org.windlass.internal.store.StoreProviders;
 
 /** Addresses of stores that settings name. */
-class StoreAddressTest {
+class StoreProvidersTest {
   private static final String WRONG = "X is no address of a store";
 
   @ParameterizedTest
   @ValueSource(strings = {"etcd://h:1,[::1]:2/p/q", "a9://!"})
   void whatIsOneIsTaken(String text) {
-    assertThat(StoreAddress.parse("X", text, Failure::make)).contains(text);
+    assertThat(StoreProviders.address("X", text, Failure::make)).contains(text);
   }
 
   @ParameterizedTest
   @ValueSource(strings = {"127.0.0.1:29500", "demo", ""})
   void whatIsSomethingElseIsNone(String text) {
-    assertThat(StoreAddress.parse("X", text, Failure::make)).isEmpty();
+    assertThat(StoreProviders.address("X", text, Failure::make)).isEmpty();
   }
 
   @ParameterizedTest
   @ValueSource(strings = {"etcd://", "Etcd://h:1", "etcd://h 1", "etcd://user:secret@h:1/p"})
   void whatIsNoneIsRefusedAndNotShown(String text) {
     Failure.assertFails(
-            Native.WL_INVALID_ARGUMENT, () -> StoreAddress.parse("X", text, Failure::make))
+            Native.WL_INVALID_ARGUMENT, () -> StoreProviders.address("X", text, Failure::make))
         .startsWith(WRONG)
         .doesNotContain("secret");
   }
