@@ -4,7 +4,9 @@ package org.windlass.internal.rendezvous;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.lang.reflect.Proxy;
+import java.nio.ByteBuffer;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -18,6 +20,7 @@ import org.windlass.internal.Native;
 import org.windlass.internal.store.Failure;
 import org.windlass.internal.store.Hooked;
 import org.windlass.internal.store.Meeting;
+import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
 
 /** Two jobs on their way to one another at a store: who finds whom, and what is said otherwise. */
@@ -31,7 +34,7 @@ class PairingTest {
   }
 
   private static Pairing pairing(Store store, Announcement own, Duration deadline) {
-    return new Pairing(store, "policy", own, deadline, new Pairing.Rivals(Pairing.Patience.USUAL), Failure::make);
+    return new Pairing(store, "policy", own, deadline, new Pairing.Holders(), Failure::make);
   }
 
   private static Pairing pairing(Store store, String name, Duration deadline) {
@@ -44,6 +47,10 @@ class PairingTest {
 
   private static Pairing.Match of(CompletableFuture<Pairing.Match> match) throws Exception {
     return match.get(20, TimeUnit.SECONDS);
+  }
+
+  private static boolean isPresent(Store store, Round.Presence job) {
+    return Arrays.equals(store.get(job.key(), Meeting.LONG).orElse(null), job.value());
   }
 
   @ParameterizedTest
@@ -78,7 +85,7 @@ class PairingTest {
       CompletableFuture<Pairing.Match> a = target(meeting.join(), "a");
       Pairing.Match match = pairing(store, "source", Meeting.LONG).source(null);
       of(a);
-      match.own().takeBack(store);
+      Pairing.remove(store, match.own());
       Failure.assertFails(Native.WL_TIMEOUT, () -> pairing(other, "second", MOMENT).source(null))
           .contains("another sends it already: job 'source' (2 ranks, rank 0 is process 17)")
           .contains("a pair has one source")
@@ -177,7 +184,7 @@ class PairingTest {
   /** What each side waits for of the other is there as long as that may come, and no longer. */
   @ParameterizedTest
   @EnumSource(Meeting.Kind.class)
-  void whoGivesUpAMeetingTakesBackItsSign(Meeting.Kind kind) throws Exception {
+  void whoGivesUpAMeetingRemovesItsPresenceKey(Meeting.Kind kind) throws Exception {
     try (Meeting meeting = new Meeting(kind)) {
       Store store = meeting.join();
       Store other = meeting.join();
@@ -186,18 +193,18 @@ class PairingTest {
         Pairing.Match source = pairing(store, "source", Meeting.LONG).source(null);
         Pairing.Match target = of(a);
         assertThat(source.name()).isEqualTo(target.name());
-        assertThat(source.theirs().isThere(store, Meeting.LONG)).isTrue();
-        assertThat(target.theirs().isThere(other, Meeting.LONG)).isTrue();
+        assertThat(isPresent(store, source.theirs())).isTrue();
+        assertThat(isPresent(other, target.theirs())).isTrue();
         if (isSourceFirst) {
-          source.own().takeBack(store);
-          assertThat(target.theirs().isThere(other, Meeting.LONG)).isFalse();
-          assertThat(source.theirs().isThere(store, Meeting.LONG)).isTrue();
+          Pairing.remove(store, source.own());
+          assertThat(isPresent(other, target.theirs())).isFalse();
+          assertThat(isPresent(store, source.theirs())).isTrue();
         }
         // The target is open anew, in its old place.
         Failure.assertFails(Native.WL_TIMEOUT, () -> pairing(other, "a", MOMENT).target());
-        assertThat(source.theirs().isThere(store, Meeting.LONG)).isFalse();
-        target.own().takeBack(other);
-        source.own().takeBack(store);
+        assertThat(isPresent(store, source.theirs())).isFalse();
+        Pairing.remove(other, target.own());
+        Pairing.remove(store, source.own());
       }
       byte[] calls = other.get("pair/policy/calls", Meeting.LONG).orElseThrow();
       byte[] said = other.get("pair/policy/source", Meeting.LONG).orElseThrow();
@@ -230,7 +237,7 @@ class PairingTest {
                     throw Failure.make(Native.WL_TIMEOUT, "it took too long", null, "", List.of());
                   });
       Failure.assertFails(Native.WL_TIMEOUT, () -> pairing(late, "a", MOMENT).target());
-      assertThat(match[0].theirs().isThere(store, Meeting.LONG)).isFalse();
+      assertThat(isPresent(store, match[0].theirs())).isFalse();
     }
   }
 
@@ -245,6 +252,8 @@ class PairingTest {
       for (String other : List.of("", "a/b", "\u0007")) {
         stranger.set("pair/policy/target/" + other, open, Meeting.LONG);
       }
+      byte[] tooLong = ByteBuffer.allocate(16).putInt(Long.BYTES, Integer.MAX_VALUE).array();
+      stranger.set("pair/policy/target/long", tooLong, Meeting.LONG);
       assertThat(pairing(store, "source", Meeting.LONG).open()).containsExactly("a");
       stranger.set("pair/policy/calls", new byte[] {1, 2, 3}, Meeting.LONG);
       CompletableFuture<Pairing.Match> b = target(meeting.join(), "b");

@@ -17,126 +17,95 @@ import org.windlass.internal.Leaks;
 import org.windlass.internal.Native;
 import org.windlass.internal.rendezvous.MeetingPlace;
 import org.windlass.internal.rendezvous.MeetingStore;
-import org.windlass.internal.rendezvous.Sign;
+import org.windlass.internal.rendezvous.Pairing;
 import org.windlass.internal.store.Member;
+import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
 
 /**
- * The way of a job's rank to the store where jobs meet, which rank 0 finds or opens and tells the
- * others of. A way that was lost is followed by another. One thread at a time, but for {@link
- * #close}, which ends calls in progress.
+ * Connection of a rank of a job to the store where jobs meet. Rank 0 finds or opens the store, and
+ * the other ranks follow it. A new connection replaces a lost one. One thread at a time may call
+ * the methods other than {@link #close}, which ends calls in progress.
  */
 final class JobStore implements AutoCloseable {
-  /** For an answer of a store that may be there no more. */
-  private static final Duration PROBE = Duration.ofSeconds(2);
+  // Limits of one attempt to find or reach the store, of a test whether it answers, and of the wait
+  // for a presence key to disappear, which is shorter than the ranks' grace time.
+  private static final Duration ATTEMPT_LIMIT = Duration.ofSeconds(5);
+  private static final Duration PROBE_LIMIT = Duration.ofSeconds(2);
+  private static final Duration REMOVAL_LIMIT = Duration.ofSeconds(3);
 
-  /** For a step on the way to one, before the next: where it is, and the way in. */
-  private static final Duration STEP = Duration.ofSeconds(5);
+  /** Connection of rank 0. No other connection has its instance. */
+  private record Connection(MeetingPlace place, String instance) {
+    void write(DataOutputStream out) throws IOException {
+      place.write(out);
+      out.writeUTF(instance);
+    }
 
-  /** For a job that has failed to take its sign back; less than ranks have for one another. */
-  private static final Duration TAKING_BACK = Duration.ofSeconds(3);
-
-  /** A key that is asked for to see whether a store answers, whatever it has. */
-  private static final String ANY_KEY = "jobs";
-
-  /**
-   * A way of rank 0's.
-   *
-   * @param instance tells it from all others
-   */
-  private record Way(MeetingPlace place, String instance) {}
-
-  private static final JobRanks.Form<Way> WAY =
-      new JobRanks.Form<>() {
-        @Override
-        public void write(Way way, DataOutputStream out) throws IOException {
-          way.place.write(out);
-          out.writeUTF(way.instance);
-        }
-
-        @Override
-        public Way read(DataInputStream in) throws IOException {
-          return new Way(MeetingPlace.read(in, WindlassException::of), in.readUTF());
-        }
-      };
-
-  private static final JobRanks.Form<Boolean> ANSWER =
-      new JobRanks.Form<>() {
-        @Override
-        public void write(Boolean answer, DataOutputStream out) throws IOException {
-          out.writeBoolean(answer);
-        }
-
-        @Override
-        public Boolean read(DataInputStream in) throws IOException {
-          return in.readBoolean();
-        }
-      };
+    static Connection read(DataInputStream in) throws IOException {
+      return new Connection(MeetingPlace.read(in, WindlassException::of), in.readUTF());
+    }
+  }
 
   private final String job;
   private final JobRanks ranks;
   private final Map<String, String> environment;
-  private final Means means;
+  private final Resources resources;
   private final Cleaner.Cleanable cleanable;
+  private Connection connection; // of rank 0, which this rank followed last; null before
 
-  /** Rank 0's, by which this rank has come in last; null before the first. */
-  private Way way;
+  /** Resources that outlive an object which nobody closes. Thread-safe. */
+  private static final class Resources extends Leaks.Resource {
+    private volatile MeetingStore meeting; // null on other ranks than rank 0
+    private Store store; // null while there is no connection
+    private volatile boolean isClosed;
 
-  /** What outlives an object that nobody closes. From any thread. */
-  private static final class Means extends Leaks.Resource {
-    /** On rank 0; null elsewhere. Guarded by this, as is all below. */
-    private MeetingStore meeting;
-
-    /** Null where there is none, or none any more. */
-    private Store store;
-
-    private boolean hasEnded;
-
-    Means(String what) {
+    Resources(String what) {
       super(what);
     }
 
-    /** Null where there is none. */
+    void requireOpen() {
+      if (isClosed) {
+        throw new ClosedException("the job was closed");
+      }
+    }
+
     synchronized Store store() {
       requireOpen();
       return store;
     }
 
-    synchronized void requireOpen() {
-      if (hasEnded) {
-        throw new ClosedException("the job was closed");
-      }
-    }
-
-    synchronized MeetingStore meeting(Map<String, String> environment) {
-      requireOpen();
+    /** Finds or opens the store. */
+    MeetingPlace find(Map<String, String> environment, Duration limit) {
       if (meeting == null) {
         meeting = new MeetingStore(environment, Native.wl_version(), WindlassException::of);
       }
-      return meeting;
-    }
-
-    /** Closes what {@code found} has opened since this ended. */
-    void keep(MeetingStore found) {
       try {
-        requireOpen();
-      } catch (ClosedException e) {
-        found.close();
-        throw e;
+        return meeting.find(limit);
+      } finally {
+        if (isClosed) {
+          meeting.close();
+        }
       }
     }
 
-    /** Takes over a store, where this has not ended, and lets go of the one before. */
-    void take(Store next) {
-      Store other;
-      synchronized (this) {
-        other = hasEnded ? next : store;
-        store = hasEnded ? null : next;
-      }
-      if (other != null) {
-        other.close();
+    /** Uses another store, or none, and closes the last one. Throws Closed after a close. */
+    void use(Store next) {
+      replace(next);
+      if (isClosed) {
+        replace(null);
       }
       requireOpen();
+    }
+
+    private void replace(Store next) {
+      Store last;
+      synchronized (this) {
+        last = store;
+        store = next;
+      }
+      if (last != null) {
+        last.close();
+      }
     }
 
     @Override
@@ -146,84 +115,69 @@ final class JobStore implements AutoCloseable {
 
     @Override
     protected void free() {
-      Store last;
-      MeetingStore found;
-      synchronized (this) {
-        hasEnded = true;
-        last = store;
-        found = meeting;
-        store = null;
-      }
-      if (last != null) {
-        last.close();
-      }
-      if (found != null) {
-        found.close();
+      isClosed = true;
+      replace(null);
+      if (meeting != null) {
+        meeting.close();
       }
     }
   }
 
-  /**
-   * No way so far.
-   *
-   * @param environment says where the store is
-   */
+  /** Makes no connection yet. The environment names the store. */
   JobStore(String job, JobRanks ranks, Map<String, String> environment) {
     this.job = job;
     this.ranks = ranks;
     this.environment = environment;
-    means = new Means("Job '" + job + "' of rank " + ranks.rank());
-    cleanable = Leaks.watch(this, means);
+    resources = new Resources("Job '" + job + "' of rank " + ranks.rank());
+    cleanable = Leaks.watch(this, resources);
   }
 
-  /** What {@link #connect}, or {@link #reach}, has come to. */
+  /** Returns the connected store; null before {@link #connect} or {@link #reach}. */
   Store store() {
-    return means.store();
+    return resources.store();
   }
 
-  /** On rank 0: tells this way from all others, earlier ones of this job too. */
+  /** Returns the identifier of rank 0's connection. */
   String instance() {
-    return way.instance;
+    return connection.instance;
   }
 
-  /** Collective: sees to it that every rank has a way into the store. */
+  /** Collective: connects every rank that has no connection, or a lost one. */
   void connect(Until until) {
     WindlassException failure;
-    boolean goesOn;
+    boolean isRetried;
     do {
-      Way led = ranks.led(until, WAY, () -> reached(until));
-      failure = ranks.rank() == 0 ? null : follow(led, until);
-      // It may have been told of a store that has gone since.
-      boolean isGone =
-          failure instanceof DeadlineExceededException || failure instanceof PeerLostException;
-      goesOn = isGone && !until.isOver();
-    } while (ranks.most(until, goesOn ? 1 : 0)[0] != 0);
-    ranks.together(failure, "finds no way to the store", until);
+      Connection leading = ranks.fromRank0(until, Connection::read, () -> reach(until)::write);
+      failure = null;
+      isRetried = false;
+      try {
+        follow(leading, until);
+      } catch (WindlassException e) {
+        failure = e;
+        // Rank 0's store may have ended since rank 0 reached it.
+        isRetried =
+            !until.isOver()
+                && (e instanceof DeadlineExceededException || e instanceof PeerLostException);
+      }
+    } while (ranks.max(until, isRetried ? 1 : 0)[0] != 0);
+    ranks.throwAny(failure, "finds no way to the store", until);
   }
 
-  /** One step in rank 0's way; null, or what it failed of. */
-  private WindlassException follow(Way led, Until until) {
-    try {
-      if (way != null && way.instance.equals(led.instance) && !isLost(until)) {
-        return null;
-      }
-      means.take(null);
-      means.take(connected(led.place, UUID.randomUUID().toString(), until));
-      way = led;
-      return null;
-    } catch (WindlassException e) {
-      return e;
+  private void follow(Connection leading, Until until) {
+    boolean isSame = connection != null && connection.instance.equals(leading.instance);
+    if (!isSame || (ranks.rank() > 0 && isLost(until))) {
+      use(leading.place, UUID.randomUUID().toString(), until);
+      connection = leading;
     }
   }
 
-  /** Collective: whether rank 0's way of that {@link #instance} leads nowhere any more. */
-  boolean isOver(String instance, Until until) {
-    return ranks.led(
+  /** Collective: returns whether rank 0 has lost its connection {@code instance}. */
+  boolean hasLost(String instance, Until until) {
+    return ranks.testOnRank0(
         until,
-        ANSWER,
         () -> {
           try {
-            return !way.instance.equals(instance) || isLost(until);
+            return !connection.instance.equals(instance) || isLost(until);
           } catch (DeadlineExceededException e) {
             return false; // no time is left to find out
           }
@@ -231,75 +185,73 @@ final class JobStore implements AutoCloseable {
   }
 
   /**
-   * Collective: whether those have given up, or are lost, whose sign rank 0 has seen in its way of
-   * that {@link #instance}; it waits shortly for them to take it back.
+   * Collective: returns whether the job that has a presence key has given up. Waits a short time
+   * for the key to disappear.
+   *
+   * @param instance rank 0's connection that has seen the key
    */
-  boolean isGone(Sign sign, String instance, Until until) {
-    return ranks.led(
+  boolean hasGivenUp(Round.Presence theirs, String instance, Until until) {
+    return ranks.testOnRank0(
         until,
-        ANSWER,
         () -> {
-          Store store = means.store();
-          if (store == null || !way.instance.equals(instance)) {
+          Store store = resources.store();
+          if (store == null || !connection.instance.equals(instance)) {
             return true;
           }
           try {
-            return sign.goes(store, part(TAKING_BACK, until));
+            store.awaitOther(theirs.key(), theirs.value(), atMost(REMOVAL_LIMIT, until));
+            return true;
+          } catch (DeadlineExceededException e) {
+            return false;
           } catch (PeerLostException | ClosedException e) {
-            means.requireOpen();
-            return true; // with the store, where they were to come
+            resources.requireOpen();
+            return true; // the key was lost with the store
           }
         });
   }
 
-  /** By rank 0 alone: sees to it that it has a way into the store. */
-  void reach(Until until) {
-    reached(until);
-  }
-
-  private Way reached(Until until) {
+  /** Connects rank 0 if it has no connection, or a lost one. Only rank 0 calls it. */
+  Connection reach(Until until) {
     if (isLost(until)) {
-      way = opened(until);
+      connection = opened(until);
     }
-    return way;
+    return connection;
   }
 
   private boolean isLost(Until until) {
-    Store store = means.store();
+    Store store = resources.store();
     if (store == null) {
       return true;
     }
-    Duration once = part(PROBE, until);
+    Duration limit = atMost(PROBE_LIMIT, until);
     try {
-      store.get(ANY_KEY, once);
+      store.get("jobs", limit); // any key
       return false;
     } catch (PeerLostException | ClosedException e) {
-      means.requireOpen();
+      resources.requireOpen();
       return true;
     } catch (DeadlineExceededException e) {
-      if (once.compareTo(PROBE) < 0) {
-        throw e; // it may answer yet
+      if (limit.compareTo(PROBE_LIMIT) < 0) {
+        throw e; // the store may still answer
       }
       return true;
     }
   }
 
-  private static Duration part(Duration most, Until until) {
-    return Duration.ofNanos(Math.min(until.leftNs(), most.toNanos()));
+  private static Duration atMost(Duration limit, Until until) {
+    return Duration.ofNanos(Math.min(until.leftNs(), limit.toNanos()));
   }
 
-  /** To the store that rank 0 finds or opens. */
-  private Way opened(Until until) {
+  /** Finds or opens the store, and connects rank 0. */
+  private Connection opened(Until until) {
     long startNs = System.nanoTime();
     while (true) {
-      means.take(null);
+      resources.use(null);
       try {
-        MeetingStore meeting = means.meeting(environment);
-        MeetingPlace place = meeting.find(part(STEP, until));
-        means.keep(meeting);
+        MeetingPlace place = resources.find(environment, atMost(ATTEMPT_LIMIT, until));
         String instance = UUID.randomUUID().toString();
-        means.take(connected(place, instance, until));
-        return new Way(place, instance);
+        use(place, instance, until);
+        return new Connection(place, instance);
       } catch (PeerLostException e) {
         if (until.isOver()) {
           throw e;
@@ -308,12 +260,8 @@ final class JobStore implements AutoCloseable {
         if (until.isOver()) {
           Duration waited = Duration.ofNanos(System.nanoTime() - startNs);
           throw new DeadlineExceededException(
-              "no store for "
-                  + Deadline.text(waited)
-                  + " where "
-                  + MeetingStore.VARIABLE
-                  + " has jobs meet; the last attempt: "
-                  + e.getMessage(),
+              "no store for " + Deadline.text(waited) + " where " + MeetingStore.VARIABLE
+                  + " has jobs meet; the last attempt: " + e.getMessage(),
               e);
         }
       }
@@ -321,33 +269,35 @@ final class JobStore implements AutoCloseable {
   }
 
   /**
-   * Comes in, in one step.
+   * Tries once to connect.
    *
-   * @param instance new: a way that was lost may count as one that is there, for as long as its end
-   *     takes to arrive
+   * @param instance new identifier, since the store may not have noticed that an earlier connection
+   *     was lost
    */
-  private Store connected(MeetingPlace place, String instance, Until until) {
+  private void use(MeetingPlace place, String instance, Until until) {
+    resources.use(null);
     Member member =
         new Member(job + "/" + instance, ranks.rank(), ranks.size(), Native.wl_version());
-    return place.connect(member, environment, part(STEP, until), WindlassException::of);
+    Duration limit = atMost(ATTEMPT_LIMIT, until);
+    resources.use(place.connect(member, environment, limit, WindlassException::of));
   }
 
-  /** By rank 0 alone. */
-  void takeBack(Sign sign) {
+  /** Removes a presence key of this job, if the store still answers. Only rank 0 calls it. */
+  void remove(Round.Presence own) {
     try {
-      Store store = means.store();
+      Store store = resources.store();
       if (store != null) {
-        sign.takeBack(store);
+        Pairing.remove(store, own);
       }
     } catch (WindlassException e) {
-      // With this way in, or once the store answers no more, it is of no account.
+      // The key disappears with the connection.
     }
   }
 
-  /** Lets go of the store, which others lose where this process has it. Idempotent. */
+  /** Disconnects, and closes the store if this process has it. Idempotent. */
   @Override
   public void close() {
-    means.closed();
+    resources.closed();
     cleanable.clean();
   }
 }
