@@ -145,20 +145,17 @@ class StartStepsTest {
       try (Meeting meeting = new Meeting(kind)) {
         int last = 2 - first;
         Process[] ranks = new Process[3];
-        for (int rank = 0; rank < 3; rank++) {
+        for (int rank : new int[] {0, 2}) {
           ranks[rank] =
               Process.of(meeting.join(), List.of(rank), rank == 2 ? 4 : 3, Meeting.LONG);
         }
         CompletableFuture<Throwable> one = failing(() -> ranks[first].say("arrive", first));
         Thread.sleep(100);
         CompletableFuture<Throwable> two = failing(() -> ranks[last].say("arrive", last));
-        CompletableFuture<Throwable> three = failing(() -> ranks[1].say("arrive", 1));
         for (CompletableFuture<Throwable> each : List.of(one, two)) {
           assertThat(get(each))
               .hasMessageStartingWith("rank 0 was started as one of 3 ranks, rank 2 as one of 4;");
         }
-        ranks[1].store.close();
-        assertThat(get(three)).isInstanceOf(Failure.class);
       }
     }
   }
