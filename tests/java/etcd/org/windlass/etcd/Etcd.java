@@ -167,14 +167,9 @@ public final class Etcd implements AutoCloseable {
       long leaseSeconds,
       Duration deadline,
       FailureMaker failures) {
-    return EtcdStore.connect(
-        EtcdAddress.parse(address, failures),
-        EtcdAccess.of(Map.of(), failures),
-        name,
-        new Member("test", rank, size, LIBRARY),
-        deadline,
-        leaseSeconds,
-        failures);
+    Member member = new Member("test", rank, size, LIBRARY);
+    return new EtcdProvider(leaseSeconds)
+        .connect(address, name, member, Map.of(), deadline, failures);
   }
 
   /**

@@ -51,12 +51,14 @@ class EtcdAddressTest {
 
   @Test
   void aUserWithoutAPasswordIsRefused() {
-    for (String name : new String[] {EtcdAccess.USER, EtcdAccess.PASSWORD}) {
+    EtcdAddress address = EtcdAddress.parse("etcd://h:1/p", Failure::make);
+    for (String name : new String[] {EtcdConnection.USER, EtcdConnection.PASSWORD}) {
       assertFails(
-              Native.WL_INVALID_ARGUMENT, () -> EtcdAccess.of(Map.of(name, "x"), Failure::make))
-          .contains(EtcdAccess.USER, EtcdAccess.PASSWORD);
+              Native.WL_INVALID_ARGUMENT,
+              () -> new EtcdConnection(address, Map.of(name, "secret"), Failure::make))
+          .contains(EtcdConnection.USER, EtcdConnection.PASSWORD)
+          .doesNotContain("secret");
     }
-    assertThat(new EtcdAccess("someone", "secret", "")).hasToString("someone");
   }
 
   @Test

@@ -176,7 +176,7 @@ class EtcdStoreTest {
     String name = Etcd.newName();
     Statement now = Statement.of(new Member("test", 0, 2, "9.8.7"));
     Statement later = new Statement(Statement.PROTOCOL + 1, "9.8.7", now.who());
-    for (ByteSequence said : new ByteSequence[] {later.toBytes(), Etcd.bytes("hello")}) {
+    for (ByteSequence said : new ByteSequence[] {later.toBytes(0), Etcd.bytes("hello")}) {
       try (Client client = etcd.client()) {
         long lease = client.getLeaseClient().grant(60).get().getID();
         ByteSequence key = Etcd.bytes(Etcd.PREFIX + "/" + name + "/owner");
@@ -275,7 +275,7 @@ class EtcdStoreTest {
         auth.authEnable().get();
       }
       Map<String, String> variables =
-          Map.of(EtcdAccess.USER, "root", EtcdAccess.PASSWORD, "secret");
+          Map.of(EtcdConnection.USER, "root", EtcdConnection.PASSWORD, "secret");
       Member member = new Member("test", 0, 1, Etcd.LIBRARY);
       try (Store store =
           new EtcdProvider()
@@ -283,7 +283,7 @@ class EtcdStoreTest {
         store.set("a", ONE, LONG);
         assertThat(store.get("a", LONG)).contains(ONE);
       }
-      Map<String, String> wrong = Map.of(EtcdAccess.USER, "root", EtcdAccess.PASSWORD, "other");
+      Map<String, String> wrong = Map.of(EtcdConnection.USER, "root", EtcdConnection.PASSWORD, "other");
       for (Map<String, String> stranger : Stream.of(wrong, Map.<String, String>of()).toList()) {
         assertFails(
                 Native.WL_RESOURCE,
@@ -309,7 +309,7 @@ class EtcdStoreTest {
                   etcd.address(),
                   "known",
                   member,
-                  Map.of(EtcdAccess.AUTHORITIES, file),
+                  Map.of(EtcdConnection.AUTHORITIES, file),
                   LONG,
                   Failure::make)) {
         store.set("a", ONE, LONG);
@@ -323,7 +323,7 @@ class EtcdStoreTest {
                           etcd.address(),
                           "unknown",
                           member,
-                          Map.of(EtcdAccess.AUTHORITIES, wrong),
+                          Map.of(EtcdConnection.AUTHORITIES, wrong),
                           limit,
                           Failure::make),
               etcd.address(),
@@ -338,10 +338,10 @@ class EtcdStoreTest {
                           etcd.address(),
                           "unknown",
                           member,
-                          Map.of(EtcdAccess.AUTHORITIES, none.toString()),
+                          Map.of(EtcdConnection.AUTHORITIES, none.toString()),
                           LONG,
                           Failure::make))
-          .contains(EtcdAccess.AUTHORITIES, none.toString());
+          .contains(EtcdConnection.AUTHORITIES, none.toString());
     }
   }
 

@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.windlass.internal.store.Failure.assertFails;
 import static org.windlass.internal.store.Meeting.LONG;
 
-import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -83,42 +82,6 @@ public class StoreTest {
       other.compareAndSet("a", bytes(3), null, LONG);
       assertThat(gone.get()).isEmpty();
       assertThat(one.awaitOther("a", bytes(3), LONG)).isEmpty();
-    }
-  }
-
-  @ParameterizedTest
-  @EnumSource
-  void additionsOfManyAreAllCounted(Kind kind) throws Exception {
-    int members = 4;
-    int times = 50;
-    try (Meeting meeting = new Meeting(kind)) {
-      List<FutureTask<Long>> all = new ArrayList<>();
-      for (int i = 0; i < members; i++) {
-        Store store = meeting.join();
-        all.add(
-            start(
-                () -> {
-                  long last = 0;
-                  for (int n = 0; n < times; n++) {
-                    long sum = store.add("sum", 3, LONG);
-                    assertThat(sum).isGreaterThan(last);
-                    last = sum;
-                  }
-                  return last;
-                }));
-      }
-      long most = 0;
-      for (FutureTask<Long> task : all) {
-        most = Math.max(most, task.get());
-      }
-      assertThat(most).isEqualTo(3L * members * times);
-      Store store = meeting.join();
-      assertThat(store.get("sum", LONG)).contains(number(most));
-      store.set("sum", number(Long.MAX_VALUE), LONG);
-      assertThat(store.add("sum", 1, LONG)).isEqualTo(Long.MIN_VALUE);
-      store.set("text", bytes(1, 2), LONG);
-      assertFails(Native.WL_INVALID_ARGUMENT, () -> store.add("text", 1, LONG))
-          .contains("add to text", "2 bytes");
     }
   }
 
@@ -361,9 +324,5 @@ public class StoreTest {
       bytes[i] = (byte) values[i];
     }
     return bytes;
-  }
-
-  private static byte[] number(long value) {
-    return ByteBuffer.allocate(Long.BYTES).putLong(value).array();
   }
 }

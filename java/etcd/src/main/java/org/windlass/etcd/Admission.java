@@ -1,59 +1,183 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.etcd;
 
-import io.etcd.jetcd.Client;
+import io.etcd.jetcd.ByteSequence;
 import io.etcd.jetcd.KeyValue;
 import io.etcd.jetcd.kv.GetResponse;
+import io.etcd.jetcd.kv.TxnResponse;
+import io.etcd.jetcd.op.Op;
 import io.etcd.jetcd.options.GetOption;
 import io.etcd.jetcd.options.PutOption;
+import java.time.Duration;
+import java.util.List;
+import java.util.UUID;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
+import org.windlass.internal.Deadline;
+import org.windlass.internal.Native;
+import org.windlass.internal.store.Member;
 
-/** The owner's part of {@link Entrance}: it says of each member who has come that it saw it. */
-final class Admission implements AutoCloseable {
-  private final Client client;
-  private final Owner owner;
-  private final Requests requests;
-  private final Lookout lookout;
+/**
+ * The entry of a member into a store in etcd. Rank 0 becomes the owner. Every other member waits
+ * for an owner, puts its statement, and waits until the owner has copied it.
+ *
+ * <p>So a member never takes the key of a killed process for an owner. If such a key is in the
+ * way, the member waits for its lease to expire. A key that stays longer is a live process's.
+ */
+final class Admission {
+  /** Time beyond a lease's term that a member waits for its keys to expire. */
+  private static final Duration GRACE = Duration.ofSeconds(2);
 
-  /** The revision of etcd that was looked at last. */
-  private volatile long seen;
+  private static final List<Integer> RANK_ZERO = List.of(0);
 
-  Admission(Client client, Owner owner, Requests requests) {
-    this.client = client;
-    this.owner = owner;
-    this.requests = requests;
-    lookout =
-        new Lookout(
-            client, owner.keys().members(), this::later, this::admit, this::failed);
+  private final EtcdConnection etcd;
+  private final KeptLease lease;
+  private final Owner nobody;
+  private final Member member;
+  private final Call call;
+
+  /** Limit from when a key was in the way first; null before. */
+  private Deadline patience;
+
+  /** The state of the store without an owner is {@code nobody}. */
+  Admission(EtcdConnection etcd, KeptLease lease, Owner nobody, Member member, Call call) {
+    this.etcd = etcd;
+    this.lease = lease;
+    this.nobody = nobody;
+    this.member = member;
+    this.call = call;
   }
 
-  /** Members who have come since. */
-  private GetOption later() {
-    return GetOption.builder().isPrefix(true).withMinModRevision(seen + 1).build();
-  }
-
-  private void admit(GetResponse come) {
-    seen = come.getHeader().getRevision();
-    PutOption option =
-        PutOption.builder().withLeaseId(owner.lease()).withAutoRetry().build();
-    for (KeyValue member : come.getKvs()) {
-      client
-          .getKVClient()
-          .put(owner.keys().admitted(member.getKey()), member.getValue(), option)
-          .whenComplete(
-              (none, failure) -> {
-                if (failure != null) {
-                  failed(failure);
-                }
-              });
+  /** Returns the owner of the store that this member has entered. */
+  Owner enter() {
+    ByteSequence own = Statement.of(member).toBytes(lease.id());
+    if (member.rank() == 0) {
+      return new Owner(nobody.root(), claim(nobody, nobody.key(), own), lease.id());
+    }
+    String who = member.rank() > 0 ? "" + member.rank() : "observer-" + UUID.randomUUID();
+    while (true) {
+      Owner owner = awaitOwner();
+      if (claim(owner, owner.member(who), own) > 0 && isAdmitted(owner, who, own)) {
+        return owner;
+      }
     }
   }
 
-  private void failed(Throwable failure) {
-    requests.lost(Requests.told(failure));
+  /** Admits members to the store of {@code owner}, this process, until the connection ends. */
+  static void admitOthers(EtcdConnection etcd, Owner owner) {
+    Call call = new Call("admission", Deadline.of(Duration.ofDays(36_500)));
+    String name = "windlass-store-etcd-admission";
+    Thread thread = new Thread(null, () -> admit(etcd, owner, call), name, 0, false);
+    thread.setDaemon(true);
+    thread.setContextClassLoader(null);
+    thread.start();
   }
 
-  @Override
-  public void close() {
-    lookout.close();
+  private static void admit(EtcdConnection etcd, Owner owner, Call call) {
+    ByteSequence members = owner.member("");
+    PutOption option = PutOption.builder().withLeaseId(owner.lease()).build();
+    Function<KeyValue, CompletableFuture<?>> copy =
+        found -> etcd.kv().put(owner.admitted(found.getKey()), found.getValue(), option);
+    GetOption.Builder newer = GetOption.builder().isPrefix(true);
+    try {
+      for (long seen = 0; ; ) {
+        GetOption after = newer.withMinModRevision(seen + 1).build();
+        GetResponse found = etcd.read(call, () -> etcd.kv().get(members, after));
+        List<KeyValue> statements = found.getKvs();
+        etcd.read(
+            call,
+            () ->
+                CompletableFuture.allOf(
+                    statements.stream().map(copy).toArray(CompletableFuture[]::new)));
+        seen = found.getHeader().getRevision();
+        etcd.await(call, "no member in ", List.of(), etcd.nextChange(seen, true, members));
+      }
+    } catch (RuntimeException | Error e) {
+      etcd.lost(EtcdConnection.text(e));
+    }
+  }
+
+  /**
+   * Puts a key under this member's lease. If another process has the key, waits until it is gone.
+   *
+   * @return the revision of etcd; 0 if {@code owner} is gone
+   */
+  private long claim(Owner owner, ByteSequence key, ByteSequence value) {
+    Op put = Op.put(key, value, PutOption.builder().withLeaseId(lease.id()).build());
+    while (true) {
+      TxnResponse response = owner.change(etcd, call, key, 0, put);
+      long revision = response.getHeader().getRevision();
+      if (response.isSucceeded()) {
+        return revision;
+      }
+      List<GetResponse> found = response.getGetResponses();
+      if (owner.created() > 0 && !owner.isIn(found.get(1).getKvs())) {
+        return 0;
+      }
+      awaitGone(key, found.get(0).getKvs().get(0), revision);
+    }
+  }
+
+  /** Waits for a change of a key, at most until the lease of a killed process has expired. */
+  private void awaitGone(ByteSequence key, KeyValue found, long revision) {
+    String other = Statement.of(found.getValue()).who();
+    if (patience == null) {
+      patience = Deadline.of(lease.term().plus(GRACE));
+    }
+    if (patience.isOver()) {
+      throw mismatch(
+          other + " is there already, and two may not have one rank; where that is another job,"
+              + " give each a WINDLASS_JOB of its own");
+    }
+    CompletableFuture<Void> change = etcd.nextChange(revision, false, key);
+    change.completeOnTimeout(null, patience.leftNs(), TimeUnit.NANOSECONDS);
+    etcd.await(call, other + " is there already, in ", List.of(), change);
+  }
+
+  private Owner awaitOwner() {
+    ByteSequence key = nobody.key();
+    while (true) {
+      GetResponse response = etcd.read(call, () -> etcd.kv().get(key));
+      if (!response.getKvs().isEmpty()) {
+        KeyValue found = response.getKvs().get(0);
+        requireSameProtocol(Statement.of(found.getValue()));
+        return new Owner(nobody.root(), found.getCreateRevision(), found.getLease());
+      }
+      long revision = response.getHeader().getRevision();
+      CompletableFuture<Void> change = etcd.nextChange(revision, false, key);
+      etcd.await(call, "rank 0 has not come to ", RANK_ZERO, change);
+    }
+  }
+
+  private void requireSameProtocol(Statement owner) {
+    if (owner.protocol() != Statement.PROTOCOL) {
+      throw mismatch(
+          owner.who() + " runs windlass " + owner.library() + ", which meets by protocol "
+              + owner.protocol() + " there; this one runs " + member.library() + ", by protocol "
+              + Statement.PROTOCOL + "; use one version on all ranks");
+    }
+  }
+
+  /** Waits for the owner's copy of this member's statement. Returns false if the owner is gone. */
+  private boolean isAdmitted(Owner owner, String who, ByteSequence own) {
+    ByteSequence answer = owner.admitted(who);
+    while (true) {
+      TxnResponse response = owner.read(etcd, call, Op.get(answer, GetOption.DEFAULT));
+      if (!response.isSucceeded()) {
+        return false;
+      }
+      List<KeyValue> found = response.getGetResponses().get(0).getKvs();
+      if (!found.isEmpty() && found.get(0).getValue().equals(own)) {
+        return true;
+      }
+      long revision = response.getHeader().getRevision();
+      CompletableFuture<Void> change = etcd.nextChange(revision, false, answer, owner.key());
+      etcd.await(call, "no word of rank 0 in ", RANK_ZERO, change);
+    }
+  }
+
+  private RuntimeException mismatch(String text) {
+    return etcd.failures.make(Native.WL_MISMATCH, call.name() + ": " + text);
   }
 }

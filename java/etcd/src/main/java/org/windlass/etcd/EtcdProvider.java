@@ -2,16 +2,28 @@
 package org.windlass.etcd;
 
 import java.time.Duration;
-import java.util.List;
 import java.util.Map;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Member;
 import org.windlass.internal.store.Store;
 import org.windlass.internal.store.StoreProvider;
 
-/** The stores whose addresses begin with {@code etcd://}; {@link EtcdAddress} has their form. */
+/** The provider of stores in etcd; {@link EtcdAddress} has the form of their addresses. */
 public final class EtcdProvider implements StoreProvider {
+  /** Longest time for which the keys of a killed process stay. */
+  private final long leaseSeconds;
+
+  public EtcdProvider() {
+    this(10);
+  }
+
+  /** All members of a store have leases of the same term. */
+  EtcdProvider(long leaseSeconds) {
+    this.leaseSeconds = leaseSeconds;
+  }
+
   @Override
   public String scheme() {
     return EtcdAddress.SCHEME;
@@ -25,20 +37,32 @@ public final class EtcdProvider implements StoreProvider {
       Map<String, String> variables,
       Duration deadline,
       FailureMaker failures) {
-    EtcdAddress place = EtcdAddress.parse(address, failures);
+    EtcdAddress parsed = EtcdAddress.parse(address, failures);
+    String text = "connect to the store at " + parsed + " as " + member;
+    Call call = new Call(text, Deadline.of(deadline, failures));
     try {
-      EtcdAccess access = EtcdAccess.of(variables, failures);
-      return EtcdStore.connect(
-          place, access, name, member, deadline, EtcdStore.LEASE_SECONDS, failures);
+      EtcdConnection etcd = new EtcdConnection(parsed, variables, failures);
+      try {
+        return enter(etcd, parsed.prefix() + "/" + name + "/", member, call);
+      } catch (Throwable e) {
+        etcd.close();
+        throw e;
+      }
     } catch (NoClassDefFoundError e) {
       throw failures.make(
           Native.WL_UNSUPPORTED,
-          "windlass-etcd is on the class path without what it depends on: "
-              + e.getMessage()
+          "windlass-etcd is on the class path without what it depends on: " + e.getMessage()
               + "; add io.etcd:jetcd-core with its dependencies, as Maven does",
-          e,
-          "",
-          List.of());
+          e);
     }
+  }
+
+  private EtcdStore enter(EtcdConnection etcd, String root, Member member, Call call) {
+    KeptLease lease = etcd.keepLease(leaseSeconds, call);
+    Owner owner = new Admission(etcd, lease, new Owner(root, 0, 0), member, call).enter();
+    if (member.rank() == 0) {
+      Admission.admitOthers(etcd, owner);
+    }
+    return new EtcdStore(etcd, lease, owner);
   }
 }

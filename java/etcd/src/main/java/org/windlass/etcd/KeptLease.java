@@ -1,58 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.etcd;
 
-import io.etcd.jetcd.ByteSequence;
 import io.etcd.jetcd.Lease;
-import java.nio.ByteBuffer;
-import java.util.concurrent.CountDownLatch;
+import io.etcd.jetcd.common.exception.ErrorCode;
+import io.etcd.jetcd.lease.LeaseGrantResponse;
+import java.time.Duration;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.function.Consumer;
+import org.windlass.internal.Deadline;
 
 /**
- * A lease of etcd: keys that are put with it last as long as it. One daemon thread renews it, three
- * times in the time that it runs; the end of this process lets it run out.
+ * A lease of etcd. Keys that are put with it last as long as it does. A daemon thread renews it
+ * three times per term. If this process ends, the lease expires.
  */
 final class KeptLease implements AutoCloseable {
-  /** What is said of one that is no more. */
+  /** Reason for errors after a lease has expired. */
   static final String GONE = "its lease has run out; this process was held up, or etcd was";
 
   private static final long RETRY_MS = 100;
   private static final long CLOSE_MS = 2_000;
 
+  /** Time before the deadline at which jetcd ends the grant and reports why, at most a fourth. */
+  private static final long REASON_NS = TimeUnit.MILLISECONDS.toNanos(250);
+
+  private final EtcdConnection etcd;
   private final Lease client;
   private final long id;
-  private final long nanos;
-  private final Consumer<String> lost;
-  private final CountDownLatch closing = new CountDownLatch(1);
-  private final Thread thread;
+  private final long termNs;
+  private final Thread thread = new Thread(null, this::run, "windlass-store-etcd-lease", 0, false);
 
-  /** When what was answered last was sent; the lease lasts {@link #nanos} from then at least. */
+  /** Time at which the latest answered request was sent. The lease lasts a term from then. */
   private long renewedNs;
 
   private volatile boolean isKept = true;
 
-  /**
-   * Keeps one that was granted.
-   *
-   * @param seconds that it runs
-   * @param grantedNs when it was asked for
-   * @param lost is told once why it is not kept any more
-   */
-  KeptLease(Lease client, long id, long seconds, long grantedNs, Consumer<String> lost) {
-    this.client = client;
-    this.id = id;
-    this.nanos = TimeUnit.SECONDS.toNanos(seconds);
-    this.renewedNs = grantedNs;
-    this.lost = lost;
-    this.thread = new Thread(null, this::run, "windlass-store-etcd-lease", 0, false);
+  /** Obtains a lease of {@code seconds}, and keeps it until this is closed. */
+  KeptLease(EtcdConnection etcd, long seconds, Call call) {
+    this.etcd = etcd;
+    client = etcd.client.getLeaseClient();
+    renewedNs = System.nanoTime();
+    long leftNs = call.until().leftNs();
+    long limitNs = Math.max(1_000_000, leftNs - Math.min(REASON_NS, leftNs / 4));
+    LeaseGrantResponse granted =
+        etcd.read(call, () -> client.grant(seconds, limitNs, TimeUnit.NANOSECONDS));
+    id = granted.getID();
+    termNs = TimeUnit.SECONDS.toNanos(granted.getTTL());
     thread.setDaemon(true);
     thread.setContextClassLoader(null);
-  }
-
-  /** Begins to keep it. */
-  void start() {
     thread.start();
   }
 
@@ -60,35 +55,31 @@ final class KeptLease implements AutoCloseable {
     return id;
   }
 
-  /** Bytes that no other lease has. */
-  ByteSequence name() {
-    return ByteSequence.from(ByteBuffer.allocate(Long.BYTES).putLong(id).array());
+  Duration term() {
+    return Duration.ofNanos(termNs);
   }
 
   private void run() {
     String why = "no answer";
-    long pauseNs = nanos / 3;
+    long pauseNs = termNs / 3;
     try {
-      while (!closing.await(pauseNs, TimeUnit.NANOSECONDS)) {
+      while (true) {
+        TimeUnit.NANOSECONDS.sleep(pauseNs);
         long sentNs = System.nanoTime();
-        long leftNs = nanos - (sentNs - renewedNs);
+        long leftNs = termNs - (sentNs - renewedNs);
         if (leftNs <= 0) {
-          end(
-              "it has not renewed a lease of "
-                  + TimeUnit.NANOSECONDS.toSeconds(nanos)
-                  + " s: "
-                  + why);
+          end("it has not renewed a lease of " + Deadline.text(term()) + ": " + why);
           return;
         }
         try {
-          client.keepAliveOnce(id).get(Math.min(leftNs, nanos / 3), TimeUnit.NANOSECONDS);
+          client.keepAliveOnce(id).get(Math.min(leftNs, termNs / 3), TimeUnit.NANOSECONDS);
           renewedNs = sentNs;
-          pauseNs = nanos / 3;
+          pauseNs = termNs / 3;
         } catch (TimeoutException e) {
           pauseNs = 0;
         } catch (ExecutionException e) {
-          why = Requests.told(e.getCause());
-          if (Requests.isGone(e.getCause())) {
+          why = EtcdConnection.text(e.getCause());
+          if (EtcdConnection.hasCode(e.getCause(), ErrorCode.NOT_FOUND)) {
             end(GONE);
             return;
           }
@@ -96,7 +87,7 @@ final class KeptLease implements AutoCloseable {
         }
       }
     } catch (InterruptedException e) {
-      // It is closed.
+      // The lease is closed.
     } catch (RuntimeException | Error e) {
       end(e.toString());
     }
@@ -104,29 +95,20 @@ final class KeptLease implements AutoCloseable {
 
   private void end(String why) {
     isKept = false;
-    lost.accept(why);
+    etcd.lost(why);
   }
 
-  /** Ends it, and with it its keys, where etcd can be asked to. Idempotent. */
+  /** Revokes the lease, which removes its keys. If etcd does not answer, the lease expires. */
   @Override
   public void close() {
-    closing.countDown();
-    boolean interrupted = Thread.interrupted();
-    try {
-      thread.interrupt();
-      thread.join(CLOSE_MS);
-      if (isKept) {
-        isKept = false;
-        client.revoke(id).get(CLOSE_MS, TimeUnit.MILLISECONDS);
-      }
-    } catch (InterruptedException e) {
-      interrupted = true;
-    } catch (ExecutionException | TimeoutException e) {
-      // It runs out by itself.
-    } finally {
-      if (interrupted) {
-        Thread.currentThread().interrupt();
-      }
+    thread.interrupt();
+    if (isKept) {
+      isKept = false;
+      client
+          .revoke(id)
+          .orTimeout(CLOSE_MS, TimeUnit.MILLISECONDS)
+          .exceptionally(failure -> null)
+          .join();
     }
   }
 }

@@ -8,38 +8,100 @@ import io.etcd.jetcd.op.Cmp;
 import io.etcd.jetcd.op.CmpTarget;
 import io.etcd.jetcd.op.Op;
 import io.etcd.jetcd.options.GetOption;
+import java.nio.charset.StandardCharsets;
 import java.util.List;
 
 /**
- * Who has a store, as etcd tells it from those before and after.
+ * The owner of a store in etcd, and the keys of that store.
  *
- * @param key where it says so
- * @param created the revision at which it did
- * @param lease under which, for all that has no lease of its own
- * @param keys of its store
+ * <pre>
+ * PREFIX/NAME/owner                  statement of the owner, under its lease
+ * PREFIX/NAME/LEASE/member/WHO       statement of a member that wants to enter, under its lease
+ * PREFIX/NAME/LEASE/admitted/WHO     copy of that statement, which the owner has made
+ * PREFIX/NAME/LEASE/value/KEY        value of a key of the store
+ * PREFIX/NAME/LEASE/size/KEY         number of bytes that key and value count
+ * </pre>
+ *
+ * <p>LEASE is the owner's lease in hexadecimal digits. Since etcd never gives out a lease twice,
+ * successive owners share no keys. A key without a lease of its own has the owner's. So no key
+ * outlives the processes of its store.
+ *
+ * @param root the prefix {@code PREFIX/NAME/}
+ * @param created the revision of etcd at which the owner's key was created; 0 for no owner
+ * @param lease the owner's lease
  */
-record Owner(ByteSequence key, long created, long lease, Keys keys) {
-  static Owner of(String root, long created, long lease) {
-    return new Owner(Keys.owner(root), created, lease, new Keys(root, lease));
+record Owner(String root, long created, long lease) {
+  ByteSequence key() {
+    return utf8(root + "owner");
   }
 
-  /** That it is still there. */
-  Cmp isThere() {
-    return new Cmp(key, Cmp.Op.EQUAL, CmpTarget.createRevision(created));
+  /** Condition of a transaction that holds while the store has this owner. */
+  private Cmp isPresent() {
+    return new Cmp(key(), Cmp.Op.EQUAL, CmpTarget.createRevision(created));
   }
 
-  /** What tells {@link #isIn} whether it is. */
-  Op look() {
-    return Op.get(key, GetOption.builder().withKeysOnly(true).build());
-  }
-
-  /** Whether it was there at a transaction which began what it gets with {@link #look}. */
-  boolean isIn(TxnResponse response) {
-    return isIn(response.getGetResponses().get(0).getKvs());
-  }
-
-  /** Whether it is what lies at {@link #key}. */
+  /** True if {@code found}, which was read at {@link #key()}, is this owner's. */
   boolean isIn(List<KeyValue> found) {
     return !found.isEmpty() && found.get(0).getCreateRevision() == created;
+  }
+
+  /** Reads from the store. The transaction fails if the store no longer has this owner. */
+  TxnResponse read(EtcdConnection etcd, Call call, Op op) {
+    return etcd.read(call, () -> etcd.kv().txn().If(isPresent()).Then(op).commit());
+  }
+
+  /**
+   * Changes a key. The transaction fails if the store no longer has this owner, or if another
+   * revision than {@code modified} changed the key last. Then it reads the key and the owner's key.
+   *
+   * @param modified 0 for an absent key
+   */
+  TxnResponse change(
+      EtcdConnection etcd, Call call, ByteSequence key, long modified, Op... ops) {
+    Cmp isSame = new Cmp(key, Cmp.Op.EQUAL, CmpTarget.modRevision(modified));
+    Op read = Op.get(key, GetOption.DEFAULT);
+    Op readOwner = Op.get(key(), GetOption.DEFAULT);
+    return etcd.change(
+        call,
+        () -> etcd.kv().txn().If(isPresent(), isSame).Then(ops).Else(read, readOwner).commit());
+  }
+
+  /** Key of a member's statement, or the prefix of all of them if {@code who} is empty. */
+  ByteSequence member(String who) {
+    return place("member/", who);
+  }
+
+  ByteSequence admitted(String who) {
+    return place("admitted/", who);
+  }
+
+  /** Key of the admission that belongs to a member's statement. */
+  ByteSequence admitted(ByteSequence member) {
+    return admitted(rest(member(""), member));
+  }
+
+  ByteSequence value(String key) {
+    return place("value/", key);
+  }
+
+  /** The key of the store that has its value at {@code place}. */
+  String keyOf(ByteSequence place) {
+    return rest(value(""), place);
+  }
+
+  ByteSequence size(String key) {
+    return place("size/", key);
+  }
+
+  private ByteSequence place(String kind, String name) {
+    return utf8(root + Long.toHexString(lease) + "/" + kind + name);
+  }
+
+  private static String rest(ByteSequence prefix, ByteSequence key) {
+    return key.substring(prefix.size()).toString(StandardCharsets.UTF_8);
+  }
+
+  static ByteSequence utf8(String text) {
+    return ByteSequence.from(text, StandardCharsets.UTF_8);
   }
 }

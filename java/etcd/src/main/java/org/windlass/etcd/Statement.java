@@ -12,39 +12,40 @@ import org.windlass.internal.store.Member;
 import org.windlass.internal.store.Texts;
 
 /**
- * What a member says of itself where it comes in.
+ * A member's description of itself.
  *
- * @param protocol how its library uses etcd; goes up with every change of that
- * @param library the version of that library
- * @param who it is, as errors name it
+ * @param protocol the version of how the member's library uses etcd
+ * @param library the version of the member's library
+ * @param who the member's name in errors
  */
 record Statement(int protocol, String library, String who) {
+  /** Number to raise with every change of how the library uses etcd. */
   static final int PROTOCOL = 2;
 
   static Statement of(Member member) {
-    String who = member + " (process " + ProcessHandle.current().pid() + " of " + host() + ")";
+    String host = "a host without a name";
+    try {
+      host = Files.readString(Path.of("/proc/sys/kernel/hostname")).strip();
+    } catch (IOException e) {
+      // The name above is for this.
+    }
+    String who = member + " (process " + ProcessHandle.current().pid() + " of " + host + ")";
     return new Statement(PROTOCOL, member.library(), who);
   }
 
-  private static String host() {
-    try {
-      return Files.readString(Path.of("/proc/sys/kernel/hostname")).strip();
-    } catch (IOException e) {
-      return "a host without a name";
-    }
-  }
-
-  ByteSequence toBytes() {
+  /** Encodes the statement. The lease tells two statements of one rank apart. */
+  ByteSequence toBytes(long lease) {
     return ByteSequence.from(
         Encoding.bytes(
             out -> {
               out.writeInt(protocol);
               out.writeUTF(library);
               out.writeUTF(who);
+              out.writeLong(lease);
             }));
   }
 
-  /** What {@code bytes} say; of protocol -1 where they say nothing. */
+  /** Decodes a statement. Its protocol is -1 if the bytes are not a statement. */
   static Statement of(ByteSequence bytes) {
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes.getBytes()))) {
       return new Statement(

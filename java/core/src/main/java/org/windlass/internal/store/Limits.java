@@ -1,34 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.store;
 
-import java.nio.ByteBuffer;
-import java.nio.CharBuffer;
-import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.util.Objects;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 
-/** How much a {@link Store} takes, in bytes. */
+/** Limits of a {@link Store} in bytes. */
 public final class Limits {
-  /** Of a key, as UTF-8. */
+  /** Longest key, as UTF-8. */
   public static final int KEY = 512;
 
-  /** Of a value: a compare-and-set of two such stays below what etcd takes as one request. */
+  /** Longest value. A compare-and-set of two such values fits into one request of etcd. */
   public static final int VALUE = 512 << 10;
 
-  /** Of all keys and values together, a key counted as {@link #ENTRY} more than its letters. */
+  /** Most bytes of all keys and values; see {@link #cost}. */
   public static final long TOTAL = 64L << 20;
 
-  /** What a key costs beside its letters, of two bytes each. */
+  /** Bytes that a key counts in addition to its letters of two bytes each. */
   public static final int ENTRY = 64;
 
-  /** Of the keys that one call lists, each counted as two more than its UTF-8. */
+  /** Most bytes of the keys that one call lists. Each key counts its UTF-8 and two bytes. */
   public static final int LISTING = 2 * VALUE;
 
   private Limits() {}
 
-  /** {@code key} as UTF-8. */
+  /** Checks a key, and returns it as UTF-8. */
   public static byte[] key(String key, FailureMaker failures) {
     Objects.requireNonNull(key, "key");
     if (key.isEmpty()) {
@@ -37,10 +34,9 @@ public final class Limits {
     return prefix(key, failures);
   }
 
-  /** What keys begin with, as UTF-8; it may be empty. */
+  /** Checks a prefix of keys, which may be empty, and returns it as UTF-8. */
   public static byte[] prefix(String prefix, FailureMaker failures) {
-    Objects.requireNonNull(prefix, "prefix");
-    byte[] bytes = utf8(prefix);
+    byte[] bytes = utf8(Objects.requireNonNull(prefix, "prefix"));
     if (bytes == null) {
       throw failures.make(
           Native.WL_INVALID_ARGUMENT, "a key holds half of a surrogate pair, which is no letter");
@@ -53,7 +49,7 @@ public final class Limits {
     return bytes;
   }
 
-  /** Refuses a value that is too long; null passes. */
+  /** Checks the length of a value, which may be null. */
   public static void value(byte[] value, FailureMaker failures) {
     if (value != null && value.length > VALUE) {
       throw failures.make(
@@ -62,12 +58,12 @@ public final class Limits {
     }
   }
 
-  /** What {@code key} counts beside its value. */
+  /** Number of bytes that {@code key} counts without its value. */
   public static long cost(String key) {
     return ENTRY + 2L * key.length();
   }
 
-  /** Of a store that has {@code bytes}, to which {@code more} can't be added. */
+  /** Error of a store with {@code bytes} that has no room for {@code more}. */
   public static Refusal full(long bytes, long more) {
     return new Refusal(
         Native.WL_RESOURCE,
@@ -75,32 +71,16 @@ public final class Limits {
             + " more");
   }
 
-  /** Of keys that are more than {@link #LISTING}. */
+  /** Error of a call that would list more than {@link #LISTING}. */
   public static Refusal tooManyKeys() {
     return new Refusal(
         Native.WL_RESOURCE,
         "the keys that begin so have more than " + LISTING + " bytes; ask with a longer prefix");
   }
 
-  /** The sum of {@code delta} and the number that a key has; null stands for no value. */
-  public static long sum(byte[] value, long delta) {
-    if (value != null && value.length != Long.BYTES) {
-      throw new Refusal(
-          Native.WL_INVALID_ARGUMENT,
-          "its value has " + value.length + " bytes; a number has " + Long.BYTES);
-    }
-    return (value == null ? 0 : ByteBuffer.wrap(value).getLong()) + delta;
-  }
-
-  /** {@code text} as UTF-8; null where it is none. */
+  /** Returns {@code text} as UTF-8; null if it has half of a surrogate pair. */
   static byte[] utf8(String text) {
-    try {
-      ByteBuffer bytes = StandardCharsets.UTF_8.newEncoder().encode(CharBuffer.wrap(text));
-      byte[] exact = new byte[bytes.remaining()];
-      bytes.get(exact);
-      return exact;
-    } catch (CharacterCodingException e) {
-      return null;
-    }
+    boolean isWhole = StandardCharsets.UTF_8.newEncoder().canEncode(text);
+    return isWhole ? text.getBytes(StandardCharsets.UTF_8) : null;
   }
 }

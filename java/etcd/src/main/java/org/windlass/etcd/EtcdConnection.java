@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.etcd;
+
+import io.etcd.jetcd.ByteSequence;
+import io.etcd.jetcd.Client;
+import io.etcd.jetcd.ClientBuilder;
+import io.etcd.jetcd.KV;
+import io.etcd.jetcd.Watch;
+import io.etcd.jetcd.common.exception.CompactedException;
+import io.etcd.jetcd.common.exception.ErrorCode;
+import io.etcd.jetcd.common.exception.EtcdException;
+import io.etcd.jetcd.common.exception.EtcdExceptionFactory;
+import io.etcd.jetcd.options.WatchOption;
+import java.io.File;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.Supplier;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import javax.net.ssl.SSLException;
+import org.windlass.internal.Deadline;
+import org.windlass.internal.FailureMaker;
+import org.windlass.internal.Native;
+import org.windlass.internal.store.Refusal;
+import org.windlass.internal.store.Waits;
+
+/**
+ * A member's connection to etcd. A request ends with an answer, at its deadline, when the waiting
+ * thread is interrupted, or when the connection ends.
+ */
+final class EtcdConnection implements AutoCloseable {
+  static final String USER = "WINDLASS_ETCD_USER";
+  static final String PASSWORD = "WINDLASS_ETCD_PASSWORD";
+
+  /** Names a file of PEM certificates that vouch for the etcd. It turns TLS on. */
+  static final String AUTHORITIES = "WINDLASS_ETCD_CA";
+
+  /** Interval of pings. By default, a server accepts no interval below 5 s. */
+  private static final Duration PING = Duration.ofSeconds(6);
+
+  private static final Duration PONG = Duration.ofSeconds(3);
+
+  /** Most bytes of one answer, such as a page of keys. */
+  private static final int ANSWER = 8 << 20;
+
+  private static final long RETRY_MS = 50;
+  private static final String NO_ANSWER = "no answer of ";
+  private static final Pattern CAUSE = Pattern.compile("cause=([^\n]*)");
+
+  final FailureMaker failures;
+  final Client client;
+  final String address;
+
+  /** Completes when the connection ends, with the reason. */
+  private final CompletableFuture<Refusal> end = new CompletableFuture<>();
+
+  /** Lease that ends with this connection; null before {@link #keepLease}. */
+  private KeptLease lease;
+
+  private boolean isClosed;
+
+  /**
+   * Begins to connect in the background.
+   *
+   * @param variables the environment, which may have credentials
+   */
+  EtcdConnection(EtcdAddress address, Map<String, String> variables, FailureMaker failures) {
+    this.address = address.toString();
+    this.failures = failures;
+    ClientBuilder builder =
+        Client.builder()
+            .endpoints(address.uris())
+            .waitForReady(true)
+            .keepaliveTime(PING)
+            .keepaliveTimeout(PONG)
+            .keepaliveWithoutCalls(false)
+            .maxInboundMessageSize(ANSWER);
+    String user = variables.getOrDefault(USER, "");
+    String password = variables.getOrDefault(PASSWORD, "");
+    if (user.isEmpty() != password.isEmpty()) {
+      throw failures.make(
+          Native.WL_INVALID_ARGUMENT,
+          "one of " + USER + " and " + PASSWORD + " is set, and etcd wants both; set both, or"
+              + " neither");
+    }
+    if (!user.isEmpty()) {
+      builder.user(Owner.utf8(user)).password(Owner.utf8(password));
+    }
+    String file = variables.getOrDefault(AUTHORITIES, "");
+    if (!file.isEmpty()) {
+      try {
+        builder.sslContext(context -> context.trustManager(new File(file)));
+      } catch (SSLException | IllegalArgumentException e) {
+        String why = (e.getCause() == null ? e : e.getCause()).getMessage();
+        throw failures.make(
+            Native.WL_RESOURCE,
+            AUTHORITIES + " is '" + file + "', from which no certificates can be read: " + why,
+            e);
+      }
+    }
+    client = builder.build();
+  }
+
+  KV kv() {
+    return client.getKVClient();
+  }
+
+  /** Obtains a lease of {@code seconds}, which ends with this connection. */
+  KeptLease keepLease(long seconds, Call call) {
+    lease = new KeptLease(this, seconds, call);
+    return lease;
+  }
+
+  /** Ends all calls with PeerLost. If the connection has ended before, returns that end. */
+  Refusal lost(String why) {
+    end.complete(
+        new Refusal(Native.WL_PEER_LOST, "the store at " + address + " was lost: " + why));
+    return end.join();
+  }
+
+  /** Ends all calls with Closed, then ends the lease and the client. Idempotent. */
+  @Override
+  public synchronized void close() {
+    if (!isClosed) {
+      isClosed = true;
+      end.complete(new Refusal(Native.WL_CLOSED, Waits.CLOSED));
+      if (lease != null) {
+        lease.close();
+      }
+      client.close();
+    }
+  }
+
+  /** Returns etcd's answer to a question. If the connection breaks, sends the question again. */
+  <T> T read(Call call, Supplier<CompletableFuture<T>> question) {
+    while (true) {
+      try {
+        return await(call, NO_ANSWER, List.of(), begun(question));
+      } catch (Unanswered e) {
+        CompletableFuture<Void> pause = new CompletableFuture<>();
+        pause.completeOnTimeout(null, RETRY_MS, TimeUnit.MILLISECONDS);
+        await(call, NO_ANSWER, List.of(), pause);
+      }
+    }
+  }
+
+  /**
+   * Returns etcd's answer to a change. If the connection breaks, nobody knows whether etcd made the
+   * change, so the store is lost.
+   */
+  <T> T change(Call call, Supplier<CompletableFuture<T>> change) {
+    try {
+      return await(call, NO_ANSWER, List.of(), begun(change));
+    } catch (Unanswered e) {
+      throw thrown(
+          lost("the connection broke before an answer came: " + e.getMessage()), call);
+    }
+  }
+
+  /** Sends a request, unless the connection has ended. A closed client refuses it at once. */
+  private <T> CompletableFuture<T> begun(Supplier<CompletableFuture<T>> request) {
+    try {
+      return end.isDone() ? CompletableFuture.failedFuture(end.join()) : request.get();
+    } catch (RejectedExecutionException | EtcdException e) {
+      return CompletableFuture.failedFuture(e);
+    }
+  }
+
+  /**
+   * Starts to watch keys. The future completes at the first change after {@code revision} of etcd.
+   * It also completes if a change may have been missed, so the caller has to read again. Cancelling
+   * it ends the watch.
+   *
+   * @param isPrefix true to watch all keys that begin with one of {@code keys}
+   */
+  CompletableFuture<Void> nextChange(long revision, boolean isPrefix, ByteSequence... keys) {
+    CompletableFuture<Void> changed = new CompletableFuture<>();
+    Watch.Listener listener =
+        Watch.listener(
+            response -> changed.complete(null),
+            failure -> {
+              boolean isPassing = hasCode(failure, ErrorCode.UNAVAILABLE);
+              if (isPassing || failure instanceof CompactedException) {
+                changed.complete(null);
+              } else {
+                changed.completeExceptionally(failure);
+              }
+            },
+            () -> changed.complete(null));
+    WatchOption.Builder option = WatchOption.builder().isPrefix(isPrefix).withRequireLeader(true);
+    WatchOption after = option.withRevision(revision + 1).build();
+    try {
+      for (ByteSequence key : keys) {
+        Watch.Watcher watcher = client.getWatchClient().watch(key, after, listener);
+        changed.whenComplete((none, failure) -> watcher.close());
+      }
+    } catch (EtcdException e) {
+      changed.complete(null); // the client is closed
+    }
+    return changed;
+  }
+
+  /**
+   * Returns the result of {@code event}, which is cancelled if it does not arrive.
+   *
+   * @param lacking what is missing at the deadline; the name of the store follows
+   * @param culprits the ranks that should have caused the event
+   */
+  <T> T await(Call call, String lacking, List<Integer> culprits, CompletableFuture<T> event) {
+    try {
+      CompletableFuture.anyOf(event, end).get(call.until().leftNs(), TimeUnit.NANOSECONDS);
+      if (end.isDone()) {
+        throw thrown(end.join(), call);
+      }
+      return event.join();
+    } catch (TimeoutException e) {
+      String limit = Deadline.text(call.until().deadline());
+      String text = call.name() + ": " + lacking + "the store at " + address + " after " + limit;
+      throw failures.make(Native.WL_TIMEOUT, text, culprits);
+    } catch (InterruptedException e) {
+      throw Waits.interrupted(call.name(), failures);
+    } catch (ExecutionException e) {
+      throw failure(call, e.getCause());
+    } finally {
+      event.cancel(false);
+    }
+  }
+
+  /** A connection that broke before an answer arrived, or an etcd that can't answer now. */
+  private static final class Unanswered extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    Unanswered(String message) {
+      super(message);
+    }
+  }
+
+  /** Returns the exception with which {@code call} fails. */
+  RuntimeException thrown(Refusal refusal, Call call) {
+    return refusal.thrown(call.name(), failures);
+  }
+
+  private RuntimeException failure(Call call, Throwable cause) {
+    if (end.isDone()) {
+      return thrown(end.join(), call);
+    }
+    EtcdException failure = EtcdExceptionFactory.toEtcdException(cause);
+    return switch (failure.getErrorCode()) {
+      case UNAVAILABLE -> new Unanswered(failure.getMessage());
+      case NOT_FOUND -> thrown(lost(KeptLease.GONE), call);
+      case DEADLINE_EXCEEDED -> {
+        String text = call.name() + ": " + NO_ANSWER + "the etcd at " + address + ": ";
+        yield failures.make(Native.WL_TIMEOUT, text + lastAttempt(text(failure)));
+      }
+      // For example: no permission, a full disk, or a request that is too large for this etcd.
+      case PERMISSION_DENIED, UNAUTHENTICATED, RESOURCE_EXHAUSTED, INVALID_ARGUMENT,
+          FAILED_PRECONDITION -> answered(Native.WL_RESOURCE, call, failure);
+      default -> answered(Native.WL_INTERNAL, call, failure);
+    };
+  }
+
+  private RuntimeException answered(int code, Call call, EtcdException failure) {
+    String text = call.name() + ": the etcd at " + address + " answers: " + text(failure);
+    return failures.make(code, text, failure);
+  }
+
+  static boolean hasCode(Throwable failure, ErrorCode code) {
+    return EtcdExceptionFactory.toEtcdException(failure).getErrorCode() == code;
+  }
+
+  /** Extracts why the last connection broke from gRPC's text, which also has a stack trace. */
+  private static String lastAttempt(String text) {
+    Matcher cause = CAUSE.matcher(text);
+    return cause.find() ? cause.group(1) : text.lines().findFirst().orElse("");
+  }
+
+  /** Returns the messages of a failure and its causes, each once. */
+  static String text(Throwable failure) {
+    StringBuilder text = new StringBuilder();
+    for (Throwable each = failure; each != null; each = each.getCause()) {
+      String message = each.getMessage() == null ? each.toString() : each.getMessage();
+      if (text.indexOf(message) < 0) {
+        text.append(text.length() == 0 ? "" : ": ").append(message);
+      }
+    }
+    return text.toString();
+  }
+}
