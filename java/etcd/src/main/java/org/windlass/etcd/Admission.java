@@ -19,8 +19,8 @@ import org.windlass.internal.Native;
 import org.windlass.internal.store.Member;
 
 /**
- * The entry of a member into a store in etcd. Rank 0 becomes the owner. Every other member waits for
- * an owner, puts its statement, and waits until the owner has copied it.
+ * The entry of a member into a store in etcd. Rank 0 becomes the owner. Every other member waits
+ * for an owner, puts its statement, and waits until the owner has copied it.
  *
  * <p>So a member never takes the key of a killed process for an owner. If such a key is in the
  * way, the member waits for its lease to expire. A key that stays longer is a live process's.

@@ -156,13 +156,12 @@ final class EtcdStore implements Store {
     return found;
   }
 
-  /** {@code onRankZero} runs at once: the owner of the store is rank 0, and is there. */
+  /** Runs {@code onRankZero} at once: the owner of the store is rank 0, and is present. */
   @Override
   public List<byte[]> gather(Round round, Runnable onRankZero) {
     onRankZero.run();
     RoundsByKeys all =
-        rounds.computeIfAbsent(
-            round.name(), name -> new RoundsByKeys(this, name, round.size()));
+        rounds.computeIfAbsent(round.name(), name -> new RoundsByKeys(this, name, round.size()));
     List<byte[]> said = all.next(round);
     if (round.isLast()) {
       rounds.remove(round.name());
