@@ -42,6 +42,7 @@ class _Session:
         self.hello = self.challenge = b""
         self.member: tuple[str, int] = ("", -1)
         self.is_member = self.is_leaving = False
+        self.has_spoken = False  # whether it has sent a sealed frame
         self.has_failure = False  # of the start, which it has not been told
         self.out = bytearray()
         self.values: list[tuple[int, memoryview]] = []  # of all-gathers, by id
@@ -104,7 +105,7 @@ class StoreServer:
         self._strangers: dict[_Session, None] = {}  # the oldest comes first
         self._members: dict[_Session, None] = {}
         self._changed: set[_Session] = set()
-        self._ranks: set[tuple[str, int]] = set()
+        self._ranks: dict[tuple[str, int], _Session] = {}  # of members, by job and rank
         try:
             family = self._resolved(address, until)
             self._listener = socket.socket(family[0], socket.SOCK_STREAM)
@@ -251,6 +252,7 @@ class StoreServer:
             if body is None:
                 return False
             if session.is_member:
+                session.has_spoken = True
                 self._request(session, body)
             elif session.hello:
                 self._prove(session, body)
@@ -277,7 +279,8 @@ class StoreServer:
         self._strangers.pop(session, None)
         if session in self._members:
             del self._members[session]
-            self._ranks.discard(session.member)
+            if self._ranks.get(session.member) is session:
+                del self._ranks[session.member]
         self._start.quit(session)
 
     def _greet(self, session: _Session, body: bytes) -> None:
@@ -308,15 +311,19 @@ class StoreServer:
             return
         session.frames.seal(self._token, session.hello, session.challenge, True)
         rank = session.member[1]
+        other = self._ranks.get(session.member)
         if len(self._members) >= _MEMBERS:
             session.turn_away(ResourceException, "the store has as many members as it takes")
-        elif rank >= 0 and session.member in self._ranks:
+        elif other is not None and other.has_spoken:
             session.turn_away(
                 MismatchException, f"rank {rank} is connected already; two may not have one rank")
         else:
+            if other is not None:
+                self._drop(other)  # it may be held by somebody who has no token
             self._strangers.pop(session, None)
             self._members[session] = None
-            self._ranks.add(session.member)
+            if rank >= 0:
+                self._ranks[session.member] = session
             session.is_member = True
             session.send(packed("Bq", WELCOME, int(1000 * _SILENCE_SECONDS)))
 
