@@ -314,7 +314,7 @@ def earlier():
 
     launch = windlass.LaunchEnvironment()
     server = StoreServer(launch.rendezvous, launch.token, windlass.deadline.Deadline(SOON))
-    while not server._waiting:
+    while not server._start._waiting:
         time.sleep(0.01)
     server.close()
     joins()

@@ -60,8 +60,8 @@ def fails(call, kind, culprits, *words):
 
 
 def run():
-    for check in (rounds, long_values, several_ranks, sizes, one_rank_twice, leaves, late, behind,
-                  first_comes, closes, next_start, kinds, tables):
+    for check in (rounds, long_values, several_ranks, sizes, one_rank_twice, held_ranks, leaves,
+                  late, behind, first_comes, closes, next_start, kinds, tables):
         check()
 
 
@@ -116,6 +116,23 @@ def one_rank_twice():
         other.close()
         assert members[2].gather("start", 3, {2: b"2"}, False, Deadline(30)) == [b"0", b"1", b"2"]
         assert [call.end() for call in waits] == [[b"0", b"1", b"2"]] * 2
+
+
+def held_ranks():
+    """A connection that has not sent a sealed frame does not keep its rank from others."""
+    with opened(2) as (at, (_, silent)):
+        spoken = member(at, 1, 2)
+        spoken.set("a", b"1", Deadline(30))
+        try:
+            member(at, 1, 2)
+            raise SystemExit("two have one rank")
+        except windlass.MismatchException as e:
+            assert "rank 1 is connected already; two may not have one rank" in str(e), e
+        try:
+            silent.get("a", Deadline(30))
+            raise SystemExit("it was not replaced")
+        except windlass.PeerLostException:
+            spoken.close()
 
 
 def leaves():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values as bytes, in the formats of Java's DataOutput and of the store.
 
-A form is a string with a letter for each value. struct's letters mean what they mean there, with
-the most significant byte first. These are more:
+A form is a string with a letter for each value. It has the letters of struct, with the most
+significant byte first, and these:
 
     u   text: DataOutput.writeUTF, cut at 65,535 bytes
     v   the same; reading replaces characters that do not print

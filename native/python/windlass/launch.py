@@ -23,7 +23,7 @@ Address = Tuple[str, int]
 
 
 class LaunchEnvironment:
-    """What environment variables say about a process that a launcher started.
+    """A process as the variables of its launcher describe it.
 
     launcher: its name. rank, size: of this process. job: name, None if there is none. token: 32
     bytes, None if there is none. rendezvous: (host, port), None if there is none.
@@ -88,7 +88,7 @@ class LaunchEnvironment:
             self._warn_of_others(rank, size, found)
 
     def _warn_of_others(self, rank: str, size: str, found: Any) -> None:
-        """Logs the variables of other launchers that say that there are several ranks."""
+        """Warns about variables of other launchers that name several ranks."""
         for name, its_rank, its_size in found[1:]:
             of, says = self._get(its_rank), self._get(its_size)
             if name != "PMIX" and of and says.isdigit() and int(says) > 1:
@@ -177,10 +177,9 @@ def host_and_port(setting: str, text: str) -> Address:
 
 
 class MeetingFile:
-    """The file by which processes meet that have neither an address nor a token.
+    """The file with the address and the token of a store, for processes that were given neither.
 
-    The process that opens the store writes both into it. Its folder belongs to its user, and no
-    other user can enter it."""
+    The process that opens the store writes the file. No other user can enter its folder."""
 
     _TEXT = re.compile(
         rb"windlass meeting 1\nstore ([0-9a-f.:]{2,45}) ([0-9]{1,5})\ntoken ([0-9a-f]{64})\n"

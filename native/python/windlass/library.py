@@ -107,8 +107,8 @@ _library = None
 def library_path(environment: Mapping[str, str] | None = None) -> str:
     """Returns the path of the native library, as the variables of `environment` name it.
 
-    environment: os.environ by default. WINDLASS_TARGET names the target, and WINDLASS_LIBRARY_PATH
-    the folder, which is that of this package by default.
+    environment: os.environ by default. WINDLASS_TARGET names the target.
+    WINDLASS_LIBRARY_PATH names the folder; the default is the folder of this package.
     Raises InvalidArgumentException for an unknown target, UnsupportedException if the file is
     missing."""
     environment = os.environ if environment is None else environment
@@ -150,7 +150,7 @@ def integers(what: str, values: Iterable[Any]) -> list[int]:
 
 
 def _exact(kind: Any, value: Any) -> Any:
-    """Returns an argument of that type. ctypes alone would cut an integer that does not fit."""
+    """Returns an argument of that type. Refuses an integer that ctypes alone would cut."""
     if kind not in (c_int32, c_int64, c_uint32, c_uint64) or isinstance(value, kind):
         return value
     exact = kind(integer("an argument", value, -(1 << 63), (1 << 64) - 1))

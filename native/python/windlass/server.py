@@ -15,13 +15,14 @@ from typing import Any
 from .deadline import Deadline
 from .encoding import Reader, packed, printable
 from .errors import (
-    DeadlineExceededException, InvalidArgumentException, Malformed, MismatchException,
-    PeerLostException, ResourceException, UnsupportedException, WindlassException, expect)
+    InvalidArgumentException, Malformed, MismatchException, ResourceException,
+    UnsupportedException, WindlassException, expect)
 from .launch import Address
 from .library import MOST_RANKS, library_version
+from .rounds import Rounds, read_values
 from .store import (
-    CHALLENGE, GATHER, GET, HELLO, KEY, KEYS, LEAVE, LONGEST_MS, MAGIC, NO_CALL, PING, PROOF, QUIT,
-    REFUSED, SET, STORE_PROTOCOL, TOTAL, VALUE, WELCOME, Frames, log, proof)
+    CHALLENGE, GATHER, GET, HELLO, KEY, KEYS, LEAVE, MAGIC, NO_CALL, PING, PROOF, QUIT, REFUSED,
+    SET, STORE_PROTOCOL, TOTAL, VALUE, WELCOME, Frames, log, proof)
 
 _STRANGERS, _MEMBERS = 512, 8192
 _PROOF_SECONDS, _SILENCE_SECONDS, _CLOSE_SECONDS = 10.0, 60.0, 2.0
@@ -41,6 +42,7 @@ class _Session:
         self.hello = self.challenge = b""
         self.member: tuple[str, int] = ("", -1)
         self.is_member = self.is_leaving = False
+        self.has_spoken = False  # whether it has sent a sealed frame
         self.has_failure = False  # of the start, which it has not been told
         self.out = bytearray()
         self.values: list[tuple[int, memoryview]] = []  # of all-gathers, by id
@@ -84,11 +86,6 @@ class _Session:
         return True
 
 
-def _listed(ranks: list[int]) -> str:
-    more = f" and {len(ranks) - 16} more" if len(ranks) > 16 else ""
-    return ("rank " if len(ranks) == 1 else "ranks ") + ", ".join(map(str, ranks[:16])) + more
-
-
 def _cut(text: str) -> str:
     return printable(text).encode("utf-8", "replace")[:800].decode("utf-8", "ignore")
 
@@ -96,28 +93,19 @@ def _cut(text: str) -> str:
 class StoreServer:
     """The store of one start, on a thread of its own, which no connection can make wait.
 
-    It has the requests that the start and `windlass report` need. Connections without a proof of
-    the token are few, have short frames and little time, and the oldest ends if there are too many.
-    Ranks of the next start, which find this store, get no answer until it closes."""
+    It has the requests that the start and `windlass report` need. A stranger, who has not shown the
+    token, has 10 s and short frames. If there are too many strangers, the oldest ends."""
 
     def __init__(self, address: Address, token: bytes, until: Deadline) -> None:
         """Listens at `address`. Port 0 takes a free one. Raises ResourceException if it can't."""
         self._token = token
         self._table: dict[str, bytes] = {}
         self._bytes = 0
-        self._size = 0
-        self._sessions: dict[int, _Session] = {}  # of each rank that has arrived
-        self._said: dict[int, bytes] = {}  # by rank, in this round
-        self._said_bytes = 0
-        self._waiting: list[tuple[_Session, int]] = []
-        self._limit = self._warning = math.inf  # of this round, by time.monotonic()
         self._looked = time.monotonic()
-        self._is_last = self._is_over = self._has_warned = False
-        self._failure: WindlassException | None = None
         self._strangers: dict[_Session, None] = {}  # the oldest comes first
         self._members: dict[_Session, None] = {}
         self._changed: set[_Session] = set()
-        self._ranks: set[tuple[str, int]] = set()
+        self._ranks: dict[tuple[str, int], _Session] = {}  # of members, by job and rank
         try:
             family = self._resolved(address, until)
             self._listener = socket.socket(family[0], socket.SOCK_STREAM)
@@ -130,6 +118,7 @@ class StoreServer:
                 " or another program, may listen there" % (*address, e)) from e
         self.address: Address = self._listener.getsockname()[:2]
         self._name = "%s:%d" % self.address
+        self._start = Rounds(self._name)
         self._listener.setblocking(False)
         self._wake, self._woken = socket.socketpair()
         self._selector = selectors.DefaultSelector()
@@ -159,9 +148,9 @@ class StoreServer:
 
     def _run(self) -> None:
         while self._end == math.inf or time.monotonic() < self._end and any(
-                each in self._members for each in self._sessions.values()):
+                map(self._start.has, self._members)):
             now = time.monotonic()
-            until = min(self._limit, self._warning, self._end, now + 0.5)
+            until = min(self._start.next_time(), self._end, now + 0.5)
             for key, events in self._selector.select(max(0.0, until - now)):
                 if key.fileobj is self._listener:
                     self._accept()
@@ -181,38 +170,30 @@ class StoreServer:
         for each in (self._listener, self._woken):
             self._selector.unregister(each)
             each.close()
-        if 0 in self._sessions and not self._is_over:
-            self._fail(_left(0))
+        self._start.close()
         self._changed.update(self._members)
 
     def _accept(self) -> None:
+        """Takes a connection. If there is no room for one more, the oldest stranger ends."""
+        sock = None
         try:
             sock, _ = self._listener.accept()
-        except OSError:
-            sock = None  # perhaps there are no more descriptors
-        if self._strangers and (sock is None or len(self._strangers) >= _STRANGERS):
-            self._drop(next(iter(self._strangers)))
-        if sock is None:
-            time.sleep(0.01)
-            return
-        try:
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             session = _Session(sock, self._changed)
             self._selector.register(sock, selectors.EVENT_READ, session)
-        except OSError:  # it has left already
-            sock.close()
-            return
-        self._strangers[session] = None
+            self._strangers[session] = None
+        except OSError:
+            if sock is not None:  # it has left already
+                sock.close()
+            else:  # there may be no more descriptors
+                time.sleep(0.01)
+        if self._strangers and (sock is None or len(self._strangers) > _STRANGERS):
+            self._drop(next(iter(self._strangers)))
 
     def _look(self, now: float) -> None:
         """Ends what has passed its time."""
-        if now >= self._limit:
-            self._expire()
-        elif now >= self._warning:
-            self._warning, self._has_warned = math.inf, True
-            log.warning("%s so far; the start waits for %.3g s more",
-                        self._missing()[0], self._limit - now)
+        self._start.look(now)
         if now - self._looked >= 0.5:
             self._looked = now
             for sessions, seconds in (
@@ -221,7 +202,7 @@ class StoreServer:
                     self._drop(session)
 
     def _receive(self, session: _Session, events: int) -> None:
-        """Takes what has come, or ends the session at the end of the connection."""
+        """Reads received bytes, or ends the session if the connection has ended."""
         if session.socket.fileno() < 0:
             return  # it ended in this round
         self._changed.add(session)
@@ -265,12 +246,13 @@ class StoreServer:
         self._selector.modify(session.socket, reads | writes, session)
 
     def _step(self, session: _Session) -> bool:
-        """Handles the next frame; False if none has come whole."""
+        """Handles the next whole frame. Returns False if there is none."""
         try:
             body = session.frames.next()
             if body is None:
                 return False
             if session.is_member:
+                session.has_spoken = True
                 self._request(session, body)
             elif session.hello:
                 self._prove(session, body)
@@ -297,16 +279,9 @@ class StoreServer:
         self._strangers.pop(session, None)
         if session in self._members:
             del self._members[session]
-            self._ranks.discard(session.member)
-        self._quit(session)
-
-    def _quit(self, session: _Session) -> None:
-        """Fails the start if ranks of a session take part in it."""
-        if not self._is_over and session in self._sessions.values():
-            self._waiting = [each for each in self._waiting if each[0] is not session]
-            self._fail(_left(min(
-                rank for rank, its in self._sessions.items() if its is session)))
-        session.has_failure = False
+            if self._ranks.get(session.member) is session:
+                del self._ranks[session.member]
+        self._start.quit(session)
 
     def _greet(self, session: _Session, body: bytes) -> None:
         reader = Reader(body)
@@ -336,15 +311,19 @@ class StoreServer:
             return
         session.frames.seal(self._token, session.hello, session.challenge, True)
         rank = session.member[1]
+        other = self._ranks.get(session.member)
         if len(self._members) >= _MEMBERS:
             session.turn_away(ResourceException, "the store has as many members as it takes")
-        elif rank >= 0 and session.member in self._ranks:
+        elif other is not None and other.has_spoken:
             session.turn_away(
                 MismatchException, f"rank {rank} is connected already; two may not have one rank")
         else:
+            if other is not None:
+                self._drop(other)  # it may be held by somebody who has no token
             self._strangers.pop(session, None)
             self._members[session] = None
-            self._ranks.add(session.member)
+            if rank >= 0:
+                self._ranks[session.member] = session
             session.is_member = True
             session.send(packed("Bq", WELCOME, int(1000 * _SILENCE_SECONDS)))
 
@@ -360,7 +339,7 @@ class StoreServer:
             expect(number != NO_CALL or kind in (PING, LEAVE, QUIT), f"kind {kind} without an id")
             fields = reader.fields(_FIELDS[kind])
             if kind == GATHER:
-                fields[-1] = _said(reader, fields[1], fields[-1])
+                fields[-1] = read_values(reader, fields[1], fields[-1])
             reader.end()
             if kind == SET:
                 self._set(*fields)
@@ -370,11 +349,11 @@ class StoreServer:
             elif kind == KEYS:
                 session.reply(number, self._listing(*fields))
             elif kind == GATHER:
-                self._gather(session, number, *fields)
+                self._start.gather(session, number, *fields)
             elif kind == PING:
                 session.reply(number)
             elif kind == QUIT:
-                self._quit(session)
+                self._start.quit(session)
             else:
                 log.warning("The store at %s: rank %d goes, because %s",
                             self._name, session.member[1], printable(*fields))
@@ -385,10 +364,10 @@ class StoreServer:
     def _set(self, key: str, value: bytes) -> None:
         expect(1 <= len(key.encode("utf-8")) <= KEY, f"a key of {len(key)} letters")
         expect(len(value) <= VALUE, f"a value of {len(value)} bytes")
-        self._bytes += 64 + 2 * len(key) + len(value)  # what it replaces counts on
-        if self._bytes > TOTAL:
-            raise ResourceException(f"the store has {TOTAL} bytes, as many as it takes")
-        self._table[key] = value
+        bytes_ = self._bytes + 64 + 2 * len(key) + len(value)  # replaced values count, too
+        if bytes_ > TOTAL:
+            raise ResourceException(f"the store has {self._bytes} of at most {TOTAL} bytes")
+        self._table[key], self._bytes = value, bytes_
 
     def _listing(self, prefix: str) -> bytes:
         found = sorted(key for key in self._table if key.startswith(prefix))
@@ -396,107 +375,3 @@ class StoreServer:
         if len(listed) > 2 * VALUE:
             raise ResourceException("the keys that begin so are too many; ask with a longer prefix")
         return listed
-
-    def _gather(self, session: _Session, number: int, name: str, size: int, is_last: int,
-                limit: int, key: str, _: bytes | None, own: dict[int, bytes]) -> None:
-        """Adds what a session says to the round, which is complete once all ranks have spoken."""
-        expect(is_last <= 1 <= limit <= LONGEST_MS, f"a limit of {limit} ms")
-        if name != "start" or key:
-            raise UnsupportedException(
-                "the store of a Python rank has no meetings; jobs meet at that of a job of JVMs")
-        if not self._is_over and self._size not in (0, size):
-            first, last = sorted([(min(own), size), (min(self._sessions), self._size)])
-            self._fail(MismatchException(
-                "rank %d was started as one of %d ranks, rank %d as one of %d; give all ranks one"
-                " size, WINDLASS_WORLD_SIZE or what the launcher sets, and all processes as many"
-                " ranks" % (*first, *last), sorted({first[0], last[0]})))
-            session.has_failure = True
-        if self._is_over:
-            if self._failure is not None and (session.has_failure or 0 in own):
-                session.has_failure = False
-                raise self._failure
-            return
-        for rank in own:
-            if self._sessions.get(rank, session) is not session:
-                raise MismatchException(
-                    f"another process has come to this start as rank {rank} too, and counts as"
-                    " that; two may not have one rank: start all ranks again", [rank])
-            expect(rank not in self._said, f"values of rank {rank} twice in one round")
-        self._said_bytes += sum(map(len, own.values()))
-        if self._said_bytes + 4 * size > TOTAL:
-            raise ResourceException(f"what ranks say in one round has more than {TOTAL} bytes")
-        self._size = size
-        self._is_last = self._is_last or is_last == 1
-        self._said.update(own)
-        self._sessions.update(dict.fromkeys(own, session))
-        if 0 in own:
-            for other, its_number in self._waiting:
-                other.reply(its_number, b"\0")
-        elif 0 in self._sessions:
-            session.reply(number, b"\0")
-        now, seconds = time.monotonic(), limit / 1000
-        if not self._waiting and not self._has_warned:
-            self._warning = now + min(seconds / 4, 10.0)
-        self._limit = min(self._limit, now + seconds)
-        self._waiting.append((session, number))
-        if len(self._said) == size:
-            self._complete()
-
-    def _take_waiting(self) -> list[tuple[_Session, int]]:
-        """Ends the round. Returns who waits for its result."""
-        waiting, self._waiting, self._said = self._waiting, [], {}
-        self._limit, self._warning, self._said_bytes = math.inf, math.inf, 0
-        return waiting
-
-    def _complete(self) -> None:
-        values = packed("a" * self._size, *(self._said[rank] for rank in range(self._size)))
-        self._is_over = self._is_last
-        for session, number in self._take_waiting():
-            session.send_values(number, memoryview(values))
-
-    def _fail(self, why: WindlassException) -> None:
-        """Ends the start. Its sessions that do not wait are told when they ask again."""
-        self._failure, self._is_over = why, True
-        for session in self._sessions.values():
-            session.has_failure = True
-        for session, number in self._take_waiting():
-            session.has_failure = False
-            session.refuse(number, why)
-
-    def _missing(self) -> tuple[str, list[int], list[int]]:
-        """Returns a text about the ranks that this round lacks, those that have not arrived at the
-        start, and those that have."""
-        absent = [rank for rank in range(self._size) if rank not in self._sessions]
-        behind = [rank for rank in sorted(self._sessions) if rank not in self._said]
-        is_local = self._name.startswith("127.") and not self._name.startswith("127.0.0.1:")
-        alone = " (which no other host reaches: see /etc/hosts)" if is_local else ""
-        texts = [f"{_listed(ranks)} of {self._size} {what}" for ranks, what in (
-            (absent, f"had not come to {self._name}{alone}"),
-            (behind, f"had come to {self._name} and not gone on with the others")) if ranks]
-        return ", and ".join(texts), absent, behind
-
-    def _expire(self) -> None:
-        """Fails the start because the limit of a request has passed."""
-        text, absent, behind = self._missing()
-        cure = ("see why they did not start" if absent
-                else "see whether their processes are stopped")
-        self._fail(DeadlineExceededException(
-            f"{text} when the deadline passed; {cure}, or give more time", sorted(absent + behind)))
-
-
-def _left(rank: int) -> WindlassException:
-    return PeerLostException(
-        f"rank {rank} came to the start and left before all had met; see what its process says",
-        [rank])
-
-
-def _said(reader: Reader, size: int, count: int) -> dict[int, bytes]:
-    """Reads what the ranks of a process say."""
-    expect(1 <= size <= MOST_RANKS and 1 <= count <= size, f"{count} ranks of {size}")
-    own: dict[int, bytes] = {}
-    for _ in range(count):
-        rank, value = reader.fields("ia")
-        expect(0 <= rank < size and rank not in own and len(value) <= VALUE,
-               f"rank {rank} of {size}, with {len(value)} bytes")
-        own[rank] = value
-    return own

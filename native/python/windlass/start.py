@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The start of a communicator: its ranks meet, compare what must be alike, and share memory.
 
-A start has three or four all-gathers: "arrive", "share", "wire" if ranks live on several hosts, and
-"attach". In each, a rank says its member id (a UUID of 16 bytes), the step's name as DataOutput
-writes it, and a byte: 0 and a value, or 1 with the code and the message of its failure.
+A start has up to four steps: "arrive", "share", "wire" if ranks live on several hosts, and
+"attach". Each is an all-gather. A rank says its member id, which is a UUID, the name of the step,
+and a byte. After a 0 comes its value, after a 1 the code and the message of its failure.
 """
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import ctypes
 import hashlib
 import os
-import re
 import secrets
 import struct
 import uuid
@@ -24,14 +22,12 @@ from .deadline import Deadline
 from .encoding import Reader, packed, printable
 from .errors import (
     DeadlineExceededException, MismatchException, PeerLostException, ResourceException,
-    UnsupportedException, WindlassException, expect, reading, require, tried)
-from .launch import Address, LaunchEnvironment, MeetingFile, own_process, read_boot_id
-from .library import (
-    MAX_BLOCKS, GroupConfig, Process, integer, invoke, library_version, native, sized)
+    WindlassException, expect, reading, require, tried)
+from .hosts import Arrival, Host, Hosts, compare
+from .launch import Address, LaunchEnvironment, MeetingFile
+from .library import MAX_BLOCKS, GroupConfig, integer, invoke, native, sized
 from .server import StoreServer
 from .store import Guard, Store
-
-START_PROTOCOL = 5
 
 
 class Options:
@@ -39,10 +35,12 @@ class Options:
 
     def __init__(self, deadline: float = 60.0, first_sequence: int = 1, cores: int = 0,
                  blocks: int = 0, adjust_threads: bool = False) -> None:
-        """deadline: seconds of a call that names none. first_sequence: number of the first
-        operation. cores, blocks: of the host's cores, and workers of a rank; 0 lets Windlass
-        choose. adjust_threads: whether ranks use fewer cores while others need them.
-        Raises InvalidArgumentException for a value out of range."""
+        """deadline: seconds of a call that names no deadline.
+        first_sequence: sequence number of the first operation, 32 bits.
+        cores: number of cores that the ranks of a host share; 0 takes what the system allows.
+        blocks: number of threads of a rank's long operations, at most 64; 0 chooses by the cores.
+        adjust_threads: whether operations may move the threads that call them among cores.
+        Raises InvalidArgumentException if a value is out of range."""
         self.deadline_ns = round(Deadline(deadline).whole * 1e9)
         self.first_sequence = integer("first_sequence", first_sequence)
         self.cores = integer("cores", cores, 0)
@@ -56,137 +54,15 @@ class Options:
             f" deadline={self.deadline_ns} ns, adjustThreads={str(self.adjust_threads).lower()}")
 
 
-class Host:
-    """The host of this process as variables name it, and how long it may be silent."""
-
-    def __init__(self, variables: Mapping[str, str]) -> None:
-        self.name = variables.get("WINDLASS_HOST") or ""
-        require(re.fullmatch("[!-~]{0,63}", self.name),
-                f"WINDLASS_HOST is '{printable(self.name)}'; a host's name has 1 to 63 characters"
-                " of ASCII, none of them a space")
-        silence = variables.get("WINDLASS_HOST_SILENCE") or "2"
-        is_number = re.fullmatch("[0-9]{1,4}([.][0-9]{1,3})?", silence)
-        seconds = float(silence) if is_number else -1
-        require(seconds == 0 or seconds >= 0.5,
-                f"WINDLASS_HOST_SILENCE is '{printable(silence)}'; it must be seconds, from 0.5"
-                " to 9999.999, or 0, which lets a host be silent")
-        self.silence_ns = round(seconds * 1e9)
-
-
-class _Arrival(collections.namedtuple(
-        "_Arrival", "library rank target host machine named pid started pid_namespace cores cpus"
-        " options")):
-    """What a rank says about itself when it arrives at a start."""
-
-    _FORM = "vivuvviQQiuv"  # after the version of the protocol
-
-    @staticmethod
-    def own(rank: int, options: str, host: Host) -> _Arrival:
-        try:
-            with open("/proc/self/status", encoding="ascii", errors="replace") as file:
-                cpus = re.search("^Cpus_allowed_list:(.*)", file.read(), re.MULTILINE)
-            boot_id = read_boot_id()
-        except OSError as e:
-            raise UnsupportedException(f"/proc doesn't tell of this host: {e}", [rank]) from e
-        process = own_process()
-        return _Arrival(
-            library_version(), rank, native().wl_target().decode("ascii"), boot_id,
-            os.uname().nodename, host.name, process.pid, process.started, process.pid_namespace,
-            native().wl_allowed_cores(), cpus[1].strip() if cpus else "", options)
-
-    def bytes(self) -> bytes:
-        return packed("i" + self._FORM, START_PROTOCOL, *self)
-
-    @staticmethod
-    def of(rank: int, data: bytes) -> _Arrival:
-        with reading(f"what rank {rank} says of itself", culprits=[rank]):
-            protocol, library = Reader(data).fields("iv")
-            if protocol != START_PROTOCOL:
-                raise MismatchException(
-                    f"rank {rank} runs windlass {library}, which starts by protocol {protocol};"
-                    f" this one runs {library_version()}, by protocol {START_PROTOCOL}; use one"
-                    " version everywhere", [rank])
-            _, *fields = Reader(data).fields("i" + _Arrival._FORM)
-        arrival = _Arrival(*fields)
-        if arrival.rank != rank:
-            raise MismatchException(
-                f"rank {rank} says that it is rank {arrival.rank}; start all ranks again", [rank])
-        return arrival
-
-    def process(self) -> Any:
-        return sized(
-            Process, pid=self.pid, started=self.started, pid_namespace=self.pid_namespace)
-
-    def mask(self) -> set[int]:
-        """Returns the numbers of the cores that the process may use."""
-        mask: set[int] = set()
-        for part in self.cpus.split(","):
-            ends = re.fullmatch("([0-9]{1,5})(?:-([0-9]{1,5}))?", part)
-            if not ends or int(ends[2] or ends[1]) >= 1 << 16:
-                return set()
-            mask.update(range(int(ends[1]), int(ends[2] or ends[1]) + 1))
-        return mask
-
-
-def _shared_cores(arrivals: list[_Arrival]) -> int:
-    """Returns how many cores the processes of a host share: those of all their masks, or fewer if
-    a quota bounds them."""
-    masks = [each.mask() for each in arrivals]
-    union = set().union(*masks)
-    bounded = any(each.cores < len(mask) for each, mask in zip(arrivals, masks))
-    most = max(1, *(each.cores for each in arrivals))
-    return most if bounded or not union else len(union)
-
-
-class _Hosts:
-    """The hosts of a start's ranks. Ranks of one host can share memory. Hosts have numbers, from 0
-    on, in the order of their lowest ranks."""
-
-    def __init__(self, arrivals: list[_Arrival]) -> None:
-        self.arrivals = arrivals
-        self.numbers: list[int] = []
-        self._firsts: list[_Arrival] = []
-        known: dict[Any, int] = {}
-        for each in arrivals:
-            place = (each.host, each.pid_namespace)
-            number = known.setdefault(each.named or place, len(known))
-            if number == len(self._firsts):
-                self._firsts.append(each)
-            first = self._firsts[number]
-            if (first.host, first.pid_namespace) != place:
-                raise MismatchException(
-                    f"ranks {first.rank} and {each.rank} both have WINDLASS_HOST '{each.named}',"
-                    " and live on different machines, or in different pid namespaces; give those of"
-                    " each a name of their own, or none", [first.rank, each.rank])
-            self.numbers.append(number)
-
-    def are_several(self) -> bool:
-        return len(self._firsts) > 1
-
-    def together(self, rank: int) -> list[_Arrival]:
-        """Returns the arrivals of the host of `rank`, the lowest rank first."""
-        return [each for each in self.arrivals if self.numbers[each.rank] == self.numbers[rank]]
-
-    def cores(self) -> int:
-        """Returns the number of cores that the ranks of any host share at least."""
-        return min(_shared_cores(self.together(first.rank)) for first in self._firsts)
-
-    def name(self, rank: int) -> str:
-        """Returns the name of a rank after "rank". It names its host if there are several."""
-        arrival = self.arrivals[rank]
-        host = " on host %d (%s)" % (self.numbers[rank], arrival.named or arrival.machine)
-        return "%d%s" % (rank, host if self.are_several() else "")
-
-
 class _Steps:
     """The all-gathers of a start, as one rank makes them."""
 
     def __init__(self, gather: Callable[[bytes, bool], list[bytes]], rank: int) -> None:
-        """gather: given what this rank says, and whether it is the last time, what all say."""
+        """gather: takes what this rank says, and True in the last step. Returns what all say."""
         self._gather, self._rank = gather, rank
         self._member = uuid.uuid4()
         self._members: list[uuid.UUID] | None = None
-        self.hosts: _Hosts | None = None  # known after the first step
+        self.hosts: Hosts | None = None  # known after the first step
 
     def take(self, step: str, work: Callable[[], bytes], is_last: bool = False) -> list[bytes]:
         """Returns the results of `work` of all ranks. If it raises on a rank, all ranks raise."""
@@ -254,31 +130,14 @@ def start(store: Store, name: str, guard: Guard, rank: int, size: int, options: 
         return store.gather(name, size, {rank: said}, is_last, until, guard)
 
     steps = _Steps(gather, rank)
-    said = steps.take("arrive", lambda: _Arrival.own(rank, options.text(), host).bytes())
-    arrivals = [_Arrival.of(each, data) for each, data in enumerate(said)]
-    _compare(arrivals)
-    steps.hosts = _Hosts(arrivals)
+    said = steps.take("arrive", lambda: Arrival.own(rank, options.text(), host).bytes())
+    arrivals = [Arrival.of(each, data) for each, data in enumerate(said)]
+    compare(arrivals)
+    steps.hosts = Hosts(arrivals)
     return _share_and_attach(steps, steps.hosts, rank, size, options, host)
 
 
-def _compare(arrivals: list[_Arrival]) -> None:
-    first = arrivals[0]
-    for other in arrivals[1:]:
-        what = None
-        if other.library != first.library:
-            what = f"run windlass {first.library} and {other.library}"
-        elif other.target != first.target:
-            what = f"have kernels for {first.target} and {other.target}"
-        elif other.options != first.options:
-            ones, others = first.options.split(", "), other.options.split(", ")
-            what = "were given %s and %s; give all ranks the same options" % (
-                ", ".join(each for each in ones if each not in others),
-                ", ".join(each for each in others if each not in ones))
-        if what:
-            raise MismatchException(f"ranks 0 and {other.rank} {what}", [0, other.rank])
-
-
-def _share_and_attach(steps: _Steps, hosts: _Hosts, rank: int, size: int, options: Options,
+def _share_and_attach(steps: _Steps, hosts: Hosts, rank: int, size: int, options: Options,
                       host: Host) -> c_void_p:
     """The lowest rank of each host makes the memory that its ranks share, and all attach to it."""
     maker = hosts.together(rank)[0]
@@ -337,8 +196,8 @@ def _group_config(size: int, options: Options, cores: int) -> Any:
         adjust_threads=int(options.adjust_threads))
 
 
-def _attach(maker: _Arrival, rank: int, number: int, inode: int, group: c_void_p) -> None:
-    """Attaches to the memory that `maker` has made, which is its file of that number."""
+def _attach(maker: Arrival, rank: int, number: int, inode: int, group: c_void_p) -> None:
+    """Attaches to the memory of a host. Its `maker` has it open as file `number`."""
     file = c_int32(number)
     if rank != maker.rank:
         invoke("wl_file_open", byref(maker.process()), number, byref(file))
@@ -362,9 +221,9 @@ def _open_wire(group: c_void_p, rank: int) -> bytes:
     return name.raw
 
 
-def _watch(hosts: _Hosts, rank: int, group: c_void_p) -> None:
+def _watch(hosts: Hosts, rank: int, group: c_void_p) -> None:
     """Watches the other processes of this rank's host."""
-    processes: dict[bytes, list[_Arrival]] = {}
+    processes: dict[bytes, list[Arrival]] = {}
     for each in hosts.together(rank):
         processes.setdefault(bytes(each.process()), []).append(each)
     processes.pop(bytes(hosts.arrivals[rank].process()))
@@ -435,12 +294,12 @@ def _meet(launch: LaunchEnvironment, address: Address, token: bytes, options: Op
         try:
             store = Store(
                 address, token, name, launch.rank, launch.size, until, launch.launcher_has_store)
-            arrival = _Arrival.own(launch.rank, "", host)
+            arrival = Arrival.own(launch.rank, "", host)
             store.set(f"process/{arrival.pid}/{arrival.host}", arrival.bytes(), until)
             return start(
                 store, "start", ("", None), launch.rank, launch.size, options, host, until)
         except (PeerLostException, DeadlineExceededException) as e:
-            # A store that ends before rank 0 has come there is that of an earlier start.
+            # If a store ends before rank 0 arrived there, an earlier start had opened it.
             is_earlier = (store is not None and store.lost is not None and not store.has_first
                           and launch.rank > 0 and not launch.launcher_has_store)
             if is_earlier and not until.over():

@@ -2,9 +2,10 @@
 """The store where ranks and jobs meet: its frames, and the way of a member to it.
 
 A frame is a length of four bytes and a body. The greeting is HELLO, CHALLENGE, PROOF and WELCOME,
-or REFUSED at any point. In it both sides prove that they hold the token. Then each frame ends with
-a seal: the start of an HMAC over its number, its length and its body, by a key of this connection
-and direction. A request is a kind, an id and its fields; a reply is a code, an id and its fields.
+or REFUSED at any point. In it both sides prove that they hold the token. After the PROOF, each
+frame ends with a seal: the first 16 bytes of an HMAC over its number, its length and its body. The
+key belongs to this connection and direction. A request is a kind, an id and its fields, and a reply
+is a code, an id and its fields.
 """
 
 from __future__ import annotations
@@ -120,8 +121,9 @@ class Store:
     """A member's connection to a store, for one call at a time.
 
     The server ends the session of a member that is silent for `silence` seconds, so a waiting call
-    sends PINGs. Calls raise PeerLostException if the connection is lost, DeadlineExceededException
-    if there is no answer in time, and what the server refuses a request with."""
+    sends PINGs. Calls raise PeerLostException if the connection is lost, and
+    DeadlineExceededException if there is no answer in time. If the server refuses a request, the
+    call raises the exception of that refusal."""
 
     def __init__(self, address: Address, token: bytes, job: str, rank: int, size: int,
                  until: Deadline, opened: bool = False) -> None:
@@ -218,8 +220,8 @@ class Store:
 
     def _ask(self, kind: int, what: str, body: bytes, until: Deadline,
              read: Callable[[Reader], Any]) -> Any:
-        """Sends a request, and returns what `read` makes of its reply, which is _MORE if another
-        reply follows."""
+        """Sends a request, and returns the result of `read` for its reply. If the result is _MORE,
+        another reply follows."""
         self._id = self._id % 0x7FFFFFFF + 1
         try:
             if self.lost is not None:
@@ -293,7 +295,7 @@ class Store:
 
     def _call(self, kind: int, name: str, key: str, until: Deadline, form: str = "",
               values: tuple[Any, ...] = (), result: str = "") -> Any:
-        """Makes the call of that kind, whose request and reply have the fields of those forms."""
+        """Sends a key and `values`, in this form. Returns the field of the reply, if it has one."""
         def read(reader: Reader) -> Any:
             fields = reader.fields(result)
             reader.end()
@@ -332,11 +334,12 @@ class Store:
 
     def gather(self, name: str, size: int, own: Mapping[int, bytes], is_last: bool,
                until: Deadline, guard: Guard = ("", None)) -> list[bytes]:
-        """Makes one all-gather of the start `name`, and returns the value of each rank.
+        """Takes part in one all-gather of the start `name`. Returns the value of each rank.
 
-        size: number of ranks. own: the values of this process's ranks. is_last: whether the start
-        is over then. guard: a key of the store, and the value that it has until the others give up.
-        Raises what the start fails with, the same on all ranks."""
+        size: number of ranks. own: the values of this process's ranks.
+        is_last: True if this all-gather ends the start.
+        guard: a key of the store, and its value until the other job gives up.
+        If the start fails, all ranks raise the same exception."""
         limit = min(max(1, int(1000 * until.left())), LONGEST_MS)
         body = packed("siBqsoi", name, size, is_last, limit, *guard, len(own))
         body += b"".join(packed("ia", *each) for each in own.items())
