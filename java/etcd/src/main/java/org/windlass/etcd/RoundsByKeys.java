@@ -113,14 +113,23 @@ final class RoundsByKeys {
     ByteArrayOutputStream all = new ByteArrayOutputStream();
     for (int rank = 0; rank < size; rank++) {
       byte[] said = await(key(number, rank), rank);
-      int theirs = said.length < Integer.BYTES ? 0 : ByteBuffer.wrap(said).getInt();
-      if (theirs != size) {
-        throw RoundFailures.sizes(Map.of(0, size, rank, theirs));
-      }
+      requireSize(rank, said);
       all.writeBytes(ByteBuffer.allocate(Integer.BYTES).putInt(said.length - Integer.BYTES).array());
       all.write(said, Integer.BYTES, said.length - Integer.BYTES);
     }
     return all.toByteArray();
+  }
+
+  /** Compares the number of ranks that {@code rank} says, if it has said something. */
+  private void requireSize(int rank, byte[] said) {
+    int theirs = size;
+    if (said != null) {
+      theirs = said.length < Integer.BYTES ? 0 : ByteBuffer.wrap(said).getInt();
+    }
+    int own = round.own().keySet().iterator().next();
+    if (theirs != size) {
+      throw RoundFailures.sizes(Map.of(own, size, rank, theirs));
+    }
   }
 
   private void publish(byte[] all) {
@@ -172,6 +181,9 @@ final class RoundsByKeys {
         }
       }
       requireNoFailure();
+      if (number == 0) {
+        requireSize(0, store.get(key(0, 0), until.left()).orElse(null));
+      }
       if (number > 0 && store.get(key(number - 1, rank), until.left()).isEmpty()
           && store.get(key(number, rank), until.left()).isEmpty()) {
         throw RoundFailures.left(rank);
