@@ -6,7 +6,7 @@
 
 #include <new>
 
-#include "native/core/executor.h"
+#include "native/core/executor/executor.h"
 
 namespace windlass {
 

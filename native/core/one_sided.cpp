@@ -2,7 +2,7 @@
 #include "native/core/one_sided.h"
 
 #include "native/base/target.h"
-#include "native/core/executor.h"
+#include "native/core/executor/executor.h"
 #include "native/core/reach_peer.h"
 
 namespace windlass {

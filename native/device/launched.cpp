@@ -5,10 +5,10 @@
 
 #include "native/base/profile.h"
 #include "native/base/target.h"
-#include "native/core/cpu_executor.h"
+#include "native/core/executor/cpu_executor.h"
+#include "native/core/executor/in_line_executor.h"
 #include "native/core/launch/kernels.h"
 #include "native/core/launch/launch.h"
-#include "native/device/device_executor.h"
 #include "native/device/offload_executor.h"
 #include "native/device/offloaded_launch.h"
 

@@ -4,7 +4,7 @@
 // operation. Devices signal one another directly (windlass/in_line.h).
 #pragma once
 
-#include "native/core/executor.h"
+#include "native/core/executor/executor.h"
 #include "native/core/names.h"
 #include "native/device/handover.h"
 #include "native/device/offload_seats.h"

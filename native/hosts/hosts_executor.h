@@ -5,7 +5,7 @@
 // staging buffers on both, or go straight to a receive buffer (native/peer/landing.cpp).
 #pragma once
 
-#include "native/core/executor.h"
+#include "native/core/executor/executor.h"
 #include "native/core/names.h"
 #include "native/hosts/hosts.h"
 

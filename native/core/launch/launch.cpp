@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "native/core/executor.h"
+#include "native/core/executor/executor.h"
 
 namespace windlass {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "native/core/executor/in_line_executor.h"
 #include "native/core/names.h"
-#include "native/device/device_executor.h"
 #include "native/isa/checked/instructions.h"
 #include "native/isa/checked/session.h"
 #include "tests/native/collective_calls.h"

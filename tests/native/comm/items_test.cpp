@@ -2,7 +2,7 @@
 // Items of kernels that are made for these tests: what a rank may look at before it claims one, and
 // whom a Timeout names.
 #include "native/core/collectives.h"
-#include "native/core/cpu_executor.h"
+#include "native/core/executor/cpu_executor.h"
 #include "native/core/launch/kernels.h"
 #include "tests/native/comm/comms.h"
 

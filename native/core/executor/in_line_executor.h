@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "native/core/executor.h"
+#include "native/core/executor/executor.h"
 #include "native/core/names.h"
 #include "windlass/kernel_table.h"
 

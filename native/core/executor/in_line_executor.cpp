@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/device/device_executor.h"
+#include "native/core/executor/in_line_executor.h"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "native/base/extent.h"
-#include "native/device/device_executor.h"
+#include "native/core/executor/in_line_executor.h"
 #include "windlass/chunk.h"
 #include "windlass/kernel_table.h"
 

@@ -10,7 +10,7 @@
 //    core claims items, its own first, one phase after the other.
 #pragma once
 
-#include "native/core/executor.h"
+#include "native/core/executor/executor.h"
 
 namespace windlass {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/core/executor.h"
+#include "native/core/executor/executor.h"
 
 namespace windlass {
 namespace {
