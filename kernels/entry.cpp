@@ -49,8 +49,9 @@ struct InLineKernel : Scoped<K> {
   }
 };
 
+// A rank runs only its own items: over hosts, or in line on its cores.
 template <class K>
-Code onDevice(Comm& comm, const Call& call) {
+Code ownItems(Comm& comm, const Call& call) {
   if (comm.group().hosts() != nullptr) return runOverHosts<Scoped<K>>(comm, call);
   return runOnCores<InLineKernel<K>>(comm, call);
 }
@@ -86,11 +87,11 @@ Code missing(Comm&, const Call& call) {
               kLimits.name);
 }
 
-// If each rank is a device, only its cores run kernels.
+// If each rank is an emulated device, only its cores run kernels.
 template <class K>
 Code onCpu(Comm& comm, const Call& call) {
   if constexpr (kLimits.isolatesRanks) {
-    return onDevice<K>(comm, call);
+    return ownItems<K>(comm, call);
   } else {
     return runOnCpu<Scoped<K>>(comm, call);
   }
@@ -106,7 +107,7 @@ Code onHost(Comm& comm, const Call& call) {
 template <class K>
 constexpr Kernel makeKernel() {
   if constexpr (kLimits.offloadCores == 0) {
-    return {{onCpu<K>, onDevice<K>}};
+    return {{onCpu<K>, ownItems<K>}};
   } else if constexpr ((IsSame<K, Redistribute>::value || IsSame<K, ExpertDispatch>::value ||
                         IsSame<K, ExpertCombine>::value) &&
                        DeviceKernels::indexOf<K>() == kNobody) {

@@ -284,8 +284,8 @@ struct GroupConfig {
   uint64_t firstSequence = 1;  // at least 1
   // Threads that run a rank's long operations, its own included. 0: as many as cores allow.
   uint32_t blocks = 0;
-  // Cores of a rank that the device executor uses. 0: the cpu executor runs operations.
-  uint32_t deviceCores = 0;
+  // Cores of a rank on which host threads run kernels in line. 0: the cpu executor runs operations.
+  uint32_t inLineCores = 0;
   // Cores of each rank's device, to which the host hands operations. 0: the host runs them.
   uint32_t offloadCores = 0;
   int64_t deadlineNs = 60'000'000'000;
@@ -331,8 +331,8 @@ struct GroupConfig {
   }
   // Bytes of a half for each reader, if readers read different data.
   uint64_t stagePartBytes() const { return stageHalfBytes() / ranks / kLine * kLine; }
-  // Bytes of the device executor's signals to one rank: a line for each core of each rank.
-  size_t deviceLineBytes() const { return size_t{ranks} * deviceCores * kDeviceLineBytes; }
+  // Bytes of the in-line executor's signals to one rank: a line for each core of each rank.
+  size_t coreLineBytes() const { return size_t{ranks} * inLineCores * kCoreLineBytes; }
 };
 
 // Failure records that threads write at the same time: the first complete one stands. If a writer
@@ -427,8 +427,8 @@ class ControlBlock {
   // Both halves of one rank's staging buffer, in whole pages.
   unsigned char* stageArea(uint32_t rank) const { return stages_ + rank * stageAreaBytes_; }
   uint64_t stageAreaBytes() const { return stageAreaBytes_; }
-  // Signals of the device executor: rank 0's, then the other ranks'.
-  unsigned char* deviceLines() const { return deviceLines_; }
+  // Signals of the in-line executor: rank 0's, then the other ranks'.
+  unsigned char* coreLines() const { return coreLines_; }
 
   Place placeOf(const void* memory) const {
     return Place::of(kControlBlock,
@@ -445,7 +445,7 @@ class ControlBlock {
   FlightRecorder* recorders_ = nullptr;
   unsigned char* eager_ = nullptr;
   unsigned char* parts_ = nullptr;
-  unsigned char* deviceLines_ = nullptr;
+  unsigned char* coreLines_ = nullptr;
   OffloadLine* offloadLines_ = nullptr;
   StageLine* stageLines_ = nullptr;
   ShrinkNote* notes_ = nullptr;

@@ -42,19 +42,19 @@ void Group::place(void* block) {
   windowCount_ = kControlBlock + 1;
 }
 
-// If each rank is a device, the device runs all operations and reaches only the windows of its
-// peers. If each rank has a device, the device runs collectives.
+// If each rank is an emulated device, its cores run all operations in line and reach only the
+// windows of its peers. If each rank has a device, the device runs collectives.
 void Group::suitTarget(GroupConfig* config) {
   if (kTarget.limits.offloadCores > 0 && config->offloadCores == 0) {
     config->offloadCores =
-        config->deviceCores == 0 ? kTarget.limits.offloadCores : config->deviceCores;
-    config->deviceCores = 0;
+        config->inLineCores == 0 ? kTarget.limits.offloadCores : config->inLineCores;
+    config->inLineCores = 0;
   }
   if (!kTarget.limits.isolatesRanks) return;
   config->spansProcesses = true;
-  if (config->deviceCores == 0) {
+  if (config->inLineCores == 0) {
     constexpr uint32_t kMost = WL_MAX_DEVICE_CORES;
-    config->deviceCores = std::clamp(config->blocks, 1u, kMost);
+    config->inLineCores = std::clamp(config->blocks, 1u, kMost);
   }
 }
 
@@ -92,8 +92,8 @@ void Group::keepDevices(const Group& whole) {
 
 void Group::decide(GroupConfig* config) {
   suitTarget(config);
-  if (config->deviceCores > 0) {
-    config->blocks = config->deviceCores;
+  if (config->inLineCores > 0) {
+    config->blocks = config->inLineCores;
   } else if (config->blocks == 0) {
     config->blocks = std::clamp(config->cores / config->ranks, 1u, kMostBlocksByDefault);
   }

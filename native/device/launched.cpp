@@ -75,7 +75,7 @@ class Checked {
   KernelSession* const session_;
 };
 
-// A library's kernel for the device executor.
+// A library's kernel for the in-line executor.
 template <class Of>
 struct LaunchedInLine : Launched {
   using Session = Of;
@@ -92,7 +92,7 @@ Code launchInLine(Comm& comm, const Call& call) {
 constexpr Kernel kUnchecked = {
     {[](Comm& comm, const Call& call) { return runOnCpu<Launched>(comm, call); },
      launchInLine<Unchecked>}};
-// If each rank is a device, only its cores run kernels.
+// If each rank is an emulated device, only its cores run kernels.
 constexpr Kernel kChecked = {{launchInLine<Checked>, launchInLine<Checked>}};
 // If each rank has a device, the device runs the kernels.
 Code launchOnDevice(Comm& comm, const Call& call) {

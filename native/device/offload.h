@@ -41,7 +41,7 @@ inline std::atomic<uint32_t> deviceSequenceStep{1};
 // Returns the word of line `index` of those that a rank has read from its device.
 inline uint32_t lineAt(const std::vector<unsigned char>& lines, size_t index) {
   uint32_t word = 0;
-  std::memcpy(&word, lines.data() + index * kDeviceLineBytes, sizeof word);
+  std::memcpy(&word, lines.data() + index * kCoreLineBytes, sizeof word);
   return word;
 }
 

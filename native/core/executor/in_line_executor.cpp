@@ -15,17 +15,17 @@ InLine inLineOf(Comm& comm, uint32_t core) {
   const Group& group = comm.group();
   return {comm.rank(),
           core,
-          group.config().deviceCores,
+          group.config().inLineCores,
           comm.operation().sequence(),
           group.oversubscribed(),
           kLooksInLine,
-          group.block().deviceLines(),
-          group.config().deviceLineBytes()};
+          group.block().coreLines(),
+          group.config().coreLineBytes()};
 }
 
 Code skipInLine(Comm& comm, Code code, uint32_t phases) {
   return comm.orNoMemory([&] {
-    for (uint32_t core = 0; core < comm.group().config().deviceCores; ++core) {
+    for (uint32_t core = 0; core < comm.group().config().inLineCores; ++core) {
       const InLine own = inLineOf(comm, core);
       for (uint32_t peer = 0; peer < comm.group().ranks(); ++peer)
         kKernels.notify(own.line(peer, comm.rank(), core, comm.group().ranks()), own.word(phases));

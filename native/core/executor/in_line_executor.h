@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host side of the device executor. It states the operation and waits for ENTER of the ranks that
+// Host side of the in-line executor. It states the operation and waits for ENTER of the ranks that
 // its kernel concerns. Then it runs the kernel in line on each of the rank's cores
 // (windlass/in_line.h). If cores are threads, the caller and the rank's workers run those cores
 // that can continue. Each kernel K has K::goOn, which advances one core, and K::Session, which a
@@ -113,7 +113,7 @@ class Cores {
   }
 
   bool areOver() const { return over_.load(std::memory_order_acquire) == count(); }
-  uint32_t count() const { return comm_.group().config().deviceCores; }
+  uint32_t count() const { return comm_.group().config().inLineCores; }
 
   static bool step(void* context) {
     Cores& own = *static_cast<Cores*>(context);

@@ -50,8 +50,8 @@ std::vector<Reach> reach(Comm& comm, const Call& call, const Launch& launch) {
   const ControlBlock& block = group.block();
   const GroupConfig& config = group.config();
   for (uint32_t rank = 0; rank < launch.ranks; ++rank) {
-    const unsigned char* lines = block.deviceLines() + rank * config.deviceLineBytes();
-    all.push_back({rank, lines, config.deviceLineBytes(), true});
+    const unsigned char* lines = block.coreLines() + rank * config.coreLineBytes();
+    all.push_back({rank, lines, config.coreLineBytes(), true});
     all.push_back({rank, &block.parts(rank, sequence), PartTable::bytes(launch.ranks), true});
     all.push_back({rank, &block.lines(rank), sizeof(RankLines), true});
     all.push_back({rank, block.eager(rank, sequence), config.eagerRoomBytes(), true});

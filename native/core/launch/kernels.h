@@ -12,7 +12,9 @@ namespace windlass {
 
 class FarBox;  // native/base/far.h
 
-enum class Executor : uint32_t { kCpu, kDevice };
+// kCpu: any rank of the process may run an item. kOwnItems: a rank runs only its own items, in line
+// on its cores, or over hosts.
+enum class Executor : uint32_t { kCpu, kOwnItems };
 
 // Functions that run a kernel as its rank's next operation, one per executor.
 struct Kernel {

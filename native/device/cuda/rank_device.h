@@ -84,7 +84,7 @@ class CudaRankDevice final : public RankDevice {
 
  private:
   // Host memory that kernels access: a line with the stop word, those of streams, and notes.
-  static constexpr uint64_t kWordBytes = kDeviceLineBytes + Streams::kWordBytes;
+  static constexpr uint64_t kWordBytes = kCoreLineBytes + Streams::kWordBytes;
   static constexpr uint64_t kNoteBytes = 4096 - kWordBytes;
   Code openWords(wl_error_t* error);
   void setStop(uint32_t value) {

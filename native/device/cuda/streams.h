@@ -13,7 +13,7 @@ namespace windlass::cuda {
 class Streams final : public StreamDevice {
  public:
   // Bytes of host memory that kernels access: a line with the stop word, and one for reports.
-  static constexpr uint64_t kWordBytes = 2 * kDeviceLineBytes;
+  static constexpr uint64_t kWordBytes = 2 * kCoreLineBytes;
 
   // `words`: this memory, zeroed, which must outlive this object.
   Streams(Gpu& gpu, Copies& copies, unsigned char* words, CuAddress wordsAddress)
@@ -34,7 +34,7 @@ class Streams final : public StreamDevice {
 
   Code look(uint64_t stream, uint64_t* capture, wl_error_t* error) override;
   uint64_t stopWord() const override { return wordsAddress_; }
-  uint64_t reportWord() const override { return wordsAddress_ + kDeviceLineBytes; }
+  uint64_t reportWord() const override { return wordsAddress_ + kCoreLineBytes; }
   Code mark(uint64_t stream, uint64_t capture, uint32_t place, const Brought& brought,
             uint64_t* mark, wl_error_t* error) override;
   Code join(uint64_t stream, uint64_t capture, uint32_t place, const OffloadedOperation& given,

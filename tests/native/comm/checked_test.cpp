@@ -163,7 +163,7 @@ void runCopies(Comms& ranks, std::vector<int>* codes, std::vector<Error>* errors
   });
 }
 
-bool runsCores() { return Comms(1, 1).group->config().deviceCores > 0; }
+bool runsCores() { return Comms(1, 1).group->config().inLineCores > 0; }
 
 TEST(Checked, WhatKeepsTheRulesRuns) {
   if (!runsCores()) GTEST_SKIP() << "the cpu executor runs no cores";

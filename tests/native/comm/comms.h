@@ -18,7 +18,7 @@ struct Comms {
     config.ranks = ranks;
     config.cores = cores;
     config.firstSequence = firstSequence;
-    config.deviceCores = static_cast<uint32_t>(deviceCores());
+    config.inLineCores = static_cast<uint32_t>(deviceCores());
     if (deadlineNs != 0) config.deadlineNs = deadlineNs;
     group = windlass::Group::create(config);
     for (uint32_t rank = 0; rank < ranks; ++rank)

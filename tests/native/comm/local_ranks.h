@@ -35,7 +35,7 @@ constexpr int kSlow = 20;
 constexpr int kSlow = 1;
 #endif
 
-// Cores a rank of the device executor, which runs all operations then; 0: the cpu executor does.
+// Cores a rank of the in-line executor, which runs all operations then; 0: the cpu executor does.
 inline int deviceCores() {
   static const int cores = [] {
     const char* given = std::getenv("WINDLASS_TEST_DEVICE_CORES");
@@ -105,7 +105,7 @@ inline int slow() {
 }
 
 // Whether few of a suite's cases do: a sanitizer sees the same accesses with few as with many, and
-// the device executor the same waits, and processes differ in little.
+// the in-line executor the same waits, and processes differ in little.
 inline bool few() {
   return (kSlow > 1 || deviceCores() > 0 || processes(1) > 0) && !longForm();
 }

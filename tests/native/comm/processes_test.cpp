@@ -83,7 +83,7 @@ GroupConfig groupConfigOf(const Shape& shape) {
   config.ranks = shape.ranks;
   config.cores = shape.cores;
   config.blocks = 1;
-  config.deviceCores = shape.deviceCores;
+  config.inLineCores = shape.deviceCores;
   config.streamingBytes = uint64_t{1} << 40;
   config.deadlineNs = 20'000 * kMs;
   config.spansProcesses = true;

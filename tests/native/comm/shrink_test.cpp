@@ -315,7 +315,7 @@ TEST(Shrink, DropsWhatADeadRankProposed) {
 // It was stopped, the others have gone on, and now it runs again.
 TEST(Shrink, ARevivedRankIsLeftOutAndHarmsNobody) {
   const Crew crew = {3, 1};
-  // Cores of the device executor look for it in turn.
+  // Cores of the in-line executor look for it in turn.
   const int64_t deadline = (deviceCores() > 0 ? 2'000 : 500) * kMs;
   for (const int victim : {0, 2}) {
     Muster muster(crew, deadline);

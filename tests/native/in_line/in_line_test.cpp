@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device executor and each kernel on it, on the emulator that refuses what Ascend's
+// The in-line executor and each kernel on it, on the emulator that refuses what Ascend's
 // architectures would: all cores of all ranks take turns on the test's thread, in an order that a
 // seed picks, as it does that of their pipes.
 #define WINDLASS_TARGET_A2A3SIM  // a5sim's vocabulary is the same
@@ -58,7 +58,7 @@ std::vector<uint64_t> seeds() {
   return all;
 }
 
-struct alignas(kDeviceLineBytes) Line {
+struct alignas(kCoreLineBytes) Line {
   int32_t word = 0;
 };
 
