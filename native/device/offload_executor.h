@@ -33,11 +33,9 @@ Code runOffloaded(Comm& comm, const Call& stated, uint32_t kernel) {
     if (code != WL_OK) return code;
     waits.waiter().announce(-1);
     code = waits.awaitNeed(kEveryRank, 0, deadline);
-    if constexpr (Asks<K>::value) {
-      bool runs = false;
-      if (code == WL_OK) code = ask<K>(group, launch, &runs);
-      if (!runs) launch.phases = 0;
-    }
+    bool runs = false;
+    if (code == WL_OK) code = ask<K>(group, launch, &runs);
+    if (!runs) launch.phases = 0;
     const uint32_t phases = K::phases(launch);
     const bool isTheDevices = phases > 0 || call.on != nullptr;
     if (code == WL_OK && isTheDevices) code = offload(comm, call, kernel, phases, launch, deadline);

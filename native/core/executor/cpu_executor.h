@@ -50,14 +50,8 @@ class Helped {
 template <class K>
 [[gnu::flatten]] Code runUnclaimed(Comm& comm, const Launch& launch, uint32_t blocks,
                                    uint32_t phase, Deadline& deadline) {
-  const uint32_t rank = comm.rank();
-  for (uint32_t block = 0; block < blocks; ++block) {
-    const Code code =
-        comm.waits().awaitNeed(K::needs(launch, rank, block, phase), phase, deadline);
-    if (code != WL_OK) return code;
-    K::phase(launch, rank, block, phase);
-  }
-  if (!K::kEager) comm.operation().finishPhase(rank, phase);
+  if (Code code = runItems<K>(comm, launch, blocks, phase, deadline); code != WL_OK) return code;
+  if (!K::kEager) comm.operation().finishPhase(comm.rank(), phase);
   return WL_OK;
 }
 
@@ -92,19 +86,9 @@ Code runDirect(Comm& comm, const Call& call, const Launch& launch, bool claims,
   // A rank that gives up checks ENTERs after it publishes its failure. This rank checks failures
   // after its ENTER. Therefore one of the two sees the other.
   if (Asks<K>::value || call.workBytes >= kLongWorkBytes) waits.waiter().announce(-1);
-  if constexpr (Asks<K>::value) {
-    const Code code = waits.awaitNeed(kEveryRank, 0, deadline);
-    if (code != WL_OK) return code;
-    bool runs = false;
-    if (Code asked = ask<K>(group, launch, &runs); asked != WL_OK || !runs) return asked;
-    if (call.far != nullptr) return pullItems(comm, call, launch, deadline);
-  }
-  if constexpr (Pulls<K>::value) {
-    if (group.config().spansProcesses) {
-      const Code code = waits.awaitNeed(kEveryRank, 0, deadline);
-      if (code != WL_OK || comm.operation().pulls(launch)) return code;
-    }
-  }
+  bool runs;
+  if (Code code = admit<K>(comm, call, launch, deadline, &runs); code != WL_OK || !runs)
+    return code;
   const Helped<K> helped(comm, call, launch, claims);
   for (uint32_t phase = 0; phase < K::phases(launch); ++phase) {
     const Code code = runOwnItems<K>(comm, launch, phase, claims, deadline);
@@ -172,8 +156,7 @@ Code runMeeting(Comm& comm, const Call& call, const Launch& launch, bool claims,
     if (Code code = comm.waits().compareAll(); code != WL_OK) return code;
     bool runs = false;
     if (Code code = ask<K>(group, launch, &runs); code != WL_OK) return code;
-    if constexpr (Pulls<K>::value)
-      runs = !group.config().spansProcesses || !comm.operation().pulls(launch);
+    runs = runs && !pulls<K>(comm, launch);
     if (runs && claims) {
       comm.claims().openPhase<K>(launch, 0);
     } else {
@@ -293,10 +276,10 @@ Code runOnCpu(Comm& comm, const Call& call) {
       if (comm.peerReads() != nullptr) comm.peerReads()->beforeEntry(K::kPull, launch);
     }
     comm.publishEntry();
-    code = meets ? runMeeting<K>(comm, call, launch, claims, deadline)
-                 : runDirect<K>(comm, call, launch, claims, deadline);
+    if (!meets) return runDirect<K>(comm, call, launch, claims, deadline);
+    code = runMeeting<K>(comm, call, launch, claims, deadline);
     if constexpr (Pulls<K>::value) {
-      if (code == WL_OK && group.config().spansProcesses && comm.operation().pulls(launch))
+      if (code == WL_OK && pulls<K>(comm, launch))
         code = pull(comm, K::kPull, call, launch, deadline);
     }
     return code;

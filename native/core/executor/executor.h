@@ -100,8 +100,6 @@ Code ask(const Group& group, const Launch& launch, bool* runs) {
   return WL_OK;
 }
 
-// ---- operations in which some rank reads memory that it can only pull --------------------------
-
 // If K pulls, prepares the data that peers may then pull from this rank or send to it.
 template <class K>
 Code preparePull(Comm& comm, const Launch& launch) {
@@ -121,5 +119,53 @@ Code pull(Comm& comm, const PullForm& form, const Call& call, const Launch& laun
           Deadline& deadline);
 // Runs the items of a transfer in which some rank does.
 Code pullItems(Comm& comm, const Call& call, const Launch& launch, Deadline& deadline);
+
+// True if ranks pull what K's items would move. All ranks must have entered.
+template <class K>
+bool pulls(const Comm& comm, const Launch& launch) {
+  return Pulls<K>::value && comm.group().config().spansProcesses && comm.operation().pulls(launch);
+}
+
+// Decides if the rank's items run, once all ranks have entered. They don't if ranks do not agree on
+// it, or if some rank reads memory that it can only pull. In that case, this rank pulls here.
+template <class K>
+Code admitEntered(Comm& comm, const Call& call, const Launch& launch, Deadline& deadline,
+                  bool* runs) {
+  if (Code code = ask<K>(comm.group(), launch, runs); code != WL_OK || !*runs) return code;
+  if constexpr (Asks<K>::value) {
+    *runs = call.far == nullptr;
+    if (!*runs) return pullItems(comm, call, launch, deadline);
+  }
+  if constexpr (Pulls<K>::value) {
+    *runs = !pulls<K>(comm, launch);
+    if (!*runs) return pull(comm, K::kPull, call, launch, deadline);
+  }
+  return WL_OK;
+}
+
+// The same for a rank that has just entered. If other ranks decide what it does, waits for them.
+template <class K>
+Code admit(Comm& comm, const Call& call, const Launch& launch, Deadline& deadline, bool* runs) {
+  *runs = true;
+  const bool mayPull = Pulls<K>::value && comm.group().config().spansProcesses;
+  if (!Asks<K>::value && !mayPull) return WL_OK;
+  const Code code = comm.waits().awaitNeed(kEveryRank, 0, deadline);
+  return code == WL_OK ? admitEntered<K>(comm, call, launch, deadline, runs) : code;
+}
+
+// Runs the rank's items of a phase, each once the ranks that it needs are far enough.
+template <class K>
+__attribute__((always_inline)) inline Code runItems(Comm& comm, const Launch& launch,
+                                                    uint32_t blocks, uint32_t phase,
+                                                    Deadline& deadline) {
+  const uint32_t rank = comm.rank();
+  for (uint32_t block = 0; block < blocks; ++block) {
+    const Code code =
+        comm.waits().awaitNeed(K::needs(launch, rank, block, phase), phase, deadline);
+    if (code != WL_OK) return code;
+    K::phase(launch, rank, block, phase);
+  }
+  return WL_OK;
+}
 
 }  // namespace windlass

@@ -24,11 +24,13 @@ InLine inLineOf(Comm& comm, uint32_t core) {
 }
 
 Code skipInLine(Comm& comm, Code code, uint32_t phases) {
+  const Group& group = comm.group();
+  if (group.failure() != nullptr) return code;
   return comm.orNoMemory([&] {
-    for (uint32_t core = 0; core < comm.group().config().inLineCores; ++core) {
+    for (uint32_t core = 0; core < group.config().inLineCores; ++core) {
       const InLine own = inLineOf(comm, core);
-      for (uint32_t peer = 0; peer < comm.group().ranks(); ++peer)
-        kKernels.notify(own.line(peer, comm.rank(), core, comm.group().ranks()), own.word(phases));
+      for (uint32_t peer = 0; peer < group.ranks(); ++peer)
+        kKernels.notify(own.line(peer, comm.rank(), core, group.ranks()), own.word(phases));
     }
     return code;
   });

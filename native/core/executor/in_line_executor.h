@@ -20,8 +20,9 @@ namespace windlass {
 InLine inLineOf(Comm& comm, uint32_t core);
 // Memory that the rank's cores may access in the operation in progress. Throws std::bad_alloc.
 std::vector<Reach> reach(Comm& comm, const Call& call, const Launch& launch);
-// Writes the lines of an operation that the rank's cores do not run. Returns `code`, or an error if
-// memory is short.
+// Writes the lines of an operation that the rank's cores do not run. Does not write them after a
+// failure, so that no peer takes the rank's part for done. Returns `code`, or an error if memory is
+// short.
 Code skipInLine(Comm& comm, Code code, uint32_t phases);
 
 // Progress of cores, by the lines that they write.
@@ -190,7 +191,7 @@ Code runCores(Comm& comm, const InLineCode<Session>& kernel, const Call& call,
 template <class K>
 Code awaitConcerned(Comm& comm, const Launch& launch, Deadline& deadline) {
   const uint32_t phases = K::phases(launch);
-  if (phases > 1 || Asks<K>::value) return comm.waits().awaitNeed(kEveryRank, 0, deadline);
+  if (phases > 1) return comm.waits().awaitNeed(kEveryRank, 0, deadline);
   const uint32_t blocks = phases == 0 ? 0 : K::blocks(launch, comm.rank());
   Code code = comm.waits().awaitNeed(K::leavesAfter(launch, comm.rank()), 0, deadline);
   for (uint32_t block = 0; code == WL_OK && block < blocks; ++block) {
@@ -209,27 +210,11 @@ Code runOnCores(Comm& comm, const Call& call) {
     Code code = enter<K>(comm, call, deadline, [&] { return preparePull<K>(comm, launch); });
     if (code != WL_OK) return code;
     waits.waiter().announce(-1);
-    code = awaitConcerned<K>(comm, launch, deadline);
+    bool runs;
+    code = admit<K>(comm, call, launch, deadline, &runs);
+    if (!runs) return skipInLine(comm, code, K::phases(launch));
+    if (code == WL_OK) code = awaitConcerned<K>(comm, launch, deadline);
     if (code != WL_OK) return code;
-    if constexpr (Pulls<K>::value) {
-      if (comm.group().config().spansProcesses) {
-        code = waits.awaitNeed(kEveryRank, 0, deadline);
-        if (code != WL_OK) return code;
-        if (comm.operation().pulls(launch)) {
-          code = pull(comm, K::kPull, call, launch, deadline);
-          return skipInLine(comm, code, K::phases(launch));
-        }
-      }
-    }
-    if constexpr (Asks<K>::value) {
-      bool runs = false;
-      if (Code asked = ask<K>(comm.group(), launch, &runs); asked != WL_OK) return asked;
-      if (!runs) launch.phases = 0;
-      if (runs && call.far != nullptr) {
-        code = pullItems(comm, call, launch, deadline);
-        return skipInLine(comm, code, launch.phases);
-      }
-    }
     const char* name;
     if constexpr (OfLibrary<K>::value) {
       name = launch.call->kernel->name;
