@@ -11,9 +11,9 @@
 #include "native/base/text.h"
 #include "native/core/names.h"
 #include "native/core/shared/object_operations.h"
+#include "native/device/device_wait.h"
 #include "native/device/kept_devices.h"
 #include "native/device/offload_seats.h"
-#include "native/device/rank_waits.h"
 #include "native/device/watched_thread.h"
 
 namespace windlass {
@@ -219,7 +219,7 @@ class Making {
   const uint64_t bytes_;
   const Descriptor descriptor_;
   const TimeLimit limit_;
-  RankWaits waits_;
+  DeviceWait waits_;
   wl_error_t failure_ = blankError();
   Group::Joint<Window> made_;
   std::shared_ptr<Reservation> reserved_;

@@ -80,7 +80,8 @@ class CudaRankDevice final : public RankDevice {
     const bool mayCopy = window_.hasGrid() && window_.grid().mayCopy();
     return copies_.isStuck() || mayCopy ? "a copy" : nullptr;
   }
-  StreamDevice* streams() override { return streams_.get(); }
+  // Operations on callers' streams. Valid after open().
+  Streams& streams() { return *streams_; }
 
  private:
   // Host memory that kernels access: a line with the stop word, those of streams, and notes.

@@ -15,13 +15,6 @@ using namespace stand_in;
 using windlass::Code;
 using windlass::OffloadProgress;
 
-// Whoever waits as long as it takes.
-class Patient final : public windlass::DeviceWait {
- public:
-  bool goesOn() override { return true; }
-  void tell(const char*) override {}
-};
-
 // Ranks whose operation goes on for so many looks, and then is late.
 class Peers final : public windlass::OffloadPeers {
  public:
@@ -47,7 +40,8 @@ class Peers final : public windlass::OffloadPeers {
  private:
   windlass::acl::Meeting::Seat seat_;
   int looks_;
-  Patient wait_;
+  const std::shared_ptr<windlass::Group> group_ = windlass::Group::create({});
+  windlass::DeviceWait wait_{*group_, 0, INT64_MAX};  // lasts as long as it takes
 };
 
 constexpr int kAlways = 1 << 30;

@@ -428,11 +428,8 @@ class Asleep final : public windlass::OffloadPeers {
   windlass::Code busy(const std::vector<uint32_t>&, const char*) override { return WL_ABORTED; }
 
  private:
-  struct Patient final : windlass::DeviceWait {
-    bool goesOn() override { return true; }
-    void tell(const char*) override {}
-  };
-  Patient wait_;
+  const std::shared_ptr<windlass::Group> group_ = windlass::Group::create({});
+  windlass::DeviceWait wait_{*group_, 0, INT64_MAX};  // lasts as long as it takes
 };
 
 TEST_F(Gpus, WhatAKernelLeftUndoneAtItsOwnDeadlineIsNoResult) {

@@ -5,24 +5,25 @@
 
 #include "native/base/clock.h"
 #include "native/core/group.h"
-#include "native/device/offload.h"
+#include "native/memory/file_offer.h"
 
 namespace windlass {
 
-class RankWaits final : public DeviceWait {
+class DeviceWait final : public Liveness {
  public:
-  RankWaits(const Group& group, uint32_t rank, int64_t endNs)
+  DeviceWait(const Group& group, uint32_t rank, int64_t endNs)
       : group_(group), rank_(rank), endNs_(endNs) {}
   // The wait may last as long as an operation, from now on.
-  RankWaits(const Group& group, uint32_t rank)
-      : RankWaits(group, rank, clockNs() + group.config().deadlineNs) {}
+  DeviceWait(const Group& group, uint32_t rank)
+      : DeviceWait(group, rank, clockNs() + group.config().deadlineNs) {}
 
   bool goesOn() override {
     return group_.failure() == nullptr &&
            group_.lines(rank_).state.closing.load(std::memory_order_seq_cst) == 0 &&
            clockNs() < endNs_;
   }
-  void tell(const char* call) override { group_.block().offloadLine(rank_).call.set(call); }
+  // Publishes the driver call from which the other thread has not returned; nullptr: none.
+  void tell(const char* call) { group_.block().offloadLine(rank_).call.set(call); }
 
  private:
   const Group& group_;
