@@ -26,7 +26,7 @@ Code overHosts(Comm& comm, const Move& move) {
 }
 
 Descriptor ofSignal(wl_operation operation, uint32_t peer, uint32_t value) {
-  return Descriptor::of(operation, value, 0, 0, 0, static_cast<int32_t>(peer));
+  return Descriptor::numbered(operation, value, peer);
 }
 
 // Runs a move of the caller's `view`: `over` if the peer lives on another host, otherwise `here`.

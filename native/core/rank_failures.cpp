@@ -77,15 +77,15 @@ Code RankFailures::publishMissed(uint32_t peer) {
 
 Code RankFailures::publishLeft(const Descriptor& current) {
   return publish(errorOf(WL_ABORTED,
-                         "rank %d closed the communicator, and rank %u needs it in %s; a rank "
+                         "rank %u closed the communicator, and rank %u needs it in %s; a rank "
                          "stays until its peers need it no more",
-                         current.root(), rank_, Described(current).text),
-                 static_cast<uint32_t>(current.root()));
+                         current.peer(), rank_, Described(current).text),
+                 current.peer());
 }
 
 Code RankFailures::publishSignalTimeout(const Descriptor& current, uint32_t signal,
                                         int64_t limitNs) {
-  const auto peer = static_cast<uint32_t>(current.root());
+  const uint32_t peer = current.peer();
   wl_error_t record = blankError(WL_TIMEOUT);
   Text out(record.message, sizeof record.message);
   out.add("rank %u waited %.3f s in %s: rank %u has notified no more than %u: ", rank_,

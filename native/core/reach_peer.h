@@ -20,8 +20,8 @@ Code outcomeOf(Comm& comm, const char* broken, wl_error_t* error);
 Code outcomeOf(Comm& comm, const wl_error_t& ofDevice, wl_error_t* error);
 inline Code outcomeOf(Comm&, Code code, wl_error_t*) { return code; }
 
-// Begins a one-sided operation, which takes no sequence. descriptor.root() is the one peer that it
-// concerns.
+// Begins a one-sided operation, which takes no sequence. descriptor.peer() is the one peer that
+// it concerns.
 Code beginOneSided(Comm& comm, const Descriptor& descriptor, wl_error_t* error);
 
 // Runs `move` as a one-sided operation, unless the peer has left.

@@ -34,8 +34,7 @@ Transfer::~Transfer() {
 }
 
 Code Transfer::run(uint64_t version, int64_t deadlineNs, wl_error_t* error) {
-  const auto descriptor =
-      Descriptor::of(WL_OP_TRANSFER, version, 0, 0, 0, static_cast<int32_t>(id_));
+  const auto descriptor = Descriptor::numbered(WL_OP_TRANSFER, version, id_);
   Call call = Call::of(descriptor, deadlineNs, error);
   const Named own = {0, 0};
   const Code code = enter(&call, own);

@@ -39,7 +39,7 @@ constexpr bool kRides = K::kEager || Asks<K>::value || OfLibrary<K>::value;
 inline Launch launchOf(const Group& group, const Call& call) {
   Launch launch = {};
   launch.ranks = group.ranks();
-  launch.root = static_cast<uint32_t>(call.descriptor.root());
+  launch.root = static_cast<uint32_t>(call.descriptor.number());
   launch.dtype = static_cast<DType>(call.descriptor.dtype());
   launch.op = static_cast<ReduceOp>(call.descriptor.reduceOp());
   launch.bytes = call.bytes;

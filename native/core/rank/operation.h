@@ -26,7 +26,7 @@ class Operation {
   }
   const Descriptor& current() const { return current_; }
   // The one peer that a one-sided operation concerns.
-  uint32_t peer() const { return static_cast<uint32_t>(current_.root()); }
+  uint32_t peer() const { return current_.peer(); }
 
   void begin(const Descriptor& descriptor) {
     current_ = descriptor;

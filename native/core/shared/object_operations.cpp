@@ -99,7 +99,7 @@ Code shareOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& ow
   const uint32_t stated = own.code == WL_OK ? kNobody : comm.rank();
   uint32_t failed = kNobody;
   Call call = hostCall(Descriptor::of(descriptor.operation(), descriptor.count, WL_U32, WL_MIN, 0,
-                                      descriptor.root()),
+                                      descriptor.number()),
                        limit, error);
   call.args = {&stated, &failed, nullptr};
   call.bytes = call.inBytes = call.outBytes = sizeof stated;
@@ -108,8 +108,7 @@ Code shareOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& ow
   static_assert(sizeof(wl_error_t) <= kGatheredBytes, "an error rides with ENTER");
   wl_error_t told = own;
   const bool isRoot = comm.rank() == failed;
-  call.descriptor = Descriptor::of(descriptor.operation(), descriptor.count, 0, 0, 0,
-                                   static_cast<int32_t>(failed));
+  call.descriptor = Descriptor::numbered(descriptor.operation(), descriptor.count, failed);
   call.args = {isRoot ? &own : nullptr, isRoot ? nullptr : &told, nullptr};
   call.bytes = call.outBytes = sizeof told;
   call.inBytes = isRoot ? sizeof own : 0;

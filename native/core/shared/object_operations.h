@@ -80,9 +80,7 @@ struct Split {
   uint32_t listed;  // ranks in the list
   uint64_t digest;  // hash of the list, on which ranks agree
 
-  Descriptor descriptor() const {
-    return Descriptor::of(operation, digest, 0, 0, 0, static_cast<int32_t>(listed));
-  }
+  Descriptor descriptor() const { return Descriptor::numbered(operation, digest, listed); }
 };
 
 // The part of a Split that a rank sends to the others.
