@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/core/rank_failures.h"
+#include "native/core/rank/rank_failures.h"
 
 #include <algorithm>
 #include <cerrno>
