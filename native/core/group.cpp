@@ -17,6 +17,7 @@
 #include "native/base/process.h"
 #include "native/base/target.h"
 #include "native/core/watch.h"
+#include "native/memory/memory.h"
 
 namespace windlass {
 namespace {
