@@ -20,9 +20,10 @@
 #include "kernels/reduce_scatter_v.h"
 #include "kernels/scatter.h"
 #include "native/base/target.h"
-#include "native/core/cpu_executor.h"
+#include "native/core/executor/cpu_executor.h"
+#include "native/core/executor/in_line_executor.h"
 #include "native/core/launch/kernels.h"
-#include "native/device/device_executor.h"
+#include "native/core/launch/rank_moves.h"
 #include "native/device/offload_executor.h"
 #include "native/hosts/hosts_executor.h"
 #include "native/isa/library_image.h"
@@ -49,8 +50,9 @@ struct InLineKernel : Scoped<K> {
   }
 };
 
+// A rank runs only its own items: over hosts, or in line on its cores.
 template <class K>
-Code onDevice(Comm& comm, const Call& call) {
+Code ownItems(Comm& comm, const Call& call) {
   if (comm.group().hosts() != nullptr) return runOverHosts<Scoped<K>>(comm, call);
   return runOnCores<InLineKernel<K>>(comm, call);
 }
@@ -86,11 +88,11 @@ Code missing(Comm&, const Call& call) {
               kLimits.name);
 }
 
-// If each rank is a device, only its cores run kernels.
+// If each rank is an emulated device, only its cores run kernels.
 template <class K>
 Code onCpu(Comm& comm, const Call& call) {
   if constexpr (kLimits.isolatesRanks) {
-    return onDevice<K>(comm, call);
+    return ownItems<K>(comm, call);
   } else {
     return runOnCpu<Scoped<K>>(comm, call);
   }
@@ -106,7 +108,7 @@ Code onHost(Comm& comm, const Call& call) {
 template <class K>
 constexpr Kernel makeKernel() {
   if constexpr (kLimits.offloadCores == 0) {
-    return {{onCpu<K>, onDevice<K>}};
+    return {{onCpu<K>, ownItems<K>}};
   } else if constexpr ((IsSame<K, Redistribute>::value || IsSame<K, ExpertDispatch>::value ||
                         IsSame<K, ExpertCombine>::value) &&
                        DeviceKernels::indexOf<K>() == kNobody) {
@@ -319,15 +321,6 @@ constexpr Kernels makeKernels() {
   kernels.redistribute = kernel<Redistribute>;
   kernels.expertDispatch = kernel<ExpertDispatch>;
   kernels.expertCombine = kernel<ExpertCombine>;
-  kernels.put = put;
-  kernels.accumulate = accumulate;
-  kernels.get = get;
-  kernels.notify = notify;
-  kernels.copy = copy;
-  kernels.copyBox = copyBox;
-  kernels.moveItem = moveItem;
-  kernels.fold = fold;
-  kernels.lead = lead;
   return kernels;
 }
 
@@ -348,6 +341,8 @@ static void foldWeighted(void* dst, const void* const* src, const float* weights
 }
 
 constexpr Kernels kKernels = makeKernels();
+constexpr RankMoves kRankMoves = {put,     accumulate, get,  notify, copy,
+                                  copyBox, moveItem,   lead, fold};
 constexpr Target kTarget = {kLimits,     copyBytes,     TMOVE_CVT,       TFOLD,   foldWeighted,
                             isaPathName, targetRefusal, kTargetProfiler, kOffload, kLibraryImage};
 

@@ -34,7 +34,7 @@ void fill(const Recorded& from, wl_record_t* to) {
   to->algorithm = descriptor.algorithm();
   to->dtype = descriptor.dtype();
   to->op = descriptor.reduceOp();
-  to->root = descriptor.root();
+  to->root = descriptor.number();
   to->code = from.code;
   to->count = descriptor.count;
   to->bytes = from.bytes;

@@ -24,8 +24,9 @@ Code readGroupConfig(const wl_group_config_t* config, GroupConfig* out, wl_error
       return fail(error, WL_INVALID_ARGUMENT, "%s is %d, not %d to %d", name, value, least, most);
   }
   if (config->device_cores > 0 && config->ranks > WL_MAX_DEVICE_RANKS) {
-    return fail(error, WL_UNSUPPORTED, "the device executor takes %d ranks at most, not %d",
-                WL_MAX_DEVICE_RANKS, config->ranks);
+    return fail(error, WL_UNSUPPORTED,
+                "device_cores is %d, which at most %d ranks may have, not %d",
+                config->device_cores, WL_MAX_DEVICE_RANKS, config->ranks);
   }
   if (static_cast<uint32_t>(config->ranks) > kTarget.limits.mostRanks) {
     return fail(error, WL_UNSUPPORTED, "%s takes %u ranks at most, not %d", kTarget.limits.name,
@@ -40,7 +41,7 @@ Code readGroupConfig(const wl_group_config_t* config, GroupConfig* out, wl_error
       config->first_sequence == 0 ? uint64_t{1} << 32 : uint64_t{config->first_sequence};
   own.cores = static_cast<uint32_t>(config->cores == 0 ? allowedCores() : config->cores);
   own.blocks = static_cast<uint32_t>(config->blocks);
-  own.deviceCores = static_cast<uint32_t>(config->device_cores);
+  own.inLineCores = static_cast<uint32_t>(config->device_cores);
   own.adjustsThreads = config->adjust_threads != 0;
   if (config->deadline_ns > 0) own.deadlineNs = config->deadline_ns;
   return WL_OK;

@@ -43,9 +43,9 @@ Code readHosts(const wl_group_config_t& config, GroupConfig* out, wl_error_t* er
                 "a communicator that spans hosts runs on sim: %s runs on one host alone",
                 kTarget.limits.name);
   }
-  if (out->deviceCores > 0) {
+  if (out->inLineCores > 0) {
     return fail(error, WL_UNSUPPORTED,
-                "device_cores is %u: the device executor runs on one host alone", out->deviceCores);
+                "device_cores is %u: kernels run in line on one host only", out->inLineCores);
   }
   out->spread(count);
   return WL_OK;

@@ -6,7 +6,7 @@
 
 #include <new>
 
-#include "native/core/executor.h"
+#include "native/core/executor/executor.h"
 
 namespace windlass {
 
@@ -15,8 +15,9 @@ Comm::Comm(std::shared_ptr<Group> group, uint32_t rank)
       rank_(rank),
       failures_(*group_, rank),
       recorder_(group_->recorder(rank)),
-      executor_(group_->config().deviceCores > 0 || group_->hosts() != nullptr ? Executor::kDevice
-                                                                              : Executor::kCpu),
+      executor_(group_->config().inLineCores > 0 || group_->hosts() != nullptr
+                    ? Executor::kOwnItems
+                    : Executor::kCpu),
       gate_(*group_, rank, failures_),
       operation_(*group_, rank),
       waits_(*group_, rank, operation_, failures_),

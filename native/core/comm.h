@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank of a communicator: its handle, and the begin and end of each of its operations.
-// Executors run the operations (native/core/executor.h).
+// One rank of a communicator: its handle, and the frame of each of its operations. Executors run
+// what is inside (native/core/executor/executor.h).
 #pragma once
 
 #include <memory>

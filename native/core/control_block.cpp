@@ -46,7 +46,7 @@ bool copyConfig(const GroupConfig& from, GroupConfig* to) {
   return config.ranks >= 1 && config.ranks <= WL_MAX_RANKS && config.cores >= 1 &&
          config.firstSequence >= 1 && config.blocks <= WL_MAX_BLOCKS && config.hosts >= 1 &&
          config.hosts <= config.ranks && config.eagerShift < 16 &&
-         config.deviceCores <= WL_MAX_DEVICE_CORES && config.deadlineNs > 0;
+         config.inLineCores <= WL_MAX_DEVICE_CORES && config.deadlineNs > 0;
 }
 
 // Never returns 0.
@@ -78,7 +78,7 @@ ControlBlock::ControlBlock(void* memory, const GroupConfig& config)
   members_ = reinterpret_cast<Member*>(take(sizeof(Member) * ranks, kLine));
   recorders_ = reinterpret_cast<FlightRecorder*>(take(sizeof(FlightRecorder) * ranks, kLine));
   eager_ = take(kInPage + 2 * eagerBytes_ * ranks, kPage) + kInPage;
-  deviceLines_ = take(config.deviceLineBytes() * ranks, kPage);
+  coreLines_ = take(config.coreLineBytes() * ranks, kPage);
   parts_ = take(2 * partsBytes_ * ranks, kPage);
   const uint64_t offloading = config.offloadCores > 0 ? ranks : 0;
   offloadLines_ = reinterpret_cast<OffloadLine*>(take(sizeof(OffloadLine) * offloading, kLine));
@@ -128,8 +128,8 @@ void ControlBlock::make(void* memory, const GroupConfig& config, const uint32_t*
     block.members_[rank].host = hosts == nullptr ? 0 : hosts[rank];
     new (&block.recorders_[rank]) FlightRecorder;  // zeroed, and unused until its rank calls
   }
-  for (size_t at = 0; at < config.deviceLineBytes() * config.ranks; at += kDeviceLineBytes)
-    new (block.deviceLines_ + at) uint32_t(before << 8 | 0xff);
+  for (size_t at = 0; at < config.coreLineBytes() * config.ranks; at += kCoreLineBytes)
+    new (block.coreLines_ + at) uint32_t(before << 8 | 0xff);
   shared.layout.store(layoutOfThisLibrary(), std::memory_order_release);
 }
 

@@ -121,7 +121,7 @@ void addLaunchDifference(Text& out, const Group& group, uint32_t a, uint32_t b, 
   const Entry& ofB = group.lines(b).entry[sequence & 1];
   if (ofA.descriptor.what != ofB.descriptor.what)
     return out.add("; every rank launches one kernel, of one library, whose file is the same");
-  const LoadedKernel* kernel = loadedKernel(static_cast<uint32_t>(ofA.descriptor.root()));
+  const LoadedKernel* kernel = loadedKernel(ofA.descriptor.kernel());
   if (kernel == nullptr) return;
   addDifference(out, *kernel, a, static_cast<const uint64_t*>(group.at(a, ofA.args.in)), b,
                 static_cast<const uint64_t*>(group.at(b, ofB.args.in)));
@@ -173,15 +173,15 @@ void describeTo(Text& out, const Descriptor& descriptor) {
                      reduceOpName(descriptor.reduceOp()), count);
     case WL_OP_PUT:
     case WL_OP_ACCUMULATE:
-      return out.add("(%llu x %s to rank %d)", count, dtypeName(descriptor.dtype()),
-                     descriptor.root());
+      return out.add("(%llu x %s to rank %u)", count, dtypeName(descriptor.dtype()),
+                     descriptor.peer());
     case WL_OP_GET:
-      return out.add("(%llu x %s from rank %d)", count, dtypeName(descriptor.dtype()),
-                     descriptor.root());
+      return out.add("(%llu x %s from rank %u)", count, dtypeName(descriptor.dtype()),
+                     descriptor.peer());
     case WL_OP_NOTIFY:
-      return out.add("(value %llu to rank %d)", count, descriptor.root());
+      return out.add("(value %llu to rank %u)", count, descriptor.peer());
     case WL_OP_WAIT:
-      return out.add("(value %llu from rank %d)", count, descriptor.root());
+      return out.add("(value %llu from rank %u)", count, descriptor.peer());
     case WL_OP_WINDOW:
     case WL_OP_DEVICE_WINDOW:
     case WL_OP_MEMORY_POOL:
@@ -189,20 +189,18 @@ void describeTo(Text& out, const Descriptor& descriptor) {
     case WL_OP_CHECK_REPLICAS:
       return out.add("(%llu hashes of each rank)", count);
     case WL_OP_SUBSET:
-      return out.add(descriptor.root() == 1 ? "(%d rank)" : "(%d ranks)", descriptor.root());
+      return out.add(descriptor.members() == 1 ? "(%u rank)" : "(%u ranks)", descriptor.members());
     case WL_OP_TRANSFER:
-      return out.add("(plan registered as #%u, version %llu)",
-                     static_cast<uint32_t>(descriptor.root()), count);
+      return out.add("(plan registered as #%u, version %llu)", descriptor.transfer(), count);
     case WL_OP_EXPERT_DISPATCH:
       return out.add("(%s, %s, routing %016llx)", dtypeName(descriptor.dtype()),
-                     descriptor.root() == 1 ? "routed anew" : "routed as before", count);
+                     descriptor.routesAnew() ? "routed anew" : "routed as before", count);
     case WL_OP_EXPERT_COMBINE:
       return out.add("(%s, routing %016llx)", dtypeName(descriptor.dtype()), count);
     case WL_OP_LAUNCH: {
-      const auto id = static_cast<uint32_t>(descriptor.root());
-      const LoadedKernel* kernel = loadedKernel(id);
+      const LoadedKernel* kernel = loadedKernel(descriptor.kernel());
       if (kernel != nullptr) return out.add(" of %s", kernel->entry->name);
-      out.add(" of a kernel that this process has not loaded (%08x)", id);
+      out.add(" of a kernel that this process has not loaded (%08x)", descriptor.kernel());
       break;
     }
     default:

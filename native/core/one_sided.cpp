@@ -2,7 +2,7 @@
 #include "native/core/one_sided.h"
 
 #include "native/base/target.h"
-#include "native/core/executor.h"
+#include "native/core/launch/rank_moves.h"
 #include "native/core/reach_peer.h"
 
 namespace windlass {
@@ -27,7 +27,7 @@ Code overHosts(Comm& comm, const Move& move) {
 }
 
 Descriptor ofSignal(wl_operation operation, uint32_t peer, uint32_t value) {
-  return Descriptor::of(operation, value, 0, 0, 0, static_cast<int32_t>(peer));
+  return Descriptor::numbered(operation, value, peer);
 }
 
 // Runs a move of the caller's `view`. Calls `over` if the peer lives on another host, otherwise
@@ -71,7 +71,7 @@ Code put(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView
   return move(
       comm, WL_OP_PUT, peer, local, error,
       [&](HostMoves& moves) { return moves.put(peer, remote, local, false); },
-      [&] { return kKernels.put(remote, local); });
+      [&] { return kRankMoves.put(remote, local); });
 }
 
 Code accumulate(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
@@ -79,7 +79,7 @@ Code accumulate(Comm& comm, uint32_t peer, const StridedView& remote, const Stri
   return move(
       comm, WL_OP_ACCUMULATE, peer, local, error,
       [&](HostMoves& moves) { return moves.put(peer, remote, local, true); },
-      [&] { return kKernels.accumulate(remote, local); });
+      [&] { return kRankMoves.accumulate(remote, local); });
 }
 
 Code get(Comm& comm, uint32_t peer, const StridedView& local, const StridedView& remote,
@@ -87,13 +87,13 @@ Code get(Comm& comm, uint32_t peer, const StridedView& local, const StridedView&
   return move(
       comm, WL_OP_GET, peer, local, error,
       [&](HostMoves& moves) { return moves.get(peer, local, remote); },
-      [&] { return kKernels.get(local, remote); });
+      [&] { return kRankMoves.get(local, remote); });
 }
 
 Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_error_t* error) {
   HostMoves* const moves = comm.hostMoves();
   const bool elsewhere = !comm.group().isBeside(peer);
-  const Place place = elsewhere ? comm.group().windowOf(peer, signal, WL_SIGNAL_LINE_BYTES)
+  const Place place = elsewhere ? comm.group().windows().find(peer, signal, WL_SIGNAL_LINE_BYTES)
                                 : placeInAddressSpace(signal);
   // If memory for moves is short, the operation fails below.
   const bool isKnown = !elsewhere || moves != nullptr;
@@ -112,7 +112,7 @@ Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_erro
   // end() rings the peer if it sleeps.
   return reachPeer(comm, ofSignal(WL_OP_NOTIFY, peer, value), error,
                         [&] {
-                          return kKernels.notify(reinterpret_cast<int32_t*>(signal), value);
+                          return kRankMoves.notify(reinterpret_cast<int32_t*>(signal), value);
                         });
 }
 

@@ -2,14 +2,13 @@
 // Begin of a one-sided operation of a rank, by whatever means the bytes move.
 #pragma once
 
+#include "native/base/extent.h"
 #include "native/core/comm.h"
 
 namespace windlass {
 
 inline Descriptor ofMove(wl_operation operation, uint32_t peer, const StridedView& view) {
-  uint64_t count = 1;
-  for (uint32_t d = 0; d < view.ndim; ++d) count *= static_cast<uint64_t>(view.shape[d]);
-  return Descriptor::of(operation, count, static_cast<int32_t>(view.dtype), 0, 0,
+  return Descriptor::of(operation, elementsOf(view), static_cast<int32_t>(view.dtype), 0, 0,
                         static_cast<int32_t>(peer));
 }
 
@@ -20,8 +19,8 @@ Code outcomeOf(Comm& comm, const char* broken, wl_error_t* error);
 Code outcomeOf(Comm& comm, const wl_error_t& ofDevice, wl_error_t* error);
 inline Code outcomeOf(Comm&, Code code, wl_error_t*) { return code; }
 
-// Begins a one-sided operation, which takes no sequence. descriptor.root() is the one peer that it
-// concerns.
+// Begins a one-sided operation, which takes no sequence. descriptor.peer() is the one peer that
+// it concerns.
 Code beginOneSided(Comm& comm, const Descriptor& descriptor, wl_error_t* error);
 
 // Runs `move` as a one-sided operation, unless the peer has left.

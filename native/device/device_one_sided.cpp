@@ -2,8 +2,8 @@
 #include "native/device/device_one_sided.h"
 
 #include "native/core/reach_peer.h"
+#include "native/device/device_wait.h"
 #include "native/device/offload_seats.h"
-#include "native/device/rank_waits.h"
 
 namespace windlass {
 namespace {
@@ -23,7 +23,7 @@ Code runOneSided(Comm& comm, wl_operation operation, uint32_t peer, const Stride
   };
   return reachPeer(comm, ofMove(operation, peer, view), error, [&] {
     wl_error_t failed = blankError();
-    RankWaits waits(comm.group(), comm.rank());
+    DeviceWait waits(comm.group(), comm.rank());
     comm.group().offloadSeats().offload(comm.rank()).alone(run, waits, &failed);
     return failed;
   });

@@ -11,9 +11,9 @@
 #include "native/base/text.h"
 #include "native/core/names.h"
 #include "native/core/shared/object_operations.h"
+#include "native/device/device_wait.h"
 #include "native/device/kept_devices.h"
 #include "native/device/offload_seats.h"
-#include "native/device/rank_waits.h"
 #include "native/device/watched_thread.h"
 
 namespace windlass {
@@ -172,7 +172,8 @@ class Making {
       reserved_->devices.push_back(isHere ? group.offloadSeats()[rank].device : kNobody);
     }
     offers_.resize(group.ranks());
-    made_ = group.join<Window>(comm_.operation().nextSequence(), Group::kJointWindow, [&] {
+    const uint32_t sequence = comm_.operation().nextSequence();
+    made_ = group.joint().make<Window>(sequence, JointObjects::kWindow, [&] {
       // Checks the devices of all ranks of this process; each rank reports its own, too.
       for (const uint32_t device : reserved_->devices) {
         if (device != kNobody && KeptDevices::check(device, &failure_) != WL_OK)
@@ -219,9 +220,9 @@ class Making {
   const uint64_t bytes_;
   const Descriptor descriptor_;
   const TimeLimit limit_;
-  RankWaits waits_;
+  DeviceWait waits_;
   wl_error_t failure_ = blankError();
-  Group::Joint<Window> made_;
+  Joint<Window> made_;
   std::shared_ptr<Reservation> reserved_;
   std::vector<DeviceParts::Offer> offers_;
 };

@@ -5,7 +5,9 @@
 #include <chrono>
 
 #include "native/base/clock.h"
+#include "native/base/target.h"
 #include "native/core/group.h"
+#include "native/device/cuda/rank_device.h"
 #include "native/device/grids.h"
 #include "native/device/offload_seats.h"
 
@@ -16,7 +18,7 @@ Enqueuing::Enqueuing(Group& group, uint32_t rank, RankDevice& device, Statements
       rank_(rank),
       device_(device),
       stated_(stated),
-      inFlight_(StreamDevice::kMostInFlight) {}
+      inFlight_(cuda::Streams::kMostInFlight) {}
 
 Code Enqueuing::awaitOver(uint64_t ticket, OffloadPeers& peers) {
   while (over_.load() < ticket) {
@@ -35,17 +37,17 @@ Code Enqueuing::awaitOver(uint64_t ticket, OffloadPeers& peers) {
 Code Enqueuing::takePlace(OffloadPeers& peers, wl_error_t* error) {
   if (stated_.own.capture != 0) {
     place_ = captured_;
-    if (captured_ < StreamDevice::kMostCaptured) return WL_OK;
+    if (captured_ < cuda::Streams::kMostCaptured) return WL_OK;
     return fail(error, WL_RESOURCE,
                 "graphs hold %u operations of this communicator, which keeps no more until it is "
                 "closed: have a graph hold fewer, or split off a communicator for each",
                 captured_);
   }
   const uint64_t ticket = last_.load() + 1;
-  place_ = ticket % StreamDevice::kMostInFlight;
-  return ticket <= StreamDevice::kMostInFlight
+  place_ = ticket % cuda::Streams::kMostInFlight;
+  return ticket <= cuda::Streams::kMostInFlight
              ? WL_OK
-             : awaitOver(ticket - StreamDevice::kMostInFlight, peers);
+             : awaitOver(ticket - cuda::Streams::kMostInFlight, peers);
 }
 
 Code Enqueuing::checkCaptures(wl_error_t* error) const {
@@ -108,9 +110,9 @@ OffloadedOperation Enqueuing::describe(const DeviceOperation& operation) const {
 }
 
 Code Enqueuing::findStream(const OnStream& on, wl_error_t* error) {
-  streams_ = device_.streams();
-  if (streams_ == nullptr)
+  if (!kTarget.hasGpus())
     return fail(error, WL_UNSUPPORTED, "this target's devices take no streams: cuda's do");
+  streams_ = &static_cast<cuda::CudaRankDevice&>(device_).streams();
   const Code code = streams_->open(error);
   return code == WL_OK ? streams_->look(on.stream, &stated_.own.capture, error) : code;
 }
@@ -137,7 +139,7 @@ Code Enqueuing::hand(const DeviceOperation& operation, OffloadPeers& peers, uint
   const DeviceLayout at = stated_.layout(rank_, operation.cores, *streams_);
   auto* const there = reinterpret_cast<void*>(at.out);
   // Copies the whole output, since a kernel may leave parts of it unchanged.
-  const StreamDevice::Brought brought = {
+  const cuda::Streams::Brought brought = {
       {reinterpret_cast<void*>(at.in), operation.buffers.in, stated_.inBytes()},
       {there, operation.buffers.out, stated_.outBytes()},
       {reinterpret_cast<void*>(at.parts), operation.buffers.parts, said.parts},
@@ -163,7 +165,7 @@ Code Enqueuing::hand(const DeviceOperation& operation, OffloadPeers& peers, uint
                         static_cast<uint32_t>(marks.size()), error);
   // Ranks that share a device have joined, and the last of them has launched.
   if (code = stated_.agree(code, peers, culprit, error); code != WL_OK) return code;
-  const StreamDevice::Copy back = {operation.buffers.out, there, stated_.outBytes()};
+  const cuda::Streams::Copy back = {operation.buffers.out, there, stated_.outBytes()};
   code = streams_->leave(on.stream, said.capture, place_, back, error);
   *culprit = rank_;
   if (code != WL_OK) return code;

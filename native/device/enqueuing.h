@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "native/base/text.h"
+#include "native/device/cuda/streams.h"
 #include "native/device/offload.h"
-#include "native/device/stream_device.h"
 
 namespace windlass {
 
@@ -73,7 +73,7 @@ class Enqueuing {
   Code checkCaptures(wl_error_t* error) const;
   Code makeRoom(uint32_t cores, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
   OffloadedOperation describe(const DeviceOperation& operation) const;
-  InFlight& inFlight(uint64_t ticket) { return inFlight_[ticket % StreamDevice::kMostInFlight]; }
+  InFlight& inFlight(uint64_t ticket) { return inFlight_[ticket % cuda::Streams::kMostInFlight]; }
   InFlight& oldest() { return inFlight(over_.load() + 1); }
 
   // Records which operations have ended.
@@ -107,7 +107,7 @@ class Enqueuing {
   Group& group_;
   const uint32_t rank_;
   RankDevice& device_;
-  StreamDevice* streams_ = nullptr;
+  cuda::Streams* streams_ = nullptr;
   Statements& stated_;
   uint32_t place_ = 0;  // slot of the operation that is enqueued
   std::vector<InFlight> inFlight_;

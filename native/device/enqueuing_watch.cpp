@@ -61,7 +61,7 @@ Code Enqueuing::poll(wl_error_t* error) {
   while (isInFlight()) {
     const uint64_t ticket = over_.load() + 1;
     bool isOver = false;
-    code = streams_->isOver(ticket % StreamDevice::kMostInFlight, &isOver, error);
+    code = streams_->isOver(ticket % cuda::Streams::kMostInFlight, &isOver, error);
     if (code != WL_OK || !isOver) break;
     const std::lock_guard<std::mutex> lock(mutex_);
     // A core that ends an operation early reports this before the operation ends.
@@ -166,7 +166,7 @@ void Enqueuing::publishInTheWay(OffloadPeers& peers) {
   text.add("for %u operation%s that %s in flight on streams%s, until the streams of all have come "
            "to the oldest, %s, and it is over: ",
            count, count == 1 ? "" : "s", count == 1 ? "is" : "are",
-           count == StreamDevice::kMostInFlight ? ", as many as may be" : "",
+           count == cuda::Streams::kMostInFlight ? ", as many as may be" : "",
            operationName(oldest().operation));
   std::vector<uint32_t> culprits;
   wl_error_t error = blankError();

@@ -12,9 +12,9 @@
 #include "native/core/failure_text.h"
 #include "native/core/launch/kernels.h"
 #include "native/core/names.h"
+#include "native/device/device_wait.h"
 #include "native/device/enqueuing.h"
 #include "native/device/offload_seats.h"
-#include "native/device/rank_waits.h"
 #include "windlass/experts.h"
 
 namespace windlass {
@@ -107,7 +107,7 @@ class Handover final : public OffloadPeers, public Steps {
  private:
   Comm& comm_;
   Deadline& deadline_;
-  RankWaits wait_;
+  DeviceWait wait_;
   const OffloadProgress* progress_ = nullptr;
   uint32_t owesWhy_ = kNobody;
 };
@@ -283,7 +283,7 @@ void OffloadSeats::endEnqueued(Comm& comm) {
     const int64_t untilNs = clockNs() + kEndLimitNs;
     while (seat.enqueued.load() != 0 && clockNs() < untilNs) usleep(100);
   }
-  RankWaits waits(comm.group(), comm.rank());
+  DeviceWait waits(comm.group(), comm.rank());
   seat.offload->endStreams(waits);
 }
 

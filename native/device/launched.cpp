@@ -5,10 +5,10 @@
 
 #include "native/base/profile.h"
 #include "native/base/target.h"
-#include "native/core/cpu_executor.h"
+#include "native/core/executor/cpu_executor.h"
+#include "native/core/executor/in_line_executor.h"
 #include "native/core/launch/kernels.h"
 #include "native/core/launch/launch.h"
-#include "native/device/device_executor.h"
 #include "native/device/offload_executor.h"
 #include "native/device/offloaded_launch.h"
 
@@ -75,7 +75,7 @@ class Checked {
   KernelSession* const session_;
 };
 
-// A library's kernel for the device executor.
+// A library's kernel for the in-line executor.
 template <class Of>
 struct LaunchedInLine : Launched {
   using Session = Of;
@@ -92,7 +92,7 @@ Code launchInLine(Comm& comm, const Call& call) {
 constexpr Kernel kUnchecked = {
     {[](Comm& comm, const Call& call) { return runOnCpu<Launched>(comm, call); },
      launchInLine<Unchecked>}};
-// If each rank is a device, only its cores run kernels.
+// If each rank is an emulated device, only its cores run kernels.
 constexpr Kernel kChecked = {{launchInLine<Checked>, launchInLine<Checked>}};
 // If each rank has a device, the device runs the kernels.
 Code launchOnDevice(Comm& comm, const Call& call) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "native/core/offload_line.h"
+#include "native/device/device_wait.h"
 #include "native/device/offloaded_launch.h"
 #include "native/device/offloaded_transfer.h"
 #include "native/device/statements.h"
@@ -41,7 +42,7 @@ inline std::atomic<uint32_t> deviceSequenceStep{1};
 // Returns the word of line `index` of those that a rank has read from its device.
 inline uint32_t lineAt(const std::vector<unsigned char>& lines, size_t index) {
   uint32_t word = 0;
-  std::memcpy(&word, lines.data() + index * kDeviceLineBytes, sizeof word);
+  std::memcpy(&word, lines.data() + index * kCoreLineBytes, sizeof word);
   return word;
 }
 
@@ -51,20 +52,10 @@ inline uint32_t lineAt(const std::vector<unsigned char>& lines, size_t index) {
 Code readProgress(RankDevice& device, const void* part, const InLine& line,
                   std::vector<unsigned char>* lines, OffloadProgress* progress, wl_error_t* error);
 
-// Wait of a rank's thread for the thread that makes its device's calls. The waiting thread calls
-// these functions.
-class DeviceWait : public Liveness {
- public:
-  // Publishes the driver call from which the other thread has not returned; nullptr: none.
-  virtual void tell(const char* call) = 0;
-
- protected:
-  ~DeviceWait() = default;
-};
-
 // The other ranks, as seen by the thread that hands an operation to its device.
 class OffloadPeers : public AllRanks {
  public:
+  // The wait of the rank's thread for the operation.
   virtual DeviceWait& wait() = 0;
   virtual int64_t leftNs() = 0;  // time left for the operation
   // Returns why the operation ended. On a timeout, publishes the ranks that made the least

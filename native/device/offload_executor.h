@@ -4,7 +4,7 @@
 // operation. Devices signal one another directly (windlass/in_line.h).
 #pragma once
 
-#include "native/core/executor.h"
+#include "native/core/executor/executor.h"
 #include "native/core/names.h"
 #include "native/device/handover.h"
 #include "native/device/offload_seats.h"
@@ -33,11 +33,9 @@ Code runOffloaded(Comm& comm, const Call& stated, uint32_t kernel) {
     if (code != WL_OK) return code;
     waits.waiter().announce(-1);
     code = waits.awaitNeed(kEveryRank, 0, deadline);
-    if constexpr (Asks<K>::value) {
-      bool runs = false;
-      if (code == WL_OK) code = ask<K>(group, launch, &runs);
-      if (!runs) launch.phases = 0;
-    }
+    bool runs = false;
+    if (code == WL_OK) code = ask<K>(group, launch, &runs);
+    if (!runs) launch.phases = 0;
     const uint32_t phases = K::phases(launch);
     const bool isTheDevices = phases > 0 || call.on != nullptr;
     if (code == WL_OK && isTheDevices) code = offload(comm, call, kernel, phases, launch, deadline);

@@ -47,7 +47,7 @@ Code Offload::countCores(uint32_t most, OffloadPeers& peers, wl_error_t* error) 
   given.lines[0] = base;
   given.stop = device_->stopWord(stated_.layout(self, most, base).word);
   given.stopValue = sequence_;
-  lines_.resize(most * kDeviceLineBytes);
+  lines_.resize(most * kCoreLineBytes);
   Code code = device_->start(kMeeting, nullptr, given, error);
   if (code != WL_OK) return code;
   const int64_t start = clockNs();
@@ -83,9 +83,9 @@ Code Offload::writeLines(uint32_t self, uint32_t most, wl_error_t* error) {
   before.sequence = sequence_ - 1;
   const uint32_t word = before.word(0);
   const size_t count = size_t{stated_.ranks()} * most;
-  lines_.assign(count * kDeviceLineBytes, 0);
+  lines_.assign(count * kCoreLineBytes, 0);
   for (size_t index = 0; index < count; ++index)
-    std::memcpy(lines_.data() + index * kDeviceLineBytes, &word, sizeof word);
+    std::memcpy(lines_.data() + index * kCoreLineBytes, &word, sizeof word);
   written_ = sequence_;
   return device_->toDevice(device_->part(self), lines_.data(), lines_.size(), error);
 }
@@ -99,7 +99,7 @@ Code readProgress(RankDevice& device, const void* part, const InLine& line,
                   std::vector<unsigned char>* lines, OffloadProgress* progress,
                   wl_error_t* error) {
   const auto ranks = static_cast<uint32_t>(progress->ranks.size());
-  lines->resize(size_t{ranks} * line.cores * kDeviceLineBytes);
+  lines->resize(size_t{ranks} * line.cores * kCoreLineBytes);
   const Code code = device.fromDevice(lines->data(), part, lines->size(), error);
   if (code != WL_OK) return code;
   const uint32_t none = line.word(0);
@@ -163,7 +163,7 @@ Code Offload::runKernel(const DeviceOperation& operation, OffloadPeers& peers, u
   // Allocates everything before the kernel runs.
   progress_.phases = operation.phases;
   progress_.ranks.resize(ranks);
-  lines_.resize(size_t{ranks} * given.line.cores * kDeviceLineBytes);
+  lines_.resize(size_t{ranks} * given.line.cores * kCoreLineBytes);
   const int64_t startNs = clockNs();
   const OffloadedLaunch* const launch = operation.buffers.launch;
   const void* const image = launch == nullptr ? nullptr : launch->image();

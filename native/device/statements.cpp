@@ -92,8 +92,8 @@ uint32_t Statements::cores(uint32_t most) const {
 DeviceLayout Statements::layout(uint32_t rank, uint32_t cores, uint64_t base) const {
   const Statement& of = all_[rank];
   DeviceLayout at = {};
-  at.word = base + uint64_t{ranks()} * cores * kDeviceLineBytes;
-  at.in = aligned(at.word + kDeviceLineBytes);
+  at.word = base + uint64_t{ranks()} * cores * kCoreLineBytes;
+  at.in = aligned(at.word + kCoreLineBytes);
   at.out = aligned(at.in + copied(of.in, of.inThere));
   at.parts = aligned(at.out + copied(of.out, of.outThere));
   at.end = aligned(at.parts + of.parts);

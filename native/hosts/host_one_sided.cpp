@@ -8,7 +8,7 @@
 
 #include "native/base/extent.h"
 #include "native/core/comm.h"
-#include "native/core/launch/kernels.h"
+#include "native/core/launch/rank_moves.h"
 #include "native/hosts/hosts.h"
 
 namespace windlass {
@@ -26,12 +26,6 @@ constexpr uint64_t kMostSpan = uint64_t{64} << 20;
 // Number of a rank's messages and words, each of at most kMostPieceBytes, that this process holds
 // at a time.
 constexpr uint32_t kMostCopies = 128;
-
-uint64_t bytesOf(const StridedView& view) {
-  uint64_t bytes = sizeOf(view.dtype);
-  for (uint32_t d = 0; d < view.ndim; ++d) bytes *= static_cast<uint64_t>(view.shape[d]);
-  return bytes;
-}
 
 // Length of the contiguous runs that two views of one shape consist of.
 uint64_t runBytesOf(const StridedView& remote, const StridedView& local) {
@@ -147,7 +141,7 @@ Code MovesOverHosts::put(uint32_t peer, const StridedView& remote, const Strided
                          bool adds) {
   if (bytesOf(remote) == 0) return WL_OK;
   if (!hosts_.mayMove(peer)) return WL_ABORTED;
-  const Place start = comm_.group().windowOf(peer, remote.data, 1);
+  const Place start = comm_.group().windows().find(peer, remote.data, 1);
   movedTo_.resize(hosts_.count(), kNobody);
   movedTo_[hosts_.hostOf(peer)] = peer;
   Deadline deadline(comm_.group().config().deadlineNs);
@@ -179,7 +173,7 @@ Code MovesOverHosts::get(uint32_t peer, const StridedView& local, const StridedV
     if (bytes == 0) return WL_OK;
     const uint64_t runBytes = runBytesOf(there, here);
     const uint64_t runs = bytes / runBytes;
-    const Place start = comm_.group().windowOf(peer, there.data, 1);
+    const Place start = comm_.group().windows().find(peer, there.data, 1);
     int64_t extent = 0;
     extentOf(there.ndim, there.shape, there.strides, sizeOf(there.dtype), &extent);
     const auto span = static_cast<uint64_t>(extent);
@@ -198,7 +192,7 @@ Code MovesOverHosts::get(uint32_t peer, const StridedView& local, const StridedV
     if (Code code = awaitMoved(unread, peer, deadline); code != WL_OK) return code;
     StridedView from = there;
     from.data = taken.get();
-    kKernels.get(here, from);
+    kRankMoves.get(here, from);
     return WL_OK;
   };
   const Code code = forEachPiece(remote, local, kMostTaken, take);
@@ -211,7 +205,7 @@ Code MovesOverHosts::notify(uint32_t peer, Place place, uint32_t* signal, uint32
   const uint32_t butHost = isBeside ? kNobody : hosts_.hostOf(peer);
   if (Code code = flushBut(butHost, deadline); code != WL_OK) return code;
   if (isBeside) {
-    const char* const broken = kKernels.notify(reinterpret_cast<int32_t*>(signal), value);
+    const char* const broken = kRankMoves.notify(reinterpret_cast<int32_t*>(signal), value);
     return broken == nullptr ? WL_OK : comm_.failures().publishBreach(comm_.rank(), broken);
   }
   if (!hosts_.mayMove(peer)) return WL_ABORTED;

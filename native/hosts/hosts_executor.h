@@ -5,7 +5,7 @@
 // staging buffers on both, or go straight to a receive buffer (native/peer/landing.cpp).
 #pragma once
 
-#include "native/core/executor.h"
+#include "native/core/executor/executor.h"
 #include "native/core/names.h"
 #include "native/hosts/hosts.h"
 
@@ -27,11 +27,8 @@ Code runHere(Comm& comm, Hosts& hosts, const Launch& launch, Deadline& deadline)
   const uint32_t rank = comm.rank();
   Waits& waits = comm.waits();
   for (uint32_t phase = 0; phase < K::phases(launch); ++phase) {
-    for (uint32_t block = 0; block < K::blocks(launch, rank); ++block) {
-      const Code code = waits.awaitNeed(K::needs(launch, rank, block, phase), phase, deadline);
-      if (code != WL_OK) return code;
-      K::phase(launch, rank, block, phase);
-    }
+    const Code code = runItems<K>(comm, launch, K::blocks(launch, rank), phase, deadline);
+    if (code != WL_OK) return code;
     if (K::kEager) continue;
     comm.operation().finishPhase(rank, phase);
     hosts.tell(comm.group().lines(rank).done.word);
@@ -66,16 +63,10 @@ Code runOverHosts(Comm& comm, const Call& call) {
       waits.waiter().announce(-1);
       code = waits.awaitNeed(kEveryRank, 0, deadline);
       if (code != WL_OK) return code;
-      if constexpr (Asks<K>::value) {
-        bool runs = false;
-        if (Code asked = ask<K>(comm.group(), launch, &runs); asked != WL_OK || !runs) return asked;
-        if (call.far != nullptr) return pullItems(comm, call, launch, deadline);
-      }
-      if constexpr (Pulls<K>::value) {
-        return pull(comm, K::kPull, call, launch, deadline);
-      } else {
-        return runHere<K>(comm, hosts, launch, deadline);
-      }
+      bool runs;
+      code = admitEntered<K>(comm, call, launch, deadline, &runs);
+      if (code != WL_OK || !runs) return code;
+      return runHere<K>(comm, hosts, launch, deadline);
     });
   }
 }

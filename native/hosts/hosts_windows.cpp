@@ -5,7 +5,7 @@
 #include "native/base/dtype.h"
 #include "native/base/extent.h"
 #include "native/core/group.h"
-#include "native/core/launch/kernels.h"
+#include "native/core/launch/rank_moves.h"
 #include "native/hosts/hosts_message.h"
 
 namespace windlass {
@@ -92,7 +92,7 @@ bool Hosts::move(bool adds, uint32_t rank, Place at, const StridedView& remote,
     dense[d] = step;
     bytes *= remote.shape[d];
   }
-  kKernels.get({packed, local.dtype, local.ndim, local.shape, dense}, local);
+  kRankMoves.get({packed, local.dtype, local.ndim, local.shape, dense}, local);
   {
     std::lock_guard<std::mutex> lock(windowMutex_);
     view.window = host.windows[at.window()].number;
@@ -129,16 +129,16 @@ void Hosts::moveHere(Rest rest) {
     return;
   }
   void* const there =
-      group_.within(view.rank, view.window, view.offset, static_cast<uint64_t>(reach));
+      group_.windows().within(view.rank, view.window, view.offset, static_cast<uint64_t>(reach));
   if (there == nullptr || reinterpret_cast<uint64_t>(there) % elementBytes != 0) return;
   alignas(16) unsigned char packed[kMostPieceBytes];
   if (!rest.take(packed, left)) return;
   const StridedView to = {there, dtype, view.ndim, view.shape, view.strides};
   const StridedView from = {packed, dtype, view.ndim, view.shape, dense};
   if (view.adds == 0) {
-    kKernels.put(to, from);
+    kRankMoves.put(to, from);
   } else if (canAccumulate(dtype)) {
-    kKernels.accumulate(to, from);
+    kRankMoves.accumulate(to, from);
   }
 }
 

@@ -54,7 +54,6 @@ Code stateToAll(AllRanks& exchange, const Statement& own, std::vector<Statement>
 }
 
 class RankDevice;
-class StreamDevice;  // native/device/stream_device.h
 
 constexpr uint64_t kMostWindowBytes = uint64_t{1} << 46;  // per rank
 
@@ -229,9 +228,6 @@ class RankDevice : public KernelWindow {
   // Name of other work that has not ended in time and may still access its memory. Nothing is freed
   // then. nullptr: there is no such work.
   virtual const char* lasting() const { return nullptr; }
-
-  // Device interface for a caller's streams; nullptr if unsupported. Valid after open().
-  virtual StreamDevice* streams() { return nullptr; }
 };
 
 // Creates a device of the target's runtime. Throws std::bad_alloc.

@@ -15,8 +15,8 @@
 
 #include "native/base/extent.h"
 #include "native/core/group.h"
+#include "native/device/device_wait.h"
 #include "native/device/offload_seats.h"
-#include "native/device/rank_waits.h"
 
 namespace windlass {
 namespace {
@@ -153,7 +153,7 @@ class Owner {
         if (Code code = locate(device, devices, &each, own); code != WL_OK) return code;
       return WL_OK;
     };
-    RankWaits waits(group_, rank_);
+    DeviceWait waits(group_, rank_);
     return seats.offload(rank_).alone(body, waits, error);
   }
 

@@ -6,7 +6,7 @@
 #include "native/base/text.h"
 #include "native/core/launch/kernels.h"
 #include "native/core/shared/object_operations.h"
-#include "native/device/rank_waits.h"
+#include "native/device/device_wait.h"
 
 namespace windlass {
 namespace {
@@ -34,8 +34,7 @@ Transfer::~Transfer() {
 }
 
 Code Transfer::run(uint64_t version, int64_t deadlineNs, wl_error_t* error) {
-  const auto descriptor =
-      Descriptor::of(WL_OP_TRANSFER, version, 0, 0, 0, static_cast<int32_t>(id_));
+  const auto descriptor = Descriptor::numbered(WL_OP_TRANSFER, version, id_);
   Call call = Call::of(descriptor, deadlineNs, error);
   const Named own = {0, 0};
   const Code code = enter(&call, own);
@@ -93,7 +92,7 @@ Code Transfer::move(uint64_t number, int64_t* version, int64_t deadlineNs, wl_er
 Code Transfer::haveDevice(const std::function<Code(RankDevice&, wl_error_t*)>& body,
                           wl_error_t* error) {
   wl_error_t own = blankError();
-  RankWaits waits(*group_, comm_.rank());
+  DeviceWait waits(*group_, comm_.rank());
   group_->offloadSeats().offload(comm_.rank()).alone(body, waits, &own);
   if (own.code == WL_OK) return WL_OK;
   if (own.code != WL_DEVICE) return copyError(error, own, nullptr);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPUs behind the stand-in for NVIDIA's driver: the device executor on sim's instructions, as
+// The GPUs behind the stand-in for NVIDIA's driver: the in-line executor on sim's instructions, as
 // kernels/entry.cu has it on a GPU's.
 #include <atomic>
 #include <cstring>

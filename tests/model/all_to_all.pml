@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Push all-to-all into one window that is used again and again, where each rank has a core: runDirect
- * (native/core/cpu_executor.h) with kernels/all_to_all.h. A rank writes its chunk into each peer's output after that
+ * (native/core/executor/cpu_executor.h) with kernels/all_to_all.h. A rank writes its chunk into each peer's output after that
  * peer's ENTER, and leaves after every peer's DONE.
  *
  * Checked: no deadlock; outputs are complete and right on return; until a rank enters the next operation

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Barrier where each rank has a core: runDirect (native/core/cpu_executor.h) with kernels/barrier.h, which
+/* Barrier where each rank has a core: runDirect (native/core/executor/cpu_executor.h) with kernels/barrier.h, which
  * has no phase and leaves after every rank's ENTER.
  *
  * Checked: no deadlock; a rank that returned sees what every rank wrote before it entered; a peer's ENTER is

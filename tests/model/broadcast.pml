@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Root-staged broadcast where each rank has a core: runDirect (native/core/cpu_executor.h) with
+/* Root-staged broadcast where each rank has a core: runDirect (native/core/executor/cpu_executor.h) with
  * kernels/broadcast.h. A large input is read where it lies, and the root leaves after every reader's DONE. An
  * eager one (Staged<Broadcast>) rides with the root's ENTER, and nobody acknowledges. Each operation has any root
  * and either size; eager ones leave DONE alone.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Items that are claimed one by one: runOwnItems, and Claims::help, next and run
- * (native/core/cpu_executor.h, rank/claims.cpp) with a large broadcast of BLOCKS pieces (broadcast.pml), the root moving on by
+ * (native/core/executor/cpu_executor.h, rank/claims.cpp) with a large broadcast of BLOCKS pieces (broadcast.pml), the root moving on by
  * one each operation. An owner takes pieces from the front, a rank that waits takes others' from the back. Ranks
  * sleep where they wait for DONE (doorbell.pml), and take another's item in the second look too. With 2 ranks, rank
  * 0 has a worker thread (Helped) in the first operation, which takes pieces of any rank while rank 0 is

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A death inside a claimed item: Claims::run and the waits for DONE (native/core/cpu_executor.h), Watch::bury
+/* A death inside a claimed item: Claims::run and the waits for DONE (native/core/executor/cpu_executor.h), Watch::bury
  * (native/core/watch.cpp), Group::quiescent and retire (native/core/group.cpp). Each rank is inside one operation; any
  * rank claims and runs items, its own and others', until all have run or a failure stands, and then leaves its call. A
  * rank but one may die at any step, inside an item too: what it claimed nobody runs any more. A watch sees that it is

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device executor: runInLine, awaitInLine and tellInLine (windlass/in_line.h), and the host's part of them,
- * runOnCores (native/device/device_executor.h). 2 ranks have 2 cores each, 3 ranks one. Core 0's thread enters
+/* The in-line executor: runInLine, awaitInLine and tellInLine (windlass/in_line.h), and the host's part of them,
+ * runOnCores (native/core/executor/in_line_executor.h). 2 ranks have 2 cores each, 3 ranks one. Core 0's thread enters
  * for its rank, waits for every rank's ENTER, and opens the operation to the rank's other cores; it leaves once
  * all of them are over. The kernel has two phases and a block for each core: a block writes its cell of the
  * rank's memory, then reads all cells of its own rank's and of the left neighbour's. Every rank waits for every rank

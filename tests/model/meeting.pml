@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Meetings, where ranks exceed cores: runMeeting, and Claims::openPhase, runOpenPhase, next and run
- * (native/core/cpu_executor.h, rank/claims.cpp). Ranks count themselves in. The last to come runs every item of a small
+ * (native/core/executor/cpu_executor.h, rank/claims.cpp). Ranks count themselves in. The last to come runs every item of a small
  * operation itself, and opens the first stage of a large one, whose items whoever is awake claims. Each operation is
  * a small meeting, a large one of two phases, or an eager broadcast (broadcast.pml), which leaves the words of
  * meetings alone. With 2 ranks, they sleep where they wait for their release (doorbell.pml).

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A move whose version rides with ENTER, where each rank has a core: runDirect and ask (native/core/cpu_executor.h,
+/* A move whose version rides with ENTER, where each rank has a core: runDirect and ask (native/core/executor/cpu_executor.h,
  * executor.h), and Transfer::move (native/transfer/transfer.cpp), which says of one that failed whether anything may have
  * moved: a receiver in place goes on with what it holds where nothing has. Each rank enters and waits for every rank's
  * ENTER, until its deadline passes, at any time, or a failure stands. Once all are there it looks at failures again, and

@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "native/core/executor.h"
+#include "native/core/executor/executor.h"
 
 namespace windlass {
 namespace {
@@ -110,8 +110,8 @@ Code launch(Comm& comm, const LaunchCall& of) {
   }
   const KernelCall own = {of.kernel->entry, of.arguments, of.kernel->entry->argumentCount,
                           of.misuses};
-  const auto descriptor = Descriptor::of(WL_OP_LAUNCH, of.stated->fingerprint(), 0, 0, 0,
-                                         static_cast<int32_t>(of.kernel->id));
+  const auto descriptor =
+      Descriptor::numbered(WL_OP_LAUNCH, of.stated->fingerprint(), of.kernel->id);
   Call call = Call::of(descriptor, of.deadlineNs, of.error);
   call.bytes = of.bytes;
   call.inBytes = of.stated->bytes();

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "native/core/group.h"
-#include "native/core/rank_failures.h"
+#include "native/core/rank/rank_failures.h"
 
 namespace windlass {
 

@@ -13,6 +13,7 @@ RankArgs Operation::placesOf(const Call& call) const {
 }
 
 bool Operation::pulls(const Launch& launch) const {
+  if (group_.hosts() != nullptr) return true;
   for (uint32_t rank = 0; rank < launch.ranks; ++rank) {
     const RankArgs& stated = launch.of(rank);
     if (stated.in.isOrdinary() || stated.out.isOrdinary()) return true;

@@ -26,7 +26,7 @@ class Operation {
   }
   const Descriptor& current() const { return current_; }
   // The one peer that a one-sided operation concerns.
-  uint32_t peer() const { return static_cast<uint32_t>(current_.root()); }
+  uint32_t peer() const { return current_.peer(); }
 
   void begin(const Descriptor& descriptor) {
     current_ = descriptor;
@@ -65,8 +65,9 @@ class Operation {
   // Returns true if `descriptor` was the last operation and every rank has entered it with the same
   // call. Then stated() returns what each rank stated there.
   bool allStated(const Descriptor& descriptor) const;
-  // Returns true if a rank names memory that not all peers reach, so that all ranks pull. All ranks
-  // must have entered the operation. The result is the same on every rank.
+  // Returns true if a rank names memory that not all peers reach, so that all ranks pull. They
+  // always do so on several hosts. All ranks must have entered the operation. The result is the
+  // same on every rank.
   bool pulls(const Launch& launch) const;
   // Returns true if this rank may write the output of `owner`, which has entered.
   bool reachesOutput(const Launch& launch, uint32_t owner) const {

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "native/core/rank/operation.h"
+#include "native/core/rank/rank_failures.h"
 #include "native/core/rank/steps.h"
 #include "native/core/rank/waiter.h"
-#include "native/core/rank_failures.h"
 
 namespace windlass {
 

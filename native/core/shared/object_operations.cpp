@@ -93,24 +93,29 @@ Code exchangeWords(Comm& comm, const Descriptor& descriptor, const void* own, ui
   return comm.run(kKernels.collectives[WL_OP_ALL_TO_ALL].eager, call);
 }
 
+Code reduceWord(Comm& comm, const Descriptor& descriptor, wl_reduce_op op, uint32_t* word,
+                const TimeLimit& limit, wl_error_t* error) {
+  const uint32_t own = *word;
+  Call call = hostCall(Descriptor::of(descriptor.operation(), descriptor.count, WL_U32, op, 0,
+                                      descriptor.number()),
+                       limit, error);
+  call.args = {&own, word, nullptr};
+  call.bytes = call.inBytes = call.outBytes = sizeof own;
+  return comm.run(kKernels.collectives[WL_OP_ALL_REDUCE].eager, call);
+}
+
 // Each rank that failed states its number. The minimum is the first rank that failed, and all ranks
 // get its error.
 Code shareOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& own,
                   const TimeLimit& limit, wl_error_t* error) {
-  const uint32_t stated = own.code == WL_OK ? kNobody : comm.rank();
-  uint32_t failed = kNobody;
-  Call call = hostCall(Descriptor::of(descriptor.operation(), descriptor.count, WL_U32, WL_MIN, 0,
-                                      descriptor.root()),
-                       limit, error);
-  call.args = {&stated, &failed, nullptr};
-  call.bytes = call.inBytes = call.outBytes = sizeof stated;
-  Code code = comm.run(kKernels.collectives[WL_OP_ALL_REDUCE].eager, call);
+  uint32_t failed = own.code == WL_OK ? kNobody : comm.rank();
+  Code code = reduceWord(comm, descriptor, WL_MIN, &failed, limit, error);
   if (code != WL_OK || failed == kNobody) return code;
   static_assert(sizeof(wl_error_t) <= kGatheredBytes, "an error rides with ENTER");
   wl_error_t told = own;
   const bool isRoot = comm.rank() == failed;
-  call.descriptor = Descriptor::of(descriptor.operation(), descriptor.count, 0, 0, 0,
-                                   static_cast<int32_t>(failed));
+  Call call = hostCall(Descriptor::numbered(descriptor.operation(), descriptor.count, failed),
+                       limit, error);
   call.args = {isRoot ? &own : nullptr, isRoot ? nullptr : &told, nullptr};
   call.bytes = call.outBytes = sizeof told;
   call.inBytes = isRoot ? sizeof own : 0;
@@ -139,15 +144,17 @@ Code createWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
   const uint32_t ranks = comm.group().ranks();
   const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
   wl_error_t failure = blankError();
-  Group::Joint<Window> made;
+  Joint<Window> made;
   attempt(comm.rank(), &failure, [&] {
     if (window == nullptr) throw std::bad_alloc();
-    made = comm.group().join<Window>(comm.operation().nextSequence(), Group::kJointWindow, [&] {
+    const auto create = [&] {
       Window* mapped = nullptr;
       const auto map = asked.isSparse() ? Window::mapSparse : Window::map;
       map(asked.bytes, ranks, &mapped, &failure);
       return std::shared_ptr<Window>(mapped);
-    });
+    };
+    const uint32_t sequence = comm.operation().nextSequence();
+    made = comm.group().joint().make<Window>(sequence, JointObjects::kWindow, create);
   });
   const Code code = shareOutcome(comm, asked.descriptor(), failure, limit, error);
   if (code == WL_OK) *window = *made;
@@ -183,14 +190,14 @@ Code splitGroup(Comm& comm, const Split& split, int64_t deadlineNs, std::shared_
     return splitSharedGroup(comm, split, deadlineNs, group, rank, error);
   const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
   wl_error_t failure = blankError();
-  Group::Joint<Parting> joint;
+  Joint<Parting> joint;
   std::vector<ToldSplit> all;
   attempt(comm.rank(), &failure, [&] {
     all.resize(comm.group().ranks());
     if (split.color < 0) return;
-    joint = comm.group().join<Parting>(comm.operation().nextSequence(), split.color, [&] {
-      return Parting::reserve(comm.group().config());
-    });
+    joint = comm.group().joint().make<Parting>(
+        comm.operation().nextSequence(), split.color,
+        [&] { return Parting::reserve(comm.group().config()); });
   });
   const Descriptor descriptor = split.descriptor();
   const ToldSplit own = {split.color, split.key};

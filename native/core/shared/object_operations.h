@@ -11,6 +11,7 @@
 
 #include "native/base/clock.h"
 #include "native/core/comm.h"
+#include "native/memory/window.h"
 
 namespace windlass {
 
@@ -32,6 +33,11 @@ Code gatherWords(Comm& comm, const Descriptor& descriptor, const void* own, uint
 // each. `own` fits the eager area. Otherwise like gatherWords().
 Code exchangeWords(Comm& comm, const Descriptor& descriptor, const void* own, uint64_t bytes,
                    void* all, const TimeLimit& limit, wl_error_t* error);
+
+// Replaces *word with its reduction over all ranks, by WL_MIN or WL_MAX. Runs as the next
+// operation, which the descriptor states.
+Code reduceWord(Comm& comm, const Descriptor& descriptor, wl_reduce_op op, uint32_t* word,
+                const TimeLimit& limit, wl_error_t* error);
 
 // Runs as the next operation, or the next two. Returns Ok if every rank's part of the described
 // operation succeeded, otherwise the error of the first rank that failed. `own` is this rank's
@@ -80,9 +86,7 @@ struct Split {
   uint32_t listed;  // ranks in the list
   uint64_t digest;  // hash of the list, on which ranks agree
 
-  Descriptor descriptor() const {
-    return Descriptor::of(operation, digest, 0, 0, 0, static_cast<int32_t>(listed));
-  }
+  Descriptor descriptor() const { return Descriptor::numbered(operation, digest, listed); }
 };
 
 // The part of a Split that a rank sends to the others.

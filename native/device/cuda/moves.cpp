@@ -18,8 +18,8 @@ constexpr uint32_t kLooks = 1;
 struct Given {
   OffloadedOperation operation;
   MoveViews views;
-  alignas(64) unsigned char stop[kDeviceLineBytes];
-  unsigned char lines[kMostBlocks][kDeviceLineBytes];
+  alignas(64) unsigned char stop[kCoreLineBytes];
+  unsigned char lines[kMostBlocks][kCoreLineBytes];
 };
 
 uint64_t elementsOf(const MoveViews& views) {

@@ -37,8 +37,8 @@ Code CudaRankDevice::open(uint32_t number, wl_error_t* error) {
   Code code = copies_.open(*gpu_, error);
   if (code == WL_OK) code = openWords(error);
   if (code == WL_OK)
-    streams_ = std::make_unique<Streams>(*gpu_, copies_, words_ + kDeviceLineBytes,
-                                         wordsAddress_ + kDeviceLineBytes);
+    streams_ = std::make_unique<Streams>(*gpu_, copies_, words_ + kCoreLineBytes,
+                                         wordsAddress_ + kCoreLineBytes);
   if (code != WL_OK) close(nullptr);
   return code;
 }

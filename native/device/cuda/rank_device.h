@@ -80,11 +80,12 @@ class CudaRankDevice final : public RankDevice {
     const bool mayCopy = window_.hasGrid() && window_.grid().mayCopy();
     return copies_.isStuck() || mayCopy ? "a copy" : nullptr;
   }
-  StreamDevice* streams() override { return streams_.get(); }
+  // Operations on callers' streams. Valid after open().
+  Streams& streams() { return *streams_; }
 
  private:
   // Host memory that kernels access: a line with the stop word, the lines of streams, and notes.
-  static constexpr uint64_t kWordBytes = kDeviceLineBytes + Streams::kWordBytes;
+  static constexpr uint64_t kWordBytes = kCoreLineBytes + Streams::kWordBytes;
   static constexpr uint64_t kNoteBytes = 4096 - kWordBytes;
   Code openWords(wl_error_t* error);
   void setStop(uint32_t value) {

@@ -212,7 +212,7 @@ void Streams::stop() {
 }
 
 uint32_t Streams::reported() const {
-  return __atomic_load_n(reinterpret_cast<const uint32_t*>(words_ + kDeviceLineBytes),
+  return __atomic_load_n(reinterpret_cast<const uint32_t*>(words_ + kCoreLineBytes),
                          __ATOMIC_ACQUIRE);
 }
 

@@ -1,25 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations of a rank on its caller's streams, on a GPU. Their resources exist before the first
-// operation: slots in GPU memory, pinned memory to fill them from, and events.
+// Operations of a rank on its caller's streams, on a GPU. The host enqueues them and continues.
+// They run one after another, each with all ranks of the GPU in one launch. Their resources exist
+// before the first operation: slots in GPU memory, pinned memory to fill them from, and events.
 #pragma once
 
 #include <atomic>
 
 #include "native/device/cuda/device_window.h"
-#include "native/device/stream_device.h"
 
 namespace windlass::cuda {
 
-class Streams final : public StreamDevice {
+class Streams final : public KernelWindow {
  public:
+  // Most operations in flight on the GPU, and most that graphs hold for good.
+  static constexpr uint32_t kMostInFlight = 64;
+  static constexpr uint32_t kMostCaptured = 512;
   // Bytes of host memory that kernels access: a line with the stop word, and one for reports.
-  static constexpr uint64_t kWordBytes = 2 * kDeviceLineBytes;
+  static constexpr uint64_t kWordBytes = 2 * kCoreLineBytes;
+
+  struct Copy {
+    void* to;
+    const void* from;
+    uint64_t bytes;  // 0: none
+  };
+  // Data that a rank copies to its part of the window.
+  struct Brought {
+    Copy in, out;
+    // Data from the host, at most kMostPartsBytes, copied during the call.
+    Copy parts;
+  };
+  static constexpr uint64_t kMostPartsBytes = PartTable::bytes(kMostDeviceRanks);
 
   // `words`: kWordBytes of zeroed host memory, which must outlive this object.
   Streams(Gpu& gpu, Copies& copies, unsigned char* words, CuAddress wordsAddress)
       : gpu_(gpu), copies_(copies), words_(words), wordsAddress_(wordsAddress) {}
 
-  Code open(wl_error_t* error) override;
+  // Allocates everything that operations need except their window. A failure leaves nothing behind.
+  Code open(wl_error_t* error);
+  // Releases everything, even after failures, and returns the first failure.
+  Code close(wl_error_t* error);
+
+  // The window, which only these operations use. It changes while nothing is in flight or captured.
   Code makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) override {
     return window_.make(gpu_, copies_, exchange, bytes, error);
   }
@@ -27,25 +48,43 @@ class Streams final : public StreamDevice {
   uint32_t culprit() const override { return window_.culprit(); }
   void* part(uint32_t rank) const override { return reinterpret_cast<void*>(window_.part(rank)); }
   uint64_t partBytes() const override { return window_.bytes(); }
-  uint32_t coresAtOnce(uint32_t most) const override {
-    return window_.coresAtOnce(most, gpu_.own());
-  }
-  Code close(wl_error_t* error) override;
+  uint32_t coresAtOnce(uint32_t most) const { return window_.coresAtOnce(most, gpu_.own()); }
 
-  Code look(uint64_t stream, uint64_t* capture, wl_error_t* error) override;
-  uint64_t stopWord() const override { return wordsAddress_; }
-  uint64_t reportWord() const override { return wordsAddress_ + kDeviceLineBytes; }
+  // Checks that the GPU can use the stream. *capture is the graph that it captures; 0: none.
+  Code look(uint64_t stream, uint64_t* capture, wl_error_t* error);
+  // Addresses, for the GPU, of two words. One ends operations when it is 1. In the other, they
+  // report that they ended early.
+  uint64_t stopWord() const { return wordsAddress_; }
+  uint64_t reportWord() const { return wordsAddress_ + kCoreLineBytes; }
+
+  // Steps of an operation. `capture`: the graph that its stream captures; 0: none. Without a graph,
+  // the operation owns slot `place` (below kMostInFlight) until it is over. With a graph, it owns
+  // `place` (below kMostCaptured) for good.
+  //
+  // Enqueues the copies on the stream and marks that point. *mark is for the join() of all ranks.
   Code mark(uint64_t stream, uint64_t capture, uint32_t place, const Brought& brought,
-            uint64_t* mark, wl_error_t* error) override;
+            uint64_t* mark, wl_error_t* error);
+  // Adds the rank's cores to the next launch. The launch begins after all `marks`, those of the
+  // ranks of this process, and the stream continues after it. The last rank of the GPU launches.
   Code join(uint64_t stream, uint64_t capture, uint32_t place, const OffloadedOperation& given,
-            const uint64_t* marks, uint32_t count, wl_error_t* error) override;
+            const uint64_t* marks, uint32_t count, wl_error_t* error);
+  // Enqueues the copy on the stream. After it the operation is over.
   Code leave(uint64_t stream, uint64_t capture, uint32_t place, const Copy& copy,
-             wl_error_t* error) override;
-  void withdraw(uint64_t stream, uint64_t capture, uint32_t place) override;
-  Code hasBegun(uint64_t mark, bool* has, wl_error_t* error) override;
-  Code isOver(uint32_t place, bool* is, wl_error_t* error) override;
-  void stop() override;
-  uint32_t reported() const override;
+             wl_error_t* error);
+
+  // Withdraws an operation that some rank could not enqueue. It ends everything, as stop() does,
+  // and prevents launches that have not begun. Without a graph, the operation stays in flight until
+  // isOver() says that the GPU and the stream are done with it.
+  void withdraw(uint64_t stream, uint64_t capture, uint32_t place);
+
+  // For an operation without a graph: hasBegun() reports if its stream has reached it, isOver() if
+  // it is over.
+  Code hasBegun(uint64_t mark, bool* has, wl_error_t* error);
+  Code isOver(uint32_t place, bool* is, wl_error_t* error);
+  // Ends all running operations, and those that begin later.
+  void stop();
+  // Sequence of an operation that ended early, by the last report; 0: none.
+  uint32_t reported() const;
 
  private:
   // Host data of an operation, valid while it owns its slot.

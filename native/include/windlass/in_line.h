@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device executor. It runs a kernel's phases in line, on one core of a rank of 1 to n.
+// The in-line executor. It runs a kernel's phases in line, on one core of a rank of 1 to n.
 //
 // args     of the kernel. Every rank has entered, so its RankArgs can be read. In an operation on
 //          streams, which ranks begin separately, they can be read after all ranks have met.
@@ -36,7 +36,7 @@ WL_CORE inline bool reachedInLine(comm::Signal& signal, uint32_t want) {
 template <class Threads>
 WL_CORE inline bool awaitTogether(const InLine& own, int32_t* first, uint32_t apart, uint32_t count,
                                   uint32_t phases) {
-  constexpr uint32_t kStep = kDeviceLineBytes / sizeof *first;
+  constexpr uint32_t kStep = kCoreLineBytes / sizeof *first;
   uint32_t look = 0;
   while (!Threads::haveReached(first, apart * kStep, count, own.word(phases))) {
     if (++look == own.looks) return false;

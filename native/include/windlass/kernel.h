@@ -90,8 +90,8 @@ WL_CORE constexpr uint64_t quantBlocks(uint64_t elements) {
 // SFENCE. kByOperation streams if the current operation moves more data than the caches hold.
 enum class Stores { kCached, kStreaming, kByOperation };
 
-// Bytes between two signals of the device executor, so that each has its own line.
-constexpr size_t kDeviceLineBytes = 64;
+// Bytes between two signals of the in-line executor, so that each has its own line.
+constexpr size_t kCoreLineBytes = 64;
 
 // Most ranks of a group whose ranks are devices, which is the size of a device's table of windows.
 constexpr uint32_t kMostDeviceRanks = 64;
@@ -106,8 +106,8 @@ struct Limits {
   const char* name;
   uint64_t streamingBytes;  // bytes written by one core from which they exceed its caches
   uint64_t tileBytes;       // on-core memory for a kernel's tiles
-  // Each rank is a device of its own. The device executor runs all operations on it, and it reaches
-  // only the windows of its peers.
+  // Each rank is a device of its own, which an emulator plays. The in-line executor runs all its
+  // operations, and it reaches only the windows of its peers.
   bool isolatesRanks;
   // Cores of a rank's device, to which the host hands each operation. 0: the host itself runs
   // kernels.
@@ -419,7 +419,7 @@ WL_CORE constexpr size_t lineIndex(uint32_t core, uint32_t rank, uint32_t ranks)
   return size_t{core} * ranks + rank;
 }
 
-// One core of a rank in one operation of the device executor: windlass/in_line.h.
+// One core of a rank in one operation of the in-line executor: windlass/in_line.h.
 struct InLine {
   uint32_t rank;
   uint32_t core;
@@ -436,7 +436,7 @@ struct InLine {
   WL_CORE int32_t* line(uint32_t owner, uint32_t of, uint32_t ofCore, uint32_t ranks) const {
     unsigned char* const first = apart == nullptr ? lines + owner * lineStride
                                                   : reinterpret_cast<unsigned char*>(apart[owner]);
-    return reinterpret_cast<int32_t*>(first + lineIndex(ofCore, of, ranks) * kDeviceLineBytes);
+    return reinterpret_cast<int32_t*>(first + lineIndex(ofCore, of, ranks) * kCoreLineBytes);
   }
   // Value that a core writes after `phases` phases of this operation.
   WL_CORE uint32_t word(uint32_t phases) const { return sequence << 8 | phases; }

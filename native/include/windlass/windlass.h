@@ -139,7 +139,7 @@ typedef enum wl_operation {
 #define WL_MAX_DIMS 16
 #define WL_MAX_BLOCKS 64
 #define WL_MAX_PHASES 1048576 /* phases of a transfer */
-/* Limits of the device executor. */
+/* Limits of groups with device_cores. */
 #define WL_MAX_DEVICE_RANKS 64
 #define WL_MAX_DEVICE_CORES 16
 #define WL_ERROR_CULPRITS 64
@@ -249,8 +249,8 @@ typedef struct wl_group_config {
                               check, the cores of a rank, up to WL_MAX_DEVICE_CORES; 0 = 1 */
   int32_t adjust_threads;  /* 1: operations may treat every thread that calls them as
                               wl_thread_adopt allows; 0: they may not */
-  int32_t device_cores;    /* 0: the cpu executor. 1 to WL_MAX_DEVICE_CORES: the device executor, as
-                              on silicon, with this number of cores per rank (blocks is ignored) */
+  int32_t device_cores;    /* 0: the cpu executor. 1 to WL_MAX_DEVICE_CORES: kernels run in line, as
+                              on silicon, on this number of cores per rank (blocks is ignored) */
   const int32_t* hosts;    /* host number of each rank, from 0, with no number left out, for
                               wl_group_share; NULL: all ranks live on one host */
 } wl_group_config_t;

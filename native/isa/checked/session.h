@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cores of one rank in one operation, as the device executor runs them. The operation's ranks
+// The cores of one rank in one operation, as the in-line executor runs them. The operation's ranks
 // in this process share one machine.
 #pragma once
 

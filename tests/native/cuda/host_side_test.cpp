@@ -156,7 +156,7 @@ TEST(CudaCalls, RanksThatShareADeviceLoadItsKernelsOnce) {
 Code makeAll(uint32_t rank, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
   Code code = makeWindow(rank, device, exchange, error);
   if (code != WL_OK) return code;
-  StreamDevice& streams = *device.streams();
+  Streams& streams = device.streams();
   code = streams.open(error);
   const int32_t said = code;
   std::vector<int32_t> everyones(exchange.ranks());
@@ -576,7 +576,7 @@ TEST(CudaStreams, WhatAStreamMayStillDoIsNotOver) {
   for (const int result : {2, 719}) {
     gpus::reset();
     onRanks(1, 1, [&](uint32_t, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
-      StreamDevice& streams = *device.streams();
+      Streams& streams = device.streams();
       EXPECT_EQ(streams.open(error), WL_OK) << error->message;
       EXPECT_EQ(streams.makeWindow(exchange, 1 << 16, error), WL_OK) << error->message;
       windlass_test::UserStream stream(0);

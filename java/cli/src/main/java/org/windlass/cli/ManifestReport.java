@@ -84,7 +84,7 @@ final class ManifestReport {
       }
     }
     if (!summary) {
-      lines.addAll(deviceLines());
+      lines.addAll(coreLines());
     }
     lines.add("  " + totals());
     return lines;
@@ -135,7 +135,7 @@ final class ManifestReport {
   }
 
   /** Devices in a row whose ranks are in a row, in the same groups, share a line. */
-  private List<String> deviceLines() {
+  private List<String> coreLines() {
     List<String> lines = new ArrayList<>();
     int first = 0;
     for (int device = 1; device <= bootstrap.devices(); device++) {
