@@ -47,12 +47,12 @@ class _Session:
         self.out = bytearray()
         self.values: list[tuple[int, memoryview]] = []  # of all-gathers, by id
 
-    def send(self, *body: bytes) -> None:
+    def send(self, *body: bytes | memoryview) -> None:
         if not self.is_leaving:
             self.out += self.frames.made(*body)
             self._changed.add(self)
 
-    def reply(self, number: int, *fields: bytes) -> None:
+    def reply(self, number: int, *fields: bytes | memoryview) -> None:
         self.send(packed("Bi", 0, number), *fields)
 
     def refuse(self, number: int, why: WindlassException) -> None:
