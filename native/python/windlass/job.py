@@ -59,7 +59,7 @@ class _Announcement(collections.namedtuple(
     def of(data: bytes) -> _Announcement:
         """Reads an announcement. Raises Malformed, or MismatchException for other versions."""
         reader = Reader(data)
-        expect(reader.int() == _Announcement._MAGIC, "it begins otherwise")
+        expect(reader.int() == _Announcement._MAGIC, "it is no announcement of a job")
         others = reader.utf()
         if others != versions():
             raise MismatchException(
