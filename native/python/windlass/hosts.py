@@ -54,7 +54,7 @@ class Arrival(collections.namedtuple(
             os.uname().nodename, host.name, process.pid, process.started, process.pid_namespace,
             native().wl_allowed_cores(), cpus[1].strip() if cpus else "", options)
 
-    def bytes(self) -> bytes:
+    def to_bytes(self) -> bytes:
         return packed("i" + self._FORM, START_PROTOCOL, *self)
 
     @staticmethod

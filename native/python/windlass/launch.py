@@ -171,7 +171,8 @@ def token_of(environment: Mapping[str, str]) -> bytes | None:
 def host_and_port(setting: str, text: str) -> Address:
     """Returns the address `text`, which is the value of `setting`."""
     found = re.fullmatch(r"(?:\[([^\[\]]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})", text)
-    require(found and 1 <= int(found[3]) <= 65535,
+    if not found or not 1 <= int(found[3]) <= 65535:
+        raise InvalidArgumentException(
             f"{setting} is {text!r}; it must be HOST:PORT, such as 127.0.0.1:29500 or [::1]:29500")
     return found[1] or found[2], int(found[3])
 

@@ -71,7 +71,7 @@ TransferConfig = _struct(
     chunk_count=c_uint64, stages=c_void_p, stage_words=c_uint64, stage_count=c_uint64)
 
 _error_p = c_void_p  # of a wl_error_t
-_SIGNATURES = [  # result, arguments, functions that have these
+_SIGNATURES: list[tuple[Any, list[Any], str]] = [  # result, arguments, functions that have these
     (c_uint32, [], "wl_abi_version"),
     (c_char_p, [], "wl_version wl_target"),
     (c_int32, [], "wl_allowed_cores"),

@@ -63,10 +63,10 @@ class Rounds:
         return session in self._members
 
     def next_time(self) -> float:
-        """Returns when to call `look`, by time.monotonic()."""
+        """Returns when to call `expire`, by time.monotonic()."""
         return min(self._limit, self._warning)
 
-    def look(self, now: float) -> None:
+    def expire(self, now: float) -> None:
         """Fails the start if the limit of a request has passed. Warns once before."""
         if now >= self._limit:
             text, absent, behind = self._missing()

@@ -47,12 +47,12 @@ class _Session:
         self.out = bytearray()
         self.values: list[tuple[int, memoryview]] = []  # of all-gathers, by id
 
-    def send(self, *body: bytes) -> None:
+    def send(self, *body: bytes | memoryview) -> None:
         if not self.is_leaving:
             self.out += self.frames.made(*body)
             self._changed.add(self)
 
-    def reply(self, number: int, *fields: bytes) -> None:
+    def reply(self, number: int, *fields: bytes | memoryview) -> None:
         self.send(packed("Bi", 0, number), *fields)
 
     def refuse(self, number: int, why: WindlassException) -> None:
@@ -101,7 +101,7 @@ class StoreServer:
         self._token = token
         self._table: dict[str, bytes] = {}
         self._bytes = 0
-        self._looked = time.monotonic()
+        self._checked = time.monotonic()
         self._strangers: dict[_Session, None] = {}  # the oldest comes first
         self._members: dict[_Session, None] = {}
         self._changed: set[_Session] = set()
@@ -158,7 +158,7 @@ class StoreServer:
                     self._begin_end()
                 else:
                     self._receive(key.data, events)
-            self._look(time.monotonic())
+            self._end_overdue(time.monotonic())
             while self._changed:
                 self._settle(self._changed.pop())
         for session in [*self._strangers, *self._members]:
@@ -191,11 +191,11 @@ class StoreServer:
         if self._strangers and (sock is None or len(self._strangers) > _STRANGERS):
             self._drop(next(iter(self._strangers)))
 
-    def _look(self, now: float) -> None:
-        """Ends what has passed its time."""
-        self._start.look(now)
-        if now - self._looked >= 0.5:
-            self._looked = now
+    def _end_overdue(self, now: float) -> None:
+        """Fails the start after its limit, and ends connections that are silent for too long."""
+        self._start.expire(now)
+        if now - self._checked >= 0.5:
+            self._checked = now
             for sessions, seconds in (
                     (self._strangers, _PROOF_SECONDS), (self._members, _SILENCE_SECONDS)):
                 for session in [each for each in sessions if now - each.since > seconds]:

@@ -21,8 +21,8 @@ from typing import Any, Callable, Mapping
 from .deadline import Deadline
 from .encoding import Reader, packed, printable
 from .errors import (
-    DeadlineExceededException, MismatchException, PeerLostException, ResourceException,
-    WindlassException, expect, reading, require, tried)
+    DeadlineExceededException, InvalidArgumentException, MismatchException, PeerLostException,
+    ResourceException, WindlassException, expect, reading, require, tried)
 from .hosts import Arrival, Host, Hosts, compare
 from .launch import Address, LaunchEnvironment, MeetingFile
 from .library import MAX_BLOCKS, GroupConfig, integer, invoke, native, sized
@@ -130,7 +130,7 @@ def start(store: Store, name: str, guard: Guard, rank: int, size: int, options: 
         return store.gather(name, size, {rank: said}, is_last, until, guard)
 
     steps = _Steps(gather, rank)
-    said = steps.take("arrive", lambda: Arrival.own(rank, options.text(), host).bytes())
+    said = steps.take("arrive", lambda: Arrival.own(rank, options.text(), host).to_bytes())
     arrivals = [Arrival.of(each, data) for each, data in enumerate(said)]
     compare(arrivals)
     steps.hosts = Hosts(arrivals)
@@ -227,9 +227,9 @@ def _watch(hosts: Hosts, rank: int, group: c_void_p) -> None:
     for each in hosts.together(rank):
         processes.setdefault(bytes(each.process()), []).append(each)
     processes.pop(bytes(hosts.arrivals[rank].process()))
-    for each in processes.values():
-        ranks = (c_int32 * len(each))(*(one.rank for one in each))
-        invoke("wl_group_watch", group, byref(each[0].process()), ranks, len(each), 0)
+    for those in processes.values():
+        ranks = (c_int32 * len(those))(*(each.rank for each in those))
+        invoke("wl_group_watch", group, byref(those[0].process()), ranks, len(those), 0)
 
 
 def start_from_environment(environment: Mapping[str, str] | None, options: Options,
@@ -256,15 +256,7 @@ def _place(launch: LaunchEnvironment, variables: Mapping[str, str],
            closing: contextlib.ExitStack, until: Deadline) -> tuple[Address, bytes]:
     """Returns where the store is, and its token. Rank 0 opens it, unless the launcher has."""
     address, token, file = launch.rendezvous, launch.token, None
-    if address or token:
-        require(address,
-                "there is a token and no place where the ranks meet; set WINDLASS_RENDEZVOUS to"
-                " HOST:PORT, such as 127.0.0.1:29500, on all of them")
-        require(token,
-                "there is no token, which proves that ranks belong together; set"
-                " WINDLASS_TOKEN_FILE to a file that only you can read, of 64 hexadecimal digits"
-                " (openssl rand -hex 32)")
-    else:
+    if address is None and token is None:
         require(launch.job is not None,
                 "nothing tells this job from others, by which its ranks find one another; set"
                 " WINDLASS_JOB to a name of its own on all of them, or WINDLASS_RENDEZVOUS and"
@@ -273,6 +265,14 @@ def _place(launch: LaunchEnvironment, variables: Mapping[str, str],
         if launch.rank > 0:
             return file.wait(until, "rank 0")
         address, token = ("127.0.0.1", 0), secrets.token_bytes(32)
+    if address is None:
+        raise InvalidArgumentException(
+            "there is a token and no place where the ranks meet; set WINDLASS_RENDEZVOUS to"
+            " HOST:PORT, such as 127.0.0.1:29500, on all of them")
+    if token is None:
+        raise InvalidArgumentException(
+            "there is no token, which proves that ranks belong together; set WINDLASS_TOKEN_FILE to"
+            " a file that only you can read, of 64 hexadecimal digits (openssl rand -hex 32)")
     if launch.rank == 0 and not launch.launcher_has_store:
         server = StoreServer(address, token, until)
         closing.callback(server.close)
@@ -295,7 +295,7 @@ def _meet(launch: LaunchEnvironment, address: Address, token: bytes, options: Op
             store = Store(
                 address, token, name, launch.rank, launch.size, until, launch.launcher_has_store)
             arrival = Arrival.own(launch.rank, "", host)
-            store.set(f"process/{arrival.pid}/{arrival.host}", arrival.bytes(), until)
+            store.set(f"process/{arrival.pid}/{arrival.host}", arrival.to_bytes(), until)
             return start(
                 store, "start", ("", None), launch.rank, launch.size, options, host, until)
         except (PeerLostException, DeadlineExceededException) as e:

@@ -88,7 +88,7 @@ class Frames:
         direction[1] += 1
         return hmac.new(key, struct.pack(">q", number) + frame, hashlib.sha256).digest()[:SEAL]
 
-    def made(self, *body: bytes) -> bytes:
+    def made(self, *body: bytes | memoryview) -> bytes:
         """Returns the next frame to send."""
         frame = b"".join([struct.pack(">i", sum(map(len, body))), *body])
         return frame if self._sends is None else frame + self._seal_of(self._sends, frame)
