@@ -66,6 +66,7 @@ final class RawConnection implements AutoCloseable {
         connection.sent = Greeting.ofServer(token, hello, challenge);
         connection.received = Greeting.ofMember(token, hello, challenge);
         connection.send(connection.sealed(Greeting.welcome(silenceMs).array()));
+        connection.frame(); // the PING with which a member begins
         return connection;
       } catch (IOException e) {
         connection.close(); // It came before, and has left.

@@ -263,6 +263,18 @@ class SealTest {
     }
   }
 
+  /** It passes the greeting on, and holds the rank's place by that for as long as it says nothing. */
+  @Test
+  void aRelayOfTheGreetingDoesNotKeepARankOut() throws Exception {
+    Member rank = new Member("kept out", 1, 2, Meeting.LIBRARY);
+    try (RawConnection relayed = RawConnection.member(address(), meeting.token(), rank);
+        SocketStore own = meeting.join(rank)) {
+      own.set("own", bytes(4), LONG);
+      assertThat(relayed.ended()).isTrue();
+      assertFails(Native.WL_MISMATCH, () -> meeting.join(rank)).contains("is connected already");
+    }
+  }
+
   /** Each frame of a server, at each of its bytes. */
   @Test
   void aReplyIsRefusedWhicheverBitOfItChanges() throws Exception {

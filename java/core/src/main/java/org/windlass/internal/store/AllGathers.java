@@ -265,7 +265,9 @@ final class AllGathers {
   void look(long nowNs) {
     for (AllGather all : List.copyOf(byName.values())) {
       if (all.untilDeadlineNs(nowNs) <= 0) {
-        fail(all, missing(all).late(failures.get(all.name)));
+        String before = failures.get(all.name);
+        fail(all, missing(all).late(before));
+        failures.put(all.name, missing(all).late(null).getMessage());
       } else if (!all.isLogged && !all.waiting.isEmpty() && nowNs - all.logNs >= 0) {
         all.isLogged = true;
         long leftNs = all.untilDeadlineNs(nowNs);

@@ -185,6 +185,7 @@ final class Connector {
     if (silenceMs < 1) {
       throw new MalformedException("a silence of " + silenceMs + " ms");
     }
+    send(Wire.frame(Wire.HEAD).put(Wire.PING).putInt(Wire.NO_CALL).flip());
     return silenceMs;
   }
 

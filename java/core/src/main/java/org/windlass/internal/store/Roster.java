@@ -33,17 +33,18 @@ final class Roster {
     return members.contains(session);
   }
 
+  /** Returns the session of a rank; null if there is none, or for an observer. */
+  Session of(Member member) {
+    return ranks.getOrDefault(member.job(), Map.of()).get(member.rank());
+  }
+
   /** Returns why a member can't be added; null if it can. */
   Refusal objection(Member member) {
     if (members.size() >= most) {
       return new Refusal(
           Native.WL_RESOURCE, "the store has " + members.size() + " members, as many as it takes");
     }
-    Map<Integer, Session> job = ranks.get(member.job());
-    if (member.isObserver() || job == null) {
-      return null;
-    }
-    Session same = job.get(member.rank());
+    Session same = of(member);
     if (same != null) {
       return new Refusal(
           Native.WL_MISMATCH,

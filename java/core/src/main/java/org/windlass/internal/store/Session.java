@@ -46,6 +46,7 @@ final class Session {
   private Stage stage = Stage.HELLO;
   private boolean isAdmitted;
   private boolean tookPart;
+  private boolean hasSpoken;
   private byte[] hello;
   private byte[] challenge;
 
@@ -132,6 +133,11 @@ final class Session {
       channel.shutdownOutput();
     }
     return channel.discard();
+  }
+
+  /** Returns true if the member has sent a frame since the WELCOME. */
+  boolean hasSpoken() {
+    return hasSpoken;
   }
 
   /** Returns true if it has taken part in an all-gather. */
@@ -230,6 +236,7 @@ final class Session {
   }
 
   private void request(ByteBuffer frame) throws MalformedException {
+    hasSpoken = true;
     byte kind = frame.get();
     int id = frame.getInt();
     try {

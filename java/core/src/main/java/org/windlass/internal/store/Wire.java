@@ -264,7 +264,7 @@ final class Wire {
   static Round round(ByteBuffer frame) throws MalformedException {
     String name = key(frame);
     int size = count(frame, Member.MOST_RANKS);
-    boolean isLast = frame.get() != 0;
+    byte last = frame.get();
     long limitMs = frame.getLong();
     String key = text(frame, Limits.KEY);
     byte[] value = array(frame);
@@ -276,12 +276,13 @@ final class Wire {
         throw new MalformedException("rank " + rank + " of " + size + ", or that twice");
       }
     }
-    if (count == 0 || limitMs < 1 || limitMs > LONGEST_MS || key.isEmpty() != (value == null)) {
+    boolean isLimit = limitMs >= 1 && limitMs <= LONGEST_MS;
+    if (count == 0 || (last & ~1) != 0 || !isLimit || key.isEmpty() != (value == null)) {
       throw new MalformedException("a round without ranks or limit, or half of a key");
     }
     end(frame);
     Round.Presence others = value == null ? null : new Round.Presence(key, value);
-    return new Round(name, size, isLast, limitMs, others, own);
+    return new Round(name, size, last == 1, limitMs, others, own);
   }
 
   private static byte[] cut(String text) {
