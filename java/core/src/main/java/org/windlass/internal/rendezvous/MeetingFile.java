@@ -31,29 +31,28 @@ import org.windlass.internal.Deadline;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 import org.windlass.internal.ProcessName;
+import org.windlass.internal.store.HostAndPort;
 import org.windlass.internal.store.Token;
 import org.windlass.internal.store.Waits;
 
 /**
- * The file by which those meet who were given neither an address nor a token: whoever opens the
- * store writes both into it, and the others look for it. It lies in a folder that none but its user
- * can enter, so that those who meet by it run as one user.
+ * File with the address and the token of a store, for processes that were given neither. The
+ * process that opens the store writes the file. It lies in a folder that only its user can enter,
+ * so only processes of one user find each other by it.
  *
- * <p>Its name is made of the host's boot, the pid namespace and what they meet for; those of other
- * hosts, containers and jobs look for others, even where they share the folder. It is there as long
- * as they are to come. What a process that was killed left behind is known by that process's start,
- * counts as absent, and is replaced; so is what isn't its user's alone, or can't be read.
+ * <p>The file's name contains the host's boot, the PID namespace and the name of the job or
+ * meeting. Processes on other hosts and in other containers thus use other files, even in a shared
+ * folder. A file is ignored and replaced if the process that wrote it has ended, if other users can
+ * access it, or if it can't be read.
  */
 public final class MeetingFile implements AutoCloseable {
-  /** The environment variable that names a folder of its user's, until the last logout. */
+  /** Environment variable that names a folder of the user, which exists until the last logout. */
   public static final String FOLDER_VARIABLE = "XDG_RUNTIME_DIR";
 
   private static final long FIRST_PAUSE_MS = 1;
   private static final long LONGEST_PAUSE_MS = 32;
-
-  /** Bytes of a file, at most. */
-  private static final int LONGEST = 512;
-
+  private static final long LOCK_PAUSE_MS = 5;
+  private static final int LONGEST_TEXT = 512;
   private static final Pattern TEXT =
       Pattern.compile(
           "windlass meeting 1\n"
@@ -61,71 +60,67 @@ public final class MeetingFile implements AutoCloseable {
               + "token ([0-9a-f]{64})\n"
               + "process ([0-9]{1,9}) ([0-9]{1,18})\n");
 
-  private static final int LAST_PORT = 65_535;
-
   private static final String CURE =
       ", and those who have neither address nor token meet by a file in it, which only its user"
           + " may reach; set " + FOLDER_VARIABLE + " to a folder of mode 700 for all of them, or"
           + " name an address and a token, by ";
 
-  private static final Duration LOCK_PAUSE = Duration.ofMillis(5);
-
   /**
-   * Of the system properties that name the lock files, by the real path of their folder, which a
-   * thread of this process has open: the system drops a process's lock on a file as soon as any of
-   * its threads closes that. Class loaders share the properties, and nothing else that this package
-   * has.
+   * Prefix of a system property that stands for a lock file which a thread of this process has
+   * open. The kernel drops a process's lock as soon as any thread closes the file. Copies of this
+   * class in other class loaders share only the system properties.
    */
   private static final String OPEN_LOCK = "windlass.open-lock.";
+
+  private static final String PRIVATE_FILE = "rw-------";
+  private static final String PRIVATE_FOLDER = "rwx------";
+
+  // File types and permissions in a mode, as the kernel numbers them.
+  private static final int FOLDER = 0040000;
+  private static final int FILE = 0100000;
+  private static final int TYPE = 0170000;
+  private static final int OTHER_USERS = 0077;
+
+  private static final Path STATUS = Path.of("/proc/self/status");
+  private static final Path TEMPORARY = Path.of(System.getProperty("java.io.tmpdir"));
 
   private final Path path;
   private final ProcessName process;
   private final FailureMaker failures;
+  private String written; // by this object; null for nothing
 
-  /** What this wrote; null for nothing. */
-  private String written;
-
-  /** Where a job's store is, and what it asks for. */
+  /** Address and token of a store. */
   public record Place(InetSocketAddress address, Token token) {}
 
   /**
-   * Of a job.
+   * Finds the file of a job whose ranks start.
    *
-   * @param job what tells it from others on this host
-   * @param environment says which folder, if it is such a one; else it is {@code windlass-UID}
-   *     under {@code java.io.tmpdir}, made here where there is none
-   * @param failures makes what this and all calls throw. Here: Resource where there is no folder
-   *     that others can't enter
+   * @param job text that no other job on this host has
+   * @param environment names the folder. If that is missing, or open to others, the folder is
+   *     {@code windlass-UID} under {@code java.io.tmpdir}, which is created.
+   * @param failures makes what this and all calls throw; here, Resource if there is no private
+   *     folder
    */
   public static MeetingFile of(
       String job, Map<String, String> environment, FailureMaker failures) {
-    return of(job, "WINDLASS_RENDEZVOUS and WINDLASS_TOKEN_FILE", environment, failures);
+    String folder = environment.getOrDefault(FOLDER_VARIABLE, "");
+    return of(job, "WINDLASS_RENDEZVOUS", folder, TEMPORARY, failures);
   }
 
-  /**
-   * Of jobs that meet, whichever of them has the store.
-   *
-   * @param name what they call their meeting
-   */
+  /** Finds the file of jobs that meet by a name. */
   public static MeetingFile ofJobs(
       String name, Map<String, String> environment, FailureMaker failures) {
-    return of("jobs\n" + name, "WINDLASS_MEETING and WINDLASS_TOKEN_FILE", environment, failures);
+    String folder = environment.getOrDefault(FOLDER_VARIABLE, "");
+    return of("jobs\n" + name, "WINDLASS_MEETING", folder, TEMPORARY, failures);
   }
 
-  private static MeetingFile of(
-      String what, String settings, Map<String, String> environment, FailureMaker failures) {
-    Path temporary = Path.of(System.getProperty("java.io.tmpdir"));
-    String named = environment.getOrDefault(FOLDER_VARIABLE, "");
-    return of(what, settings, named, temporary, failures);
-  }
-
-  /** Of a job, in {@code named} if that is such a folder, else in one under {@code temporary}. */
+  /** Finds a file in {@code named} if that is a private folder, else under {@code temporary}. */
   static MeetingFile of(
-      String job, String settings, String named, Path temporary, FailureMaker failures) {
+      String what, String variable, String named, Path temporary, FailureMaker failures) {
     ProcessName process = ProcessName.own(failures);
-    Path folder = folder(named, temporary, CURE + settings, failures);
+    Path folder = folder(named, temporary, CURE + variable + " and WINDLASS_TOKEN_FILE", failures);
     try {
-      String name = String.join("\n", Arrival.ownHost(), "" + process.pidNamespace(), job);
+      String name = String.join("\n", Arrival.ownHost(), "" + process.pidNamespace(), what);
       UUID unique = UUID.nameUUIDFromBytes(name.getBytes(StandardCharsets.UTF_8));
       return new MeetingFile(folder.resolve("windlass-meeting-" + unique), process, failures);
     } catch (IOException e) {
@@ -145,28 +140,25 @@ public final class MeetingFile implements AutoCloseable {
   }
 
   /**
-   * Tells the others where the store is, until {@link #close}. Resource where a process that lives
-   * says so already, or where it can't be written.
+   * Writes the file, which {@link #close} removes. Throws Resource if a running process has written
+   * it, or if it can't be written.
    */
   public void write(Place place) {
-    Seen seen = look();
-    if (seen.place() != null) {
+    Content content = read();
+    if (content.place() != null) {
       throw failures.make(
           Native.WL_RESOURCE,
-          "process "
-              + seen.pid()
-              + " starts a job of this name already, and says so in "
-              + path
-              + "; give each job a name of its own by WINDLASS_JOB");
+          "process " + content.pid() + " starts a job of this name already, and says so in "
+              + path + "; give each job a name of its own by WINDLASS_JOB");
     }
     put(place);
   }
 
   /**
-   * Where the store is that a process which lives has told of; where none has, what {@code open}
-   * makes, which the others are told of until {@link #close}.
+   * Returns the store that a running process has written. If there is none, calls {@code open} and
+   * writes what it returns, which {@link #close} removes.
    *
-   * @param deadline to wait for another that does the same; Timeout
+   * @param deadline limit for waiting for another process that does the same; Timeout
    */
   public Place findOr(Supplier<Place> open, Duration deadline) {
     Deadline until = Deadline.of(deadline, failures);
@@ -177,8 +169,18 @@ public final class MeetingFile implements AutoCloseable {
       while (shared.putIfAbsent(name, "") != null) {
         pause(lock, "another thread", until);
       }
-      try {
-        return findOr(open, lock, until);
+      Set<StandardOpenOption> options =
+          Set.of(StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+      try (FileChannel channel = FileChannel.open(lock, options, mode(PRIVATE_FILE))) {
+        while (channel.tryLock() == null) {
+          pause(lock, "another process", until);
+        }
+        Place place = read().place();
+        if (place == null) {
+          place = open.get();
+          put(place);
+        }
+        return place;
       } finally {
         shared.remove(name);
       }
@@ -190,50 +192,26 @@ public final class MeetingFile implements AutoCloseable {
     }
   }
 
-  private Place findOr(Supplier<Place> open, Path lock, Deadline until)
-      throws IOException, InterruptedException {
-    Set<StandardOpenOption> options =
-        Set.of(StandardOpenOption.CREATE, StandardOpenOption.WRITE);
-    try (FileChannel channel = FileChannel.open(lock, options, only("rw-------"))) {
-      while (channel.tryLock() == null) {
-        pause(lock, "another process", until);
-      }
-      Place place = look().place();
-      if (place == null) {
-        place = open.get();
-        put(place);
-      }
-      return place;
-    }
-  }
-
-  /** Before the next attempt to get {@code lock}; Timeout where there is to be none. */
   private void pause(Path lock, String holder, Deadline until) throws InterruptedException {
     if (until.isOver()) {
       throw failures.make(
           Native.WL_TIMEOUT,
           lock + ": " + holder + " has held it for " + Deadline.text(until.deadline()));
     }
-    Thread.sleep(LOCK_PAUSE.toMillis());
+    Thread.sleep(LOCK_PAUSE_MS);
   }
 
   private void put(Place place) {
     String text =
-        "windlass meeting 1\nstore "
-            + place.address().getAddress().getHostAddress()
-            + " "
-            + place.address().getPort()
-            + "\ntoken "
-            + place.token().digits()
-            + "\nprocess "
-            + process.pid()
-            + " "
-            + process.started()
-            + "\n";
+        "windlass meeting 1\n"
+            + "store " + place.address().getAddress().getHostAddress()
+            + " " + place.address().getPort()
+            + "\ntoken " + place.token().digits()
+            + "\nprocess " + process.pid() + " " + process.started() + "\n";
     Path draft = path.resolveSibling(path.getFileName() + "." + UUID.randomUUID());
     try {
       try {
-        Files.createFile(draft, only("rw-------"));
+        Files.createFile(draft, mode(PRIVATE_FILE));
         Files.writeString(draft, text, StandardOpenOption.WRITE);
         Files.move(draft, path, StandardCopyOption.ATOMIC_MOVE);
         written = text;
@@ -241,33 +219,25 @@ public final class MeetingFile implements AutoCloseable {
         Files.deleteIfExists(draft);
       }
     } catch (IOException | UnsupportedOperationException e) {
-      throw failures.make(
-          Native.WL_RESOURCE,
-          path + ": where the ranks meet can't be written: " + e,
-          e,
-          "",
-          List.of());
+      String message = path + ": where the ranks meet can't be written: " + e;
+      throw failures.make(Native.WL_RESOURCE, message, e, "", List.of());
     }
   }
 
-  /** Waits until rank 0's process has said where the store is; Timeout where it has not. */
+  /** Waits until rank 0's process has written the file; Timeout. */
   public Place await(Duration deadline) {
     Deadline until = Deadline.of(deadline, failures);
     long pause = FIRST_PAUSE_MS;
     while (true) {
-      Seen seen = look();
-      if (seen.place() != null) {
-        return seen.place();
+      Content content = read();
+      if (content.place() != null) {
+        return content.place();
       }
       if (until.isOver()) {
         throw failures.make(
             Native.WL_TIMEOUT,
-            "rank 0 has not said where the ranks meet within "
-                + Deadline.text(deadline)
-                + ": "
-                + path
-                + " "
-                + seen.lack()
+            "rank 0 has not said where the ranks meet within " + Deadline.text(deadline) + ": "
+                + path + " " + content.problem()
                 + "; see why rank 0 did not start, or give more time. Where it lives on another"
                 + " host or in another container, or runs as another user, set"
                 + " WINDLASS_RENDEZVOUS and WINDLASS_TOKEN_FILE on all ranks",
@@ -284,144 +254,122 @@ public final class MeetingFile implements AutoCloseable {
     }
   }
 
-  /** Removes what this has written, so that none finds it who comes from now on. */
+  /** Removes the file if this object has written it. Idempotent. */
   @Override
   public void close() {
-    if (written == null) {
-      return;
-    }
     try {
-      if (written.equals(text())) {
+      if (written != null && written.equals(text())) {
         Files.delete(path);
       }
     } catch (IOException e) {
-      // It is gone; or it counts as absent once this process has ended.
+      // The file is gone, or is ignored once this process has ended.
     }
     written = null;
   }
 
   /**
-   * A look at the file.
+   * Content of the file.
    *
-   * @param place null where it tells of none that there is
-   * @param pid of the process that wrote it
-   * @param lack what it is instead, after its name; null with a place
+   * @param place null if the file names no store of a running process
+   * @param pid process that wrote the file
+   * @param problem what is wrong with the file; null if there is a place
    */
-  private record Seen(Place place, int pid, String lack) {
-    static Seen lack(String what) {
-      return new Seen(null, 0, what);
+  private record Content(Place place, int pid, String problem) {
+    static Content problem(String problem) {
+      return new Content(null, 0, problem);
     }
   }
 
-  private Seen look() {
+  private Content read() {
     try {
-      String wrong = Guarded.objection(path, Guarded.FILE);
-      if (wrong != null) {
-        return Seen.lack(wrong);
+      String problem = problem(path, FILE);
+      if (problem != null) {
+        return Content.problem(problem);
       }
       Matcher text = TEXT.matcher(text());
       int port = text.matches() ? Integer.parseInt(text.group(2)) : 0;
-      if (port < 1 || port > LAST_PORT) {
-        return Seen.lack("says nothing that this version of Windlass can read");
+      if (port < 1 || port > HostAndPort.LAST_PORT) {
+        return Content.problem("says nothing that this version of Windlass can read");
       }
-      ProcessName writer =
-          new ProcessName(
-              Integer.parseInt(text.group(4)),
-              Long.parseLong(text.group(5)),
-              process.pidNamespace());
-      if (!writer.lives()) {
-        return Seen.lack("was left behind by process " + writer.pid() + ", which has ended");
+      int pid = Integer.parseInt(text.group(4));
+      long started = Long.parseLong(text.group(5));
+      if (!new ProcessName(pid, started, process.pidNamespace()).lives()) {
+        return Content.problem("was left behind by process " + pid + ", which has ended");
       }
       InetAddress host = InetAddress.getByName(text.group(1));
       Token token = Token.parse(text.group(3), path.toString(), failures);
-      return new Seen(new Place(new InetSocketAddress(host, port), token), writer.pid(), null);
+      return new Content(new Place(new InetSocketAddress(host, port), token), pid, null);
     } catch (NoSuchFileException e) {
-      return Seen.lack("is not there");
+      return Content.problem("is not there");
     } catch (IOException e) {
-      return Seen.lack("can't be read: " + e);
+      return Content.problem("can't be read: " + e);
     }
   }
 
   private String text() throws IOException {
     try (InputStream in = Files.newInputStream(path, LinkOption.NOFOLLOW_LINKS)) {
-      return new String(in.readNBytes(LONGEST), StandardCharsets.US_ASCII);
+      return new String(in.readNBytes(LONGEST_TEXT), StandardCharsets.US_ASCII);
     }
   }
 
   private static Path folder(
       String named, Path temporary, String cure, FailureMaker failures) {
-    if (isGuarded(named)) {
+    if (isPrivateFolder(named)) {
       return Path.of(named);
     }
     Path own = temporary;
     try {
-      own = temporary.resolve("windlass-" + Integer.toUnsignedString(Guarded.user()));
+      own = temporary.resolve("windlass-" + Integer.toUnsignedString(user()));
       try {
-        Files.createDirectory(own, only("rwx------"));
+        Files.createDirectory(own, mode(PRIVATE_FOLDER));
       } catch (FileAlreadyExistsException e) {
-        // Another's may be there, which is looked at next.
+        // Another process of this user has made it, or another user has.
       }
-      String wrong = Guarded.objection(own, Guarded.FOLDER);
-      if (wrong == null) {
+      String problem = problem(own, FOLDER);
+      if (problem == null) {
         return own;
       }
-      throw failures.make(Native.WL_RESOURCE, own + " " + wrong + cure);
+      throw failures.make(Native.WL_RESOURCE, own + " " + problem + cure);
     } catch (IOException | UnsupportedOperationException e) {
       throw failures.make(
           Native.WL_RESOURCE, own + " can't be made or read: " + e + cure, e, "", List.of());
     }
   }
 
-  private static FileAttribute<?> only(String permissions) {
+  private static FileAttribute<?> mode(String permissions) {
     return PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString(permissions));
   }
 
-  private static boolean isGuarded(String folder) {
+  private static boolean isPrivateFolder(String folder) {
     try {
-      return Path.of(folder).isAbsolute()
-          && Guarded.objection(Path.of(folder), Guarded.FOLDER) == null;
+      return Path.of(folder).isAbsolute() && problem(Path.of(folder), FOLDER) == null;
     } catch (IOException | InvalidPathException e) {
-      return false; // it names none
+      return false;
     }
   }
 
-  /** What the user of this process alone may reach. */
-  private static final class Guarded {
-    /** Types as the kernel numbers them, in a mode. */
-    static final int FOLDER = 0040000;
-
-    static final int FILE = 0100000;
-
-    private static final int TYPE = 0170000;
-    private static final int OF_OTHERS = 0077;
-    private static final Path STATUS = Path.of("/proc/self/status");
-
-    /** By whose number files are made. */
-    static int user() throws IOException {
-      for (String line : Files.readAllLines(STATUS)) {
-        if (line.startsWith("Uid:")) {
-          return Integer.parseUnsignedInt(line.split("\\s+")[4]);
-        }
+  /** Returns the number of the user who owns the files that this process creates. */
+  private static int user() throws IOException {
+    for (String line : Files.readAllLines(STATUS)) {
+      if (line.startsWith("Uid:")) {
+        return Integer.parseUnsignedInt(line.split("\\s+")[4]);
       }
-      throw new IOException(STATUS + " names no user");
     }
+    throw new IOException(STATUS + " names no user");
+  }
 
-    /** What is wrong with what lies at {@code path}, which should be a {@code type}; or null. */
-    static String objection(Path path, int type) throws IOException {
-      Map<String, Object> found =
-          Files.readAttributes(path, "unix:mode,uid", LinkOption.NOFOLLOW_LINKS);
-      int mode = (Integer) found.get("mode");
-      int owner = (Integer) found.get("uid");
-      if ((mode & TYPE) != type) {
-        return type == FOLDER ? "is no folder, or a link to one" : "is no file, or a link to one";
-      }
-      if (owner != user()) {
-        return "belongs to user " + Integer.toUnsignedString(owner);
-      }
-      if ((mode & OF_OTHERS) != 0) {
-        return "is open to others than its owner";
-      }
-      return null;
+  /** Returns why {@code path} is not a private file or folder of this user; null if it is one. */
+  private static String problem(Path path, int type) throws IOException {
+    Map<String, Object> found =
+        Files.readAttributes(path, "unix:mode,uid", LinkOption.NOFOLLOW_LINKS);
+    int mode = (Integer) found.get("mode");
+    int owner = (Integer) found.get("uid");
+    if ((mode & TYPE) != type) {
+      return type == FOLDER ? "is no folder, or a link to one" : "is no file, or a link to one";
     }
+    if (owner != user()) {
+      return "belongs to user " + Integer.toUnsignedString(owner);
+    }
+    return (mode & OTHER_USERS) == 0 ? null : "is open to others than its owner";
   }
 }
