@@ -9,95 +9,72 @@ import org.windlass.internal.store.StoreServer;
 import org.windlass.internal.store.Token;
 
 /**
- * The store of a job whose rank 0 lives in this process, at an address that others are told: open
- * as long as any of those uses it that have met there, so that the job is found there while it runs.
- * Whoever starts a job anew meanwhile meets there, too.
+ * Server of a store that this process has at a known address. It is open as long as a communicator
+ * is that was started there. Starts that follow one another at the address share it.
  */
 public final class OwnStore implements AutoCloseable {
-  /** By the address that was asked for. */
-  private static final Map<InetSocketAddress, Shared> OPEN = new HashMap<>();
+  /** Open stores by the address that was asked for. Guards the fields of each. */
+  private static final Map<InetSocketAddress, OwnStore> OPEN = new HashMap<>();
 
-  private final InetSocketAddress asked;
-  private final Shared shared;
-  private boolean isOpen = true;
+  private final MeetingFile.Place asked;
+  private final StoreServer server;
+  private int users;
+  private boolean isStarting; // a server serves one start at a time
 
-  /** A server, and how many use it; guarded by {@link #OPEN}. */
-  private static final class Shared {
-    final StoreServer server;
-    final Token token;
-    int users;
-
-    /** One at a time starts there. */
-    boolean isStarting;
-
-    Shared(StoreServer server, Token token) {
-      this.server = server;
-      this.token = token;
-    }
-  }
-
-  private OwnStore(InetSocketAddress asked, Shared shared) {
+  private OwnStore(MeetingFile.Place asked, StoreServer server) {
     this.asked = asked;
-    this.shared = shared;
+    this.server = server;
   }
 
   /**
-   * The one at {@code place}, which is opened where this process has none with that token, or where
-   * another start there is in progress.
+   * Opens a store for a start. Returns the open one at the address if its token is the same, and no
+   * other start is in progress there.
    *
-   * @param library the version of this library, as errors name it
-   * @param failures makes what is thrown: Resource where it can't listen there
+   * @param library version of this library, as errors name it
+   * @param failures makes what is thrown; Resource if the server can't listen at the address
    */
   public static OwnStore open(MeetingFile.Place place, String library, FailureMaker failures) {
     synchronized (OPEN) {
-      Shared shared = OPEN.get(place.address());
-      boolean isFree =
-          shared != null
-              && !shared.isStarting
-              && shared.token.digits().equals(place.token().digits());
-      if (!isFree) {
-        StoreServer server =
-            StoreServer.open(
-                place.address(),
-                place.token(),
-                library,
-                StoreServer.Bounds.defaults(),
-                failures);
-        shared = new Shared(server, place.token());
-        OPEN.put(place.address(), shared);
+      OwnStore store = OPEN.get(place.address());
+      if (store == null || store.isStarting || !store.hasToken(place.token())) {
+        StoreServer.Bounds bounds = StoreServer.Bounds.defaults();
+        store =
+            new OwnStore(
+                place, StoreServer.open(place.address(), place.token(), library, bounds, failures));
+        OPEN.put(place.address(), store);
       }
-      shared.users++;
-      shared.isStarting = true;
-      return new OwnStore(place.address(), shared);
+      store.users++;
+      store.isStarting = true;
+      return store;
     }
   }
 
-  /** Where it is. */
-  public MeetingFile.Place place() {
-    return new MeetingFile.Place(shared.server.address(), shared.token);
+  private boolean hasToken(Token token) {
+    return asked.token().digits().equals(token.digits());
   }
 
-  /** Says that those have met who were to. */
+  /** Returns the server's address and token. */
+  public MeetingFile.Place place() {
+    return new MeetingFile.Place(server.address(), asked.token());
+  }
+
+  /** Ends the start. All ranks have met. */
   public void started() {
     synchronized (OPEN) {
-      shared.isStarting = false;
+      isStarting = false;
     }
   }
 
-  /** Lets go of it; the last one closes it. Idempotent. */
+  /** Closes the server when each call of {@link #open} has been followed by one of this. */
   @Override
   public void close() {
     synchronized (OPEN) {
-      if (!isOpen) {
-        return;
+      isStarting = false;
+      users--;
+      if (users == 0) {
+        OPEN.remove(asked.address(), this);
+        server.close();
       }
-      isOpen = false;
-      shared.isStarting = false;
-      if (--shared.users > 0) {
-        return;
-      }
-      OPEN.remove(asked, shared);
-      shared.server.close();
     }
   }
 }
