@@ -4,12 +4,13 @@ package org.windlass.internal.rendezvous;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.Map;
-import java.util.Objects;
-import java.util.Optional;
 import java.util.regex.Pattern;
+import org.windlass.internal.Deadline;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.HostAndPort;
+import org.windlass.internal.store.Member;
+import org.windlass.internal.store.Store;
 import org.windlass.internal.store.StoreAddress;
 import org.windlass.internal.store.StoreProvider;
 import org.windlass.internal.store.StoreProviders;
@@ -17,69 +18,62 @@ import org.windlass.internal.store.StoreServer;
 import org.windlass.internal.store.Token;
 
 /**
- * The store at which jobs meet, as the environment names it: found where another process has it,
- * opened by this one where none has. {@link #VARIABLE} is its address, HOST:PORT, and the token is
- * the environment's; or that of a {@link StoreProvider}; or it is a name, by which jobs of one user
- * find one another on one host.
+ * The store where jobs meet. {@link #VARIABLE} names it in one of three forms: HOST:PORT, with a
+ * token in the environment; an address of a {@link StoreProvider}; or a name, for jobs of one user
+ * on one host. If no other process has opened the store, this one does.
  */
 public final class MeetingStore implements AutoCloseable {
-  /** The environment variable that has the address or the name. */
+  /** Environment variable that names the store. */
   public static final String VARIABLE = "WINDLASS_MEETING";
 
   private static final String JOBS = "jobs";
   private static final Pattern NAME = Pattern.compile("[^\\p{Cntrl}:]{1,255}");
 
+  /** Limit for the owner of a provided store to answer; at most half of the time that is left. */
+  private static final Duration OWNER_LIMIT = Duration.ofSeconds(3);
+
+  private final Map<String, String> environment;
   private final String library;
   private final FailureMaker failures;
 
-  /** Where it is, and its token; null where it has a name, or is another's. */
-  private final MeetingFile.Place named;
-
-  /** By which others find it; null where it has an address. */
+  // Exactly one of these three is not null.
+  private final MeetingFile.Place address;
+  private final MeetingPlace.Provided provided;
   private final MeetingFile file;
 
-  /** Null where it is not a provider's. */
-  private final ProvidedMeeting provided;
-
-  /** Null where another process has it. */
+  /** Server of this process; null if another process has opened the store. */
   private StoreServer server;
 
+  /** Connection by which this process owns a provided store; null if another process owns it. */
+  private volatile Store owned;
+
   /**
-   * @param environment says where, and which token
-   * @param library the version of this library, as errors name it
-   * @param failures makes what this and all calls throw. Here: InvalidArgument where the
-   *     environment says nothing, or something else; what {@link MeetingFile} does
+   * Reads the environment.
+   *
+   * @param library version of this library, as errors name it
+   * @param failures makes what this and all calls throw; here, InvalidArgument if the variable is
+   *     not set or malformed, or what {@link MeetingFile} throws
    */
   public MeetingStore(Map<String, String> environment, String library, FailureMaker failures) {
+    this.environment = environment;
     this.library = library;
-    this.failures = Objects.requireNonNull(failures, "failures");
+    this.failures = failures;
     String setting = environment.getOrDefault(VARIABLE, "");
     if (setting.isEmpty()) {
-      throw failures.make(
-          Native.WL_INVALID_ARGUMENT,
-          VARIABLE
-              + " is not set, and nothing else says where jobs meet; set it to one name for all of"
-              + " them, such as " + VARIABLE + "=demo, or to HOST:PORT with WINDLASS_TOKEN_FILE");
+      throw invalid(
+          VARIABLE + " is not set, and nothing else says where jobs meet; set it to one name for"
+              + " all of them, such as " + VARIABLE + "=demo, or to HOST:PORT with"
+              + " WINDLASS_TOKEN_FILE");
     }
     check(setting, failures);
-    Optional<String> address = StoreAddress.parse(VARIABLE, setting, failures);
-    if (address.isPresent()) {
-      named = null;
-      file = null;
-      provided =
-          new ProvidedMeeting(place(address.get(), environment), environment, library, failures);
-    } else if (setting.contains(":")) {
-      named = new MeetingFile.Place(resolved(setting), token(environment));
-      file = null;
-      provided = null;
-    } else {
-      named = null;
-      file = MeetingFile.ofJobs(setting, environment, failures);
-      provided = null;
-    }
+    boolean isProvided = StoreAddress.parse(VARIABLE, setting, failures).isPresent();
+    boolean isAddress = !isProvided && setting.contains(":");
+    provided = isProvided ? provided(setting) : null;
+    address = isAddress ? address(setting) : null;
+    file = isProvided || isAddress ? null : MeetingFile.ofJobs(setting, environment, failures);
   }
 
-  /** InvalidArgument for a value of {@link #VARIABLE} that says nothing; looks nothing up. */
+  /** Throws InvalidArgument if {@link #VARIABLE} may not have this value. Looks up no host. */
   public static void check(String setting, FailureMaker failures) {
     if (StoreAddress.parse(VARIABLE, setting, failures).isPresent()) {
       return;
@@ -89,66 +83,98 @@ public final class MeetingStore implements AutoCloseable {
     } else if (!NAME.matcher(setting).matches()) {
       throw failures.make(
           Native.WL_INVALID_ARGUMENT,
-          VARIABLE
-              + " has "
-              + setting.length()
-              + " characters, or some that do not print; it is HOST:PORT, an etcd:// address, or a"
-              + " name of at most 255 that do");
+          VARIABLE + " has " + setting.length() + " characters, or some that do not print; it is"
+              + " HOST:PORT, an etcd:// address, or a name of at most 255 that do");
     }
   }
 
-  private InetSocketAddress resolved(String setting) {
-    return HostAndPort.resolved(
-        VARIABLE + " is '" + setting + "'",
-        HostAndPort.parse(VARIABLE, setting, "", failures),
-        failures);
+  private RuntimeException invalid(String message) {
+    return failures.make(Native.WL_INVALID_ARGUMENT, message);
   }
 
-  /** A token, where there is one, tells those who have it from others at that address. */
-  private MeetingPlace.Provided place(String setting, Map<String, String> environment) {
+  /** Returns the store of those who have the same token, or no token, at a provider's address. */
+  private MeetingPlace.Provided provided(String setting) {
     StoreProviders.of(setting, failures);
     String name =
-        Token.fromEnvironment(environment, failures).map(held -> held.name(JOBS)).orElse(JOBS);
+        Token.fromEnvironment(environment, failures).map(token -> token.name(JOBS)).orElse(JOBS);
     return new MeetingPlace.Provided(setting, name);
   }
 
-  private Token token(Map<String, String> environment) {
-    return Token.fromEnvironment(environment, failures)
-        .orElseThrow(
-            () ->
-                failures.make(
-                    Native.WL_INVALID_ARGUMENT,
-                    VARIABLE
-                        + " is an address, and there is no token, which proves that jobs belong"
-                        + " together; set WINDLASS_TOKEN_FILE to one file for all of them, of 64"
-                        + " hexadecimal digits (openssl rand -hex 32) that only you can read, or "
-                        + VARIABLE
-                        + " to a name"));
+  private MeetingFile.Place address(String setting) {
+    InetSocketAddress address =
+        HostAndPort.resolved(
+            VARIABLE + " is '" + setting + "'",
+            HostAndPort.parse(VARIABLE, setting, "", failures), failures);
+    Token token =
+        Token.fromEnvironment(environment, failures)
+            .orElseThrow(
+                () ->
+                    invalid(
+                        VARIABLE + " is an address, and there is no token, which proves that jobs"
+                            + " belong together; set WINDLASS_TOKEN_FILE to one file for all of"
+                            + " them, of 64 hexadecimal digits (openssl rand -hex 32) that only"
+                            + " you can read, or " + VARIABLE + " to a name"));
+    return new MeetingFile.Place(address, token);
   }
 
-  /** Where it is now. It is opened here where no process that lives has it. */
+  /**
+   * Returns the store's location. Opens the store if no running process has it.
+   *
+   * @param deadline limit of the call. Throws Timeout if the owner of a provided store is not known
+   *     then, which may have ended, or may be about to own it.
+   */
   public MeetingPlace find(Duration deadline) {
     if (provided != null) {
-      return provided.find(deadline);
+      own(Deadline.of(deadline, failures));
+      return provided;
     }
     if (file != null) {
       return new MeetingPlace.Socket(file.findOr(this::openAnywhere, deadline));
     }
     if (server == null) {
       try {
-        server = open(named);
+        server = open(address);
       } catch (RuntimeException e) {
-        // Another process listens there, or it is another host: who connects finds out.
+        // Another process has the address, or the host is another one. Connecting tells which.
       }
     }
-    return new MeetingPlace.Socket(named);
+    return new MeetingPlace.Socket(address);
+  }
+
+  /** Makes this process the owner of the provided store if no other process owns it. */
+  private void own(Deadline until) {
+    Store last = owned;
+    if (last != null && !succeeds(() -> last.get(JOBS, ownerLimit(until)))) {
+      close();
+    }
+    Member observer = Member.observer(JOBS, library);
+    if (owned == null
+        && !succeeds(
+            () -> provided.connect(observer, environment, ownerLimit(until), failures).close())) {
+      Member owner = new Member(JOBS, 0, 1, library);
+      owned = provided.join(owner, environment, until.left(), failures);
+    }
+  }
+
+  private static Duration ownerLimit(Deadline until) {
+    Duration half = Duration.ofNanos(Math.max(1, until.leftNs() / 2));
+    return half.compareTo(OWNER_LIMIT) < 0 ? half : OWNER_LIMIT;
+  }
+
+  private static boolean succeeds(Runnable call) {
+    try {
+      call.run();
+      return true;
+    } catch (RuntimeException e) {
+      return false; // the calls that follow report why
+    }
   }
 
   private MeetingFile.Place openAnywhere() {
     close();
-    MeetingFile.Place place = new MeetingFile.Place(StoreServer.loopback(), Token.random());
-    server = open(place);
-    return new MeetingFile.Place(server.address(), place.token());
+    MeetingFile.Place any = new MeetingFile.Place(StoreServer.loopback(), Token.random());
+    server = open(any);
+    return new MeetingFile.Place(server.address(), any.token());
   }
 
   private StoreServer open(MeetingFile.Place place) {
@@ -156,11 +182,13 @@ public final class MeetingStore implements AutoCloseable {
         place.address(), place.token(), library, StoreServer.Bounds.defaults(), failures);
   }
 
-  /** Ends it, where this process has it: every member loses it. Idempotent. */
+  /** Closes the store if this process has it. All members lose it then. Idempotent. */
   @Override
   public synchronized void close() {
-    if (provided != null) {
-      provided.close();
+    Store last = owned;
+    owned = null;
+    if (last != null) {
+      last.close();
     }
     if (file != null) {
       file.close();
