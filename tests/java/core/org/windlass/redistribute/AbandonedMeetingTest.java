@@ -106,7 +106,8 @@ class AbandonedMeetingTest {
             "",
             GHOSTS,
             false);
-    return new Pairing(store, "policy", said, SOON, new Pairing.Rivals(Pairing.Patience.USUAL), WindlassException::of);
+    return new Pairing(
+        store, "policy", said, SOON, new Pairing.Holders(), WindlassException::of);
   }
 
   /** As a rank of that job. */
@@ -146,7 +147,7 @@ class AbandonedMeetingTest {
       Pairing.Match match = ghost(store).source(null);
       FutureTask<Void> opener = opened(store, match);
       pass(store, match, 1);
-      match.own().takeBack(store);
+      match.own().remove(store);
       opener.get();
     }
     JobThreads.end(prompt("trainer", SOURCE), target);
@@ -170,7 +171,7 @@ class AbandonedMeetingTest {
       Pairing.Match match = ghost(store).target();
       Thread.sleep(MOMENT.toMillis());
       pass(store, match, 2);
-      match.own().takeBack(store);
+      match.own().remove(store);
     }
     JobThreads.end(prompt("inference", TARGET), source);
   }

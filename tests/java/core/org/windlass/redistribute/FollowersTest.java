@@ -135,7 +135,7 @@ class FollowersTest {
               Duration patience = Duration.ofMillis(100);
               // As if the store let go at once of a job that has ended.
               Duration beyond = patience.minus(StoreServer.Bounds.defaults().silence());
-              job.rivals = new Pairing.Rivals(new Pairing.Patience(patience, beyond));
+              job.holders = new Pairing.Holders(patience, beyond);
               try (Followers followers = job.followers("policy", batch -> {})) {
                 assertThatThrownBy(
                         () -> {

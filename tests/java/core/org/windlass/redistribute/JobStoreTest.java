@@ -39,7 +39,7 @@ import org.windlass.CommunicatorOptions;
 import org.windlass.DeadlineExceededException;
 import org.windlass.LocalGroup;
 import org.windlass.Tensor;
-import org.windlass.internal.rendezvous.Sign;
+import org.windlass.internal.rendezvous.PresenceKey;
 import org.windlass.internal.store.Store;
 import org.windlass.internal.store.Token;
 import org.windlass.testing.RandomSeeds;
@@ -256,13 +256,13 @@ class JobStoreTest {
 
   /** The other one would wait until its deadline for what is said no more. */
   @Test
-  void allAreToldWhereRank0IsInterruptedAsItAwaitsTheEndOfASign() throws Exception {
+  void allAreToldWhereRank0IsInterruptedAsItAwaitsTheEndOfAKey() throws Exception {
     CountDownLatch there = new CountDownLatch(2);
     Thread[] rank0 = new Thread[1];
-    Sign sign = new Sign("somebody", new byte[] {1});
+    PresenceKey theirs = new PresenceKey("somebody", new byte[] {1});
     try (Store standing = jobs.store();
         LocalGroup group = Communicator.local(2)) {
-      standing.set(sign.key(), sign.value(), SOON);
+      standing.set(theirs.key(), theirs.value(), SOON);
       var ranks =
           CompletableFuture.runAsync(
               () ->
@@ -277,7 +277,8 @@ class JobStoreTest {
                             rank0[0] = Thread.currentThread();
                           }
                           there.countDown();
-                          assertThatThrownBy(() -> store.isGone(sign, store.instance(), until))
+                          String instance = store.instance();
+                          assertThatThrownBy(() -> store.hasGivenUp(theirs, instance, until))
                               .isInstanceOf(AbortedException.class)
                               .hasMessageContaining("was interrupted");
                         }
@@ -291,7 +292,7 @@ class JobStoreTest {
   }
 
   @Test
-  void takingBackASignIsOfNoAccountWhereThereIsNoStore() throws Exception {
+  void removingAKeyDoesNothingWhereThereIsNoStore() throws Exception {
     var alone =
         jobs.start(
             "inference",
@@ -301,7 +302,7 @@ class JobStoreTest {
                       new JobRanks("alone", job.communicator(), new Until(SOON.toNanos()));
                   JobStore none = new JobStore("alone", own, jobs.withToken(jobs.token()))) {
                 assertThat(none.store()).isNull();
-                none.takeBack(new Sign("somebody", new byte[] {1}));
+                none.remove(new PresenceKey("somebody", new byte[] {1}));
               }
             });
     JobThreads.end(alone);

@@ -243,7 +243,7 @@ class JobTest {
                     if (isFirst) {
                       job.meet("policy", SOURCE, SOON);
                     } else {
-                      job.agreeToLook("policy", new Until(SOON.toNanos()));
+                      job.requireSameSearch("policy", new Until(SOON.toNanos()));
                     }
                   },
                   "rank 1 of job 'trainer' calls look for followers of pair 'policy'");

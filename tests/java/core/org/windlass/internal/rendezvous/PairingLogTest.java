@@ -33,21 +33,21 @@ class PairingLogTest {
     log.close();
   }
 
-  /** Whose patience ends so soon, as if a store let go at once of a job that has ended. */
-  private static Pairing.Rivals rivals(Duration ends) {
+  /** Limits that end so soon, as if a store let go at once of a job that has ended. */
+  private static Pairing.Holders holders(Duration ends) {
     Duration beyond = ends.minus(StoreServer.Bounds.defaults().silence());
-    return new Pairing.Rivals(new Pairing.Patience(TELLS, beyond));
+    return new Pairing.Holders(TELLS, beyond);
   }
 
   private static Pairing pairing(Store store, String job, String instance, Duration ends) {
-    Pairing.Rivals rivals = rivals(ends);
-    return pairing(store, job, instance, Meeting.LONG, rivals);
+    Pairing.Holders holders = holders(ends);
+    return pairing(store, job, instance, Meeting.LONG, holders);
   }
 
   private static Pairing pairing(
-      Store store, String job, String instance, Duration deadline, Pairing.Rivals rivals) {
+      Store store, String job, String instance, Duration deadline, Pairing.Holders holders) {
     Announcement own = new Announcement("1", job, instance, 17, 2, "", OPTIONS, false);
-    return new Pairing(store, "policy", own, deadline, rivals, Failure::make);
+    return new Pairing(store, "policy", own, deadline, holders, Failure::make);
   }
 
   /** Until the log has said so of that job. */
@@ -84,20 +84,20 @@ class PairingLogTest {
   void manyShortLooksFindThatAnotherJobStays() throws Exception {
     pairing(first, "trainer", "1", Meeting.LONG).open();
     Duration ends = Duration.ofSeconds(1);
-    Pairing.Rivals rivals = rivals(ends);
+    Pairing.Holders holders = holders(ends);
     Failure.assertFails(
-            Native.WL_TIMEOUT, () -> pairing(second, "another", "2", TELLS, rivals).open())
+            Native.WL_TIMEOUT, () -> pairing(second, "another", "2", TELLS, holders).open())
         .contains("another sends it already: job 'trainer' (2 ranks");
     Thread.sleep(TELLS.toMillis());
     Failure.assertFails(
-        Native.WL_TIMEOUT, () -> pairing(second, "another", "2", TELLS, rivals).open());
+        Native.WL_TIMEOUT, () -> pairing(second, "another", "2", TELLS, holders).open());
     awaitLine("another", "a pair has one source");
     Thread.sleep(ends.toMillis());
     Failure.assertFails(
-            Native.WL_MISMATCH, () -> pairing(second, "another", "2", TELLS, rivals).open())
+            Native.WL_MISMATCH, () -> pairing(second, "another", "2", TELLS, holders).open())
         .contains("another sends it already: job 'trainer' (2 ranks");
     first.close();
-    pairing(second, "another", "2", Meeting.LONG, rivals).open();
+    pairing(second, "another", "2", Meeting.LONG, holders).open();
   }
 
   /** As where a job is started anew before it has been noticed that it had ended. */

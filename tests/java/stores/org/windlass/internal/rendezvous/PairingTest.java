@@ -4,6 +4,7 @@ package org.windlass.internal.rendezvous;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.lang.reflect.Proxy;
+import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.List;
 import java.util.Set;
@@ -31,7 +32,7 @@ class PairingTest {
   }
 
   private static Pairing pairing(Store store, Announcement own, Duration deadline) {
-    return new Pairing(store, "policy", own, deadline, new Pairing.Rivals(Pairing.Patience.USUAL), Failure::make);
+    return new Pairing(store, "policy", own, deadline, new Pairing.Holders(), Failure::make);
   }
 
   private static Pairing pairing(Store store, String name, Duration deadline) {
@@ -78,7 +79,7 @@ class PairingTest {
       CompletableFuture<Pairing.Match> a = target(meeting.join(), "a");
       Pairing.Match match = pairing(store, "source", Meeting.LONG).source(null);
       of(a);
-      match.own().takeBack(store);
+      match.own().remove(store);
       Failure.assertFails(Native.WL_TIMEOUT, () -> pairing(other, "second", MOMENT).source(null))
           .contains("another sends it already: job 'source' (2 ranks, rank 0 is process 17)")
           .contains("a pair has one source")
@@ -177,7 +178,7 @@ class PairingTest {
   /** What each side waits for of the other is there as long as that may come, and no longer. */
   @ParameterizedTest
   @EnumSource(Meeting.Kind.class)
-  void whoGivesUpAMeetingTakesBackItsSign(Meeting.Kind kind) throws Exception {
+  void whoGivesUpAMeetingRemovesItsPresenceKey(Meeting.Kind kind) throws Exception {
     try (Meeting meeting = new Meeting(kind)) {
       Store store = meeting.join();
       Store other = meeting.join();
@@ -186,18 +187,18 @@ class PairingTest {
         Pairing.Match source = pairing(store, "source", Meeting.LONG).source(null);
         Pairing.Match target = of(a);
         assertThat(source.name()).isEqualTo(target.name());
-        assertThat(source.theirs().isThere(store, Meeting.LONG)).isTrue();
-        assertThat(target.theirs().isThere(other, Meeting.LONG)).isTrue();
+        assertThat(source.theirs().isPresent(store, Meeting.LONG)).isTrue();
+        assertThat(target.theirs().isPresent(other, Meeting.LONG)).isTrue();
         if (isSourceFirst) {
-          source.own().takeBack(store);
-          assertThat(target.theirs().isThere(other, Meeting.LONG)).isFalse();
-          assertThat(source.theirs().isThere(store, Meeting.LONG)).isTrue();
+          source.own().remove(store);
+          assertThat(target.theirs().isPresent(other, Meeting.LONG)).isFalse();
+          assertThat(source.theirs().isPresent(store, Meeting.LONG)).isTrue();
         }
         // The target is open anew, in its old place.
         Failure.assertFails(Native.WL_TIMEOUT, () -> pairing(other, "a", MOMENT).target());
-        assertThat(source.theirs().isThere(store, Meeting.LONG)).isFalse();
-        target.own().takeBack(other);
-        source.own().takeBack(store);
+        assertThat(source.theirs().isPresent(store, Meeting.LONG)).isFalse();
+        target.own().remove(other);
+        source.own().remove(store);
       }
       byte[] calls = other.get("pair/policy/calls", Meeting.LONG).orElseThrow();
       byte[] said = other.get("pair/policy/source", Meeting.LONG).orElseThrow();
@@ -230,7 +231,7 @@ class PairingTest {
                     throw Failure.make(Native.WL_TIMEOUT, "it took too long", null, "", List.of());
                   });
       Failure.assertFails(Native.WL_TIMEOUT, () -> pairing(late, "a", MOMENT).target());
-      assertThat(match[0].theirs().isThere(store, Meeting.LONG)).isFalse();
+      assertThat(match[0].theirs().isPresent(store, Meeting.LONG)).isFalse();
     }
   }
 
@@ -245,6 +246,8 @@ class PairingTest {
       for (String other : List.of("", "a/b", "\u0007")) {
         stranger.set("pair/policy/target/" + other, open, Meeting.LONG);
       }
+      byte[] tooLong = ByteBuffer.allocate(16).putInt(Long.BYTES, Integer.MAX_VALUE).array();
+      stranger.set("pair/policy/target/long", tooLong, Meeting.LONG);
       assertThat(pairing(store, "source", Meeting.LONG).open()).containsExactly("a");
       stranger.set("pair/policy/calls", new byte[] {1, 2, 3}, Meeting.LONG);
       CompletableFuture<Pairing.Match> b = target(meeting.join(), "b");

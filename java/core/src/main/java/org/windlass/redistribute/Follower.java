@@ -7,12 +7,12 @@ import java.util.OptionalLong;
 import org.windlass.WindlassException;
 
 /**
- * How a job stands that follows a source.
+ * State of a job that follows a source.
  *
- * @param job its name
- * @param version the last one that it was sent since it was linked; empty before the first
- * @param lag how many versions were sent after that one
- * @param lost why it is linked no more; empty while it is
+ * @param job name of the job
+ * @param version last version that it received since it was linked; empty before the first
+ * @param lag number of versions that were sent after that one
+ * @param lost why the job is no longer linked; empty while it is linked
  */
 public record Follower(
     String job, OptionalLong version, long lag, Optional<WindlassException> lost) {
@@ -26,11 +26,8 @@ public record Follower(
   /** Such as {@code inference: version 4, 1 behind}. */
   @Override
   public String toString() {
-    return job
-        + ": "
-        + lost.map(why -> "lost (" + why.getMessage() + ")")
-            .orElse(
-                (version.isPresent() ? "version " + version.getAsLong() : "no version yet")
-                    + (lag == 0 ? "" : ", " + lag + " behind"));
+    String received = version.isPresent() ? "version " + version.getAsLong() : "no version yet";
+    String current = received + (lag == 0 ? "" : ", " + lag + " behind");
+    return job + ": " + lost.map(why -> "lost (" + why.getMessage() + ")").orElse(current);
   }
 }

@@ -2,18 +2,14 @@
 package org.windlass.redistribute;
 
 import java.time.Duration;
-import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.TreeMap;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.FutureTask;
+import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
-import java.util.function.Supplier;
 import org.windlass.AbortedException;
 import org.windlass.ClosedException;
 import org.windlass.DeadlineExceededException;
@@ -22,13 +18,11 @@ import org.windlass.MismatchException;
 import org.windlass.Report;
 import org.windlass.ResourceException;
 import org.windlass.WindlassException;
-import org.windlass.internal.Deadline;
-import org.windlass.internal.rendezvous.Pairing;
 
 /**
- * The jobs that follow a source by one pair, each at its own pace: a target that comes is linked
- * with, one that is lost is let go of, and comes back when it is started again. Each send offers a
- * version to all of them at one time; one that does not ask for it in time skips it.
+ * Jobs that follow a source by one pair, each at its own pace. A target that comes is linked. A
+ * target that is lost is unlinked, and is linked again when it comes back. Each send offers a
+ * version to all of them at once. A follower that does not request the version in time skips it.
  *
  * <pre>{@code
  * try (var job = Job.fromEnvironment("trainer");
@@ -39,24 +33,22 @@ import org.windlass.internal.rendezvous.Pairing;
  * }
  * }</pre>
  *
- * <p>Operations are collective over the source's ranks, and one thread at a time calls them. A send
- * to one follower runs on a thread of its own, and none waits for another: one that hangs in the
- * middle of a version costs the others nothing, and is lost at the deadline. One that is lost to a
- * rank of the source is lost to all of them. The store where jobs meet is needed by those alone who
- * come: while it is lost, or doesn't answer, versions go to those that are there.
+ * <p>Operations are collective over the source's ranks. One thread at a time may call them. Sends
+ * to different followers do not wait for each other. A follower that hangs while it receives a
+ * version is lost at the deadline. A follower that one rank of the source loses is lost for all of
+ * them. While the store where jobs meet is lost, linked followers still get versions.
  */
 public final class Followers implements AutoCloseable {
   private static final System.Logger LOGGER = System.getLogger("org.windlass");
 
-  /** The most that a send waits for the store, and a fourth of its deadline at most. */
-  private static final Duration LONGEST_LOOK = Duration.ofSeconds(1);
+  /** Longest time that a send waits for the store; at most a fourth of its deadline. */
+  private static final Duration SEARCH_LIMIT = Duration.ofSeconds(1);
 
-  /** How much longer than it was waited for a store that gave no answer is left in peace. */
-  private static final int REST = 10;
+  /** Pause before a store that did not answer is asked again, as a multiple of the time waited. */
+  private static final int SEARCH_PAUSE = 10;
 
-  /** What has become of a send to a follower, on one rank; the worst counts for all. */
-  private static final long HAS = 0;
-
+  // Outcomes of a step for a follower on a rank. All ranks take the highest one.
+  private static final long DONE = 0;
   private static final long SKIPPED = 1;
   private static final long LOST = 2;
 
@@ -64,73 +56,83 @@ public final class Followers implements AutoCloseable {
   private final String pair;
   private final Consumer<LinkBatch> binding;
 
-  /** By their jobs' names: the same on all ranks, and linked on all or on none. */
-  private final Map<String, Linked> all = new TreeMap<>();
+  /** All followers by name. The ranks have the same ones, and have the same ones linked. */
+  private final Map<String, Entry> all = new TreeMap<>();
 
-  /** Why the last send could not look for those that have come; null where it could. */
+  /** Why the last send could not search for targets; null if it could. */
   private volatile WindlassException blind;
 
-  /** On rank 0: when the store is to be asked again after {@link #blind}. */
-  private long lookAgainNs;
+  /** Time before which rank 0 does not ask the store again, while {@link #blind} is set. */
+  private long searchAgainNs;
 
   private long newest = -1;
-
-  /** How many versions were sent. */
-  private long sent;
-
+  private long sentVersions;
   private volatile List<Follower> now = List.of();
 
-  /** A follower, and the way to it. */
-  private static final class Linked {
-    /** Null where it is lost. */
-    private Link link;
-
+  /** A follower on this rank. */
+  private static final class Entry {
+    private final String name;
+    private Link link; // null while it is not linked
     private LinkTransfer transfer;
     private WindlassException lost;
-
     private OptionalLong version = OptionalLong.empty();
+    private long versionsThen; // number of versions sent up to that one
 
-    /** How many versions had been sent with that one. */
-    private long at;
+    // Outcome of the last step, on this rank or on all ranks, and why this rank lost the follower.
+    private long outcome;
+    private Throwable failure;
 
-    /** Why its link has ended, as far as this rank knows; null where it has not. */
-    WindlassException end() {
+    Entry(String name) {
+      this.name = name;
+    }
+
+    void set(long outcome, Throwable failure) {
+      this.outcome = outcome;
+      this.failure = failure;
+    }
+
+    /** Sets the outcome to whether the link has ended. */
+    void check() {
       Report report = link.communicator().report();
-      Optional<WindlassException> left =
-          report.ranks().stream()
-              .filter(Report.Rank::closed)
-              .findFirst()
-              .map(
-                  rank ->
-                      new AbortedException(
-                          link.operation("await") + ": rank " + rank.rank() + " has left"));
-      return report.failure().or(() -> left).orElse(null);
+      WindlassException end = report.failure().orElse(null);
+      for (Report.Rank rank : report.ranks()) {
+        if (end == null && rank.closed()) {
+          end =
+              new AbortedException(
+                  link.operation("await") + ": rank " + rank.rank() + " has left");
+        }
+      }
+      set(end == null ? DONE : LOST, end);
+    }
+
+    /** Ends the link, for the failure of this rank or of another one. */
+    void lose() {
+      if (failure == null) {
+        lose(new AbortedException("another rank of this job has lost it; see what it says"));
+      } else if (failure instanceof WindlassException known) {
+        lose(known);
+      } else {
+        lose(new AbortedException("a call for it failed: " + failure, failure));
+      }
     }
 
     void lose(WindlassException why) {
       lost = why;
       version = OptionalLong.empty();
-      at = 0;
-      if (transfer != null) {
-        transfer.close();
+      versionsThen = 0;
+      Link last = link;
+      LinkTransfer open = transfer;
+      try (last;
+          open) {
+        link = null;
         transfer = null;
-      }
-      try {
-        if (link != null) {
-          link.close();
-        }
       } catch (WindlassException e) {
         why.addSuppressed(e);
       }
-      link = null;
     }
 
-    /** {@link #lose}, for what this rank knows of it, if anything. */
-    void loseAsOthers(WindlassException own) {
-      lose(
-          own != null
-              ? own
-              : new AbortedException("another rank of this job has lost it; see what it says"));
+    Follower state(long sentVersions) {
+      return new Follower(name, version, sentVersions - versionsThen, Optional.ofNullable(lost));
     }
   }
 
@@ -141,119 +143,128 @@ public final class Followers implements AutoCloseable {
   }
 
   /**
-   * Waits until {@code count} followers are linked, or more.
+   * Waits until at least {@code count} followers are linked.
    *
-   * @return how each follower stands
-   * @throws DeadlineExceededException if fewer are; those that are stay so
+   * @return the state of each follower
+   * @throws DeadlineExceededException if there are fewer; they stay linked
    */
   public List<Follower> await(int count, Duration deadline) {
-    Until until = new Until(Deadline.nanos(deadline, WindlassException::of));
-    admit(newcomers(until), until);
-    for (letGo(until); linked() < count; letGo(until)) {
-      List<String> open;
+    Until until = Job.until(deadline);
+    List<String> open = newcomers(until);
+    while (true) {
+      link(open, until);
+      checkLinks(until);
+      if (linked().size() >= count) {
+        return now;
+      }
       try {
-        job.agreeToLook(pair, until);
-        open = job.look(pair, until, way -> Job.outliving(until, () -> way.get().awaitOpen()));
+        job.requireSameSearch(pair, until);
+        open =
+            job.search(
+                pair,
+                until,
+                pairing -> Job.retrying(until, () -> pairing.get().awaitOpen(null)));
       } catch (DeadlineExceededException e) {
         throw new DeadlineExceededException(
             "await of " + count + " followers of pair '" + pair + "': there are " + now, e);
       }
-      admit(open, until);
     }
-    return now;
   }
 
-  private long linked() {
-    return all.values().stream().filter(each -> each.link != null).count();
+  private List<Entry> linked() {
+    return all.values().stream().filter(each -> each.link != null).toList();
   }
 
-  /** Collective: lets go, on all ranks, of those whose links have ended on one. */
-  private void letGo(Until until) {
-    List<Linked> linked = all.values().stream().filter(each -> each.link != null).toList();
-    List<WindlassException> ends = linked.stream().map(Linked::end).toList();
-    if (linked.isEmpty()) {
-      return;
-    }
-    long[] any = job.most(until, ends.stream().mapToLong(end -> end == null ? 0 : 1).toArray());
-    for (int i = 0; i < any.length; i++) {
-      if (any[i] != 0) {
-        linked.get(i).loseAsOthers(ends.get(i));
+  /** Collective: loses the followers whose links have ended on a rank. */
+  private void checkLinks(Until until) {
+    List<Entry> linked = linked();
+    linked.forEach(Entry::check);
+    settle(linked, until);
+    publish(linked);
+  }
+
+  /** Collective: takes the highest outcome of the ranks, and loses the followers that one lost. */
+  private void settle(List<Entry> followers, Until until) {
+    long[] outcomes = followers.stream().mapToLong(each -> each.outcome).toArray();
+    long[] highest = outcomes.length == 0 ? outcomes : job.max(until, outcomes);
+    for (int i = 0; i < highest.length; i++) {
+      followers.get(i).outcome = highest[i];
+      if (highest[i] == LOST) {
+        followers.get(i).lose();
       }
     }
-    publish();
   }
 
-  /** Those that have come; none where the store doesn't say so in a part of the time. */
+  /** Publishes the state of all followers. Throws if a step for one of these failed by an error. */
+  private void publish(List<Entry> settled) {
+    now = all.values().stream().map(each -> each.state(sentVersions)).toList();
+    for (Entry each : settled) {
+      if (each.failure instanceof Error error) {
+        throw error;
+      }
+    }
+  }
+
+  /** Returns the names of open targets; none if the store does not answer in time. */
   private List<String> newcomers(Until until) {
-    job.agreeToLook(pair, until);
-    Until look = new Until(Math.max(1, Math.min(until.leftNs() / 4, LONGEST_LOOK.toNanos())));
+    job.requireSameSearch(pair, until);
+    long limitNs = Math.min(until.leftNs() / 4, SEARCH_LIMIT.toNanos());
+    long startNs = System.nanoTime();
+    boolean isPaused = blind != null && startNs - searchAgainNs < 0;
     try {
-      List<String> open = job.look(pair, look, this::rested);
+      List<String> open =
+          job.search(
+              pair,
+              new Until(Math.max(1, limitNs)),
+              pairing -> {
+                if (isPaused) {
+                  throw blind;
+                }
+                return pairing.get().open();
+              });
       blind = null;
       return open;
     } catch (WindlassException e) {
       job.requireAlive();
-      if (e instanceof MismatchException && linked() == 0) {
-        throw e; // another source has the pair, and this one nobody
+      if (e instanceof MismatchException && linked().isEmpty()) {
+        throw e; // another job is the source of the pair
       }
       if (blind == null && job.communicator().rank() == 0) {
         LOGGER.log(
             System.Logger.Level.WARNING,
             this + ": none that comes is seen for now: " + e.getMessage());
       }
+      if (!isPaused) {
+        long nowNs = System.nanoTime();
+        searchAgainNs = nowNs + SEARCH_PAUSE * (nowNs - startNs);
+      }
       blind = e;
       return List.of();
     }
   }
 
-  /** On rank 0: asks the store, unless that was in vain a moment ago. */
-  private List<String> rested(Supplier<Pairing> way) {
-    long startNs = System.nanoTime();
-    if (blind != null && startNs - lookAgainNs < 0) {
-      throw blind;
-    }
-    boolean isAnswered = false;
-    try {
-      List<String> open = way.get().open();
-      isAnswered = true;
-      return open;
-    } finally {
-      if (!isAnswered) {
-        long nowNs = System.nanoTime();
-        lookAgainNs = nowNs + REST * (nowNs - startNs);
-      }
-    }
-  }
-
-  /** Collective: links with the jobs of these names, on all ranks or on none. */
-  private void admit(List<String> names, Until until) {
+  /** Collective: links each of these targets on all ranks, or on none. */
+  private void link(List<String> names, Until until) {
     for (String name : names) {
-      Linked follower = all.computeIfAbsent(name, any -> new Linked());
+      Entry follower = all.computeIfAbsent(name, Entry::new);
       if (follower.link != null) {
         follower.lose(new AbortedException("the job has come to meet again"));
       }
-      Throwable failure = null;
+      follower.set(DONE, null);
       try {
-        // One that hangs leaves time for the others.
-        link(follower, name, new Until(Math.max(1, until.leftNs() / 2)));
+        // A target that hangs leaves time for the others.
+        link(follower, new Until(Math.max(1, until.leftNs() / 2)));
       } catch (RuntimeException | Error e) {
-        failure = e;
-        follower.lose(known(e));
+        follower.set(LOST, e);
         job.requireAlive();
       }
-      boolean isLost = job.most(until, failure == null ? 0 : 1)[0] != 0;
-      if (isLost && failure == null) {
-        follower.loseAsOthers(null);
-      }
-      publish();
-      if (failure instanceof Error error) {
-        throw error;
-      }
+      settle(List.of(follower), until);
+      publish(List.of(follower));
     }
   }
 
-  private void link(Linked follower, String name, Until until) {
-    Link link = job.met(pair, Role.SOURCE, null, name, until);
+  private void link(Entry follower, Until until) {
+    Link link = job.meet(pair, Role.SOURCE, null, follower.name, until);
     follower.link = link;
     follower.lost = null;
     LinkBatch batch = link.batch();
@@ -265,153 +276,96 @@ public final class Followers implements AutoCloseable {
     follower.transfer = batch.register(until.left());
   }
 
-  /** {@code failure} as a follower tells it. */
-  private static WindlassException known(Throwable failure) {
-    return failure instanceof WindlassException known
-        ? known
-        : new AbortedException("a call for it failed: " + failure, failure);
-  }
-
   /**
-   * Links with the followers that have come, then offers a version to all of them, until each has
-   * it or the deadline has passed. Sources may be changed when it returns.
+   * Links with new targets. Then offers a version to all followers, until each has received it or
+   * the deadline has passed. The caller may change the tensors afterwards.
    *
-   * @param version 0 or more, beyond those before
-   * @return how each follower stands; one that is lost stays there until it comes again
-   * @throws MismatchException if none is linked, and another job has been the source of this pair
-   *     since the first look, for longer than the store keeps the place of a job that has ended
-   * @throws WindlassException where this job's own ranks can't go on; what becomes of a follower is
-   *     said of it
+   * @param version at least 0, and larger than the last one
+   * @return the state of each follower. A lost one stays in the list until it comes again.
+   * @throws MismatchException if no follower is linked, and another job has been the source of this
+   *     pair for longer than the store keeps the keys of a job that has ended
+   * @throws WindlassException if this job's own ranks fail. A failure of a follower is part of its
+   *     state instead.
    */
   public List<Follower> send(long version, Duration deadline) {
     if (version <= newest) {
       throw new InvalidArgumentException(
-          "send: version is "
-              + version
+          "send: version is " + version
               + (newest < 0 ? "; it must be 0 or more" : "; it must be beyond " + newest));
     }
-    Until until = new Until(Deadline.nanos(deadline, WindlassException::of));
-    admit(newcomers(until), until);
+    Until until = Job.until(deadline);
+    link(newcomers(until), until);
     newest = version;
-    sent++;
-    Map<Linked, FutureTask<Void>> sends = new LinkedHashMap<>();
-    all.forEach(
-        (name, follower) -> {
-          if (follower.link != null) {
-            sends.put(follower, begin(name, follower.transfer, version, until));
-          }
-        });
-    settle(sends, version, until);
-    publish();
+    sentVersions++;
+    List<Entry> receivers = linked();
+    List<CompletableFuture<Throwable>> sends =
+        receivers.stream().map(each -> begin(each, version, until.left())).toList();
+    for (int i = 0; i < sends.size(); i++) {
+      Throwable failure = sends.get(i).join();
+      boolean isSkipped =
+          failure instanceof DeadlineExceededException
+              && receivers.get(i).link.communicator().failure().isEmpty();
+      if (isSkipped) {
+        receivers.get(i).set(SKIPPED, null);
+      } else {
+        receivers.get(i).set(failure == null ? DONE : LOST, failure);
+      }
+    }
+    settle(receivers, until);
+    for (Entry each : receivers) {
+      if (each.outcome == DONE) {
+        each.version = OptionalLong.of(version);
+        each.versionsThen = sentVersions;
+      }
+    }
+    publish(receivers);
     job.requireAlive();
     return now;
   }
 
-  private static FutureTask<Void> begin(
-      String name, LinkTransfer transfer, long version, Until until) {
-    Duration left = until.left();
-    FutureTask<Void> send = new FutureTask<>(() -> transfer.send(version, left), null);
-    Thread thread = new Thread(null, send, "windlass-send-to-" + name, 0, false);
-    thread.setDaemon(true);
+  /** Sends on a thread of its own. The result is the failure, or null. */
+  private static CompletableFuture<Throwable> begin(Entry to, long version, Duration limit) {
+    LinkTransfer transfer = to.transfer;
     try {
-      thread.start();
+      return CompletableFuture.supplyAsync(
+          () -> {
+            try {
+              transfer.send(version, limit);
+              return null;
+            } catch (Throwable e) {
+              return e;
+            }
+          },
+          send -> {
+            Thread thread = new Thread(null, send, "windlass-send-to-" + to.name, 0, false);
+            thread.setDaemon(true);
+            thread.start();
+          });
     } catch (OutOfMemoryError e) {
-      send =
-          new FutureTask<>(
-              () -> {
-                throw new ResourceException("no thread for the send to " + name, e);
-              });
-      send.run();
-    }
-    return send;
-  }
-
-  /** Collective: takes note of how sends have ended, which keep to their deadline. */
-  private void settle(Map<Linked, FutureTask<Void>> sends, long version, Until until) {
-    List<Throwable> failures = new ArrayList<>();
-    sends.values().forEach(send -> failures.add(failure(send)));
-    long[] own = new long[failures.size()];
-    int next = 0;
-    for (Linked follower : sends.keySet()) {
-      Throwable failure = failures.get(next);
-      boolean isSkipped =
-          failure instanceof DeadlineExceededException
-              && follower.link.communicator().failure().isEmpty();
-      own[next++] = failure == null ? HAS : isSkipped ? SKIPPED : LOST;
-    }
-    long[] all = own.length == 0 ? own : job.most(until, own);
-    next = 0;
-    for (Linked follower : sends.keySet()) {
-      if (all[next] == HAS) {
-        follower.version = OptionalLong.of(version);
-        follower.at = sent;
-      } else if (all[next] == LOST) {
-        follower.loseAsOthers(own[next] == LOST ? known(failures.get(next)) : null);
-      }
-      next++;
-    }
-    for (Throwable failure : failures) {
-      if (failure instanceof Error error) {
-        throw error;
-      }
+      return CompletableFuture.completedFuture(
+          new ResourceException("no thread for the send to " + to.name, e));
     }
   }
 
-  /** What a send has thrown, once it has ended; or null. */
-  private static Throwable failure(FutureTask<Void> send) {
-    boolean interrupted = false;
-    try {
-      while (true) {
-        try {
-          send.get();
-          return null;
-        } catch (ExecutionException e) {
-          return e.getCause();
-        } catch (InterruptedException e) {
-          interrupted = true;
-        }
-      }
-    } finally {
-      if (interrupted) {
-        Thread.currentThread().interrupt();
-      }
-    }
-  }
-
-  private void publish() {
-    now =
-        all.entrySet().stream()
-            .map(
-                each -> {
-                  Linked follower = each.getValue();
-                  return new Follower(
-                      each.getKey(),
-                      follower.version,
-                      sent - follower.at,
-                      Optional.ofNullable(follower.lost));
-                })
-            .toList();
-  }
-
-  /** How each follower stands, as of the last call; from any thread. */
+  /** Returns the state of each follower after the last call. Thread-safe. */
   public List<Follower> now() {
     return now;
   }
 
   /**
-   * Why the last send saw none that had come; empty where it looked. Until it does again, those
-   * that are linked are all that there are.
+   * Returns why the last send could not search for targets; empty if it could. As long as sends
+   * can't search, they link no other followers.
    */
   public Optional<WindlassException> blind() {
     return Optional.ofNullable(blind);
   }
 
-  /** Leaves all followers. Idempotent. */
+  /** Ends the links of all followers. Idempotent. */
   @Override
   public void close() {
     WindlassException left = new ClosedException("the source has left its followers");
     all.values().forEach(each -> each.lose(left));
-    publish();
+    publish(List.of());
   }
 
   @Override

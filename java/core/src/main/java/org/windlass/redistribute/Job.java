@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.redistribute;
 
-import java.io.DataInputStream;
-import java.io.DataOutputStream;
-import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
@@ -33,16 +30,15 @@ import org.windlass.internal.rendezvous.Host;
 import org.windlass.internal.rendezvous.MeetingStore;
 import org.windlass.internal.rendezvous.OthersGoneException;
 import org.windlass.internal.rendezvous.Pairing;
-import org.windlass.internal.rendezvous.Sign;
 import org.windlass.internal.rendezvous.Start;
 import org.windlass.internal.store.Encoding;
 import org.windlass.layout.Layout;
 import org.windlass.plan.Plan;
 
 /**
- * A job as one of its ranks has it: a communicator of its own, and the way to other jobs. Jobs are
- * launched apart, in any order, and meet by the name of a pair, of which one is the source and
- * sends, and any number are targets and receive.
+ * A rank of a job that meets other jobs. Each job has a communicator of its own. Jobs are launched
+ * separately, in any order. They meet by the name of a pair, which has one source and any number of
+ * targets. The source sends tensors, and the targets receive them.
  *
  * <pre>{@code
  * try (var job = Job.fromEnvironment("inference");
@@ -57,116 +53,55 @@ import org.windlass.plan.Plan;
  * }
  * }</pre>
  *
- * <p>They meet at a store, which the environment variable {@code WINDLASS_MEETING} names:
- * HOST:PORT, with a token as for the start of a communicator, an etcd:// address, or a name, by
- * which jobs of one user find one another on one host. It belongs to the job that comes first, as
- * long as rank 0's process has its job open; with HOST:PORT, to one whose rank 0 lives on HOST.
- * Once jobs have met, they do without it. Where it is lost, meetings go on at a new one, which one
- * of those jobs opens that are left.
+ * <p>Jobs meet at a store, which the environment variable {@code WINDLASS_MEETING} names. It is
+ * HOST:PORT, with a token as for the start of a communicator; an etcd:// address; or a name, for
+ * jobs of one user on one host. The first job opens the store, and has it until it closes. With
+ * HOST:PORT, only a job whose rank 0 runs on HOST opens it. Jobs that have met do not need the
+ * store any more. If it is lost, one of the jobs that are left opens another.
  *
- * <p>The source may be a job of processes that are no JVM, for which the target makes the plans.
+ * <p>The ranks of a source may be Python processes. The target makes their plans.
  *
- * <p>When a rank of either job is lost, or closes, their link ends, and each side may meet again:
- * the one that is started anew as the one that went on.
+ * <p>If a rank of one job is lost or closes, the link ends, and both jobs may meet again. This
+ * includes a job that was restarted.
  */
 public final class Job implements AutoCloseable {
   private static final System.Logger LOGGER = System.getLogger("org.windlass");
 
-  /** Goes up with every change of how jobs meet and what their ranks tell one another then. */
+  /** Version of what jobs and their ranks exchange until they have met. */
   private static final int PROTOCOL = 3;
 
-  /**
-   * What has become of a meeting on a rank: what a store that is lost, the other job that gives up
-   * or another rank of this job to which one of these has happened may have done; the other job gave
-   * up before it came; or else.
-   */
-  private static final long MET = 0;
-
-  private static final long LOST = 1;
-  private static final long GONE = 2;
+  // Outcomes of a meeting on a rank. All ranks of a job take the highest one.
+  private static final long JOINED = 0;
+  private static final long LOST = 1; // the store, the other job, or another rank of this job
+  private static final long GONE = 2; // the other job gave up before it joined
   private static final long FAILED = 3;
-
-  private static final JobRanks.Form<Pairing.Match> MATCH =
-      new JobRanks.Form<>() {
-        @Override
-        public void write(Pairing.Match match, DataOutputStream out) throws IOException {
-          out.writeLong(match.meeting());
-          write(match.theirs(), out);
-          write(match.own(), out);
-          out.write(match.other().toBytes());
-        }
-
-        private static void write(Sign sign, DataOutputStream out) throws IOException {
-          out.writeUTF(sign.key());
-          Encoding.putArray(out, sign.value());
-        }
-
-        @Override
-        public Pairing.Match read(DataInputStream in) throws IOException {
-          return new Pairing.Match(
-              in.readLong(),
-              sign(in),
-              sign(in),
-              Announcement.of(in.readAllBytes(), versions(), WindlassException::of));
-        }
-
-        private static Sign sign(DataInputStream in) throws IOException {
-          return new Sign(in.readUTF(), Encoding.array(in));
-        }
-      };
-
-  private static final JobRanks.Form<List<String>> NAMES =
-      new JobRanks.Form<>() {
-        @Override
-        public void write(List<String> names, DataOutputStream out) throws IOException {
-          out.write(String.join("/", names).getBytes(StandardCharsets.UTF_8));
-        }
-
-        @Override
-        public List<String> read(DataInputStream in) throws IOException {
-          String all = new String(in.readAllBytes(), StandardCharsets.UTF_8);
-          return all.isEmpty() ? List.of() : List.of(all.split("/"));
-        }
-      };
 
   private final String name;
   private final Communicator communicator;
   private final boolean ownsCommunicator;
   private final CommunicatorOptions options;
   private final Host host;
-
-  /** The same ranks, for what this calls by itself. */
   private final JobRanks ranks;
-
   private final JobStore store;
 
-  /** Rank 0's. */
-  Pairing.Rivals rivals = new Pairing.Rivals(Pairing.Patience.USUAL);
+  /** Jobs that hold keys which this job needs, as rank 0 has seen them. */
+  Pairing.Holders holders = new Pairing.Holders();
 
-  /** Of transfers between this job and others. */
-  private final StepsMemo memo = new StepsMemo();
-
-  private volatile boolean closed;
-
-  /** The thread whose call is in progress. */
+  /** Thread whose call is in progress. */
   private final AtomicReference<Thread> caller = new AtomicReference<>();
 
-  /** Of both jobs, on their way to a link; null otherwise. */
-  private final AtomicReference<Communicator> meeting = new AtomicReference<>();
+  private final StepsMemo memo = new StepsMemo();
+  private volatile Communicator meeting; // of both jobs, while a link is made of it
+  private volatile boolean closed;
 
   private Job(
-      String name,
-      Communicator communicator,
-      boolean ownsCommunicator,
-      CommunicatorOptions options,
-      Map<String, String> environment,
-      Duration deadline) {
+      String name, Communicator communicator, boolean ownsCommunicator, CommunicatorOptions options,
+      Map<String, String> environment, Until until) {
     this.name = name;
     this.communicator = communicator;
     this.ownsCommunicator = ownsCommunicator;
     this.options = options;
     host = Host.of(environment, WindlassException::of);
-    Until until = until(deadline);
     ranks = new JobRanks(name, communicator, until);
     store = new JobStore(name, ranks, environment);
     try {
@@ -187,12 +122,13 @@ public final class Job implements AutoCloseable {
   }
 
   /**
-   * Collective over the ranks that a launcher started: {@link Communicator#fromEnvironment}, and
-   * the way to the store where jobs meet, which is opened where there is none.
+   * Collective over the ranks that a launcher started. Makes their communicator as {@link
+   * Communicator#fromEnvironment} does, and connects to the store where jobs meet.
    *
-   * @param name of the job, at most 64 bytes without a slash; jobs of one pair have different names
-   * @param options of its communicator, and of links of which it is the source
-   * @param deadline for all of it
+   * @param name name of the job, at most 64 bytes without a slash. Jobs of a pair have different
+   *     names.
+   * @param options options of the communicator, and of links of which the job is the source
+   * @param deadline limit of the whole call
    */
   public static Job fromEnvironment(
       String name, CommunicatorOptions options, Duration deadline) {
@@ -200,7 +136,7 @@ public final class Job implements AutoCloseable {
     Until until = until(deadline);
     Communicator communicator = Communicator.fromEnvironment(options, deadline);
     try {
-      return new Job(name, communicator, true, options, System.getenv(), until.left());
+      return new Job(name, communicator, true, options, System.getenv(), until);
     } catch (RuntimeException | Error e) {
       try (communicator) {
         throw e;
@@ -209,45 +145,39 @@ public final class Job implements AutoCloseable {
   }
 
   /**
-   * {@link #of(String, Communicator, CommunicatorOptions, Duration)} with defaults and the deadline
-   * of {@code communicator}.
+   * {@link #of(String, Communicator, CommunicatorOptions, Duration)} with default options, and the
+   * deadline of {@code communicator}.
    */
   public static Job of(String name, Communicator communicator, Duration deadline) {
     Objects.requireNonNull(communicator, "communicator");
-    return of(
-        name,
-        communicator,
-        CommunicatorOptions.defaults().withDeadline(communicator.deadline()),
-        deadline);
+    CommunicatorOptions options = CommunicatorOptions.defaults();
+    return of(name, communicator, options.withDeadline(communicator.deadline()), deadline);
   }
 
   /**
-   * Collective over {@code communicator}: the job of its ranks, which stays the caller's to close.
+   * Collective over {@code communicator}: makes a job of its ranks. The caller closes the
+   * communicator.
    *
-   * @param options of links of which this job is the source
-   * @param deadline for all of it
+   * @param options options of links of which this job is the source
+   * @param deadline limit of the whole call
    */
   public static Job of(
       String name, Communicator communicator, CommunicatorOptions options, Duration deadline) {
     return of(name, communicator, options, System.getenv(), deadline);
   }
 
-  /** The same with other variables than the process has. */
   static Job of(
-      String name,
-      Communicator communicator,
-      CommunicatorOptions options,
-      Map<String, String> environment,
-      Duration deadline) {
+      String name, Communicator communicator, CommunicatorOptions options,
+      Map<String, String> environment, Duration deadline) {
     Names.require("name", name);
     Objects.requireNonNull(communicator, "communicator");
     Objects.requireNonNull(options, "options");
-    return new Job(name, communicator, false, options, environment, deadline);
+    return new Job(name, communicator, false, options, environment, until(deadline));
   }
 
   /**
-   * What {@code WINDLASS_MEETING} is among these variables, as {@link System#getenv()} has them, if
-   * it is set: checked by its text alone; no host is looked up.
+   * Returns the value of {@code WINDLASS_MEETING} in variables as {@link System#getenv()} has them;
+   * empty if it is not set. Checks its text, and looks up no host.
    *
    * @throws InvalidArgumentException if it is neither a name, nor HOST:PORT, nor a store's address
    */
@@ -260,77 +190,68 @@ public final class Job implements AutoCloseable {
     return Optional.of(setting);
   }
 
-  /** The name that it was given. */
+  /** Returns the name of the job. */
   public String name() {
     return name;
   }
 
-  /** That of the job's own ranks. */
+  /** Returns the communicator of the job's ranks. */
   public Communicator communicator() {
     return communicator;
   }
 
   /** {@link #meet(String, Role, Layout, Duration)} without a layout: each tensor names its own. */
   public Link meet(String pair, Role role, Duration deadline) {
-    return met(pair, role, null, null, until(deadline));
+    return meet(pair, role, null, null, until(deadline));
   }
 
   /**
-   * Collective over this job's ranks: meets the other job of a pair, in whatever order they come.
-   * Both compare the versions of what they run. The source meets a target that is not linked with
-   * it, the one that has come if there is one; it calls this once for each. Either waits for
-   * another, within its deadline, where a job that it has found gives up before they have met: at
-   * that job's own deadline, for a call of it that was ended, or because it died.
+   * Collective over this job's ranks: meets the other job of a pair, which may come later. Both
+   * compare their versions of Windlass. A source meets a target that is not linked with it, and
+   * calls this once for each target. If the other job gives up before both have met, this one waits
+   * for another until its own deadline. The other job gives up at its own deadline, if its call is
+   * interrupted, or if it dies.
    *
-   * <p>Where it fails on a rank it fails on all of that job, and where what it fails of concerns
-   * both jobs, such as other versions or too little memory, on all of both; they may try again. It
-   * may be called again when a link has ended, by the job that went on as by one that was started
-   * anew.
+   * <p>If the call fails on a rank, it fails on all ranks of that job. If the reason concerns both
+   * jobs, such as different versions or too little memory, it fails on all ranks of both. Jobs may
+   * try again, and may meet again when a link has ended.
    *
-   * @param pair by which the jobs find one another, at most 64 bytes without a slash
-   * @param layout of tensors for which none is named, over ranks of this job; on the target without
-   *     {@code Partial}
-   * @param deadline for the other job to come, and for all of it
-   * @return the link, of which the source sends and the target receives; layouts are by ranks as
-   *     each job counts its own
-   * @throws DeadlineExceededException if the other job has not come
-   * @throws MismatchException if the jobs run different versions; if ranks of this job call it with
-   *     another pair, role or layout, which it finds at once; it names both; as the source, if
-   *     another job has been the source of this pair since, for longer than the store keeps the
-   *     place of a job that has ended: 65 seconds, in etcd 15. It waits for an earlier start of
-   *     this job to end, and says so in the log after two seconds
-   * @throws PeerLostException if a rank was lost meanwhile; a store that is lost is not, while
-   *     there is time for another
+   * @param pair name by which the jobs find each other, at most 64 bytes without a slash
+   * @param layout layout of tensors for which none is named, over ranks of this job; on the target
+   *     without {@code Partial}
+   * @param deadline limit of the whole call, which includes the wait for the other job
+   * @return the link, of which the source sends and the target receives. Layouts use the ranks of
+   *     their own job.
+   * @throws DeadlineExceededException if the other job did not come
+   * @throws MismatchException if the jobs run different versions, or if ranks of this job call it
+   *     with another pair, role or layout. A source also throws it if another job stays the source
+   *     of this pair for 65 seconds, in etcd 15. It waits until its deadline for an earlier start of
+   *     this job to end, and logs that after two seconds.
+   * @throws PeerLostException if a rank was lost meanwhile
    */
   public Link meet(String pair, Role role, Layout layout, Duration deadline) {
     Objects.requireNonNull(layout, "layout");
-    return met(pair, role, layout, null, until(deadline));
+    return meet(pair, role, layout, null, until(deadline));
   }
 
-  /**
-   * The same.
-   *
-   * @param other the name of the job to meet; null for any
-   */
-  Link met(String pair, Role role, Layout layout, String other, Until until) {
+  /** Meets as the public methods do. A source meets only job {@code target} if it is not null. */
+  Link meet(String pair, Role role, Layout layout, String target, Until until) {
     Names.require("pair", pair);
     Objects.requireNonNull(role, "role");
-    String operation =
-        "meet of pair '" + pair + "' as " + role.name().toLowerCase(Locale.ROOT);
+    String operation = "meet of pair '" + pair + "' as " + role.name().toLowerCase(Locale.ROOT);
     String call =
         operation
-            + (other == null ? "" : " of job '" + other + "'")
+            + (target == null ? "" : " of job '" + target + "'")
             + (layout == null ? "" : " with layout " + layout.qualified());
-    return within(
+    return exclusively(
         operation,
         () -> {
           try {
-            ranks.agree(until, call);
+            ranks.requireSame(until, call);
             requireLayout(role, layout);
             Link link;
             do {
-              Pairing.Match match = match(pair, role, layout, other, until);
-              link = linked(pair, role, match, announcement(layout), until, other == null);
+              link = tryMeet(pair, role, layout, target, until);
             } while (link == null);
             return link;
           } catch (WindlassException e) {
@@ -339,68 +260,66 @@ public final class Job implements AutoCloseable {
         });
   }
 
-  private static Until until(Duration deadline) {
+  static Until until(Duration deadline) {
     return new Until(Deadline.nanos(deadline, WindlassException::of));
   }
 
   /**
-   * The jobs that follow this one by a pair, of which it is the source.
+   * Returns the followers of this job, which is the source of a pair.
    *
-   * @param binding adds to a batch what is sent; called for each follower that comes
+   * @param binding adds the tensors to send to a batch. It is called for each new follower.
    */
   public Followers followers(String pair, Consumer<LinkBatch> binding) {
     Names.require("pair", pair);
     return new Followers(this, pair, binding);
   }
 
-  /** Collective, as the source: throws on every rank where one calls something else. */
-  void agreeToLook(String pair, Until until) {
-    String call = looking(pair);
-    within(
-        call,
+  /** Collective: throws on every rank if a rank calls something other than this search. */
+  void requireSameSearch(String pair, Until until) {
+    exclusively(
+        searching(pair),
         () -> {
-          ranks.agree(until, call);
+          ranks.requireSame(until, searching(pair));
           return null;
         });
   }
 
   /**
-   * Collective, once all have {@linkplain #agreeToLook agreed}: what a look at a pair gives.
+   * Collective, after {@link #requireSameSearch}: returns names of targets on every rank.
    *
-   * @param look by rank 0, which finds a way to the pair first
+   * @param search runs on rank 0. It gets a supplier that connects to the store.
    */
-  List<String> look(
-      String pair, Until until, Function<Supplier<Pairing>, List<String>> look) {
-    return within(
-        looking(pair),
-        () ->
-            ranks.led(
-                until,
-                NAMES,
-                () ->
-                    look.apply(
-                        () -> {
-                          store.reach(until);
-                          return pairing(pair, announcement(null), until);
-                        })));
+  List<String> search(
+      String pair, Until until, Function<Supplier<Pairing>, List<String>> search) {
+    Supplier<Encoding> step =
+        () -> {
+          String names = String.join("/", search.apply(() -> pairing(pair, null, until)));
+          return out -> out.write(names.getBytes(StandardCharsets.UTF_8));
+        };
+    JobRanks.Decoder<String> decoder = in -> new String(in.readAllBytes(), StandardCharsets.UTF_8);
+    String names = exclusively(searching(pair), () -> ranks.fromRank0(until, decoder, step));
+    return names.isEmpty() ? List.of() : List.of(names.split("/"));
   }
 
-  private static String looking(String pair) {
+  private static String searching(String pair) {
     return "look for followers of pair '" + pair + "'";
   }
 
-  /** {@link JobRanks#most}. */
-  long[] most(Until until, long... own) {
-    return within("look after followers", () -> ranks.most(until, own));
+  /** Collective: {@link JobRanks#max}. */
+  long[] max(Until until, long... own) {
+    return exclusively("look after followers", () -> ranks.max(until, own));
   }
 
-  /** Throws where this job's own ranks can't go on. */
+  /** Throws if the communicator of the ranks has failed. */
   void requireAlive() {
     ranks.requireAlive();
   }
 
-  private Pairing pairing(String pair, Announcement own, Until until) {
-    return new Pairing(store.store(), pair, own, until.left(), rivals, WindlassException::of);
+  /** On rank 0: connects to the store if need be, and prepares a search for the other job. */
+  private Pairing pairing(String pair, Layout layout, Until until) {
+    store.reach(until);
+    return new Pairing(
+        store.store(), pair, announcement(layout), until.left(), holders, WindlassException::of);
   }
 
   private void requireLayout(Role role, Layout layout) {
@@ -409,31 +328,21 @@ public final class Job implements AutoCloseable {
     }
     if (layout.mesh().highestRank() >= communicator.size()) {
       throw new InvalidArgumentException(
-          "meet: layout "
-              + layout
-              + " holds rank "
-              + layout.mesh().highestRank()
-              + "; the job has ranks 0 to "
-              + (communicator.size() - 1));
+          "meet: layout " + layout + " holds rank " + layout.mesh().highestRank()
+              + "; the job has ranks 0 to " + (communicator.size() - 1));
     }
     if (role == Role.TARGET && layout.hasPartial()) {
       throw new InvalidArgumentException(
-          "meet: layout "
-              + layout
-              + " holds Partial; a target holds values: use R or S");
+          "meet: layout " + layout + " holds Partial; a target holds values: use R or S");
     }
   }
 
-  /** What {@code call} gives, the only one on this rank at its time. */
-  private <T> T within(String what, Supplier<T> call) {
+  /** Runs a call if no other thread is in a call, and the job is open. */
+  private <T> T exclusively(String what, Supplier<T> call) {
     Thread other = caller.compareAndExchange(null, Thread.currentThread());
     if (other != null) {
       throw new InvalidArgumentException(
-          what
-              + ": job '"
-              + name
-              + "' is in a call of thread \""
-              + other.getName()
+          what + ": job '" + name + "' is in a call of thread \"" + other.getName()
               + "\"; one thread at a time may call operations on it");
     }
     try {
@@ -455,50 +364,19 @@ public final class Job implements AutoCloseable {
         communicator.size(),
         layout == null ? "" : layout.qualified(),
         new Start.Config(
-            options.firstSequence(),
-            options.cores(),
-            options.blocks(),
-            Deadline.nanos(options.deadline(), WindlassException::of),
-            options.adjustThreads()),
+            options.firstSequence(), options.cores(), options.blocks(),
+            Deadline.nanos(options.deadline(), WindlassException::of), options.adjustThreads()),
         false);
   }
 
-  /** Of all that two jobs have to have alike. */
+  /** Returns the versions that both jobs of a pair must have. */
   static String versions() {
-    return "windlass "
-        + Native.wl_version()
-        + ", ABI "
-        + Native.wl_abi_version()
-        + ", meeting protocol "
-        + PROTOCOL
-        + ", plan "
-        + Plan.VERSION
-        + ", offer "
-        + Offer.FORMAT;
+    return "windlass " + Native.wl_version() + ", ABI " + Native.wl_abi_version()
+        + ", meeting protocol " + PROTOCOL + ", plan " + Plan.VERSION + ", offer " + Offer.FORMAT;
   }
 
-  private Pairing.Match match(
-      String pair, Role role, Layout layout, String other, Until until) {
-    return ranks.led(
-        until,
-        MATCH,
-        () ->
-            outliving(
-                until,
-                () -> {
-                  store.reach(until);
-                  Pairing pairing = pairing(pair, announcement(layout), until);
-                  return role == Role.SOURCE ? pairing.source(other) : pairing.target();
-                }));
-  }
-
-  /**
-   * On rank 0: what a call gives that waits at the store, and begins again at another one where
-   * that is lost.
-   *
-   * @param call finds its way to the store
-   */
-  static <T> T outliving(Until until, Supplier<T> call) {
+  /** Runs a call on rank 0 that connects to the store. Repeats it if the store is lost. */
+  static <T> T retrying(Until until, Supplier<T> call) {
     while (true) {
       try {
         return call.get();
@@ -511,42 +389,56 @@ public final class Job implements AutoCloseable {
   }
 
   /**
-   * Collective: the link with the job of a match, on all ranks; null on all where nothing came of
-   * it and they are to match anew: the store was lost, or the other job has given up.
-   *
-   * @param isForAny whether another job may take that one's place
+   * Collective: finds the other job and links with it. Returns null on all ranks if they are to try
+   * again, because the store was lost or the other job gave up.
    */
-  private Link linked(
-      String pair,
-      Role role,
-      Pairing.Match match,
-      Announcement own,
-      Until until,
-      boolean isForAny) {
-    String way = store.instance();
+  private Link tryMeet(String pair, Role role, Layout layout, String target, Until until) {
+    Supplier<Pairing.Match> search =
+        () -> {
+          Pairing pairing = pairing(pair, layout, until);
+          return role == Role.SOURCE ? pairing.source(target) : pairing.target();
+        };
+    Pairing.Match match =
+        ranks.fromRank0(
+            until,
+            in -> Pairing.Match.read(in, versions(), WindlassException::of),
+            () -> retrying(until, search)::write);
+    String connection = store.instance();
     Link link = null;
     Throwable failure = null;
     try {
-      link = join(pair, role, match, own, until);
+      link = join(pair, role, match, announcement(layout), until);
     } catch (RuntimeException | Error e) {
       failure = e;
     }
-    // What this rank is interrupted in is over.
+    // An interrupt has ended the call above, and must not end the ones below.
     boolean interrupted = Thread.interrupted();
     try {
-      long standing = interrupted && failure != null ? FAILED : standing(failure, until);
-      long worst = ranks.most(until, standing)[0];
-      if (worst == MET && !closed) {
+      long own = interrupted && failure != null ? FAILED : outcome(failure, until);
+      long worst = ranks.max(until, own)[0];
+      if (worst == JOINED && !closed) {
         return link;
       }
-      if (worst == MET) {
-        failure = new ClosedException("the job was closed"); // and the link with it, maybe
-      } else if (worst == LOST && store.isOver(way, until)) {
+      boolean isStoreLost = worst == LOST && store.hasLost(connection, until);
+      boolean hasGivenUp =
+          !isStoreLost
+              && target == null
+              && (worst == GONE
+                  || (worst == LOST && store.hasGivenUp(match.theirs(), connection, until)));
+      if (hasGivenUp && ranks.rank() == 0) {
+        LOGGER.log(
+            System.Logger.Level.WARNING,
+            "job ''{0}'', pair ''{1}'': {2} gave up before they had met, and another is waited"
+                + " for: {3}",
+            name,
+            pair,
+            match.other(),
+            failure == null ? "another rank of this job saw it" : failure.getMessage());
+      }
+      if (isStoreLost || hasGivenUp) {
         failure = null;
-      } else if (isForAny
-          && (worst == GONE || (worst == LOST && store.isGone(match.theirs(), way, until)))) {
-        tellWhoGaveUp(pair, match.other(), failure);
-        failure = null;
+      } else if (worst == JOINED) {
+        failure = new ClosedException("the job was closed");
       } else if (failure == null) {
         failure =
             new AbortedException("another rank of job '" + name + "' has failed; see what it says");
@@ -565,7 +457,7 @@ public final class Job implements AutoCloseable {
     if (link != null) {
       link.close();
       if (ranks.rank() == 0) {
-        store.takeBack(match.own());
+        store.remove(match.own());
       }
     }
     if (failure instanceof Error error) {
@@ -577,130 +469,86 @@ public final class Job implements AutoCloseable {
     return null;
   }
 
-  /** What has become of a meeting on a rank; the worst counts. */
-  private static long standing(Throwable failure, Until until) {
+  private static long outcome(Throwable failure, Until until) {
     if (failure == null) {
-      return MET;
+      return JOINED;
     }
     if (failure.getCause() instanceof OthersGoneException) {
       return GONE;
     }
-    // The deadline that passes first ends the meeting for both.
+    // If this job has time left, the deadline of the other one has passed.
     boolean isOthersLate = failure instanceof DeadlineExceededException && !until.isOver();
     boolean isLost = failure instanceof PeerLostException || failure instanceof AbortedException;
     return isLost || isOthersLate ? LOST : FAILED;
   }
 
-  /** On rank 0, in the log: no call throws it. */
-  private void tellWhoGaveUp(String pair, Announcement other, Throwable failure) {
-    if (ranks.rank() == 0) {
-      LOGGER.log(
-          System.Logger.Level.WARNING,
-          "job ''{0}'', pair ''{1}'': {2} gave up before they had met, and another is waited for:"
-              + " {3}",
-          name,
-          pair,
-          other,
-          failure == null ? "another rank of this job saw it" : failure.getMessage());
-    }
-  }
-
-  /** Makes the link, with the ranks of the other job. */
+  /** Starts a communicator with the ranks of the other job, and makes a link of it. */
   private Link join(
       String pair, Role role, Pairing.Match match, Announcement own, Until until) {
     boolean sends = role == Role.SOURCE;
     Announcement source = sends ? own : match.other();
     Announcement target = sends ? match.other() : own;
-    String whose = whose(source, target);
+    String whose = " (" + ranks(0, source) + ", " + ranks(source.ranks(), target) + ")";
     Link link = null;
     Communicator side = null;
     try {
-      store.connect(until); // which rank 0 may have done anew
-      side = ranks.again(until);
+      store.connect(until); // rank 0 may have replaced its connection
+      side = ranks.copy(until);
       long handle =
           Start.join(
-              store.store(),
-              match.name(),
-              match.theirs(),
-              List.of((sends ? 0 : source.ranks()) + ranks.rank()),
-              source.ranks() + target.ranks(),
-              source.options(),
-              host,
-              until.left(),
-              WindlassException::of)[0];
+              store.store(), match.name(), match.theirs(),
+              List.of((sends ? 0 : source.ranks()) + ranks.rank()), source.ranks() + target.ranks(),
+              source.options(), host, until.left(), WindlassException::of)[0];
+      Duration deadline = Duration.ofNanos(source.options().deadlineNs());
       Communicator both =
-          (Communicator)
-              Access.ADOPTION
-                  .of(communicator)
-                  .of(handle, Duration.ofNanos(source.options().deadlineNs()), "meet");
-      meeting.set(both);
+          (Communicator) Access.ADOPTION.of(communicator).of(handle, deadline, "meet");
+      meeting = both;
       if (closed) {
         both.close();
       }
       link =
           Link.between(
-              pair,
-              whose,
-              both,
-              side,
-              source.ranks(),
-              source.areGuests(),
-              layout(source),
-              layout(target),
-              memo,
-              until);
+              pair, whose, both, side, source.ranks(), source.areGuests(), layout(source),
+              layout(target), memo, until);
       return link;
     } catch (OthersGoneException e) {
-      close(side);
       throw new PeerLostException(e.getMessage() + whose, e);
     } catch (WindlassException e) {
-      close(side);
       throw WindlassException.of(
           e.code().number(), e.getMessage() + whose, e, e.operation(), e.culprits());
-    } catch (RuntimeException | Error e) {
-      close(side);
-      throw e;
     } finally {
-      meeting.set(null);
-      // A target that has met keeps its place, which another of its name may not have.
+      meeting = null;
+      // A linked target keeps its key, so that no other job of its name takes it.
       if (ranks.rank() == 0 && (sends || link == null)) {
-        store.takeBack(match.own());
+        store.remove(match.own());
+      }
+      if (link == null && side != null) {
+        side.close();
       }
     }
   }
 
-  private static void close(Communicator side) {
-    if (side != null) {
-      side.close();
-    }
-  }
-
-  /** Null where the job has named none. */
+  /** Returns a job's default layout; null if it has none. */
   private static Layout layout(Announcement job) {
     return job.layout().isEmpty() ? null : Layout.parse(job.layout());
   }
 
-  /** What messages that name ranks of both say of them. */
-  private static String whose(Announcement source, Announcement target) {
-    return " (" + ranks(0, source) + ", " + ranks(source.ranks(), target) + ")";
-  }
-
-  private static String ranks(int first, Announcement of) {
-    int last = first + of.ranks() - 1;
+  /** Returns a job's ranks in the communicator of both jobs, as messages name them. */
+  private static String ranks(int first, Announcement job) {
+    int last = first + job.ranks() - 1;
     return (first == last ? "rank " + first + " is" : "ranks " + first + " to " + last + " are")
-        + " job '"
-        + of.job()
-        + "'";
+        + " job '" + job.job() + "'";
   }
 
   /**
-   * Ends a call in progress, lets go of the store, which others lose where this process has it, and
-   * of the communicator where the job made it. Links go on. From any thread; idempotent.
+   * Ends a call in progress, and disconnects from the store. If this process has the store, other
+   * jobs lose it. Closes the communicator if {@link #fromEnvironment} made it. Links stay open.
+   * Thread-safe and idempotent.
    */
   @Override
   public void close() {
     closed = true;
-    Communicator both = meeting.get();
+    Communicator both = meeting;
     Communicator own = ownsCommunicator ? communicator : null;
     try (own;
         ranks;

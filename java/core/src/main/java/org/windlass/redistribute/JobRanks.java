@@ -3,11 +3,11 @@ package org.windlass.redistribute;
 
 import java.io.ByteArrayInputStream;
 import java.io.DataInputStream;
-import java.io.DataOutputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
+import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import org.windlass.Communicator;
 import org.windlass.MismatchException;
@@ -19,13 +19,13 @@ import org.windlass.internal.Native;
 import org.windlass.internal.store.Encoding;
 
 /**
- * The ranks of a job in the steps that it takes on its way to others: rank 0 leads, and all are
- * told what came of it. They have a communicator of their own.
+ * The ranks of a job while it looks for other jobs. Rank 0 acts, and all ranks get the result. They
+ * have a communicator of their own.
  */
 final class JobRanks implements AutoCloseable {
   /**
-   * What ranks have for one another beyond a deadline: what it ends is the way to another job, and
-   * not what they have among themselves.
+   * Time that the ranks have, after a deadline, to exchange results. The deadline ends the search
+   * for another job, and not the communication among the ranks.
    */
   private static final Duration GRACE = Duration.ofSeconds(5);
 
@@ -35,21 +35,19 @@ final class JobRanks implements AutoCloseable {
   private final String job;
   private final Communicator ranks;
 
-  /** How rank 0 tells the others of something. */
-  interface Form<T> {
-    void write(T what, DataOutputStream out) throws IOException;
-
+  /** Reads the result of rank 0. */
+  interface Decoder<T> {
     T read(DataInputStream in) throws IOException;
   }
 
-  /** Collective over {@code communicator}, whose ranks they are. */
+  /** Collective over {@code communicator}. */
   JobRanks(String job, Communicator communicator, Until until) {
     this.job = job;
-    this.ranks = again(communicator, until);
-    Access.ENDPOINT.of(ranks).own(); // the job is reported
+    this.ranks = copy(communicator, until);
+    Access.ENDPOINT.of(ranks).own(); // leaks of the job are reported, not of this communicator
   }
 
-  private static Communicator again(Communicator communicator, Until until) {
+  private static Communicator copy(Communicator communicator, Until until) {
     return communicator.split(0, communicator.rank(), until.later(GRACE).left());
   }
 
@@ -61,12 +59,12 @@ final class JobRanks implements AutoCloseable {
     return ranks.size();
   }
 
-  /** Collective: the same ranks in one more communicator, the caller's to close. */
-  Communicator again(Until until) {
-    return again(ranks, until);
+  /** Collective: returns another communicator of the ranks, which the caller closes. */
+  Communicator copy(Until until) {
+    return copy(ranks, until);
   }
 
-  /** Throws where they can't go on. */
+  /** Throws if the communicator of the ranks has failed. */
   void requireAlive() {
     ranks.failure().ifPresent(
         failure -> {
@@ -75,71 +73,99 @@ final class JobRanks implements AutoCloseable {
   }
 
   /**
-   * Collective: what {@code step} gives on rank 0, on every rank; where it throws, all do.
+   * Collective: runs a step on rank 0, and returns its result on every rank. If the step throws,
+   * every rank throws.
    *
-   * @param until that the step keeps to
+   * @param until deadline of the step
    */
-  <T> T led(Until until, Form<T> form, Supplier<T> step) {
+  <T> T fromRank0(Until until, Decoder<T> decoder, Supplier<Encoding> step) {
     until.later(GRACE).on(ranks).barrier();
     byte[] own = new byte[0];
-    T made = null;
-    RuntimeException failure = null;
+    WindlassException failure = null;
     if (ranks.rank() == 0) {
       try {
-        made = step.get();
-        T done = made;
+        Encoding result = step.get();
         own =
             Encoding.bytes(
                 out -> {
                   out.writeByte(DONE);
-                  form.write(done, out);
+                  result.to(out);
                 });
       } catch (WindlassException e) {
         failure = e;
-        own = written(e);
+        own =
+            Encoding.bytes(
+                out -> {
+                  out.writeByte(FAILED);
+                  out.writeInt(e.code().number());
+                  out.write(String.valueOf(e.getMessage()).getBytes(StandardCharsets.UTF_8));
+                });
       } catch (RuntimeException | Error e) {
         ranks.abort("rank 0 of job '" + job + "' has failed: " + e);
         throw e;
       }
     }
-    byte[] told = Gathered.bytes(ranks, until.later(GRACE)::leftNs, Native.WL_OP_LINK, own)[0];
+    byte[] sent = Gathered.bytes(ranks, until.later(GRACE)::leftNs, Native.WL_OP_LINK, own)[0];
     if (failure != null) {
       throw failure;
     }
-    return ranks.rank() == 0 ? made : read(told, form);
+    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(sent))) {
+      if (in.readByte() == DONE) {
+        return decoder.read(in);
+      }
+      int code = in.readInt();
+      String text = new String(in.readAllBytes(), StandardCharsets.UTF_8);
+      throw WindlassException.of(code, text, null, "", List.of());
+    } catch (IOException e) {
+      throw new MismatchException("what rank 0 told can't be read: " + e.getMessage(), e);
+    }
+  }
+
+  /** Collective: {@link #fromRank0} of a step that finds whether something is the case. */
+  boolean testOnRank0(Until until, BooleanSupplier step) {
+    return fromRank0(
+        until,
+        DataInputStream::readBoolean,
+        () -> {
+          boolean result = step.getAsBoolean();
+          return out -> out.writeBoolean(result);
+        });
   }
 
   /**
-   * Collective: throws on every rank, which then goes on, where two do not call the same.
+   * Collective: throws Mismatch on every rank, which names both calls, if two ranks differ. The
+   * ranks can go on afterwards.
    *
-   * @param call what this rank calls, and with what
-   * @throws MismatchException that names both
+   * @param call name and arguments of the call on this rank
    */
-  void agree(Until until, String call) {
+  void requireSame(Until until, String call) {
     String here = "of job '" + job + "' calls " + call;
     Alike.require(
         ranks, until.later(GRACE), Native.WL_OP_LINK, new Fingerprint().add(here), here);
   }
 
-  /** Collective: of each word the most that a rank gives; all give as many. */
-  long[] most(Until until, long... own) {
-    long[] most = own.clone();
-    for (long[] each : Gathered.words(ranks, until.later(GRACE)::leftNs, Native.WL_OP_LINK, own)) {
-      for (int i = 0; i < most.length; i++) {
-        most[i] = Math.max(most[i], each[i]);
+  /** Collective: returns the maximum over the ranks of each number. */
+  long[] max(Until until, long... own) {
+    long[] max = own.clone();
+    for (long[] each : gather(until, own)) {
+      for (int i = 0; i < max.length; i++) {
+        max[i] = Math.max(max[i], each[i]);
       }
     }
-    return most;
+    return max;
+  }
+
+  private long[][] gather(Until until, long... own) {
+    return Gathered.words(ranks, until.later(GRACE)::leftNs, Native.WL_OP_LINK, own);
   }
 
   /**
-   * Collective: throws on every rank where one has a failure.
+   * Collective: throws on every rank if one has a failure.
    *
-   * @param what such a rank has, as others are told
+   * @param problem verb phrase about such a rank, for the messages of the others
    */
-  void together(WindlassException failure, String what, Until until) {
-    long failed = failure == null ? 0 : failure.code().number();
-    long[][] all = Gathered.words(ranks, until.later(GRACE)::leftNs, Native.WL_OP_LINK, failed);
+  void throwAny(WindlassException failure, String problem, Until until) {
+    long[][] all = gather(until, failure == null ? 0 : failure.code().number());
     if (failure != null) {
       throw failure;
     }
@@ -148,33 +174,9 @@ final class JobRanks implements AutoCloseable {
         boolean isLate = all[rank][0] == Native.WL_TIMEOUT;
         throw WindlassException.of(
             isLate ? Native.WL_TIMEOUT : Native.WL_ABORTED,
-            "rank " + rank + " of job '" + job + "' " + what + "; see what it says",
-            null,
-            "",
+            "rank " + rank + " of job '" + job + "' " + problem + "; see what it says", null, "",
             List.of(rank));
       }
-    }
-  }
-
-  private static byte[] written(WindlassException failure) {
-    return Encoding.bytes(
-        out -> {
-          out.writeByte(FAILED);
-          out.writeInt(failure.code().number());
-          out.write(String.valueOf(failure.getMessage()).getBytes(StandardCharsets.UTF_8));
-        });
-  }
-
-  private static <T> T read(byte[] told, Form<T> form) {
-    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(told))) {
-      if (in.readByte() == DONE) {
-        return form.read(in);
-      }
-      int code = in.readInt();
-      String text = new String(in.readAllBytes(), StandardCharsets.UTF_8);
-      throw WindlassException.of(code, text, null, "", List.of());
-    } catch (IOException e) {
-      throw new MismatchException("what rank 0 told can't be read: " + e.getMessage(), e);
     }
   }
 

@@ -17,126 +17,102 @@ import org.windlass.internal.Leaks;
 import org.windlass.internal.Native;
 import org.windlass.internal.rendezvous.MeetingPlace;
 import org.windlass.internal.rendezvous.MeetingStore;
-import org.windlass.internal.rendezvous.Sign;
+import org.windlass.internal.rendezvous.PresenceKey;
 import org.windlass.internal.store.Member;
 import org.windlass.internal.store.Store;
 
 /**
- * The way of a job's rank to the store where jobs meet, which rank 0 finds or opens and tells the
- * others of. A way that was lost is followed by another. One thread at a time, but for {@link
- * #close}, which ends calls in progress.
+ * Connection of a rank of a job to the store where jobs meet. Rank 0 finds or opens the store, and
+ * the other ranks follow it. A new connection replaces a lost one. One thread at a time may call
+ * the methods other than {@link #close}, which ends calls in progress.
  */
 final class JobStore implements AutoCloseable {
-  /** For an answer of a store that may be there no more. */
-  private static final Duration PROBE = Duration.ofSeconds(2);
+  /** Time for a store to answer. A store that takes longer counts as lost. */
+  private static final Duration PROBE_LIMIT = Duration.ofSeconds(2);
 
-  /** For a step on the way to one, before the next: where it is, and the way in. */
-  private static final Duration STEP = Duration.ofSeconds(5);
+  /** Time for one attempt to find the store, or to connect to it. */
+  private static final Duration ATTEMPT_LIMIT = Duration.ofSeconds(5);
 
-  /** For a job that has failed to take its sign back; less than ranks have for one another. */
-  private static final Duration TAKING_BACK = Duration.ofSeconds(3);
+  /** Time for a job that has failed to remove its presence key; less than the ranks' grace time. */
+  private static final Duration REMOVAL_LIMIT = Duration.ofSeconds(3);
 
-  /** A key that is asked for to see whether a store answers, whatever it has. */
+  /** Key of a request that only tests whether a store answers. It needs no value. */
   private static final String ANY_KEY = "jobs";
 
-  /**
-   * A way of rank 0's.
-   *
-   * @param instance tells it from all others
-   */
-  private record Way(MeetingPlace place, String instance) {}
+  /** Connection of rank 0. No other connection has its instance. */
+  private record Connection(MeetingPlace place, String instance) {
+    void write(DataOutputStream out) throws IOException {
+      place.write(out);
+      out.writeUTF(instance);
+    }
 
-  private static final JobRanks.Form<Way> WAY =
-      new JobRanks.Form<>() {
-        @Override
-        public void write(Way way, DataOutputStream out) throws IOException {
-          way.place.write(out);
-          out.writeUTF(way.instance);
-        }
-
-        @Override
-        public Way read(DataInputStream in) throws IOException {
-          return new Way(MeetingPlace.read(in, WindlassException::of), in.readUTF());
-        }
-      };
-
-  private static final JobRanks.Form<Boolean> ANSWER =
-      new JobRanks.Form<>() {
-        @Override
-        public void write(Boolean answer, DataOutputStream out) throws IOException {
-          out.writeBoolean(answer);
-        }
-
-        @Override
-        public Boolean read(DataInputStream in) throws IOException {
-          return in.readBoolean();
-        }
-      };
+    static Connection read(DataInputStream in) throws IOException {
+      return new Connection(MeetingPlace.read(in, WindlassException::of), in.readUTF());
+    }
+  }
 
   private final String job;
   private final JobRanks ranks;
   private final Map<String, String> environment;
-  private final Means means;
+  private final Resources resources;
   private final Cleaner.Cleanable cleanable;
 
-  /** Rank 0's, by which this rank has come in last; null before the first. */
-  private Way way;
+  /** Connection of rank 0 that this rank followed last; null before the first. */
+  private Connection connection;
 
-  /** What outlives an object that nobody closes. From any thread. */
-  private static final class Means extends Leaks.Resource {
-    /** On rank 0; null elsewhere. Guarded by this, as is all below. */
-    private MeetingStore meeting;
+  /** Resources that outlive an object which nobody closes. Thread-safe. */
+  private static final class Resources extends Leaks.Resource {
+    private volatile MeetingStore meeting; // null on other ranks than rank 0
+    private Store store; // null while there is no connection
+    private volatile boolean isClosed;
 
-    /** Null where there is none, or none any more. */
-    private Store store;
-
-    private boolean hasEnded;
-
-    Means(String what) {
+    Resources(String what) {
       super(what);
     }
 
-    /** Null where there is none. */
+    void requireOpen() {
+      if (isClosed) {
+        throw new ClosedException("the job was closed");
+      }
+    }
+
     synchronized Store store() {
       requireOpen();
       return store;
     }
 
-    synchronized void requireOpen() {
-      if (hasEnded) {
-        throw new ClosedException("the job was closed");
-      }
-    }
-
-    synchronized MeetingStore meeting(Map<String, String> environment) {
-      requireOpen();
+    /** Finds or opens the store. */
+    MeetingPlace find(Map<String, String> environment, Duration limit) {
       if (meeting == null) {
         meeting = new MeetingStore(environment, Native.wl_version(), WindlassException::of);
       }
-      return meeting;
-    }
-
-    /** Closes what {@code found} has opened since this ended. */
-    void keep(MeetingStore found) {
       try {
-        requireOpen();
-      } catch (ClosedException e) {
-        found.close();
-        throw e;
+        return meeting.find(limit);
+      } finally {
+        if (isClosed) {
+          meeting.close();
+        }
       }
     }
 
-    /** Takes over a store, where this has not ended, and lets go of the one before. */
-    void take(Store next) {
-      Store other;
-      synchronized (this) {
-        other = hasEnded ? next : store;
-        store = hasEnded ? null : next;
-      }
-      if (other != null) {
-        other.close();
+    /** Uses another store, or none, and closes the last one. Throws Closed after a close. */
+    void use(Store next) {
+      replace(next);
+      if (isClosed) {
+        replace(null);
       }
       requireOpen();
+    }
+
+    private void replace(Store next) {
+      Store last;
+      synchronized (this) {
+        last = store;
+        store = next;
+      }
+      if (last != null) {
+        last.close();
+      }
     }
 
     @Override
@@ -146,84 +122,71 @@ final class JobStore implements AutoCloseable {
 
     @Override
     protected void free() {
-      Store last;
-      MeetingStore found;
-      synchronized (this) {
-        hasEnded = true;
-        last = store;
-        found = meeting;
-        store = null;
-      }
-      if (last != null) {
-        last.close();
-      }
-      if (found != null) {
-        found.close();
+      isClosed = true;
+      replace(null);
+      if (meeting != null) {
+        meeting.close();
       }
     }
   }
 
-  /**
-   * No way so far.
-   *
-   * @param environment says where the store is
-   */
+  /** Makes no connection yet. The environment names the store. */
   JobStore(String job, JobRanks ranks, Map<String, String> environment) {
     this.job = job;
     this.ranks = ranks;
     this.environment = environment;
-    means = new Means("Job '" + job + "' of rank " + ranks.rank());
-    cleanable = Leaks.watch(this, means);
+    resources = new Resources("Job '" + job + "' of rank " + ranks.rank());
+    cleanable = Leaks.watch(this, resources);
   }
 
-  /** What {@link #connect}, or {@link #reach}, has come to. */
+  /** Returns the connected store; null before {@link #connect} or {@link #reach}. */
   Store store() {
-    return means.store();
+    return resources.store();
   }
 
-  /** On rank 0: tells this way from all others, earlier ones of this job too. */
+  /** Returns the identifier of rank 0's connection. */
   String instance() {
-    return way.instance;
+    return connection.instance;
   }
 
-  /** Collective: sees to it that every rank has a way into the store. */
+  /** Collective: connects every rank that has no connection, or a lost one. */
   void connect(Until until) {
     WindlassException failure;
-    boolean goesOn;
+    boolean isRetried;
     do {
-      Way led = ranks.led(until, WAY, () -> reached(until));
-      failure = ranks.rank() == 0 ? null : follow(led, until);
-      // It may have been told of a store that has gone since.
+      Connection leading =
+          ranks.fromRank0(until, Connection::read, () -> reach(until)::write);
+      failure = ranks.rank() == 0 ? null : follow(leading, until);
+      // Rank 0's store may have ended since rank 0 reached it.
       boolean isGone =
           failure instanceof DeadlineExceededException || failure instanceof PeerLostException;
-      goesOn = isGone && !until.isOver();
-    } while (ranks.most(until, goesOn ? 1 : 0)[0] != 0);
-    ranks.together(failure, "finds no way to the store", until);
+      isRetried = ranks.max(until, isGone && !until.isOver() ? 1 : 0)[0] != 0;
+    } while (isRetried);
+    ranks.throwAny(failure, "finds no way to the store", until);
   }
 
-  /** One step in rank 0's way; null, or what it failed of. */
-  private WindlassException follow(Way led, Until until) {
+  /** Tries once to connect to rank 0's store. Returns the failure, or null. */
+  private WindlassException follow(Connection leading, Until until) {
     try {
-      if (way != null && way.instance.equals(led.instance) && !isLost(until)) {
-        return null;
+      boolean isSame = connection != null && connection.instance.equals(leading.instance);
+      if (!isSame || isLost(until)) {
+        resources.use(null);
+        resources.use(connected(leading.place, UUID.randomUUID().toString(), until));
+        connection = leading;
       }
-      means.take(null);
-      means.take(connected(led.place, UUID.randomUUID().toString(), until));
-      way = led;
       return null;
     } catch (WindlassException e) {
       return e;
     }
   }
 
-  /** Collective: whether rank 0's way of that {@link #instance} leads nowhere any more. */
-  boolean isOver(String instance, Until until) {
-    return ranks.led(
+  /** Collective: returns whether rank 0 has lost its connection {@code instance}. */
+  boolean hasLost(String instance, Until until) {
+    return ranks.testOnRank0(
         until,
-        ANSWER,
         () -> {
           try {
-            return !way.instance.equals(instance) || isLost(until);
+            return !connection.instance.equals(instance) || isLost(until);
           } catch (DeadlineExceededException e) {
             return false; // no time is left to find out
           }
@@ -231,75 +194,70 @@ final class JobStore implements AutoCloseable {
   }
 
   /**
-   * Collective: whether those have given up, or are lost, whose sign rank 0 has seen in its way of
-   * that {@link #instance}; it waits shortly for them to take it back.
+   * Collective: returns whether the job that has a presence key has given up. Waits a short time
+   * for the key to disappear.
+   *
+   * @param instance rank 0's connection that has seen the key
    */
-  boolean isGone(Sign sign, String instance, Until until) {
-    return ranks.led(
+  boolean hasGivenUp(PresenceKey theirs, String instance, Until until) {
+    return ranks.testOnRank0(
         until,
-        ANSWER,
         () -> {
-          Store store = means.store();
-          if (store == null || !way.instance.equals(instance)) {
+          Store store = resources.store();
+          if (store == null || !connection.instance.equals(instance)) {
             return true;
           }
           try {
-            return sign.goes(store, part(TAKING_BACK, until));
+            return theirs.awaitRemoval(store, atMost(REMOVAL_LIMIT, until));
           } catch (PeerLostException | ClosedException e) {
-            means.requireOpen();
-            return true; // with the store, where they were to come
+            resources.requireOpen();
+            return true; // the key was lost with the store
           }
         });
   }
 
-  /** By rank 0 alone: sees to it that it has a way into the store. */
-  void reach(Until until) {
-    reached(until);
-  }
-
-  private Way reached(Until until) {
+  /** Connects rank 0 if it has no connection, or a lost one. Only rank 0 calls it. */
+  Connection reach(Until until) {
     if (isLost(until)) {
-      way = opened(until);
+      connection = opened(until);
     }
-    return way;
+    return connection;
   }
 
   private boolean isLost(Until until) {
-    Store store = means.store();
+    Store store = resources.store();
     if (store == null) {
       return true;
     }
-    Duration once = part(PROBE, until);
+    Duration limit = atMost(PROBE_LIMIT, until);
     try {
-      store.get(ANY_KEY, once);
+      store.get(ANY_KEY, limit);
       return false;
     } catch (PeerLostException | ClosedException e) {
-      means.requireOpen();
+      resources.requireOpen();
       return true;
     } catch (DeadlineExceededException e) {
-      if (once.compareTo(PROBE) < 0) {
-        throw e; // it may answer yet
+      if (limit.compareTo(PROBE_LIMIT) < 0) {
+        throw e; // the store may still answer
       }
       return true;
     }
   }
 
-  private static Duration part(Duration most, Until until) {
-    return Duration.ofNanos(Math.min(until.leftNs(), most.toNanos()));
+  private static Duration atMost(Duration limit, Until until) {
+    return Duration.ofNanos(Math.min(until.leftNs(), limit.toNanos()));
   }
 
-  /** To the store that rank 0 finds or opens. */
-  private Way opened(Until until) {
+  /** Finds or opens the store, and connects rank 0. */
+  private Connection opened(Until until) {
     long startNs = System.nanoTime();
     while (true) {
-      means.take(null);
+      resources.use(null);
       try {
-        MeetingStore meeting = means.meeting(environment);
-        MeetingPlace place = meeting.find(part(STEP, until));
-        means.keep(meeting);
+        MeetingPlace place = resources.find(environment, atMost(ATTEMPT_LIMIT, until));
         String instance = UUID.randomUUID().toString();
-        means.take(connected(place, instance, until));
-        return new Way(place, instance);
+        resources.use(connected(place, instance, until));
+        return new Connection(place, instance);
       } catch (PeerLostException e) {
         if (until.isOver()) {
           throw e;
@@ -308,12 +266,8 @@ final class JobStore implements AutoCloseable {
         if (until.isOver()) {
           Duration waited = Duration.ofNanos(System.nanoTime() - startNs);
           throw new DeadlineExceededException(
-              "no store for "
-                  + Deadline.text(waited)
-                  + " where "
-                  + MeetingStore.VARIABLE
-                  + " has jobs meet; the last attempt: "
-                  + e.getMessage(),
+              "no store for " + Deadline.text(waited) + " where " + MeetingStore.VARIABLE
+                  + " has jobs meet; the last attempt: " + e.getMessage(),
               e);
         }
       }
@@ -321,33 +275,33 @@ final class JobStore implements AutoCloseable {
   }
 
   /**
-   * Comes in, in one step.
+   * Tries once to connect.
    *
-   * @param instance new: a way that was lost may count as one that is there, for as long as its end
-   *     takes to arrive
+   * @param instance new identifier. The store may take time to notice that an earlier connection
+   *     was lost, and refuses a second one of the same name.
    */
   private Store connected(MeetingPlace place, String instance, Until until) {
     Member member =
         new Member(job + "/" + instance, ranks.rank(), ranks.size(), Native.wl_version());
-    return place.connect(member, environment, part(STEP, until), WindlassException::of);
+    return place.connect(member, environment, atMost(ATTEMPT_LIMIT, until), WindlassException::of);
   }
 
-  /** By rank 0 alone. */
-  void takeBack(Sign sign) {
+  /** Removes a presence key of this job, if the store still answers. Only rank 0 calls it. */
+  void remove(PresenceKey own) {
     try {
-      Store store = means.store();
+      Store store = resources.store();
       if (store != null) {
-        sign.takeBack(store);
+        own.remove(store);
       }
     } catch (WindlassException e) {
-      // With this way in, or once the store answers no more, it is of no account.
+      // The key disappears with the connection.
     }
   }
 
-  /** Lets go of the store, which others lose where this process has it. Idempotent. */
+  /** Disconnects, and closes the store if this process has it. Idempotent. */
   @Override
   public void close() {
-    means.closed();
+    resources.closed();
     cleanable.clean();
   }
 }

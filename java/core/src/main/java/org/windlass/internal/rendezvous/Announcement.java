@@ -5,7 +5,6 @@ import java.io.ByteArrayInputStream;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.util.List;
-import java.util.Objects;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Encoding;
@@ -13,36 +12,23 @@ import org.windlass.internal.store.Member;
 import org.windlass.internal.store.Texts;
 
 /**
- * What a job says of itself where it meets another.
+ * Description of a job, which it writes into the store for the job that it meets.
  *
- * @param versions of all that two jobs have to have alike, as text; it is read first, whatever the
- *     version of the rest
- * @param job its name
- * @param instance tells it from another job of that name, an earlier start of it too
- * @param pid of rank 0's process
- * @param ranks how many it has
- * @param layout how it lays out what it names no layout for, as text; empty for none
- * @param options what the group of both is to be like, where it is the source
- * @param areGuests whether its ranks are guests, whose parts of a plan the other job makes
+ * @param versions versions that both jobs must have, as text. Every version of this record begins
+ *     with it.
+ * @param job name of the job
+ * @param instance identifier of this start of the job
+ * @param pid process ID of rank 0
+ * @param ranks number of ranks
+ * @param layout default layout of the job's tensors, as text; empty for none
+ * @param options configuration of the communicator of both jobs, if this job is the source
+ * @param areGuests whether the ranks are Python ranks, for which the other job makes the plans
  */
 public record Announcement(
-    String versions,
-    String job,
-    String instance,
-    long pid,
-    int ranks,
-    String layout,
-    Start.Config options,
-    boolean areGuests) {
+    String versions, String job, String instance, long pid, int ranks, String layout,
+    Start.Config options, boolean areGuests) {
   private static final int MAGIC = 0x574c4d54; // "WLMT"
-
-  public Announcement {
-    Objects.requireNonNull(versions, "versions");
-    Objects.requireNonNull(job, "job");
-    Objects.requireNonNull(instance, "instance");
-    Objects.requireNonNull(layout, "layout");
-    Objects.requireNonNull(options, "options");
-  }
+  private static final int LONGEST_VERSIONS = 512;
 
   public byte[] toBytes() {
     return Encoding.bytes(
@@ -64,9 +50,9 @@ public record Announcement(
   }
 
   /**
-   * What another job says.
+   * Reads the announcement of another job.
    *
-   * @param versions those here; Mismatch where it has others
+   * @param versions versions of this job; throws Mismatch if the other job has different ones
    */
   public static Announcement of(byte[] bytes, String versions, FailureMaker failures) {
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
@@ -77,21 +63,21 @@ public record Announcement(
             "the other job has " + Texts.printable(theirs) + "; this one has " + versions
                 + "; run both with one version of Windlass");
       }
-      return rest(theirs, in);
+      Announcement read = read(theirs, in);
+      if (in.available() > 0) {
+        throw new IOException("it has " + in.available() + " bytes too many");
+      }
+      return read;
     } catch (IOException e) {
-      throw failures.make(
-          Native.WL_MISMATCH,
-          "what the other job says of itself can't be read: " + Encoding.why(e),
-          e,
-          "",
-          List.of());
+      String message = "what the other job says of itself can't be read: " + Encoding.why(e);
+      throw failures.make(Native.WL_MISMATCH, message, e, "", List.of());
     }
   }
 
-  /** The same of whatever versions; null for what can't be read. */
+  /** Reads an announcement of any versions. Returns null if it can't be read. */
   static Announcement peek(byte[] bytes) {
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
-      return rest(versions(in), in);
+      return read(versions(in), in);
     } catch (IOException e) {
       return null;
     }
@@ -101,37 +87,43 @@ public record Announcement(
     if (in.readInt() != MAGIC) {
       throw new IOException("it begins otherwise");
     }
-    return in.readUTF();
+    return text(in, LONGEST_VERSIONS);
   }
 
-  private static Announcement rest(String versions, DataInputStream in) throws IOException {
-    Announcement said =
+  private static String text(DataInputStream in, int longest) throws IOException {
+    String text = in.readUTF();
+    if (text.length() > longest) {
+      throw new IOException(
+          "it has a text of " + text.length() + " characters where " + longest + " are allowed");
+    }
+    return text;
+  }
+
+  private static Announcement read(String versions, DataInputStream in) throws IOException {
+    Announcement read =
         new Announcement(
             versions,
-            Texts.printable(in.readUTF()),
-            in.readUTF(),
+            Texts.printable(text(in, Member.JOB)),
+            text(in, Member.JOB),
             in.readLong(),
             in.readInt(),
             in.readUTF(),
             new Start.Config(
                 in.readInt(), in.readInt(), in.readInt(), in.readLong(), in.readBoolean()),
             in.readBoolean());
-    if (said.ranks < 1 || said.ranks > Member.MOST_RANKS) {
-      throw new IOException("it has " + said.ranks + " ranks");
+    if (read.ranks < 1 || read.ranks > Member.MOST_RANKS) {
+      throw new IOException("it has " + read.ranks + " ranks");
     }
-    return said;
+    if (read.options.deadlineNs() < 1) {
+      throw new IOException("its deadline is " + read.options.deadlineNs() + " ns");
+    }
+    return read;
   }
 
   /** Such as {@code job 'trainer' (2 ranks, rank 0 is process 17)}. */
   @Override
   public String toString() {
-    return "job '"
-        + job
-        + "' ("
-        + ranks
-        + (ranks == 1 ? " rank" : " ranks")
-        + ", rank 0 is process "
-        + pid
-        + ")";
+    return "job '" + job + "' (" + ranks + (ranks == 1 ? " rank" : " ranks")
+        + ", rank 0 is process " + pid + ")";
   }
 }

@@ -17,33 +17,33 @@ import org.windlass.internal.store.StoreProviders;
 import org.windlass.internal.store.StoreServer;
 import org.windlass.internal.store.Token;
 
-/** Where the store is at which jobs meet, as rank 0 of a job tells the others, or ranks of one. */
+/** Location of a store where jobs meet, which rank 0 of a job sends to the other ranks. */
 public sealed interface MeetingPlace {
   /**
-   * A way in.
+   * Connects to the store.
    *
-   * @param variables the environment, which may have credentials
-   * @param failures makes what this and all calls throw; here, what {@link SocketStore#connect} and
-   *     {@link StoreProvider#connect} do
+   * @param variables the environment, which may hold credentials
+   * @param failures makes what this and all calls throw
    */
   Store connect(
       Member member, Map<String, String> variables, Duration deadline, FailureMaker failures);
 
   void write(DataOutput out) throws IOException;
 
-  /** What {@link #write} has written. */
+  /** Reads what {@link #write} has written. */
   static MeetingPlace read(DataInput in, FailureMaker failures) throws IOException {
     if (in.readBoolean()) {
       return new Provided(in.readUTF(), in.readUTF());
     }
     byte[] host = new byte[in.readUnsignedByte()];
     in.readFully(host);
-    InetSocketAddress address = new InetSocketAddress(InetAddress.getByAddress(host), in.readInt());
+    InetAddress address = InetAddress.getByAddress(host);
+    InetSocketAddress port = new InetSocketAddress(address, in.readUnsignedShort());
     return new Socket(
-        new MeetingFile.Place(address, Token.parse(in.readUTF(), "what rank 0 told", failures)));
+        new MeetingFile.Place(port, Token.parse(in.readUTF(), "what rank 0 told", failures)));
   }
 
-  /** A {@link StoreServer}. */
+  /** Location of a {@link StoreServer}. */
   record Socket(MeetingFile.Place place) implements MeetingPlace {
     @Override
     public Store connect(
@@ -57,19 +57,19 @@ public sealed interface MeetingPlace {
       byte[] host = place.address().getAddress().getAddress();
       out.writeByte(host.length);
       out.write(host);
-      out.writeInt(place.address().getPort());
+      out.writeShort(place.address().getPort());
       out.writeUTF(place.token().digits());
     }
   }
 
   /**
-   * A store that another artifact brings along.
+   * Location of a store of a {@link StoreProvider}.
    *
-   * @param address which begins with a scheme
-   * @param name tells it from others at that address
+   * @param address address that begins with a scheme
+   * @param name name of the store among those at the address
    */
   record Provided(String address, String name) implements MeetingPlace {
-    /** As an observer, which all ranks of jobs are. */
+    /** Connects as an observer, as all ranks of jobs that meet do. */
     @Override
     public Store connect(
         Member member, Map<String, String> variables, Duration deadline, FailureMaker failures) {
@@ -77,7 +77,7 @@ public sealed interface MeetingPlace {
       return join(observer, variables, deadline, failures);
     }
 
-    /** As a member: {@link StoreProvider#connect}. */
+    /** Connects as a member. */
     public Store join(
         Member member, Map<String, String> variables, Duration deadline, FailureMaker failures) {
       return StoreProviders.of(address, failures)

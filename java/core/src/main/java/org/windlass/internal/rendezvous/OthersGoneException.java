@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.rendezvous;
 
-/** Those that this start waits for have ended, or begun another, and come no more. */
+/** The ranks of the other job gave up this start before they joined it. */
 public final class OthersGoneException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.rendezvous;
 
+import java.io.ByteArrayInputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.HashMap;
@@ -8,42 +12,40 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
-import java.util.function.Predicate;
-import java.util.function.UnaryOperator;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
+import org.windlass.internal.store.Encoding;
 import org.windlass.internal.store.Store;
 import org.windlass.internal.store.Texts;
 
 /**
- * The way of two jobs to one another at a store, by the name of their pair: what rank 0 of each
- * does. A pair has one source and any number of targets, each a job of another name.
+ * Search of a job's rank 0 for the other job of a pair, in a store. A pair has one source and any
+ * number of targets, each a job with a name of its own. P is the pair's name, J a target's.
  *
  * <pre>
- * pair/P/source     what the source says of itself, which holds it
- * pair/P/calls      the source's too: another value with each target that has come to be open
- * pair/P/target/J   of target J, which holds it: a {@link Standing}, open or answered by the source
- * meeting/N/source  held by the source of meeting N, until all have met there or it gives up; N is
- *                   random, so that nothing in the store has to be right for it to be new
+ * pair/P/source     announcement of the source, which holds the key
+ * pair/P/calls      held by the source too; each target that opens gives it a new random value
+ * pair/P/target/J   {@link TargetEntry} of target J, which holds the key
+ * meeting/N/source  held by the source of meeting N, a random number, until its start is over
  * </pre>
  *
- * A job that ends, in whatever way, takes what it holds with it. A target that gives up removes its
- * key, and one that is to be matched anew makes itself open again.
+ * The keys that a job holds disappear when its connection to the store ends. A target that gives up
+ * removes its key. A target that looks for another source replaces its entry by an open one.
  */
 public final class Pairing {
-  /** For what is told once the deadline has passed. */
-  private static final Duration LAST_LOOK = Duration.ofSeconds(2);
+  /** Limit of store calls that explain a failure or clean up after the deadline. */
+  private static final Duration CLEANUP_LIMIT = Duration.ofSeconds(2);
 
   private static final System.Logger LOGGER = System.getLogger("org.windlass");
 
-  private static final String LOOK_FOR_THE_OTHER =
+  private static final String CHECK_OTHER_JOB =
       "; see whether the other job runs, meets there by that name, with the same token where it has"
           + " one, and has the other role";
 
   private static final byte[] NO_CALLS = new byte[Long.BYTES];
-  private static final byte[] THERE = {};
 
   private final Store store;
   private final String pair;
@@ -51,67 +53,76 @@ public final class Pairing {
   private final Announcement own;
   private final FailureMaker failures;
   private final Deadline until;
-  private final Rivals rivals;
+  private final Holders holders;
 
-  /**
-   * How long one waits for a place that another job holds.
-   *
-   * @param tells before it says so in the log
-   * @param ends before it fails where that job is not one that this follows, beyond the time that
-   *     the store may take to let go of what a job held that has ended
-   */
-  public record Patience(Duration tells, Duration ends) {
-    public static final Patience USUAL = new Patience(Duration.ofSeconds(2), Duration.ofSeconds(5));
-  }
+  /** Other jobs that hold keys which this job needs. Consecutive searches share one object. */
+  public static final class Holders {
+    private final Duration logAfter;
+    private final Duration failAfter;
+    private final Map<String, Holder> byKey = new HashMap<>();
 
-  /** The jobs that held a place which this job wanted. Several looks share what one of them saw. */
-  public static final class Rivals {
-    private final Patience patience;
-    private final Map<String, Rival> byPlace = new HashMap<>();
-
-    public Rivals(Patience patience) {
-      this.patience = patience;
+    /** Logs after 2 seconds and fails 5 seconds after the key of an ended job disappears. */
+    public Holders() {
+      this(Duration.ofSeconds(2), Duration.ofSeconds(5));
     }
 
-    /** {@code holder} in that place; null for one of another version. */
-    private Rival in(String place, Announcement holder, Duration silence) {
-      String instance = holder == null ? "" : holder.instance();
-      Rival known = byPlace.get(place);
+    /**
+     * Takes other limits.
+     *
+     * @param logAfter time after which a job that waits for a key logs who holds it
+     * @param failAfter time after which it fails if a job of another name holds the key. The time
+     *     that the store keeps keys of an ended job is added.
+     */
+    public Holders(Duration logAfter, Duration failAfter) {
+      this.logAfter = logAfter;
+      this.failAfter = failAfter;
+    }
+
+    /** Returns the entry of a key's holder; {@code job} is null for a job of another version. */
+    private Holder holder(String key, Announcement job, Duration silence) {
+      String instance = job == null ? "" : job.instance();
+      Holder known = byKey.get(key);
       if (known == null || !known.instance.equals(instance)) {
-        known = new Rival(instance, patience.tells(), silence.plus(patience.ends()));
-        byPlace.put(place, known);
+        Deadline fail = Deadline.of(silence.plus(failAfter));
+        known = new Holder(instance, Deadline.of(logAfter), fail, new AtomicBoolean());
+        byKey.put(key, known);
       }
       return known;
     }
   }
 
-  /** A job that holds a place, and the deadlines that began when it was first seen there. */
-  private static final class Rival {
-    private final String instance;
-    private final Deadline tells;
-    private final Deadline ends;
-    private boolean isTold;
-
-    private Rival(String instance, Duration tells, Duration ends) {
-      this.instance = instance;
-      this.tells = Deadline.of(tells);
-      this.ends = Deadline.of(ends);
-    }
-  }
+  /** Instance of a job that holds a key, with limits that run since it was first seen there. */
+  private record Holder(String instance, Deadline log, Deadline fail, AtomicBoolean isLogged) {}
 
   /**
-   * Two jobs that have found one another.
+   * Two jobs that have found each other.
    *
-   * @param meeting a number of its own
-   * @param theirs that the other job may still come
-   * @param own that this one may, for its rank 0 to take back: a source once the meeting is over, a
-   *     target where it has come to nothing
-   * @param other what the other job says of itself
+   * @param meeting random number of their meeting
+   * @param theirs presence key of the other job
+   * @param own presence key of this job. Rank 0 removes it when the job fails to meet, and, of a
+   *     source, when the start is over.
+   * @param other announcement of the other job
    */
-  public record Match(long meeting, Sign theirs, Sign own, Announcement other) {
-    /** Tells the meeting from others at the store. */
+  public record Match(long meeting, PresenceKey theirs, PresenceKey own, Announcement other) {
+    /** Returns the name of the meeting's start at the store. */
     public String name() {
       return Pairing.name(meeting);
+    }
+
+    /** Writes the match for the other ranks of this job. */
+    public void write(DataOutputStream out) throws IOException {
+      out.writeLong(meeting);
+      theirs.write(out);
+      own.write(out);
+      out.write(other.toBytes());
+    }
+
+    /** Reads a match. The other job must have {@code versions}. */
+    public static Match read(DataInputStream in, String versions, FailureMaker failures)
+        throws IOException {
+      return new Match(
+          in.readLong(), PresenceKey.read(in), PresenceKey.read(in),
+          Announcement.of(in.readAllBytes(), versions, failures));
     }
   }
 
@@ -119,44 +130,34 @@ public final class Pairing {
     return "meeting/" + meeting;
   }
 
-  private static Sign ofSource(long meeting) {
-    return new Sign(name(meeting) + "/source", THERE);
+  private static PresenceKey sourceKey(long meeting) {
+    return new PresenceKey(name(meeting) + "/source", new byte[0]);
   }
 
   /**
-   * From now on.
+   * Prepares a search, whose deadline begins now.
    *
-   * @param pair whose name has no slash
-   * @param own what this job says of itself
-   * @param rivals of this job
-   * @param failures makes what calls throw: Timeout says whether the other side was there; Mismatch
-   *     names the versions of both jobs where they differ, or the job that has this one's place
+   * @param pair name of the pair, without a slash
+   * @param own announcement of this job
+   * @param failures makes what calls throw. Timeout says whether the other job was seen. Mismatch
+   *     names the versions that differ, or the job that holds the key of this one.
    */
   public Pairing(
-      Store store,
-      String pair,
-      Announcement own,
-      Duration deadline,
-      Rivals rivals,
+      Store store, String pair, Announcement own, Duration deadline, Holders holders,
       FailureMaker failures) {
     this.store = store;
     this.pair = pair;
     this.path = "pair/" + pair + "/";
     this.own = own;
     this.until = Deadline.of(deadline, failures);
-    this.rivals = rivals;
+    this.holders = holders;
     this.failures = failures;
   }
 
-  /**
-   * As the source: finds a target that is open.
-   *
-   * @param job of this name; null for any
-   */
+  /** Finds an open target for this source: the one of name {@code job}, or any if that is null. */
   public Match source(String job) {
-    Predicate<String> isMeant = target -> job == null || job.equals(target);
     while (true) {
-      for (String target : awaitOpen(isMeant)) {
+      for (String target : awaitOpen(job)) {
         Match match = match(target);
         if (match != null) {
           return match;
@@ -165,15 +166,16 @@ public final class Pairing {
     }
   }
 
-  /** As the source: {@link #open}, once there is one. */
-  public List<String> awaitOpen() {
-    return awaitOpen(target -> true);
-  }
-
-  private List<String> awaitOpen(Predicate<String> isMeant) {
+  /**
+   * Waits until a target is open for this source, and returns the names of all that are.
+   *
+   * @param job name of the only target that counts; null for any
+   */
+  public List<String> awaitOpen(String job) {
     byte[] calls = null;
     while (true) {
-      List<String> open = open().stream().filter(isMeant).toList();
+      List<String> open =
+          open().stream().filter(target -> job == null || job.equals(target)).toList();
       if (!open.isEmpty()) {
         return open;
       }
@@ -185,261 +187,214 @@ public final class Pairing {
     }
   }
 
-  /** What a source throws that no target has come to. */
   private RuntimeException noneOpen(RuntimeException failure) {
     String none = "no job receives it here that is not linked already";
-    String met = null;
     try {
-      met = metByAnother();
+      String met = targetOfAnotherSource();
+      if (met != null) {
+        return late(
+            failure, none + ": " + met,
+            "; a pair has one source, and a target meets another once it has seen its link end");
+      }
     } catch (RuntimeException e) {
       failure.addSuppressed(e);
     }
-    return met == null
-        ? late(failure, none, LOOK_FOR_THE_OTHER)
-        : late(
-            failure,
-            none + ": " + met,
-            "; a pair has one source, and a target meets another once it has seen its link end");
+    return late(failure, none, CHECK_OTHER_JOB);
   }
 
-  /** A target here that another source has answered, which may hold its place no more; or null. */
-  private String metByAnother() {
-    Deadline last = Deadline.of(LAST_LOOK);
-    for (String key : store.keys(path + "target/", last.left())) {
-      Standing standing = store.get(key, last.left()).map(Standing::of).orElse(null);
-      Announcement target = standing == null ? null : Announcement.peek(standing.target());
-      Announcement source = standing == null ? null : Announcement.peek(standing.source());
-      boolean isAnothers =
+  /**
+   * Describes a target that met another source, which may have ended since. Returns null if there
+   * is none.
+   */
+  private String targetOfAnotherSource() {
+    Deadline limit = Deadline.of(CLEANUP_LIMIT);
+    for (String key : store.keys(path + "target/", limit.left())) {
+      TargetEntry entry = entry(key, limit.left());
+      Announcement target = Announcement.peek(entry.target());
+      Announcement source = Announcement.peek(entry.source());
+      boolean isOther =
           source != null && !(source.job().equals(own.job()) && source.pid() == own.pid());
-      if (target != null && isAnothers) {
+      if (target != null && isOther) {
         return target + " has met " + source;
       }
     }
     return null;
   }
 
-  /** As the source: the jobs that are open as targets; it waits for none. */
+  /** Returns the names of the targets that are open for this source now. */
   public List<String> open() {
-    takeSource();
+    hold(
+        path + "source", own.toBytes(), Announcement::peek,
+        "another sends it already: %s; a pair has one source: name another pair, or end that job");
+    store.hold(path + "calls", NO_CALLS, until.left()); // fails if this job holds it already
     String targets = path + "target/";
     return store.keys(targets, until.left()).stream()
-        .filter(
-            key -> store.get(key, until.left()).map(Standing::of).filter(Standing::isOpen).isPresent())
+        .filter(key -> entry(key, until.left()).meeting() == TargetEntry.OPEN)
         .map(key -> key.substring(targets.length()))
         .filter(Pairing::isName)
         .toList();
   }
 
-  /** Whether a job may have it for a name; strangers may leave other keys in a store of theirs. */
+  private TargetEntry entry(String key, Duration limit) {
+    return TargetEntry.of(store.get(key, limit).orElse(new byte[0]));
+  }
+
+  /** Returns whether a key can be a job's. Other programs may have left keys in the store. */
   private static boolean isName(String target) {
     return !target.isEmpty() && !target.contains("/") && Texts.printable(target).equals(target);
   }
 
-  /** Holds the source's place, as long as this way in lasts. */
-  private void takeSource() {
-    take(
-        path + "source",
-        own.toBytes(),
-        value -> value,
-        other -> "another sends it already: " + other + "; a pair has one source: name another pair, or end"
-                + " that job",
-        other -> !other.job().equals(own.job()));
-    store.hold(path + "calls", NO_CALLS, until.left()); // or has it
-  }
-
-  /** As a target that is open: tells a source that waits. One that comes finds it open. */
-  private void call() {
+  /** Gives the source's key a new value, so that a source that waits looks at the targets again. */
+  private void notifySource() {
     String calls = path + "calls";
-    while (true) {
-      byte[] seen = store.get(calls, until.left()).orElse(null);
-      if (seen == null) {
-        return;
-      }
-      if (store.compareAndSet(calls, seen, anyCall(), until.left())) {
-        return;
-      }
+    byte[] next = ByteBuffer.allocate(Long.BYTES).putLong(randomNumber()).array();
+    boolean isDone = false;
+    while (!isDone) {
+      byte[] last = store.get(calls, until.left()).orElse(null);
+      isDone = last == null || store.compareAndSet(calls, last, next, until.left());
     }
   }
 
-  /** A value that no call had before, whatever others have left there. */
-  private static byte[] anyCall() {
-    return ByteBuffer.allocate(Long.BYTES).putLong(anyNumber()).array();
-  }
-
-  /** One that nobody has had, at least 1: a random UUID's first half holds its version. */
-  private static long anyNumber() {
+  /** Returns a positive random number. The first half of a random UUID has 60 random bits. */
+  private static long randomNumber() {
     return UUID.randomUUID().getMostSignificantBits() >>> 1;
   }
 
   /**
-   * Gives {@code key} a value, held by this job.
+   * Gives a key a value, and holds it. Waits as long as another job holds the key.
    *
-   * @param said what a value says of who holds it
-   * @param why it can't be had, of who has it
-   * @param staysAnothers whether a job that has it, and has not ended, is not one that this follows
+   * @param holderIn reads the announcement of the holder from a value; may return null
+   * @param reason format of why the key is not available, of the holder
    */
-  private void take(
-      String key,
-      byte[] value,
-      UnaryOperator<byte[]> said,
-      Function<String, String> why,
-      Predicate<Announcement> staysAnothers) {
+  private void hold(
+      String key, byte[] value, Function<byte[], Announcement> holderIn, String reason) {
     while (!store.hold(key, value, until.left())) {
-      byte[] there = store.get(key, until.left()).orElse(null);
-      if (there == null) {
+      byte[] found = store.get(key, until.left()).orElse(null);
+      if (found == null) {
         continue;
       }
-      Announcement holder = Announcement.peek(said.apply(there));
-      if (holder != null && holder.instance().equals(own.instance())) {
+      Announcement job = holderIn.apply(found);
+      if (isOwn(job)) {
         store.set(key, value, until.left());
         break;
       }
-      String reason = why.apply(holder == null ? "a job of another version" : holder.toString());
-      boolean isFinal = holder != null && staysAnothers.test(holder);
-      Rival rival = rivals.in(key, holder, store.silence());
-      if (isFinal && rival.ends.isOver()) {
-        throw failures.make(Native.WL_MISMATCH, "pair '" + pair + "': " + reason);
+      // A job of the same name is an earlier start of this one, which is about to end.
+      boolean isOther = job != null && !job.job().equals(own.job());
+      String why = reason.formatted(job == null ? "a job of another version" : job);
+      Holder holder = holders.holder(key, job, store.silence());
+      if (isOther && holder.fail.isOver()) {
+        throw failures.make(Native.WL_MISMATCH, "pair '" + pair + "': " + why);
       }
-      if (!rival.isTold && rival.tells.isOver()) {
-        rival.isTold = true;
+      if (holder.log.isOver() && holder.isLogged.compareAndSet(false, true)) {
         LOGGER.log(
             System.Logger.Level.WARNING,
-            "job ''{0}'', pair ''{1}'': {2}; it waits for that one to end, {3} at most",
-            own.job(),
-            pair,
-            reason,
-            Deadline.text(isFinal ? until.left(rival.ends.left()) : until.left()));
+            "job ''{0}'', pair ''{1}'': {2}; it waits for that one to end, {3} at most", own.job(),
+            pair, why, Deadline.text(isOther ? until.left(holder.fail.left()) : until.left()));
       }
+      Deadline next = !holder.isLogged.get() ? holder.log : isOther ? holder.fail : until;
       try {
-        awaitChange(key, there, !rival.isTold ? rival.tells : isFinal ? rival.ends : until);
+        store.awaitOther(key, found, until.left(next.left()));
       } catch (RuntimeException e) {
-        throw until.isOver() ? late(e, reason, "") : e;
+        if (until.isOver()) {
+          throw late(e, why, "");
+        }
+        if (!next.isOver()) {
+          throw e;
+        }
       }
     }
-    rivals.byPlace.remove(key);
+    holders.byKey.remove(key);
   }
 
-  /** Waits until it is another value, or until the first of two deadlines has passed. */
-  private void awaitChange(String key, byte[] seen, Deadline first) {
-    try {
-      store.awaitOther(key, seen, until.left(first.left()));
-    } catch (RuntimeException e) {
-      // What else it may be, the next call at the store says.
-      if (!first.isOver() || until.isOver()) {
-        throw e;
-      }
-    }
+  private boolean isOwn(Announcement job) {
+    return job != null && job.instance().equals(own.instance());
   }
 
-  /** Null where the target is open no more. */
+  /** Answers a target. Returns null if it is no longer open. */
   private Match match(String target) {
     String key = path + "target/" + target;
-    byte[] seen = store.get(key, until.left()).orElse(null);
-    Standing standing = seen == null ? null : Standing.of(seen);
-    if (standing == null || !standing.isOpen()) {
+    byte[] found = store.get(key, until.left()).orElse(new byte[0]);
+    TargetEntry entry = TargetEntry.of(found);
+    if (entry.meeting() != TargetEntry.OPEN) {
       return null;
     }
-    long meeting = anyNumber();
-    Sign own = ofSource(meeting);
-    store.hold(own.key(), own.value(), until.left());
+    long meeting = randomNumber();
+    PresenceKey source = sourceKey(meeting);
+    store.hold(source.key(), source.value(), until.left());
     boolean isMatched = false;
     try {
-      byte[] answered = new Standing(standing.target(), meeting, this.own.toBytes()).toBytes();
-      if (!store.compareAndSet(key, seen, answered, until.left())) {
+      byte[] answered = new TargetEntry(entry.target(), meeting, own.toBytes()).toBytes();
+      if (!store.compareAndSet(key, found, answered, until.left())) {
         return null;
       }
-      // Where versions differ, the target finds that too.
-      Announcement other =
-          Announcement.of(standing.target(), this.own.versions(), failures);
+      // If the versions differ, the target has the answer and fails too.
+      Announcement other = Announcement.of(entry.target(), own.versions(), failures);
       isMatched = true;
-      return new Match(meeting, new Sign(key, answered), own, other);
+      return new Match(meeting, new PresenceKey(key, answered), source, other);
     } finally {
       if (!isMatched) {
-        own.takeBack(store);
+        source.remove(store);
       }
     }
   }
 
-  /** As a target: opens itself, and waits for the source. */
+  /** Opens this target, and waits for the source. */
   public Match target() {
     String key = path + "target/" + own.job();
-    byte[] open = new Standing(own.toBytes(), Standing.OPEN, new byte[0]).toBytes();
-    try {
-      take(
-          key,
-          open,
-          Pairing::targetOf,
-          other ->
-              other
-                  + " receives it already, under the name that this job has too; give each job a"
-                  + " name of its own",
-          other -> false);
-    } catch (RuntimeException e) {
-      takeBack(key, e);
-      throw e;
-    }
+    byte[] open = new TargetEntry(own.toBytes(), TargetEntry.OPEN, new byte[0]).toBytes();
     byte[] answered;
+    boolean isOpen = false;
     try {
-      call();
+      hold(
+          key, open, Pairing::targetIn,
+          "%s receives it already, under the name that this job has too; give each job a name of"
+              + " its own");
+      isOpen = true;
+      notifySource();
       answered = store.awaitOther(key, open, until.left()).orElse(new byte[0]);
     } catch (RuntimeException e) {
-      throw unanswered(key, e);
+      retract(key, e);
+      throw isOpen && until.isOver() ? late(e, sourceState(e), CHECK_OTHER_JOB) : e;
     }
-    Standing answer = Standing.of(answered);
-    if (answer == null || answer.isOpen()) {
+    TargetEntry entry = TargetEntry.of(answered);
+    if (entry.meeting() <= TargetEntry.OPEN) {
       throw failures.make(
           Native.WL_MISMATCH,
-          "pair '"
-              + pair
-              + "': what the source answered can't be read; run one version on both jobs");
+          "pair '" + pair + "': what the source answered can't be read; run one version on both"
+              + " jobs");
     }
-    Announcement source = Announcement.of(answer.source(), own.versions(), failures);
+    Announcement source = Announcement.of(entry.source(), own.versions(), failures);
     return new Match(
-        answer.meeting(), ofSource(answer.meeting()), new Sign(key, answered), source);
+        entry.meeting(), sourceKey(entry.meeting()), new PresenceKey(key, answered), source);
   }
 
-  /** What a target says of itself. */
-  private static byte[] targetOf(byte[] value) {
-    Standing standing = Standing.of(value);
-    return standing == null ? new byte[0] : standing.target();
+  private static Announcement targetIn(byte[] value) {
+    return Announcement.peek(TargetEntry.of(value).target());
   }
 
-  /** As a target: is there no more, also where it was not told that it had come to be there. */
-  private void takeBack(String key, RuntimeException failure) {
-    boolean interrupted = Thread.interrupted(); // it may not be waited for either
+  /** Removes this target's key, even if it is unknown whether the store has it. */
+  private void retract(String key, RuntimeException failure) {
     try {
-      Optional<byte[]> there = store.get(key, LAST_LOOK);
-      while (there.isPresent()
-          && isOwn(there.get())
-          && !store.compareAndSet(key, there.get(), null, LAST_LOOK)) {
-        there = store.get(key, LAST_LOOK); // the source answers just now
-      }
+      PresenceKey.uninterrupted(
+          () -> {
+            Optional<byte[]> found = store.get(key, CLEANUP_LIMIT);
+            while (found.isPresent()
+                && isOwn(targetIn(found.get()))
+                && !store.compareAndSet(key, found.get(), null, CLEANUP_LIMIT)) {
+              found = store.get(key, CLEANUP_LIMIT); // the source has answered meanwhile
+            }
+          });
     } catch (RuntimeException e) {
       failure.addSuppressed(e);
-    } finally {
-      if (interrupted) {
-        Thread.currentThread().interrupt();
-      }
     }
   }
 
-  private boolean isOwn(byte[] value) {
-    Announcement target = Announcement.peek(targetOf(value));
-    return target != null && target.instance().equals(own.instance());
-  }
-
-  /** What a target throws that has waited in vain, and is there no more. */
-  private RuntimeException unanswered(String key, RuntimeException failure) {
-    takeBack(key, failure);
-    return until.isOver() ? late(failure, whoSends(failure), LOOK_FOR_THE_OTHER) : failure;
-  }
-
-  private String whoSends(RuntimeException failure) {
+  private String sourceState(RuntimeException failure) {
     try {
-      Announcement there =
-          Announcement.peek(store.get(path + "source", LAST_LOOK).orElse(new byte[0]));
-      if (there != null) {
-        return "the source, " + there + ", has not answered";
+      byte[] found = store.get(path + "source", CLEANUP_LIMIT).orElse(new byte[0]);
+      Announcement source = Announcement.peek(found);
+      if (source != null) {
+        return "the source, " + source + ", has not answered";
       }
     } catch (RuntimeException e) {
       failure.addSuppressed(e);
@@ -450,58 +405,40 @@ public final class Pairing {
   private RuntimeException late(RuntimeException failure, String why, String advice) {
     return failures.make(
         Native.WL_TIMEOUT,
-        "pair '"
-            + pair
-            + "': "
-            + why
-            + ", at the store at "
-            + store.address()
-            + ", when the deadline passed"
-            + advice,
-        failure,
-        "",
-        List.of());
+        "pair '" + pair + "': " + why + ", at the store at " + store.address()
+            + ", when the deadline passed" + advice,
+        failure, "", List.of());
   }
 
   /**
-   * What a target's key has.
+   * Value of a target's key.
    *
-   * @param target what it says of itself
-   * @param meeting that it is to go to, or {@link #OPEN}
-   * @param source what that says of itself; empty where it has not answered
+   * @param target announcement of the target
+   * @param meeting number of the meeting that the source asks the target to join; {@link #OPEN}
+   *     before the source answers
+   * @param source announcement of the source; empty before it answers
    */
-  private record Standing(byte[] target, long meeting, byte[] source) {
+  private record TargetEntry(byte[] target, long meeting, byte[] source) {
     static final long OPEN = 0;
-
-    boolean isOpen() {
-      return meeting == OPEN;
-    }
+    static final TargetEntry NONE = new TargetEntry(new byte[0], -1, new byte[0]);
 
     byte[] toBytes() {
-      return ByteBuffer.allocate(Long.BYTES + Integer.BYTES + target.length + source.length)
-          .putLong(meeting)
-          .putInt(target.length)
-          .put(target)
-          .put(source)
-          .array();
+      return Encoding.bytes(
+          out -> {
+            out.writeLong(meeting);
+            Encoding.putArray(out, target);
+            out.write(source);
+          });
     }
 
-    /** Null for what is none. */
-    static Standing of(byte[] bytes) {
-      ByteBuffer all = ByteBuffer.wrap(bytes);
-      if (all.remaining() < Long.BYTES + Integer.BYTES) {
-        return null;
+    /** Reads an entry. Returns {@link #NONE} if the value is none. */
+    static TargetEntry of(byte[] value) {
+      try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(value))) {
+        long meeting = in.readLong();
+        return new TargetEntry(Encoding.array(in), meeting, in.readAllBytes());
+      } catch (IOException e) {
+        return NONE;
       }
-      long meeting = all.getLong();
-      int length = all.getInt();
-      if (length < 0 || length > all.remaining()) {
-        return null;
-      }
-      byte[] target = new byte[length];
-      all.get(target);
-      byte[] source = new byte[all.remaining()];
-      all.get(source);
-      return new Standing(target, meeting, source);
     }
   }
 }

@@ -101,7 +101,7 @@ public final class Start {
   public static long[] join(
       Store store,
       String name,
-      Sign others,
+      PresenceKey others,
       List<Integer> own,
       int size,
       Config config,
