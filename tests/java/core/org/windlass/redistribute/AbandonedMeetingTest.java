@@ -147,7 +147,7 @@ class AbandonedMeetingTest {
       Pairing.Match match = ghost(store).source(null);
       FutureTask<Void> opener = opened(store, match);
       pass(store, match, 1);
-      match.own().remove(store);
+      Pairing.remove(store, match.own());
       opener.get();
     }
     JobThreads.end(prompt("trainer", SOURCE), target);
@@ -171,7 +171,7 @@ class AbandonedMeetingTest {
       Pairing.Match match = ghost(store).target();
       Thread.sleep(MOMENT.toMillis());
       pass(store, match, 2);
-      match.own().remove(store);
+      Pairing.remove(store, match.own());
     }
     JobThreads.end(prompt("inference", TARGET), source);
   }

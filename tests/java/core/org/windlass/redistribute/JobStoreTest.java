@@ -39,7 +39,7 @@ import org.windlass.CommunicatorOptions;
 import org.windlass.DeadlineExceededException;
 import org.windlass.LocalGroup;
 import org.windlass.Tensor;
-import org.windlass.internal.rendezvous.PresenceKey;
+import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
 import org.windlass.internal.store.Token;
 import org.windlass.testing.RandomSeeds;
@@ -259,7 +259,7 @@ class JobStoreTest {
   void allAreToldWhereRank0IsInterruptedAsItAwaitsTheEndOfAKey() throws Exception {
     CountDownLatch there = new CountDownLatch(2);
     Thread[] rank0 = new Thread[1];
-    PresenceKey theirs = new PresenceKey("somebody", new byte[] {1});
+    Round.Presence theirs = new Round.Presence("somebody", new byte[] {1});
     try (Store standing = jobs.store();
         LocalGroup group = Communicator.local(2)) {
       standing.set(theirs.key(), theirs.value(), SOON);
@@ -302,7 +302,7 @@ class JobStoreTest {
                       new JobRanks("alone", job.communicator(), new Until(SOON.toNanos()));
                   JobStore none = new JobStore("alone", own, jobs.withToken(jobs.token()))) {
                 assertThat(none.store()).isNull();
-                none.remove(new PresenceKey("somebody", new byte[] {1}));
+                none.remove(new Round.Presence("somebody", new byte[] {1}));
               }
             });
     JobThreads.end(alone);

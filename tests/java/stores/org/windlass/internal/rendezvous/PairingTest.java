@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.lang.reflect.Proxy;
 import java.nio.ByteBuffer;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -19,6 +20,7 @@ import org.windlass.internal.Native;
 import org.windlass.internal.store.Failure;
 import org.windlass.internal.store.Hooked;
 import org.windlass.internal.store.Meeting;
+import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
 
 /** Two jobs on their way to one another at a store: who finds whom, and what is said otherwise. */
@@ -45,6 +47,10 @@ class PairingTest {
 
   private static Pairing.Match of(CompletableFuture<Pairing.Match> match) throws Exception {
     return match.get(20, TimeUnit.SECONDS);
+  }
+
+  private static boolean isPresent(Store store, Round.Presence job) {
+    return Arrays.equals(store.get(job.key(), Meeting.LONG).orElse(null), job.value());
   }
 
   @ParameterizedTest
@@ -79,7 +85,7 @@ class PairingTest {
       CompletableFuture<Pairing.Match> a = target(meeting.join(), "a");
       Pairing.Match match = pairing(store, "source", Meeting.LONG).source(null);
       of(a);
-      match.own().remove(store);
+      Pairing.remove(store, match.own());
       Failure.assertFails(Native.WL_TIMEOUT, () -> pairing(other, "second", MOMENT).source(null))
           .contains("another sends it already: job 'source' (2 ranks, rank 0 is process 17)")
           .contains("a pair has one source")
@@ -187,18 +193,18 @@ class PairingTest {
         Pairing.Match source = pairing(store, "source", Meeting.LONG).source(null);
         Pairing.Match target = of(a);
         assertThat(source.name()).isEqualTo(target.name());
-        assertThat(source.theirs().isPresent(store, Meeting.LONG)).isTrue();
-        assertThat(target.theirs().isPresent(other, Meeting.LONG)).isTrue();
+        assertThat(isPresent(store, source.theirs())).isTrue();
+        assertThat(isPresent(other, target.theirs())).isTrue();
         if (isSourceFirst) {
-          source.own().remove(store);
-          assertThat(target.theirs().isPresent(other, Meeting.LONG)).isFalse();
-          assertThat(source.theirs().isPresent(store, Meeting.LONG)).isTrue();
+          Pairing.remove(store, source.own());
+          assertThat(isPresent(other, target.theirs())).isFalse();
+          assertThat(isPresent(store, source.theirs())).isTrue();
         }
         // The target is open anew, in its old place.
         Failure.assertFails(Native.WL_TIMEOUT, () -> pairing(other, "a", MOMENT).target());
-        assertThat(source.theirs().isPresent(store, Meeting.LONG)).isFalse();
-        target.own().remove(other);
-        source.own().remove(store);
+        assertThat(isPresent(store, source.theirs())).isFalse();
+        Pairing.remove(other, target.own());
+        Pairing.remove(store, source.own());
       }
       byte[] calls = other.get("pair/policy/calls", Meeting.LONG).orElseThrow();
       byte[] said = other.get("pair/policy/source", Meeting.LONG).orElseThrow();
@@ -231,7 +237,7 @@ class PairingTest {
                     throw Failure.make(Native.WL_TIMEOUT, "it took too long", null, "", List.of());
                   });
       Failure.assertFails(Native.WL_TIMEOUT, () -> pairing(late, "a", MOMENT).target());
-      assertThat(match[0].theirs().isPresent(store, Meeting.LONG)).isFalse();
+      assertThat(isPresent(store, match[0].theirs())).isFalse();
     }
   }
 

@@ -17,8 +17,9 @@ import org.windlass.internal.Leaks;
 import org.windlass.internal.Native;
 import org.windlass.internal.rendezvous.MeetingPlace;
 import org.windlass.internal.rendezvous.MeetingStore;
-import org.windlass.internal.rendezvous.PresenceKey;
+import org.windlass.internal.rendezvous.Pairing;
 import org.windlass.internal.store.Member;
+import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
 
 /**
@@ -199,7 +200,7 @@ final class JobStore implements AutoCloseable {
    *
    * @param instance rank 0's connection that has seen the key
    */
-  boolean hasGivenUp(PresenceKey theirs, String instance, Until until) {
+  boolean hasGivenUp(Round.Presence theirs, String instance, Until until) {
     return ranks.testOnRank0(
         until,
         () -> {
@@ -208,7 +209,10 @@ final class JobStore implements AutoCloseable {
             return true;
           }
           try {
-            return theirs.awaitRemoval(store, atMost(REMOVAL_LIMIT, until));
+            store.awaitOther(theirs.key(), theirs.value(), atMost(REMOVAL_LIMIT, until));
+            return true;
+          } catch (DeadlineExceededException e) {
+            return false;
           } catch (PeerLostException | ClosedException e) {
             resources.requireOpen();
             return true; // the key was lost with the store
@@ -287,11 +291,11 @@ final class JobStore implements AutoCloseable {
   }
 
   /** Removes a presence key of this job, if the store still answers. Only rank 0 calls it. */
-  void remove(PresenceKey own) {
+  void remove(Round.Presence own) {
     try {
       Store store = resources.store();
       if (store != null) {
-        own.remove(store);
+        Pairing.remove(store, own);
       }
     } catch (WindlassException e) {
       // The key disappears with the connection.

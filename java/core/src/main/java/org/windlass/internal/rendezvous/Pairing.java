@@ -18,6 +18,7 @@ import org.windlass.internal.Deadline;
 import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Encoding;
+import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
 import org.windlass.internal.store.Texts;
 
@@ -103,7 +104,7 @@ public final class Pairing {
    *     source, when the start is over.
    * @param other announcement of the other job
    */
-  public record Match(long meeting, PresenceKey theirs, PresenceKey own, Announcement other) {
+  public record Match(long meeting, Round.Presence theirs, Round.Presence own, Announcement other) {
     /** Returns the name of the meeting's start at the store. */
     public String name() {
       return Pairing.name(meeting);
@@ -112,8 +113,10 @@ public final class Pairing {
     /** Writes the match for the other ranks of this job. */
     public void write(DataOutputStream out) throws IOException {
       out.writeLong(meeting);
-      theirs.write(out);
-      own.write(out);
+      for (Round.Presence each : List.of(theirs, own)) {
+        out.writeUTF(each.key());
+        Encoding.putArray(out, each.value());
+      }
       out.write(other.toBytes());
     }
 
@@ -121,7 +124,8 @@ public final class Pairing {
     public static Match read(DataInputStream in, String versions, FailureMaker failures)
         throws IOException {
       return new Match(
-          in.readLong(), PresenceKey.read(in), PresenceKey.read(in),
+          in.readLong(), new Round.Presence(in.readUTF(), Encoding.array(in)),
+          new Round.Presence(in.readUTF(), Encoding.array(in)),
           Announcement.of(in.readAllBytes(), versions, failures));
     }
   }
@@ -130,8 +134,8 @@ public final class Pairing {
     return "meeting/" + meeting;
   }
 
-  private static PresenceKey sourceKey(long meeting) {
-    return new PresenceKey(name(meeting) + "/source", new byte[0]);
+  private static Round.Presence sourceKey(long meeting) {
+    return new Round.Presence(name(meeting) + "/source", new byte[0]);
   }
 
   /**
@@ -319,7 +323,7 @@ public final class Pairing {
       return null;
     }
     long meeting = randomNumber();
-    PresenceKey source = sourceKey(meeting);
+    Round.Presence source = sourceKey(meeting);
     store.hold(source.key(), source.value(), until.left());
     boolean isMatched = false;
     try {
@@ -330,10 +334,10 @@ public final class Pairing {
       // If the versions differ, the target has the answer and fails too.
       Announcement other = Announcement.of(entry.target(), own.versions(), failures);
       isMatched = true;
-      return new Match(meeting, new PresenceKey(key, answered), source, other);
+      return new Match(meeting, new Round.Presence(key, answered), source, other);
     } finally {
       if (!isMatched) {
-        source.remove(store);
+        remove(store, source);
       }
     }
   }
@@ -365,17 +369,34 @@ public final class Pairing {
     }
     Announcement source = Announcement.of(entry.source(), own.versions(), failures);
     return new Match(
-        entry.meeting(), sourceKey(entry.meeting()), new PresenceKey(key, answered), source);
+        entry.meeting(), sourceKey(entry.meeting()), new Round.Presence(key, answered), source);
   }
 
   private static Announcement targetIn(byte[] value) {
     return Announcement.peek(TargetEntry.of(value).target());
   }
 
+  /** Removes a presence key of this job if it still has the value. Interrupts do not prevent it. */
+  public static void remove(Store store, Round.Presence own) {
+    uninterrupted(() -> store.compareAndSet(own.key(), own.value(), null, CLEANUP_LIMIT));
+  }
+
+  /** Runs a call with the thread's interrupt flag cleared, and restores the flag afterwards. */
+  private static void uninterrupted(Runnable call) {
+    boolean interrupted = Thread.interrupted();
+    try {
+      call.run();
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
   /** Removes this target's key, even if it is unknown whether the store has it. */
   private void retract(String key, RuntimeException failure) {
     try {
-      PresenceKey.uninterrupted(
+      uninterrupted(
           () -> {
             Optional<byte[]> found = store.get(key, CLEANUP_LIMIT);
             while (found.isPresent()

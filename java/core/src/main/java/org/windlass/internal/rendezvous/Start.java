@@ -101,16 +101,14 @@ public final class Start {
   public static long[] join(
       Store store,
       String name,
-      PresenceKey others,
+      Round.Presence others,
       List<Integer> own,
       int size,
       Config config,
       Host host,
       Duration deadline,
       FailureMaker failures) {
-    Round.Presence presence =
-        others == null ? null : new Round.Presence(others.key(), others.value());
-    StoreAllGather all = new StoreAllGather(store, name, size, presence);
+    StoreAllGather all = new StoreAllGather(store, name, size, others);
     return join(all, own, size, config, host, deadline, failures);
   }
 
