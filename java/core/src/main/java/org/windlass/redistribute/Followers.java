@@ -41,10 +41,9 @@ import org.windlass.WindlassException;
 public final class Followers implements AutoCloseable {
   private static final System.Logger LOGGER = System.getLogger("org.windlass");
 
-  /** Longest time that a send waits for the store; at most a fourth of its deadline. */
+  // A send waits this long for the store, and a fourth of its deadline at most. If the store does
+  // not answer, sends do not ask it again for a multiple of the time that this one has waited.
   private static final Duration SEARCH_LIMIT = Duration.ofSeconds(1);
-
-  /** Pause before a store that did not answer is asked again, as a multiple of the time waited. */
   private static final int SEARCH_PAUSE = 10;
 
   // Outcomes of a step for a follower on a rank. All ranks take the highest one.
@@ -59,12 +58,8 @@ public final class Followers implements AutoCloseable {
   /** All followers by name. The ranks have the same ones, and have the same ones linked. */
   private final Map<String, Entry> all = new TreeMap<>();
 
-  /** Why the last send could not search for targets; null if it could. */
-  private volatile WindlassException blind;
-
-  /** Time before which rank 0 does not ask the store again, while {@link #blind} is set. */
-  private long searchAgainNs;
-
+  private volatile WindlassException blind; // why the last send could not search for targets
+  private long searchAgainNs; // rank 0 does not ask the store before, as long as it is blind
   private long newest = -1;
   private long sentVersions;
   private volatile List<Follower> now = List.of();

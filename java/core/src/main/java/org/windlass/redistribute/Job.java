@@ -225,8 +225,8 @@ public final class Job implements AutoCloseable {
    * @throws DeadlineExceededException if the other job did not come
    * @throws MismatchException if the jobs run different versions, or if ranks of this job call it
    *     with another pair, role or layout. A source also throws it if another job stays the source
-   *     of this pair for 65 seconds, in etcd 15. It waits until its deadline for an earlier start of
-   *     this job to end, and logs that after two seconds.
+   *     of this pair for 65 seconds, in etcd 15. It waits until its deadline for an earlier start
+   *     of this job to end, and logs that after two seconds.
    * @throws PeerLostException if a rank was lost meanwhile
    */
   public Link meet(String pair, Role role, Layout layout, Duration deadline) {

@@ -23,10 +23,7 @@ import org.windlass.internal.store.Encoding;
  * have a communicator of their own.
  */
 final class JobRanks implements AutoCloseable {
-  /**
-   * Time that the ranks have, after a deadline, to exchange results. The deadline ends the search
-   * for another job, and not the communication among the ranks.
-   */
+  /** Time that the ranks have, after a deadline, to exchange results. */
   private static final Duration GRACE = Duration.ofSeconds(5);
 
   private static final byte DONE = 0;

@@ -28,17 +28,11 @@ import org.windlass.internal.store.Store;
  * the methods other than {@link #close}, which ends calls in progress.
  */
 final class JobStore implements AutoCloseable {
-  /** Time for a store to answer. A store that takes longer counts as lost. */
-  private static final Duration PROBE_LIMIT = Duration.ofSeconds(2);
-
-  /** Time for one attempt to find the store, or to connect to it. */
+  // Limits of one attempt to find or reach the store, of a test whether it answers, and of the wait
+  // for a presence key to disappear, which is shorter than the ranks' grace time.
   private static final Duration ATTEMPT_LIMIT = Duration.ofSeconds(5);
-
-  /** Time for a job that has failed to remove its presence key; less than the ranks' grace time. */
+  private static final Duration PROBE_LIMIT = Duration.ofSeconds(2);
   private static final Duration REMOVAL_LIMIT = Duration.ofSeconds(3);
-
-  /** Key of a request that only tests whether a store answers. It needs no value. */
-  private static final String ANY_KEY = "jobs";
 
   /** Connection of rank 0. No other connection has its instance. */
   private record Connection(MeetingPlace place, String instance) {
@@ -57,9 +51,7 @@ final class JobStore implements AutoCloseable {
   private final Map<String, String> environment;
   private final Resources resources;
   private final Cleaner.Cleanable cleanable;
-
-  /** Connection of rank 0 that this rank followed last; null before the first. */
-  private Connection connection;
+  private Connection connection; // of rank 0, which this rank followed last; null before
 
   /** Resources that outlive an object which nobody closes. Thread-safe. */
   private static final class Resources extends Leaks.Resource {
@@ -155,29 +147,27 @@ final class JobStore implements AutoCloseable {
     WindlassException failure;
     boolean isRetried;
     do {
-      Connection leading =
-          ranks.fromRank0(until, Connection::read, () -> reach(until)::write);
-      failure = ranks.rank() == 0 ? null : follow(leading, until);
-      // Rank 0's store may have ended since rank 0 reached it.
-      boolean isGone =
-          failure instanceof DeadlineExceededException || failure instanceof PeerLostException;
-      isRetried = ranks.max(until, isGone && !until.isOver() ? 1 : 0)[0] != 0;
-    } while (isRetried);
+      Connection leading = ranks.fromRank0(until, Connection::read, () -> reach(until)::write);
+      failure = null;
+      isRetried = false;
+      try {
+        follow(leading, until);
+      } catch (WindlassException e) {
+        failure = e;
+        // Rank 0's store may have ended since rank 0 reached it.
+        isRetried =
+            !until.isOver()
+                && (e instanceof DeadlineExceededException || e instanceof PeerLostException);
+      }
+    } while (ranks.max(until, isRetried ? 1 : 0)[0] != 0);
     ranks.throwAny(failure, "finds no way to the store", until);
   }
 
-  /** Tries once to connect to rank 0's store. Returns the failure, or null. */
-  private WindlassException follow(Connection leading, Until until) {
-    try {
-      boolean isSame = connection != null && connection.instance.equals(leading.instance);
-      if (!isSame || isLost(until)) {
-        resources.use(null);
-        resources.use(connected(leading.place, UUID.randomUUID().toString(), until));
-        connection = leading;
-      }
-      return null;
-    } catch (WindlassException e) {
-      return e;
+  private void follow(Connection leading, Until until) {
+    boolean isSame = connection != null && connection.instance.equals(leading.instance);
+    if (!isSame || (ranks.rank() > 0 && isLost(until))) {
+      use(leading.place, UUID.randomUUID().toString(), until);
+      connection = leading;
     }
   }
 
@@ -235,7 +225,7 @@ final class JobStore implements AutoCloseable {
     }
     Duration limit = atMost(PROBE_LIMIT, until);
     try {
-      store.get(ANY_KEY, limit);
+      store.get("jobs", limit); // any key
       return false;
     } catch (PeerLostException | ClosedException e) {
       resources.requireOpen();
@@ -260,7 +250,7 @@ final class JobStore implements AutoCloseable {
       try {
         MeetingPlace place = resources.find(environment, atMost(ATTEMPT_LIMIT, until));
         String instance = UUID.randomUUID().toString();
-        resources.use(connected(place, instance, until));
+        use(place, instance, until);
         return new Connection(place, instance);
       } catch (PeerLostException e) {
         if (until.isOver()) {
@@ -281,13 +271,15 @@ final class JobStore implements AutoCloseable {
   /**
    * Tries once to connect.
    *
-   * @param instance new identifier. The store may take time to notice that an earlier connection
-   *     was lost, and refuses a second one of the same name.
+   * @param instance new identifier, since the store may not have noticed that an earlier connection
+   *     was lost
    */
-  private Store connected(MeetingPlace place, String instance, Until until) {
+  private void use(MeetingPlace place, String instance, Until until) {
+    resources.use(null);
     Member member =
         new Member(job + "/" + instance, ranks.rank(), ranks.size(), Native.wl_version());
-    return place.connect(member, environment, atMost(ATTEMPT_LIMIT, until), WindlassException::of);
+    Duration limit = atMost(ATTEMPT_LIMIT, until);
+    resources.use(place.connect(member, environment, limit, WindlassException::of));
   }
 
   /** Removes a presence key of this job, if the store still answers. Only rank 0 calls it. */

@@ -46,8 +46,6 @@ public final class Pairing {
       "; see whether the other job runs, meets there by that name, with the same token where it has"
           + " one, and has the other role";
 
-  private static final byte[] NO_CALLS = new byte[Long.BYTES];
-
   private final Store store;
   private final String pair;
   private final String path;
@@ -191,14 +189,22 @@ public final class Pairing {
     }
   }
 
+  /** Says which target met another source, which may have ended since, if there is one. */
   private RuntimeException noneOpen(RuntimeException failure) {
     String none = "no job receives it here that is not linked already";
+    Deadline limit = Deadline.of(CLEANUP_LIMIT);
     try {
-      String met = targetOfAnotherSource();
-      if (met != null) {
-        return late(
-            failure, none + ": " + met,
-            "; a pair has one source, and a target meets another once it has seen its link end");
+      for (String key : store.keys(path + "target/", limit.left())) {
+        TargetEntry entry = entry(key, limit.left());
+        Announcement target = Announcement.peek(entry.target());
+        Announcement source = Announcement.peek(entry.source());
+        boolean isOther =
+            source != null && !(source.job().equals(own.job()) && source.pid() == own.pid());
+        if (target != null && isOther) {
+          return late(
+              failure, none + ": " + target + " has met " + source,
+              "; a pair has one source, and a target meets another once it has seen its link end");
+        }
       }
     } catch (RuntimeException e) {
       failure.addSuppressed(e);
@@ -206,31 +212,12 @@ public final class Pairing {
     return late(failure, none, CHECK_OTHER_JOB);
   }
 
-  /**
-   * Describes a target that met another source, which may have ended since. Returns null if there
-   * is none.
-   */
-  private String targetOfAnotherSource() {
-    Deadline limit = Deadline.of(CLEANUP_LIMIT);
-    for (String key : store.keys(path + "target/", limit.left())) {
-      TargetEntry entry = entry(key, limit.left());
-      Announcement target = Announcement.peek(entry.target());
-      Announcement source = Announcement.peek(entry.source());
-      boolean isOther =
-          source != null && !(source.job().equals(own.job()) && source.pid() == own.pid());
-      if (target != null && isOther) {
-        return target + " has met " + source;
-      }
-    }
-    return null;
-  }
-
   /** Returns the names of the targets that are open for this source now. */
   public List<String> open() {
     hold(
         path + "source", own.toBytes(), Announcement::peek,
         "another sends it already: %s; a pair has one source: name another pair, or end that job");
-    store.hold(path + "calls", NO_CALLS, until.left()); // fails if this job holds it already
+    store.hold(path + "calls", new byte[Long.BYTES], until.left()); // or has held it before
     String targets = path + "target/";
     return store.keys(targets, until.left()).stream()
         .filter(key -> entry(key, until.left()).meeting() == TargetEntry.OPEN)
