@@ -277,8 +277,7 @@ class JobStoreTest {
                             rank0[0] = Thread.currentThread();
                           }
                           there.countDown();
-                          String instance = store.instance();
-                          assertThatThrownBy(() -> store.hasGivenUp(theirs, instance, until))
+                          assertThatThrownBy(() -> store.hasGivenUp(theirs, until))
                               .isInstanceOf(AbortedException.class)
                               .hasMessageContaining("was interrupted");
                         }

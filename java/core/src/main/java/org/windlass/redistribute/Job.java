@@ -31,7 +31,9 @@ import org.windlass.internal.rendezvous.MeetingStore;
 import org.windlass.internal.rendezvous.OthersGoneException;
 import org.windlass.internal.rendezvous.Pairing;
 import org.windlass.internal.rendezvous.Start;
+import org.windlass.internal.rendezvous.StoreAllGather;
 import org.windlass.internal.store.Encoding;
+import org.windlass.internal.store.Round;
 import org.windlass.layout.Layout;
 import org.windlass.plan.Plan;
 
@@ -91,7 +93,7 @@ public final class Job implements AutoCloseable {
   private final AtomicReference<Thread> caller = new AtomicReference<>();
 
   private final StepsMemo memo = new StepsMemo();
-  private volatile Communicator meeting; // of both jobs, while a link is made of it
+  private volatile Communicator meeting; // of this job or of both, while they join
   private volatile boolean closed;
 
   private Job(
@@ -398,16 +400,19 @@ public final class Job implements AutoCloseable {
           Pairing pairing = pairing(pair, layout, until);
           return role == Role.SOURCE ? pairing.source(target) : pairing.target();
         };
-    Pairing.Match match =
+    AtomicReference<Pairing.Match> match = new AtomicReference<>(); // on rank 0
+    Announcement other =
         ranks.fromRank0(
             until,
-            in -> Pairing.Match.read(in, versions(), WindlassException::of),
-            () -> retrying(until, search)::write);
-    String connection = store.instance();
+            in -> Announcement.of(in.readAllBytes(), versions(), WindlassException::of),
+            () -> {
+              match.set(retrying(until, search));
+              return out -> out.write(match.get().other().toBytes());
+            });
     Link link = null;
     Throwable failure = null;
     try {
-      link = join(pair, role, match, announcement(layout), until);
+      link = join(pair, role, match.get(), announcement(layout), other, until);
     } catch (RuntimeException | Error e) {
       failure = e;
     }
@@ -419,12 +424,12 @@ public final class Job implements AutoCloseable {
       if (worst == JOINED && !closed) {
         return link;
       }
-      boolean isStoreLost = worst == LOST && store.hasLost(connection, until);
+      boolean isStoreLost = worst == LOST && store.hasLost(until);
+      Round.Presence theirs = match.get() == null ? null : match.get().theirs();
       boolean hasGivenUp =
           !isStoreLost
               && target == null
-              && (worst == GONE
-                  || (worst == LOST && store.hasGivenUp(match.theirs(), connection, until)));
+              && (worst == GONE || (worst == LOST && store.hasGivenUp(theirs, until)));
       if (hasGivenUp && ranks.rank() == 0) {
         LOGGER.log(
             System.Logger.Level.WARNING,
@@ -432,7 +437,7 @@ public final class Job implements AutoCloseable {
                 + " for: {3}",
             name,
             pair,
-            match.other(),
+            other,
             failure == null ? "another rank of this job saw it" : failure.getMessage());
       }
       if (isStoreLost || hasGivenUp) {
@@ -457,7 +462,7 @@ public final class Job implements AutoCloseable {
     if (link != null) {
       link.close();
       if (ranks.rank() == 0) {
-        store.remove(match.own());
+        store.remove(match.get().own());
       }
     }
     if (failure instanceof Error error) {
@@ -482,22 +487,32 @@ public final class Job implements AutoCloseable {
     return isLost || isOthersLate ? LOST : FAILED;
   }
 
-  /** Starts a communicator with the ranks of the other job, and makes a link of it. */
+  /**
+   * Starts a communicator with the ranks of the other job, and makes a link of it.
+   *
+   * @param match null on other ranks than rank 0
+   */
   private Link join(
-      String pair, Role role, Pairing.Match match, Announcement own, Until until) {
+      String pair, Role role, Pairing.Match match, Announcement own, Announcement other,
+      Until until) {
     boolean sends = role == Role.SOURCE;
-    Announcement source = sends ? own : match.other();
-    Announcement target = sends ? match.other() : own;
+    Announcement source = sends ? own : other;
+    Announcement target = sends ? other : own;
     String whose = " (" + ranks(0, source) + ", " + ranks(source.ranks(), target) + ")";
+    int first = sends ? 0 : source.ranks();
+    int size = source.ranks() + target.ranks();
     Link link = null;
-    Communicator side = null;
+    JobRanks side = null;
     try {
-      store.connect(until); // rank 0 may have replaced its connection
       side = ranks.copy(until);
+      meeting = side.communicator();
+      StoreAllGather atStore =
+          match == null
+              ? null
+              : new StoreAllGather(store.store(), match.name(), size, match.theirs());
       long handle =
           Start.join(
-              store.store(), match.name(), match.theirs(),
-              List.of((sends ? 0 : source.ranks()) + ranks.rank()), source.ranks() + target.ranks(),
+              new JobAllGather(side, first, atStore, until), List.of(first + ranks.rank()), size,
               source.options(), host, until.left(), WindlassException::of)[0];
       Duration deadline = Duration.ofNanos(source.options().deadlineNs());
       Communicator both =
@@ -508,7 +523,7 @@ public final class Job implements AutoCloseable {
       }
       link =
           Link.between(
-              pair, whose, both, side, source.ranks(), source.areGuests(), layout(source),
+              pair, whose, both, side.communicator(), source.ranks(), source.areGuests(), layout(source),
               layout(target), memo, until);
       return link;
     } catch (OthersGoneException e) {
@@ -519,7 +534,7 @@ public final class Job implements AutoCloseable {
     } finally {
       meeting = null;
       // A linked target keeps its key, so that no other job of its name takes it.
-      if (ranks.rank() == 0 && (sends || link == null)) {
+      if (match != null && (sends || link == null)) {
         store.remove(match.own());
       }
       if (link == null && side != null) {

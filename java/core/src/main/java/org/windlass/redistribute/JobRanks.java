@@ -37,15 +37,11 @@ final class JobRanks implements AutoCloseable {
     T read(DataInputStream in) throws IOException;
   }
 
-  /** Collective over {@code communicator}. */
+  /** Collective over {@code communicator}, whose ranks it copies. */
   JobRanks(String job, Communicator communicator, Until until) {
     this.job = job;
-    this.ranks = copy(communicator, until);
+    this.ranks = communicator.split(0, communicator.rank(), until.later(GRACE).left());
     Access.ENDPOINT.of(ranks).own(); // leaks of the job are reported, not of this communicator
-  }
-
-  private static Communicator copy(Communicator communicator, Until until) {
-    return communicator.split(0, communicator.rank(), until.later(GRACE).left());
   }
 
   int rank() {
@@ -56,9 +52,13 @@ final class JobRanks implements AutoCloseable {
     return ranks.size();
   }
 
-  /** Collective: returns another communicator of the ranks, which the caller closes. */
-  Communicator copy(Until until) {
-    return copy(ranks, until);
+  Communicator communicator() {
+    return ranks;
+  }
+
+  /** Collective: returns the ranks with another communicator, which the caller closes. */
+  JobRanks copy(Until until) {
+    return new JobRanks(job, ranks, until);
   }
 
   /** Throws if the communicator of the ranks has failed. */
@@ -102,7 +102,7 @@ final class JobRanks implements AutoCloseable {
         throw e;
       }
     }
-    byte[] sent = Gathered.bytes(ranks, until.later(GRACE)::leftNs, Native.WL_OP_LINK, own)[0];
+    byte[] sent = gather(until, own)[0];
     if (failure != null) {
       throw failure;
     }
@@ -144,7 +144,8 @@ final class JobRanks implements AutoCloseable {
   /** Collective: returns the maximum over the ranks of each number. */
   long[] max(Until until, long... own) {
     long[] max = own.clone();
-    for (long[] each : gather(until, own)) {
+    for (long[] each :
+        Gathered.words(ranks, until.later(GRACE)::leftNs, Native.WL_OP_LINK, own)) {
       for (int i = 0; i < max.length; i++) {
         max[i] = Math.max(max[i], each[i]);
       }
@@ -152,29 +153,9 @@ final class JobRanks implements AutoCloseable {
     return max;
   }
 
-  private long[][] gather(Until until, long... own) {
-    return Gathered.words(ranks, until.later(GRACE)::leftNs, Native.WL_OP_LINK, own);
-  }
-
-  /**
-   * Collective: throws on every rank if one has a failure.
-   *
-   * @param problem verb phrase about such a rank, for the messages of the others
-   */
-  void throwAny(WindlassException failure, String problem, Until until) {
-    long[][] all = gather(until, failure == null ? 0 : failure.code().number());
-    if (failure != null) {
-      throw failure;
-    }
-    for (int rank = 0; rank < all.length; rank++) {
-      if (all[rank][0] != 0) {
-        boolean isLate = all[rank][0] == Native.WL_TIMEOUT;
-        throw WindlassException.of(
-            isLate ? Native.WL_TIMEOUT : Native.WL_ABORTED,
-            "rank " + rank + " of job '" + job + "' " + problem + "; see what it says", null, "",
-            List.of(rank));
-      }
-    }
+  /** Collective: returns what each rank has given. */
+  byte[][] gather(Until until, byte[] own) {
+    return Gathered.bytes(ranks, until.later(GRACE)::leftNs, Native.WL_OP_LINK, own);
   }
 
   @Override

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.redistribute;
 
-import java.io.DataInputStream;
-import java.io.DataOutputStream;
-import java.io.IOException;
 import java.lang.ref.Cleaner;
 import java.time.Duration;
 import java.util.Map;
@@ -23,9 +20,9 @@ import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
 
 /**
- * Connection of a rank of a job to the store where jobs meet. Rank 0 finds or opens the store, and
- * the other ranks follow it. A new connection replaces a lost one. One thread at a time may call
- * the methods other than {@link #close}, which ends calls in progress.
+ * Connection of rank 0 of a job to the store where jobs meet, which it finds or opens. A new
+ * connection replaces a lost one. On other ranks there is none. One thread at a time may call the
+ * methods other than {@link #close}, which ends calls in progress.
  */
 final class JobStore implements AutoCloseable {
   // Limits of one attempt to find or reach the store, of a test whether it answers, and of the wait
@@ -34,28 +31,16 @@ final class JobStore implements AutoCloseable {
   private static final Duration PROBE_LIMIT = Duration.ofSeconds(2);
   private static final Duration REMOVAL_LIMIT = Duration.ofSeconds(3);
 
-  /** Connection of rank 0. No other connection has its instance. */
-  private record Connection(MeetingPlace place, String instance) {
-    void write(DataOutputStream out) throws IOException {
-      place.write(out);
-      out.writeUTF(instance);
-    }
-
-    static Connection read(DataInputStream in) throws IOException {
-      return new Connection(MeetingPlace.read(in, WindlassException::of), in.readUTF());
-    }
-  }
-
   private final String job;
   private final JobRanks ranks;
   private final Map<String, String> environment;
   private final Resources resources;
   private final Cleaner.Cleanable cleanable;
-  private Connection connection; // of rank 0, which this rank followed last; null before
+  private String instance = ""; // identifier of the connection; empty before the first
 
   /** Resources that outlive an object which nobody closes. Thread-safe. */
   private static final class Resources extends Leaks.Resource {
-    private volatile MeetingStore meeting; // null on other ranks than rank 0
+    private volatile MeetingStore meeting; // null before the first search
     private Store store; // null while there is no connection
     private volatile boolean isClosed;
 
@@ -132,52 +117,33 @@ final class JobStore implements AutoCloseable {
     cleanable = Leaks.watch(this, resources);
   }
 
-  /** Returns the connected store; null before {@link #connect} or {@link #reach}. */
+  /** Returns the connected store; null if there is none. */
   Store store() {
     return resources.store();
   }
 
-  /** Returns the identifier of rank 0's connection. */
+  /** Returns an identifier of rank 0's connection, which no other connection has. */
   String instance() {
-    return connection.instance;
+    return instance;
   }
 
-  /** Collective: connects every rank that has no connection, or a lost one. */
+  /** Collective: connects rank 0. */
   void connect(Until until) {
-    WindlassException failure;
-    boolean isRetried;
-    do {
-      Connection leading = ranks.fromRank0(until, Connection::read, () -> reach(until)::write);
-      failure = null;
-      isRetried = false;
-      try {
-        follow(leading, until);
-      } catch (WindlassException e) {
-        failure = e;
-        // Rank 0's store may have ended since rank 0 reached it.
-        isRetried =
-            !until.isOver()
-                && (e instanceof DeadlineExceededException || e instanceof PeerLostException);
-      }
-    } while (ranks.max(until, isRetried ? 1 : 0)[0] != 0);
-    ranks.throwAny(failure, "finds no way to the store", until);
+    ranks.testOnRank0(
+        until,
+        () -> {
+          reach(until);
+          return true;
+        });
   }
 
-  private void follow(Connection leading, Until until) {
-    boolean isSame = connection != null && connection.instance.equals(leading.instance);
-    if (!isSame || (ranks.rank() > 0 && isLost(until))) {
-      use(leading.place, UUID.randomUUID().toString(), until);
-      connection = leading;
-    }
-  }
-
-  /** Collective: returns whether rank 0 has lost its connection {@code instance}. */
-  boolean hasLost(String instance, Until until) {
+  /** Collective: returns whether rank 0 has lost its connection. */
+  boolean hasLost(Until until) {
     return ranks.testOnRank0(
         until,
         () -> {
           try {
-            return !connection.instance.equals(instance) || isLost(until);
+            return isLost(until);
           } catch (DeadlineExceededException e) {
             return false; // no time is left to find out
           }
@@ -188,18 +154,15 @@ final class JobStore implements AutoCloseable {
    * Collective: returns whether the job that has a presence key has given up. Waits a short time
    * for the key to disappear.
    *
-   * @param instance rank 0's connection that has seen the key
+   * @param theirs the key; null on other ranks than rank 0
    */
-  boolean hasGivenUp(Round.Presence theirs, String instance, Until until) {
+  boolean hasGivenUp(Round.Presence theirs, Until until) {
     return ranks.testOnRank0(
         until,
         () -> {
-          Store store = resources.store();
-          if (store == null || !connection.instance.equals(instance)) {
-            return true;
-          }
           try {
-            store.awaitOther(theirs.key(), theirs.value(), atMost(REMOVAL_LIMIT, until));
+            Duration limit = atMost(REMOVAL_LIMIT, until);
+            resources.store().awaitOther(theirs.key(), theirs.value(), limit);
             return true;
           } catch (DeadlineExceededException e) {
             return false;
@@ -211,11 +174,10 @@ final class JobStore implements AutoCloseable {
   }
 
   /** Connects rank 0 if it has no connection, or a lost one. Only rank 0 calls it. */
-  Connection reach(Until until) {
+  void reach(Until until) {
     if (isLost(until)) {
-      connection = opened(until);
+      open(until);
     }
-    return connection;
   }
 
   private boolean isLost(Until until) {
@@ -242,16 +204,19 @@ final class JobStore implements AutoCloseable {
     return Duration.ofNanos(Math.min(until.leftNs(), limit.toNanos()));
   }
 
-  /** Finds or opens the store, and connects rank 0. */
-  private Connection opened(Until until) {
+  private void open(Until until) {
     long startNs = System.nanoTime();
     while (true) {
       resources.use(null);
       try {
         MeetingPlace place = resources.find(environment, atMost(ATTEMPT_LIMIT, until));
-        String instance = UUID.randomUUID().toString();
-        use(place, instance, until);
-        return new Connection(place, instance);
+        // The store may not have noticed yet that an earlier connection was lost.
+        String next = UUID.randomUUID().toString();
+        Member member = new Member(job + "/" + next, 0, ranks.size(), Native.wl_version());
+        Duration limit = atMost(ATTEMPT_LIMIT, until);
+        resources.use(place.connect(member, environment, limit, WindlassException::of));
+        instance = next;
+        return;
       } catch (PeerLostException e) {
         if (until.isOver()) {
           throw e;
@@ -266,20 +231,6 @@ final class JobStore implements AutoCloseable {
         }
       }
     }
-  }
-
-  /**
-   * Tries once to connect.
-   *
-   * @param instance new identifier, since the store may not have noticed that an earlier connection
-   *     was lost
-   */
-  private void use(MeetingPlace place, String instance, Until until) {
-    resources.use(null);
-    Member member =
-        new Member(job + "/" + instance, ranks.rank(), ranks.size(), Native.wl_version());
-    Duration limit = atMost(ATTEMPT_LIMIT, until);
-    resources.use(place.connect(member, environment, limit, WindlassException::of));
   }
 
   /** Removes a presence key of this job, if the store still answers. Only rank 0 calls it. */

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.rendezvous;
 
-import java.io.DataInput;
-import java.io.DataOutput;
-import java.io.IOException;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.Map;
 import org.windlass.internal.FailureMaker;
@@ -15,9 +10,8 @@ import org.windlass.internal.store.Store;
 import org.windlass.internal.store.StoreProvider;
 import org.windlass.internal.store.StoreProviders;
 import org.windlass.internal.store.StoreServer;
-import org.windlass.internal.store.Token;
 
-/** Location of a store where jobs meet, which rank 0 of a job sends to the other ranks. */
+/** Location of a store where jobs meet. */
 public sealed interface MeetingPlace {
   /**
    * Connects to the store.
@@ -28,37 +22,12 @@ public sealed interface MeetingPlace {
   Store connect(
       Member member, Map<String, String> variables, Duration deadline, FailureMaker failures);
 
-  void write(DataOutput out) throws IOException;
-
-  /** Reads what {@link #write} has written. */
-  static MeetingPlace read(DataInput in, FailureMaker failures) throws IOException {
-    if (in.readBoolean()) {
-      return new Provided(in.readUTF(), in.readUTF());
-    }
-    byte[] host = new byte[in.readUnsignedByte()];
-    in.readFully(host);
-    InetAddress address = InetAddress.getByAddress(host);
-    InetSocketAddress port = new InetSocketAddress(address, in.readUnsignedShort());
-    return new Socket(
-        new MeetingFile.Place(port, Token.parse(in.readUTF(), "what rank 0 told", failures)));
-  }
-
   /** Location of a {@link StoreServer}. */
   record Socket(MeetingFile.Place place) implements MeetingPlace {
     @Override
     public Store connect(
         Member member, Map<String, String> variables, Duration deadline, FailureMaker failures) {
       return SocketStore.connect(place.address(), place.token(), member, deadline, failures);
-    }
-
-    @Override
-    public void write(DataOutput out) throws IOException {
-      out.writeBoolean(false);
-      byte[] host = place.address().getAddress().getAddress();
-      out.writeByte(host.length);
-      out.write(host);
-      out.writeShort(place.address().getPort());
-      out.writeUTF(place.token().digits());
     }
   }
 
@@ -82,13 +51,6 @@ public sealed interface MeetingPlace {
         Member member, Map<String, String> variables, Duration deadline, FailureMaker failures) {
       return StoreProviders.of(address, failures)
           .connect(address, name, member, variables, deadline, failures);
-    }
-
-    @Override
-    public void write(DataOutput out) throws IOException {
-      out.writeBoolean(true);
-      out.writeUTF(address);
-      out.writeUTF(name);
     }
   }
 }

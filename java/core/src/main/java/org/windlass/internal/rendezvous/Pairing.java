@@ -3,7 +3,6 @@ package org.windlass.internal.rendezvous;
 
 import java.io.ByteArrayInputStream;
 import java.io.DataInputStream;
-import java.io.DataOutputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.time.Duration;
@@ -106,25 +105,6 @@ public final class Pairing {
     /** Returns the name of the meeting's start at the store. */
     public String name() {
       return Pairing.name(meeting);
-    }
-
-    /** Writes the match for the other ranks of this job. */
-    public void write(DataOutputStream out) throws IOException {
-      out.writeLong(meeting);
-      for (Round.Presence each : List.of(theirs, own)) {
-        out.writeUTF(each.key());
-        Encoding.putArray(out, each.value());
-      }
-      out.write(other.toBytes());
-    }
-
-    /** Reads a match. The other job must have {@code versions}. */
-    public static Match read(DataInputStream in, String versions, FailureMaker failures)
-        throws IOException {
-      return new Match(
-          in.readLong(), new Round.Presence(in.readUTF(), Encoding.array(in)),
-          new Round.Presence(in.readUTF(), Encoding.array(in)),
-          Announcement.of(in.readAllBytes(), versions, failures));
     }
   }
 
