@@ -11,15 +11,12 @@ import java.util.Map;
 import org.windlass.internal.rendezvous.AllGather;
 import org.windlass.internal.rendezvous.StoreAllGather;
 import org.windlass.internal.store.Encoding;
-import org.windlass.internal.store.Refusal;
 
 /**
  * All-gather of the ranks of two jobs. Rank 0 of this job collects what its ranks say, takes part in
  * the all-gather at the store for all of them, and sends them the result.
  */
 final class JobAllGather implements AllGather {
-  private static final int REFUSED = -1;
-
   private final JobRanks ranks;
   private final int first;
   private final StoreAllGather atStore;
@@ -50,48 +47,18 @@ final class JobAllGather implements AllGather {
           for (int rank = 0; rank < said.length; rank++) {
             all.put(first + rank, said[rank]);
           }
-          try {
-            return encoded(atStore.round(all, isLast, limit));
-          } catch (Refusal e) {
-            return encoded(e);
-          }
+          List<byte[]> values = atStore.round(all, isLast, limit);
+          return out -> {
+            for (byte[] value : values) {
+              Encoding.putArray(out, value);
+            }
+          };
         });
   }
 
-  private static Encoding encoded(List<byte[]> values) {
-    return out -> {
-      out.writeInt(values.size());
-      for (byte[] value : values) {
-        Encoding.putArray(out, value);
-      }
-    };
-  }
-
-  private static Encoding encoded(Refusal refusal) {
-    return out -> {
-      out.writeInt(REFUSED);
-      out.writeInt(refusal.code());
-      out.writeUTF(refusal.getMessage());
-      out.writeInt(refusal.culprits().size());
-      for (int culprit : refusal.culprits()) {
-        out.writeInt(culprit);
-      }
-    };
-  }
-
   private static List<byte[]> read(DataInputStream in) throws IOException {
-    int count = in.readInt();
-    if (count == REFUSED) {
-      int code = in.readInt();
-      String message = in.readUTF();
-      List<Integer> culprits = new ArrayList<>();
-      for (int left = in.readInt(); left > 0; left--) {
-        culprits.add(in.readInt());
-      }
-      throw new Refusal(code, message, culprits);
-    }
     List<byte[]> values = new ArrayList<>();
-    while (values.size() < count) {
+    while (in.available() > 0) {
       values.add(Encoding.array(in));
     }
     return values;

@@ -6,6 +6,7 @@ import java.io.DataInputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
@@ -17,6 +18,7 @@ import org.windlass.internal.Fingerprint;
 import org.windlass.internal.Gathered;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Encoding;
+import org.windlass.internal.store.Refusal;
 
 /**
  * The ranks of a job while it looks for other jobs. Rank 0 acts, and all ranks get the result. They
@@ -28,6 +30,7 @@ final class JobRanks implements AutoCloseable {
 
   private static final byte DONE = 0;
   private static final byte FAILED = 1;
+  private static final byte REFUSED = 2;
 
   private final String job;
   private final Communicator ranks;
@@ -70,15 +73,15 @@ final class JobRanks implements AutoCloseable {
   }
 
   /**
-   * Collective: runs a step on rank 0, and returns its result on every rank. If the step throws,
-   * every rank throws.
+   * Collective: runs a step on rank 0, and returns its result on every rank. If the step throws a
+   * {@link WindlassException} or a {@link Refusal}, every rank throws the same.
    *
    * @param until deadline of the step
    */
   <T> T fromRank0(Until until, Decoder<T> decoder, Supplier<Encoding> step) {
     until.later(GRACE).on(ranks).barrier();
     byte[] own = new byte[0];
-    WindlassException failure = null;
+    RuntimeException failure = null;
     if (ranks.rank() == 0) {
       try {
         Encoding result = step.get();
@@ -90,13 +93,10 @@ final class JobRanks implements AutoCloseable {
                 });
       } catch (WindlassException e) {
         failure = e;
-        own =
-            Encoding.bytes(
-                out -> {
-                  out.writeByte(FAILED);
-                  out.writeInt(e.code().number());
-                  out.write(String.valueOf(e.getMessage()).getBytes(StandardCharsets.UTF_8));
-                });
+        own = encoded(FAILED, e, e.code().number(), e.culprits());
+      } catch (Refusal e) {
+        failure = e;
+        own = encoded(REFUSED, e, e.code(), e.culprits());
       } catch (RuntimeException | Error e) {
         ranks.abort("rank 0 of job '" + job + "' has failed: " + e);
         throw e;
@@ -107,15 +107,36 @@ final class JobRanks implements AutoCloseable {
       throw failure;
     }
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(sent))) {
-      if (in.readByte() == DONE) {
+      byte kind = in.readByte();
+      if (kind == DONE) {
         return decoder.read(in);
       }
       int code = in.readInt();
-      String text = new String(in.readAllBytes(), StandardCharsets.UTF_8);
-      throw WindlassException.of(code, text, null, "", List.of());
+      String message = new String(Encoding.array(in), StandardCharsets.UTF_8);
+      List<Integer> culprits = new ArrayList<>();
+      while (in.available() > 0) {
+        culprits.add(in.readInt());
+      }
+      throw kind == REFUSED
+          ? new Refusal(code, message, culprits)
+          : WindlassException.of(code, message, null, "", culprits);
     } catch (IOException e) {
       throw new MismatchException("what rank 0 told can't be read: " + e.getMessage(), e);
     }
+  }
+
+  private static byte[] encoded(
+      byte kind, RuntimeException failure, int code, List<Integer> culprits) {
+    return Encoding.bytes(
+        out -> {
+          out.writeByte(kind);
+          out.writeInt(code);
+          String message = String.valueOf(failure.getMessage());
+          Encoding.putArray(out, message.getBytes(StandardCharsets.UTF_8));
+          for (int rank : culprits) {
+            out.writeInt(rank);
+          }
+        });
   }
 
   /** Collective: {@link #fromRank0} of a step that finds whether something is the case. */

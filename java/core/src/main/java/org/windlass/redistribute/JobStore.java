@@ -12,7 +12,6 @@ import org.windlass.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Leaks;
 import org.windlass.internal.Native;
-import org.windlass.internal.rendezvous.MeetingPlace;
 import org.windlass.internal.rendezvous.MeetingStore;
 import org.windlass.internal.rendezvous.Pairing;
 import org.windlass.internal.store.Member;
@@ -60,17 +59,18 @@ final class JobStore implements AutoCloseable {
     }
 
     /** Finds or opens the store. */
-    MeetingPlace find(Map<String, String> environment, Duration limit) {
+    MeetingStore find(Map<String, String> environment, Duration limit) {
       if (meeting == null) {
         meeting = new MeetingStore(environment, Native.wl_version(), WindlassException::of);
       }
       try {
-        return meeting.find(limit);
+        meeting.find(limit);
       } finally {
         if (isClosed) {
           meeting.close();
         }
       }
+      return meeting;
     }
 
     /** Uses another store, or none, and closes the last one. Throws Closed after a close. */
@@ -209,12 +209,11 @@ final class JobStore implements AutoCloseable {
     while (true) {
       resources.use(null);
       try {
-        MeetingPlace place = resources.find(environment, atMost(ATTEMPT_LIMIT, until));
+        MeetingStore found = resources.find(environment, atMost(ATTEMPT_LIMIT, until));
         // The store may not have noticed yet that an earlier connection was lost.
         String next = UUID.randomUUID().toString();
         Member member = new Member(job + "/" + next, 0, ranks.size(), Native.wl_version());
-        Duration limit = atMost(ATTEMPT_LIMIT, until);
-        resources.use(place.connect(member, environment, limit, WindlassException::of));
+        resources.use(found.connect(member, atMost(ATTEMPT_LIMIT, until)));
         instance = next;
         return;
       } catch (PeerLostException e) {
