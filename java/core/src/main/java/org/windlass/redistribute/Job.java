@@ -33,7 +33,7 @@ import org.windlass.internal.rendezvous.Pairing;
 import org.windlass.internal.rendezvous.Start;
 import org.windlass.internal.rendezvous.StoreAllGather;
 import org.windlass.internal.store.Encoding;
-import org.windlass.internal.store.Round;
+import org.windlass.internal.store.Store;
 import org.windlass.layout.Layout;
 import org.windlass.plan.Plan;
 
@@ -93,6 +93,7 @@ public final class Job implements AutoCloseable {
   private final AtomicReference<Thread> caller = new AtomicReference<>();
 
   private final StepsMemo memo = new StepsMemo();
+  private Pairing.Match match; // on rank 0: the other job that was found last
   private volatile Communicator meeting; // of this job or of both, while they join
   private volatile boolean closed;
 
@@ -107,7 +108,7 @@ public final class Job implements AutoCloseable {
     ranks = new JobRanks(name, communicator, until);
     store = new JobStore(name, ranks, environment);
     try {
-      store.connect(until);
+      ranks.testOnRank0(until, () -> store.reach(until) != null);
     } catch (RuntimeException | Error e) {
       try (ranks;
           store) {
@@ -286,16 +287,11 @@ public final class Job implements AutoCloseable {
         });
   }
 
-  /**
-   * Collective, after {@link #requireSameSearch}: returns names of targets on every rank.
-   *
-   * @param search runs on rank 0. It gets a supplier that connects to the store.
-   */
-  List<String> search(
-      String pair, Until until, Function<Supplier<Pairing>, List<String>> search) {
+  /** Collective, after {@link #requireSameSearch}: returns the names of targets on every rank. */
+  List<String> search(String pair, Until until, Function<Pairing, List<String>> search) {
     Supplier<Encoding> step =
         () -> {
-          String names = String.join("/", search.apply(() -> pairing(pair, null, until)));
+          String names = String.join("/", atStore(pair, null, until, search));
           return out -> out.write(names.getBytes(StandardCharsets.UTF_8));
         };
     JobRanks.Decoder<String> decoder = in -> new String(in.readAllBytes(), StandardCharsets.UTF_8);
@@ -317,11 +313,20 @@ public final class Job implements AutoCloseable {
     ranks.requireAlive();
   }
 
-  /** On rank 0: connects to the store if need be, and prepares a search for the other job. */
-  private Pairing pairing(String pair, Layout layout, Until until) {
-    store.reach(until);
-    return new Pairing(
-        store.store(), pair, announcement(layout), until.left(), holders, WindlassException::of);
+  /** On rank 0: searches at the store, and begins again at another one if that is lost. */
+  private <T> T atStore(String pair, Layout layout, Until until, Function<Pairing, T> search) {
+    while (true) {
+      try {
+        Store reached = store.reach(until);
+        Announcement own = announcement(layout);
+        return search.apply(
+            new Pairing(reached, pair, own, until.left(), holders, WindlassException::of));
+      } catch (PeerLostException e) {
+        if (until.isOver()) {
+          throw e;
+        }
+      }
+    }
   }
 
   private void requireLayout(Role role, Layout layout) {
@@ -377,73 +382,42 @@ public final class Job implements AutoCloseable {
         + ", meeting protocol " + PROTOCOL + ", plan " + Plan.VERSION + ", offer " + Offer.FORMAT;
   }
 
-  /** Runs a call on rank 0 that connects to the store. Repeats it if the store is lost. */
-  static <T> T retrying(Until until, Supplier<T> call) {
-    while (true) {
-      try {
-        return call.get();
-      } catch (PeerLostException e) {
-        if (until.isOver()) {
-          throw e;
-        }
-      }
-    }
-  }
-
   /**
    * Collective: finds the other job and links with it. Returns null on all ranks if they are to try
    * again, because the store was lost or the other job gave up.
    */
   private Link tryMeet(String pair, Role role, Layout layout, String target, Until until) {
-    Supplier<Pairing.Match> search =
-        () -> {
-          Pairing pairing = pairing(pair, layout, until);
-          return role == Role.SOURCE ? pairing.source(target) : pairing.target();
-        };
-    AtomicReference<Pairing.Match> match = new AtomicReference<>(); // on rank 0
+    Function<Pairing, Pairing.Match> search =
+        pairing -> role == Role.SOURCE ? pairing.source(target) : pairing.target();
     Announcement other =
         ranks.fromRank0(
             until,
             in -> Announcement.of(in.readAllBytes(), versions(), WindlassException::of),
             () -> {
-              match.set(retrying(until, search));
-              return out -> out.write(match.get().other().toBytes());
+              match = atStore(pair, layout, until, search);
+              return out -> out.write(match.other().toBytes());
             });
     Link link = null;
     Throwable failure = null;
     try {
-      link = join(pair, role, match.get(), announcement(layout), other, until);
+      link = join(pair, role, announcement(layout), other, until);
     } catch (RuntimeException | Error e) {
       failure = e;
     }
     // An interrupt has ended the call above, and must not end the ones below.
     boolean interrupted = Thread.interrupted();
     try {
-      long own = interrupted && failure != null ? FAILED : outcome(failure, until);
-      long worst = ranks.max(until, own)[0];
+      long worst =
+          ranks.max(until, interrupted && failure != null ? FAILED : outcome(failure, until))[0];
       if (worst == JOINED && !closed) {
         return link;
       }
-      boolean isStoreLost = worst == LOST && store.hasLost(until);
-      Round.Presence theirs = match.get() == null ? null : match.get().theirs();
-      boolean hasGivenUp =
-          !isStoreLost
-              && target == null
-              && (worst == GONE || (worst == LOST && store.hasGivenUp(theirs, until)));
-      if (hasGivenUp && ranks.rank() == 0) {
-        LOGGER.log(
-            System.Logger.Level.WARNING,
-            "job ''{0}'', pair ''{1}'': {2} gave up before they had met, and another is waited"
-                + " for: {3}",
-            name,
-            pair,
-            other,
-            failure == null ? "another rank of this job saw it" : failure.getMessage());
-      }
-      if (isStoreLost || hasGivenUp) {
-        failure = null;
-      } else if (worst == JOINED) {
+      Throwable own = failure;
+      if (worst == JOINED) {
         failure = new ClosedException("the job was closed");
+      } else if (worst != FAILED
+          && ranks.testOnRank0(until, () -> mayRetry(pair, target, worst, own, until))) {
+        failure = null;
       } else if (failure == null) {
         failure =
             new AbortedException("another rank of job '" + name + "' has failed; see what it says");
@@ -462,7 +436,7 @@ public final class Job implements AutoCloseable {
     if (link != null) {
       link.close();
       if (ranks.rank() == 0) {
-        store.remove(match.get().own());
+        store.remove(match.own());
       }
     }
     if (failure instanceof Error error) {
@@ -472,6 +446,23 @@ public final class Job implements AutoCloseable {
       throw (RuntimeException) failure;
     }
     return null;
+  }
+
+  /** On rank 0: returns whether to look for the other job again, after it or the store was lost. */
+  private boolean mayRetry(
+      String pair, String target, long outcome, Throwable failure, Until until) {
+    if (outcome == LOST && store.isLost(until)) {
+      return true;
+    }
+    if (target != null || (outcome == LOST && !store.hasGivenUp(match.theirs(), until))) {
+      return false;
+    }
+    LOGGER.log(
+        System.Logger.Level.WARNING,
+        "job ''{0}'', pair ''{1}'': {2} gave up before they had met, and another is waited for: {3}",
+        name, pair, match.other(),
+        failure == null ? "another rank of this job saw it" : failure.getMessage());
+    return true;
   }
 
   private static long outcome(Throwable failure, Until until) {
@@ -487,14 +478,9 @@ public final class Job implements AutoCloseable {
     return isLost || isOthersLate ? LOST : FAILED;
   }
 
-  /**
-   * Starts a communicator with the ranks of the other job, and makes a link of it.
-   *
-   * @param match null on other ranks than rank 0
-   */
+  /** Starts a communicator with the ranks of the other job, and makes a link of it. */
   private Link join(
-      String pair, Role role, Pairing.Match match, Announcement own, Announcement other,
-      Until until) {
+      String pair, Role role, Announcement own, Announcement other, Until until) {
     boolean sends = role == Role.SOURCE;
     Announcement source = sends ? own : other;
     Announcement target = sends ? other : own;
@@ -507,9 +493,9 @@ public final class Job implements AutoCloseable {
       side = ranks.copy(until);
       meeting = side.communicator();
       StoreAllGather atStore =
-          match == null
-              ? null
-              : new StoreAllGather(store.store(), match.name(), size, match.theirs());
+          ranks.rank() == 0
+              ? new StoreAllGather(store.store(), match.name(), size, match.theirs())
+              : null;
       long handle =
           Start.join(
               new JobAllGather(side, first, atStore, until), List.of(first + ranks.rank()), size,
@@ -534,7 +520,7 @@ public final class Job implements AutoCloseable {
     } finally {
       meeting = null;
       // A linked target keeps its key, so that no other job of its name takes it.
-      if (match != null && (sends || link == null)) {
+      if (ranks.rank() == 0 && (sends || link == null)) {
         store.remove(match.own());
       }
       if (link == null && side != null) {

@@ -20,8 +20,8 @@ import org.windlass.internal.store.Store;
 
 /**
  * Connection of rank 0 of a job to the store where jobs meet, which it finds or opens. A new
- * connection replaces a lost one. On other ranks there is none. One thread at a time may call the
- * methods other than {@link #close}, which ends calls in progress.
+ * connection replaces a lost one. Other ranks make none. One thread at a time may call the methods
+ * other than {@link #close}, which ends calls in progress.
  */
 final class JobStore implements AutoCloseable {
   // Limits of one attempt to find or reach the store, of a test whether it answers, and of the wait
@@ -122,65 +122,21 @@ final class JobStore implements AutoCloseable {
     return resources.store();
   }
 
-  /** Returns an identifier of rank 0's connection, which no other connection has. */
+  /** Returns the identifier of the connection, which no other connection has. */
   String instance() {
     return instance;
   }
 
-  /** Collective: connects rank 0. */
-  void connect(Until until) {
-    ranks.testOnRank0(
-        until,
-        () -> {
-          reach(until);
-          return true;
-        });
-  }
-
-  /** Collective: returns whether rank 0 has lost its connection. */
-  boolean hasLost(Until until) {
-    return ranks.testOnRank0(
-        until,
-        () -> {
-          try {
-            return isLost(until);
-          } catch (DeadlineExceededException e) {
-            return false; // no time is left to find out
-          }
-        });
-  }
-
-  /**
-   * Collective: returns whether the job that has a presence key has given up. Waits a short time
-   * for the key to disappear.
-   *
-   * @param theirs the key; null on other ranks than rank 0
-   */
-  boolean hasGivenUp(Round.Presence theirs, Until until) {
-    return ranks.testOnRank0(
-        until,
-        () -> {
-          try {
-            Duration limit = atMost(REMOVAL_LIMIT, until);
-            resources.store().awaitOther(theirs.key(), theirs.value(), limit);
-            return true;
-          } catch (DeadlineExceededException e) {
-            return false;
-          } catch (PeerLostException | ClosedException e) {
-            resources.requireOpen();
-            return true; // the key was lost with the store
-          }
-        });
-  }
-
-  /** Connects rank 0 if it has no connection, or a lost one. Only rank 0 calls it. */
-  void reach(Until until) {
+  /** Connects if there is no connection, or a lost one, and returns the store. */
+  Store reach(Until until) {
     if (isLost(until)) {
       open(until);
     }
+    return store();
   }
 
-  private boolean isLost(Until until) {
+  /** Returns whether there is no connection, or a lost one. */
+  boolean isLost(Until until) {
     Store store = resources.store();
     if (store == null) {
       return true;
@@ -193,10 +149,24 @@ final class JobStore implements AutoCloseable {
       resources.requireOpen();
       return true;
     } catch (DeadlineExceededException e) {
-      if (limit.compareTo(PROBE_LIMIT) < 0) {
-        throw e; // the store may still answer
-      }
+      return limit.equals(PROBE_LIMIT); // in less time, the store may still answer
+    }
+  }
+
+  /**
+   * Returns whether the job that has a presence key has given up. Waits a short time for the key to
+   * disappear.
+   */
+  boolean hasGivenUp(Round.Presence theirs, Until until) {
+    try {
+      Duration limit = atMost(REMOVAL_LIMIT, until);
+      resources.store().awaitOther(theirs.key(), theirs.value(), limit);
       return true;
+    } catch (DeadlineExceededException e) {
+      return false;
+    } catch (PeerLostException | ClosedException e) {
+      resources.requireOpen();
+      return true; // the key was lost with the store
     }
   }
 
@@ -232,7 +202,7 @@ final class JobStore implements AutoCloseable {
     }
   }
 
-  /** Removes a presence key of this job, if the store still answers. Only rank 0 calls it. */
+  /** Removes a presence key of this job, if the store still answers. */
   void remove(Round.Presence own) {
     try {
       Store store = resources.store();
