@@ -58,26 +58,21 @@ final class JobStore implements AutoCloseable {
       return store;
     }
 
-    /** Finds or opens the store. */
-    MeetingStore find(Map<String, String> environment, Duration limit) {
+    /** Tries once to find or open the store, and to connect to it. */
+    void connect(Map<String, String> environment, Member member, Until until) {
+      replace(null);
+      requireOpen();
       if (meeting == null) {
         meeting = new MeetingStore(environment, Native.wl_version(), WindlassException::of);
       }
       try {
-        meeting.find(limit);
+        meeting.find(atMost(ATTEMPT_LIMIT, until));
+        requireOpen();
+        replace(meeting.connect(member, atMost(ATTEMPT_LIMIT, until)));
       } finally {
         if (isClosed) {
-          meeting.close();
+          free();
         }
-      }
-      return meeting;
-    }
-
-    /** Uses another store, or none, and closes the last one. Throws Closed after a close. */
-    void use(Store next) {
-      replace(next);
-      if (isClosed) {
-        replace(null);
       }
       requireOpen();
     }
@@ -177,13 +172,11 @@ final class JobStore implements AutoCloseable {
   private void open(Until until) {
     long startNs = System.nanoTime();
     while (true) {
-      resources.use(null);
+      // The store may not have noticed yet that an earlier connection was lost.
+      String next = UUID.randomUUID().toString();
+      Member member = new Member(job + "/" + next, 0, ranks.size(), Native.wl_version());
       try {
-        MeetingStore found = resources.find(environment, atMost(ATTEMPT_LIMIT, until));
-        // The store may not have noticed yet that an earlier connection was lost.
-        String next = UUID.randomUUID().toString();
-        Member member = new Member(job + "/" + next, 0, ranks.size(), Native.wl_version());
-        resources.use(found.connect(member, atMost(ATTEMPT_LIMIT, until)));
+        resources.connect(environment, member, until);
         instance = next;
         return;
       } catch (PeerLostException e) {
