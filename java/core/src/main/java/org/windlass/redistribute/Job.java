@@ -459,7 +459,8 @@ public final class Job implements AutoCloseable {
     }
     LOGGER.log(
         System.Logger.Level.WARNING,
-        "job ''{0}'', pair ''{1}'': {2} gave up before they had met, and another is waited for: {3}",
+        "job ''{0}'', pair ''{1}'': {2} gave up before they had met, and another is waited"
+            + " for: {3}",
         name, pair, match.other(),
         failure == null ? "another rank of this job saw it" : failure.getMessage());
     return true;
@@ -509,8 +510,8 @@ public final class Job implements AutoCloseable {
       }
       link =
           Link.between(
-              pair, whose, both, side.communicator(), source.ranks(), source.areGuests(), layout(source),
-              layout(target), memo, until);
+              pair, whose, both, side.communicator(), source.ranks(), source.areGuests(),
+              layout(source), layout(target), memo, until);
       return link;
     } catch (OthersGoneException e) {
       throw new PeerLostException(e.getMessage() + whose, e);

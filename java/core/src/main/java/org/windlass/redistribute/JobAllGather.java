@@ -13,8 +13,8 @@ import org.windlass.internal.rendezvous.StoreAllGather;
 import org.windlass.internal.store.Encoding;
 
 /**
- * All-gather of the ranks of two jobs. Rank 0 of this job collects what its ranks say, takes part in
- * the all-gather at the store for all of them, and sends them the result.
+ * All-gather of the ranks of two jobs. Rank 0 of this job collects what its ranks say, takes part
+ * in the all-gather at the store for all of them, and sends them the result.
  */
 final class JobAllGather implements AllGather {
   private final JobRanks ranks;
