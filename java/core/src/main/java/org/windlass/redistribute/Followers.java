@@ -103,12 +103,12 @@ public final class Followers implements AutoCloseable {
 
     /** Ends the link, for the failure of this rank or of another one. */
     void lose() {
-      if (failure == null) {
-        lose(new AbortedException("another rank of this job has lost it; see what it says"));
-      } else if (failure instanceof WindlassException known) {
+      if (failure instanceof WindlassException known) {
         lose(known);
-      } else {
+      } else if (failure != null) {
         lose(new AbortedException("a call for it failed: " + failure, failure));
+      } else {
+        lose(new AbortedException("another rank of this job has lost it; see what it says"));
       }
     }
 

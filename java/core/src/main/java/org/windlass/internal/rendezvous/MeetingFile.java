@@ -89,7 +89,7 @@ public final class MeetingFile implements AutoCloseable {
   private final FailureMaker failures;
   private String written; // by this object; null for nothing
 
-  // What the last reading of the file found.
+  // Results of the last reading of the file.
   private String problem; // null if it names the store of a running process
   private int writer; // PID of that process
 
