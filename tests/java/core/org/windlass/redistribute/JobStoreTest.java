@@ -272,13 +272,15 @@ class JobStoreTest {
                         try (JobRanks own = new JobRanks("alone", comm, until);
                             JobStore store =
                                 new JobStore("alone", own, jobs.withToken(jobs.token()))) {
-                          store.connect(until);
+                          own.testOnRank0(until, () -> store.reach(until) != null);
                           if (comm.rank() == 0) {
                             rank0[0] = Thread.currentThread();
                           }
                           there.countDown();
-                          String instance = store.instance();
-                          assertThatThrownBy(() -> store.hasGivenUp(theirs, instance, until))
+                          assertThatThrownBy(
+                                  () ->
+                                      own.testOnRank0(
+                                          until, () -> store.hasGivenUp(theirs, until)))
                               .isInstanceOf(AbortedException.class)
                               .hasMessageContaining("was interrupted");
                         }

@@ -20,7 +20,6 @@ import org.windlass.internal.rendezvous.AllGather;
 import org.windlass.internal.rendezvous.Host;
 import org.windlass.internal.rendezvous.JobProcesses;
 import org.windlass.internal.rendezvous.MeetingFile;
-import org.windlass.internal.rendezvous.MeetingPlace;
 import org.windlass.internal.rendezvous.OwnStore;
 import org.windlass.internal.rendezvous.Start;
 import org.windlass.internal.rendezvous.StoreAllGather;
@@ -29,6 +28,7 @@ import org.windlass.internal.store.Member;
 import org.windlass.internal.store.Refusal;
 import org.windlass.internal.store.SocketStore;
 import org.windlass.internal.store.Store;
+import org.windlass.internal.store.StoreProviders;
 import org.windlass.internal.store.StoreServer;
 import org.windlass.internal.store.Token;
 
@@ -168,9 +168,11 @@ final class EnvironmentStart {
       return LocalHandles.create(size, options);
     }
     if (environment.store().isPresent()) {
-      MeetingPlace.Provided place =
-          new MeetingPlace.Provided(environment.store().get(), storeName());
-      try (Store store = place.join(member(), variables, until.left(), WindlassException::of)) {
+      String address = environment.store().get();
+      try (Store store =
+          StoreProviders.of(address, WindlassException::of)
+              .connect(
+                  address, storeName(), member(), variables, until.left(), WindlassException::of)) {
         return start(new StoreAllGather(store, START, size, null), until);
       }
     }

@@ -126,6 +126,6 @@ class PairingLogTest {
     first.close();
     assertThat(there).failsWithin(Duration.ofSeconds(20));
     Pairing.Match met = pairing(meeting.join(), "trainer", "3", TELLS).source(null);
-    assertThat(anew.get(20, TimeUnit.SECONDS).meeting()).isEqualTo(met.meeting());
+    assertThat(anew.get(20, TimeUnit.SECONDS).name()).isEqualTo(met.name());
   }
 }

@@ -64,8 +64,8 @@ class PairingTest {
       Pairing.Match second = pairing(store, "source", Meeting.LONG).source(null);
       assertThat(first.other().job()).isEqualTo("b");
       assertThat(second.other().job()).isEqualTo("a");
-      assertThat(of(a).meeting()).isEqualTo(second.meeting()).isNotEqualTo(first.meeting());
-      assertThat(of(b).meeting()).isEqualTo(first.meeting());
+      assertThat(of(a).name()).isEqualTo(second.name()).isNotEqualTo(first.name());
+      assertThat(of(b).name()).isEqualTo(first.name());
       assertThat(of(b).other()).isEqualTo(job("source", "source", "1"));
       Failure.assertFails(
               Native.WL_TIMEOUT, () -> pairing(store, "source", MOMENT).source(null))
@@ -176,7 +176,7 @@ class PairingTest {
       Thread.sleep(100);
       assertThat(List.of(a.isDone(), source.isDone())).containsOnly(false);
       before.close();
-      assertThat(of(source).meeting()).isEqualTo(of(a).meeting());
+      assertThat(of(source).name()).isEqualTo(of(a).name());
       assertThat(of(a).other().instance()).isEqualTo("2");
     }
   }
@@ -258,9 +258,9 @@ class PairingTest {
       stranger.set("pair/policy/calls", new byte[] {1, 2, 3}, Meeting.LONG);
       CompletableFuture<Pairing.Match> b = target(meeting.join(), "b");
       Pairing.Match found = pairing(store, "source", Meeting.LONG).source("b");
-      assertThat(found.meeting()).isEqualTo(of(b).meeting());
+      assertThat(found.name()).isEqualTo(of(b).name());
       found = pairing(store, "source", Meeting.LONG).source(null);
-      assertThat(found.meeting()).isEqualTo(of(a).meeting());
+      assertThat(found.name()).isEqualTo(of(a).name());
     }
   }
 
@@ -274,7 +274,7 @@ class PairingTest {
       Store source = Hooked.before(meeting.join(), note);
       CompletableFuture<Pairing.Match> a = target(Hooked.before(meeting.join(), note), "a");
       Pairing.Match first = pairing(source, "source", Meeting.LONG).source(null);
-      assertThat(of(a).meeting()).isEqualTo(first.meeting());
+      assertThat(of(a).name()).isEqualTo(first.name());
       keys.removeAll(List.of("", "pair/policy/source"));
       assertThat(keys).contains("pair/policy/calls", "pair/policy/target/a");
       Store stranger = meeting.join();
@@ -282,7 +282,7 @@ class PairingTest {
       CompletableFuture<Pairing.Match> b = target(meeting.join(), "b");
       Pairing.Match second = pairing(source, "source", Meeting.LONG).source(null);
       assertThat(second.other().job()).isEqualTo("b");
-      assertThat(of(b).meeting()).isEqualTo(second.meeting()).isNotEqualTo(first.meeting());
+      assertThat(of(b).name()).isEqualTo(second.name()).isNotEqualTo(first.name());
     }
   }
 

@@ -18,6 +18,7 @@ import org.windlass.MismatchException;
 import org.windlass.Report;
 import org.windlass.ResourceException;
 import org.windlass.WindlassException;
+import org.windlass.internal.rendezvous.Pairing;
 
 /**
  * Jobs that follow a source by one pair, each at its own pace. A target that comes is linked. A
@@ -59,7 +60,7 @@ public final class Followers implements AutoCloseable {
   private final Map<String, Entry> all = new TreeMap<>();
 
   private volatile WindlassException blind; // why the last send could not search for targets
-  private long searchAgainNs; // rank 0 does not ask the store before, as long as it is blind
+  private long searchAgainNs; // no rank searches before, as long as blind is not null
   private long newest = -1;
   private long sentVersions;
   private volatile List<Follower> now = List.of();
@@ -102,12 +103,12 @@ public final class Followers implements AutoCloseable {
 
     /** Ends the link, for the failure of this rank or of another one. */
     void lose() {
-      if (failure == null) {
-        lose(new AbortedException("another rank of this job has lost it; see what it says"));
-      } else if (failure instanceof WindlassException known) {
+      if (failure instanceof WindlassException known) {
         lose(known);
-      } else {
+      } else if (failure != null) {
         lose(new AbortedException("a call for it failed: " + failure, failure));
+      } else {
+        lose(new AbortedException("another rank of this job has lost it; see what it says"));
       }
     }
 
@@ -154,11 +155,7 @@ public final class Followers implements AutoCloseable {
       }
       try {
         job.requireSameSearch(pair, until);
-        open =
-            job.search(
-                pair,
-                until,
-                pairing -> Job.retrying(until, () -> pairing.get().awaitOpen(null)));
+        open = job.search(pair, until, pairing -> pairing.awaitOpen(null));
       } catch (DeadlineExceededException e) {
         throw new DeadlineExceededException(
             "await of " + count + " followers of pair '" + pair + "': there are " + now, e);
@@ -203,20 +200,13 @@ public final class Followers implements AutoCloseable {
   /** Returns the names of open targets; none if the store does not answer in time. */
   private List<String> newcomers(Until until) {
     job.requireSameSearch(pair, until);
-    long limitNs = Math.min(until.leftNs() / 4, SEARCH_LIMIT.toNanos());
     long startNs = System.nanoTime();
-    boolean isPaused = blind != null && startNs - searchAgainNs < 0;
+    if (blind != null && job.max(until, startNs - searchAgainNs < 0 ? 1 : 0)[0] != 0) {
+      return List.of();
+    }
+    long limitNs = Math.max(1, Math.min(until.leftNs() / 4, SEARCH_LIMIT.toNanos()));
     try {
-      List<String> open =
-          job.search(
-              pair,
-              new Until(Math.max(1, limitNs)),
-              pairing -> {
-                if (isPaused) {
-                  throw blind;
-                }
-                return pairing.get().open();
-              });
+      List<String> open = job.search(pair, new Until(limitNs), Pairing::open);
       blind = null;
       return open;
     } catch (WindlassException e) {
@@ -229,10 +219,8 @@ public final class Followers implements AutoCloseable {
             System.Logger.Level.WARNING,
             this + ": none that comes is seen for now: " + e.getMessage());
       }
-      if (!isPaused) {
-        long nowNs = System.nanoTime();
-        searchAgainNs = nowNs + SEARCH_PAUSE * (nowNs - startNs);
-      }
+      long nowNs = System.nanoTime();
+      searchAgainNs = nowNs + SEARCH_PAUSE * (nowNs - startNs);
       blind = e;
       return List.of();
     }

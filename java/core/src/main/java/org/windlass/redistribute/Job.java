@@ -31,7 +31,9 @@ import org.windlass.internal.rendezvous.MeetingStore;
 import org.windlass.internal.rendezvous.OthersGoneException;
 import org.windlass.internal.rendezvous.Pairing;
 import org.windlass.internal.rendezvous.Start;
+import org.windlass.internal.rendezvous.StoreAllGather;
 import org.windlass.internal.store.Encoding;
+import org.windlass.internal.store.Store;
 import org.windlass.layout.Layout;
 import org.windlass.plan.Plan;
 
@@ -91,7 +93,8 @@ public final class Job implements AutoCloseable {
   private final AtomicReference<Thread> caller = new AtomicReference<>();
 
   private final StepsMemo memo = new StepsMemo();
-  private volatile Communicator meeting; // of both jobs, while a link is made of it
+  private Pairing.Match match; // on rank 0: the other job that was found last
+  private volatile Communicator meeting; // of this job or of both, while they join
   private volatile boolean closed;
 
   private Job(
@@ -105,7 +108,7 @@ public final class Job implements AutoCloseable {
     ranks = new JobRanks(name, communicator, until);
     store = new JobStore(name, ranks, environment);
     try {
-      store.connect(until);
+      ranks.testOnRank0(until, () -> store.reach(until) != null);
     } catch (RuntimeException | Error e) {
       try (ranks;
           store) {
@@ -284,16 +287,11 @@ public final class Job implements AutoCloseable {
         });
   }
 
-  /**
-   * Collective, after {@link #requireSameSearch}: returns names of targets on every rank.
-   *
-   * @param search runs on rank 0. It gets a supplier that connects to the store.
-   */
-  List<String> search(
-      String pair, Until until, Function<Supplier<Pairing>, List<String>> search) {
+  /** Collective, after {@link #requireSameSearch}: returns the names of targets on every rank. */
+  List<String> search(String pair, Until until, Function<Pairing, List<String>> search) {
     Supplier<Encoding> step =
         () -> {
-          String names = String.join("/", search.apply(() -> pairing(pair, null, until)));
+          String names = String.join("/", atStore(pair, null, until, search));
           return out -> out.write(names.getBytes(StandardCharsets.UTF_8));
         };
     JobRanks.Decoder<String> decoder = in -> new String(in.readAllBytes(), StandardCharsets.UTF_8);
@@ -315,11 +313,20 @@ public final class Job implements AutoCloseable {
     ranks.requireAlive();
   }
 
-  /** On rank 0: connects to the store if need be, and prepares a search for the other job. */
-  private Pairing pairing(String pair, Layout layout, Until until) {
-    store.reach(until);
-    return new Pairing(
-        store.store(), pair, announcement(layout), until.left(), holders, WindlassException::of);
+  /** On rank 0: searches at the store, and begins again at another one if that is lost. */
+  private <T> T atStore(String pair, Layout layout, Until until, Function<Pairing, T> search) {
+    while (true) {
+      try {
+        Store reached = store.reach(until);
+        Announcement own = announcement(layout);
+        return search.apply(
+            new Pairing(reached, pair, own, until.left(), holders, WindlassException::of));
+      } catch (PeerLostException e) {
+        if (until.isOver()) {
+          throw e;
+        }
+      }
+    }
   }
 
   private void requireLayout(Role role, Layout layout) {
@@ -375,70 +382,42 @@ public final class Job implements AutoCloseable {
         + ", meeting protocol " + PROTOCOL + ", plan " + Plan.VERSION + ", offer " + Offer.FORMAT;
   }
 
-  /** Runs a call on rank 0 that connects to the store. Repeats it if the store is lost. */
-  static <T> T retrying(Until until, Supplier<T> call) {
-    while (true) {
-      try {
-        return call.get();
-      } catch (PeerLostException e) {
-        if (until.isOver()) {
-          throw e;
-        }
-      }
-    }
-  }
-
   /**
    * Collective: finds the other job and links with it. Returns null on all ranks if they are to try
    * again, because the store was lost or the other job gave up.
    */
   private Link tryMeet(String pair, Role role, Layout layout, String target, Until until) {
-    Supplier<Pairing.Match> search =
-        () -> {
-          Pairing pairing = pairing(pair, layout, until);
-          return role == Role.SOURCE ? pairing.source(target) : pairing.target();
-        };
-    Pairing.Match match =
+    Function<Pairing, Pairing.Match> search =
+        pairing -> role == Role.SOURCE ? pairing.source(target) : pairing.target();
+    Announcement other =
         ranks.fromRank0(
             until,
-            in -> Pairing.Match.read(in, versions(), WindlassException::of),
-            () -> retrying(until, search)::write);
-    String connection = store.instance();
+            in -> Announcement.of(in.readAllBytes(), versions(), WindlassException::of),
+            () -> {
+              match = atStore(pair, layout, until, search);
+              return out -> out.write(match.other().toBytes());
+            });
     Link link = null;
     Throwable failure = null;
     try {
-      link = join(pair, role, match, announcement(layout), until);
+      link = join(pair, role, announcement(layout), other, until);
     } catch (RuntimeException | Error e) {
       failure = e;
     }
     // An interrupt has ended the call above, and must not end the ones below.
     boolean interrupted = Thread.interrupted();
     try {
-      long own = interrupted && failure != null ? FAILED : outcome(failure, until);
-      long worst = ranks.max(until, own)[0];
+      long worst =
+          ranks.max(until, interrupted && failure != null ? FAILED : outcome(failure, until))[0];
       if (worst == JOINED && !closed) {
         return link;
       }
-      boolean isStoreLost = worst == LOST && store.hasLost(connection, until);
-      boolean hasGivenUp =
-          !isStoreLost
-              && target == null
-              && (worst == GONE
-                  || (worst == LOST && store.hasGivenUp(match.theirs(), connection, until)));
-      if (hasGivenUp && ranks.rank() == 0) {
-        LOGGER.log(
-            System.Logger.Level.WARNING,
-            "job ''{0}'', pair ''{1}'': {2} gave up before they had met, and another is waited"
-                + " for: {3}",
-            name,
-            pair,
-            match.other(),
-            failure == null ? "another rank of this job saw it" : failure.getMessage());
-      }
-      if (isStoreLost || hasGivenUp) {
-        failure = null;
-      } else if (worst == JOINED) {
+      Throwable own = failure;
+      if (worst == JOINED) {
         failure = new ClosedException("the job was closed");
+      } else if (worst != FAILED
+          && ranks.testOnRank0(until, () -> mayRetry(pair, target, worst, own, until))) {
+        failure = null;
       } else if (failure == null) {
         failure =
             new AbortedException("another rank of job '" + name + "' has failed; see what it says");
@@ -469,6 +448,24 @@ public final class Job implements AutoCloseable {
     return null;
   }
 
+  /** On rank 0: returns whether to look for the other job again, after it or the store was lost. */
+  private boolean mayRetry(
+      String pair, String target, long outcome, Throwable failure, Until until) {
+    if (outcome == LOST && store.isLost(until)) {
+      return true;
+    }
+    if (target != null || (outcome == LOST && !store.hasGivenUp(match.theirs(), until))) {
+      return false;
+    }
+    LOGGER.log(
+        System.Logger.Level.WARNING,
+        "job ''{0}'', pair ''{1}'': {2} gave up before they had met, and another is waited"
+            + " for: {3}",
+        name, pair, match.other(),
+        failure == null ? "another rank of this job saw it" : failure.getMessage());
+    return true;
+  }
+
   private static long outcome(Throwable failure, Until until) {
     if (failure == null) {
       return JOINED;
@@ -484,20 +481,25 @@ public final class Job implements AutoCloseable {
 
   /** Starts a communicator with the ranks of the other job, and makes a link of it. */
   private Link join(
-      String pair, Role role, Pairing.Match match, Announcement own, Until until) {
+      String pair, Role role, Announcement own, Announcement other, Until until) {
     boolean sends = role == Role.SOURCE;
-    Announcement source = sends ? own : match.other();
-    Announcement target = sends ? match.other() : own;
+    Announcement source = sends ? own : other;
+    Announcement target = sends ? other : own;
     String whose = " (" + ranks(0, source) + ", " + ranks(source.ranks(), target) + ")";
+    int first = sends ? 0 : source.ranks();
+    int size = source.ranks() + target.ranks();
     Link link = null;
-    Communicator side = null;
+    JobRanks side = null;
     try {
-      store.connect(until); // rank 0 may have replaced its connection
       side = ranks.copy(until);
+      meeting = side.communicator();
+      StoreAllGather atStore =
+          ranks.rank() == 0
+              ? new StoreAllGather(store.store(), match.name(), size, match.theirs())
+              : null;
       long handle =
           Start.join(
-              store.store(), match.name(), match.theirs(),
-              List.of((sends ? 0 : source.ranks()) + ranks.rank()), source.ranks() + target.ranks(),
+              new JobAllGather(side, first, atStore, until), List.of(first + ranks.rank()), size,
               source.options(), host, until.left(), WindlassException::of)[0];
       Duration deadline = Duration.ofNanos(source.options().deadlineNs());
       Communicator both =
@@ -508,8 +510,8 @@ public final class Job implements AutoCloseable {
       }
       link =
           Link.between(
-              pair, whose, both, side, source.ranks(), source.areGuests(), layout(source),
-              layout(target), memo, until);
+              pair, whose, both, side.communicator(), source.ranks(), source.areGuests(),
+              layout(source), layout(target), memo, until);
       return link;
     } catch (OthersGoneException e) {
       throw new PeerLostException(e.getMessage() + whose, e);

@@ -6,6 +6,7 @@ import java.io.DataInputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
@@ -17,6 +18,7 @@ import org.windlass.internal.Fingerprint;
 import org.windlass.internal.Gathered;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Encoding;
+import org.windlass.internal.store.Refusal;
 
 /**
  * The ranks of a job while it looks for other jobs. Rank 0 acts, and all ranks get the result. They
@@ -28,6 +30,7 @@ final class JobRanks implements AutoCloseable {
 
   private static final byte DONE = 0;
   private static final byte FAILED = 1;
+  private static final byte REFUSED = 2;
 
   private final String job;
   private final Communicator ranks;
@@ -37,15 +40,11 @@ final class JobRanks implements AutoCloseable {
     T read(DataInputStream in) throws IOException;
   }
 
-  /** Collective over {@code communicator}. */
+  /** Collective over {@code communicator}, whose ranks it copies. */
   JobRanks(String job, Communicator communicator, Until until) {
     this.job = job;
-    this.ranks = copy(communicator, until);
+    this.ranks = communicator.split(0, communicator.rank(), until.later(GRACE).left());
     Access.ENDPOINT.of(ranks).own(); // leaks of the job are reported, not of this communicator
-  }
-
-  private static Communicator copy(Communicator communicator, Until until) {
-    return communicator.split(0, communicator.rank(), until.later(GRACE).left());
   }
 
   int rank() {
@@ -56,9 +55,13 @@ final class JobRanks implements AutoCloseable {
     return ranks.size();
   }
 
-  /** Collective: returns another communicator of the ranks, which the caller closes. */
-  Communicator copy(Until until) {
-    return copy(ranks, until);
+  Communicator communicator() {
+    return ranks;
+  }
+
+  /** Collective: returns the ranks with another communicator, which the caller closes. */
+  JobRanks copy(Until until) {
+    return new JobRanks(job, ranks, until);
   }
 
   /** Throws if the communicator of the ranks has failed. */
@@ -70,15 +73,15 @@ final class JobRanks implements AutoCloseable {
   }
 
   /**
-   * Collective: runs a step on rank 0, and returns its result on every rank. If the step throws,
-   * every rank throws.
+   * Collective: runs a step on rank 0, and returns its result on every rank. If the step throws a
+   * {@link WindlassException} or a {@link Refusal}, every rank throws the same.
    *
    * @param until deadline of the step
    */
   <T> T fromRank0(Until until, Decoder<T> decoder, Supplier<Encoding> step) {
     until.later(GRACE).on(ranks).barrier();
     byte[] own = new byte[0];
-    WindlassException failure = null;
+    RuntimeException failure = null;
     if (ranks.rank() == 0) {
       try {
         Encoding result = step.get();
@@ -90,32 +93,50 @@ final class JobRanks implements AutoCloseable {
                 });
       } catch (WindlassException e) {
         failure = e;
-        own =
-            Encoding.bytes(
-                out -> {
-                  out.writeByte(FAILED);
-                  out.writeInt(e.code().number());
-                  out.write(String.valueOf(e.getMessage()).getBytes(StandardCharsets.UTF_8));
-                });
+        own = encoded(FAILED, e, e.code().number(), e.culprits());
+      } catch (Refusal e) {
+        failure = e;
+        own = encoded(REFUSED, e, e.code(), e.culprits());
       } catch (RuntimeException | Error e) {
         ranks.abort("rank 0 of job '" + job + "' has failed: " + e);
         throw e;
       }
     }
-    byte[] sent = Gathered.bytes(ranks, until.later(GRACE)::leftNs, Native.WL_OP_LINK, own)[0];
+    byte[] sent = gather(until, own)[0];
     if (failure != null) {
       throw failure;
     }
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(sent))) {
-      if (in.readByte() == DONE) {
+      byte kind = in.readByte();
+      if (kind == DONE) {
         return decoder.read(in);
       }
       int code = in.readInt();
-      String text = new String(in.readAllBytes(), StandardCharsets.UTF_8);
-      throw WindlassException.of(code, text, null, "", List.of());
+      String message = new String(Encoding.array(in), StandardCharsets.UTF_8);
+      List<Integer> culprits = new ArrayList<>();
+      while (in.available() > 0) {
+        culprits.add(in.readInt());
+      }
+      throw kind == REFUSED
+          ? new Refusal(code, message, culprits)
+          : WindlassException.of(code, message, null, "", culprits);
     } catch (IOException e) {
       throw new MismatchException("what rank 0 told can't be read: " + e.getMessage(), e);
     }
+  }
+
+  private static byte[] encoded(
+      byte kind, RuntimeException failure, int code, List<Integer> culprits) {
+    return Encoding.bytes(
+        out -> {
+          out.writeByte(kind);
+          out.writeInt(code);
+          String message = String.valueOf(failure.getMessage());
+          Encoding.putArray(out, message.getBytes(StandardCharsets.UTF_8));
+          for (int rank : culprits) {
+            out.writeInt(rank);
+          }
+        });
   }
 
   /** Collective: {@link #fromRank0} of a step that finds whether something is the case. */
@@ -144,7 +165,8 @@ final class JobRanks implements AutoCloseable {
   /** Collective: returns the maximum over the ranks of each number. */
   long[] max(Until until, long... own) {
     long[] max = own.clone();
-    for (long[] each : gather(until, own)) {
+    for (long[] each :
+        Gathered.words(ranks, until.later(GRACE)::leftNs, Native.WL_OP_LINK, own)) {
       for (int i = 0; i < max.length; i++) {
         max[i] = Math.max(max[i], each[i]);
       }
@@ -152,29 +174,9 @@ final class JobRanks implements AutoCloseable {
     return max;
   }
 
-  private long[][] gather(Until until, long... own) {
-    return Gathered.words(ranks, until.later(GRACE)::leftNs, Native.WL_OP_LINK, own);
-  }
-
-  /**
-   * Collective: throws on every rank if one has a failure.
-   *
-   * @param problem verb phrase about such a rank, for the messages of the others
-   */
-  void throwAny(WindlassException failure, String problem, Until until) {
-    long[][] all = gather(until, failure == null ? 0 : failure.code().number());
-    if (failure != null) {
-      throw failure;
-    }
-    for (int rank = 0; rank < all.length; rank++) {
-      if (all[rank][0] != 0) {
-        boolean isLate = all[rank][0] == Native.WL_TIMEOUT;
-        throw WindlassException.of(
-            isLate ? Native.WL_TIMEOUT : Native.WL_ABORTED,
-            "rank " + rank + " of job '" + job + "' " + problem + "; see what it says", null, "",
-            List.of(rank));
-      }
-    }
+  /** Collective: returns what each rank has given. */
+  byte[][] gather(Until until, byte[] own) {
+    return Gathered.bytes(ranks, until.later(GRACE)::leftNs, Native.WL_OP_LINK, own);
   }
 
   @Override

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.redistribute;
 
-import java.io.DataInputStream;
-import java.io.DataOutputStream;
-import java.io.IOException;
 import java.lang.ref.Cleaner;
 import java.time.Duration;
 import java.util.Map;
@@ -15,7 +12,6 @@ import org.windlass.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Leaks;
 import org.windlass.internal.Native;
-import org.windlass.internal.rendezvous.MeetingPlace;
 import org.windlass.internal.rendezvous.MeetingStore;
 import org.windlass.internal.rendezvous.Pairing;
 import org.windlass.internal.store.Member;
@@ -23,39 +19,27 @@ import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
 
 /**
- * Connection of a rank of a job to the store where jobs meet. Rank 0 finds or opens the store, and
- * the other ranks follow it. A new connection replaces a lost one. One thread at a time may call
- * the methods other than {@link #close}, which ends calls in progress.
+ * Connection of rank 0 of a job to the store where jobs meet, which it finds or opens. A new
+ * connection replaces a lost one. Other ranks make none. One thread at a time may call the methods
+ * other than {@link #close}, which ends calls in progress.
  */
 final class JobStore implements AutoCloseable {
   // Limits of one attempt to find or reach the store, of a test whether it answers, and of the wait
-  // for a presence key to disappear, which is shorter than the ranks' grace time.
+  // for a presence key to disappear. The last one is less than the ranks' grace time.
   private static final Duration ATTEMPT_LIMIT = Duration.ofSeconds(5);
   private static final Duration PROBE_LIMIT = Duration.ofSeconds(2);
   private static final Duration REMOVAL_LIMIT = Duration.ofSeconds(3);
-
-  /** Connection of rank 0. No other connection has its instance. */
-  private record Connection(MeetingPlace place, String instance) {
-    void write(DataOutputStream out) throws IOException {
-      place.write(out);
-      out.writeUTF(instance);
-    }
-
-    static Connection read(DataInputStream in) throws IOException {
-      return new Connection(MeetingPlace.read(in, WindlassException::of), in.readUTF());
-    }
-  }
 
   private final String job;
   private final JobRanks ranks;
   private final Map<String, String> environment;
   private final Resources resources;
   private final Cleaner.Cleanable cleanable;
-  private Connection connection; // of rank 0, which this rank followed last; null before
+  private String instance = ""; // identifier of the connection; empty before the first
 
   /** Resources that outlive an object which nobody closes. Thread-safe. */
   private static final class Resources extends Leaks.Resource {
-    private volatile MeetingStore meeting; // null on other ranks than rank 0
+    private volatile MeetingStore meeting; // null before the first search
     private Store store; // null while there is no connection
     private volatile boolean isClosed;
 
@@ -74,25 +58,21 @@ final class JobStore implements AutoCloseable {
       return store;
     }
 
-    /** Finds or opens the store. */
-    MeetingPlace find(Map<String, String> environment, Duration limit) {
+    /** Tries once to find or open the store, and to connect to it. */
+    void connect(Map<String, String> environment, Member member, Until until) {
+      replace(null);
+      requireOpen();
       if (meeting == null) {
         meeting = new MeetingStore(environment, Native.wl_version(), WindlassException::of);
       }
       try {
-        return meeting.find(limit);
+        meeting.find(atMost(ATTEMPT_LIMIT, until));
+        requireOpen();
+        replace(meeting.connect(member, atMost(ATTEMPT_LIMIT, until)));
       } finally {
         if (isClosed) {
-          meeting.close();
+          free();
         }
-      }
-    }
-
-    /** Uses another store, or none, and closes the last one. Throws Closed after a close. */
-    void use(Store next) {
-      replace(next);
-      if (isClosed) {
-        replace(null);
       }
       requireOpen();
     }
@@ -132,93 +112,26 @@ final class JobStore implements AutoCloseable {
     cleanable = Leaks.watch(this, resources);
   }
 
-  /** Returns the connected store; null before {@link #connect} or {@link #reach}. */
+  /** Returns the connected store; null if there is none. */
   Store store() {
     return resources.store();
   }
 
-  /** Returns the identifier of rank 0's connection. */
+  /** Returns the identifier of the connection, which no other connection has. */
   String instance() {
-    return connection.instance;
+    return instance;
   }
 
-  /** Collective: connects every rank that has no connection, or a lost one. */
-  void connect(Until until) {
-    WindlassException failure;
-    boolean isRetried;
-    do {
-      Connection leading = ranks.fromRank0(until, Connection::read, () -> reach(until)::write);
-      failure = null;
-      isRetried = false;
-      try {
-        follow(leading, until);
-      } catch (WindlassException e) {
-        failure = e;
-        // Rank 0's store may have ended since rank 0 reached it.
-        isRetried =
-            !until.isOver()
-                && (e instanceof DeadlineExceededException || e instanceof PeerLostException);
-      }
-    } while (ranks.max(until, isRetried ? 1 : 0)[0] != 0);
-    ranks.throwAny(failure, "finds no way to the store", until);
-  }
-
-  private void follow(Connection leading, Until until) {
-    boolean isSame = connection != null && connection.instance.equals(leading.instance);
-    if (!isSame || (ranks.rank() > 0 && isLost(until))) {
-      use(leading.place, UUID.randomUUID().toString(), until);
-      connection = leading;
-    }
-  }
-
-  /** Collective: returns whether rank 0 has lost its connection {@code instance}. */
-  boolean hasLost(String instance, Until until) {
-    return ranks.testOnRank0(
-        until,
-        () -> {
-          try {
-            return !connection.instance.equals(instance) || isLost(until);
-          } catch (DeadlineExceededException e) {
-            return false; // no time is left to find out
-          }
-        });
-  }
-
-  /**
-   * Collective: returns whether the job that has a presence key has given up. Waits a short time
-   * for the key to disappear.
-   *
-   * @param instance rank 0's connection that has seen the key
-   */
-  boolean hasGivenUp(Round.Presence theirs, String instance, Until until) {
-    return ranks.testOnRank0(
-        until,
-        () -> {
-          Store store = resources.store();
-          if (store == null || !connection.instance.equals(instance)) {
-            return true;
-          }
-          try {
-            store.awaitOther(theirs.key(), theirs.value(), atMost(REMOVAL_LIMIT, until));
-            return true;
-          } catch (DeadlineExceededException e) {
-            return false;
-          } catch (PeerLostException | ClosedException e) {
-            resources.requireOpen();
-            return true; // the key was lost with the store
-          }
-        });
-  }
-
-  /** Connects rank 0 if it has no connection, or a lost one. Only rank 0 calls it. */
-  Connection reach(Until until) {
+  /** Connects if there is no connection, or a lost one, and returns the store. */
+  Store reach(Until until) {
     if (isLost(until)) {
-      connection = opened(until);
+      open(until);
     }
-    return connection;
+    return store();
   }
 
-  private boolean isLost(Until until) {
+  /** Returns whether there is no connection, or a lost one. */
+  boolean isLost(Until until) {
     Store store = resources.store();
     if (store == null) {
       return true;
@@ -231,10 +144,24 @@ final class JobStore implements AutoCloseable {
       resources.requireOpen();
       return true;
     } catch (DeadlineExceededException e) {
-      if (limit.compareTo(PROBE_LIMIT) < 0) {
-        throw e; // the store may still answer
-      }
+      return limit.equals(PROBE_LIMIT); // in less time, the store may still answer
+    }
+  }
+
+  /**
+   * Returns whether the job that has a presence key has given up. Waits a short time for the key to
+   * disappear.
+   */
+  boolean hasGivenUp(Round.Presence theirs, Until until) {
+    try {
+      Duration limit = atMost(REMOVAL_LIMIT, until);
+      resources.store().awaitOther(theirs.key(), theirs.value(), limit);
       return true;
+    } catch (DeadlineExceededException e) {
+      return false;
+    } catch (PeerLostException | ClosedException e) {
+      resources.requireOpen();
+      return true; // the key was lost with the store
     }
   }
 
@@ -242,16 +169,16 @@ final class JobStore implements AutoCloseable {
     return Duration.ofNanos(Math.min(until.leftNs(), limit.toNanos()));
   }
 
-  /** Finds or opens the store, and connects rank 0. */
-  private Connection opened(Until until) {
+  private void open(Until until) {
     long startNs = System.nanoTime();
     while (true) {
-      resources.use(null);
+      // The store may not have noticed yet that an earlier connection was lost.
+      String next = UUID.randomUUID().toString();
+      Member member = new Member(job + "/" + next, 0, ranks.size(), Native.wl_version());
       try {
-        MeetingPlace place = resources.find(environment, atMost(ATTEMPT_LIMIT, until));
-        String instance = UUID.randomUUID().toString();
-        use(place, instance, until);
-        return new Connection(place, instance);
+        resources.connect(environment, member, until);
+        instance = next;
+        return;
       } catch (PeerLostException e) {
         if (until.isOver()) {
           throw e;
@@ -268,21 +195,7 @@ final class JobStore implements AutoCloseable {
     }
   }
 
-  /**
-   * Tries once to connect.
-   *
-   * @param instance new identifier, since the store may not have noticed that an earlier connection
-   *     was lost
-   */
-  private void use(MeetingPlace place, String instance, Until until) {
-    resources.use(null);
-    Member member =
-        new Member(job + "/" + instance, ranks.rank(), ranks.size(), Native.wl_version());
-    Duration limit = atMost(ATTEMPT_LIMIT, until);
-    resources.use(place.connect(member, environment, limit, WindlassException::of));
-  }
-
-  /** Removes a presence key of this job, if the store still answers. Only rank 0 calls it. */
+  /** Removes a presence key of this job, if the store still answers. */
   void remove(Round.Presence own) {
     try {
       Store store = resources.store();

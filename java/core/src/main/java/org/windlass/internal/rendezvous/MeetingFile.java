@@ -89,6 +89,10 @@ public final class MeetingFile implements AutoCloseable {
   private final FailureMaker failures;
   private String written; // by this object; null for nothing
 
+  // Results of the last reading of the file.
+  private String problem; // null if it names the store of a running process
+  private int writer; // PID of that process
+
   /** Address and token of a store. */
   public record Place(InetSocketAddress address, Token token) {}
 
@@ -140,11 +144,10 @@ public final class MeetingFile implements AutoCloseable {
    * it, or if it can't be written.
    */
   public void write(Place place) {
-    Content content = read();
-    if (content.place() != null) {
+    if (read() != null) {
       throw failures.make(
           Native.WL_RESOURCE,
-          "process " + content.pid() + " starts a job of this name already, and says so in "
+          "process " + writer + " starts a job of this name already, and says so in "
               + path + "; give each job a name of its own by WINDLASS_JOB");
     }
     put(place);
@@ -171,7 +174,7 @@ public final class MeetingFile implements AutoCloseable {
         while (channel.tryLock() == null) {
           pause(lock, "another process", until);
         }
-        Place place = read().place();
+        Place place = read();
         if (place == null) {
           place = open.get();
           put(place);
@@ -225,15 +228,15 @@ public final class MeetingFile implements AutoCloseable {
     Deadline until = Deadline.of(deadline, failures);
     long pause = FIRST_PAUSE_MS;
     while (true) {
-      Content content = read();
-      if (content.place() != null) {
-        return content.place();
+      Place place = read();
+      if (place != null) {
+        return place;
       }
       if (until.isOver()) {
         throw failures.make(
             Native.WL_TIMEOUT,
             "rank 0 has not said where the ranks meet within " + Deadline.text(deadline) + ": "
-                + path + " " + content.problem()
+                + path + " " + problem
                 + "; see why rank 0 did not start, or give more time. Where it lives on another"
                 + " host or in another container, or runs as another user, set"
                 + " WINDLASS_RENDEZVOUS and WINDLASS_TOKEN_FILE on all ranks",
@@ -263,43 +266,34 @@ public final class MeetingFile implements AutoCloseable {
     written = null;
   }
 
-  /**
-   * Content of the file.
-   *
-   * @param place null if the file names no store of a running process
-   * @param pid process that wrote the file
-   * @param problem what is wrong with the file; null if there is a place
-   */
-  private record Content(Place place, int pid, String problem) {
-    static Content problem(String problem) {
-      return new Content(null, 0, problem);
-    }
-  }
-
-  private Content read() {
+  /** Reads the file. Returns null if there is a problem with it. */
+  private Place read() {
     try {
-      String problem = problem(path, FILE);
+      problem = problem(path, FILE);
       if (problem != null) {
-        return Content.problem(problem);
+        return null;
       }
       Matcher text = TEXT.matcher(text());
       int port = text.matches() ? Integer.parseInt(text.group(2)) : 0;
       if (port < 1 || port > HostAndPort.LAST_PORT) {
-        return Content.problem("says nothing that this version of Windlass can read");
+        problem = "says nothing that this version of Windlass can read";
+        return null;
       }
-      int pid = Integer.parseInt(text.group(4));
+      writer = Integer.parseInt(text.group(4));
       long started = Long.parseLong(text.group(5));
-      if (!new ProcessName(pid, started, process.pidNamespace()).lives()) {
-        return Content.problem("was left behind by process " + pid + ", which has ended");
+      if (!new ProcessName(writer, started, process.pidNamespace()).lives()) {
+        problem = "was left behind by process " + writer + ", which has ended";
+        return null;
       }
       InetAddress host = InetAddress.getByName(text.group(1));
       Token token = Token.parse(text.group(3), path.toString(), failures);
-      return new Content(new Place(new InetSocketAddress(host, port), token), pid, null);
+      return new Place(new InetSocketAddress(host, port), token);
     } catch (NoSuchFileException e) {
-      return Content.problem("is not there");
+      problem = "is not there";
     } catch (IOException e) {
-      return Content.problem("can't be read: " + e);
+      problem = "can't be read: " + e;
     }
+    return null;
   }
 
   private String text() throws IOException {

@@ -10,6 +10,7 @@ import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.HostAndPort;
 import org.windlass.internal.store.Member;
+import org.windlass.internal.store.SocketStore;
 import org.windlass.internal.store.Store;
 import org.windlass.internal.store.StoreProvider;
 import org.windlass.internal.store.StoreProviders;
@@ -35,16 +36,12 @@ public final class MeetingStore implements AutoCloseable {
   private final String library;
   private final FailureMaker failures;
 
-  // Exactly one of these three is not null.
-  private final MeetingFile.Place address;
-  private final MeetingPlace.Provided provided;
-  private final MeetingFile file;
-
-  /** Server of this process; null if another process has opened the store. */
-  private StoreServer server;
-
-  /** Connection by which this process owns a provided store; null if another process owns it. */
-  private volatile Store owned;
+  private final String provided; // address of a provider's store; null for another form
+  private final String name; // of the store among those at that address
+  private final MeetingFile file; // null if the variable has an address
+  private MeetingFile.Place place; // of a server; null before a file has named it
+  private StoreServer server; // null if another process has opened the store
+  private volatile Store owned; // connection of the owner; null if it is another process
 
   /**
    * Reads the environment.
@@ -67,8 +64,9 @@ public final class MeetingStore implements AutoCloseable {
     check(setting, failures);
     boolean isProvided = StoreProviders.address(VARIABLE, setting, failures).isPresent();
     boolean isAddress = !isProvided && setting.contains(":");
-    provided = isProvided ? provided(setting) : null;
-    address = isAddress ? address(setting) : null;
+    provided = isProvided ? setting : null;
+    name = isProvided ? name() : null;
+    place = isAddress ? address(setting) : null;
     file = isProvided || isAddress ? null : MeetingFile.ofJobs(setting, environment, failures);
   }
 
@@ -91,12 +89,12 @@ public final class MeetingStore implements AutoCloseable {
     return failures.make(Native.WL_INVALID_ARGUMENT, message);
   }
 
-  /** Returns the store of those who have the same token, or no token, at a provider's address. */
-  private MeetingPlace.Provided provided(String setting) {
-    StoreProviders.of(setting, failures);
-    String name =
-        Token.fromEnvironment(environment, failures).map(token -> token.name(JOBS)).orElse(JOBS);
-    return new MeetingPlace.Provided(setting, name);
+  /** Returns a name that all who have the same token, or no token, use at a provider's address. */
+  private String name() {
+    StoreProviders.of(provided, failures); // throws if there is none
+    return Token.fromEnvironment(environment, failures)
+        .map(token -> token.name(JOBS))
+        .orElse(JOBS);
   }
 
   private MeetingFile.Place address(String setting) {
@@ -117,27 +115,35 @@ public final class MeetingStore implements AutoCloseable {
   }
 
   /**
-   * Returns the store's location. Opens the store if no running process has it.
+   * Finds the store. Opens it if no running process has it.
    *
    * @param deadline limit of the call. Throws Timeout if the owner of a provided store is not known
    *     then, which may have ended, or may be about to own it.
    */
-  public MeetingPlace find(Duration deadline) {
+  public void find(Duration deadline) {
     if (provided != null) {
       own(Deadline.of(deadline, failures));
-      return provided;
-    }
-    if (file != null) {
-      return new MeetingPlace.Socket(file.findOr(this::openAnywhere, deadline));
-    }
-    if (server == null) {
+    } else if (file != null) {
+      place = file.findOr(this::openAnywhere, deadline);
+    } else if (server == null) {
       try {
-        server = open(address);
+        server = open(place);
       } catch (RuntimeException e) {
         // Another process has the address, or the host is another one. Connecting tells which.
       }
     }
-    return new MeetingPlace.Socket(address);
+  }
+
+  /** Connects to the store, which was found. */
+  public Store connect(Member member, Duration deadline) {
+    return provided == null
+        ? SocketStore.connect(place.address(), place.token(), member, deadline, failures)
+        : connectProvided(Member.observer(member.job(), library), deadline);
+  }
+
+  private Store connectProvided(Member member, Duration deadline) {
+    return StoreProviders.of(provided, failures)
+        .connect(provided, name, member, environment, deadline, failures);
   }
 
   /** Makes this process the owner of the provided store if no other process owns it. */
@@ -148,10 +154,8 @@ public final class MeetingStore implements AutoCloseable {
     }
     Member observer = Member.observer(JOBS, library);
     if (owned == null
-        && !succeeds(
-            () -> provided.connect(observer, environment, ownerLimit(until), failures).close())) {
-      Member owner = new Member(JOBS, 0, 1, library);
-      owned = provided.join(owner, environment, until.left(), failures);
+        && !succeeds(() -> connectProvided(observer, ownerLimit(until)).close())) {
+      owned = connectProvided(new Member(JOBS, 0, 1, library), until.left());
     }
   }
 

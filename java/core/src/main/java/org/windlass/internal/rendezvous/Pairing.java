@@ -3,7 +3,6 @@ package org.windlass.internal.rendezvous;
 
 import java.io.ByteArrayInputStream;
 import java.io.DataInputStream;
-import java.io.DataOutputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.time.Duration;
@@ -96,44 +95,21 @@ public final class Pairing {
   /**
    * Two jobs that have found each other.
    *
-   * @param meeting random number of their meeting
+   * @param name name of their start at the store
    * @param theirs presence key of the other job
    * @param own presence key of this job. Rank 0 removes it when the job fails to meet, and, of a
    *     source, when the start is over.
    * @param other announcement of the other job
    */
-  public record Match(long meeting, Round.Presence theirs, Round.Presence own, Announcement other) {
-    /** Returns the name of the meeting's start at the store. */
-    public String name() {
-      return Pairing.name(meeting);
-    }
-
-    /** Writes the match for the other ranks of this job. */
-    public void write(DataOutputStream out) throws IOException {
-      out.writeLong(meeting);
-      for (Round.Presence each : List.of(theirs, own)) {
-        out.writeUTF(each.key());
-        Encoding.putArray(out, each.value());
-      }
-      out.write(other.toBytes());
-    }
-
-    /** Reads a match. The other job must have {@code versions}. */
-    public static Match read(DataInputStream in, String versions, FailureMaker failures)
-        throws IOException {
-      return new Match(
-          in.readLong(), new Round.Presence(in.readUTF(), Encoding.array(in)),
-          new Round.Presence(in.readUTF(), Encoding.array(in)),
-          Announcement.of(in.readAllBytes(), versions, failures));
-    }
-  }
+  public record Match(
+      String name, Round.Presence theirs, Round.Presence own, Announcement other) {}
 
   private static String name(long meeting) {
     return "meeting/" + meeting;
   }
 
-  private static Round.Presence sourceKey(long meeting) {
-    return new Round.Presence(name(meeting) + "/source", new byte[0]);
+  private static Round.Presence sourceOf(String name) {
+    return new Round.Presence(name + "/source", new byte[0]);
   }
 
   /**
@@ -310,7 +286,7 @@ public final class Pairing {
       return null;
     }
     long meeting = randomNumber();
-    Round.Presence source = sourceKey(meeting);
+    Round.Presence source = sourceOf(name(meeting));
     store.hold(source.key(), source.value(), until.left());
     boolean isMatched = false;
     try {
@@ -321,7 +297,7 @@ public final class Pairing {
       // If the versions differ, the target has the answer and fails too.
       Announcement other = Announcement.of(entry.target(), own.versions(), failures);
       isMatched = true;
-      return new Match(meeting, new Round.Presence(key, answered), source, other);
+      return new Match(name(meeting), new Round.Presence(key, answered), source, other);
     } finally {
       if (!isMatched) {
         remove(store, source);
@@ -355,8 +331,8 @@ public final class Pairing {
               + " jobs");
     }
     Announcement source = Announcement.of(entry.source(), own.versions(), failures);
-    return new Match(
-        entry.meeting(), sourceKey(entry.meeting()), new Round.Presence(key, answered), source);
+    String name = name(entry.meeting());
+    return new Match(name, sourceOf(name), new Round.Presence(key, answered), source);
   }
 
   private static Announcement targetIn(byte[] value) {

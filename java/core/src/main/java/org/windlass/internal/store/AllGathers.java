@@ -55,7 +55,7 @@ final class AllGathers {
     boolean isFirstRound = true;
     boolean isLogged;
     long logNs;
-    Table.Wait others;
+    final Map<Session, Table.Wait> others = new IdentityHashMap<>();
 
     AllGather(String name, int size) {
       this.name = name;
@@ -128,8 +128,8 @@ final class AllGathers {
     } else if (all.sessions[0] != null) {
       noteRankZero(request);
     }
-    if (round.others() != null && all.isFirstRound && all.others == null) {
-      watch(all, round.others());
+    if (round.others() != null && all.isFirstRound) {
+      watch(all, session, round.others());
     }
   }
 
@@ -175,13 +175,13 @@ final class AllGathers {
     }
   }
 
-  /** Fails the all-gather as soon as the others can't come any more. */
-  private void watch(AllGather all, Round.Presence others) {
-    all.others =
-        table.await(
-            others.key(),
-            others.value(),
-            now -> fail(all, Refusal.othersGone()));
+  /** Fails the all-gather as soon as those whom a session waits for can't come any more. */
+  private void watch(AllGather all, Session session, Round.Presence others) {
+    end(
+        all.others.put(
+            session,
+            table.await(
+                others.key(), others.value(), now -> fail(all, Refusal.othersGone()))));
   }
 
   private void complete(AllGather all, boolean isLast) {
@@ -196,8 +196,7 @@ final class AllGathers {
     all.count = 0;
     all.bytes = 0;
     all.isFirstRound = false;
-    end(all.others);
-    all.others = null;
+    endWatches(all);
     if (isLast) {
       byName.remove(all.name);
       failures.remove(all.name);
@@ -210,9 +209,14 @@ final class AllGathers {
     }
   }
 
+  private static void endWatches(AllGather all) {
+    all.others.values().forEach(AllGathers::end);
+    all.others.clear();
+  }
+
   private void fail(AllGather all, Refusal why) {
     byName.remove(all.name);
-    end(all.others);
+    endWatches(all);
     failures.put(all.name, why.getMessage());
     if (failures.size() > MOST_FAILURES) {
       failures.remove(failures.keySet().iterator().next());
@@ -246,9 +250,9 @@ final class AllGathers {
     List<Integer> ranks = all.ranks(rank -> all.sessions[rank] == session);
     if (all.isFirstRound) {
       ranks.forEach(all::forget);
+      end(all.others.remove(session));
       if (all.members.isEmpty()) {
         byName.remove(name);
-        end(all.others);
       }
     } else {
       fail(all, RoundFailures.left(ranks.get(0)));
