@@ -226,9 +226,10 @@ class GuestsTest {
   @Test
   @Timeout(1800)
   void randomFramesChangeNothingForHonestMembers() throws Exception {
-    int frames = Boolean.getBoolean("windlass.long") ? 3_400_000 : 34_000;
-    String said = guest(0, 1, "fuzz " + frames).ended();
-    assertThat(said).as(said).endsWith("done\n");
+    for (int runs = Boolean.getBoolean("windlass.long") ? 100 : 1; runs > 0; runs--) {
+      String said = guest(0, 1, "fuzz 34000").ended();
+      assertThat(said).as(said).endsWith("done\n");
+    }
   }
 
   @Test
