@@ -37,17 +37,16 @@ public final class RoundFailures {
 
   /** @param sizes number of all ranks, as each of two ranks has it */
   public static Refusal sizes(Map<Integer, Integer> sizes) {
-    Map<Integer, Integer> byRank = new TreeMap<>(sizes);
-    String each =
-        byRank.entrySet().stream()
-            .map(entry -> "rank " + entry.getKey() + " as one of " + entry.getValue())
-            .collect(Collectors.joining(", "));
+    TreeMap<Integer, Integer> byRank = new TreeMap<>(sizes);
+    int one = byRank.firstKey();
+    int other = byRank.lastKey();
     return new Refusal(
         Native.WL_MISMATCH,
-        each.replaceFirst(" as one of (\\d+)", " was started as one of $1 ranks")
+        "rank " + one + " was started as one of " + sizes.get(one) + " ranks, rank " + other
+            + " as one of " + sizes.get(other)
             + "; give all ranks one size, WINDLASS_WORLD_SIZE or what the launcher sets, and all"
             + " processes as many ranks",
-        List.copyOf(byRank.keySet()));
+        List.of(one, other));
   }
 
   /**
@@ -62,16 +61,13 @@ public final class RoundFailures {
       String address, int size, List<Integer> absent, List<Integer> behind) {
     /** @param before message of the failure before; null for none */
     public Refusal late(String before) {
-      String advice =
-          absent.isEmpty()
-              ? "see whether their processes are stopped"
-              : "see why they did not start";
       return new Refusal(
           Native.WL_TIMEOUT,
           this
-              + " when the deadline passed; "
-              + advice
-              + ", or give more time"
+              + (absent.isEmpty()
+                  ? " when the deadline passed; see whether their processes are stopped, or give"
+                      + " more time"
+                  : " when the deadline passed; see why they did not start, or give more time")
               + (before == null ? "" : "; the start before has failed: " + before),
           Stream.concat(absent.stream(), behind.stream()).sorted().toList());
     }
