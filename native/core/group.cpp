@@ -17,6 +17,7 @@
 #include "native/base/process.h"
 #include "native/base/target.h"
 #include "native/core/watch.h"
+#include "native/memory/memory.h"
 
 namespace windlass {
 namespace {
@@ -38,8 +39,7 @@ Group::Group(const GroupConfig& config)
 
 void Group::place(void* block) {
   block_ = ControlBlock(block);
-  windows_[kControlBlock] = {block_.base(), 0};
-  windowCount_ = kControlBlock + 1;
+  windows_.place(block_);
 }
 
 // If each rank is an emulated device, its cores run all operations in line and reach only the
@@ -138,46 +138,17 @@ uint32_t Group::firstBeside(uint32_t rank) const {
 void Group::dropWindow(uint32_t window) {
   // Tells other hosts before the number can belong to another window.
   if (hosts_ != nullptr) hosts_->tellDropped(window);
-  shared().holders[window].fetch_sub(1, std::memory_order_seq_cst);
+  windows_.drop(window);
 }
 
 uint32_t Group::takeWindow() {
   sweepWindows();
-  for (uint32_t window = kControlBlock + 1; window < kMostWindows; ++window) {
-    if (windowBytes_[window].load(std::memory_order_acquire) != 0) continue;
-    uint32_t none = 0;
-    if (shared().holders[window].compare_exchange_strong(none, config_.ranks)) return window;
-  }
-  return kNobody;
-}
-
-void Group::returnWindow(uint32_t window) {
-  shared().holders[window].store(0, std::memory_order_seq_cst);
-}
-
-void Group::holdWindow(uint32_t window, std::shared_ptr<const void> memory, void* base,
-                       uint64_t stride, uint64_t bytes) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  held_[window] = std::move(memory);
-  windows_[window] = {reinterpret_cast<uint64_t>(base), stride};
-  windowBytes_[window].store(bytes, std::memory_order_release);
-  if (window >= windowCount_.load(std::memory_order_relaxed))
-    windowCount_.store(window + 1, std::memory_order_release);
+  return windows_.take(config_.ranks);
 }
 
 void Group::sweepWindows() {
-  std::lock_guard<std::mutex> sweeping(sweepMutex_);
-  // Unmaps after mutex_ is released, since unmapping may take long.
-  std::shared_ptr<const void> dropped[kMostWindows];
-  std::lock_guard<std::mutex> lock(mutex_);
   // Ranks of other hosts may put into windows while a wire exists.
-  const bool isOver = failure() != nullptr && hosts_ == nullptr && quiescent();
-  for (uint32_t window = kControlBlock + 1; window < kMostWindows; ++window) {
-    if (held_[window].use_count() != 1) continue;
-    if (!isOver && shared().holders[window].load(std::memory_order_seq_cst) != 0) continue;
-    windowBytes_[window].store(0, std::memory_order_release);
-    dropped[window] = std::move(held_[window]);
-  }
+  windows_.sweep(failure() != nullptr && hosts_ == nullptr && quiescent());
 }
 
 bool Group::isHere(uint32_t rank) {
@@ -225,19 +196,6 @@ Code Group::peerMemory(uint32_t rank, const PeerMemory** memory, wl_error_t* err
   if (code != WL_OK) return code;
   *memory = peerMemories_.emplace(first, std::move(opened)).first->second.get();
   return WL_OK;
-}
-
-Place Group::windowOf(uint32_t rank, const void* memory, uint64_t bytes) const {
-  const auto address = reinterpret_cast<uint64_t>(memory);
-  const uint32_t count = windowCount_.load(std::memory_order_acquire);
-  for (uint32_t window = kControlBlock + 1; window < count; ++window) {
-    const uint64_t held = windowBytes_[window].load(std::memory_order_acquire);
-    const uint64_t start = windows_[window].segment(rank);
-    const uint64_t offset = address - start;
-    if (address >= start && offset < held && bytes <= held - offset)
-      return Place::of(window, offset);
-  }
-  return placeInAddressSpace(memory);
 }
 
 Code Group::claim(uint32_t rank, wl_error_t* error) {

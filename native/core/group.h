@@ -14,20 +14,16 @@
 #include "native/core/control_block.h"
 #include "native/core/devices.h"
 #include "native/core/flight_recorder.h"
+#include "native/core/group_windows.h"
+#include "native/core/joint_objects.h"
 #include "native/core/other_hosts.h"
 #include "native/core/peer_reads.h"
 #include "native/core/signal.h"
-#include "native/memory/window.h"
 
 namespace windlass {
 
 class Watch;
 class OffloadSeats;  // native/device/offload_seats.h
-
-// How a rank names memory of its process as an address in window 0, the address space.
-inline Place placeInAddressSpace(const void* memory) {
-  return Place::of(kAddressSpace, Place::offsetOf(reinterpret_cast<uint64_t>(memory)));
-}
 
 // True for an error that all ranks return alike, with nothing moved. The communicator stays usable.
 constexpr bool isRefusal(Code code) {
@@ -75,39 +71,12 @@ class Group {
   void comeFrom(const Group& whole, const std::vector<uint32_t>& members);
   // Gives the ranks the devices that they have in `whole`. The control block lists the members.
   void keepDevices(const Group& whole);
-  const WindowBase* windows() const { return windows_; }
-  // Windows that are made while ranks live in several processes. A window stays mapped in every
-  // process until the last rank has dropped it. One rank takes its number for all ranks, each
-  // process holds its memory, and every rank drops it once.
-  //
-  // Takes an unused number for all ranks of the group. Returns kNobody if none is left.
+  GroupWindows& windows() { return windows_; }
+  const GroupWindows& windows() const { return windows_; }
+  // Takes an unused number of a window for all ranks. Returns kNobody if none is left.
   uint32_t takeWindow();
-  // Gives back a taken number, before any rank has the window.
-  void returnWindow(uint32_t window);
-  // Records where this process maps the window. `memory` owns the mapping, and sweepWindows() drops
-  // it. nullptr: the mapping is never dropped.
-  void holdWindow(uint32_t window, std::shared_ptr<const void> memory, void* base, uint64_t stride,
-                  uint64_t bytes);
-  // Calls visit(base, bytes of a segment) for each window that this process holds.
-  template <class Visit>
-  void forEachWindow(Visit&& visit) const {
-    const uint32_t count = windowCount_.load(std::memory_order_acquire);
-    for (uint32_t window = kControlBlock + 1; window < count; ++window) {
-      const uint64_t bytes = windowBytes_[window].load(std::memory_order_acquire);
-      if (bytes != 0) visit(windows_[window], bytes);
-    }
-  }
+  // Drops this rank's hold of the window, and tells other hosts.
   void dropWindow(uint32_t window);
-  // Address in this process of `rank`'s part of the window at `offset`. nullptr: the bytes are not
-  // all inside.
-  void* within(uint32_t rank, uint32_t window, uint64_t offset, uint64_t bytes) const {
-    const uint64_t held = windowBytes_[window].load(std::memory_order_acquire);
-    return offset <= held && bytes <= held - offset ? at(rank, Place::of(window, offset)) : nullptr;
-  }
-  // The window address that holds all `bytes` of `rank`'s memory. Otherwise an address in window 0.
-  [[gnu::noinline]] Place windowOf(uint32_t rank, const void* memory, uint64_t bytes) const;
-  // Unmaps windows that no rank holds any more. On return, sweeps that other threads began are
-  // over, too.
   void sweepWindows();
   // isHere: true if the rank lives in this process. processOf: the process of a rank that has
   // joined.
@@ -139,13 +108,11 @@ class Group {
   // How `rank`, of this process, names `bytes` of its memory to its peers. The address is in window
   // 0 if no window holds all bytes or ranks live on several hosts.
   Place placeOf(uint32_t rank, const void* memory, uint64_t bytes) const {
-    return config_.spansProcesses && hosts_ == nullptr ? windowOf(rank, memory, bytes)
+    return config_.spansProcesses && hosts_ == nullptr ? windows_.find(rank, memory, bytes)
                                                        : placeInAddressSpace(memory);
   }
   // Address in this process of the memory that `rank` names by `place`.
-  void* at(uint32_t rank, Place place) const {
-    return reinterpret_cast<void*>(windows_[place.window()].segment(rank) + place.offset());
-  }
+  void* at(uint32_t rank, Place place) const { return windows_.at(rank, place); }
 
   RankLines& lines(uint32_t rank) const { return block_.lines(rank); }
   Member& member(uint32_t rank) const { return block_.member(rank); }
@@ -209,18 +176,7 @@ class Group {
   // read-modify-write. The caller's later loads see values at least as new as those stores.
   void wakeSleepers();
 
-  // Numbers the objects that ranks of one process make together in one operation. Numbers from 0
-  // are the groups of a color. The proposal of rank r in a round of a shrink is kJointShrink - r.
-  enum JointPart : int32_t { kJointShrink = -3, kJointTransfer = -2, kJointWindow = -1 };
-  // Returns the object `part` that ranks of this process make together in the operation `sequence`.
-  // The first rank that calls makes it, and later ranks get it while any rank holds a Joint. Each
-  // rank calls before it enters the operation and holds its Joint until it has left.
-  // The object may live longer, but a later operation with the same 32 bits does not find it. A
-  // part has one type, whatever operations ranks call. Throws std::bad_alloc.
-  template <class T>
-  using Joint = std::shared_ptr<const std::shared_ptr<T>>;
-  template <class T, class Make>
-  Joint<T> join(uint32_t sequence, int32_t part, Make&& make);
+  JointObjects& joint() { return joint_; }
 
   // Drops `memory` now if no rank may still access it. Otherwise dropRetired() drops it, after all
   // ranks have left the calls that may.
@@ -236,39 +192,22 @@ class Group {
 
   GroupConfig config_;
   ControlBlock block_;
-  WindowBase windows_[kMostWindows] = {};
-  std::atomic<uint64_t> windowBytes_[kMostWindows] = {};  // 0: no window has this number
-  std::atomic<uint32_t> windowCount_{0};
+  GroupWindows windows_;
   void* mapping_ = nullptr;  // control block that this group made
   std::shared_ptr<Devices> devices_;
   uint64_t mapped_ = 0;
   std::shared_ptr<const void> memory_;  // keeps a control block that another process made
   std::unique_ptr<OtherHosts> hosts_;
-  std::mutex sweepMutex_;    // taken before mutex_; one thread unmaps windows
   std::mutex mutex_;         // guards what follows; held in an operation only when it first opens
                              // a peer's memory
   std::vector<bool> claimed_;
   std::vector<std::shared_ptr<const void>> retired_;
-  std::shared_ptr<const void> held_[kMostWindows];
-  std::map<std::pair<uint32_t, int32_t>, std::weak_ptr<const void>> joint_;
   PeerMemoryUse peerMemoryUse_ = PeerMemoryUse::kAuto;
   // Key: the lowest rank of each process.
   std::map<uint32_t, std::shared_ptr<const PeerMemory>> peerMemories_;
   std::mutex watchMutex_;  // guards watch_
   std::unique_ptr<Watch> watch_;
+  JointObjects joint_;
 };
-
-template <class T, class Make>
-Group::Joint<T> Group::join(uint32_t sequence, int32_t part, Make&& make) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  for (auto entry = joint_.begin(); entry != joint_.end();)
-    entry = entry->second.expired() ? joint_.erase(entry) : std::next(entry);
-  std::weak_ptr<const void>& held = joint_[{sequence, part}];
-  if (const std::shared_ptr<const void> made = held.lock())
-    return std::static_pointer_cast<const std::shared_ptr<T>>(made);
-  Joint<T> made = std::make_shared<const std::shared_ptr<T>>(make());
-  held = made;
-  return made;
-}
 
 }  // namespace windlass

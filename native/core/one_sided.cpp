@@ -91,7 +91,7 @@ Code get(Comm& comm, uint32_t peer, const StridedView& local, const StridedView&
 Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_error_t* error) {
   HostMoves* const moves = comm.hostMoves();
   const bool elsewhere = !comm.group().isBeside(peer);
-  const Place place = elsewhere ? comm.group().windowOf(peer, signal, WL_SIGNAL_LINE_BYTES)
+  const Place place = elsewhere ? comm.group().windows().find(peer, signal, WL_SIGNAL_LINE_BYTES)
                                 : placeInAddressSpace(signal);
   // If memory for moves is short, the operation fails below.
   const bool isKnown = !elsewhere || moves != nullptr;

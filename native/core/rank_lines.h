@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of one rank in the control block: its ENTER, its items, DONE, its state, who it is, and what
-// it tells of its ordinary memory.
+// Lines of one rank in the control block: its ENTER, items, DONE and state, its identity, and the
+// state of its ordinary memory.
 #pragma once
 
 #include <atomic>

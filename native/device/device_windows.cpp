@@ -172,7 +172,8 @@ class Making {
       reserved_->devices.push_back(isHere ? group.offloadSeats()[rank].device : kNobody);
     }
     offers_.resize(group.ranks());
-    made_ = group.join<Window>(comm_.operation().nextSequence(), Group::kJointWindow, [&] {
+    const uint32_t sequence = comm_.operation().nextSequence();
+    made_ = group.joint().make<Window>(sequence, JointObjects::kWindow, [&] {
       // Checks the devices of all ranks of this process; each rank reports its own, too.
       for (const uint32_t device : reserved_->devices) {
         if (device != kNobody && KeptDevices::check(device, &failure_) != WL_OK)
@@ -221,7 +222,7 @@ class Making {
   const TimeLimit limit_;
   DeviceWait waits_;
   wl_error_t failure_ = blankError();
-  Group::Joint<Window> made_;
+  Joint<Window> made_;
   std::shared_ptr<Reservation> reserved_;
   std::vector<DeviceParts::Offer> offers_;
 };

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "native/core/comm.h"
+#include "native/memory/window.h"
 
 namespace windlass {
 

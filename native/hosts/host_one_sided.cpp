@@ -147,7 +147,7 @@ Code MovesOverHosts::put(uint32_t peer, const StridedView& remote, const Strided
                          bool adds) {
   if (bytesOf(remote) == 0) return WL_OK;
   if (!hosts_.mayMove(peer)) return WL_ABORTED;
-  const Place start = comm_.group().windowOf(peer, remote.data, 1);
+  const Place start = comm_.group().windows().find(peer, remote.data, 1);
   movedTo_.resize(hosts_.count(), kNobody);
   movedTo_[hosts_.hostOf(peer)] = peer;
   Deadline deadline(comm_.group().config().deadlineNs);
@@ -179,7 +179,7 @@ Code MovesOverHosts::get(uint32_t peer, const StridedView& local, const StridedV
     if (bytes == 0) return WL_OK;
     const uint64_t runBytes = runBytesOf(there, here);
     const uint64_t runs = bytes / runBytes;
-    const Place start = comm_.group().windowOf(peer, there.data, 1);
+    const Place start = comm_.group().windows().find(peer, there.data, 1);
     int64_t extent = 0;
     extentOf(there.ndim, there.shape, there.strides, sizeOf(there.dtype), &extent);
     const auto span = static_cast<uint64_t>(extent);

@@ -129,7 +129,7 @@ void Hosts::moveHere(Rest rest) {
     return;
   }
   void* const there =
-      group_.within(view.rank, view.window, view.offset, static_cast<uint64_t>(reach));
+      group_.windows().within(view.rank, view.window, view.offset, static_cast<uint64_t>(reach));
   if (there == nullptr || reinterpret_cast<uint64_t>(there) % elementBytes != 0) return;
   alignas(16) unsigned char packed[kMostPieceBytes];
   if (!rest.take(packed, left)) return;

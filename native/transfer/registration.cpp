@@ -73,8 +73,8 @@ class Registration {
     Group& group = comm_.group();
     own_ = Peers::wordsOf(group, rank_, sources_, plan_->stages);
     exchange_.reserve();
-    joint_ = group.join<Peers>(comm_.operation().nextSequence(), Group::kJointTransfer,
-                               [&] { return std::make_shared<Peers>(group.ranks()); });
+    joint_ = group.joint().make<Peers>(comm_.operation().nextSequence(), JointObjects::kTransfer,
+                                       [&] { return std::make_shared<Peers>(group.ranks()); });
     peers_ = *joint_;
     peers_->setProgress(rank_, plan_->progress);
     return WL_OK;
@@ -213,7 +213,7 @@ class Registration {
   std::vector<Binding> sources_;
   std::vector<Binding> targets_;
   std::shared_ptr<BoundPlan> plan_;
-  Group::Joint<Peers> joint_;
+  Joint<Peers> joint_;
   std::shared_ptr<Peers> peers_;
   WordList own_;                 // words to gather in Peers
   WordList boxes_;               // of this rank's chunks

@@ -45,7 +45,7 @@ inline Launch launchOf(const Group& group, const Call& call) {
   launch.bytes = call.bytes;
   launch.phases = call.phases;
   launch.streams = call.workBytes >= group.config().streamingBytes;
-  launch.windows = group.windows();
+  launch.windows = group.windows().table();
   return launch;
 }
 

@@ -57,7 +57,7 @@ std::vector<Reach> reach(Comm& comm, const Call& call, const Launch& launch) {
     all.push_back({rank, block.eager(rank, sequence), config.eagerRoomBytes(), true});
     // A library's kernel stays inside its arguments.
     if (launch.call != nullptr) continue;
-    group.forEachWindow([&](const WindowBase& window, uint64_t bytes) {
+    group.windows().forEach([&](const WindowBase& window, uint64_t bytes) {
       all.push_back({rank, reinterpret_cast<const void*>(window.segment(rank)), bytes, true});
     });
   }

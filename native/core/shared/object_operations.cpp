@@ -137,15 +137,17 @@ Code createWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
   const uint32_t ranks = comm.group().ranks();
   const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
   wl_error_t failure = blankError();
-  Group::Joint<Window> made;
+  Joint<Window> made;
   attempt(comm.rank(), &failure, [&] {
     if (window == nullptr) throw std::bad_alloc();
-    made = comm.group().join<Window>(comm.operation().nextSequence(), Group::kJointWindow, [&] {
+    const auto create = [&] {
       Window* mapped = nullptr;
       const auto map = asked.isSparse() ? Window::mapSparse : Window::map;
       map(asked.bytes, ranks, &mapped, &failure);
       return std::shared_ptr<Window>(mapped);
-    });
+    };
+    const uint32_t sequence = comm.operation().nextSequence();
+    made = comm.group().joint().make<Window>(sequence, JointObjects::kWindow, create);
   });
   const Code code = shareOutcome(comm, asked.descriptor(), failure, limit, error);
   if (code == WL_OK) *window = *made;
@@ -181,14 +183,14 @@ Code splitGroup(Comm& comm, const Split& split, int64_t deadlineNs, std::shared_
     return splitSharedGroup(comm, split, deadlineNs, group, rank, error);
   const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
   wl_error_t failure = blankError();
-  Group::Joint<Parting> joint;
+  Joint<Parting> joint;
   std::vector<ToldSplit> all;
   attempt(comm.rank(), &failure, [&] {
     all.resize(comm.group().ranks());
     if (split.color < 0) return;
-    joint = comm.group().join<Parting>(comm.operation().nextSequence(), split.color, [&] {
-      return Parting::reserve(comm.group().config());
-    });
+    joint = comm.group().joint().make<Parting>(
+        comm.operation().nextSequence(), split.color,
+        [&] { return Parting::reserve(comm.group().config()); });
   });
   const Descriptor descriptor = split.descriptor();
   const ToldSplit own = {split.color, split.key};

@@ -11,6 +11,7 @@
 
 #include "native/base/clock.h"
 #include "native/core/comm.h"
+#include "native/memory/window.h"
 
 namespace windlass {
 

@@ -35,7 +35,7 @@ class SharedWindow {
     if (asked.isSparse()) keepOutOfDumps(mapping_.memory(), mapping_.bytes());
     window_.emplace(mapping_.memory(), asked.bytes, stride);
     group_ = &group;
-    group.holdWindow(number, self, mapping_.memory(), stride, asked.bytes);
+    group.windows().hold(number, self, mapping_.memory(), stride, asked.bytes);
   }
   // Lets other hosts reach the held window with *key.
   Code share(OtherHosts::WindowKey* key, wl_error_t* error) {
@@ -132,7 +132,7 @@ Code takeNumbers(Group& group, const std::vector<ToldWindow>& all, uint32_t numb
   for (uint32_t rank = 0; rank < group.ranks(); ++rank)
     isRoom &= group.firstBeside(rank) != rank || all[rank].number < kMostWindows;
   if (!isRoom) {
-    if (own < kMostWindows) group.returnWindow(number);
+    if (own < kMostWindows) group.windows().giveBack(number);
     return fail(error, WL_RESOURCE,
                 "a communicator whose ranks live in several processes has room for %u windows and "
                 "memory pools; close one, and let go of byte buffers over closed ones, whose "
@@ -148,7 +148,7 @@ Code takeNumbers(Group& group, const std::vector<ToldWindow>& all, uint32_t numb
 
 // Data that the ranks of a split exchange.
 struct SplitRoom {
-  Group::Joint<SharedGroup> joint;
+  Joint<SharedGroup> joint;
   std::shared_ptr<SharedGroup> made;
   std::vector<ToldSplit> all;
   std::vector<SharedFile> files;
@@ -163,8 +163,8 @@ struct SplitRoom {
     if (whole.hosts() != nullptr) names.resize(whole.ranks());
     members.reserve(whole.ranks());
     if (color < 0) return;
-    joint = whole.join<SharedGroup>(comm.operation().nextSequence(), color,
-                                    [] { return std::make_shared<SharedGroup>(); });
+    joint = whole.joint().make<SharedGroup>(comm.operation().nextSequence(), color,
+                                            [] { return std::make_shared<SharedGroup>(); });
     made = *joint;
   }
 };
@@ -192,7 +192,7 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
   const Descriptor descriptor = asked.descriptor();
   const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
   wl_error_t failure = blankError();
-  Group::Joint<SharedWindow> joint;
+  Joint<SharedWindow> joint;
   std::shared_ptr<SharedWindow> made;
   std::vector<ToldWindow> all;
   std::vector<OtherHosts::WindowKey> keys;
@@ -202,8 +202,8 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
     if (window == nullptr) throw std::bad_alloc();
     all.resize(group.ranks());
     if (hosts != nullptr) keys.resize(group.ranks());
-    joint = group.join<SharedWindow>(comm.operation().nextSequence(), Group::kJointWindow,
-                                     [] { return std::make_shared<SharedWindow>(); });
+    joint = group.joint().make<SharedWindow>(comm.operation().nextSequence(), JointObjects::kWindow,
+                                             [] { return std::make_shared<SharedWindow>(); });
     made = *joint;
     if (Window::strideOf(asked.name(), asked.bytes, group.ranks(), &stride, &failure) == WL_OK &&
         group.isHere(maker)) {

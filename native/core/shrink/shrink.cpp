@@ -204,9 +204,10 @@ class Shrink {
   }
 
   // The proposal of `maker` in this round.
-  Group::Joint<Proposal> proposalOf(uint32_t maker) const {
-    return whole_.join<Proposal>(round_, Group::kJointShrink - static_cast<int32_t>(maker),
-                                 [] { return std::make_shared<Proposal>(); });
+  Joint<Proposal> proposalOf(uint32_t maker) const {
+    return whole_.joint().make<Proposal>(round_,
+                                         JointObjects::kShrink - static_cast<int32_t>(maker),
+                                         [] { return std::make_shared<Proposal>(); });
   }
 
   Code propose(const Agreement& open) {
@@ -221,7 +222,7 @@ class Shrink {
   // Makes the new communicator's memory on this host, for the proposal of `maker`, and states this
   // in the host's word, which was `from`.
   Code offer(const Agreement& from, uint32_t maker, const std::vector<uint32_t>& members) {
-    Group::Joint<Proposal> joint = proposalOf(maker);
+    Joint<Proposal> joint = proposalOf(maker);
     const std::shared_ptr<Proposal>& made = *joint;
     if (Code code = made->make(whole_, members, error_); code != WL_OK) return code;
     if (!move(from, {Agreement::kProposed, round_, maker, made->file()})) return WL_OK;
@@ -254,7 +255,7 @@ class Shrink {
 
   // Opens what `maker` made on this host. proposal_ does not change if nothing is left to open.
   Code open(const Agreement& proposed, uint32_t maker) {
-    Group::Joint<Proposal> joint = proposalOf(proposed.maker);
+    Joint<Proposal> joint = proposalOf(proposed.maker);
     const std::shared_ptr<Proposal>& told = *joint;
     wl_error_t why = blankError();
     const Code code = told->open(whole_, maker, proposed.file, &why);
@@ -434,7 +435,7 @@ class Shrink {
   int64_t limitNs_ = 0;     // end of its current step; 0: none yet
   int64_t completeNs_ = 0;  // when all had joined; 0: not yet
   std::shared_ptr<Proposal> proposal_;  // the round's proposal, after this rank opened or made it
-  Group::Joint<Proposal> joint_;        // keeps proposal_
+  Joint<Proposal> joint_;        // keeps proposal_
   uint32_t rank_ = kNobody;             // this rank's number in proposal_
   // State of the round on several hosts.
   uint32_t maker_ = kNobody;

@@ -60,7 +60,7 @@ class SharedFile {
   std::shared_ptr<Group> attach(int process) const {
     void* memory = map(ranges_[process], MAP_FIXED);
     std::shared_ptr<Group> group = Group::attach(memory, nullptr, windlass::PeerMemoryUse::kAuto);
-    group->holdWindow(windlass::kControlBlock + 1, nullptr,
+    group->windows().hold(windlass::kControlBlock + 1, nullptr,
                       static_cast<unsigned char*>(memory) + blockBytes_, kWindow, kWindow);
     return group;
   }
@@ -107,7 +107,7 @@ std::vector<int> inTwoProcesses(const Shape& shape,
     for (uint32_t rank = process; rank < shape.ranks; rank += kProcesses) {
       threads.emplace_back([&, rank] {
         Comm comm(group, rank);
-        const auto& window = group->windows()[windlass::kControlBlock + 1];
+        const auto& window = group->windows().table()[windlass::kControlBlock + 1];
         failures += body(comm, reinterpret_cast<uint32_t*>(window.segment(rank)));
         comm.close(nullptr);
       });

@@ -437,7 +437,7 @@ TEST(SharedObjects, ADeathShowsBeforeWindowsAreUnmapped) {
   // One that is being unmapped while the child dies, and another is dropped.
   const auto hold = [&](auto&& unmap) {
     const uint32_t number = group->takeWindow();
-    group->holdWindow(number, std::shared_ptr<void>(&block, unmap), &block, 1, 1);
+    group->windows().hold(number, std::shared_ptr<void>(&block, unmap), &block, 1, 1);
     return number;
   };
   const auto drop = [&](uint32_t number) {

@@ -45,7 +45,7 @@ Group& groupOf(const Seat& seat) {
 // On this host.
 uint32_t numberOf(const Seat& seat, const wl_window_t* window) {
   const auto rank = static_cast<uint32_t>(seat.rank);
-  return groupOf(seat).windowOf(rank, wl_window_address(window, seat.rank), 1).window();
+  return groupOf(seat).windows().find(rank, wl_window_address(window, seat.rank), 1).window();
 }
 
 int32_t putBytes(const Seat& seat, const wl_window_t* window, int peer, int value, Error* error) {
@@ -72,7 +72,7 @@ TEST(HostWindows, ANewOneIsReachedByAKeyOfItsOwn) {
       lasting = std::shared_ptr<const void>(place, [&](const void*) {
         await([&] { return isMade.load(); }, 500 * kMs);
       });
-      group.holdWindow(windlass::kMostWindows - 1, lasting, place, 0, sizeof place);
+      group.windows().hold(windlass::kMostWindows - 1, lasting, place, 0, sizeof place);
     }
     meet(seat);
     if (seat.rank == 3)
@@ -84,7 +84,7 @@ TEST(HostWindows, ANewOneIsReachedByAKeyOfItsOwn) {
       expect(seat, await([&] { return group.shared().holders[number] <= 1; }), "hears no drop");
     ++board.rounds[seat.rank];
     if (seat.rank == 1)
-      expect(seat, await([&] { return group.within(1, number, 0, 1) == nullptr; }), "unmaps none");
+      expect(seat, await([&] { return group.windows().within(1, number, 0, 1) == nullptr; }), "unmaps none");
     wl_window_t* const second = make(seat);
     if (second == nullptr) return;
     if (seat.rank == 1) expect(seat, numberOf(seat, second) == number, "has another number");
