@@ -23,6 +23,7 @@
 #include "native/core/executor/cpu_executor.h"
 #include "native/core/executor/in_line_executor.h"
 #include "native/core/launch/kernels.h"
+#include "native/core/launch/rank_moves.h"
 #include "native/device/offload_executor.h"
 #include "native/hosts/hosts_executor.h"
 #include "native/isa/library_image.h"
@@ -320,15 +321,6 @@ constexpr Kernels makeKernels() {
   kernels.redistribute = kernel<Redistribute>;
   kernels.expertDispatch = kernel<ExpertDispatch>;
   kernels.expertCombine = kernel<ExpertCombine>;
-  kernels.put = put;
-  kernels.accumulate = accumulate;
-  kernels.get = get;
-  kernels.notify = notify;
-  kernels.copy = copy;
-  kernels.copyBox = copyBox;
-  kernels.moveItem = moveItem;
-  kernels.fold = fold;
-  kernels.lead = lead;
   return kernels;
 }
 
@@ -349,6 +341,8 @@ static void foldWeighted(void* dst, const void* const* src, const float* weights
 }
 
 constexpr Kernels kKernels = makeKernels();
+constexpr RankMoves kRankMoves = {put,     accumulate, get,  notify, copy,
+                                  copyBox, moveItem,   lead, fold};
 constexpr Target kTarget = {kLimits,     copyBytes,     TMOVE_CVT,       TFOLD,   foldWeighted,
                             isaPathName, targetRefusal, kTargetProfiler, kOffload, kLibraryImage};
 

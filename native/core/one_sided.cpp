@@ -2,7 +2,7 @@
 #include "native/core/one_sided.h"
 
 #include "native/base/target.h"
-#include "native/core/executor/executor.h"
+#include "native/core/launch/rank_moves.h"
 #include "native/core/reach_peer.h"
 
 namespace windlass {
@@ -69,7 +69,7 @@ Code put(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView
   return move(
       comm, WL_OP_PUT, peer, local, error,
       [&](HostMoves& moves) { return moves.put(peer, remote, local, false); },
-      [&] { return kKernels.put(remote, local); });
+      [&] { return kRankMoves.put(remote, local); });
 }
 
 Code accumulate(Comm& comm, uint32_t peer, const StridedView& remote, const StridedView& local,
@@ -77,7 +77,7 @@ Code accumulate(Comm& comm, uint32_t peer, const StridedView& remote, const Stri
   return move(
       comm, WL_OP_ACCUMULATE, peer, local, error,
       [&](HostMoves& moves) { return moves.put(peer, remote, local, true); },
-      [&] { return kKernels.accumulate(remote, local); });
+      [&] { return kRankMoves.accumulate(remote, local); });
 }
 
 Code get(Comm& comm, uint32_t peer, const StridedView& local, const StridedView& remote,
@@ -85,7 +85,7 @@ Code get(Comm& comm, uint32_t peer, const StridedView& local, const StridedView&
   return move(
       comm, WL_OP_GET, peer, local, error,
       [&](HostMoves& moves) { return moves.get(peer, local, remote); },
-      [&] { return kKernels.get(local, remote); });
+      [&] { return kRankMoves.get(local, remote); });
 }
 
 Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_error_t* error) {
@@ -110,7 +110,7 @@ Code notify(Comm& comm, uint32_t peer, uint32_t* signal, uint32_t value, wl_erro
   // end() rings the peer if it sleeps.
   return reachPeer(comm, ofSignal(WL_OP_NOTIFY, peer, value), error,
                         [&] {
-                          return kKernels.notify(reinterpret_cast<int32_t*>(signal), value);
+                          return kRankMoves.notify(reinterpret_cast<int32_t*>(signal), value);
                         });
 }
 

@@ -6,7 +6,7 @@
 #include <deque>
 
 #include "native/base/extent.h"
-#include "native/core/launch/kernels.h"
+#include "native/core/launch/rank_moves.h"
 
 namespace windlass {
 namespace {
@@ -156,9 +156,9 @@ Code toHost(RankDevice& device, const StridedView& to, const MoveSide& from, boo
     const Code code = passage.fromDevice(error);
     if (code != WL_OK) return code;
     if (adds) {
-      kKernels.accumulate(piece.of(to), passage.onHost());
+      kRankMoves.accumulate(piece.of(to), passage.onHost());
     } else {
-      kKernels.get(piece.of(to), passage.onHost());
+      kRankMoves.get(piece.of(to), passage.onHost());
     }
     return code;
   });
@@ -169,7 +169,7 @@ Code toDevice(RankDevice& device, const MoveSide& to, const StridedView& from, b
   std::vector<unsigned char> packed(std::min(kDeviceStageBytes, bytesOf(from)));
   return forEachPiece(from, kDeviceStageBytes, [&](const Piece& piece) {
     Passage passage(device, to, piece, packed.data());
-    kKernels.get(passage.onHost(), piece.of(from));
+    kRankMoves.get(passage.onHost(), piece.of(from));
     return passage.toDevice(adds, error);
   });
 }

@@ -8,7 +8,7 @@
 
 #include "native/base/extent.h"
 #include "native/core/comm.h"
-#include "native/core/launch/kernels.h"
+#include "native/core/launch/rank_moves.h"
 #include "native/hosts/hosts.h"
 
 namespace windlass {
@@ -198,7 +198,7 @@ Code MovesOverHosts::get(uint32_t peer, const StridedView& local, const StridedV
     if (Code code = awaitMoved(unread, peer, deadline); code != WL_OK) return code;
     StridedView from = there;
     from.data = taken.get();
-    kKernels.get(here, from);
+    kRankMoves.get(here, from);
     return WL_OK;
   };
   const Code code = forEachPiece(remote, local, kMostTaken, take);
@@ -211,7 +211,7 @@ Code MovesOverHosts::notify(uint32_t peer, Place place, uint32_t* signal, uint32
   const uint32_t butHost = isBeside ? kNobody : hosts_.hostOf(peer);
   if (Code code = flushBut(butHost, deadline); code != WL_OK) return code;
   if (isBeside) {
-    const char* const broken = kKernels.notify(reinterpret_cast<int32_t*>(signal), value);
+    const char* const broken = kRankMoves.notify(reinterpret_cast<int32_t*>(signal), value);
     return broken == nullptr ? WL_OK : comm_.failures().publishBreach(comm_.rank(), broken);
   }
   if (!hosts_.mayMove(peer)) return WL_ABORTED;

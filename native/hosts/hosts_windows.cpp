@@ -5,7 +5,7 @@
 #include "native/base/dtype.h"
 #include "native/base/extent.h"
 #include "native/core/group.h"
-#include "native/core/launch/kernels.h"
+#include "native/core/launch/rank_moves.h"
 #include "native/hosts/hosts_message.h"
 
 namespace windlass {
@@ -92,7 +92,7 @@ bool Hosts::move(bool adds, uint32_t rank, Place at, const StridedView& remote,
     dense[d] = step;
     bytes *= remote.shape[d];
   }
-  kKernels.get({packed, local.dtype, local.ndim, local.shape, dense}, local);
+  kRankMoves.get({packed, local.dtype, local.ndim, local.shape, dense}, local);
   {
     std::lock_guard<std::mutex> lock(windowMutex_);
     view.window = host.windows[at.window()].number;
@@ -136,9 +136,9 @@ void Hosts::moveHere(Rest rest) {
   const StridedView to = {there, dtype, view.ndim, view.shape, view.strides};
   const StridedView from = {packed, dtype, view.ndim, view.shape, dense};
   if (view.adds == 0) {
-    kKernels.put(to, from);
+    kRankMoves.put(to, from);
   } else if (canAccumulate(dtype)) {
-    kKernels.accumulate(to, from);
+    kRankMoves.accumulate(to, from);
   }
 }
 

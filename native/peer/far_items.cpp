@@ -6,7 +6,7 @@
 
 #include "native/base/far.h"
 #include "native/core/comm.h"
-#include "native/core/launch/kernels.h"
+#include "native/core/launch/rank_moves.h"
 #include "native/hosts/hosts.h"
 #include "windlass/chunk.h"
 
@@ -69,7 +69,7 @@ Code FarItems::runOwnItems(FarPlan& far, const Launch& launch, uint32_t k, Deadl
     if (Code code = localize(far, far.item.data(), deadline); code != WL_OK) return code;
     // Data that an item writes counts as moved, so its input is confirmed first.
     if (Code code = access_.confirm(); code != WL_OK) return code;
-    if (const char* broken = kKernels.moveItem(launch, own))
+    if (const char* broken = kRankMoves.moveItem(launch, own))
       return comm_.failures().publishBreach(rank_, broken);
     if (Code code = comm_.waits().ended(deadline, clockNs()); code != WL_OK) return code;
   }
@@ -141,7 +141,7 @@ Code FarItems::takeBox(const FarPlan& far, uint32_t from, uint64_t bytes, unsign
     if (count == 0)
       return comm_.failures().publishResource("what came of a transfer is not what was planned");
     const unsigned char* half = block.stage(from, turn) + rank_ * partBytes_;
-    if (const char* broken = kKernels.copy(to, half + read, count, false))
+    if (const char* broken = kRankMoves.copy(to, half + read, count, false))
       return comm_.failures().publishBreach(rank_, broken);
     to += count;
     bytes -= count;
@@ -176,7 +176,7 @@ bool FarItems::serve(const FarPlan& far, uint32_t reader) {
       const ServedBox served = {words.data() + next.at};
       const FarBox box = served.box();
       const uint64_t count = std::min(left, box.bytes() - next.from);
-      if (const char* broken = kKernels.copyBox(to, box, next.from, count)) broken_ = broken;
+      if (const char* broken = kRankMoves.copyBox(to, box, next.from, count)) broken_ = broken;
       to += count;
       left -= count;
       next.from += count;

@@ -7,7 +7,7 @@
 
 #include "native/base/target.h"
 #include "native/core/comm.h"
-#include "native/core/launch/kernels.h"
+#include "native/core/launch/rank_moves.h"
 #include "native/hosts/hosts.h"
 #include "native/memory/memory.h"
 
@@ -130,7 +130,7 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
   const bool meetsBesideAlone = hosts_ != nullptr && !inTwoLevels && form.lead == nullptr;
   for (uint32_t k = inTwoLevels ? form.phases - 1 : 0; k < form.phases; ++k) {
     if (k == 0 && form.lead != nullptr) {
-      if (const char* broken = kKernels.lead(form, launch, rank_)) broken_ = broken;
+      if (const char* broken = kRankMoves.lead(form, launch, rank_)) broken_ = broken;
       if (hosts_ != nullptr) tellRefused(launch);
     }
     if (Code code = inTwoLevels ? runTwoLevels(launch, deadline)
@@ -259,7 +259,7 @@ Code Pulling::foldAll(const Phase& phase, Deadline& deadline) {
 }
 
 void Pulling::copy(void* to, const void* from, uint64_t bytes) const {
-  if (const char* broken = kKernels.copy(to, from, bytes, false)) broken_ = broken;
+  if (const char* broken = kRankMoves.copy(to, from, bytes, false)) broken_ = broken;
 }
 
 void Pulling::put(const Phase& phase, const Pulled& pulled, uint64_t at, const uint8_t* bytes,
@@ -282,7 +282,7 @@ void Pulling::put(const Phase& phase, const Pulled& pulled, uint64_t at, const u
 
 void Pulling::fold(const Phase& phase, const Pulled& pulled, uint64_t at, uint64_t count) {
   const DType dtype = phase.launch.dtype;
-  const char* broken = kKernels.fold(phase.launch.out(rank_) + pulled.into + at, sources_.data(),
+  const char* broken = kRankMoves.fold(phase.launch.out(rank_) + pulled.into + at, sources_.data(),
                                      ranks_, static_cast<int64_t>(count / sizeOf(dtype)), dtype,
                                      phase.launch.op, ranks_);
   if (broken != nullptr) broken_ = broken;

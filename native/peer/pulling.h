@@ -101,7 +101,7 @@ class Pulling final : public PeerReads {
   // Writes bytes read of another rank, from offset `at` on, to this rank's output.
   void put(const Phase& phase, const Pulled& pulled, uint64_t at, const uint8_t* bytes,
            uint64_t count) const;
-  // Calls kKernels.copy().
+  // Calls kRankMoves.copy().
   void copy(void* to, const void* from, uint64_t bytes) const;
   // Folds the inputs of all ranks, which sources_ has.
   void fold(const Phase& phase, const Pulled& pulled, uint64_t at, uint64_t count);

@@ -5,7 +5,7 @@
 
 #include "native/base/dtype.h"
 #include "native/core/comm.h"
-#include "native/core/launch/kernels.h"
+#include "native/core/launch/rank_moves.h"
 #include "native/peer/peer_access.h"
 
 namespace windlass {
@@ -143,7 +143,7 @@ void TwoLevels::show(const Launch& launch, uint64_t round) {
   for (uint32_t lane = 0; isRead && lane < width_; ++lane) {
     const Part piece = laneOf(launch, round, lane);
     if (lane == lane_ || piece.bytes == 0) continue;
-    keep(kKernels.copy(slot(rank_, round) + piece.start, from + piece.start, piece.bytes, false));
+    keep(kRankMoves.copy(slot(rank_, round) + piece.start, from + piece.start, piece.bytes, false));
   }
   line(rank_).shown.store(before_ + round + 1, std::memory_order_release);
 }
@@ -164,7 +164,7 @@ void TwoLevels::pass(const Launch& launch, uint64_t round) {
                               : slot(rank, round) + piece.start;
     }
     const bool isMean = launch.op == ReduceOp::kAvg;
-    keep(kKernels.fold(to, sources_.data(), count,
+    keep(kRankMoves.fold(to, sources_.data(), count,
                        static_cast<int64_t>(piece.bytes / sizeOf(launch.dtype)), launch.dtype,
                        isMean && !isLast ? ReduceOp::kSum : launch.op, launch.ranks));
   }
@@ -186,7 +186,7 @@ void TwoLevels::take(const Launch& launch, uint64_t round) {
   for (uint32_t lane = 0; lane < width_; ++lane) {
     const Part piece = laneOf(launch, round, lane);
     if (piece.bytes == 0) continue;
-    keep(kKernels.copy(launch.out(rank_) + part.start + piece.start,
+    keep(kRankMoves.copy(launch.out(rank_) + part.start + piece.start,
                        slot(last(lane), round) + piece.start, piece.bytes, launch.streams));
   }
   line(rank_).used.store(before_ + round + 1, std::memory_order_release);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "native/core/launch/rank_moves.h"
+
 namespace windlass {
 namespace {
 
@@ -30,7 +32,7 @@ Code skipInLine(Comm& comm, Code code, uint32_t phases) {
     for (uint32_t core = 0; core < group.config().inLineCores; ++core) {
       const InLine own = inLineOf(comm, core);
       for (uint32_t peer = 0; peer < group.ranks(); ++peer)
-        kKernels.notify(own.line(peer, comm.rank(), core, group.ranks()), own.word(phases));
+        kRankMoves.notify(own.line(peer, comm.rank(), core, group.ranks()), own.word(phases));
     }
     return code;
   });

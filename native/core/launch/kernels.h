@@ -6,11 +6,8 @@
 #include <cstddef>
 
 #include "native/core/comm.h"
-#include "windlass/chunk.h"
 
 namespace windlass {
-
-class FarBox;  // native/base/far.h
 
 // kCpu: any rank of the process may run an item. kOwnItems: a rank runs only its own items, in line
 // on its cores, or over hosts.
@@ -88,6 +85,7 @@ struct alignas(kLine) Collective {
 static_assert(offsetof(Collective, algorithms) + sizeof(Algorithm) == kLine,
               "what a call reads that chooses no algorithm is one line");
 
+// The operations that ranks run together. native/core/launch/rank_moves.h has what one rank runs.
 struct Kernels {
   // Indexed by operation.
   Collective collectives[WL_OP_COUNT];
@@ -95,27 +93,6 @@ struct Kernels {
   Kernel redistribute;
   Kernel expertDispatch;
   Kernel expertCombine;
-
-  // One-sided operations; see kernels/one_sided.h. They return nullptr, or a text about what the
-  // target does not allow, valid until the thread's next call.
-  const char* (*put)(const StridedView& remote, const StridedView& local);
-  const char* (*accumulate)(const StridedView& remote, const StridedView& local);
-  const char* (*get)(const StridedView& local, const StridedView& remote);
-  const char* (*notify)(int32_t* signal, uint32_t value);
-
-  // Helpers that one rank runs if memory goes through staging buffers:
-  //  - copy: dst = src, for bytes that do not overlap or are the same.
-  //  - copyBox: dst = bytes [from, from + count) of the copy of a box.
-  //  - moveItem: an item of a transfer.
-  //  - lead: form.lead().
-  //  - fold: dst = the left fold of rows of `elements` elements. avg divides by `terms`, which is
-  //    `count`, or more if src[0] is a sum.
-  const char* (*copy)(void* dst, const void* src, size_t bytes, bool streams);
-  const char* (*copyBox)(void* dst, const FarBox& box, uint64_t from, uint64_t count);
-  const char* (*moveItem)(const Launch& launch, const ChunkItem& item);
-  const char* (*lead)(const PullForm& form, const Launch& launch, uint32_t rank);
-  const char* (*fold)(void* dst, const void* const* src, uint32_t count, int64_t elements,
-                      DType dtype, ReduceOp op, uint32_t terms);
 };
 
 extern const Kernels kKernels;
