@@ -11,8 +11,9 @@ constexpr uint64_t kGatheredWords = uint64_t{32} << 10;
 static_assert(kGatheredWords / WL_MAX_RANKS > 1, "a round holds words of each rank");
 // A rank may lack memory for this when it takes words.
 constexpr const char* kTaking = "for what its peers bring";
-// Sent as the word count by a rank that has failed.
+// Sent as the word count by a rank that has failed. A gather sends its low half.
 constexpr uint64_t kFailed = ~uint64_t{0};
+constexpr auto kFailedGather = static_cast<uint32_t>(kFailed);
 
 // An exchange sends one slot of words to each rank. The first round's slots hold at most
 // kFirstWords. They begin with the length of the sender's longest list, for any rank, and the
@@ -35,6 +36,7 @@ Exchange::Exchange(Comm& comm, uint64_t fingerprint, int64_t deadlineNs, wl_erro
       error_(error) {}
 
 void Exchange::reserve() {
+  totals_.resize(comm_.group().ranks());
   in_.resize(eagerWords());
   out_.resize(std::min(kGatheredWords, comm_.group().ranks() * eagerWords()));
 }
@@ -61,19 +63,30 @@ Code Exchange::tell() {
 
 Code Exchange::gather(const WordList& own, const std::function<void(const Round&)>& take) {
   const uint32_t ranks = comm_.group().ranks();
-  const uint64_t stated = failed() ? kFailed : own.size();
-  Code code = gatherWords(comm_, descriptor_, &stated, sizeof stated, totals_, limit_, error_);
+  if (!failed() && own.size() >= kFailedGather)
+    fail(failure(), WL_RESOURCE, "its bindings take more than 2^32 - 2 words");
+  uint32_t longest = failed() ? kFailedGather : static_cast<uint32_t>(own.size());
+  Code code = reduceWord(comm_, descriptor_, WL_MAX, &longest, limit_, error_);
   if (code != WL_OK) return code;
-  const uint64_t longest = *std::max_element(totals_, totals_ + ranks);
-  if (longest == kFailed) return tell();
+  if (longest == kFailedGather) return tell();
   const uint64_t most = std::min(eagerWords(), kGatheredWords / ranks);
-  for (uint64_t at = 0; at < longest; at += most) {
-    const uint64_t slot = std::min(longest - at, most);
-    std::copy_n(own.data() + std::min<uint64_t>(at, own.size()), leftOf(own.size(), at, slot),
-                in_.data());
+  // Each slot of the first round begins with the length of its rank's list.
+  uint64_t head = 1;
+  uint64_t at = 0;
+  do {
+    const uint64_t count = std::min(longest - at, most - head);
+    const uint64_t slot = head + count;
+    in_[0] = own.size();
+    std::copy_n(own.data() + std::min<uint64_t>(at, own.size()), leftOf(own.size(), at, count),
+                in_.data() + head);
     if (code = gatherSlots(slot); code != WL_OK) return code;
-    step(kTaking, [&](wl_error_t*) { take({at, at + slot, totals_, out_.data(), slot}); });
-  }
+    for (uint32_t rank = 0; head > 0 && rank < ranks; ++rank) totals_[rank] = out_[rank * slot];
+    step(kTaking, [&](wl_error_t*) {
+      take({at, at + count, totals_.data(), out_.data() + head, slot});
+    });
+    at += count;
+    head = 0;
+  } while (at < longest);
   return WL_OK;
 }
 

@@ -72,7 +72,7 @@ class Exchange {
   const TimeLimit limit_;
   wl_error_t* const error_;
   wl_error_t failure_ = blankError();
-  uint64_t totals_[WL_MAX_RANKS];  // of a gather, per rank; not in memory that reserve() allocates
+  WordList totals_;  // of a gather, per rank
   WordList in_;
   WordList out_;
 };

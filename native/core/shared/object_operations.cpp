@@ -93,22 +93,28 @@ Code exchangeWords(Comm& comm, const Descriptor& descriptor, const void* own, ui
   return comm.run(kKernels.collectives[WL_OP_ALL_TO_ALL].eager, call);
 }
 
+Code reduceWord(Comm& comm, const Descriptor& descriptor, wl_reduce_op op, uint32_t* word,
+                const TimeLimit& limit, wl_error_t* error) {
+  const uint32_t own = *word;
+  Call call = hostCall(Descriptor::of(descriptor.operation(), descriptor.count, WL_U32, op, 0,
+                                      descriptor.number()),
+                       limit, error);
+  call.args = {&own, word, nullptr};
+  call.bytes = call.inBytes = call.outBytes = sizeof own;
+  return comm.run(kKernels.collectives[WL_OP_ALL_REDUCE].eager, call);
+}
+
 // The first rank that failed is the minimum of the numbers that ranks state. Its error goes to all.
 Code shareOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& own,
                   const TimeLimit& limit, wl_error_t* error) {
-  const uint32_t stated = own.code == WL_OK ? kNobody : comm.rank();
-  uint32_t failed = kNobody;
-  Call call = hostCall(Descriptor::of(descriptor.operation(), descriptor.count, WL_U32, WL_MIN, 0,
-                                      descriptor.number()),
-                       limit, error);
-  call.args = {&stated, &failed, nullptr};
-  call.bytes = call.inBytes = call.outBytes = sizeof stated;
-  Code code = comm.run(kKernels.collectives[WL_OP_ALL_REDUCE].eager, call);
+  uint32_t failed = own.code == WL_OK ? kNobody : comm.rank();
+  Code code = reduceWord(comm, descriptor, WL_MIN, &failed, limit, error);
   if (code != WL_OK || failed == kNobody) return code;
   static_assert(sizeof(wl_error_t) <= kGatheredBytes, "an error rides with ENTER");
   wl_error_t told = own;
   const bool isRoot = comm.rank() == failed;
-  call.descriptor = Descriptor::numbered(descriptor.operation(), descriptor.count, failed);
+  Call call = hostCall(Descriptor::numbered(descriptor.operation(), descriptor.count, failed),
+                       limit, error);
   call.args = {isRoot ? &own : nullptr, isRoot ? nullptr : &told, nullptr};
   call.bytes = call.outBytes = sizeof told;
   call.inBytes = isRoot ? sizeof own : 0;
