@@ -30,6 +30,7 @@
 #include "kernels/reduce_scatter.h"
 #include "kernels/reduce_scatter_v.h"
 #include "kernels/scatter.h"
+#include "windlass/kernel_list.h"
 
 namespace windlass {
 namespace in_line_test {
@@ -118,11 +119,21 @@ class Operation {
     return (from * 7 + to * 3 + elements) % (elements + 1);
   }
 
+  InLine lineOf(uint32_t rank, size_t core) {
+    return {rank, static_cast<uint32_t>(core), kCores, sequence_, false, 1,
+            reinterpret_cast<unsigned char*>(lines_.data()),
+            ranks * kCores * sizeof(Line)};
+  }
+  // Lines as an earlier operation left them.
+  void resetLines() {
+    for (Line& line : lines_) line.word = static_cast<int32_t>(lineOf(0, 0).word(0) - 0xfd);
+  }
+
   template <class K>
   void run() {
     K::plan(launch);
     const uint32_t phases = K::phases(launch);
-    for (Line& line : lines_) line.word = static_cast<int32_t>(lineOf(0, 0).word(0) - 0xfd);
+    resetLines();
     std::vector<Position> at(cores_.size());
     std::vector<uint32_t> running(ranks, kCores);
     size_t left = cores_.size();
@@ -164,11 +175,6 @@ class Operation {
  private:
   void share(uint32_t rank, const void* data, size_t bytes) {
     machine.memory().add({rank, data, bytes, true});
-  }
-  InLine lineOf(uint32_t rank, size_t core) {
-    return {rank, static_cast<uint32_t>(core), kCores, sequence_, false, 1,
-            reinterpret_cast<unsigned char*>(lines_.data()),
-            ranks * kCores * sizeof(Line)};
   }
   // Inputs that ranks write themselves as they come to the operation: no host has seen all come.
   void bringLate() {
@@ -437,6 +443,29 @@ TEST_P(InLineKernels, MoveChunksOfTransfers) {
 
 TEST_P(InLineKernels, PassABarrier) {
   run<Barrier>("barrier", [](const Operation&, const auto&, uint32_t, Values&) {});
+}
+
+TEST_P(InLineKernels, OfADeviceWaitForPeersUntilTheHostStopsThem) {
+  Operation operation(*GetParam(), "barrier", 0);
+  operation.resetLines();
+  Barrier::plan(operation.launch);
+  OffloadedOperation offloaded = {};
+  offloaded.stop = reinterpret_cast<uint64_t>(&operation.counters[0].word);
+  offloaded.stopValue = 7;
+  Position at;
+  const auto ends = [&] {
+    return goOnOffloaded<KernelList<Barrier>>(offloaded, operation.launch, operation.lineOf(0, 0),
+                                              at);
+  };
+  {
+    const checked::Core::Running runs(operation.core(0, 0));
+    EXPECT_FALSE(ends());
+    operation.counters[0].word = 7;
+    EXPECT_TRUE(ends());
+  }
+  EXPECT_FALSE(at.left);
+  operation.core(0, 0).finish();
+  EXPECT_EQ(operation.machine.report(), "");
 }
 
 // Each block of phase 1 reads what another core of its rank wrote in phase 0, and nobody else.
