@@ -12,7 +12,7 @@
 
 #include "tests/bench/gpu_floor.h"
 #include "tests/native/collective_calls.h"
-#include "tests/native/comm/local_ranks.h"
+#include "tests/native/core/local_ranks.h"
 #include "tests/native/transfer_configs.h"
 
 namespace windlass_test {

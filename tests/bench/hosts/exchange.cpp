@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "sampling.h"
-#include "tests/native/comm/namespaces.h"
+#include "tests/native/core/namespaces.h"
 #include "ucx_worker.h"
 
 namespace {

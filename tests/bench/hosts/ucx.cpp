@@ -10,7 +10,7 @@
 #include <string>
 
 #include "sampling.h"
-#include "tests/native/comm/namespaces.h"
+#include "tests/native/core/namespaces.h"
 #include "ucx_worker.h"
 
 namespace {

@@ -5,7 +5,7 @@
 // usage: hosts_bench RANKS [BYTES...]
 #include "sampling.h"
 #include "tests/native/collective_calls.h"
-#include "tests/native/comm/windows.h"
+#include "tests/native/core/windows.h"
 
 namespace {
 

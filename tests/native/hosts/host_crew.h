@@ -19,7 +19,7 @@
 #include <optional>
 #include <string>
 
-#include "tests/native/comm/forks.h"
+#include "tests/native/core/forks.h"
 
 namespace windlass_test {
 

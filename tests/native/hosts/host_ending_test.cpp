@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "native/hosts/ucx/wire.h"
-#include "tests/native/comm/forks.h"
+#include "tests/native/core/forks.h"
 
 namespace windlass_test {
 namespace host_ending_test {

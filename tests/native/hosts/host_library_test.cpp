@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/native/comm/local_ranks.h"
+#include "tests/native/core/local_ranks.h"
 
 namespace windlass_test {
 namespace host_library_test {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "native/hosts/ucx/wire.h"
-#include "tests/native/comm/forks.h"
+#include "tests/native/core/forks.h"
 
 namespace windlass_test {
 namespace host_strangers_test {

@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include "tests/native/collective_calls.h"
-#include "tests/native/comm/windows.h"
+#include "tests/native/core/windows.h"
 #include "tests/native/memory/failing_allocation.h"
 
 namespace windlass_test {

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "tests/native/collective_calls.h"
-#include "tests/native/comm/local_ranks.h"
+#include "tests/native/core/local_ranks.h"
 
 namespace windlass_test {
 namespace release_test {

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "tests/native/collective_calls.h"
-#include "tests/native/comm/local_ranks.h"
+#include "tests/native/core/local_ranks.h"
 
 namespace windlass_test {
 namespace small_stack_test {

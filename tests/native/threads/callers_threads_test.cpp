@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "tests/native/collective_calls.h"
-#include "tests/native/comm/local_ranks.h"
+#include "tests/native/core/local_ranks.h"
 
 namespace windlass_test {
 namespace callers_threads_test {

@@ -6,7 +6,7 @@
 
 #include "native/base/dtype.h"
 #include "native/base/target.h"
-#include "tests/native/comm/local_ranks.h"
+#include "tests/native/core/local_ranks.h"
 #include "tests/native/isa/reference.h"
 #include "tests/native/transfer_configs.h"
 

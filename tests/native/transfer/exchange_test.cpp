@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Words that ranks gather and exchange, of every number that one round and several hold.
 #include "native/transfer/exchange.h"
-#include "tests/native/comm/comms.h"
+#include "tests/native/core/comms.h"
 
 namespace windlass_test {
 namespace exchange_test {

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "tests/native/collective_calls.h"
-#include "tests/native/comm/local_ranks.h"
+#include "tests/native/core/local_ranks.h"
 #include "tests/native/transfer/views.h"
 #include "windlass/kernel.h"
 

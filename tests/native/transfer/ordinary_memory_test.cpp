@@ -8,7 +8,7 @@
 #include "native/base/dtype.h"
 #include "native/base/target.h"
 #include "tests/native/collective_calls.h"
-#include "tests/native/comm/members.h"
+#include "tests/native/core/members.h"
 #include "tests/native/isa/reference.h"
 #include "tests/native/transfer_configs.h"
 

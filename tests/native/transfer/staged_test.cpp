@@ -10,7 +10,7 @@
 
 #include "native/base/target.h"
 #include "tests/native/collective_calls.h"
-#include "tests/native/comm/local_ranks.h"
+#include "tests/native/core/local_ranks.h"
 #include "tests/native/transfer/views.h"
 #include "windlass/kernel.h"
 

@@ -6,7 +6,7 @@
 
 #include "native/transfer/table.h"
 #include "native/transfer/transfer.h"
-#include "tests/native/comm/comms.h"
+#include "tests/native/core/comms.h"
 #include "tests/native/transfer/views.h"
 
 namespace windlass_test {

@@ -118,7 +118,7 @@ final class TextBlocks {
   }
 
   private static Treatment mistake(Block block) throws Exception {
-    Path test = Pages.ROOT.resolve("tests/native/comm/mistakes_test.cpp");
+    Path test = Pages.ROOT.resolve("tests/native/core/mistakes_test.cpp");
     String known = Files.readString(test);
     for (String line : block.text().lines().toList()) {
       String[] words = line.replaceFirst("([a-z-]+): kernel (\\w+), rank .*", "$1 $2").split(" ");
@@ -128,6 +128,6 @@ final class TextBlocks {
           .as("%s: %s has %s", block, Pages.ROOT.relativize(test), call)
           .isTrue();
     }
-    return new Treatment(RUN_ELSEWHERE, "Mistakes of windlass_test_comm, in suite maven");
+    return new Treatment(RUN_ELSEWHERE, "Mistakes of windlass_test_core, in suite maven");
   }
 }
