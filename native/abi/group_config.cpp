@@ -24,7 +24,8 @@ Code readGroupConfig(const wl_group_config_t* config, GroupConfig* out, wl_error
       return fail(error, WL_INVALID_ARGUMENT, "%s is %d, not %d to %d", name, value, least, most);
   }
   if (config->device_cores > 0 && config->ranks > WL_MAX_DEVICE_RANKS) {
-    return fail(error, WL_UNSUPPORTED, "device_cores is %d, which at most %d ranks may have, not %d",
+    return fail(error, WL_UNSUPPORTED,
+                "device_cores is %d, which at most %d ranks may have, not %d",
                 config->device_cores, WL_MAX_DEVICE_RANKS, config->ranks);
   }
   if (static_cast<uint32_t>(config->ranks) > kTarget.limits.mostRanks) {

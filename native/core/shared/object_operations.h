@@ -34,8 +34,8 @@ Code gatherWords(Comm& comm, const Descriptor& descriptor, const void* own, uint
 Code exchangeWords(Comm& comm, const Descriptor& descriptor, const void* own, uint64_t bytes,
                    void* all, const TimeLimit& limit, wl_error_t* error);
 
-// Replaces *word with its reduction over all ranks, by WL_MIN or WL_MAX. Runs as the next operation,
-// which the descriptor states.
+// Replaces *word with its reduction over all ranks, by WL_MIN or WL_MAX. Runs as the next
+// operation, which the descriptor states.
 Code reduceWord(Comm& comm, const Descriptor& descriptor, wl_reduce_op op, uint32_t* word,
                 const TimeLimit& limit, wl_error_t* error);
 

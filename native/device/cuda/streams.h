@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations of a rank on its caller's streams, on a GPU. The host enqueues them and continues. They
-// run one after another, each with all ranks of the GPU in one launch. Their resources exist before
-// the first operation: slots in GPU memory, pinned memory to fill them from, and events.
+// Operations of a rank on its caller's streams, on a GPU. The host enqueues them and continues.
+// They run one after another, each with all ranks of the GPU in one launch. Their resources exist
+// before the first operation: slots in GPU memory, pinned memory to fill them from, and events.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code of a GPU block, which is a core of a rank in the in-line executor. It runs kernels of a list,
-// from Windlass or from a library.
+// Code of a GPU block, which is a core of a rank in the in-line executor. It runs kernels of a
+// list, from Windlass or from a library.
 #pragma once
 
 #include "native/isa/isa.h"

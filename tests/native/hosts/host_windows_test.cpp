@@ -83,8 +83,8 @@ TEST(HostWindows, ANewOneIsReachedByAKeyOfItsOwn) {
     if (seat.rank == 0)
       expect(seat, await([&] { return group.shared().holders[number] <= 1; }), "hears no drop");
     ++board.rounds[seat.rank];
-    if (seat.rank == 1)
-      expect(seat, await([&] { return group.windows().within(1, number, 0, 1) == nullptr; }), "unmaps none");
+    const auto isUnmapped = [&] { return group.windows().within(1, number, 0, 1) == nullptr; };
+    if (seat.rank == 1) expect(seat, await(isUnmapped), "unmaps none");
     wl_window_t* const second = make(seat);
     if (second == nullptr) return;
     if (seat.rank == 1) expect(seat, numberOf(seat, second) == number, "has another number");
