@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Number of bytes that a strided view spans.
+// Sizes of strided views.
 #pragma once
 
 #include <cstdint>
+
+#include "windlass/kernel.h"
 
 namespace windlass {
 
@@ -25,5 +27,13 @@ inline bool extentOf(uint32_t ndim, const int64_t* shape, const int64_t* strides
   return !__builtin_add_overflow(last, int64_t{1}, &last) &&
          !__builtin_mul_overflow(last, static_cast<int64_t>(elementBytes), bytes);
 }
+
+inline uint64_t elementsOf(const StridedView& view) {
+  uint64_t elements = 1;
+  for (uint32_t d = 0; d < view.ndim; ++d) elements *= static_cast<uint64_t>(view.shape[d]);
+  return elements;
+}
+// Bytes of the view's elements, without the gaps between them.
+inline uint64_t bytesOf(const StridedView& view) { return elementsOf(view) * sizeOf(view.dtype); }
 
 }  // namespace windlass

@@ -2,14 +2,13 @@
 // Entry of a rank into a one-sided operation, whatever moves the bytes.
 #pragma once
 
+#include "native/base/extent.h"
 #include "native/core/comm.h"
 
 namespace windlass {
 
 inline Descriptor ofMove(wl_operation operation, uint32_t peer, const StridedView& view) {
-  uint64_t count = 1;
-  for (uint32_t d = 0; d < view.ndim; ++d) count *= static_cast<uint64_t>(view.shape[d]);
-  return Descriptor::of(operation, count, static_cast<int32_t>(view.dtype), 0, 0,
+  return Descriptor::of(operation, elementsOf(view), static_cast<int32_t>(view.dtype), 0, 0,
                         static_cast<int32_t>(peer));
 }
 

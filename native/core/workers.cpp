@@ -3,7 +3,6 @@
 #include "native/core/workers.h"
 
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -58,13 +57,8 @@ void Workers::open(Step step, void* context) {
 void Workers::close() {
   job_.exchange(0, std::memory_order_seq_cst);
   // An item takes microseconds. The yields give a core back to a worker that lost it.
-  for (int look = 0; inside_.load(std::memory_order_seq_cst) != 0; ++look) {
-    if (look < kEmptySteps) {
-      cpuPause();
-    } else {
-      sched_yield();
-    }
-  }
+  for (int look = 0; inside_.load(std::memory_order_seq_cst) != 0; ++look)
+    relax(look >= kEmptySteps);
 }
 
 void Workers::work() {
@@ -86,10 +80,8 @@ void Workers::work() {
     for (int empty = 0; job_.load(std::memory_order_seq_cst) == seen;) {
       if (step_(context_)) {
         empty = 0;
-      } else if (++empty < kEmptySteps) {
-        cpuPause();
       } else {
-        sched_yield();
+        relax(++empty >= kEmptySteps);
       }
     }
     inside_.fetch_sub(1, std::memory_order_seq_cst);

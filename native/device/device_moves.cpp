@@ -13,12 +13,6 @@ namespace {
 
 using Lies = RankDevice::Lies;
 
-uint64_t bytesOf(const StridedView& view) {
-  uint64_t bytes = sizeOf(view.dtype);
-  for (uint32_t d = 0; d < view.ndim; ++d) bytes *= static_cast<uint64_t>(view.shape[d]);
-  return bytes;
-}
-
 // True if the elements are contiguous in row-major order.
 bool isOneRun(const StridedView& view) {
   int64_t behind = 1;

@@ -27,12 +27,6 @@ constexpr uint64_t kMostSpan = uint64_t{64} << 20;
 // at a time.
 constexpr uint32_t kMostCopies = 128;
 
-uint64_t bytesOf(const StridedView& view) {
-  uint64_t bytes = sizeOf(view.dtype);
-  for (uint32_t d = 0; d < view.ndim; ++d) bytes *= static_cast<uint64_t>(view.shape[d]);
-  return bytes;
-}
-
 // Length of the contiguous runs that two views of one shape consist of.
 uint64_t runBytesOf(const StridedView& remote, const StridedView& local) {
   const uint64_t elementBytes = sizeOf(remote.dtype);

@@ -21,15 +21,8 @@
 
 namespace windlass::checked {
 
-// A region of a rank's memory. Peers may touch a window; only the rank itself may touch other
-// memory.
-struct Region {
-  uint32_t rank;
-  const void* data;
-  uint64_t bytes;
-  bool isWindow;
-  const char* unwritten = nullptr;  // name of the argument, if the kernel may not write it
-};
+// A region of a rank's memory.
+using Region = Reach;
 
 enum class Touching : uint8_t { kRead, kAdd, kWrite };
 

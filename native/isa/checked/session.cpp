@@ -65,9 +65,8 @@ Session::Session(const Architecture& architecture, const char* kernel, uint32_t 
                  const InLine& line, const std::vector<Reach>& reach, const RunRecorder& recorder)
     : machine_(Machines::all().join(architecture, kernel, ranks, line, recorder)) {
   for (const Reach& each : reach) {
-    const Region region = {each.rank, each.data, each.bytes, each.isWindow, each.unwritten};
-    if (!region.isWindow) own_.push_back(region);
-    machine_->memory().add(region);
+    if (!each.isWindow) own_.push_back(each);
+    machine_->memory().add(each);
   }
   for (uint32_t core = 0; core < line.cores; ++core)
     cores_.push_back(std::make_unique<Core>(*machine_, line.rank, core, line.patience));
