@@ -267,15 +267,11 @@ Code runOnCpu(Comm& comm, const Call& call) {
     const bool claims = call.workBytes >= kSharedWorkBytes && mayHelp && phases != 0 &&
                         (meets || !group.oversubscribed());
     comm.waits().showPhases(claims || !(meets || K::kEager) ? phases : 0);
-    // The same steps as in enter(), in fewer instructions.
-    Code code = comm.waits().awaitPrevious(deadline);
+    Code code = enter<K>(comm, call, deadline, [&] {
+      if (claims) comm.claims().offer(comm.rank(), 0, K::blocks(launch, comm.rank()));
+      return preparePull<K>(comm, launch);
+    });
     if (code != WL_OK) return code;
-    comm.operation().fillEntry(call, kRides<K>);
-    if (claims) comm.claims().offer(comm.rank(), 0, K::blocks(launch, comm.rank()));
-    if constexpr (Pulls<K>::value) {
-      if (comm.peerReads() != nullptr) comm.peerReads()->beforeEntry(K::kPull, launch);
-    }
-    comm.publishEntry();
     if (!meets) return runDirect<K>(comm, call, launch, claims, deadline);
     code = runMeeting<K>(comm, call, launch, claims, deadline);
     if constexpr (Pulls<K>::value) {
