@@ -14,8 +14,12 @@ namespace windlass {
 
 static_assert(kMostTopK <= kMostDeviceRanks, "what a core moves at a time has a view for each");
 
+// The host names MoveAlone by an index that further kernels don't change.
+template <class... K>
+KernelList<Barrier, MoveAlone, K...> withMove(KernelList<Barrier, K...>);
 using AllOffloadedKernels =
-    OffloadedKernels::And<Redistribute, ExpertDispatch, ExpertCombine, MoveAlone>;
+    decltype(withMove(OffloadedKernels::And<Redistribute, ExpertDispatch, ExpertCombine>()));
+static_assert(AllOffloadedKernels::indexOf<Barrier>() == kMeetingKernel, "its cores meet in it");
 static_assert(AllOffloadedKernels::indexOf<MoveAlone>() == kMoveKernel, "the host names it so");
 
 }  // namespace windlass

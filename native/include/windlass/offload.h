@@ -10,7 +10,7 @@ namespace windlass {
 // Index of the device's kernel that ends after all cores of all ranks have begun it.
 constexpr uint32_t kMeetingKernel = 0;
 // Index of the kernel that moves MoveViews.
-constexpr uint32_t kMoveKernel = 21;
+constexpr uint32_t kMoveKernel = 1;
 
 // A move by one device: to = from, or to += from, with one shape and the launch's dtype.
 struct MoveViews {
