@@ -71,9 +71,7 @@ class Handover final : public OffloadPeers, public Steps {
     while (!comm_.group().liveTogether(first, rank)) ++first;
     return first;
   }
-  bool goesOn() override {
-    return comm_.group().failure() == nullptr && !comm_.gate().closes() && leftNs() > 0;
-  }
+  bool goesOn() override { return wait_.goesOn(); }
   int64_t leftNs() override { return deadline_.left(clockNs()); }
   Code ended(const OffloadProgress& progress) override {
     progress_ = &progress;

@@ -84,16 +84,10 @@ struct LaunchedInLine : Launched {
   }
 };
 
-template <class Of>
-Code launchInLine(Comm& comm, const Call& call) {
-  return runOnCores<LaunchedInLine<Of>>(comm, call);
-}
-
-constexpr Kernel kUnchecked = {
-    {[](Comm& comm, const Call& call) { return runOnCpu<Launched>(comm, call); },
-     launchInLine<Unchecked>}};
+constexpr Kernel kUnchecked = {{runOnCpu<Launched>, runOnCores<LaunchedInLine<Unchecked>>}};
 // If each rank is an emulated device, only its cores run kernels.
-constexpr Kernel kChecked = {{launchInLine<Checked>, launchInLine<Checked>}};
+constexpr auto kOnCores = runOnCores<LaunchedInLine<Checked>>;
+constexpr Kernel kChecked = {{kOnCores, kOnCores}};
 // If each rank has a device, the device runs the kernels.
 Code launchOnDevice(Comm& comm, const Call& call) {
   return runOffloaded<Launched>(comm, call, call.launch->index());

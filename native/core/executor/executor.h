@@ -54,13 +54,8 @@ template <class K, class Body>
 __attribute__((always_inline)) inline Code operate(Comm& comm, const Call& call, Body&& body) {
   if (Code code = comm.begin(call); code != WL_OK) return code;
   const Group& group = comm.group();
-  Launch launch = [&] {
-    if constexpr (OfLibrary<K>::value) {
-      return *static_cast<const Launch*>(call.args.aux);
-    } else {
-      return launchOf(group, call);
-    }
-  }();
+  Launch launch = OfLibrary<K>::value ? *static_cast<const Launch*>(call.args.aux)
+                                      : launchOf(group, call);
   if constexpr (!OfLibrary<K>::value) {
     launch.entries = reinterpret_cast<const unsigned char*>(
         &group.lines(0).entry[comm.operation().wholeSequence() & 1].args);

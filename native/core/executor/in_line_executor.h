@@ -215,12 +215,8 @@ Code runOnCores(Comm& comm, const Call& call) {
     if (!runs) return skipInLine(comm, code, K::phases(launch));
     if (code == WL_OK) code = awaitConcerned<K>(comm, launch, deadline);
     if (code != WL_OK) return code;
-    const char* name;
-    if constexpr (OfLibrary<K>::value) {
-      name = launch.call->kernel->name;
-    } else {
-      name = operationName(call.descriptor.operation());
-    }
+    const char* const name = OfLibrary<K>::value ? launch.call->kernel->name
+                                                 : operationName(call.descriptor.operation());
     using Session = typename K::Session;
     const InLineCode<Session> kernel = {name, K::phases(launch), K::goOn};
     return comm.orNoMemory([&] { return runCores(comm, kernel, call, launch, deadline); });

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// A window in GPU memory. Each rank has a part on its own GPU. Each process maps every part once,
-// so that the kernels of all its ranks reach it at the same address.
+// A window for kernels in GPU memory. Each rank has a part on its own GPU. The ranks of a process
+// share the parts as the process maps them, so that all their kernels use the same addresses.
 #pragma once
 
 #include <algorithm>
 #include <vector>
 
 #include "native/device/cuda/grid.h"
-#include "native/device/cuda/parts.h"
+#include "native/device/cuda/window_parts.h"
 #include "native/memory/stated_window.h"
 
 namespace windlass::cuda {
+
+class CudaRankDevice;
 
 // Data that ranks of a window exchange.
 struct DeviceStatement {
@@ -18,10 +20,9 @@ struct DeviceStatement {
   uint32_t keeps;  // 1: a copy of this rank may still run, so no rank releases its part
   uint32_t device;
   uint64_t bytes;
-  uint64_t address;
-  uint64_t grid;        // its name, if the rank is the first of its process on its GPU
-  FileOfferName offer;  // name of its part's offer, if ranks live in several processes
-  uint64_t peers;       // name of the peers' parts that the rank holds
+  uint64_t parts;            // name of its process's parts, if the rank is the first there
+  uint64_t grid;             // its name, if the rank is the first of its process on its GPU
+  DeviceParts::Offer offer;  // its part, for other processes
 };
 
 class DeviceWindow : public StatedWindow<DeviceStatement> {
@@ -30,10 +31,12 @@ class DeviceWindow : public StatedWindow<DeviceStatement> {
   // - more than 64 ranks
   // - more ranks of a process on a GPU than it runs at a time
   // - GPUs that don't reach one another, or memory that can't go to another process
-  Code make(Gpu& gpu, Copies& copies, AllRanks& exchange, uint64_t bytes, wl_error_t* error);
+  Code make(CudaRankDevice& device, AllRanks& exchange, uint64_t bytes, wl_error_t* error);
   Code close(wl_error_t* error);
 
-  CuAddress part(uint32_t rank) const { return parts_[rank]; }
+  void* part(uint32_t rank) const {
+    return static_cast<unsigned char*>(parts_->base()) + rank * parts_->stride();
+  }
   // The ranks of this process that share this rank's GPU form a grid, in which slot() is this
   // rank's index. A window that could not be made may have bytes() and no grid.
   bool hasGrid() const { return grid_ != nullptr; }
@@ -48,29 +51,20 @@ class DeviceWindow : public StatedWindow<DeviceStatement> {
   // Like StatedWindow::state(). Also states if a copy of this rank may still run.
   Code state(AllRanks& exchange, Code code, wl_error_t* error);
   Code stateUnlessLost(AllRanks& exchange, Code code, wl_error_t* error);
-  Code makeOwn(uint64_t bytes, wl_error_t* error);
-  // Asks for the parts of other processes, on the first rank of this one.
-  Code ask(AllRanks& exchange, wl_error_t* error);
-  // Gives this rank's part to other processes, and takes the parts that were asked for.
-  Code share(AllRanks& exchange, wl_error_t* error);
-  // Holds the objects that the first ranks made, and tests access to parts of other GPUs and
-  // processes.
-  Code reach(wl_error_t* error);
-  bool isHere(uint32_t rank) const { return beside_[rank] == beside_[rank_]; }
+  // Reserves the parts of this process, on its first rank, and makes the grid of a GPU.
+  Code reserve(uint64_t bytes, wl_error_t* error);
+  // Holds the objects that the first ranks made, and makes this rank's part.
+  Code makeOwn(wl_error_t* error);
   // True if all ranks have stated that none of their copies may still run.
   bool isQuiet() const;
 
-  Gpu* gpu_ = nullptr;
-  Copies* copies_ = nullptr;
+  CudaRankDevice* device_ = nullptr;
   uint32_t slot_ = 0;
   std::vector<uint32_t> beside_;   // for each rank, the first rank of its process
   std::vector<uint32_t> devices_;  // of each rank; kNobody: in another process
   uint32_t otherProcesses_ = 0;
-  std::vector<CuAddress> parts_;
-  OwnPart part_;
+  WindowParts* parts_ = nullptr;
   Grid* grid_ = nullptr;
-  // Parts of other processes' ranks, which the ranks of this one share; nullptr if there are none.
-  std::vector<PeerPart>* peers_ = nullptr;
 };
 
 }  // namespace windlass::cuda

@@ -29,20 +29,13 @@ Code Mapping::make(const Gpu& gpu, CuPhysical physical, CuAddress at, uint64_t b
   const Cuda& cuda = gpu.cuda();
   address_ = at;
   bytes_ = bytes;
-  Code code = WL_OK;
-  if (at == 0) {
-    code = gpu.check(cuda.cuMemAddressReserve(&address_, bytes, 0, 0, 0), error);
-    isReserved_ = code == WL_OK;
-  }
-  if (code != WL_OK) return code;
-  code = gpu.check(cuda.cuMemMap(address_, bytes, 0, physical, 0), error);
+  const Code code = gpu.check(cuda.cuMemMap(address_, bytes, 0, physical, 0), error);
   isMapped_ = code == WL_OK;
   return code != WL_OK ? code : grantAccess(gpu, address_, bytes, devices, error);
 }
 
 void Mapping::close(const Cuda& cuda, Undone* undone) {
   if (isMapped_) undone->note(cuda.cuMemUnmap(address_, bytes_));
-  if (isReserved_) undone->note(cuda.cuMemAddressFree(address_, bytes_));
   *this = {};
 }
 

@@ -19,8 +19,8 @@ struct Undone {
 
 class Mapping {
  public:
-  // Maps the memory at `at`, which is reserved, or at newly reserved addresses if `at` is 0.
-  // Kernels of `devices` read and write it there. After a failure, close() releases the rest.
+  // Maps the memory at `at`, which is reserved. Kernels of `devices` read and write it there. After
+  // a failure, close() releases the rest.
   Code make(const Gpu& gpu, CuPhysical physical, CuAddress at, uint64_t bytes,
             const std::vector<uint32_t>& devices, wl_error_t* error);
   CuAddress address() const { return address_; }
@@ -30,7 +30,6 @@ class Mapping {
  private:
   CuAddress address_ = 0;
   uint64_t bytes_ = 0;
-  bool isReserved_ = false;
   bool isMapped_ = false;
 };
 

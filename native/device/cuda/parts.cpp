@@ -59,11 +59,6 @@ Code OwnPart::give(uint32_t takers, Liveness& liveness, wl_error_t* error) {
   return code;
 }
 
-Code OwnPart::release(const Gpu& gpu, wl_error_t* error) {
-  hasPhysical_ = false;
-  return gpu.check(gpu.cuda().cuMemRelease(physical_), error);
-}
-
 void OwnPart::close(const Cuda& cuda, Undone* undone) {
   offer_.close();
   file_ = OpenFile();

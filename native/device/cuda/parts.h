@@ -28,9 +28,6 @@ class OwnPart {
   // Name by which other processes ask for the part. give() sends it to `takers` processes.
   FileOfferName offerName() const { return offer_.name(); }
   Code give(uint32_t takers, Liveness& liveness, wl_error_t* error);
-  // Releases the handle of the physical memory. Call after every process that receives it has
-  // mapped it: the mappings keep the memory.
-  Code release(const Gpu& gpu, wl_error_t* error);
   // Needs no current context.
   void close(const Cuda& cuda, Undone* undone);
 

@@ -37,7 +37,7 @@ Code CudaRankDevice::open(uint32_t number, wl_error_t* error) {
   Code code = copies_.open(*gpu_, error);
   if (code == WL_OK) code = openWords(error);
   if (code == WL_OK)
-    streams_ = std::make_unique<Streams>(*gpu_, copies_, words_ + kCoreLineBytes,
+    streams_ = std::make_unique<Streams>(*this, *gpu_, copies_, words_ + kCoreLineBytes,
                                          wordsAddress_ + kCoreLineBytes);
   if (code != WL_OK) close(nullptr);
   return code;
@@ -68,7 +68,7 @@ Code CudaRankDevice::close(wl_error_t* error) {
 Code CudaRankDevice::makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) {
   // Operations in the new window are numbered from the start again.
   setStop(0);
-  return window_.make(*gpu_, copies_, exchange, bytes, error);
+  return window_.make(*this, exchange, bytes, error);
 }
 
 Code CudaRankDevice::typeOf(CuAddress address, int32_t* type, wl_error_t* error) {

@@ -22,7 +22,7 @@ class CudaRankDevice final : public RankDevice {
   Code makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) override;
   uint32_t culprit() const override { return window_.culprit(); }
   Code closeWindow(wl_error_t* error) override { return window_.close(error); }
-  void* part(uint32_t rank) const override { return reinterpret_cast<void*>(window_.part(rank)); }
+  void* part(uint32_t rank) const override { return window_.part(rank); }
   uint64_t partBytes() const override { return window_.bytes(); }
 
   Gpu& gpu() { return *gpu_; }

@@ -31,9 +31,10 @@ class Streams final : public KernelWindow {
   };
   static constexpr uint64_t kMostPartsBytes = PartTable::bytes(kMostDeviceRanks);
 
-  // `words`: kWordBytes of zeroed host memory, which must outlive this object.
-  Streams(Gpu& gpu, Copies& copies, unsigned char* words, CuAddress wordsAddress)
-      : gpu_(gpu), copies_(copies), words_(words), wordsAddress_(wordsAddress) {}
+  // `words`: this memory, zeroed, which must outlive this object.
+  Streams(CudaRankDevice& device, Gpu& gpu, Copies& copies, unsigned char* words,
+          CuAddress wordsAddress)
+      : device_(device), gpu_(gpu), copies_(copies), words_(words), wordsAddress_(wordsAddress) {}
 
   // Allocates everything that operations need except their window. A failure leaves nothing behind.
   Code open(wl_error_t* error);
@@ -42,11 +43,11 @@ class Streams final : public KernelWindow {
 
   // The window, which only these operations use. It changes while nothing is in flight or captured.
   Code makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) override {
-    return window_.make(gpu_, copies_, exchange, bytes, error);
+    return window_.make(device_, exchange, bytes, error);
   }
   Code closeWindow(wl_error_t* error) override { return window_.close(error); }
   uint32_t culprit() const override { return window_.culprit(); }
-  void* part(uint32_t rank) const override { return reinterpret_cast<void*>(window_.part(rank)); }
+  void* part(uint32_t rank) const override { return window_.part(rank); }
   uint64_t partBytes() const override { return window_.bytes(); }
   uint32_t coresAtOnce(uint32_t most) const { return window_.coresAtOnce(most, gpu_.own()); }
 
@@ -96,7 +97,7 @@ class Streams final : public KernelWindow {
   struct Place {
     CuEvent mark = nullptr;
     CuEvent over = nullptr;
-    bool isUnknown = false;  // `over` was not recorded; the operation ends only if the device fails
+    bool isUnknown = false;  // `over` was not recorded: over only once the device has failed
   };
 
   // Returns the slot's address on the device.
@@ -114,6 +115,7 @@ class Streams final : public KernelWindow {
   // Refuses a capture after which another one began: only the order in the last capture is known.
   Code checkCapture(uint64_t stream, uint64_t capture, wl_error_t* error) const;
 
+  CudaRankDevice& device_;
   Gpu& gpu_;
   Copies& copies_;
   unsigned char* const words_;

@@ -2,6 +2,7 @@
 #include "native/device/cuda/window_parts.h"
 
 #include <algorithm>
+#include <string>
 
 #include "native/device/cuda/rank_device.h"
 
@@ -19,24 +20,27 @@ Code WindowParts::reserve(const std::vector<uint32_t>& devices, uint32_t otherPr
   const Cuda* cuda = nullptr;
   if (Code code = Cuda::find(&cuda, error); code != WL_OK) return code;
   std::unique_ptr<WindowParts> made(new WindowParts(*cuda, devices, otherProcesses));
-  const auto check = [&](const Called& called) {
-    return cuda->check(called, "the memory of a window", error);
+  const auto check = [&](const Called& called, uint32_t device) {
+    return cuda->check(called, ("device " + std::to_string(device)).c_str(), error);
   };
   size_t page = 0;
+  uint32_t last = 0;
   for (uint32_t rank = 0; rank < devices.size(); ++rank) {
     if (!made->isHere(rank)) continue;
+    last = devices[rank];
     CuDevice device = 0;
     size_t own = 0;
-    Code code = check(cuda->cuDeviceGet(&device, static_cast<int32_t>(devices[rank])));
+    Code code = check(cuda->cuDeviceGet(&device, static_cast<int32_t>(last)), last);
     if (code != WL_OK) return code;
-    code = check(OwnPart::pageOf(*cuda, device, made->reach(), &own));
+    code = check(OwnPart::pageOf(*cuda, device, made->reach(), &own), last);
     if (code != WL_OK) return code;
     page = std::max(page, own);
   }
   Code code = roundUp(std::max<uint64_t>(bytes, 1), page, "cuMemGetAllocationGranularity",
                       &made->stride_, error);
   if (code != WL_OK) return code;
-  code = check(cuda->cuMemAddressReserve(&made->address_, devices.size() * made->stride_, 0, 0, 0));
+  const uint64_t whole = devices.size() * made->stride_;
+  code = check(cuda->cuMemAddressReserve(&made->address_, whole, 0, 0, 0), last);
   if (code != WL_OK) {
     made->address_ = 0;
     return code;
@@ -45,12 +49,13 @@ Code WindowParts::reserve(const std::vector<uint32_t>& devices, uint32_t otherPr
   return WL_OK;
 }
 
-// Ignores failures of these calls.
-WindowParts::~WindowParts() {
+Called WindowParts::close() {
   Undone undone;
   for (OwnPart& part : own_) part.close(cuda_, &undone);
   for (PeerPart& part : peers_) part.mapping.close(cuda_, &undone);
-  if (address_ != 0) cuda_.cuMemAddressFree(address_, own_.size() * stride_);
+  if (address_ != 0) undone.note(cuda_.cuMemAddressFree(address_, own_.size() * stride_));
+  address_ = 0;
+  return undone.first;
 }
 
 bool WindowParts::isFirstHere(uint32_t rank) const {

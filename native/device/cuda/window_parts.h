@@ -19,7 +19,9 @@ class WindowParts final : public DeviceParts {
                       std::unique_ptr<DeviceParts>* parts, wl_error_t* error);
   WindowParts(const WindowParts&) = delete;
   WindowParts& operator=(const WindowParts&) = delete;
-  ~WindowParts() override;
+  ~WindowParts() override { close(); }
+  // Releases everything. Returns the first failure, or the last result.
+  Called close();
 
   void* base() const override { return reinterpret_cast<void*>(address_); }
   uint64_t stride() const override { return stride_; }

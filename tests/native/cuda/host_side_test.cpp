@@ -111,21 +111,21 @@ TEST(CudaCalls, OfARankComeInOrder) {
                    "cuStreamCreate 1", "cuMemHostAlloc 2097152 1", "cuEventCreate 2",
                    "cuMemHostAlloc 2097152 1", "cuEventCreate 2", "cuMemHostAlloc 4096 3",
                    "cuMemHostGetDevicePointer 0",
-                   "cuMemGetAllocationGranularity device 0 type 1, 1",
-                   "cuMemCreate 65536 device 0 type 1, kinds 1 0, 0",
-                   "cuMemAddressReserve 65536 0 0 0", "cuMemMap 65536 0 0",
-                   "cuMemSetAccess 65536 0:1:3", "cuMemsetD8Async 0 65536", "cuStreamQuery",
+                   "cuDeviceGet 0", "cuMemGetAllocationGranularity device 0 type 1, 1",
+                   "cuMemAddressReserve 65536 0 0 0",
                    // Of the grid.
                    "cuStreamCreate 1",
                    "cuMemAlloc " + std::to_string(sizeof(OffloadedOperation)),
                    "cuMemHostAlloc " + std::to_string(sizeof(OffloadedOperation)) + " 1",
-                   // The mapping keeps it.
-                   "cuMemRelease", "cuMemcpyDtoHAsync 8", "cuEventRecord", "cuEventQuery",
+                   "cuMemCreate 65536 device 0 type 1, kinds 1 0, 0", "cuMemMap 65536 0 0",
+                   "cuMemSetAccess 65536 0:1:3", "cuMemsetD8Async 0 65536", "cuStreamQuery",
+                   "cuMemcpyDtoHAsync 8", "cuEventRecord", "cuEventQuery",
                    "cuMemcpyHtoDAsync 8", "cuEventRecord", "cuEventQuery", "cuMemcpyDtoHAsync 8",
                    "cuEventRecord", "cuEventQuery",
                    // And all of it in reverse.
                    "cuStreamDestroy", "cuMemFreeHost", "cuMemFree", "cuMemUnmap 65536",
-                   "cuMemAddressFree 65536", "cuMemFreeHost", "cuStreamDestroy", "cuEventDestroy",
+                   "cuMemRelease", "cuMemAddressFree 65536", "cuMemFreeHost", "cuStreamDestroy",
+                   "cuEventDestroy",
                    "cuMemFreeHost", "cuEventDestroy", "cuMemFreeHost", "cuModuleUnload",
                    "cuCtxPopCurrent", "cuDevicePrimaryCtxRelease 0"}));
 }
@@ -232,7 +232,7 @@ class Cut final : public AllRanks {
 TEST(CudaCalls, AFailedPartStaysWhereThePeersAreNotKnownToBePastIt) {
   gpus::reset();
   gpus::devices(2);
-  gpus::failCall("cuMemRelease", 0, 719);
+  gpus::failCall("cuMemSetAccess", 0, 719);
   const auto outcomes =
       onRanks(2, 2, [](uint32_t, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
         Cut cut(exchange);
@@ -245,7 +245,7 @@ TEST(CudaCalls, AFailedPartStaysWhereThePeersAreNotKnownToBePastIt) {
       });
   for (const Outcome& one : outcomes) {
     EXPECT_EQ(one.code, WL_DEVICE);
-    EXPECT_TRUE(says(one.error, "cuMemRelease of device"));
+    EXPECT_TRUE(says(one.error, "cuMemSetAccess of device"));
   }
   EXPECT_EQ(gpus::countCalls("cuMemUnmap"), 2);
 }
