@@ -35,10 +35,7 @@ inline void pipe_barrier(pipe_t pipe) {
 inline void dsb(mem_dsb_t) {
   windlass::checked::Core::current().drainStores();
 }
-inline void dcci(const void* address, cache_line_t) {
-  windlass::checked::Core::current().maintainCache(address);
-}
-inline void dcci(const void* address, cache_line_t, dcci_dst_t) {
+inline void dcci(const void* address, cache_line_t, dcci_dst_t = dcci_dst_t::CACHELINE_OUT) {
   windlass::checked::Core::current().maintainCache(address);
 }
 
@@ -166,11 +163,6 @@ inline void TNOTIFY(Signal& signal, int32_t value, NotifyOp op) {
 }
 inline bool TTEST(Signal& signal, int32_t value, WaitCmp cmp) {
   return windlass::checked::Core::current().look(signal.data(), value, cmp);
-}
-// Returns true if all signals satisfy the comparison.
-template <int R, int C>
-bool TTEST(Signal2D<R, C>& signals, int32_t value, WaitCmp cmp) {
-  return signals.all([&](Signal& signal) { return TTEST(signal, value, cmp); });
 }
 
 }  // namespace checked
