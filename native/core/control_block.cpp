@@ -13,10 +13,6 @@
 namespace windlass {
 namespace {
 
-constexpr uint64_t rounded(uint64_t bytes, uint64_t to) {
-  return (bytes + to - 1) / to * to;
-}
-
 // A hash of what must match between libraries whose ranks meet: the layout of a block and the
 // division of operations.
 uint64_t layoutOfThisLibrary() {
@@ -63,12 +59,12 @@ ControlBlock::ControlBlock(void* memory, const GroupConfig& config)
     : base_(static_cast<unsigned char*>(memory)),
       stageHalfBytes_(config.stageHalfBytes()),
       stageAreaBytes_(
-          rounded(kInPage + 2 * stageHalfBytes_ + config.ranks * sizeof(StagePair), kPage)),
+          roundedUp(kInPage + 2 * stageHalfBytes_ + config.ranks * sizeof(StagePair), kPage)),
       eagerBytes_(config.eagerRoomBytes()),
-      partsBytes_(rounded(PartTable::bytes(config.ranks), kLine)) {
+      partsBytes_(roundedUp(PartTable::bytes(config.ranks), kLine)) {
   uint64_t end = 0;
   const auto take = [&](uint64_t bytes, uint64_t alignment) {
-    const uint64_t start = rounded(end, alignment);
+    const uint64_t start = roundedUp(end, alignment);
     end = start + bytes;
     return base_ + start;
   };
@@ -87,7 +83,7 @@ ControlBlock::ControlBlock(void* memory, const GroupConfig& config)
   const uint64_t noting = config.hosts > 1 ? ranks : 0;
   notes_ = reinterpret_cast<ShrinkNote*>(take(sizeof(ShrinkNote) * noting, kPage));
   stages_ = take(stageAreaBytes_ * staging, kPage);
-  bytes_ = rounded(end, kPage);
+  bytes_ = roundedUp(end, kPage);
 }
 
 ControlBlock::ControlBlock(void* memory)

@@ -44,7 +44,6 @@ class Watch {
   Watch(Group& group, OpenFile bell, OpenFile events);
 
   void run();
-  void ring() const;
   // Drops ended processes and reports silent ones. Returns true if any has ended.
   bool look(int64_t now);
   // Returns true if all ranks of the process have closed, so that no rank misses it.

@@ -48,8 +48,7 @@ void Hosts::lost(uint32_t peer, const char* why) {
 }
 
 void Hosts::ring() {
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(bell_.number(), &one, sizeof one);
+  ringBell(bell_);
 }
 
 void Hosts::progress() {

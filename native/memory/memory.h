@@ -13,6 +13,10 @@ constexpr uint64_t kPage = 4096;
 constexpr uint64_t kHugePage = uint64_t{2} << 20;
 constexpr uint64_t kLargest = uint64_t{1} << 46;  // half of what an x86-64 process can address
 
+constexpr uint64_t roundedUp(uint64_t bytes, uint64_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
 // Allocates zeroed memory, aligned to max(64, alignment). `alignment` is 0 or a power of two.
 // Returns WL_RESOURCE if a large request exceeds the free memory.
 Code allocateMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_t* error);

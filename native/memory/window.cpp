@@ -20,7 +20,7 @@ Code Window::strideOf(const char* what, uint64_t bytes, uint32_t ranks, uint64_t
                 "cannot map a %s of %llu bytes on %u ranks: more than a process can address", what,
                 text(bytes), ranks);
   }
-  *stride = std::max(kPage, (bytes + kPage - 1) / kPage * kPage);
+  *stride = std::max(kPage, roundedUp(bytes, kPage));
   return WL_OK;
 }
 
