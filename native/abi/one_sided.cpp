@@ -7,7 +7,6 @@
 #include "native/abi/tensors.h"
 #include "native/base/dtype.h"
 #include "native/base/extent.h"
-#include "native/base/shared_bytes.h"
 
 using namespace windlass;
 
