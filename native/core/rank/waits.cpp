@@ -111,22 +111,18 @@ Code Waits::compared() {
   return WL_OK;
 }
 
-void Waits::compareLast() {
-  if (compared() != WL_OK) return;
+Code Waits::compareLast() {
+  if (Code code = compared(); code != WL_OK) return code;
   const uint64_t sequence = operation_.wholeSequence();
   for (uint32_t peer = 0; peer < group_.ranks(); ++peer) {
     if (peer == rank_ || !hasLeft(peer)) continue;
     // Ranks are at most one operation apart: each enters an operation after all have entered the
     // previous one.
-    if (!operation_.entered(peer)) {
-      failures_.publishUnmatched(rank_, peer, sequence);
-      return;
-    }
-    if (group_.entered(peer, sequence + 1)) {
-      failures_.publishUnmatched(peer, rank_, sequence + 1);
-      return;
-    }
+    if (!operation_.entered(peer)) return failures_.publishUnmatched(rank_, peer, sequence);
+    if (group_.entered(peer, sequence + 1))
+      return failures_.publishUnmatched(peer, rank_, sequence + 1);
   }
+  return WL_OK;
 }
 
 uint32_t Waits::stepsOver(uint32_t rank) const {
