@@ -7,6 +7,7 @@
 
 #include "native/base/process.h"
 #include "native/base/target.h"
+#include "native/base/text.h"
 #include "native/core/flight_recorder.h"
 #include "native/memory/memory.h"
 
@@ -129,18 +130,12 @@ void ControlBlock::make(void* memory, const GroupConfig& config, const uint32_t*
   shared.layout.store(layoutOfThisLibrary(), std::memory_order_release);
 }
 
-Code ControlBlock::check(const void* memory, uint64_t bytes, wl_error_t* error) {
-  GroupConfig config;
-  ControlBlock block;
-  return open(memory, bytes, &config, &block, error);
-}
-
 Code ControlBlock::open(const void* memory, uint64_t bytes, GroupConfig* config,
                         ControlBlock* block, wl_error_t* error) {
   const auto* shared = static_cast<const SharedLines*>(memory);
   if (bytes < sizeof *shared) {
     return fail(error, WL_INVALID_ARGUMENT, "%llu bytes are too few for a control block",
-                static_cast<unsigned long long>(bytes));
+                text(bytes));
   }
   const uint64_t layout = shared->layout.load(std::memory_order_acquire);
   if (layout != layoutOfThisLibrary() || !copyConfig(shared->config, config)) {
@@ -151,12 +146,9 @@ Code ControlBlock::open(const void* memory, uint64_t bytes, GroupConfig* config,
   }
   // Callers of this function never write through *block.
   *block = ControlBlock(const_cast<void*>(memory), *config);
-  return bytes >= block->bytes_
-             ? WL_OK
-             : fail(error, WL_INVALID_ARGUMENT,
-                    "a control block of %u ranks takes %llu bytes, not %llu", config->ranks,
-                    static_cast<unsigned long long>(block->bytes_),
-                    static_cast<unsigned long long>(bytes));
+  if (bytes >= block->bytes_) return WL_OK;
+  return fail(error, WL_INVALID_ARGUMENT, "a control block of %u ranks takes %llu bytes, not %llu",
+              config->ranks, text(block->bytes_), text(bytes));
 }
 
 FlightRecorder& ControlBlock::recorder(uint32_t rank) const {
