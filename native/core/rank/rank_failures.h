@@ -3,8 +3,6 @@
 // native/core/failure_text.h for the texts.
 #pragma once
 
-#include "native/base/error.h"
-#include "native/core/control_block.h"
 #include "native/core/group.h"
 #include "native/core/rank/steps.h"
 
