@@ -23,7 +23,6 @@ int32_t wl_group_create(const wl_group_config_t* config, wl_group_t** group, wl_
   const auto create = [&] {
     auto made = std::make_unique<wl_group>();
     made->group = Group::create(own);
-    if (made->group == nullptr) throw std::bad_alloc();
     *group = made.release();
     return WL_OK;
   };

@@ -89,13 +89,13 @@ class Arguments {
     va_start(values, format);
     std::vsnprintf(what, sizeof what, format, values);
     va_end(values);
-    return fail(error_, WL_INVALID_ARGUMENT, "%s: argument %u, %s, %s", name_.text(), number_,
+    return fail(error_, WL_INVALID_ARGUMENT, "%s: argument %u, %s, %s", name_.text, number_,
                 kernel_.entry->arguments[number_].name, what);
   }
 
   [[gnu::cold]] Code wrongCount(uint32_t given) {
     return fail(error_, WL_INVALID_ARGUMENT, "%s: it is given %u arguments, and takes %u: %s",
-                name_.text(), given, kernel_.entry->argumentCount, kernel_.signature.c_str());
+                name_.text, given, kernel_.entry->argumentCount, kernel_.signature.c_str());
   }
 
   bool take(uint64_t count, const int64_t** words) {

@@ -7,7 +7,6 @@
 #include "native/abi/tensors.h"
 #include "native/base/dtype.h"
 #include "native/base/extent.h"
-#include "native/base/shared_bytes.h"
 
 using namespace windlass;
 
@@ -82,32 +81,32 @@ Code resolve(const char* what, const wl_comm_t* comm, const wl_window_t* window,
   return WL_OK;
 }
 
-// A move: its names in errors, and the side that it writes.
+// A move: its names in errors, and its operation.
 struct Move {
   const char* what;
   const char* local;
   const char* remote;
-  bool writesLocal;
-  bool adds;
+  wl_operation operation;
 };
-constexpr Move kPut = {"put", "put: local", "put: remote", false, false};
-constexpr Move kAccumulate = {"accumulate", "accumulate: local", "accumulate: remote", false, true};
-constexpr Move kGet = {"get", "get: local", "get: remote", true, false};
+constexpr Move kPut = {"put", "put: local", "put: remote", WL_OP_PUT};
+constexpr Move kAccumulate = {"accumulate", "accumulate: local", "accumulate: remote",
+                              WL_OP_ACCUMULATE};
+constexpr Move kGet = {"get", "get: local", "get: remote", WL_OP_GET};
 
 // Checks and runs a move. The rank's device runs it if `onDevice`, or if the window is on devices.
 template <const Move& kMove, bool onDevice>
 Code move(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local, int32_t peer,
           const wl_tensor_t* remote, wl_error_t* error) {
   if (Code code = checkWindow(kMove.what, comm, window, peer, error); code != WL_OK) return code;
-  if (Code code = checkTensor(local, kMove.local, kMove.writesLocal, error); code != WL_OK)
-    return code;
-  if (Code code = checkTensor(remote, kMove.remote, !kMove.writesLocal, error); code != WL_OK)
-    return code;
+  constexpr bool kGets = kMove.operation == WL_OP_GET;
+  if (Code code = checkTensor(local, kMove.local, kGets, error); code != WL_OK) return code;
+  if (Code code = checkTensor(remote, kMove.remote, !kGets, error); code != WL_OK) return code;
   StridedView there = {};
   if (Code code = resolve(kMove.what, comm, window, local, peer, remote, &there, error);
       code != WL_OK)
     return code;
-  if (kMove.adds && !canAccumulate(there.dtype)) return noAtomicAdd(*local, error);
+  if (kMove.operation == WL_OP_ACCUMULATE && !canAccumulate(there.dtype))
+    return noAtomicAdd(*local, error);
   if (onDevice) {
     if (Code code = checkGpus(kMove.what, error); code != WL_OK) return code;
   }
@@ -115,16 +114,11 @@ Code move(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local, 
   const auto to = static_cast<uint32_t>(peer);
   const StridedView here = viewOf(*local);
   const DeviceParts* parts = window->window->parts();
-  if (!onDevice && parts == nullptr) {
-    return kMove.adds          ? accumulate(own, to, there, here, error)
-           : kMove.writesLocal ? get(own, to, here, there, error)
-                               : put(own, to, there, here, error);
-  }
+  if (!onDevice && parts == nullptr)
+    return moveOneSided(own, kMove.operation, to, there, here, error);
   using Lies = RankDevice::Lies;
   const MoveSide side = {there, parts != nullptr ? Lies::kHere : Lies::kHost};
-  return kMove.adds          ? accumulateByDevice(own, to, parts, side, here, error)
-         : kMove.writesLocal ? getByDevice(own, to, here, side, error)
-                             : putByDevice(own, to, side, here, error);
+  return moveOneSidedByDevice(own, kMove.operation, to, parts, side, here, error);
 }
 
 // Checks a signal between this rank and `peer`. Sets *line to its line in the window: the one that

@@ -150,7 +150,9 @@ int32_t wl_group_attach(int32_t file, wl_group_t** group, wl_error_t* error) {
   const auto attach = [&] {
     auto mapping = std::make_shared<SharedMapping>();
     if (Code code = mapping->map(file, error); code != WL_OK) return code;
-    Code code = ControlBlock::check(mapping->memory(), mapping->bytes(), error);
+    GroupConfig config;
+    ControlBlock block;
+    Code code = ControlBlock::open(mapping->memory(), mapping->bytes(), &config, &block, error);
     if (code != WL_OK) return code;
     PeerMemoryUse use = PeerMemoryUse::kAuto;
     if (code = askedPeerMemoryUse(&use, error); code != WL_OK) return code;

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "native/abi/tensors.h"
-#include "native/base/shared_bytes.h"
+#include "native/base/extent.h"
 #include "native/base/target.h"
 
 using namespace windlass;

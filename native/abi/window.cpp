@@ -73,7 +73,7 @@ int32_t wl_memory_pool_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_
   if (Code code = checkCreate(comm, pool, "pool", deadline_ns, error); code != WL_OK) return code;
   if (bytes == 0) return fail(error, WL_INVALID_ARGUMENT, "bytes is 0; it must be 1 or more");
   // Skips rounding above kLargest, since such a size fails anyway.
-  const uint64_t pages = bytes > kLargest ? bytes : (bytes + kPage - 1) / kPage * kPage;
+  const uint64_t pages = bytes > kLargest ? bytes : roundedUp(bytes, kPage);
   std::unique_ptr<wl_memory_pool> made;
   try {
     made.reset(new wl_memory_pool{comm->comm.groupPointer(), MemoryPool(pages), nullptr});

@@ -3,10 +3,11 @@
 #pragma once
 
 #include <sched.h>
-#include <time.h>
 
 #include <cstddef>
 #include <cstdint>
+
+#include "native/base/clock.h"
 
 #if defined(__x86_64__)
 #include <emmintrin.h>
@@ -51,9 +52,7 @@ inline int64_t cpuTicks() noexcept {
   __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
   return ticks;
 #else
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  return clockNs();
 #endif
 }
 

@@ -78,6 +78,11 @@ Code copyError(wl_error_t* to, const wl_error_t& from, const char* prefix) {
   return code;
 }
 
+void addCulprit(wl_error_t* error, uint32_t rank) {
+  const int32_t number = error->culprit_count++;
+  if (number < WL_ERROR_CULPRITS) error->culprits[number] = static_cast<int32_t>(rank);
+}
+
 void nameCulprit(wl_error_t* error, uint32_t rank) {
   if (error == nullptr || error->struct_size < sizeof(wl_error_t)) return;
   error->culprit_count = 1;

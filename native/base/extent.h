@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes of strided views.
+// Sizes of strided views, and the bytes that they share.
 #pragma once
 
 #include <cstdint>
@@ -35,5 +35,9 @@ inline uint64_t elementsOf(const StridedView& view) {
 }
 // Bytes of the view's elements, without the gaps between them.
 inline uint64_t bytesOf(const StridedView& view) { return elementsOf(view) * sizeOf(view.dtype); }
+
+// True if an element of `a` and one of `b` share a byte. Strides are not negative. Also returns
+// true for views of 2^61 bytes or more, and if the search exceeds its step limit.
+bool shareBytes(const StridedView& a, const StridedView& b);
 
 }  // namespace windlass

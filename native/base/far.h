@@ -207,16 +207,11 @@ struct ServedBox {
   }
 };
 
-// Number of bytes that a copy of a box takes in FarPlan::scratch.
-constexpr uint64_t farRoom(uint64_t bytes) {
-  return wholeLines(bytes);
-}
-
 // Data of a rank for a transfer in which any rank reads such boxes.
 struct FarPlan {
   // For each rank, the boxes that it reads of this one, as words, in reading order.
   std::vector<std::vector<uint64_t>> served;
-  // Room for one item. The boxes that it reads are copied to `scratch`.
+  // Room for one item. The boxes that it reads are copied to `scratch`, each to whole lines.
   std::vector<uint64_t> item;
   unsigned char* scratch = nullptr;
 };

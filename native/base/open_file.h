@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <cstdint>
 #include <utility>
 
 namespace windlass {
@@ -27,5 +28,11 @@ class OpenFile {
  private:
   int number_;
 };
+
+// Makes an eventfd readable. A full one already is.
+inline void ringBell(const OpenFile& bell) {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(bell.number(), &one, sizeof one);
+}
 
 }  // namespace windlass

@@ -3,6 +3,7 @@
 // thread. The check is cheap, since only a fork changes its result.
 #pragma once
 
+#include <pthread.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -12,7 +13,10 @@
 namespace windlass {
 
 // Number of forks between the process that loaded the library and this one.
-extern std::atomic<uint32_t> forksBefore;
+inline std::atomic<uint32_t> forksBefore{0};
+// Counts forks. Fails only if memory runs out while the library is loaded.
+inline const int countsForks = pthread_atfork(
+    nullptr, nullptr, [] { forksBefore.fetch_add(1, std::memory_order_relaxed); });
 
 class Origin {
  public:

@@ -18,36 +18,27 @@ namespace windlass {
 namespace {
 
 // Fields of /proc/PID/stat, numbered as in proc(5).
-class Stat {
- public:
-  explicit Stat(int32_t pid) : stat_(read(pid)) {}
+constexpr int kStateField = 3;
+constexpr int kFlagsField = 9;
+constexpr int kStartField = 22;  // clock ticks since boot
 
-  // Field `number`, from 3 on; "" if it can't be read.
-  const char* field(int number) const {
-    // Field 2, the name, is in brackets and may hold any character.
-    const char* at = std::strrchr(stat_.text(), ')');
-    for (int n = 2; at != nullptr && n < number; ++n) at = std::strchr(at + 1, ' ');
-    return at == nullptr ? "" : at + 1;
-  }
-
- private:
-  static FileText read(int32_t pid) {
-    char path[64];
-    std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    return FileText(path);
-  }
-
-  const FileText stat_;
-};
-
-// Returns 0 if the field can't be read.
-uint64_t statOf(int32_t pid, int number) {
-  return std::strtoull(Stat(pid).field(number), nullptr, 10);
+FileText statOf(int32_t pid) {
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  return FileText(path);
 }
 
-// Start time in clock ticks since boot; 0 if it can't be read.
-uint64_t startOf(int32_t pid) {
-  return statOf(pid, 22);
+// Field `number`, from 3 on; "" if it can't be read.
+const char* fieldOf(const FileText& stat, int number) {
+  // Field 2, the name, is in brackets and may hold any character.
+  const char* at = std::strrchr(stat.text(), ')');
+  for (int n = 2; at != nullptr && n < number; ++n) at = std::strchr(at + 1, ' ');
+  return at == nullptr ? "" : at + 1;
+}
+
+// Returns 0 if the field can't be read.
+uint64_t numberOf(int32_t pid, int field) {
+  return std::strtoull(fieldOf(statOf(pid), field), nullptr, 10);
 }
 
 uint64_t pidNamespace() {
@@ -65,14 +56,15 @@ Code processSelf(wl_process_t* process, wl_error_t* error) {
 
 Code processNamed(int32_t pid, wl_process_t* process, wl_error_t* error) {
   process->pid = pid;
-  process->started = startOf(pid);
+  process->started = numberOf(pid, kStartField);
   process->pid_namespace = pidNamespace();
   if (process->started != 0 && process->pid_namespace != 0) return WL_OK;
   return fail(error, WL_PEER_LOST, "there is no process %d, or /proc hides it", pid);
 }
 
 uint64_t processWord() {
-  const uint64_t named[] = {static_cast<uint64_t>(getpid()), startOf(getpid()), pidNamespace()};
+  const uint64_t named[] = {static_cast<uint64_t>(getpid()), numberOf(getpid(), kStartField),
+                            pidNamespace()};
   uint64_t word = 0;
   for (const uint64_t value : named) word = mixed(word, value);
   return word;
@@ -80,15 +72,14 @@ uint64_t processWord() {
 
 bool isEnding(int32_t pid) {
   constexpr uint64_t kExiting = 4;
-  return (statOf(pid, 9) & kExiting) != 0;
+  return (numberOf(pid, kFlagsField) & kExiting) != 0;
 }
 
 wl_process_state processState(const wl_process_t& process) {
   OpenFile file;
   if (openProcess(process, &file, nullptr) != WL_OK) return WL_PROCESS_UNKNOWN;
   if (!file) return WL_PROCESS_ENDED;
-  const Stat stat(process.pid);
-  const char state = *stat.field(3);
+  const char state = *fieldOf(statOf(process.pid), kStateField);
   pollfd ended = {file.number(), POLLIN, 0};
   if (poll(&ended, 1, 0) > 0) return WL_PROCESS_ENDED;
   return state == 'T' || state == 't' ? WL_PROCESS_STOPPED : WL_PROCESS_RUNS;
@@ -109,7 +100,7 @@ Code openProcess(const wl_process_t& process, OpenFile* file, wl_error_t* error)
                 "cannot watch process %d: pidfd_open: %s", process.pid, std::strerror(errno));
   }
   // If the poll below finds the process alive, its pid was not reused before this read.
-  const uint64_t started = startOf(process.pid);
+  const uint64_t started = numberOf(process.pid, kStartField);
   pollfd ended = {opened.number(), POLLIN, 0};
   if (poll(&ended, 1, 0) > 0 || (started != 0 && started != process.started)) return WL_OK;
   if (started == 0) {

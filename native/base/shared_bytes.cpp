@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/base/shared_bytes.h"
 
 #include <algorithm>
 

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include "native/base/open_file.h"
 #include "native/base/text.h"
@@ -25,18 +26,12 @@ Elf64_Half thisMachine() {
 }
 
 const char* machineName(Elf64_Half machine) {
-  switch (machine) {
-    case EM_X86_64:
-      return "x86-64";
-    case EM_AARCH64:
-      return "aarch64";
-    case EM_386:
-      return "x86 of 32 bits";
-    case EM_RISCV:
-      return "RISC-V";
-    default:
-      return "another machine";
-  }
+  static constexpr std::pair<Elf64_Half, const char*> kNames[] = {
+      {EM_X86_64, "x86-64"}, {EM_AARCH64, "aarch64"}, {EM_386, "x86 of 32 bits"},
+      {EM_RISCV, "RISC-V"}};
+  for (const auto& [named, name] : kNames)
+    if (named == machine) return name;
+  return "another machine";
 }
 
 bool readAt(const OpenFile& file, uint64_t offset, void* to, size_t bytes) {

@@ -2,7 +2,6 @@
 // Small system files that state the resource limits of a process.
 #pragma once
 
-#include <cstddef>
 
 namespace windlass {
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "native/base/dtype.h"
 
 namespace windlass {
 namespace {

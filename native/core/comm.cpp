@@ -4,7 +4,6 @@
 
 #include <sched.h>
 
-#include <new>
 
 #include "native/core/executor/executor.h"
 

@@ -30,8 +30,6 @@ enum class Executor : uint32_t;
 class alignas(kLine) Comm {
  public:
   Comm(std::shared_ptr<Group> group, uint32_t rank);
-  Comm(const Comm&) = delete;
-  Comm& operator=(const Comm&) = delete;
 
   uint32_t rank() const { return rank_; }
   Group& group() const { return *group_; }

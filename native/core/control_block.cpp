@@ -7,15 +7,12 @@
 
 #include "native/base/process.h"
 #include "native/base/target.h"
+#include "native/base/text.h"
 #include "native/core/flight_recorder.h"
 #include "native/memory/memory.h"
 
 namespace windlass {
 namespace {
-
-constexpr uint64_t rounded(uint64_t bytes, uint64_t to) {
-  return (bytes + to - 1) / to * to;
-}
 
 // A hash of what must match between libraries whose ranks meet: the layout of a block and the
 // division of operations.
@@ -63,12 +60,12 @@ ControlBlock::ControlBlock(void* memory, const GroupConfig& config)
     : base_(static_cast<unsigned char*>(memory)),
       stageHalfBytes_(config.stageHalfBytes()),
       stageAreaBytes_(
-          rounded(kInPage + 2 * stageHalfBytes_ + config.ranks * sizeof(StagePair), kPage)),
+          roundedUp(kInPage + 2 * stageHalfBytes_ + config.ranks * sizeof(StagePair), kPage)),
       eagerBytes_(config.eagerRoomBytes()),
-      partsBytes_(rounded(PartTable::bytes(config.ranks), kLine)) {
+      partsBytes_(roundedUp(PartTable::bytes(config.ranks), kLine)) {
   uint64_t end = 0;
   const auto take = [&](uint64_t bytes, uint64_t alignment) {
-    const uint64_t start = rounded(end, alignment);
+    const uint64_t start = roundedUp(end, alignment);
     end = start + bytes;
     return base_ + start;
   };
@@ -87,7 +84,7 @@ ControlBlock::ControlBlock(void* memory, const GroupConfig& config)
   const uint64_t noting = config.hosts > 1 ? ranks : 0;
   notes_ = reinterpret_cast<ShrinkNote*>(take(sizeof(ShrinkNote) * noting, kPage));
   stages_ = take(stageAreaBytes_ * staging, kPage);
-  bytes_ = rounded(end, kPage);
+  bytes_ = roundedUp(end, kPage);
 }
 
 ControlBlock::ControlBlock(void* memory)
@@ -133,18 +130,12 @@ void ControlBlock::make(void* memory, const GroupConfig& config, const uint32_t*
   shared.layout.store(layoutOfThisLibrary(), std::memory_order_release);
 }
 
-Code ControlBlock::check(const void* memory, uint64_t bytes, wl_error_t* error) {
-  GroupConfig config;
-  ControlBlock block;
-  return open(memory, bytes, &config, &block, error);
-}
-
 Code ControlBlock::open(const void* memory, uint64_t bytes, GroupConfig* config,
                         ControlBlock* block, wl_error_t* error) {
   const auto* shared = static_cast<const SharedLines*>(memory);
   if (bytes < sizeof *shared) {
     return fail(error, WL_INVALID_ARGUMENT, "%llu bytes are too few for a control block",
-                static_cast<unsigned long long>(bytes));
+                text(bytes));
   }
   const uint64_t layout = shared->layout.load(std::memory_order_acquire);
   if (layout != layoutOfThisLibrary() || !copyConfig(shared->config, config)) {
@@ -155,12 +146,9 @@ Code ControlBlock::open(const void* memory, uint64_t bytes, GroupConfig* config,
   }
   // Callers of this function never write through *block.
   *block = ControlBlock(const_cast<void*>(memory), *config);
-  return bytes >= block->bytes_
-             ? WL_OK
-             : fail(error, WL_INVALID_ARGUMENT,
-                    "a control block of %u ranks takes %llu bytes, not %llu", config->ranks,
-                    static_cast<unsigned long long>(block->bytes_),
-                    static_cast<unsigned long long>(bytes));
+  if (bytes >= block->bytes_) return WL_OK;
+  return fail(error, WL_INVALID_ARGUMENT, "a control block of %u ranks takes %llu bytes, not %llu",
+              config->ranks, text(block->bytes_), text(bytes));
 }
 
 FlightRecorder& ControlBlock::recorder(uint32_t rank) const {

@@ -81,10 +81,8 @@ class ControlBlock {
   static void make(void* memory, const GroupConfig& config, const uint32_t* former = nullptr,
                    uint64_t parent = 0, const uint32_t* hosts = nullptr);
   // Checks that `bytes` from `memory` are a control block that make() filled in, with this
-  // library's layout.
-  static Code check(const void* memory, uint64_t bytes, wl_error_t* error);
-  // Like check(), for a process that trusts none of the content and may only read it. *block and
-  // all counts in *config stay within the bytes, whatever other processes write later.
+  // library's layout. Trusts none of the content, and only reads it. *block and all counts in
+  // *config stay within the bytes, whatever other processes write later.
   static Code open(const void* memory, uint64_t bytes, GroupConfig* config, ControlBlock* block,
                    wl_error_t* error);
 

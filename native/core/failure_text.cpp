@@ -135,12 +135,15 @@ bool isInsideElsewhere(const Group& group, uint32_t rank, int32_t pid) {
          member.pid.load(std::memory_order_relaxed) != pid;
 }
 
-void writeLost(Text& out, const Group& group, int32_t pid, const char* why, const int32_t* ranks,
-               uint32_t count) {
+// Writes the text of `record`, which names the culprits.
+void writeLost(const Group& group, int32_t pid, const char* why, wl_error_t* record) {
+  const auto count = static_cast<uint32_t>(record->culprit_count);
+  Text out(record->message, sizeof record->message);
   out.add("process %d on %s %s: ", pid, HostName().text, why);
   for (uint32_t i = 0; i < std::min(count, kNamedRanks); ++i) {
-    out.add("%srank %d is lost: ", i == 0 ? "" : "; ", ranks[i]);
-    addCall(out, group, static_cast<uint32_t>(ranks[i]), count <= kDescribedRanks);
+    const auto culprit = static_cast<uint32_t>(record->culprits[i]);
+    out.add("%srank %u is lost: ", i == 0 ? "" : "; ", culprit);
+    addCall(out, group, culprit, count <= kDescribedRanks);
   }
   if (count > kNamedRanks) out.add("; and %u more", count - kNamedRanks);
   uint32_t inside = 0;
@@ -158,26 +161,24 @@ void writeLost(Text& out, const Group& group, int32_t pid, const char* why, cons
 // Adds the operation and its size.
 void describeTo(Text& out, const Descriptor& descriptor) {
   const auto count = text(descriptor.count);
+  const char* const dtype = dtypeName(descriptor.dtype());
   out.add("%s", operationName(descriptor.operation()));
   const Collective* collective = collectiveOf(descriptor.operation());
   if (collective != nullptr && collective->hasEqualParts())
     return describeEqualParts(out, *collective, descriptor);
   switch (descriptor.operation()) {
     case WL_OP_ALL_TO_ALL_V:
-      return out.add("(%s, %s)", dtypeName(descriptor.dtype()),
+      return out.add("(%s, %s)", dtype,
                      descriptor.pairsParts() ? "receive counts given" : "packed as it comes");
     case WL_OP_ALL_GATHER_V:
-      return out.add("(%s, counts %016llx)", dtypeName(descriptor.dtype()), count);
+      return out.add("(%s, counts %016llx)", dtype, count);
     case WL_OP_REDUCE_SCATTER_V:
-      return out.add("(%s, %s, counts %016llx)", dtypeName(descriptor.dtype()),
-                     reduceOpName(descriptor.reduceOp()), count);
+      return out.add("(%s, %s, counts %016llx)", dtype, reduceOpName(descriptor.reduceOp()), count);
     case WL_OP_PUT:
     case WL_OP_ACCUMULATE:
-      return out.add("(%llu x %s to rank %u)", count, dtypeName(descriptor.dtype()),
-                     descriptor.peer());
+      return out.add("(%llu x %s to rank %u)", count, dtype, descriptor.peer());
     case WL_OP_GET:
-      return out.add("(%llu x %s from rank %u)", count, dtypeName(descriptor.dtype()),
-                     descriptor.peer());
+      return out.add("(%llu x %s from rank %u)", count, dtype, descriptor.peer());
     case WL_OP_NOTIFY:
       return out.add("(value %llu to rank %u)", count, descriptor.peer());
     case WL_OP_WAIT:
@@ -193,18 +194,16 @@ void describeTo(Text& out, const Descriptor& descriptor) {
     case WL_OP_TRANSFER:
       return out.add("(plan registered as #%u, version %llu)", descriptor.transfer(), count);
     case WL_OP_EXPERT_DISPATCH:
-      return out.add("(%s, %s, routing %016llx)", dtypeName(descriptor.dtype()),
+      return out.add("(%s, %s, routing %016llx)", dtype,
                      descriptor.routesAnew() ? "routed anew" : "routed as before", count);
     case WL_OP_EXPERT_COMBINE:
-      return out.add("(%s, routing %016llx)", dtypeName(descriptor.dtype()), count);
-    case WL_OP_LAUNCH: {
-      const LoadedKernel* kernel = loadedKernel(descriptor.kernel());
-      if (kernel != nullptr) return out.add(" of %s", kernel->entry->name);
-      out.add(" of a kernel that this process has not loaded (%08x)", descriptor.kernel());
-      break;
-    }
+      return out.add("(%s, routing %016llx)", dtype, count);
+    case WL_OP_LAUNCH:
+      if (const LoadedKernel* kernel = loadedKernel(descriptor.kernel()))
+        return out.add(" of %s", kernel->entry->name);
+      return out.add(" of a kernel that this process has not loaded (%08x)", descriptor.kernel());
     default:
-      break;
+      return;
   }
 }
 
@@ -244,12 +243,13 @@ void addWhereabouts(Text& out, const Group& group, uint32_t peer, bool described
           hosts == nullptr ? own.text : hosts->nameOf(hosts->hostOf(peer)));
 }
 
-void writeProgress(Text& out, const OffloadProgress& progress, const int32_t* culprits,
-                   uint32_t count) {
+void writeProgress(Text& out, const OffloadProgress& progress, const wl_error_t& record) {
+  const auto count = static_cast<uint32_t>(record.culprit_count);
   for (uint32_t i = 0; i < std::min(count, kDescribedRanks); ++i) {
-    const OffloadProgress::Rank& rank = progress.ranks[static_cast<uint32_t>(culprits[i])];
-    out.add("%srank %d's has ended %u of %u phases", i == 0 ? ". Of the devices, " : "; ",
-            culprits[i], rank.over, progress.phases);
+    const auto culprit = static_cast<uint32_t>(record.culprits[i]);
+    const OffloadProgress::Rank& rank = progress.ranks[culprit];
+    out.add("%srank %u's has ended %u of %u phases", i == 0 ? ". Of the devices, " : "; ", culprit,
+            rank.over, progress.phases);
     if (rank.over < progress.phases) out.add(", its core %u no more", rank.core);
   }
 }
@@ -257,13 +257,10 @@ void writeProgress(Text& out, const OffloadProgress& progress, const int32_t* cu
 wl_error_t lostOf(const Group& group, int32_t pid, const char* why,
                   const std::function<bool(uint32_t rank)>& isOwn) {
   wl_error_t record = blankError(WL_PEER_LOST);
-  uint32_t count = 0;
   for (uint32_t rank = 0; rank < group.ranks(); ++rank) {
-    if (group.lines(rank).state.left.load(std::memory_order_seq_cst) != 0 || !isOwn(rank)) continue;
-    if (count < WL_ERROR_CULPRITS) record.culprits[count] = static_cast<int32_t>(rank);
-    ++count;
+    const bool hasLeft = group.lines(rank).state.left.load(std::memory_order_seq_cst) != 0;
+    if (!hasLeft && isOwn(rank)) addCulprit(&record, rank);
   }
-  record.culprit_count = static_cast<int32_t>(count);
   for (uint32_t rank = 0; rank < group.ranks() && record.observer < 0; ++rank) {
     if (!isInsideElsewhere(group, rank, pid)) continue;
     const State& state = group.lines(rank).state;
@@ -271,8 +268,7 @@ wl_error_t lostOf(const Group& group, int32_t pid, const char* why,
     record.sequence = state.sequence.load(std::memory_order_relaxed);
     record.observer = static_cast<int32_t>(rank);
   }
-  Text out(record.message, sizeof record.message);
-  writeLost(out, group, pid, why, record.culprits, count);
+  writeLost(group, pid, why, &record);
   return record;
 }
 

@@ -36,9 +36,8 @@ constexpr uint32_t kDescribedRanks = 3;
 // Adds the current or last call of `peer`, and its process. `described`: also adds what the call
 // moves.
 void addWhereabouts(Text& out, const Group& group, uint32_t peer, bool described);
-// Adds the phases of the operation that the culprits' devices have ended.
-void writeProgress(Text& out, const OffloadProgress& progress, const int32_t* culprits,
-                   uint32_t count);
+// Adds the phases of the operation that the devices of the record's culprits have ended.
+void writeProgress(Text& out, const OffloadProgress& progress, const wl_error_t& record);
 // Returns the record for a process `pid` that is gone or silent. `why` is the verb of the text,
 // such as "has ended". The text names the ranks of the process, for which isOwn(rank) is true,
 // unless they have left. It also names their operations, and the operations of ranks of other

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/core/group.h"
 
-#include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -60,24 +59,20 @@ void Group::suitTarget(GroupConfig* config) {
 
 std::shared_ptr<Group> Group::create(const GroupConfig& config) {
   std::shared_ptr<Group> group = reserve(config);
-  if (group != nullptr) group->settle(config.ranks);
+  group->settle(config.ranks);
   return group;
 }
 
 std::shared_ptr<Group> Group::reserve(const GroupConfig& asked) {
   GroupConfig config = asked;
   suitTarget(&config);
-  std::shared_ptr<Group> group(new (std::nothrow) Group(config));
-  if (group == nullptr) return nullptr;
+  std::shared_ptr<Group> group(new Group(config));
   // Not on the heap, where long-lived neighbours would prevent it from shrinking.
   group->mapped_ = ControlBlock::bytes(config);
   group->mapping_ = mapMemory(group->mapped_);
-  try {
-    if (config.offloadCores > 0) group->devices_ = Devices::make(config.ranks);
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
-  return group->mapping_ == nullptr ? nullptr : group;
+  if (group->mapping_ == nullptr) throw std::bad_alloc();
+  if (config.offloadCores > 0) group->devices_ = Devices::make(config.ranks);
+  return group;
 }
 
 void Group::comeFrom(const Group& whole, const std::vector<uint32_t>& members) {

@@ -32,10 +32,10 @@ constexpr bool isRefusal(Code code) {
 
 class Group {
  public:
-  // Creates a group whose ranks all live in this process. nullptr: memory is short.
+  // Creates a group whose ranks all live in this process. Throws std::bad_alloc.
   static std::shared_ptr<Group> create(const GroupConfig& config);
-  // Create a group in two steps. reserve() reserves address space for config.ranks ranks. nullptr:
-  // memory is short. settle() fixes the group at that number of ranks or fewer, and cannot fail.
+  // Create a group in two steps. reserve() reserves address space for config.ranks ranks. Throws
+  // std::bad_alloc. settle() fixes the group at that number of ranks or fewer, and cannot fail.
   static std::shared_ptr<Group> reserve(const GroupConfig& config);
   void settle(uint32_t ranks);
   static void suitTarget(GroupConfig* config);
@@ -46,8 +46,6 @@ class Group {
   static std::shared_ptr<Group> attach(void* block, std::shared_ptr<const void> memory,
                                        PeerMemoryUse use);
   ~Group();
-  Group(const Group&) = delete;
-  Group& operator=(const Group&) = delete;
 
   const GroupConfig& config() const { return config_; }
   uint32_t ranks() const { return config_.ranks; }

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/core/names.h"
 
+#include <utility>
+
 #include "native/core/launch/kernels.h"
 
 namespace windlass {
 namespace {
 
 // Names of operations that are not in the table of collectives.
-constexpr struct {
-  wl_operation operation;
-  const char* name;
-} kNames[] = {
+constexpr std::pair<wl_operation, const char*> kNames[] = {
     {WL_OP_NONE, "none"},
     {WL_OP_WINDOW, "window creation"},
     {WL_OP_DEVICE_WINDOW, "device window creation"},
@@ -58,8 +57,8 @@ struct CallNames {
 
 const char* operationName(int32_t operation) {
   if (const Collective* collective = collectiveOf(operation)) return collective->name;
-  for (const auto& each : kNames)
-    if (each.operation == operation) return each.name;
+  for (const auto& [named, name] : kNames)
+    if (named == operation) return name;
   return "unknown operation";
 }
 

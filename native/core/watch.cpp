@@ -50,7 +50,7 @@ Watch::~Watch() {
     std::lock_guard<std::mutex> lock(mutex_);
     ends_ = true;
   }
-  ring();
+  ringBell(bell_);
   thread_.join();
 }
 
@@ -70,15 +70,8 @@ Code Watch::add(const wl_process_t& process, std::vector<uint32_t> ranks, int64_
                 std::strerror(errno));
   }
   watched_.push_back(std::move(made));
-  ring();
+  ringBell(bell_);
   return WL_OK;
-}
-
-void Watch::ring() const {
-  const uint64_t one = 1;
-  if (write(bell_.number(), &one, sizeof one) < 0) {
-    // The eventfd is full, so it already rings.
-  }
 }
 
 // Allocates nothing, because the thread could not report a failure.
@@ -92,9 +85,7 @@ void Watch::run() {
       poll(nullptr, 0, static_cast<int>(kBeatNs / 1'000'000));
     }
     uint64_t rings = 0;
-    if (read(bell_.number(), &rings, sizeof rings) < 0) {
-      // The thread was not rung.
-    }
+    [[maybe_unused]] const ssize_t heard = read(bell_.number(), &rings, sizeof rings);
     const int64_t now = clockNs();
     bool anyGone = false;
     group_.beat();

@@ -24,8 +24,6 @@ class Watch {
   // Starts the watch's thread, which ends with the watch. Throws std::bad_alloc, std::system_error.
   static Code start(Group& group, std::unique_ptr<Watch>* watch, wl_error_t* error);
   ~Watch();
-  Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
 
   // *isGone: the process had already ended, and is lost.
   Code add(const wl_process_t& process, std::vector<uint32_t> ranks, int64_t silenceNs,
@@ -44,7 +42,6 @@ class Watch {
   Watch(Group& group, OpenFile bell, OpenFile events);
 
   void run();
-  void ring() const;
   // Drops ended processes and reports silent ones. Returns true if any has ended.
   bool look(int64_t now);
   // Returns true if all ranks of the process have closed, so that no rank misses it.

@@ -18,8 +18,6 @@ class Workers {
 
   explicit Workers(uint32_t count) : count_(count) {}
   ~Workers();
-  Workers(const Workers&) = delete;
-  Workers& operator=(const Workers&) = delete;
 
   // Until close(), workers call step(context) repeatedly. If the system lacks threads, fewer
   // workers run, or none.

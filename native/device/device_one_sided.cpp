@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/device/device_one_sided.h"
 
-#include "native/core/reach_peer.h"
+#include "native/core/one_sided.h"
 #include "native/device/device_wait.h"
 #include "native/device/offload_seats.h"
 
@@ -29,10 +29,11 @@ Code runOneSided(Comm& comm, wl_operation operation, uint32_t peer, const Stride
   });
 }
 
-// Moves between `local` and the peer's `remote`. Adds between devices first check `parts`, unless
-// that is nullptr.
-Code moveOneSided(Comm& comm, wl_operation operation, uint32_t peer, const DeviceParts* parts,
-                  const MoveSide& remote, const StridedView& local, wl_error_t* error) {
+}  // namespace
+
+Code moveOneSidedByDevice(Comm& comm, wl_operation operation, uint32_t peer,
+                          const DeviceParts* parts, const MoveSide& remote,
+                          const StridedView& local, wl_error_t* error) {
   const bool adds = operation == WL_OP_ACCUMULATE;
   const bool takesHost = remote.lies != RankDevice::Lies::kHost;
   return runOneSided(comm, operation, peer, local, takesHost, error,
@@ -40,28 +41,11 @@ Code moveOneSided(Comm& comm, wl_operation operation, uint32_t peer, const Devic
                        if (operation == WL_OP_GET)
                          return moveByDevice(device, own, remote, false, failed);
                        Code code = WL_OK;
-                       if (parts != nullptr)
+                       if (adds && parts != nullptr)
                          code = parts->checkAdds(device, comm.rank(), peer, failed);
                        return code == WL_OK ? moveByDevice(device, remote, own, adds, failed)
                                             : code;
                      });
-}
-
-}  // namespace
-
-Code putByDevice(Comm& comm, uint32_t peer, const MoveSide& remote, const StridedView& local,
-                 wl_error_t* error) {
-  return moveOneSided(comm, WL_OP_PUT, peer, nullptr, remote, local, error);
-}
-
-Code accumulateByDevice(Comm& comm, uint32_t peer, const DeviceParts* parts, const MoveSide& remote,
-                        const StridedView& local, wl_error_t* error) {
-  return moveOneSided(comm, WL_OP_ACCUMULATE, peer, parts, remote, local, error);
-}
-
-Code getByDevice(Comm& comm, uint32_t peer, const StridedView& local, const MoveSide& remote,
-                 wl_error_t* error) {
-  return moveOneSided(comm, WL_OP_GET, peer, nullptr, remote, local, error);
 }
 
 Code haveDevice(Comm& comm, wl_operation operation, const StridedView& view,

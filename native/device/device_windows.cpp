@@ -152,7 +152,7 @@ class Making {
     comm_.group().offloadSeats().offload(comm_.rank()).alone(body, waits_, &failure_);
   }
   Code agree(wl_error_t* error) {
-    return shareDeviceOutcome(comm_, descriptor_, failure_, limit_, error);
+    return shareDeviceOutcome({comm_, descriptor_, limit_, error}, failure_);
   }
   // Runs a step on this rank's device. All ranks agree on its result.
   Code step(const Offload::Body& body, wl_error_t* error) {
@@ -197,8 +197,7 @@ class Making {
   // Exchanges parts with other processes.
   Code share(wl_error_t* error) {
     const DeviceParts::Offer own = parts().offerOf(comm_.rank());
-    Code code =
-        gatherWords(comm_, descriptor_, &own, sizeof own, offers_.data(), limit_, error);
+    Code code = gatherWords({comm_, descriptor_, limit_, error}, &own, sizeof own, offers_.data());
     if (code != WL_OK) return code;
     const auto asks = [&](RankDevice&, wl_error_t* failed) {
       return parts().ask(comm_.rank(), offers_, waits_, failed);

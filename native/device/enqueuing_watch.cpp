@@ -93,9 +93,7 @@ Code Enqueuing::publish(Code code, Write&& write) {
   record.operation = of.operation;
   record.observer = static_cast<int32_t>(rank_);
   record.sequence = of.sequence;
-  record.culprit_count = static_cast<int32_t>(culprits.size());
-  std::copy_n(culprits.begin(), std::min<size_t>(culprits.size(), WL_ERROR_CULPRITS),
-              record.culprits);
+  for (const uint32_t culprit : culprits) addCulprit(&record, culprit);
   group_.publishFailure(record);
   return WL_OK;
 }

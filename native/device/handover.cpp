@@ -80,17 +80,15 @@ class Handover final : public OffloadPeers, public Steps {
     return code;
   }
   Code busy(const std::vector<uint32_t>& ranks, const char* why) override {
-    const std::vector<int32_t> culprits(ranks.begin(), ranks.end());
-    const auto count = static_cast<uint32_t>(culprits.size());
-    return comm_.failures().publishBusy(culprits.data(), count, why, deadline_.limitNs());
+    return comm_.failures().publishBusy(ranks, why, deadline_.limitNs());
   }
 
   // The progress that the device has reported.
   uint32_t count() const override { return progress_ == nullptr ? 0 : progress_->phases; }
   uint32_t over(uint32_t rank) const override { return progress_->ranks[rank].over; }
   bool areOfDevices() const override { return progress_ != nullptr; }
-  void write(Text& out, const int32_t* culprits, uint32_t count) const override {
-    writeProgress(out, *progress_, culprits, count);
+  void write(Text& out, const wl_error_t& record) const override {
+    writeProgress(out, *progress_, record);
   }
   // A rank waits for a peer to get its turn, to state its next step, or to say why its device
   // failed.
@@ -161,8 +159,7 @@ Code awaitTurn(Comm& comm, Deadline& deadline) {
           .add("for its turn: rank %u's device runs %s of another communicator of this process, "
                "and runs one operation at a time",
                busy.rank, busy.with);
-      const auto culprit = static_cast<int32_t>(busy.rank);
-      return comm.failures().publishBusy(&culprit, 1, why, deadline.limitNs());
+      return comm.failures().publishBusy({busy.rank}, why, deadline.limitNs());
     }
     if (Code code = comm.waits().ended(deadline, now); code != WL_OK) return code;
   }

@@ -39,12 +39,6 @@ constexpr int64_t kHearsayNs = 1'000'000'000;
 // A host is lost after each of its processes has refused this many times in a row.
 constexpr uint32_t kMostRefusals = 3;
 
-// Counts all culprits, and names as many as fit.
-void addCulprit(wl_error_t* record, uint32_t rank) {
-  const int32_t number = record->culprit_count++;
-  if (number < WL_ERROR_CULPRITS) record->culprits[number] = static_cast<int32_t>(rank);
-}
-
 }  // namespace
 
 // The caller holds the wire. look() handles the loss.
@@ -54,8 +48,7 @@ void Hosts::lost(uint32_t peer, const char* why) {
 }
 
 void Hosts::ring() {
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(bell_.number(), &one, sizeof one);
+  ringBell(bell_);
 }
 
 void Hosts::progress() {

@@ -90,8 +90,7 @@ class FileOffer::Server {
       : listener_(std::move(listener)), bell_(std::move(bell)), name_(name), file_(file) {}
   ~Server() {
     if (!thread_.joinable()) return;
-    const uint64_t one = 1;
-    static_cast<void>(!write(bell_.number(), &one, sizeof one));
+    ringBell(bell_);
     thread_.join();
   }
 

@@ -2,7 +2,6 @@
 #include "native/memory/memory.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -22,7 +21,7 @@ constexpr int kCollapse = 25;  // MADV_COLLAPSE, since Linux 6.1
 
 // Requests huge pages there. The first touch of 2 MiB is then one page fault instead of 512.
 void adviseHugePages(uint64_t first, uint64_t bytes) {
-  const uint64_t start = (first + kHugePage - 1) / kHugePage * kHugePage;
+  const uint64_t start = roundedUp(first, kHugePage);
   const uint64_t end = (first + bytes) / kHugePage * kHugePage;
   if (start < end) madvise(reinterpret_cast<void*>(start), end - start, MADV_HUGEPAGE);
 }
@@ -53,7 +52,7 @@ Code allocateMemory(uint64_t bytes, uint64_t alignment, void** memory, wl_error_
     return fail(error, WL_RESOURCE, "cannot allocate %llu bytes: out of memory", text(bytes));
   const uint64_t first = reinterpret_cast<uint64_t>(block) + sizeof block;
   if (bytes > kAlwaysMapped) adviseHugePages(first, bytes);
-  auto* aligned = reinterpret_cast<void**>((first + step - 1) / step * step);
+  auto* aligned = reinterpret_cast<void**>(roundedUp(first, step));
   aligned[-1] = block;
   *memory = aligned;
   return WL_OK;
@@ -63,14 +62,8 @@ void freeMemory(void* memory) {
   if (memory != nullptr) std::free(static_cast<void**>(memory)[-1]);
 }
 
-void* mapMemory(uint64_t bytes) {
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return memory == MAP_FAILED ? nullptr : memory;
-}
-
-void* mapSparseMemory(uint64_t bytes) {
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+void* mapMemory(uint64_t bytes, int kind) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0);
   return memory == MAP_FAILED ? nullptr : memory;
 }
 
@@ -96,7 +89,7 @@ void* mapAligned(int file, uint64_t bytes, int protection) {
     errno = why;
     return MAP_FAILED;
   }
-  const uint64_t pages = (bytes + kPage - 1) / kPage * kPage;
+  const uint64_t pages = roundedUp(bytes, kPage);
   if (before > 0) munmap(room, before);
   munmap(aligned + pages, taken - before - pages);
   return mapped;

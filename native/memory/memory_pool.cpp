@@ -21,10 +21,6 @@ typename Container::node_type nodeOf(Args&&... args) {
   return one.extract(one.begin());
 }
 
-constexpr uint64_t wholeUp(uint64_t bytes, uint64_t unit) {
-  return (bytes + unit - 1) / unit * unit;
-}
-
 }  // namespace
 
 MemoryPool::MemoryPool(uint64_t bytes) : bytes_(bytes) {
@@ -33,8 +29,8 @@ MemoryPool::MemoryPool(uint64_t bytes) : bytes_(bytes) {
 }
 
 MemoryPool::Span MemoryPool::pagesOf(Span piece, Span free) {
-  const uint64_t start = std::max(piece.start / kPage * kPage, wholeUp(free.start, kPage));
-  const uint64_t end = std::min(wholeUp(piece.end, kPage), free.end / kPage * kPage);
+  const uint64_t start = std::max(piece.start / kPage * kPage, roundedUp(free.start, kPage));
+  const uint64_t end = std::min(roundedUp(piece.end, kPage), free.end / kPage * kPage);
   return {start, std::max(start, end)};
 }
 
@@ -57,7 +53,7 @@ Code MemoryPool::full(uint64_t bytes, wl_error_t* error) const {
 Code MemoryPool::take(uint64_t bytes, void** memory, wl_error_t* error) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (bytes > bytes_) return full(bytes, error);
-  const uint64_t size = std::max(kAlignment, wholeUp(bytes, kAlignment));
+  const uint64_t size = std::max(kAlignment, roundedUp(bytes, kAlignment));
   const auto best = bySize_.lower_bound({size, 0});
   if (best == bySize_.end()) return full(bytes, error);
   const auto [whole, offset] = *best;

@@ -2,7 +2,6 @@
 #include "native/memory/shared_files.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -41,27 +41,18 @@ Code SharedMapping::map(int32_t file, wl_error_t* error) {
 }
 
 Code SharedMapping::map(const wl_process_t& owner, int32_t number, wl_error_t* error,
-                        const uint64_t* inode) {
+                        const uint64_t* inode, int flags) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (memory_ != nullptr) return WL_OK;
   OpenFile opened;
-  if (Code code = openShared(owner, number, &opened, error); code != WL_OK) return code;
+  if (Code code = openShared(owner, number, &opened, error, flags); code != WL_OK) return code;
   if (inode != nullptr && inodeOf(opened.number()) != *inode) {
     return fail(error, WL_RESOURCE,
                 "process %d has closed the memory that it shared as %d, and has other memory there",
                 owner.pid, number);
   }
-  return mapWhole(std::move(opened), PROT_READ | PROT_WRITE, error);
-}
-
-Code SharedMapping::mapToRead(const wl_process_t& owner, int32_t number, wl_error_t* error) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (memory_ != nullptr) return WL_OK;
-  OpenFile opened;
-  // Opening a pipe would otherwise wait for a writer. mapWhole() checks the file.
-  const Code code = openShared(owner, number, &opened, error, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  if (code != WL_OK) return code;
-  return mapWhole(std::move(opened), PROT_READ, error);
+  const int protection = flags == O_RDWR ? PROT_READ | PROT_WRITE : PROT_READ;
+  return mapWhole(std::move(opened), protection, error);
 }
 
 Code SharedMapping::mapWhole(OpenFile file, int protection, wl_error_t* error) {

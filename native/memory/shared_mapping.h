@@ -14,7 +14,6 @@ namespace windlass {
 // Thread-safe: the first thread of the process makes the mapping.
 class SharedMapping {
  public:
-  SharedMapping() = default;
   ~SharedMapping();
 
   // Makes and maps memory as shareMemory() does, unless memory is mapped. Other processes can open
@@ -25,15 +24,18 @@ class SharedMapping {
   Code map(int32_t file, wl_error_t* error);
   // Maps the owner's file `number`, unless a file is mapped. Returns WL_RESOURCE if it is not the
   // file of *inode. If `inode` is nullptr, the caller checks afterwards that the number still named
-  // that file.
+  // that file. `flags`: see openShared().
   Code map(const wl_process_t& owner, int32_t number, wl_error_t* error,
-           const uint64_t* inode = nullptr);
+           const uint64_t* inode = nullptr, int flags = O_RDWR);
   // Maps a file that the owner may have closed. Returns WL_RESOURCE if it was closed.
   Code map(const wl_process_t& owner, const SharedFile& named, wl_error_t* error) {
     return map(owner, static_cast<int32_t>(named.number), error, &named.inode);
   }
-  // Maps the owner's file `number` for reading only.
-  Code mapToRead(const wl_process_t& owner, int32_t number, wl_error_t* error);
+  // Maps the owner's file `number` for reading only. Opening a pipe would otherwise wait for a
+  // writer.
+  Code mapToRead(const wl_process_t& owner, int32_t number, wl_error_t* error) {
+    return map(owner, number, error, nullptr, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  }
   // Number of the mapped file in this process until closeFile(), otherwise -1. Processes that may
   // inspect this process find the memory by that number.
   int32_t file() const;

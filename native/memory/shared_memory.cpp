@@ -4,13 +4,13 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "native/base/free_memory.h"
+#include "native/base/open_file.h"
 #include "native/base/text.h"
 #include "native/memory/memory.h"
 
@@ -70,7 +70,7 @@ Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error, uint64_t late
     return fail(error, WL_RESOURCE, "cannot share %llu bytes: more than a process can address",
                 text(bytes));
   }
-  const uint64_t pages = (bytes + kPage - 1) / kPage * kPage;
+  const uint64_t pages = roundedUp(bytes, kPage);
   const uint64_t now = pages - later / kPage * kPage;
   if (Code code = checkFree(now, error); code != WL_OK) return code;
   // If the file exceeds this limit, the kernel sends a signal that ends the process.
@@ -80,22 +80,14 @@ Code shareMemory(uint64_t bytes, int32_t* file, wl_error_t* error, uint64_t late
                 "cannot share %llu bytes of memory: the limit of a file is %llu (ulimit -f)",
                 text(bytes), text(largest.rlim_cur));
   }
-  const int made = memfd_create(kName, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (made < 0) return resource(error, bytes, "memfd_create");
-  Code code = WL_OK;
-  if (ftruncate(made, static_cast<off_t>(pages)) != 0) {
-    code = resource(error, bytes, "ftruncate");
-  } else {
-    takeHugePages(made, now);
-    code = reserve(made, now, bytes, error);
-  }
-  if (code == WL_OK && fcntl(made, F_ADD_SEALS, kSeals) != 0)
-    code = resource(error, bytes, "sealing");
-  if (code != WL_OK) {
-    close(made);
-    return code;
-  }
-  *file = made;
+  OpenFile made(memfd_create(kName, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!made) return resource(error, bytes, "memfd_create");
+  if (ftruncate(made.number(), static_cast<off_t>(pages)) != 0)
+    return resource(error, bytes, "ftruncate");
+  takeHugePages(made.number(), now);
+  if (Code code = reserve(made.number(), now, bytes, error); code != WL_OK) return code;
+  if (fcntl(made.number(), F_ADD_SEALS, kSeals) != 0) return resource(error, bytes, "sealing");
+  *file = made.release();
   return WL_OK;
 }
 

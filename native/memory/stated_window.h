@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "native/base/text.h"
 #include "native/memory/device.h"
 
 namespace windlass {
@@ -41,8 +42,7 @@ class StatedWindow {
                   kMostDeviceRanks);
     }
     if (bytes == 0 || bytes > kMostWindowBytes)
-      return fail(error, WL_INVALID_ARGUMENT, "a window of %llu bytes",
-                  static_cast<unsigned long long>(bytes));
+      return fail(error, WL_INVALID_ARGUMENT, "a window of %llu bytes", text(bytes));
     statements_.assign(ranks, Statement());
     own_ = {};
     return WL_OK;
@@ -57,8 +57,7 @@ class StatedWindow {
     for (uint32_t peer = 0; peer < statements_.size(); ++peer) {
       if (statements_[peer].bytes == bytes_) continue;
       return fail(error, WL_MISMATCH, "a window of %llu bytes on rank %u and of %llu on rank %u",
-                  static_cast<unsigned long long>(bytes_), rank_,
-                  static_cast<unsigned long long>(statements_[peer].bytes), peer);
+                  text(bytes_), rank_, text(statements_[peer].bytes), peer);
     }
     return WL_OK;
   }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/memory/window.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -20,17 +18,17 @@ Code Window::strideOf(const char* what, uint64_t bytes, uint32_t ranks, uint64_t
                 "cannot map a %s of %llu bytes on %u ranks: more than a process can address", what,
                 text(bytes), ranks);
   }
-  *stride = std::max(kPage, (bytes + kPage - 1) / kPage * kPage);
+  *stride = std::max(kPage, roundedUp(bytes, kPage));
   return WL_OK;
 }
 
-Code Window::mapBy(void* (*map)(uint64_t), const char* what, uint64_t bytes, uint32_t ranks,
-                   Window** window, wl_error_t* error) {
+Code Window::mapBy(int kind, const char* what, uint64_t bytes, uint32_t ranks, Window** window,
+                   wl_error_t* error) {
   *window = nullptr;
   uint64_t stride = 0;
   if (Code code = strideOf(what, bytes, ranks, &stride, error); code != WL_OK) return code;
   const uint64_t mapped = stride * ranks;
-  void* base = map(mapped);
+  void* base = mapMemory(mapped, kind);
   if (base == nullptr) {
     return fail(error, WL_RESOURCE,
                 "cannot map a %s of %llu bytes on %u ranks: %s; free memory or ask for less", what,
@@ -54,14 +52,14 @@ Code Window::map(uint64_t bytes, uint32_t ranks, Window** window, wl_error_t* er
                          text(bytes), ranks);
     }
   }
-  const Code code = mapBy(mapMemory, "window", bytes, ranks, window, error);
+  const Code code = mapBy(MAP_PRIVATE, "window", bytes, ranks, window, error);
   // Only advice: a kernel without transparent huge pages refuses it without other effects.
   if (code == WL_OK) madvise((*window)->base_, (*window)->mapped_, MADV_HUGEPAGE);
   return code;
 }
 
 Code Window::mapSparse(uint64_t bytes, uint32_t ranks, Window** window, wl_error_t* error) {
-  const Code code = mapBy(mapSparseMemory, "memory pool", bytes, ranks, window, error);
+  const Code code = mapBy(kSparse, "memory pool", bytes, ranks, window, error);
   if (code == WL_OK) keepOutOfDumps((*window)->base_, (*window)->mapped_);
   return code;
 }

@@ -46,8 +46,8 @@ class Window {
   }
 
  private:
-  static Code mapBy(void* (*map)(uint64_t), const char* what, uint64_t bytes, uint32_t ranks,
-                    Window** window, wl_error_t* error);
+  static Code mapBy(int kind, const char* what, uint64_t bytes, uint32_t ranks, Window** window,
+                    wl_error_t* error);
   Window(void* base, uint64_t bytes, uint64_t stride, uint64_t mapped)
       : base_(base), bytes_(bytes), stride_(stride), mapped_(mapped) {}
 

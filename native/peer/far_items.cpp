@@ -95,7 +95,7 @@ Code FarItems::localize(FarPlan& far, uint64_t* words, Deadline& deadline) {
     source[0] = rank_ | static_cast<uint64_t>(dtype) << 32;
     source[1] = Place::of(kAddressSpace, reinterpret_cast<uint64_t>(to)).word;
     box.copyStrides(strides);
-    to += farRoom(box.bytes());
+    to += wholeLines(box.bytes());
   }
   return WL_OK;
 }

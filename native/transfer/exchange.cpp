@@ -31,9 +31,8 @@ uint64_t leftOf(uint64_t all, uint64_t at, uint64_t most) {
 
 Exchange::Exchange(Comm& comm, uint64_t fingerprint, int64_t deadlineNs, wl_error_t* error)
     : comm_(comm),
-      descriptor_(Descriptor::of(WL_OP_REGISTER, fingerprint, WL_U64)),
-      limit_(TimeLimit::fromNow(deadlineNs)),
-      error_(error) {}
+      of_{comm, Descriptor::of(WL_OP_REGISTER, fingerprint, WL_U64),
+          TimeLimit::fromNow(deadlineNs), error} {}
 
 void Exchange::reserve() {
   totals_.resize(comm_.group().ranks());
@@ -46,8 +45,7 @@ uint64_t Exchange::eagerWords() const {
 }
 
 Code Exchange::gatherSlots(uint64_t slot) {
-  return gatherWords(comm_, descriptor_, in_.data(), slot * sizeof(uint64_t), out_.data(), limit_,
-                     error_);
+  return gatherWords(of_, in_.data(), slot * sizeof(uint64_t), out_.data());
 }
 
 Code Exchange::tell() {
@@ -58,7 +56,7 @@ Code Exchange::tell() {
         errorOf(code, "rank %u's part of the transfer: %s", comm_.rank(), failure_.message),
         comm_.rank());
   }
-  return shareDeviceOutcome(comm_, descriptor_, told, limit_, error_);
+  return shareDeviceOutcome(of_, told);
 }
 
 Code Exchange::gather(const WordList& own, const std::function<void(const Round&)>& take) {
@@ -66,7 +64,7 @@ Code Exchange::gather(const WordList& own, const std::function<void(const Round&
   if (!failed() && own.size() >= kFailedGather)
     fail(failure(), WL_RESOURCE, "its bindings take more than 2^32 - 2 words");
   uint32_t longest = failed() ? kFailedGather : static_cast<uint32_t>(own.size());
-  Code code = reduceWord(comm_, descriptor_, WL_MAX, &longest, limit_, error_);
+  Code code = reduceWord(of_, WL_MAX, &longest);
   if (code != WL_OK) return code;
   if (longest == kFailedGather) return tell();
   const uint64_t most = std::min(eagerWords(), kGatheredWords / ranks);
@@ -113,8 +111,7 @@ Code Exchange::exchange(std::vector<WordList>* words) {
       const uint64_t count = leftOf(lengthFor(rank), at, slot - head);
       if (count > 0) std::copy_n((*words)[rank].data() + at, count, to + head);
     }
-    const Code code = exchangeWords(comm_, descriptor_, in_.data(), slot * sizeof(uint64_t),
-                                    out_.data(), limit_, error_);
+    const Code code = exchangeWords(of_, in_.data(), slot * sizeof(uint64_t), out_.data());
     if (code != WL_OK) return code;
     if (head > 0) {
       for (uint32_t rank = 0; rank < ranks; ++rank) longest = std::max(longest, out_[rank * slot]);

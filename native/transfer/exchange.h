@@ -68,9 +68,7 @@ class Exchange {
   Code tell();
 
   Comm& comm_;
-  const Descriptor descriptor_;
-  const TimeLimit limit_;
-  wl_error_t* const error_;
+  const HostOperation of_;
   wl_error_t failure_ = blankError();
   WordList totals_;  // of a gather, per rank
   WordList in_;

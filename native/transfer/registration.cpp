@@ -181,7 +181,7 @@ class Registration {
         // Sized for every method that the ranks may agree on later.
         const FarBox box(place.offset(), static_cast<uint32_t>(elementBytes), item.ndim(),
                          item.extents(), ChunkItem::sourceStrides(source), FarBox::Gaps::kShort);
-        itemRoom += farRoom(box.bytes());
+        itemRoom += wholeLines(box.bytes());
       }
       largestItem = std::max(largestItem, item.size());
       room = std::max(room, itemRoom);

@@ -146,8 +146,8 @@ Code Transfer::conclude(Code code, const Named& own, int64_t* version, int64_t d
   if (own.version == Named::kNone)
     return fail(error, WL_INVALID_ARGUMENT, "rank %u takes no part; nothing has moved", absent);
   // The absent rank ends the communicator and states the reason.
-  code = shareOutcome(comm_, Descriptor::of(WL_OP_LINK_MOVE, 0), {}, TimeLimit::fromNow(deadlineNs),
-                      error);
+  const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
+  code = shareOutcome({comm_, Descriptor::of(WL_OP_LINK_MOVE, 0), limit, error}, {});
   if (code != WL_OK) return code;
   return fail(error, WL_ABORTED, "rank %u takes no part; nothing has moved", absent);
 }

@@ -7,7 +7,6 @@
 // the architecture. Everything except K::goOn is compiled once for each Session.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "native/core/executor/executor.h"
@@ -62,8 +61,6 @@ class Cores {
     if (open_) comm.workers()->open(step, this);
   }
   ~Cores() { close(); }
-  Cores(const Cores&) = delete;
-  Cores& operator=(const Cores&) = delete;
 
   // Stops workers from taking cores.
   void close() {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that a rank's cores may access in an operation, on targets that check it.
-#include <algorithm>
 
 #include "native/base/extent.h"
 #include "native/core/executor/in_line_executor.h"

@@ -65,7 +65,7 @@ void plan(const Comm& comm, const KernelEntry& kernel, Launch* planned, Text& wh
 }  // namespace
 
 LaunchName::LaunchName(const LoadedKernel& kernel, uint32_t rank) {
-  std::snprintf(text_, sizeof text_, "launch of %s on rank %u", kernel.entry->name, rank);
+  std::snprintf(text, sizeof text, "launch of %s on rank %u", kernel.entry->name, rank);
 }
 
 void LaunchMisuses::take(const Misuses* to, const Misuse& misuse) {
@@ -102,7 +102,7 @@ void LaunchMisuses::write(const Misuse& misuse) {
 
 Code launch(Comm& comm, const LaunchCall& of) {
   const auto refuse = [&](Code code, const char* why) {
-    return fail(of.error, code, "%s: %s", LaunchName(*of.kernel, comm.rank()).text(), why);
+    return fail(of.error, code, "%s: %s", LaunchName(*of.kernel, comm.rank()).text, why);
   };
   if (comm.group().hosts() != nullptr) {
     return refuse(WL_UNSUPPORTED, "kernels of libraries write their peers' memory, which on "

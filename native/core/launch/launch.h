@@ -5,7 +5,6 @@
 #include <atomic>
 
 #include "native/core/comm.h"
-#include "native/core/launch/kernel_library.h"
 #include "native/core/launch/stated_arguments.h"
 
 namespace windlass {
@@ -41,13 +40,10 @@ struct LaunchCall {
 };
 
 // "launch of shift on rank 2", the start of messages.
-class LaunchName {
- public:
+struct LaunchName {
   LaunchName(const LoadedKernel& kernel, uint32_t rank);
-  const char* text() const { return text_; }
 
- private:
-  char text_[kMostNameBytes + 40];
+  char text[kMostNameBytes + 40];
 };
 
 Code launch(Comm& comm, const LaunchCall& of);

@@ -6,7 +6,6 @@
 
 #include "native/base/dtype.h"
 #include "native/base/mixed.h"
-#include "native/base/text.h"
 
 namespace windlass {
 namespace {

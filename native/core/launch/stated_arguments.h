@@ -7,7 +7,6 @@
 
 #include "native/base/text.h"
 #include "native/core/launch/kernel_library.h"
-#include "windlass/windlass.h"
 
 namespace windlass {
 

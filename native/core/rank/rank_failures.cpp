@@ -17,24 +17,15 @@ double seconds(int64_t ns) {
 
 }  // namespace
 
-wl_error_t RankFailures::recordOf(wl_error_t record, const int32_t* culprits,
-                                  uint32_t count) const {
+wl_error_t RankFailures::recordOf(wl_error_t record) const {
   record.operation = state_.operation.load(std::memory_order_relaxed);
   record.observer = static_cast<int32_t>(rank_);
   record.sequence = state_.sequence.load(std::memory_order_relaxed);
-  record.culprit_count = static_cast<int32_t>(count);
-  for (uint32_t i = 0; i < std::min<uint32_t>(count, WL_ERROR_CULPRITS); ++i)
-    record.culprits[i] = culprits[i];
   return record;
 }
 
-Code RankFailures::publish(const wl_error_t& record, const int32_t* culprits, uint32_t count) {
-  group_.publishFailure(recordOf(record, culprits, count));
-  return static_cast<Code>(record.code);
-}
-
-Code RankFailures::publish(const wl_error_t& record, uint32_t culprit) {
-  group_.publishFailure(recordOf(record, culprit));
+Code RankFailures::publish(const wl_error_t& record) {
+  group_.publishFailure(recordOf(record));
   return static_cast<Code>(record.code);
 }
 
@@ -42,19 +33,18 @@ wl_error_t RankFailures::failedFor(Code code, const char* why) const {
   return errorOf(code, "rank %u: %s: %s", rank_, OperationText(state_).text, why);
 }
 
-Code RankFailures::publishDisagreement(const wl_error_t& record, uint32_t caller, uint32_t other,
+Code RankFailures::publishDisagreement(wl_error_t record, uint32_t caller, uint32_t other,
                                        uint64_t sequence) {
-  const int32_t culprits[2] = {static_cast<int32_t>(std::min(caller, other)),
-                               static_cast<int32_t>(std::max(caller, other))};
-  wl_error_t told = recordOf(record, culprits, 2);
-  told.operation = group_.lines(caller).entry[sequence & 1].descriptor.operation();
-  told.sequence = static_cast<uint32_t>(sequence);
-  group_.publishFailure(told);
+  addCulprit(&record, std::min(caller, other));
+  record = recordOf(record, std::max(caller, other));
+  record.operation = group_.lines(caller).entry[sequence & 1].descriptor.operation();
+  record.sequence = static_cast<uint32_t>(sequence);
+  group_.publishFailure(record);
   return WL_MISMATCH;
 }
 
 Code RankFailures::refuse(Code code, const char* why, wl_error_t* error) const {
-  return copyError(error, recordOf(failedFor(code, why), nullptr, 0), nullptr);
+  return copyError(error, recordOf(failedFor(code, why)), nullptr);
 }
 
 Code RankFailures::publishAborted(const char* reason) {
@@ -95,25 +85,25 @@ Code RankFailures::publishSignalTimeout(const Descriptor& current, uint32_t sign
   return publish(record, peer);
 }
 
-Code RankFailures::publishTimeout(const Descriptor& current, const int32_t* culprits,
-                                  uint32_t count, bool behind, const Steps* devices,
-                                  int64_t limitNs) {
-  wl_error_t record = blankError(WL_TIMEOUT);
+Code RankFailures::publishTimeout(const Descriptor& current, wl_error_t record, bool behind,
+                                  const Steps* devices, int64_t limitNs) {
+  const auto count = static_cast<uint32_t>(record.culprit_count);
   Text out(record.message, sizeof record.message);
   out.add("rank %u waited %.3f s in %s, operation #%u on %u ranks: ", rank_, seconds(limitNs),
           Described(current).text, state_.sequence.load(std::memory_order_relaxed),
           group_.ranks());
   for (uint32_t i = 0; i < std::min(count, kNamedRanks); ++i) {
-    out.add("%srank %d %s: ", i == 0 ? "" : "; ", culprits[i],
+    const auto culprit = static_cast<uint32_t>(record.culprits[i]);
+    out.add("%srank %u %s: ", i == 0 ? "" : "; ", culprit,
             behind ? "has not come" : "has not finished");
-    addWhereabouts(out, group_, static_cast<uint32_t>(culprits[i]), count <= kDescribedRanks);
+    addWhereabouts(out, group_, culprit, count <= kDescribedRanks);
   }
   if (count > kNamedRanks) out.add("; and %u more", count - kNamedRanks);
   if (count == 0) out.add("every rank came; this rank was not scheduled in time");
   out.add(". See what %s doing, or give a longer deadline",
           count == 1 ? "that rank is" : "those ranks are");
-  if (devices != nullptr) devices->write(out, culprits, count);
-  return publish(record, culprits, count);
+  if (devices != nullptr) devices->write(out, record);
+  return publish(record);
 }
 
 Code RankFailures::publishMismatch(uint32_t a, uint32_t b, uint64_t sequence) {
@@ -171,11 +161,12 @@ Code RankFailures::publishDevice(const wl_error_t& error) {
   return publish(failedFor(static_cast<Code>(error.code), error.message), rank_);
 }
 
-Code RankFailures::publishBusy(const int32_t* culprits, uint32_t count, const char* why,
+Code RankFailures::publishBusy(const std::vector<uint32_t>& culprits, const char* why,
                                int64_t limitNs) {
-  return publish(errorOf(WL_TIMEOUT, "rank %u waited %.3f s in %s %s", rank_, seconds(limitNs),
-                         OperationText(state_).text, why),
-                 culprits, count);
+  wl_error_t record = errorOf(WL_TIMEOUT, "rank %u waited %.3f s in %s %s", rank_, seconds(limitNs),
+                              OperationText(state_).text, why);
+  for (const uint32_t culprit : culprits) addCulprit(&record, culprit);
+  return publish(record);
 }
 
 Code RankFailures::publishBreach(uint32_t culprit, const char* broken) {

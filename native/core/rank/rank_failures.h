@@ -3,8 +3,6 @@
 // native/core/failure_text.h for the texts.
 #pragma once
 
-#include "native/base/error.h"
-#include "native/core/control_block.h"
 #include "native/core/group.h"
 #include "native/core/rank/steps.h"
 
@@ -15,15 +13,15 @@ class RankFailures {
   RankFailures(Group& group, uint32_t rank)
       : group_(group), rank_(rank), state_(group.lines(rank).state) {}
 
-  // Adds to `record` the operation in progress, this rank as the observer, and the culprits.
-  wl_error_t recordOf(wl_error_t record, const int32_t* culprits, uint32_t count) const;
-  wl_error_t recordOf(const wl_error_t& record, uint32_t culprit) const {
-    const auto named = static_cast<int32_t>(culprit);
-    return recordOf(record, &named, 1);
+  // Adds to `record` the operation in progress, this rank as the observer, and the culprit.
+  wl_error_t recordOf(wl_error_t record) const;
+  wl_error_t recordOf(wl_error_t record, uint32_t culprit) const {
+    addCulprit(&record, culprit);
+    return recordOf(record);
   }
   // Publishes the completed record. Returns its code, like all other methods.
-  Code publish(const wl_error_t& record, const int32_t* culprits, uint32_t count);
-  Code publish(const wl_error_t& record, uint32_t culprit);
+  Code publish(const wl_error_t& record);
+  Code publish(wl_error_t record, uint32_t culprit) { return publish(recordOf(record, culprit)); }
   // Refuses the operation in progress and publishes nothing. The communicator stays as it was.
   Code refuse(Code code, const char* why, wl_error_t* error) const;
 
@@ -36,10 +34,11 @@ class RankFailures {
   Code publishLeft(const Descriptor& current);
   // `signal` is the last value seen.
   Code publishSignalTimeout(const Descriptor& current, uint32_t signal, int64_t limitNs);
-  // `behind`: the culprits have not entered the operation. Otherwise they have not finished it.
-  // `devices`: its steps, if devices run it, or nullptr.
-  Code publishTimeout(const Descriptor& current, const int32_t* culprits, uint32_t count,
-                      bool behind, const Steps* devices, int64_t limitNs);
+  // Writes the text of `record`, which names the culprits. `behind`: they have not entered the
+  // operation. Otherwise they have not finished it. `devices`: its steps, if devices run it, or
+  // nullptr.
+  Code publishTimeout(const Descriptor& current, wl_error_t record, bool behind,
+                      const Steps* devices, int64_t limitNs);
   // Two ranks stated different operations, and both have entered as `sequence`.
   Code publishMismatch(uint32_t a, uint32_t b, uint64_t sequence);
   // `other` left without entering the operation that `caller` entered as `sequence`.
@@ -56,7 +55,7 @@ class RankFailures {
   // This rank's device failed.
   Code publishDevice(const wl_error_t& error);
   // The operation waits `why`, such as "for its turn", because of the culprits.
-  Code publishBusy(const int32_t* culprits, uint32_t count, const char* why, int64_t limitNs);
+  Code publishBusy(const std::vector<uint32_t>& culprits, const char* why, int64_t limitNs);
   // A core of the culprit broke a rule of the target.
   Code publishBreach(uint32_t culprit, const char* broken);
 
@@ -64,8 +63,7 @@ class RankFailures {
   // Record about the operation in progress, which failed on this rank because of `why`.
   wl_error_t failedFor(Code code, const char* why) const;
   // Publishes a Mismatch of two ranks in the operation that `caller` entered as `sequence`.
-  Code publishDisagreement(const wl_error_t& record, uint32_t caller, uint32_t other,
-                           uint64_t sequence);
+  Code publishDisagreement(wl_error_t record, uint32_t caller, uint32_t other, uint64_t sequence);
 
   Group& group_;
   const uint32_t rank_;

@@ -3,7 +3,7 @@
 // ranks that made the least progress.
 #pragma once
 
-#include <cstdint>
+#include "windlass/windlass.h"
 
 namespace windlass {
 
@@ -21,8 +21,8 @@ class Steps {
   virtual bool areOfDevices() const { return false; }
   // True if this rank waits for `peer` before the steps, and no other peer is further behind.
   virtual bool isUnmet(uint32_t /*peer*/) const { return false; }
-  // Adds the progress of the ranks `culprits` to a report.
-  virtual void write(Text& /*out*/, const int32_t* /*culprits*/, uint32_t /*count*/) const {}
+  // Adds the progress of the record's culprits to a report.
+  virtual void write(Text& /*out*/, const wl_error_t& /*record*/) const {}
 
  protected:
   ~Steps() = default;

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 
-#include "native/base/cpu.h"
 #include "native/core/adjustment.h"
 #include "native/core/rank/waits.h"
 

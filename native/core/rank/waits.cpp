@@ -111,22 +111,18 @@ Code Waits::compared() {
   return WL_OK;
 }
 
-void Waits::compareLast() {
-  if (compared() != WL_OK) return;
+Code Waits::compareLast() {
+  if (Code code = compared(); code != WL_OK) return code;
   const uint64_t sequence = operation_.wholeSequence();
   for (uint32_t peer = 0; peer < group_.ranks(); ++peer) {
     if (peer == rank_ || !hasLeft(peer)) continue;
     // Ranks are at most one operation apart: each enters an operation after all have entered the
     // previous one.
-    if (!operation_.entered(peer)) {
-      failures_.publishUnmatched(rank_, peer, sequence);
-      return;
-    }
-    if (group_.entered(peer, sequence + 1)) {
-      failures_.publishUnmatched(peer, rank_, sequence + 1);
-      return;
-    }
+    if (!operation_.entered(peer)) return failures_.publishUnmatched(rank_, peer, sequence);
+    if (group_.entered(peer, sequence + 1))
+      return failures_.publishUnmatched(peer, rank_, sequence + 1);
   }
+  return WL_OK;
 }
 
 uint32_t Waits::stepsOver(uint32_t rank) const {
@@ -146,15 +142,12 @@ uint32_t Waits::stepsOver(uint32_t rank) const {
 //  - Ranks with the fewest completed steps, if these are known. This includes the calling rank if
 //    it is the only one.
 Code Waits::publishTimeout(int64_t limitNs) {
-  int32_t culprits[WL_ERROR_CULPRITS];
-  uint32_t count = 0;
+  wl_error_t record = blankError(WL_TIMEOUT);
   const auto collect = [&](auto&& guilty) {
     for (uint32_t peer = 0; peer < group_.ranks(); ++peer) {
-      if (peer == rank_ || !guilty(peer)) continue;
-      if (count < WL_ERROR_CULPRITS) culprits[count] = static_cast<int32_t>(peer);
-      ++count;
+      if (peer != rank_ && guilty(peer)) addCulprit(&record, peer);
     }
-    return count > 0;
+    return record.culprit_count > 0;
   };
   const auto isMissing = [&](uint32_t peer) { return !operation_.entered(peer); };
   // True if the rank still waits for another rank in the previous operation.
@@ -182,7 +175,7 @@ Code Waits::publishTimeout(int64_t limitNs) {
     });
     // The rank, or one of its workers, runs an item.
     if (!works && group_.lines(rank_).state.running.load() > 0) {
-      culprits[count++] = static_cast<int32_t>(rank_);
+      addCulprit(&record, rank_);
     } else if (!works && shownSteps() != 0) {
       uint32_t fewest = shownSteps();
       for (uint32_t rank = 0; rank < group_.ranks(); ++rank)
@@ -191,12 +184,11 @@ Code Waits::publishTimeout(int64_t limitNs) {
         return fewest < shownSteps() && stepsOver(rank) == fewest;
       };
       // A device that waits for no other rank is itself the reason.
-      if (!collect(slowest) && (onDevices || slowest(rank_)))
-        culprits[count++] = static_cast<int32_t>(rank_);
+      if (!collect(slowest) && (onDevices || slowest(rank_))) addCulprit(&record, rank_);
     }
   }
-  return failures_.publishTimeout(operation_.current(), culprits, count, behind,
-                                  onDevices ? steps_ : nullptr, limitNs);
+  const Steps* const devices = onDevices ? steps_ : nullptr;
+  return failures_.publishTimeout(operation_.current(), record, behind, devices, limitNs);
 }
 
 }  // namespace windlass

@@ -67,7 +67,7 @@ class Waits {
   Code compared();
   // Runs when this rank leaves. Publishes a failure record if a peer called something different in
   // this rank's last operation, or left after fewer or more operations.
-  void compareLast();
+  Code compareLast();
   bool hasLeft(uint32_t peer) const {
     return group_.lines(peer).state.left.load(std::memory_order_seq_cst) != 0;
   }

@@ -2,18 +2,17 @@
 #include "native/core/shared/object_operations.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "native/core/launch/kernels.h"
 #include "native/core/names.h"
-#include "native/core/shared/shared_objects.h"
 
 namespace windlass {
 namespace {
 
-Call hostCall(const Descriptor& descriptor, const TimeLimit& limit, wl_error_t* error) {
-  Call call = Call::of(descriptor, limit.deadlineNs, error);
-  call.startNs = limit.startNs;
+Call hostCall(const HostOperation& of, const OwnArgs& args) {
+  Call call = Call::of(of.descriptor, of.limit.deadlineNs, of.error);
+  call.args = args;
+  call.startNs = of.limit.startNs;
   return call;
 }
 
@@ -25,7 +24,6 @@ class Parting {
   static std::shared_ptr<Parting> reserve(const GroupConfig& whole) {
     auto part = std::make_shared<Parting>();
     part->group_ = Group::reserve(whole);
-    if (part->group_ == nullptr) throw std::bad_alloc();
     part->members_.reserve(whole.ranks);
     part->rankOf_.resize(whole.ranks, kNobody);
     part->failed_.resize(whole.ranks, false);
@@ -75,74 +73,65 @@ class Parting {
 
 }  // namespace
 
-Code gatherWords(Comm& comm, const Descriptor& descriptor, const void* own, uint64_t bytes,
-                 void* all, const TimeLimit& limit, wl_error_t* error) {
-  Call call = hostCall(descriptor, limit, error);
-  call.args = {own, all, nullptr};
+Code gatherWords(const HostOperation& of, const void* own, uint64_t bytes, void* all) {
+  Call call = hostCall(of, {own, all, nullptr});
   call.bytes = call.inBytes = bytes;
-  call.outBytes = bytes * comm.group().ranks();
-  return comm.run(kKernels.collectives[WL_OP_ALL_GATHER].eager, call);
+  call.outBytes = bytes * of.comm.group().ranks();
+  return of.comm.run(kKernels.collectives[WL_OP_ALL_GATHER].eager, call);
 }
 
-Code exchangeWords(Comm& comm, const Descriptor& descriptor, const void* own, uint64_t bytes,
-                   void* all, const TimeLimit& limit, wl_error_t* error) {
-  Call call = hostCall(descriptor, limit, error);
-  call.args = {own, all, nullptr};
+Code exchangeWords(const HostOperation& of, const void* own, uint64_t bytes, void* all) {
+  Call call = hostCall(of, {own, all, nullptr});
   call.bytes = bytes;
-  call.inBytes = call.outBytes = bytes * comm.group().ranks();
-  return comm.run(kKernels.collectives[WL_OP_ALL_TO_ALL].eager, call);
+  call.inBytes = call.outBytes = bytes * of.comm.group().ranks();
+  return of.comm.run(kKernels.collectives[WL_OP_ALL_TO_ALL].eager, call);
 }
 
-Code reduceWord(Comm& comm, const Descriptor& descriptor, wl_reduce_op op, uint32_t* word,
-                const TimeLimit& limit, wl_error_t* error) {
+Code reduceWord(const HostOperation& of, wl_reduce_op op, uint32_t* word) {
   const uint32_t own = *word;
-  Call call = hostCall(Descriptor::of(descriptor.operation(), descriptor.count, WL_U32, op, 0,
-                                      descriptor.number()),
-                       limit, error);
-  call.args = {&own, word, nullptr};
+  Call call = hostCall(of, {&own, word, nullptr});
+  call.descriptor = Descriptor::of(of.descriptor.operation(), of.descriptor.count, WL_U32, op, 0,
+                                   of.descriptor.number());
   call.bytes = call.inBytes = call.outBytes = sizeof own;
-  return comm.run(kKernels.collectives[WL_OP_ALL_REDUCE].eager, call);
+  return of.comm.run(kKernels.collectives[WL_OP_ALL_REDUCE].eager, call);
 }
 
 // Each rank that failed states its number. The minimum is the first rank that failed, and all ranks
 // get its error.
-Code shareOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& own,
-                  const TimeLimit& limit, wl_error_t* error) {
-  uint32_t failed = own.code == WL_OK ? kNobody : comm.rank();
-  Code code = reduceWord(comm, descriptor, WL_MIN, &failed, limit, error);
+Code shareOutcome(const HostOperation& of, const wl_error_t& own) {
+  uint32_t failed = own.code == WL_OK ? kNobody : of.comm.rank();
+  Code code = reduceWord(of, WL_MIN, &failed);
   if (code != WL_OK || failed == kNobody) return code;
   static_assert(sizeof(wl_error_t) <= kGatheredBytes, "an error rides with ENTER");
   wl_error_t told = own;
-  const bool isRoot = comm.rank() == failed;
-  Call call = hostCall(Descriptor::numbered(descriptor.operation(), descriptor.count, failed),
-                       limit, error);
-  call.args = {isRoot ? &own : nullptr, isRoot ? nullptr : &told, nullptr};
+  const bool isRoot = of.comm.rank() == failed;
+  Call call = hostCall(of, {isRoot ? &own : nullptr, isRoot ? nullptr : &told, nullptr});
+  call.descriptor = Descriptor::numbered(of.descriptor.operation(), of.descriptor.count, failed);
   call.bytes = call.outBytes = sizeof told;
   call.inBytes = isRoot ? sizeof own : 0;
-  code = comm.run(kKernels.collectives[WL_OP_BROADCAST].eager, call);
-  return code == WL_OK ? copyError(error, told, nullptr) : code;
+  code = of.comm.run(kKernels.collectives[WL_OP_BROADCAST].eager, call);
+  return code == WL_OK ? copyError(of.error, told, nullptr) : code;
 }
 
-Code shareDeviceOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& own,
-                        const TimeLimit& limit, wl_error_t* error) {
+Code shareDeviceOutcome(const HostOperation& of, const wl_error_t& own) {
+  Comm& comm = of.comm;
   const bool lived = comm.group().failure() == nullptr;
   wl_error_t told = blankError();
-  const Code code = shareOutcome(comm, descriptor, own, limit, &told);
+  const Code code = shareOutcome({comm, of.descriptor, of.limit, &told}, own);
   if (code == WL_OK) return code;
   if (code == WL_DEVICE && comm.group().failure() == nullptr) comm.gate().blame(told, nullptr);
   // The rank that knew the error first may have ended the communicator before this rank got the
   // result.
   const wl_error_t* const failure = comm.group().failure();
   const bool isOfThis = lived && failure != nullptr && failure->code == code;
-  return copyError(error, isOfThis ? *failure : told, nullptr);
+  return copyError(of.error, isOfThis ? *failure : told, nullptr);
 }
 
 Code createWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
                   std::shared_ptr<Window>* window, wl_error_t* error) {
-  if (comm.group().config().spansProcesses)
-    return createSharedWindow(comm, asked, deadlineNs, window, error);
+  const HostOperation of = {comm, asked.descriptor(), TimeLimit::fromNow(deadlineNs), error};
+  if (comm.group().config().spansProcesses) return createSharedWindow(of, asked, window);
   const uint32_t ranks = comm.group().ranks();
-  const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
   wl_error_t failure = blankError();
   Joint<Window> made;
   attempt(comm.rank(), &failure, [&] {
@@ -156,7 +145,7 @@ Code createWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
     const uint32_t sequence = comm.operation().nextSequence();
     made = comm.group().joint().make<Window>(sequence, JointObjects::kWindow, create);
   });
-  const Code code = shareOutcome(comm, asked.descriptor(), failure, limit, error);
+  const Code code = shareOutcome(of, failure);
   if (code == WL_OK) *window = *made;
   return code;
 }
@@ -186,9 +175,8 @@ void findMembers(const std::vector<ToldSplit>& all, int32_t color,
 
 Code splitGroup(Comm& comm, const Split& split, int64_t deadlineNs, std::shared_ptr<Group>* group,
                 uint32_t* rank, wl_error_t* error) {
-  if (comm.group().config().spansProcesses)
-    return splitSharedGroup(comm, split, deadlineNs, group, rank, error);
-  const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
+  const HostOperation of = {comm, split.descriptor(), TimeLimit::fromNow(deadlineNs), error};
+  if (comm.group().config().spansProcesses) return splitSharedGroup(of, split, group, rank);
   wl_error_t failure = blankError();
   Joint<Parting> joint;
   std::vector<ToldSplit> all;
@@ -199,11 +187,9 @@ Code splitGroup(Comm& comm, const Split& split, int64_t deadlineNs, std::shared_
         comm.operation().nextSequence(), split.color,
         [&] { return Parting::reserve(comm.group().config()); });
   });
-  const Descriptor descriptor = split.descriptor();
   const ToldSplit own = {split.color, split.key};
-  Code code = shareOutcome(comm, descriptor, failure, limit, error);
-  if (code == WL_OK)
-    code = gatherWords(comm, descriptor, &own, sizeof own, all.data(), limit, error);
+  Code code = shareOutcome(of, failure);
+  if (code == WL_OK) code = gatherWords(of, &own, sizeof own, all.data());
   if (joint == nullptr) return code;
   Parting& parting = **joint;
   if (code == WL_OK) {

@@ -23,32 +23,34 @@ struct TimeLimit {
   static TimeLimit fromNow(int64_t deadlineNs) { return {deadlineNs, clockNs()}; }
 };
 
+// An operation on host objects. Its functions below run as the next operation of the communicator,
+// or the next two, which the descriptor states.
+struct HostOperation {
+  Comm& comm;
+  Descriptor descriptor;
+  TimeLimit limit;
+  wl_error_t* error;
+};
+
 // Gathers `bytes` bytes of each rank in ascending order of rank. They fit the rank's eager area,
-// which has room for kGatheredBytes or more. Runs as the next operation, which the descriptor
-// states. A rank's memory is not read after its call has returned.
+// which has room for kGatheredBytes or more. A rank's memory is not read after its call has
+// returned.
 constexpr uint64_t kGatheredBytes = uint64_t{4} << 10;
-Code gatherWords(Comm& comm, const Descriptor& descriptor, const void* own, uint64_t bytes,
-                 void* all, const TimeLimit& limit, wl_error_t* error);
+Code gatherWords(const HostOperation& of, const void* own, uint64_t bytes, void* all);
 // Sends `bytes` bytes of `own` to each rank, in ascending order of rank, and receives as many from
 // each. `own` fits the eager area. Otherwise like gatherWords().
-Code exchangeWords(Comm& comm, const Descriptor& descriptor, const void* own, uint64_t bytes,
-                   void* all, const TimeLimit& limit, wl_error_t* error);
+Code exchangeWords(const HostOperation& of, const void* own, uint64_t bytes, void* all);
 
-// Replaces *word with its reduction over all ranks, by WL_MIN or WL_MAX. Runs as the next
-// operation, which the descriptor states.
-Code reduceWord(Comm& comm, const Descriptor& descriptor, wl_reduce_op op, uint32_t* word,
-                const TimeLimit& limit, wl_error_t* error);
+// Replaces *word with its reduction over all ranks, by WL_MIN or WL_MAX.
+Code reduceWord(const HostOperation& of, wl_reduce_op op, uint32_t* word);
 
-// Runs as the next operation, or the next two. Returns Ok if every rank's part of the described
-// operation succeeded, otherwise the error of the first rank that failed. `own` is this rank's
-// result.
-Code shareOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& own,
-                  const TimeLimit& limit, wl_error_t* error);
+// Returns Ok if every rank's part of the described operation succeeded, otherwise the error of the
+// first rank that failed. `own` is this rank's result.
+Code shareOutcome(const HostOperation& of, const wl_error_t& own);
 
 // Runs shareOutcome() for the result of ranks' devices. If a device fails (WL_DEVICE), the
 // communicator ends on all ranks, with the same error.
-Code shareDeviceOutcome(Comm& comm, const Descriptor& descriptor, const wl_error_t& own,
-                        const TimeLimit& limit, wl_error_t* error);
+Code shareDeviceOutcome(const HostOperation& of, const wl_error_t& own);
 
 // Runs body(), and sets *failure if `rank` lacks memory or a thread for it.
 template <class Body>
@@ -77,6 +79,10 @@ struct NewWindow {
 // nullptr on a rank without memory for its handle, which is an error on all ranks.
 Code createWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
                   std::shared_ptr<Window>* window, wl_error_t* error);
+// Implements createWindow for ranks in several processes. On each host one process makes the
+// memory, and sends the others the file number to open.
+Code createSharedWindow(const HostOperation& of, const NewWindow& asked,
+                        std::shared_ptr<Window>* window);
 
 // Arguments of a split on one rank.
 struct Split {
@@ -103,6 +109,9 @@ void findMembers(const std::vector<ToldSplit>& all, int32_t color, std::vector<u
 // nullptr. A rank whose call fails leaves its group, now or after the group is made.
 Code splitGroup(Comm& comm, const Split& split, int64_t deadlineNs, std::shared_ptr<Group>* group,
                 uint32_t* rank, wl_error_t* error);
+// Implements splitGroup for ranks in several processes, as createSharedWindow() does.
+Code splitSharedGroup(const HostOperation& of, const Split& split, std::shared_ptr<Group>* group,
+                      uint32_t* rank);
 
 // Takes `rank`, which never joined, out of a group that a split made, and ends the group. The
 // failure names the rank, its `operation` (split or subset), and the reason `why`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/core/shared/shared_objects.h"
+// Windows and split communicators of a communicator whose ranks live in several processes.
 
 #include <algorithm>
 #include <mutex>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "native/core/failure_text.h"
+#include "native/core/shared/object_operations.h"
 #include "native/core/shared/shared_group.h"
 #include "native/memory/shared_mapping.h"
 #include "native/memory/shared_memory.h"
@@ -17,13 +18,10 @@ namespace {
 // A window as this process maps it. The first of its ranks that arrives maps it.
 class SharedWindow {
  public:
-  SharedWindow() = default;
   ~SharedWindow() {
     if (key_.bytes > 0 && group_->hosts() != nullptr)
       group_->hosts()->hideWindow(mapping_.memory());
   }
-  SharedWindow(const SharedWindow&) = delete;
-  SharedWindow& operator=(const SharedWindow&) = delete;
 
   SharedMapping& mapping() { return mapping_; }
   Window* window() { return &*window_; }
@@ -185,13 +183,12 @@ void abandonSplit(Group& whole, Group& made, uint32_t rank, wl_operation operati
 
 }  // namespace
 
-Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
-                        std::shared_ptr<Window>* window, wl_error_t* error) {
+Code createSharedWindow(const HostOperation& of, const NewWindow& asked,
+                        std::shared_ptr<Window>* window) {
+  Comm& comm = of.comm;
   Group& group = comm.group();
   const uint32_t maker = group.firstBeside(comm.rank());
   OtherHosts* const hosts = group.hosts();
-  const Descriptor descriptor = asked.descriptor();
-  const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
   wl_error_t failure = blankError();
   Joint<SharedWindow> joint;
   std::shared_ptr<SharedWindow> made;
@@ -214,15 +211,14 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
     }
   });
   // A rank without room for the others' statements reports it here.
-  Code code = shareOutcome(comm, descriptor, failure, limit, error);
-  if (code != WL_OK) return code;
+  if (Code code = shareOutcome(of, failure); code != WL_OK) return code;
   ToldWindow own = {kNobody, {}};
   if (comm.rank() == maker) own = {group.takeWindow(), made->mapping().named()};
-  code = gatherWords(comm, descriptor, &own, sizeof own, all.data(), limit, error);
+  Code code = gatherWords(of, &own, sizeof own, all.data());
   if (code != WL_OK) return code;
   const ToldWindow& told = all[maker];
   const auto number = static_cast<uint32_t>(told.number);
-  if (code = takeNumbers(group, all, number, own.number, error); code != WL_OK) return code;
+  if (code = takeNumbers(group, all, number, own.number, of.error); code != WL_OK) return code;
   std::shared_ptr<Held> held;
   attempt(comm.rank(), &failure, [&] {
     held = std::make_shared<Held>(group, number, made);
@@ -236,23 +232,21 @@ Code createSharedWindow(Comm& comm, const NewWindow& asked, int64_t deadlineNs,
   });
   if (held == nullptr) group.dropWindow(number);
   if (hosts != nullptr) {
-    code = gatherWords(comm, descriptor, &key, sizeof key, keys.data(), limit, error);
-    if (code != WL_OK) return code;
+    if (code = gatherWords(of, &key, sizeof key, keys.data()); code != WL_OK) return code;
     attempt(comm.rank(), &failure, [&] {
       if (failure.code == WL_OK) hosts->reachWindow(number, keys.data(), &failure);
     });
   }
-  code = shareOutcome(comm, descriptor, failure, limit, error);
+  code = shareOutcome(of, failure);
   made->mapping().closeFile();
   if (code == WL_OK) *window = std::shared_ptr<Window>(held, held->window());
   return code;
 }
 
-Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
-                      std::shared_ptr<Group>* group, uint32_t* rank, wl_error_t* error) {
+Code splitSharedGroup(const HostOperation& of, const Split& split, std::shared_ptr<Group>* group,
+                      uint32_t* rank) {
+  Comm& comm = of.comm;
   Group& whole = comm.group();
-  const Descriptor descriptor = split.descriptor();
-  const TimeLimit limit = TimeLimit::fromNow(deadlineNs);
   wl_error_t failure = blankError();
   SplitRoom room;
   const std::shared_ptr<SharedGroup>& made = room.made;
@@ -260,11 +254,10 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
   WireName told = {};
   bool connects = false;  // this rank connects its process
   attempt(comm.rank(), &failure, [&] { room.make(comm, split.color); });
-  Code code = shareOutcome(comm, descriptor, failure, limit, error);
+  Code code = shareOutcome(of, failure);
   if (code != WL_OK) return code;
   const ToldSplit own = {split.color, split.key};
-  code = gatherWords(comm, descriptor, &own, sizeof own, room.all.data(), limit, error);
-  if (code != WL_OK) return code;
+  if (code = gatherWords(of, &own, sizeof own, room.all.data()); code != WL_OK) return code;
 
   const auto goOn = [&](auto&& step) {
     if (made != nullptr && failure.code == WL_OK) attempt(comm.rank(), &failure, step);
@@ -279,8 +272,7 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
     if (whole.isHere(maker)) made->make(whole, members, &failure);
   });
   const SharedFile file = made == nullptr ? SharedFile{} : made->mapping().named();
-  code = gatherWords(comm, descriptor, &file, sizeof file, room.files.data(), limit, error);
-  if (code != WL_OK) return code;
+  if (code = gatherWords(of, &file, sizeof file, room.files.data()); code != WL_OK) return code;
   goOn([&] {
     if (room.files[maker].number < 0) return;  // the outcome says why
     if (mapOf(whole, maker, room.files[maker], made->mapping(), &failure) != WL_OK ||
@@ -294,15 +286,14 @@ Code splitSharedGroup(Comm& comm, const Split& split, int64_t deadlineNs,
     if (made->group()->claim(*rank, &failure) == WL_OK && connects) told = tellName(*hosts);
   });
   if (whole.hosts() != nullptr) {
-    code = shareOutcome(comm, descriptor, failure, limit, error);
-    if (code == WL_OK)
-      code = gatherWords(comm, descriptor, &told, sizeof told, room.names.data(), limit, error);
+    code = shareOutcome(of, failure);
+    if (code == WL_OK) code = gatherWords(of, &told, sizeof told, room.names.data());
     if (code != WL_OK) return code;
     goOn([&] {
       if (connects) made->connect(whole, namesOf(members, room.names), &failure);
     });
   }
-  code = shareOutcome(comm, descriptor, failure, limit, error);
+  code = shareOutcome(of, failure);
   if (made == nullptr) return code;
   if (code == WL_OK) *group = std::shared_ptr<Group>(made, made->group());
   if (code != WL_OK && made->group() != nullptr)

@@ -165,7 +165,6 @@ class Shrink {
     if (isNewRound) {
       forsake("others had to begin anew");
       proposal_.reset();
-      joint_.reset();
       members_.clear();
       hasTried_ = false;
       goneNs_ = 0;
@@ -204,11 +203,13 @@ class Shrink {
     return atNs >= (complete ? std::min(completeNs_, limitNs_) : limitNs_) + before * turnNs;
   }
 
-  // The proposal of `maker` in this round.
-  Joint<Proposal> proposalOf(uint32_t maker) const {
-    return whole_.joint().make<Proposal>(round_,
-                                         JointObjects::kShrink - static_cast<int32_t>(maker),
-                                         [] { return std::make_shared<Proposal>(); });
+  // The proposal of `maker` in this round. It keeps the joint object, so that other ranks of this
+  // process get the same one.
+  std::shared_ptr<Proposal> proposalOf(uint32_t maker) const {
+    const Joint<Proposal> joint = whole_.joint().make<Proposal>(
+        round_, JointObjects::kShrink - static_cast<int32_t>(maker),
+        [] { return std::make_shared<Proposal>(); });
+    return {joint, joint->get()};
   }
 
   Code propose(const Agreement& open) {
@@ -223,12 +224,10 @@ class Shrink {
   // Makes the new communicator's memory on this host, for the proposal of `maker`. Then changes the
   // host's word from `from` to that proposal.
   Code offer(const Agreement& from, uint32_t maker, const std::vector<uint32_t>& members) {
-    Joint<Proposal> joint = proposalOf(maker);
-    const std::shared_ptr<Proposal>& made = *joint;
+    std::shared_ptr<Proposal> made = proposalOf(maker);
     if (Code code = made->make(whole_, members, error_); code != WL_OK) return code;
     if (!move(from, {Agreement::kProposed, round_, maker, made->file()})) return WL_OK;
-    proposal_ = made;
-    joint_ = std::move(joint);
+    proposal_ = std::move(made);
     rank_ = proposal_->rankOf(comm_.rank());
     return WL_OK;
   }
@@ -256,16 +255,14 @@ class Shrink {
 
   // Opens what `maker` made on this host. proposal_ does not change if nothing is left to open.
   Code open(const Agreement& proposed, uint32_t maker) {
-    Joint<Proposal> joint = proposalOf(proposed.maker);
-    const std::shared_ptr<Proposal>& told = *joint;
+    std::shared_ptr<Proposal> told = proposalOf(proposed.maker);
     wl_error_t why = blankError();
     const Code code = told->open(whole_, maker, proposed.file, &why);
     // The number was valid for that file until this check.
     if (look().word() != proposed.word()) return WL_OK;
     if (code == WL_PEER_LOST && decides(proposed.maker)) abandon(proposed);
     if (code != WL_OK) return code == WL_PEER_LOST ? WL_OK : copyError(error_, why, nullptr);
-    proposal_ = told;
-    joint_ = std::move(joint);
+    proposal_ = std::move(told);
     rank_ = proposal_->rankOf(comm_.rank());
     return WL_OK;
   }
@@ -413,9 +410,8 @@ class Shrink {
     for (uint32_t rank = 0; rank < whole_.ranks(); ++rank) {
       const uint32_t said = whole_.member(rank).shrink.load(std::memory_order_seq_cst);
       if (isGone(rank) || said >= Agreement::came(round_)) continue;
-      if (record.culprit_count < WL_ERROR_CULPRITS)
-        record.culprits[record.culprit_count] = static_cast<int32_t>(rank);
-      out.add("%s rank %u", record.culprit_count++ == 0 ? "; what has not answered:" : ",", rank);
+      out.add("%s rank %u", record.culprit_count == 0 ? "; what has not answered:" : ",", rank);
+      addCulprit(&record, rank);
     }
     if (lastWhy_.code != WL_OK) out.add("; the last try to connect failed: %s", lastWhy_.message);
     out.add(". Call it again, or close this communicator and start anew");
@@ -437,7 +433,6 @@ class Shrink {
   int64_t limitNs_ = 0;     // end of its current step; 0: none yet
   int64_t completeNs_ = 0;  // when all had joined; 0: not yet
   std::shared_ptr<Proposal> proposal_;  // the round's proposal, after this rank opened or made it
-  Joint<Proposal> joint_;        // keeps proposal_
   uint32_t rank_ = kNobody;             // this rank's number in proposal_
   // State of the round on several hosts.
   uint32_t maker_ = kNobody;

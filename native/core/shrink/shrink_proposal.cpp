@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/core/shrink/shrink_proposal.h"
 
-#include <new>
-
 namespace windlass {
 
 Code Proposal::make(const Group& whole, const std::vector<uint32_t>& members, wl_error_t* error) {
@@ -15,7 +13,6 @@ Code Proposal::make(const Group& whole, const std::vector<uint32_t>& members, wl
   GroupConfig config = whole.config();
   config.ranks = static_cast<uint32_t>(members.size());
   local_ = Group::create(config);
-  if (local_ == nullptr) throw std::bad_alloc();
   local_->comeFrom(whole, members);
   block_ = local_->block();
   return WL_OK;

@@ -44,7 +44,7 @@ class Pages {
  public:
   explicit Pages(uint64_t pages)
       : pool(pages * kPage), count(pages),
-        memory(static_cast<unsigned char*>(windlass::mapSparseMemory(pages * kPage))) {
+        memory(static_cast<unsigned char*>(windlass::mapMemory(pages * kPage, windlass::kSparse))) {
     if (memory == nullptr) std::abort();
     pool.layAt(memory);
   }

@@ -13,6 +13,7 @@ using windlass::Code;
 using windlass::Comm;
 using windlass::Descriptor;
 using windlass::Group;
+using windlass::HostOperation;
 using windlass::TimeLimit;
 
 constexpr int64_t kDeadline = 300 * kMs;
@@ -41,15 +42,14 @@ TEST(ObjectOperations, OfASplitShareItsDeadline) {
       EXPECT_TRUE(group == nullptr);
       return;
     }
-    const Descriptor split = Descriptor::of(WL_OP_SPLIT, 0);
-    const TimeLimit limit = TimeLimit::fromNow(20'000 * kMs);
+    const HostOperation split = {comm, Descriptor::of(WL_OP_SPLIT, 0),
+                                 TimeLimit::fromNow(20'000 * kMs), &error};
     const int32_t own[2] = {};
     int32_t all[4] = {};
     pause();
-    Code code = windlass::shareOutcome(comm, split, nothingWrong(), limit, &error);
+    Code code = windlass::shareOutcome(split, nothingWrong());
     pause();
-    if (code == WL_OK)
-      code = windlass::gatherWords(comm, split, own, sizeof own, all, limit, &error);
+    if (code == WL_OK) code = windlass::gatherWords(split, own, sizeof own, all);
     EXPECT_EQ(WL_TIMEOUT, code) << error.message;
   });
 }

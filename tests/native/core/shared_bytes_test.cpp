@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The search for common bytes of two views, against sets of addresses.
-#include "native/base/shared_bytes.h"
+#include "native/base/extent.h"
 
 #include <numeric>
 #include <set>
