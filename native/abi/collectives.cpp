@@ -202,25 +202,20 @@ struct CollectiveFunctions {
   CollectiveFunction by[kHolds][kHolds] = {};
 
   constexpr CollectiveFunctions() {
-    constexpr auto kPart = Holds::kPart;
-    constexpr auto kParts = Holds::kParts;
-    constexpr auto kUnequalParts = Holds::kUnequalParts;
-    constexpr auto kRootsPart = Holds::kRootsPart;
-    constexpr auto kRootsParts = Holds::kRootsParts;
     for (auto& functions : by)
       for (CollectiveFunction& function : functions) function = step;
     at(Holds::kNothing, Holds::kNothing) = barrier;
-    at(kParts, kParts) = collective<kParts, kParts>;
-    at(kParts, kPart) = collective<kParts, kPart>;
-    at(kPart, kParts) = collective<kPart, kParts>;
-    at(kPart, kPart) = collective<kPart, kPart>;
-    at(kRootsPart, kPart) = collective<kRootsPart, kPart>;
-    at(kRootsParts, kPart) = collective<kRootsParts, kPart>;
-    at(kPart, kRootsPart) = collective<kPart, kRootsPart>;
-    at(kPart, kRootsParts) = collective<kPart, kRootsParts>;
-    at(kUnequalParts, kUnequalParts) = exchangeParts;
-    at(kPart, kUnequalParts) = gatherParts;
-    at(kUnequalParts, kPart) = reduceParts;
+    at(Holds::kParts, Holds::kParts) = collective<Holds::kParts, Holds::kParts>;
+    at(Holds::kParts, Holds::kPart) = collective<Holds::kParts, Holds::kPart>;
+    at(Holds::kPart, Holds::kParts) = collective<Holds::kPart, Holds::kParts>;
+    at(Holds::kPart, Holds::kPart) = collective<Holds::kPart, Holds::kPart>;
+    at(Holds::kRootsPart, Holds::kPart) = collective<Holds::kRootsPart, Holds::kPart>;
+    at(Holds::kRootsParts, Holds::kPart) = collective<Holds::kRootsParts, Holds::kPart>;
+    at(Holds::kPart, Holds::kRootsPart) = collective<Holds::kPart, Holds::kRootsPart>;
+    at(Holds::kPart, Holds::kRootsParts) = collective<Holds::kPart, Holds::kRootsParts>;
+    at(Holds::kUnequalParts, Holds::kUnequalParts) = exchangeParts;
+    at(Holds::kPart, Holds::kUnequalParts) = gatherParts;
+    at(Holds::kUnequalParts, Holds::kPart) = reduceParts;
   }
   constexpr CollectiveFunction& at(Holds in, Holds out) {
     return by[static_cast<size_t>(in)][static_cast<size_t>(out)];
@@ -263,8 +258,7 @@ int32_t wl_submit(wl_comm_t* comm, const wl_call_t* call, wl_error_t* error) {
 int32_t wl_enqueued_await(wl_comm_t* comm, uint64_t ticket, int64_t limit_ns, int32_t* over,
                           wl_error_t* error) {
   if (Code code = checkCall(comm, limit_ns, error); code != WL_OK) return code;
-  if (Code code = checkNotNull(over, "over", error); code != WL_OK) return code;
-  *over = 0;
+  if (Code code = checkOut(over, "over", error); code != WL_OK) return code;
   bool isOver = false;
   const Code code = awaitEnqueued(comm->comm, ticket, limit_ns, &isOver, error);
   *over = isOver ? 1 : 0;

@@ -73,7 +73,6 @@ void fill(const ControlBlock& block, const GroupConfig& config, uint32_t rank,
 }
 
 int32_t fill(const ControlBlock& block, uint32_t rank, wl_record_t* records, int32_t capacity) {
-  const size_t stride = records->struct_size;
   const FlightRecorder& recorder = block.recorder(rank);
   const TickScale scale = TickScale::since(block);
   const uint64_t newest = recorder.newest();
@@ -82,11 +81,7 @@ int32_t fill(const ControlBlock& block, uint32_t rank, wl_record_t* records, int
   for (uint64_t number = newest; number >= oldest && count < capacity; --number) {
     Recorded recorded;
     if (!recorder.read(number, scale, &recorded)) continue;
-    auto* record = reinterpret_cast<wl_record_t*>(reinterpret_cast<unsigned char*>(records) +
-                                                  stride * static_cast<size_t>(count));
-    record->struct_size = static_cast<uint32_t>(stride);
-    fill(recorded, record);
-    ++count;
+    fill(recorded, elementOf(records, static_cast<size_t>(count++)));
   }
   return count;
 }
@@ -145,8 +140,7 @@ int32_t wl_comm_last_to_enter(const wl_comm_t* comm, uint32_t sequence) {
 
 int32_t wl_report_find(const wl_process_t* process, int32_t* numbers, uint32_t capacity,
                        uint64_t* count, wl_error_t* error) {
-  if (Code code = checkNotNull(count, "count", error); code != WL_OK) return code;
-  *count = 0;
+  if (Code code = checkOut(count, "count", error); code != WL_OK) return code;
   if (Code code = checkNotNull(numbers, "numbers", error); code != WL_OK) return code;
   if (Code code = checkProcess(process, "process", error); code != WL_OK) return code;
   const auto find = [&] {
@@ -161,8 +155,7 @@ int32_t wl_report_find(const wl_process_t* process, int32_t* numbers, uint32_t c
 
 int32_t wl_report_open(const wl_process_t* owner, int32_t number, wl_report_t** report,
                        wl_error_t* error) {
-  if (Code code = checkNotNull(report, "report", error); code != WL_OK) return code;
-  *report = nullptr;
+  if (Code code = checkOut(report, "report", error); code != WL_OK) return code;
   if (Code code = checkProcess(owner, "owner", error); code != WL_OK) return code;
   if (number < 0) return fail(error, WL_INVALID_ARGUMENT, "number %d is no file", number);
   const auto open = [&] {

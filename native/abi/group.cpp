@@ -10,8 +10,7 @@ using namespace windlass;
 extern "C" {
 
 int32_t wl_group_create(const wl_group_config_t* config, wl_group_t** group, wl_error_t* error) {
-  if (Code code = checkNotNull(group, "group", error); code != WL_OK) return code;
-  *group = nullptr;
+  if (Code code = checkOut(group, "group", error); code != WL_OK) return code;
   GroupConfig own;
   if (Code code = readGroupConfig(config, &own, error); code != WL_OK) return code;
   if (config->hosts != nullptr) {
@@ -32,8 +31,7 @@ int32_t wl_group_create(const wl_group_config_t* config, wl_group_t** group, wl_
 
 int32_t wl_group_join(wl_group_t* group, int32_t rank, wl_comm_t** comm, wl_error_t* error) {
   if (Code code = checkHandle(group, "group", error); code != WL_OK) return code;
-  if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
-  *comm = nullptr;
+  if (Code code = checkOut(comm, "comm", error); code != WL_OK) return code;
   if (rank < 0) {
     return fail(error, WL_INVALID_ARGUMENT, "rank %d is not in 0 to %u", rank,
                 group->group->ranks() - 1);

@@ -59,6 +59,13 @@ inline Code checkNotNull(const void* pointer, const char* name, wl_error_t* erro
   return pointer != nullptr ? WL_OK : fail(error, WL_INVALID_ARGUMENT, "%s is NULL", name);
 }
 
+// Checks that the caller's `out` is not NULL, and sets *out to `none`.
+template <class Out>
+Code checkOut(Out* out, const char* name, wl_error_t* error, Out none = {}) {
+  if (out != nullptr) *out = none;
+  return checkNotNull(out, name, error);
+}
+
 // Checks that the caller's struct is not NULL and has all fields that this library knows.
 template <class Struct>
 Code checkStruct(const Struct* given, const char* name, wl_error_t* error) {
@@ -66,6 +73,16 @@ Code checkStruct(const Struct* given, const char* name, wl_error_t* error) {
   if (given->struct_size >= sizeof(Struct)) return WL_OK;
   return fail(error, WL_INVALID_ARGUMENT, "%s->struct_size is %u, not %zu", name,
               given->struct_size, sizeof(Struct));
+}
+
+// Returns element `index` of the caller's array, in which each element has the size of the first.
+template <class Struct>
+Struct* elementOf(Struct* array, size_t index) {
+  const uint32_t bytes = array->struct_size;
+  auto* element =
+      reinterpret_cast<Struct*>(reinterpret_cast<unsigned char*>(array) + bytes * index);
+  element->struct_size = bytes;
+  return element;
 }
 
 // Returns body(), or WL_RESOURCE with the message if `body` finds no memory or no thread.
@@ -104,13 +121,15 @@ inline Code checkDeadline(int64_t deadlineNs, wl_error_t* error) {
                                 text(deadlineNs));
 }
 
+// Checks the longest silence of `who`, such as "a host". Defined in native/abi/processes.cpp.
+Code checkSilence(int64_t silenceNs, const char* who, wl_error_t* error);
+
 // Makes the first checks of a collective that creates *out, and sets it to NULL.
 template <class Handle>
 Code checkCreate(const wl_comm_t* comm, Handle** out, const char* name, int64_t deadlineNs,
                  wl_error_t* error) {
   if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
-  if (Code code = checkNotNull(out, name, error); code != WL_OK) return code;
-  *out = nullptr;
+  if (Code code = checkOut(out, name, error); code != WL_OK) return code;
   return checkDeadline(deadlineNs, error);
 }
 

@@ -74,12 +74,9 @@ Code sourceBox(const Transfer& transfer, int32_t rank, uint32_t binding, const i
                 "source binding %u of rank %d, of another process, lies outside every window",
                 binding, rank);
   }
-  box->struct_size = sizeof *box;
-  box->dtype = static_cast<int32_t>(source.dtype);
-  box->ndim = source.ndim;
-  box->data = data + offset * static_cast<int64_t>(sizeOf(source.dtype));
-  box->shape = length;
-  box->strides = source.strides;
+  data += offset * static_cast<int64_t>(sizeOf(source.dtype));
+  *box = {sizeof *box, static_cast<int32_t>(source.dtype), source.ndim, 0, data, length,
+          source.strides};
   return WL_OK;
 }
 
@@ -108,12 +105,10 @@ int32_t wl_device_hash(wl_comm_t* comm, const wl_tensor_t* tensor, uint64_t seed
   if (Code code = checkGpus("hash", error); code != WL_OK) return code;
   const StridedView view = viewOf(*tensor);
   const Hashed what = {&view, 1, ReduceOp::kSum, view.dtype, view.dtype};
-  return haveDevice(
-      comm->comm, WL_OP_GET, view,
-      [&](RankDevice& device, wl_error_t* own) {
-        return hashByDevice(device, what, seed, hash, own);
-      },
-      error);
+  const auto body = [&](RankDevice& device, wl_error_t* own) {
+    return hashByDevice(device, what, seed, hash, own);
+  };
+  return haveDevice(comm->comm, WL_OP_GET, view, body, error);
 }
 
 int32_t wl_transfer_hash(wl_transfer_t* transfer, uint32_t binding, const int32_t* ranks,
@@ -126,7 +121,7 @@ int32_t wl_transfer_hash(wl_transfer_t* transfer, uint32_t binding, const int32_
   if (Code code = checkNotNull(length, "length", error); code != WL_OK) return code;
   if (Code code = checkNotNull(hash, "hash", error); code != WL_OK) return code;
   if (Code code = checkSourceCount(count, error); code != WL_OK) return code;
-  const Transfer& own = transfer->transfer;
+  Transfer& own = transfer->transfer;
   const auto hashBoxes = [&] {
     std::vector<wl_tensor_t> boxes(count);
     std::vector<const wl_tensor_t*> sources(count);
@@ -143,13 +138,12 @@ int32_t wl_transfer_hash(wl_transfer_t* transfer, uint32_t binding, const int32_
       *hash = hashOf(what, seed);
       return WL_OK;
     }
-    return transfer->transfer.haveDevice(
-        [&](RankDevice& device, wl_error_t* failed) {
-          return hashByDevice(device, what, seed, hash, failed);
-        },
-        error);
+    const auto body = [&](RankDevice& device, wl_error_t* failed) {
+      return hashByDevice(device, what, seed, hash, failed);
+    };
+    return own.haveDevice(body, error);
   };
-  return transfer->transfer.readSources(
+  return own.readSources(
       error, [&] { return withMemory(error, hashBoxes, "out of memory for %u sources", count); });
 }
 

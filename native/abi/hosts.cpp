@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "native/abi/handles.h"
-#include "native/core/watch.h"
 #include "native/hosts/hosts.h"
 
 using namespace windlass;
@@ -84,11 +83,7 @@ int32_t wl_group_connect(wl_group_t* group, const uint8_t* names, const uint64_t
   if (Code code = checkNotNull(bytes, "bytes", error); code != WL_OK) return code;
   if (group->group->hosts()->isConnected())
     return fail(error, WL_INVALID_ARGUMENT, "this group's wire is connected");
-  if (silence_ns < 0 || (silence_ns > 0 && silence_ns < kLeastSilenceNs)) {
-    return fail(error, WL_INVALID_ARGUMENT,
-                "silence_ns is %lld, not at least %lld; 0 lets a host be silent",
-                text(silence_ns), text(kLeastSilenceNs));
-  }
+  if (Code code = checkSilence(silence_ns, "a host", error); code != WL_OK) return code;
   const auto connect = [&] {
     std::vector<std::vector<unsigned char>> all;
     for (uint32_t i = 0; i < count; ++i) {

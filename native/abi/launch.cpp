@@ -250,8 +250,7 @@ int32_t wl_kernel_library_load(const char* path, const char* target,
                                wl_kernel_library_t** library, wl_error_t* error) {
   if (Code code = checkNotNull(path, "path", error); code != WL_OK) return code;
   if (Code code = checkNotNull(target, "target", error); code != WL_OK) return code;
-  if (Code code = checkNotNull(library, "library", error); code != WL_OK) return code;
-  *library = nullptr;
+  if (Code code = checkOut(library, "library", error); code != WL_OK) return code;
   uint64_t fingerprint = 0;
   if (Code code = fingerprintOf(path, &fingerprint, error); code != WL_OK) return code;
   const auto load = [&] {
@@ -288,12 +287,11 @@ int32_t wl_launch(wl_comm_t* comm, const wl_kernel_library_t* library, int32_t k
     return fail(error, WL_INVALID_ARGUMENT, "launch on rank %u: the library has %u kernels, and "
                 "no number %d", comm->comm.rank(), of(library).count(), kernel);
   }
-  if (words > 0) {
-    if (Code code = checkNotNull(arguments, "arguments", error); code != WL_OK) return code;
-  }
+  Code code = words > 0 ? checkNotNull(arguments, "arguments", error) : WL_OK;
+  if (code != WL_OK) return code;
   Arguments read(*comm, *found, arguments, words, error);
-  if (Code code = read.read(); code != WL_OK) return code;
-  return read.launch(comm->comm, deadline_ns);
+  code = read.read();
+  return code == WL_OK ? read.launch(comm->comm, deadline_ns) : code;
 }
 
 }  // extern "C"

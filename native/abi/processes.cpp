@@ -86,6 +86,13 @@ Code checkProcess(const wl_process_t* process, const char* name, wl_error_t* err
               process->pid);
 }
 
+Code checkSilence(int64_t silenceNs, const char* who, wl_error_t* error) {
+  if (silenceNs == 0 || silenceNs >= kLeastSilenceNs) return WL_OK;
+  return fail(error, WL_INVALID_ARGUMENT,
+              "silence_ns is %lld, not at least %lld; 0 lets %s be silent", text(silenceNs),
+              text(kLeastSilenceNs), who);
+}
+
 Code checkRanks(const int32_t* ranks, uint32_t count, uint32_t size, const char* name,
                 wl_error_t* error) {
   if (Code code = checkNotNull(ranks, name, error); code != WL_OK) return code;
@@ -103,8 +110,7 @@ Code checkRanks(const int32_t* ranks, uint32_t count, uint32_t size, const char*
 extern "C" {
 
 int32_t wl_group_share(const wl_group_config_t* config, int32_t* file, wl_error_t* error) {
-  if (Code code = checkNotNull(file, "file", error); code != WL_OK) return code;
-  *file = -1;
+  if (Code code = checkOut(file, "file", error, -1); code != WL_OK) return code;
   GroupConfig own;
   if (Code code = readGroupConfig(config, &own, error); code != WL_OK) return code;
   own.spansProcesses = true;
@@ -125,8 +131,7 @@ int32_t wl_group_share(const wl_group_config_t* config, int32_t* file, wl_error_
 }
 
 int32_t wl_file_open(const wl_process_t* owner, int32_t number, int32_t* file, wl_error_t* error) {
-  if (Code code = checkNotNull(file, "file", error); code != WL_OK) return code;
-  *file = -1;
+  if (Code code = checkOut(file, "file", error, -1); code != WL_OK) return code;
   if (Code code = checkProcess(owner, "owner", error); code != WL_OK) return code;
   if (number < 0) return fail(error, WL_INVALID_ARGUMENT, "number %d is no file", number);
   OpenFile opened;
@@ -144,8 +149,7 @@ void wl_file_close(int32_t file) {
 }
 
 int32_t wl_group_attach(int32_t file, wl_group_t** group, wl_error_t* error) {
-  if (Code code = checkNotNull(group, "group", error); code != WL_OK) return code;
-  *group = nullptr;
+  if (Code code = checkOut(group, "group", error); code != WL_OK) return code;
   if (Code code = checkDevicesAndGrids(error); code != WL_OK) return code;
   const auto attach = [&] {
     auto mapping = std::make_shared<SharedMapping>();
@@ -183,11 +187,7 @@ int32_t wl_group_watch(wl_group_t* group, const wl_process_t* process, const int
   if (Code code = checkProcess(process, "process", error); code != WL_OK) return code;
   if (Code code = checkRanks(ranks, count, group->group->ranks(), "ranks", error); code != WL_OK)
     return code;
-  if (silence_ns < 0 || (silence_ns > 0 && silence_ns < kLeastSilenceNs)) {
-    return fail(error, WL_INVALID_ARGUMENT,
-                "silence_ns is %lld, not at least %lld; 0 lets the process be silent",
-                text(silence_ns), text(kLeastSilenceNs));
-  }
+  if (Code code = checkSilence(silence_ns, "the process", error); code != WL_OK) return code;
   const auto watch = [&] {
     return group->group->watch(*process, std::vector<uint32_t>(ranks, ranks + count), silence_ns,
                                error);

@@ -91,8 +91,7 @@ int32_t wl_memory_pool_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_
 int32_t wl_memory_pool_alloc(wl_memory_pool_t* pool, uint64_t bytes, void** memory,
                              wl_error_t* error) {
   if (Code code = checkHandle(pool, "pool", error); code != WL_OK) return code;
-  if (Code code = checkNotNull(memory, "memory", error); code != WL_OK) return code;
-  *memory = nullptr;
+  if (Code code = checkOut(memory, "memory", error); code != WL_OK) return code;
   const Code code = pool->pool.take(bytes, memory, error);
   const wl_error_t* record = pool->group->failure();
   if (record == nullptr) return code;
