@@ -42,6 +42,9 @@ struct Question {
   Place place() const { return {words[1]}; }
   const int64_t* extents() const { return reinterpret_cast<const int64_t*>(words + kHeadWords); }
   const int64_t* strides() const { return extents() + ndim(); }
+  uint64_t elements() const {
+    return elementsOf({nullptr, DType::kU8, ndim(), extents(), strides()});
+  }
   Place signal() const { return {isWritten() ? words[kHeadWords + 2 * ndim()] : 0}; }
   uint64_t size() const { return kHeadWords + 2 * ndim() + (isWritten() ? 1 : 0); }
   // Key of the view, without its signal.
@@ -223,7 +226,7 @@ class Owner {
       uint64_t copies = 0;
       do {
         end = std::max(end, views[next]->address + views[next]->bytes);
-        copies += elementsOf(views[next]->asked) * views[next]->asked.elementBytes();
+        copies += views[next]->asked.elements() * views[next]->asked.elementBytes();
         ++next;
       } while (next < views.size() && views[next]->address < end);
       if (copies < end - begin) {
@@ -243,13 +246,6 @@ class Owner {
             Place::of(OffloadedTransfer::kRead, at + (views[i]->address - begin)).word;
       }
     }
-  }
-
-  static uint64_t elementsOf(const Question& asked) {
-    uint64_t elements = 1;
-    for (uint32_t d = 0; d < asked.ndim(); ++d)
-      elements *= static_cast<uint64_t>(asked.extents()[d]);
-    return elements;
   }
 
   static void copyBox(View* view, uint32_t image, bool isOnDevice, std::vector<Copied>* boxes,

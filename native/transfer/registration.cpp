@@ -60,16 +60,11 @@ class Registration {
 
   // Reads and checks the input that needs no peer, and allocates the staging buffers.
   Code begin(wl_error_t* error) {
-    Code code = readBindings(config_.source_bindings, config_.source_binding_words,
-                             config_.source_binding_count, true, &sources_, error);
-    if (code != WL_OK) return code;
-    code = readBindings(config_.target_bindings, config_.target_binding_words,
-                        config_.target_binding_count, false, &targets_, error);
-    if (code != WL_OK) return code;
+    if (Code code = readBindings(config_, true, &sources_, error); code != WL_OK) return code;
+    if (Code code = readBindings(config_, false, &targets_, error); code != WL_OK) return code;
     plan_ = std::make_shared<BoundPlan>();
     plan_->progress = std::make_shared<Progress>();
-    code = plan_->stages.read(config_.stages, config_.stage_words, config_.stage_count, error);
-    if (code != WL_OK) return code;
+    if (Code code = plan_->stages.read(config_, error); code != WL_OK) return code;
     Group& group = comm_.group();
     own_ = Peers::wordsOf(group, rank_, sources_, plan_->stages);
     exchange_.reserve();
