@@ -5,19 +5,14 @@
 #include <utility>
 
 #include "native/base/far.h"
-#include "native/core/comm.h"
 #include "native/core/launch/rank_moves.h"
-#include "native/hosts/hosts.h"
 #include "windlass/chunk.h"
 
 namespace windlass {
 
 FarItems::FarItems(Comm& comm, PeerAccess& access)
-    : comm_(comm),
+    : PeerRank(comm),
       access_(access),
-      hosts_(hostsOf(comm.group())),
-      rank_(comm.rank()),
-      ranks_(comm.group().ranks()),
       partBytes_(comm.group().config().stagePartBytes()),
       served_(ranks_),
       read_(ranks_) {}
@@ -37,7 +32,7 @@ Code FarItems::run(FarPlan& far, const Launch& launch, uint32_t firstPhase, Dead
       if (code != WL_OK) return code;
     }
     comm_.operation().finishPhase(rank_, k);
-    if (hosts_ != nullptr) hosts_->tell(comm_.group().lines(comm_.rank()).done.word);
+    if (hosts_ != nullptr) hosts_->tell(comm_.group().lines(rank_).done.word);
     comm_.waits().waiter().ring();
     if (Code code = comm_.waits().awaitNeed(kEveryRank, k + 1, deadline); code != WL_OK)
       return code;
@@ -126,8 +121,7 @@ Code FarItems::readBox(uint32_t from, const FarBox& box, unsigned char* to,
 
 Code FarItems::takeBox(const FarPlan& far, uint32_t from, uint64_t bytes, unsigned char* to,
                        Deadline& deadline) {
-  const ControlBlock& block = comm_.group().block();
-  StagePair& pair = block.stagePair(from, rank_);
+  StagePair& pair = block().stagePair(from, rank_);
   while (bytes > 0) {
     const uint64_t turn = pair.taken.load(std::memory_order_relaxed);
     const auto isFilled = [&](bool) {
@@ -140,7 +134,7 @@ Code FarItems::takeBox(const FarPlan& far, uint32_t from, uint64_t bytes, unsign
     const uint64_t count = std::min(filled - std::min<uint64_t>(read, filled), bytes);
     if (count == 0)
       return comm_.failures().publishResource("what came of a transfer is not what was planned");
-    const unsigned char* half = block.stage(from, turn) + rank_ * partBytes_;
+    const unsigned char* half = block().stage(from, turn) + rank_ * partBytes_;
     if (const char* broken = kRankMoves.copy(to, half + read, count, false))
       return comm_.failures().publishBreach(rank_, broken);
     to += count;
@@ -158,8 +152,7 @@ Code FarItems::takeBox(const FarPlan& far, uint32_t from, uint64_t bytes, unsign
 bool FarItems::serve(const FarPlan& far, uint32_t reader) {
   const std::vector<uint64_t>& words = far.served[reader];
   Served& next = served_[reader];
-  const ControlBlock& block = comm_.group().block();
-  StagePair& pair = block.stagePair(rank_, reader);
+  StagePair& pair = block().stagePair(rank_, reader);
   const auto isOver = [&] {
     return next.at == words.size() || ServedBox{words.data() + next.at}.phase() != phase_;
   };
@@ -169,7 +162,7 @@ bool FarItems::serve(const FarPlan& far, uint32_t reader) {
     const uint64_t ahead = turn - pair.taken.load(std::memory_order_acquire);
     if (isOver()) return ahead == 0;
     if (ahead == 2) return false;
-    unsigned char* const half = block.stage(rank_, turn) + reader * partBytes_;
+    unsigned char* const half = block().stage(rank_, turn) + reader * partBytes_;
     unsigned char* to = half;
     uint64_t left = partBytes_;
     while (left > 0 && !isOver()) {

@@ -6,9 +6,7 @@
 #include <utility>
 
 #include "native/base/target.h"
-#include "native/core/comm.h"
 #include "native/core/launch/rank_moves.h"
-#include "native/hosts/hosts.h"
 #include "native/memory/memory.h"
 
 namespace windlass {
@@ -40,10 +38,7 @@ std::unique_ptr<PeerReads> PeerReads::make(Comm& comm) {
 }
 
 Pulling::Pulling(Comm& comm)
-    : comm_(comm),
-      hosts_(hostsOf(comm.group())),
-      rank_(comm.rank()),
-      ranks_(comm.group().ranks()),
+    : PeerRank(comm),
       access_(comm),
       items_(comm, access_),
       twoLevels_(comm, access_),
@@ -165,11 +160,10 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
 // Publishes to other hosts that this rank has read the halves, and has received the data sent
 // straight to it.
 void Pulling::tellTaken(const Phase& phase) const {
-  const ControlBlock& block = comm_.group().block();
-  if (phase.staged) hosts_->tellSoon(block.stageLine(rank_).taken);
+  if (phase.staged) hosts_->tellSoon(line(rank_).taken);
   for (uint32_t from = 0; from < ranks_; ++from)
     if (lands(phase, from, rank_))
-      hosts_->tellSoon(block.stagePair(from, rank_).taken, hosts_->hostOf(from));
+      hosts_->tellSoon(block().stagePair(from, rank_).taken, hosts_->hostOf(from));
 }
 
 // Sends to other hosts what this rank's lead wrote: the bytes that it needs, and the refusals. Does
