@@ -108,38 +108,35 @@ Code equalParts(Comm& comm, const Collective& of, const wl_call_t& stated, wl_er
                 OnStream* on) {
   const void* const in = stated.in;
   void* const out = stated.out;
-  const uint64_t inElements = stated.in_elements;
-  const uint64_t outElements = stated.out_elements;
   const int32_t dtype = stated.dtype;
-  const int32_t root = stated.root;
   constexpr bool kHasRoot = isRoots(kIn) || isRoots(kOut);
   constexpr bool kInIsPart = isOnePart(kIn);
   constexpr bool kOutIsPart = isOnePart(kOut);
   const uint32_t ranks = comm.group().ranks();
   const uint32_t rank = comm.rank();
-  if (kHasRoot && static_cast<uint32_t>(root) >= ranks) {
+  if (kHasRoot && static_cast<uint32_t>(stated.root) >= ranks) {
     return fail(error, WL_INVALID_ARGUMENT, "%s: root is %d; it must lie in [0, %u)",
-                callName(stated.operation), root, ranks);
+                callName(stated.operation), stated.root, ranks);
   }
-  const bool isRoot = kHasRoot && rank == static_cast<uint32_t>(root);
-  int32_t rootOrRows = kHasRoot ? root : 0;
+  const bool isRoot = kHasRoot && rank == static_cast<uint32_t>(stated.root);
+  int32_t rootOrRows = kHasRoot ? stated.root : 0;
   int32_t op = 0;
   const bool reads = isRoot || !isRoots(kIn);
   const bool writes = isRoot || !isRoots(kOut);
 
-  uint64_t count = inElements;
+  uint64_t count = stated.in_elements;
   if (kOutIsPart ? writes : !reads) {
-    count = outElements;
+    count = stated.out_elements;
   } else if (!kInIsPart) {
-    count = quotient(inElements, ranks);
+    count = quotient(stated.in_elements, ranks);
   }
   uint64_t allBytes = 0;
   if (Code code = bytesOf(ranks, count, dtype, &allBytes, error); code != WL_OK) return code;
   const uint64_t bytes = count * sizeOf(static_cast<DType>(dtype));
   const uint64_t inBytes = !reads ? 0 : kInIsPart ? bytes : allBytes;
   const uint64_t outBytes = !writes ? 0 : kOutIsPart ? bytes : allBytes;
-  if ((reads && inElements != (kInIsPart ? count : count * ranks)) ||
-      (writes && outElements != (kOutIsPart ? count : count * ranks))) {
+  if ((reads && stated.in_elements != (kInIsPart ? count : count * ranks)) ||
+      (writes && stated.out_elements != (kOutIsPart ? count : count * ranks))) {
     return badElements(of, stated, ranks, error);
   }
   if (of.shape == PartShape::kRows) {

@@ -60,17 +60,16 @@ int32_t wl_comm_subset(wl_comm_t* comm, const int32_t* ranks, uint32_t count, in
   if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
   const uint32_t size = comm->comm.group().ranks();
   if (Code code = checkRanks(ranks, count, size, "ranks", error); code != WL_OK) return code;
-  for (uint32_t i = 1; i < count; ++i) {
+  uint64_t digest = 0;
+  for (uint32_t i = 0; i < count; ++i) {
     if (std::find(ranks, ranks + i, ranks[i]) != ranks + i)
       return fail(error, WL_INVALID_ARGUMENT, "ranks[%u] is %d, as one before it", i, ranks[i]);
+    digest = mixed(digest, static_cast<uint32_t>(ranks[i]));
   }
   const int32_t* listed = std::find(ranks, ranks + count, wl_comm_rank(comm));
   const int32_t color = listed == ranks + count ? -1 : 0;
-  uint64_t digest = 0;
-  for (uint32_t i = 0; i < count; ++i) digest = mixed(digest, static_cast<uint32_t>(ranks[i]));
-  return split(comm,
-               {WL_OP_SUBSET, color, static_cast<int32_t>(listed - ranks), count, digest},
-               deadline_ns, out, error);
+  const Split stated = {WL_OP_SUBSET, color, static_cast<int32_t>(listed - ranks), count, digest};
+  return split(comm, stated, deadline_ns, out, error);
 }
 
 int32_t wl_comm_shrink(wl_comm_t* comm, int64_t deadline_ns, wl_comm_t** out, wl_error_t* error) {

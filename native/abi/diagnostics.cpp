@@ -3,7 +3,6 @@
 // processes.
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <vector>
 
 #include "native/abi/handles.h"

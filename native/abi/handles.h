@@ -115,10 +115,9 @@ bool isOwn(const Handle* handle) {
 }
 
 inline Code checkDeadline(int64_t deadlineNs, wl_error_t* error) {
-  return deadlineNs >= 0 ? WL_OK
-                         : fail(error, WL_INVALID_ARGUMENT,
-                                "deadline_ns %lld is negative; 0 means the communicator's own",
-                                text(deadlineNs));
+  if (deadlineNs >= 0) return WL_OK;
+  return fail(error, WL_INVALID_ARGUMENT,
+              "deadline_ns %lld is negative; 0 means the communicator's own", text(deadlineNs));
 }
 
 // Checks the longest silence of `who`, such as "a host". Defined in native/abi/processes.cpp.
@@ -143,9 +142,8 @@ inline Code checkCall(const wl_comm_t* comm, int64_t deadlineNs, wl_error_t* err
 }
 
 inline Code checkDType(int32_t dtype, wl_error_t* error) {
-  return dtype >= 0 && dtype < WL_DTYPE_COUNT
-             ? WL_OK
-             : fail(error, WL_INVALID_ARGUMENT, "dtype %d is unknown", dtype);
+  if (dtype >= 0 && dtype < WL_DTYPE_COUNT) return WL_OK;
+  return fail(error, WL_INVALID_ARGUMENT, "dtype %d is unknown", dtype);
 }
 
 }  // namespace windlass

@@ -14,17 +14,15 @@ namespace {
 
 Code requireHosts(const wl_group_t* group, wl_error_t* error) {
   if (Code code = checkHandle(group, "group", error); code != WL_OK) return code;
-  return group->group->config().hosts > 1
-             ? WL_OK
-             : fail(error, WL_INVALID_ARGUMENT,
-                    "the ranks of this group live on one host: wl_group_config_t.hosts was NULL");
+  if (group->group->config().hosts > 1) return WL_OK;
+  return fail(error, WL_INVALID_ARGUMENT,
+              "the ranks of this group live on one host: wl_group_config_t.hosts was NULL");
 }
 
 Code requireWire(const wl_group_t* group, wl_error_t* error) {
   if (Code code = requireHosts(group, error); code != WL_OK) return code;
-  return group->group->hosts() != nullptr
-             ? WL_OK
-             : fail(error, WL_INVALID_ARGUMENT, "wl_group_open_wire comes first");
+  if (group->group->hosts() != nullptr) return WL_OK;
+  return fail(error, WL_INVALID_ARGUMENT, "wl_group_open_wire comes first");
 }
 
 }  // namespace

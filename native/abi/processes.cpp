@@ -2,7 +2,6 @@
 // C ABI: groups whose ranks live in several processes of one host.
 #include <algorithm>
 #include <bitset>
-#include <cstdio>
 #include <vector>
 
 #include "native/abi/handles.h"
@@ -68,10 +67,9 @@ Code readFailure(int32_t code, const int32_t* culprits, uint32_t count, const ch
 
 Code requireProcesses(const wl_group_t* group, wl_error_t* error) {
   if (Code code = checkHandle(group, "group", error); code != WL_OK) return code;
-  return group->group->config().spansProcesses
-             ? WL_OK
-             : fail(error, WL_INVALID_ARGUMENT,
-                    "the ranks of this group all live in one process: wl_group_create made it");
+  if (group->group->config().spansProcesses) return WL_OK;
+  return fail(error, WL_INVALID_ARGUMENT,
+              "the ranks of this group all live in one process: wl_group_create made it");
 }
 
 }  // namespace
