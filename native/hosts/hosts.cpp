@@ -15,7 +15,6 @@
 #include "native/base/clock.h"
 #include "native/base/makes_threads.h"
 #include "native/base/text.h"
-#include "native/core/group.h"
 
 namespace windlass {
 namespace {

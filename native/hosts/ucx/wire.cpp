@@ -9,7 +9,6 @@
 #include <cstring>
 #include <iterator>
 #include <mutex>
-#include <string>
 
 namespace windlass {
 namespace {

@@ -3,7 +3,7 @@
 #include "native/hosts/ucx/library/ucp_wire.h"
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 #include "native/base/clock.h"
 
@@ -379,12 +379,9 @@ void UcpWire::forget(uint32_t number, const Unread& unread) {
   peer.wanted.erase(std::remove_if(peer.wanted.begin(), peer.wanted.end(), isOf),
                     peer.wanted.end());
   for (auto each = asked_.begin(); each != asked_.end();) {
-    if (each->second.from.peer != number || !isOf(each->second)) {
-      ++each;
-      continue;
-    }
-    --peer.asked;
-    each = asked_.erase(each);
+    const bool isForgotten = each->second.from.peer == number && isOf(each->second);
+    if (isForgotten) --peer.asked;
+    each = isForgotten ? asked_.erase(each) : std::next(each);
   }
 }
 

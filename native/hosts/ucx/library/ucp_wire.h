@@ -19,7 +19,6 @@
 #include <deque>
 #include <new>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "native/hosts/ucx/library/ucx_mutex.h"
