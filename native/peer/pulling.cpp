@@ -5,7 +5,6 @@
 #include <new>
 #include <utility>
 
-#include "native/base/target.h"
 #include "native/core/launch/rank_moves.h"
 #include "native/memory/memory.h"
 
