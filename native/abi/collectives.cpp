@@ -131,7 +131,7 @@ Code equalParts(Comm& comm, const Collective& of, const wl_call_t& stated, wl_er
     count = quotient(stated.in_elements, ranks);
   }
   uint64_t allBytes = 0;
-  if (Code code = bytesOf(ranks, count, dtype, &allBytes, error); code != WL_OK) return code;
+  if (Code code = bytesOf(ranks, count, dtype, &allBytes, error)) return code;
   const uint64_t bytes = count * sizeOf(static_cast<DType>(dtype));
   const uint64_t inBytes = !reads ? 0 : kInIsPart ? bytes : allBytes;
   const uint64_t outBytes = !writes ? 0 : kOutIsPart ? bytes : allBytes;
@@ -140,15 +140,15 @@ Code equalParts(Comm& comm, const Collective& of, const wl_call_t& stated, wl_er
     return badElements(of, stated, ranks, error);
   }
   if (of.shape == PartShape::kRows) {
-    if (Code code = checkRows(stated, count, error); code != WL_OK) return code;
+    if (Code code = checkRows(stated, count, error)) return code;
     rootOrRows = static_cast<int32_t>(stated.rows);
   }
   if (of.result == Result::kReduced) {
     op = stated.op;
-    if (Code code = checkReduction(stated, error); code != WL_OK) return code;
+    if (Code code = checkReduction(stated, error)) return code;
   }
-  if (Code code = checkBuffer(in, inBytes, dtype, "in", error); code != WL_OK) return code;
-  if (Code code = checkBuffer(out, outBytes, dtype, "out", error); code != WL_OK) return code;
+  if (Code code = checkBuffer(in, inBytes, dtype, "in", error)) return code;
+  if (Code code = checkBuffer(out, outBytes, dtype, "out", error)) return code;
   if (overlap(in, inBytes, out, outBytes)) {
     // In place, both buffers are equal, or one is the rank's own part of the other.
     const uint64_t inSkips = kOutIsPart && !kInIsPart ? rank * bytes : 0;
@@ -243,19 +243,19 @@ constexpr CollectiveFunctions kFunctions;
 extern "C" {
 
 int32_t wl_submit(wl_comm_t* comm, const wl_call_t* call, wl_error_t* error) {
-  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
-  if (Code code = checkStruct(call, "call", error); code != WL_OK) return code;
+  if (Code code = checkHandle(comm, "comm", error)) return code;
+  if (Code code = checkStruct(call, "call", error)) return code;
   if (static_cast<uint32_t>(call->operation) >= WL_OP_COUNT)
     return fail(error, WL_INVALID_ARGUMENT, "operation %d is unknown", call->operation);
-  if (Code code = checkDeadline(call->deadline_ns, error); code != WL_OK) return code;
+  if (Code code = checkDeadline(call->deadline_ns, error)) return code;
   if (call->ticket != nullptr) return enqueue(comm->comm, *call, error);
   return kFunctions.of(call->operation)(comm->comm, *call, error, nullptr);
 }
 
 int32_t wl_enqueued_await(wl_comm_t* comm, uint64_t ticket, int64_t limit_ns, int32_t* over,
                           wl_error_t* error) {
-  if (Code code = checkCall(comm, limit_ns, error); code != WL_OK) return code;
-  if (Code code = checkOut(over, "over", error); code != WL_OK) return code;
+  if (Code code = checkCall(comm, limit_ns, error)) return code;
+  if (Code code = checkOut(over, "over", error)) return code;
   bool isOver = false;
   const Code code = awaitEnqueued(comm->comm, ticket, limit_ns, &isOver, error);
   *over = isOver ? 1 : 0;

@@ -121,13 +121,13 @@ int32_t wl_comm_recorded(const wl_comm_t* comm, int32_t rank, wl_record_t* recor
 }
 
 int32_t wl_comm_peer_memory(const wl_comm_t* comm, wl_peer_memory_t* memory, wl_error_t* error) {
-  if (Code code = checkStruct(memory, "memory", error); code != WL_OK) return code;
+  if (Code code = checkStruct(memory, "memory", error)) return code;
   if (comm != nullptr) {
     memory->form = formOf(comm->comm, memory->why, sizeof memory->why);
     return WL_OK;
   }
   PeerMemoryUse use = PeerMemoryUse::kAuto;
-  if (Code code = askedPeerMemoryUse(&use, error); code != WL_OK) return code;
+  if (Code code = askedPeerMemoryUse(&use, error)) return code;
   const bool reads = ownPeerMemory(use, memory->why, sizeof memory->why);
   memory->form = reads ? WL_PEER_MEMORY_READV : WL_PEER_MEMORY_STAGE;
   return WL_OK;
@@ -139,12 +139,12 @@ int32_t wl_comm_last_to_enter(const wl_comm_t* comm, uint32_t sequence) {
 
 int32_t wl_report_find(const wl_process_t* process, int32_t* numbers, uint32_t capacity,
                        uint64_t* count, wl_error_t* error) {
-  if (Code code = checkOut(count, "count", error); code != WL_OK) return code;
-  if (Code code = checkNotNull(numbers, "numbers", error); code != WL_OK) return code;
-  if (Code code = checkProcess(process, "process", error); code != WL_OK) return code;
+  if (Code code = checkOut(count, "count", error)) return code;
+  if (Code code = checkNotNull(numbers, "numbers", error)) return code;
+  if (Code code = checkProcess(process, "process", error)) return code;
   const auto find = [&] {
     std::vector<int32_t> found;
-    if (Code code = listShared(*process, capacity, &found, error); code != WL_OK) return code;
+    if (Code code = listShared(*process, capacity, &found, error)) return code;
     std::copy(found.begin(), found.end(), numbers);
     *count = found.size();
     return WL_OK;
@@ -154,8 +154,8 @@ int32_t wl_report_find(const wl_process_t* process, int32_t* numbers, uint32_t c
 
 int32_t wl_report_open(const wl_process_t* owner, int32_t number, wl_report_t** report,
                        wl_error_t* error) {
-  if (Code code = checkOut(report, "report", error); code != WL_OK) return code;
-  if (Code code = checkProcess(owner, "owner", error); code != WL_OK) return code;
+  if (Code code = checkOut(report, "report", error)) return code;
+  if (Code code = checkProcess(owner, "owner", error)) return code;
   if (number < 0) return fail(error, WL_INVALID_ARGUMENT, "number %d is no file", number);
   const auto open = [&] {
     auto made = std::make_unique<wl_report>();
@@ -188,15 +188,15 @@ int32_t wl_report_recorded(const wl_report_t* report, int32_t rank, wl_record_t*
 
 int32_t wl_report_peer_memory(const wl_report_t* report, wl_peer_memory_t* memory,
                               wl_error_t* error) {
-  if (Code code = checkNotNull(report, "report", error); code != WL_OK) return code;
-  if (Code code = checkStruct(memory, "memory", error); code != WL_OK) return code;
+  if (Code code = checkNotNull(report, "report", error)) return code;
+  if (Code code = checkStruct(memory, "memory", error)) return code;
   memory->form = formAsTold(report->group->block(), report->group->config().ranks, kNobody, "",
                             memory->why, sizeof memory->why);
   return WL_OK;
 }
 
 int32_t wl_report_failure(const wl_report_t* report, wl_error_t* error) {
-  if (Code code = checkNotNull(report, "report", error); code != WL_OK) return code;
+  if (Code code = checkNotNull(report, "report", error)) return code;
   return report->group->failure(error);
 }
 

@@ -69,7 +69,7 @@ Code checkOut(Out* out, const char* name, wl_error_t* error, Out none = {}) {
 // Checks that the caller's struct is not NULL and has all fields that this library knows.
 template <class Struct>
 Code checkStruct(const Struct* given, const char* name, wl_error_t* error) {
-  if (Code code = checkNotNull(given, name, error); code != WL_OK) return code;
+  if (Code code = checkNotNull(given, name, error)) return code;
   if (given->struct_size >= sizeof(Struct)) return WL_OK;
   return fail(error, WL_INVALID_ARGUMENT, "%s->struct_size is %u, not %zu", name,
               given->struct_size, sizeof(Struct));
@@ -100,7 +100,7 @@ Code withMemory(wl_error_t* error, const Body& body, const char* message, Values
 // parent's memory, so its calls would act as the parent's ranks.
 template <class Handle>
 Code checkHandle(const Handle* handle, const char* name, wl_error_t* error) {
-  if (Code code = checkNotNull(handle, name, error); code != WL_OK) return code;
+  if (Code code = checkNotNull(handle, name, error)) return code;
   if (__builtin_expect(handle->origin.isHere(), 1)) return WL_OK;
   return fail(error, WL_CLOSED,
               "%s is of process %d, from which this one was forked; a process uses what it has "
@@ -127,8 +127,8 @@ Code checkSilence(int64_t silenceNs, const char* who, wl_error_t* error);
 template <class Handle>
 Code checkCreate(const wl_comm_t* comm, Handle** out, const char* name, int64_t deadlineNs,
                  wl_error_t* error) {
-  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
-  if (Code code = checkOut(out, name, error); code != WL_OK) return code;
+  if (Code code = checkHandle(comm, "comm", error)) return code;
+  if (Code code = checkOut(out, name, error)) return code;
   return checkDeadline(deadlineNs, error);
 }
 
@@ -137,7 +137,7 @@ Code readGroupConfig(const wl_group_config_t* config, GroupConfig* out, wl_error
 
 // Makes the first checks of every operation of a communicator.
 inline Code checkCall(const wl_comm_t* comm, int64_t deadlineNs, wl_error_t* error) {
-  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
+  if (Code code = checkHandle(comm, "comm", error)) return code;
   return checkDeadline(deadlineNs, error);
 }
 

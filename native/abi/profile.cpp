@@ -59,9 +59,8 @@ int32_t wl_profile_start(int32_t traces, wl_error_t* error) {
 
 int32_t wl_profile_kernels(wl_kernel_profile_t* kernels, uint32_t capacity, uint64_t* count,
                            wl_error_t* error) {
-  if (Code code = checkNotNull(count, "count", error); code != WL_OK) return code;
-  const Code code = capacity > 0 ? checkStruct(kernels, "kernels", error) : WL_OK;
-  if (code != WL_OK) return code;
+  if (Code code = checkNotNull(count, "count", error)) return code;
+  if (Code code = capacity > 0 ? checkStruct(kernels, "kernels", error) : WL_OK) return code;
   return profile(error, [&](const Profiler& profiler) {
     const std::vector<KernelProfile> all = profiler.kernels();
     for (size_t i = 0; i < all.size() && i < capacity; ++i) fill(all[i], elementOf(kernels, i));
@@ -71,9 +70,8 @@ int32_t wl_profile_kernels(wl_kernel_profile_t* kernels, uint32_t capacity, uint
 }
 
 int32_t wl_profile_trace(char* text, uint64_t capacity, uint64_t* length, wl_error_t* error) {
-  if (Code code = checkNotNull(length, "length", error); code != WL_OK) return code;
-  const Code code = capacity > 0 ? checkNotNull(text, "text", error) : WL_OK;
-  if (code != WL_OK) return code;
+  if (Code code = checkNotNull(length, "length", error)) return code;
+  if (Code code = capacity > 0 ? checkNotNull(text, "text", error) : WL_OK) return code;
   return profile(error, [&](const Profiler& profiler) {
     const std::string trace = profiler.trace();
     if (capacity > 0) std::memcpy(text, trace.data(), std::min<size_t>(trace.size(), capacity));

@@ -98,7 +98,7 @@ class MovesOverHosts final : public HostMoves {
       return code == WL_OK ? awaitMoved(unread, peer, deadline) : code;
     }
     const auto send = [&](const StridedView& there, const StridedView& here) {
-      if (Code code = awaitCopies(peer, deadline); code != WL_OK) return code;
+      if (Code code = awaitCopies(peer, deadline)) return code;
       const Place at = placeIn(start, remote, there);
       return hosts_.move(adds, peer, at, there, here, copies_) ? WL_OK
                                                               : comm_.failures().publishNoMemory();
@@ -131,7 +131,7 @@ class MovesOverHosts final : public HostMoves {
       // After a failure, earlier requests write into `local`.
       if (taken == nullptr || !hosts_.getFrom(peer, start, taken.get(), span, unread))
         return giveUp(unread, peer);
-      if (Code code = awaitMoved(unread, peer, deadline); code != WL_OK) return code;
+      if (Code code = awaitMoved(unread, peer, deadline)) return code;
       StridedView from = there;
       from.data = taken.get();
       kRankMoves.get(here, from);
@@ -145,13 +145,13 @@ class MovesOverHosts final : public HostMoves {
     const bool isBeside = hosts_.isBeside(peer);
     Deadline deadline(comm_.group().config().deadlineNs);
     const uint32_t butHost = isBeside ? kNobody : hosts_.hostOf(peer);
-    if (Code code = flushBut(butHost, deadline); code != WL_OK) return code;
+    if (Code code = flushBut(butHost, deadline)) return code;
     if (isBeside) {
       const char* const broken = kRankMoves.notify(reinterpret_cast<int32_t*>(signal), value);
       return broken == nullptr ? WL_OK : comm_.failures().publishBreach(comm_.rank(), broken);
     }
     if (!hosts_.mayMove(peer)) return WL_ABORTED;
-    if (Code code = awaitCopies(peer, deadline); code != WL_OK) return code;
+    if (Code code = awaitCopies(peer, deadline)) return code;
     return hosts_.notify(peer, place, value, copies_) ? WL_OK : comm_.failures().publishNoMemory();
   }
 
@@ -177,7 +177,7 @@ class MovesOverHosts final : public HostMoves {
       if (peer == kNobody || host == butHost) continue;
       const Unread unread = std::make_shared<std::atomic<uint32_t>>(0);
       if (!hosts_.flush(host, &flushed_, unread)) return giveUp(unread, peer);
-      if (Code code = awaitMoved(unread, peer, deadline); code != WL_OK) return code;
+      if (Code code = awaitMoved(unread, peer, deadline)) return code;
       movedTo_[host] = kNobody;
     }
     return WL_OK;

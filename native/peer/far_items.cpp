@@ -20,22 +20,20 @@ FarItems::FarItems(Comm& comm, PeerAccess& access)
 Code FarItems::run(FarPlan& far, const Launch& launch, uint32_t firstPhase, Deadline& deadline,
                    wl_error_t* error) {
   access_.look();
-  if (Code code = access_.settle(deadline, error); code != WL_OK) return code;
+  if (Code code = access_.settle(deadline, error)) return code;
   if (firstPhase == 0) std::fill(served_.begin(), served_.end(), Served{0, 0});
   std::fill(read_.begin(), read_.end(), 0);
   for (uint32_t k = 0; k < launch.phases; ++k) {
     phase_ = firstPhase + k;
-    if (Code code = runOwnItems(far, launch, k, deadline); code != WL_OK) return code;
+    if (Code code = runOwnItems(far, launch, k, deadline)) return code;
     if (!access_.reads()) {
       const auto isOver = [](bool isServed) { return isServed; };
-      Code code = awaitServing(far, kEveryRank, deadline, isOver);
-      if (code != WL_OK) return code;
+      if (Code code = awaitServing(far, kEveryRank, deadline, isOver)) return code;
     }
     comm_.operation().finishPhase(rank_, k);
     if (hosts_ != nullptr) hosts_->tell(comm_.group().lines(rank_).done.word);
     comm_.waits().waiter().ring();
-    if (Code code = comm_.waits().awaitNeed(kEveryRank, k + 1, deadline); code != WL_OK)
-      return code;
+    if (Code code = comm_.waits().awaitNeed(kEveryRank, k + 1, deadline)) return code;
   }
   return WL_OK;
 }
@@ -47,7 +45,7 @@ Code FarItems::awaitServing(const FarPlan& far, uint32_t of, Deadline& deadline,
     for (uint32_t reader = 0; reader < ranks_; ++reader) isServed &= serve(far, reader);
     return holds(isServed) || !broken_.empty();
   };
-  if (Code code = comm_.waits().wait(look, of, deadline); code != WL_OK) return code;
+  if (Code code = comm_.waits().wait(look, of, deadline)) return code;
   if (broken_.empty()) return WL_OK;
   return comm_.failures().publishBreach(rank_, std::exchange(broken_, {}).c_str());
 }
@@ -61,12 +59,12 @@ Code FarItems::runOwnItems(FarPlan& far, const Launch& launch, uint32_t k, Deadl
   ChunkItem item = {table.start(first)};
   for (; item.words != end; item.words += item.size()) {
     std::copy_n(item.words, item.size(), far.item.data());
-    if (Code code = localize(far, far.item.data(), deadline); code != WL_OK) return code;
+    if (Code code = localize(far, far.item.data(), deadline)) return code;
     // Data that an item writes counts as moved, so its input is confirmed first.
-    if (Code code = access_.confirm(); code != WL_OK) return code;
+    if (Code code = access_.confirm()) return code;
     if (const char* broken = kRankMoves.moveItem(launch, own))
       return comm_.failures().publishBreach(rank_, broken);
-    if (Code code = comm_.waits().ended(deadline, clockNs()); code != WL_OK) return code;
+    if (Code code = comm_.waits().ended(deadline, clockNs())) return code;
   }
   return WL_OK;
 }
@@ -127,7 +125,7 @@ Code FarItems::takeBox(const FarPlan& far, uint32_t from, uint64_t bytes, unsign
     const auto isFilled = [&](bool) {
       return pair.filled.load(std::memory_order_acquire) != turn;
     };
-    if (Code code = awaitServing(far, from, deadline, isFilled); code != WL_OK) return code;
+    if (Code code = awaitServing(far, from, deadline, isFilled)) return code;
     uint64_t& read = read_[from];
     // The size may come from another host, so it is limited to the part.
     const uint64_t filled = std::min(pair.bytes[turn & 1], partBytes_);

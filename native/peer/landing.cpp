@@ -38,7 +38,7 @@ Code Pulling::land(const Phase& phase, Deadline& deadline) {
     landsAt_.push_back(to);
     hosts_->land(to, comm_.operation().wholeSequence(), pulled.into, from + pulled.from,
                  pulled.bytes, unread_, pair.filled, turn);
-    if (Code code = comm_.waits().ended(deadline, clockNs()); code != WL_OK) return code;
+    if (Code code = comm_.waits().ended(deadline, clockNs())) return code;
   }
   return WL_OK;
 }
@@ -49,7 +49,7 @@ Code Pulling::awaitLanded(const Phase& phase, Deadline& deadline) {
     StagePair& pair = block().stagePair(from, rank_);
     const uint64_t turn = pair.taken.load(std::memory_order_relaxed);
     const auto hasCome = [&] { return pair.filled.load(std::memory_order_acquire) > turn; };
-    if (Code code = comm_.waits().wait(hasCome, from, deadline); code != WL_OK) return code;
+    if (Code code = comm_.waits().wait(hasCome, from, deadline)) return code;
     pair.taken.store(turn + 1, std::memory_order_release);
   }
   if (landsAt_.empty()) return WL_OK;

@@ -124,9 +124,9 @@ Code PeerAccess::settle(Deadline& deadline, wl_error_t* error) {
   if (settled_) return WL_OK;
   uint32_t said = line(rank_).answer.load(std::memory_order_relaxed);
   if (said == 0) {
-    if (Code code = answer(&said); code != WL_OK) return code;
+    if (Code code = answer(&said)) return code;
   }
-  if (Code code = tell(&StageLine::answer, said, deadline); code != WL_OK) return code;
+  if (Code code = tell(&StageLine::answer, said, deadline)) return code;
   const Told all = Told::look(block(), ranks_, rank_);
   if (all.other != kNobody && all.insists != kNobody) {
     char why[512];
@@ -143,7 +143,7 @@ Code PeerAccess::settle(Deadline& deadline, wl_error_t* error) {
   readsShort_ = all.insists != kNobody;
   readsBeside_ = all.readBeside;
   if (!reads_) {
-    if (Code code = reserveStages(deadline); code != WL_OK) return code;
+    if (Code code = reserveStages(deadline)) return code;
   }
   settled_ = true;
   return WL_OK;
@@ -167,10 +167,7 @@ Code PeerAccess::reserveStages(Deadline& deadline) {
   }
   if (!isOwn && !reads_) return comm_.failures().publishResource(error.message);
   if (!isOwn) Text(why_, sizeof why_).add("%s", error.message);
-  if (Code code = tell(&StageLine::reserved, isOwn ? kReserved : kLacked, deadline);
-      code != WL_OK) {
-    return code;
-  }
+  if (Code code = tell(&StageLine::reserved, isOwn ? kReserved : kLacked, deadline)) return code;
   areReserved_ = Told::look(block(), ranks_, rank_).lacks == kNobody;
   readsShort_ = !areReserved_;
   // No rank will use it.
@@ -251,7 +248,7 @@ Code PeerAccess::read(uint32_t from, void* to, const PeerMemory::Run* runs, uint
     const int64_t now = clockNs();
     if (!isGone || now - start > PeerMemory::kLongestEndNs)
       return comm_.failures().publishUnread(from, failed);
-    if (Code code = comm_.waits().ended(deadline, now); code != WL_OK) return code;
+    if (Code code = comm_.waits().ended(deadline, now)) return code;
     usleep(PeerMemory::kEndPauseUs);
   }
   return comm_.failures().publishLost(from);

@@ -27,12 +27,12 @@ Code Pulling::runRounds(const Phase& phase, uint64_t segment, uint64_t rounds,
   steps_ = static_cast<uint32_t>(std::min<uint64_t>(2 * rounds, UINT32_MAX));
   for (uint64_t round = 0; round < rounds; ++round) {
     if (!isFilled_) {
-      if (Code code = fill(phase, segment, round, deadline); code != WL_OK) return code;
+      if (Code code = fill(phase, segment, round, deadline)) return code;
       tellFilled(phase, segment, round);
       comm_.waits().waiter().ring();
     }
     isFilled_ = false;
-    if (Code code = take(phase, segment, round, deadline); code != WL_OK) return code;
+    if (Code code = take(phase, segment, round, deadline)) return code;
     own.taken.store(rounds_ + round + 1, std::memory_order_release);
     // tellTaken() sends the word of the last round.
     if (hosts_ != nullptr && round + 1 < rounds) hosts_->tell(own.taken);
@@ -80,7 +80,7 @@ Code Pulling::fill(const Phase& phase, uint64_t segment, uint64_t round, Deadlin
   for (uint32_t reader = 0; reader < ranks_; ++reader) {
     if (access_.shareProcess(reader, rank_)) continue;
     const auto isTaken = [&] { return hasTaken(reader, round); };
-    if (Code code = comm_.waits().wait(isTaken, reader, deadline); code != WL_OK) return code;
+    if (Code code = comm_.waits().wait(isTaken, reader, deadline)) return code;
   }
   copyHalf(phase, segment, round);
   return WL_OK;
@@ -115,7 +115,7 @@ void Pulling::tellFilled(const Phase& phase, uint64_t segment, uint64_t round) {
 Code Pulling::runTwoLevels(const Launch& launch, Deadline& deadline) {
   for (uint32_t reader = 0; reader < ranks_; ++reader) {
     const auto hasTakenAll = [&] { return hasTaken(reader, 1); };
-    if (Code code = comm_.waits().wait(hasTakenAll, reader, deadline); code != WL_OK) return code;
+    if (Code code = comm_.waits().wait(hasTakenAll, reader, deadline)) return code;
   }
   return twoLevels_.run(launch, deadline, &broken_);
 }
@@ -144,7 +144,7 @@ Code Pulling::take(const Phase& phase, uint64_t segment, uint64_t round, Deadlin
     if (!isStaged(phase, from, rank_) || pulled.bytes <= at) continue;
     const std::atomic<uint64_t>& filled = line(from).filled;
     const auto isFilled = [&] { return filled.load(std::memory_order_acquire) > rounds_ + round; };
-    if (Code code = comm_.waits().wait(isFilled, from, deadline); code != WL_OK) return code;
+    if (Code code = comm_.waits().wait(isFilled, from, deadline)) return code;
     const uint8_t* bytes = staged(phase, from, rank_, segment, round);
     isAny = true;
     sources_[from] = bytes;

@@ -208,7 +208,7 @@ Code TwoLevels::run(const Launch& launch, Deadline& deadline, std::string* broke
   };
   const auto isReady = [&] { return std::any_of(std::begin(steps), std::end(steps), can); };
   while (take.rounds < rounds_ || pass.rounds < rounds_ || giveBack.rounds < rounds_) {
-    if (Code code = comm_.waits().wait(isReady, kEveryRank, deadline); code != WL_OK) return code;
+    if (Code code = comm_.waits().wait(isReady, kEveryRank, deadline)) return code;
     for (Step* const step : steps)
       if (can(step)) (this->*step->run)(launch, step->rounds++);
     comm_.waits().waiter().ring();

@@ -86,7 +86,7 @@ class Owner {
   Code run(std::vector<WordList>* questions, wl_error_t* error) {
     for (const WordList& words : *questions)
       forEachIn<Question>(words, 0, [&](const Question& each) { note(each); });
-    if (Code code = locate(error); code != WL_OK) return code;
+    if (Code code = locate(error)) return code;
     for (uint32_t n = 0; n < layouts_.size(); ++n) layOut(n);
     answer(questions);
     return WL_OK;
@@ -153,7 +153,7 @@ class Owner {
     }
     const auto body = [&](RankDevice& device, wl_error_t* own) {
       for (Located& each : located_)
-        if (Code code = locate(device, devices, &each, own); code != WL_OK) return code;
+        if (Code code = locate(device, devices, &each, own)) return code;
       return WL_OK;
     };
     DeviceWait waits(group_, rank_);

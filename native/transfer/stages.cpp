@@ -78,7 +78,7 @@ Code Stages::readBox(Words& in, wl_error_t* error) {
 
 Code Stages::allocate(wl_error_t* error) {
   void* memory = nullptr;
-  if (Code code = allocateMemory(bytes(), 0, &memory, error); code != WL_OK) return code;
+  if (Code code = allocateMemory(bytes(), 0, &memory, error)) return code;
   memory_.reset(memory);
   for (Box& box : boxes_) {
     const uint64_t half = (box.phase & 1) != 0 ? halves_[0] : 0;
