@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels of one target, and the target. Only this file instantiates them, once per executor.
+#include <type_traits>
+
 #include "kernels/all_offloaded.h"
 #include "kernels/one_sided.h"
 #include "native/base/target.h"
@@ -66,7 +68,7 @@ Code offloaded(Comm& comm, const Call& call) {
 template <class K>
 Code missing(Comm&, const Call& call) {
   return fail(call.error, WL_UNSUPPORTED, "%s run on %s yet: its devices run collectives alone",
-              IsSame<K, Redistribute>::value ? "redistribution doesn't"
+              std::is_same_v<K, Redistribute> ? "redistribution doesn't"
                                              : "expert dispatch and combine don't",
               kLimits.name);
 }
@@ -92,11 +94,11 @@ template <class K>
 constexpr Kernel makeKernel() {
   if constexpr (kLimits.offloadCores == 0) {
     return {{onCpu<K>, ownItems<K>}};
-  } else if constexpr ((IsSame<K, Redistribute>::value || IsSame<K, ExpertDispatch>::value ||
-                        IsSame<K, ExpertCombine>::value) &&
+  } else if constexpr ((std::is_same_v<K, Redistribute> || std::is_same_v<K, ExpertDispatch> ||
+                        std::is_same_v<K, ExpertCombine>) &&
                        DeviceKernels::indexOf<K>() == kNobody) {
     return {{missing<K>, missing<K>}};
-  } else if constexpr (K::kEager || IsSame<K, Barrier>::value) {
+  } else if constexpr (K::kEager || std::is_same_v<K, Barrier>) {
     return {{onHost<K>, onHost<K>}};
   } else {
     return {{offloaded<K>, offloaded<K>}};

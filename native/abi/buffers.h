@@ -14,7 +14,7 @@ constexpr uint64_t kMostBytes = uint64_t{1} << 62;
 // Computes bytes = parts * count * size of dtype. Fails above 2^62 bytes.
 inline Code bytesOf(uint64_t parts, uint64_t count, int32_t dtype, uint64_t* bytes,
                     wl_error_t* error) {
-  if (Code code = checkDType(dtype, error); code != WL_OK) return code;
+  if (Code code = checkDType(dtype, error)) return code;
   if (__builtin_mul_overflow(parts, count, bytes) ||
       __builtin_mul_overflow(*bytes, sizeOf(static_cast<DType>(dtype)), bytes) ||
       *bytes > kMostBytes) {
@@ -79,7 +79,7 @@ constexpr const char* kMustBeApart = "they must be apart, it does not work in pl
 inline Code checkReduction(const wl_call_t& call, wl_error_t* error) {
   const int32_t dtype = call.dtype;
   const int32_t op = call.op;
-  if (Code code = checkDType(dtype, error); code != WL_OK) return code;
+  if (Code code = checkDType(dtype, error)) return code;
   if (op < 0 || op >= WL_REDUCE_OP_COUNT)
     return fail(error, WL_INVALID_ARGUMENT, "%s: op %d is unknown",
                 callName(call.operation), op);

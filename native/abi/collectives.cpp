@@ -108,50 +108,47 @@ Code equalParts(Comm& comm, const Collective& of, const wl_call_t& stated, wl_er
                 OnStream* on) {
   const void* const in = stated.in;
   void* const out = stated.out;
-  const uint64_t inElements = stated.in_elements;
-  const uint64_t outElements = stated.out_elements;
   const int32_t dtype = stated.dtype;
-  const int32_t root = stated.root;
   constexpr bool kHasRoot = isRoots(kIn) || isRoots(kOut);
   constexpr bool kInIsPart = isOnePart(kIn);
   constexpr bool kOutIsPart = isOnePart(kOut);
   const uint32_t ranks = comm.group().ranks();
   const uint32_t rank = comm.rank();
-  if (kHasRoot && static_cast<uint32_t>(root) >= ranks) {
+  if (kHasRoot && static_cast<uint32_t>(stated.root) >= ranks) {
     return fail(error, WL_INVALID_ARGUMENT, "%s: root is %d; it must lie in [0, %u)",
-                callName(stated.operation), root, ranks);
+                callName(stated.operation), stated.root, ranks);
   }
-  const bool isRoot = kHasRoot && rank == static_cast<uint32_t>(root);
-  int32_t rootOrRows = kHasRoot ? root : 0;
+  const bool isRoot = kHasRoot && rank == static_cast<uint32_t>(stated.root);
+  int32_t rootOrRows = kHasRoot ? stated.root : 0;
   int32_t op = 0;
   const bool reads = isRoot || !isRoots(kIn);
   const bool writes = isRoot || !isRoots(kOut);
 
-  uint64_t count = inElements;
+  uint64_t count = stated.in_elements;
   if (kOutIsPart ? writes : !reads) {
-    count = outElements;
+    count = stated.out_elements;
   } else if (!kInIsPart) {
-    count = quotient(inElements, ranks);
+    count = quotient(stated.in_elements, ranks);
   }
   uint64_t allBytes = 0;
-  if (Code code = bytesOf(ranks, count, dtype, &allBytes, error); code != WL_OK) return code;
+  if (Code code = bytesOf(ranks, count, dtype, &allBytes, error)) return code;
   const uint64_t bytes = count * sizeOf(static_cast<DType>(dtype));
   const uint64_t inBytes = !reads ? 0 : kInIsPart ? bytes : allBytes;
   const uint64_t outBytes = !writes ? 0 : kOutIsPart ? bytes : allBytes;
-  if ((reads && inElements != (kInIsPart ? count : count * ranks)) ||
-      (writes && outElements != (kOutIsPart ? count : count * ranks))) {
+  if ((reads && stated.in_elements != (kInIsPart ? count : count * ranks)) ||
+      (writes && stated.out_elements != (kOutIsPart ? count : count * ranks))) {
     return badElements(of, stated, ranks, error);
   }
   if (of.shape == PartShape::kRows) {
-    if (Code code = checkRows(stated, count, error); code != WL_OK) return code;
+    if (Code code = checkRows(stated, count, error)) return code;
     rootOrRows = static_cast<int32_t>(stated.rows);
   }
   if (of.result == Result::kReduced) {
     op = stated.op;
-    if (Code code = checkReduction(stated, error); code != WL_OK) return code;
+    if (Code code = checkReduction(stated, error)) return code;
   }
-  if (Code code = checkBuffer(in, inBytes, dtype, "in", error); code != WL_OK) return code;
-  if (Code code = checkBuffer(out, outBytes, dtype, "out", error); code != WL_OK) return code;
+  if (Code code = checkBuffer(in, inBytes, dtype, "in", error)) return code;
+  if (Code code = checkBuffer(out, outBytes, dtype, "out", error)) return code;
   if (overlap(in, inBytes, out, outBytes)) {
     // In place, both buffers are equal, or one is the rank's own part of the other.
     const uint64_t inSkips = kOutIsPart && !kInIsPart ? rank * bytes : 0;
@@ -202,25 +199,20 @@ struct CollectiveFunctions {
   CollectiveFunction by[kHolds][kHolds] = {};
 
   constexpr CollectiveFunctions() {
-    constexpr auto kPart = Holds::kPart;
-    constexpr auto kParts = Holds::kParts;
-    constexpr auto kUnequalParts = Holds::kUnequalParts;
-    constexpr auto kRootsPart = Holds::kRootsPart;
-    constexpr auto kRootsParts = Holds::kRootsParts;
     for (auto& functions : by)
       for (CollectiveFunction& function : functions) function = step;
     at(Holds::kNothing, Holds::kNothing) = barrier;
-    at(kParts, kParts) = collective<kParts, kParts>;
-    at(kParts, kPart) = collective<kParts, kPart>;
-    at(kPart, kParts) = collective<kPart, kParts>;
-    at(kPart, kPart) = collective<kPart, kPart>;
-    at(kRootsPart, kPart) = collective<kRootsPart, kPart>;
-    at(kRootsParts, kPart) = collective<kRootsParts, kPart>;
-    at(kPart, kRootsPart) = collective<kPart, kRootsPart>;
-    at(kPart, kRootsParts) = collective<kPart, kRootsParts>;
-    at(kUnequalParts, kUnequalParts) = exchangeParts;
-    at(kPart, kUnequalParts) = gatherParts;
-    at(kUnequalParts, kPart) = reduceParts;
+    at(Holds::kParts, Holds::kParts) = collective<Holds::kParts, Holds::kParts>;
+    at(Holds::kParts, Holds::kPart) = collective<Holds::kParts, Holds::kPart>;
+    at(Holds::kPart, Holds::kParts) = collective<Holds::kPart, Holds::kParts>;
+    at(Holds::kPart, Holds::kPart) = collective<Holds::kPart, Holds::kPart>;
+    at(Holds::kRootsPart, Holds::kPart) = collective<Holds::kRootsPart, Holds::kPart>;
+    at(Holds::kRootsParts, Holds::kPart) = collective<Holds::kRootsParts, Holds::kPart>;
+    at(Holds::kPart, Holds::kRootsPart) = collective<Holds::kPart, Holds::kRootsPart>;
+    at(Holds::kPart, Holds::kRootsParts) = collective<Holds::kPart, Holds::kRootsParts>;
+    at(Holds::kUnequalParts, Holds::kUnequalParts) = exchangeParts;
+    at(Holds::kPart, Holds::kUnequalParts) = gatherParts;
+    at(Holds::kUnequalParts, Holds::kPart) = reduceParts;
   }
   constexpr CollectiveFunction& at(Holds in, Holds out) {
     return by[static_cast<size_t>(in)][static_cast<size_t>(out)];
@@ -251,20 +243,19 @@ constexpr CollectiveFunctions kFunctions;
 extern "C" {
 
 int32_t wl_submit(wl_comm_t* comm, const wl_call_t* call, wl_error_t* error) {
-  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
-  if (Code code = checkStruct(call, "call", error); code != WL_OK) return code;
+  if (Code code = checkHandle(comm, "comm", error)) return code;
+  if (Code code = checkStruct(call, "call", error)) return code;
   if (static_cast<uint32_t>(call->operation) >= WL_OP_COUNT)
     return fail(error, WL_INVALID_ARGUMENT, "operation %d is unknown", call->operation);
-  if (Code code = checkDeadline(call->deadline_ns, error); code != WL_OK) return code;
+  if (Code code = checkDeadline(call->deadline_ns, error)) return code;
   if (call->ticket != nullptr) return enqueue(comm->comm, *call, error);
   return kFunctions.of(call->operation)(comm->comm, *call, error, nullptr);
 }
 
 int32_t wl_enqueued_await(wl_comm_t* comm, uint64_t ticket, int64_t limit_ns, int32_t* over,
                           wl_error_t* error) {
-  if (Code code = checkCall(comm, limit_ns, error); code != WL_OK) return code;
-  if (Code code = checkNotNull(over, "over", error); code != WL_OK) return code;
-  *over = 0;
+  if (Code code = checkCall(comm, limit_ns, error)) return code;
+  if (Code code = checkOut(over, "over", error)) return code;
   bool isOver = false;
   const Code code = awaitEnqueued(comm->comm, ticket, limit_ns, &isOver, error);
   *over = isOver ? 1 : 0;

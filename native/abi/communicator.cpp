@@ -17,10 +17,10 @@ namespace {
 template <class Make>
 Code join(wl_comm_t* comm, wl_operation operation, int64_t deadlineNs, wl_comm_t** out,
           wl_error_t* error, Make&& make) {
-  if (Code code = checkCreate(comm, out, "out", deadlineNs, error); code != WL_OK) return code;
+  if (Code code = checkCreate(comm, out, "out", deadlineNs, error)) return code;
   std::shared_ptr<Group> group;
   uint32_t rank = 0;
-  if (Code code = make(&group, &rank); code != WL_OK) return code;
+  if (Code code = make(&group, &rank)) return code;
   if (group == nullptr) return WL_OK;
   *out = new (std::nothrow) wl_comm(group, rank);
   if (*out != nullptr) return WL_OK;
@@ -57,20 +57,19 @@ int32_t wl_comm_split(wl_comm_t* comm, int32_t color, int32_t key, int64_t deadl
 
 int32_t wl_comm_subset(wl_comm_t* comm, const int32_t* ranks, uint32_t count, int64_t deadline_ns,
                        wl_comm_t** out, wl_error_t* error) {
-  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
+  if (Code code = checkHandle(comm, "comm", error)) return code;
   const uint32_t size = comm->comm.group().ranks();
-  if (Code code = checkRanks(ranks, count, size, "ranks", error); code != WL_OK) return code;
-  for (uint32_t i = 1; i < count; ++i) {
+  if (Code code = checkRanks(ranks, count, size, "ranks", error)) return code;
+  uint64_t digest = 0;
+  for (uint32_t i = 0; i < count; ++i) {
     if (std::find(ranks, ranks + i, ranks[i]) != ranks + i)
       return fail(error, WL_INVALID_ARGUMENT, "ranks[%u] is %d, as one before it", i, ranks[i]);
+    digest = mixed(digest, static_cast<uint32_t>(ranks[i]));
   }
   const int32_t* listed = std::find(ranks, ranks + count, wl_comm_rank(comm));
   const int32_t color = listed == ranks + count ? -1 : 0;
-  uint64_t digest = 0;
-  for (uint32_t i = 0; i < count; ++i) digest = mixed(digest, static_cast<uint32_t>(ranks[i]));
-  return split(comm,
-               {WL_OP_SUBSET, color, static_cast<int32_t>(listed - ranks), count, digest},
-               deadline_ns, out, error);
+  const Split stated = {WL_OP_SUBSET, color, static_cast<int32_t>(listed - ranks), count, digest};
+  return split(comm, stated, deadline_ns, out, error);
 }
 
 int32_t wl_comm_shrink(wl_comm_t* comm, int64_t deadline_ns, wl_comm_t** out, wl_error_t* error) {
@@ -81,12 +80,12 @@ int32_t wl_comm_shrink(wl_comm_t* comm, int64_t deadline_ns, wl_comm_t** out, wl
 }
 
 int32_t wl_comm_abort(wl_comm_t* comm, const char* reason, wl_error_t* error) {
-  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
+  if (Code code = checkHandle(comm, "comm", error)) return code;
   return comm->comm.gate().abort(reason == nullptr ? "no reason given" : reason, error);
 }
 
 int32_t wl_comm_status(wl_comm_t* comm, wl_error_t* error) {
-  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
+  if (Code code = checkHandle(comm, "comm", error)) return code;
   return comm->comm.gate().status(error);
 }
 
@@ -95,7 +94,7 @@ int32_t wl_comm_quiescent(const wl_comm_t* comm) {
 }
 
 int32_t wl_comm_close(wl_comm_t* comm, wl_error_t* error) {
-  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
+  if (Code code = checkHandle(comm, "comm", error)) return code;
   return comm->comm.close(error);
 }
 

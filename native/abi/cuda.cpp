@@ -111,8 +111,7 @@ int32_t wl_cuda_find(wl_error_t* error) {
 }
 
 int32_t wl_cuda_device_count(uint32_t* count, wl_error_t* error) {
-  if (Code code = checkNotNull(count, "count", error); code != WL_OK) return code;
-  *count = 0;
+  if (Code code = checkOut(count, "count", error)) return code;
   Asked asked("the driver", error);
   int32_t seen = 0;
   asked.call(&cuda::Cuda::cuDeviceGetCount, &seen);
@@ -148,8 +147,7 @@ int32_t wl_cuda_device(uint32_t device, wl_cuda_device_t* out, wl_error_t* error
 }
 
 int32_t wl_cuda_peer(uint32_t from, uint32_t to, int32_t* can, wl_error_t* error) {
-  if (Code code = checkNotNull(can, "can", error); code != WL_OK) return code;
-  *can = 0;
+  if (Code code = checkOut(can, "can", error)) return code;
   const Asked other(to, error);
   if (other.code != WL_OK) return other.code;
   Asked asked(from, error);
@@ -162,8 +160,7 @@ int32_t wl_cuda_peer(uint32_t from, uint32_t to, int32_t* can, wl_error_t* error
 }
 
 int32_t wl_cuda_cores(uint32_t device, uint32_t* cores, wl_error_t* error) {
-  if (Code code = checkNotNull(cores, "cores", error); code != WL_OK) return code;
-  *cores = 0;
+  if (Code code = checkOut(cores, "cores", error)) return code;
   if (!kTarget.hasGpus()) {
     return fail(error, WL_UNSUPPORTED, "%s has no kernels of GPUs: the target cuda has",
                 kTarget.limits.name);
@@ -171,8 +168,7 @@ int32_t wl_cuda_cores(uint32_t device, uint32_t* cores, wl_error_t* error) {
   const Asked asked(device, error);
   if (asked.code != WL_OK) return asked.code;
   cuda::Gpu* gpu = nullptr;
-  Code code = cuda::Gpu::take(*asked.driver, device, kTarget.image, &gpu, error);
-  if (code != WL_OK) return code;
+  if (Code code = cuda::Gpu::take(*asked.driver, device, kTarget.image, &gpu, error)) return code;
   *cores = gpu->own().blocksAtOnce;
   return gpu->leave(error);
 }
@@ -182,8 +178,7 @@ int32_t wl_cuda_grids_use(const char* table, wl_error_t* error) {
 }
 
 int32_t wl_cuda_grids_rows(uint32_t device, uint32_t* rows, wl_error_t* error) {
-  if (Code code = checkNotNull(rows, "rows", error); code != WL_OK) return code;
-  *rows = 0;
+  if (Code code = checkOut(rows, "rows", error)) return code;
   const auto count = [&] {
     const auto table = Grids::table();
     if (table == nullptr) return Grids::check(error);
@@ -201,8 +196,7 @@ int32_t wl_cuda_grids_rows(uint32_t device, uint32_t* rows, wl_error_t* error) {
 
 int32_t wl_cuda_memory_alloc(uint64_t beside, uint64_t bytes, uint64_t* address,
                              wl_error_t* error) {
-  if (Code code = checkNotNull(address, "address", error); code != WL_OK) return code;
-  *address = 0;
+  if (Code code = checkOut(address, "address", error)) return code;
   Asked asked("a device's memory", error);
   findDeviceOf(beside, asked);
   InContext context(asked, asked.device);

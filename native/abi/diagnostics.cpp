@@ -3,7 +3,6 @@
 // processes.
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <vector>
 
 #include "native/abi/handles.h"
@@ -73,7 +72,6 @@ void fill(const ControlBlock& block, const GroupConfig& config, uint32_t rank,
 }
 
 int32_t fill(const ControlBlock& block, uint32_t rank, wl_record_t* records, int32_t capacity) {
-  const size_t stride = records->struct_size;
   const FlightRecorder& recorder = block.recorder(rank);
   const TickScale scale = TickScale::since(block);
   const uint64_t newest = recorder.newest();
@@ -82,11 +80,7 @@ int32_t fill(const ControlBlock& block, uint32_t rank, wl_record_t* records, int
   for (uint64_t number = newest; number >= oldest && count < capacity; --number) {
     Recorded recorded;
     if (!recorder.read(number, scale, &recorded)) continue;
-    auto* record = reinterpret_cast<wl_record_t*>(reinterpret_cast<unsigned char*>(records) +
-                                                  stride * static_cast<size_t>(count));
-    record->struct_size = static_cast<uint32_t>(stride);
-    fill(recorded, record);
-    ++count;
+    fill(recorded, elementOf(records, static_cast<size_t>(count++)));
   }
   return count;
 }
@@ -127,13 +121,13 @@ int32_t wl_comm_recorded(const wl_comm_t* comm, int32_t rank, wl_record_t* recor
 }
 
 int32_t wl_comm_peer_memory(const wl_comm_t* comm, wl_peer_memory_t* memory, wl_error_t* error) {
-  if (Code code = checkStruct(memory, "memory", error); code != WL_OK) return code;
+  if (Code code = checkStruct(memory, "memory", error)) return code;
   if (comm != nullptr) {
     memory->form = formOf(comm->comm, memory->why, sizeof memory->why);
     return WL_OK;
   }
   PeerMemoryUse use = PeerMemoryUse::kAuto;
-  if (Code code = askedPeerMemoryUse(&use, error); code != WL_OK) return code;
+  if (Code code = askedPeerMemoryUse(&use, error)) return code;
   const bool reads = ownPeerMemory(use, memory->why, sizeof memory->why);
   memory->form = reads ? WL_PEER_MEMORY_READV : WL_PEER_MEMORY_STAGE;
   return WL_OK;
@@ -145,13 +139,12 @@ int32_t wl_comm_last_to_enter(const wl_comm_t* comm, uint32_t sequence) {
 
 int32_t wl_report_find(const wl_process_t* process, int32_t* numbers, uint32_t capacity,
                        uint64_t* count, wl_error_t* error) {
-  if (Code code = checkNotNull(count, "count", error); code != WL_OK) return code;
-  *count = 0;
-  if (Code code = checkNotNull(numbers, "numbers", error); code != WL_OK) return code;
-  if (Code code = checkProcess(process, "process", error); code != WL_OK) return code;
+  if (Code code = checkOut(count, "count", error)) return code;
+  if (Code code = checkNotNull(numbers, "numbers", error)) return code;
+  if (Code code = checkProcess(process, "process", error)) return code;
   const auto find = [&] {
     std::vector<int32_t> found;
-    if (Code code = listShared(*process, capacity, &found, error); code != WL_OK) return code;
+    if (Code code = listShared(*process, capacity, &found, error)) return code;
     std::copy(found.begin(), found.end(), numbers);
     *count = found.size();
     return WL_OK;
@@ -161,9 +154,8 @@ int32_t wl_report_find(const wl_process_t* process, int32_t* numbers, uint32_t c
 
 int32_t wl_report_open(const wl_process_t* owner, int32_t number, wl_report_t** report,
                        wl_error_t* error) {
-  if (Code code = checkNotNull(report, "report", error); code != WL_OK) return code;
-  *report = nullptr;
-  if (Code code = checkProcess(owner, "owner", error); code != WL_OK) return code;
+  if (Code code = checkOut(report, "report", error)) return code;
+  if (Code code = checkProcess(owner, "owner", error)) return code;
   if (number < 0) return fail(error, WL_INVALID_ARGUMENT, "number %d is no file", number);
   const auto open = [&] {
     auto made = std::make_unique<wl_report>();
@@ -196,15 +188,15 @@ int32_t wl_report_recorded(const wl_report_t* report, int32_t rank, wl_record_t*
 
 int32_t wl_report_peer_memory(const wl_report_t* report, wl_peer_memory_t* memory,
                               wl_error_t* error) {
-  if (Code code = checkNotNull(report, "report", error); code != WL_OK) return code;
-  if (Code code = checkStruct(memory, "memory", error); code != WL_OK) return code;
+  if (Code code = checkNotNull(report, "report", error)) return code;
+  if (Code code = checkStruct(memory, "memory", error)) return code;
   memory->form = formAsTold(report->group->block(), report->group->config().ranks, kNobody, "",
                             memory->why, sizeof memory->why);
   return WL_OK;
 }
 
 int32_t wl_report_failure(const wl_report_t* report, wl_error_t* error) {
-  if (Code code = checkNotNull(report, "report", error); code != WL_OK) return code;
+  if (Code code = checkNotNull(report, "report", error)) return code;
   return report->group->failure(error);
 }
 

@@ -20,8 +20,8 @@ Code bad(wl_error_t* error, const char* name, uint64_t value, const char* what) 
 }
 
 Code readShape(const wl_experts_t* experts, ExpertShape* shape, wl_error_t* error) {
-  if (Code code = checkStruct(experts, "experts", error); code != WL_OK) return code;
-  if (Code code = checkDType(experts->dtype, error); code != WL_OK) return code;
+  if (Code code = checkStruct(experts, "experts", error)) return code;
+  if (Code code = checkDType(experts->dtype, error)) return code;
   const auto dtype = static_cast<DType>(experts->dtype);
   if (!isFloat(dtype)) {
     return fail(error, WL_UNSUPPORTED, "experts: dtype is %s; tokens are floats",
@@ -78,7 +78,7 @@ Code readShape(const wl_experts_t* experts, ExpertShape* shape, wl_error_t* erro
 // ranks have devices, any memory is allowed, since each rank passes its own to its device.
 Code checkPlaced(const Comm& comm, const void* memory, uint64_t bytes, const char* name,
                  wl_error_t* error) {
-  if (Code code = checkBuffer(memory, bytes, WL_I64, name, error); code != WL_OK) return code;
+  if (Code code = checkBuffer(memory, bytes, WL_I64, name, error)) return code;
   const GroupConfig& config = comm.group().config();
   if (config.hosts > 1) {
     return fail(error, WL_UNSUPPORTED,
@@ -143,7 +143,7 @@ Code note(const Comm& comm, const Choice& choice, ExpertTable* table, wl_error_t
 // Makes the first checks of dispatch and of combine, and sets *table.
 Code openTable(const wl_comm_t* comm, void* memory, int64_t deadlineNs, ExpertTable** table,
                wl_error_t* error) {
-  if (Code code = checkCall(comm, deadlineNs, error); code != WL_OK) return code;
+  if (Code code = checkCall(comm, deadlineNs, error)) return code;
   *table = static_cast<ExpertTable*>(memory);
   return checkPlaced(comm->comm, memory, sizeof(ExpertTable), "table", error);
 }
@@ -155,8 +155,8 @@ extern "C" {
 int32_t wl_experts_lay_out(const wl_experts_t* experts, wl_experts_layout_t* layout,
                           wl_error_t* error) {
   ExpertShape shape = {};
-  if (Code code = readShape(experts, &shape, error); code != WL_OK) return code;
-  if (Code code = checkStruct(layout, "layout", error); code != WL_OK) return code;
+  if (Code code = readShape(experts, &shape, error)) return code;
+  if (Code code = checkStruct(layout, "layout", error)) return code;
   const ExpertBuffer buffer(shape);
   const uint64_t arrays = sizeof(ExpertTable) + 2 * uint64_t{shape.experts} * sizeof(int32_t);
   layout->table_bytes = ExpertTable::bytes(shape);
@@ -172,16 +172,15 @@ int32_t wl_experts_route(const wl_comm_t* comm, const wl_experts_t* experts, voi
                          uint32_t number, uint64_t count, const void* ids, int32_t ids_dtype,
                          const float* weights, wl_error_t* error) {
   ExpertShape shape = {};
-  if (Code code = checkCall(comm, 0, error); code != WL_OK) return code;
-  if (Code code = readShape(experts, &shape, error); code != WL_OK) return code;
+  if (Code code = checkCall(comm, 0, error)) return code;
+  if (Code code = readShape(experts, &shape, error)) return code;
   const uint32_t ranks = comm->comm.group().ranks();
   if (shape.ranks != ranks) {
     return fail(error, WL_INVALID_ARGUMENT, "experts: ranks is %u; the communicator has %u",
                 shape.ranks, ranks);
   }
   const uint64_t tableBytes = ExpertTable::bytes(shape);
-  if (Code code = checkPlaced(comm->comm, memory, tableBytes, "table", error); code != WL_OK)
-    return code;
+  if (Code code = checkPlaced(comm->comm, memory, tableBytes, "table", error)) return code;
   if (count > shape.tokens) {
     return fail(error, WL_INVALID_ARGUMENT,
                 "expertDispatch: rank %u brings %llu tokens; it has room for %llu",
@@ -193,10 +192,9 @@ int32_t wl_experts_route(const wl_comm_t* comm, const wl_experts_t* experts, voi
   }
   const uint64_t slots = count * shape.topK;
   const uint64_t idBytes = slots * sizeOf(static_cast<DType>(ids_dtype));
-  if (Code code = checkBuffer(ids, idBytes, ids_dtype, "ids", error); code != WL_OK) return code;
+  if (Code code = checkBuffer(ids, idBytes, ids_dtype, "ids", error)) return code;
   if (weights != nullptr) {
-    if (Code code = checkBuffer(weights, slots * sizeof *weights, WL_F32, "weights", error);
-        code != WL_OK)
+    if (Code code = checkBuffer(weights, slots * sizeof *weights, WL_F32, "weights", error))
       return code;
   }
   auto* table = static_cast<ExpertTable*>(memory);
@@ -204,7 +202,7 @@ int32_t wl_experts_route(const wl_comm_t* comm, const wl_experts_t* experts, voi
   table->shape = shape;
   table->number = number;
   table->tokens = count;
-  if (Code code = note(comm->comm, {ids, ids_dtype, weights}, table, error); code != WL_OK)
+  if (Code code = note(comm->comm, {ids, ids_dtype, weights}, table, error))
     return code;
   table->state = ExpertTable::kNoted;
   return WL_OK;
@@ -213,8 +211,7 @@ int32_t wl_experts_route(const wl_comm_t* comm, const wl_experts_t* experts, voi
 int32_t wl_experts_dispatch(wl_comm_t* comm, void* memory, void* buffer, const void* tokens,
                             uint64_t count, int64_t deadline_ns, wl_error_t* error) {
   ExpertTable* table = nullptr;
-  if (Code code = openTable(comm, memory, deadline_ns, &table, error); code != WL_OK)
-    return code;
+  if (Code code = openTable(comm, memory, deadline_ns, &table, error)) return code;
   Comm& own = comm->comm;
   if (table->state == ExpertTable::kEmpty) {
     return fail(error, WL_INVALID_ARGUMENT,
@@ -223,16 +220,14 @@ int32_t wl_experts_dispatch(wl_comm_t* comm, void* memory, void* buffer, const v
   }
   const ExpertShape& shape = table->shape;
   const uint64_t bufferBytes = ExpertBuffer(shape).bytes;
-  if (Code code = checkPlaced(own, buffer, bufferBytes, "buffer", error); code != WL_OK)
-    return code;
+  if (Code code = checkPlaced(own, buffer, bufferBytes, "buffer", error)) return code;
   if (table->tokens != count) {
     return fail(error, WL_INVALID_ARGUMENT,
                 "expertDispatch: rank %u brings %llu tokens, and experts of %llu have been stated",
                 own.rank(), text(count), text(table->tokens));
   }
   const uint64_t bytes = count * shape.tokenBytes();
-  if (Code code = checkBuffer(tokens, bytes, static_cast<int32_t>(shape.dtype), "tokens", error);
-      code != WL_OK)
+  if (Code code = checkBuffer(tokens, bytes, static_cast<int32_t>(shape.dtype), "tokens", error))
     return code;
   if (overlap(tokens, bytes, buffer, bufferBytes)) {
     return fail(error, WL_INVALID_ARGUMENT,
@@ -246,9 +241,8 @@ int32_t wl_experts_dispatch(wl_comm_t* comm, void* memory, void* buffer, const v
 int32_t wl_experts_combine(wl_comm_t* comm, void* memory, const void* outputs, int32_t dtype,
                            void* out, uint64_t count, int64_t deadline_ns, wl_error_t* error) {
   ExpertTable* table = nullptr;
-  if (Code code = openTable(comm, memory, deadline_ns, &table, error); code != WL_OK)
-    return code;
-  if (Code code = checkDType(dtype, error); code != WL_OK) return code;
+  if (Code code = openTable(comm, memory, deadline_ns, &table, error)) return code;
+  if (Code code = checkDType(dtype, error)) return code;
   const auto of = static_cast<DType>(dtype);
   if (!isFloat(of) || !kTarget.limits.hasReduce(of)) {
     return fail(error, WL_UNSUPPORTED, "expertCombine: rows of %s are not weighed on %s",
@@ -267,10 +261,8 @@ int32_t wl_experts_combine(wl_comm_t* comm, void* memory, const void* outputs, i
   }
   const uint64_t rowBytes = shape.hidden * sizeOf(of);
   const uint64_t outputBytes = shape.rows * rowBytes;
-  if (Code code = checkPlaced(comm->comm, outputs, outputBytes, "outputs", error); code != WL_OK)
-    return code;
-  if (Code code = checkBuffer(out, count * rowBytes, dtype, "out", error); code != WL_OK)
-    return code;
+  if (Code code = checkPlaced(comm->comm, outputs, outputBytes, "outputs", error)) return code;
+  if (Code code = checkBuffer(out, count * rowBytes, dtype, "out", error)) return code;
   if (overlap(outputs, outputBytes, out, count * rowBytes))
     return fail(error, WL_INVALID_ARGUMENT, "expertCombine: out overlaps outputs");
   return expertCombine(comm->comm, *table, outputs, dtype, out, deadline_ns, error);

@@ -10,16 +10,15 @@ using namespace windlass;
 extern "C" {
 
 int32_t wl_group_create(const wl_group_config_t* config, wl_group_t** group, wl_error_t* error) {
-  if (Code code = checkNotNull(group, "group", error); code != WL_OK) return code;
-  *group = nullptr;
+  if (Code code = checkOut(group, "group", error)) return code;
   GroupConfig own;
-  if (Code code = readGroupConfig(config, &own, error); code != WL_OK) return code;
+  if (Code code = readGroupConfig(config, &own, error)) return code;
   if (config->hosts != nullptr) {
     return fail(error, WL_INVALID_ARGUMENT,
                 "config->hosts is set: ranks on several hosts live in several processes, which "
                 "wl_group_share and wl_group_attach are for");
   }
-  if (Code code = checkDevicesAndGrids(error); code != WL_OK) return code;
+  if (Code code = checkDevicesAndGrids(error)) return code;
   const auto create = [&] {
     auto made = std::make_unique<wl_group>();
     made->group = Group::create(own);
@@ -30,9 +29,8 @@ int32_t wl_group_create(const wl_group_config_t* config, wl_group_t** group, wl_
 }
 
 int32_t wl_group_join(wl_group_t* group, int32_t rank, wl_comm_t** comm, wl_error_t* error) {
-  if (Code code = checkHandle(group, "group", error); code != WL_OK) return code;
-  if (Code code = checkNotNull(comm, "comm", error); code != WL_OK) return code;
-  *comm = nullptr;
+  if (Code code = checkHandle(group, "group", error)) return code;
+  if (Code code = checkOut(comm, "comm", error)) return code;
   if (rank < 0) {
     return fail(error, WL_INVALID_ARGUMENT, "rank %d is not in 0 to %u", rank,
                 group->group->ranks() - 1);
@@ -44,8 +42,7 @@ int32_t wl_group_join(wl_group_t* group, int32_t rank, wl_comm_t** comm, wl_erro
                 "wl_group_connect comes first",
                 rank, group->group->config().hosts);
   }
-  if (Code code = group->group->claim(static_cast<uint32_t>(rank), error); code != WL_OK)
-    return code;
+  if (Code code = group->group->claim(static_cast<uint32_t>(rank), error)) return code;
   *comm = new (std::nothrow) wl_comm(group->group, static_cast<uint32_t>(rank));
   if (*comm != nullptr) return WL_OK;
   group->group->unclaim(static_cast<uint32_t>(rank));

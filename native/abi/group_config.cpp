@@ -8,7 +8,7 @@ namespace windlass {
 static_assert(WL_MAX_DEVICE_RANKS == kMostDeviceRanks, "the C ABI names the same");
 
 Code readGroupConfig(const wl_group_config_t* config, GroupConfig* out, wl_error_t* error) {
-  if (Code code = checkStruct(config, "config", error); code != WL_OK) return code;
+  if (Code code = checkStruct(config, "config", error)) return code;
   const struct {
     const char* name;
     int32_t value, least, most;
@@ -32,7 +32,7 @@ Code readGroupConfig(const wl_group_config_t* config, GroupConfig* out, wl_error
     return fail(error, WL_UNSUPPORTED, "%s takes %u ranks at most, not %d", kTarget.limits.name,
                 kTarget.limits.mostRanks, config->ranks);
   }
-  if (Code code = checkDeadline(config->deadline_ns, error); code != WL_OK) return code;
+  if (Code code = checkDeadline(config->deadline_ns, error)) return code;
   if (const char* why = kTarget.refusal()) return fail(error, WL_INVALID_ARGUMENT, "%s", why);
   GroupConfig& own = *out;
   own.ranks = static_cast<uint32_t>(config->ranks);

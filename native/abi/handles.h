@@ -59,13 +59,30 @@ inline Code checkNotNull(const void* pointer, const char* name, wl_error_t* erro
   return pointer != nullptr ? WL_OK : fail(error, WL_INVALID_ARGUMENT, "%s is NULL", name);
 }
 
+// Checks that the caller's `out` is not NULL, and sets *out to `none`.
+template <class Out>
+Code checkOut(Out* out, const char* name, wl_error_t* error, Out none = {}) {
+  if (out != nullptr) *out = none;
+  return checkNotNull(out, name, error);
+}
+
 // Checks that the caller's struct is not NULL and has all fields that this library knows.
 template <class Struct>
 Code checkStruct(const Struct* given, const char* name, wl_error_t* error) {
-  if (Code code = checkNotNull(given, name, error); code != WL_OK) return code;
+  if (Code code = checkNotNull(given, name, error)) return code;
   if (given->struct_size >= sizeof(Struct)) return WL_OK;
   return fail(error, WL_INVALID_ARGUMENT, "%s->struct_size is %u, not %zu", name,
               given->struct_size, sizeof(Struct));
+}
+
+// Returns element `index` of the caller's array, in which each element has the size of the first.
+template <class Struct>
+Struct* elementOf(Struct* array, size_t index) {
+  const uint32_t bytes = array->struct_size;
+  auto* element =
+      reinterpret_cast<Struct*>(reinterpret_cast<unsigned char*>(array) + bytes * index);
+  element->struct_size = bytes;
+  return element;
 }
 
 // Returns body(), or WL_RESOURCE with the message if `body` finds no memory or no thread.
@@ -83,7 +100,7 @@ Code withMemory(wl_error_t* error, const Body& body, const char* message, Values
 // parent's memory, so its calls would act as the parent's ranks.
 template <class Handle>
 Code checkHandle(const Handle* handle, const char* name, wl_error_t* error) {
-  if (Code code = checkNotNull(handle, name, error); code != WL_OK) return code;
+  if (Code code = checkNotNull(handle, name, error)) return code;
   if (__builtin_expect(handle->origin.isHere(), 1)) return WL_OK;
   return fail(error, WL_CLOSED,
               "%s is of process %d, from which this one was forked; a process uses what it has "
@@ -98,19 +115,20 @@ bool isOwn(const Handle* handle) {
 }
 
 inline Code checkDeadline(int64_t deadlineNs, wl_error_t* error) {
-  return deadlineNs >= 0 ? WL_OK
-                         : fail(error, WL_INVALID_ARGUMENT,
-                                "deadline_ns %lld is negative; 0 means the communicator's own",
-                                text(deadlineNs));
+  if (deadlineNs >= 0) return WL_OK;
+  return fail(error, WL_INVALID_ARGUMENT,
+              "deadline_ns %lld is negative; 0 means the communicator's own", text(deadlineNs));
 }
+
+// Checks the longest silence of `who`, such as "a host". Defined in native/abi/processes.cpp.
+Code checkSilence(int64_t silenceNs, const char* who, wl_error_t* error);
 
 // Makes the first checks of a collective that creates *out, and sets it to NULL.
 template <class Handle>
 Code checkCreate(const wl_comm_t* comm, Handle** out, const char* name, int64_t deadlineNs,
                  wl_error_t* error) {
-  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
-  if (Code code = checkNotNull(out, name, error); code != WL_OK) return code;
-  *out = nullptr;
+  if (Code code = checkHandle(comm, "comm", error)) return code;
+  if (Code code = checkOut(out, name, error)) return code;
   return checkDeadline(deadlineNs, error);
 }
 
@@ -119,14 +137,13 @@ Code readGroupConfig(const wl_group_config_t* config, GroupConfig* out, wl_error
 
 // Makes the first checks of every operation of a communicator.
 inline Code checkCall(const wl_comm_t* comm, int64_t deadlineNs, wl_error_t* error) {
-  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
+  if (Code code = checkHandle(comm, "comm", error)) return code;
   return checkDeadline(deadlineNs, error);
 }
 
 inline Code checkDType(int32_t dtype, wl_error_t* error) {
-  return dtype >= 0 && dtype < WL_DTYPE_COUNT
-             ? WL_OK
-             : fail(error, WL_INVALID_ARGUMENT, "dtype %d is unknown", dtype);
+  if (dtype >= 0 && dtype < WL_DTYPE_COUNT) return WL_OK;
+  return fail(error, WL_INVALID_ARGUMENT, "dtype %d is unknown", dtype);
 }
 
 }  // namespace windlass

@@ -15,11 +15,10 @@ namespace {
 // Checks the arguments of wl_tensor_hash. *what points into *views. Throws std::bad_alloc.
 Code checkHashed(const wl_tensor_t* const* sources, uint32_t count, int32_t op, int32_t wire,
                  int32_t dtype, std::vector<StridedView>* views, Hashed* what, wl_error_t* error) {
-  if (Code code = checkFold(sources, count, op, error); code != WL_OK) return code;
-  if (Code code = checkDType(wire, error); code != WL_OK) return code;
-  if (Code code = checkDType(dtype, error); code != WL_OK) return code;
-  if (Code code = readSources(sources, count, sources[0], "the first source", views, error);
-      code != WL_OK)
+  if (Code code = checkFold(sources, count, op, error)) return code;
+  if (Code code = checkDType(wire, error)) return code;
+  if (Code code = checkDType(dtype, error)) return code;
+  if (Code code = readSources(sources, count, sources[0], "the first source", views, error))
     return code;
   *what = {views->data(), count, static_cast<ReduceOp>(op), static_cast<DType>(wire),
            static_cast<DType>(dtype)};
@@ -38,8 +37,7 @@ Code hashByDevice(RankDevice& device, const Hashed& what, uint64_t seed, uint64_
   std::vector<MoveSide> sides;
   for (uint32_t i = 0; i < what.count; ++i) {
     MoveSide side = {what.views[i], RankDevice::Lies::kHost};
-    const Code code = findView(device, "a source", side.view, &side.lies, error);
-    if (code != WL_OK) return code;
+    if (Code code = findView(device, "a source", side.view, &side.lies, error)) return code;
     sides.push_back(side);
   }
   Xxh64 state(seed);
@@ -74,12 +72,9 @@ Code sourceBox(const Transfer& transfer, int32_t rank, uint32_t binding, const i
                 "source binding %u of rank %d, of another process, lies outside every window",
                 binding, rank);
   }
-  box->struct_size = sizeof *box;
-  box->dtype = static_cast<int32_t>(source.dtype);
-  box->ndim = source.ndim;
-  box->data = data + offset * static_cast<int64_t>(sizeOf(source.dtype));
-  box->shape = length;
-  box->strides = source.strides;
+  data += offset * static_cast<int64_t>(sizeOf(source.dtype));
+  *box = {sizeof *box, static_cast<int32_t>(source.dtype), source.ndim, 0, data, length,
+          source.strides};
   return WL_OK;
 }
 
@@ -89,7 +84,7 @@ extern "C" {
 
 int32_t wl_tensor_hash(const wl_tensor_t* const* sources, uint32_t count, int32_t op, int32_t wire,
                        int32_t dtype, uint64_t seed, uint64_t* hash, wl_error_t* error) {
-  if (Code code = checkNotNull(hash, "hash", error); code != WL_OK) return code;
+  if (Code code = checkNotNull(hash, "hash", error)) return code;
   const auto compute = [&] {
     std::vector<StridedView> views;
     Hashed what = {};
@@ -102,31 +97,29 @@ int32_t wl_tensor_hash(const wl_tensor_t* const* sources, uint32_t count, int32_
 
 int32_t wl_device_hash(wl_comm_t* comm, const wl_tensor_t* tensor, uint64_t seed, uint64_t* hash,
                        wl_error_t* error) {
-  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
-  if (Code code = checkNotNull(hash, "hash", error); code != WL_OK) return code;
-  if (Code code = checkTensor(tensor, "tensor", false, error); code != WL_OK) return code;
-  if (Code code = checkGpus("hash", error); code != WL_OK) return code;
+  if (Code code = checkHandle(comm, "comm", error)) return code;
+  if (Code code = checkNotNull(hash, "hash", error)) return code;
+  if (Code code = checkTensor(tensor, "tensor", false, error)) return code;
+  if (Code code = checkGpus("hash", error)) return code;
   const StridedView view = viewOf(*tensor);
   const Hashed what = {&view, 1, ReduceOp::kSum, view.dtype, view.dtype};
-  return haveDevice(
-      comm->comm, WL_OP_GET, view,
-      [&](RankDevice& device, wl_error_t* own) {
-        return hashByDevice(device, what, seed, hash, own);
-      },
-      error);
+  const auto body = [&](RankDevice& device, wl_error_t* own) {
+    return hashByDevice(device, what, seed, hash, own);
+  };
+  return haveDevice(comm->comm, WL_OP_GET, view, body, error);
 }
 
 int32_t wl_transfer_hash(wl_transfer_t* transfer, uint32_t binding, const int32_t* ranks,
                          uint32_t count, const int64_t* start, const int64_t* length, int32_t op,
                          int32_t wire, int32_t dtype, uint64_t seed, uint64_t* hash,
                          wl_error_t* error) {
-  if (Code code = checkHandle(transfer, "transfer", error); code != WL_OK) return code;
-  if (Code code = checkNotNull(ranks, "ranks", error); code != WL_OK) return code;
-  if (Code code = checkNotNull(start, "start", error); code != WL_OK) return code;
-  if (Code code = checkNotNull(length, "length", error); code != WL_OK) return code;
-  if (Code code = checkNotNull(hash, "hash", error); code != WL_OK) return code;
-  if (Code code = checkSourceCount(count, error); code != WL_OK) return code;
-  const Transfer& own = transfer->transfer;
+  if (Code code = checkHandle(transfer, "transfer", error)) return code;
+  if (Code code = checkNotNull(ranks, "ranks", error)) return code;
+  if (Code code = checkNotNull(start, "start", error)) return code;
+  if (Code code = checkNotNull(length, "length", error)) return code;
+  if (Code code = checkNotNull(hash, "hash", error)) return code;
+  if (Code code = checkSourceCount(count, error)) return code;
+  Transfer& own = transfer->transfer;
   const auto hashBoxes = [&] {
     std::vector<wl_tensor_t> boxes(count);
     std::vector<const wl_tensor_t*> sources(count);
@@ -143,13 +136,12 @@ int32_t wl_transfer_hash(wl_transfer_t* transfer, uint32_t binding, const int32_
       *hash = hashOf(what, seed);
       return WL_OK;
     }
-    return transfer->transfer.haveDevice(
-        [&](RankDevice& device, wl_error_t* failed) {
-          return hashByDevice(device, what, seed, hash, failed);
-        },
-        error);
+    const auto body = [&](RankDevice& device, wl_error_t* failed) {
+      return hashByDevice(device, what, seed, hash, failed);
+    };
+    return own.haveDevice(body, error);
   };
-  return transfer->transfer.readSources(
+  return own.readSources(
       error, [&] { return withMemory(error, hashBoxes, "out of memory for %u sources", count); });
 }
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "native/abi/handles.h"
-#include "native/core/watch.h"
 #include "native/hosts/hosts.h"
 
 using namespace windlass;
@@ -14,18 +13,16 @@ using namespace windlass;
 namespace {
 
 Code requireHosts(const wl_group_t* group, wl_error_t* error) {
-  if (Code code = checkHandle(group, "group", error); code != WL_OK) return code;
-  return group->group->config().hosts > 1
-             ? WL_OK
-             : fail(error, WL_INVALID_ARGUMENT,
-                    "the ranks of this group live on one host: wl_group_config_t.hosts was NULL");
+  if (Code code = checkHandle(group, "group", error)) return code;
+  if (group->group->config().hosts > 1) return WL_OK;
+  return fail(error, WL_INVALID_ARGUMENT,
+              "the ranks of this group live on one host: wl_group_config_t.hosts was NULL");
 }
 
 Code requireWire(const wl_group_t* group, wl_error_t* error) {
-  if (Code code = requireHosts(group, error); code != WL_OK) return code;
-  return group->group->hosts() != nullptr
-             ? WL_OK
-             : fail(error, WL_INVALID_ARGUMENT, "wl_group_open_wire comes first");
+  if (Code code = requireHosts(group, error)) return code;
+  if (group->group->hosts() != nullptr) return WL_OK;
+  return fail(error, WL_INVALID_ARGUMENT, "wl_group_open_wire comes first");
 }
 
 }  // namespace
@@ -37,11 +34,10 @@ int32_t wl_ucx_find(const char* path, wl_error_t* error) {
 }
 
 int32_t wl_ucx_describe(char* text, uint64_t room, uint64_t* bytes, wl_error_t* error) {
-  if (Code code = checkNotNull(bytes, "bytes", error); code != WL_OK) return code;
+  if (Code code = checkNotNull(bytes, "bytes", error)) return code;
   const auto describe = [&] {
     std::string said;
-    const Code code = describeWires(WireSettings::ofEnvironment(), &said, error);
-    if (code != WL_OK) return code;
+    if (Code code = describeWires(WireSettings::ofEnvironment(), &said, error)) return code;
     *bytes = said.size() + 1;
     if (text != nullptr && room >= *bytes) std::memcpy(text, said.c_str(), *bytes);
     return WL_OK;
@@ -51,9 +47,8 @@ int32_t wl_ucx_describe(char* text, uint64_t room, uint64_t* bytes, wl_error_t* 
 
 int32_t wl_group_open_wire(wl_group_t* group, const int32_t* ranks, uint32_t count,
                            wl_error_t* error) {
-  if (Code code = requireHosts(group, error); code != WL_OK) return code;
-  if (Code code = checkRanks(ranks, count, group->group->ranks(), "ranks", error); code != WL_OK)
-    return code;
+  if (Code code = requireHosts(group, error)) return code;
+  if (Code code = checkRanks(ranks, count, group->group->ranks(), "ranks", error)) return code;
   if (group->group->hosts() != nullptr)
     return fail(error, WL_INVALID_ARGUMENT, "this group's wire is open");
   const auto open = [&] {
@@ -69,8 +64,8 @@ int32_t wl_group_open_wire(wl_group_t* group, const int32_t* ranks, uint32_t cou
 
 int32_t wl_group_wire_name(const wl_group_t* group, uint8_t* name, uint64_t room, uint64_t* bytes,
                            wl_error_t* error) {
-  if (Code code = requireWire(group, error); code != WL_OK) return code;
-  if (Code code = checkNotNull(bytes, "bytes", error); code != WL_OK) return code;
+  if (Code code = requireWire(group, error)) return code;
+  if (Code code = checkNotNull(bytes, "bytes", error)) return code;
   const std::vector<unsigned char>& own = group->group->hosts()->name();
   *bytes = own.size();
   if (name != nullptr && room >= own.size()) std::memcpy(name, own.data(), own.size());
@@ -79,16 +74,12 @@ int32_t wl_group_wire_name(const wl_group_t* group, uint8_t* name, uint64_t room
 
 int32_t wl_group_connect(wl_group_t* group, const uint8_t* names, const uint64_t* bytes,
                          uint32_t count, int64_t silence_ns, wl_error_t* error) {
-  if (Code code = requireWire(group, error); code != WL_OK) return code;
-  if (Code code = checkNotNull(names, "names", error); code != WL_OK) return code;
-  if (Code code = checkNotNull(bytes, "bytes", error); code != WL_OK) return code;
+  if (Code code = requireWire(group, error)) return code;
+  if (Code code = checkNotNull(names, "names", error)) return code;
+  if (Code code = checkNotNull(bytes, "bytes", error)) return code;
   if (group->group->hosts()->isConnected())
     return fail(error, WL_INVALID_ARGUMENT, "this group's wire is connected");
-  if (silence_ns < 0 || (silence_ns > 0 && silence_ns < kLeastSilenceNs)) {
-    return fail(error, WL_INVALID_ARGUMENT,
-                "silence_ns is %lld, not at least %lld; 0 lets a host be silent",
-                text(silence_ns), text(kLeastSilenceNs));
-  }
+  if (Code code = checkSilence(silence_ns, "a host", error)) return code;
   const auto connect = [&] {
     std::vector<std::vector<unsigned char>> all;
     for (uint32_t i = 0; i < count; ++i) {

@@ -67,7 +67,7 @@ class Arguments {
     const uint32_t count = kernel_.entry->argumentCount;
     for (number_ = 0; number_ < count; ++number_) {
       if (at_ == end_) return wrongCount(number_);
-      if (Code code = readOne(kernel_.entry->arguments[number_]); code != WL_OK) return code;
+      if (Code code = readOne(kernel_.entry->arguments[number_])) return code;
     }
     uint32_t given = count;
     for (; at_ < end_; ++given) {
@@ -167,7 +167,7 @@ class Arguments {
     }
     if (entry.isWritten != 0 && words[4] != 0)
       return refuse("is read-only, and the kernel writes it");
-    if (Code code = checkSize(entry, *argument); code != WL_OK) return code;
+    if (Code code = checkSize(entry, *argument)) return code;
     const auto dtype = static_cast<int32_t>(argument->dtype);
     uint64_t bytes = 0;
     wl_error_t why = blankError();
@@ -248,12 +248,11 @@ extern "C" {
 
 int32_t wl_kernel_library_load(const char* path, const char* target,
                                wl_kernel_library_t** library, wl_error_t* error) {
-  if (Code code = checkNotNull(path, "path", error); code != WL_OK) return code;
-  if (Code code = checkNotNull(target, "target", error); code != WL_OK) return code;
-  if (Code code = checkNotNull(library, "library", error); code != WL_OK) return code;
-  *library = nullptr;
+  if (Code code = checkNotNull(path, "path", error)) return code;
+  if (Code code = checkNotNull(target, "target", error)) return code;
+  if (Code code = checkOut(library, "library", error)) return code;
   uint64_t fingerprint = 0;
-  if (Code code = fingerprintOf(path, &fingerprint, error); code != WL_OK) return code;
+  if (Code code = fingerprintOf(path, &fingerprint, error)) return code;
   const auto load = [&] {
     const KernelLibrary* loaded = nullptr;
     const Code code = KernelLibrary::load(path, fingerprint, target, &loaded, error);
@@ -281,19 +280,18 @@ const char* wl_kernel_signature(const wl_kernel_library_t* library, int32_t kern
 int32_t wl_launch(wl_comm_t* comm, const wl_kernel_library_t* library, int32_t kernel,
                   const int64_t* arguments, uint64_t words, int64_t deadline_ns,
                   wl_error_t* error) {
-  if (Code code = checkCall(comm, deadline_ns, error); code != WL_OK) return code;
-  if (Code code = checkNotNull(library, "library", error); code != WL_OK) return code;
+  if (Code code = checkCall(comm, deadline_ns, error)) return code;
+  if (Code code = checkNotNull(library, "library", error)) return code;
   const LoadedKernel* found = kernelOf(library, kernel);
   if (found == nullptr) {
     return fail(error, WL_INVALID_ARGUMENT, "launch on rank %u: the library has %u kernels, and "
                 "no number %d", comm->comm.rank(), of(library).count(), kernel);
   }
-  if (words > 0) {
-    if (Code code = checkNotNull(arguments, "arguments", error); code != WL_OK) return code;
-  }
+  Code code = words > 0 ? checkNotNull(arguments, "arguments", error) : WL_OK;
+  if (code != WL_OK) return code;
   Arguments read(*comm, *found, arguments, words, error);
-  if (Code code = read.read(); code != WL_OK) return code;
-  return read.launch(comm->comm, deadline_ns);
+  code = read.read();
+  return code == WL_OK ? read.launch(comm->comm, deadline_ns) : code;
 }
 
 }  // extern "C"

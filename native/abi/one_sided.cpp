@@ -14,8 +14,8 @@ namespace {
 
 Code checkWindow(const char* what, const wl_comm_t* comm, const wl_window_t* window, int32_t peer,
                  wl_error_t* error) {
-  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
-  if (Code code = checkHandle(window, "window", error); code != WL_OK) return code;
+  if (Code code = checkHandle(comm, "comm", error)) return code;
+  if (Code code = checkHandle(window, "window", error)) return code;
   if (window->group != comm->comm.groupPointer())
     return fail(error, WL_INVALID_ARGUMENT, "%s: window belongs to another communicator", what);
   const uint32_t ranks = comm->comm.group().ranks();
@@ -56,8 +56,8 @@ Code resolve(const char* what, const wl_comm_t* comm, const wl_window_t* window,
     return badTensors("%s: local is %s, remote %s; dtypes and shapes must agree", what, *local,
                       *remote, error);
   }
-  if (Code code = checkAligned(what, *local, "local", error); code != WL_OK) return code;
-  if (Code code = checkAligned(what, *remote, "remote", error); code != WL_OK) return code;
+  if (Code code = checkAligned(what, *local, "local", error)) return code;
+  if (Code code = checkAligned(what, *remote, "remote", error)) return code;
   *view = viewOf(*remote);
   int64_t reach = 0;
   if (!extentOf(view->ndim, view->shape, view->strides, sizeOf(view->dtype), &reach))
@@ -97,19 +97,17 @@ constexpr Move kGet = {"get", "get: local", "get: remote", WL_OP_GET};
 template <const Move& kMove, bool onDevice>
 Code move(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local, int32_t peer,
           const wl_tensor_t* remote, wl_error_t* error) {
-  if (Code code = checkWindow(kMove.what, comm, window, peer, error); code != WL_OK) return code;
   constexpr bool kGets = kMove.operation == WL_OP_GET;
-  if (Code code = checkTensor(local, kMove.local, kGets, error); code != WL_OK) return code;
-  if (Code code = checkTensor(remote, kMove.remote, !kGets, error); code != WL_OK) return code;
   StridedView there = {};
-  if (Code code = resolve(kMove.what, comm, window, local, peer, remote, &there, error);
-      code != WL_OK)
-    return code;
+  Code code = checkWindow(kMove.what, comm, window, peer, error);
+  if (code == WL_OK) code = checkTensor(local, kMove.local, kGets, error);
+  if (code == WL_OK) code = checkTensor(remote, kMove.remote, !kGets, error);
+  if (code == WL_OK) code = resolve(kMove.what, comm, window, local, peer, remote, &there, error);
+  if (code != WL_OK) return code;
   if (kMove.operation == WL_OP_ACCUMULATE && !canAccumulate(there.dtype))
     return noAtomicAdd(*local, error);
-  if (onDevice) {
-    if (Code code = checkGpus(kMove.what, error); code != WL_OK) return code;
-  }
+  if (onDevice) code = checkGpus(kMove.what, error);
+  if (code != WL_OK) return code;
   Comm& own = comm->comm;
   const auto to = static_cast<uint32_t>(peer);
   const StridedView here = viewOf(*local);
@@ -125,7 +123,7 @@ Code move(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local, 
 // this rank writes at the peer if `atPeer`, otherwise the one that the peer writes here.
 Code checkSignal(const char* what, const wl_comm_t* comm, const wl_window_t* window, int32_t peer,
                  uint64_t signal, bool atPeer, uint32_t** line, wl_error_t* error) {
-  if (Code code = checkWindow(what, comm, window, peer, error); code != WL_OK) return code;
+  if (Code code = checkWindow(what, comm, window, peer, error)) return code;
   const Window& memory = *window->window;
   if (memory.parts() != nullptr) {
     return fail(error, WL_UNSUPPORTED,
@@ -184,9 +182,9 @@ int32_t wl_device_get(wl_comm_t* comm, const wl_window_t* window, const wl_tenso
 }
 
 int32_t wl_device_clear(wl_comm_t* comm, const wl_tensor_t* tensor, wl_error_t* error) {
-  if (Code code = checkHandle(comm, "comm", error); code != WL_OK) return code;
-  if (Code code = checkTensor(tensor, "tensor", true, error); code != WL_OK) return code;
-  if (Code code = checkGpus("clear", error); code != WL_OK) return code;
+  if (Code code = checkHandle(comm, "comm", error)) return code;
+  if (Code code = checkTensor(tensor, "tensor", true, error)) return code;
+  if (Code code = checkGpus("clear", error)) return code;
   const StridedView view = viewOf(*tensor);
   const auto body = [&](RankDevice& device, wl_error_t* own) {
     return clearByDevice(device, view, own);
@@ -197,8 +195,7 @@ int32_t wl_device_clear(wl_comm_t* comm, const wl_tensor_t* tensor, wl_error_t* 
 int32_t wl_notify(wl_comm_t* comm, const wl_window_t* window, int32_t peer, uint64_t signal,
                   uint32_t value, wl_error_t* error) {
   uint32_t* line = nullptr;
-  if (Code code = checkSignal("notify", comm, window, peer, signal, true, &line, error);
-      code != WL_OK)
+  if (Code code = checkSignal("notify", comm, window, peer, signal, true, &line, error))
     return code;
   return notify(comm->comm, static_cast<uint32_t>(peer), line, value, error);
 }
@@ -206,20 +203,17 @@ int32_t wl_notify(wl_comm_t* comm, const wl_window_t* window, int32_t peer, uint
 int32_t wl_wait(wl_comm_t* comm, const wl_window_t* window, int32_t peer, uint64_t signal,
                 uint32_t value, int64_t deadline_ns, wl_error_t* error) {
   uint32_t* line = nullptr;
-  if (Code code = checkSignal("await", comm, window, peer, signal, false, &line, error);
-      code != WL_OK)
+  if (Code code = checkSignal("await", comm, window, peer, signal, false, &line, error))
     return code;
-  if (Code code = checkDeadline(deadline_ns, error); code != WL_OK) return code;
+  if (Code code = checkDeadline(deadline_ns, error)) return code;
   return wait(comm->comm, static_cast<uint32_t>(peer), line, value, deadline_ns, error);
 }
 
 int32_t wl_test(wl_comm_t* comm, const wl_window_t* window, int32_t peer, uint64_t signal,
                 uint32_t value, int32_t* reached, wl_error_t* error) {
   uint32_t* line = nullptr;
-  if (Code code = checkSignal("test", comm, window, peer, signal, false, &line, error);
-      code != WL_OK)
-    return code;
-  if (Code code = checkNotNull(reached, "test: reached", error); code != WL_OK) return code;
+  if (Code code = checkSignal("test", comm, window, peer, signal, false, &line, error)) return code;
+  if (Code code = checkNotNull(reached, "test: reached", error)) return code;
   bool isReached = false;
   const Code code =
       test(comm->comm, static_cast<uint32_t>(peer), line, value, &isReached, error);

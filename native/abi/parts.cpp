@@ -45,15 +45,14 @@ struct Parts {
 Code checkWhole(const Comm& comm, const void* buffer, const Buffer& whole, int32_t dtype,
                 uint64_t* bytes, wl_error_t* error) {
   const uint32_t ranks = comm.group().ranks();
-  if (Code code = bytesOf(ranks, whole.elements, dtype, bytes, error); code != WL_OK) return code;
+  if (Code code = bytesOf(ranks, whole.elements, dtype, bytes, error)) return code;
   *bytes /= ranks;
   return checkBuffer(buffer, *bytes, dtype, whole.name, error);
 }
 
 // Checks that every part lies inside the buffer. Sets *bytes to the buffer's size.
 Code checkParts(const Comm& comm, const Parts& parts, uint64_t* bytes, wl_error_t* error) {
-  if (Code code = checkWhole(comm, parts.buffer, parts.whole, parts.call.dtype, bytes, error);
-      code != WL_OK)
+  if (Code code = checkWhole(comm, parts.buffer, parts.whole, parts.call.dtype, bytes, error))
     return code;
   if (parts.counts == nullptr) {
     return fail(error, WL_INVALID_ARGUMENT, "%s: %s is NULL", parts.operation(),
@@ -112,7 +111,7 @@ Code checkExchange(const wl_call_t& call, uint64_t inBytes, uint64_t outBytes, w
 Code checkOwnPart(const Comm& comm, const void* buffer, const Buffer& part, const Parts& parts,
                   wl_error_t* error) {
   uint64_t wholeBytes = 0;
-  if (Code code = checkParts(comm, parts, &wholeBytes, error); code != WL_OK) return code;
+  if (Code code = checkParts(comm, parts, &wholeBytes, error)) return code;
   const uint32_t rank = comm.rank();
   uint64_t sum = 0;
   uint64_t before = 0;
@@ -133,8 +132,7 @@ Code checkOwnPart(const Comm& comm, const void* buffer, const Buffer& part, cons
   }
   const int32_t dtype = parts.call.dtype;
   const uint64_t elementBytes = sizeOf(static_cast<DType>(dtype));
-  if (Code code = checkBuffer(buffer, own * elementBytes, dtype, part.name, error); code != WL_OK)
-    return code;
+  if (Code code = checkBuffer(buffer, own * elementBytes, dtype, part.name, error)) return code;
   const void* inPlace = static_cast<const unsigned char*>(parts.buffer) + before * elementBytes;
   if (buffer == inPlace || !overlap(buffer, own * elementBytes, parts.buffer, wholeBytes))
     return WL_OK;
@@ -145,9 +143,8 @@ Code checkOwnPart(const Comm& comm, const void* buffer, const Buffer& part, cons
 Code exchangePacked(Comm& comm, const wl_call_t& call, uint64_t inBytes, wl_error_t* error) {
   uint64_t room = 0;
   const Buffer out = {"out", call.out_elements};
-  if (Code code = checkWhole(comm, call.out, out, call.dtype, &room, error); code != WL_OK)
-    return code;
-  if (Code code = checkExchange(call, inBytes, room, error); code != WL_OK) return code;
+  if (Code code = checkWhole(comm, call.out, out, call.dtype, &room, error)) return code;
+  if (Code code = checkExchange(call, inBytes, room, error)) return code;
   return allToAllVPacked(comm, call, error);
 }
 
@@ -160,16 +157,16 @@ Code exchangeParts(Comm& comm, const wl_call_t& call, wl_error_t* error, OnStrea
                           call.out_counts, "receiveOffsets", call.out_offsets};
   uint64_t inBytes = 0;
   uint64_t outBytes = 0;
-  if (Code code = checkParts(comm, sent, &inBytes, error); code != WL_OK) return code;
+  if (Code code = checkParts(comm, sent, &inBytes, error)) return code;
   if (call.received_counts != nullptr) {
     return on == nullptr ? exchangePacked(comm, call, inBytes, error)
                          : fail(error, WL_UNSUPPORTED,
                                 "allToAllv: a call with received_counts is not enqueued; state "
                                 "out_counts");
   }
-  if (Code code = checkParts(comm, received, &outBytes, error); code != WL_OK) return code;
-  if (Code code = checkExchange(call, inBytes, outBytes, error); code != WL_OK) return code;
-  if (Code code = checkApart(received, comm.group().ranks(), error); code != WL_OK) return code;
+  if (Code code = checkParts(comm, received, &outBytes, error)) return code;
+  if (Code code = checkExchange(call, inBytes, outBytes, error)) return code;
+  if (Code code = checkApart(received, comm.group().ranks(), error)) return code;
   const uint32_t rank = comm.rank();
   if (sent.counts[rank] != received.counts[rank]) {
     return fail(error, WL_INVALID_ARGUMENT,
@@ -184,16 +181,16 @@ Code gatherParts(Comm& comm, const wl_call_t& call, wl_error_t* error, OnStream*
   const Parts parts = {call, {"out", call.out_elements}, call.out, "counts", call.out_counts,
                        nullptr, nullptr};
   const Buffer own = {"in", call.in_elements};
-  if (Code code = checkOwnPart(comm, call.in, own, parts, error); code != WL_OK) return code;
+  if (Code code = checkOwnPart(comm, call.in, own, parts, error)) return code;
   return allGatherV(comm, call, error, on);
 }
 
 Code reduceParts(Comm& comm, const wl_call_t& call, wl_error_t* error, OnStream* on) {
-  if (Code code = checkReduction(call, error); code != WL_OK) return code;
+  if (Code code = checkReduction(call, error)) return code;
   const Parts parts = {call, {"in", call.in_elements}, call.in, "counts", call.in_counts,
                        nullptr, nullptr};
   const Buffer own = {"out", call.out_elements};
-  if (Code code = checkOwnPart(comm, call.out, own, parts, error); code != WL_OK) return code;
+  if (Code code = checkOwnPart(comm, call.out, own, parts, error)) return code;
   return reduceScatterV(comm, call, error, on);
 }
 

@@ -2,7 +2,6 @@
 // C ABI: groups whose ranks live in several processes of one host.
 #include <algorithm>
 #include <bitset>
-#include <cstdio>
 #include <vector>
 
 #include "native/abi/handles.h"
@@ -53,12 +52,11 @@ Code readHosts(const wl_group_config_t& config, GroupConfig* out, wl_error_t* er
 
 Code readFailure(int32_t code, const int32_t* culprits, uint32_t count, const char* message,
                  uint32_t size, wl_error_t* record, wl_error_t* error) {
-  if (Code wrong = checkNotNull(message, "message", error); wrong != WL_OK) return wrong;
+  if (Code wrong = checkNotNull(message, "message", error)) return wrong;
   if (code <= WL_OK || code > WL_INTERNAL)
     return fail(error, WL_INVALID_ARGUMENT, "code %d is no failure", code);
   if (count > 0) {
-    const Code wrong = checkRanks(culprits, count, size, "culprits", error);
-    if (wrong != WL_OK) return wrong;
+    if (Code wrong = checkRanks(culprits, count, size, "culprits", error)) return wrong;
   }
   *record = errorOf(static_cast<Code>(code), "%s", message);
   record->culprit_count = static_cast<int32_t>(count);
@@ -67,11 +65,10 @@ Code readFailure(int32_t code, const int32_t* culprits, uint32_t count, const ch
 }
 
 Code requireProcesses(const wl_group_t* group, wl_error_t* error) {
-  if (Code code = checkHandle(group, "group", error); code != WL_OK) return code;
-  return group->group->config().spansProcesses
-             ? WL_OK
-             : fail(error, WL_INVALID_ARGUMENT,
-                    "the ranks of this group all live in one process: wl_group_create made it");
+  if (Code code = checkHandle(group, "group", error)) return code;
+  if (group->group->config().spansProcesses) return WL_OK;
+  return fail(error, WL_INVALID_ARGUMENT,
+              "the ranks of this group all live in one process: wl_group_create made it");
 }
 
 }  // namespace
@@ -79,16 +76,23 @@ Code requireProcesses(const wl_group_t* group, wl_error_t* error) {
 namespace windlass {
 
 Code checkProcess(const wl_process_t* process, const char* name, wl_error_t* error) {
-  if (Code code = checkStruct(process, name, error); code != WL_OK) return code;
+  if (Code code = checkStruct(process, name, error)) return code;
   if (process->pid > 0) return WL_OK;
   return fail(error, WL_INVALID_ARGUMENT,
               "%s->pid is %d; the process that has the ranks fills it by wl_process_self", name,
               process->pid);
 }
 
+Code checkSilence(int64_t silenceNs, const char* who, wl_error_t* error) {
+  if (silenceNs == 0 || silenceNs >= kLeastSilenceNs) return WL_OK;
+  return fail(error, WL_INVALID_ARGUMENT,
+              "silence_ns is %lld, not at least %lld; 0 lets %s be silent", text(silenceNs),
+              text(kLeastSilenceNs), who);
+}
+
 Code checkRanks(const int32_t* ranks, uint32_t count, uint32_t size, const char* name,
                 wl_error_t* error) {
-  if (Code code = checkNotNull(ranks, name, error); code != WL_OK) return code;
+  if (Code code = checkNotNull(ranks, name, error)) return code;
   if (count == 0) return fail(error, WL_INVALID_ARGUMENT, "%s is empty", name);
   for (uint32_t i = 0; i < count; ++i) {
     if (ranks[i] >= 0 && static_cast<uint32_t>(ranks[i]) < size) continue;
@@ -103,21 +107,19 @@ Code checkRanks(const int32_t* ranks, uint32_t count, uint32_t size, const char*
 extern "C" {
 
 int32_t wl_group_share(const wl_group_config_t* config, int32_t* file, wl_error_t* error) {
-  if (Code code = checkNotNull(file, "file", error); code != WL_OK) return code;
-  *file = -1;
+  if (Code code = checkOut(file, "file", error, -1)) return code;
   GroupConfig own;
-  if (Code code = readGroupConfig(config, &own, error); code != WL_OK) return code;
+  if (Code code = readGroupConfig(config, &own, error)) return code;
   own.spansProcesses = true;
-  if (Code code = readHosts(*config, &own, error); code != WL_OK) return code;
+  if (Code code = readHosts(*config, &own, error)) return code;
   Group::decide(&own);
-  if (Code code = checkDevicesAndGrids(error); code != WL_OK) return code;
+  if (Code code = checkDevicesAndGrids(error)) return code;
   int32_t made = -1;
   const uint64_t stages = ControlBlock::stageBytes(own);
-  if (Code code = shareMemory(ControlBlock::bytes(own), &made, error, stages); code != WL_OK)
-    return code;
+  if (Code code = shareMemory(ControlBlock::bytes(own), &made, error, stages)) return code;
   OpenFile shared(made);
   SharedMapping mapping;
-  if (Code code = mapping.map(made, error); code != WL_OK) return code;
+  if (Code code = mapping.map(made, error)) return code;
   ControlBlock::make(mapping.memory(), own, nullptr, 0,
                      reinterpret_cast<const uint32_t*>(config->hosts));
   *file = shared.release();
@@ -125,12 +127,11 @@ int32_t wl_group_share(const wl_group_config_t* config, int32_t* file, wl_error_
 }
 
 int32_t wl_file_open(const wl_process_t* owner, int32_t number, int32_t* file, wl_error_t* error) {
-  if (Code code = checkNotNull(file, "file", error); code != WL_OK) return code;
-  *file = -1;
-  if (Code code = checkProcess(owner, "owner", error); code != WL_OK) return code;
+  if (Code code = checkOut(file, "file", error, -1)) return code;
+  if (Code code = checkProcess(owner, "owner", error)) return code;
   if (number < 0) return fail(error, WL_INVALID_ARGUMENT, "number %d is no file", number);
   OpenFile opened;
-  if (Code code = openShared(*owner, number, &opened, error); code != WL_OK) return code;
+  if (Code code = openShared(*owner, number, &opened, error)) return code;
   *file = opened.release();
   return WL_OK;
 }
@@ -144,18 +145,18 @@ void wl_file_close(int32_t file) {
 }
 
 int32_t wl_group_attach(int32_t file, wl_group_t** group, wl_error_t* error) {
-  if (Code code = checkNotNull(group, "group", error); code != WL_OK) return code;
-  *group = nullptr;
-  if (Code code = checkDevicesAndGrids(error); code != WL_OK) return code;
+  if (Code code = checkOut(group, "group", error)) return code;
+  if (Code code = checkDevicesAndGrids(error)) return code;
   const auto attach = [&] {
     auto mapping = std::make_shared<SharedMapping>();
-    if (Code code = mapping->map(file, error); code != WL_OK) return code;
+    if (Code code = mapping->map(file, error)) return code;
     GroupConfig config;
     ControlBlock block;
-    Code code = ControlBlock::open(mapping->memory(), mapping->bytes(), &config, &block, error);
-    if (code != WL_OK) return code;
+    if (Code code =
+            ControlBlock::open(mapping->memory(), mapping->bytes(), &config, &block, error))
+      return code;
     PeerMemoryUse use = PeerMemoryUse::kAuto;
-    if (code = askedPeerMemoryUse(&use, error); code != WL_OK) return code;
+    if (Code code = askedPeerMemoryUse(&use, error)) return code;
     auto made = std::make_unique<wl_group>();
     made->group = Group::attach(mapping->memory(), mapping, use);
     *group = made.release();
@@ -165,12 +166,12 @@ int32_t wl_group_attach(int32_t file, wl_group_t** group, wl_error_t* error) {
 }
 
 int32_t wl_process_self(wl_process_t* process, wl_error_t* error) {
-  if (Code code = checkStruct(process, "process", error); code != WL_OK) return code;
+  if (Code code = checkStruct(process, "process", error)) return code;
   return processSelf(process, error);
 }
 
 int32_t wl_process_named(int32_t pid, wl_process_t* process, wl_error_t* error) {
-  if (Code code = checkStruct(process, "process", error); code != WL_OK) return code;
+  if (Code code = checkStruct(process, "process", error)) return code;
   return processNamed(pid, process, error);
 }
 
@@ -181,15 +182,10 @@ int32_t wl_process_look(const wl_process_t* process) {
 
 int32_t wl_group_watch(wl_group_t* group, const wl_process_t* process, const int32_t* ranks,
                        uint32_t count, int64_t silence_ns, wl_error_t* error) {
-  if (Code code = requireProcesses(group, error); code != WL_OK) return code;
-  if (Code code = checkProcess(process, "process", error); code != WL_OK) return code;
-  if (Code code = checkRanks(ranks, count, group->group->ranks(), "ranks", error); code != WL_OK)
-    return code;
-  if (silence_ns < 0 || (silence_ns > 0 && silence_ns < kLeastSilenceNs)) {
-    return fail(error, WL_INVALID_ARGUMENT,
-                "silence_ns is %lld, not at least %lld; 0 lets the process be silent",
-                text(silence_ns), text(kLeastSilenceNs));
-  }
+  if (Code code = requireProcesses(group, error)) return code;
+  if (Code code = checkProcess(process, "process", error)) return code;
+  if (Code code = checkRanks(ranks, count, group->group->ranks(), "ranks", error)) return code;
+  if (Code code = checkSilence(silence_ns, "the process", error)) return code;
   const auto watch = [&] {
     return group->group->watch(*process, std::vector<uint32_t>(ranks, ranks + count), silence_ns,
                                error);
@@ -199,7 +195,7 @@ int32_t wl_group_watch(wl_group_t* group, const wl_process_t* process, const int
 
 int32_t wl_group_fail(wl_group_t* group, int32_t code, const int32_t* culprits, uint32_t count,
                       const char* message, wl_error_t* error) {
-  if (Code wrong = checkHandle(group, "group", error); wrong != WL_OK) return wrong;
+  if (Code wrong = checkHandle(group, "group", error)) return wrong;
   wl_error_t record;
   const Code wrong = readFailure(code, culprits, count, message, group->group->ranks(), &record,
                                  error);
@@ -210,7 +206,7 @@ int32_t wl_group_fail(wl_group_t* group, int32_t code, const int32_t* culprits, 
 
 int32_t wl_comm_fail(wl_comm_t* comm, int32_t code, const int32_t* culprits, uint32_t count,
                      const char* message, wl_error_t* error) {
-  if (Code wrong = checkHandle(comm, "comm", error); wrong != WL_OK) return wrong;
+  if (Code wrong = checkHandle(comm, "comm", error)) return wrong;
   wl_error_t record;
   const Code wrong = readFailure(code, culprits, count, message, comm->comm.group().ranks(),
                                  &record, error);

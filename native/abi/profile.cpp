@@ -59,29 +59,19 @@ int32_t wl_profile_start(int32_t traces, wl_error_t* error) {
 
 int32_t wl_profile_kernels(wl_kernel_profile_t* kernels, uint32_t capacity, uint64_t* count,
                            wl_error_t* error) {
-  if (Code code = checkNotNull(count, "count", error); code != WL_OK) return code;
-  if (capacity > 0) {
-    if (Code code = checkStruct(kernels, "kernels", error); code != WL_OK) return code;
-  }
+  if (Code code = checkNotNull(count, "count", error)) return code;
+  if (Code code = capacity > 0 ? checkStruct(kernels, "kernels", error) : WL_OK) return code;
   return profile(error, [&](const Profiler& profiler) {
     const std::vector<KernelProfile> all = profiler.kernels();
-    const size_t stride = capacity > 0 ? kernels->struct_size : 0;
-    for (size_t i = 0; i < all.size() && i < capacity; ++i) {
-      auto* kernel = reinterpret_cast<wl_kernel_profile_t*>(
-          reinterpret_cast<unsigned char*>(kernels) + stride * i);
-      kernel->struct_size = static_cast<uint32_t>(stride);
-      fill(all[i], kernel);
-    }
+    for (size_t i = 0; i < all.size() && i < capacity; ++i) fill(all[i], elementOf(kernels, i));
     *count = all.size();
     return WL_OK;
   });
 }
 
 int32_t wl_profile_trace(char* text, uint64_t capacity, uint64_t* length, wl_error_t* error) {
-  if (Code code = checkNotNull(length, "length", error); code != WL_OK) return code;
-  if (capacity > 0) {
-    if (Code code = checkNotNull(text, "text", error); code != WL_OK) return code;
-  }
+  if (Code code = checkNotNull(length, "length", error)) return code;
+  if (Code code = capacity > 0 ? checkNotNull(text, "text", error) : WL_OK) return code;
   return profile(error, [&](const Profiler& profiler) {
     const std::string trace = profiler.trace();
     if (capacity > 0) std::memcpy(text, trace.data(), std::min<size_t>(trace.size(), capacity));

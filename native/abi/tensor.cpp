@@ -24,9 +24,9 @@ static_assert(kMaxDims == WL_MAX_DIMS, "one limit of dimensions");
 extern "C" {
 
 int32_t wl_tensor_copy(const wl_tensor_t* dst, const wl_tensor_t* src, wl_error_t* error) {
-  if (Code code = checkTensor(dst, "dst", true, error); code != WL_OK) return code;
-  if (Code code = checkTensor(src, "src", false, error); code != WL_OK) return code;
-  if (Code code = checkSameShape(*dst, "dst", *src, "src", error); code != WL_OK) return code;
+  if (Code code = checkTensor(dst, "dst", true, error)) return code;
+  if (Code code = checkTensor(src, "src", false, error)) return code;
+  if (Code code = checkSameShape(*dst, "dst", *src, "src", error)) return code;
   if (!canCast(static_cast<DType>(src->dtype), static_cast<DType>(dst->dtype))) {
     return fail(error, WL_UNSUPPORTED, "src has dtype %s, which doesn't cast to dst's %s",
                 dtypeName(src->dtype), dtypeName(dst->dtype));
@@ -42,8 +42,8 @@ int32_t wl_tensor_copy(const wl_tensor_t* dst, const wl_tensor_t* src, wl_error_
 }
 
 int32_t wl_tensor_fill(const wl_tensor_t* dst, const void* element, wl_error_t* error) {
-  if (Code code = checkTensor(dst, "dst", true, error); code != WL_OK) return code;
-  if (Code code = checkNotNull(element, "element", error); code != WL_OK) return code;
+  if (Code code = checkTensor(dst, "dst", true, error)) return code;
+  if (Code code = checkNotNull(element, "element", error)) return code;
   const int64_t zeros[WL_MAX_DIMS] = {};
   StridedView one = viewOf(*dst);
   alignas(8) unsigned char value[8];
@@ -57,16 +57,15 @@ int32_t wl_tensor_fill(const wl_tensor_t* dst, const void* element, wl_error_t* 
 
 int32_t wl_tensor_fold(const wl_tensor_t* dst, const wl_tensor_t* const* sources, uint32_t count,
                        int32_t op, wl_error_t* error) {
-  if (Code code = checkTensor(dst, "dst", true, error); code != WL_OK) return code;
-  if (Code code = checkFold(sources, count, op, error); code != WL_OK) return code;
+  if (Code code = checkTensor(dst, "dst", true, error)) return code;
+  if (Code code = checkFold(sources, count, op, error)) return code;
   if (!canReduce(static_cast<DType>(dst->dtype), static_cast<ReduceOp>(op))) {
     return fail(error, WL_UNSUPPORTED, "dtype %s doesn't reduce with %s",
                 dtypeName(dst->dtype), reduceOpName(op));
   }
   const auto fold = [&] {
     std::vector<StridedView> views;
-    const Code code = readSources(sources, count, dst, "dst", &views, error);
-    if (code != WL_OK) return code;
+    if (Code code = readSources(sources, count, dst, "dst", &views, error)) return code;
     const StridedView target = viewOf(*dst);
     kTarget.fold(&target, 1, views.data(), count, static_cast<ReduceOp>(op), target.dtype,
                  Stores::kCached);

@@ -13,12 +13,12 @@ namespace windlass {
 
 inline Code checkTensor(const wl_tensor_t* tensor, const char* name, bool isTarget,
                         wl_error_t* error) {
-  if (Code code = checkNotNull(tensor, name, error); code != WL_OK) return code;
+  if (Code code = checkNotNull(tensor, name, error)) return code;
   if (tensor->struct_size < sizeof(wl_tensor_t)) {
     return fail(error, WL_INVALID_ARGUMENT, "%s: struct_size is %u, not %zu", name,
                 tensor->struct_size, sizeof(wl_tensor_t));
   }
-  if (Code code = checkDType(tensor->dtype, error); code != WL_OK) return code;
+  if (Code code = checkDType(tensor->dtype, error)) return code;
   if (tensor->ndim > WL_MAX_DIMS ||
       (tensor->ndim > 0 && (tensor->shape == nullptr || tensor->strides == nullptr))) {
     return fail(error, WL_INVALID_ARGUMENT,
@@ -88,8 +88,8 @@ inline Code checkSourceCount(uint32_t count, wl_error_t* error) {
 // Checks the number of a fold's sources, and its op.
 inline Code checkFold(const wl_tensor_t* const* sources, uint32_t count, int32_t op,
                       wl_error_t* error) {
-  if (Code code = checkNotNull(sources, "sources", error); code != WL_OK) return code;
-  if (Code code = checkSourceCount(count, error); code != WL_OK) return code;
+  if (Code code = checkNotNull(sources, "sources", error)) return code;
+  if (Code code = checkSourceCount(count, error)) return code;
   if (op >= 0 && op < WL_REDUCE_OP_COUNT) return WL_OK;
   return fail(error, WL_INVALID_ARGUMENT, "op %d is unknown", op);
 }
@@ -101,9 +101,8 @@ inline Code readSources(const wl_tensor_t* const* sources, uint32_t count,
                         std::vector<StridedView>* views, wl_error_t* error) {
   views->resize(count);
   for (uint32_t i = 0; i < count; ++i) {
-    if (Code code = checkTensor(sources[i], "a source", false, error); code != WL_OK) return code;
-    if (Code code = checkSameShape(*like, likeName, *sources[i], "a source", error); code != WL_OK)
-      return code;
+    if (Code code = checkTensor(sources[i], "a source", false, error)) return code;
+    if (Code code = checkSameShape(*like, likeName, *sources[i], "a source", error)) return code;
     if (sources[i]->dtype != like->dtype)
       return fail(error, WL_INVALID_ARGUMENT, "source %u has another dtype", i);
     (*views)[i] = viewOf(*sources[i]);

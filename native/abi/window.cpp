@@ -14,8 +14,7 @@ namespace {
 template <class Create>
 Code makeWindow(wl_comm_t* comm, int64_t deadlineNs, wl_window_t** window, wl_error_t* error,
                 const Create& create) {
-  if (Code code = checkCreate(comm, window, "window", deadlineNs, error); code != WL_OK)
-    return code;
+  if (Code code = checkCreate(comm, window, "window", deadlineNs, error)) return code;
   std::unique_ptr<wl_window> made(new (std::nothrow) wl_window{comm->comm.groupPointer(), nullptr});
   const Code code = create(made == nullptr ? nullptr : &made->window);
   if (code == WL_OK) *window = made.release();
@@ -70,7 +69,7 @@ void wl_window_free(wl_window_t* window) {
 
 int32_t wl_memory_pool_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_ns,
                               wl_memory_pool_t** pool, wl_error_t* error) {
-  if (Code code = checkCreate(comm, pool, "pool", deadline_ns, error); code != WL_OK) return code;
+  if (Code code = checkCreate(comm, pool, "pool", deadline_ns, error)) return code;
   if (bytes == 0) return fail(error, WL_INVALID_ARGUMENT, "bytes is 0; it must be 1 or more");
   // Skips rounding above kLargest, since such a size fails anyway.
   const uint64_t pages = bytes > kLargest ? bytes : roundedUp(bytes, kPage);
@@ -90,9 +89,8 @@ int32_t wl_memory_pool_create(wl_comm_t* comm, uint64_t bytes, int64_t deadline_
 
 int32_t wl_memory_pool_alloc(wl_memory_pool_t* pool, uint64_t bytes, void** memory,
                              wl_error_t* error) {
-  if (Code code = checkHandle(pool, "pool", error); code != WL_OK) return code;
-  if (Code code = checkNotNull(memory, "memory", error); code != WL_OK) return code;
-  *memory = nullptr;
+  if (Code code = checkHandle(pool, "pool", error)) return code;
+  if (Code code = checkOut(memory, "memory", error)) return code;
   const Code code = pool->pool.take(bytes, memory, error);
   const wl_error_t* record = pool->group->failure();
   if (record == nullptr) return code;
@@ -104,7 +102,7 @@ int32_t wl_memory_pool_alloc(wl_memory_pool_t* pool, uint64_t bytes, void** memo
 }
 
 int32_t wl_memory_pool_release(wl_memory_pool_t* pool, void* memory, wl_error_t* error) {
-  if (Code code = checkHandle(pool, "pool", error); code != WL_OK) return code;
+  if (Code code = checkHandle(pool, "pool", error)) return code;
   return pool->pool.giveBack(memory, error);
 }
 

@@ -107,7 +107,7 @@ struct alignas(kLine) Doorbell {
 // staging buffer has two halves, used by the parity of a round. Rounds are counted over all
 // operations.
 struct alignas(kLine) StageLine {
-  std::atomic<uint64_t> probe;     // PeerMemory::probeAddress() of its joined process
+  std::atomic<uint64_t> probe;     // peerMemoryProbe() of its joined process
   std::atomic<uint32_t> answer;    // if it can read the others' memory; 0: no answer yet
   std::atomic<uint32_t> reserved;  // if its staging buffer has memory; 0: not known yet
   std::atomic<uint64_t> filled;    // number of rounds for which this rank has filled its half

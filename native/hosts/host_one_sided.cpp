@@ -80,23 +80,122 @@ class MovesOverHosts final : public HostMoves {
  public:
   explicit MovesOverHosts(Comm& comm) : comm_(comm), hosts_(*hostsOf(comm.group())) {}
 
-  Code put(uint32_t peer, const StridedView& remote, const StridedView& local, bool adds) override;
-  Code get(uint32_t peer, const StridedView& local, const StridedView& remote) override;
-  Code notify(uint32_t peer, Place place, uint32_t* signal, uint32_t value) override;
+  Code put(uint32_t peer, const StridedView& remote, const StridedView& local, bool adds) override {
+    if (bytesOf(remote) == 0) return WL_OK;
+    if (!hosts_.mayMove(peer)) return WL_ABORTED;
+    const Place start = comm_.group().windows().find(peer, remote.data, 1);
+    movedTo_.resize(hosts_.count(), kNobody);
+    movedTo_[hosts_.hostOf(peer)] = peer;
+    Deadline deadline(comm_.group().config().deadlineNs);
+    const uint64_t runBytes = runBytesOf(remote, local);
+    if (!adds && runBytes >= kLongRunBytes) {
+      const Unread unread = std::make_shared<std::atomic<uint32_t>>(0);
+      const auto putRun = [&](const StridedView& there, const StridedView& here) {
+        const Place at = placeIn(start, remote, there);
+        return hosts_.putIn(peer, at, here.data, runBytes, unread) ? WL_OK : giveUp(unread, peer);
+      };
+      const Code code = forEachPiece(remote, local, runBytes, putRun);
+      return code == WL_OK ? awaitMoved(unread, peer, deadline) : code;
+    }
+    const auto send = [&](const StridedView& there, const StridedView& here) {
+      if (Code code = awaitCopies(peer, deadline)) return code;
+      const Place at = placeIn(start, remote, there);
+      return hosts_.move(adds, peer, at, there, here, copies_) ? WL_OK
+                                                              : comm_.failures().publishNoMemory();
+    };
+    return forEachPiece(remote, local, Hosts::kMostPieceBytes, send);
+  }
+
+  Code get(uint32_t peer, const StridedView& local, const StridedView& remote) override {
+    if (!hosts_.mayMove(peer)) return WL_ABORTED;
+    const Unread unread = std::make_shared<std::atomic<uint32_t>>(0);
+    Deadline deadline(comm_.group().config().deadlineNs);
+    const auto take = [&](const StridedView& there, const StridedView& here) {
+      const uint64_t bytes = bytesOf(there);
+      if (bytes == 0) return WL_OK;
+      const uint64_t runBytes = runBytesOf(there, here);
+      const uint64_t runs = bytes / runBytes;
+      const Place start = comm_.group().windows().find(peer, there.data, 1);
+      int64_t extent = 0;
+      extentOf(there.ndim, there.shape, there.strides, sizeOf(there.dtype), &extent);
+      const auto span = static_cast<uint64_t>(extent);
+      if (runBytes >= kLongRunBytes || runs <= kFewRuns || span / runs > kMostApart ||
+          span > kMostSpan) {
+        return forEachPiece(there, here, runBytes, [&](const StridedView& from,
+                                                       const StridedView& to) {
+          const Place at = placeIn(start, there, from);
+          return hosts_.getFrom(peer, at, to.data, runBytes, unread) ? WL_OK : giveUp(unread, peer);
+        });
+      }
+      const std::unique_ptr<unsigned char[]> taken(new (std::nothrow) unsigned char[span]);
+      // After a failure, earlier requests write into `local`.
+      if (taken == nullptr || !hosts_.getFrom(peer, start, taken.get(), span, unread))
+        return giveUp(unread, peer);
+      if (Code code = awaitMoved(unread, peer, deadline)) return code;
+      StridedView from = there;
+      from.data = taken.get();
+      kRankMoves.get(here, from);
+      return WL_OK;
+    };
+    const Code code = forEachPiece(remote, local, kMostTaken, take);
+    return code == WL_OK ? awaitMoved(unread, peer, deadline) : code;
+  }
+
+  Code notify(uint32_t peer, Place place, uint32_t* signal, uint32_t value) override {
+    const bool isBeside = hosts_.isBeside(peer);
+    Deadline deadline(comm_.group().config().deadlineNs);
+    const uint32_t butHost = isBeside ? kNobody : hosts_.hostOf(peer);
+    if (Code code = flushBut(butHost, deadline)) return code;
+    if (isBeside) {
+      const char* const broken = kRankMoves.notify(reinterpret_cast<int32_t*>(signal), value);
+      return broken == nullptr ? WL_OK : comm_.failures().publishBreach(comm_.rank(), broken);
+    }
+    if (!hosts_.mayMove(peer)) return WL_ABORTED;
+    if (Code code = awaitCopies(peer, deadline)) return code;
+    return hosts_.notify(peer, place, value, copies_) ? WL_OK : comm_.failures().publishNoMemory();
+  }
+
   Code flush(Deadline& deadline) override { return flushBut(kNobody, deadline); }
   uint32_t notified(uint32_t peer, Place place) override { return hosts_.notified(peer, place); }
 
  private:
   // Blocks until `unread` is 0: puts no longer read this rank's memory, or the bytes of gets have
   // arrived.
-  Code awaitMoved(const Unread& unread, uint32_t peer, Deadline& deadline);
+  Code awaitMoved(const Unread& unread, uint32_t peer, Deadline& deadline) {
+    const auto isMoved = [&] { return unread->load(std::memory_order_acquire) == 0; };
+    const Code code = comm_.waits().waitMoved(isMoved, peer, deadline);
+    // Operations in flight refer to this rank's memory.
+    if (code != WL_OK) hosts_.forget(peer, unread);
+    return code;
+  }
+
   // Blocks until this rank's earlier puts are visible on every host except `butHost`. Messages to
   // that host are ordered by its own connection. kNobody: no exception.
-  Code flushBut(uint32_t butHost, Deadline& deadline);
+  Code flushBut(uint32_t butHost, Deadline& deadline) {
+    for (uint32_t host = 0; host < movedTo_.size(); ++host) {
+      const uint32_t peer = movedTo_[host];
+      if (peer == kNobody || host == butHost) continue;
+      const Unread unread = std::make_shared<std::atomic<uint32_t>>(0);
+      if (!hosts_.flush(host, &flushed_, unread)) return giveUp(unread, peer);
+      if (Code code = awaitMoved(unread, peer, deadline)) return code;
+      movedTo_[host] = kNobody;
+    }
+    return WL_OK;
+  }
+
   // Blocks until this process holds few enough copies for this rank's operations.
-  Code awaitCopies(uint32_t peer, Deadline& deadline);
+  Code awaitCopies(uint32_t peer, Deadline& deadline) {
+    if (copies_ == nullptr) copies_ = std::make_shared<std::atomic<uint32_t>>(0);
+    const auto hasRoom = [&] { return copies_->load(std::memory_order_acquire) < kMostCopies; };
+    if (hasRoom()) return WL_OK;
+    return comm_.waits().waitMoved(hasRoom, peer, deadline);
+  }
+
   // Fails the communicator and cancels an operation if there was no memory for all of it.
-  Code giveUp(const Unread& unread, uint32_t peer);
+  Code giveUp(const Unread& unread, uint32_t peer) {
+    hosts_.forget(peer, unread);
+    return comm_.failures().publishNoMemory();
+  }
 
   Comm& comm_;
   Hosts& hosts_;
@@ -104,114 +203,6 @@ class MovesOverHosts final : public HostMoves {
   std::vector<uint32_t> movedTo_;  // by host: a rank put to since the last flush
   uint64_t flushed_ = 0;           // word that a flush reads of those hosts
 };
-
-Code MovesOverHosts::awaitMoved(const Unread& unread, uint32_t peer, Deadline& deadline) {
-  const auto isMoved = [&] { return unread->load(std::memory_order_acquire) == 0; };
-  const Code code = comm_.waits().waitMoved(isMoved, peer, deadline);
-  // Operations in flight refer to this rank's memory.
-  if (code != WL_OK) hosts_.forget(peer, unread);
-  return code;
-}
-
-Code MovesOverHosts::giveUp(const Unread& unread, uint32_t peer) {
-  hosts_.forget(peer, unread);
-  return comm_.failures().publishNoMemory();
-}
-
-Code MovesOverHosts::awaitCopies(uint32_t peer, Deadline& deadline) {
-  if (copies_ == nullptr) copies_ = std::make_shared<std::atomic<uint32_t>>(0);
-  const auto hasRoom = [&] { return copies_->load(std::memory_order_acquire) < kMostCopies; };
-  if (hasRoom()) return WL_OK;
-  return comm_.waits().waitMoved(hasRoom, peer, deadline);
-}
-
-Code MovesOverHosts::flushBut(uint32_t butHost, Deadline& deadline) {
-  for (uint32_t host = 0; host < movedTo_.size(); ++host) {
-    const uint32_t peer = movedTo_[host];
-    if (peer == kNobody || host == butHost) continue;
-    const Unread unread = std::make_shared<std::atomic<uint32_t>>(0);
-    if (!hosts_.flush(host, &flushed_, unread)) return giveUp(unread, peer);
-    if (Code code = awaitMoved(unread, peer, deadline); code != WL_OK) return code;
-    movedTo_[host] = kNobody;
-  }
-  return WL_OK;
-}
-
-Code MovesOverHosts::put(uint32_t peer, const StridedView& remote, const StridedView& local,
-                         bool adds) {
-  if (bytesOf(remote) == 0) return WL_OK;
-  if (!hosts_.mayMove(peer)) return WL_ABORTED;
-  const Place start = comm_.group().windows().find(peer, remote.data, 1);
-  movedTo_.resize(hosts_.count(), kNobody);
-  movedTo_[hosts_.hostOf(peer)] = peer;
-  Deadline deadline(comm_.group().config().deadlineNs);
-  const uint64_t runBytes = runBytesOf(remote, local);
-  if (!adds && runBytes >= kLongRunBytes) {
-    const Unread unread = std::make_shared<std::atomic<uint32_t>>(0);
-    const auto putRun = [&](const StridedView& there, const StridedView& here) {
-      const Place at = placeIn(start, remote, there);
-      return hosts_.putIn(peer, at, here.data, runBytes, unread) ? WL_OK : giveUp(unread, peer);
-    };
-    const Code code = forEachPiece(remote, local, runBytes, putRun);
-    return code == WL_OK ? awaitMoved(unread, peer, deadline) : code;
-  }
-  const auto send = [&](const StridedView& there, const StridedView& here) {
-    if (Code code = awaitCopies(peer, deadline); code != WL_OK) return code;
-    const Place at = placeIn(start, remote, there);
-    return hosts_.move(adds, peer, at, there, here, copies_) ? WL_OK
-                                                            : comm_.failures().publishNoMemory();
-  };
-  return forEachPiece(remote, local, Hosts::kMostPieceBytes, send);
-}
-
-Code MovesOverHosts::get(uint32_t peer, const StridedView& local, const StridedView& remote) {
-  if (!hosts_.mayMove(peer)) return WL_ABORTED;
-  const Unread unread = std::make_shared<std::atomic<uint32_t>>(0);
-  Deadline deadline(comm_.group().config().deadlineNs);
-  const auto take = [&](const StridedView& there, const StridedView& here) {
-    const uint64_t bytes = bytesOf(there);
-    if (bytes == 0) return WL_OK;
-    const uint64_t runBytes = runBytesOf(there, here);
-    const uint64_t runs = bytes / runBytes;
-    const Place start = comm_.group().windows().find(peer, there.data, 1);
-    int64_t extent = 0;
-    extentOf(there.ndim, there.shape, there.strides, sizeOf(there.dtype), &extent);
-    const auto span = static_cast<uint64_t>(extent);
-    if (runBytes >= kLongRunBytes || runs <= kFewRuns || span / runs > kMostApart ||
-        span > kMostSpan) {
-      return forEachPiece(there, here, runBytes, [&](const StridedView& from,
-                                                     const StridedView& to) {
-        const Place at = placeIn(start, there, from);
-        return hosts_.getFrom(peer, at, to.data, runBytes, unread) ? WL_OK : giveUp(unread, peer);
-      });
-    }
-    const std::unique_ptr<unsigned char[]> taken(new (std::nothrow) unsigned char[span]);
-    // After a failure, earlier requests write into `local`.
-    if (taken == nullptr || !hosts_.getFrom(peer, start, taken.get(), span, unread))
-      return giveUp(unread, peer);
-    if (Code code = awaitMoved(unread, peer, deadline); code != WL_OK) return code;
-    StridedView from = there;
-    from.data = taken.get();
-    kRankMoves.get(here, from);
-    return WL_OK;
-  };
-  const Code code = forEachPiece(remote, local, kMostTaken, take);
-  return code == WL_OK ? awaitMoved(unread, peer, deadline) : code;
-}
-
-Code MovesOverHosts::notify(uint32_t peer, Place place, uint32_t* signal, uint32_t value) {
-  const bool isBeside = hosts_.isBeside(peer);
-  Deadline deadline(comm_.group().config().deadlineNs);
-  const uint32_t butHost = isBeside ? kNobody : hosts_.hostOf(peer);
-  if (Code code = flushBut(butHost, deadline); code != WL_OK) return code;
-  if (isBeside) {
-    const char* const broken = kRankMoves.notify(reinterpret_cast<int32_t*>(signal), value);
-    return broken == nullptr ? WL_OK : comm_.failures().publishBreach(comm_.rank(), broken);
-  }
-  if (!hosts_.mayMove(peer)) return WL_ABORTED;
-  if (Code code = awaitCopies(peer, deadline); code != WL_OK) return code;
-  return hosts_.notify(peer, place, value, copies_) ? WL_OK : comm_.failures().publishNoMemory();
-}
 
 }  // namespace
 

@@ -15,7 +15,6 @@
 #include "native/base/clock.h"
 #include "native/base/makes_threads.h"
 #include "native/base/text.h"
-#include "native/core/group.h"
 
 namespace windlass {
 namespace {
@@ -83,9 +82,9 @@ Code Hosts::makeName(wl_error_t* error) {
   std::vector<unsigned char> key;
   Hello hello = {};
   hello.blockBytes = ControlBlock::bytes(group_.config());
-  if (Code code = wire_->address(&wire, error); code != WL_OK) return code;
+  if (Code code = wire_->address(&wire, error)) return code;
   auto* const base = reinterpret_cast<void*>(group_.block().base());
-  if (Code code = wire_->share(base, hello.blockBytes, &key, error); code != WL_OK) return code;
+  if (Code code = wire_->share(base, hello.blockBytes, &key, error)) return code;
   hello.magic = kHelloMagic;
   hello.host = own_;
   hello.ranks = static_cast<uint32_t>(ranks_.size());
@@ -157,7 +156,7 @@ Code Hosts::connect(const std::vector<std::vector<unsigned char>>& names, int64_
   for (const std::vector<unsigned char>& name : names) {
     isAmongThem |= name == name_;
     Process process;
-    if (Code code = read(name, &process, error); code != WL_OK) return code;
+    if (Code code = read(name, &process, error)) return code;
     for (const uint32_t rank : process.ranks) {
       if (told[rank])
         return fail(error, WL_INVALID_ARGUMENT, "two processes say that they have rank %u", rank);

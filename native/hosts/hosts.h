@@ -288,8 +288,6 @@ class Hosts final : public OtherHosts, private WireEnds {
   void tellGone(bool all);
   // True if a rank of another host is still in an operation that a rank of this process ended.
   bool isAnyInside();
-  // True if the remote process sends its state to this process.
-  bool hears(const Process& process) const;
   // True if each other host that may live knows of the failure. Such a host does not blame a
   // process for closing its wire.
   bool haveHostsFailed() const;

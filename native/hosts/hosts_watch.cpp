@@ -177,8 +177,8 @@ void Hosts::look(int64_t now) {
     }
     if (connection.seenNs == 0) connection.seenNs = now;
     // Another local process gets its messages, and learns earlier that it has left or was lost.
-    if (!hears(*process) && mayLive(process->ranks) && now - connection.seenNs < kHearsayNs)
-      continue;
+    const bool isHeardHere = process->number % hosts_[own_].processes.size() == number();
+    if (!isHeardHere && mayLive(process->ranks) && now - connection.seenNs < kHearsayNs) continue;
     connection.isTold = true;
     char why[256];
     std::snprintf(why, sizeof why, "its process %d has ended, or lost its connection (UCX: %s)",
@@ -232,10 +232,6 @@ void Hosts::beat() {
     // The first attempt may have found no connection.
     if (member.shrink.load(std::memory_order_seq_cst) != 0) tellShrink(rank);
   }
-}
-
-bool Hosts::hears(const Process& process) const {
-  return process.number % hosts_[own_].processes.size() == number();
 }
 
 bool Hosts::mayLive(const std::vector<uint32_t>& ranks) const {

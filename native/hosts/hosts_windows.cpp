@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstring>
 
 #include "native/base/dtype.h"
 #include "native/base/extent.h"
@@ -33,8 +32,7 @@ void Hosts::nameWindow(uint32_t window, uint32_t host, uint32_t theirs) {
 
 Code Hosts::shareWindow(void* base, uint64_t stride, WindowKey* key, wl_error_t* error) {
   std::vector<unsigned char> own;
-  if (Code code = wire_->share(base, stride * group_.ranks(), &own, error); code != WL_OK)
-    return code;
+  if (Code code = wire_->share(base, stride * group_.ranks(), &own, error)) return code;
   key->stride = stride;
   key->bytes = static_cast<uint32_t>(own.size());
   std::copy(own.begin(), own.end(), key->key);

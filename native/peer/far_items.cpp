@@ -5,19 +5,14 @@
 #include <utility>
 
 #include "native/base/far.h"
-#include "native/core/comm.h"
 #include "native/core/launch/rank_moves.h"
-#include "native/hosts/hosts.h"
 #include "windlass/chunk.h"
 
 namespace windlass {
 
 FarItems::FarItems(Comm& comm, PeerAccess& access)
-    : comm_(comm),
+    : PeerRank(comm),
       access_(access),
-      hosts_(hostsOf(comm.group())),
-      rank_(comm.rank()),
-      ranks_(comm.group().ranks()),
       partBytes_(comm.group().config().stagePartBytes()),
       served_(ranks_),
       read_(ranks_) {}
@@ -25,22 +20,20 @@ FarItems::FarItems(Comm& comm, PeerAccess& access)
 Code FarItems::run(FarPlan& far, const Launch& launch, uint32_t firstPhase, Deadline& deadline,
                    wl_error_t* error) {
   access_.look();
-  if (Code code = access_.settle(deadline, error); code != WL_OK) return code;
+  if (Code code = access_.settle(deadline, error)) return code;
   if (firstPhase == 0) std::fill(served_.begin(), served_.end(), Served{0, 0});
   std::fill(read_.begin(), read_.end(), 0);
   for (uint32_t k = 0; k < launch.phases; ++k) {
     phase_ = firstPhase + k;
-    if (Code code = runOwnItems(far, launch, k, deadline); code != WL_OK) return code;
+    if (Code code = runOwnItems(far, launch, k, deadline)) return code;
     if (!access_.reads()) {
       const auto isOver = [](bool isServed) { return isServed; };
-      Code code = awaitServing(far, kEveryRank, deadline, isOver);
-      if (code != WL_OK) return code;
+      if (Code code = awaitServing(far, kEveryRank, deadline, isOver)) return code;
     }
     comm_.operation().finishPhase(rank_, k);
-    if (hosts_ != nullptr) hosts_->tell(comm_.group().lines(comm_.rank()).done.word);
+    if (hosts_ != nullptr) hosts_->tell(comm_.group().lines(rank_).done.word);
     comm_.waits().waiter().ring();
-    if (Code code = comm_.waits().awaitNeed(kEveryRank, k + 1, deadline); code != WL_OK)
-      return code;
+    if (Code code = comm_.waits().awaitNeed(kEveryRank, k + 1, deadline)) return code;
   }
   return WL_OK;
 }
@@ -52,7 +45,7 @@ Code FarItems::awaitServing(const FarPlan& far, uint32_t of, Deadline& deadline,
     for (uint32_t reader = 0; reader < ranks_; ++reader) isServed &= serve(far, reader);
     return holds(isServed) || !broken_.empty();
   };
-  if (Code code = comm_.waits().wait(look, of, deadline); code != WL_OK) return code;
+  if (Code code = comm_.waits().wait(look, of, deadline)) return code;
   if (broken_.empty()) return WL_OK;
   return comm_.failures().publishBreach(rank_, std::exchange(broken_, {}).c_str());
 }
@@ -66,12 +59,12 @@ Code FarItems::runOwnItems(FarPlan& far, const Launch& launch, uint32_t k, Deadl
   ChunkItem item = {table.start(first)};
   for (; item.words != end; item.words += item.size()) {
     std::copy_n(item.words, item.size(), far.item.data());
-    if (Code code = localize(far, far.item.data(), deadline); code != WL_OK) return code;
+    if (Code code = localize(far, far.item.data(), deadline)) return code;
     // Data that an item writes counts as moved, so its input is confirmed first.
-    if (Code code = access_.confirm(); code != WL_OK) return code;
+    if (Code code = access_.confirm()) return code;
     if (const char* broken = kRankMoves.moveItem(launch, own))
       return comm_.failures().publishBreach(rank_, broken);
-    if (Code code = comm_.waits().ended(deadline, clockNs()); code != WL_OK) return code;
+    if (Code code = comm_.waits().ended(deadline, clockNs())) return code;
   }
   return WL_OK;
 }
@@ -126,21 +119,20 @@ Code FarItems::readBox(uint32_t from, const FarBox& box, unsigned char* to,
 
 Code FarItems::takeBox(const FarPlan& far, uint32_t from, uint64_t bytes, unsigned char* to,
                        Deadline& deadline) {
-  const ControlBlock& block = comm_.group().block();
-  StagePair& pair = block.stagePair(from, rank_);
+  StagePair& pair = block().stagePair(from, rank_);
   while (bytes > 0) {
     const uint64_t turn = pair.taken.load(std::memory_order_relaxed);
     const auto isFilled = [&](bool) {
       return pair.filled.load(std::memory_order_acquire) != turn;
     };
-    if (Code code = awaitServing(far, from, deadline, isFilled); code != WL_OK) return code;
+    if (Code code = awaitServing(far, from, deadline, isFilled)) return code;
     uint64_t& read = read_[from];
     // The size may come from another host, so it is limited to the part.
     const uint64_t filled = std::min(pair.bytes[turn & 1], partBytes_);
     const uint64_t count = std::min(filled - std::min<uint64_t>(read, filled), bytes);
     if (count == 0)
       return comm_.failures().publishResource("what came of a transfer is not what was planned");
-    const unsigned char* half = block.stage(from, turn) + rank_ * partBytes_;
+    const unsigned char* half = block().stage(from, turn) + rank_ * partBytes_;
     if (const char* broken = kRankMoves.copy(to, half + read, count, false))
       return comm_.failures().publishBreach(rank_, broken);
     to += count;
@@ -158,8 +150,7 @@ Code FarItems::takeBox(const FarPlan& far, uint32_t from, uint64_t bytes, unsign
 bool FarItems::serve(const FarPlan& far, uint32_t reader) {
   const std::vector<uint64_t>& words = far.served[reader];
   Served& next = served_[reader];
-  const ControlBlock& block = comm_.group().block();
-  StagePair& pair = block.stagePair(rank_, reader);
+  StagePair& pair = block().stagePair(rank_, reader);
   const auto isOver = [&] {
     return next.at == words.size() || ServedBox{words.data() + next.at}.phase() != phase_;
   };
@@ -169,7 +160,7 @@ bool FarItems::serve(const FarPlan& far, uint32_t reader) {
     const uint64_t ahead = turn - pair.taken.load(std::memory_order_acquire);
     if (isOver()) return ahead == 0;
     if (ahead == 2) return false;
-    unsigned char* const half = block.stage(rank_, turn) + reader * partBytes_;
+    unsigned char* const half = block().stage(rank_, turn) + reader * partBytes_;
     unsigned char* to = half;
     uint64_t left = partBytes_;
     while (left > 0 && !isOver()) {

@@ -11,21 +11,18 @@
 #include "native/base/clock.h"
 #include "native/base/error.h"
 #include "native/peer/peer_access.h"
+#include "native/peer/peer_rank.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
 
-class Comm;
 class FarBox;
-class Hosts;
 struct FarPlan;
 
-class FarItems {
+class FarItems : private PeerRank {
  public:
   // Throws std::bad_alloc.
   FarItems(Comm& comm, PeerAccess& access);
-  FarItems(const FarItems&) = delete;
-  FarItems& operator=(const FarItems&) = delete;
 
   // Runs the current operation, which all ranks have entered. Its phases are those of the transfer
   // from firstPhase on. WL_UNSUPPORTED: see PeerAccess::settle(). Nothing has moved then.
@@ -47,11 +44,7 @@ class FarItems {
   template <class Holds>
   Code awaitServing(const FarPlan& far, uint32_t of, Deadline& deadline, Holds&& holds);
 
-  Comm& comm_;
   PeerAccess& access_;
-  Hosts* const hosts_;  // nullptr: all ranks are on one host
-  const uint32_t rank_;
-  const uint32_t ranks_;
   const uint64_t partBytes_;  // one reader's part of half a staging buffer
   uint32_t phase_ = 0;        // current phase of the transfer
   // For each reader, the next box to send: its offset in words, and the byte to continue from.

@@ -4,8 +4,6 @@
 // it enters the operation.
 #include <algorithm>
 
-#include "native/core/comm.h"
-#include "native/hosts/hosts.h"
 #include "native/peer/pulling.h"
 
 namespace windlass {
@@ -26,13 +24,12 @@ void Pulling::receive(const PullForm& form, const Launch& launch) {
 }
 
 Code Pulling::land(const Phase& phase, Deadline& deadline) {
-  const ControlBlock& block = comm_.group().block();
   for (uint32_t step = 1; step < ranks_; ++step) {
     const uint32_t to = (rank_ + step) % ranks_;
     if (!lands(phase, rank_, to)) continue;
     const Pulled pulled = phase.pulled(rank_, to);
     const auto* from = phase.launch.at<const uint8_t>(rank_, phase.place(rank_));
-    StagePair& pair = block.stagePair(rank_, to);
+    StagePair& pair = block().stagePair(rank_, to);
     const uint64_t turn = pair.filled.fetch_add(1, std::memory_order_release) + 1;
     wl_error_t error = blankError();
     if (Code code = hosts_->connectTo(to, &error); code != WL_OK)
@@ -41,19 +38,18 @@ Code Pulling::land(const Phase& phase, Deadline& deadline) {
     landsAt_.push_back(to);
     hosts_->land(to, comm_.operation().wholeSequence(), pulled.into, from + pulled.from,
                  pulled.bytes, unread_, pair.filled, turn);
-    if (Code code = comm_.waits().ended(deadline, clockNs()); code != WL_OK) return code;
+    if (Code code = comm_.waits().ended(deadline, clockNs())) return code;
   }
   return WL_OK;
 }
 
 Code Pulling::awaitLanded(const Phase& phase, Deadline& deadline) {
-  const ControlBlock& block = comm_.group().block();
   for (uint32_t from = 0; from < ranks_; ++from) {
     if (!lands(phase, from, rank_)) continue;
-    StagePair& pair = block.stagePair(from, rank_);
+    StagePair& pair = block().stagePair(from, rank_);
     const uint64_t turn = pair.taken.load(std::memory_order_relaxed);
     const auto hasCome = [&] { return pair.filled.load(std::memory_order_acquire) > turn; };
-    if (Code code = comm_.waits().wait(hasCome, from, deadline); code != WL_OK) return code;
+    if (Code code = comm_.waits().wait(hasCome, from, deadline)) return code;
     pair.taken.store(turn + 1, std::memory_order_release);
   }
   if (landsAt_.empty()) return WL_OK;

@@ -7,10 +7,8 @@
 #include <cstdio>
 #include <new>
 
-#include "native/core/comm.h"
 #include "native/core/failure_text.h"
 #include "native/core/names.h"
-#include "native/hosts/hosts.h"
 #include "native/memory/shared_memory.h"
 
 namespace windlass {
@@ -74,10 +72,7 @@ void writeRefused(const PeerAccess::Told& all, uint32_t own, const char* ownWhy,
 }  // namespace
 
 PeerAccess::PeerAccess(Comm& comm)
-    : comm_(comm),
-      hosts_(hostsOf(comm.group())),
-      rank_(comm.rank()),
-      ranks_(comm.group().ranks()),
+    : PeerRank(comm),
       process_(ranks_),
       memories_(ranks_) {
   unconfirmed_.reserve(ranks_);
@@ -127,13 +122,12 @@ Code PeerAccess::answer(uint32_t* said) {
 
 Code PeerAccess::settle(Deadline& deadline, wl_error_t* error) {
   if (settled_) return WL_OK;
-  const ControlBlock& block = comm_.group().block();
-  uint32_t said = block.stageLine(rank_).answer.load(std::memory_order_relaxed);
+  uint32_t said = line(rank_).answer.load(std::memory_order_relaxed);
   if (said == 0) {
-    if (Code code = answer(&said); code != WL_OK) return code;
+    if (Code code = answer(&said)) return code;
   }
-  if (Code code = tell(&StageLine::answer, said, deadline); code != WL_OK) return code;
-  const Told all = Told::look(block, ranks_, rank_);
+  if (Code code = tell(&StageLine::answer, said, deadline)) return code;
+  const Told all = Told::look(block(), ranks_, rank_);
   if (all.other != kNobody && all.insists != kNobody) {
     char why[512];
     writeRefused(all, rank_, why_, why, sizeof why);
@@ -149,7 +143,7 @@ Code PeerAccess::settle(Deadline& deadline, wl_error_t* error) {
   readsShort_ = all.insists != kNobody;
   readsBeside_ = all.readBeside;
   if (!reads_) {
-    if (Code code = reserveStages(deadline); code != WL_OK) return code;
+    if (Code code = reserveStages(deadline)) return code;
   }
   settled_ = true;
   return WL_OK;
@@ -163,32 +157,27 @@ Code PeerAccess::choose(bool isShort, bool* staged, Deadline& deadline) {
 }
 
 Code PeerAccess::reserveStages(Deadline& deadline) {
-  const ControlBlock& block = comm_.group().block();
-  unsigned char* own = block.stageArea(rank_);
+  unsigned char* own = block().stageArea(rank_);
   wl_error_t error = blankError();
-  bool isOwn = reserveShared(own, block.stageAreaBytes(), &error) == WL_OK;
+  bool isOwn = reserveShared(own, block().stageAreaBytes(), &error) == WL_OK;
   // Data of ranks on other hosts arrives in their staging buffers on this host.
   for (uint32_t rank = 0; isOwn && rank < ranks_; ++rank) {
     if (!comm_.group().isBeside(rank))
-      isOwn = reserveShared(block.stageArea(rank), block.stageAreaBytes(), &error) == WL_OK;
+      isOwn = reserveShared(block().stageArea(rank), block().stageAreaBytes(), &error) == WL_OK;
   }
   if (!isOwn && !reads_) return comm_.failures().publishResource(error.message);
   if (!isOwn) Text(why_, sizeof why_).add("%s", error.message);
-  if (Code code = tell(&StageLine::reserved, isOwn ? kReserved : kLacked, deadline);
-      code != WL_OK) {
-    return code;
-  }
-  areReserved_ = Told::look(block, ranks_, rank_).lacks == kNobody;
+  if (Code code = tell(&StageLine::reserved, isOwn ? kReserved : kLacked, deadline)) return code;
+  areReserved_ = Told::look(block(), ranks_, rank_).lacks == kNobody;
   readsShort_ = !areReserved_;
   // No rank will use it.
-  if (isOwn && !areReserved_) releaseShared(own, block.stageAreaBytes());
+  if (isOwn && !areReserved_) releaseShared(own, block().stageAreaBytes());
   return WL_OK;
 }
 
 Code PeerAccess::tell(ToldWord word, uint32_t value, Deadline& deadline) {
-  const ControlBlock& block = comm_.group().block();
-  (block.stageLine(rank_).*word).store(value, std::memory_order_release);
-  if (hosts_ != nullptr) hosts_->tell(block.stageLine(rank_).*word);
+  (line(rank_).*word).store(value, std::memory_order_release);
+  if (hosts_ != nullptr) hosts_->tell(line(rank_).*word);
   comm_.waits().waiter().ring();
   agreeing_ = word;
   Code code = WL_OK;
@@ -201,11 +190,11 @@ Code PeerAccess::tell(ToldWord word, uint32_t value, Deadline& deadline) {
 }
 
 bool PeerAccess::hasTold(uint32_t rank) const {
-  return (comm_.group().block().stageLine(rank).*agreeing_).load(std::memory_order_acquire) != 0;
+  return (line(rank).*agreeing_).load(std::memory_order_acquire) != 0;
 }
 
 int32_t PeerAccess::form(char* why, size_t room) const {
-  return formAsTold(comm_.group().block(), ranks_, rank_, why_, why, room);
+  return formAsTold(block(), ranks_, rank_, why_, why, room);
 }
 
 int32_t formAsTold(const ControlBlock& block, uint32_t ranks, uint32_t own, const char* ownWhy,
@@ -259,7 +248,7 @@ Code PeerAccess::read(uint32_t from, void* to, const PeerMemory::Run* runs, uint
     const int64_t now = clockNs();
     if (!isGone || now - start > PeerMemory::kLongestEndNs)
       return comm_.failures().publishUnread(from, failed);
-    if (Code code = comm_.waits().ended(deadline, now); code != WL_OK) return code;
+    if (Code code = comm_.waits().ended(deadline, now)) return code;
     usleep(PeerMemory::kEndPauseUs);
   }
   return comm_.failures().publishLost(from);

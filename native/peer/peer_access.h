@@ -13,24 +13,18 @@
 #include "native/base/clock.h"
 #include "native/base/error.h"
 #include "native/peer/peer_memory.h"
+#include "native/peer/peer_rank.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
 
-class Comm;
-class ControlBlock;
-class Hosts;
-struct StageLine;
-
-class PeerAccess {
+class PeerAccess : private PeerRank {
  public:
   // Summary of the words of all ranks.
   struct Told;
 
   // Throws std::bad_alloc.
   explicit PeerAccess(Comm& comm);
-  PeerAccess(const PeerAccess&) = delete;
-  PeerAccess& operator=(const PeerAccess&) = delete;
 
   // Finds which ranks share a process, once. All ranks have entered an operation.
   void look();
@@ -78,10 +72,6 @@ class PeerAccess {
   using ToldWord = std::atomic<uint32_t> StageLine::*;
   Code tell(ToldWord word, uint32_t value, Deadline& deadline);
 
-  Comm& comm_;
-  Hosts* const hosts_;  // nullptr: all ranks are on one host
-  const uint32_t rank_;
-  const uint32_t ranks_;
   bool looked_ = false;
   bool areSeveral_ = false;
   std::vector<uint32_t> process_;  // by rank: the lowest rank in its process

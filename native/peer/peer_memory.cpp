@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -87,7 +86,7 @@ bool ownPeerMemory(PeerMemoryUse use, char* why, size_t room, const TracingFiles
   }
   uint64_t found = 0;
   // A sandbox or an old kernel refuses a read of the process's own memory too.
-  const PeerMemory::Run probe = {PeerMemory::probeAddress(), sizeof found};
+  const PeerMemory::Run probe = {peerMemoryProbe(), sizeof found};
   const int refused = readRuns(getpid(), &found, &probe, 1);
   if (refused != 0) {
     out.add("process_vm_readv: %s", std::strerror(refused));
@@ -99,8 +98,6 @@ bool ownPeerMemory(PeerMemoryUse use, char* why, size_t room, const TracingFiles
   return true;
 }
 
-uint64_t peerMemoryProbe() { return PeerMemory::probeAddress(); }
-
 Code openPeerMemory(const wl_process_t& process, uint64_t probe,
                     std::shared_ptr<const PeerMemory>* memory, wl_error_t* error) {
   auto opened = std::make_shared<PeerMemory>();
@@ -109,7 +106,7 @@ Code openPeerMemory(const wl_process_t& process, uint64_t probe,
   return code;
 }
 
-uint64_t PeerMemory::probeAddress() {
+uint64_t peerMemoryProbe() {
   ownProbe.store(kProbe, std::memory_order_relaxed);
   return reinterpret_cast<uint64_t>(&ownProbe);
 }

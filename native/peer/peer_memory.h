@@ -33,10 +33,7 @@ class PeerMemory {
     uint64_t bytes;
   };
 
-  // Address of the probe that peers read to find out if they may.
-  static uint64_t probeAddress();
-
-  // Opens the process, whose probe is at that address, and reads the probe. WL_UNSUPPORTED: its
+  // Opens the process, whose peerMemoryProbe() is `probe`, and reads the probe. WL_UNSUPPORTED: its
   // memory can't be read; the error says why. WL_PEER_LOST: it has ended.
   Code open(const wl_process_t& process, uint64_t probe, wl_error_t* error);
   // Returns 0 or an errno. ESRCH: no process has memory under that number any more. EFAULT: the

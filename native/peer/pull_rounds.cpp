@@ -3,8 +3,6 @@
 // half of its staging buffer and takes data from those of the others.
 #include <algorithm>
 
-#include "native/core/comm.h"
-#include "native/hosts/hosts.h"
 #include "native/peer/pulling.h"
 
 namespace windlass {
@@ -12,9 +10,8 @@ namespace windlass {
 uint32_t Pulling::over(uint32_t rank) const {
   if (access_.isAgreeing()) return access_.hasTold(rank) ? 1 : 0;
   if (twoLevels_.steps() > 0) return twoLevels_.stepsOver(rank);
-  const StageLine& line = comm_.group().block().stageLine(rank);
-  const uint64_t over = line.filled.load(std::memory_order_acquire) +
-                        line.taken.load(std::memory_order_acquire);
+  const uint64_t over = line(rank).filled.load(std::memory_order_acquire) +
+                        line(rank).taken.load(std::memory_order_acquire);
   return over < 2 * rounds_ ? 0 : static_cast<uint32_t>(over - 2 * rounds_);
 }
 
@@ -26,16 +23,16 @@ uint64_t Pulling::segmentOf(const PullPhase& phase) const {
 // All ranks take part in all rounds, so that they count alike.
 Code Pulling::runRounds(const Phase& phase, uint64_t segment, uint64_t rounds,
                         Deadline& deadline) {
-  StageLine& own = comm_.group().block().stageLine(rank_);
+  StageLine& own = line(rank_);
   steps_ = static_cast<uint32_t>(std::min<uint64_t>(2 * rounds, UINT32_MAX));
   for (uint64_t round = 0; round < rounds; ++round) {
     if (!isFilled_) {
-      if (Code code = fill(phase, segment, round, deadline); code != WL_OK) return code;
+      if (Code code = fill(phase, segment, round, deadline)) return code;
       tellFilled(phase, segment, round);
       comm_.waits().waiter().ring();
     }
     isFilled_ = false;
-    if (Code code = take(phase, segment, round, deadline); code != WL_OK) return code;
+    if (Code code = take(phase, segment, round, deadline)) return code;
     own.taken.store(rounds_ + round + 1, std::memory_order_release);
     // tellTaken() sends the word of the last round.
     if (hosts_ != nullptr && round + 1 < rounds) hosts_->tell(own.taken);
@@ -48,7 +45,7 @@ Code Pulling::runRounds(const Phase& phase, uint64_t segment, uint64_t rounds,
 
 const uint8_t* Pulling::staged(const Phase& phase, uint32_t from, uint32_t to, uint64_t segment,
                                uint64_t round) const {
-  const uint8_t* half = comm_.group().block().stage(from, rounds_ + round);
+  const uint8_t* half = block().stage(from, rounds_ + round);
   return phase.of().apart ? half + to * segment : half;
 }
 
@@ -61,7 +58,7 @@ bool Pulling::isReadFrom(const Phase& phase, uint64_t at) const {
 // Returns true if the reader has read the half of two rounds ago, which is filled again in this
 // round. A reader that needs no more data counts rounds too.
 bool Pulling::hasTaken(uint32_t reader, uint64_t round) const {
-  const std::atomic<uint64_t>& taken = comm_.group().block().stageLine(reader).taken;
+  const std::atomic<uint64_t>& taken = line(reader).taken;
   return taken.load(std::memory_order_acquire) + 1 >= rounds_ + round;
 }
 
@@ -83,14 +80,14 @@ Code Pulling::fill(const Phase& phase, uint64_t segment, uint64_t round, Deadlin
   for (uint32_t reader = 0; reader < ranks_; ++reader) {
     if (access_.shareProcess(reader, rank_)) continue;
     const auto isTaken = [&] { return hasTaken(reader, round); };
-    if (Code code = comm_.waits().wait(isTaken, reader, deadline); code != WL_OK) return code;
+    if (Code code = comm_.waits().wait(isTaken, reader, deadline)) return code;
   }
   copyHalf(phase, segment, round);
   return WL_OK;
 }
 
 void Pulling::tellFilled(const Phase& phase, uint64_t segment, uint64_t round) {
-  std::atomic<uint64_t>& word = comm_.group().block().stageLine(rank_).filled;
+  std::atomic<uint64_t>& word = line(rank_).filled;
   word.store(rounds_ + round + 1, std::memory_order_release);
   const uint64_t at = round * segment;
   for (uint32_t host = 0; hosts_ != nullptr && host < hosts_->count(); ++host) {
@@ -118,7 +115,7 @@ void Pulling::tellFilled(const Phase& phase, uint64_t segment, uint64_t round) {
 Code Pulling::runTwoLevels(const Launch& launch, Deadline& deadline) {
   for (uint32_t reader = 0; reader < ranks_; ++reader) {
     const auto hasTakenAll = [&] { return hasTaken(reader, 1); };
-    if (Code code = comm_.waits().wait(hasTakenAll, reader, deadline); code != WL_OK) return code;
+    if (Code code = comm_.waits().wait(hasTakenAll, reader, deadline)) return code;
   }
   return twoLevels_.run(launch, deadline, &broken_);
 }
@@ -145,11 +142,9 @@ Code Pulling::take(const Phase& phase, uint64_t segment, uint64_t round, Deadlin
     const uint32_t from = (rank_ + step) % ranks_;
     const Pulled pulled = phase.pulled(from, rank_);
     if (!isStaged(phase, from, rank_) || pulled.bytes <= at) continue;
-    const StageLine& line = comm_.group().block().stageLine(from);
-    const auto isFilled = [&] {
-      return line.filled.load(std::memory_order_acquire) > rounds_ + round;
-    };
-    if (Code code = comm_.waits().wait(isFilled, from, deadline); code != WL_OK) return code;
+    const std::atomic<uint64_t>& filled = line(from).filled;
+    const auto isFilled = [&] { return filled.load(std::memory_order_acquire) > rounds_ + round; };
+    if (Code code = comm_.waits().wait(isFilled, from, deadline)) return code;
     const uint8_t* bytes = staged(phase, from, rank_, segment, round);
     isAny = true;
     sources_[from] = bytes;

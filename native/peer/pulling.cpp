@@ -5,10 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "native/base/target.h"
-#include "native/core/comm.h"
 #include "native/core/launch/rank_moves.h"
-#include "native/hosts/hosts.h"
 #include "native/memory/memory.h"
 
 namespace windlass {
@@ -40,10 +37,7 @@ std::unique_ptr<PeerReads> PeerReads::make(Comm& comm) {
 }
 
 Pulling::Pulling(Comm& comm)
-    : comm_(comm),
-      hosts_(hostsOf(comm.group())),
-      rank_(comm.rank()),
-      ranks_(comm.group().ranks()),
+    : PeerRank(comm),
       access_(comm),
       items_(comm, access_),
       twoLevels_(comm, access_),
@@ -115,9 +109,8 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
   steps_ = 0;
   bool staged = false;
   if (isAnyFar(form, launch)) {
-    if (Code code = access_.settle(deadline, error); code != WL_OK) return code;
-    if (Code code = access_.choose(isShort(form, launch), &staged, deadline); code != WL_OK)
-      return code;
+    if (Code code = access_.settle(deadline, error)) return code;
+    if (Code code = access_.choose(isShort(form, launch), &staged, deadline)) return code;
   }
   const bool inTwoLevels = twoLevels_.takes(form, launch);
   bool isFree = staged && !inTwoLevels && meetInStages(launch);
@@ -135,17 +128,16 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
       if (hosts_ != nullptr) tellRefused(launch);
     }
     if (Code code = inTwoLevels ? runTwoLevels(launch, deadline)
-                                : runPhase({form, launch, k, staged}, deadline);
-        code != WL_OK) {
+                                : runPhase({form, launch, k, staged}, deadline)) {
       return code;
     }
     if (!broken_.empty()) {
       const std::string broken = std::exchange(broken_, std::string());
       return comm_.failures().publishBreach(comm_.rank(), broken.c_str());
     }
-    if (Code code = access_.confirm(); code != WL_OK) return code;
+    if (Code code = access_.confirm()) return code;
     // After a failure, the owner of the data may change it. Data read since then may be wrong.
-    if (Code code = comm_.waits().ended(deadline, clockNs()); code != WL_OK) return code;
+    if (Code code = comm_.waits().ended(deadline, clockNs())) return code;
     comm_.operation().finishPhase(rank_, k);
     const std::atomic<uint64_t>& done = comm_.group().lines(rank_).done.word;
     if (hosts_ != nullptr && meetsBesideAlone) hosts_->tellSoon(done);
@@ -155,7 +147,7 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
     // half of its staging buffer again.
     for (uint32_t rank = 0; !isFree && rank < ranks_; ++rank) {
       if (meetsBesideAlone && !hosts_->isBeside(rank)) continue;
-      if (Code code = comm_.waits().awaitNeed(rank, k + 1, deadline); code != WL_OK) return code;
+      if (Code code = comm_.waits().awaitNeed(rank, k + 1, deadline)) return code;
     }
     if (hosts_ != nullptr && !inTwoLevels) tellTaken({form, launch, k, staged});
   }
@@ -165,11 +157,10 @@ Code Pulling::run(const PullForm& form, const Launch& launch, Deadline& deadline
 // Publishes to other hosts that this rank has read the halves, and has received the data sent
 // straight to it.
 void Pulling::tellTaken(const Phase& phase) const {
-  const ControlBlock& block = comm_.group().block();
-  if (phase.staged) hosts_->tellSoon(block.stageLine(rank_).taken);
+  if (phase.staged) hosts_->tellSoon(line(rank_).taken);
   for (uint32_t from = 0; from < ranks_; ++from)
     if (lands(phase, from, rank_))
-      hosts_->tellSoon(block.stagePair(from, rank_).taken, hosts_->hostOf(from));
+      hosts_->tellSoon(block().stagePair(from, rank_).taken, hosts_->hostOf(from));
 }
 
 // Sends to other hosts what this rank's lead wrote: the bytes that it needs, and the refusals. Does
@@ -189,10 +180,10 @@ Code Pulling::runPhase(const Phase& phase, Deadline& deadline) {
     for (uint32_t to = 0; to < ranks_; ++to)
       if (isStaged(phase, from, to)) most = std::max(most, phase.pulled(from, to).bytes);
   }
-  if (Code code = land(phase, deadline); code != WL_OK) return code;
+  if (Code code = land(phase, deadline)) return code;
   const uint64_t rounds = (most + segment - 1) / segment;
   if (rounds > 0) {
-    if (Code code = runRounds(phase, segment, rounds, deadline); code != WL_OK) return code;
+    if (Code code = runRounds(phase, segment, rounds, deadline)) return code;
   }
   if (phase.of().folds) return foldAll(phase, deadline);
   const Code code = readAll(phase, deadline);
@@ -211,7 +202,7 @@ Code Pulling::readAll(const Phase& phase, Deadline& deadline) {
       const uint64_t count = std::min(pulled.bytes - at, kPieceBytes);
       const uint64_t start = pulled.from + at;
       if (at > 0) {
-        if (Code code = comm_.waits().ended(deadline, clockNs()); code != WL_OK) return code;
+        if (Code code = comm_.waits().ended(deadline, clockNs())) return code;
       }
       if (route == Route::kDirect) {
         put(phase, pulled, at, phase.launch.at<const uint8_t>(from, place) + start, count);
@@ -221,7 +212,7 @@ Code Pulling::readAll(const Phase& phase, Deadline& deadline) {
       void* into = phase.of().byColumns ? scratch_ : out;
       static_assert(kPieceBytes <= kScratchBytes, "a piece fits");
       const PeerMemory::Run run = {place.offset() + start, count};
-      if (Code code = access_.read(from, into, &run, 1, deadline); code != WL_OK) return code;
+      if (Code code = access_.read(from, into, &run, 1, deadline)) return code;
       if (into != out) put(phase, pulled, at, scratch_, count);
     }
   }
@@ -241,7 +232,7 @@ Code Pulling::foldAll(const Phase& phase, Deadline& deadline) {
     const uint64_t count = std::min(pulled.bytes - at, piece);
     unsigned char* next = scratch_;
     if (at > 0) {
-      if (Code code = comm_.waits().ended(deadline, clockNs()); code != WL_OK) return code;
+      if (Code code = comm_.waits().ended(deadline, clockNs())) return code;
     }
     for (uint32_t from = 0; from < ranks_; ++from) {
       const Place place = phase.place(from);
@@ -251,7 +242,7 @@ Code Pulling::foldAll(const Phase& phase, Deadline& deadline) {
       }
       sources_[from] = next;
       const PeerMemory::Run run = {place.offset() + pulled.from + at, count};
-      if (Code code = access_.read(from, next, &run, 1, deadline); code != WL_OK) return code;
+      if (Code code = access_.read(from, next, &run, 1, deadline)) return code;
       next += piece;
     }
     fold(phase, pulled, at, count);

@@ -16,20 +16,17 @@
 #include "native/hosts/ucx/wire.h"
 #include "native/peer/far_items.h"
 #include "native/peer/peer_access.h"
+#include "native/peer/peer_rank.h"
 #include "native/peer/two_levels.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
 
-class Comm;
-
-class Pulling final : public PeerReads {
+class Pulling final : public PeerReads, private PeerRank {
  public:
   // Throws std::bad_alloc.
   explicit Pulling(Comm& comm);
   ~Pulling() override;
-  Pulling(const Pulling&) = delete;
-  Pulling& operator=(const Pulling&) = delete;
 
   Code run(const PullForm& form, const Launch& launch, Deadline& deadline,
            wl_error_t* error) override;
@@ -131,10 +128,6 @@ class Pulling final : public PeerReads {
   void tellRefused(const Launch& launch) const;
   void tellTaken(const Phase& phase) const;
 
-  Comm& comm_;
-  Hosts* const hosts_;  // nullptr: all ranks are on one host
-  const uint32_t rank_;
-  const uint32_t ranks_;
   PeerAccess access_;
   FarItems items_;
   bool receives_ = false;          // other hosts have this rank's receive buffer

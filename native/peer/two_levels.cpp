@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "native/base/dtype.h"
-#include "native/core/comm.h"
 #include "native/core/launch/rank_moves.h"
 #include "native/peer/peer_access.h"
 
@@ -32,10 +31,10 @@ bool hasReached(const std::atomic<uint64_t>& word, uint64_t count) {
 }  // namespace
 
 TwoLevels::TwoLevels(Comm& comm, const PeerAccess& access)
-    : comm_(comm), access_(access), hosts_(hostsOf(comm.group())), rank_(comm.rank()) {
+    : PeerRank(comm), access_(access) {
   if (hosts_ == nullptr) return;
   inOrder_ = true;
-  width_ = comm.group().ranks();
+  width_ = ranks_;
   for (uint32_t host = 0; host < hosts_->count(); ++host) {
     const std::vector<uint32_t>& ranks = hosts_->ranksOf(host);
     if (host > 0 && ranks.front() < hosts_->ranksOf(host - 1).back()) inOrder_ = false;
@@ -55,12 +54,8 @@ bool TwoLevels::takes(const PullForm& form, const Launch& launch) const {
   if (hosts_ == nullptr || !form.reducesForAll || launch.bytes < kLeastBytes) return false;
   // With one rank a host, each element crosses as often as if all ranks read all, but in more
   // turns.
-  return comm_.group().ranks() > hosts_->count() && foldsOn(launch.dtype, launch.op) &&
+  return ranks_ > hosts_->count() && foldsOn(launch.dtype, launch.op) &&
          (inOrder_ || !isFloat(launch.dtype) || isSelection(launch.op));
-}
-
-StageLine& TwoLevels::line(uint32_t rank) const {
-  return comm_.group().block().stageLine(rank);
 }
 
 uint64_t TwoLevels::slotBytes() const {
@@ -68,7 +63,7 @@ uint64_t TwoLevels::slotBytes() const {
 }
 
 unsigned char* TwoLevels::slot(uint32_t rank, uint64_t round) const {
-  return comm_.group().block().stage(rank, 0) + round % kSlots * slotBytes();
+  return block().stage(rank, 0) + round % kSlots * slotBytes();
 }
 
 Part TwoLevels::roundOf(const Launch& launch, uint64_t round) const {
@@ -213,7 +208,7 @@ Code TwoLevels::run(const Launch& launch, Deadline& deadline, std::string* broke
   };
   const auto isReady = [&] { return std::any_of(std::begin(steps), std::end(steps), can); };
   while (take.rounds < rounds_ || pass.rounds < rounds_ || giveBack.rounds < rounds_) {
-    if (Code code = comm_.waits().wait(isReady, kEveryRank, deadline); code != WL_OK) return code;
+    if (Code code = comm_.waits().wait(isReady, kEveryRank, deadline)) return code;
     for (Step* const step : steps)
       if (can(step)) (this->*step->run)(launch, step->rounds++);
     comm_.waits().waiter().ring();

@@ -25,15 +25,14 @@
 
 #include "native/base/clock.h"
 #include "native/base/error.h"
-#include "native/hosts/hosts.h"
+#include "native/peer/peer_rank.h"
 #include "windlass/kernel.h"
 
 namespace windlass {
 
-class Comm;
 class PeerAccess;
 
-class TwoLevels {
+class TwoLevels : private PeerRank {
  public:
   TwoLevels(Comm& comm, const PeerAccess& access);
 
@@ -60,7 +59,6 @@ class TwoLevels {
     uint64_t rounds = 0;
   };
 
-  StageLine& line(uint32_t rank) const;
   uint64_t slotBytes() const;
   unsigned char* slot(uint32_t rank, uint64_t round) const;
   // Offset and length of a round.
@@ -84,10 +82,7 @@ class TwoLevels {
   void take(const Launch& launch, uint64_t round);
   void keep(const char* broken);
 
-  Comm& comm_;
   const PeerAccess& access_;
-  Hosts* const hosts_;
-  const uint32_t rank_;
   uint32_t width_ = 0;           // number of lanes
   std::vector<uint32_t> lanes_;  // ranks of the lanes, host by host
   std::vector<uint32_t> here_;   // ranks of this host

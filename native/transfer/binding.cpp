@@ -50,14 +50,18 @@ Code readBinding(Words& in, bool isSource, Binding* binding, wl_error_t* error) 
 
 }  // namespace
 
-Code readBindings(const int64_t* words, uint64_t wordCount, uint32_t count, bool isSource,
-                  std::vector<Binding>* bindings, wl_error_t* error) {
-  const WordsOf of = {isSource ? "source_bindings" : "target_bindings", "binding", "bindings",
-                      isSource ? "source binding" : "target binding"};
-  return readWords(of, words, wordCount, count, 5, error, [&](Words& in, wl_error_t* why) {
+Code readBindings(const wl_transfer_config_t& config, bool isSource, std::vector<Binding>* bindings,
+                  wl_error_t* error) {
+  const auto read = [&](Words& in, wl_error_t* why) {
     bindings->push_back({});
     return readBinding(in, isSource, &bindings->back(), why);
-  });
+  };
+  return isSource ? readWords({"source_bindings", "binding", "bindings", "source binding"},
+                              config.source_bindings, config.source_binding_words,
+                              config.source_binding_count, 5, error, read)
+                  : readWords({"target_bindings", "binding", "bindings", "target binding"},
+                              config.target_bindings, config.target_binding_words,
+                              config.target_binding_count, 5, error, read);
 }
 
 }  // namespace windlass

@@ -30,7 +30,7 @@ struct Binding {
 // Decodes `count` bindings of sources or of targets. Checks dtype, dimensions, alignment,
 // and that every element lies inside [low, low + bytes). Targets may not have stride 0 over more
 // than one element.
-Code readBindings(const int64_t* words, uint64_t wordCount, uint32_t count, bool isSource,
-                  std::vector<Binding>* bindings, wl_error_t* error);
+Code readBindings(const wl_transfer_config_t& config, bool isSource, std::vector<Binding>* bindings,
+                  wl_error_t* error);
 
 }  // namespace windlass

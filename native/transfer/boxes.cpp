@@ -29,7 +29,7 @@ class ChunkReader {
 
   // Appends the chunk's box unless it has no bytes.
   Code read(Words& in, WordList* boxes, Progress* progress) {
-    if (Code code = readHead(in); code != WL_OK) return code;
+    if (Code code = readHead(in)) return code;
     length_ = in.take(ndim());
     const Binding& target = targetBinding();
     const size_t start = boxes->size();
@@ -37,19 +37,17 @@ class ChunkReader {
     append(boxes, length_, ndim());
     uint64_t offset = 0;
     const int64_t* at = in.take(ndim());
-    if (Code code = place(target.shape, target.strides, at, target.dtype, "target", &offset);
-        code != WL_OK) {
+    if (Code code = place(target.shape, target.strides, at, target.dtype, "target", &offset))
       return code;
-    }
     const Place targetPlace = bound_.group.placeOf(bound_.rank, target.data, target.bytes());
     addView(boxes, bound_.rank, target.dtype, {targetPlace.word + offset});
     const size_t signalAt = boxes->size();
     boxes->push_back(0);
     append(boxes, target.strides, ndim());
     for (int64_t s = 0; s < head_.sources; ++s) {
-      if (Code code = readSource(in, s, boxes); code != WL_OK) return code;
+      if (Code code = readSource(in, s, boxes)) return code;
     }
-    if (Code code = check(target.dtype); code != WL_OK) return code;
+    if (Code code = check(target.dtype)) return code;
     uint64_t bytes = sizeOf(target.dtype);
     for (uint32_t d = 0; d < ndim(); ++d) bytes *= static_cast<uint64_t>(length_[d]);
     if (bytes == 0) {
@@ -154,10 +152,8 @@ class ChunkReader {
     }
     const auto rank = static_cast<uint32_t>(from);
     uint64_t offset = 0;
-    if (Code code = place(source.shape, source.strides, start, source.dtype, "source", &offset);
-        code != WL_OK) {
+    if (Code code = place(source.shape, source.strides, start, source.dtype, "source", &offset))
       return code;
-    }
     addView(boxes, rank, source.dtype, {source.place.word + offset});
     append(boxes, source.strides, ndim());
     return WL_OK;

@@ -64,8 +64,7 @@ Code Exchange::gather(const WordList& own, const std::function<void(const Round&
   if (!failed() && own.size() >= kFailedGather)
     fail(failure(), WL_RESOURCE, "its bindings take more than 2^32 - 2 words");
   uint32_t longest = failed() ? kFailedGather : static_cast<uint32_t>(own.size());
-  Code code = reduceWord(of_, WL_MAX, &longest);
-  if (code != WL_OK) return code;
+  if (Code code = reduceWord(of_, WL_MAX, &longest)) return code;
   if (longest == kFailedGather) return tell();
   const uint64_t most = std::min(eagerWords(), kGatheredWords / ranks);
   // Each slot of the first round begins with the length of its rank's list.
@@ -77,7 +76,7 @@ Code Exchange::gather(const WordList& own, const std::function<void(const Round&
     in_[0] = own.size();
     std::copy_n(own.data() + std::min<uint64_t>(at, own.size()), leftOf(own.size(), at, count),
                 in_.data() + head);
-    if (code = gatherSlots(slot); code != WL_OK) return code;
+    if (Code code = gatherSlots(slot)) return code;
     for (uint32_t rank = 0; head > 0 && rank < ranks; ++rank) totals_[rank] = out_[rank * slot];
     step(kTaking, [&](wl_error_t*) {
       take({at, at + count, totals_.data(), out_.data() + head, slot});
@@ -144,7 +143,7 @@ Code Exchange::sum(uint64_t* values, uint64_t count) {
     const uint64_t n = leftOf(count, at, most);
     in_[0] = failed() ? 1 : 0;
     std::copy_n(values + at, n, in_.data() + 1);
-    if (Code code = gatherSlots(1 + n); code != WL_OK) return code;
+    if (Code code = gatherSlots(1 + n)) return code;
     std::fill_n(values + at, n, 0);
     for (uint32_t rank = 0; rank < ranks; ++rank) {
       const uint64_t* slot = out_.data() + rank * (1 + n);

@@ -42,6 +42,9 @@ struct Question {
   Place place() const { return {words[1]}; }
   const int64_t* extents() const { return reinterpret_cast<const int64_t*>(words + kHeadWords); }
   const int64_t* strides() const { return extents() + ndim(); }
+  uint64_t elements() const {
+    return elementsOf({nullptr, DType::kU8, ndim(), extents(), strides()});
+  }
   Place signal() const { return {isWritten() ? words[kHeadWords + 2 * ndim()] : 0}; }
   uint64_t size() const { return kHeadWords + 2 * ndim() + (isWritten() ? 1 : 0); }
   // Key of the view, without its signal.
@@ -83,7 +86,7 @@ class Owner {
   Code run(std::vector<WordList>* questions, wl_error_t* error) {
     for (const WordList& words : *questions)
       forEachIn<Question>(words, 0, [&](const Question& each) { note(each); });
-    if (Code code = locate(error); code != WL_OK) return code;
+    if (Code code = locate(error)) return code;
     for (uint32_t n = 0; n < layouts_.size(); ++n) layOut(n);
     answer(questions);
     return WL_OK;
@@ -150,7 +153,7 @@ class Owner {
     }
     const auto body = [&](RankDevice& device, wl_error_t* own) {
       for (Located& each : located_)
-        if (Code code = locate(device, devices, &each, own); code != WL_OK) return code;
+        if (Code code = locate(device, devices, &each, own)) return code;
       return WL_OK;
     };
     DeviceWait waits(group_, rank_);
@@ -223,7 +226,7 @@ class Owner {
       uint64_t copies = 0;
       do {
         end = std::max(end, views[next]->address + views[next]->bytes);
-        copies += elementsOf(views[next]->asked) * views[next]->asked.elementBytes();
+        copies += views[next]->asked.elements() * views[next]->asked.elementBytes();
         ++next;
       } while (next < views.size() && views[next]->address < end);
       if (copies < end - begin) {
@@ -243,13 +246,6 @@ class Owner {
             Place::of(OffloadedTransfer::kRead, at + (views[i]->address - begin)).word;
       }
     }
-  }
-
-  static uint64_t elementsOf(const Question& asked) {
-    uint64_t elements = 1;
-    for (uint32_t d = 0; d < asked.ndim(); ++d)
-      elements *= static_cast<uint64_t>(asked.extents()[d]);
-    return elements;
   }
 
   static void copyBox(View* view, uint32_t image, bool isOnDevice, std::vector<Copied>* boxes,

@@ -60,16 +60,11 @@ class Registration {
 
   // Reads and checks the input that needs no peer, and allocates the staging buffers.
   Code begin(wl_error_t* error) {
-    Code code = readBindings(config_.source_bindings, config_.source_binding_words,
-                             config_.source_binding_count, true, &sources_, error);
-    if (code != WL_OK) return code;
-    code = readBindings(config_.target_bindings, config_.target_binding_words,
-                        config_.target_binding_count, false, &targets_, error);
-    if (code != WL_OK) return code;
+    if (Code code = readBindings(config_, true, &sources_, error)) return code;
+    if (Code code = readBindings(config_, false, &targets_, error)) return code;
     plan_ = std::make_shared<BoundPlan>();
     plan_->progress = std::make_shared<Progress>();
-    code = plan_->stages.read(config_.stages, config_.stage_words, config_.stage_count, error);
-    if (code != WL_OK) return code;
+    if (Code code = plan_->stages.read(config_, error)) return code;
     Group& group = comm_.group();
     own_ = Peers::wordsOf(group, rank_, sources_, plan_->stages);
     exchange_.reserve();
@@ -84,8 +79,7 @@ class Registration {
   // owners of its boxes' sources.
   Code resolve(wl_error_t* error) {
     const Bound bound = {comm_.group(), rank_, targets_, plan_->stages, *peers_};
-    const Code code = readBoxes(config_, bound, &boxes_, plan_->progress.get(), error);
-    if (code != WL_OK) return code;
+    if (Code code = readBoxes(config_, bound, &boxes_, plan_->progress.get(), error)) return code;
     plan_->stages.dropBoxes();
     uint64_t phases = 1;
     forEachIn<ChunkItem>(boxes_, 0, [&](const ChunkItem& box) {
@@ -138,7 +132,7 @@ class Registration {
       plan_->progress->setItems(chunk++, count);
       targetBytes_ += box.bytes();
     });
-    if (Code code = items.finish(&plan_->table, error); code != WL_OK) return code;
+    if (Code code = items.finish(&plan_->table, error)) return code;
     for (uint32_t n = 0; n + 1 < workBytes_.size(); ++n) workBytes_[n] = plan_->table.workBytes(n);
     if (isOffloaded()) return bringImages(error);
     return readsFar() ? findFar(&workBytes_.back(), error) : WL_OK;
@@ -190,7 +184,7 @@ class Registration {
     plan_->far->item.resize(largestItem);
     if (room == 0) return WL_OK;
     void* scratch = nullptr;
-    if (Code code = allocateMemory(room, 0, &scratch, error); code != WL_OK) return code;
+    if (Code code = allocateMemory(room, 0, &scratch, error)) return code;
     plan_->scratch.reset(scratch);
     plan_->far->scratch = static_cast<unsigned char*>(scratch);
     return WL_OK;

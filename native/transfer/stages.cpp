@@ -19,10 +19,10 @@ bool makeDense(Binding* view, int64_t* bytes) {
 
 }  // namespace
 
-Code Stages::read(const int64_t* words, uint64_t wordCount, uint64_t count, wl_error_t* error) {
+Code Stages::read(const wl_transfer_config_t& config, wl_error_t* error) {
   const auto readOne = [&](Words& in, wl_error_t* why) { return readBox(in, why); };
-  const Code code = readWords({"stages", "box", "boxes", "staged box"}, words, wordCount, count, 5,
-                              error, readOne);
+  const Code code = readWords({"stages", "box", "boxes", "staged box"}, config.stages,
+                              config.stage_words, config.stage_count, 5, error, readOne);
   return code != WL_OK || boxes_.empty() ? code : allocate(error);
 }
 
@@ -78,7 +78,7 @@ Code Stages::readBox(Words& in, wl_error_t* error) {
 
 Code Stages::allocate(wl_error_t* error) {
   void* memory = nullptr;
-  if (Code code = allocateMemory(bytes(), 0, &memory, error); code != WL_OK) return code;
+  if (Code code = allocateMemory(bytes(), 0, &memory, error)) return code;
   memory_.reset(memory);
   for (Box& box : boxes_) {
     const uint64_t half = (box.phase & 1) != 0 ? halves_[0] : 0;

@@ -22,7 +22,7 @@ class Stages {
   };
 
   // Decodes and checks the words, and allocates the memory.
-  Code read(const int64_t* words, uint64_t wordCount, uint64_t count, wl_error_t* error);
+  Code read(const wl_transfer_config_t& config, wl_error_t* error);
 
   const std::vector<Box>& boxes() const { return boxes_; }
   const uint32_t* readersOf(const Box& box) const { return readers_.data() + box.firstReader; }

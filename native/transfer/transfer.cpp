@@ -55,7 +55,7 @@ Code Transfer::enter(Call* call, const Named& own) {
 // Runs the remaining operations, for phases beyond kMostPhases.
 Code Transfer::goOn(Call* call) {
   for (uint32_t n = 1; n < workBytes_.size(); ++n) {
-    if (Code code = runOperation(call, n); code != WL_OK) return code;
+    if (Code code = runOperation(call, n)) return code;
   }
   return WL_OK;
 }

@@ -64,7 +64,7 @@ class Transfer {
   template <class Body>
   Code readSources(wl_error_t* error, Body&& body) {
     const auto descriptor = Descriptor::of(WL_OP_LINK_CHECK, 0);
-    if (Code code = comm_.beginUnrecorded(descriptor, error); code != WL_OK) return code;
+    if (Code code = comm_.beginUnrecorded(descriptor, error)) return code;
     const Code code = body();
     comm_.gate().leave();
     return code;

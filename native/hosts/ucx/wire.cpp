@@ -9,7 +9,6 @@
 #include <cstring>
 #include <iterator>
 #include <mutex>
-#include <string>
 
 namespace windlass {
 namespace {
@@ -114,7 +113,7 @@ Code findWires(const char* path, wl_error_t* error) {
 Code openWire(const WireSettings& settings, WireEnds& ends, std::unique_ptr<Wire>* wire,
               wl_error_t* error) {
   void* open = nullptr;
-  if (Code code = find(nullptr, kOpenWire, &open, error); code != WL_OK) return code;
+  if (Code code = find(nullptr, kOpenWire, &open, error)) return code;
   Wire* made = nullptr;
   const Code code = reinterpret_cast<OpenWire>(open)(settings, ends, &made, error);
   wire->reset(made);
@@ -123,10 +122,10 @@ Code openWire(const WireSettings& settings, WireEnds& ends, std::unique_ptr<Wire
 
 Code describeWires(const WireSettings& settings, std::string* text, wl_error_t* error) {
   void* describe = nullptr;
-  if (Code code = find(nullptr, kDescribeWires, &describe, error); code != WL_OK) return code;
+  if (Code code = find(nullptr, kDescribeWires, &describe, error)) return code;
   NoEnds ends;
   std::unique_ptr<Wire> wire;
-  if (Code code = openWire(settings, ends, &wire, error); code != WL_OK) return code;
+  if (Code code = openWire(settings, ends, &wire, error)) return code;
   return reinterpret_cast<DescribeWires>(describe)(text, error);
 }
 

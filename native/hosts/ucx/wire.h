@@ -93,9 +93,6 @@ class Wire {
   // nullptr: it is not counted. A long last part may be sent without a copy.
   [[nodiscard]] virtual bool send(uint32_t peer, const Part* parts, uint32_t count,
                                   const Unread& unread, Order order = Order::kQueued) = 0;
-  [[nodiscard]] bool sendPast(uint32_t peer, const Part* parts, uint32_t count) {
-    return send(peer, parts, count, nullptr, Order::kPast);
-  }
   // Sets whether kSoon may hold messages back. False sends those that wait. A caller that passes
   // true passes false soon after.
   virtual void linger(bool may) = 0;

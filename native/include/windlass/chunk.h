@@ -4,7 +4,6 @@
 // that it has the same meaning at any address.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "windlass/kernel.h"

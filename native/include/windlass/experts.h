@@ -4,7 +4,6 @@
 // with its experts' rows. It is plain data, in windows.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "windlass/kernel.h"

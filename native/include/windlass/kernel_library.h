@@ -19,24 +19,19 @@ namespace windlass {
 
 // Arguments, by name, in the order of the kernel's call.
 constexpr ArgumentEntry tensor(const char* name, DType dtype) {
-  return {name, ArgumentEntry::kTensor, static_cast<int32_t>(dtype), 0, ArgumentEntry::kAny,
-          ArgumentEntry::kAny, 0};
+  return {name, ArgumentEntry::kTensor, static_cast<int32_t>(dtype)};
 }
 constexpr ArgumentEntry tensor(const char* name) {
-  return {name, ArgumentEntry::kTensor, ArgumentEntry::kAny, 0, ArgumentEntry::kAny,
-          ArgumentEntry::kAny, 0};
+  return {name, ArgumentEntry::kTensor, ArgumentEntry::kAny};
 }
 constexpr ArgumentEntry distributed(const char* name, DType dtype) {
-  return {name, ArgumentEntry::kDistributed, static_cast<int32_t>(dtype), 0, ArgumentEntry::kAny,
-          ArgumentEntry::kAny, 0};
+  return {name, ArgumentEntry::kDistributed, static_cast<int32_t>(dtype)};
 }
 constexpr ArgumentEntry distributed(const char* name) {
-  return {name, ArgumentEntry::kDistributed, ArgumentEntry::kAny, 0, ArgumentEntry::kAny,
-          ArgumentEntry::kAny, 0};
+  return {name, ArgumentEntry::kDistributed, ArgumentEntry::kAny};
 }
 constexpr ArgumentEntry scalar(const char* name, DType dtype) {
-  return {name, ArgumentEntry::kScalar, static_cast<int32_t>(dtype), 0, ArgumentEntry::kAny,
-          ArgumentEntry::kAny, 0};
+  return {name, ArgumentEntry::kScalar, static_cast<int32_t>(dtype)};
 }
 
 // Defaults of a kernel: one item, which runs after every rank has entered. Ranks leave after all

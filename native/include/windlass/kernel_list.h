@@ -2,19 +2,12 @@
 // Kernels by index, and the work of each core of a device in an operation that the device runs.
 #pragma once
 
+#include <type_traits>
+
 #include "windlass/in_line.h"
 #include "windlass/offload.h"
 
 namespace windlass {
-
-template <class A, class B>
-struct IsSame {
-  static constexpr bool value = false;
-};
-template <class A>
-struct IsSame<A, A> {
-  static constexpr bool value = true;
-};
 
 template <class... K>
 struct KernelList {
@@ -27,7 +20,7 @@ struct KernelList {
   WL_CORE static constexpr uint32_t indexOf() {
     uint32_t index = 0;
     bool found = false;
-    ((found = found || IsSame<Of, K>::value, index += found ? 0 : 1), ...);
+    ((found = found || std::is_same<Of, K>::value, index += found ? 0 : 1), ...);
     return found ? index : kNobody;
   }
 

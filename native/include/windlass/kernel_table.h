@@ -28,31 +28,21 @@ struct ArgumentEntry {
   const char* name;
   uint32_t kind;
   int32_t dtype;       // a DType; or kAny for a tensor whose dtype the kernel checks
-  uint32_t isWritten;  // 1: the kernel writes this tensor
-  int32_t ndim;        // dimensions of a tensor, or kAny
-  int32_t like;        // an earlier tensor, with the same dtype, that determines the size
-  uint32_t timesRanks;  // 1: it has ranks times as many elements as `like`; 0: as many
+  uint32_t isWritten = 0;   // 1: the kernel writes this tensor
+  int32_t ndim = kAny;      // dimensions of a tensor, or kAny
+  int32_t like = kAny;      // an earlier tensor, with the same dtype, that determines the size
+  uint32_t timesRanks = 0;  // 1: it has ranks times as many elements as `like`; 0: as many
 
   // The following functions return the same argument with one change.
-  constexpr ArgumentEntry written() const {
-    ArgumentEntry entry = *this;
-    entry.isWritten = 1;
-    return entry;
-  }
+  constexpr ArgumentEntry written() const { return {name, kind, dtype, 1, ndim, like, timesRanks}; }
   constexpr ArgumentEntry dimensions(int32_t count) const {
-    ArgumentEntry entry = *this;
-    entry.ndim = count;
-    return entry;
+    return {name, kind, dtype, isWritten, count, like, timesRanks};
   }
   constexpr ArgumentEntry sizedLike(int32_t earlier) const {
-    ArgumentEntry entry = *this;
-    entry.like = earlier;
-    return entry;
+    return {name, kind, dtype, isWritten, ndim, earlier, timesRanks};
   }
   constexpr ArgumentEntry sizedLikeAllOf(int32_t earlier) const {
-    ArgumentEntry entry = sizedLike(earlier);
-    entry.timesRanks = 1;
-    return entry;
+    return {name, kind, dtype, isWritten, ndim, earlier, 1};
   }
 };
 

@@ -68,7 +68,7 @@ struct Moves {
     const Wire::Word word = {region, kWordAt + 8, kWord};
     ASSERT_TRUE(wire.send(peer, parts, 1, nullptr));
     ASSERT_TRUE(wire.send(peer, parts, 2, nullptr));
-    ASSERT_TRUE(wire.sendPast(peer, parts, 1));
+    ASSERT_TRUE(wire.send(peer, parts, 1, nullptr, Wire::Order::kPast));
     ASSERT_TRUE(wire.putWord({peer, region, kWordAt}, kWord, nullptr));
     ASSERT_TRUE(wire.put({peer, region, 0}, bytes.data(), 100, nullptr, &word));
     ASSERT_TRUE(wire.land({peer, kRank, kTurn, 0}, bytes.data(), 1000, unread, word));

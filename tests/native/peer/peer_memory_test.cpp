@@ -18,7 +18,7 @@ namespace peer_memory_test {
 
 TEST(PeerMemory, ReadsAProcessUntilItHasEnded) {
   NEEDS_READING_FOR("readv")
-  const uint64_t probe = windlass::PeerMemory::probeAddress();
+  const uint64_t probe = windlass::peerMemoryProbe();
   Waiting child(true);
   windlass::PeerMemory memory;
   Error error;
@@ -39,7 +39,7 @@ TEST(PeerMemory, ReadsAProcessUntilItHasEnded) {
 TEST(PeerMemory, IsGoneBeforeTheEndOfItsProcessShows) {
   NEEDS_READING_FOR("readv")
   NEEDS_HOLDING
-  const uint64_t probe = windlass::PeerMemory::probeAddress();
+  const uint64_t probe = windlass::peerMemoryProbe();
   std::vector<uint64_t> data(10'000, 1);
   Waiting child(true);
   windlass::PeerMemory memory;
@@ -60,7 +60,7 @@ TEST(PeerMemory, IsGoneBeforeTheEndOfItsProcessShows) {
 TEST(PeerMemory, OfAProcessThatEndsAsItIsOpenedIsLost) {
   NEEDS_READING_FOR("readv")
   NEEDS_HOLDING
-  const uint64_t probe = windlass::PeerMemory::probeAddress();
+  const uint64_t probe = windlass::peerMemoryProbe();
   Waiting child(true);
   ASSERT_TRUE(holdWithoutMemory(child.pid));
   Error error;
@@ -123,7 +123,7 @@ TEST(PeerMemory, IsReadAsFarAsYamaLets) {
 
 TEST(PeerMemory, OfAProcessWhoseFirstThreadHasEndedIsNotThatOfOneThatHas) {
   NEEDS_READING_FOR("readv")
-  const uint64_t probe = windlass::PeerMemory::probeAddress();
+  const uint64_t probe = windlass::peerMemoryProbe();
   Waiting child(false);
   Error error;
   int code = WL_OK;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 
 #include "native/base/copy.h"
 
@@ -114,14 +113,11 @@ bool UcpWire::get(const There& from, void* into, uint64_t bytes, const Unread& u
   for (uint64_t at = 0; at < bytes; at += kPieceBytes) {
     unread->fetch_add(1, std::memory_order_relaxed);
     if (regionOf(from, bytes) == nullptr) return true;
-    try {
-      peer.wanted.push_back({{from.peer, from.region, from.at + at},
-                             static_cast<unsigned char*>(into) + at,
-                             std::min(kPieceBytes, bytes - at),
-                             unread});
-    } catch (const std::bad_alloc&) {
-      return false;
-    }
+    const Get piece = {{from.peer, from.region, from.at + at},
+                       static_cast<unsigned char*>(into) + at,
+                       std::min(kPieceBytes, bytes - at),
+                       unread};
+    if (!hasMemoryFor([&] { peer.wanted.push_back(piece); })) return false;
   }
   return ask(peer);
 }
@@ -131,11 +127,8 @@ bool UcpWire::ask(Peer& peer) {
     const uint64_t token = ++tokens_;
     const There from = peer.wanted.front().from;
     const uint64_t bytes = peer.wanted.front().bytes;
-    try {
-      asked_.emplace(token, peer.wanted.front());  // the entry stays valid if this throws
-    } catch (const std::bad_alloc&) {
-      return false;
-    }
+    // The entry stays valid if this throws.
+    if (!hasMemoryFor([&] { asked_.emplace(token, peer.wanted.front()); })) return false;
     peer.wanted.pop_front();
     ++peer.asked;
     const uint32_t number = peer.regions[from.region].number;

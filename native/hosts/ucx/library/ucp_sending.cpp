@@ -3,8 +3,7 @@
 #include "native/hosts/ucx/library/ucp_wire.h"
 
 #include <algorithm>
-#include <cstring>
-#include <new>
+#include <utility>
 
 #include "native/base/clock.h"
 
@@ -53,29 +52,24 @@ UcpWire::Held* UcpWire::hold() {
 UcpWire::Held* UcpWire::hold(const Secret& secret, const Move& move, const Part* parts,
                              uint32_t count) {
   Held* held = nullptr;
-  try {
+  const bool isHeld = hasMemoryFor([&] {
     held = hold();
     const auto* const first = reinterpret_cast<const unsigned char*>(&secret);
     held->bytes.reserve(sizeof secret + sizeof move + wholeWords(bytesOf(parts, count)));
     held->bytes.insert(held->bytes.end(), first, first + sizeof secret);
     append(*held, move, parts, count);
-  } catch (const std::bad_alloc&) {
-    if (held != nullptr) release(held);
-    return nullptr;
-  }
-  return held;
+  });
+  if (!isHeld && held != nullptr) release(held);
+  return isHeld ? held : nullptr;
 }
 
 bool UcpWire::addBody(Held* held, const Part& body) {
   const auto* const from = static_cast<const unsigned char*>(body.from);
   held->headBytes = held->bytes.size();
-  try {
-    held->bytes.insert(held->bytes.end(), from, from + body.bytes);
-  } catch (const std::bad_alloc&) {
-    release(held);
-    return false;
-  }
-  return true;
+  std::vector<unsigned char>& to = held->bytes;
+  if (hasMemoryFor([&] { to.insert(to.end(), from, from + body.bytes); })) return true;
+  release(held);
+  return false;
 }
 
 UcpWire::Message UcpWire::messageOf(const Held& held) {
@@ -208,11 +202,7 @@ bool UcpWire::sendOrQueue(Peer& peer, Send&& send) {
     if (send.message != nullptr) release(send.message);
     return true;
   }
-  try {
-    peer.queue.push_back(std::move(send));
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
+  if (!hasMemoryFor([&] { peer.queue.push_back(std::move(send)); })) return false;
   ++waiting_;
   const Unread& unread = peer.queue.back().unread;
   if (unread != nullptr) unread->fetch_add(1, std::memory_order_relaxed);
@@ -256,14 +246,8 @@ bool UcpWire::addToLingering(Peer& peer, const Move& move, const Part* parts, ui
     if ((peer.lingering->unread != unread || !fits) && !sendLingering(peer)) return false;
     if (peer.isLost) return true;
   }
-  if (peer.lingering != nullptr) {
-    try {
-      append(*peer.lingering, move, parts, count);
-    } catch (const std::bad_alloc&) {
-      return false;
-    }
-    return true;
-  }
+  if (peer.lingering != nullptr)
+    return hasMemoryFor([&] { append(*peer.lingering, move, parts, count); });
   peer.lingering = hold(peer.secret, move, parts, count);
   if (peer.lingering == nullptr) return false;
   peer.lingering->unread = unread;
@@ -395,12 +379,9 @@ void UcpWire::forget(uint32_t number, const Unread& unread) {
   peer.wanted.erase(std::remove_if(peer.wanted.begin(), peer.wanted.end(), isOf),
                     peer.wanted.end());
   for (auto each = asked_.begin(); each != asked_.end();) {
-    if (each->second.from.peer != number || !isOf(each->second)) {
-      ++each;
-      continue;
-    }
-    --peer.asked;
-    each = asked_.erase(each);
+    const bool isForgotten = each->second.from.peer == number && isOf(each->second);
+    if (isForgotten) --peer.asked;
+    each = isForgotten ? asked_.erase(each) : std::next(each);
   }
 }
 

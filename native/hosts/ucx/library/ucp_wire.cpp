@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 
 #include "native/base/clock.h"
 #include "native/base/makes_threads.h"

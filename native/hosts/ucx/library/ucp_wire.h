@@ -17,8 +17,8 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <new>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "native/hosts/ucx/library/ucx_mutex.h"
@@ -81,6 +81,17 @@ constexpr uint64_t wholeWords(uint64_t bytes) {
 // Checks that this host has a device of `names`, a list like UCX_NET_DEVICES. UCX itself continues
 // without one. WL_UNSUPPORTED: it has none, and the error lists its devices. Throws std::bad_alloc.
 Code requireDevice(const char* names, wl_error_t* error);
+
+// Runs body(). False if it throws std::bad_alloc.
+template <class Body>
+bool hasMemoryFor(const Body& body) {
+  try {
+    body();
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return true;
+}
 
 class UcpWire final : public Wire {
  public:

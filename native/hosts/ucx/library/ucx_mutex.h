@@ -52,23 +52,17 @@ constexpr const char* kUcxHasEnded =
 // have ended.
 class UcxCalls {
  public:
-  explicit UcxCalls(UcxMutex& mutex) : lock_(mutex, std::defer_lock) {
-    if (!UcxMutex::haveEnded()) lock_.lock();
-    check();
-  }
-  // Does not wait. The scope is also false while another thread has the mutex.
-  UcxCalls(UcxMutex& mutex, std::try_to_lock_t) : lock_(mutex, std::defer_lock) {
-    if (!UcxMutex::haveEnded()) lock_.try_lock();
-    check();
+  // With std::try_to_lock, does not wait: the scope is also false while another thread has the
+  // mutex.
+  template <class... How>
+  explicit UcxCalls(UcxMutex& mutex, How... how) {
+    if (!UcxMutex::haveEnded()) lock_ = std::unique_lock<UcxMutex>(mutex, how...);
+    // end() may have passed this mutex before this thread had it.
+    if (lock_.owns_lock() && UcxMutex::haveEnded()) lock_.unlock();
   }
   explicit operator bool() const { return lock_.owns_lock(); }
 
  private:
-  // end() may have passed this mutex before this thread had it.
-  void check() {
-    if (lock_.owns_lock() && UcxMutex::haveEnded()) lock_.unlock();
-  }
-
   std::unique_lock<UcxMutex> lock_;
 };
 
