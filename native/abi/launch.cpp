@@ -287,11 +287,10 @@ int32_t wl_launch(wl_comm_t* comm, const wl_kernel_library_t* library, int32_t k
     return fail(error, WL_INVALID_ARGUMENT, "launch on rank %u: the library has %u kernels, and "
                 "no number %d", comm->comm.rank(), of(library).count(), kernel);
   }
-  Code code = words > 0 ? checkNotNull(arguments, "arguments", error) : WL_OK;
-  if (code != WL_OK) return code;
+  if (Code code = words > 0 ? checkNotNull(arguments, "arguments", error) : WL_OK) return code;
   Arguments read(*comm, *found, arguments, words, error);
-  code = read.read();
-  return code == WL_OK ? read.launch(comm->comm, deadline_ns) : code;
+  if (Code code = read.read()) return code;
+  return read.launch(comm->comm, deadline_ns);
 }
 
 }  // extern "C"

@@ -98,16 +98,15 @@ template <const Move& kMove, bool onDevice>
 Code move(wl_comm_t* comm, const wl_window_t* window, const wl_tensor_t* local, int32_t peer,
           const wl_tensor_t* remote, wl_error_t* error) {
   constexpr bool kGets = kMove.operation == WL_OP_GET;
+  if (Code code = checkWindow(kMove.what, comm, window, peer, error)) return code;
+  if (Code code = checkTensor(local, kMove.local, kGets, error)) return code;
+  if (Code code = checkTensor(remote, kMove.remote, !kGets, error)) return code;
   StridedView there = {};
-  Code code = checkWindow(kMove.what, comm, window, peer, error);
-  if (code == WL_OK) code = checkTensor(local, kMove.local, kGets, error);
-  if (code == WL_OK) code = checkTensor(remote, kMove.remote, !kGets, error);
-  if (code == WL_OK) code = resolve(kMove.what, comm, window, local, peer, remote, &there, error);
-  if (code != WL_OK) return code;
+  if (Code code = resolve(kMove.what, comm, window, local, peer, remote, &there, error))
+    return code;
   if (kMove.operation == WL_OP_ACCUMULATE && !canAccumulate(there.dtype))
     return noAtomicAdd(*local, error);
-  if (onDevice) code = checkGpus(kMove.what, error);
-  if (code != WL_OK) return code;
+  if (Code code = onDevice ? checkGpus(kMove.what, error) : WL_OK) return code;
   Comm& own = comm->comm;
   const auto to = static_cast<uint32_t>(peer);
   const StridedView here = viewOf(*local);

@@ -80,11 +80,10 @@ bool Hosts::lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* 
 
 // Messages in flight when that process closed may not have reached the processes that continue.
 void Hosts::leave(const Process& process, const Connection& connection) {
-  const Host& host = hosts_[process.host];
-  Route& route = hosts_[process.host].route;
+  Host& host = hosts_[process.host];
   if (connectionOf(host.peer) != &connection || !mayLive(ranks_) || !mayLive(host.ranks)) return;
-  route.hasLeft.store(true, std::memory_order_seq_cst);
-  if (route.moves.load(std::memory_order_seq_cst)) publishRouteLeft(process.host);
+  host.route.hasLeft.store(true, std::memory_order_seq_cst);
+  if (host.route.moves.load(std::memory_order_seq_cst)) publishRouteLeft(process.host);
 }
 
 bool Hosts::mayMove(uint32_t rank) {

@@ -123,9 +123,7 @@ Code PeerAccess::answer(uint32_t* said) {
 Code PeerAccess::settle(Deadline& deadline, wl_error_t* error) {
   if (settled_) return WL_OK;
   uint32_t said = line(rank_).answer.load(std::memory_order_relaxed);
-  if (said == 0) {
-    if (Code code = answer(&said)) return code;
-  }
+  if (Code code = said == 0 ? answer(&said) : WL_OK) return code;
   if (Code code = tell(&StageLine::answer, said, deadline)) return code;
   const Told all = Told::look(block(), ranks_, rank_);
   if (all.other != kNobody && all.insists != kNobody) {
@@ -142,9 +140,7 @@ Code PeerAccess::settle(Deadline& deadline, wl_error_t* error) {
   reads_ = all.other == kNobody;
   readsShort_ = all.insists != kNobody;
   readsBeside_ = all.readBeside;
-  if (!reads_) {
-    if (Code code = reserveStages(deadline)) return code;
-  }
+  if (Code code = reads_ ? WL_OK : reserveStages(deadline)) return code;
   settled_ = true;
   return WL_OK;
 }

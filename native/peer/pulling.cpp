@@ -182,9 +182,7 @@ Code Pulling::runPhase(const Phase& phase, Deadline& deadline) {
   }
   if (Code code = land(phase, deadline)) return code;
   const uint64_t rounds = (most + segment - 1) / segment;
-  if (rounds > 0) {
-    if (Code code = runRounds(phase, segment, rounds, deadline)) return code;
-  }
+  if (Code code = rounds > 0 ? runRounds(phase, segment, rounds, deadline) : WL_OK) return code;
   if (phase.of().folds) return foldAll(phase, deadline);
   const Code code = readAll(phase, deadline);
   return code == WL_OK ? awaitLanded(phase, deadline) : code;
@@ -201,9 +199,7 @@ Code Pulling::readAll(const Phase& phase, Deadline& deadline) {
     for (uint64_t at = 0; at < pulled.bytes; at += kPieceBytes) {
       const uint64_t count = std::min(pulled.bytes - at, kPieceBytes);
       const uint64_t start = pulled.from + at;
-      if (at > 0) {
-        if (Code code = comm_.waits().ended(deadline, clockNs())) return code;
-      }
+      if (Code code = at > 0 ? comm_.waits().ended(deadline, clockNs()) : WL_OK) return code;
       if (route == Route::kDirect) {
         put(phase, pulled, at, phase.launch.at<const uint8_t>(from, place) + start, count);
         continue;
@@ -231,9 +227,7 @@ Code Pulling::foldAll(const Phase& phase, Deadline& deadline) {
   for (uint64_t at = 0; at < pulled.bytes; at += piece) {
     const uint64_t count = std::min(pulled.bytes - at, piece);
     unsigned char* next = scratch_;
-    if (at > 0) {
-      if (Code code = comm_.waits().ended(deadline, clockNs())) return code;
-    }
+    if (Code code = at > 0 ? comm_.waits().ended(deadline, clockNs()) : WL_OK) return code;
     for (uint32_t from = 0; from < ranks_; ++from) {
       const Place place = phase.place(from);
       if (routeOf(phase, from, rank_) == Route::kDirect) {
