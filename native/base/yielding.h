@@ -25,9 +25,11 @@ bool yieldUntil(const Holds& holds, int64_t forNs) {
 }
 
 // Takes a lock that other threads hold only briefly.
-inline void lockYielding(std::mutex& mutex) {
+inline std::unique_lock<std::mutex> lockYielding(std::mutex& mutex) {
   constexpr int64_t kForNs = 1'000'000;
-  if (!yieldUntil([&] { return mutex.try_lock(); }, kForNs)) mutex.lock();
+  std::unique_lock<std::mutex> lock(mutex, std::defer_lock);
+  if (!yieldUntil([&] { return lock.try_lock(); }, kForNs)) lock.lock();
+  return lock;
 }
 
 }  // namespace windlass

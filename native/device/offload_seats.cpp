@@ -88,8 +88,7 @@ bool OffloadSeats::takeNow(uint64_t sequence, const char* name, Busy* busy) {
 bool OffloadSeats::take(uint64_t sequence, const char* name, int64_t limitNs, Busy* busy) {
   const auto takes = [&] { return takeNow(sequence, name, busy); };
   const auto looks = [&] {
-    lockYielding(seatsMutex);
-    const std::lock_guard<std::mutex> lock(seatsMutex, std::adopt_lock);
+    const auto lock = lockYielding(seatsMutex);
     return takes();
   };
   if (yieldUntil(looks, std::min(limitNs, kYieldsNs))) return true;
@@ -98,8 +97,7 @@ bool OffloadSeats::take(uint64_t sequence, const char* name, int64_t limitNs, Bu
 }
 
 void OffloadSeats::leave(uint32_t rank, uint64_t sequence) {
-  lockYielding(seatsMutex);
-  const std::lock_guard<std::mutex> lock(seatsMutex, std::adopt_lock);
+  const auto lock = lockYielding(seatsMutex);
   seats_[rank].left = sequence;
   const uint32_t device = seats_[rank].device;
   Holder& holder = holders[device];

@@ -41,14 +41,15 @@ class WatchedCalls {
     WatchedCalls* const calls_;
   };
 
-  // Waits for a lock under which others call the driver. The wait is watched like a call.
-  static void lock(std::mutex& mutex) {
-    if (mutex.try_lock()) return;
+  // Takes a lock under which threads call the driver. The wait is watched like a call.
+  static std::unique_lock<std::mutex> lock(std::mutex& mutex) {
+    std::unique_lock<std::mutex> held(mutex, std::try_to_lock);
+    if (held.owns_lock()) return held;
     WatchedCalls* const calls = own_;
     if (calls != nullptr) calls->enter(kOfOthers);
-    lockYielding(mutex);
-    if (calls == nullptr || calls->tryLeave()) return;
-    mutex.unlock();
+    held = lockYielding(mutex);
+    if (calls == nullptr || calls->tryLeave()) return held;
+    held.unlock();
     stay();
   }
 
@@ -95,18 +96,6 @@ class WatchedCalls {
 
   std::atomic<const char*> call_{nullptr};
   std::atomic<int64_t> began_{kOutside};
-};
-
-// A lock that threads hold while they call the driver.
-class WatchedLock {
- public:
-  explicit WatchedLock(std::mutex& mutex) : mutex_(mutex) { WatchedCalls::lock(mutex); }
-  ~WatchedLock() { mutex_.unlock(); }
-  WatchedLock(const WatchedLock&) = delete;
-  WatchedLock& operator=(const WatchedLock&) = delete;
-
- private:
-  std::mutex& mutex_;
 };
 
 }  // namespace windlass

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 
+#include "native/base/text.h"
 #include "native/device/cuda/errors.h"
 #include "native/device/watched_thread.h"
 
@@ -93,7 +94,7 @@ Code openWithin(int64_t limitNs, Cuda* cuda, wl_error_t* error) {
 Code Cuda::find(const Cuda** cuda, wl_error_t* error) {
   static std::mutex mutex;
   static Cuda found;
-  const WatchedLock lock(mutex);
+  const auto lock = WatchedCalls::lock(mutex);
   *cuda = nullptr;
   if (!found.cuInit.isFound()) {
     if (Code code = openWithin(openLimitNs, &found, error); code != WL_OK) return code;
@@ -122,8 +123,7 @@ Code Cuda::checkMemory(const Called& called, const char* what, uint64_t bytes,
     return check(called, what, error);
   char asked[160];
   std::snprintf(asked, sizeof asked, "%s, asked for %llu bytes where %llu of its %llu are free,",
-                what, static_cast<unsigned long long>(bytes),
-                static_cast<unsigned long long>(free), static_cast<unsigned long long>(total));
+                what, text(bytes), text(free), text(total));
   return check(called, asked, error);
 }
 

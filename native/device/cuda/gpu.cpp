@@ -17,18 +17,18 @@ Gpu gpus[kMostDeviceRanks];
 }  // namespace
 
 Code Gpu::followLast(CuStream stream, CuEvent own, wl_error_t* error) {
-  const WatchedLock lock(lastMutex_);
+  const auto lock = WatchedCalls::lock(lastMutex_);
   if (last_ == nullptr || last_ == own) return WL_OK;
   return check(cuda_->cuStreamWaitEvent(stream, last_, 0), error);
 }
 
 void Gpu::setLast(CuEvent event) {
-  const WatchedLock lock(lastMutex_);
+  const auto lock = WatchedCalls::lock(lastMutex_);
   last_ = event;
 }
 
 void Gpu::forget(CuEvent event) {
-  const WatchedLock lock(lastMutex_);
+  const auto lock = WatchedCalls::lock(lastMutex_);
   if (last_ == event) last_ = nullptr;
 }
 
@@ -40,7 +40,7 @@ Code Gpu::take(const Cuda& cuda, uint32_t number, const void* image, Gpu** gpu, 
   if (number >= kMostDeviceRanks)
     return fail(error, WL_UNSUPPORTED, "device %u: Windlass counts %u", number, kMostDeviceRanks);
   Gpu& own = gpus[number];
-  const WatchedLock lock(own.mutex_);
+  const auto lock = WatchedCalls::lock(own.mutex_);
   if (own.holders_ == 0) {
     own.cuda_ = &cuda;
     own.number_ = number;
@@ -113,7 +113,7 @@ Code Gpu::makeMemory(CuAddress* memory, uint64_t bytes, wl_error_t* error) const
 }
 
 Code Gpu::load(const void* image, wl_error_t* error) {
-  const WatchedLock lock(mutex_);
+  const auto lock = WatchedCalls::lock(mutex_);
   for (const GpuKernels& each : libraries_)
     if (each.image == image) return WL_OK;
   libraries_.emplace_back();
@@ -124,7 +124,7 @@ Code Gpu::load(const void* image, wl_error_t* error) {
 
 const GpuKernels& Gpu::loaded(const void* image) const {
   if (image == nullptr) return own_;
-  const WatchedLock lock(mutex_);
+  const auto lock = WatchedCalls::lock(mutex_);
   auto each = libraries_.begin();
   while (each->image != image) ++each;
   return *each;
@@ -155,7 +155,7 @@ Code Gpu::loadNow(const void* image, GpuKernels* kernels, wl_error_t* error) {
 }
 
 Code Gpu::leave(wl_error_t* error) {
-  const WatchedLock lock(mutex_);
+  const auto lock = WatchedCalls::lock(mutex_);
   GivesBack undo(*this, error);
   const bool isLast = --holders_ == 0;
   if (isLast) {

@@ -76,7 +76,7 @@ Code Grid::come(uint32_t slot, CuAddress operation, bool* isLast, wl_error_t* er
 
 Code Grid::join(uint32_t slot, CuFunction function, uint32_t cores,
                 const OffloadedOperation& given, wl_error_t* error) {
-  const WatchedLock lock(mutex_);
+  const auto lock = WatchedCalls::lock(mutex_);
   const uint32_t place = waiting_;
   bool isLast = false;
   if (Code code = come(slot, givenThere_ + place * sizeof given, &isLast, error); code != WL_OK)
@@ -151,14 +151,14 @@ Called Grid::ask(uint64_t grid) {
 
 bool Grid::mayRunOn(uint32_t slot) {
   {
-    const WatchedLock lock(mutex_);
+    const auto lock = WatchedCalls::lock(mutex_);
     if (!isLaunched(slot)) return false;
   }
   return cuda::mayRunOn(gpu_, stream_, 0);
 }
 
 void Grid::withdraw(uint32_t slot) {
-  const WatchedLock lock(mutex_);
+  const auto lock = WatchedCalls::lock(mutex_);
   if (isLaunched(slot)) return;
   isBroken_ = true;
   hasWithdrawn_[slot] = true;

@@ -15,7 +15,7 @@ Code Grid::look(bool* isIdle, wl_error_t* error) const {
 
 Code Grid::enqueue(uint32_t slot, uint32_t cores, CuAddress operation, const OnStream& own,
                    wl_error_t* error) {
-  const WatchedLock lock(mutex_);
+  const auto lock = WatchedCalls::lock(mutex_);
   bool isLast = false;
   if (Code code = come(slot, operation, &isLast, error); code != WL_OK) return code;
   streams_[slot] = own.stream;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "native/base/readable.h"
+#include "native/base/text.h"
 
 namespace windlass::cuda {
 namespace {
@@ -25,7 +26,7 @@ bool isMapped(const RankDevice::Named& memory) {
 
 Code refuseMemory(const RankDevice::Named& memory, const char* why, wl_error_t* error) {
   return fail(error, WL_INVALID_ARGUMENT, "%s, %llu bytes at %p, %s", memory.name,
-              static_cast<unsigned long long>(memory.bytes), memory.data, why);
+              text(memory.bytes), memory.data, why);
 }
 
 }  // namespace
@@ -135,8 +136,7 @@ Code CudaRankDevice::checkEnd(const Named& memory, bool isAllocated, wl_error_t*
       return fail(error, WL_INVALID_ARGUMENT,
                   "%s, %llu bytes at %p, is longer than its allocation, which has %llu from there "
                   "on: state the bytes that it has",
-                  memory.name, static_cast<unsigned long long>(memory.bytes), memory.data,
-                  static_cast<unsigned long long>(left));
+                  memory.name, text(memory.bytes), memory.data, text(left));
     }
   }
   int32_t type = 0;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "native/base/text.h"
 #include "native/device/cuda/polling.h"
 
 namespace windlass::cuda {
@@ -66,7 +67,7 @@ Code Streams::look(uint64_t stream, uint64_t* capture, wl_error_t* error) {
     if (found == kCuInvalidHandle) {
       return fail(error, WL_INVALID_ARGUMENT,
                   "stream %#llx is no stream of this process: was it destroyed?",
-                  static_cast<unsigned long long>(stream));
+                  text(stream));
     }
     const Code code = gpu_.check(found, error);
     if (code != WL_OK) return code;
@@ -74,7 +75,7 @@ Code Streams::look(uint64_t stream, uint64_t* capture, wl_error_t* error) {
       return fail(error, WL_UNSUPPORTED,
                   "stream %#llx is not of the primary context of device %u, which this rank has: "
                   "make it with that device current",
-                  static_cast<unsigned long long>(stream), gpu_.number());
+                  text(stream), gpu_.number());
     }
   }
   int32_t state = 0;
@@ -87,7 +88,7 @@ Code Streams::look(uint64_t stream, uint64_t* capture, wl_error_t* error) {
     return fail(error, WL_UNSUPPORTED,
                 "stream %#llx captures a graph that an earlier call has made invalid: end that "
                 "capture and begin it anew",
-                static_cast<unsigned long long>(stream));
+                text(stream));
   }
   *capture = id;
   return checkCapture(stream, id, error);
@@ -98,7 +99,7 @@ Code Streams::checkCapture(uint64_t stream, uint64_t capture, wl_error_t* error)
   return fail(error, WL_UNSUPPORTED,
               "stream %#llx captures a graph that holds operations of this communicator, and so "
               "does one that was captured since: put all of one graph before the first of the next",
-              static_cast<unsigned long long>(stream));
+              text(stream));
 }
 
 Code Streams::copy(CuStream stream, const Copy& copy, wl_error_t* error) {
