@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "native/ascend/acl/rank_device.h"
+#include "native/ascend/acl/device.h"
 #include "native/base/target.h"
 #include "native/device/cuda/rank_device.h"
 #include "native/device/cuda/window_parts.h"
@@ -58,7 +58,7 @@ Code RankDevice::load(const void*, wl_error_t* error) {
 
 std::unique_ptr<RankDevice> makeRankDevice() {
   if (kTarget.hasGpus()) return std::make_unique<cuda::CudaRankDevice>(kTarget.image);
-  return std::make_unique<acl::AclRankDevice>();
+  return std::make_unique<acl::Device>();
 }
 
 Code reserveParts(const std::vector<uint32_t>& devices, uint32_t otherProcesses, uint64_t bytes,

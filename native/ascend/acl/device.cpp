@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <mutex>
 
-#include "native/base/clock.h"
+#include "native/base/target.h"
+#include "native/base/text.h"
 
 namespace windlass::acl {
 namespace {
@@ -27,6 +29,13 @@ Code Device::check(AclError result, const char* call, wl_error_t* error) const {
   char what[32];
   std::snprintf(what, sizeof what, "device %d", number_);
   return acl_->check(result, call, what, error);
+}
+
+Code Device::open(uint32_t device, wl_error_t* error) {
+  if (Code code = Acl::open(std::getenv("ASCEND_HOME_PATH"), &found_, error); code != WL_OK)
+    return code;
+  return open(found_, static_cast<int32_t>(device), std::getenv("ASCEND_RT_VISIBLE_DEVICES"),
+              error);
 }
 
 Code Device::open(const Acl& acl, int32_t device, const char* visible, wl_error_t* error) {
@@ -97,11 +106,11 @@ Code Device::zero(void* memory, uint64_t bytes, wl_error_t* error) const {
   return check(acl_->aclrtMemset(memory, bytes, 0, bytes), "aclrtMemset", error);
 }
 
-Code Device::toDevice(void* to, const void* from, uint64_t bytes, wl_error_t* error) const {
+Code Device::toDevice(void* to, const void* from, uint64_t bytes, wl_error_t* error) {
   return check(acl_->aclrtMemcpy(to, bytes, from, bytes, kHostToDevice), "aclrtMemcpy", error);
 }
 
-Code Device::fromDevice(void* to, const void* from, uint64_t bytes, wl_error_t* error) const {
+Code Device::fromDevice(void* to, const void* from, uint64_t bytes, wl_error_t* error) {
   return check(acl_->aclrtMemcpy(to, bytes, from, bytes, kDeviceToHost), "aclrtMemcpy", error);
 }
 
@@ -115,13 +124,10 @@ Code Device::argumentsFor(uint64_t bytes, wl_error_t* error) {
   return smaller == nullptr ? WL_OK : free(smaller, error);
 }
 
-Code Device::run(const char* kernel, Launch launch, uint32_t blocks, void* context,
-                 const void* arguments, uint64_t bytes, int64_t limitNs, wl_error_t* error) {
-  if (Code code = start(kernel, launch, blocks, context, arguments, bytes, error); code != WL_OK)
-    return code;
-  const Code code = await(kernel, limitNs, error);
-  if (code != WL_OK) giveUp();
-  return code;
+Code Device::start(const char* kernel, const void*, const OffloadedOperation& given,
+                   wl_error_t* error) {
+  return start(kernel, kTarget.offload, given.line.cores, window_.context(), &given, sizeof given,
+               error);
 }
 
 Code Device::start(const char* kernel, Launch launch, uint32_t blocks, void* context,
@@ -150,7 +156,7 @@ Code Device::await(const char* kernel, int64_t limitNs, wl_error_t* error) {
   if (result == kAclOk) return WL_OK;
   if (result == kAclTimedOut) {
     return fail(error, WL_TIMEOUT, "%s did not end on device %d within %lld ms", kernel, number_,
-                static_cast<long long>(most));
+                text(most));
   }
   isStuck_ = true;
   return check(result, "aclrtSynchronizeStreamWithTimeout", error);

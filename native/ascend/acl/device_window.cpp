@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "native/ascend/acl/device.h"
 #include "native/base/clock.h"
 
 namespace windlass::acl {
@@ -15,19 +16,14 @@ constexpr int64_t kAccessLimitNs = 3'000'000'000;
 constexpr uint32_t kAccessLookUs = 1000;
 
 AclPhysicalProperties propertiesOn(int32_t device) {
-  AclPhysicalProperties properties = {};
-  properties.handleType = kHandleTypeNone;
-  properties.allocationType = kAllocationPinned;
-  properties.attributes = kMemoryHuge;
-  properties.location = {static_cast<uint32_t>(device), kLocationDevice};
-  return properties;
+  const AclLocation location = {static_cast<uint32_t>(device), kLocationDevice};
+  return {kHandleTypeNone, kAllocationPinned, kMemoryHuge, location, 0};
 }
 
 }  // namespace
 
 Code DeviceWindow::make(Device& device, AllRanks& exchange, uint64_t bytes, wl_error_t* error) {
-  if (device_ != nullptr)
-    return fail(error, WL_INVALID_ARGUMENT, "the window is made already");
+  if (device_ != nullptr) return fail(error, WL_INVALID_ARGUMENT, "the window is made already");
   if (Code code = begin(exchange, bytes, error); code != WL_OK) return code;
   const uint32_t ranks = exchange.ranks();
   parts_.assign(ranks, Part());
@@ -186,10 +182,7 @@ Code DeviceWindow::map(Part& part, const uint32_t* driverDevices, uint32_t count
 }
 
 Code DeviceWindow::publishContext(wl_error_t* error) {
-  DeviceContext context = {};
-  context.rankId = rank_;
-  context.rankCount = static_cast<uint32_t>(parts_.size());
-  context.windowBytes = bytes_;
+  DeviceContext context = {0, 0, rank_, static_cast<uint32_t>(parts_.size()), bytes_, {}, {}};
   for (uint32_t rank = 0; rank < parts_.size(); ++rank)
     context.windowsIn[rank] = reinterpret_cast<uint64_t>(parts_[rank].address);
   if (Code code = device_->allocate(sizeof context, &context_, error); code != WL_OK) return code;

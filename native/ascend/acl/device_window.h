@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "native/ascend/acl/device.h"
+#include "native/ascend/acl/acl.h"
 #include "native/memory/stated_window.h"
 #include "windlass/kernel.h"
 
@@ -38,6 +38,8 @@ struct DeviceStatement {
   uint64_t handle;
   uint64_t address;  // in its process
 };
+
+class Device;
 
 class DeviceWindow : public StatedWindow<DeviceStatement> {
  public:

@@ -2,6 +2,7 @@
 // The host side of Ascend devices against the stand-in of their runtime: which calls it makes, in
 // which order and with what; that whichever of them fails, every rank is told and nothing stays
 // behind; and that bytes get where kernels put them.
+#include "native/ascend/acl/device.h"
 #include "tests/native/acl/stand_in.h"
 
 namespace windlass::acl {
@@ -208,6 +209,16 @@ AclError launchWords(uint32_t blocks, AclStream stream, void* context, void* arg
   return kAclOk;
 }
 
+// Runs a kernel and waits until it has ended. After limitNs the device runs no other one.
+Code run(Device& device, Device::Launch launch, uint32_t blocks, void* context,
+         const void* arguments, uint64_t bytes, int64_t limitNs, wl_error_t* error) {
+  Code code = device.start("words", launch, blocks, context, arguments, bytes, error);
+  if (code != WL_OK) return code;
+  code = device.await("words", limitNs, error);
+  if (code != WL_OK) device.giveUp();
+  return code;
+}
+
 TEST(AclKernels, ReachEveryPartByTheContext) {
   constexpr uint32_t kRanks = 4;
   const StandIn& standIn = StandIn::fresh();
@@ -220,8 +231,8 @@ TEST(AclKernels, ReachEveryPartByTheContext) {
         if (code != WL_OK) return code;
         EXPECT_EQ(window.bytes(), 3 * kPage);
         const Arguments arguments = {0x1111 * (rank + 1ull)};
-        code = device.run("words", launchWords, 4, window.context(), &arguments, sizeof arguments,
-                          60'000'000'000, error);
+        code = run(device, launchWords, 4, window.context(), &arguments, sizeof arguments,
+                   60'000'000'000, error);
         int32_t said = code;
         int32_t all[kRanks];
         const Code met = exchange.all(&said, all, sizeof said, error);
@@ -245,14 +256,14 @@ TEST(AclKernels, ThatDoNotEndAreATimeoutAndTheDeviceTakesNoOther) {
   ASSERT_EQ(device.open(standIn.acl, 0, nullptr, &error), WL_OK) << error.message;
   standIn.isStuck(0, 1);
   const Arguments arguments = {1};
-  EXPECT_EQ(device.run("words", launchWords, 4, nullptr, &arguments, sizeof arguments, 2'500'000,
-                       &error),
+  EXPECT_EQ(run(device, launchWords, 4, nullptr, &arguments, sizeof arguments, 2'500'000,
+                &error),
             WL_TIMEOUT);
   EXPECT_NE(text(error).find("words did not end on device 0 within 3 ms"), std::string::npos)
       << error.message;
   standIn.isStuck(0, 0);
-  EXPECT_EQ(device.run("words", launchWords, 4, nullptr, &arguments, sizeof arguments, 2'500'000,
-                       &error),
+  EXPECT_EQ(run(device, launchWords, 4, nullptr, &arguments, sizeof arguments, 2'500'000,
+                &error),
             WL_DEVICE);
   EXPECT_EQ(device.close(&error), WL_OK);
   EXPECT_EQ(standIn.held(), 0);
@@ -280,8 +291,8 @@ TEST(AclFailures, OfEachCallAreToldToAllAndLeaveNothing) {
           if (code == WL_OK) {
             isMade[rank] = 1;
             const Arguments arguments = {7};
-            code = device.run("words", launchWords, 4, window.context(), &arguments,
-                              sizeof arguments, 60'000'000'000, error);
+            code = run(device, launchWords, 4, window.context(), &arguments, sizeof arguments,
+                       60'000'000'000, error);
             int32_t said = code;
             int32_t all[kRanks];
             exchange.all(&said, all, sizeof said, nullptr);
