@@ -18,14 +18,7 @@ constexpr const char* kMps =
 constexpr const char* kFault = "look for Xid lines in dmesg, and at nvidia-smi -q for its health";
 constexpr const char* kAsk = "run windlass doctor, and report it with what that prints";
 
-// Results from `first` to `last` that have one meaning.
-struct Range {
-  CuResult first;
-  CuResult last;
-  Code code;
-  const char* cure;
-};
-constexpr Range kMeanings[] = {
+constexpr Meaning kMeanings[] = {
     {2, 2, WL_RESOURCE, "ask for less, or end what else uses the device's memory"},
     {3, 3, WL_DEVICE, "the driver is not initialised: run nvidia-smi to see why"},
     {4, 4, WL_DEVICE, "the process ends already: close communicators before"},
@@ -78,9 +71,9 @@ constexpr Range kMeanings[] = {
 }  // namespace
 
 Meaning meaningOf(CuResult result) {
-  for (const Range& each : kMeanings)
-    if (each.first <= result && result <= each.last) return {result, each.code, each.cure};
-  return {-1, WL_DEVICE, kAsk};
+  for (const Meaning& each : kMeanings)
+    if (each.first <= result && result <= each.last) return each;
+  return {-1, -1, WL_DEVICE, kAsk};
 }
 
 }  // namespace windlass::cuda

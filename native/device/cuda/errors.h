@@ -7,7 +7,8 @@
 namespace windlass::cuda {
 
 struct Meaning {
-  CuResult result;  // -1: the table does not list it
+  CuResult first;  // results from `first` to `last` mean the same; both -1: not in the table
+  CuResult last;
   Code code;
   const char* cure;  // a sentence without its full stop
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 
 #include "windlass/offload.h"
 
@@ -11,6 +12,8 @@ namespace {
 
 constexpr const char* kKernel = "windlass_run";
 constexpr int32_t kLeastMajor = 8;
+constexpr int32_t kAttributes[] = {kMajor, kMinor, kMultiprocessors, kCooperativeLaunch,
+                                   kVirtualMemory};
 
 Gpu gpus[kMostDeviceRanks];
 
@@ -30,10 +33,6 @@ void Gpu::setLast(CuEvent event) {
 void Gpu::forget(CuEvent event) {
   const auto lock = WatchedCalls::lock(lastMutex_);
   if (last_ == event) last_ = nullptr;
-}
-
-Code Gpu::attribute(int32_t which, int32_t* value, wl_error_t* error) const {
-  return check(cuda_->cuDeviceGetAttribute(value, which, device_), error);
 }
 
 Code Gpu::take(const Cuda& cuda, uint32_t number, const void* image, Gpu** gpu, wl_error_t* error) {
@@ -62,17 +61,11 @@ Code Gpu::take(const Cuda& cuda, uint32_t number, const void* image, Gpu** gpu, 
 
 Code Gpu::begin(const void* image, wl_error_t* error) {
   Code code = check(cuda_->cuDeviceGet(&device_, static_cast<int32_t>(number_)), error);
-  int32_t major = 0;
-  int32_t minor = 0;
-  int32_t multiprocessors = 0;
-  int32_t cooperates = 0;
-  int32_t maps = 0;
-  if (code == WL_OK) code = attribute(kMajor, &major, error);
-  if (code == WL_OK) code = attribute(kMinor, &minor, error);
-  if (code == WL_OK) code = attribute(kMultiprocessors, &multiprocessors, error);
-  if (code == WL_OK) code = attribute(kCooperativeLaunch, &cooperates, error);
-  if (code == WL_OK) code = attribute(kVirtualMemory, &maps, error);
+  int32_t values[std::size(kAttributes)] = {};
+  for (size_t i = 0; code == WL_OK && i < std::size(kAttributes); ++i)
+    code = check(cuda_->cuDeviceGetAttribute(&values[i], kAttributes[i], device_), error);
   if (code != WL_OK) return code;
+  const auto [major, minor, multiprocessors, cooperates, maps] = values;
   if (major < kLeastMajor || cooperates == 0 || maps == 0) {
     return fail(error, WL_UNSUPPORTED,
                 "device %u is of compute capability %d.x, %s cooperative kernels and %s virtual "
@@ -92,24 +85,6 @@ Code Gpu::begin(const void* image, wl_error_t* error) {
   }
   if (code != WL_OK) cuda_->cuDevicePrimaryCtxRelease(device_);
   return code;
-}
-
-Code Gpu::makeStream(CuStream* stream, wl_error_t* error) const {
-  const Called made = cuda_->cuStreamCreate(stream, kStreamNonBlocking);
-  if (made != kCuOk) *stream = nullptr;
-  return check(made, error);
-}
-
-Code Gpu::makeEvent(CuEvent* event, wl_error_t* error) const {
-  const Called made = cuda_->cuEventCreate(event, kEventDisableTiming);
-  if (made != kCuOk) *event = nullptr;
-  return check(made, error);
-}
-
-Code Gpu::makeMemory(CuAddress* memory, uint64_t bytes, wl_error_t* error) const {
-  const Called made = cuda_->cuMemAlloc(memory, bytes);
-  if (made != kCuOk) *memory = 0;
-  return checkMemory(made, bytes, error);
 }
 
 Code Gpu::load(const void* image, wl_error_t* error) {

@@ -68,22 +68,32 @@ class Gpu {
   }
 
   // The following functions make a resource, which is null after a failure.
-  Code makeStream(CuStream* stream, wl_error_t* error) const;
-  Code makeEvent(CuEvent* event, wl_error_t* error) const;
-  Code makeMemory(CuAddress* memory, uint64_t bytes, wl_error_t* error) const;
+  Code makeStream(CuStream* stream, wl_error_t* error) const {
+    return make(stream, check(cuda_->cuStreamCreate(stream, kStreamNonBlocking), error));
+  }
+  Code makeEvent(CuEvent* event, wl_error_t* error) const {
+    return make(event, check(cuda_->cuEventCreate(event, kEventDisableTiming), error));
+  }
+  Code makeMemory(CuAddress* memory, uint64_t bytes, wl_error_t* error) const {
+    return make(memory, checkMemory(cuda_->cuMemAlloc(memory, bytes), bytes, error));
+  }
   // Pinned host memory. `flags`: 0, or kHostDeviceMap.
   template <class T>
   Code makePinned(T** memory, uint64_t bytes, uint32_t flags, wl_error_t* error) const {
     void* made = nullptr;
     const Code code = check(cuda_->cuMemHostAlloc(&made, bytes, kHostPortable | flags), error);
-    *memory = code == WL_OK ? static_cast<T*>(made) : nullptr;
-    return code;
+    *memory = static_cast<T*>(made);
+    return make(memory, code);
   }
 
  private:
   Code begin(const void* image, wl_error_t* error);
   Code loadNow(const void* image, GpuKernels* kernels, wl_error_t* error);
-  Code attribute(int32_t which, int32_t* value, wl_error_t* error) const;
+  template <class T>
+  static Code make(T* made, Code code) {
+    if (code != WL_OK) *made = T();
+    return code;
+  }
 
   mutable std::mutex mutex_;  // guards what follows, which is valid while any rank holds it
   const Cuda* cuda_ = nullptr;

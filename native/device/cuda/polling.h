@@ -56,7 +56,7 @@ inline Code awaitStream(const Gpu& gpu, CuStream stream, int64_t limitNs, wl_err
 // table of errors doesn't list.
 inline bool isFailedDevice(CuResult result) {
   const Meaning meaning = meaningOf(result);
-  return meaning.result == result && meaning.code == WL_DEVICE;
+  return meaning.first >= 0 && meaning.code == WL_DEVICE;
 }
 
 // Call after a query of `stream`, or a launch, has failed. Returns true if its work may still run:
