@@ -122,9 +122,8 @@ class GridTable::Reader {
   Code end(uint64_t rows) {
     uint64_t number = 0;
     const std::string_view said = word();
-    if (!isNumber(said, rows, rows, &number)) {
+    if (!isNumber(said, rows, rows, &number))
       return wrong(said, "is not how many rows stand before: it was cut, or changed by hand");
-    }
     if (const std::string_view more = word(); !more.empty())
       return wrong(more, "stands after the number of rows");
     if (left_.find_first_not_of(" \t\n") == std::string_view::npos) return WL_OK;
@@ -132,38 +131,35 @@ class GridTable::Reader {
     return wrong("something stands after the last one");
   }
 
+  // Reads the next word as a number, unless an earlier word of the row is wrong.
   template <class T>
-  Code number(const char* what, uint64_t least, uint64_t most, T* value) {
+  void number(const char* what, uint64_t least, uint64_t most, T* value) {
     const std::string_view text = word();
-    return isNumber(text, least, most, value) ? WL_OK : wrong(text, what);
+    if (code_ == WL_OK && !isNumber(text, least, most, value)) code_ = wrong(text, what);
   }
 
   Code read(std::string_view capability, Row* row) {
     row->line = line_;
     const size_t point = std::min(capability.find('.'), capability.size());
-    DeviceKind& device = row->of.device;
-    if (!isNumber(capability.substr(0, point), 1, 99, &device.major) ||
+    Case& of = row->of;
+    if (!isNumber(capability.substr(0, point), 1, 99, &of.device.major) ||
         !isNumber(capability.substr(std::min(point + 1, capability.size())), 0, 99,
-                  &device.minor)) {
+                  &of.device.minor)) {
       return wrong(capability, "is no compute capability such as 9.0");
     }
-    Code code = number("is no number of multiprocessors, 1 to 100000", 1, kMostMultiprocessors,
-                       &device.multiprocessors);
-    if (code != WL_OK) return code;
+    number("is no number of multiprocessors, 1 to 100000", 1, kMostMultiprocessors,
+           &of.device.multiprocessors);
+    if (code_ != WL_OK) return code_;
     const std::string_view name = word();
-    row->of.operation = operationNamed(name);
-    if (!isOfDevices(row->of.operation)) return wrong(name, "is no operation that GPUs run");
-    code = number("is no number of ranks, 1 to 64", 1, kMostDeviceRanks, &row->of.ranks);
-    if (code == WL_OK)
-      code = number("is no number of ranks on a GPU, 1 to all", 1, row->of.ranks, &row->of.sharers);
-    if (code == WL_OK)
-      code = number("is not from how many bytes on, 0 to 2^46", 0, kMostBytes, &row->of.bytes);
-    if (code == WL_OK)
-      code = number("is not up to how many bytes, no fewer than from which on, to 2^46",
-                    row->of.bytes, kMostBytes, &row->to);
-    if (code == WL_OK)
-      code = number("is no number of cores, 1 to 1024", 1, kMostCores, &row->cores);
-    if (code != WL_OK) return code;
+    of.operation = operationNamed(name);
+    if (!isOfDevices(of.operation)) return wrong(name, "is no operation that GPUs run");
+    number("is no number of ranks, 1 to 64", 1, kMostDeviceRanks, &of.ranks);
+    number("is no number of ranks on a GPU, 1 to all", 1, of.ranks, &of.sharers);
+    number("is not from how many bytes on, 0 to 2^46", 0, kMostBytes, &of.bytes);
+    number("is not up to how many bytes, no fewer than from which on, to 2^46", of.bytes,
+           kMostBytes, &row->to);
+    number("is no number of cores, 1 to 1024", 1, kMostCores, &row->cores);
+    if (code_ != WL_OK) return code_;
     const std::string_view more = word();
     return more.empty() ? WL_OK : wrong(more, "stands after the number of cores");
   }
@@ -172,6 +168,7 @@ class GridTable::Reader {
   std::string_view rest_;  // rest of the current line
   wl_error_t* const error_;
   uint32_t line_ = 0;
+  Code code_ = WL_OK;  // of the numbers of a row
 };
 
 Code GridTable::read(std::string_view text, wl_error_t* error) {
