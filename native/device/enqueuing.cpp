@@ -127,7 +127,7 @@ Code Enqueuing::run(const DeviceOperation& operation, OffloadPeers& peers, uint3
   // A stream may hold the operation although not all ranks have enqueued it. It ends with the
   // communicator, and is in flight until then.
   hasGivenUp_ = true;
-  streams_->withdraw(operation.on->stream, stated_.own.capture, place_);
+  streams_->withdraw({operation.on->stream, stated_.own.capture, place_});
   if (stated_.own.capture == 0) follow({});
   return code;
 }
@@ -149,7 +149,8 @@ Code Enqueuing::hand(const DeviceOperation& operation, OffloadPeers& peers, uint
   // and in every allLinesEvery-th operation outside them.
   if (said.capture == 0 && (last_.load() + 1) % allLinesEvery != 0)
     said.cores = Grids::coresOf(device_, operation, peers, stated_.all(), said.cores);
-  Code code = streams_->mark(on.stream, said.capture, place_, brought, &said.mark, error);
+  const cuda::Streams::Placed placed = {on.stream, said.capture, place_};
+  Code code = streams_->mark(placed, brought, &said.mark, error);
   // Ranks can't refuse an operation that a stream already holds.
   if (code = stated_.agree(code, peers, culprit, error); code != WL_OK) return code;
   InFlight own = {operation.operation, operation.sequence, operation.phases,
@@ -161,12 +162,11 @@ Code Enqueuing::hand(const DeviceOperation& operation, OffloadPeers& peers, uint
     marks.push_back(stated_[rank].mark);
   }
   const OffloadedOperation given = describe(operation);
-  code = streams_->join(on.stream, said.capture, place_, given, marks.data(),
-                        static_cast<uint32_t>(marks.size()), error);
+  code = streams_->join(placed, given, marks, error);
   // Ranks that share a device have joined, and the last of them has launched.
   if (code = stated_.agree(code, peers, culprit, error); code != WL_OK) return code;
   const cuda::Streams::Copy back = {operation.buffers.out, there, stated_.outBytes()};
-  code = streams_->leave(on.stream, said.capture, place_, back, error);
+  code = streams_->leave(placed, back, error);
   *culprit = rank_;
   if (code != WL_OK) return code;
   if (said.capture != 0) {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <vector>
 
 #include "native/device/cuda/gpu.h"
 #include "windlass/offload.h"
@@ -38,8 +39,7 @@ class Grid {
   struct OnStream {
     CuStream stream;
     uint64_t capture;
-    const CuEvent* marks;
-    uint32_t count;
+    const std::vector<uint64_t>& marks;  // events
   };
   Code enqueue(uint32_t slot, uint32_t cores, CuAddress operation, const OnStream& own,
                wl_error_t* error);

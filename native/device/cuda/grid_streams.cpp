@@ -31,7 +31,7 @@ Code Grid::launchOn(CuStream stream, uint32_t cores, const OnStream& last, wl_er
   const auto follow = [&](CuStream follower, CuEvent event) {
     if (code == WL_OK) code = gpu_.check(cuda.cuStreamWaitEvent(follower, event, 0), error);
   };
-  for (uint32_t i = 0; i < last.count; ++i) follow(stream, last.marks[i]);
+  for (const uint64_t mark : last.marks) follow(stream, reinterpret_cast<CuEvent>(mark));
   // The stream orders grids that capture nothing.
   if (last.capture != 0 && last.capture == captured_) follow(stream, over);
   if (code == WL_OK && last.capture == 0 && hasPeersElsewhere_)

@@ -102,60 +102,55 @@ Code Streams::checkCapture(uint64_t stream, uint64_t capture, wl_error_t* error)
               text(stream));
 }
 
-Code Streams::copy(CuStream stream, const Copy& copy, wl_error_t* error) {
+Code Streams::copy(uint64_t stream, const Copy& copy, wl_error_t* error) {
   if (copy.bytes == 0) return WL_OK;
-  return gpu_.check(
-      gpu_.cuda().cuMemcpyAsync(reinterpret_cast<CuAddress>(copy.to),
-                                reinterpret_cast<CuAddress>(copy.from), copy.bytes, stream),
-      error);
+  const auto to = reinterpret_cast<CuAddress>(copy.to);
+  const auto from = reinterpret_cast<CuAddress>(copy.from);
+  return gpu_.check(gpu_.cuda().cuMemcpyAsync(to, from, copy.bytes, streamOf(stream)), error);
 }
 
 // For a graph, the parts stay on the device, and each launch copies them from there.
-Code Streams::bringParts(CuStream stream, uint64_t capture, uint32_t place, const Copy& parts,
-                         wl_error_t* error) {
+Code Streams::bringParts(const Placed& at, const Copy& parts, wl_error_t* error) {
   if (parts.bytes == 0) return WL_OK;
-  if (capture == 0) {
-    unsigned char* const own = pinned_[place].parts;
+  if (at.capture == 0) {
+    const auto to = reinterpret_cast<CuAddress>(parts.to);
+    unsigned char* const own = pinned_[at.place].parts;
     std::memcpy(own, parts.from, parts.bytes);
-    return gpu_.check(gpu_.cuda().cuMemcpyHtoDAsync(reinterpret_cast<CuAddress>(parts.to), own,
-                                                    parts.bytes, stream),
-                      error);
+    return gpu_.check(
+        gpu_.cuda().cuMemcpyHtoDAsync(to, own, parts.bytes, streamOf(at.stream)), error);
   }
-  const CuAddress own = givenThere(capture, place) + offsetof(Given, parts);
+  const CuAddress own = givenThere(at) + offsetof(Given, parts);
   const Code code = copies_.toDevice(own, parts.from, parts.bytes, error);
   if (code != WL_OK) return code;
-  return copy(stream, {parts.to, reinterpret_cast<const void*>(own), parts.bytes}, error);
+  return copy(at.stream, {parts.to, reinterpret_cast<const void*>(own), parts.bytes}, error);
 }
 
-Code Streams::mark(uint64_t stream, uint64_t capture, uint32_t place, const Brought& brought,
-                   uint64_t* mark, wl_error_t* error) {
-  const CuStream on = streamOf(stream);
+Code Streams::mark(const Placed& at, const Brought& brought, uint64_t* mark, wl_error_t* error) {
+  const CuStream on = streamOf(at.stream);
   Code code = WL_OK;
   // The previous operation owns the memory that these copies and its kernels write until it is
   // over. The stream waits for that even if its handle is the same, because the handle may denote a
   // new stream. An operation in a capture follows the last one of that capture. Others follow the
   // last one outside captures.
-  const CuEvent before = capture == 0              ? last_
-                         : capture == lastCapture_ ? captured_.over
-                                                   : nullptr;
+  const CuEvent before = at.capture == 0              ? last_
+                         : at.capture == lastCapture_ ? captured_.over
+                                                      : nullptr;
   if (before != nullptr) code = gpu_.check(gpu_.cuda().cuStreamWaitEvent(on, before, 0), error);
-  if (code == WL_OK) code = bringParts(on, capture, place, brought.parts, error);
-  if (code == WL_OK) code = copy(on, brought.in, error);
-  if (code == WL_OK) code = copy(on, brought.out, error);
-  const CuEvent event = (capture != 0 ? captured_ : places_[place]).mark;
+  if (code == WL_OK) code = bringParts(at, brought.parts, error);
+  if (code == WL_OK) code = copy(at.stream, brought.in, error);
+  if (code == WL_OK) code = copy(at.stream, brought.out, error);
+  const CuEvent event = eventsOf(at).mark;
   *mark = reinterpret_cast<uint64_t>(event);
-  if (code != WL_OK) return code;
-  return gpu_.check(gpu_.cuda().cuEventRecord(event, on), error);
+  return code == WL_OK ? gpu_.check(gpu_.cuda().cuEventRecord(event, on), error) : code;
 }
 
-Code Streams::join(uint64_t stream, uint64_t capture, uint32_t place,
-                   const OffloadedOperation& given, const uint64_t* marks, uint32_t count,
-                   wl_error_t* error) {
+Code Streams::join(const Placed& at, const OffloadedOperation& given,
+                   const std::vector<uint64_t>& marks, wl_error_t* error) {
   Grid& grid = window_.grid();
-  const CuAddress there = givenThere(capture, place) + offsetof(Given, operation);
+  const CuAddress there = givenThere(at) + offsetof(Given, operation);
   Code code = WL_OK;
-  if (capture == 0) {
-    OffloadedOperation& own = pinned_[place].operation;
+  if (at.capture == 0) {
+    OffloadedOperation& own = pinned_[at.place].operation;
     std::memcpy(static_cast<void*>(&own), &given, sizeof given);
     code = grid.send(there, &own, sizeof given, error);
   } else {
@@ -163,35 +158,34 @@ Code Streams::join(uint64_t stream, uint64_t capture, uint32_t place,
   }
   if (code != WL_OK) return code;
   return grid.enqueue(window_.slot(), given.line.cores, there,
-                      {streamOf(stream), capture, reinterpret_cast<const CuEvent*>(marks), count},
-                      error);
+                      {streamOf(at.stream), at.capture, marks}, error);
 }
 
-Code Streams::leave(uint64_t stream, uint64_t capture, uint32_t place, const Copy& of,
-                    wl_error_t* error) {
-  Code code = copy(streamOf(stream), of, error);
+Code Streams::leave(const Placed& at, const Copy& of, wl_error_t* error) {
+  const CuEvent event = eventsOf(at).over;
+  Code code = copy(at.stream, of, error);
+  if (code == WL_OK)
+    code = gpu_.check(gpu_.cuda().cuEventRecord(event, streamOf(at.stream)), error);
   if (code != WL_OK) return code;
-  const CuEvent event = (capture != 0 ? captured_ : places_[place]).over;
-  code = gpu_.check(gpu_.cuda().cuEventRecord(event, streamOf(stream)), error);
-  if (code != WL_OK) return code;
-  if (capture == 0) {
+  if (at.capture == 0) {
     last_ = event;
-  } else if (capture != lastCapture_) {
+  } else if (at.capture != lastCapture_) {
     if (lastCapture_ != 0) left_[leftCount_++] = lastCapture_;
-    lastCapture_ = capture;
+    lastCapture_ = at.capture;
   }
   return WL_OK;
 }
 
 // Stops all operations, because the launch may have succeeded although a later call failed. Events
 // don't show this.
-void Streams::withdraw(uint64_t stream, uint64_t capture, uint32_t place) {
+void Streams::withdraw(const Placed& at) {
   stop();
   if (window_.hasGrid()) window_.grid().withdraw(window_.slot());
   isWithdrawn_ = true;
-  if (capture != 0) return;
-  const CuResult result = gpu_.cuda().cuEventRecord(places_[place].over, streamOf(stream));
-  places_[place].isUnknown = result != kCuOk && !isFailedDevice(result);
+  if (at.capture != 0) return;
+  Place& place = places_[at.place];
+  const CuResult result = gpu_.cuda().cuEventRecord(place.over, streamOf(at.stream));
+  place.isUnknown = result != kCuOk && !isFailedDevice(result);
 }
 
 Code Streams::hasBegun(uint64_t mark, bool* has, wl_error_t* error) {
@@ -199,11 +193,12 @@ Code Streams::hasBegun(uint64_t mark, bool* has, wl_error_t* error) {
 }
 
 Code Streams::isOver(uint32_t place, bool* is, wl_error_t* error) {
+  const Called asked = gpu_.cuda().cuEventQuery(places_[place].over);
   if (places_[place].isUnknown) {
-    *is = isFailedDevice(gpu_.cuda().cuEventQuery(places_[place].over));
+    *is = isFailedDevice(asked);
     return WL_OK;
   }
-  const Code code = gpu_.checkEnd(gpu_.cuda().cuEventQuery(places_[place].over), is, error);
+  const Code code = gpu_.checkEnd(asked, is, error);
   if (code != WL_OK || !*is || !isWithdrawn_ || !window_.hasGrid()) return code;
   return window_.grid().look(is, error);
 }

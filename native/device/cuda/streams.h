@@ -4,7 +4,7 @@
 // before the first operation: slots in GPU memory, pinned memory to fill them from, and events.
 #pragma once
 
-#include <atomic>
+#include <vector>
 
 #include "native/device/cuda/device_window.h"
 
@@ -58,25 +58,28 @@ class Streams final : public KernelWindow {
   uint64_t stopWord() const { return wordsAddress_; }
   uint64_t reportWord() const { return wordsAddress_ + kCoreLineBytes; }
 
-  // Steps of an operation. `capture`: the graph that its stream captures; 0: none. Without a graph,
-  // the operation owns slot `place` (below kMostInFlight) until it is over. With a graph, it owns
-  // `place` (below kMostCaptured) for good.
+  // Stream and slot of an operation. Without a graph, the operation owns the slot (below
+  // kMostInFlight) until it is over. With a graph, it owns the slot (below kMostCaptured) for good.
+  struct Placed {
+    uint64_t stream;
+    uint64_t capture;  // the graph that the stream captures; 0: none
+    uint32_t place;
+  };
+  // Steps of an operation:
   //
   // Enqueues the copies on the stream and marks that point. *mark is for the join() of all ranks.
-  Code mark(uint64_t stream, uint64_t capture, uint32_t place, const Brought& brought,
-            uint64_t* mark, wl_error_t* error);
+  Code mark(const Placed& at, const Brought& brought, uint64_t* mark, wl_error_t* error);
   // Adds the rank's cores to the next launch. The launch begins after all `marks`, those of the
   // ranks of this process, and the stream continues after it. The last rank of the GPU launches.
-  Code join(uint64_t stream, uint64_t capture, uint32_t place, const OffloadedOperation& given,
-            const uint64_t* marks, uint32_t count, wl_error_t* error);
+  Code join(const Placed& at, const OffloadedOperation& given, const std::vector<uint64_t>& marks,
+            wl_error_t* error);
   // Enqueues the copy on the stream. After it the operation is over.
-  Code leave(uint64_t stream, uint64_t capture, uint32_t place, const Copy& copy,
-             wl_error_t* error);
+  Code leave(const Placed& at, const Copy& copy, wl_error_t* error);
 
   // Withdraws an operation that some rank could not enqueue. It ends everything, as stop() does,
   // and prevents launches that have not begun. Without a graph, the operation stays in flight until
   // isOver() says that the GPU and the stream are done with it.
-  void withdraw(uint64_t stream, uint64_t capture, uint32_t place);
+  void withdraw(const Placed& at);
 
   // For an operation without a graph: hasBegun() reports if its stream has reached it, isOver() if
   // it is over.
@@ -101,17 +104,17 @@ class Streams final : public KernelWindow {
   };
 
   // Returns the slot's address on the device.
-  CuAddress givenThere(uint64_t capture, uint32_t place) const {
-    return given_ + (capture == 0 ? place : kMostInFlight + place) * sizeof(Given);
+  CuAddress givenThere(const Placed& at) const {
+    return given_ + (at.capture == 0 ? at.place : kMostInFlight + at.place) * sizeof(Given);
   }
+  Place& eventsOf(const Placed& at) { return at.capture != 0 ? captured_ : places_[at.place]; }
   template <class Visit>
   void forEachPlace(const Visit& visit) {
     visit(captured_);
     for (Place& place : places_) visit(place);
   }
-  Code bringParts(CuStream stream, uint64_t capture, uint32_t place, const Copy& parts,
-                  wl_error_t* error);
-  Code copy(CuStream stream, const Copy& copy, wl_error_t* error);
+  Code bringParts(const Placed& at, const Copy& parts, wl_error_t* error);
+  Code copy(uint64_t stream, const Copy& copy, wl_error_t* error);
   // Refuses a capture after which another one began: only the order in the last capture is known.
   Code checkCapture(uint64_t stream, uint64_t capture, wl_error_t* error) const;
 

@@ -585,10 +585,9 @@ TEST(CudaStreams, WhatAStreamMayStillDoIsNotOver) {
       gpus::failCall("cuEventRecord", 0, result);
       uint64_t mark = 0;
       const auto* const in = gpus::tensor<unsigned char>(0, 1000);
-      EXPECT_NE(streams.mark(stream.handle(), 0, 1, {{streams.part(0), in, 1000}, {}, {}}, &mark,
-                             error),
-                WL_OK);
-      streams.withdraw(stream.handle(), 0, 1);
+      const Streams::Placed at = {stream.handle(), 0, 1};
+      EXPECT_NE(streams.mark(at, {{streams.part(0), in, 1000}, {}, {}}, &mark, error), WL_OK);
+      streams.withdraw(at);
       bool isOver = false;
       EXPECT_EQ(streams.isOver(1, &isOver, error), WL_OK) << error->message;
       EXPECT_EQ(isOver, result == 719);
