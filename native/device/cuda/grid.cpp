@@ -25,20 +25,13 @@ Code Grid::make(Gpu& gpu, uint32_t ranks, uint32_t all, Grid** grid, wl_error_t*
   std::unique_ptr<Grid> made(new Grid(gpu, ranks, all));
   made->name_ = grids.add(made.get());
   Grid* const own = made.release();
-  const Code code = own->open(error);
-  if (code != WL_OK) {
-    own->leave(nullptr);
-  } else {
-    *grid = own;
-  }
+  const uint64_t bytes = ranks * sizeof *own->given_;
+  Code code = gpu.makeStream(&own->stream_, error);
+  if (code == WL_OK) code = gpu.makeMemory(&own->givenThere_, bytes, error);
+  if (code == WL_OK) code = gpu.makePinned(&own->given_, bytes, 0, error);
+  if (code == WL_OK) *grid = own;
+  if (code != WL_OK) own->leave(nullptr);
   return code;
-}
-
-Code Grid::open(wl_error_t* error) {
-  const uint64_t bytes = ranks_ * sizeof *given_;
-  Code code = gpu_.makeStream(&stream_, error);
-  if (code == WL_OK) code = gpu_.makeMemory(&givenThere_, bytes, error);
-  return code == WL_OK ? gpu_.makePinned(&given_, bytes, 0, error) : code;
 }
 
 Grid* Grid::hold(uint64_t name) {
@@ -48,10 +41,6 @@ Grid* Grid::hold(uint64_t name) {
 Code Grid::leave(wl_error_t* error) {
   if (!grids.leave(name_)) return WL_OK;
   const std::unique_ptr<Grid> own(this);
-  return end(error);
-}
-
-Code Grid::end(wl_error_t* error) {
   GivesBack undo(gpu_, error);
   undo.stream(stream_);
   for (const CuEvent over : over_) {
@@ -162,6 +151,47 @@ void Grid::withdraw(uint32_t slot) {
   if (isLaunched(slot)) return;
   isBroken_ = true;
   hasWithdrawn_[slot] = true;
+}
+
+Code Grid::send(CuAddress to, const void* from, uint64_t bytes, wl_error_t* error) {
+  return gpu_.check(gpu_.cuda().cuMemcpyHtoDAsync(to, from, bytes, stream_), error);
+}
+
+Code Grid::look(bool* isIdle, wl_error_t* error) const {
+  return gpu_.checkEnd(gpu_.cuda().cuStreamQuery(stream_), isIdle, error);
+}
+
+Code Grid::enqueue(uint32_t slot, uint32_t cores, CuAddress operation, const OnStream& own,
+                   wl_error_t* error) {
+  const auto lock = WatchedCalls::lock(mutex_);
+  bool isLast = false;
+  if (Code code = come(slot, operation, &isLast, error); code != WL_OK) return code;
+  streams_[slot] = own.stream;
+  if (!isLast) return WL_OK;
+  return begun(launchOn(own.capture == 0 ? stream_ : own.stream, cores, own, error));
+}
+
+Code Grid::launchOn(CuStream stream, uint32_t cores, const OnStream& last, wl_error_t* error) {
+  const Cuda& cuda = gpu_.cuda();
+  Code code = WL_OK;
+  CuEvent& over = over_[last.capture == 0 ? 0 : 1];
+  if (over == nullptr) code = gpu_.makeEvent(&over, error);
+  const auto follow = [&](CuStream follower, CuEvent event) {
+    if (code == WL_OK) code = gpu_.check(cuda.cuStreamWaitEvent(follower, event, 0), error);
+  };
+  for (const uint64_t mark : last.marks) follow(stream, reinterpret_cast<CuEvent>(mark));
+  // The stream orders grids that capture nothing.
+  if (last.capture != 0 && last.capture == captured_) follow(stream, over);
+  if (code == WL_OK && last.capture == 0 && hasPeersElsewhere_)
+    code = gpu_.followLast(stream, over, error);
+  if (code != WL_OK) return code;
+  code = launch(gpu_.own().function, cores, stream, error);
+  if (code == WL_OK) code = gpu_.check(cuda.cuEventRecord(over, stream), error);
+  if (code == WL_OK && last.capture == 0 && hasPeersElsewhere_) gpu_.setLast(over);
+  if (last.capture != 0) captured_ = last.capture;
+  for (uint32_t slot = 0; slot < ranks_; ++slot)
+    if (streams_[slot] != stream) follow(streams_[slot], over);
+  return code;
 }
 
 }  // namespace windlass::cuda

@@ -33,9 +33,10 @@ class Grid {
   Code join(uint32_t slot, CuFunction function, uint32_t cores, const OffloadedOperation& given,
             wl_error_t* error);
 
-  // Like join(), on the ranks' streams (native/device/cuda/grid_streams.cpp). The grid begins after
-  // all `marks`, and each rank's stream continues after it. `capture`: the graph that all streams
-  // capture; 0: none.
+  // Like join(), on the ranks' streams. The grid begins after all `marks`, and each rank's
+  // stream continues after it. It is launched on its own stream. If the ranks' streams capture a
+  // graph, it is launched on one of these, since a capturing stream can't be shared. `capture`: the
+  // graph that all streams capture; 0: none.
   struct OnStream {
     CuStream stream;
     uint64_t capture;
@@ -62,8 +63,6 @@ class Grid {
  private:
   Grid(Gpu& gpu, uint32_t ranks, uint32_t all)
       : gpu_(gpu), ranks_(ranks), hasPeersElsewhere_(ranks < all) {}
-  Code open(wl_error_t* error);
-  Code end(wl_error_t* error);
   // Adds the rank's operation to the next grid. *isLast: all ranks have joined. The caller holds
   // mutex_.
   Code come(uint32_t slot, CuAddress operation, bool* isLast, wl_error_t* error);
