@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/device/cuda/rank_device.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "native/base/readable.h"
@@ -12,8 +11,6 @@ namespace {
 
 // Smallest unit in which a program maps device memory itself.
 constexpr uint64_t kPage = uint64_t{2} << 20;
-
-constexpr const char* kEndsBefore = "are more than what is there, which ends before";
 
 bool isLastMapped(const RankDevice::Named& memory) {
   return isReadable(static_cast<const unsigned char*>(memory.data) + memory.bytes - 1);
@@ -36,19 +33,17 @@ Code CudaRankDevice::open(uint32_t number, wl_error_t* error) {
   if (Code code = Cuda::find(&cuda, error); code != WL_OK) return code;
   if (Code code = Gpu::take(*cuda, number, image_, &gpu_, error); code != WL_OK) return code;
   Code code = copies_.open(*gpu_, error);
-  if (code == WL_OK) code = openWords(error);
+  if (code == WL_OK)
+    code = gpu_->makePinned(&words_, kWordBytes + kNoteBytes, kHostDeviceMap, error);
+  if (code == WL_OK) {
+    std::memset(words_, 0, kWordBytes);
+    code = gpu_->check(cuda->cuMemHostGetDevicePointer(&wordsAddress_, words_, 0), error);
+  }
   if (code == WL_OK)
     streams_ = std::make_unique<Streams>(*this, *gpu_, copies_, words_ + kCoreLineBytes,
                                          wordsAddress_ + kCoreLineBytes);
   if (code != WL_OK) close(nullptr);
   return code;
-}
-
-Code CudaRankDevice::openWords(wl_error_t* error) {
-  const Code code = gpu_->makePinned(&words_, kWordBytes + kNoteBytes, kHostDeviceMap, error);
-  if (code != WL_OK) return code;
-  std::memset(words_, 0, kWordBytes);
-  return gpu_->check(gpu_->cuda().cuMemHostGetDevicePointer(&wordsAddress_, words_, 0), error);
 }
 
 Code CudaRankDevice::close(wl_error_t* error) {
@@ -93,7 +88,7 @@ Code CudaRankDevice::find(const Named& memory, Lies* lies, wl_error_t* error) {
                         "are they another process's?",
                         error);
   }
-  if (type != kDeviceMemory) return checkHostEnd(memory, error);
+  if (type != kDeviceMemory) return checkLast(memory, false, error);
   int32_t device = 0;
   code = gpu_->check(cuda.cuPointerGetAttribute(&device, kMemoryDevice, address), error);
   if (code != WL_OK) return code;
@@ -105,44 +100,37 @@ Code CudaRankDevice::find(const Named& memory, Lies* lies, wl_error_t* error) {
   const bool isOurs = context == nullptr || context == gpu_->context();
   const bool isHere = device == static_cast<int32_t>(gpu_->number()) && isOurs;
   *lies = isHere ? Lies::kHere : Lies::kOtherDevice;
-  return code == WL_OK ? checkEnd(memory, context != nullptr, error) : code;
-}
-
-// Checks the end of pinned memory. The system may not know memory that the driver has mapped.
-Code CudaRankDevice::checkHostEnd(const Named& memory, wl_error_t* error) {
-  if (memory.bytes == 0) return WL_OK;
-  const auto last = reinterpret_cast<CuAddress>(memory.data) + memory.bytes - 1;
-  int32_t type = 0;
-  const Code code = typeOf(last, &type, error);
   if (code != WL_OK) return code;
-  if (type == kUnknownMemory ? isLastMapped(memory) : type != kDeviceMemory) return WL_OK;
-  return refuseMemory(memory, kEndsBefore, error);
+  return context == nullptr ? checkLast(memory, true, error) : checkAllocation(memory, error);
 }
 
-// Memory that a program maps itself may have many pieces, so this only checks its last byte.
-Code CudaRankDevice::checkEnd(const Named& memory, bool isAllocated, wl_error_t* error) {
+Code CudaRankDevice::checkAllocation(const Named& memory, wl_error_t* error) {
   if (memory.bytes == 0) return WL_OK;
-  const Cuda& cuda = gpu_->cuda();
   const auto address = reinterpret_cast<CuAddress>(memory.data);
-  if (isAllocated) {
-    CuAddress base = 0;
-    size_t bytes = 0;
-    const Called asked = cuda.cuMemGetAddressRange(&base, &bytes, address);
-    // Not found: the memory has a context but is no allocation.
-    if (asked != kCuNotFound) {
-      const Code code = gpu_->check(asked, error);
-      const uint64_t left = base + bytes - address;
-      if (code != WL_OK || memory.bytes <= left) return code;
-      return fail(error, WL_INVALID_ARGUMENT,
-                  "%s, %llu bytes at %p, is longer than its allocation, which has %llu from there "
-                  "on: state the bytes that it has",
-                  memory.name, text(memory.bytes), memory.data, text(left));
-    }
-  }
+  CuAddress base = 0;
+  size_t bytes = 0;
+  const Called asked = gpu_->cuda().cuMemGetAddressRange(&base, &bytes, address);
+  // Not found: the memory has a context but is no allocation.
+  if (asked == kCuNotFound) return checkLast(memory, true, error);
+  const Code code = gpu_->check(asked, error);
+  const uint64_t left = base + bytes - address;
+  if (code != WL_OK || memory.bytes <= left) return code;
+  return fail(error, WL_INVALID_ARGUMENT,
+              "%s, %llu bytes at %p, is longer than its allocation, which has %llu from there on: "
+              "state the bytes that it has",
+              memory.name, text(memory.bytes), memory.data, text(left));
+}
+
+// Memory that a program maps itself may have many pieces, so this only checks its last byte. The
+// system may not know pinned memory that the driver has mapped.
+Code CudaRankDevice::checkLast(const Named& memory, bool isOnDevice, wl_error_t* error) {
+  if (memory.bytes == 0) return WL_OK;
   int32_t type = 0;
-  const Code code = typeOf(address + memory.bytes - 1, &type, error);
-  if (code != WL_OK || type == kDeviceMemory) return code;
-  return refuseMemory(memory, kEndsBefore, error);
+  const auto last = reinterpret_cast<CuAddress>(memory.data) + memory.bytes - 1;
+  if (Code code = typeOf(last, &type, error); code != WL_OK) return code;
+  const bool isKnown = type != kUnknownMemory || isOnDevice;
+  if (isKnown ? (type == kDeviceMemory) == isOnDevice : isLastMapped(memory)) return WL_OK;
+  return refuseMemory(memory, "are more than what is there, which ends before", error);
 }
 
 // Checks the access to each page. The driver reports nothing for memory from cuMemAlloc, which only

@@ -87,15 +87,15 @@ class CudaRankDevice final : public RankDevice {
   // Host memory that kernels access: a line with the stop word, the lines of streams, and notes.
   static constexpr uint64_t kWordBytes = kCoreLineBytes + Streams::kWordBytes;
   static constexpr uint64_t kNoteBytes = 4096 - kWordBytes;
-  Code openWords(wl_error_t* error);
   void setStop(uint32_t value) {
     __atomic_store_n(reinterpret_cast<uint32_t*>(words_), value, __ATOMIC_RELEASE);
   }
   // Sets *type to the type of memory at that address.
   Code typeOf(CuAddress address, int32_t* type, wl_error_t* error);
-  // Refuses device memory that is shorter than its caller says.
-  Code checkEnd(const Named& memory, bool isAllocated, wl_error_t* error);
-  Code checkHostEnd(const Named& memory, wl_error_t* error);
+  // Refuses memory that is shorter than its caller says: checkAllocation() that of an allocation on
+  // a device, checkLast() memory whose last byte is of another kind than the first.
+  Code checkAllocation(const Named& memory, wl_error_t* error);
+  Code checkLast(const Named& memory, bool isOnDevice, wl_error_t* error);
 
   const void* const image_;
   Gpu* gpu_ = nullptr;
