@@ -497,15 +497,16 @@ CALL CuResult cuMemcpyAsync(CuAddress to, CuAddress from, size_t bytes, CuStream
 }
 CALL CuResult cuMemcpy2DAsync_v2(const CuCopy2D* of, CuStream stream) {
   BEGIN_IN_CONTEXT("cuMemcpy2DAsync %zu x %zu", of->rowBytes, of->rows)
-  const auto end = [&](size_t pitch) { return (of->rows - 1) * pitch + of->rowBytes; };
-  if (of->rows == 0 || of->fromKind != kUnifiedMemory || of->toKind != kUnifiedMemory ||
-      of->fromPitch < of->rowBytes || of->toPitch < of->rowBytes ||
-      placeOf(of->from, end(of->fromPitch)) < 0 || placeOf(of->to, end(of->toPitch)) < 0)
-    return refuse(kInvalidValue);
+  const auto isWrong = [&](const CuCopySide& side) {
+    return side.kind != kUnifiedMemory || side.pitch < of->rowBytes ||
+           placeOf(side.device, (of->rows - 1) * side.pitch + of->rowBytes) < 0;
+  };
+  if (of->rows == 0 || isWrong(of->from) || isWrong(of->to)) return refuse(kInvalidValue);
   return submitOnce(stream, [copy = *of] {
     for (size_t row = 0; row < copy.rows; ++row)
-      std::memcpy(reinterpret_cast<void*>(copy.to + row * copy.toPitch),
-                  reinterpret_cast<const void*>(copy.from + row * copy.fromPitch), copy.rowBytes);
+      std::memcpy(reinterpret_cast<void*>(copy.to.device + row * copy.to.pitch),
+                  reinterpret_cast<const void*>(copy.from.device + row * copy.from.pitch),
+                  copy.rowBytes);
   });
 }
 CALL CuResult cuMemsetD8Async(CuAddress to, uint8_t value, size_t bytes, CuStream stream) {

@@ -151,14 +151,10 @@ Code Copies::enqueue(const RankDevice::Rows& rows, wl_error_t* error) {
                          rows.fromStep >= rows.bytes && rows.toStep <= kMostPitch &&
                          rows.fromStep <= kMostPitch;
   if (isPitched) {
-    CuCopy2D copy = {};
-    copy.fromKind = copy.toKind = kUnifiedMemory;
-    copy.from = rows.from;
-    copy.to = rows.to;
-    copy.fromPitch = rows.fromStep;
-    copy.toPitch = rows.toStep;
-    copy.rowBytes = rows.bytes;
-    copy.rows = rows.count;
+    const CuCopy2D copy = {{0, 0, kUnifiedMemory, nullptr, rows.from, nullptr, rows.fromStep},
+                           {0, 0, kUnifiedMemory, nullptr, rows.to, nullptr, rows.toStep},
+                           rows.bytes,
+                           rows.count};
     return gpu_->check(cuda.cuMemcpy2DAsync(&copy, stream_), error);
   }
   Code code = WL_OK;

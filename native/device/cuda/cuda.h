@@ -78,19 +78,16 @@ struct CuAccess {
   CuLocation location;
   int32_t flags;
 };
+struct CuCopySide {
+  size_t x, y;
+  int32_t kind;
+  void* host;
+  CuAddress device;
+  void* array;
+  size_t pitch;
+};
 struct CuCopy2D {
-  size_t fromX, fromY;
-  int32_t fromKind;
-  const void* fromHost;
-  CuAddress from;
-  void* fromArray;
-  size_t fromPitch;
-  size_t toX, toY;
-  int32_t toKind;
-  void* toHost;
-  CuAddress to;
-  void* toArray;
-  size_t toPitch;
+  CuCopySide from, to;
   size_t rowBytes, rows;
 };
 

@@ -48,12 +48,12 @@ static_assert(sizeof(CuAccess) == sizeof(CUmemAccessDesc));
 static_assert(offsetof(CuAccess, flags) == offsetof(CUmemAccessDesc, flags));
 static_assert(offsetof(CuLocation, id) == offsetof(CUmemLocation, id));
 static_assert(sizeof(CuCopy2D) == sizeof(CUDA_MEMCPY2D));
-static_assert(offsetof(CuCopy2D, fromKind) == offsetof(CUDA_MEMCPY2D, srcMemoryType));
-static_assert(offsetof(CuCopy2D, from) == offsetof(CUDA_MEMCPY2D, srcDevice));
-static_assert(offsetof(CuCopy2D, fromPitch) == offsetof(CUDA_MEMCPY2D, srcPitch));
-static_assert(offsetof(CuCopy2D, toKind) == offsetof(CUDA_MEMCPY2D, dstMemoryType));
-static_assert(offsetof(CuCopy2D, to) == offsetof(CUDA_MEMCPY2D, dstDevice));
-static_assert(offsetof(CuCopy2D, toPitch) == offsetof(CUDA_MEMCPY2D, dstPitch));
+static_assert(offsetof(CuCopy2D, from.kind) == offsetof(CUDA_MEMCPY2D, srcMemoryType));
+static_assert(offsetof(CuCopy2D, from.device) == offsetof(CUDA_MEMCPY2D, srcDevice));
+static_assert(offsetof(CuCopy2D, from.pitch) == offsetof(CUDA_MEMCPY2D, srcPitch));
+static_assert(offsetof(CuCopy2D, to.kind) == offsetof(CUDA_MEMCPY2D, dstMemoryType));
+static_assert(offsetof(CuCopy2D, to.device) == offsetof(CUDA_MEMCPY2D, dstDevice));
+static_assert(offsetof(CuCopy2D, to.pitch) == offsetof(CUDA_MEMCPY2D, dstPitch));
 static_assert(offsetof(CuCopy2D, rowBytes) == offsetof(CUDA_MEMCPY2D, WidthInBytes));
 static_assert(offsetof(CuCopy2D, rows) == offsetof(CUDA_MEMCPY2D, Height));
 
