@@ -11,8 +11,7 @@
 namespace windlass::cuda {
 namespace {
 
-// Handles with which the driver denotes its two default streams.
-constexpr uint64_t kLegacy = 1;
+// Handle with which the driver denotes the second of its two default streams.
 constexpr uint64_t kPerThread = 2;
 
 CuStream streamOf(uint64_t handle) {
@@ -26,10 +25,10 @@ Code Streams::open(wl_error_t* error) {
   constexpr uint64_t kBytes = sizeof(Given);
   Code code = gpu_.makeMemory(&given_, kBytes * (kMostInFlight + kMostCaptured), error);
   if (code == WL_OK) code = gpu_.makePinned(&pinned_, kBytes * kMostInFlight, 0, error);
-  forEachPlace([&](Place& place) {
+  for (Place& place : places_) {
     if (code == WL_OK) code = gpu_.makeEvent(&place.mark, error);
     if (code == WL_OK) code = gpu_.makeEvent(&place.over, error);
-  });
+  }
   if (code != WL_OK) close(nullptr);
   return code;
 }
@@ -37,11 +36,11 @@ Code Streams::open(wl_error_t* error) {
 Code Streams::close(wl_error_t* error) {
   GivesBack undo(gpu_, error);
   undo.by([&](wl_error_t* own) { return window_.close(own); });
-  forEachPlace([&](Place& place) {
+  for (Place& place : places_) {
     undo.event(place.mark);
     undo.event(place.over);
     place = Place();
-  });
+  }
   undo.pinned(pinned_);
   undo.memory(given_);
   last_ = nullptr;
@@ -91,11 +90,8 @@ Code Streams::look(uint64_t stream, uint64_t* capture, wl_error_t* error) {
                 text(stream));
   }
   *capture = id;
-  return checkCapture(stream, id, error);
-}
-
-Code Streams::checkCapture(uint64_t stream, uint64_t capture, wl_error_t* error) const {
-  if (std::find(left_, left_ + leftCount_, capture) == left_ + leftCount_) return WL_OK;
+  // Refuses a capture after which another one began: only the order in the last capture is known.
+  if (std::find(left_, left_ + leftCount_, id) == left_ + leftCount_) return WL_OK;
   return fail(error, WL_UNSUPPORTED,
               "stream %#llx captures a graph that holds operations of this communicator, and so "
               "does one that was captured since: put all of one graph before the first of the next",
@@ -132,9 +128,8 @@ Code Streams::mark(const Placed& at, const Brought& brought, uint64_t* mark, wl_
   // over. The stream waits for that even if its handle is the same, because the handle may denote a
   // new stream. An operation in a capture follows the last one of that capture. Others follow the
   // last one outside captures.
-  const CuEvent before = at.capture == 0              ? last_
-                         : at.capture == lastCapture_ ? captured_.over
-                                                      : nullptr;
+  const bool isFirst = at.capture != 0 && at.capture != lastCapture_;
+  const CuEvent before = isFirst ? nullptr : at.capture == 0 ? last_ : eventsOf(at).over;
   if (before != nullptr) code = gpu_.check(gpu_.cuda().cuStreamWaitEvent(on, before, 0), error);
   if (code == WL_OK) code = bringParts(at, brought.parts, error);
   if (code == WL_OK) code = copy(at.stream, brought.in, error);

@@ -96,7 +96,7 @@ class Streams final : public KernelWindow {
     OffloadedOperation operation;
     alignas(8) unsigned char parts[kMostPartsBytes];
   };
-  // Events of an operation in flight.
+  // Events of an operation.
   struct Place {
     CuEvent mark = nullptr;
     CuEvent over = nullptr;
@@ -107,16 +107,11 @@ class Streams final : public KernelWindow {
   CuAddress givenThere(const Placed& at) const {
     return given_ + (at.capture == 0 ? at.place : kMostInFlight + at.place) * sizeof(Given);
   }
-  Place& eventsOf(const Placed& at) { return at.capture != 0 ? captured_ : places_[at.place]; }
-  template <class Visit>
-  void forEachPlace(const Visit& visit) {
-    visit(captured_);
-    for (Place& place : places_) visit(place);
+  Place& eventsOf(const Placed& at) {
+    return places_[at.capture == 0 ? at.place : kMostInFlight];
   }
   Code bringParts(const Placed& at, const Copy& parts, wl_error_t* error);
   Code copy(uint64_t stream, const Copy& copy, wl_error_t* error);
-  // Refuses a capture after which another one began: only the order in the last capture is known.
-  Code checkCapture(uint64_t stream, uint64_t capture, wl_error_t* error) const;
 
   CudaRankDevice& device_;
   Gpu& gpu_;
@@ -127,11 +122,11 @@ class Streams final : public KernelWindow {
   // Slots of operations in flight, followed by those of captured operations.
   CuAddress given_ = 0;
   Given* pinned_ = nullptr;  // slots of those in flight
-  Place places_[kMostInFlight];
-  Place captured_;  // events of the last captured operation
+  // Events of operations in flight, followed by those of the last captured operation.
+  Place places_[kMostInFlight + 1];
   // Event of the rank's last operation outside captures; nullptr: none.
   CuEvent last_ = nullptr;
-  // Capture of the last captured operation, whose `over` is captured_'s; 0: none.
+  // Capture of the last captured operation, whose events are the last of places_; 0: none.
   uint64_t lastCapture_ = 0;
   // Earlier captures, each with at least one operation.
   uint64_t left_[kMostCaptured];
