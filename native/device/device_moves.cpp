@@ -149,12 +149,8 @@ Code toHost(RankDevice& device, const StridedView& to, const MoveSide& from, boo
     Passage passage(device, from, piece, packed.data());
     const Code code = passage.fromDevice(error);
     if (code != WL_OK) return code;
-    if (adds) {
-      kRankMoves.accumulate(piece.of(to), passage.onHost());
-    } else {
-      kRankMoves.get(piece.of(to), passage.onHost());
-    }
-    return code;
+    (adds ? kRankMoves.accumulate : kRankMoves.get)(piece.of(to), passage.onHost());
+    return WL_OK;
   });
 }
 

@@ -42,14 +42,12 @@ Code Acl::open(const char* home, Acl* acl, wl_error_t* error) {
     if (library == nullptr)
       tried = "ASCEND_HOME_PATH is " + std::string(home) + ": " + linkerError();
   }
+  if (library == nullptr) library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr)
-      tried += "; where the dynamic linker looks: " + std::string(linkerError());
-  }
-  if (library == nullptr) {
-    return fail(error, WL_UNSUPPORTED, "the Ascend runtime, libascendcl.so, does not open: %s",
-                tried.c_str());
+    return fail(error, WL_UNSUPPORTED,
+                "the Ascend runtime, libascendcl.so, does not open: %s; where the dynamic linker "
+                "looks: %s",
+                tried.c_str(), linkerError());
   }
   const char* lacking = findCalls(library, acl);
   if (lacking == nullptr) return WL_OK;
