@@ -14,7 +14,7 @@
 #include "native/device/device_wait.h"
 #include "native/device/kept_devices.h"
 #include "native/device/offload_seats.h"
-#include "native/device/watched_thread.h"
+#include "native/device/watched_calls.h"
 
 namespace windlass {
 namespace {

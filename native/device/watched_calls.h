@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 
 #include "native/base/clock.h"
@@ -97,5 +98,11 @@ class WatchedCalls {
   std::atomic<const char*> call_{nullptr};
   std::atomic<int64_t> began_{kOutside};
 };
+
+// Makes driver calls on a thread of their own, so that the caller returns even if the driver does
+// not: runs body() on a new thread. Returns nullptr once it has ended. After limitNs, returns the driver
+// call that does not return. The objects that body() holds then stay allocated. body() may access
+// only these objects, and must not throw. Throws std::system_error and std::bad_alloc.
+const char* runWatched(std::function<void()> body, int64_t limitNs);
 
 }  // namespace windlass

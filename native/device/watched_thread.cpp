@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/device/watched_thread.h"
+#include "native/device/watched_calls.h"
 
 #include <chrono>
 #include <future>
@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "native/base/makes_threads.h"
-#include "native/device/watched_calls.h"
 
 namespace windlass {
 

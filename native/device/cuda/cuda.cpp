@@ -10,8 +10,6 @@
 #include <mutex>
 
 #include "native/base/text.h"
-#include "native/device/cuda/errors.h"
-#include "native/device/watched_thread.h"
 
 namespace windlass::cuda {
 namespace {

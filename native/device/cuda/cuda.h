@@ -226,6 +226,17 @@ struct Cuda {
   Code checkMemory(const Called& called, const char* what, uint64_t bytes, wl_error_t* error) const;
 };
 
+// Meaning of errors of the driver: the resulting code, and what to do.
+struct Meaning {
+  CuResult first;  // results from `first` to `last` mean the same; both -1: not in the table
+  CuResult last;
+  Code code;
+  const char* cure;  // a sentence without its full stop
+};
+
+// Returns the meaning of any error; WL_DEVICE if the table does not list it.
+Meaning meaningOf(CuResult result);
+
 // Number of devices that this process sees; 0 if there are none or no driver opens.
 uint32_t countDevices();
 

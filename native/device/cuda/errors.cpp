@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/device/cuda/errors.h"
+#include "native/device/cuda/cuda.h"
 
 namespace windlass::cuda {
 namespace {

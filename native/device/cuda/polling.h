@@ -9,7 +9,6 @@
 #include <atomic>
 
 #include "native/base/clock.h"
-#include "native/device/cuda/errors.h"
 #include "native/device/cuda/gpu.h"
 
 namespace windlass::cuda {

@@ -6,7 +6,6 @@
 #include <map>
 #include <random>
 
-#include "native/device/cuda/errors.h"
 #include "native/device/cuda/polling.h"
 #include "tests/native/cuda/given_back.h"
 #include "tests/native/cuda/no_memory.h"
