@@ -16,20 +16,14 @@ using AclError = int32_t;
 constexpr AclError kAclOk = 0;
 constexpr AclError kAclTimedOut = 507046;     // a wait for a stream
 constexpr AclError kAclInitialised = 100002;  // this process has initialised it before
-constexpr AclError kAclCoreTimeout = 507014;
-constexpr AclError kAclCoreException = 507015;
+constexpr AclError kAclCoreTimeout = 507014;  // the next number is an exception of a core
 constexpr AclError kAclCoreTrap = 507016;
-constexpr AclError kAclVectorCoreTimeout = 507034;
-constexpr AclError kAclVectorCoreException = 507035;
+constexpr AclError kAclVectorCoreTimeout = 507034;  // likewise
 constexpr AclError kAclVectorCoreTrap = 507036;
 // True if a wait's result says that the kernel has ended, with or without success.
 constexpr bool saysEnded(AclError result) {
-  for (const AclError ended :
-       {kAclOk, kAclCoreTimeout, kAclCoreException, kAclCoreTrap, kAclVectorCoreTimeout,
-        kAclVectorCoreException, kAclVectorCoreTrap}) {
-    if (result == ended) return true;
-  }
-  return false;
+  return result == kAclOk || (result >= kAclCoreTimeout && result <= kAclCoreTrap) ||
+         (result >= kAclVectorCoreTimeout && result <= kAclVectorCoreTrap);
 }
 
 using AclStream = void*;

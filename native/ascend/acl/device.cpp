@@ -91,7 +91,6 @@ Code Device::find(uint32_t driverNumber, int32_t* device, wl_error_t* error) con
 }
 
 Code Device::allocate(uint64_t bytes, void** memory, wl_error_t* error) const {
-  *memory = nullptr;
   const Code code =
       check(acl_->aclrtMalloc(memory, bytes, kMallocHugeFirst), "aclrtMalloc", error);
   if (code != WL_OK) *memory = nullptr;

@@ -15,11 +15,6 @@ namespace {
 constexpr int64_t kAccessLimitNs = 3'000'000'000;
 constexpr uint32_t kAccessLookUs = 1000;
 
-AclPhysicalProperties propertiesOn(int32_t device) {
-  const AclLocation location = {static_cast<uint32_t>(device), kLocationDevice};
-  return {kHandleTypeNone, kAllocationPinned, kMemoryHuge, location, 0};
-}
-
 }  // namespace
 
 Code DeviceWindow::make(Device& device, AllRanks& exchange, uint64_t bytes, wl_error_t* error) {
@@ -67,7 +62,8 @@ Code DeviceWindow::checkRanks(const AllRanks& exchange, wl_error_t* error) const
 
 Code DeviceWindow::makeOwn(uint64_t bytes, wl_error_t* error) {
   const Acl& acl = device_->acl();
-  AclPhysicalProperties properties = propertiesOn(device_->number());
+  const AclLocation location = {static_cast<uint32_t>(device_->number()), kLocationDevice};
+  AclPhysicalProperties properties = {kHandleTypeNone, kAllocationPinned, kMemoryHuge, location, 0};
   size_t page = 0;
   Code code = device_->check(
       acl.aclrtMemGetAllocationGranularity(&properties, kGranularityMinimum, &page),
