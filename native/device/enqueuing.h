@@ -23,8 +23,6 @@ class Enqueuing {
  public:
   // The device must be open before any other call. Throws std::bad_alloc.
   Enqueuing(Group& group, uint32_t rank, RankDevice& device, Statements& stated);
-  Enqueuing(const Enqueuing&) = delete;
-  Enqueuing& operator=(const Enqueuing&) = delete;
 
   // Steps of an operation on a stream, which ranks take together:
   // - findStream: looks the stream up.

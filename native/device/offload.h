@@ -78,8 +78,6 @@ class Offload {
   explicit Offload(uint32_t device);
   // Call only after closed() returned true, or if nothing was opened.
   ~Offload();
-  Offload(const Offload&) = delete;
-  Offload& operator=(const Offload&) = delete;
 
   // If a driver call does not return, each of these returns WL_DEVICE about callLimitNs after the
   // caller's time is over. A rank that waits for another rank's call waits a quarter longer. The

@@ -32,8 +32,6 @@ class OffloadSeats final : public Devices {
   }
   // Releases what no close() has released.
   ~OffloadSeats() override;
-  OffloadSeats(const OffloadSeats&) = delete;
-  OffloadSeats& operator=(const OffloadSeats&) = delete;
 
   OffloadSeat& operator[](uint32_t rank) const { return seats_[rank]; }
   // Returns the rank's own Offload, and creates it if there is none. Throws std::bad_alloc.

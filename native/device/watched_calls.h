@@ -18,10 +18,6 @@ namespace windlass {
 
 class WatchedCalls {
  public:
-  WatchedCalls() = default;
-  WatchedCalls(const WatchedCalls&) = delete;
-  WatchedCalls& operator=(const WatchedCalls&) = delete;
-
   // Watches the calling thread's calls from now on.
   void watchThisThread() { own_ = this; }
 
