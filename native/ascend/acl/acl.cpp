@@ -57,13 +57,6 @@ Code Acl::open(const char* home, Acl* acl, wl_error_t* error) {
               lacking);
 }
 
-Code Acl::check(AclError result, const char* call, const char* what, wl_error_t* error) const {
-  if (result == kAclOk) return WL_OK;
-  const char* said = aclGetRecentErrMsg();
-  return fail(error, WL_DEVICE, "%s of %s returned %d%s%.600s", call, what, result,
-              said == nullptr || *said == 0 ? "" : ": ", said == nullptr ? "" : said);
-}
-
 Code driverDevice(const char* visible, int32_t device, uint32_t* number, wl_error_t* error) {
   *number = static_cast<uint32_t>(device);
   const char* at = visible;

@@ -110,10 +110,6 @@ struct Acl {
   // can't be unloaded safely. On WL_UNSUPPORTED, the error says what was searched for, and where.
   // Throws std::bad_alloc.
   static Code open(const char* home, Acl* acl, wl_error_t* error);
-
-  // Returns WL_OK if `result` is kAclOk, otherwise WL_DEVICE with the runtime's message. `what`:
-  // object of the call.
-  Code check(AclError result, const char* call, const char* what, wl_error_t* error) const;
 };
 
 // Sets *number to the driver's number of `device`, which counts devices that this process sees.

@@ -2,7 +2,6 @@
 #include "native/ascend/acl/device.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 
@@ -26,9 +25,10 @@ AclError startRuntime(const Acl& acl) {
 }  // namespace
 
 Code Device::check(AclError result, const char* call, wl_error_t* error) const {
-  char what[32];
-  std::snprintf(what, sizeof what, "device %d", number_);
-  return acl_->check(result, call, what, error);
+  if (result == kAclOk) return WL_OK;
+  const char* said = acl_->aclGetRecentErrMsg();
+  return fail(error, WL_DEVICE, "%s of device %d returned %d%s%.600s", call, number_, result,
+              said == nullptr || *said == 0 ? "" : ": ", said == nullptr ? "" : said);
 }
 
 Code Device::open(uint32_t device, wl_error_t* error) {

@@ -78,7 +78,7 @@ class Device final : public RankDevice {
     return toDevice(reinterpret_cast<void*>(word), &value, sizeof value, error);
   }
 
-  // Converts `result` like Acl::check().
+  // Returns WL_OK if `result` is kAclOk, otherwise WL_DEVICE with the runtime's message.
   Code check(AclError result, const char* call, wl_error_t* error) const;
 
  private:

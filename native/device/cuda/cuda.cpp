@@ -27,38 +27,6 @@ const char* findCalls(void* library, Cuda* cuda) {
   return nullptr;
 }
 
-}  // namespace
-
-Code Cuda::open(const char* library, Cuda* cuda, wl_error_t* error) {
-  *cuda = Cuda();
-  void* opened = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-  if (opened == nullptr) {
-    const char* said = dlerror();
-    return fail(error, WL_UNSUPPORTED,
-                "NVIDIA's driver, %s, does not open: %s; install the driver, and in a container "
-                "start it with its GPUs",
-                library, said == nullptr ? "the dynamic linker does not say why" : said);
-  }
-  Cuda found;
-  if (const char* lacking = findCalls(opened, &found); lacking != nullptr) {
-    dlclose(opened);
-    return fail(error, WL_UNSUPPORTED, "NVIDIA's driver, %s, lacks %s: it is too old", library,
-                lacking);
-  }
-  int32_t version = 0;
-  Code code = found.check(found.cuInit(0), "the driver", error);
-  if (code == WL_OK) code = found.check(found.cuDriverGetVersion(&version), "the driver", error);
-  if (code != WL_OK) return code;
-  if (version < kLeastVersion) {
-    return fail(error, WL_UNSUPPORTED, "NVIDIA's driver is for CUDA %d.%d: %s", version / 1000,
-                version % 1000 / 10, meaningOf(35).cure);
-  }
-  *cuda = found;
-  return WL_OK;
-}
-
-namespace {
-
 // The first caller returns even if the driver does not.
 Code openWithin(int64_t limitNs, Cuda* cuda, wl_error_t* error) {
   struct Opening {
@@ -88,6 +56,34 @@ Code openWithin(int64_t limitNs, Cuda* cuda, wl_error_t* error) {
 }
 
 }  // namespace
+
+Code Cuda::open(const char* library, Cuda* cuda, wl_error_t* error) {
+  *cuda = Cuda();
+  void* opened = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  if (opened == nullptr) {
+    const char* said = dlerror();
+    return fail(error, WL_UNSUPPORTED,
+                "NVIDIA's driver, %s, does not open: %s; install the driver, and in a container "
+                "start it with its GPUs",
+                library, said == nullptr ? "the dynamic linker does not say why" : said);
+  }
+  Cuda found;
+  if (const char* lacking = findCalls(opened, &found); lacking != nullptr) {
+    dlclose(opened);
+    return fail(error, WL_UNSUPPORTED, "NVIDIA's driver, %s, lacks %s: it is too old", library,
+                lacking);
+  }
+  int32_t version = 0;
+  Code code = found.check(found.cuInit(0), "the driver", error);
+  if (code == WL_OK) code = found.check(found.cuDriverGetVersion(&version), "the driver", error);
+  if (code != WL_OK) return code;
+  if (version < kLeastVersion) {
+    return fail(error, WL_UNSUPPORTED, "NVIDIA's driver is for CUDA %d.%d: %s", version / 1000,
+                version % 1000 / 10, meaningOf(35).cure);
+  }
+  *cuda = found;
+  return WL_OK;
+}
 
 Code Cuda::find(const Cuda** cuda, wl_error_t* error) {
   static std::mutex mutex;

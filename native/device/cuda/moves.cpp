@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "native/base/extent.h"
 #include "native/device/cuda/polling.h"
 
 namespace windlass::cuda {
@@ -21,12 +22,6 @@ struct Given {
   alignas(64) unsigned char stop[kCoreLineBytes];
   unsigned char lines[kMostBlocks][kCoreLineBytes];
 };
-
-uint64_t elementsOf(const MoveViews& views) {
-  uint64_t count = 1;
-  for (uint32_t d = 0; d < views.ndim; ++d) count *= static_cast<uint64_t>(views.shape[d]);
-  return count;
-}
 
 }  // namespace
 
@@ -63,7 +58,9 @@ Code Moves::run(const Gpu& gpu, Copies& copies, const DeviceMove& move, wl_error
   if (isStuck_) {
     return fail(error, WL_DEVICE, "device %u did not end a move: it takes no others", gpu.number());
   }
-  const uint64_t bytes = elementsOf(move.views) * sizeOf(move.dtype);
+  const MoveViews& views = move.views;
+  const uint64_t bytes =
+      bytesOf({nullptr, move.dtype, views.ndim, views.shape, views.toStrides});
   if (bytes == 0) return WL_OK;
   const uint32_t pieces = pieceCount(bytes, kPieceBytes, kMostBlocks);
   uint32_t cores = std::min(pieces, gpu.own().blocksAtOnce);
@@ -81,7 +78,7 @@ Code Moves::run(const Gpu& gpu, Copies& copies, const DeviceMove& move, wl_error
   operation.lines[0] = given_ + offsetof(Given, lines);
   operation.stop = given_ + offsetof(Given, stop);
   operation.stopValue = 1;
-  given.views = move.views;
+  given.views = views;
   if (Code code = copies.toDevice(given_, &given, offsetof(Given, lines), error); code != WL_OK)
     return code;
   OffloadedRanks ranks = {};
