@@ -63,20 +63,6 @@ struct Reservation {
   }
 };
 
-Code refuse(const Comm& comm, uint64_t bytes, wl_error_t* error) {
-  if (!kTarget.hasGpus()) {
-    return fail(error, WL_UNSUPPORTED,
-                "device window: target %s has no devices on which callers have tensors; windows of "
-                "the host are made by window",
-                kTarget.limits.name);
-  }
-  if (bytes <= kMostWindowBytes / comm.group().ranks()) return WL_OK;
-  return fail(error, WL_RESOURCE,
-              "cannot map a device window of %llu bytes on %u ranks: more than a process can "
-              "address",
-              text(bytes), comm.group().ranks());
-}
-
 int64_t endOf(const Comm& comm, const TimeLimit& limit) {
   return limit.startNs +
          (limit.deadlineNs == 0 ? comm.group().config().deadlineNs : limit.deadlineNs);
@@ -230,7 +216,18 @@ class Making {
 
 Code createDeviceWindow(Comm& comm, uint64_t bytes, int64_t deadlineNs,
                         std::shared_ptr<Window>* window, wl_error_t* error) {
-  if (Code code = refuse(comm, bytes, error); code != WL_OK) return code;
+  if (!kTarget.hasGpus()) {
+    return fail(error, WL_UNSUPPORTED,
+                "device window: target %s has no devices on which callers have tensors; windows of "
+                "the host are made by window",
+                kTarget.limits.name);
+  }
+  if (bytes > kMostWindowBytes / comm.group().ranks()) {
+    return fail(error, WL_RESOURCE,
+                "cannot map a device window of %llu bytes on %u ranks: more than a process can "
+                "address",
+                text(bytes), comm.group().ranks());
+  }
   return Making(comm, bytes, TimeLimit::fromNow(deadlineNs)).run(window, error);
 }
 

@@ -62,7 +62,8 @@ Code Copies::begin(Stage& stage, const Called& copy, wl_error_t* error) {
 
 Code Copies::await(Stage& stage, wl_error_t* error) {
   if (!stage.isBusy) return WL_OK;
-  const Code code = ended(awaitEvent(*gpu_, stage.event, copyLimitNs, error), error);
+  const auto look = [&] { return gpu_->cuda().cuEventQuery(stage.event); };
+  const Code code = ended(poll(*gpu_, look, copyLimitNs, error), error);
   stage.isBusy = code != WL_OK;
   return code;
 }

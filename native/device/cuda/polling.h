@@ -67,8 +67,4 @@ inline bool mayRunOn(const Gpu& gpu, CuStream stream, int64_t limitNs) {
   return result != kCuOk && !isFailedDevice(result);
 }
 
-inline Code awaitEvent(const Gpu& gpu, CuEvent event, int64_t limitNs, wl_error_t* error) {
-  return poll(gpu, [&] { return gpu.cuda().cuEventQuery(event); }, limitNs, error);
-}
-
 }  // namespace windlass::cuda
