@@ -95,10 +95,10 @@ class WatchedCalls {
   std::atomic<int64_t> began_{kOutside};
 };
 
-// Makes driver calls on a thread of their own, so that the caller returns even if the driver does
-// not: runs body() on a new thread. Returns nullptr once it has ended. After limitNs, returns the driver
-// call that does not return. The objects that body() holds then stay allocated. body() may access
-// only these objects, and must not throw. Throws std::system_error and std::bad_alloc.
+// Runs body() on a new thread, so that the caller returns even if a driver call does not. Returns
+// nullptr once body() has ended. After limitNs, returns the driver call that does not return. The
+// objects that body() holds then stay allocated. body() may access only these objects, and must not
+// throw. Throws std::system_error and std::bad_alloc.
 const char* runWatched(std::function<void()> body, int64_t limitNs);
 
 }  // namespace windlass
