@@ -11,7 +11,7 @@ namespace windlass {
 namespace {
 
 // Head of kMove's data. The elements follow, packed in the order of the dimensions.
-struct View {
+struct MoveHead {
   uint32_t rank;
   uint32_t window;
   uint64_t offset;
@@ -75,7 +75,7 @@ bool Hosts::move(bool adds, uint32_t rank, Place at, const StridedView& remote,
                  const StridedView& local, const Unread& unread) {
   alignas(16) unsigned char packed[kMostPieceBytes];
   const Host& host = hosts_[hostOf(rank)];
-  View view = {};
+  MoveHead view = {};
   view.rank = rank;
   view.offset = at.offset();
   view.adds = adds ? 1 : 0;
@@ -104,7 +104,7 @@ bool Hosts::move(bool adds, uint32_t rank, Place at, const StridedView& remote,
 }
 
 void Hosts::moveHere(Rest rest) {
-  View view;
+  MoveHead view;
   if (!rest.take(&view, sizeof view)) return;
   const uint64_t left = rest.bytes();
   if (view.rank >= group_.ranks() || !isBeside(view.rank) || view.window <= kControlBlock ||
