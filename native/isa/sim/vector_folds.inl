@@ -1,49 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of vector_loops.inl: dst = accumulator op src, and the division of an average.
 
-template <ReduceOp op>
-WINDLASS_INLINE float combine(float a, float b) {
-  if (op == ReduceOp::kSum) return a + b;
-  if (op == ReduceOp::kProduct) return a * b;
-  const uint32_t x = bitsOf(a);
-  const uint32_t y = bitsOf(b);
-  // Integer keys in the order of the values, with -0 below +0.
-  const int32_t keyX = static_cast<int32_t>(x ^ ((0u - (x >> 31)) & 0x7fffffffu));
-  const int32_t keyY = static_cast<int32_t>(y ^ ((0u - (y >> 31)) & 0x7fffffffu));
-  const bool takeX = op == ReduceOp::kMax ? keyX > keyY : keyX < keyY;
-  const uint32_t bits = takeX ? x : y;
-  const bool nan = isNan(x) | isNan(y);
-  return floatOf(nan ? 0x7fc00000u : bits);
-}
-
-template <ReduceOp op>
-WINDLASS_INLINE double combine(double a, double b) {
-  if (op == ReduceOp::kSum) return a + b;
-  if (op == ReduceOp::kProduct) return a * b;
-  const uint64_t x = bitsOf(a);
-  const uint64_t y = bitsOf(b);
-  const uint64_t mask = 0x7fffffffffffffffu;
-  const auto keyX = static_cast<int64_t>(x ^ ((0u - (x >> 63)) & mask));
-  const auto keyY = static_cast<int64_t>(y ^ ((0u - (y >> 63)) & mask));
-  const bool takeX = op == ReduceOp::kMax ? keyX > keyY : keyX < keyY;
-  const bool nan = ((x & mask) > 0x7ff0000000000000u) | ((y & mask) > 0x7ff0000000000000u);
-  const uint64_t bits = nan ? 0x7ff8000000000000u : takeX ? x : y;
-  double value;
-  __builtin_memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
-// Combines integers. Signed T compares as signed. Sums and products wrap.
+// Combines two values. Signed T compares as signed. Integer sums and products wrap.
 template <ReduceOp op, typename T>
 WINDLASS_INLINE T combine(T a, T b) {
-  if (op == ReduceOp::kSum) {
-    return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  constexpr bool kIsFloat = std::is_floating_point_v<T>;
+  // Integers are computed in 64 bits.
+  using Wide = std::conditional_t<kIsFloat, T, uint64_t>;
+  if constexpr (op == ReduceOp::kSum) {
+    return static_cast<T>(static_cast<Wide>(a) + static_cast<Wide>(b));
+  } else if constexpr (op == ReduceOp::kProduct) {
+    return static_cast<T>(static_cast<Wide>(a) * static_cast<Wide>(b));
+  } else if constexpr (!kIsFloat) {
+    return (op == ReduceOp::kMax ? a > b : a < b) ? a : b;
+  } else {
+    using Bits = decltype(bitsOf(a));
+    using Key = std::make_signed_t<Bits>;
+    constexpr int kSign = 8 * sizeof(T) - 1;
+    constexpr Bits kMagnitude = ~Bits{0} >> 1;
+    constexpr Bits kNan = sizeof(T) == 8 ? static_cast<Bits>(0x7ff8000000000000u) : 0x7fc00000u;
+    const Bits x = bitsOf(a);
+    const Bits y = bitsOf(b);
+    // Integer keys in the order of the values, with -0 below +0.
+    const auto keyX = static_cast<Key>(x ^ ((0 - (x >> kSign)) & kMagnitude));
+    const auto keyY = static_cast<Key>(y ^ ((0 - (y >> kSign)) & kMagnitude));
+    const bool takeX = op == ReduceOp::kMax ? keyX > keyY : keyX < keyY;
+    const Bits taken = takeX ? x : y;
+    const bool nan = isNan(x) | isNan(y);
+    return bitCast<T>(nan ? kNan : taken);
   }
-  if (op == ReduceOp::kProduct) {
-    return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-  }
-  const bool takeA = op == ReduceOp::kMax ? a > b : a < b;
-  return takeA ? a : b;
 }
 
 // Values of elements that are read as they are, or as bf16.

@@ -30,25 +30,21 @@ WINDLASS_ANY(I64, int64_t);
 // Elements in the staging buffer of a cast through f32.
 constexpr size_t kStage = 512;
 
-WINDLASS_INLINE uint32_t bitsOf(float value) {
-  uint32_t bits;
-  __builtin_memcpy(&bits, &value, sizeof bits);
-  return bits;
+template <typename To, typename From>
+WINDLASS_INLINE To bitCast(From from) {
+  static_assert(sizeof(To) == sizeof(From), "as many bits");
+  To to;
+  __builtin_memcpy(&to, &from, sizeof to);
+  return to;
 }
-
-WINDLASS_INLINE uint64_t bitsOf(double value) {
-  uint64_t bits;
-  __builtin_memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
-
-WINDLASS_INLINE float floatOf(uint32_t bits) {
-  float value;
-  __builtin_memcpy(&value, &bits, sizeof value);
-  return value;
-}
+WINDLASS_INLINE uint32_t bitsOf(float value) { return bitCast<uint32_t>(value); }
+WINDLASS_INLINE uint64_t bitsOf(double value) { return bitCast<uint64_t>(value); }
+WINDLASS_INLINE float floatOf(uint32_t bits) { return bitCast<float>(bits); }
 
 WINDLASS_INLINE bool isNan(uint32_t bits) { return (bits & 0x7fffffffu) > 0x7f800000u; }
+WINDLASS_INLINE bool isNan(uint64_t bits) {
+  return (bits & 0x7fffffffffffffffu) > 0x7ff0000000000000u;
+}
 
 #include "native/isa/sim/vector_casts.inl"
 #include "native/isa/sim/vector_folds.inl"

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "native/isa/sim/loops.h"
 #include "windlass/kernel.h"
