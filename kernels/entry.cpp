@@ -1,24 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels of one target, and the target. Only this file instantiates them, once per executor.
-#include "kernels/all_gather.h"
-#include "kernels/all_gather_columns.h"
-#include "kernels/all_gather_v.h"
 #include "kernels/all_offloaded.h"
-#include "kernels/all_reduce.h"
-#include "kernels/all_to_all.h"
-#include "kernels/all_to_all_v.h"
-#include "kernels/barrier.h"
-#include "kernels/broadcast.h"
-#include "kernels/chunk.h"
-#include "kernels/expert_combine.h"
-#include "kernels/expert_dispatch.h"
-#include "kernels/offload.h"
 #include "kernels/one_sided.h"
-#include "kernels/pull.h"
-#include "kernels/reduce.h"
-#include "kernels/reduce_scatter.h"
-#include "kernels/reduce_scatter_v.h"
-#include "kernels/scatter.h"
 #include "native/base/target.h"
 #include "native/core/executor/cpu_executor.h"
 #include "native/core/executor/in_line_executor.h"
@@ -122,16 +105,24 @@ constexpr Kernel makeKernel() {
 template <class K>
 constexpr Kernel kernel = makeKernel<K>();
 
+constexpr int64_t kOne = 1;
+
 // Runs `body` for one rank, outside of kernels that ranks run together. Returns nullptr, or a text
 // about what the target does not allow. Only the views are checked, and only if ranks are devices.
-template <class Body>
-const char* alone(const char* name, std::initializer_list<StridedView> views, const Body& body) {
+// viewsOf() returns them.
+template <class ViewsOf, class Body>
+const char* aloneOn(const char* name, const ViewsOf& viewsOf, const Body& body) {
   if constexpr (kLimits.isolatesRanks) {
-    return runAlone(name, views, body);
+    return runAlone(name, viewsOf(), body);
   } else {
     body();
     return nullptr;
   }
+}
+
+template <class Body>
+const char* alone(const char* name, std::initializer_list<StridedView> views, const Body& body) {
+  return aloneOn(name, [&] { return std::vector<StridedView>(views); }, body);
 }
 
 const char* put(const StridedView& remote, const StridedView& local) {
@@ -149,9 +140,8 @@ const char* notify(int32_t* signal, uint32_t value) {
 }
 const char* copy(void* dst, const void* src, size_t bytes, bool streams) {
   const auto length = static_cast<int64_t>(bytes);
-  const int64_t one = 1;
-  const StridedView to = {dst, DType::kU8, 1, &length, &one};
-  const StridedView from = {const_cast<void*>(src), DType::kU8, 1, &length, &one};
+  const StridedView to = {dst, DType::kU8, 1, &length, &kOne};
+  const StridedView from = {const_cast<void*>(src), DType::kU8, 1, &length, &kOne};
   return alone("copy", {to, from}, [&] {
     if constexpr (kLimits.isolatesRanks) {
       oneSidedGet(to, from);
@@ -185,7 +175,7 @@ const char* copyBox(void* dst, const FarBox& box, uint64_t from, uint64_t count)
 }
 const char* moveItem(const Launch& launch, const ChunkItem& item) {
   const PhaseScope scope(launch);
-  if constexpr (kLimits.isolatesRanks) {
+  const auto viewsOf = [&] {
     const ChunkViews own = {launch, item};
     std::vector<StridedView> views;
     for (uint32_t t = 0; t < item.targets(); ++t) {
@@ -193,38 +183,30 @@ const char* moveItem(const Launch& launch, const ChunkItem& item) {
       if (!own.isStaged()) views.push_back({own.signal(t), DType::kI32, 0, nullptr, nullptr});
     }
     for (uint32_t s = 0; s < item.sources(); ++s) views.push_back(own.source(s));
-    return runAlone("transfer", views, [&] { moveChunk(launch, item); });
-  } else {
-    moveChunk(launch, item);
-    return nullptr;
-  }
+    return views;
+  };
+  return aloneOn("transfer", viewsOf, [&] { moveChunk(launch, item); });
 }
 const char* fold(void* dst, const void* const* src, uint32_t count, int64_t elements, DType dtype,
                  ReduceOp op, uint32_t terms) {
-  const auto body = [&] { foldAlone(dst, src, count, elements, dtype, op, terms); };
-  if constexpr (kLimits.isolatesRanks) {
-    const int64_t one = 1;
-    std::vector<StridedView> views = {{dst, dtype, 1, &elements, &one}};
+  const auto viewsOf = [&] {
+    std::vector<StridedView> views = {{dst, dtype, 1, &elements, &kOne}};
     for (uint32_t s = 0; s < count; ++s)
-      views.push_back({const_cast<void*>(src[s]), dtype, 1, &elements, &one});
-    return runAlone("fold", views, body);
-  } else {
-    body();
-    return nullptr;
-  }
+      views.push_back({const_cast<void*>(src[s]), dtype, 1, &elements, &kOne});
+    return views;
+  };
+  return aloneOn("fold", viewsOf,
+                 [&] { foldAlone(dst, src, count, elements, dtype, op, terms); });
 }
 const char* lead(const PullForm& form, const Launch& launch, uint32_t rank) {
-  if constexpr (kLimits.isolatesRanks) {
-    const auto length = static_cast<int64_t>(PartTable::bytes(launch.ranks));
-    const int64_t one = 1;
+  const auto length = static_cast<int64_t>(PartTable::bytes(launch.ranks));
+  const auto viewsOf = [&] {
     std::vector<StridedView> views;
     for (uint32_t of = 0; of < launch.ranks; ++of)
-      views.push_back({&launch.parts(of), DType::kU8, 1, &length, &one});
-    return runAlone("lead", views, [&] { form.lead(launch, rank); });
-  } else {
-    form.lead(launch, rank);
-    return nullptr;
-  }
+      views.push_back({&launch.parts(of), DType::kU8, 1, &length, &kOne});
+    return views;
+  };
+  return aloneOn("lead", viewsOf, [&] { form.lead(launch, rank); });
 }
 
 template <class K>

@@ -57,13 +57,6 @@ class ItemScope {
   const Launch& launch_;
 };
 
-// Runs `body` on the calling thread. Returns nullptr.
-template <typename Views, typename Body>
-inline const char* runAlone(const char*, const Views&, const Body& body) {
-  body();
-  return nullptr;
-}
-
 // Returns nullptr, or the reason why the value of an environment variable is invalid.
 inline const char* targetRefusal() noexcept {
   return isaPathError();
