@@ -32,7 +32,7 @@ class OpenFile {
 // Makes an eventfd readable. A full one already is.
 inline void ringBell(const OpenFile& bell) {
   const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(bell.number(), &one, sizeof one);
+  [[maybe_unused]] const ssize_t written = ::write(bell.number(), &one, sizeof one);
 }
 
 }  // namespace windlass
