@@ -102,10 +102,10 @@ uint64_t quotient(uint64_t elements, uint32_t ranks) {
 }
 
 // Runs a collective of equal parts. The contents of both buffers are template arguments, so that
-// calls need not test them.
-template <Holds kIn, Holds kOut>
-Code equalParts(Comm& comm, const Collective& of, const wl_call_t& stated, wl_error_t* error,
-                OnStream* on) {
+// calls need not test them. kAs: the collective that a step of another operation runs as.
+template <Holds kIn, Holds kOut, wl_operation kAs = WL_OP_NONE>
+Code equalParts(Comm& comm, const wl_call_t& stated, wl_error_t* error, OnStream* on) {
+  const Collective& of = kKernels.collectives[kAs == WL_OP_NONE ? stated.operation : kAs];
   const void* const in = stated.in;
   void* const out = stated.out;
   const int32_t dtype = stated.dtype;
@@ -166,11 +166,6 @@ Code equalParts(Comm& comm, const Collective& of, const wl_call_t& stated, wl_er
   return run(comm, of, kIn, kOut, {count, bytes, chosen, op, rootOrRows}, stated, error, on);
 }
 
-template <Holds kIn, Holds kOut>
-Code collective(Comm& comm, const wl_call_t& stated, wl_error_t* error, OnStream* on) {
-  return equalParts<kIn, kOut>(comm, kKernels.collectives[stated.operation], stated, error, on);
-}
-
 // A step of an operation, which has no row in the table.
 Code step(Comm& comm, const wl_call_t& stated, wl_error_t* error, OnStream* on) {
   const int32_t operation = stated.operation;
@@ -186,8 +181,7 @@ Code step(Comm& comm, const wl_call_t& stated, wl_error_t* error, OnStream* on) 
                 operationName(operation));
   }
   if (stated.out_counts != nullptr) return gatherParts(comm, stated, error, on);
-  return equalParts<Holds::kPart, Holds::kParts>(comm, kKernels.collectives[WL_OP_ALL_GATHER],
-                                                 stated, error, on);
+  return equalParts<Holds::kPart, Holds::kParts, WL_OP_ALL_GATHER>(comm, stated, error, on);
 }
 
 using CollectiveFunction = Code (*)(Comm&, const wl_call_t&, wl_error_t*, OnStream*);
@@ -202,14 +196,14 @@ struct CollectiveFunctions {
     for (auto& functions : by)
       for (CollectiveFunction& function : functions) function = step;
     at(Holds::kNothing, Holds::kNothing) = barrier;
-    at(Holds::kParts, Holds::kParts) = collective<Holds::kParts, Holds::kParts>;
-    at(Holds::kParts, Holds::kPart) = collective<Holds::kParts, Holds::kPart>;
-    at(Holds::kPart, Holds::kParts) = collective<Holds::kPart, Holds::kParts>;
-    at(Holds::kPart, Holds::kPart) = collective<Holds::kPart, Holds::kPart>;
-    at(Holds::kRootsPart, Holds::kPart) = collective<Holds::kRootsPart, Holds::kPart>;
-    at(Holds::kRootsParts, Holds::kPart) = collective<Holds::kRootsParts, Holds::kPart>;
-    at(Holds::kPart, Holds::kRootsPart) = collective<Holds::kPart, Holds::kRootsPart>;
-    at(Holds::kPart, Holds::kRootsParts) = collective<Holds::kPart, Holds::kRootsParts>;
+    at(Holds::kParts, Holds::kParts) = equalParts<Holds::kParts, Holds::kParts>;
+    at(Holds::kParts, Holds::kPart) = equalParts<Holds::kParts, Holds::kPart>;
+    at(Holds::kPart, Holds::kParts) = equalParts<Holds::kPart, Holds::kParts>;
+    at(Holds::kPart, Holds::kPart) = equalParts<Holds::kPart, Holds::kPart>;
+    at(Holds::kRootsPart, Holds::kPart) = equalParts<Holds::kRootsPart, Holds::kPart>;
+    at(Holds::kRootsParts, Holds::kPart) = equalParts<Holds::kRootsParts, Holds::kPart>;
+    at(Holds::kPart, Holds::kRootsPart) = equalParts<Holds::kPart, Holds::kRootsPart>;
+    at(Holds::kPart, Holds::kRootsParts) = equalParts<Holds::kPart, Holds::kRootsParts>;
     at(Holds::kUnequalParts, Holds::kUnequalParts) = exchangeParts;
     at(Holds::kPart, Holds::kUnequalParts) = gatherParts;
     at(Holds::kUnequalParts, Holds::kPart) = reduceParts;

@@ -8,16 +8,12 @@
 
 using namespace windlass;
 
-static_assert(static_cast<int32_t>(DType::kC64) == WL_C64 && kDTypeCount == WL_DTYPE_COUNT,
+static_assert(kDTypeCount == WL_DTYPE_COUNT && DType{WL_C64} == DType::kC64 &&
+                  DType{WL_BF16} == DType::kBF16 && DType{WL_F8E4M3} == DType::kF8E4M3 &&
+                  DType{WL_F32} == DType::kF32 && DType{WL_U64} == DType::kU64,
               "one numbering of dtypes");
-static_assert(static_cast<int32_t>(DType::kBF16) == WL_BF16 &&
-                  static_cast<int32_t>(DType::kF8E4M3) == WL_F8E4M3 &&
-                  static_cast<int32_t>(DType::kF32) == WL_F32 &&
-                  static_cast<int32_t>(DType::kU64) == WL_U64,
-              "one numbering of dtypes");
-static_assert(static_cast<int32_t>(ReduceOp::kAvg) == WL_AVG &&
-                  kReduceOpCount == WL_REDUCE_OP_COUNT &&
-                  static_cast<int32_t>(ReduceOp::kProduct) == WL_PRODUCT,
+static_assert(kReduceOpCount == WL_REDUCE_OP_COUNT && ReduceOp{WL_AVG} == ReduceOp::kAvg &&
+                  ReduceOp{WL_PRODUCT} == ReduceOp::kProduct,
               "one numbering of ops");
 static_assert(kMaxDims == WL_MAX_DIMS, "one limit of dimensions");
 

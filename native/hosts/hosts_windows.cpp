@@ -75,12 +75,8 @@ bool Hosts::move(bool adds, uint32_t rank, Place at, const StridedView& remote,
                  const StridedView& local, const Unread& unread) {
   alignas(16) unsigned char packed[kMostPieceBytes];
   const Host& host = hosts_[hostOf(rank)];
-  MoveHead view = {};
-  view.rank = rank;
-  view.offset = at.offset();
-  view.adds = adds ? 1 : 0;
-  view.dtype = static_cast<uint32_t>(remote.dtype);
-  view.ndim = remote.ndim;
+  MoveHead view = {rank, 0, at.offset(), adds ? 1u : 0u, static_cast<uint32_t>(remote.dtype),
+               remote.ndim, 0, {}, {}};
   int64_t dense[kMaxDims];
   auto bytes = static_cast<int64_t>(sizeOf(remote.dtype));
   int64_t step = 1;
