@@ -64,13 +64,13 @@ class AllGathersTest {
     try (Meeting meeting = new Meeting(Kind.SOCKET)) {
       Store store = meeting.join();
       Map<Integer, byte[]> own = new TreeMap<>();
-      for (int rank = 0; rank < 3; rank++) {
+      for (int rank = 0; rank < 17; rank++) {
         own.put(rank, new byte[Limits.VALUE]);
       }
-      Round round = new Round("test", 3, true, LONG_MS, null, own);
+      Round round = new Round("test", 17, true, LONG_MS, null, own);
       assertThat(catchThrowable(() -> store.gather(round, () -> {})))
           .isInstanceOf(Refusal.class)
-          .hasMessageContaining("start fewer in one process");
+          .hasMessageContaining("start fewer ranks in one process");
       assertThat(store.get("any", Meeting.LONG)).isEmpty();
     }
   }
@@ -135,6 +135,42 @@ class AllGathersTest {
           .asString()
           .startsWith("ranks 1, 3 of 4 had not come to " + address)
           .endsWith("s more");
+    }
+  }
+
+  /** A rank between two rounds asks after rank 0 has failed and closed the store. */
+  @Test
+  void whyItFailedIsToldToARankBetweenTwoRounds() throws Exception {
+    Meeting meeting = new Meeting(Kind.SOCKET);
+    List<Store> stores = List.of(meeting.join(), meeting.join(), meeting.join());
+    List<CompletableFuture<Object>> first = new ArrayList<>();
+    for (int rank = 0; rank < 3; rank++) {
+      Round round = round("test", 3, LONG_MS, rank, "a");
+      Store store = stores.get(rank);
+      first.add(beside(() -> heard(store, round)));
+    }
+    for (CompletableFuture<Object> each : first) {
+      assertThat(get(each)).isEqualTo(List.of("a", "a", "a"));
+    }
+    stores.get(1).close();
+    String left = "rank 1 came to the start and left";
+    assertThat((Throwable) heard(stores.get(0), round("test", 3, LONG_MS, 0, "b")))
+        .hasMessageStartingWith(left);
+    CompletableFuture<Void> closes = CompletableFuture.runAsync(meeting.server()::close);
+    Thread.sleep(300);
+    assertThat((Throwable) heard(stores.get(2), round("test", 3, LONG_MS, 2, "b")))
+        .hasMessageStartingWith(left);
+    closes.get(30, TimeUnit.SECONDS);
+    meeting.close();
+  }
+
+  @Test
+  void aLimitIsAsLongAsAnyDuration() {
+    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
+      for (Duration limit : List.of(Duration.ofSeconds(Long.MAX_VALUE), Duration.ofNanos(1))) {
+        Round round = new Round("test", 1, true, Round.limitMs(limit), null, Map.of(0, new byte[1]));
+        assertThat(meeting.join().gather(round, () -> {})).hasSize(1);
+      }
     }
   }
 

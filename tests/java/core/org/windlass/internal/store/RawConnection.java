@@ -67,6 +67,8 @@ final class RawConnection implements AutoCloseable {
         connection.received = Greeting.ofMember(token, hello, challenge);
         connection.send(connection.sealed(Greeting.welcome(silenceMs).array()));
         connection.frame(); // the PING with which a member begins
+        byte[] answer = Wire.frame(Wire.HEAD).put(Wire.DONE).putInt(Wire.NO_CALL).array();
+        connection.send(connection.sealed(answer));
         return connection;
       } catch (IOException e) {
         connection.close(); // It came before, and has left.

@@ -35,6 +35,7 @@ import org.windlass.internal.store.TamperingRelay.Direction;
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class SealTest {
   private static final Duration MOMENT = Duration.ofSeconds(1);
+  private static final Duration FEW_SECONDS = Duration.ofSeconds(3);
   private static final byte[] KEY = "kept".getBytes(StandardCharsets.UTF_8);
 
   private Log log;
@@ -180,14 +181,10 @@ class SealTest {
               () -> {
                 Member member = Member.observer("victim", Meeting.LIBRARY);
                 assertFails(
-                        Native.WL_PEER_LOST,
-                        () -> {
-                          try (SocketStore store =
-                              SocketStore.connect(
-                                  there, meeting.token(), member, LONG, Failure::make)) {
-                            store.set("own", bytes(3), LONG);
-                          }
-                        })
+                        Native.WL_TIMEOUT,
+                        () ->
+                            SocketStore.connect(
+                                there, meeting.token(), member, FEW_SECONDS, Failure::make))
                     .contains("does not fit its seal");
                 return null;
               });
@@ -202,7 +199,7 @@ class SealTest {
         down.send(welcome);
         down.sealedFrame();
         byte[] forged = new byte[Integer.BYTES + Wire.HEAD + Seal.BYTES];
-        ByteBuffer.wrap(forged).putInt(Wire.HEAD).put(Wire.DONE).putInt(1);
+        ByteBuffer.wrap(forged).putInt(Wire.HEAD).put(Wire.DONE).putInt(Wire.NO_CALL);
         down.send(forged);
         victim.get();
         assertThat(up.ended()).isTrue();
@@ -212,16 +209,23 @@ class SealTest {
     assertThat(honest.get("own", LONG)).isEmpty();
   }
 
-  /** Bytes of the greeting with their seals: HELLO and PROOF, or CHALLENGE and WELCOME. */
+  /** Bytes of a greeting with their seals: HELLO, PROOF and PING, or CHALLENGE, WELCOME and reply. */
   private int greeting(Direction direction, Member member) {
     byte[] hello = Greeting.hello(member);
     byte[] challenge = Greeting.challenge(Meeting.LIBRARY);
     Token token = meeting.token();
     return direction == Direction.TO_SERVER
-        ? Integer.BYTES + hello.length + Greeting.answer(token, hello, challenge).remaining()
+        ? Integer.BYTES
+            + hello.length
+            + Greeting.answer(token, hello, challenge).remaining()
+            + Integer.BYTES
+            + Wire.HEAD
+            + Seal.BYTES
         : Greeting.challenge(token, hello, challenge).remaining()
             + Greeting.welcome(1).remaining()
-            + Seal.BYTES;
+            + Integer.BYTES
+            + Wire.HEAD
+            + 2 * Seal.BYTES;
   }
 
   /** The member fails, or comes in by a second connection which nobody touches. */

@@ -12,6 +12,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.IntStream;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Encoding;
@@ -34,7 +35,7 @@ import org.windlass.internal.store.Store;
  */
 final class RoundsByKeys {
   /** Time between two looks for a failure, while this waits for a key. */
-  private static final Duration LOOK_INTERVAL = Duration.ofMillis(200);
+  private static final Duration LOOK_INTERVAL = Duration.ofSeconds(1);
 
   /** Time for what follows a deadline. */
   private static final Duration LAST_WORD = Duration.ofSeconds(2);
@@ -198,14 +199,11 @@ final class RoundsByKeys {
 
   /** The failure of a round whose deadline has passed: names the ranks that have not come. */
   private Refusal late() {
-    List<Integer> missing = new ArrayList<>();
-    for (int rank = 0; rank < size; rank++) {
-      if (store.get(key(number, rank), LAST_WORD).isEmpty()) {
-        missing.add(rank);
-      }
-    }
+    Set<String> keys = Set.copyOf(store.keys(key(number, ""), LAST_WORD));
+    List<Integer> missing =
+        IntStream.range(0, size).filter(rank -> !keys.contains(key(number, rank))).boxed().toList();
     if (missing.isEmpty()) {
-      missing.add(0); // all have come, and rank 0 is to say so
+      missing = List.of(0); // all have come, and rank 0 is to say so
     }
     List<Integer> none = List.of();
     boolean isFirst = number == 0;

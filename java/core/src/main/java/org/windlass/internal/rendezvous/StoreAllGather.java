@@ -32,7 +32,7 @@ public final class StoreAllGather implements AllGather {
 
   @Override
   public List<byte[]> round(Map<Integer, byte[]> own, boolean isLast, Duration limit) {
-    long limitMs = Math.max(1, limit.toMillis());
+    long limitMs = Round.limitMs(limit);
     List<byte[]> said =
         store.gather(new Round(name, size, isLast, limitMs, others, own), () -> isOpen = true);
     isOpen = true;

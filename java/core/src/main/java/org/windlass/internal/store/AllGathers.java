@@ -38,6 +38,9 @@ final class AllGathers {
   /** Failures that a session has not heard, by session and name. */
   private final Map<Session, Map<String, Refusal>> unheard = new IdentityHashMap<>();
 
+  /** Bytes of what has been said in all rounds in progress. */
+  private long bytes;
+
   /** Message of the last failure, of the names that failed last. */
   private final Map<String, String> failures = new LinkedHashMap<>();
 
@@ -51,7 +54,6 @@ final class AllGathers {
     final Set<Session> members = Collections.newSetFromMap(new IdentityHashMap<>());
     final List<Request> waiting = new ArrayList<>();
     int count;
-    long bytes;
     boolean isFirstRound = true;
     boolean isLogged;
     long logNs;
@@ -63,9 +65,13 @@ final class AllGathers {
       said = new byte[size][];
     }
 
+    /** Number of bytes that were said in this round. */
+    long bytes() {
+      return Arrays.stream(said).filter(value -> value != null).mapToLong(v -> v.length).sum();
+    }
+
     /** Takes back what a rank said. */
     void forget(int rank) {
-      bytes -= said[rank].length;
       said[rank] = null;
       sessions[rank] = null;
       count--;
@@ -163,10 +169,10 @@ final class AllGathers {
 
   private void add(AllGather all, Session session, Round round) {
     long more = round.own().values().stream().mapToLong(value -> value.length).sum();
-    if (all.bytes + more > Limits.TOTAL) {
-      throw Limits.full(all.bytes, more);
+    if (bytes + more > Limits.TOTAL) {
+      throw Limits.full(bytes, more);
     }
-    all.bytes += more;
+    bytes += more;
     all.members.add(session);
     for (Map.Entry<Integer, byte[]> each : round.own().entrySet()) {
       all.sessions[each.getKey()] = session;
@@ -192,9 +198,9 @@ final class AllGathers {
     }
     all.waiting.forEach(request -> request.session.queueValues(request.id, values.array()));
     all.waiting.clear();
+    bytes -= all.bytes();
     Arrays.fill(all.said, null);
     all.count = 0;
-    all.bytes = 0;
     all.isFirstRound = false;
     endWatches(all);
     if (isLast) {
@@ -215,7 +221,9 @@ final class AllGathers {
   }
 
   private void fail(AllGather all, Refusal why) {
-    byName.remove(all.name);
+    if (byName.remove(all.name) != null) {
+      bytes -= all.bytes();
+    }
     endWatches(all);
     failures.put(all.name, why.getMessage());
     if (failures.size() > MOST_FAILURES) {
@@ -226,7 +234,11 @@ final class AllGathers {
       request.session.queueRefusal(request.id, why);
     }
     for (Session session : all.members) {
-      unheard.computeIfAbsent(session, any -> new HashMap<>()).put(all.name, why);
+      Map<String, Refusal> its = unheard.computeIfAbsent(session, any -> new LinkedHashMap<>());
+      its.put(all.name, why);
+      if (its.size() > MOST_FAILURES) {
+        its.remove(its.keySet().iterator().next());
+      }
     }
   }
 
@@ -249,7 +261,9 @@ final class AllGathers {
     all.waiting.removeIf(request -> request.session == session);
     List<Integer> ranks = all.ranks(rank -> all.sessions[rank] == session);
     if (all.isFirstRound) {
+      bytes -= all.bytes();
       ranks.forEach(all::forget);
+      bytes += all.bytes();
       end(all.others.remove(session));
       if (all.members.isEmpty()) {
         byName.remove(name);
@@ -263,6 +277,11 @@ final class AllGathers {
   void leave(Session session) {
     List.copyOf(byName.keySet()).forEach(name -> quit(session, name));
     unheard.remove(session);
+  }
+
+  /** Returns true if a session has not heard of a failure. */
+  boolean hasUnheard() {
+    return !unheard.isEmpty();
   }
 
   /** Fails those whose deadline has passed, and logs which ranks the others wait for. */

@@ -30,6 +30,8 @@ final class Connector {
   /** Limit of one attempt. A stranger who listens there and says nothing costs no more. */
   private static final Duration LONGEST_ATTEMPT = Duration.ofSeconds(5);
 
+  private static final System.Logger LOGGER = System.getLogger("org.windlass");
+
   private final InetSocketAddress address;
   private final Token token;
   private final Member member;
@@ -37,6 +39,9 @@ final class Connector {
   private final FailureMaker failures;
   private final String call;
   private final Deadline until;
+
+  /** Says that somebody changed a frame of an attempt; empty if nobody did. */
+  private String changed = "";
 
   /** True if the last attempt reached somebody who listens. */
   private boolean isConnected;
@@ -115,6 +120,7 @@ final class Connector {
             + Deadline.text(until.deadline())
             + ": "
             + why
+            + changed
             + "; does its owner run?"
             + (isLoopback
                 ? " That address is another in each host: where ranks live on several, name one of"
@@ -178,6 +184,19 @@ final class Connector {
     send(Greeting.answer(token, hello, proven));
     channel.met(
         Greeting.ofMember(token, hello, proven), Greeting.ofServer(token, hello, proven));
+    try {
+      return beWelcomed();
+    } catch (MalformedException | BufferUnderflowException e) {
+      String why = "this member got " + e.getMessage();
+      LOGGER.log(System.Logger.Level.WARNING, call + ": " + why);
+      sendLast(Wire.leave(why));
+      changed = "; an attempt before failed because " + why;
+      throw new IOException(why);
+    }
+  }
+
+  /** Says something, and hears an answer, so that no relay of the greeting alone is taken for it. */
+  private long beWelcomed() throws IOException {
     ByteBuffer welcome = receive(Wire.WELCOME);
     welcome.get();
     long silenceMs = welcome.getLong();
@@ -186,6 +205,7 @@ final class Connector {
       throw new MalformedException("a silence of " + silenceMs + " ms");
     }
     send(Wire.frame(Wire.HEAD).put(Wire.PING).putInt(Wire.NO_CALL).flip());
+    receive(Wire.DONE);
     return silenceMs;
   }
 

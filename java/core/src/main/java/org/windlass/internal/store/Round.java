@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.store;
 
+import java.time.Duration;
 import java.util.Map;
 
 /**
@@ -20,6 +21,13 @@ public record Round(
     long limitMs,
     Presence others,
     Map<Integer, byte[]> own) {
+  /** Returns a limit in milliseconds, from 1 to 10,000 days. */
+  public static long limitMs(Duration limit) {
+    return limit.compareTo(Duration.ofMillis(Wire.LONGEST_MS)) > 0
+        ? Wire.LONGEST_MS
+        : Math.max(1, limit.toMillis());
+  }
+
   /** A key of the store, and the value that it has for as long as somebody may still come. */
   public record Presence(String key, byte[] value) {}
 }

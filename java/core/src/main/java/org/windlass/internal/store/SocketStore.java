@@ -37,7 +37,7 @@ public final class SocketStore implements Store {
   private static final long CLOSE_MS = 10_000;
 
   /** Time that the server has after the deadline of a round to say why it failed. */
-  private static final Duration LAST_WORD = Duration.ofSeconds(2);
+  private static final long LAST_WORD_MS = 2000;
 
   private static final System.Logger LOGGER = System.getLogger("org.windlass");
 
@@ -211,14 +211,14 @@ public final class SocketStore implements Store {
       throw new Refusal(
           Native.WL_RESOURCE,
           "the ranks of this process have " + request.remaining() + " bytes to say, of at most "
-              + Wire.FRAME + "; start fewer in one process");
+              + Wire.FRAME + "; start fewer ranks in one process or job");
     }
-    Duration patience = Duration.ofMillis(round.limitMs()).plus(LAST_WORD);
+    long patienceNs = TimeUnit.MILLISECONDS.toNanos(round.limitMs() + LAST_WORD_MS);
     String late =
         "the deadline passed, and the store at " + address + " did not say which of "
             + round.size() + " ranks had come";
     Reply reply = new Reply(true, onRankZero);
-    ByteBuffer values = exchange("gather", late, patience.toNanos(), request, reply);
+    ByteBuffer values = exchange("gather", late, patienceNs, request, reply);
     try {
       List<byte[]> said = new ArrayList<>(round.size());
       while (said.size() < round.size()) {

@@ -43,7 +43,7 @@ public final class StoreServer implements AutoCloseable {
   private static final long LONGEST_TICK_MS = 500;
   private static final long CLOSE_MS = 10_000;
   private static final Duration LINGER = Duration.ofSeconds(2);
-  private static final long LINGER_TICK_NS = 2_000_000;
+  private static final long LINGER_TICK_MS = 2;
   private static final System.Logger LOGGER = System.getLogger("org.windlass");
 
   private final Token token;
@@ -244,20 +244,7 @@ public final class StoreServer implements AutoCloseable {
   private void run() {
     try {
       while (!closing) {
-        selector.select(timeoutMs());
-        Set<SelectionKey> ready = selector.selectedKeys();
-        boolean accepts = ready.remove(listening);
-        for (SelectionKey key : ready) {
-          receive((Session) key.attachment());
-        }
-        ready.clear();
-        send();
-        if (accepts) {
-          accept();
-        }
-        endOverdue();
-        allGathers.look(System.nanoTime());
-        send();
+        serve(timeoutMs());
       }
       linger();
     } catch (IOException | RuntimeException | OutOfMemoryError e) {
@@ -271,6 +258,23 @@ public final class StoreServer implements AutoCloseable {
     }
   }
 
+  private void serve(long limitMs) throws IOException {
+    selector.select(limitMs);
+    Set<SelectionKey> ready = selector.selectedKeys();
+    boolean accepts = ready.remove(listening);
+    for (SelectionKey key : ready) {
+      receive((Session) key.attachment());
+    }
+    ready.clear();
+    send();
+    if (accepts && !closing) {
+      accept();
+    }
+    endOverdue();
+    allGathers.look(System.nanoTime());
+    send();
+  }
+
   private long timeoutMs() {
     if (pausedNs != 0) {
       return PAUSE_MS;
@@ -282,15 +286,20 @@ public final class StoreServer implements AutoCloseable {
     return Math.max(1, allGathers.untilNextNs(System.nanoTime(), tickNs) / 1_000_000);
   }
 
-  /** Lets members of all-gathers hear what was sent to them, until they go. */
+  /** Lets members of all-gathers hear why one failed, and what was sent to them, until they go. */
   private void linger() throws IOException {
     Sockets.close(listener);
+    selector.selectNow(); // gives the port back
+    pausedNs = 0;
     Deadline until = Deadline.of(LINGER);
+    while (allGathers.hasUnheard() && !until.isOver()) {
+      serve(LINGER_TICK_MS);
+    }
     List<Session> last = new ArrayList<>(members.all());
     last.removeIf(session -> !session.tookPart());
     while (!last.isEmpty() && !until.isOver()) {
       last.removeIf(session -> !drains(session));
-      LockSupport.parkNanos(LINGER_TICK_NS);
+      LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(LINGER_TICK_MS));
     }
   }
 

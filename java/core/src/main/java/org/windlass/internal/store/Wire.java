@@ -89,8 +89,8 @@ final class Wire {
   /** Bytes of the longest frame before the proof of the token. */
   static final int MEETING_FRAME = 1 << 10;
 
-  /** Bytes of the longest frame: a CAS of two values, or a listing. */
-  static final int FRAME = 2 * Limits.VALUE + Limits.KEY + 64;
+  /** Bytes of the longest frame: a GATHER that has what all ranks of a large job say. */
+  static final int FRAME = 8 << 20;
 
   /** Bytes of the longest reason of a refusal. */
   static final int REFUSAL = 800;
