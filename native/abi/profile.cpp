@@ -33,7 +33,7 @@ void fill(const KernelProfile& from, wl_kernel_profile_t* to) {
   to->reserved = 0;
   to->runs = from.runs;
   to->cores = from.cores;
-  to->cycles = from.cycles;
+  to->cycles = from.coreCycles;
   to->overlap_cycles = from.overlapCycles;
   to->flags = from.flags;
   to->barriers = from.barriers;

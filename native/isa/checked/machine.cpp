@@ -5,26 +5,6 @@
 
 namespace windlass::checked {
 
-void addEngines(Counters::Engine* to, const Counters::Engine* from) {
-  for (size_t pipe = 0; pipe < kPipes; ++pipe) {
-    to[pipe].instructions += from[pipe].instructions;
-    to[pipe].bytes += from[pipe].bytes;
-    to[pipe].busyCycles += from[pipe].busyCycles;
-  }
-}
-
-void Counters::add(const Counters& other) {
-  addEngines(engines, other.engines);
-  flags += other.flags;
-  barriers += other.barriers;
-  notifies += other.notifies;
-  bufferBytes = std::max(bufferBytes, other.bufferBytes);
-  cycles = std::max(cycles, other.cycles);
-  coreCycles += other.coreCycles;
-  overlapCycles += other.overlapCycles;
-  cores += other.cores;
-}
-
 Machine::Machine(const MachineConfig& config) : config_(config) {
   if (config.ranks > kMostDeviceRanks) {
     report(Rule::kRanks, {"launch", 0, 0, 0}, std::to_string(config.ranks) + " ranks");
@@ -41,17 +21,8 @@ void Machine::report(Rule rule, const Origin& origin, const std::string& what) {
 void Machine::add(const Counters& counters, std::vector<Span> spans) {
   const std::lock_guard<std::mutex> lock(mutex_);
   counters_.add(counters);
+  counters_.cycles = std::max(counters_.cycles, counters.cycles);
   spans_.insert(spans_.end(), spans.begin(), spans.end());
-}
-
-uint64_t Machine::breachCount() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return breachCount_;
-}
-
-std::vector<Breach> Machine::breaches() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return breaches_;
 }
 
 std::string Machine::report() const {
@@ -78,16 +49,6 @@ std::string Machine::report() const {
   }
   if (!others.empty()) others += "\n";
   return text + others + seed;
-}
-
-Counters Machine::counters() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return counters_;
-}
-
-std::vector<Span> Machine::spans() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return spans_;
 }
 
 }  // namespace windlass::checked

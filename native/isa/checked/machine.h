@@ -16,23 +16,12 @@
 
 namespace windlass::checked {
 
-struct Counters {
-  using Engine = KernelProfile::Engine;
-  Engine engines[kPipes] = {};
-  uint64_t flags = 0;  // number of set_flag instructions
-  uint64_t barriers = 0;
-  uint64_t notifies = 0;
-  uint64_t bufferBytes = 0;  // highest end of a tile in the unified buffer of any core
-  uint64_t cycles = 0;       // time until the last engine ends; maximum of all cores
-  uint64_t coreCycles = 0;     // sum of `cycles` of all cores
-  uint64_t overlapCycles = 0;  // time in which MTE2 and MTE3 are both busy
-  uint64_t cores = 0;          // number of finished cores
+// Counters of finished cores.
+struct Counters : KernelCounters {
+  uint64_t cycles = 0;  // time until the last engine ends; maximum of all cores
 
   const Engine& of(Pipe pipe) const { return engines[static_cast<size_t>(pipe)]; }
-  void add(const Counters& other);
 };
-// Adds the counters of every pipe.
-void addEngines(Counters::Engine* to, const Counters::Engine* from);
 
 // One instruction on its engine, with times in estimated cycles.
 struct Span {
@@ -65,19 +54,25 @@ class Machine {
   void add(const Counters& counters, std::vector<Span> spans);
 
   // Number of all breaches, and the first ones. A correct kernel has none.
-  uint64_t breachCount() const;
-  std::vector<Breach> breaches() const;
+  uint64_t breachCount() const { return locked(breachCount_); }
+  std::vector<Breach> breaches() const { return locked(breaches_); }
   // Returns "" without breaches. Otherwise returns the first breach of each rule, the number of
   // others, and the seed, in at most kMostReport bytes. It names the rules of breaches that don't
   // fit.
   std::string report() const;
   // Counters and spans of the finished cores.
-  Counters counters() const;
-  std::vector<Span> spans() const;
+  Counters counters() const { return locked(counters_); }
+  std::vector<Span> spans() const { return locked(spans_); }
 
  private:
   static constexpr size_t kKept = 32;
   static constexpr size_t kMostReport = 1700;  // fits into an error message
+
+  template <typename T>
+  T locked(const T& value) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return value;
+  }
 
   const MachineConfig config_;
   GlobalMemory memory_;

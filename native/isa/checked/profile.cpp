@@ -16,83 +16,81 @@ struct Profile {
   // Maximum number of spans that are kept. A span has about 64 bytes.
   static constexpr size_t kMostSpans = size_t{1} << 17;
 
-  std::mutex mutex;
-  std::map<std::string, KernelProfile> kernels;
   bool traces = false;
+  std::map<std::string, KernelProfile> kernels;
   std::vector<TracedRun> runs;
   size_t spans = 0;
   uint64_t leftOut = 0;
   uint64_t end = 0;  // end of the time line
+};
 
-  static Profile& ofProcess() {
-    static Profile* const profile = new Profile;  // never deleted: threads may outlast main()
-    return *profile;
+struct GuardedProfile {
+  std::mutex mutex;
+  Profile profile;
+
+  static GuardedProfile& ofProcess() {
+    // Never deleted: threads may outlast main().
+    static auto* const guarded = new GuardedProfile;
+    return *guarded;
   }
 };
 
+// Calls use(profile) for this process's profile, on one thread at a time.
+template <typename Use>
+auto withProfile(const Use& use) {
+  GuardedProfile& guarded = GuardedProfile::ofProcess();
+  const std::lock_guard<std::mutex> lock(guarded.mutex);
+  return use(guarded.profile);
+}
+
 void start(bool traces) {
-  Profile& profile = Profile::ofProcess();
-  const std::lock_guard<std::mutex> lock(profile.mutex);
-  profile.kernels.clear();
-  profile.traces = traces;
-  profile.runs.clear();
-  profile.spans = 0;
-  profile.leftOut = 0;
-  profile.end = 0;
+  withProfile([&](Profile& profile) {
+    profile = {};
+    profile.traces = traces;
+  });
 }
 
 std::vector<KernelProfile> kernels() {
-  Profile& profile = Profile::ofProcess();
-  const std::lock_guard<std::mutex> lock(profile.mutex);
-  std::vector<KernelProfile> all;
-  for (const auto& [name, kernel] : profile.kernels) all.push_back(kernel);
-  return all;
+  return withProfile([](const Profile& profile) {
+    std::vector<KernelProfile> all;
+    for (const auto& [name, kernel] : profile.kernels) all.push_back(kernel);
+    return all;
+  });
 }
 
 std::string trace() {
-  Profile& profile = Profile::ofProcess();
-  const std::lock_guard<std::mutex> lock(profile.mutex);
-  return traceOf(profile.runs, profile.leftOut);
+  return withProfile(
+      [](const Profile& profile) { return traceOf(profile.runs, profile.leftOut); });
 }
 
 bool isTracing() {
-  Profile& profile = Profile::ofProcess();
-  const std::lock_guard<std::mutex> lock(profile.mutex);
-  return profile.traces && profile.spans < Profile::kMostSpans;
+  return withProfile([](const Profile& profile) {
+    return profile.traces && profile.spans < Profile::kMostSpans;
+  });
 }
 
-void addRun(const std::string& name, const KernelRun& given) {
-  const Counters& counters = given.counters;
+void addRun(const std::string& name, const KernelRun& given, Profile& profile) {
   TracedRun run = {name, given.ranks, given.blocks, 0, {}};
   if (given.traces) run.spans.assign(given.spans, given.spans + given.spanCount);
-
-  Profile& profile = Profile::ofProcess();
-  const std::lock_guard<std::mutex> lock(profile.mutex);
   KernelProfile& kernel = profile.kernels[name];
   kernel.kernel = name;
-  kernel.runs += counters.cores / given.blocks;
-  kernel.cores += counters.cores;
-  kernel.cycles += counters.coreCycles;
-  kernel.overlapCycles += counters.overlapCycles;
-  kernel.flags += counters.flags;
-  kernel.barriers += counters.barriers;
-  kernel.notifies += counters.notifies;
-  kernel.bufferBytes = std::max(kernel.bufferBytes, counters.bufferBytes);
-  addEngines(kernel.engines, counters.engines);
+  kernel.runs += given.counters.cores / given.blocks;
+  kernel.add(given.counters);
   if (!profile.traces) return;
   if (!given.traces || profile.spans >= Profile::kMostSpans) {
     ++profile.leftOut;
     return;
   }
   run.start = profile.end;
-  profile.end += counters.cycles;
+  profile.end += given.counters.cycles;
   profile.spans += run.spans.size();
   profile.runs.push_back(std::move(run));
 }
 
 bool add(const char* prefix, const KernelRun& run) {
   try {
-    addRun(std::string(prefix) + run.kernel, run);
+    const std::string name = std::string(prefix) + run.kernel;
+    withProfile([&](Profile& profile) { addRun(name, run, profile); });
     return true;
   } catch (const std::bad_alloc&) {
     return false;
