@@ -18,18 +18,11 @@ constexpr size_t kMostQueued = 64;
 constexpr uint32_t kScratchTile = 0xffffffffu;
 
 std::optional<Pipe> modelled(pipe_t pipe) {
-  switch (pipe) {
-    case PIPE_S:
-      return Pipe::kS;
-    case PIPE_V:
-      return Pipe::kV;
-    case PIPE_MTE2:
-      return Pipe::kMte2;
-    case PIPE_MTE3:
-      return Pipe::kMte3;
-    default:
-      return std::nullopt;
+  constexpr pipe_t kModelled[kPipes] = {PIPE_S, PIPE_V, PIPE_MTE2, PIPE_MTE3};
+  for (const Pipe each : kEveryPipe) {
+    if (kModelled[static_cast<size_t>(each)] == pipe) return each;
   }
+  return std::nullopt;
 }
 
 // Mixes the seed, rank and block, so that neighbouring values give unrelated results.
@@ -63,6 +56,11 @@ std::string describeSignal(const Region* region, uint64_t address) {
          std::to_string(address - reinterpret_cast<uint64_t>(region->data)) + " of " +
          (region->isWindow ? "a window" : "the memory") + " of rank " +
          std::to_string(region->rank);
+}
+
+size_t flagIndex(Pipe from, Pipe to, int id) {
+  const size_t pipes = static_cast<size_t>(from) * kPipes + static_cast<size_t>(to);
+  return pipes * kFlagIds + static_cast<size_t>(id);
 }
 
 std::string describeFlag(Pipe from, Pipe to, size_t id) {
@@ -185,14 +183,11 @@ int Core::flagOf(pipe_t from, pipe_t to, int id, const Origin& origin) {
       })) {
     return -1;
   }
-  return static_cast<int>((static_cast<size_t>(*a) * kPipes + static_cast<size_t>(*b)) * kFlagIds) +
-         id;
+  return static_cast<int>(flagIndex(*a, *b, id));
 }
 
 bool Core::isPending(pipe_t from, pipe_t to, int id) const {
-  const size_t index =
-      static_cast<size_t>(*modelled(from)) * kPipes + static_cast<size_t>(*modelled(to));
-  return flags_[index * kFlagIds + static_cast<size_t>(id)].pending;
+  return flags_[flagIndex(*modelled(from), *modelled(to), id)].pending;
 }
 
 void Core::setFlag(pipe_t from, pipe_t to, int id, const char* name) {
@@ -492,14 +487,9 @@ void Core::convert(const TileRef& dst, const TileRef& src, const TileRef* scratc
     issue(Pipe::kV, origin, bytes, {&src}, {&dst}, run);
     return;
   }
-  TileRef room = {{kScratchTile, architecture.castScratchOffset, 0, true},
-                  DType::kU8,
-                  1,
-                  architecture.castScratchBytes,
-                  1,
-                  architecture.castScratchBytes,
-                  false,
-                  false};
+  const int64_t columns = architecture.castScratchBytes;
+  const Placement at = {kScratchTile, architecture.castScratchOffset, 0, true};
+  TileRef room = {at, DType::kU8, 1, columns, 1, columns, false, false};
   if (scratch != nullptr) {
     if (!areUsable(*scratch, {&dst, &src}, origin)) return refuse(Pipe::kV, origin, dst);
     room = *scratch;
