@@ -33,6 +33,29 @@ WL_CORE constexpr bool castWraps(DType from, DType to) {
          (from == DType::kI64 && to == DType::kI32) || (from == DType::kI32 && to == DType::kI16);
 }
 
+// Layout of a float of at most 32 bits.
+struct FloatPlaces {
+  int mantissaBits;   // stored
+  int leastExponent;  // of normal numbers
+};
+WL_CORE constexpr FloatPlaces placesOf(DType dtype) {
+  switch (dtype) {
+    case DType::kF16:
+      return {10, -14};
+    case DType::kBF16:
+      return {7, -126};
+    case DType::kF8E4M3:
+      return {3, -6};
+    case DType::kF8E5M2:
+      return {2, -14};
+    default:
+      return {23, -126};
+  }
+}
+WL_CORE constexpr bool isUnsigned(DType dtype) {
+  return dtype == DType::kU8 || dtype == DType::kU16 || dtype == DType::kU32;
+}
+
 }  // namespace windlass
 
 namespace windlass::checked {

@@ -65,9 +65,6 @@ struct IntegerRange {
   long double least;
   long double most;
 };
-bool isUnsigned(DType dtype) {
-  return dtype == DType::kU8 || dtype == DType::kU16 || dtype == DType::kU32;
-}
 
 IntegerRange rangeOf(DType dtype) {
   const int bits = static_cast<int>(sizeOf(dtype)) * 8;
@@ -118,30 +115,11 @@ long double toInteger(long double value, pto::RoundMode mode) {
   return value;
 }
 
-struct FloatFormat {
-  int mantissaBits;   // stored
-  int leastExponent;  // of normal numbers
-};
-FloatFormat formatOf(DType dtype) {
-  switch (dtype) {
-    case DType::kF16:
-      return {10, -14};
-    case DType::kBF16:
-      return {7, -126};
-    case DType::kF8E4M3:
-      return {3, -6};
-    case DType::kF8E5M2:
-      return {2, -14};
-    default:
-      return {23, -126};
-  }
-}
-
 void writeFloat(unsigned char* element, DType dtype, long double value, pto::RoundMode mode) {
   if (std::isfinite(value) && value != 0) {
-    const FloatFormat format = formatOf(dtype);
-    const int exponent = std::max(std::ilogb(value), format.leastExponent);
-    const int place = exponent - format.mantissaBits;
+    const FloatPlaces places = placesOf(dtype);
+    const int exponent = std::max(std::ilogb(value), places.leastExponent);
+    const int place = exponent - places.mantissaBits;
     const long double rounded = std::ldexp(toInteger(std::ldexp(value, -place), mode), place);
     value = std::copysign(rounded, value);
   }

@@ -124,13 +124,12 @@ WL_CORE_INLINE double doubleOf(const Exact& exact) {
 
 // Bits of an element of an integer dtype. A value out of range is clamped or loses its upper bits.
 WL_CORE_INLINE uint64_t integerOf(const Exact& whole, DType to, bool saturates) {
-  const bool isUnsigned = to == DType::kU8 || to == DType::kU16 || to == DType::kU32;
   const auto bits = static_cast<uint32_t>(8 * sizeOf(to));
   uint64_t most = uint64_t{1} << 63;  // largest magnitude of negative values
   uint64_t mostPositive = most - 1;
   if (saturates) {
-    most = isUnsigned ? 0 : uint64_t{1} << (bits - 1);
-    mostPositive = isUnsigned ? (uint64_t{1} << bits) - 1 : most - 1;
+    most = isUnsigned(to) ? 0 : uint64_t{1} << (bits - 1);
+    mostPositive = isUnsigned(to) ? (uint64_t{1} << bits) - 1 : most - 1;
   }
   const uint64_t limit = whole.isNegative ? most : mostPositive;
   uint64_t value = 0;
@@ -140,25 +139,6 @@ WL_CORE_INLINE uint64_t integerOf(const Exact& whole, DType to, bool saturates) 
     value = value > limit ? limit : value;
   }
   return whole.isNegative ? 0 - value : value;
-}
-
-struct FloatPlaces {
-  int mantissaBits;   // stored
-  int leastExponent;  // of normal numbers
-};
-WL_CORE_INLINE FloatPlaces placesOf(DType dtype) {
-  switch (dtype) {
-    case DType::kF16:
-      return {10, -14};
-    case DType::kBF16:
-      return {7, -126};
-    case DType::kF8E4M3:
-      return {3, -6};
-    case DType::kF8E5M2:
-      return {2, -14};
-    default:
-      return {23, -126};
-  }
 }
 
 // Converts one element for TCVT where TMOVE_CVT has no such cast. The mode is not CAST_NONE.
