@@ -40,34 +40,25 @@ WL_CORE_INLINE void combinedWith(const char* name, windlass::checked::Op op, Dst
 
 }  // namespace detail
 
-template <typename Dst, typename A, typename B>
-WL_CORE_INLINE void TADD(Dst& dst, A& a, B& b) {
-  detail::combined("TADD", windlass::checked::Op::kAdd, dst, a, b);
-}
-template <typename Dst, typename A, typename B>
-WL_CORE_INLINE void TSUB(Dst& dst, A& a, B& b) {
-  detail::combined("TSUB", windlass::checked::Op::kSub, dst, a, b);
-}
-template <typename Dst, typename A, typename B>
-WL_CORE_INLINE void TMUL(Dst& dst, A& a, B& b) {
-  detail::combined("TMUL", windlass::checked::Op::kMul, dst, a, b);
-}
-template <typename Dst, typename A, typename B>
-WL_CORE_INLINE void TMAX(Dst& dst, A& a, B& b) {
-  detail::combined("TMAX", windlass::checked::Op::kMax, dst, a, b);
-}
-template <typename Dst, typename A, typename B>
-WL_CORE_INLINE void TMIN(Dst& dst, A& a, B& b) {
-  detail::combined("TMIN", windlass::checked::Op::kMin, dst, a, b);
-}
-template <typename Dst, typename Src>
-WL_CORE_INLINE void TADDS(Dst& dst, Src& src, typename Src::DType scalar) {
-  detail::combinedWith("TADDS", windlass::checked::Op::kAddScalar, dst, src, scalar);
-}
-template <typename Dst, typename Src>
-WL_CORE_INLINE void TMULS(Dst& dst, Src& src, typename Src::DType scalar) {
-  detail::combinedWith("TMULS", windlass::checked::Op::kMulScalar, dst, src, scalar);
-}
+#define WINDLASS_COMBINES(name, op)                                        \
+  template <typename Dst, typename A, typename B>                          \
+  WL_CORE_INLINE void name(Dst& dst, A& a, B& b) {                         \
+    detail::combined(#name, windlass::checked::Op::op, dst, a, b);         \
+  }
+#define WINDLASS_COMBINES_SCALAR(name, op)                                           \
+  template <typename Dst, typename Src>                                              \
+  WL_CORE_INLINE void name(Dst& dst, Src& src, typename Src::DType scalar) {         \
+    detail::combinedWith(#name, windlass::checked::Op::op, dst, src, scalar);        \
+  }
+WINDLASS_COMBINES(TADD, kAdd)
+WINDLASS_COMBINES(TSUB, kSub)
+WINDLASS_COMBINES(TMUL, kMul)
+WINDLASS_COMBINES(TMAX, kMax)
+WINDLASS_COMBINES(TMIN, kMin)
+WINDLASS_COMBINES_SCALAR(TADDS, kAddScalar)
+WINDLASS_COMBINES_SCALAR(TMULS, kMulScalar)
+#undef WINDLASS_COMBINES
+#undef WINDLASS_COMBINES_SCALAR
 template <typename Dst, typename Src>
 WL_CORE_INLINE void TDIVS(Dst& dst, Src& src, typename Src::DType scalar) {
   static_assert(!std::is_integral_v<typename Src::DType>, "TDIVS divides floats here");

@@ -35,10 +35,7 @@ inline void pipe_barrier(pipe_t pipe) {
 inline void dsb(mem_dsb_t) {
   windlass::checked::Core::current().drainStores();
 }
-inline void dcci(const void* address, cache_line_t) {
-  windlass::checked::Core::current().maintainCache(address);
-}
-inline void dcci(const void* address, cache_line_t, dcci_dst_t) {
+inline void dcci(const void* address, cache_line_t, dcci_dst_t = dcci_dst_t::CACHELINE_OUT) {
   windlass::checked::Core::current().maintainCache(address);
 }
 

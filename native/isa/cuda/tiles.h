@@ -237,13 +237,9 @@ WL_CORE_INLINE void TPUT(Dst& dst, Src& src, TileT& ping, TileT&) {
   TPUT<kAtomic>(dst, src, ping);
 }
 // dst = src. src is memory of a peer.
-template <typename Dst, typename Src, typename TileT>
-WL_CORE_INLINE void TGET(Dst& dst, Src& src, TileT& tile) {
-  TPUT(dst, src, tile);
-}
-template <typename Dst, typename Src, typename TileT>
-WL_CORE_INLINE void TGET(Dst& dst, Src& src, TileT& ping, TileT&) {
-  TPUT(dst, src, ping);
+template <typename Dst, typename Src, typename... Tiles>
+WL_CORE_INLINE void TGET(Dst& dst, Src& src, Tiles&... tiles) {
+  TPUT(dst, src, tiles...);
 }
 
 }  // namespace comm

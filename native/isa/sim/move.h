@@ -93,13 +93,9 @@ inline void TPUT(Dst& dst, Src& src, TileT& ping, TileT&) noexcept {
 }
 
 // dst = src. src is memory of a peer.
-template <typename Dst, typename Src, typename TileT>
-inline void TGET(Dst& dst, Src& src, TileT& tile) noexcept {
-  TPUT(dst, src, tile);
-}
-template <typename Dst, typename Src, typename TileT>
-inline void TGET(Dst& dst, Src& src, TileT& ping, TileT&) noexcept {
-  TPUT(dst, src, ping);
+template <typename Dst, typename Src, typename... Tiles>
+inline void TGET(Dst& dst, Src& src, Tiles&... tiles) noexcept {
+  TPUT(dst, src, tiles...);
 }
 
 }  // namespace sim
