@@ -30,21 +30,14 @@ WL_CORE inline void foldWords(uint32_t room, const Walk& walk, const Views& dst,
     Words flipped(box.rows, box.columns);
     TASSIGN(sum, results.sum());
     TASSIGN(flipped, results.term());
-    inputs.load<T, Form>(walk, box, src[0], [&](Words& term) {
-      if (flips) {
-        TADDS(sum, term, kTopBit);
-      } else {
-        TMAX(sum, term, term);
-      }
-    });
-    for (uint32_t s = 1; s < src.count; ++s) {
+    for (uint32_t s = 0; s < src.count; ++s) {
       inputs.load<T, Form>(walk, box, src[s], [&](Words& term) {
         if (flips) {
-          TADDS(flipped, term, kTopBit);
-          accumulate(op, sum, flipped);
-        } else {
-          accumulate(op, sum, term);
+          TADDS(s == 0 ? sum : flipped, term, kTopBit);
+        } else if (s == 0) {
+          TMAX(sum, term, term);
         }
+        if (s > 0) accumulate(op, sum, flips ? flipped : term);
       });
     }
     if (flips) TADDS(sum, sum, kTopBit);
@@ -78,11 +71,10 @@ WL_CORE inline void foldBytes(uint32_t room, const Walk& walk, const Views& dst,
       TCVT(step, term, RoundMode::CAST_NONE);
       TCVT(to, step, RoundMode::CAST_RINT, SaturationMode::ON);
     };
-    inputs.load<T, Form>(walk, box, src[0], [&](Bytes& term) { widen(term, sum); });
-    for (uint32_t s = 1; s < src.count; ++s) {
+    for (uint32_t s = 0; s < src.count; ++s) {
       inputs.load<T, Form>(walk, box, src[s], [&](Bytes& term) {
-        widen(term, word);
-        accumulate(op, sum, word);
+        widen(term, s == 0 ? sum : word);
+        if (s > 0) accumulate(op, sum, word);
       });
     }
     // Keeps the low byte only, moved to the upper byte: f16 holds a multiple of 256 exactly.
