@@ -8,19 +8,23 @@
 
 namespace windlass {
 
-// A list of any number of views. `list` writes `n` of them, from number `first` on. Their shapes
-// and strides stay valid as long as the list.
-struct Views {
+// A list of any number of items. `list` writes `n` of them, from number `first` on.
+template <typename Item>
+struct ItemList {
   uint32_t count;
-  void (*list)(const void* context, uint32_t first, uint32_t n, StridedView* views);
+  void (*list)(const void* context, uint32_t first, uint32_t n, Item* items);
   const void* context;
 
-  WL_CORE StridedView operator[](uint32_t i) const {
-    StridedView view;
-    list(context, i, 1, &view);
-    return view;
+  WL_CORE Item operator[](uint32_t i) const {
+    Item item;
+    list(context, i, 1, &item);
+    return item;
   }
 };
+// Views whose shapes and strides stay valid as long as the list.
+using Views = ItemList<StridedView>;
+// Addresses of the first elements of contiguous rows of one length and dtype.
+using Rows = ItemList<void*>;
 
 // The views at(0), at(1), ... `at` is called while the result is in use.
 template <typename At>
@@ -30,20 +34,6 @@ WL_CORE inline Views viewsAt(uint32_t count, const At& at) noexcept {
   };
   return {count, list, &at};
 }
-
-// A list of contiguous rows of one length and dtype. `list` writes the addresses of the first
-// elements of `n` rows, from number `first` on.
-struct Rows {
-  uint32_t count;
-  void (*list)(const void* context, uint32_t first, uint32_t n, void** addresses);
-  const void* context;
-
-  WL_CORE void* operator[](uint32_t i) const {
-    void* address;
-    list(context, i, 1, &address);
-    return address;
-  }
-};
 
 // The rows at the addresses at(0), at(1), ... `at` is called while the result is in use.
 template <typename At>
