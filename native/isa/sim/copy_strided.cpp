@@ -198,11 +198,7 @@ void detail::copyLong(void* dst, const void* src, size_t bytes) noexcept {
   }
 }
 
-namespace detail {
-
-thread_local bool phaseStreams = false;
-
-}  // namespace detail
+thread_local bool detail::phaseStreams = false;
 
 void detail::putLong(void* dst, const void* src, size_t bytes) noexcept {
   if (!phaseStreams) return copyLong(dst, src, bytes);

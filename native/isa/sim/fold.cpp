@@ -34,16 +34,10 @@ const unsigned char* gatherBox(const Traversal& t, const StridedView& view, cons
   return stage;
 }
 
-bool allRowsContiguous(const Traversal& t, ViewList& views) {
-  for (uint32_t i = 0; i < views.count(); ++i) {
-    if (!rowsContiguous(t, views[i])) return false;
-  }
-  return true;
-}
-
 void chooseFoldBox(const Traversal& t, ViewList& dst, ViewList& src, int64_t* boxExtent) {
   const bool longRows = t.ndim > 0 && t.extent[t.ndim - 1] >= kDirectRow;
-  if (!longRows || !allRowsContiguous(t, dst) || !allRowsContiguous(t, src)) {
+  const auto isRow = [&](const StridedView& view) { return rowsContiguous(t, view); };
+  if (!longRows || !ofAll(dst, src, isRow)) {
     chooseBox(t, dst, src, kFoldElements, boxExtent);
     return;
   }
@@ -174,16 +168,13 @@ void foldViews(const VectorTable& table, ViewList& dst, ViewList& src, ReduceOp 
 
 }  // namespace
 
-namespace detail {
-
-void fold(const VectorTable& table, const StridedView* dst, uint32_t ndst, const StridedView* src,
-          uint32_t nsrc, ReduceOp op, const DType* wire, Stores stores) noexcept {
+void detail::fold(const VectorTable& table, const StridedView* dst, uint32_t ndst,
+                  const StridedView* src, uint32_t nsrc, ReduceOp op, const DType* wire,
+                  Stores stores) noexcept {
   ViewList to(dst, ndst);
   ViewList from(src, nsrc);
   foldViews(table, to, from, op, wire, stores);
 }
-
-}  // namespace detail
 
 void TFOLD(const Rows& dst, const Rows& src, int64_t elements, DType dtype, ReduceOp op,
            uint32_t terms, Stores stores) noexcept {

@@ -24,6 +24,10 @@
 
 namespace windlass {
 
+// The loops of a vector path, and those of the path in use: native/isa/sim/vector_table.h.
+struct VectorTable;
+const VectorTable& activeTable() noexcept;
+
 // dst = cast(src). Equal shapes; canCast(src.dtype, dst.dtype).
 void TMOVE_CVT(const StridedView& dst, const StridedView& src) noexcept;
 // dst = cast(cast(src to wire) to dst.dtype), rounded at each step.
@@ -58,14 +62,14 @@ void TFOLD(const Rows& dst, const Rows& src, int64_t elements, DType dtype, Redu
 // `dtype`. Computes in f32, or in f64 for f64. Rounds each product and each sum, and once to the
 // dtype. Without sources, dst is zero. dst overlaps no source.
 void TFOLD_WEIGHTED(void* dst, const Rows& src, const float* weights, int64_t elements, DType dtype,
-                    Stores stores) noexcept;
+                    Stores stores, const VectorTable& table = activeTable()) noexcept;
 
 // Quantises a row of `elements` elements of f32, f16 or bf16 at src. A block has kQuantBlock
 // elements and one scale s = max(the block's largest magnitude, 1e-4) / 448. Writes q = the element
 // * (1 / s) as f8e4m3, to nearest even, to every dst. Writes the scales as f32 to every row of
 // `scales`. NaNs stay NaNs and do not affect s.
 void TQUANT(const Rows& dst, const Rows& scales, const void* src, int64_t elements, DType dtype,
-            Stores stores) noexcept;
+            Stores stores, const VectorTable& table = activeTable()) noexcept;
 
 // Contiguous copies of at least this size stream by default.
 constexpr size_t kStreamingCopyBytes = kSimLimits.streamingBytes;

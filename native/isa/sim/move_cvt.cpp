@@ -218,15 +218,11 @@ void moveViews(const VectorTable& table, ViewList& dst, const StridedView& src, 
 
 }  // namespace
 
-namespace detail {
-
-void moveConvert(const VectorTable& table, const StridedView* dst, uint32_t ndst,
-                 const StridedView& src, const DType* wire, Stores stores) noexcept {
+void detail::moveConvert(const VectorTable& table, const StridedView* dst, uint32_t ndst,
+                         const StridedView& src, const DType* wire, Stores stores) noexcept {
   ViewList views(dst, ndst);
   moveViews(table, views, src, wire, stores);
 }
-
-}  // namespace detail
 
 void TMOVE_CVT(const StridedView& dst, const StridedView& src) noexcept {
   detail::moveConvert(activeTable(), &dst, 1, src, nullptr);

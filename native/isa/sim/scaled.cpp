@@ -23,15 +23,13 @@ size_t lesser(int64_t left, int64_t most) {
 
 }  // namespace
 
-namespace detail {
-
-void foldWeighted(const VectorTable& table, void* dst, const Rows& src, const float* weights,
-                  int64_t elements, DType dtype, Stores stores) noexcept {
+void TFOLD_WEIGHTED(void* dst, const Rows& src, const float* weights, int64_t elements, DType dtype,
+                    Stores stores, const VectorTable& table) noexcept {
   if (!isFloat(dtype)) __builtin_unreachable();
   const int from = floatIndex(dtype);
   const CastLoop finish = table.cast[floatIndex(accumulatorOf(dtype))][from];
   const size_t bytes = sizeOf(dtype);
-  const bool past = streams(stores);
+  const bool past = detail::streams(stores);
   const DefaultFloatMode mode;
   RowList sources(src);
   alignas(64) unsigned char accumulator[kFoldElements * sizeof(double)];
@@ -55,13 +53,13 @@ void foldWeighted(const VectorTable& table, void* dst, const Rows& src, const fl
   if (past) orderStreamed();
 }
 
-void quantise(const VectorTable& table, const Rows& dst, const Rows& scales, const void* src,
-              int64_t elements, DType dtype, Stores stores) noexcept {
+void TQUANT(const Rows& dst, const Rows& scales, const void* src, int64_t elements, DType dtype,
+            Stores stores, const VectorTable& table) noexcept {
   if (!isFloat(dtype)) __builtin_unreachable();
   const QuantiseLoop loop = table.quantise[floatIndex(dtype)];
   assert(loop != nullptr && dst.count == scales.count);
   const size_t bytes = sizeOf(dtype);
-  const bool past = streams(stores);
+  const bool past = detail::streams(stores);
   const DefaultFloatMode mode;
   RowList targets(dst);
   RowList targetScales(scales);
@@ -83,18 +81,6 @@ void quantise(const VectorTable& table, const Rows& dst, const Rows& scales, con
     }
   }
   if (past) orderStreamed();
-}
-
-}  // namespace detail
-
-void TFOLD_WEIGHTED(void* dst, const Rows& src, const float* weights, int64_t elements, DType dtype,
-                    Stores stores) noexcept {
-  detail::foldWeighted(activeTable(), dst, src, weights, elements, dtype, stores);
-}
-
-void TQUANT(const Rows& dst, const Rows& scales, const void* src, int64_t elements, DType dtype,
-            Stores stores) noexcept {
-  detail::quantise(activeTable(), dst, scales, src, elements, dtype, stores);
 }
 
 }  // namespace windlass

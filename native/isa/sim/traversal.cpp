@@ -14,17 +14,6 @@ int64_t magnitude(int64_t value) {
   return value < 0 ? -value : value;
 }
 
-// Returns true if visit(view) is true for all views of both lists.
-template <typename Visit>
-bool ofAll(ViewList& dst, ViewList& src, Visit&& visit) {
-  for (ViewList* list : {&dst, &src}) {
-    for (uint32_t i = 0; i < list->count(); ++i) {
-      if (!visit((*list)[i])) return false;
-    }
-  }
-  return true;
-}
-
 }  // namespace
 
 Traversal makeTraversal(ViewList& dst, ViewList& src) noexcept {

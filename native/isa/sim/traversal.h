@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 
 #include "native/isa/boxes.h"
 #include "native/isa/sim/loops.h"
@@ -44,6 +45,17 @@ class ViewList {
   uint32_t atHand_;
   StridedView few_[kAtHand];
 };
+
+// Returns true if visit(view) is true for all views of both lists.
+template <typename Visit>
+bool ofAll(ViewList& dst, ViewList& src, Visit&& visit) {
+  for (ViewList* list : {&dst, &src}) {
+    for (uint32_t i = 0; i < list->count(); ++i) {
+      if (!visit((*list)[i])) return false;
+    }
+  }
+  return true;
+}
 
 // Makes a traversal in the order of the strides of dst[0].
 Traversal makeTraversal(ViewList& dst, ViewList& src) noexcept;

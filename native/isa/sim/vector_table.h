@@ -96,7 +96,6 @@ const VectorTable& avx512Fp16Table() noexcept;
 // Returns nullptr if this CPU or this build lacks the path.
 const VectorTable* tableFor(Path path) noexcept;
 const char* nameOf(Path path) noexcept;
-const VectorTable& activeTable() noexcept;
 
 // Copies bytes that do not overlap. If it streams, the caller issues SFENCE.
 inline void copyOrStream(const VectorTable& table, void* dst, const void* src, size_t bytes,
@@ -123,12 +122,6 @@ void moveConvert(const VectorTable& table, const StridedView* dst, uint32_t ndst
                  Stores stores = Stores::kCached) noexcept;
 void fold(const VectorTable& table, const StridedView* dst, uint32_t ndst, const StridedView* src,
           uint32_t nsrc, ReduceOp op, const DType* wire, Stores stores = Stores::kCached) noexcept;
-
-// TFOLD_WEIGHTED and TQUANT on a given path.
-void foldWeighted(const VectorTable& table, void* dst, const Rows& src, const float* weights,
-                  int64_t elements, DType dtype, Stores stores) noexcept;
-void quantise(const VectorTable& table, const Rows& dst, const Rows& scales, const void* src,
-              int64_t elements, DType dtype, Stores stores) noexcept;
 
 }  // namespace detail
 }  // namespace windlass

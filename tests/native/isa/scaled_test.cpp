@@ -84,8 +84,8 @@ TEST(Scaled, SumsOfWeightedRowsMatchReference) {
         for (const auto& [path, table] : reference::availablePaths()) {
           for (const Stores stores : {Stores::kCached, Stores::kStreaming}) {
             std::vector<unsigned char> out(static_cast<size_t>(count) * bytes + 4, 0xa5);
-            detail::foldWeighted(*table, out.data(), rowsAt(static_cast<uint32_t>(sources), row),
-                                 weights.data(), count, dtype, stores);
+            TFOLD_WEIGHTED(out.data(), rowsAt(static_cast<uint32_t>(sources), row), weights.data(),
+                           count, dtype, stores, *table);
             for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
               ASSERT_EQ(reference::loadElement(&out[i * bytes], bytes), wanted[i])
                   << format.name << ", element " << i << " of " << count << " of " << sources
@@ -116,8 +116,7 @@ TEST(Scaled, QuantisedBlocksMatchTheirFormula) {
         for (auto& each : out) each.assign(static_cast<size_t>(count) + 4, 0xa5);
         const auto row = [&](uint32_t d) { return out[d].data(); };
         const auto scale = [&](uint32_t d) { return scales[d].data(); };
-        detail::quantise(*table, rowsAt(3, row), rowsAt(3, scale), src.data(), count, dtype,
-                         Stores::kCached);
+        TQUANT(rowsAt(3, row), rowsAt(3, scale), src.data(), count, dtype, Stores::kCached, *table);
         for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
           const size_t block = i / kQuantBlock * kQuantBlock;
           float largest = 1e-4f;
