@@ -17,9 +17,11 @@
 #include "kernels/pull.h"
 
 namespace windlass {
-namespace detail {
 
-struct AllToAllItems : PeerItems<uint64_t{256} << 10> {
+struct AllToAllPush : PeerItems<uint64_t{256} << 10> {
+  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
+    put(run(launch, rank, peer(launch, rank, block), piece(launch, block)));
+  }
   WL_CORE static Run run(const Launch& launch, uint32_t from, uint32_t to, uint32_t piece) {
     const uint64_t start = launch.pieceStart(piece);
     const auto* in = launch.in(from) + to * launch.bytes + start;
@@ -28,15 +30,7 @@ struct AllToAllItems : PeerItems<uint64_t{256} << 10> {
   }
 };
 
-}  // namespace detail
-
-struct AllToAllPush : detail::AllToAllItems {
-  WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
-    put(run(launch, rank, peer(launch, rank, block), piece(launch, block)));
-  }
-};
-
-struct AllToAllPull : detail::AllToAllItems {
+struct AllToAllPull : AllToAllPush {
   WL_CORE static void phase(const Launch& launch, uint32_t rank, uint32_t block, uint32_t) {
     get(run(launch, peer(launch, rank, block), rank, piece(launch, block)));
   }

@@ -126,13 +126,13 @@ const char* alone(const char* name, std::initializer_list<StridedView> views, co
 }
 
 const char* put(const StridedView& remote, const StridedView& local) {
-  return alone("put", {remote, local}, [&] { oneSidedPut(remote, local); });
+  return alone("put", {remote, local}, [&] { oneSidedMove(remote, local); });
 }
 const char* accumulate(const StridedView& remote, const StridedView& local) {
   return alone("accumulate", {remote, local}, [&] { oneSidedAccumulate(remote, local); });
 }
 const char* get(const StridedView& local, const StridedView& remote) {
-  return alone("get", {local, remote}, [&] { oneSidedGet(local, remote); });
+  return alone("get", {local, remote}, [&] { oneSidedMove(local, remote); });
 }
 const char* notify(int32_t* signal, uint32_t value) {
   const StridedView word = {signal, DType::kI32, 0, nullptr, nullptr};
@@ -144,7 +144,7 @@ const char* copy(void* dst, const void* src, size_t bytes, bool streams) {
   const StridedView from = {const_cast<void*>(src), DType::kU8, 1, &length, &kOne};
   return alone("copy", {to, from}, [&] {
     if constexpr (kLimits.isolatesRanks) {
-      oneSidedGet(to, from);
+      oneSidedMove(to, from);
     } else if (streams) {
       TMOVE_CVT(to, from, DType::kU8, Stores::kStreaming);
     } else {

@@ -47,7 +47,7 @@ struct MoveAlone : Items {
     if (views.adds != 0) {
       oneSidedAccumulate(to, from);
     } else {
-      oneSidedPut(to, from);
+      oneSidedMove(to, from);
     }
   }
 };

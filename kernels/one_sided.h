@@ -15,10 +15,11 @@
 
 namespace windlass {
 
-WL_CORE inline void oneSidedPut(const StridedView& remote, const StridedView& local) {
+// A put to remote memory, or a get from it.
+WL_CORE inline void oneSidedMove(const StridedView& to, const StridedView& from) {
   FoldTile tile;
   TASSIGN(tile, 0);
-  TMOVE_CVT(remote, local, tile);
+  TMOVE_CVT(to, from, tile);
 }
 
 // remote += local. No add is lost if several ranks add to the same elements; their order is not
@@ -27,12 +28,6 @@ WL_CORE inline void oneSidedAccumulate(const StridedView& remote, const StridedV
   FoldTile tile;
   TASSIGN(tile, 0);
   TMOVE_ADD(remote, local, tile);
-}
-
-WL_CORE inline void oneSidedGet(const StridedView& local, const StridedView& remote) {
-  FoldTile tile;
-  TASSIGN(tile, 0);
-  TMOVE_CVT(local, remote, tile);
 }
 
 WL_CORE inline void oneSidedNotify(int32_t* word, uint32_t value) {

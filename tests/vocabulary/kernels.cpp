@@ -58,9 +58,8 @@ WL_CORE uint64_t pullAll(const Launch& launch) {
 }
 
 WL_CORE void runOneSided(const StridedView& to, const StridedView& from, int32_t* signal) {
-  oneSidedPut(to, from);
+  oneSidedMove(to, from);
   oneSidedAccumulate(to, from);
-  oneSidedGet(to, from);
   oneSidedNotify(signal, 1);
 }
 

@@ -521,7 +521,7 @@ TEST_P(InLineKernels, MoveFromOneSide) {
     comm::Signal signal(&operation.counters[1].word);
     {
       const checked::Core::Running runs(operation.core(0, 0));
-      oneSidedPut(view(operation.out[1]), view(operation.in[0]));
+      oneSidedMove(view(operation.out[1]), view(operation.in[0]));
       oneSidedNotify(signal.data(), 1);
     }
     {
@@ -536,7 +536,7 @@ TEST_P(InLineKernels, MoveFromOneSide) {
       comm::Signal back(&operation.counters[0].word);
       ASSERT_TRUE(comm::TTEST(back, 1, comm::WaitCmp::GE));
       pipe_barrier(PIPE_ALL);
-      oneSidedGet(view(operation.out[0]), view(operation.out[1]));
+      oneSidedMove(view(operation.out[0]), view(operation.out[1]));
       operation.core(0, 0).finish();
     }
     operation.core(1, 0).finish();
