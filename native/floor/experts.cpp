@@ -79,17 +79,15 @@ double measureExperts(const wl_experts_t& experts, const int32_t* ids, int32_t i
   const auto dtype = static_cast<DType>(experts.dtype);
   const auto elements = static_cast<int64_t>(experts.hidden);
   const uint64_t rowBytes = experts.hidden * sizeOf(dtype);
-  const auto viewOf = [&](std::byte* data) {
-    return StridedView{data, dtype, 1, &elements, &kUnitStride};
-  };
   const Stores stores = storesOf(traffic.rows * rowBytes, cores.size());
   const double dispatch =
       measure(traffic.jobs, cores, iterations, patternOf(dtype), [&](const Token& token) {
         StridedView rows[kMostTopK];
-        for (std::size_t i = 0; i < token.rows.size(); ++i) rows[i] = viewOf(token.rows[i]);
+        for (std::size_t i = 0; i < token.rows.size(); ++i)
+          rows[i] = rowOf(token.rows[i], dtype, elements);
         if (token.rows.empty()) return;
-        kTarget.move(rows, static_cast<uint32_t>(token.rows.size()), viewOf(token.token), dtype,
-                     stores);
+        kTarget.move(rows, static_cast<uint32_t>(token.rows.size()),
+                     rowOf(token.token, dtype, elements), dtype, stores);
       });
   for (Job<Token>& job : traffic.jobs) {
     for (const Token& token : job.parts) {
@@ -139,12 +137,11 @@ int32_t wl_floor_permute(void* dst, const void* src, const int32_t* order, uint6
     const auto bytes = static_cast<int64_t>(row_bytes);
     const Stores stores = storesOf(rows * row_bytes, 1);
     auto* to = static_cast<std::byte*>(dst);
-    auto* from = static_cast<std::byte*>(const_cast<void*>(src));
+    const auto* from = static_cast<const std::byte*>(src);
     for (uint64_t row = 0; row < rows; ++row) {
-      const StridedView out = {to + row * row_bytes, DType::kU8, 1, &bytes, &kUnitStride};
-      const StridedView in = {from + static_cast<uint64_t>(order[row]) * row_bytes, DType::kU8, 1,
-                              &bytes, &kUnitStride};
-      kTarget.move(&out, 1, in, DType::kU8, stores);
+      const std::byte* in = from + static_cast<uint64_t>(order[row]) * row_bytes;
+      const StridedView out = rowOf(to + row * row_bytes, DType::kU8, bytes);
+      kTarget.move(&out, 1, rowOf(in, DType::kU8, bytes), DType::kU8, stores);
     }
   });
 }

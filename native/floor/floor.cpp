@@ -35,11 +35,8 @@ void copy(const Move& move) {
 
 void stream(const Move& move) {
   const auto count = static_cast<int64_t>(move.bytes);
-  const auto viewOf = [&](const std::byte* data) {
-    return StridedView{const_cast<std::byte*>(data), DType::kU8, 1, &count, &kUnitStride};
-  };
-  const StridedView to = viewOf(move.dst);
-  kTarget.move(&to, 1, viewOf(move.src), DType::kU8, Stores::kStreaming);
+  const StridedView to = rowOf(move.dst, DType::kU8, count);
+  kTarget.move(&to, 1, rowOf(move.src, DType::kU8, count), DType::kU8, Stores::kStreaming);
 }
 
 double measureMoves(std::vector<Job<Move>>& jobs, const std::vector<int>& cores, uint64_t written,
@@ -155,8 +152,8 @@ struct Elements {
   Elements(uint64_t count, DType outType, const std::vector<std::byte*>& outData, DType inType,
            const std::vector<std::byte*>& inData)
       : shape(std::make_unique<const int64_t>(static_cast<int64_t>(count))) {
-    for (std::byte* out : outData) outs.push_back({out, outType, 1, shape.get(), &kUnitStride});
-    for (std::byte* in : inData) ins.push_back({in, inType, 1, shape.get(), &kUnitStride});
+    for (std::byte* out : outData) outs.push_back(rowOf(out, outType, *shape));
+    for (std::byte* in : inData) ins.push_back(rowOf(in, inType, *shape));
   }
 
   std::unique_ptr<const int64_t> shape;

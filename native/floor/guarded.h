@@ -17,6 +17,11 @@ namespace windlass::floor {
 
 inline constexpr int64_t kUnitStride = 1;
 
+// A view of `count` contiguous elements.
+inline StridedView rowOf(const void* data, DType dtype, const int64_t& count) {
+  return {const_cast<void*>(data), dtype, 1, &count, &kUnitStride};
+}
+
 // Runs `work` and returns WL_OK, or the code of the exception that it throws.
 template <class Work>
 int32_t guarded(wl_error_t* error, const Work& work) {
