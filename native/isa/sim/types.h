@@ -40,15 +40,11 @@ inline bool fits(bool kept, TileMisuse::What what) noexcept {
 
 template <typename TileT>
 checked::TileRef refOf(TileT& tile) noexcept {
-  checked::TileRef ref = {};
-  ref.at.offset = static_cast<uint32_t>(reinterpret_cast<unsigned char*>(tile.data()) -
-                                        unifiedBuffer());
-  ref.dtype = DTypeOf<typename TileT::DType>::value;
-  ref.rows = TileT::Rows;
-  ref.columns = TileT::Cols;
-  ref.validRows = tile.GetValidRow();
-  ref.validColumns = tile.GetValidCol();
-  return ref;
+  const auto offset = reinterpret_cast<unsigned char*>(tile.data()) - unifiedBuffer();
+  const checked::Placement at = {0, static_cast<uint32_t>(offset), 0, false};
+  constexpr DType kDType = DTypeOf<typename TileT::DType>::value;
+  const int64_t rows = tile.GetValidRow();
+  return {at, kDType, TileT::Rows, TileT::Cols, rows, tile.GetValidCol(), false, false};
 }
 }  // namespace detail
 
