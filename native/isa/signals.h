@@ -46,6 +46,12 @@ class Signal2D {
   int rowStride_;
 };
 
+// Compares each word once. Returns true if all satisfy the comparison.
+template <int R, int C>
+WL_CORE_INLINE bool TTEST(Signal2D<R, C>& signals, int32_t value, WaitCmp cmp) {
+  return signals.all([&](auto& signal) { return TTEST(signal, value, cmp); });
+}
+
 WL_CORE_INLINE bool compare(int32_t seen, int32_t want, WaitCmp cmp) noexcept {
   switch (cmp) {
     case WaitCmp::EQ:

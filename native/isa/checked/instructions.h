@@ -164,11 +164,6 @@ inline void TNOTIFY(Signal& signal, int32_t value, NotifyOp op) {
 inline bool TTEST(Signal& signal, int32_t value, WaitCmp cmp) {
   return windlass::checked::Core::current().look(signal.data(), value, cmp);
 }
-// Returns true if all signals satisfy the comparison.
-template <int R, int C>
-bool TTEST(Signal2D<R, C>& signals, int32_t value, WaitCmp cmp) {
-  return signals.all([&](Signal& signal) { return TTEST(signal, value, cmp); });
-}
 
 }  // namespace checked
 }  // namespace comm

@@ -306,12 +306,6 @@ WL_CORE_INLINE bool TTEST(Signal& signal, int32_t value, WaitCmp cmp) {
   return compare(windlass::cuda::loadAcquire(signal.data()), value, cmp);
 }
 
-// Compares each word once. Returns true if all satisfy the comparison.
-template <int R, int C>
-WL_CORE_INLINE bool TTEST(Signal2D<R, C>& signals, int32_t value, WaitCmp cmp) {
-  return signals.all([&](Signal& signal) { return TTEST(signal, value, cmp); });
-}
-
 // Polls until the signal satisfies the comparison (true) or stop() returns true.
 template <typename SignalT, typename Stop>
 WL_CORE_INLINE bool TWAIT(SignalT& signal, int32_t value, WaitCmp cmp, const Stop& stop) {

@@ -51,16 +51,8 @@ Path bestPath() noexcept {
   return Path::kPortable;
 }
 
-struct Active {
-  PathChoice choice;
-  const VectorTable* table;
-};
-
-const Active& active() noexcept {
-  static const Active chosen = [] {
-    const PathChoice choice = choosePath(std::getenv("WINDLASS_ISA"));
-    return Active{choice, tableFor(choice.path)};
-  }();
+const PathChoice& active() noexcept {
+  static const PathChoice chosen = choosePath(std::getenv("WINDLASS_ISA"));
   return chosen;
 }
 
@@ -100,18 +92,18 @@ PathChoice choosePath(const char* request) noexcept {
 const VectorTable& activeTable() noexcept {
   const VectorTable* table = activePointer.load(std::memory_order_acquire);
   if (table == nullptr) {
-    table = active().table;
+    table = tableFor(active().path);
     activePointer.store(table, std::memory_order_release);
   }
   return *table;
 }
 
 const char* isaPathName() noexcept {
-  return nameOf(active().choice.path);
+  return nameOf(active().path);
 }
 
 const char* isaPathError() noexcept {
-  const char* error = active().choice.error;
+  const char* error = active().error;
   return *error == '\0' ? nullptr : error;
 }
 

@@ -45,12 +45,6 @@ inline bool TTEST(Signal& signal, int32_t value, WaitCmp cmp) noexcept {
   return satisfies(signal.data(), value, cmp);
 }
 
-// Compares each word once. Returns true if all satisfy the comparison.
-template <int R, int C>
-inline bool TTEST(Signal2D<R, C>& signals, int32_t value, WaitCmp cmp) noexcept {
-  return signals.all([&](Signal& signal) { return TTEST(signal, value, cmp); });
-}
-
 // Polls until the signal satisfies the comparison (true) or stop() returns true. Never resets the
 // signal.
 template <typename SignalT, typename Stop>
