@@ -24,18 +24,17 @@ WL_CORE void foldWeighted(uint32_t room, const StridedView& dst, const Views& sr
 
 }  // namespace ascend
 
-// dst = src. Both have the same dtype.
-template <typename TileT>
-WL_CORE inline void TMOVE_CVT(const StridedView& dst, const StridedView& src, TileT& tile) {
-  const auto one = [&](uint32_t) { return dst; };
-  ascend::moveConvert(ascend::roomOf(tile), viewsAt(1, one), src, src.dtype);
-}
 // dst = cast(cast(src to wire) to dst.dtype), rounded at each step.
 template <typename TileT>
 WL_CORE inline void TMOVE_CVT(const StridedView& dst, const StridedView& src, DType wire,
                               TileT& tile, Stores = Stores::kByOperation) {
   const auto one = [&](uint32_t) { return dst; };
   ascend::moveConvert(ascend::roomOf(tile), viewsAt(1, one), src, wire);
+}
+// dst = src. Both have the same dtype.
+template <typename TileT>
+WL_CORE inline void TMOVE_CVT(const StridedView& dst, const StridedView& src, TileT& tile) {
+  TMOVE_CVT(dst, src, src.dtype, tile);
 }
 // Every dst = cast(cast(src to wire) to dst.dtype). `src` is read and cast once.
 template <typename TileT>

@@ -25,11 +25,7 @@ WL_CORE inline void moveBoxes(uint32_t room, const Walk& walk, const Views& dst,
     wait_flag(PIPE_MTE2, PIPE_MTE3, id);
     for (uint32_t d = 0; d < dst.count; ++d) {
       Region<T> to = regionOf<T>(walk, box, dst[d]);
-      if constexpr (kAtomic == AtomicType::AtomicAdd) {
-        TSTORE<typename Form::template Of<T>, Region<T>, AtomicType::AtomicAdd>(to, tile);
-      } else {
-        TSTORE(to, tile);
-      }
+      TSTORE<typename Form::template Of<T>, Region<T>, kAtomic>(to, tile);
     }
     set_flag(PIPE_MTE3, PIPE_MTE2, id);
     filled[turn] = true;
