@@ -79,7 +79,6 @@ class GlobalMemory {
   template <typename Takes>
   const Region* find(uint32_t rank, uint64_t address, uint64_t bytes, const Takes& takes) const;
 
-  using Segments = std::map<uint64_t, Segment>;
   void splitAt(uint64_t address);
   std::optional<Clash> touch(Segment& segment, const Touch& touch, const Clock& clock,
                              const GlobalRef& tensor);
@@ -88,7 +87,7 @@ class GlobalMemory {
   std::list<Region> regions_;  // a list keeps addresses stable
   std::atomic<bool> hasUnwritten_{false};
   std::mutex mutex_;
-  Segments segments_;
+  std::map<uint64_t, Segment> segments_;
   std::unordered_map<uint64_t, Writer> lines_;
   std::unordered_map<uint64_t, Clock> released_;
 };

@@ -72,10 +72,7 @@ template <typename Body>
 std::string runAlone(const Architecture& architecture, const char* kernel,
                      const std::vector<StridedView>& views, const Body& body) {
   Machine machine({architecture, kernel, 1, 1, seedOf(0), kOwnRuns.isTracing()});
-  for (const StridedView& view : views) {
-    const Reach reach = reachOf(0, view);
-    machine.memory().add({0, reach.data, reach.bytes, false});
-  }
+  for (const StridedView& view : views) machine.memory().add(reachOf(0, view));
   Core core(machine, 0, 0);
   {
     const Core::Running running(core);
