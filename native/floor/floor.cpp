@@ -39,18 +39,6 @@ void stream(const Move& move) {
   kTarget.move(&to, 1, rowOf(move.src, DType::kU8, count), DType::kU8, Stores::kStreaming);
 }
 
-double measureMoves(std::vector<Job<Move>>& jobs, const std::vector<int>& cores, uint64_t written,
-                    int32_t iterations) {
-  const bool streams = storesOf(written, jobs.size()) == Stores::kStreaming;
-  return measure(jobs, cores, iterations, patternOf(DType::kU8), streams ? stream : copy);
-}
-
-void checkCopied(const std::vector<Job<Move>>& jobs) {
-  for (const Job<Move>& job : jobs) {
-    for (const Move& move : job.parts) checkEqual(move.dst, move.src, move.bytes);
-  }
-}
-
 // Calls visit(job, row, offset, length) for the share of each job. The data is `rows` rows of
 // `bytes` bytes, as one sequence. Shares are cut on the cache lines of the rows.
 template <class Part, class Visit>
@@ -70,6 +58,24 @@ void forShares(std::vector<Job<Part>>& jobs, uint64_t rows, uint64_t bytes, cons
   }
 }
 
+// Measures and checks the moves that add(job, row, offset, length) adds for the shares of `rows`
+// rows of `bytes` bytes. They write `written` bytes. The first thread also rewrites `input`.
+template <class Add>
+double measureMoves(uint64_t rows, uint64_t bytes, uint64_t written, int32_t iterations,
+                    const Add& add, const Span& input = {nullptr, 0}) {
+  const std::vector<int> cores = coresToUse();
+  std::vector<Job<Move>> jobs(cores.size());
+  if (input.bytes > 0) jobs[0].inputs.push_back(input);
+  forShares(jobs, rows, bytes, add);
+  const bool streams = storesOf(written, jobs.size()) == Stores::kStreaming;
+  const double median =
+      measure(jobs, cores, iterations, patternOf(DType::kU8), streams ? stream : copy);
+  for (const Job<Move>& job : jobs) {
+    for (const Move& move : job.parts) checkEqual(move.dst, move.src, move.bytes);
+  }
+  return median;
+}
+
 // Adds copies of `length` bytes to all outputs, block by block.
 void addCopies(Job<Move>* job, const std::vector<std::byte*>& outs, const std::byte* in,
                uint64_t length) {
@@ -83,10 +89,8 @@ void addCopies(Job<Move>* job, const std::vector<std::byte*>& outs, const std::b
 // A row holds the bytes that one rank sends to one peer. Every thread rewrites and sends its share
 // of the rows.
 double measureAllToAll(uint64_t ranks, uint64_t bytes, int32_t iterations) {
-  const std::vector<int> cores = coresToUse();
   const uint64_t outAt = wholeLines(ranks * bytes);
   const auto memory = segments(2 * outAt, ranks);
-  std::vector<Job<Move>> jobs(cores.size());
   const auto add = [&](Job<Move>& job, uint64_t row, uint64_t offset, uint64_t length) {
     const uint64_t source = row / ranks;
     const uint64_t target = row % ranks;
@@ -95,19 +99,14 @@ double measureAllToAll(uint64_t ranks, uint64_t bytes, int32_t iterations) {
     job.inputs.push_back({in, length});
     job.parts.push_back({out, in, length});
   };
-  forShares(jobs, ranks * ranks, bytes, add);
-  const double median = measureMoves(jobs, cores, ranks * ranks * bytes, iterations);
-  checkCopied(jobs);
-  return median;
+  return measureMoves(ranks * ranks, bytes, ranks * ranks * bytes, iterations, add);
 }
 
 // A row holds the bytes that one rank contributes. Every thread rewrites its share of the rows and
 // copies it to all ranks, including the source.
 double measureAllGather(uint64_t ranks, uint64_t bytes, int32_t iterations) {
-  const std::vector<int> cores = coresToUse();
   const uint64_t outAt = wholeLines(bytes);
   const auto memory = segments(outAt + ranks * bytes, ranks);
-  std::vector<Job<Move>> jobs(cores.size());
   const auto add = [&](Job<Move>& job, uint64_t source, uint64_t offset, uint64_t length) {
     std::byte* in = bytesOf(*memory, source) + offset;
     job.inputs.push_back({in, length});
@@ -116,8 +115,7 @@ double measureAllGather(uint64_t ranks, uint64_t bytes, int32_t iterations) {
       outs.push_back(bytesOf(*memory, target) + outAt + source * bytes + offset);
     addCopies(&job, outs, in, length);
   };
-  forShares(jobs, ranks, bytes, add);
-  const double median = measureMoves(jobs, cores, ranks * ranks * bytes, iterations);
+  const double median = measureMoves(ranks, bytes, ranks * ranks * bytes, iterations, add);
   for (uint64_t target = 0; target < ranks; ++target) {
     for (uint64_t source = 0; source < ranks; ++source) {
       const std::byte* out = bytesOf(*memory, target) + outAt + source * bytes;
@@ -130,21 +128,15 @@ double measureAllGather(uint64_t ranks, uint64_t bytes, int32_t iterations) {
 // The root's buffer is input and output. The first thread rewrites it, and every thread copies its
 // part to the other ranks.
 double measureBroadcast(uint64_t ranks, uint64_t bytes, int32_t iterations) {
-  const std::vector<int> cores = coresToUse();
   const auto memory = segments(bytes, ranks);
-  std::vector<Job<Move>> jobs(cores.size());
   std::byte* in = bytesOf(*memory, 0);
-  jobs[0].inputs.push_back({in, bytes});
   const auto add = [&](Job<Move>& job, uint64_t, uint64_t offset, uint64_t length) {
     std::vector<std::byte*> outs;
     for (uint64_t target = 1; target < ranks; ++target)
       outs.push_back(bytesOf(*memory, target) + offset);
     addCopies(&job, outs, in + offset, length);
   };
-  forShares(jobs, 1, bytes, add);
-  const double median = measureMoves(jobs, cores, (ranks - 1) * bytes, iterations);
-  checkCopied(jobs);
-  return median;
+  return measureMoves(1, bytes, (ranks - 1) * bytes, iterations, add, {in, bytes});
 }
 
 // Some elements of outputs and of inputs: views of one length.
@@ -179,15 +171,22 @@ void checkSum(const Elements& sum) {
   }
 }
 
-// One thread rewrites the whole input of a rank: the first `bytes` bytes of its segment. Threads
-// then read inputs that other threads rewrote, as ranks do.
-double measureSums(std::vector<Job<Elements>>& jobs, const std::vector<int>& cores,
-                   const Window& memory, uint64_t ranks, uint64_t bytes, uint64_t written,
-                   int32_t iterations) {
+// Measures the sums sumAt(row, offset, length) of the shares of `rows` rows of `bytes` bytes. One
+// thread rewrites the whole input of a rank: the rows, which begin its segment. Threads then read
+// inputs that other threads rewrote, as ranks do.
+template <class SumAt>
+double measureSums(const Window& memory, uint64_t ranks, uint64_t rows, uint64_t bytes,
+                   int32_t iterations, const SumAt& sumAt) {
+  const std::vector<int> cores = coresToUse();
+  std::vector<Job<Elements>> jobs(cores.size());
+  const auto add = [&](Job<Elements>& job, uint64_t row, uint64_t offset, uint64_t length) {
+    job.parts.push_back(sumAt(row, offset, length));
+  };
+  forShares(jobs, rows, bytes, add);
   const uint64_t spread = std::max<uint64_t>(jobs.size(), ranks);
   for (uint64_t rank = 0; rank < ranks; ++rank)
-    jobs[rank * jobs.size() / spread].inputs.push_back({bytesOf(memory, rank), bytes});
-  const Stores stores = storesOf(written, jobs.size());
+    jobs[rank * jobs.size() / spread].inputs.push_back({bytesOf(memory, rank), rows * bytes});
+  const Stores stores = storesOf(ranks * bytes, jobs.size());
   const auto run = [stores](const Elements& sum) {
     kTarget.fold(sum.outs.data(), static_cast<uint32_t>(sum.outs.size()), sum.ins.data(),
                  static_cast<uint32_t>(sum.ins.size()), ReduceOp::kSum, DType::kF32, stores);
@@ -197,7 +196,6 @@ double measureSums(std::vector<Job<Elements>>& jobs, const std::vector<int>& cor
 
 // A row holds the elements that one rank receives. Every thread sums its share of the rows.
 double measureReduceScatter(uint64_t ranks, uint64_t bytes, int32_t iterations) {
-  const std::vector<int> cores = coresToUse();
   const uint64_t outAt = wholeLines(ranks * bytes);
   const auto memory = segments(outAt + bytes, ranks);
   const auto sumFor = [&](uint64_t target, uint64_t offset, uint64_t length) {
@@ -206,23 +204,16 @@ double measureReduceScatter(uint64_t ranks, uint64_t bytes, int32_t iterations) 
       ins.push_back(bytesOf(*memory, source) + target * bytes + offset);
     return sumOf({bytesOf(*memory, target) + outAt + offset}, ins, length);
   };
-  std::vector<Job<Elements>> jobs(cores.size());
-  const auto add = [&](Job<Elements>& job, uint64_t target, uint64_t offset, uint64_t length) {
-    job.parts.push_back(sumFor(target, offset, length));
-  };
-  forShares(jobs, ranks, bytes, add);
-  const double median =
-      measureSums(jobs, cores, *memory, ranks, ranks * bytes, ranks * bytes, iterations);
+  const double median = measureSums(*memory, ranks, ranks, bytes, iterations, sumFor);
   for (uint64_t target = 0; target < ranks; ++target) checkSum(sumFor(target, 0, bytes));
   return median;
 }
 
 // Every thread sums its share of the buffer and writes it to every rank.
 double measureAllReduce(uint64_t ranks, uint64_t bytes, int32_t iterations) {
-  const std::vector<int> cores = coresToUse();
   const uint64_t outAt = wholeLines(bytes);
   const auto memory = segments(outAt + bytes, ranks);
-  const auto sumAt = [&](uint64_t offset, uint64_t length) {
+  const auto sumAt = [&](uint64_t, uint64_t offset, uint64_t length) {
     std::vector<std::byte*> outs;
     std::vector<std::byte*> ins;
     for (uint64_t rank = 0; rank < ranks; ++rank) {
@@ -231,13 +222,8 @@ double measureAllReduce(uint64_t ranks, uint64_t bytes, int32_t iterations) {
     }
     return sumOf(outs, ins, length);
   };
-  std::vector<Job<Elements>> jobs(cores.size());
-  const auto add = [&](Job<Elements>& job, uint64_t, uint64_t offset, uint64_t length) {
-    job.parts.push_back(sumAt(offset, length));
-  };
-  forShares(jobs, 1, bytes, add);
-  const double median = measureSums(jobs, cores, *memory, ranks, bytes, ranks * bytes, iterations);
-  checkSum(sumAt(0, bytes));
+  const double median = measureSums(*memory, ranks, 1, bytes, iterations, sumAt);
+  checkSum(sumAt(0, 0, bytes));
   return median;
 }
 
