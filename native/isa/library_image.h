@@ -7,10 +7,8 @@
 #include <cstdint>
 
 #if defined(WINDLASS_TARGET_CUDA)
-extern "C" {
-extern const unsigned char windlass_cuda_image[];
-extern const uint64_t windlass_cuda_image_bytes;
-}
+extern "C" const unsigned char windlass_cuda_image[];
+extern "C" const uint64_t windlass_cuda_image_bytes;
 #endif
 
 namespace windlass {

@@ -12,6 +12,7 @@
 #include <pto/comm/pto_comm_inst.hpp>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "native/isa/limits.h"
 #include "native/isa/one_thread.h"
@@ -29,18 +30,9 @@ constexpr const Limits& kLimits = kA2A3Limits;
 
 constexpr int kGlobalDims = 5;
 
-template <typename T>
-struct Plain {
-  using Is = T;
-};
-template <typename T>
-struct Plain<const T> {
-  using Is = T;
-};
-
 template <typename T, typename ShapeT, typename StrideT>
-struct GlobalTensor : pto::GlobalTensor<typename Plain<T>::Is, ShapeT, StrideT> {
-  using Element = typename Plain<T>::Is;
+struct GlobalTensor : pto::GlobalTensor<std::remove_const_t<T>, ShapeT, StrideT> {
+  using Element = std::remove_const_t<T>;
   using Own = pto::GlobalTensor<Element, ShapeT, StrideT>;
 
   WL_CORE GlobalTensor(T* data, const ShapeT& shape, const StrideT& stride)
