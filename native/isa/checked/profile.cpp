@@ -24,14 +24,23 @@ struct Profile {
   uint64_t end = 0;  // end of the time line
 };
 
+struct GuardedProfile {
+  std::mutex mutex;
+  Profile profile;
+
+  static GuardedProfile& ofProcess() {
+    // Never deleted: threads may outlast main().
+    static auto* const guarded = new GuardedProfile;
+    return *guarded;
+  }
+};
+
 // Calls use(profile) for this process's profile, on one thread at a time.
 template <typename Use>
 auto withProfile(const Use& use) {
-  // Never deleted: threads may outlast main().
-  static auto* const mutex = new std::mutex;
-  static auto* const profile = new Profile;
-  const std::lock_guard<std::mutex> lock(*mutex);
-  return use(*profile);
+  GuardedProfile& guarded = GuardedProfile::ofProcess();
+  const std::lock_guard<std::mutex> lock(guarded.mutex);
+  return use(guarded.profile);
 }
 
 void start(bool traces) {
