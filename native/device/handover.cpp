@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 
 #include "native/base/clock.h"
 #include "native/base/text.h"

@@ -60,10 +60,9 @@ class HostBoxes {
   uint64_t begin() const { return begin_; }
   uint64_t bytes() const { return bytes_; }
 
-  // Calls visit(view, packed) for the data of boxes in bytes [at, at + bytes) of that part, which
-  // `buffer` holds. Both are views of bytes.
-  template <class Visit>
-  void forEachPart(unsigned char* buffer, uint64_t at, uint64_t bytes, Visit&& visit) {
+  // Copies the data of boxes in bytes [at, at + bytes) of that part to `buffer`, which holds these
+  // bytes, or back.
+  void copy(unsigned char* buffer, uint64_t at, uint64_t bytes, bool isToBuffer) {
     const uint64_t start = begin_ + at;
     const uint64_t end = start + bytes;
     for (; next_ != end_ && next_->at < end; ++next_) {
@@ -73,7 +72,8 @@ class HostBoxes {
       if (to > from) {
         next_->box.forEachPart(from - next_->at, to - from, [&](const StridedView& part) {
           const Dense packed(data, part);
-          visit(part, packed.view);
+          const StridedView& target = isToBuffer ? packed.view : part;
+          kTarget.move(&target, 1, isToBuffer ? part : packed.view, DType::kU8, Stores::kCached);
           data += packed.bytes;
         });
       }
@@ -137,9 +137,7 @@ Code OffloadedTransfer::send(RankDevice& device, const DeviceLayout& own, bool i
   Code code = device.fillDevice(
       pointerTo(own.in + hosts.begin()), hosts.bytes(),
       [&](unsigned char* buffer, uint64_t at, uint64_t bytes) {
-        hosts.forEachPart(buffer, at, bytes, [](const StridedView& from, const StridedView& to) {
-          kTarget.move(&to, 1, from, DType::kU8, Stores::kCached);
-        });
+        hosts.copy(buffer, at, bytes, true);
       },
       error);
   if (code == WL_OK) code = device.copyRows(rowsOf(layout_.read, own.in, true), error);
@@ -163,10 +161,7 @@ Code OffloadedTransfer::fetch(RankDevice& device, const DeviceLayout& own, const
   Code code = device.takeFromDevice(
       pointerTo(own.out + hosts.begin()), hosts.bytes(),
       [&](const unsigned char* buffer, uint64_t at, uint64_t bytes) {
-        auto* const packed = const_cast<unsigned char*>(buffer);
-        hosts.forEachPart(packed, at, bytes, [](const StridedView& to, const StridedView& from) {
-          kTarget.move(&to, 1, from, DType::kU8, Stores::kCached);
-        });
+        hosts.copy(const_cast<unsigned char*>(buffer), at, bytes, false);
       },
       error);
   if (code == WL_OK) code = device.copyRows(rowsOf(layout_.written, own.out, false), error);
