@@ -27,6 +27,12 @@ OffloadLine& lineOf(Comm& comm, uint32_t rank) {
   return comm.group().block().offloadLine(rank);
 }
 
+// True if that rank has its turn of the operation in progress.
+bool hasTurn(Comm& comm, uint32_t rank) {
+  return lineOf(comm, rank).taken.load(std::memory_order_acquire) >=
+         comm.operation().wholeSequence();
+}
+
 // Rings the ranks that wait for this one, after its stores.
 void ringPeers(Comm& comm) {
   comm.group().lines(comm.rank()).done.word.fetch_add(0, std::memory_order_seq_cst);
@@ -91,7 +97,24 @@ class Handover final : public OffloadPeers, public Steps {
   }
   // A rank waits for a peer to get its turn, to state its next step, or to say why its device
   // failed.
-  bool isUnmet(uint32_t peer) const override;
+  bool isUnmet(uint32_t peer) const override {
+    if (owesWhy_ != kNobody) return peer == owesWhy_;
+    const uint32_t ranks = comm_.group().ranks();
+    const auto stated = [&](uint32_t rank) {
+      return lineOf(comm_, rank).turn.load(std::memory_order_acquire);
+    };
+    if (!hasTurn(comm_, peer)) {
+      for (uint32_t rank = 0; rank < ranks; ++rank)
+        if (comm_.group().isProcessBefore(rank, peer) && !hasTurn(comm_, rank)) return false;
+      return true;
+    }
+    uint64_t fewest = stated(comm_.rank());
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      if (!hasTurn(comm_, rank)) return false;
+      fewest = std::min(fewest, stated(rank));
+    }
+    return stated(peer) == fewest && fewest < stated(comm_.rank());
+  }
 
   // Waits until `culprit`, whose device fails the operation, says why and ends the communicator.
   Code awaitReason(uint32_t culprit) {
@@ -107,40 +130,13 @@ class Handover final : public OffloadPeers, public Steps {
   uint32_t owesWhy_ = kNobody;
 };
 
-bool Handover::isUnmet(uint32_t peer) const {
-  if (owesWhy_ != kNobody) return peer == owesWhy_;
-  const uint64_t sequence = comm_.operation().wholeSequence();
-  const uint32_t ranks = comm_.group().ranks();
-  const auto hasTurn = [&](uint32_t rank) {
-    return lineOf(comm_, rank).taken.load(std::memory_order_acquire) >= sequence;
-  };
-  const auto stated = [&](uint32_t rank) {
-    return lineOf(comm_, rank).turn.load(std::memory_order_acquire);
-  };
-  if (!hasTurn(peer)) {
-    for (uint32_t rank = 0; rank < ranks; ++rank)
-      if (comm_.group().isProcessBefore(rank, peer) && !hasTurn(rank)) return false;
-    return true;
-  }
-  uint64_t fewest = stated(comm_.rank());
-  for (uint32_t rank = 0; rank < ranks; ++rank) {
-    if (!hasTurn(rank)) return false;
-    fewest = std::min(fewest, stated(rank));
-  }
-  return stated(peer) == fewest && fewest < stated(comm_.rank());
-}
-
 // Operations of two groups that span the same processes take these processes' devices in the same
 // order. Otherwise each could wait for the other.
 Code awaitProcessesBefore(Comm& comm, Deadline& deadline) {
-  const uint64_t sequence = comm.operation().wholeSequence();
   for (uint32_t peer = 0; peer < comm.group().ranks(); ++peer) {
     if (!comm.group().isProcessBefore(peer, comm.rank())) continue;
-    const OffloadLine& theirs = lineOf(comm, peer);
-    const auto hasTaken = [&] {
-      return theirs.taken.load(std::memory_order_acquire) >= sequence;
-    };
-    if (Code code = comm.waits().wait(hasTaken, peer, deadline); code != WL_OK) return code;
+    const auto has = [&] { return hasTurn(comm, peer); };
+    if (Code code = comm.waits().wait(has, peer, deadline); code != WL_OK) return code;
   }
   return WL_OK;
 }
