@@ -114,22 +114,20 @@ Code Copies::fill(CuAddress to, uint64_t bytes, const RankDevice::Fill& fill, wl
 
 Code Copies::take(CuAddress from, uint64_t bytes, const RankDevice::Take& take, wl_error_t* error) {
   Code code = checkUse(error);
-  // Passes the data in the staging buffer to take(). It is the piece at offset `at`.
-  const auto empty = [&](uint64_t at) {
-    Stage& stage = stages_[at / kStageBytes % 2];
-    code = await(stage, error);
-    if (code == WL_OK) take(stage.memory, at, std::min(kStageBytes, bytes - at));
-  };
-  const uint64_t parts = (bytes + kStageBytes - 1) / kStageBytes;
-  for (uint64_t part = 0; code == WL_OK && part < parts; ++part) {
-    const uint64_t at = part * kStageBytes;
-    Stage& stage = stages_[part % 2];
-    const uint64_t length = std::min(kStageBytes, bytes - at);
-    code = begin(stage, gpu_->cuda().cuMemcpyDtoHAsync(stage.memory, from + at, length, stream_),
-                 error);
-    if (code == WL_OK && part > 0) empty(at - kStageBytes);
+  // Each round begins to copy a piece, and then passes the piece before it to take().
+  for (uint64_t at = 0; code == WL_OK && at < bytes + kStageBytes; at += kStageBytes) {
+    Stage& next = stages_[at / kStageBytes % 2];
+    Stage& last = stages_[(at / kStageBytes + 1) % 2];
+    if (at < bytes) {
+      const uint64_t length = std::min(kStageBytes, bytes - at);
+      code = begin(next, gpu_->cuda().cuMemcpyDtoHAsync(next.memory, from + at, length, stream_),
+                   error);
+    }
+    if (code != WL_OK || at == 0) continue;
+    code = await(last, error);
+    const uint64_t before = at - kStageBytes;
+    if (code == WL_OK) take(last.memory, before, std::min(kStageBytes, bytes - before));
   }
-  if (code == WL_OK && parts > 0) empty((parts - 1) * kStageBytes);
   return settled(code);
 }
 

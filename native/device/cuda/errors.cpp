@@ -63,8 +63,7 @@ constexpr Meaning kMeanings[] = {
      "take cuda-compat out of LD_LIBRARY_PATH: this device does not bear it"},
     {805, 809, WL_RESOURCE, kMps},
     {810, 810, WL_DEVICE,
-     "another client of the MPS service has failed, and this one with it: start it "
-     "again"},
+     "another client of the MPS service has failed, and this one with it: start it again"},
     {900, 908, WL_UNSUPPORTED, kCapture},
 };
 
