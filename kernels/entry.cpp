@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels of one target, and the target. Only this file instantiates them, once per executor.
+#include <type_traits>
+
 #include "kernels/all_offloaded.h"
 #include "kernels/one_sided.h"
 #include "native/base/target.h"
