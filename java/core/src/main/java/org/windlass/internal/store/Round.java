@@ -21,10 +21,13 @@ public record Round(
     long limitMs,
     Presence others,
     Map<Integer, byte[]> own) {
-  /** Returns a limit in milliseconds, from 1 to 10,000 days. */
+  /** The longest limit: 10,000 days. */
+  static final long LONGEST_MS = 864_000_000_000L;
+
+  /** Returns a limit in milliseconds, from 1 to {@link #LONGEST_MS}. */
   public static long limitMs(Duration limit) {
-    return limit.compareTo(Duration.ofMillis(Wire.LONGEST_MS)) > 0
-        ? Wire.LONGEST_MS
+    return limit.compareTo(Duration.ofMillis(LONGEST_MS)) > 0
+        ? LONGEST_MS
         : Math.max(1, limit.toMillis());
   }
 

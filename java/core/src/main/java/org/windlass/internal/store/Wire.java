@@ -74,9 +74,6 @@ final class Wire {
   static final byte PIECE = 1;
   static final byte LAST_PIECE = 2;
 
-  /** The longest that a member waits in a GATHER: 10,000 days. */
-  static final long LONGEST_MS = 864_000_000_000L;
-
   /** The longest piece of the values of a GATHER. */
   static final int PIECE_BYTES = 512 << 10;
 
@@ -276,7 +273,7 @@ final class Wire {
         throw new MalformedException("rank " + rank + " of " + size + ", or that twice");
       }
     }
-    boolean isLimit = limitMs >= 1 && limitMs <= LONGEST_MS;
+    boolean isLimit = limitMs >= 1 && limitMs <= Round.LONGEST_MS;
     if (count == 0 || (last & ~1) != 0 || !isLimit || key.isEmpty() != (value == null)) {
       throw new MalformedException("a round without ranks or limit, or half of a key");
     }
