@@ -16,6 +16,15 @@ namespace {
 #include "native/isa/sim/vector_loops.inl"
 
 using Register = __m256i;
+Register load(const void* from) {
+  return _mm256_loadu_si256(static_cast<const Register*>(from));
+}
+void storeAligned(void* to, Register block) {
+  _mm256_store_si256(static_cast<Register*>(to), block);
+}
+void storeAnywhere(void* to, Register block) {
+  _mm256_storeu_si256(static_cast<Register*>(to), block);
+}
 void stream(void* to, Register block) {
   _mm256_stream_si256(static_cast<Register*>(to), block);
 }

@@ -19,6 +19,15 @@ namespace {
 #include "native/isa/sim/vector_loops.inl"
 
 using Register = __m512i;
+Register load(const void* from) {
+  return _mm512_loadu_si512(static_cast<const Register*>(from));
+}
+void storeAligned(void* to, Register block) {
+  _mm512_store_si512(static_cast<Register*>(to), block);
+}
+void storeAnywhere(void* to, Register block) {
+  _mm512_storeu_si512(static_cast<Register*>(to), block);
+}
 void stream(void* to, Register block) {
   _mm512_stream_si512(static_cast<Register*>(to), block);
 }

@@ -1,20 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of a vector path with registers of 32 or 64 bytes: the copy. The path defines Register and
-// stream().
+// its load, storeAligned, storeAnywhere and stream.
 
 constexpr size_t kRegister = WINDLASS_PATH_WIDTH;
-
-Register load(const void* from) {
-  Register block;
-  __builtin_memcpy(&block, from, sizeof block);
-  return block;
-}
-void storeAligned(void* to, Register block) {
-  *static_cast<Register*>(to) = block;
-}
-void storeAnywhere(void* to, Register block) {
-  __builtin_memcpy(to, &block, sizeof block);
-}
 
 // Copies four registers an iteration to an aligned destination. The caller copies the ends
 // unaligned; they may overlap the body.
