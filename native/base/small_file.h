@@ -2,7 +2,6 @@
 // Small system files that state the resource limits of a process.
 #pragma once
 
-
 namespace windlass {
 
 // The start of a small file, read without the heap. Empty if the file cannot be read.

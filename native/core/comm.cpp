@@ -4,7 +4,6 @@
 
 #include <sched.h>
 
-
 #include "native/core/executor/executor.h"
 
 namespace windlass {

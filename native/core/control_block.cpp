@@ -14,14 +14,17 @@
 namespace windlass {
 namespace {
 
-// A hash of what must match between libraries whose ranks meet: the layout of a block and the
-// division of operations.
+// Number to raise with each change of what ranks exchange in an operation.
+constexpr unsigned kOperations = 2;
+
+// A hash of what must match between libraries whose ranks meet: the layout of a block, and the
+// exchanges of operations.
 uint64_t layoutOfThisLibrary() {
   char text[256];
   std::snprintf(text, sizeof text,
-                "windlass %s for %s, ABI %u, blocks of %zu, %zu, %zu, %zu, %zu, %zu, at %llu",
-                WINDLASS_VERSION, kTarget.limits.name, WL_ABI_VERSION, sizeof(SharedLines),
-                sizeof(RankLines), sizeof(Member), sizeof(FlightRecorder), sizeof(OffloadLine),
+                "windlass %s for %s, ABI %u, operations %u, blocks of %zu, %zu, %zu, %zu, %zu, %zu, at %llu",
+                WINDLASS_VERSION, kTarget.limits.name, WL_ABI_VERSION, kOperations,
+                sizeof(SharedLines), sizeof(RankLines), sizeof(Member), sizeof(FlightRecorder), sizeof(OffloadLine),
                 sizeof(ShrinkNote), static_cast<unsigned long long>(kInPage));
   uint64_t word = 0xcbf29ce484222325u;
   for (const char* at = text; *at != 0; ++at)

@@ -192,14 +192,14 @@ class Group {
 
   GroupConfig config_;
   ControlBlock block_;
-  GroupWindows windows_;
   void* mapping_ = nullptr;  // control block that this group made
   std::shared_ptr<Devices> devices_;
   uint64_t mapped_ = 0;
   std::shared_ptr<const void> memory_;  // keeps a control block that another process made
   std::unique_ptr<OtherHosts> hosts_;
-  std::mutex mutex_;         // guards what follows; held in an operation only when it first opens
-                             // a peer's memory
+  GroupWindows windows_;  // its windows use `hosts_` when they are dropped
+  std::mutex mutex_;      // guards the members down to `watchMutex_`; held in an operation only when
+                          // it first opens a peer's memory
   std::vector<bool> claimed_;
   std::vector<std::shared_ptr<const void>> retired_;
   PeerMemoryUse peerMemoryUse_ = PeerMemoryUse::kAuto;

@@ -51,8 +51,16 @@ Path bestPath() noexcept {
   return Path::kPortable;
 }
 
-const PathChoice& active() noexcept {
-  static const PathChoice chosen = choosePath(std::getenv("WINDLASS_ISA"));
+struct Active {
+  PathChoice choice;
+  const VectorTable* table;
+};
+
+const Active& active() noexcept {
+  static const Active chosen = [] {
+    const PathChoice choice = choosePath(std::getenv("WINDLASS_ISA"));
+    return Active{choice, tableFor(choice.path)};
+  }();
   return chosen;
 }
 
@@ -92,18 +100,18 @@ PathChoice choosePath(const char* request) noexcept {
 const VectorTable& activeTable() noexcept {
   const VectorTable* table = activePointer.load(std::memory_order_acquire);
   if (table == nullptr) {
-    table = tableFor(active().path);
+    table = active().table;
     activePointer.store(table, std::memory_order_release);
   }
   return *table;
 }
 
 const char* isaPathName() noexcept {
-  return nameOf(active().path);
+  return nameOf(active().choice.path);
 }
 
 const char* isaPathError() noexcept {
-  const char* error = active().error;
+  const char* error = active().choice.error;
   return *error == '\0' ? nullptr : error;
 }
 
