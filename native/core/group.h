@@ -198,8 +198,8 @@ class Group {
   std::shared_ptr<const void> memory_;  // keeps a control block that another process made
   std::unique_ptr<OtherHosts> hosts_;
   GroupWindows windows_;  // its windows use `hosts_` when they are dropped
-  std::mutex mutex_;      // guards the members down to `watchMutex_`; held in an operation only when
-                          // it first opens a peer's memory
+  std::mutex mutex_;      // guards the members down to `watchMutex_`; held in an operation only
+                          // when it first opens a peer's memory
   std::vector<bool> claimed_;
   std::vector<std::shared_ptr<const void>> retired_;
   PeerMemoryUse peerMemoryUse_ = PeerMemoryUse::kAuto;

@@ -35,7 +35,8 @@ class GroupWindows {
             uint64_t bytes);
   void drop(uint32_t window) { holders_[window].fetch_sub(1, std::memory_order_seq_cst); }
   // Unmaps windows that no rank holds any more. If no rank may access memory any more (`isOver`),
-  // also unmaps those that only this process's list keeps. On return, sweeps that other threads began are over, too.
+  // also unmaps those that nobody but this list keeps. On return, sweeps that other threads began
+  // are over, too.
   void sweep(bool isOver);
 
   // Calls visit(base, bytes of a segment) for each window that this process holds.

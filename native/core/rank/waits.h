@@ -66,8 +66,8 @@ class Waits {
   // different operation. This check costs more than ended(), and waits make it seldom.
   Code compared();
   // Runs when this rank leaves. Publishes a failure record if a peer called something different in
-  // this rank's last operation, or left after fewer or more operations. Returns the record's code, or
-  // Ok.
+  // this rank's last operation, or left after fewer or more operations. Returns the record's code,
+  // or Ok.
   Code compareLast();
   bool hasLeft(uint32_t peer) const {
     return group_.lines(peer).state.left.load(std::memory_order_seq_cst) != 0;
