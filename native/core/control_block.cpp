@@ -22,10 +22,12 @@ constexpr unsigned kOperations = 2;
 uint64_t layoutOfThisLibrary() {
   char text[256];
   std::snprintf(text, sizeof text,
-                "windlass %s for %s, ABI %u, operations %u, blocks of %zu, %zu, %zu, %zu, %zu, %zu, at %llu",
+                "windlass %s for %s, ABI %u, operations %u, blocks of %zu, %zu, %zu, %zu, %zu, "
+                "%zu, at %llu",
                 WINDLASS_VERSION, kTarget.limits.name, WL_ABI_VERSION, kOperations,
-                sizeof(SharedLines), sizeof(RankLines), sizeof(Member), sizeof(FlightRecorder), sizeof(OffloadLine),
-                sizeof(ShrinkNote), static_cast<unsigned long long>(kInPage));
+                sizeof(SharedLines), sizeof(RankLines), sizeof(Member), sizeof(FlightRecorder),
+                sizeof(OffloadLine), sizeof(ShrinkNote),
+                static_cast<unsigned long long>(kInPage));
   uint64_t word = 0xcbf29ce484222325u;
   for (const char* at = text; *at != 0; ++at)
     word = (word ^ static_cast<unsigned char>(*at)) * 0x100000001b3u;
