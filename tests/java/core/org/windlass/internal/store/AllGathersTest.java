@@ -164,6 +164,44 @@ class AllGathersTest {
     meeting.close();
   }
 
+  /** What was said in rounds that are over counts no more. */
+  @Test
+  void manyRoundsTakeNoMoreRoomThanOne() {
+    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
+      Store store = meeting.join();
+      String said = "x".repeat(500_000);
+      for (int times = 0; times < 150; times++) {
+        assertThat(heard(store, round("test", 1, LONG_MS, 0, said))).isEqualTo(List.of(said));
+        assertThat(heard(store, round("late", 2, 1, 0, said))).isInstanceOf(Refusal.class);
+      }
+    }
+  }
+
+  @Test
+  void anotherProcessOfARankThatCountsOthersIsRefused() throws Exception {
+    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
+      Store one = meeting.join();
+      CompletableFuture<Object> waits =
+          beside(() -> heard(one, round("test", 2, LONG_MS, 1, "b")));
+      Thread.sleep(200);
+      assertThat((Throwable) heard(meeting.join(), round("test", 3, LONG_MS, 1, "B")))
+          .hasMessageStartingWith("another process has come to this start as rank 1 too");
+      assertThat(heard(meeting.join(), round("test", 2, LONG_MS, 0, "a")))
+          .isEqualTo(List.of("a", "b"));
+      assertThat(get(waits)).isEqualTo(List.of("a", "b"));
+    }
+  }
+
+  @Test
+  void moreRanksThanThereMayBeAreRefusedByName() {
+    try (Meeting meeting = new Meeting(Kind.SOCKET)) {
+      Store store = meeting.join();
+      assertThat((Throwable) heard(store, round("test", 5000, LONG_MS, 0, "a")))
+          .hasMessage("a start of 5000 ranks; it may have 4096");
+      assertThat(store.get("any", Meeting.LONG)).isEmpty();
+    }
+  }
+
   @Test
   void aLimitIsAsLongAsAnyDuration() {
     try (Meeting meeting = new Meeting(Kind.SOCKET)) {

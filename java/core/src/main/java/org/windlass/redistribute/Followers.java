@@ -197,6 +197,16 @@ public final class Followers implements AutoCloseable {
     }
   }
 
+  /** Throws if this job's own ranks have failed, and lets go of the follower's link before. */
+  private void requireAlive(Entry follower) {
+    try {
+      job.requireAlive();
+    } catch (RuntimeException e) {
+      follower.lose();
+      throw e;
+    }
+  }
+
   /** Returns the names of open targets; none if the store does not answer in time. */
   private List<String> newcomers(Until until) {
     job.requireSameSearch(pair, until);
@@ -239,7 +249,7 @@ public final class Followers implements AutoCloseable {
         link(follower, new Until(Math.max(1, until.leftNs() / 2)));
       } catch (RuntimeException | Error e) {
         follower.set(LOST, e);
-        job.requireAlive();
+        requireAlive(follower);
       }
       settle(List.of(follower), until);
       publish(List.of(follower));

@@ -47,7 +47,7 @@ final class JobAllGather implements AllGather {
           for (int rank = 0; rank < said.length; rank++) {
             all.put(first + rank, said[rank]);
           }
-          List<byte[]> values = atStore.round(all, isLast, limit);
+          List<byte[]> values = atStore.round(all, isLast, until.left());
           return out -> {
             for (byte[] value : values) {
               Encoding.putArray(out, value);

@@ -115,7 +115,8 @@ final class RoundsByKeys {
     for (int rank = 0; rank < size; rank++) {
       byte[] said = await(key(number, rank), rank);
       requireSize(rank, said);
-      all.writeBytes(ByteBuffer.allocate(Integer.BYTES).putInt(said.length - Integer.BYTES).array());
+      int length = said.length - Integer.BYTES;
+      all.writeBytes(ByteBuffer.allocate(Integer.BYTES).putInt(length).array());
       all.write(said, Integer.BYTES, said.length - Integer.BYTES);
     }
     return all.toByteArray();
@@ -148,7 +149,9 @@ final class RoundsByKeys {
     ByteArrayOutputStream all = new ByteArrayOutputStream();
     for (int i = 0; i < count; i++) {
       all.writeBytes(
-          store.get(key(number, "all/" + i), until.left()).orElseThrow(() -> RoundFailures.left(0)));
+          store
+              .get(key(number, "all/" + i), until.left())
+              .orElseThrow(() -> RoundFailures.left(0)));
     }
     List<byte[]> said = new ArrayList<>();
     try (DataInputStream in =

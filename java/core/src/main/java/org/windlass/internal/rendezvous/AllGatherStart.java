@@ -66,8 +66,7 @@ public final class AllGatherStart {
    * @param alone makes a {@code wl_comm_t*} for each rank if all live in this process
    * @param failures makes the exceptions: Mismatch if ranks have different versions or options, or
    *     say something else; Unsupported if hosts can't reach one another, or one process has ranks
-   *     of
-   *     several class loaders; Timeout; Resource
+   *     of several class loaders; Timeout; Resource
    * @return a {@code wl_comm_t*}
    */
   public static long join(

@@ -154,7 +154,9 @@ public final class Start {
 
   /** Returns the names of the steps that {@link #make} takes part in. */
   static List<String> steps(Hosts hosts) {
-    return hosts.areSeveral() ? List.of(SHARE, WIRE, StartSteps.LAST) : List.of(SHARE, StartSteps.LAST);
+    return hosts.areSeveral()
+        ? List.of(SHARE, WIRE, StartSteps.LAST)
+        : List.of(SHARE, StartSteps.LAST);
   }
 
   /** Takes the first step. Returns which ranks live on which hosts. */

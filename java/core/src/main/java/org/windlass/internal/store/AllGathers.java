@@ -19,8 +19,8 @@ import org.windlass.internal.Native;
 
 /**
  * The all-gathers at one {@link StoreServer}, by name. A round is complete once every rank has said
- * something in it. In the first round a rank that leaves may come again. If a rank leaves later, or a
- * request reaches its deadline, the all-gather fails for all ranks, and its name is free for the
+ * something in it. In the first round a rank that leaves may come again. If a rank leaves later, or
+ * a request reaches its deadline, the all-gather fails for all ranks, and its name is free for the
  * next one. Only the server's thread calls this.
  */
 final class AllGathers {
@@ -147,8 +147,12 @@ final class AllGathers {
     if (all.sessions.length == round.size()) {
       return;
     }
-    int first = all.ranks(rank -> all.sessions[rank] != null).get(0);
     int other = round.own().keySet().iterator().next();
+    List<Integer> present = all.ranks(rank -> all.sessions[rank] != null);
+    if (present.contains(other)) {
+      throw RoundFailures.anotherProcess(other);
+    }
+    int first = present.get(0);
     Refusal failure =
         RoundFailures.sizes(Map.of(first, all.sessions.length, other, round.size()));
     fail(all, failure);
@@ -191,8 +195,8 @@ final class AllGathers {
   }
 
   private void complete(AllGather all, boolean isLast) {
-    int bytes = Arrays.stream(all.said).mapToInt(Wire::arrayBytes).sum();
-    ByteBuffer values = ByteBuffer.allocate(bytes);
+    int length = Arrays.stream(all.said).mapToInt(Wire::arrayBytes).sum();
+    ByteBuffer values = ByteBuffer.allocate(length);
     for (byte[] value : all.said) {
       Wire.putArray(values, value);
     }

@@ -195,7 +195,9 @@ final class Connector {
     }
   }
 
-  /** Says something, and hears an answer, so that no relay of the greeting alone is taken for it. */
+  /**
+   * Says something, and hears an answer, so that no relay of the greeting alone is taken for it.
+   */
   private long beWelcomed() throws IOException {
     ByteBuffer welcome = receive(Wire.WELCOME);
     welcome.get();

@@ -206,6 +206,11 @@ public final class SocketStore implements Store {
 
   @Override
   public List<byte[]> gather(Round round, Runnable onRankZero) {
+    if (round.size() > Member.MOST_RANKS) {
+      throw new Refusal(
+          Native.WL_INVALID_ARGUMENT,
+          "a start of " + round.size() + " ranks; it may have " + Member.MOST_RANKS);
+    }
     ByteBuffer request = Wire.gather(Wire.NO_CALL, round);
     if (request.remaining() > Integer.BYTES + Wire.FRAME) {
       throw new Refusal(

@@ -224,8 +224,8 @@ public final class StoreServer implements AutoCloseable {
   }
 
   /**
-   * Returns why a stranger with a proof can't become a member; null if it can. A session of the same
-   * rank that has said nothing yet gives way: a relay that passed on the greeting may hold it.
+   * Returns why a stranger with a proof can't become a member; null if it can. A session of the
+   * same rank that has said nothing yet gives way: a relay that passed on the greeting may hold it.
    */
   Refusal objection(Member member) {
     Session before = members.of(member);
