@@ -12,6 +12,7 @@ import struct
 import sys
 import threading
 import time
+import uuid
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../native/python"))
@@ -101,6 +102,9 @@ def integers():
         assert comm.split(np.int64(7), np.int32(-comm.rank)).rank == comm.size - 1 - comm.rank
         assert comm.split(hash_ % 2**31).size == comm.size
         assert comm.split(-1) is None
+        negative = windlass.Options(first_sequence=-1)
+        announced = windlass.job._Announcement("", "", uuid.UUID(int=0), 1, 1, "").bytes(negative)
+        assert announced.count(b"\xff" * 4) == 1, announced
         comm.barrier(SOON)
     say("done")
 

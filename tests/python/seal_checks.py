@@ -91,6 +91,8 @@ def run():
     all_gather(opened.address, honest)
     replies(log)
     reply_order()
+    broken()
+    swallowed()
     silent()
     slow()
     dribbled()
@@ -153,8 +155,8 @@ def frames_of(stream, is_member):
     for number in itertools.count():
         while True:
             length = struct.unpack_from(">i", data)[0] if len(data) >= 4 else 1 << 20
-            seal = 0 if is_member or number == 0 else store.SEAL
-            whole = 4 + length + seal if number < 2 else max(1, len(data))
+            seal = 0 if number < (2 if is_member else 1) else store.SEAL
+            whole = 4 + length + seal if number < 3 else max(1, len(data))
             if len(data) >= whole:
                 break
             more = stream.recv(1 << 16)
@@ -167,7 +169,8 @@ def frames_of(stream, is_member):
 
 class Relay:
     """Passes one connection on, and what `change` makes of the frame of that number from the member
-    (HELLO 0, PROOF 1) or from the store (CHALLENGE 0, WELCOME 1, which is sealed)."""
+    (HELLO 0, PROOF 1, PING 2) or from the store (CHALLENGE 0, WELCOME 1, reply 2). Those that
+    follow the PROOF are sealed."""
 
     def __init__(self, address, from_member, number, change):
         self.from_member, self.number, self.change = from_member, number, change
@@ -238,7 +241,7 @@ def sent_back(frame, source):
 
 def greetings(address):
     """Each byte of each frame of the greeting; and each frame dropped, repeated, cut, sent back."""
-    for from_member, number in ((True, 0), (True, 1), (False, 0), (False, 1)):
+    for from_member, number in itertools.product((True, False), range(3)):
         at, length = 0, 1
         while at < length:
             relay = Relay(address, from_member, number, changed_at(at))
@@ -306,6 +309,8 @@ def answer(listener, frames, said):
         body()
         own.seal(TOKEN, hello, challenge, True)
         peer.sendall(own.made(packed("Bq", store.WELCOME, 60_000)))
+        body()
+        peer.sendall(own.made(packed("Bi", 0, store.NO_CALL)))
         request = body()
         with contextlib.suppress(OSError):  # the member has gone
             peer.sendall(b"".join(
@@ -357,6 +362,49 @@ def reply_order():
             own):
         result, _ = answered(frames, CALLS["gather"])
         assert isinstance(result, windlass.PeerLostException), result
+
+
+def broken():
+    """A frame of the greeting that was changed behind the PROOF breaks one connection. The next
+    attempt comes in, and if none does, the reason is known."""
+    opened = server.StoreServer(("127.0.0.1", 0), TOKEN, Deadline(30))
+    for number in (1, 2):
+        for comes_in in (True, False):
+            relay = Relay(opened.address, False, number, changed_at(8))
+            place = relay.listener.getsockname()[:2]
+            if comes_in:
+                threading.Thread(target=listen_after, args=(relay, place)).start()
+            try:
+                met = store.Store(place, TOKEN, "raw", -1, 0, Deadline(30 if comes_in else 1))
+                assert comes_in and met.get("kept", Deadline(30)) is None
+                met.close()
+            except windlass.DeadlineExceededException as e:
+                assert not comes_in and "does not fit its seal" in str(e), e
+            relay.threads[0].join()
+    opened.close()
+
+
+def listen_after(relay, place):
+    """Opens a store where a relay was, for one member."""
+    relay.threads[0].join()
+    opened = server.StoreServer(place, TOKEN, Deadline(30))
+    while not opened._members:
+        time.sleep(0.01)
+    while opened._members:
+        time.sleep(0.01)
+    opened.close()
+
+
+def swallowed():
+    """A relay of the greeting alone, which swallows what follows, costs a member one attempt."""
+    store.LONGEST_ATTEMPT = 0.5
+    opened = server.StoreServer(("127.0.0.1", 0), TOKEN, Deadline(30))
+    for from_member in (True, False):
+        relay = Relay(opened.address, from_member, 2, lambda frame, _: [])
+        failure = relay.attempt()
+        assert isinstance(failure, windlass.DeadlineExceededException), failure
+        assert "gave no answer for 0.4 s" in str(failure), failure
+    opened.close()
 
 
 def silent():

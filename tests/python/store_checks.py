@@ -3,7 +3,10 @@
 
 import contextlib
 import logging
+import os
 import secrets
+import signal
+import socket
 import threading
 import time
 
@@ -60,8 +63,9 @@ def fails(call, kind, culprits, *words):
 
 
 def run():
-    for check in (rounds, long_values, several_ranks, sizes, one_rank_twice, held_ranks, leaves,
-                  late, behind, first_comes, closes, next_start, kinds, tables):
+    for check in (rounds, long_values, several_ranks, sizes, one_rank_twice, held_ranks, comes_again,
+                  leaves, late, behind, first_comes, closes, forked, addresses, next_start, kinds,
+                  tables):
         check()
 
 
@@ -118,9 +122,18 @@ def one_rank_twice():
         assert [call.end() for call in waits] == [[b"0", b"1", b"2"]] * 2
 
 
+class Silent(store.Store):
+    """A member that says nothing behind its PROOF."""
+
+    def _be_welcomed(self, limit):
+        self._answer(store.WELCOME, limit)
+        self.silence = 60.0
+
+
 def held_ranks():
     """A connection that has not sent a sealed frame does not keep its rank from others."""
-    with opened(2) as (at, (_, silent)):
+    with opened(0) as (at, _):
+        silent = Silent(at.address, TOKEN, "test", 1, 2, Deadline(30))
         spoken = member(at, 1, 2)
         spoken.set("a", b"1", Deadline(30))
         try:
@@ -133,6 +146,36 @@ def held_ranks():
             raise SystemExit("it was not replaced")
         except windlass.PeerLostException:
             spoken.close()
+            silent.close()
+
+
+def comes_again():
+    """In the first round a rank that leaves takes back what it said, and may come again."""
+    with opened(2, 3) as (at, members):
+        waits = Call(members[0], 3, {0: b"a"})
+        time.sleep(0.1)
+        for ends in (lambda: members[1].close(), lambda: members[1]._request(
+                Deadline(30), store.QUIT, store.NO_CALL, packed("s", "start"))):
+            leaver = Call(members[1], 3, {1: b"old"}, seconds=0.8)
+            time.sleep(0.1)
+            ends()
+            time.sleep(0.1)
+            assert isinstance(leaver.end(), windlass.WindlassException), leaver.result
+            members[1] = member(at, 1, 3) if members[1].lost else members[1]
+        assert waits.result is None, waits.result  # after the deadlines of those that left
+        members.append(member(at, 2, 3))
+        calls = [Call(members[rank], 3, {rank: b"bc"[rank - 1:rank]}) for rank in (1, 2)]
+        assert [call.end() for call in (waits, *calls)] == [[b"a", b"b", b"c"]] * 3
+    with opened(1, 3) as (at, _):
+        for rank, size in ((1, 2), (2, 3)):  # no trace of the first is left
+            early = member(at, rank, size)
+            call = Call(early, size, {rank: b""}, seconds=0.5)
+            time.sleep(0.1)
+            if size == 2:
+                early.close()
+            fails(call, windlass.PeerLostException if size == 2
+                  else windlass.DeadlineExceededException, [] if size == 2 else [0, 1])
+        early.close()
 
 
 def leaves():
@@ -221,6 +264,77 @@ def closes():
         begin = time.monotonic()
         at.close()  # they do not close
         assert 1.9 < time.monotonic() - begin < 3
+
+
+@contextlib.contextmanager
+def child():
+    """A forked child, which has all open files until the end of the block."""
+    number = os.fork()
+    if number == 0:
+        time.sleep(60)
+        os._exit(0)
+    try:
+        yield
+    finally:
+        os.kill(number, signal.SIGKILL)
+        os.waitpid(number, 0)
+
+
+def forked():
+    """What is closed ends, even if a forked child has its files too."""
+    with opened(2) as (at, members):
+        members[1].set("a", b"", Deadline(30))
+        with child():
+            begin = time.monotonic()
+            members[1].close()
+            while len(at._members) == 2:
+                assert time.monotonic() - begin < 5, "the session did not end"
+                time.sleep(0.01)
+            at.close()
+            assert time.monotonic() - begin < 5 and not at._thread.is_alive()
+            with socket.socket() as other:
+                assert other.connect_ex(at.address) != 0, "the port is open"
+            try:
+                members[0].get("a", Deadline(5))
+                raise SystemExit("the connection goes on")
+            except windlass.PeerLostException:
+                pass
+
+
+def addresses():
+    """The addresses of a name share the time of an attempt, and one that answers is found."""
+    real, held = socket.getaddrinfo, []
+
+    def hole():
+        """A listener without room, where a connection gets no answer."""
+        held.append(socket.socket())
+        held[-1].bind(("127.0.0.1", 0))
+        held[-1].listen(0)
+        place = held[-1].getsockname()
+        for _ in range(3):
+            held.append(socket.socket())
+            held[-1].setblocking(False)
+            held[-1].connect_ex(place)
+        return place
+
+    with opened(0) as (at, _):
+        places = [hole() for _ in range(3)]
+        socket.getaddrinfo = lambda *_, **__: [
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", place) for place in places]
+        try:
+            begin = time.monotonic()
+            try:
+                store.Store(("several", 1), TOKEN, "test", 0, 1, Deadline(1))
+                raise SystemExit("nobody is there")
+            except windlass.DeadlineExceededException as e:
+                assert "timed out" in str(e), e
+            assert time.monotonic() - begin < 2
+            places.append(at.address)
+            store.Store(("several", 1), TOKEN, "test", 0, 1, Deadline(4)).close()
+        finally:
+            socket.getaddrinfo = real
+            for each in held:
+                each.close()
 
 
 def next_start():

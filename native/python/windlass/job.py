@@ -51,9 +51,9 @@ class _Announcement(collections.namedtuple(
 
     def bytes(self, options: Options) -> bytes:
         is_python = True
-        return packed("i" + self._FORM + "Iiiq??", self._MAGIC, *self, options.first_sequence,
-                      options.cores, options.blocks, options.deadline_ns, options.adjust_threads,
-                      is_python)
+        return packed("i" + self._FORM + "Iiiq??", self._MAGIC, *self,
+                      options.first_sequence % (1 << 32), options.cores, options.blocks,
+                      options.deadline_ns, options.adjust_threads, is_python)
 
     @staticmethod
     def of(data: bytes) -> _Announcement:

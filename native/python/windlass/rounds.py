@@ -42,8 +42,9 @@ class Rounds:
     """The rounds of one start. A round is complete once it has a value of each rank.
 
     A session is a connection: it has the methods reply, refuse and send_values, and the attribute
-    has_failure, which is True if it has yet to be told why the start failed. The start has failed,
-    or is over, for good: ranks of the next start find this store and get no answer."""
+    has_failure, which is True if it has yet to be told why the start failed. In the first round a
+    rank other than 0 that leaves may come again. The start has failed, or is over, for good: ranks
+    of the next start find this store and get no answer."""
 
     def __init__(self, address: str) -> None:
         """address: of the store, for messages."""
@@ -53,8 +54,10 @@ class Rounds:
         self._members: set[Any] = set()  # these sessions
         self._said: dict[int, bytes] = {}  # by rank, in this round
         self._bytes = 0
-        self._waiting: list[tuple[Any, int]] = []  # sessions, and ids of their requests
+        # Sessions, ids of their requests, and when these are late, by time.monotonic().
+        self._waiting: list[tuple[Any, int, float]] = []
         self._limit = self._warning = math.inf  # of this round, by time.monotonic()
+        self._is_first_round = True
         self._is_last = self._is_over = self._has_warned = False
         self._failure: WindlassException | None = None
 
@@ -86,12 +89,26 @@ class Rounds:
             self._fail(_left(0))
 
     def quit(self, session: Any) -> None:
-        """Fails the start if ranks of a session take part in it."""
+        """Ends the part of a session. In the first round its ranks may come again, except rank 0,
+        whose process has this store. Otherwise the start fails."""
         if not self._is_over and self.has(session):
             self._waiting = [each for each in self._waiting if each[0] is not session]
-            self._fail(_left(min(
-                rank for rank, its in self._sessions.items() if its is session)))
+            ranks = [rank for rank, its in self._sessions.items() if its is session]
+            if self._is_first_round and 0 not in ranks:
+                self._forget(session, ranks)
+            else:
+                self._fail(_left(min(ranks)))
         session.has_failure = False
+
+    def _forget(self, session: Any, ranks: list[int]) -> None:
+        """Takes back what the ranks of a session said in the first round."""
+        self._members.remove(session)
+        for rank in ranks:
+            del self._sessions[rank]
+            self._bytes -= len(self._said.pop(rank))
+        self._limit = min((late for *_, late in self._waiting), default=math.inf)
+        if not self._waiting:
+            self._size, self._is_last, self._warning = 0, False, math.inf
 
     def gather(self, session: Any, number: int, name: str, size: int, is_last: int, limit: int,
                key: str, _: bytes | None, own: dict[int, bytes]) -> None:
@@ -130,7 +147,7 @@ class Rounds:
         self._sessions.update(dict.fromkeys(own, session))
         self._members.add(session)
         if 0 in own:
-            for other, its_number in self._waiting:
+            for other, its_number, _ in self._waiting:
                 other.reply(its_number, b"\0")
         elif 0 in self._sessions:
             session.reply(number, b"\0")
@@ -138,11 +155,11 @@ class Rounds:
         if not self._waiting and not self._has_warned:
             self._warning = now + min(seconds / 4, 10.0)
         self._limit = min(self._limit, now + seconds)
-        self._waiting.append((session, number))
+        self._waiting.append((session, number, now + seconds))
         if len(self._said) == size:
             self._complete()
 
-    def _end_round(self) -> list[tuple[Any, int]]:
+    def _end_round(self) -> list[tuple[Any, int, float]]:
         """Returns the requests that wait for the end of the round."""
         waiting, self._waiting, self._said = self._waiting, [], {}
         self._limit, self._warning, self._bytes = math.inf, math.inf, 0
@@ -150,8 +167,8 @@ class Rounds:
 
     def _complete(self) -> None:
         values = packed("a" * self._size, *(self._said[rank] for rank in range(self._size)))
-        self._is_over = self._is_last
-        for session, number in self._end_round():
+        self._is_over, self._is_first_round = self._is_last, False
+        for session, number, _ in self._end_round():
             session.send_values(number, memoryview(values))
 
     def _fail(self, why: WindlassException) -> None:
@@ -159,7 +176,7 @@ class Rounds:
         self._failure, self._is_over = why, True
         for session in self._members:
             session.has_failure = True
-        for session, number in self._end_round():
+        for session, number, _ in self._end_round():
             session.has_failure = False
             session.refuse(number, why)
 

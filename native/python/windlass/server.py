@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import math
 import secrets
@@ -90,6 +91,13 @@ def _cut(text: str) -> str:
     return printable(text).encode("utf-8", "replace")[:800].decode("utf-8", "ignore")
 
 
+def _end(sock: socket.socket) -> None:
+    """Closes a socket, and ends its connection even if a forked child has it too."""
+    with contextlib.suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
+    sock.close()
+
+
 class StoreServer:
     """The store of one start, on a thread of its own, which no connection can make wait.
 
@@ -143,8 +151,11 @@ class StoreServer:
     def close(self) -> None:
         """Ends the start and all connections. Ranks may read for 2 s what they were sent.
         Idempotent."""
-        self._wake.close()  # the thread sees it
-        self._thread.join(10)
+        if self._thread.is_alive():
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                self._wake.send(b"\0")
+            self._thread.join(10)
+        self._wake.close()
 
     def _run(self) -> None:
         while self._end == math.inf or time.monotonic() < self._end and any(
@@ -169,7 +180,7 @@ class StoreServer:
         self._end = time.monotonic() + _CLOSE_SECONDS
         for each in (self._listener, self._woken):
             self._selector.unregister(each)
-            each.close()
+            _end(each)
         self._start.close()
         self._changed.update(self._members)
 
@@ -270,11 +281,11 @@ class StoreServer:
         return True
 
     def _drop(self, session: _Session) -> None:
-        """Ends a session. If its ranks take part in the start, that fails. Idempotent."""
+        """Ends a session. If its ranks take part in the start, see Rounds.quit. Idempotent."""
         if session.socket.fileno() < 0:
             return
         self._selector.unregister(session.socket)
-        session.socket.close()
+        _end(session.socket)
         self._changed.discard(session)
         self._strangers.pop(session, None)
         if session in self._members:

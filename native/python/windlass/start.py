@@ -289,6 +289,7 @@ def _meet(launch: LaunchEnvironment, address: Address, token: bytes, options: Op
     name = job.decode("utf-8") if len(job) <= 128 else hashlib.sha256(job).hexdigest()
     is_own = launch.rank == 0 and not launch.launcher_has_store
     whose, culprits = ("the launcher", []) if launch.launcher_has_store else ("rank 0", [0])
+    before = ""
     while True:
         store = None
         try:
@@ -303,11 +304,12 @@ def _meet(launch: LaunchEnvironment, address: Address, token: bytes, options: Op
             is_earlier = (store is not None and store.lost is not None and not store.has_first
                           and launch.rank > 0 and not launch.launcher_has_store)
             if is_earlier and not until.over():
+                before = f" (before that: {e})"
                 continue
             if is_own or e.culprits:
                 raise
             raise WindlassException.of(
-                e.code, f"waiting for {whose}, which has the store where ranks meet: {e}",
+                e.code, f"waiting for {whose}, which has the store where ranks meet: {e}{before}",
                 culprits) from e
         finally:
             if store is not None:

@@ -40,7 +40,7 @@ NO_CALL = 0
 KEY, VALUE, TOTAL = 512, 512 << 10, 64 << 20
 """Most bytes of a key, of a value, and of all that a store holds."""
 
-GREETING_FRAME, FRAME = 1 << 10, 2 * VALUE + KEY + 64
+GREETING_FRAME, FRAME = 1 << 10, 8 << 20
 """Most bytes of a frame in the greeting, and after it."""
 
 SEAL = 16
@@ -136,6 +136,7 @@ class Store:
         self.lost: OSError | None = None  # why there are no more answers
         self.has_first = False  # whether the store has said that rank 0 arrived
         self._id = NO_CALL
+        self._fault = ""  # why this member last left a store
         who = f"connect to the store at {self.address} as rank {rank} of {size}"
         why = "no answer"
         for _ in until.pauses(0.005, 0.2):
@@ -152,14 +153,15 @@ class Store:
                     raise PeerLostException(f"{who}: its owner has ended: {e}") from e
                 if why == "no answer" or not until.over():  # earlier attempts tell more
                     why = str(e)
+        before = f" (before that: {self._fault})" if self._fault not in ("", why) else ""
         raise DeadlineExceededException(
-            f"{who}: no store there after {until.whole:g} s: {why}; does its owner run?")
+            f"{who}: no store there after {until.whole:g} s: {why}{before}; does its owner run?")
 
     def _connect(self, address: Address, token: bytes, job: str, rank: int, size: int,
                  until: Deadline) -> None:
         limit = until.at_most(LONGEST_ATTEMPT)
         self._frames = Frames()
-        self._socket = socket.create_connection(address, timeout=limit.whole)
+        self._open(address, limit)
         try:
             if self._socket.getsockname() == self._socket.getpeername():
                 raise ConnectionRefusedError("nobody listens there")
@@ -170,8 +172,22 @@ class Store:
             self.close()
             if isinstance(e, socket.timeout):
                 raise ConnectionAbortedError(
-                    f"whoever listens there gave no answer for {limit.whole:g} s") from None
+                    f"whoever listens there gave no answer for {limit.whole:.3g} s") from None
             raise
+
+    def _open(self, address: Address, limit: Deadline) -> None:
+        """Connects to one of the addresses of a name. They share the time until `limit`."""
+        places = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
+        for count, (family, kind, protocol, _, place) in zip(range(len(places), 0, -1), places):
+            self._socket = socket.socket(family, kind, protocol)
+            try:
+                self._socket.settimeout(max(0.001, limit.left() / count))
+                self._socket.connect(place)
+                return
+            except BaseException as e:
+                self._socket.close()
+                if count == 1 or not isinstance(e, OSError):
+                    raise
 
     def _greet(self, token: bytes, hello: bytes, limit: Deadline) -> None:
         self._send(limit, hello)
@@ -185,11 +201,34 @@ class Store:
                 " store's")
         self._send(limit, bytes([PROOF]), proof(token, "member", hello, challenge))
         self._frames.seal(token, hello, challenge, False)
+        try:
+            self._be_welcomed(limit)
+        except Malformed as e:
+            raise self._leave(e, limit) from e
+
+    def _be_welcomed(self, limit: Deadline) -> None:
+        """Reads the WELCOME, and sends a PING. Its reply shows that nobody relays the greeting and
+        swallows the rest."""
         welcome = Reader(self._answer(WELCOME, limit)[1:])
         (silence,) = welcome.unpack("q")
         welcome.end()
         expect(silence >= 1, f"a silence of {silence} ms")
         self.silence = silence / 1000
+        self._send(limit, packed("Bi", PING, NO_CALL))
+        reply = Reader(self._receive(limit))
+        code, number = reply.unpack("Bi")
+        expect(number == NO_CALL, f"a reply to request {number}")
+        if code != 0:
+            raise ConnectionAbortedError(printable(reply.text()))
+        reply.end()
+
+    def _leave(self, fault: Malformed, until: Deadline) -> OSError:
+        """Tells the store why this member ends the connection. Returns the exception to raise."""
+        self._fault = why = f"this member got {fault}"
+        log.warning("The store at %s is left: %s", self.address, why)
+        with contextlib.suppress(OSError):
+            self._send(until, packed("Bis", LEAVE, NO_CALL, why))
+        return ConnectionAbortedError(why)
 
     def _answer(self, kind: int, limit: Deadline) -> bytes:
         """Returns the next frame of the greeting. Raises a refusal."""
@@ -284,11 +323,7 @@ class Store:
                 self._request(until, PING, NO_CALL, b"")
                 continue
             except Malformed as e:
-                why = f"this member got {e}"
-                log.warning("The store at %s is left: %s", self.address, why)
-                with contextlib.suppress(OSError):
-                    self._send(until, packed("Bis", LEAVE, NO_CALL, why))
-                raise ConnectionAbortedError(why) from e
+                raise self._leave(e, until) from e
             if number == NO_CALL and code != 0:
                 raise ConnectionAbortedError(printable(reader.text()))
             return code, number, reader
@@ -364,4 +399,7 @@ class Store:
         return self._ask(GATHER, f"start '{name}'", body, until.later(ANSWER_SECONDS), read)
 
     def close(self) -> None:
+        """Ends the connection, even if a forked child has the socket too."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
