@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/device/handover.h"
 
+#include <cstdint>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,12 +40,18 @@ void ringPeers(Comm& comm) {
   comm.group().wakeSleepers();
 }
 
+// The time at which a deadline passes, at most the largest time.
+int64_t endOf(Deadline& deadline, int64_t now) {
+  const int64_t left = deadline.left(now);
+  return left > INT64_MAX - now ? INT64_MAX : now + left;
+}
+
 class Handover final : public OffloadPeers, public Steps {
  public:
   Handover(Comm& comm, Deadline& deadline)
       : comm_(comm),
         deadline_(deadline),
-        wait_(comm.group(), comm.rank(), clockNs() + deadline.left(clockNs())) {}
+        wait_(comm.group(), comm.rank(), endOf(deadline, clockNs())) {}
 
   DeviceWait& wait() override { return wait_; }
 
@@ -76,7 +83,10 @@ class Handover final : public OffloadPeers, public Steps {
     while (!comm_.group().liveTogether(first, rank)) ++first;
     return first;
   }
-  bool goesOn() override { return wait_.goesOn(); }
+  // False only if ended() gives a reason.
+  bool goesOn() override {
+    return comm_.group().failure() == nullptr && !comm_.gate().closes() && leftNs() > 0;
+  }
   int64_t leftNs() override { return deadline_.left(clockNs()); }
   Code ended(const OffloadProgress& progress) override {
     progress_ = &progress;

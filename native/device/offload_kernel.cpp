@@ -180,6 +180,8 @@ Code Offload::runKernel(const DeviceOperation& operation, OffloadPeers& peers, u
   // The operation succeeds if the kernel meanwhile ended with all phases done.
   const bool isWhole =
       hasEnded && look(given, nullptr) == WL_OK && progress_.fewest() == progress_.phases;
+  if (!isWhole && why == WL_OK)
+    return fail(error, WL_INTERNAL, "%s was stopped, and nothing ended it", operation.name);
   return isWhole ? WL_OK : why;
 }
 
