@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/device/handover.h"
 
-#include <cstdint>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 #include "native/base/clock.h"
