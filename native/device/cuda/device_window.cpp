@@ -138,8 +138,6 @@ Code DeviceWindow::close(wl_error_t* error) {
   if (device_ == nullptr) return WL_OK;
   GivesBack undo(device_->gpu(), error);
   if (grid_ != nullptr) undo.by([&](wl_error_t* own) { return grid_->leave(own); });
-  // The rank's own GPU may leave its context before the last rank of the process is here.
-  if (parts_ != nullptr) undo(parts_->closeOwn(rank_));
   if (parts_ != nullptr && windowParts.leave(own_.parts)) {
     undo(parts_->close());
     delete parts_;

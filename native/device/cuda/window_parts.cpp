@@ -58,12 +58,6 @@ Called WindowParts::close() {
   return undone.first;
 }
 
-Called WindowParts::closeOwn(uint32_t rank) {
-  Undone undone;
-  own_[rank].close(cuda_, &undone);
-  return undone.first;
-}
-
 bool WindowParts::isFirstHere(uint32_t rank) const {
   uint32_t first = 0;
   while (!isHere(first)) ++first;

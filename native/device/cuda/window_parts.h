@@ -22,8 +22,6 @@ class WindowParts final : public DeviceParts {
   ~WindowParts() override { close(); }
   // Releases everything. Returns the first failure, or the last result.
   Called close();
-  // Releases the part of a rank of this process, which close() then leaves out.
-  Called closeOwn(uint32_t rank);
 
   void* base() const override { return reinterpret_cast<void*>(address_); }
   uint64_t stride() const override { return stride_; }
