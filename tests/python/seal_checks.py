@@ -371,27 +371,25 @@ def broken():
     for number in (1, 2):
         for comes_in in (True, False):
             relay = Relay(opened.address, False, number, changed_at(8))
-            place = relay.listener.getsockname()[:2]
+            place, is_done = relay.listener.getsockname()[:2], threading.Event()
             if comes_in:
-                threading.Thread(target=listen_after, args=(relay, place)).start()
+                threading.Thread(target=listen_after, args=(relay, place, is_done)).start()
             try:
                 met = store.Store(place, TOKEN, "raw", -1, 0, Deadline(30 if comes_in else 1))
                 assert comes_in and met.get("kept", Deadline(30)) is None
                 met.close()
             except windlass.DeadlineExceededException as e:
                 assert not comes_in and "does not fit its seal" in str(e), e
+            is_done.set()
             relay.threads[0].join()
     opened.close()
 
 
-def listen_after(relay, place):
-    """Opens a store where a relay was, for one member."""
+def listen_after(relay, place, is_done):
+    """Opens a store where a relay was, until `is_done` is set."""
     relay.threads[0].join()
     opened = server.StoreServer(place, TOKEN, Deadline(30))
-    while not opened._members:
-        time.sleep(0.01)
-    while opened._members:
-        time.sleep(0.01)
+    is_done.wait()
     opened.close()
 
 
