@@ -30,6 +30,10 @@ class AllGathersTest {
     return new Round(name, size, false, limitMs, null, Map.of(rank, said.getBytes()));
   }
 
+  private static Round last(int rank, String said) {
+    return new Round("test", 2, true, LONG_MS, null, Map.of(rank, said.getBytes()));
+  }
+
   private static <T> CompletableFuture<T> beside(Supplier<T> call) {
     return CompletableFuture.supplyAsync(call, task -> new Thread(task).start());
   }
@@ -220,9 +224,8 @@ class AllGathersTest {
       Store zero = meeting.join();
       Store one = meeting.join();
       String large = "x".repeat(400 << 10);
-      CompletableFuture<Object> other =
-          beside(() -> heard(one, round("test", 2, LONG_MS, 1, large)));
-      heard(zero, round("test", 2, LONG_MS, 0, large));
+      CompletableFuture<Object> other = beside(() -> heard(one, last(1, large)));
+      heard(zero, last(0, large));
       zero.close();
       meeting.server().close();
       assertThat(get(other)).isEqualTo(List.of(large, large));
