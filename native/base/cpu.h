@@ -3,11 +3,10 @@
 #pragma once
 
 #include <sched.h>
+#include <time.h>
 
 #include <cstddef>
 #include <cstdint>
-
-#include "native/base/clock.h"
 
 #if defined(__x86_64__)
 #include <emmintrin.h>
@@ -52,7 +51,9 @@ inline int64_t cpuTicks() noexcept {
   __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
   return ticks;
 #else
-  return clockNs();
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 #endif
 }
 
