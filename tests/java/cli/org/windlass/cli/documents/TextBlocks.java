@@ -8,10 +8,12 @@ import static org.windlass.cli.documents.Treatment.How.COMPARED;
 import static org.windlass.cli.documents.Treatment.How.READ;
 import static org.windlass.cli.documents.Treatment.How.RUN_ELSEWHERE;
 
+import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.windlass.CudaGrids;
 import org.windlass.bench.GridRows;
@@ -26,6 +28,7 @@ final class TextBlocks {
           "report", "what windlass report prints of a job with a stopped rank",
           "grammar", "the grammar of layouts",
           "grids", "a table of grids",
+          "diagram", "messages, whose words in capitals stand in the sources of the protocols",
           "folders", "folders of the checkout, a name and / at the beginning of a line",
           "mistake", "what a kernel of tests/kernels/mistakes.cpp is told");
 
@@ -57,6 +60,7 @@ final class TextBlocks {
         yield new Treatment(READ, "Layout.parse agrees");
       }
       case "folders" -> folders(block);
+      case "diagram" -> diagram(block);
       case "grids" -> {
         try {
           assertThat(GridRows.of(block.text()).rows()).as("%s", block).isNotEmpty();
@@ -91,6 +95,19 @@ final class TextBlocks {
   /** Lines without what differs from run to run; ranks print in any order. */
   private static List<String> shapes(String text) {
     return text.lines().map(TextBlocks::flat).sorted().toList();
+  }
+
+  private static Treatment diagram(Block block) throws IOException {
+    StringBuilder sources = new StringBuilder();
+    for (String file : List.of("internal/store/Wire", "redistribute/Handover")) {
+      Path path = Pages.ROOT.resolve("java/core/src/main/java/org/windlass/" + file + ".java");
+      sources.append(Files.readString(path));
+    }
+    Matcher words = Pattern.compile("\\b[A-Z][A-Z_]{3,}\\b").matcher(block.text());
+    while (words.find()) {
+      assertThat(sources.toString()).as("%s", block).containsPattern("\\b" + words.group() + "\\b");
+    }
+    return new Treatment(READ, "its messages are there");
   }
 
   /** The text without what differs from run to run. */
