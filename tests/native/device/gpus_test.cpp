@@ -3,8 +3,10 @@
 // several, whichever call fails every rank is told, and nothing stays behind.
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "kernels/offload.h"
@@ -474,6 +476,23 @@ TEST_F(Gpus, ARankThatNeverComesIsNamed) {
     EXPECT_EQ(error.culprits[0], 1) << error.message;
   });
   EXPECT_EQ(gpus::countCalls("cuLaunchCooperativeKernel"), 0);
+}
+
+// The kernels run longer than the host waits between two looks at the clock.
+TEST_F(Gpus, ADeadlineNearTheLargestTimeEndsNothing) {
+  gpus::reset();
+  gpus::isStuck(1, true);
+  std::thread later([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    gpus::isStuck(1, false);
+  });
+  LocalRanks ranks(kRanks);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    Error error;
+    const int64_t farAway = INT64_MAX - 1'000'000 * kMs;
+    EXPECT_EQ(sumOnce(comm, rank, 1000, WL_RING, farAway, &error), WL_OK) << error.message;
+  });
+  later.join();
 }
 
 TEST_F(Gpus, CommunicatorsThatShareThemTakeTurns) {
