@@ -119,7 +119,7 @@ Code readProgress(RankDevice& device, const void* part, const InLine& line,
 
 Code Offload::checkWhole(const char* kernel, const OffloadedOperation& given, int64_t startNs,
                          wl_error_t* error) {
-  if (clockNs() - startNs < static_cast<int64_t>(given.limitNs)) return WL_OK;
+  if (static_cast<uint64_t>(clockNs() - startNs) < given.limitNs) return WL_OK;
   if (Code code = look(given, error); code != WL_OK) return code;
   if (progress_.fewest() == progress_.phases) return WL_OK;
   return fail(error, WL_TIMEOUT,
@@ -158,7 +158,7 @@ Code Offload::runKernel(const DeviceOperation& operation, OffloadPeers& peers, u
     given.noteFrom = own.out + operation.buffers.transfer->countsAt();
     given.noteBytes = note;
   }
-  given.limitNs = static_cast<uint64_t>(std::max<int64_t>(peers.leftNs(), 0) + kDeviceOwnLimitNs);
+  given.limitNs = static_cast<uint64_t>(std::max<int64_t>(peers.leftNs(), 0)) + kDeviceOwnLimitNs;
   *culprit = self;
   // Allocates everything before the kernel runs.
   progress_.phases = operation.phases;
