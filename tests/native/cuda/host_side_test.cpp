@@ -254,12 +254,12 @@ TEST(CudaDevices, OutOfMemorySaysWhatWasAskedAndWhatIsFree) {
   gpus::reset();
   const auto outcomes =
       onRanks(2, 1, [](uint32_t, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
-        return device.makeWindow(exchange, uint64_t{1} << 40, error);
+        return device.makeWindow(exchange, uint64_t{1} << 38, error);
       });
   for (const Outcome& one : outcomes) EXPECT_EQ(one.code, WL_RESOURCE);
   const bool isFirst = says(outcomes[0].error, "cuMemCreate");
   EXPECT_TRUE(says(outcomes[isFirst ? 0 : 1].error,
-                   "cuMemCreate of device 0, asked for 1099511627776 bytes where 268435456 of its "
+                   "cuMemCreate of device 0, asked for 274877906944 bytes where 268435456 of its "
                    "1073741824 are free, returned CUDA_ERROR_OUT_OF_MEMORY (2)"));
   EXPECT_EQ(gpus::held(), "");
 }
