@@ -25,6 +25,7 @@ import org.windlass.internal.rendezvous.Announcement;
 import org.windlass.internal.rendezvous.Host;
 import org.windlass.internal.rendezvous.Pairing;
 import org.windlass.internal.rendezvous.Start;
+import org.windlass.internal.rendezvous.StoreAllGather;
 import org.windlass.internal.store.Store;
 
 /** Jobs that have found one another, of which one gives up before they have come together. */
@@ -113,9 +114,7 @@ class AbandonedMeetingTest {
   /** As a rank of that job. */
   private static void join(Store store, Pairing.Match match, int rank, Duration most) {
     Start.join(
-        store,
-        match.name(),
-        match.theirs(),
+        new StoreAllGather(store, match.name(), 5, match.theirs()),
         List.of(rank),
         5,
         GHOSTS,

@@ -181,7 +181,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
     return deadline;
   }
 
-  /** What the loaded kernels are compiled for. */
+  /** Returns the target for which the loaded kernels are compiled. */
   public Target target() {
     return Target.loaded();
   }

@@ -95,7 +95,7 @@ public final class LaunchEnvironment {
 
   static final String RENDEZVOUS = "WINDLASS_RENDEZVOUS";
 
-  /** Has the address of the launcher's store, which counts if the ranks meet there. */
+  /** Variable with the address of the launcher's store. It counts if the ranks meet there. */
   static final String LAUNCHER_STORE = "WINDLASS_LAUNCHER_STORE";
 
   static final String MASTER_ADDRESS = "MASTER_ADDR";

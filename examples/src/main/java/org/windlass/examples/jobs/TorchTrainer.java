@@ -26,7 +26,7 @@ public final class TorchTrainer {
   private static final String PROGRAM = "torch_trainer.py";
   private static final String INFERENCE = "inference";
 
-  /** Of a rank that isn't there: torch 1.13 can't read its own default, 0, by Python 3.11. */
+  /** Names a rank that is absent. Python 3.11 can't parse torch 1.13's own default, 0. */
   private static final String NO_REDIRECTS = "--redirects=9:1";
 
   private static final String NO_TEE = "--tee=9:1";

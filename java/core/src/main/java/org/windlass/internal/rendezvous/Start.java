@@ -19,8 +19,6 @@ import org.windlass.internal.ProcessName;
 import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 import org.windlass.internal.rendezvous.StartSteps.Unable;
-import org.windlass.internal.store.Round;
-import org.windlass.internal.store.Store;
 
 /**
  * The start of a communicator whose ranks live in several processes.
@@ -92,27 +90,6 @@ public final class Start {
   }
 
   /**
-   * Meets the other ranks at a store.
-   *
-   * @param name tells this start from others at the store
-   * @param others says that the ranks which have not come may still come; null for none
-   * @throws OthersGoneException if those come no more
-   */
-  public static long[] join(
-      Store store,
-      String name,
-      Round.Presence others,
-      List<Integer> own,
-      int size,
-      Config config,
-      Host host,
-      Duration deadline,
-      FailureMaker failures) {
-    StoreAllGather all = new StoreAllGather(store, name, size, others);
-    return join(all, own, size, config, host, deadline, failures);
-  }
-
-  /**
    * Meets the other ranks.
    *
    * @param all carries what ranks say to one another
@@ -124,6 +101,7 @@ public final class Start {
    *     ranks have different versions, options or sizes; Unsupported if hosts can't reach one
    *     another; Resource
    * @return a {@code wl_comm_t*} for each of {@code own}
+   * @throws OthersGoneException if the other ranks come no more
    */
   public static long[] join(
       AllGather all,

@@ -66,7 +66,7 @@ final class StartSteps {
   }
 
   /**
-   * What a rank says in a step.
+   * Statement of a rank in a step.
    *
    * @param value empty if the rank has failed
    * @param failure null for none
