@@ -149,10 +149,11 @@ final class AllGathers {
     }
     int other = round.own().keySet().iterator().next();
     List<Integer> present = all.ranks(rank -> all.sessions[rank] != null);
-    if (present.contains(other)) {
-      throw RoundFailures.anotherProcess(other);
-    }
-    int first = present.get(0);
+    int first =
+        present.stream()
+            .filter(rank -> rank != other)
+            .findFirst()
+            .orElseThrow(() -> RoundFailures.anotherProcess(other));
     Refusal failure =
         RoundFailures.sizes(Map.of(first, all.sessions.length, other, round.size()));
     fail(all, failure);
