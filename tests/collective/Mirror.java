@@ -2,9 +2,9 @@
 import java.util.List;
 import org.windlass.Communicator;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
 import org.windlass.LocalGroup;
 import org.windlass.Tensor;
+import org.windlass.error.InvalidArgumentException;
 
 /**
  * Calls the collective that tests/collective/run has added, on 1 to 5 ranks and for 0 to 300,000

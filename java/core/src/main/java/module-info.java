@@ -7,6 +7,7 @@ module org.windlass {
   requires static jdk.jfr;
 
   exports org.windlass;
+  exports org.windlass.error;
   exports org.windlass.layout;
   exports org.windlass.experts;
   exports org.windlass.manifest;

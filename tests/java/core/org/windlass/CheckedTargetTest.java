@@ -16,6 +16,8 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.error.DeviceException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.testing.Processes;
 import org.windlass.testing.TestKernels;
 

@@ -9,7 +9,6 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
-import org.windlass.testing.Launch;
 import org.windlass.testing.OnRanks;
 import org.windlass.testing.Ranks;
 

@@ -8,6 +8,8 @@ import java.nio.ByteBuffer;
 import java.util.stream.Stream;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.MismatchException;
 import org.windlass.testing.OnRanks;
 import org.windlass.testing.Ranks;
 

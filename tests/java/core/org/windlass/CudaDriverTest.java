@@ -8,6 +8,8 @@ import java.util.List;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.UnsupportedException;
 
 /** NVIDIA's driver as this machine has it, or hasn't. */
 class CudaDriverTest {

@@ -11,6 +11,8 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.experts.ExpertOptions;
 import org.windlass.experts.ExpertParallel;
 import org.windlass.experts.ExpertRouting;

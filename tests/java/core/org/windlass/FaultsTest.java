@@ -12,6 +12,7 @@ import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.windlass.error.ResourceException;
 import org.windlass.testing.Launch;
 import org.windlass.testing.OnRanks;
 import org.windlass.testing.Processes;

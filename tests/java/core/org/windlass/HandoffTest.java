@@ -14,6 +14,7 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.windlass.error.AbortedException;
 import org.windlass.layout.Layout;
 import org.windlass.redistribute.Batch;
 import org.windlass.redistribute.Transfer;

@@ -16,6 +16,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.store.Texts;
 import org.windlass.testing.RandomSeeds;
 

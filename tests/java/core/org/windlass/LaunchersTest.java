@@ -22,6 +22,9 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.testing.Processes;
 
 /** Ranks that have a launcher's variables and no other meet where they live on one host. */

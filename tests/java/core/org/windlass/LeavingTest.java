@@ -10,6 +10,9 @@ import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.windlass.error.AbortedException;
+import org.windlass.error.ClosedException;
+import org.windlass.error.MismatchException;
 
 /** What {@code close()} says of operations in which ranks disagreed and that returned normally. */
 @Timeout(180)

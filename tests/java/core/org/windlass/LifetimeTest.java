@@ -20,6 +20,8 @@ import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.windlass.error.ClosedException;
+import org.windlass.error.DeadlineExceededException;
 import org.windlass.internal.Leaks;
 import org.windlass.internal.Lifetime;
 import org.windlass.internal.Memory;

@@ -28,6 +28,13 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
+import org.windlass.error.AbortedException;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.InternalException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.UnsupportedException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.store.HostAndPort;
 import org.windlass.internal.store.Member;
 import org.windlass.internal.store.SocketStore;
@@ -393,12 +400,10 @@ class MeetTest {
       this.size = size;
       store =
           SocketStore.connect(
-              HostAndPort.parse(
-                  "TEST_TABLE", System.getenv("TEST_TABLE"), "", WindlassException::of),
-              Token.fromEnvironment(System.getenv(), WindlassException::of).orElseThrow(),
+              HostAndPort.parse("TEST_TABLE", System.getenv("TEST_TABLE"), ""),
+              Token.fromEnvironment(System.getenv()).orElseThrow(),
               Member.observer("meet", "test"),
-              LONG,
-              WindlassException::of);
+              LONG);
     }
 
     @Override
@@ -442,10 +447,9 @@ class MeetTest {
     try (StoreServer table =
             StoreServer.open(
                 StoreServer.loopback(),
-                Token.parse(token, "the test", WindlassException::of),
+                Token.parse(token, "the test"),
                 "test",
-                StoreServer.Bounds.defaults(),
-                WindlassException::of);
+                StoreServer.Bounds.defaults());
         Processes processes = new Processes(MeetTest.class, jvms, folder)) {
       processes.with("TEST_TABLE", table.name()).with("WINDLASS_TOKEN", token);
       List<Processes.Rank> started = new ArrayList<>();

@@ -18,6 +18,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.error.AbortedException;
+import org.windlass.error.ClosedException;
+import org.windlass.error.MismatchException;
 
 /**
  * Asynchronous operations that end otherwise than by themselves: cancelled, taken back, without

@@ -19,6 +19,7 @@ import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Shapes;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;

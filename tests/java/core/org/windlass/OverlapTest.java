@@ -15,6 +15,9 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.windlass.error.AbortedException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.MismatchException;
 import org.windlass.testing.OnRanks;
 import org.windlass.testing.Ranks;
 

@@ -19,6 +19,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.MismatchException;
 import org.windlass.testing.OnRanks;
 import org.windlass.testing.Ranks;
 import org.windlass.testing.ScalarReference;

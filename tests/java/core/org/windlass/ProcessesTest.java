@@ -12,6 +12,10 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.windlass.error.AbortedException;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.PeerLostException;
+import org.windlass.error.WindlassException;
 import org.windlass.testing.Processes;
 import org.windlass.testing.Resources;
 

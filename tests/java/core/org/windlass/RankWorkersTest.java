@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Native;
 
 /** The threads of a group's ranks, which live as long as the group, and where they run. */

@@ -16,6 +16,8 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.testing.Ranks;
 import org.windlass.testing.ScalarReference;
 

@@ -14,6 +14,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.ErrorCode;
 
 /** What another thread sees of ranks that run, hang, fail and leave. */
 @Timeout(60)

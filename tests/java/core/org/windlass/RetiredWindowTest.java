@@ -10,6 +10,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.windlass.error.DeadlineExceededException;
 
 /** Windows that are closed while a peer may still touch them. */
 @Timeout(120)

@@ -9,6 +9,9 @@ import java.net.URL;
 import java.net.URLClassLoader;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
+import org.windlass.error.ClosedException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.UnsupportedException;
 
 /**
  * Tensors over memory segments. By reflection, since these tests are compiled for Java 17; and only

@@ -17,6 +17,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Native;
 import org.windlass.internal.Scratch;
 import org.windlass.testing.TestKernels;
@@ -30,7 +31,7 @@ class ShortMemoryTest {
   void aCommunicatorThatCannotBeWrappedIsLeft() throws Exception {
     assertThat(run("split"))
         .contains("rank 0: java.lang.OutOfMemoryError")
-        .containsPattern("rank 1: (org.windlass.AbortedException|java.lang.OutOfMemoryError)");
+        .containsPattern("rank 1: (org.windlass.error.AbortedException|java.lang.OutOfMemoryError)");
   }
 
   @Test
@@ -38,13 +39,13 @@ class ShortMemoryTest {
     assertThat(run("close"))
         .containsPattern("rank 0: (java.lang.OutOfMemoryError|null)") // its peer's garbage may do
         .containsPattern(
-            "rank 1: (org.windlass.AbortedException: rank 0 closed the communicator"
+            "rank 1: (org.windlass.error.AbortedException: rank 0 closed the communicator"
                 + "|java.lang.OutOfMemoryError)");
   }
 
   @Test
   void theWatcherOutlivesAFullHeap() throws Exception {
-    assertThat(run("watch")).contains("interrupted: org.windlass.AbortedException");
+    assertThat(run("watch")).contains("interrupted: org.windlass.error.AbortedException");
   }
 
   /** Its arguments are written to direct memory, of which there is no more. */
@@ -65,7 +66,7 @@ class ShortMemoryTest {
     assertThat(run("meet"))
         .containsPattern("turns rank 0: null\n.*turns rank 1: null\n")
         .contains("turns rank 1: java.lang.OutOfMemoryError")
-        .contains("turns rank 0: org.windlass.AbortedException: rank 1 closed the communicator")
+        .contains("turns rank 0: org.windlass.error.AbortedException: rank 1 closed the communicator")
         .doesNotContain("DeadlineExceeded");
   }
 

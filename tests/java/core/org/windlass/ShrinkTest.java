@@ -19,6 +19,11 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.error.AbortedException;
+import org.windlass.error.ClosedException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.PeerLostException;
+import org.windlass.error.WindlassException;
 import org.windlass.testing.Processes;
 import org.windlass.testing.Resources;
 

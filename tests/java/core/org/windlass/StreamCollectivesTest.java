@@ -16,6 +16,8 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.testing.CudaStandIn;
 import org.windlass.testing.OnRanks;
 import org.windlass.testing.Ranks;

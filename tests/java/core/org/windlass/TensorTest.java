@@ -10,6 +10,7 @@ import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Shapes;
 import org.windlass.testing.RandomSeeds;

@@ -15,6 +15,7 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.windlass.error.UnsupportedException;
 import org.windlass.testing.WithoutNatives;
 
 /** Calls of a process that finds no natives. */

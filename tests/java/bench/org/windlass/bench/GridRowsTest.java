@@ -9,9 +9,9 @@ import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.windlass.CudaGrids;
-import org.windlass.InvalidArgumentException;
 import org.windlass.bench.GridTuner.Choice;
 import org.windlass.bench.GridTuner.Tried;
+import org.windlass.error.InvalidArgumentException;
 
 /** Tables of grids as they are read and written; the natives say what is one. */
 class GridRowsTest {

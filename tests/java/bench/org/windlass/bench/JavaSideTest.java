@@ -13,7 +13,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.windlass.Communicator;
 import org.windlass.DType;
-import org.windlass.VerificationFailedException;
+import org.windlass.error.VerificationFailedException;
 
 /** The plain Java collectives leave the right bits, on either side of what is staged. */
 @Timeout(120)

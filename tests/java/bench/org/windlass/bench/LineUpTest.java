@@ -12,10 +12,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.windlass.AbortedException;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
-import org.windlass.DeadlineExceededException;
+import org.windlass.error.AbortedException;
+import org.windlass.error.DeadlineExceededException;
 
 @Timeout(60)
 class LineUpTest {

@@ -19,7 +19,7 @@ import org.windlass.Algorithm;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.LocalGroup;
-import org.windlass.VerificationFailedException;
+import org.windlass.error.VerificationFailedException;
 import org.windlass.testing.Ports;
 
 @Timeout(60)

@@ -12,7 +12,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.Algorithm;
 import org.windlass.DType;
-import org.windlass.VerificationFailedException;
+import org.windlass.error.VerificationFailedException;
 import org.windlass.layout.Layout;
 import org.windlass.plan.TransferMode;
 

@@ -23,10 +23,10 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.windlass.ClosedException;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
 import org.windlass.Tensor;
+import org.windlass.error.ClosedException;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.Layout;
 import org.windlass.testing.SafetensorsBytes;
 

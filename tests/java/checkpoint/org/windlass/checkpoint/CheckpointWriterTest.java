@@ -20,10 +20,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.windlass.ClosedException;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
-import org.windlass.ResourceException;
+import org.windlass.error.ClosedException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.ResourceException;
 import org.windlass.testing.SafetensorsBytes;
 
 class CheckpointWriterTest {

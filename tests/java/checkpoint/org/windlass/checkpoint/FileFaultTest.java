@@ -10,8 +10,8 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
-import org.windlass.InvalidArgumentException;
-import org.windlass.ResourceException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.ResourceException;
 
 /** What faults become: by what stands on the disk, in whatever language the system speaks. */
 class FileFaultTest {

@@ -20,8 +20,8 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
-import org.windlass.ResourceException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.ResourceException;
 
 /** Work folders of several processes in one place. */
 class WorkFolderTest {

@@ -8,8 +8,8 @@ import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
-import org.windlass.ResourceException;
 import org.windlass.checkpoint.CheckpointWriter;
+import org.windlass.error.ResourceException;
 
 @Timeout(60)
 class EarlySyncTest {

@@ -13,8 +13,8 @@ import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.windlass.Communicator;
-import org.windlass.DeadlineExceededException;
 import org.windlass.LocalGroup;
+import org.windlass.error.DeadlineExceededException;
 
 @Timeout(60)
 class ProgressWatchTest {

@@ -15,8 +15,8 @@ import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.DType;
-import org.windlass.VerificationFailedException;
 import org.windlass.checkpoint.SafetensorsFile;
+import org.windlass.error.VerificationFailedException;
 import org.windlass.layout.Layout;
 import org.windlass.testing.SafetensorsBytes;
 

@@ -24,16 +24,16 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.windlass.AbortedException;
-import org.windlass.DeadlineExceededException;
-import org.windlass.DeviceException;
-import org.windlass.InternalException;
-import org.windlass.InvalidArgumentException;
-import org.windlass.MismatchException;
-import org.windlass.PeerLostException;
-import org.windlass.ResourceException;
-import org.windlass.UnsupportedException;
-import org.windlass.VerificationFailedException;
+import org.windlass.error.AbortedException;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.DeviceException;
+import org.windlass.error.InternalException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.PeerLostException;
+import org.windlass.error.ResourceException;
+import org.windlass.error.UnsupportedException;
+import org.windlass.error.VerificationFailedException;
 
 class CommandTest {
   @ParameterizedTest

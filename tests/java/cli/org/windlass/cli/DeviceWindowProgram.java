@@ -12,8 +12,8 @@ import org.windlass.ReduceOp;
 import org.windlass.Signals;
 import org.windlass.Target;
 import org.windlass.Tensor;
-import org.windlass.UnsupportedException;
 import org.windlass.Window;
+import org.windlass.error.UnsupportedException;
 
 /** Ranks that are threads of this process and have windows on GPUs, as a test starts them. */
 final class DeviceWindowProgram {

@@ -21,8 +21,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.windlass.ErrorCode;
-import org.windlass.VerificationFailedException;
+import org.windlass.error.ErrorCode;
+import org.windlass.error.VerificationFailedException;
 
 /** Commands whose ranks are processes: what they print, how they fail, what they leave. */
 @Timeout(120)

@@ -13,9 +13,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.CudaGrids;
-import org.windlass.InvalidArgumentException;
 import org.windlass.Target;
-import org.windlass.UnsupportedException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.UnsupportedException;
 import picocli.CommandLine;
 
 /** What --tune-grids refuses before anything is measured. */

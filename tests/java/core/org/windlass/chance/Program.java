@@ -8,8 +8,8 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.LocalGroup;
-import org.windlass.MismatchException;
-import org.windlass.WindlassException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.WindlassException;
 
 /** A random program of all ranks with at most one fault, and what its run has to look like. */
 record Program(int ranks, CommunicatorOptions options, List<Step> steps, Fault fault) {

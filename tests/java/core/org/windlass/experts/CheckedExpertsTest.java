@@ -14,7 +14,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.Target;
-import org.windlass.UnsupportedException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.testing.Launch;
 import org.windlass.testing.Processes;
 import org.windlass.testing.Ranks;

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import org.junit.jupiter.api.Test;
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 
 class DeviceMeshTest {
   @Test

@@ -14,8 +14,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
 import org.windlass.ReduceOp;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.testing.RandomLayouts;
 import org.windlass.testing.RandomSeeds;
 

@@ -11,13 +11,13 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
-import org.windlass.ClosedException;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.DistributedTensor;
-import org.windlass.InvalidArgumentException;
 import org.windlass.ReduceOp;
 import org.windlass.Tensor;
+import org.windlass.error.ClosedException;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.testing.OnRanks;
 import org.windlass.testing.Ranks;
 

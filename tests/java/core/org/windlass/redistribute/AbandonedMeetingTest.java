@@ -18,9 +18,8 @@ import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
-import org.windlass.DeadlineExceededException;
-import org.windlass.MismatchException;
-import org.windlass.WindlassException;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.MismatchException;
 import org.windlass.internal.rendezvous.Announcement;
 import org.windlass.internal.rendezvous.Host;
 import org.windlass.internal.rendezvous.Pairing;
@@ -107,8 +106,7 @@ class AbandonedMeetingTest {
             "",
             GHOSTS,
             false);
-    return new Pairing(
-        store, "policy", said, SOON, new Pairing.Holders(), WindlassException::of);
+    return new Pairing(store, "policy", said, SOON, new Pairing.Holders());
   }
 
   /** As a rank of that job. */
@@ -118,9 +116,8 @@ class AbandonedMeetingTest {
         List.of(rank),
         5,
         GHOSTS,
-        Host.of(Map.of(), WindlassException::of),
-        most,
-        WindlassException::of);
+        Host.of(Map.of()),
+        most);
   }
 
   /** Rank 0 comes, and so do the target's ranks. */

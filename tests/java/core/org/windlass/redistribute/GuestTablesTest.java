@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.windlass.DType;
-import org.windlass.MismatchException;
+import org.windlass.error.MismatchException;
 import org.windlass.internal.store.Encoding;
 
 /** What guests state of their memory, as another process may send it. */

@@ -23,14 +23,14 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.windlass.AbortedException;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
-import org.windlass.DeadlineExceededException;
-import org.windlass.InvalidArgumentException;
-import org.windlass.MismatchException;
 import org.windlass.Tensor;
+import org.windlass.error.AbortedException;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.MismatchException;
 import org.windlass.layout.Layout;
 
 /** Jobs that meet, here threads of one JVM: who meets whom, and what is refused. */

@@ -18,7 +18,6 @@ import org.junit.jupiter.api.extension.ExtensionContext;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.LocalGroup;
-import org.windlass.WindlassException;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Member;
 import org.windlass.internal.store.SocketStore;
@@ -70,11 +69,7 @@ final class JobThreads implements BeforeEachCallback, AfterEachCallback {
     if (hasServer) {
       server =
           StoreServer.open(
-              StoreServer.loopback(),
-              token,
-              Native.wl_version(),
-              StoreServer.Bounds.defaults(),
-              WindlassException::of);
+              StoreServer.loopback(), token, Native.wl_version(), StoreServer.Bounds.defaults());
       environment = withToken(token);
     } else {
       folder = Files.createTempDirectory("windlass-jobs");
@@ -103,11 +98,7 @@ final class JobThreads implements BeforeEachCallback, AfterEachCallback {
   /** A way into it of somebody who is none of the jobs. */
   Store store() {
     return SocketStore.connect(
-        server.address(),
-        token,
-        new Member("test", 0, 1, Native.wl_version()),
-        SOON,
-        WindlassException::of);
+        server.address(), token, new Member("test", 0, 1, Native.wl_version()), SOON);
   }
 
   /** A job that runs until {@link #end} of what this gives. */

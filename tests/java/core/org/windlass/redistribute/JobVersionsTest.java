@@ -21,8 +21,8 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
-import org.windlass.DeadlineExceededException;
 import org.windlass.Tensor;
+import org.windlass.error.DeadlineExceededException;
 import org.windlass.testing.RandomSeeds;
 
 /** Versions that move between jobs: who waits for them, skips some, or sees that one is there. */

@@ -17,10 +17,10 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-import org.windlass.AbortedException;
 import org.windlass.Communicator;
 import org.windlass.LocalGroup;
-import org.windlass.WindlassException;
+import org.windlass.error.AbortedException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Native;
 import org.windlass.layout.DeviceMesh;
 

@@ -11,8 +11,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
-import org.windlass.InvalidArgumentException;
 import org.windlass.LocalGroup;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.DeviceMesh;
 
 @Timeout(60)

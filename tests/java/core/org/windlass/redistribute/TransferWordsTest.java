@@ -15,10 +15,9 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.windlass.Communicator;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
 import org.windlass.LocalGroup;
 import org.windlass.Tensor;
-import org.windlass.internal.Access;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Memory;
 import org.windlass.internal.Native;
@@ -46,7 +45,7 @@ class TransferWordsTest {
   }
 
   private static long create(Communicator comm, long[] words) {
-    Endpoint endpoint = Access.ENDPOINT.of(comm);
+    Endpoint endpoint = comm.endpoint();
     TransferConfig config = new TransferConfig(words);
     try {
       return endpoint.call(
@@ -89,7 +88,7 @@ class TransferWordsTest {
                       TransferWords.of(
                           List.of(told.get(of).get(10, TimeUnit.SECONDS)), of, new StepsMemo()));
             }
-            Endpoint endpoint = Access.ENDPOINT.of(comm);
+            Endpoint endpoint = comm.endpoint();
             long transfer = create(comm, made.get(rank).get(10, TimeUnit.SECONDS));
             assertThat(Native.wl_transfer_run(transfer, 1, 0, endpoint.error))
                 .isEqualTo(Native.WL_OK);

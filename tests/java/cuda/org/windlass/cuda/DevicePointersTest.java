@@ -15,9 +15,9 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
 import org.windlass.Tensor;
-import org.windlass.UnsupportedException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.UnsupportedException;
 
 /** Pointers to device memory that isn't there, which nothing may touch. */
 @Timeout(60)

@@ -8,7 +8,7 @@ import org.bytedeco.cuda.cudart.CUstream_st;
 import org.bytedeco.javacpp.Pointer;
 import org.junit.jupiter.api.Test;
 import org.windlass.Communicator;
-import org.windlass.UnsupportedException;
+import org.windlass.error.UnsupportedException;
 
 class DeviceStreamsTest {
   private static final long HANDLE = 0x7f0012345678L;

@@ -24,7 +24,6 @@ import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
-import org.windlass.internal.FailureMaker;
 import org.windlass.internal.store.Member;
 import org.windlass.internal.store.Store;
 import org.windlass.testing.Ports;
@@ -142,42 +141,29 @@ public final class Etcd implements AutoCloseable {
   }
 
   /** A way into the store {@code name}, of a rank, or of an observer where that is -1. */
-  public Store connect(
-      String name, int rank, int size, Duration deadline, FailureMaker failures) {
-    return connect(address(), name, rank, size, deadline, failures);
+  public Store connect(String name, int rank, int size, Duration deadline) {
+    return connect(address(), name, rank, size, deadline);
   }
 
   /** The same, from another process than that which has it. */
-  static Store connect(
-      String address,
-      String name,
-      int rank,
-      int size,
-      Duration deadline,
-      FailureMaker failures) {
-    return connect(address, name, rank, size, LEASE_SECONDS, deadline, failures);
+  static Store connect(String address, String name, int rank, int size, Duration deadline) {
+    return connect(address, name, rank, size, LEASE_SECONDS, deadline);
   }
 
   /** The same with a lease of its own. */
   static Store connect(
-      String address,
-      String name,
-      int rank,
-      int size,
-      long leaseSeconds,
-      Duration deadline,
-      FailureMaker failures) {
+      String address, String name, int rank, int size, long leaseSeconds, Duration deadline) {
     Member member = new Member("test", rank, size, LIBRARY);
     return new EtcdProvider(leaseSeconds)
-        .connect(address, name, member, Map.of(), deadline, failures);
+        .connect(address, name, member, Map.of(), deadline);
   }
 
   /**
    * Comes and goes once, with a long lease. A busy machine may take longer than a lease to load what
    * renews one; a process that has called this has loaded it.
    */
-  static void load(String address, FailureMaker failures) {
-    connect(address, newName(), 0, 1, LEASE_SECONDS, Duration.ofSeconds(60), failures).close();
+  static void load(String address) {
+    connect(address, newName(), 0, 1, LEASE_SECONDS, Duration.ofSeconds(60)).close();
   }
 
   /** Another client of it, as nobody. */

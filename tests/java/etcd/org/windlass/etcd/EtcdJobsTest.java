@@ -7,12 +7,11 @@ import java.time.Duration;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.windlass.AbortedException;
 import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
-import org.windlass.PeerLostException;
 import org.windlass.Tensor;
-import org.windlass.internal.store.Failure;
+import org.windlass.error.AbortedException;
+import org.windlass.error.PeerLostException;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
@@ -28,7 +27,7 @@ class EtcdJobsTest {
   private static final Layout ALONE = DeviceMesh.of(1).layout(Placement.replicate());
 
   private static Job job(String name) {
-    Etcd.load(System.getenv("WINDLASS_MEETING"), Failure::make);
+    Etcd.load(System.getenv("WINDLASS_MEETING"));
     return Job.fromEnvironment(name, CommunicatorOptions.defaults(), LONG);
   }
 

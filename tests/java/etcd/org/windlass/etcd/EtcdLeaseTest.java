@@ -19,8 +19,8 @@ import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Native;
-import org.windlass.internal.store.Failure;
 import org.windlass.internal.store.Store;
 
 /** How long an etcd, and a process that holds something there, may be gone: as long as a lease. */
@@ -46,14 +46,14 @@ class EtcdLeaseTest {
       owner.close();
       one.close();
       assertTimesOut(
-          limit -> etcd.connect(name, 1, 2, limit, Failure::make).close(),
+          limit -> etcd.connect(name, 1, 2, limit).close(),
           "connect to the store at " + etcd.address(),
           "rank 1 of 2",
           "refused");
       // Who has little time waits no longer for an etcd that is gone.
       long beginNs = System.nanoTime();
       Duration little = Duration.ofMillis(20);
-      assertFails(Native.WL_TIMEOUT, () -> etcd.connect(name, 1, 2, little, Failure::make))
+      assertFails(Native.WL_TIMEOUT, () -> etcd.connect(name, 1, 2, little))
           .contains("connect to the store at " + etcd.address());
       assertThat(since(beginNs)).isLessThan(LONG);
     }
@@ -83,7 +83,7 @@ class EtcdLeaseTest {
     public static void main(String[] arguments) throws Exception {
       int rank = Integer.parseInt(arguments[2]);
       int size = Integer.parseInt(arguments[3]);
-      Etcd.load(arguments[0], Failure::make);
+      Etcd.load(arguments[0]);
       Store store = connect(arguments[0], arguments[1], rank, size, Long.parseLong(arguments[4]));
       store.hold("rank/" + rank, ONE, LONG);
       store.set("left", ONE, LONG);
@@ -92,7 +92,7 @@ class EtcdLeaseTest {
     }
 
     private static Store connect(String address, String name, int rank, int size, long lease) {
-      return Etcd.connect(address, name, rank, size, lease, LONG, Failure::make);
+      return Etcd.connect(address, name, rank, size, lease, LONG);
     }
   }
 
@@ -113,7 +113,7 @@ class EtcdLeaseTest {
     try {
       store.awaitOther(key, ONE, howLong);
       return false;
-    } catch (Failure e) {
+    } catch (WindlassException e) {
       assertFails(
           Native.WL_TIMEOUT,
           () -> {

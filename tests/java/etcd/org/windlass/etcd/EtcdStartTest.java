@@ -14,13 +14,12 @@ import org.junit.jupiter.api.Timeout;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
-import org.windlass.DeadlineExceededException;
 import org.windlass.LocalGroup;
 import org.windlass.ReduceOp;
 import org.windlass.Tensor;
 import org.windlass.Window;
-import org.windlass.WindlassException;
-import org.windlass.internal.store.Failure;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.store.StoreTest;
 
 /** Processes that start a communicator through etcd. */
@@ -35,7 +34,7 @@ class EtcdStartTest {
   static final class Rank {
     /** The argument is the token of the second job; the first one is that of the environment. */
     public static void main(String[] arguments) throws Exception {
-      Etcd.load(System.getenv("WINDLASS_RENDEZVOUS"), Failure::make);
+      Etcd.load(System.getenv("WINDLASS_RENDEZVOUS"));
       Map<String, String> second = new HashMap<>(System.getenv());
       second.put("WINDLASS_TOKEN", arguments[0]);
       FutureTask<Void> beside =

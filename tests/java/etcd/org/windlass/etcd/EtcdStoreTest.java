@@ -24,9 +24,9 @@ import java.util.stream.Stream;
 import org.assertj.core.api.AbstractStringAssert;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Native;
 import org.windlass.internal.rendezvous.MeetingStore;
-import org.windlass.internal.store.Failure;
 import org.windlass.internal.store.Member;
 import org.windlass.internal.store.Store;
 
@@ -39,13 +39,12 @@ class EtcdStoreTest {
   static final byte[] TWO = {2};
 
   static Store rank(Etcd etcd, String name, int rank, int size) {
-    return etcd.connect(name, rank, size, LONG, Failure::make);
+    return etcd.connect(name, rank, size, LONG);
   }
 
   /** One of a short lease. */
   static Store brief(Etcd etcd, String name, int rank, int size) {
-    return Etcd.connect(
-        etcd.address(), name, rank, size, Etcd.SHORT_LEASE_SECONDS, LONG, Failure::make);
+    return Etcd.connect(etcd.address(), name, rank, size, Etcd.SHORT_LEASE_SECONDS, LONG);
   }
 
   /** A wait for {@code key} that fails with {@code code}, as its message tells. */
@@ -133,10 +132,10 @@ class EtcdStoreTest {
         Map.of("WINDLASS_MEETING", Etcd.shared().address(), "WINDLASS_TOKEN", "0a".repeat(32));
     boolean isFound = false;
     for (int i = 0; i < 20 && !isFound; i++) {
-      try (MeetingStore meeting = new MeetingStore(variables, Etcd.LIBRARY, Failure::make)) {
+      try (MeetingStore meeting = new MeetingStore(variables, Etcd.LIBRARY)) {
         meeting.find(Duration.ofMillis(2800)); // half of which is for the store to open
         isFound = true;
-      } catch (Failure e) {
+      } catch (WindlassException e) {
         assertThat(e).hasMessageContaining("no answer of");
       }
     }
@@ -161,7 +160,7 @@ class EtcdStoreTest {
                         .contains("already", "WINDLASS_JOB")));
       }
       assertTimesOut(
-          limit -> etcd.connect(name, 1, 2, limit, Failure::make), process, "already");
+          limit -> etcd.connect(name, 1, 2, limit), process, "already");
       for (FutureTask<?> each : refused) {
         each.get(LONG.toSeconds(), TimeUnit.SECONDS);
       }
@@ -258,7 +257,7 @@ class EtcdStoreTest {
   void whoWaitsForRankZeroInVainIsToldSo() {
     Etcd etcd = Etcd.shared();
     assertTimesOut(
-            limit -> etcd.connect(Etcd.newName(), 1, 2, limit, Failure::make),
+            limit -> etcd.connect(Etcd.newName(), 1, 2, limit),
             "rank 0 has not come",
             etcd.address())
         .containsPattern("after \\d+ s");
@@ -279,7 +278,7 @@ class EtcdStoreTest {
       Member member = new Member("test", 0, 1, Etcd.LIBRARY);
       try (Store store =
           new EtcdProvider()
-              .connect(etcd.address(), "known", member, variables, LONG, Failure::make)) {
+              .connect(etcd.address(), "known", member, variables, LONG)) {
         store.set("a", ONE, LONG);
         assertThat(store.get("a", LONG)).contains(ONE);
       }
@@ -289,8 +288,7 @@ class EtcdStoreTest {
                 Native.WL_RESOURCE,
                 () ->
                     new EtcdProvider()
-                        .connect(
-                            etcd.address(), "unknown", member, stranger, LONG, Failure::make))
+                        .connect(etcd.address(), "unknown", member, stranger, LONG))
             .contains(etcd.address())
             .doesNotContain("other");
       }
@@ -310,8 +308,7 @@ class EtcdStoreTest {
                   "known",
                   member,
                   Map.of(EtcdConnection.AUTHORITIES, file),
-                  LONG,
-                  Failure::make)) {
+                  LONG)) {
         store.set("a", ONE, LONG);
         assertThat(store.get("a", LONG)).contains(ONE);
       }
@@ -324,8 +321,7 @@ class EtcdStoreTest {
                           "unknown",
                           member,
                           Map.of(EtcdConnection.AUTHORITIES, wrong),
-                          limit,
-                          Failure::make),
+                          limit),
               etcd.address(),
               "PKIX")
           .doesNotContain("\n");
@@ -339,8 +335,7 @@ class EtcdStoreTest {
                           "unknown",
                           member,
                           Map.of(EtcdConnection.AUTHORITIES, none.toString()),
-                          LONG,
-                          Failure::make))
+                          LONG))
           .contains(EtcdConnection.AUTHORITIES, none.toString());
     }
   }

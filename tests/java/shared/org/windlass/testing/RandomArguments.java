@@ -21,7 +21,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import org.windlass.CommunicatorOptions;
 import org.windlass.LocalGroup;
-import org.windlass.MismatchException;
+import org.windlass.error.MismatchException;
 
 /** Arguments of any type, wrong ones among them, and the objects that calls have given. */
 public final class RandomArguments {

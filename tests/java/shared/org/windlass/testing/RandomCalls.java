@@ -14,7 +14,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.CancellationException;
-import org.windlass.WindlassException;
+import org.windlass.error.WindlassException;
 
 /**
  * Random calls of some of a module's with random arguments, most of them wrong: each ends soon, with

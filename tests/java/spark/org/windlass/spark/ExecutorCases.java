@@ -25,10 +25,10 @@ import org.junit.jupiter.api.io.TempDir;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.DistributedTensor;
-import org.windlass.PeerLostException;
 import org.windlass.Tensor;
 import org.windlass.Window;
-import org.windlass.WindlassException;
+import org.windlass.error.PeerLostException;
+import org.windlass.error.WindlassException;
 
 /** What holds of barrier stages whose tasks run in two executors, each a JVM with two slots. */
 @Timeout(300)

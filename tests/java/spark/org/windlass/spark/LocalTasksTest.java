@@ -19,13 +19,13 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledForJreRange;
 import org.junit.jupiter.api.condition.JRE;
-import org.windlass.AbortedException;
-import org.windlass.ClosedException;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
-import org.windlass.DeadlineExceededException;
-import org.windlass.MismatchException;
-import org.windlass.WindlassException;
+import org.windlass.error.AbortedException;
+import org.windlass.error.ClosedException;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.WindlassException;
 
 /** Barrier stages whose tasks are threads of this JVM. */
 @Timeout(120)

@@ -7,10 +7,10 @@ import java.util.List;
 import java.util.stream.IntStream;
 import org.windlass.Communicator;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
 import org.windlass.LocalGroup;
 import org.windlass.Tensor;
-import org.windlass.VerificationFailedException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.VerificationFailedException;
 
 /**
  * The rank map of a domain: some of the ranks, listed as 3, 0, 2, meet in a communicator of their

@@ -6,16 +6,16 @@ import java.util.List;
 import java.util.Optional;
 import java.util.function.Consumer;
 import org.windlass.Communicator;
-import org.windlass.InvalidArgumentException;
 import org.windlass.LocalGroup;
 import org.windlass.Target;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.examples.jobs.WeightSyncJobs;
 
 /** The bundled examples, for {@code windlass example} and for tests. */
 public final class Examples {
   /**
    * An example's work: runs with the ranks of this process, of {@code ranks} in all, prints what was
-   * checked, and throws {@link org.windlass.VerificationFailedException} where a value is wrong.
+   * checked, and throws {@link org.windlass.error.VerificationFailedException} where a value is wrong.
    */
   @FunctionalInterface
   public interface Body {

@@ -6,7 +6,7 @@ import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
 import org.windlass.Tensor;
-import org.windlass.VerificationFailedException;
+import org.windlass.error.VerificationFailedException;
 import org.windlass.experts.ExpertOptions;
 import org.windlass.experts.ExpertParallel;
 import org.windlass.experts.ExpertRouting;

@@ -4,7 +4,7 @@ package org.windlass.examples;
 import java.util.function.IntToDoubleFunction;
 import org.windlass.DType;
 import org.windlass.Tensor;
-import org.windlass.VerificationFailedException;
+import org.windlass.error.VerificationFailedException;
 import org.windlass.layout.Region;
 import org.windlass.layout.TensorSpec;
 

@@ -11,7 +11,7 @@ import org.windlass.KernelLibrary;
 import org.windlass.LocalGroup;
 import org.windlass.Target;
 import org.windlass.Tensor;
-import org.windlass.UnsupportedException;
+import org.windlass.error.UnsupportedException;
 
 /**
  * A kernel of one's own: a ring shift in C++, {@code examples/kernels/ring_shift.cpp}, which CMake

@@ -2,7 +2,7 @@
 package org.windlass.examples;
 
 import java.util.stream.IntStream;
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;

@@ -6,6 +6,7 @@ import java.util.Locale;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.stream.Collectors;
+import org.windlass.error.InvalidArgumentException;
 
 /**
  * The ways in which a collective moves its bytes. The results are the same, except that the rings

@@ -2,6 +2,8 @@
 package org.windlass;
 
 import java.util.Objects;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
 
 /**

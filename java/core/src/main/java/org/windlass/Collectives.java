@@ -5,6 +5,10 @@ import java.lang.ref.Reference;
 import java.util.Objects;
 import java.util.function.Consumer;
 import java.util.function.Function;
+import org.windlass.error.ClosedException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Native;
 

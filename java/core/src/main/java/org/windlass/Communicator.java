@@ -7,9 +7,19 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
-import org.windlass.internal.Access;
+import org.windlass.error.AbortedException;
+import org.windlass.error.ClosedException;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.DeviceException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.PeerLostException;
+import org.windlass.error.ResourceException;
+import org.windlass.error.UnsupportedException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Endpoint;
+import org.windlass.internal.EndpointOwner;
 import org.windlass.internal.Leaks;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
@@ -43,15 +53,9 @@ import org.windlass.internal.rendezvous.OwnStore;
  * virtual or ForkJoin thread, or called while such operations are queued, runs on a platform thread
  * of the communicator's own.
  */
-public final class Communicator extends Collectives implements AutoCloseable {
-  static {
-    Access.ENDPOINT.open(Communicator.class, communicator -> communicator.endpoint);
-    Access.ADOPTION.open(
-        Communicator.class,
-        communicator ->
-            (handle, deadline, maker) -> of(handle, deadline, null, maker));
-  }
-
+@SuppressWarnings("exports") // what packages of Windlass alone use
+public final class Communicator extends Collectives
+    implements AutoCloseable, EndpointOwner {
   private final Duration deadline;
   private final Membership membership;
 
@@ -72,7 +76,6 @@ public final class Communicator extends Collectives implements AutoCloseable {
     super(
         new Endpoint(
             handle,
-            WindlassException::of,
             code -> Algorithm.recorded(code).map(Algorithm::toString).orElse("")),
         Deadline.DEFAULT,
         null);
@@ -84,6 +87,28 @@ public final class Communicator extends Collectives implements AutoCloseable {
             : "Communicator of rank " + endpoint.rank + " of " + endpoint.size + " (" + maker + ")";
     this.membership = new Membership(what, endpoint);
     Leaks.watch(this, membership);
+  }
+
+  /**
+   * Makes a communicator that stands alone. For packages of Windlass.
+   *
+   * @param handle a {@code wl_comm_t*}, which it takes over
+   * @param deadline of calls that name none
+   * @param maker the call that made it, for what is said of one that nobody closes
+   * @hidden
+   */
+  public static Communicator of(long handle, Duration deadline, String maker) {
+    return of(handle, deadline, null, maker);
+  }
+
+  /**
+   * For packages of Windlass.
+   *
+   * @hidden
+   */
+  @Override
+  public Endpoint endpoint() {
+    return endpoint;
   }
 
   /** {@code ranks} ranks that are threads of this process; see {@link LocalGroup}. */
@@ -158,10 +183,9 @@ public final class Communicator extends Collectives implements AutoCloseable {
             rank,
             size,
             options.config(),
-            Host.of(System.getenv(), WindlassException::of),
+            Host.of(System.getenv()),
             () -> LocalHandles.create(size, options),
-            deadline,
-            WindlassException::of);
+            deadline);
     return of(handle, options.deadline(), null, "meet");
   }
 
@@ -191,7 +215,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
    * Keep the result where calls are frequent.
    */
   public Collectives within(Duration deadline) {
-    return new Collectives(endpoint, Deadline.nanos(deadline, WindlassException::of), this);
+    return new Collectives(endpoint, Deadline.nanos(deadline), this);
   }
 
   /** Collective: {@code bytes} bytes on every rank, zeroed, aligned to 4,096. */
@@ -201,7 +225,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
 
   /** {@link #window(long)} with a deadline of its own. */
   public Window window(long bytes, Duration deadline) {
-    return window(bytes, Deadline.nanos(deadline, WindlassException::of));
+    return window(bytes, Deadline.nanos(deadline));
   }
 
   private Window window(long bytes, long deadlineNs) {
@@ -234,7 +258,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
 
   /** {@link #deviceWindow(long)} with a deadline of its own. */
   public Window deviceWindow(long bytes, Duration deadline) {
-    return deviceWindow(bytes, Deadline.nanos(deadline, WindlassException::of));
+    return deviceWindow(bytes, Deadline.nanos(deadline));
   }
 
   private Window deviceWindow(long bytes, long deadlineNs) {
@@ -264,7 +288,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
 
   /** {@link #memoryPool(long)} with a deadline of its own. */
   public MemoryPool memoryPool(long bytes, Duration deadline) {
-    return memoryPool(bytes, Deadline.nanos(deadline, WindlassException::of));
+    return memoryPool(bytes, Deadline.nanos(deadline));
   }
 
   private MemoryPool memoryPool(long bytes, long deadlineNs) {
@@ -294,7 +318,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
 
   /** {@link #split(int, int)} with a deadline of its own. */
   public Communicator split(int color, int key, Duration deadline) {
-    return split(color, key, Deadline.nanos(deadline, WindlassException::of));
+    return split(color, key, Deadline.nanos(deadline));
   }
 
   private Communicator split(int color, int key, long deadlineNs) {
@@ -388,7 +412,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
    * @throws ResourceException if this process has no memory or no file left for it; the others go on
    */
   public Communicator shrink(Duration deadline) {
-    long deadlineNs = Deadline.nanos(deadline, WindlassException::of);
+    long deadlineNs = Deadline.nanos(deadline);
     try {
       return adopt(
           "from shrink",
@@ -467,7 +491,7 @@ public final class Communicator extends Collectives implements AutoCloseable {
   /** Why the communicator is dead; empty while it lives. */
   public Optional<WindlassException> failure() {
     try {
-      return Optional.ofNullable((WindlassException) endpoint.failure());
+      return Optional.ofNullable(endpoint.failure());
     } finally {
       Reference.reachabilityFence(this);
     }
@@ -482,8 +506,8 @@ public final class Communicator extends Collectives implements AutoCloseable {
     try {
       return Report.of(
           RankLook.all(endpoint),
-          (WindlassException) endpoint.failure(),
-          PeerMemory.of(endpoint.handle, WindlassException::of));
+          endpoint.failure(),
+          PeerMemory.of(endpoint.handle));
     } finally {
       Reference.reachabilityFence(this);
     }

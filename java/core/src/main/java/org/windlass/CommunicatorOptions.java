@@ -2,6 +2,7 @@
 package org.windlass;
 
 import java.time.Duration;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.rendezvous.Start;
@@ -39,7 +40,7 @@ public record CommunicatorOptions(
 
   /** Checks the components. */
   public CommunicatorOptions {
-    Deadline.nanos(deadline, WindlassException::of);
+    Deadline.nanos(deadline);
     if (cores < 0) {
       throw new InvalidArgumentException(
           "cores is " + cores + "; it must be 0 (as allowed) or more");
@@ -100,7 +101,7 @@ public record CommunicatorOptions(
         firstSequence,
         cores,
         blocks,
-        Deadline.nanos(deadline, WindlassException::of),
+        Deadline.nanos(deadline),
         adjustThreads);
   }
 }

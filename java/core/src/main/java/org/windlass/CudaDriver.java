@@ -4,6 +4,10 @@ package org.windlass;
 import java.nio.ByteBuffer;
 import java.util.Objects;
 import java.util.Optional;
+import org.windlass.error.DeviceException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.ResourceException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
@@ -46,13 +50,13 @@ public final class CudaDriver {
 
   /** Why no GPU is to be had: no driver, one that is too old, or no device; empty if one is. */
   public static Optional<String> refusal() {
-    Natives.require(WindlassException::of);
+    Natives.require();
     try (Scratch scratch = Scratch.take()) {
       int code = Native.wl_cuda_find(scratch.error());
       return code == Native.WL_OK
           ? Optional.empty()
           : Optional.of(
-              Failures.of(code, scratch.errorBuffer(), WindlassException::of).getMessage());
+              Failures.of(code, scratch.errorBuffer()).getMessage());
     }
   }
 
@@ -62,7 +66,7 @@ public final class CudaDriver {
    * @throws UnsupportedException if there is no driver, or one that is too old
    */
   public static int deviceCount() {
-    Natives.require(WindlassException::of);
+    Natives.require();
     try (Scratch scratch = Scratch.take()) {
       check(Native.wl_cuda_device_count(scratch.out(), scratch.error()), scratch);
       return (int) scratch.outValue();
@@ -78,7 +82,7 @@ public final class CudaDriver {
    * @throws ResourceException if another process has it for itself, or its memory is full
    */
   public static Device device(int device) {
-    Natives.require(WindlassException::of);
+    Natives.require();
     requireNumber(device);
     ByteBuffer found = Structs.allocate(Structs.CudaDevice.SIZE);
     found.putInt(0, Structs.CudaDevice.SIZE);
@@ -104,7 +108,7 @@ public final class CudaDriver {
    * @throws InvalidArgumentException if there is no such GPU
    */
   public static boolean reaches(int from, int to) {
-    Natives.require(WindlassException::of);
+    Natives.require();
     requireNumber(from);
     requireNumber(to);
     try (Scratch scratch = Scratch.take()) {
@@ -122,6 +126,6 @@ public final class CudaDriver {
   }
 
   private static void check(int code, Scratch scratch) {
-    Failures.check(code, scratch, WindlassException::of);
+    Failures.check(code, scratch);
   }
 }

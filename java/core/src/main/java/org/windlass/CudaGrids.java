@@ -2,6 +2,8 @@
 package org.windlass;
 
 import java.util.Objects;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
@@ -26,7 +28,7 @@ public final class CudaGrids {
    * @throws UnsupportedException if this process runs another target's kernels
    */
   public static int cores(int device) {
-    Natives.require(WindlassException::of);
+    Natives.require();
     CudaDriver.requireNumber(device);
     try (Scratch scratch = Scratch.take()) {
       check(Native.wl_cuda_cores(device, scratch.out(), scratch.error()), scratch);
@@ -41,7 +43,7 @@ public final class CudaGrids {
    *     table
    */
   public static int rows(int device) {
-    Natives.require(WindlassException::of);
+    Natives.require();
     CudaDriver.requireNumber(device);
     try (Scratch scratch = Scratch.take()) {
       check(Native.wl_cuda_grids_rows(device, scratch.out(), scratch.error()), scratch);
@@ -70,13 +72,13 @@ public final class CudaGrids {
   }
 
   private static void use(byte[] table) {
-    Natives.require(WindlassException::of);
+    Natives.require();
     try (Scratch scratch = Scratch.take()) {
       check(Native.wl_cuda_grids_use(table, scratch.error()), scratch);
     }
   }
 
   private static void check(int code, Scratch scratch) {
-    Failures.check(code, scratch, WindlassException::of);
+    Failures.check(code, scratch);
   }
 }

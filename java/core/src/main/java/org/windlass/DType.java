@@ -5,6 +5,8 @@ import java.util.Arrays;
 import java.util.Locale;
 import java.util.Objects;
 import java.util.stream.Collectors;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.UnsupportedException;
 
 /**
  * The type of a tensor's elements: every dtype that safetensors names. All of them move; {@link

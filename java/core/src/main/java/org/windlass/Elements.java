@@ -4,6 +4,8 @@ package org.windlass;
 import java.lang.ref.Reference;
 import java.util.Arrays;
 import java.util.Objects;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.Scratch;
@@ -243,6 +245,6 @@ final class Elements {
   }
 
   static void check(int code, Scratch scratch) {
-    Failures.check(code, scratch, WindlassException::of);
+    Failures.check(code, scratch);
   }
 }

@@ -13,6 +13,11 @@ import java.util.Optional;
 import java.util.UUID;
 import java.util.function.Function;
 import java.util.stream.IntStream;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.PeerLostException;
+import org.windlass.error.ResourceException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.Natives;
@@ -65,7 +70,7 @@ final class EnvironmentStart {
     this.variables = variables;
     this.options = options;
     this.deadline = deadline;
-    host = Host.of(variables, WindlassException::of);
+    host = Host.of(variables);
     environment =
         LaunchEnvironment.of(variables)
             .orElseThrow(
@@ -102,7 +107,7 @@ final class EnvironmentStart {
 
   /** Starts the one rank of this process. */
   Communicator join() {
-    Deadline until = Deadline.of(deadline, WindlassException::of);
+    Deadline until = Deadline.of(deadline);
     Communicator communicator =
         orElseClose(
             handles(until),
@@ -119,7 +124,7 @@ final class EnvironmentStart {
 
   /** Starts the ranks of this process. */
   LocalGroup joinAll() {
-    Deadline until = Deadline.of(deadline, WindlassException::of);
+    Deadline until = Deadline.of(deadline);
     LocalGroup group =
         orElseClose(
             handles(until),
@@ -163,16 +168,15 @@ final class EnvironmentStart {
 
   /** Returns the handles of this process's ranks, once all ranks have met. */
   private long[] handles(Deadline until) {
-    Natives.require(WindlassException::of);
+    Natives.require();
     if (environment.size() == 1) {
       return LocalHandles.create(size, options);
     }
     if (environment.store().isPresent()) {
       String address = environment.store().get();
       try (Store store =
-          StoreProviders.of(address, WindlassException::of)
-              .connect(
-                  address, storeName(), member(), variables, until.left(), WindlassException::of)) {
+          StoreProviders.of(address)
+              .connect(address, storeName(), member(), variables, until.left())) {
         return start(new StoreAllGather(store, START, size, null), until);
       }
     }
@@ -182,7 +186,7 @@ final class EnvironmentStart {
           ? meet(place, until)
           : meetAtOwn(place, until);
     }
-    try (MeetingFile file = MeetingFile.of(fileJob(), variables, WindlassException::of)) {
+    try (MeetingFile file = MeetingFile.of(fileJob(), variables)) {
       if (environment.rank() > 0) {
         return meet(file.await(until.left()), until);
       }
@@ -199,10 +203,7 @@ final class EnvironmentStart {
   private long[] meetAtOwn(MeetingFile.Place place, Deadline until) {
     InetSocketAddress known =
         HostAndPort.awaited(
-            "fromEnvironment: the place where the ranks meet",
-            place.address(),
-            until,
-            WindlassException::of);
+            "fromEnvironment: the place where the ranks meet", place.address(), until);
     OwnStore opened = open(new MeetingFile.Place(known, place.token()));
     try {
       long[] handles = meet(opened.place(), until);
@@ -223,7 +224,7 @@ final class EnvironmentStart {
         try (Store store = connected(place, until.left())) {
           StoreAllGather all = new StoreAllGather(store, START, size, null);
           try {
-            JobProcesses.tell(store, own.get(0), until.left(), WindlassException::of);
+            JobProcesses.tell(store, own.get(0), until.left());
             return start(all, until);
           } catch (PeerLostException e) {
             boolean isOfThisStart =
@@ -250,10 +251,8 @@ final class EnvironmentStart {
   /** Connects. A launcher opens its store before it starts ranks. */
   private Store connected(MeetingFile.Place place, Duration deadline) {
     return environment.launcherHasStore()
-        ? SocketStore.connectToOpen(
-            place.address(), place.token(), member(), deadline, WindlassException::of)
-        : SocketStore.connect(
-            place.address(), place.token(), member(), deadline, WindlassException::of);
+        ? SocketStore.connectToOpen(place.address(), place.token(), member(), deadline)
+        : SocketStore.connect(place.address(), place.token(), member(), deadline);
   }
 
   /** Returns the exception for a store of another process that does not answer, or is lost. */
@@ -276,13 +275,12 @@ final class EnvironmentStart {
   }
 
   private long[] start(AllGather all, Deadline until) {
-    return Start.join(
-        all, own, size, options.config(), host, until.left(), WindlassException::of);
+    return Start.join(all, own, size, options.config(), host, until.left());
   }
 
   private OwnStore open(MeetingFile.Place place) {
     try {
-      return OwnStore.open(place, Native.wl_version(), WindlassException::of);
+      return OwnStore.open(place, Native.wl_version());
     } catch (ResourceException e) {
       throw new ResourceException(
           "rank 0: "
@@ -327,7 +325,7 @@ final class EnvironmentStart {
   }
 
   private Token token() {
-    return Token.fromEnvironment(variables, WindlassException::of)
+    return Token.fromEnvironment(variables)
         .orElseThrow(
             () ->
                 new InvalidArgumentException(
@@ -352,7 +350,7 @@ final class EnvironmentStart {
 
   /** Returns the name of this job at a store where other jobs may meet. */
   private String storeName() {
-    Optional<Token> token = Token.fromEnvironment(variables, WindlassException::of);
+    Optional<Token> token = Token.fromEnvironment(variables);
     if (environment.job().isEmpty() && token.isEmpty()) {
       throw new InvalidArgumentException(
           "fromEnvironment: nothing tells this job from others that meet at "

@@ -2,6 +2,7 @@
 package org.windlass;
 
 import java.lang.ref.Reference;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.CallWords;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Memory;

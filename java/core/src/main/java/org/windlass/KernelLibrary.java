@@ -5,6 +5,8 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
@@ -49,7 +51,7 @@ public final class KernelLibrary {
   public static KernelLibrary load(Path path, Target target) {
     Path file = Objects.requireNonNull(path, "path").toAbsolutePath();
     Objects.requireNonNull(target, "target");
-    Natives.require(WindlassException::of);
+    Natives.require();
     try (Scratch scratch = Scratch.take()) {
       int code =
           Native.wl_kernel_library_load(
@@ -57,7 +59,7 @@ public final class KernelLibrary {
               NativeMemory.utf8(target.toString()),
               scratch.out(),
               scratch.error());
-      Failures.check(code, scratch, WindlassException::of);
+      Failures.check(code, scratch);
       return new KernelLibrary(file, target, scratch.outValue());
     }
   }

@@ -8,6 +8,7 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Copies;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
@@ -71,10 +72,10 @@ public record KernelProfile(
    * @throws UnsupportedException if the target of this process counts nothing
    */
   public static void start(boolean traces) {
-    Natives.require(WindlassException::of);
+    Natives.require();
     try (Scratch scratch = Scratch.take()) {
       int code = Native.wl_profile_start(traces ? 1 : 0, scratch.error());
-      Failures.check(code, scratch, WindlassException::of);
+      Failures.check(code, scratch);
     }
   }
 
@@ -84,7 +85,7 @@ public record KernelProfile(
    * @throws UnsupportedException if the target of this process counts nothing
    */
   public static List<KernelProfile> all() {
-    Natives.require(WindlassException::of);
+    Natives.require();
     int size = Structs.KernelProfile.SIZE;
     int capacity = 0;
     while (true) {
@@ -95,7 +96,7 @@ public record KernelProfile(
         int code =
             Native.wl_profile_kernels(
                 NativeMemory.address(structs), capacity, scratch.out(), scratch.error());
-        Failures.check(code, scratch, WindlassException::of);
+        Failures.check(code, scratch);
         count = Math.toIntExact(scratch.outValue());
       }
       if (count <= capacity) {
@@ -117,14 +118,14 @@ public record KernelProfile(
    * @throws UnsupportedException if the target of this process counts nothing
    */
   public static String trace() {
-    Natives.require(WindlassException::of);
+    Natives.require();
     byte[] text = new byte[1 << 16];
     while (true) {
       long length;
       try (Scratch scratch = Scratch.take()) {
         int code =
             Native.wl_profile_trace(text, text.length, scratch.out(), scratch.error());
-        Failures.check(code, scratch, WindlassException::of);
+        Failures.check(code, scratch);
         length = scratch.outValue();
       }
       if (length <= text.length) {

@@ -8,6 +8,8 @@ import java.util.OptionalInt;
 import java.util.StringJoiner;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.ResourceException;
 import org.windlass.internal.Copies;
 import org.windlass.internal.rendezvous.Host;
 import org.windlass.internal.store.HostAndPort;
@@ -137,7 +139,7 @@ public final class LaunchEnvironment {
   public static Optional<LaunchEnvironment> of(Map<String, String> variables) {
     Map<String, String> copy = Copies.map(variables, "variables");
     LaunchVariables all = new LaunchVariables(copy);
-    Host.of(copy, WindlassException::of); // only checks its variables
+    Host.of(copy); // only checks its variables
     return Stream.of(Launcher.values())
         .filter(launcher -> launcher.isIn(all))
         .findFirst()
@@ -153,7 +155,7 @@ public final class LaunchEnvironment {
    */
   public static Optional<String> checkedToken(Map<String, String> variables) {
     Map<String, String> copy = Copies.map(variables, "variables");
-    return Token.fromEnvironment(copy, WindlassException::of)
+    return Token.fromEnvironment(copy)
         .flatMap(token -> tokenVariable(new LaunchVariables(copy)));
   }
 
@@ -282,8 +284,7 @@ public final class LaunchEnvironment {
           HostAndPort.parse(
               RENDEZVOUS,
               variables.get(RENDEZVOUS),
-              ", or the address of a store, such as etcd://127.0.0.1:2379/windlass",
-              WindlassException::of));
+              ", or the address of a store, such as etcd://127.0.0.1:2379/windlass"));
     }
     variables.requireBoth(MASTER_ADDRESS, MASTER_PORT, "set both, or " + RENDEZVOUS);
     if (!variables.isSet(MASTER_ADDRESS)) {
@@ -292,7 +293,7 @@ public final class LaunchEnvironment {
     int port = variables.number(MASTER_PORT, 1, HostAndPort.LAST_PORT);
     int next = port < HostAndPort.LAST_PORT ? port + 1 : port - 1;
     String name = variables.get(MASTER_ADDRESS);
-    return Optional.of(HostAndPort.of(MASTER_ADDRESS, name, name, next, WindlassException::of));
+    return Optional.of(HostAndPort.of(MASTER_ADDRESS, name, name, next));
   }
 
   /**
@@ -312,7 +313,7 @@ public final class LaunchEnvironment {
   public Optional<String> store() {
     return variables
         .value(RENDEZVOUS)
-        .flatMap(text -> StoreProviders.address(RENDEZVOUS, text, WindlassException::of));
+        .flatMap(text -> StoreProviders.address(RENDEZVOUS, text));
   }
 
   /**

@@ -3,6 +3,8 @@ package org.windlass;
 
 import java.util.Map;
 import java.util.Objects;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.ResourceException;
 import org.windlass.internal.Copies;
 import org.windlass.internal.store.StoreServer;
 import org.windlass.internal.store.Token;
@@ -29,7 +31,7 @@ public final class LaunchStore implements AutoCloseable {
    */
   public static LaunchStore open(Map<String, String> variables) {
     Token token =
-        Token.fromEnvironment(Copies.map(variables, "variables"), WindlassException::of)
+        Token.fromEnvironment(Copies.map(variables, "variables"))
             .orElseThrow(
                 () ->
                     new InvalidArgumentException(
@@ -40,8 +42,7 @@ public final class LaunchStore implements AutoCloseable {
             StoreServer.loopback(),
             token,
             Objects.requireNonNullElse(version, ""),
-            StoreServer.Bounds.defaults(),
-            WindlassException::of));
+            StoreServer.Bounds.defaults()));
   }
 
   /** Variables that the ranks need in addition to those of {@link #open} to meet here. */

@@ -3,6 +3,7 @@ package org.windlass;
 
 import java.util.Map;
 import java.util.Optional;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Texts;
 

@@ -2,6 +2,7 @@
 package org.windlass;
 
 import java.util.List;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Leaks;
@@ -16,12 +17,12 @@ final class LocalHandles {
 
   /** A {@code wl_comm_t*} for each rank. */
   static long[] create(int ranks, CommunicatorOptions options) {
-    long deadlineNs = Deadline.nanos(options.deadline(), WindlassException::of);
+    long deadlineNs = Deadline.nanos(options.deadline());
     if (ranks < 1 || ranks > Native.WL_MAX_RANKS) {
       throw new InvalidArgumentException(
           "local: ranks is " + ranks + "; it must lie in [1, " + Native.WL_MAX_RANKS + "]");
     }
-    Natives.require(WindlassException::of);
+    Natives.require();
     try (Scratch scratch = Scratch.take()) {
       long config = scratch.config(Structs.GroupConfig.SIZE);
       scratch.configInt(Structs.GroupConfig.RANKS, ranks);
@@ -53,7 +54,7 @@ final class LocalHandles {
   }
 
   private static void check(int code, Scratch scratch) {
-    Failures.check(code, scratch, WindlassException::of);
+    Failures.check(code, scratch);
   }
 
   /** Reports {@code group} if it is dropped unclosed; its communicators free themselves. */

@@ -2,6 +2,9 @@
 package org.windlass;
 
 import java.lang.ref.Cleaner;
+import org.windlass.error.ClosedException;
+import org.windlass.error.ResourceException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Leaks;
@@ -92,7 +95,7 @@ public final class MemoryPool implements AutoCloseable {
     try (Scratch scratch = Scratch.take()) {
       int code =
           Native.wl_memory_pool_alloc(part.handle, needed, scratch.out(), scratch.error());
-      Failures.check(code, scratch, WindlassException::of);
+      Failures.check(code, scratch);
       piece.address = scratch.outValue();
       Memory memory = Memory.of(piece.address, needed, piece);
       piece = null; // the memory's from now on

@@ -2,6 +2,8 @@
 package org.windlass;
 
 import java.util.Optional;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeLoader;
 import org.windlass.internal.Natives;
@@ -22,25 +24,25 @@ public final class NativeLibrary {
 
   /** Where it was loaded from: a folder, or the jar of this platform. */
   public static String place() {
-    Natives.require(WindlassException::of);
+    Natives.require();
     return NativeLoader.loadedFrom();
   }
 
   /** Its version. */
   public static String version() {
-    Natives.require(WindlassException::of);
+    Natives.require();
     return Native.wl_version();
   }
 
   /** The version of its C ABI. */
   public static int abiVersion() {
-    Natives.require(WindlassException::of);
+    Natives.require();
     return Native.wl_abi_version();
   }
 
   /** The instructions that kernels of target {@code sim} use here, such as {@code avx2}. */
   public static String vectorPath() {
-    Natives.require(WindlassException::of);
+    Natives.require();
     return Native.wl_isa_path();
   }
 
@@ -51,8 +53,8 @@ public final class NativeLibrary {
    * @throws InvalidArgumentException if {@code WINDLASS_PEER_MEMORY} names neither
    */
   public static String peerMemory() {
-    Natives.require(WindlassException::of);
-    return PeerMemory.of(PeerMemory.NO_COMM, WindlassException::of);
+    Natives.require();
+    return PeerMemory.of(PeerMemory.NO_COMM);
   }
 
   /**
@@ -63,13 +65,13 @@ public final class NativeLibrary {
    *     WINDLASS_UCX_NET_DEVICES} names is here
    */
   public static String ucx() {
-    Natives.require(WindlassException::of);
-    return UcxLibrary.describe(WindlassException::of);
+    Natives.require();
+    return UcxLibrary.describe();
   }
 
   /** The cores that this process may use, by affinity and quota. */
   public static int allowedCores() {
-    Natives.require(WindlassException::of);
+    Natives.require();
     return Native.wl_allowed_cores();
   }
 }

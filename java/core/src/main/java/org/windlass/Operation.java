@@ -4,6 +4,8 @@ package org.windlass;
 import java.time.Duration;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
+import org.windlass.error.AbortedException;
+import org.windlass.error.DeadlineExceededException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.QueuedCall;
 
@@ -44,7 +46,7 @@ public final class Operation<T> {
    * #isDone} tells that from an operation which passed its own deadline.
    */
   public T await(Duration deadline) {
-    return call.await(Deadline.nanos(deadline, WindlassException::of));
+    return call.await(Deadline.nanos(deadline));
   }
 
   /** Whether it is over, in whatever way. */

@@ -2,7 +2,7 @@
 package org.windlass;
 
 import java.util.List;
-import org.windlass.internal.Access;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Native;
 import org.windlass.internal.RankLook;
 
@@ -31,7 +31,7 @@ final class RankCores {
     }
     int allowed = Native.wl_allowed_cores();
     int cores = options.cores() == 0 ? allowed : Math.min(options.cores(), allowed);
-    int[] hosts = RankLook.hosts(Access.ENDPOINT.of(first));
+    int[] hosts = RankLook.hosts(first.endpoint());
     return ranks.stream()
         .map(each -> new RankWorker(each.rank(), place(each.rank(), hosts, cores), stays))
         .toList();

@@ -7,6 +7,9 @@ import java.util.BitSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.stream.Collectors;
+import org.windlass.error.AbortedException;
+import org.windlass.error.ResourceException;
+import org.windlass.error.WindlassException;
 
 /**
  * One run of a function on the threads of a group's ranks.

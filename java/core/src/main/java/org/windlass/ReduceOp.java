@@ -3,6 +3,7 @@ package org.windlass;
 
 import java.util.Locale;
 import java.util.Objects;
+import org.windlass.error.InvalidArgumentException;
 
 /**
  * The operations by which the values of several ranks become one. Numbers are those of the C ABI's

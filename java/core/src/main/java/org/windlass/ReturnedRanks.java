@@ -5,7 +5,6 @@ import java.nio.ByteBuffer;
 import java.util.BitSet;
 import java.util.List;
 import java.util.stream.IntStream;
-import org.windlass.internal.Access;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Native;
 import org.windlass.internal.RankLook;
@@ -95,7 +94,7 @@ final class ReturnedRanks {
    * @param ranks for each rank of the communicator its rank of the run
    */
   private Missing find(Communicator communicator, Thread body, int[] ranks, BitSet returned) {
-    Endpoint endpoint = Access.ENDPOINT.of(communicator);
+    Endpoint endpoint = communicator.endpoint();
     boolean lives = communicator.failure().isEmpty();
     // What is queued may end in the next run, unless the body waits for it.
     if (lives && !endpoint.hasQueuedBeside(body) && awaited(endpoint) != RankLook.NOBODY) {
@@ -106,7 +105,7 @@ final class ReturnedRanks {
     }
     for (Communicator child : communicator.children()) {
       int[] former =
-          RankLook.former(Access.ENDPOINT.of(child)).stream().mapToInt(r -> ranks[r]).toArray();
+          RankLook.former(child.endpoint()).stream().mapToInt(r -> ranks[r]).toArray();
       Missing found = former.length == child.size() ? find(child, body, former, returned) : null;
       if (found != null) {
         return found;
@@ -123,7 +122,7 @@ final class ReturnedRanks {
   }
 
   private Missing findIn(Communicator communicator, int[] ranks, BitSet returned) {
-    List<RankLook> all = RankLook.all(Access.ENDPOINT.of(communicator));
+    List<RankLook> all = RankLook.all(communicator.endpoint());
     RankLook own = all.get(communicator.rank());
     if (own.recorded().isEmpty() || !own.recorded().get(0).inside()) {
       return null;
@@ -152,7 +151,7 @@ final class ReturnedRanks {
     return index >= 0
         && index < communicators.size()
         && returned.get(index)
-        && !Access.ENDPOINT.of(communicators.get(index)).hasOwnThread();
+        && !communicators.get(index).endpoint().hasOwnThread();
   }
 
   /** Whether a rank that makes no more calls has not come to that operation. */

@@ -16,6 +16,14 @@ import java.util.Set;
 import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import org.windlass.error.ClosedException;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.PeerLostException;
+import org.windlass.error.ResourceException;
+import org.windlass.error.UnsupportedException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Copies;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Leaks;
@@ -101,7 +109,7 @@ public final class RunningJob implements AutoCloseable {
 
     void read(ProcessName process) {
       try {
-        for (int number : ObservedGroup.find(process, WindlassException::of)) {
+        for (int number : ObservedGroup.find(process)) {
           read(process, number);
         }
         isAnyAlive = true;
@@ -115,7 +123,7 @@ public final class RunningJob implements AutoCloseable {
 
     private void read(ProcessName process, int number) {
       try {
-        ObservedGroup found = ObservedGroup.open(process, number, WindlassException::of);
+        ObservedGroup found = ObservedGroup.open(process, number);
         long id = found.about().id();
         held.add(id);
         if (observed.left.contains(id) || observed.groups.putIfAbsent(id, found) != null) {
@@ -155,8 +163,8 @@ public final class RunningJob implements AutoCloseable {
   public static RunningJob at(String address, Map<String, String> variables, Duration deadline) {
     Objects.requireNonNull(address, "address");
     Map<String, String> all = Copies.map(variables, "variables");
-    Deadline.nanos(deadline, WindlassException::of);
-    Natives.require(WindlassException::of);
+    Deadline.nanos(deadline);
+    Natives.require();
     return PID.matcher(address).matches()
         ? ofProcess(address)
         : new RunningJob(address, storeAt(address, all, deadline));
@@ -170,21 +178,17 @@ public final class RunningJob implements AutoCloseable {
               + " start; name the process id of a rank");
     }
     InetSocketAddress named =
-        HostAndPort.parse(
-            "the address of the job",
-            address,
-            ", or the process id of a rank",
-            WindlassException::of);
-    InetSocketAddress at = HostAndPort.resolved("report", named, WindlassException::of);
+        HostAndPort.parse("the address of the job", address, ", or the process id of a rank");
+    InetSocketAddress at = HostAndPort.resolved("report", named);
     Token token =
-        Token.fromEnvironment(variables, WindlassException::of)
+        Token.fromEnvironment(variables)
             .orElseThrow(
                 () ->
                     new InvalidArgumentException(
                         "report: there is no token, which the job asks for; set"
                             + " WINDLASS_TOKEN_FILE to that of its ranks, or name the process id of"
                             + " one of them"));
-    return () -> JobProcesses.at(at, token, deadline, WindlassException::of);
+    return () -> JobProcesses.at(at, token, deadline);
   }
 
   private static RunningJob ofProcess(String pid) {
@@ -194,7 +198,7 @@ public final class RunningJob implements AutoCloseable {
     }
     Set<ProcessName> one;
     try {
-      one = Set.of(ProcessName.of((int) number, WindlassException::of));
+      one = Set.of(ProcessName.of((int) number));
     } catch (PeerLostException gone) {
       throw new InvalidArgumentException(
           "report: " + gone.getMessage() + "; name one of the job's ranks that runs", gone);
@@ -236,7 +240,7 @@ public final class RunningJob implements AutoCloseable {
   private boolean hasCommunicator(long pid) {
     try {
       Search search = new Search();
-      search.read(ProcessName.of((int) pid, WindlassException::of));
+      search.read(ProcessName.of((int) pid));
       return !search.held.isEmpty();
     } catch (PeerLostException gone) {
       return false;
@@ -332,22 +336,22 @@ public final class RunningJob implements AutoCloseable {
         .toList();
   }
 
+  private static WindlassException printable(WindlassException e) {
+    return WindlassException.of(
+        e.code().number(), Texts.printable(e.getMessage()), null, e.operation(), e.culprits());
+  }
+
   private static JobReport.Group reportOf(ObservedGroup group, long now) {
     ObservedGroup.About about = group.about();
     List<RankLook> looks = group.looks();
     boolean hasParent = about.parent() != 0;
-    WindlassException failure =
-        (WindlassException)
-            group.failure(
-                (code, message, cause, operation, culprits) ->
-                    WindlassException.of(
-                        code, Texts.printable(message), cause, operation, culprits));
+    WindlassException failure = group.failure().map(RunningJob::printable).orElse(null);
     return new JobReport.Group(
         Long.toHexString(about.id()),
         hasParent ? Optional.of(Long.toHexString(about.parent())) : Optional.empty(),
         hasParent ? looks.stream().map(RankLook::former).toList() : List.of(),
         Duration.ofNanos(Math.max(0, now - about.madeNs())),
-        Report.of(looks, failure, group.peerMemory(WindlassException::of)));
+        Report.of(looks, failure, group.peerMemory()));
   }
 
   /** Stops observing the job, which continues. Idempotent. */

@@ -3,6 +3,8 @@ package org.windlass;
 
 import java.util.Arrays;
 import java.util.Objects;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
 import org.windlass.internal.Shapes;
 

@@ -2,6 +2,8 @@
 package org.windlass;
 
 import java.time.Duration;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Native;
@@ -55,7 +57,7 @@ public final class Signals {
 
   /** The same signals with another deadline for {@link #await}. Keep the result. */
   public Signals within(Duration deadline) {
-    return new Signals(window, offset, count, Deadline.nanos(deadline, WindlassException::of));
+    return new Signals(window, offset, count, Deadline.nanos(deadline));
   }
 
   /**

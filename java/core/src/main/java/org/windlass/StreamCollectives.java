@@ -2,6 +2,9 @@
 package org.windlass;
 
 import java.util.Objects;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.ResourceException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Native;
 

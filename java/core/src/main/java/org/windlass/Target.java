@@ -3,6 +3,8 @@ package org.windlass;
 
 import java.util.Locale;
 import java.util.Objects;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeLoader;
 import org.windlass.internal.Natives;
@@ -30,7 +32,7 @@ public enum Target {
    * @throws InvalidArgumentException if {@code WINDLASS_TARGET} names no target
    */
   public static Target loaded() {
-    Natives.require(WindlassException::of);
+    Natives.require();
     return parse(Native.wl_target());
   }
 

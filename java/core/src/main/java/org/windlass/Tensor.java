@@ -6,7 +6,9 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
 import java.util.Objects;
-import org.windlass.internal.Access;
+import org.windlass.error.ClosedException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Memory;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Natives;
@@ -27,11 +29,6 @@ import org.windlass.internal.Shapes;
  * contract of the operation that names the tensor.
  */
 public sealed class Tensor implements AutoCloseable permits DistributedTensor {
-  static {
-    Access.MEMORY.open(Tensor.class, tensor -> tensor.memory);
-    Access.RELOCATION.open(Tensor.class, tensor -> tensor::at);
-  }
-
   final Memory memory;
   final long address;
   final DType dtype;
@@ -57,7 +54,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
    */
   public static Tensor allocate(DType dtype, long... shape) {
     long[] checked = ShapeChecks.checked("allocate", dtype, shape);
-    Memory memory = Memory.allocate(Shapes.numel(checked) * dtype.bytes(), WindlassException::of);
+    Memory memory = Memory.allocate(Shapes.numel(checked) * dtype.bytes());
     return over("allocate", memory, 0, dtype, checked);
   }
 
@@ -80,7 +77,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
               + " order; call buffer.order(ByteOrder.nativeOrder()) before values are written to"
               + " it");
     }
-    Natives.require(WindlassException::of);
+    Natives.require();
     long start = NativeMemory.address(buffer) + buffer.position();
     Memory memory = Memory.of(start, buffer.remaining(), buffer.isReadOnly(), buffer);
     return over("of", memory, 0, dtype, checked);
@@ -141,7 +138,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   }
 
   static Tensor over(String what, Memory memory, long offset, DType dtype, long[] shape) {
-    Natives.require(WindlassException::of);
+    Natives.require();
     checkFits(what, memory, offset, dtype, shape);
     return new Tensor(
         memory, memory.address + offset, dtype, shape, Shapes.contiguousStrides(shape));
@@ -180,8 +177,24 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return new Tensor(memory, viewAddress, dtype, viewShape, viewStrides);
   }
 
-  /** The same view of other memory, where its first element is at {@code otherAddress}. */
-  private Tensor at(Memory other, long otherAddress) {
+  /**
+   * The memory that this tensor lies in. For packages of Windlass.
+   *
+   * @hidden
+   */
+  @SuppressWarnings("exports")
+  public final Memory memory() {
+    return memory;
+  }
+
+  /**
+   * The same view of other memory, where its first element is at {@code otherAddress}. For packages
+   * of Windlass.
+   *
+   * @hidden
+   */
+  @SuppressWarnings("exports")
+  public final Tensor at(Memory other, long otherAddress) {
     return new Tensor(other, otherAddress, dtype, shape, strides);
   }
 
@@ -495,7 +508,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
 
   /** What a call says that takes tensors of the host alone. */
   final RuntimeException onDevice(String what, String name) {
-    return memory.notOfHost(what + ": " + name + " (" + this + ")", WindlassException::of);
+    return memory.notOfHost(what + ": " + name + " (" + this + ")");
   }
 
   /** What a call says that finds the memory gone. */

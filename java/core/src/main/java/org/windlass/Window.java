@@ -3,7 +3,12 @@ package org.windlass;
 
 import java.lang.ref.Reference;
 import java.util.Arrays;
-import org.windlass.internal.Access;
+import org.windlass.error.AbortedException;
+import org.windlass.error.ClosedException;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.ResourceException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Leaks;
@@ -23,11 +28,6 @@ import org.windlass.internal.Shapes;
  * has left the communicator is an {@link AbortedException} that names it.
  */
 public final class Window implements AutoCloseable {
-  static {
-    Access.PARTS.open(
-        Window.class, window -> rank -> Native.wl_window_address(window.handle, rank));
-  }
-
   private static final long ALIGNMENT = 64;
 
   private final Communicator communicator;
@@ -58,6 +58,16 @@ public final class Window implements AutoCloseable {
     long address = Native.wl_window_address(handle, endpoint.rank);
     Segment segment = new Segment("Device window", endpoint, handle, bytes);
     return new Window(communicator, handle, Memory.ofDevice(address, bytes, segment));
+  }
+
+  /**
+   * Where the part of {@code rank} lies in this process, as long as the window is open. For packages
+   * of Windlass.
+   *
+   * @hidden
+   */
+  public long address(int rank) {
+    return Native.wl_window_address(handle, rank);
   }
 
   /** The communicator whose ranks hold it. */

@@ -14,14 +14,14 @@
  *       NullPointerException} that names the argument, unless the documentation says that it may be
  *       null. What may be null on some ranks alone is one on the others.
  *   <li>Anything else that is wrong with a call, an index out of range among it, is an {@link
- *       org.windlass.InvalidArgumentException} that says what it found and what must hold.
- *   <li>A call on what has been closed, or with it, is a {@link org.windlass.ClosedException}.
+ *       org.windlass.error.InvalidArgumentException} that says what it found and what must hold.
+ *   <li>A call on what has been closed, or with it, is a {@link org.windlass.error.ClosedException}.
  *       {@code close} may be called again; questions about what an object is, such as its shape or
  *       rank, are answered all the same.
  * </ul>
  *
  * <p>Where the native library does not load, each call that needs it is an {@link
- * org.windlass.UnsupportedException} with the places where it was looked for. Layouts, plans and
+ * org.windlass.error.UnsupportedException} with the places where it was looked for. Layouts, plans and
  * checkpoint headers need none.
  *
  * <p>In each case nothing was sent, and the communicator lives. Arrays and collections that are

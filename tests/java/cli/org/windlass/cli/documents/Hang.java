@@ -12,9 +12,9 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.windlass.Communicator;
 import org.windlass.DType;
-import org.windlass.DeadlineExceededException;
 import org.windlass.ReduceOp;
 import org.windlass.Tensor;
+import org.windlass.error.DeadlineExceededException;
 
 /** Four ranks, of which the last comes to an all-reduce late, and to the next one not at all. */
 final class Hang {

@@ -11,8 +11,8 @@ import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
-import org.windlass.InvalidArgumentException;
-import org.windlass.ResourceException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.ResourceException;
 
 class WholeFileTest {
   private static final String MUCH = "line\n".repeat(100_000);

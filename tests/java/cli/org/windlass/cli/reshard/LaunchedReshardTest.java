@@ -21,11 +21,11 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
-import org.windlass.AbortedException;
-import org.windlass.DeadlineExceededException;
-import org.windlass.MismatchException;
 import org.windlass.cli.ChildCommand;
 import org.windlass.cli.Cli;
+import org.windlass.error.AbortedException;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.MismatchException;
 import org.windlass.reshard.Reshard;
 import org.windlass.testing.SafetensorsBytes;
 

@@ -21,7 +21,7 @@ class AnnouncementTest {
   @Test
   void whatAJobWritesIsRead() {
     Announcement job = announcement("1", "trainer", "first", 2, 5);
-    assertThat(Announcement.of(job.toBytes(), "1", Failure::make)).isEqualTo(job);
+    assertThat(Announcement.of(job.toBytes(), "1")).isEqualTo(job);
     assertThat(Announcement.peek(job.toBytes())).isEqualTo(job);
   }
 
@@ -44,7 +44,7 @@ class AnnouncementTest {
 
   private static void requireRefused(byte[] bytes, String version, String why) {
     Failure.assertFails(
-            Native.WL_MISMATCH, () -> Announcement.of(bytes, version, Failure::make))
+            Native.WL_MISMATCH, () -> Announcement.of(bytes, version))
         .isEqualTo("what the other job says of itself can't be read: " + why);
   }
 

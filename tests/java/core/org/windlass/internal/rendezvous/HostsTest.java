@@ -25,7 +25,7 @@ class HostsTest {
           new Arrival(
               number, "0.1.0", "sim", words[0], "m" + words[0], named, process, number + 1, "", ""));
     }
-    return Hosts.of(all, Failure::make);
+    return Hosts.of(all);
   }
 
   @Test
@@ -67,9 +67,9 @@ class HostsTest {
 
   @Test
   void silenceIsANumberOfSeconds() {
-    assertThat(Host.of(Map.of(), Failure::make)).isEqualTo(new Host("", 2_000_000_000L));
+    assertThat(Host.of(Map.of())).isEqualTo(new Host("", 2_000_000_000L));
     Map<String, String> set = Map.of("WINDLASS_HOST", "a.b-7", "WINDLASS_HOST_SILENCE", "0.75");
-    assertThat(Host.of(set, Failure::make)).isEqualTo(new Host("a.b-7", 750_000_000));
-    assertThat(Host.of(Map.of("WINDLASS_HOST_SILENCE", "0"), Failure::make).silenceNs()).isZero();
+    assertThat(Host.of(set)).isEqualTo(new Host("a.b-7", 750_000_000));
+    assertThat(Host.of(Map.of("WINDLASS_HOST_SILENCE", "0")).silenceNs()).isZero();
   }
 }

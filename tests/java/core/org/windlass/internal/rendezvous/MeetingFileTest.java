@@ -29,7 +29,6 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.internal.Native;
 import org.windlass.internal.rendezvous.MeetingFile.Place;
-import org.windlass.internal.store.Failure;
 import org.windlass.internal.store.Token;
 
 /** What the others find in the file that rank 0 writes, and what they don't take for one. */
@@ -53,7 +52,7 @@ class MeetingFileTest {
   }
 
   private MeetingFile of(String job, Path named) {
-    return MeetingFile.of(job, "WINDLASS_RENDEZVOUS", named.toString(), temporary, Failure::make);
+    return MeetingFile.of(job, "WINDLASS_RENDEZVOUS", named.toString(), temporary);
   }
 
   private static Place place(int port) {
@@ -207,7 +206,7 @@ class MeetingFileTest {
     /** What becomes of a look for the place of "job" which is to open none, in so short a time. */
     public static String found(String folder, String temporary, long millis) {
       MeetingFile file =
-          MeetingFile.of("job", "none", folder, Path.of(temporary), Failure::make);
+          MeetingFile.of("job", "none", folder, Path.of(temporary));
       try {
         return file.findOr(() -> place(4712), Duration.ofMillis(millis)).address().toString();
       } catch (RuntimeException e) {

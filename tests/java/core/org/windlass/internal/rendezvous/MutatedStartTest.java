@@ -17,6 +17,7 @@ import java.util.function.BiFunction;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Failure;
 import org.windlass.internal.store.Meeting;
@@ -33,8 +34,7 @@ class MutatedStartTest {
     return catchThrowable(
         () -> {
           for (long handle :
-              Start.join(
-                  all, List.of(rank), SIZE, OPTIONS, new Host("", 0), deadline, Failure::make)) {
+              Start.join(all, List.of(rank), SIZE, OPTIONS, new Host("", 0), deadline)) {
             Native.wl_comm_free(handle);
           }
         });
@@ -116,7 +116,7 @@ class MutatedStartTest {
         0,
         "arrive",
         said -> {
-          Arrival told = Arrival.of(0, said, Failure::make);
+          Arrival told = Arrival.of(0, said);
           return new Arrival(
                   1,
                   told.library(),
@@ -141,7 +141,7 @@ class MutatedStartTest {
         (round, said) -> random.nextInt(one) == 0 ? mutated(said, random) : said;
     for (Throwable failure : failures(Duration.ofMillis(200), reading)) {
       if (failure != null) {
-        assertThat(failure).isInstanceOf(Failure.class);
+        assertThat(failure).isInstanceOf(WindlassException.class);
       }
     }
   }

@@ -47,7 +47,7 @@ class PairingLogTest {
   private static Pairing pairing(
       Store store, String job, String instance, Duration deadline, Pairing.Holders holders) {
     Announcement own = new Announcement("1", job, instance, 17, 2, "", OPTIONS, false);
-    return new Pairing(store, "policy", own, deadline, holders, Failure::make);
+    return new Pairing(store, "policy", own, deadline, holders);
   }
 
   /** Until the log has said so of that job. */

@@ -18,20 +18,20 @@ class StoreProvidersTest {
   @ParameterizedTest
   @ValueSource(strings = {"etcd://h:1,[::1]:2/p/q", "a9://!"})
   void whatIsOneIsTaken(String text) {
-    assertThat(StoreProviders.address("X", text, Failure::make)).contains(text);
+    assertThat(StoreProviders.address("X", text)).contains(text);
   }
 
   @ParameterizedTest
   @ValueSource(strings = {"127.0.0.1:29500", "demo", ""})
   void whatIsSomethingElseIsNone(String text) {
-    assertThat(StoreProviders.address("X", text, Failure::make)).isEmpty();
+    assertThat(StoreProviders.address("X", text)).isEmpty();
   }
 
   @ParameterizedTest
   @ValueSource(strings = {"etcd://", "Etcd://h:1", "etcd://h 1", "etcd://user:secret@h:1/p"})
   void whatIsNoneIsRefusedAndNotShown(String text) {
     Failure.assertFails(
-            Native.WL_INVALID_ARGUMENT, () -> StoreProviders.address("X", text, Failure::make))
+            Native.WL_INVALID_ARGUMENT, () -> StoreProviders.address("X", text))
         .startsWith(WRONG)
         .doesNotContain("secret");
   }
@@ -41,7 +41,7 @@ class StoreProvidersTest {
     Map<String, String> environment = Map.of("WINDLASS_MEETING", "etcd://user:secret@h:1/p");
     Failure.assertFails(
             Native.WL_INVALID_ARGUMENT,
-            () -> new MeetingStore(environment, "1", Failure::make).close())
+            () -> new MeetingStore(environment, "1").close())
         .startsWith("WINDLASS_MEETING is no address of a store")
         .doesNotContain("secret");
   }

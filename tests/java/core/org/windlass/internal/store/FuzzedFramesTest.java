@@ -225,11 +225,7 @@ class FuzzedFramesTest {
     try (Log log = new Log();
         StoreServer server =
             StoreServer.open(
-                StoreServer.loopback(),
-                token,
-                Meeting.LIBRARY,
-                StoreServer.Bounds.defaults(),
-                Failure::make)) {
+                StoreServer.loopback(), token, Meeting.LIBRARY, StoreServer.Bounds.defaults())) {
       server.table().set("kept", KEPT);
       byte[] hello = Greeting.hello(Meeting.rank(0, 1));
       byte[] greeting = Wire.frame(hello.length).put(hello).array();

@@ -26,7 +26,7 @@ public final class Meeting implements AutoCloseable {
 
   /** Bounds are those of a socket's server. */
   public Meeting(Kind kind, StoreServer.Bounds bounds) {
-    server = StoreServer.open(StoreServer.loopback(), token, LIBRARY, bounds, Failure::make);
+    server = StoreServer.open(StoreServer.loopback(), token, LIBRARY, bounds);
   }
 
   public StoreServer server() {
@@ -47,7 +47,7 @@ public final class Meeting implements AutoCloseable {
   }
 
   public SocketStore join(Member member, Token shown, Duration deadline) {
-    return added(SocketStore.connect(server.address(), shown, member, deadline, Failure::make));
+    return added(SocketStore.connect(server.address(), shown, member, deadline));
   }
 
   private synchronized SocketStore added(SocketStore store) {

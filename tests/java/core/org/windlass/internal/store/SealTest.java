@@ -26,6 +26,7 @@ import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Meeting.Kind;
 import org.windlass.internal.store.TamperingRelay.Direction;
@@ -183,8 +184,7 @@ class SealTest {
                 assertFails(
                         Native.WL_TIMEOUT,
                         () ->
-                            SocketStore.connect(
-                                there, meeting.token(), member, FEW_SECONDS, Failure::make))
+                            SocketStore.connect(there, meeting.token(), member, FEW_SECONDS))
                     .contains("does not fit its seal");
                 return null;
               });
@@ -237,12 +237,11 @@ class SealTest {
       byte[] own = bytes(at);
       try (TamperingRelay relay = new TamperingRelay(address(), direction, at);
           SocketStore store =
-              SocketStore.connect(
-                  relay.address(), meeting.token(), member, MOMENT, Failure::make)) {
+              SocketStore.connect(relay.address(), meeting.token(), member, MOMENT)) {
         store.set("own", own, LONG);
         assertThat(relay.connections()).as("byte %d", at).isGreaterThan(1);
         assertThat(honest.get("own", LONG)).hasValue(own);
-      } catch (Failure e) {
+      } catch (WindlassException e) {
         assertThat(e).as("byte %d", at).hasMessageMatching("(?s).*(no store|refused|another token|no answer|lost).*");
       }
       requireUntouched();
@@ -258,10 +257,9 @@ class SealTest {
       try (TamperingRelay relay = new TamperingRelay(address(), direction, at)) {
         assertThatThrownBy(
                 () ->
-                    SocketStore.connect(
-                        relay.address(), Token.random(), member, MOMENT, Failure::make))
+                    SocketStore.connect(relay.address(), Token.random(), member, MOMENT))
             .as("byte %d", at)
-            .isInstanceOf(Failure.class);
+            .isInstanceOf(WindlassException.class);
       }
       requireUntouched();
     }
@@ -307,7 +305,7 @@ class SealTest {
                 });
         InetSocketAddress there = (InetSocketAddress) listener.getLocalSocketAddress();
         try (SocketStore store =
-            SocketStore.connect(there, meeting.token(), member, LONG, Failure::make)) {
+            SocketStore.connect(there, meeting.token(), member, LONG)) {
           assertFails(Native.WL_PEER_LOST, () -> store.set("a", bytes(1), LONG))
               .contains("this member got a frame");
         }
@@ -328,12 +326,12 @@ class SealTest {
     FutureTask<SocketStore> member =
         start(
             () ->
-                SocketStore.connect(there, token, Meeting.rank(0, 1), LONG, Failure::make));
+                SocketStore.connect(there, token, Meeting.rank(0, 1), LONG));
     try (var taken = silent.accept()) {
       silent.close();
       StoreServer.Bounds bounds = StoreServer.Bounds.defaults();
       try (StoreServer server =
-              StoreServer.open(there, token, Meeting.LIBRARY, bounds, Failure::make);
+              StoreServer.open(there, token, Meeting.LIBRARY, bounds);
           SocketStore store = member.get()) {
         store.set("a", bytes(1), LONG);
         assertThat(server.address()).isEqualTo(taken.getLocalSocketAddress());

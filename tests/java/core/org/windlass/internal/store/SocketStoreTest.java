@@ -207,16 +207,16 @@ class SocketStoreTest {
     Token token = Token.random();
     Member member = Meeting.rank(0, 1);
     FutureTask<SocketStore> early =
-        start(() -> SocketStore.connect(address, token, member, LONG, Failure::make));
+        start(() -> SocketStore.connect(address, token, member, LONG));
     Thread.sleep(100);
     assertThat(early).isNotDone();
     StoreServer.Bounds bounds = StoreServer.Bounds.defaults();
-    try (StoreServer server = StoreServer.open(address, token, LIBRARY, bounds, Failure::make);
+    try (StoreServer server = StoreServer.open(address, token, LIBRARY, bounds);
         SocketStore store = early.get()) {
       store.set("a", bytes(1), LONG);
       assertFails(
               Native.WL_RESOURCE,
-              () -> StoreServer.open(server.address(), token, LIBRARY, bounds, Failure::make))
+              () -> StoreServer.open(server.address(), token, LIBRARY, bounds))
           .contains(Sockets.name(address));
     }
   }
@@ -226,7 +226,7 @@ class SocketStoreTest {
     Token token = Token.random();
     StoreServer.Bounds bounds = StoreServer.Bounds.defaults();
     InetSocketAddress any = InetSocketAddress.createUnresolved("localhost", 0);
-    try (StoreServer server = StoreServer.open(any, token, LIBRARY, bounds, Failure::make)) {
+    try (StoreServer server = StoreServer.open(any, token, LIBRARY, bounds)) {
       int port = server.address().getPort();
       InetSocketAddress named = InetSocketAddress.createUnresolved("localhost", port);
       try (SocketStore store = connect(named, token, LONG)) {
@@ -307,7 +307,7 @@ class SocketStoreTest {
   }
 
   private static SocketStore connect(InetSocketAddress address, Token token, Duration deadline) {
-    return SocketStore.connect(address, token, Meeting.rank(0, 1), deadline, Failure::make);
+    return SocketStore.connect(address, token, Meeting.rank(0, 1), deadline);
   }
 
   @Test

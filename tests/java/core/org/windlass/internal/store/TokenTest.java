@@ -14,6 +14,7 @@ import java.util.concurrent.FutureTask;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Native;
 
 /** Where a token comes from, and what it proves. */
@@ -24,45 +25,45 @@ class TokenTest {
   void itIsTheSameFromItsFileAndFromTheEnvironment() throws Exception {
     Token token = Token.random();
     Path file = folder.resolve("token");
-    token.write(file, Failure::make);
+    token.write(file);
     assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(file)))
         .isEqualTo("rw-------");
     for (Map<String, String> environment :
         List.of(
             Map.of(Token.VARIABLE, token.digits(), Token.FILE_VARIABLE, ""),
             Map.of(Token.FILE_VARIABLE, file.toString()))) {
-      Token read = Token.fromEnvironment(environment, Failure::make).orElseThrow();
+      Token read = Token.fromEnvironment(environment).orElseThrow();
       assertThat(read.digits()).isEqualTo(token.digits());
     }
     for (Map<String, String> environment :
         List.of(
             Map.<String, String>of(), Map.of(Token.VARIABLE, "", Token.FILE_VARIABLE, ""))) {
-      assertThat(Token.fromEnvironment(environment, Failure::make)).isEmpty();
+      assertThat(Token.fromEnvironment(environment)).isEmpty();
     }
     assertThat(token.toString()).doesNotContain(token.digits());
-    assertFails(Native.WL_RESOURCE, () -> token.write(file, Failure::make)).contains("token");
+    assertFails(Native.WL_RESOURCE, () -> token.write(file)).contains("token");
   }
 
   @Test
   void aFileThatOthersMayReadIsRefused() throws Exception {
     Path file = folder.resolve("token");
-    Token.random().write(file, Failure::make);
+    Token.random().write(file);
     for (String open : List.of("rw-r-----", "rw----r--", "rw--w----", "rw------x")) {
       Files.setPosixFilePermissions(file, PosixFilePermissions.fromString(open));
-      assertFails(Native.WL_RESOURCE, () -> Token.fromFile(file, Failure::make))
+      assertFails(Native.WL_RESOURCE, () -> Token.fromFile(file))
           .contains(file.toString(), "chmod 600");
     }
     Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("r--------"));
-    assertThat(Token.fromFile(file, Failure::make)).isNotNull();
+    assertThat(Token.fromFile(file)).isNotNull();
     Path inside = Files.createDirectory(folder.resolve("inside"));
     for (String mode : List.of("rwxr-xr-x", "rwx------")) {
       Files.setPosixFilePermissions(inside, PosixFilePermissions.fromString(mode));
-      assertFails(Native.WL_INVALID_ARGUMENT, () -> Token.fromFile(inside, Failure::make))
+      assertFails(Native.WL_INVALID_ARGUMENT, () -> Token.fromFile(inside))
           .contains(inside + " is no regular file");
     }
     for (Path none : List.of(folder.resolve("none"), file.resolve("none"))) {
       Map<String, String> named = Map.of(Token.FILE_VARIABLE, none.toString());
-      assertFails(Native.WL_INVALID_ARGUMENT, () -> Token.fromEnvironment(named, Failure::make))
+      assertFails(Native.WL_INVALID_ARGUMENT, () -> Token.fromEnvironment(named))
           .contains("WINDLASS_TOKEN_FILE: " + none + ": cannot be read");
     }
   }
@@ -74,8 +75,8 @@ class TokenTest {
     Path bad = folder.resolve("bad");
     Path name = folder.resolve("token");
     Token own = Token.random();
-    own.write(good, Failure::make);
-    Token.random().write(bad, Failure::make);
+    own.write(good);
+    Token.random().write(bad);
     Files.setPosixFilePermissions(bad, PosixFilePermissions.fromString("rw-r--r--"));
     Files.createSymbolicLink(name, good);
     AtomicBoolean over = new AtomicBoolean();
@@ -96,9 +97,9 @@ class TokenTest {
     long startNs = System.nanoTime();
     while (System.nanoTime() - startNs < 1_000_000_000 || taken == 0 || refused == 0) {
       try {
-        assertThat(Token.fromFile(name, Failure::make).digits()).isEqualTo(own.digits());
+        assertThat(Token.fromFile(name).digits()).isEqualTo(own.digits());
         taken++;
-      } catch (Failure e) {
+      } catch (WindlassException e) {
         assertThat(e).hasMessageContaining("is open to others than its owner");
         refused++;
       }
@@ -115,19 +116,18 @@ class TokenTest {
             "\n", digits.substring(1), digits + "0", digits + "00", "x" + digits.substring(1))) {
       assertFails(
               Native.WL_INVALID_ARGUMENT,
-              () -> Token.fromEnvironment(Map.of(Token.VARIABLE, wrong), Failure::make))
+              () -> Token.fromEnvironment(Map.of(Token.VARIABLE, wrong)))
           .contains(Token.VARIABLE, "64")
           .doesNotContain(digits.substring(2, 60));
       Path file = Files.createTempFile(folder, "token", "");
       Files.writeString(file, wrong);
-      assertFails(Native.WL_INVALID_ARGUMENT, () -> Token.fromFile(file, Failure::make))
+      assertFails(Native.WL_INVALID_ARGUMENT, () -> Token.fromFile(file))
           .contains(file.toString());
     }
     assertFails(
             Native.WL_INVALID_ARGUMENT,
             () ->
-                Token.fromEnvironment(
-                    Map.of(Token.VARIABLE, digits, Token.FILE_VARIABLE, "token"), Failure::make))
+                Token.fromEnvironment(Map.of(Token.VARIABLE, digits, Token.FILE_VARIABLE, "token")))
         .contains("both");
   }
 

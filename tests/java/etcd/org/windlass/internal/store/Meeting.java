@@ -21,12 +21,12 @@ public final class Meeting implements AutoCloseable {
   private final List<Store> members = new ArrayList<>();
 
   public Meeting(Kind kind) {
-    owner = etcd.connect(name, 0, 1, LONG, Failure::make);
+    owner = etcd.connect(name, 0, 1, LONG);
   }
 
   /** One more member. */
   public Store join() {
-    Store member = etcd.connect(name, -1, 0, LONG, Failure::make);
+    Store member = etcd.connect(name, -1, 0, LONG);
     synchronized (this) {
       members.add(member);
     }

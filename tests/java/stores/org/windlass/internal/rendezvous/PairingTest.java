@@ -16,6 +16,8 @@ import java.util.function.Consumer;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.windlass.error.AbortedException;
+import org.windlass.error.DeadlineExceededException;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Failure;
 import org.windlass.internal.store.Hooked;
@@ -34,7 +36,7 @@ class PairingTest {
   }
 
   private static Pairing pairing(Store store, Announcement own, Duration deadline) {
-    return new Pairing(store, "policy", own, deadline, new Pairing.Holders(), Failure::make);
+    return new Pairing(store, "policy", own, deadline, new Pairing.Holders());
   }
 
   private static Pairing pairing(Store store, String name, Duration deadline) {
@@ -148,7 +150,7 @@ class PairingTest {
               meeting.join(),
               call -> {
                 if (call.equals("hold pair/policy/target/a")) {
-                  throw Failure.make(Native.WL_ABORTED, "interrupted", null, "", List.of());
+                  throw new AbortedException("interrupted");
                 }
               });
       Failure.assertFails(Native.WL_ABORTED, () -> pairing(store, "a", Meeting.LONG).target());
@@ -234,7 +236,7 @@ class PairingTest {
                     }
                     match[0] = pairing(store, "source", Meeting.LONG).source(null);
                     Thread.sleep(MOMENT.toMillis());
-                    throw Failure.make(Native.WL_TIMEOUT, "it took too long", null, "", List.of());
+                    throw new DeadlineExceededException("it took too long");
                   });
       Failure.assertFails(Native.WL_TIMEOUT, () -> pairing(late, "a", MOMENT).target());
       assertThat(isPresent(store, match[0].theirs())).isFalse();

@@ -17,6 +17,7 @@ import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Failure;
@@ -40,7 +41,7 @@ class StartStepsTest {
       StoreAllGather all = new StoreAllGather(store, "test", size, others);
       Deadline until = Deadline.of(deadline);
       return new Process(
-          store, all, new StartSteps(all, own, size, until, Failure::make));
+          store, all, new StartSteps(all, own, size, until));
     }
 
     List<byte[]> say(String step, int value) {
@@ -51,7 +52,7 @@ class StartStepsTest {
       steps.gather(
           step,
           () -> {
-            throw new StartSteps.Unable(code, why);
+            throw WindlassException.of(code, why, List.of());
           });
     }
   }
@@ -132,7 +133,7 @@ class StartStepsTest {
           killed.all.quit();
         }
         killed.store.close();
-        assertThat(get(first)).isInstanceOf(Failure.class);
+        assertThat(get(first)).isInstanceOf(WindlassException.class);
         assertThat(all(processes(meeting, 3, Meeting.LONG), "arrive")).containsOnlyNulls();
       }
     }
@@ -250,7 +251,7 @@ class StartStepsTest {
       Failure.assertFails(Native.WL_MISMATCH, () -> again.say("arrive", 1))
           .startsWith("another process has come to this start as rank 1 too");
       one.store.close();
-      assertThat(get(first)).isInstanceOf(Failure.class);
+      assertThat(get(first)).isInstanceOf(WindlassException.class);
     }
   }
 

@@ -8,7 +8,7 @@ import org.windlass.DType;
 import org.windlass.Operation;
 import org.windlass.ReduceOp;
 import org.windlass.Tensor;
-import org.windlass.VerificationFailedException;
+import org.windlass.error.VerificationFailedException;
 import org.windlass.layout.Layout;
 import org.windlass.redistribute.Job;
 import org.windlass.redistribute.LinkTransfer;

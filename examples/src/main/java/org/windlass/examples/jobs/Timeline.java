@@ -8,8 +8,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import org.windlass.PeerLostException;
-import org.windlass.VerificationFailedException;
+import org.windlass.error.PeerLostException;
+import org.windlass.error.VerificationFailedException;
 
 /**
  * The processes of several jobs: what they say, with the time since the start, and what is to be

@@ -11,7 +11,7 @@ import java.nio.file.Path;
 import java.util.List;
 import org.windlass.DType;
 import org.windlass.Tensor;
-import org.windlass.VerificationFailedException;
+import org.windlass.error.VerificationFailedException;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;

@@ -4,8 +4,8 @@ package org.windlass.bench;
 import java.util.OptionalDouble;
 import org.windlass.Communicator;
 import org.windlass.DType;
-import org.windlass.UnsupportedException;
-import org.windlass.VerificationFailedException;
+import org.windlass.error.UnsupportedException;
+import org.windlass.error.VerificationFailedException;
 
 /**
  * A sum in one place: every rank adds {@code bytes} of its own to the same tensor of rank 0's

@@ -4,7 +4,7 @@ package org.windlass.bench;
 import java.util.OptionalDouble;
 import java.util.function.IntUnaryOperator;
 import org.windlass.Communicator;
-import org.windlass.VerificationFailedException;
+import org.windlass.error.VerificationFailedException;
 
 /**
  * A barrier. To check it, ranks post how often they have entered, and read the others' posts as

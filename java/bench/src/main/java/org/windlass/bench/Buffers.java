@@ -7,9 +7,9 @@ import java.util.ArrayList;
 import java.util.List;
 import org.windlass.Communicator;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
 import org.windlass.Tensor;
 import org.windlass.Window;
+import org.windlass.error.InvalidArgumentException;
 
 /** The memory of a rank's tensors: a window that all ranks hold, or memory of its own. */
 final class Buffers implements AutoCloseable {

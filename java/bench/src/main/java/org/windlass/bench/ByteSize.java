@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.bench;
 
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 
 /** Sizes as people write them: 4, 64K, 1M, 2G, in powers of 1,024. */
 public final class ByteSize {

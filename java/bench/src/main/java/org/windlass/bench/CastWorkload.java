@@ -7,8 +7,8 @@ import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
 import org.windlass.Tensor;
-import org.windlass.UnsupportedException;
-import org.windlass.VerificationFailedException;
+import org.windlass.error.UnsupportedException;
+import org.windlass.error.VerificationFailedException;
 
 /** A cast on every rank: {@code bytes} of its own from one dtype to another. */
 public record CastWorkload(int ranks, long bytes, DType from, DType to, boolean plain)

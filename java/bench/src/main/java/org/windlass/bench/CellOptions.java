@@ -3,7 +3,7 @@ package org.windlass.bench;
 
 import java.util.ArrayList;
 import java.util.List;
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 import picocli.CommandLine.Option;
 
 /** The options for which collectives are compared, over which numbers of ranks and which sizes. */

@@ -5,8 +5,8 @@ import java.nio.ByteBuffer;
 import java.util.OptionalDouble;
 import org.windlass.Communicator;
 import org.windlass.DType;
-import org.windlass.UnsupportedException;
-import org.windlass.VerificationFailedException;
+import org.windlass.error.UnsupportedException;
+import org.windlass.error.VerificationFailedException;
 
 /** A collective on rows of {@code bytes}, by one side. */
 public final class CollectiveWorkload implements Workload {

@@ -6,7 +6,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import org.windlass.ResourceException;
+import org.windlass.error.ResourceException;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Region;
 import org.windlass.plan.Chunk;

@@ -5,9 +5,9 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Random;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
 import org.windlass.Tensor;
-import org.windlass.VerificationFailedException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.VerificationFailedException;
 
 /**
  * The tokens of a mixture of experts: each rank has as many, which go to {@code topK} experts each, at

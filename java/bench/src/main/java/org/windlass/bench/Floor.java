@@ -5,7 +5,6 @@ import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import org.windlass.DType;
 import org.windlass.Tensor;
-import org.windlass.WindlassException;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
@@ -79,7 +78,7 @@ public final class Floor {
               iterations,
               median,
               scratch.error());
-      Failures.check(code, scratch, WindlassException::of);
+      Failures.check(code, scratch);
     }
     return median[0];
   }
@@ -111,7 +110,7 @@ public final class Floor {
               iterations,
               median,
               scratch.error());
-      Failures.check(code, scratch, WindlassException::of);
+      Failures.check(code, scratch);
     }
     Reference.reachabilityFence(experts);
     Reference.reachabilityFence(list);
@@ -127,7 +126,7 @@ public final class Floor {
       scratch.configInt(Structs.FloorConfig.ITERATIONS, iterations);
       scratch.configLong(Structs.FloorConfig.BYTES, bytes);
       int code = Native.wl_floor_measure(config, median, scratch.error());
-      Failures.check(code, scratch, WindlassException::of);
+      Failures.check(code, scratch);
     }
     return median[0];
   }

@@ -4,7 +4,7 @@ package org.windlass.bench;
 import java.util.ArrayList;
 import java.util.List;
 import org.windlass.CudaGrids;
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 
 /**
  * The rows of a table of grids, as its text has them: for each, what GPU and operation it is of, how

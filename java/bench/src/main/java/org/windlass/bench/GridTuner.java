@@ -8,7 +8,7 @@ import java.util.function.Function;
 import org.windlass.CudaDriver;
 import org.windlass.CudaGrids;
 import org.windlass.LocalGroup;
-import org.windlass.UnsupportedException;
+import org.windlass.error.UnsupportedException;
 
 /**
  * A bench of an operation's grids on target cuda: at each size with 1, 2, 4 and so on cores a rank,

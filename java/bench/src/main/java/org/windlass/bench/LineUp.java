@@ -2,7 +2,7 @@
 package org.windlass.bench;
 
 import org.windlass.Communicator;
-import org.windlass.DeadlineExceededException;
+import org.windlass.error.DeadlineExceededException;
 
 /**
  * The place where ranks meet before a sample, threads or processes. It is neutral: one atomic
@@ -43,7 +43,7 @@ final class LineUp {
   /**
    * Returns once all ranks have called it as often as this one has.
    *
-   * @throws org.windlass.WindlassException what has ended the communicator, since a rank will not
+   * @throws org.windlass.error.WindlassException what has ended the communicator, since a rank will not
    *     come then
    */
   void meet() {

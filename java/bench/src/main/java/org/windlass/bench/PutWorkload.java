@@ -5,8 +5,8 @@ import java.nio.ByteBuffer;
 import java.util.OptionalDouble;
 import org.windlass.Communicator;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
-import org.windlass.VerificationFailedException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.VerificationFailedException;
 
 /**
  * Pairs of neighbours, all at once: rank 2k puts {@code bytes} into the window of rank 2k + 1 and

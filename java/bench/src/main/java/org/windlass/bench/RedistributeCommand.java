@@ -4,7 +4,7 @@ package org.windlass.bench;
 import java.util.ArrayList;
 import java.util.List;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;

@@ -9,7 +9,7 @@ import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
 import org.windlass.Tensor;
-import org.windlass.VerificationFailedException;
+import org.windlass.error.VerificationFailedException;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
@@ -36,7 +36,7 @@ public final class RedistributeWorkload implements Workload {
   private final long[] outputBits;
 
   /**
-   * @throws org.windlass.InvalidArgumentException if a layout does not fit the shape
+   * @throws org.windlass.error.InvalidArgumentException if a layout does not fit the shape
    */
   public RedistributeWorkload(
       Layout from,

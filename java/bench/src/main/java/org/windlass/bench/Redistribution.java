@@ -4,7 +4,7 @@ package org.windlass.bench;
 import java.time.Duration;
 import java.util.List;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.Layout;
 import org.windlass.plan.TransferMode;
 

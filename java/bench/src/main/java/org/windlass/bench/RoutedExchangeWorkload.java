@@ -9,7 +9,6 @@ import java.util.OptionalDouble;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.Tensor;
-import org.windlass.WindlassException;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
@@ -183,7 +182,7 @@ public record RoutedExchangeWorkload(ExpertTraffic traffic, boolean plain) imple
                 count,
                 traffic.hidden() * (long) traffic.dtype().bytes(),
                 scratch.error());
-        Failures.check(code, scratch, WindlassException::of);
+        Failures.check(code, scratch);
       }
       Reference.reachabilityFence(to);
       Reference.reachabilityFence(from);
@@ -202,7 +201,7 @@ public record RoutedExchangeWorkload(ExpertTraffic traffic, boolean plain) imple
                 traffic.hidden(),
                 traffic.dtype().code(),
                 scratch.error());
-        Failures.check(code, scratch, WindlassException::of);
+        Failures.check(code, scratch);
       }
     }
 

@@ -9,8 +9,8 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.function.ToDoubleFunction;
-import org.windlass.InvalidArgumentException;
-import org.windlass.ResourceException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.ResourceException;
 
 /**
  * A contender's times for a cell over all rounds, as a line of the CSV file has them.

@@ -3,7 +3,6 @@ package org.windlass.bench;
 
 import org.windlass.Communicator;
 import org.windlass.Window;
-import org.windlass.internal.Access;
 import org.windlass.internal.PaddedWords;
 
 /**
@@ -19,7 +18,7 @@ final class SharedWords extends PaddedWords implements AutoCloseable {
   }
 
   private SharedWords(Window window, int count) {
-    super(Access.PARTS.of(window).applyAsLong(0), count);
+    super(window.address(0), count);
     this.window = window;
   }
 

@@ -6,7 +6,7 @@ import java.util.Arrays;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
 import org.windlass.Tensor;
-import org.windlass.UnsupportedException;
+import org.windlass.error.UnsupportedException;
 
 /** The terms that ranks add up in a reduction, and their sums: {@link Digits}, a term a rank. */
 public final class Sums {

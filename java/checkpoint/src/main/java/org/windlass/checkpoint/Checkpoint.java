@@ -20,7 +20,7 @@ import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.JsonText;
 import org.windlass.layout.DeviceMesh;
 
@@ -67,7 +67,7 @@ public final class Checkpoint implements AutoCloseable {
    * Opens a file or a folder and checks every header.
    *
    * @throws InvalidArgumentException if it is malformed or no checkpoint; the message names the file
-   * @throws org.windlass.ResourceException if it cannot be read
+   * @throws org.windlass.error.ResourceException if it cannot be read
    */
   public static Checkpoint open(Path path) {
     Objects.requireNonNull(path, "path");

@@ -17,10 +17,10 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import org.windlass.ClosedException;
-import org.windlass.InvalidArgumentException;
-import org.windlass.ResourceException;
-import org.windlass.WindlassException;
+import org.windlass.error.ClosedException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.ResourceException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.JsonText;
 
 /**
@@ -240,7 +240,7 @@ public final class CheckpointWriter implements AutoCloseable {
    * Gives the checkpoint its name; call {@link #sync()} first.
    *
    * @throws InvalidArgumentException if something of that name has appeared and may not be replaced
-   * @throws org.windlass.UnsupportedException if the file system cannot exchange two names at once
+   * @throws org.windlass.error.UnsupportedException if the file system cannot exchange two names at once
    * @throws ResourceException if another program has removed or changed what was written
    */
   public synchronized void commit() {

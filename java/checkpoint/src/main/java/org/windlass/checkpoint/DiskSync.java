@@ -7,7 +7,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
-import org.windlass.WindlassException;
+import org.windlass.error.WindlassException;
 
 /**
  * The sync of many files to the disk at once: a file system commits together what waits together,

@@ -12,11 +12,11 @@ import java.nio.file.NotDirectoryException;
 import java.nio.file.Path;
 import java.util.Objects;
 import java.util.Optional;
-import org.windlass.AbortedException;
-import org.windlass.ClosedException;
-import org.windlass.InvalidArgumentException;
-import org.windlass.ResourceException;
-import org.windlass.WindlassException;
+import org.windlass.error.AbortedException;
+import org.windlass.error.ClosedException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.ResourceException;
+import org.windlass.error.WindlassException;
 
 /** The Windlass exception that an IOException of a file becomes. */
 public final class FileFault {

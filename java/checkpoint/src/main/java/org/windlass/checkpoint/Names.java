@@ -4,7 +4,7 @@ package org.windlass.checkpoint;
 import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.util.stream.Stream;
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.JsonText;
 
 /** Names that a checkpoint can hold: its readers refuse others, and so its writers do. */

@@ -3,7 +3,6 @@ package org.windlass.checkpoint;
 
 import java.nio.file.Path;
 import java.util.function.ToIntFunction;
-import org.windlass.WindlassException;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
@@ -51,9 +50,9 @@ final class NativeFiles {
   }
 
   private static long call(ToIntFunction<Scratch> function) {
-    Natives.require(WindlassException::of);
+    Natives.require();
     try (Scratch scratch = Scratch.take()) {
-      Failures.check(function.applyAsInt(scratch), scratch, WindlassException::of);
+      Failures.check(function.applyAsInt(scratch), scratch);
       return scratch.outValue();
     }
   }

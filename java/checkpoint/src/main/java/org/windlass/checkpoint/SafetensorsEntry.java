@@ -4,7 +4,7 @@ package org.windlass.checkpoint;
 import java.util.List;
 import java.util.Objects;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
 import org.windlass.internal.JsonText;
 

@@ -8,10 +8,10 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.Objects;
-import org.windlass.ClosedException;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
 import org.windlass.Tensor;
+import org.windlass.error.ClosedException;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.JsonText;
 import org.windlass.internal.Memory;
 
@@ -41,7 +41,7 @@ public final class SafetensorsFile implements AutoCloseable {
    *
    * @throws InvalidArgumentException if there is no such file or it is malformed; the message names the
    *     file, the tensor and what is wrong
-   * @throws org.windlass.ResourceException if it cannot be read
+   * @throws org.windlass.error.ResourceException if it cannot be read
    */
   public static SafetensorsFile open(Path path) {
     Objects.requireNonNull(path, "path");
@@ -97,7 +97,7 @@ public final class SafetensorsFile implements AutoCloseable {
    *
    * @throws InvalidArgumentException if there is none, if it is not aligned, or if the file has
    *     another length by now
-   * @throws org.windlass.UnsupportedException if its dtype has less than a byte
+   * @throws org.windlass.error.UnsupportedException if its dtype has less than a byte
    */
   public Tensor tensor(String name) {
     SafetensorsEntry entry = entry(name);

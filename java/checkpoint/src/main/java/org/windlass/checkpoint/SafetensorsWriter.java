@@ -10,8 +10,8 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import org.windlass.ClosedException;
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.ClosedException;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.JsonText;
 
 /**
@@ -35,7 +35,7 @@ public final class SafetensorsWriter implements AutoCloseable {
    *
    * @param path where no file may be yet
    * @param items the tensors, in the order of the file
-   * @throws org.windlass.ResourceException if the disk is full; then no file is left
+   * @throws org.windlass.error.ResourceException if the disk is full; then no file is left
    */
   public static SafetensorsWriter create(
       Path path, List<SafetensorsHeader.Item> items, Map<String, String> metadata) {

@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
 import org.windlass.internal.JsonText;
 
@@ -57,7 +57,7 @@ public final class TensorList {
    * Reads a list.
    *
    * @throws InvalidArgumentException if the file is missing or malformed; the message names the place
-   * @throws org.windlass.ResourceException if it cannot be read
+   * @throws org.windlass.error.ResourceException if it cannot be read
    */
   public static List<Entry> read(Path path) {
     Objects.requireNonNull(path, "path");

@@ -22,8 +22,8 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import org.windlass.InvalidArgumentException;
-import org.windlass.ResourceException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.ResourceException;
 import org.windlass.internal.Fingerprint;
 
 /**

@@ -14,8 +14,8 @@ import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import java.util.zip.CRC32C;
-import org.windlass.InvalidArgumentException;
-import org.windlass.WindlassException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.WindlassException;
 
 /**
  * The mark by which what a {@link CheckpointWriter} wrote is known again: the extended attribute

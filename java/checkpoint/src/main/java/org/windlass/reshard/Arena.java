@@ -8,7 +8,6 @@ import java.util.stream.IntStream;
 import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.Window;
-import org.windlass.internal.Access;
 
 /**
  * Memory that steps use one after another, so that it stays in the caches: one part where ranks
@@ -60,7 +59,7 @@ final class Arena implements AutoCloseable {
     }
     windows = team.window(bytes);
     Window window = windows.get(0);
-    IntToLongFunction addresses = Access.PARTS.of(window);
+    IntToLongFunction addresses = window::address;
     parts =
         IntStream.range(0, used.length)
             .mapToObj(

@@ -2,12 +2,12 @@
 package org.windlass.reshard;
 
 import java.util.function.Supplier;
-import org.windlass.AbortedException;
-import org.windlass.ClosedException;
 import org.windlass.Communicator;
 import org.windlass.LocalGroup;
-import org.windlass.WindlassException;
 import org.windlass.checkpoint.CheckpointWriter;
+import org.windlass.error.AbortedException;
+import org.windlass.error.ClosedException;
+import org.windlass.error.WindlassException;
 
 /**
  * The early end of a run, by {@link #cancel} or by an interrupt of the thread that runs it. It knows

@@ -3,7 +3,7 @@ package org.windlass.reshard;
 
 import java.util.Objects;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 
 /** The dtypes that a redistribution casts: floating ones that have arithmetic. */
 final class Casts {

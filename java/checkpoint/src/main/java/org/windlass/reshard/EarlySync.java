@@ -5,8 +5,8 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
-import org.windlass.WindlassException;
 import org.windlass.checkpoint.CheckpointWriter;
+import org.windlass.error.WindlassException;
 
 /**
  * The sync to the disk of what is written while more is being written, so that little is left to do

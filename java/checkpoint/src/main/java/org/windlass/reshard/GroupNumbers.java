@@ -9,10 +9,10 @@ import java.util.Map;
 import java.util.function.Consumer;
 import java.util.stream.LongStream;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
 import org.windlass.Tensor;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsFile;
+import org.windlass.error.InvalidArgumentException;
 
 /**
  * The groups of a GPTQ weight's inputs, by the numbers in its {@code g_idx}. In the order of the

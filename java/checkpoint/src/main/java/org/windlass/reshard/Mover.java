@@ -75,7 +75,7 @@ final class Mover {
     if (transfer != null) {
       try {
         running = transfer.progress().bytes();
-      } catch (org.windlass.ClosedException over) {
+      } catch (org.windlass.error.ClosedException over) {
         running = 0;
       }
     }

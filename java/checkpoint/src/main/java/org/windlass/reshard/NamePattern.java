@@ -10,7 +10,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 
 /**
  * A glob over whole tensor names: {@code *} stands for any text, dots included, and {@code {n}} for

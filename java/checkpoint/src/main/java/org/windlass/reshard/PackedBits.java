@@ -4,7 +4,7 @@ package org.windlass.reshard;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
-import org.windlass.UnsupportedException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.plan.Chunk;
 import org.windlass.plan.Plan;
 

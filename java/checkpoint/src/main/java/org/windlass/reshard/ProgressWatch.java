@@ -5,8 +5,8 @@ import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
-import org.windlass.AbortedException;
-import org.windlass.DeadlineExceededException;
+import org.windlass.error.AbortedException;
+import org.windlass.error.DeadlineExceededException;
 
 /**
  * Looks at how many bytes have moved: tells a listener, and aborts when none moved for the length

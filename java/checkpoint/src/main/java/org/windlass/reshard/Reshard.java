@@ -13,11 +13,11 @@ import java.util.function.Function;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
 import org.windlass.LocalGroup;
 import org.windlass.Target;
-import org.windlass.UnsupportedException;
-import org.windlass.WindlassException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.UnsupportedException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.layout.Layout;
 import org.windlass.plan.TransferMode;
@@ -177,7 +177,7 @@ public final class Reshard {
 
   /** How long nothing may move, 60 s unless told. */
   public Reshard deadline(Duration deadline) {
-    this.deadline = Duration.ofNanos(Deadline.nanos(deadline, WindlassException::of));
+    this.deadline = Duration.ofNanos(Deadline.nanos(deadline));
     return this;
   }
 
@@ -205,9 +205,9 @@ public final class Reshard {
    * from here where this refuses one.
    *
    * @throws InvalidArgumentException if IN is malformed, or does not fit layouts and rules
-   * @throws org.windlass.UnsupportedException if the target is not available, or a dtype cannot move
+   * @throws org.windlass.error.UnsupportedException if the target is not available, or a dtype cannot move
    *     as asked
-   * @throws org.windlass.ResourceException if a file cannot be read
+   * @throws org.windlass.error.ResourceException if a file cannot be read
    */
   public int leastRanks() {
     target.ifPresent(Target::require);
@@ -226,12 +226,12 @@ public final class Reshard {
    * all that is there; an interrupt of the calling thread ends it, and stays set.
    *
    * @throws InvalidArgumentException if IN is malformed, or does not fit layouts and rules
-   * @throws org.windlass.AbortedException if it was cancelled or interrupted
-   * @throws org.windlass.DeadlineExceededException if nothing moved for the length of the deadline
-   * @throws org.windlass.VerificationFailedException naming tensor, index and both ranks
-   * @throws org.windlass.UnsupportedException if the target is not available, or a dtype cannot move
+   * @throws org.windlass.error.AbortedException if it was cancelled or interrupted
+   * @throws org.windlass.error.DeadlineExceededException if nothing moved for the length of the deadline
+   * @throws org.windlass.error.VerificationFailedException naming tensor, index and both ranks
+   * @throws org.windlass.error.UnsupportedException if the target is not available, or a dtype cannot move
    *     as asked
-   * @throws org.windlass.ResourceException if the disk is full, or a file cannot be read or written
+   * @throws org.windlass.error.ResourceException if the disk is full, or a file cannot be read or written
    */
   public ReshardResult run() {
     return run(
@@ -253,10 +253,10 @@ public final class Reshard {
    * @param group the ranks of this process, on which nothing else runs meanwhile; {@link #leastRanks}
    *     or more with those of the others
    * @throws InvalidArgumentException as {@link #run()} does, or if there are too few ranks
-   * @throws org.windlass.MismatchException if processes differ in settings, or in what they find in IN
-   * @throws org.windlass.AbortedException if any process was cancelled, interrupted or failed
-   * @throws org.windlass.PeerLostException if a process has ended
-   * @throws org.windlass.DeadlineExceededException if nothing moved for the length of the deadline, or
+   * @throws org.windlass.error.MismatchException if processes differ in settings, or in what they find in IN
+   * @throws org.windlass.error.AbortedException if any process was cancelled, interrupted or failed
+   * @throws org.windlass.error.PeerLostException if a process has ended
+   * @throws org.windlass.error.DeadlineExceededException if nothing moved for the length of the deadline, or
    *     a process has not come in it, or in 60 s where that is longer
    */
   public ReshardResult run(LocalGroup group) {
@@ -316,7 +316,7 @@ public final class Reshard {
   }
 
   /**
-   * Ends the run with {@link org.windlass.AbortedException}, also one that is still to come. Nothing
+   * Ends the run with {@link org.windlass.error.AbortedException}, also one that is still to come. Nothing
    * of it is on the disk when this returns, in the process of rank 0 where there are several; a run
    * that has given OUT its name is complete, and stays. Idempotent; any thread.
    *

@@ -11,13 +11,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
 import org.windlass.LocalGroup;
-import org.windlass.UnsupportedException;
-import org.windlass.WindlassException;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.CheckpointWriter;
 import org.windlass.checkpoint.FileFault;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.UnsupportedException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Native;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
@@ -52,7 +52,7 @@ final class ReshardRun implements AutoCloseable {
    * @param listener hears how far it is
    * @param warnings hears of what is odd about the request, and no reason to refuse it
    * @param cancellation ends it early, and learns of what is on the disk until it is over
-   * @throws org.windlass.WindlassException if it cannot be done
+   * @throws org.windlass.error.WindlassException if it cannot be done
    */
   ReshardRun(
       ReshardRequest request,
@@ -114,7 +114,7 @@ final class ReshardRun implements AutoCloseable {
   /**
    * Redistributes, with the processes that have the group's other ranks.
    *
-   * @throws org.windlass.WindlassException with nothing left but what was there before
+   * @throws org.windlass.error.WindlassException with nothing left but what was there before
    */
   ReshardResult run(LocalGroup group) {
     int ranks = group.communicators().get(0).size();

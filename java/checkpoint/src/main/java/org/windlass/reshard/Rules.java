@@ -11,8 +11,8 @@ import java.util.OptionalLong;
 import java.util.Set;
 import java.util.function.Function;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
 import org.windlass.checkpoint.FileFault;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.JsonText;
 import org.windlass.layout.Layout;
 

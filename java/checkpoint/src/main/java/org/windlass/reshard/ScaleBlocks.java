@@ -14,8 +14,8 @@ import java.util.Set;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
 import org.windlass.checkpoint.Checkpoint;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.Layout;
 
 /**

@@ -9,12 +9,12 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
 import org.windlass.ReduceOp;
-import org.windlass.UnsupportedException;
 import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.LayoutFile;
 import org.windlass.checkpoint.SafetensorsEntry;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
 import org.windlass.layout.Layout;
 

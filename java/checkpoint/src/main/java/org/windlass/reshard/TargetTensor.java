@@ -5,7 +5,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 

@@ -5,7 +5,6 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.locks.LockSupport;
@@ -14,14 +13,13 @@ import java.util.function.LongSupplier;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import org.windlass.Communicator;
-import org.windlass.DeadlineExceededException;
-import org.windlass.InvalidArgumentException;
 import org.windlass.LocalGroup;
-import org.windlass.MismatchException;
 import org.windlass.Report;
 import org.windlass.Window;
-import org.windlass.WindlassException;
-import org.windlass.internal.Access;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.PaddedWords;
 
@@ -75,7 +73,7 @@ final class Team implements AutoCloseable {
     this.first = group.communicators().get(0);
     this.deadline = deadline;
     this.windows = windows;
-    this.parts = Access.PARTS.of(windows.get(0));
+    this.parts = windows.get(0)::address;
     this.words = wordsOf(0);
   }
 

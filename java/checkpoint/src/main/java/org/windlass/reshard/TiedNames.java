@@ -8,8 +8,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
-import org.windlass.InvalidArgumentException;
 import org.windlass.checkpoint.Checkpoint;
+import org.windlass.error.InvalidArgumentException;
 
 /**
  * Names that the metadata of a checkpoint tie to the one under which a tensor is stored, as

@@ -28,7 +28,7 @@ final class Verification {
   /**
    * Compares the replicas of every source tensor.
    *
-   * @throws org.windlass.VerificationFailedException naming tensor, index and both ranks
+   * @throws org.windlass.error.VerificationFailedException naming tensor, index and both ranks
    */
   void compareReplicas() {
     Map<String, TensorMove> sources = new LinkedHashMap<>();
@@ -39,7 +39,7 @@ final class Verification {
   /**
    * Reads what was written and compares it with what the source says.
    *
-   * @throws org.windlass.VerificationFailedException naming tensor, index and both ranks
+   * @throws org.windlass.error.VerificationFailedException naming tensor, index and both ranks
    */
   void compare(Output output) {
     Map<TargetTensor, List<SourcePart>> parts = new LinkedHashMap<>();

@@ -5,8 +5,8 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
-import org.windlass.VerificationFailedException;
 import org.windlass.checkpoint.SafetensorsFile;
+import org.windlass.error.VerificationFailedException;
 import org.windlass.layout.Layout;
 
 /**

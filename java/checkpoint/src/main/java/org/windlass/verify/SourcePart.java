@@ -9,8 +9,8 @@ import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
-import org.windlass.VerificationFailedException;
 import org.windlass.checkpoint.SafetensorsFile;
+import org.windlass.error.VerificationFailedException;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 

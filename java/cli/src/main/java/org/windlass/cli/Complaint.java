@@ -6,12 +6,12 @@ import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
 import java.util.Optional;
-import org.windlass.ErrorCode;
-import org.windlass.WindlassException;
 import org.windlass.cli.out.JsonLine;
-import picocli.CommandLine;
+import org.windlass.error.ErrorCode;
+import org.windlass.error.WindlassException;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.UnmatchedArgumentException;
+import picocli.CommandLine;
 
 /**
  * An error as the command prints it: one line that says what happened and where, and one that says

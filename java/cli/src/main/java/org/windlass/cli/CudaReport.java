@@ -13,7 +13,7 @@ import java.util.function.IntUnaryOperator;
 import java.util.stream.Collectors;
 import org.windlass.CudaDriver;
 import org.windlass.CudaGrids;
-import org.windlass.WindlassException;
+import org.windlass.error.WindlassException;
 
 /**
  * What {@code windlass doctor} says of NVIDIA's driver and GPUs.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli;
 
-import org.windlass.InvalidArgumentException;
 import org.windlass.cli.demo.Demo;
+import org.windlass.error.InvalidArgumentException;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;

@@ -5,9 +5,9 @@ import java.util.List;
 import java.util.function.Consumer;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
-import org.windlass.InvalidArgumentException;
 import org.windlass.LocalGroup;
 import org.windlass.Target;
+import org.windlass.error.InvalidArgumentException;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 

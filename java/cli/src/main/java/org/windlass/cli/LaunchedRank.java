@@ -11,7 +11,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.util.Optional;
 import java.util.Properties;
-import org.windlass.ErrorCode;
+import org.windlass.error.ErrorCode;
 
 /**
  * A process that a command has started as one of its ranks: it runs the same command, prints no

@@ -3,7 +3,7 @@ package org.windlass.cli;
 
 import java.util.Arrays;
 import java.util.stream.Collectors;
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.plan.TransferMode;
 import picocli.CommandLine.Option;
 

@@ -2,8 +2,8 @@
 package org.windlass.cli;
 
 import java.time.Duration;
-import org.windlass.InvalidArgumentException;
 import org.windlass.Target;
+import org.windlass.error.InvalidArgumentException;
 import picocli.CommandLine.Option;
 
 /** The options that every command that moves data takes. */

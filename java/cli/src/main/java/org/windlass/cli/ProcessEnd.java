@@ -6,8 +6,8 @@ import java.io.FileOutputStream;
 import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.List;
-import org.windlass.AbortedException;
-import org.windlass.ErrorCode;
+import org.windlass.error.AbortedException;
+import org.windlass.error.ErrorCode;
 
 /** The end of the process: by the command, or by a signal, which takes away what is unfinished. */
 final class ProcessEnd {

@@ -16,15 +16,15 @@ import java.util.Set;
 import java.util.function.Consumer;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
-import org.windlass.ErrorCode;
 import org.windlass.LocalGroup;
-import org.windlass.PeerLostException;
-import org.windlass.ResourceException;
 import org.windlass.cli.run.OwnJvm;
 import org.windlass.cli.run.RankProcesses;
 import org.windlass.cli.run.RankVariables;
 import org.windlass.cli.run.RunFolder;
 import org.windlass.cli.run.TokenFile;
+import org.windlass.error.ErrorCode;
+import org.windlass.error.PeerLostException;
+import org.windlass.error.ResourceException;
 
 /**
  * A command whose ranks are processes: the first is this one, and each of the others a JVM that runs

@@ -3,9 +3,9 @@ package org.windlass.cli;
 
 import java.util.List;
 import java.util.Locale;
-import org.windlass.KernelProfile;
 import org.windlass.KernelProfile.Engine;
 import org.windlass.KernelProfile.Work;
+import org.windlass.KernelProfile;
 import org.windlass.Target;
 import org.windlass.cli.out.JsonLine;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.cli;
 
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 
 /** The number of ranks that a command runs, each a thread or a process of its own. */
 public final class RankCount {

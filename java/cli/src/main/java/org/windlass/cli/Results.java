@@ -5,7 +5,7 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.io.Writer;
 import java.util.Optional;
-import org.windlass.ErrorCode;
+import org.windlass.error.ErrorCode;
 
 /**
  * Standard output, where results go. The first fault of writing them is thrown through whatever

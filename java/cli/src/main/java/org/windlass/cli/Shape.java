@@ -2,7 +2,7 @@
 package org.windlass.cli;
 
 import java.util.Arrays;
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 
 /** Shapes as the command line writes them: {@code 4096x4096}, and nothing for a scalar. */
 public final class Shape {

@@ -11,22 +11,22 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.function.Function;
-import org.windlass.InvalidArgumentException;
 import org.windlass.LocalGroup;
 import org.windlass.Target;
-import org.windlass.UnsupportedException;
 import org.windlass.bench.BenchCase;
 import org.windlass.bench.ByteSize;
 import org.windlass.bench.GridRows;
-import org.windlass.bench.GridTuner;
 import org.windlass.bench.GridTuner.Choice;
 import org.windlass.bench.GridTuner.Tried;
+import org.windlass.bench.GridTuner;
 import org.windlass.bench.Operation;
 import org.windlass.bench.Sampler;
 import org.windlass.bench.Workload;
 import org.windlass.checkpoint.FileFault;
 import org.windlass.cli.out.JsonLine;
 import org.windlass.cli.out.WholeFile;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.UnsupportedException;
 import picocli.CommandLine.Option;
 
 /** The option by which a bench tries grids, and what comes of it: a line for each size, and a file. */

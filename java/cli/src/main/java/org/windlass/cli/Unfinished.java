@@ -7,7 +7,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.function.BooleanSupplier;
-import org.windlass.WindlassException;
+import org.windlass.error.WindlassException;
 
 /**
  * Things that a command has not finished yet: where a signal ends the process before the command is

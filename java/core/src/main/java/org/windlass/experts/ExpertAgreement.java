@@ -4,7 +4,7 @@ package org.windlass.experts;
 import java.util.Arrays;
 import org.windlass.Communicator;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Gathered;
 import org.windlass.internal.Native;

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.experts;
 
-import org.windlass.ClosedException;
 import org.windlass.Tensor;
-import org.windlass.WindlassException;
-import org.windlass.internal.Access;
+import org.windlass.error.ClosedException;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Memory;
 import org.windlass.internal.Native;
@@ -33,11 +31,11 @@ final class ExpertCall {
     if (tensor == null) {
       return;
     }
-    Memory memory = Access.MEMORY.of(tensor);
+    Memory memory = tensor.memory();
     if (memory.onDevice) {
       unpin();
       endpoint.end();
-      throw memory.notOfHost(call + ": " + name + " (" + tensor + ")", WindlassException::of);
+      throw memory.notOfHost(call + ": " + name + " (" + tensor + ")");
     }
     if (!hold(index, memory)) {
       throw new ClosedException(
@@ -47,7 +45,7 @@ final class ExpertCall {
 
   /** The same of the memory of {@code owner}, which ends as that is closed. */
   void pinOwn(int index, Tensor memory, String call, Class<?> owner) {
-    if (!hold(index, Access.MEMORY.of(memory))) {
+    if (!hold(index, memory.memory())) {
       throw new ClosedException(call + ": the " + owner.getSimpleName() + " is closed");
     }
   }

@@ -2,7 +2,6 @@
 package org.windlass.experts;
 
 import java.nio.ByteBuffer;
-import org.windlass.WindlassException;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
@@ -27,7 +26,7 @@ record ExpertLayout(
 
   /** Of options that state how many rows a rank has room for; the native side checks them. */
   static ExpertLayout of(ExpertOptions options, int ranks) {
-    Natives.require(WindlassException::of);
+    Natives.require();
     ByteBuffer experts =
         Structs.experts(
             options.dtype().code(),
@@ -45,7 +44,7 @@ record ExpertLayout(
       int code =
           Native.wl_experts_lay_out(
               NativeMemory.address(experts), NativeMemory.address(layout), scratch.error());
-      Failures.check(code, scratch, WindlassException::of);
+      Failures.check(code, scratch);
     }
     return new ExpertLayout(
         experts,

@@ -3,7 +3,7 @@ package org.windlass.experts;
 
 import java.util.Objects;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Native;
 
 /**

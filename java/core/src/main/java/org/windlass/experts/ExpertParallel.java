@@ -12,13 +12,11 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.DistributedTensor;
-import org.windlass.InvalidArgumentException;
 import org.windlass.Operation;
-import org.windlass.ResourceException;
 import org.windlass.Tensor;
 import org.windlass.Window;
-import org.windlass.WindlassException;
-import org.windlass.internal.Access;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.ResourceException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Native;
@@ -85,7 +83,7 @@ public final class ExpertParallel implements AutoCloseable {
     this.last = last;
     this.deadlineNs = deadlineNs;
     this.communicator = communicator;
-    this.endpoint = Access.ENDPOINT.of(communicator);
+    this.endpoint = communicator.endpoint();
     this.options = options;
     this.layout = layout;
     this.window = window;
@@ -108,8 +106,8 @@ public final class ExpertParallel implements AutoCloseable {
    *
    * @param options the same on all ranks
    * @throws InvalidArgumentException on all ranks if they aren't, or don't suit the communicator
-   * @throws org.windlass.UnsupportedException if this target can't do what they ask for
-   * @throws org.windlass.ResourceException if there is no memory for as many rows
+   * @throws org.windlass.error.UnsupportedException if this target can't do what they ask for
+   * @throws org.windlass.error.ResourceException if there is no memory for as many rows
    */
   public static ExpertParallel open(Communicator communicator, ExpertOptions options) {
     Objects.requireNonNull(communicator, "communicator");
@@ -160,7 +158,7 @@ public final class ExpertParallel implements AutoCloseable {
    * combine. Keep the result; closing either closes both.
    */
   public ExpertParallel within(Duration deadline) {
-    long limitNs = Deadline.nanos(deadline, WindlassException::of);
+    long limitNs = Deadline.nanos(deadline);
     return new ExpertParallel(communicator, options, layout, window, last, limitNs);
   }
 

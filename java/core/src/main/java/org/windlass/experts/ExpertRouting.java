@@ -6,8 +6,8 @@ import java.nio.IntBuffer;
 import java.util.Arrays;
 import org.windlass.DType;
 import org.windlass.DistributedTensor;
-import org.windlass.InvalidArgumentException;
 import org.windlass.Window;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.NativeMemory;
 
 /**

@@ -2,9 +2,8 @@
 package org.windlass.experts;
 
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
 import org.windlass.Tensor;
-import org.windlass.internal.Access;
+import org.windlass.error.InvalidArgumentException;
 
 /** The checks of tensors that hold rows: a few compares, the text of a refusal apart from them. */
 final class Matrices {
@@ -33,7 +32,7 @@ final class Matrices {
   }
 
   static void requireWritable(String call, String name, Tensor tensor) {
-    if (Access.MEMORY.of(tensor).readOnly) {
+    if (tensor.memory().readOnly) {
       throw new InvalidArgumentException(call + ": " + name + " (" + tensor + ") is read-only");
     }
   }

@@ -5,11 +5,11 @@ import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.lang.invoke.VarHandle;
-import java.util.List;
 import java.util.concurrent.ForkJoinWorkerThread;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import org.windlass.error.ResourceException;
 
 /**
  * The calls that one rank's communicator makes on a thread of its own, in the order in which they
@@ -32,7 +32,6 @@ final class CallQueue {
   }
 
   private final String name;
-  private final FailureMaker failures;
   private final Runnable started;
   private final ThreadPoolExecutor executor;
 
@@ -44,9 +43,8 @@ final class CallQueue {
   private volatile Thread thread;
 
   /** @param started runs before a thread does */
-  CallQueue(String name, FailureMaker failures, Runnable started) {
+  CallQueue(String name, Runnable started) {
     this.name = name;
-    this.failures = failures;
     this.started = started;
     this.executor =
         new ThreadPoolExecutor(
@@ -101,12 +99,7 @@ final class CallQueue {
     } catch (OutOfMemoryError e) {
       remove(call);
       left();
-      throw failures.make(
-          Native.WL_RESOURCE,
-          "no thread \"" + name + "\" for a queued call",
-          e,
-          "",
-          List.of());
+      throw new ResourceException("no thread \"" + name + "\" for a queued call", e);
     }
   }
 

@@ -4,6 +4,7 @@ package org.windlass.internal;
 import java.math.BigDecimal;
 import java.time.Duration;
 import java.util.Objects;
+import org.windlass.error.InvalidArgumentException;
 
 /**
  * The deadline of a call, or of several that share one, and when it ends.
@@ -19,15 +20,10 @@ public record Deadline(Duration deadline, long startNs, long limitNs) {
   /**
    * From now on.
    *
-   * @param failures makes what is thrown for a deadline that is not positive
+   * @throws WindlassException for a deadline that is not positive
    */
-  public static Deadline of(Duration deadline, FailureMaker failures) {
-    return new Deadline(deadline, System.nanoTime(), nanos(deadline, failures));
-  }
-
-  /** From now on; {@code deadline} is positive. */
   public static Deadline of(Duration deadline) {
-    return new Deadline(deadline, System.nanoTime(), deadline.toNanos());
+    return new Deadline(deadline, System.nanoTime(), nanos(deadline));
   }
 
   /** What is left; 0 or less where it has passed. */
@@ -53,13 +49,12 @@ public record Deadline(Duration deadline, long startNs, long limitNs) {
   /**
    * Nanoseconds as the C ABI takes them, at least 1 and at most what a long holds.
    *
-   * @param failures makes what is thrown for a deadline that is not positive
+   * @throws WindlassException for a deadline that is not positive
    */
-  public static long nanos(Duration deadline, FailureMaker failures) {
+  public static long nanos(Duration deadline) {
     Objects.requireNonNull(deadline, "deadline");
     if (deadline.isNegative() || deadline.isZero()) {
-      throw failures.make(
-          Native.WL_INVALID_ARGUMENT, "deadline is " + text(deadline) + "; it must be positive");
+      throw new InvalidArgumentException("deadline is " + text(deadline) + "; it must be positive");
     }
     try {
       return deadline.toNanos();

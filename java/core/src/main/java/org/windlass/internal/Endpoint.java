@@ -10,6 +10,8 @@ import java.util.List;
 import java.util.function.IntFunction;
 import java.util.function.Supplier;
 import jdk.jfr.FlightRecorder;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.WindlassException;
 
 /**
  * One rank's native communicator and what a call on it needs: the right to be the one call in
@@ -58,8 +60,6 @@ public final class Endpoint {
   /** Where the one caller states its collective. */
   public final CallStruct call = new CallStruct();
 
-  /** Makes what its calls throw. */
-  public final FailureMaker failures;
 
   private final IntFunction<String> algorithmNames;
   private final Handle nativeHandle;
@@ -111,18 +111,16 @@ public final class Endpoint {
    * Takes over a native handle.
    *
    * @param handle a {@code wl_comm_t*}
-   * @param failures makes what its calls throw
    * @param algorithmNames for each {@code wl_algorithm} what recordings call it
    */
-  public Endpoint(long handle, FailureMaker failures, IntFunction<String> algorithmNames) {
+  public Endpoint(long handle, IntFunction<String> algorithmNames) {
     this.handle = handle;
-    this.failures = failures;
     this.algorithmNames = algorithmNames;
     this.rank = Native.wl_comm_rank(handle);
     this.size = Native.wl_comm_size(handle);
     this.error = scratch.error();
     this.nativeHandle = new Handle(handle);
-    this.queue = new CallQueue("windlass-calls-" + rank, failures, this::noteOwnThread);
+    this.queue = new CallQueue("windlass-calls-" + rank, this::noteOwnThread);
     Watcher.add(this);
   }
 
@@ -243,7 +241,7 @@ public final class Endpoint {
    */
   public RuntimeException settle(int code, Lifetime a, Lifetime b) {
     try {
-      return Failures.of(code, scratch.errorBuffer(), failures);
+      return Failures.of(code, scratch.errorBuffer());
     } finally { // also where the heap has no room to say what failed
       boolean quiet = quiet(code);
       settle(a, quiet);
@@ -257,7 +255,7 @@ public final class Endpoint {
   /** The same of {@code pinned}, of which some may be null. */
   public RuntimeException settle(int code, Lifetime[] pinned) {
     try {
-      return Failures.of(code, scratch.errorBuffer(), failures);
+      return Failures.of(code, scratch.errorBuffer());
     } finally {
       boolean quiet = quiet(code);
       for (Lifetime each : pinned) {
@@ -309,12 +307,12 @@ public final class Endpoint {
   }
 
   /** The failure record as an exception, or null while the communicator lives. */
-  public RuntimeException failure() {
+  public WindlassException failure() {
     try (Scratch scratch = Scratch.take()) {
       int code = Native.wl_comm_status(handle, scratch.error());
       return code == Native.WL_OK
           ? null
-          : Failures.of(code, scratch.errorBuffer(), failures);
+          : Failures.of(code, scratch.errorBuffer());
     }
   }
 
@@ -388,7 +386,7 @@ public final class Endpoint {
     try (Scratch scratch = Scratch.take()) {
       int code = Native.wl_comm_close(handle, scratch.error());
       failure =
-          code == Native.WL_OK ? null : Failures.of(code, scratch.errorBuffer(), failures);
+          code == Native.WL_OK ? null : Failures.of(code, scratch.errorBuffer());
     } catch (OutOfMemoryError e) {
       Native.wl_comm_close(handle, 0); // peers learn of it whether there is room to say more or not
       throw e;
@@ -550,7 +548,7 @@ public final class Endpoint {
       if (b != a) {
         settle(b, quiet);
       }
-      Failures.check(code, scratch, failures);
+      Failures.check(code, scratch);
     }
   }
 
@@ -559,7 +557,7 @@ public final class Endpoint {
     if (made == null) {
       synchronized (this) {
         if (streams == null) {
-          streams = new CallQueue("windlass-streams-" + rank, failures, this::noteOwnThread);
+          streams = new CallQueue("windlass-streams-" + rank, this::noteOwnThread);
         }
         made = streams;
       }
@@ -624,8 +622,7 @@ public final class Endpoint {
 
   private RuntimeException inUse() {
     Thread other = caller;
-    return failures.make(
-        Native.WL_INVALID_ARGUMENT,
+    return new InvalidArgumentException(
         "the communicator of rank "
             + rank
             + " is in a call of thread \""

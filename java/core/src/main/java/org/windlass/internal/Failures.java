@@ -4,15 +4,16 @@ package org.windlass.internal;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
+import org.windlass.error.WindlassException;
 
-/** The error records of the C ABI, as exceptions of a {@link FailureMaker}. */
+/** The error records of the C ABI, as exceptions. */
 public final class Failures {
   private Failures() {}
 
   /** Returns if {@code code} is Ok; else throws what the record of {@code scratch} says. */
-  public static void check(int code, Scratch scratch, FailureMaker maker) {
+  public static void check(int code, Scratch scratch) {
     if (code != Native.WL_OK) {
-      throw of(code, scratch.errorBuffer(), maker);
+      throw of(code, scratch.errorBuffer());
     }
   }
 
@@ -20,10 +21,10 @@ public final class Failures {
    * The exception for {@code code}, with what the {@code wl_error_t} at the start of {@code error}
    * says.
    */
-  public static RuntimeException of(int code, ByteBuffer error, FailureMaker maker) {
+  public static WindlassException of(int code, ByteBuffer error) {
     int operation = error.getInt(Structs.Error.OPERATION);
     String message = Structs.text(error, Structs.Error.MESSAGE, Native.WL_ERROR_MESSAGE);
-    return maker.make(code, message, null, operation(operation), culprits(error));
+    return WindlassException.of(code, message, null, operation(operation), culprits(error));
   }
 
   private static String operation(int operation) {

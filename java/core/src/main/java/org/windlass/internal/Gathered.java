@@ -5,6 +5,7 @@ import java.lang.ref.Reference;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.LongSupplier;
+import org.windlass.error.MismatchException;
 
 /**
  * The words and bytes of all ranks, on every rank: steps of one of the C ABI's operations. Ranks
@@ -21,10 +22,10 @@ public final class Gathered {
    *
    * @param ranks a communicator
    */
-  public static long[][] words(Object ranks, LongSupplier leftNs, int operation, long... own) {
-    Endpoint endpoint = Access.ENDPOINT.of(ranks);
-    Memory in = Memory.allocate((long) own.length * Long.BYTES, endpoint.failures);
-    Memory out = Memory.allocate(endpoint.size * in.bytes, endpoint.failures);
+  public static long[][] words(EndpointOwner ranks, LongSupplier leftNs, int operation, long... own) {
+    Endpoint endpoint = ranks.endpoint();
+    Memory in = Memory.allocate((long) own.length * Long.BYTES);
+    Memory out = Memory.allocate(endpoint.size * in.bytes);
     NativeMemory.buffer(in.address, in.bytes).asLongBuffer().put(own);
     exchange(ranks, leftNs, operation, in, out, null);
     long[][] words = new long[endpoint.size][own.length];
@@ -44,8 +45,8 @@ public final class Gathered {
    * @param ranks a communicator
    * @param own at most {@link #MOST_BYTES}
    */
-  public static byte[][] bytes(Object ranks, LongSupplier leftNs, int operation, byte[] own) {
-    Endpoint endpoint = Access.ENDPOINT.of(ranks);
+  public static byte[][] bytes(EndpointOwner ranks, LongSupplier leftNs, int operation, byte[] own) {
+    Endpoint endpoint = ranks.endpoint();
     Fingerprint fingerprint = new Fingerprint().add(own.length);
     for (byte b : own) {
       fingerprint.add(b);
@@ -56,8 +57,7 @@ public final class Gathered {
     for (int rank = 0; rank < heads.length; rank++) {
       long[] head = heads[rank];
       if (head[1] < 0 || head[1] > MOST_BYTES) {
-        throw endpoint.failures.make(
-            Native.WL_MISMATCH,
+        throw new MismatchException(
             "rank "
                 + rank
                 + " says that it gives "
@@ -65,8 +65,6 @@ public final class Gathered {
                 + " bytes, of at most "
                 + MOST_BYTES
                 + "; run one version of Windlass on all ranks",
-            null,
-            "",
             List.of(rank));
       }
       while (!Arrays.equals(heads[sender[rank]], head)) {
@@ -74,8 +72,8 @@ public final class Gathered {
       }
       counts[rank] = sender[rank] == rank ? head[1] : 0;
     }
-    Memory in = Memory.allocate(counts[endpoint.rank], endpoint.failures);
-    Memory out = Memory.allocate(Arrays.stream(counts).sum(), endpoint.failures);
+    Memory in = Memory.allocate(counts[endpoint.rank]);
+    Memory out = Memory.allocate(Arrays.stream(counts).sum());
     NativeMemory.buffer(in.address, in.bytes).put(own, 0, (int) in.bytes);
     exchange(ranks, leftNs, operation, in, out, counts);
     byte[][] bytes = new byte[heads.length][];
@@ -100,8 +98,8 @@ public final class Gathered {
    * @param counts the bytes of each rank's {@code in}; null where all give as many words
    */
   private static void exchange(
-      Object ranks, LongSupplier leftNs, int operation, Memory in, Memory out, long[] counts) {
-    Endpoint own = Access.ENDPOINT.of(ranks);
+      EndpointOwner ranks, LongSupplier leftNs, int operation, Memory in, Memory out, long[] counts) {
+    Endpoint own = ranks.endpoint();
     Thread thread = Thread.currentThread();
     if (own.mustHandOff(thread)) {
       own.handOff(

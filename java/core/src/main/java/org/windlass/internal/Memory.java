@@ -4,6 +4,7 @@ package org.windlass.internal;
 import java.lang.ref.Cleaner;
 import java.nio.ByteBuffer;
 import java.util.function.BooleanSupplier;
+import org.windlass.error.UnsupportedException;
 
 /**
  * One allocation: an address, its bytes, and what keeps them valid. Tensors are views of one; calls
@@ -72,24 +73,24 @@ public final class Memory extends Lifetime {
   /**
    * Zeroed memory aligned to 64 bytes; freed when ended or unreachable.
    *
-   * @param failures makes what is thrown where there is none
+   * @throws WindlassException where there is none
    */
-  public static Memory allocate(long bytes, FailureMaker failures) {
-    Natives.require(failures);
+  public static Memory allocate(long bytes) {
+    Natives.require();
     try (Scratch scratch = Scratch.take()) {
       int code = Native.wl_memory_alloc(bytes, 64, scratch.out(), scratch.error());
-      Failures.check(code, scratch, failures);
+      Failures.check(code, scratch);
       long address = scratch.outValue();
       return of(address, bytes, new OwnAllocation(address));
     }
   }
 
   /** Zeroed memory of the device that has {@code beside}; freed when ended or unreachable. */
-  public static Memory allocateBeside(Memory beside, long bytes, FailureMaker failures) {
+  public static Memory allocateBeside(Memory beside, long bytes) {
     try (Scratch scratch = Scratch.take()) {
       int code =
           Native.wl_cuda_memory_alloc(beside.address, bytes, scratch.out(), scratch.error());
-      Failures.check(code, scratch, failures);
+      Failures.check(code, scratch);
       long address = scratch.outValue();
       return new Memory(
           address, bytes, false, true, null, null, new DeviceAllocation(address));
@@ -111,9 +112,8 @@ public final class Memory extends Lifetime {
    *
    * @param what the call and its tensor, such as {@code put: local (f32[4])}
    */
-  public RuntimeException notOfHost(String what, FailureMaker failures) {
-    return failures.make(
-        Native.WL_UNSUPPORTED,
+  public RuntimeException notOfHost(String what) {
+    return new UnsupportedException(
         what + " lies in a device's memory, where this call can't get at it; copy it to a host"
             + " tensor by the device's own calls, such as cudaMemcpy or cuMemcpyDtoH");
   }

@@ -2,6 +2,8 @@
 package org.windlass.internal;
 
 import java.util.Optional;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.UnsupportedException;
 
 /**
  * The question whether the native library is there. A class that can't be initialised without it
@@ -31,17 +33,15 @@ public final class Natives {
   /**
    * Refuses whatever needs it.
    *
-   * @param failures makes what is thrown, of code Unsupported: it names each place where the
-   *     library was looked for, and what was wrong there; of code InvalidArgument, where the target
-   *     of this process is a name that none has
+   * @throws UnsupportedException names each place where the library was looked for, and what was
+   *     wrong there
+   * @throws InvalidArgumentException if the target of this process is a name that none has
    */
-  public static void require(FailureMaker failures) {
+  public static void require() {
     if (REFUSAL != null) {
-      int code =
-          REFUSAL instanceof NativeLoader.UnknownTargetError
-              ? Native.WL_INVALID_ARGUMENT
-              : Native.WL_UNSUPPORTED;
-      throw failures.make(code, REFUSAL.getMessage());
+      throw REFUSAL instanceof NativeLoader.UnknownTargetError
+          ? new InvalidArgumentException(REFUSAL.getMessage())
+          : new UnsupportedException(REFUSAL.getMessage());
     }
   }
 }

@@ -3,6 +3,8 @@ package org.windlass.internal;
 
 import java.nio.ByteBuffer;
 import java.util.List;
+import java.util.Optional;
+import org.windlass.error.WindlassException;
 
 /**
  * A communicator whose ranks live in several processes, as one sees it that has none of them: a
@@ -41,7 +43,7 @@ public final class ObservedGroup implements AutoCloseable {
    * The numbers of memory that a process has open and shares. PeerLost where it has ended,
    * Unsupported where it lives in another pid namespace, Resource where this one may not look.
    */
-  public static int[] find(ProcessName process, FailureMaker failures) {
+  public static int[] find(ProcessName process) {
     ByteBuffer numbers = Structs.allocate(Integer.BYTES * MOST);
     try (Scratch scratch = Scratch.take()) {
       int code =
@@ -52,7 +54,7 @@ public final class ObservedGroup implements AutoCloseable {
               scratch.out(),
               scratch.error());
       if (code != Native.WL_OK) {
-        throw Failures.of(code, scratch.errorBuffer(), failures);
+        throw Failures.of(code, scratch.errorBuffer());
       }
       int[] found = new int[(int) scratch.outValue()];
       numbers.asIntBuffer().get(found);
@@ -64,12 +66,12 @@ public final class ObservedGroup implements AutoCloseable {
    * The one whose memory a process has open as {@code number}. InvalidArgument where it is none, or
    * one of another build.
    */
-  public static ObservedGroup open(ProcessName process, int number, FailureMaker failures) {
+  public static ObservedGroup open(ProcessName process, int number) {
     try (Scratch scratch = Scratch.take()) {
       long owner = process.in(scratch);
       int code = Native.wl_report_open(owner, number, scratch.out(), scratch.error());
       if (code != Native.WL_OK) {
-        throw Failures.of(code, scratch.errorBuffer(), failures);
+        throw Failures.of(code, scratch.errorBuffer());
       }
       return new ObservedGroup(scratch.outValue());
     }
@@ -97,19 +99,21 @@ public final class ObservedGroup implements AutoCloseable {
         });
   }
 
-  /** Why it is dead, or null while it lives. */
-  public RuntimeException failure(FailureMaker failures) {
+  /** Why it is dead; empty while it lives. */
+  public Optional<WindlassException> failure() {
     try (Scratch scratch = Scratch.take()) {
       int code = Native.wl_report_failure(handle, scratch.error());
-      return code == Native.WL_OK ? null : Failures.of(code, scratch.errorBuffer(), failures);
+      return code == Native.WL_OK
+          ? Optional.empty()
+          : Optional.of(Failures.of(code, scratch.errorBuffer()));
     }
   }
 
   /** How ranks get at memory outside windows of one another, and why. */
-  public String peerMemory(FailureMaker failures) {
+  public String peerMemory() {
     long report = handle;
     return PeerMemory.of(
-        (memory, error) -> Native.wl_report_peer_memory(report, memory, error), failures);
+        (memory, error) -> Native.wl_report_peer_memory(report, memory, error));
   }
 
   @Override

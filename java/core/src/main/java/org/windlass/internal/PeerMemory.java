@@ -15,8 +15,8 @@ public final class PeerMemory {
    *
    * @throws RuntimeException of {@code failures}, where the setting names no way
    */
-  public static String of(long comm, FailureMaker failures) {
-    return of((memory, error) -> Native.wl_comm_peer_memory(comm, memory, error), failures);
+  public static String of(long comm) {
+    return of((memory, error) -> Native.wl_comm_peer_memory(comm, memory, error));
   }
 
   /** What fills in a {@code wl_peer_memory_t}. */
@@ -25,12 +25,12 @@ public final class PeerMemory {
     int ask(long memory, long error);
   }
 
-  static String of(Question question, FailureMaker failures) {
+  static String of(Question question) {
     ByteBuffer memory = Structs.allocate(Structs.PeerMemory.SIZE);
     memory.putInt(0, Structs.PeerMemory.SIZE);
     try (Scratch scratch = Scratch.take()) {
       int code = question.ask(NativeMemory.address(memory), scratch.error());
-      Failures.check(code, scratch, failures);
+      Failures.check(code, scratch);
     }
     int room = Structs.PeerMemory.SIZE - Structs.PeerMemory.WHY;
     return name(memory.getInt(Structs.PeerMemory.FORM))

@@ -19,13 +19,13 @@ public record ProcessName(int pid, long started, long pidNamespace) {
   private static final int START = 19;
 
   /** This one. */
-  public static ProcessName own(FailureMaker failures) {
-    return filled((process, error) -> Native.wl_process_self(process, error), failures);
+  public static ProcessName own() {
+    return filled((process, error) -> Native.wl_process_self(process, error));
   }
 
   /** The one that has {@code pid} now; PeerLost where none has. */
-  public static ProcessName of(int pid, FailureMaker failures) {
-    return filled((process, error) -> Native.wl_process_named(pid, process, error), failures);
+  public static ProcessName of(int pid) {
+    return filled((process, error) -> Native.wl_process_named(pid, process, error));
   }
 
   @FunctionalInterface
@@ -33,10 +33,10 @@ public record ProcessName(int pid, long started, long pidNamespace) {
     int fill(long process, long error);
   }
 
-  private static ProcessName filled(Filling filling, FailureMaker failures) {
+  private static ProcessName filled(Filling filling) {
     try (Scratch scratch = Scratch.take()) {
       int code = filling.fill(scratch.config(Structs.Process.SIZE), scratch.error());
-      Failures.check(code, scratch, failures);
+      Failures.check(code, scratch);
       return new ProcessName(
           scratch.configInt(Structs.Process.PID),
           scratch.configLong(Structs.Process.STARTED),

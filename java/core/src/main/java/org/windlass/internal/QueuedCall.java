@@ -10,6 +10,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Supplier;
+import org.windlass.error.AbortedException;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.InvalidArgumentException;
 
 /**
  * One call in a {@link CallQueue}, and what comes of it. A call that still waits when its
@@ -139,8 +142,7 @@ public final class QueuedCall<T> implements Runnable {
     asked = true;
     Thread thread = Thread.currentThread();
     if (!outcome.isDone() && queue.runs(thread)) {
-      throw endpoint.failures.make(
-          Native.WL_INVALID_ARGUMENT,
+      throw new InvalidArgumentException(
           "await: the operation of rank "
               + endpoint.rank
               + " waits for the one that awaits it; both run on thread \""
@@ -156,8 +158,7 @@ public final class QueuedCall<T> implements Runnable {
     } catch (ExecutionException e) {
       throw thrown(e.getCause());
     } catch (TimeoutException e) {
-      throw endpoint.failures.make(
-          Native.WL_TIMEOUT,
+      throw new DeadlineExceededException(
           "await: the operation of rank "
               + endpoint.rank
               + " is not over after "
@@ -165,15 +166,12 @@ public final class QueuedCall<T> implements Runnable {
               + "; it goes on");
     } catch (InterruptedException e) {
       thread.interrupt();
-      throw endpoint.failures.make(
-          Native.WL_ABORTED,
+      throw new AbortedException(
           "await: thread \""
               + thread.getName()
               + "\" was interrupted; the operation of rank "
               + endpoint.rank
               + " goes on",
-          null,
-          "",
           List.of(endpoint.rank));
     } finally {
       if (isUnlimited) {

@@ -4,7 +4,7 @@ package org.windlass.internal;
 import java.io.IOException;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
-import java.util.List;
+import org.windlass.error.ResourceException;
 
 /** UCX, which carries bytes between hosts, as the native library opens it. */
 public final class UcxLibrary {
@@ -13,39 +13,36 @@ public final class UcxLibrary {
   /**
    * Opens it by the library that lies where the natives came from, once a process.
    *
-   * @param failures makes what is thrown: Unsupported where UCX is not installed, or that library is
-   *     not there; Resource where it can't be copied out of a jar
+   * @throws WindlassException Unsupported where UCX is not installed, or that library is not there;
+   *     Resource where it can't be copied out of a jar
    */
-  public static void open(FailureMaker failures) {
+  public static void open() {
     try (Scratch scratch = Scratch.take()) {
-      Failures.check(NativeLoader.findUcx(scratch.error()), scratch, failures);
+      Failures.check(NativeLoader.findUcx(scratch.error()), scratch);
     } catch (IOException e) {
-      throw failures.make(
-          Native.WL_RESOURCE,
+      throw new ResourceException(
           "libwindlass-ucx.so can't be copied out of its jar to " + NativeLoader.temporary() + " ("
               + e + "); name a writable folder with -Djava.io.tmpdir, or unpack the natives and name"
               + " their folder with -D" + NativeLoader.PATH_PROPERTY,
-          e,
-          "",
-          List.of());
+          e);
     }
   }
 
   /**
    * UCX's version, and the network devices that are here, such as {@code 1.13.1: eth0 lo}.
    *
-   * @param failures makes what is thrown: what {@link #open} does, and Unsupported where the
-   *     settings of this process name no network that is here
+   * @throws WindlassException what {@link #open} does, and Unsupported where the settings of this
+   *     process name no network that is here
    */
-  public static String describe(FailureMaker failures) {
-    open(failures);
+  public static String describe() {
+    open();
     try (Scratch scratch = Scratch.take()) {
-      Failures.check(Native.wl_ucx_describe(0, 0, scratch.out(), scratch.error()), scratch, failures);
+      Failures.check(Native.wl_ucx_describe(0, 0, scratch.out(), scratch.error()), scratch);
       ByteBuffer text = Structs.allocate((int) scratch.outValue());
       int code =
           Native.wl_ucx_describe(
               NativeMemory.address(text), text.capacity(), scratch.out(), scratch.error());
-      Failures.check(code, scratch, failures);
+      Failures.check(code, scratch);
       Reference.reachabilityFence(text);
       return Structs.text(text, 0, text.capacity());
     }

@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.RandomAccess;
 import java.util.Set;
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
 import org.windlass.internal.Shapes;
 

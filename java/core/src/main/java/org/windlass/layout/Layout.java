@@ -8,10 +8,9 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.stream.Collectors;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
 import org.windlass.ReduceOp;
-import org.windlass.UnsupportedException;
-import org.windlass.internal.Access;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Copies;
 import org.windlass.internal.Cut;
 
@@ -23,10 +22,6 @@ import org.windlass.internal.Cut;
  * @param placements what each mesh dimension does
  */
 public record Layout(DeviceMesh mesh, List<Placement> placements) {
-  static {
-    Access.CUTTING.open(Layout.class, layout -> layout::cut);
-  }
-
   /**
    * @throws InvalidArgumentException if there is not one placement a mesh dimension, or if {@code
    *     Partial} placements have different operations
@@ -148,9 +143,12 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
 
   /**
    * How dimension {@code dim} is cut, whose first {@code extent} of {@code padded} elements are
-   * real.
+   * real. For packages of Windlass.
+   *
+   * @hidden
    */
-  private Cut cut(int dim, long extent, long padded) {
+  @SuppressWarnings("exports")
+  public Cut cut(int dim, long extent, long padded) {
     int ndim = mesh.ndim();
     int[] meshDims = new int[ndim];
     int[] parts = new int[ndim];

@@ -6,8 +6,8 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.Supplier;
-import org.windlass.InvalidArgumentException;
 import org.windlass.ReduceOp;
+import org.windlass.error.InvalidArgumentException;
 
 /**
  * A reader of layout strings.

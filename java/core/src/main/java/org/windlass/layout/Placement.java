@@ -2,8 +2,8 @@
 package org.windlass.layout;
 
 import java.util.Objects;
-import org.windlass.InvalidArgumentException;
 import org.windlass.ReduceOp;
+import org.windlass.error.InvalidArgumentException;
 
 /**
  * A placement: what one dimension of a {@link DeviceMesh} does with a tensor. The string form is

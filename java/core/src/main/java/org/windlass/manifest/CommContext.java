@@ -8,9 +8,9 @@ import java.util.Objects;
 import java.util.stream.Collectors;
 import org.windlass.Communicator;
 import org.windlass.DistributedTensor;
-import org.windlass.InvalidArgumentException;
 import org.windlass.Tensor;
 import org.windlass.Window;
+import org.windlass.error.InvalidArgumentException;
 
 /**
  * A group of a manifest as one of its members has it: the communicator of its ranks, their window,

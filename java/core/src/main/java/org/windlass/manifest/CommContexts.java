@@ -11,8 +11,8 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.windlass.Communicator;
-import org.windlass.InvalidArgumentException;
-import org.windlass.WindlassException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 
@@ -140,7 +140,7 @@ public final class CommContexts implements AutoCloseable {
    *     later says what it had written
    */
   public void storeToHost(Duration deadline) {
-    Deadline until = Deadline.of(deadline, WindlassException::of);
+    Deadline until = Deadline.of(deadline);
     var agreement =
         new RankAgreement(communicator, Native.WL_OP_STORE_TO_HOST, "storeToHost", until);
     agreement.carryOut(() -> requireStorable(deadline));

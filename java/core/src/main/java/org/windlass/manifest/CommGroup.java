@@ -4,7 +4,7 @@ package org.windlass.manifest;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
 
 /**

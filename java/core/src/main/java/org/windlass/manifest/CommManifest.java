@@ -18,11 +18,10 @@ import java.util.Optional;
 import java.util.UUID;
 import java.util.stream.IntStream;
 import org.windlass.Communicator;
-import org.windlass.InvalidArgumentException;
-import org.windlass.MismatchException;
-import org.windlass.ResourceException;
-import org.windlass.UnsupportedException;
-import org.windlass.WindlassException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.ResourceException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Copies;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.JsonText;
@@ -240,7 +239,7 @@ public record CommManifest(List<CommGroup> groups) {
       SlotMemory memory, Communicator communicator, HostTensors hosts, Duration deadline) {
     Objects.requireNonNull(communicator, "communicator");
     Objects.requireNonNull(hosts, "hosts");
-    Deadline until = Deadline.of(deadline, WindlassException::of);
+    Deadline until = Deadline.of(deadline);
     return new Opening(this, communicator, memory, hosts, until).open();
   }
 }

@@ -7,7 +7,7 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 
 /** The dtypes of a manifest, by the names that it has for them. */
 public enum ElementType {

@@ -6,11 +6,10 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
-import org.windlass.ClosedException;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
 import org.windlass.Tensor;
-import org.windlass.internal.Access;
+import org.windlass.error.ClosedException;
+import org.windlass.error.InvalidArgumentException;
 
 /**
  * A host tensor and the slot that it is loaded into or stored from, checked to fit one another.
@@ -128,7 +127,7 @@ record HostBinding(int group, Slot slot, String what, Tensor tensor) {
   }
 
   private static void requireUsable(String what, Tensor tensor) {
-    if (!Access.MEMORY.of(tensor).usable()) {
+    if (!tensor.memory().usable()) {
       throw new ClosedException(what + " (" + tensor + ") is over memory that was closed");
     }
   }

@@ -4,8 +4,8 @@ package org.windlass.manifest;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
-import org.windlass.InvalidArgumentException;
 import org.windlass.Tensor;
+import org.windlass.error.InvalidArgumentException;
 
 /**
  * Host tensors of one rank, by the slots that they are loaded into or stored from: {@code

@@ -6,8 +6,8 @@ import java.util.Collections;
 import java.util.List;
 import java.util.OptionalInt;
 import org.windlass.Communicator;
-import org.windlass.InvalidArgumentException;
-import org.windlass.WindlassException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 

@@ -6,9 +6,9 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.windlass.Communicator;
-import org.windlass.ErrorCode;
-import org.windlass.MismatchException;
-import org.windlass.WindlassException;
+import org.windlass.error.ErrorCode;
+import org.windlass.error.MismatchException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Gathered;
 

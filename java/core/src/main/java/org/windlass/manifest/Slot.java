@@ -3,7 +3,7 @@ package org.windlass.manifest;
 
 import java.util.Objects;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 
 /**
  * A named piece of a group's window, as large on each of its ranks.

@@ -3,7 +3,6 @@ package org.windlass.plan;
 
 import java.util.ArrayList;
 import java.util.List;
-import org.windlass.internal.Access;
 import org.windlass.internal.Cut;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
@@ -30,10 +29,9 @@ final class Grid {
 
   Grid(Layout layout, long[] shape, long[] paddedShape) {
     mesh = layout.mesh();
-    Access.Cutting cutting = Access.CUTTING.of(layout);
     cuts = new Cut[shape.length];
     for (int d = 0; d < shape.length; d++) {
-      cuts[d] = cutting.of(d, shape[d], paddedShape[d]);
+      cuts[d] = layout.cut(d, shape[d], paddedShape[d]);
     }
     meshStrides = new int[mesh.ndim()];
     int stride = 1;

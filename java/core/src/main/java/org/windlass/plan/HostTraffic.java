@@ -2,7 +2,7 @@
 package org.windlass.plan;
 
 import java.util.List;
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
 
 /**

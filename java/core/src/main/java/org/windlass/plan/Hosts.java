@@ -10,7 +10,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.function.IntConsumer;
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.DeviceMesh;
 
 /**

@@ -9,10 +9,9 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.function.Consumer;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
 import org.windlass.ReduceOp;
-import org.windlass.UnsupportedException;
-import org.windlass.internal.Access;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Copies;
 import org.windlass.internal.Shapes;
 import org.windlass.internal.Steps;
@@ -46,10 +45,6 @@ import org.windlass.layout.TensorSpec;
 public final class Plan {
   /** That of the planner: changes whenever equal arguments give other routes. */
   public static final int VERSION = 3;
-
-  static {
-    Access.SCHEDULING.open(Plan.class, first -> Plan::schedule);
-  }
 
   private final TensorSpec source;
   private final TensorSpec target;
@@ -337,10 +332,15 @@ public final class Plan {
     return Schedule.stagingBytes(Copies.list(plans, "plans"), rank);
   }
 
-  private static void schedule(Iterable<?> plans, int rank, Steps steps) {
-    List<Plan> all = new ArrayList<>();
-    plans.forEach(plan -> all.add((Plan) plan));
-    Schedule.of(all, rank, steps);
+  /**
+   * Gives the steps of {@code rank} in a transfer of {@code plans} to {@code steps}. For packages of
+   * Windlass.
+   *
+   * @hidden
+   */
+  @SuppressWarnings("exports")
+  public static void schedule(List<Plan> plans, int rank, Steps steps) {
+    Schedule.of(plans, rank, steps);
   }
 
   /**

@@ -2,10 +2,9 @@
 package org.windlass.plan;
 
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
 import org.windlass.ReduceOp;
-import org.windlass.UnsupportedException;
-import org.windlass.internal.Access;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Cut;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
@@ -96,10 +95,7 @@ final class PlanChecks {
       throw new UnsupportedException(
           "a scalar of " + spec.dtype() + " fills no whole number of bytes");
     }
-    Cut cut =
-        Access.CUTTING
-            .of(spec.layout())
-            .of(last, spec.shape().get(last), spec.paddedShape().get(last));
+    Cut cut = spec.layout().cut(last, spec.shape().get(last), spec.paddedShape().get(last));
     for (int cell = 0; cell < cut.cells(); cell++) {
       for (long bound : cut.bounds(cell)) {
         if (bound % 8 * bits % 8 != 0) {

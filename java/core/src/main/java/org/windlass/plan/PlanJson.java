@@ -8,7 +8,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.function.Function;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.JsonObject;
 import org.windlass.internal.JsonText;
 import org.windlass.layout.Layout;

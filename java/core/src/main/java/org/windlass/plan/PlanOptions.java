@@ -2,7 +2,7 @@
 package org.windlass.plan;
 
 import java.util.Objects;
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 
 /**
  * The choices of a plan beyond layouts, shape and dtypes. All ranks choose alike.

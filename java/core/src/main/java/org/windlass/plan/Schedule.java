@@ -9,12 +9,12 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
 import org.windlass.ReduceOp;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Native;
 import org.windlass.internal.Shapes;
-import org.windlass.internal.Steps;
 import org.windlass.internal.Steps.Place;
+import org.windlass.internal.Steps;
 
 /**
  * The schedule of one rank in a run of a batch, in phases: what is staged in one phase is read in

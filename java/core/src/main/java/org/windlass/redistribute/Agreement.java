@@ -12,7 +12,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.BiFunction;
-import org.windlass.MismatchException;
+import org.windlass.error.MismatchException;
 import org.windlass.internal.Shapes;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;

@@ -7,7 +7,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.function.IntFunction;
 import org.windlass.Communicator;
-import org.windlass.MismatchException;
+import org.windlass.error.MismatchException;
 import org.windlass.internal.Fingerprint;
 import org.windlass.internal.Gathered;
 

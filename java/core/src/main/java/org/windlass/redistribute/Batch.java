@@ -10,12 +10,10 @@ import java.util.Map;
 import java.util.Objects;
 import org.windlass.Communicator;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
-import org.windlass.MismatchException;
 import org.windlass.Tensor;
-import org.windlass.UnsupportedException;
-import org.windlass.WindlassException;
-import org.windlass.internal.Access;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.RankLook;
@@ -51,7 +49,7 @@ public final class Batch {
   private Batch(Communicator communicator) {
     this.communicator = communicator;
     try {
-      this.hosts = Hosts.of(RankLook.hosts(Access.ENDPOINT.of(communicator)));
+      this.hosts = Hosts.of(RankLook.hosts(communicator.endpoint()));
     } finally {
       Reference.reachabilityFence(communicator);
     }
@@ -216,7 +214,7 @@ public final class Batch {
 
   /** {@link #register()} with a deadline of its own. */
   public Transfer register(Duration deadline) {
-    return register(Deadline.nanos(deadline, WindlassException::of));
+    return register(Deadline.nanos(deadline));
   }
 
   private Transfer register(long deadlineNs) {

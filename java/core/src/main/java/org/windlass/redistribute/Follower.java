@@ -4,7 +4,7 @@ package org.windlass.redistribute;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
-import org.windlass.WindlassException;
+import org.windlass.error.WindlassException;
 
 /**
  * State of a job that follows a source.

@@ -10,14 +10,14 @@ import java.util.OptionalLong;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
-import org.windlass.AbortedException;
-import org.windlass.ClosedException;
-import org.windlass.DeadlineExceededException;
-import org.windlass.InvalidArgumentException;
-import org.windlass.MismatchException;
 import org.windlass.Report;
-import org.windlass.ResourceException;
-import org.windlass.WindlassException;
+import org.windlass.error.AbortedException;
+import org.windlass.error.ClosedException;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.ResourceException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.rendezvous.Pairing;
 
 /**

@@ -7,14 +7,14 @@ import java.util.List;
 import java.util.OptionalLong;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
-import org.windlass.AbortedException;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.DistributedTensor;
 import org.windlass.Signals;
 import org.windlass.Tensor;
 import org.windlass.Window;
-import org.windlass.WindlassException;
+import org.windlass.error.AbortedException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Native;
 
 /**

@@ -2,9 +2,9 @@
 package org.windlass.redistribute;
 
 import java.util.List;
-import org.windlass.AbortedException;
-import org.windlass.InvalidArgumentException;
-import org.windlass.WindlassException;
+import org.windlass.error.AbortedException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.WindlassException;
 
 /**
  * The versions that a receiver's targets hold; a commit replaces it as one.

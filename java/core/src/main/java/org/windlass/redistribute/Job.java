@@ -12,16 +12,15 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
-import org.windlass.AbortedException;
-import org.windlass.ClosedException;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
-import org.windlass.DeadlineExceededException;
-import org.windlass.InvalidArgumentException;
-import org.windlass.MismatchException;
-import org.windlass.PeerLostException;
-import org.windlass.WindlassException;
-import org.windlass.internal.Access;
+import org.windlass.error.AbortedException;
+import org.windlass.error.ClosedException;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.PeerLostException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Copies;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
@@ -104,7 +103,7 @@ public final class Job implements AutoCloseable {
     this.communicator = communicator;
     this.ownsCommunicator = ownsCommunicator;
     this.options = options;
-    host = Host.of(environment, WindlassException::of);
+    host = Host.of(environment);
     ranks = new JobRanks(name, communicator, until);
     store = new JobStore(name, ranks, environment);
     try {
@@ -189,7 +188,7 @@ public final class Job implements AutoCloseable {
     if (setting.isEmpty()) {
       return Optional.empty();
     }
-    MeetingStore.check(setting, WindlassException::of);
+    MeetingStore.check(setting);
     return Optional.of(setting);
   }
 
@@ -264,7 +263,7 @@ public final class Job implements AutoCloseable {
   }
 
   static Until until(Duration deadline) {
-    return new Until(Deadline.nanos(deadline, WindlassException::of));
+    return new Until(Deadline.nanos(deadline));
   }
 
   /**
@@ -320,7 +319,7 @@ public final class Job implements AutoCloseable {
         Store reached = store.reach(until);
         Announcement own = announcement(layout);
         return search.apply(
-            new Pairing(reached, pair, own, until.left(), holders, WindlassException::of));
+            new Pairing(reached, pair, own, until.left(), holders));
       } catch (PeerLostException e) {
         if (until.isOver()) {
           throw e;
@@ -372,7 +371,7 @@ public final class Job implements AutoCloseable {
         layout == null ? "" : layout.qualified(),
         new Start.Config(
             options.firstSequence(), options.cores(), options.blocks(),
-            Deadline.nanos(options.deadline(), WindlassException::of), options.adjustThreads()),
+            Deadline.nanos(options.deadline()), options.adjustThreads()),
         false);
   }
 
@@ -392,7 +391,7 @@ public final class Job implements AutoCloseable {
     Announcement other =
         ranks.fromRank0(
             until,
-            in -> Announcement.of(in.readAllBytes(), versions(), WindlassException::of),
+            in -> Announcement.of(in.readAllBytes(), versions()),
             () -> {
               match = atStore(pair, layout, until, search);
               return out -> out.write(match.other().toBytes());
@@ -500,10 +499,9 @@ public final class Job implements AutoCloseable {
       long handle =
           Start.join(
               new JobAllGather(side, first, atStore, until), List.of(first + ranks.rank()), size,
-              source.options(), host, until.left(), WindlassException::of)[0];
+              source.options(), host, until.left())[0];
       Duration deadline = Duration.ofNanos(source.options().deadlineNs());
-      Communicator both =
-          (Communicator) Access.ADOPTION.of(communicator).of(handle, deadline, "meet");
+      Communicator both = Communicator.of(handle, deadline, "meet");
       meeting = both;
       if (closed) {
         both.close();

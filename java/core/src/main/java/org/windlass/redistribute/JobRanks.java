@@ -11,9 +11,8 @@ import java.util.List;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import org.windlass.Communicator;
-import org.windlass.MismatchException;
-import org.windlass.WindlassException;
-import org.windlass.internal.Access;
+import org.windlass.error.MismatchException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Fingerprint;
 import org.windlass.internal.Gathered;
 import org.windlass.internal.Native;
@@ -44,7 +43,7 @@ final class JobRanks implements AutoCloseable {
   JobRanks(String job, Communicator communicator, Until until) {
     this.job = job;
     this.ranks = communicator.split(0, communicator.rank(), until.later(GRACE).left());
-    Access.ENDPOINT.of(ranks).own(); // leaks of the job are reported, not of this communicator
+    ranks.endpoint().own(); // leaks of the job are reported, not of this communicator
   }
 
   int rank() {

@@ -5,10 +5,10 @@ import java.lang.ref.Cleaner;
 import java.time.Duration;
 import java.util.Map;
 import java.util.UUID;
-import org.windlass.ClosedException;
-import org.windlass.DeadlineExceededException;
-import org.windlass.PeerLostException;
-import org.windlass.WindlassException;
+import org.windlass.error.ClosedException;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.PeerLostException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Leaks;
 import org.windlass.internal.Native;
@@ -63,7 +63,7 @@ final class JobStore implements AutoCloseable {
       replace(null);
       requireOpen();
       if (meeting == null) {
-        meeting = new MeetingStore(environment, Native.wl_version(), WindlassException::of);
+        meeting = new MeetingStore(environment, Native.wl_version());
       }
       try {
         meeting.find(atMost(ATTEMPT_LIMIT, until));

@@ -9,13 +9,12 @@ import java.util.Objects;
 import java.util.TreeSet;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.IntStream;
-import org.windlass.AbortedException;
-import org.windlass.ClosedException;
 import org.windlass.Communicator;
-import org.windlass.InvalidArgumentException;
-import org.windlass.MismatchException;
-import org.windlass.WindlassException;
-import org.windlass.internal.Access;
+import org.windlass.error.AbortedException;
+import org.windlass.error.ClosedException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Fingerprint;
 import org.windlass.internal.Leaks;
@@ -160,14 +159,14 @@ public final class Link implements AutoCloseable {
       this.senders = sends ? handover.side() : null;
     }
     if (senders != null) {
-      Access.ENDPOINT.of(communicator).abortsToo(Access.ENDPOINT.of(senders.communicator()));
+      communicator.endpoint().abortsToo(senders.communicator().endpoint());
     }
     this.unclosed =
         new Unclosed("Link '" + name + "' of rank " + communicator.rank() + whose);
-    Access.ENDPOINT.of(communicator).own();
+    communicator.endpoint().own();
     for (LinkSide part : new LinkSide[] {senders, handover == null ? null : handover.side()}) {
       if (part != null) {
-        Access.ENDPOINT.of(part.communicator()).own();
+        part.communicator().endpoint().own();
       }
     }
     Leaks.watch(this, unclosed);

@@ -11,11 +11,11 @@ import java.util.Objects;
 import java.util.SortedMap;
 import java.util.TreeMap;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
-import org.windlass.MismatchException;
 import org.windlass.Tensor;
-import org.windlass.UnsupportedException;
-import org.windlass.WindlassException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.UnsupportedException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Gathered;
 import org.windlass.internal.Native;
@@ -286,7 +286,7 @@ public final class LinkBatch {
    *     ranks of a side disagree; the link goes on
    */
   public LinkTransfer register(Duration deadline) {
-    return register(Deadline.nanos(deadline, WindlassException::of));
+    return register(Deadline.nanos(deadline));
   }
 
   private LinkTransfer register(long deadlineNs) {

@@ -4,10 +4,10 @@ package org.windlass.redistribute;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
-import org.windlass.MismatchException;
-import org.windlass.UnsupportedException;
-import org.windlass.VerificationFailedException;
-import org.windlass.WindlassException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.UnsupportedException;
+import org.windlass.error.VerificationFailedException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Native;
 
 /**

@@ -6,8 +6,7 @@ import java.util.List;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.windlass.Communicator;
-import org.windlass.WindlassException;
-import org.windlass.internal.Access;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Gathered;
 import org.windlass.internal.Native;
 
@@ -67,7 +66,7 @@ final class LinkSide {
    * @return what the link failed of, which every rank is told
    */
   WindlassException failed(int code, List<Integer> ranks, String message) {
-    Access.ENDPOINT.of(link).fail(code, ranks, message);
+    link.endpoint().fail(code, ranks, message);
     return link.failure()
         .orElseGet(() -> WindlassException.of(code, message, null, "", ranks));
   }

@@ -7,15 +7,15 @@ import java.util.List;
 import java.util.Objects;
 import java.util.OptionalLong;
 import java.util.stream.Collectors;
-import org.windlass.AbortedException;
-import org.windlass.DeadlineExceededException;
-import org.windlass.InvalidArgumentException;
-import org.windlass.MismatchException;
 import org.windlass.Operation;
 import org.windlass.Tensor;
-import org.windlass.UnsupportedException;
-import org.windlass.VerificationFailedException;
-import org.windlass.WindlassException;
+import org.windlass.error.AbortedException;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.UnsupportedException;
+import org.windlass.error.VerificationFailedException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 
 /**
@@ -104,7 +104,7 @@ public final class LinkTransfer implements AutoCloseable {
 
   /** {@link #send(long)} with a deadline of its own. */
   public void send(long version, Duration deadline) {
-    send(version, Deadline.nanos(deadline, WindlassException::of));
+    send(version, Deadline.nanos(deadline));
   }
 
   private void send(long version, long deadlineNs) {
@@ -133,7 +133,7 @@ public final class LinkTransfer implements AutoCloseable {
    * one that does not come by then ends the link.
    */
   public long receive(Duration deadline) {
-    return receive(ANY, Deadline.nanos(deadline, WindlassException::of));
+    return receive(ANY, Deadline.nanos(deadline));
   }
 
   /** {@link #receive()} of one version: if the senders send another, none is received. */
@@ -145,7 +145,7 @@ public final class LinkTransfer implements AutoCloseable {
   /** {@link #receive(long)} with a deadline of its own. */
   public void receive(long version, Duration deadline) {
     requireVersion("receive", version);
-    receive(version, Deadline.nanos(deadline, WindlassException::of));
+    receive(version, Deadline.nanos(deadline));
   }
 
   private long receive(long version, long deadlineNs) {
@@ -261,13 +261,13 @@ public final class LinkTransfer implements AutoCloseable {
    * before.
    */
   public Operation<Void> sendAsync(long version, Duration deadline) {
-    long deadlineNs = Deadline.nanos(deadline, WindlassException::of);
+    long deadlineNs = Deadline.nanos(deadline);
     return link.communicator().async(queued -> send(version, deadlineNs));
   }
 
   /** {@link #receive(Duration)} likewise. */
   public Operation<Long> receiveAsync(Duration deadline) {
-    long deadlineNs = Deadline.nanos(deadline, WindlassException::of);
+    long deadlineNs = Deadline.nanos(deadline);
     return link.communicator().asyncCall(queued -> receive(ANY, deadlineNs));
   }
 

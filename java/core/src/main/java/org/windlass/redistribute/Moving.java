@@ -3,7 +3,7 @@ package org.windlass.redistribute;
 
 import java.util.Objects;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.plan.Plan;
 import org.windlass.plan.PlanOptions;
 import org.windlass.plan.TransferMode;

@@ -4,7 +4,7 @@ package org.windlass.redistribute;
 import java.nio.charset.StandardCharsets;
 import java.util.Objects;
 import java.util.regex.Pattern;
-import org.windlass.InvalidArgumentException;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.store.Texts;
 
 /** Names of jobs, pairs and links, which messages and keys of stores hold as they are. */

@@ -4,8 +4,8 @@ package org.windlass.redistribute;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
-import org.windlass.InvalidArgumentException;
 import org.windlass.Tensor;
+import org.windlass.error.InvalidArgumentException;
 
 /**
  * The check of target views of one batch, which refuses those that share bytes with each other or

@@ -5,9 +5,8 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import org.windlass.InvalidArgumentException;
 import org.windlass.Tensor;
-import org.windlass.WindlassException;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Memory;
 import org.windlass.layout.TensorSpec;
 
@@ -58,8 +57,8 @@ final class Targets {
   private static Memory like(Memory memory, Stretch stretch) {
     long bytes = stretch.high - stretch.base();
     return memory.onDevice
-        ? Memory.allocateBeside(memory, bytes, WindlassException::of)
-        : Memory.allocate(bytes, WindlassException::of);
+        ? Memory.allocateBeside(memory, bytes)
+        : Memory.allocate(bytes);
   }
 
   /** Whether there are views, and one half of them alone. */

@@ -12,12 +12,11 @@ import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
-import org.windlass.ClosedException;
 import org.windlass.Communicator;
 import org.windlass.Tensor;
-import org.windlass.VerificationFailedException;
-import org.windlass.WindlassException;
-import org.windlass.internal.Access;
+import org.windlass.error.ClosedException;
+import org.windlass.error.VerificationFailedException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Leaks;
@@ -59,7 +58,7 @@ public final class Transfer implements AutoCloseable {
       TransferHandle handle,
       Memory[] memories) {
     this.communicator = communicator;
-    this.endpoint = Access.ENDPOINT.of(communicator);
+    this.endpoint = communicator.endpoint();
     this.tensors = tensors;
     this.handle = handle;
     this.memories = memories;
@@ -87,7 +86,7 @@ public final class Transfer implements AutoCloseable {
       boolean isOfLink,
       StepsMemo memo,
       long deadlineNs) {
-    Endpoint endpoint = Access.ENDPOINT.of(communicator);
+    Endpoint endpoint = communicator.endpoint();
     TransferConfig config =
         new TransferConfig(
             TransferWords.of(
@@ -177,7 +176,7 @@ public final class Transfer implements AutoCloseable {
 
   /** {@link #run(long)} with a deadline of its own. */
   public void run(long version, Duration deadline) {
-    run(version, Deadline.nanos(deadline, WindlassException::of));
+    run(version, Deadline.nanos(deadline));
   }
 
   void run(long version, long deadlineNs) {

@@ -37,7 +37,7 @@ final class TransferHandle extends Lifetime {
     try (Scratch scratch = Scratch.take()) {
       long address = NativeMemory.address(buffer);
       int code = Native.wl_transfer_progress(handle, rank, address, count, scratch.error());
-      Failures.check(code, scratch, endpoint.failures);
+      Failures.check(code, scratch);
       long[] moved = new long[count];
       buffer.asLongBuffer().get(moved);
       return moved;

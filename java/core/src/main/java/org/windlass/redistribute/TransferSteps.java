@@ -2,7 +2,6 @@
 package org.windlass.redistribute;
 
 import java.util.List;
-import org.windlass.internal.Access;
 import org.windlass.internal.Steps;
 import org.windlass.plan.Plan;
 
@@ -22,7 +21,7 @@ final class TransferSteps implements Steps {
   static TransferSteps of(List<Plan> plans, int rank) {
     TransferSteps steps = new TransferSteps();
     if (!plans.isEmpty()) {
-      Access.SCHEDULING.of(plans.get(0)).of(plans, rank, steps);
+      Plan.schedule(plans, rank, steps);
     }
     return steps;
   }

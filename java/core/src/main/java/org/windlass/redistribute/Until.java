@@ -4,7 +4,6 @@ package org.windlass.redistribute;
 import java.time.Duration;
 import org.windlass.Collectives;
 import org.windlass.Communicator;
-import org.windlass.WindlassException;
 import org.windlass.internal.Deadline;
 
 /** The one deadline of several operations in a row, or of each its communicator's own. */
@@ -52,7 +51,7 @@ final class Until {
 
   /** What is left, at least 1 ns, of an operation of {@code communicator}. */
   long leftNs(Communicator communicator) {
-    return isDefault ? Deadline.nanos(communicator.deadline(), WindlassException::of) : leftNs();
+    return isDefault ? Deadline.nanos(communicator.deadline()) : leftNs();
   }
 
   /** The communicator's operations under what is left. */

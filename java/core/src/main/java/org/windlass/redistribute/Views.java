@@ -2,13 +2,11 @@
 package org.windlass.redistribute;
 
 import java.lang.ref.Reference;
-import org.windlass.ClosedException;
 import org.windlass.Communicator;
 import org.windlass.Target;
 import org.windlass.Tensor;
-import org.windlass.UnsupportedException;
-import org.windlass.WindlassException;
-import org.windlass.internal.Access;
+import org.windlass.error.ClosedException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Endpoint;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Memory;
@@ -21,7 +19,7 @@ final class Views {
   private Views() {}
 
   static Memory memory(Tensor view) {
-    return Access.MEMORY.of(view);
+    return view.memory();
   }
 
   /** Bytes from the first element to the end of the last; 0 without elements. */
@@ -38,7 +36,7 @@ final class Views {
 
   /** The same view of other memory, where its first element is at {@code address}. */
   static Tensor at(Memory memory, long address, Tensor view) {
-    return (Tensor) Access.RELOCATION.of(view).to(memory, address);
+    return view.at(memory, address);
   }
 
   /** What a call says that finds the memory of {@code view} gone, which it calls {@code name}. */
@@ -90,7 +88,7 @@ final class Views {
     try (Scratch scratch = Scratch.take()) {
       long tensor = describe(scratch, 0, view);
       if (memory.onDevice) {
-        Endpoint endpoint = Access.ENDPOINT.of(communicator);
+        Endpoint endpoint = communicator.endpoint();
         return endpoint.call(
             (out, error) -> Native.wl_device_hash(endpoint.handle, tensor, seed, out, error));
       }
@@ -113,6 +111,6 @@ final class Views {
   }
 
   private static void check(int code, Scratch scratch) {
-    Failures.check(code, scratch, WindlassException::of);
+    Failures.check(code, scratch);
   }
 }

@@ -3,7 +3,7 @@ package org.windlass.redistribute;
 
 import java.nio.LongBuffer;
 import java.util.Arrays;
-import org.windlass.ResourceException;
+import org.windlass.error.ResourceException;
 
 /** A growing array of words. */
 final class Words {

@@ -4,8 +4,8 @@ package org.windlass.cuda;
 import java.util.Objects;
 import org.bytedeco.javacpp.Pointer;
 import org.windlass.DType;
-import org.windlass.InvalidArgumentException;
 import org.windlass.Tensor;
+import org.windlass.error.InvalidArgumentException;
 
 /** Pointers of JavaCPP to device memory, as tensors, and tensors as such pointers. */
 public final class DevicePointers {

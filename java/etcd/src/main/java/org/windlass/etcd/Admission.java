@@ -14,8 +14,8 @@ import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
+import org.windlass.error.MismatchException;
 import org.windlass.internal.Deadline;
-import org.windlass.internal.Native;
 import org.windlass.internal.store.Member;
 
 /**
@@ -178,6 +178,6 @@ final class Admission {
   }
 
   private RuntimeException mismatch(String text) {
-    return etcd.failures.make(Native.WL_MISMATCH, call.name() + ": " + text);
+    return new MismatchException(call.name() + ": " + text);
   }
 }

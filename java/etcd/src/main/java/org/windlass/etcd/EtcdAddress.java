@@ -4,8 +4,7 @@ package org.windlass.etcd;
 import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import org.windlass.internal.FailureMaker;
-import org.windlass.internal.Native;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.store.HostAndPort;
 
 /**
@@ -24,7 +23,7 @@ record EtcdAddress(List<String> endpoints, String prefix) {
       Pattern.compile("([A-Za-z0-9.-]+|\\[[0-9A-Fa-f:.]+\\]):(?<port>[0-9]{1,5})");
 
   /** Parses an address; InvalidArgument for another text. */
-  static EtcdAddress parse(String text, FailureMaker failures) {
+  static EtcdAddress parse(String text) {
     Matcher form = FORM.matcher(text);
     String wrong = "it has no endpoints, or no prefix of letters, digits and . _ - /";
     if (form.matches()) {
@@ -36,8 +35,7 @@ record EtcdAddress(List<String> endpoints, String prefix) {
       }
       wrong = "'" + others.get(0) + "' is no HOST:PORT";
     }
-    throw failures.make(
-        Native.WL_INVALID_ARGUMENT,
+    throw new InvalidArgumentException(
         text + ": " + wrong + "; an address is etcd://HOST:PORT[,HOST:PORT]/PREFIX, such as"
             + " etcd://127.0.0.1:2379/windlass");
   }

@@ -24,8 +24,11 @@ import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import javax.net.ssl.SSLException;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.ResourceException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
-import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Refusal;
 import org.windlass.internal.store.Waits;
@@ -53,7 +56,6 @@ final class EtcdConnection implements AutoCloseable {
   private static final String NO_ANSWER = "no answer of ";
   private static final Pattern CAUSE = Pattern.compile("cause=([^\n]*)");
 
-  final FailureMaker failures;
   final Client client;
   final String address;
 
@@ -70,9 +72,8 @@ final class EtcdConnection implements AutoCloseable {
    *
    * @param variables the environment, which may have credentials
    */
-  EtcdConnection(EtcdAddress address, Map<String, String> variables, FailureMaker failures) {
+  EtcdConnection(EtcdAddress address, Map<String, String> variables) {
     this.address = address.toString();
-    this.failures = failures;
     ClientBuilder builder =
         Client.builder()
             .endpoints(address.uris())
@@ -84,8 +85,7 @@ final class EtcdConnection implements AutoCloseable {
     String user = variables.getOrDefault(USER, "");
     String password = variables.getOrDefault(PASSWORD, "");
     if (user.isEmpty() != password.isEmpty()) {
-      throw failures.make(
-          Native.WL_INVALID_ARGUMENT,
+      throw new InvalidArgumentException(
           "one of " + USER + " and " + PASSWORD + " is set, and etcd wants both; set both, or"
               + " neither");
     }
@@ -98,10 +98,8 @@ final class EtcdConnection implements AutoCloseable {
         builder.sslContext(context -> context.trustManager(new File(file)));
       } catch (SSLException | IllegalArgumentException e) {
         String why = (e.getCause() == null ? e : e.getCause()).getMessage();
-        throw failures.make(
-            Native.WL_RESOURCE,
-            AUTHORITIES + " is '" + file + "', from which no certificates can be read: " + why,
-            e);
+        throw new ResourceException(
+            AUTHORITIES + " is '" + file + "', from which no certificates can be read: " + why, e);
       }
     }
     client = builder.build();
@@ -222,9 +220,9 @@ final class EtcdConnection implements AutoCloseable {
     } catch (TimeoutException e) {
       String limit = Deadline.text(call.until().deadline());
       String text = call.name() + ": " + lacking + "the store at " + address + " after " + limit;
-      throw failures.make(Native.WL_TIMEOUT, text, culprits);
+      throw new DeadlineExceededException(text, culprits);
     } catch (InterruptedException e) {
-      throw Waits.interrupted(call.name(), failures);
+      throw Waits.interrupted(call.name());
     } catch (ExecutionException e) {
       throw failure(call, e.getCause());
     } finally {
@@ -243,7 +241,7 @@ final class EtcdConnection implements AutoCloseable {
 
   /** Returns the exception with which {@code call} fails. */
   RuntimeException thrown(Refusal refusal, Call call) {
-    return refusal.thrown(call.name(), failures);
+    return refusal.thrown(call.name());
   }
 
   private RuntimeException failure(Call call, Throwable cause) {
@@ -256,7 +254,7 @@ final class EtcdConnection implements AutoCloseable {
       case NOT_FOUND -> thrown(lost(KeptLease.GONE), call);
       case DEADLINE_EXCEEDED -> {
         String text = call.name() + ": " + NO_ANSWER + "the etcd at " + address + ": ";
-        yield failures.make(Native.WL_TIMEOUT, text + lastAttempt(text(failure)));
+        yield new DeadlineExceededException(text + lastAttempt(text(failure)));
       }
       // For example: no permission, a full disk, or a request that is too large for this etcd.
       case PERMISSION_DENIED, UNAUTHENTICATED, RESOURCE_EXHAUSTED, INVALID_ARGUMENT,
@@ -267,7 +265,7 @@ final class EtcdConnection implements AutoCloseable {
 
   private RuntimeException answered(int code, Call call, EtcdException failure) {
     String text = call.name() + ": the etcd at " + address + " answers: " + text(failure);
-    return failures.make(code, text, failure);
+    return WindlassException.of(code, text, failure, "", List.of());
   }
 
   static boolean hasCode(Throwable failure, ErrorCode code) {

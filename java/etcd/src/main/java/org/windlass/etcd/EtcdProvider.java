@@ -3,9 +3,8 @@ package org.windlass.etcd;
 
 import java.time.Duration;
 import java.util.Map;
+import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Deadline;
-import org.windlass.internal.FailureMaker;
-import org.windlass.internal.Native;
 import org.windlass.internal.store.Member;
 import org.windlass.internal.store.Store;
 import org.windlass.internal.store.StoreProvider;
@@ -35,13 +34,12 @@ public final class EtcdProvider implements StoreProvider {
       String name,
       Member member,
       Map<String, String> variables,
-      Duration deadline,
-      FailureMaker failures) {
-    EtcdAddress parsed = EtcdAddress.parse(address, failures);
+      Duration deadline) {
+    EtcdAddress parsed = EtcdAddress.parse(address);
     String text = "connect to the store at " + parsed + " as " + member;
-    Call call = new Call(text, Deadline.of(deadline, failures));
+    Call call = new Call(text, Deadline.of(deadline));
     try {
-      EtcdConnection etcd = new EtcdConnection(parsed, variables, failures);
+      EtcdConnection etcd = new EtcdConnection(parsed, variables);
       try {
         return enter(etcd, parsed.prefix() + "/" + name + "/", member, call);
       } catch (Throwable e) {
@@ -49,8 +47,7 @@ public final class EtcdProvider implements StoreProvider {
         throw e;
       }
     } catch (NoClassDefFoundError e) {
-      throw failures.make(
-          Native.WL_UNSUPPORTED,
+      throw new UnsupportedException(
           "windlass-etcd is on the class path without what it depends on: " + e.getMessage()
               + "; add io.etcd:jetcd-core with its dependencies, as Maven does",
           e);

@@ -25,7 +25,6 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
 import org.windlass.internal.Deadline;
-import org.windlass.internal.FailureMaker;
 import org.windlass.internal.store.Limits;
 import org.windlass.internal.store.Refusal;
 import org.windlass.internal.store.Round;
@@ -51,7 +50,6 @@ final class EtcdStore implements Store {
   private static final int PAGE = 2048;
 
   private final EtcdConnection etcd;
-  private final FailureMaker failures;
 
   /** Lease of the keys that this member holds. */
   private final KeptLease lease;
@@ -66,7 +64,6 @@ final class EtcdStore implements Store {
 
   EtcdStore(EtcdConnection etcd, KeptLease lease, Owner owner) {
     this.etcd = etcd;
-    this.failures = etcd.failures;
     this.lease = lease;
     this.owner = owner;
   }
@@ -93,14 +90,14 @@ final class EtcdStore implements Store {
 
   @Override
   public Optional<byte[]> get(String key, Duration deadline) {
-    Limits.key(key, failures);
+    Limits.key(key);
     return Optional.ofNullable(value(found(read(call("get " + key, deadline), key))));
   }
 
   @Override
   public Optional<byte[]> awaitOther(String key, byte[] seen, Duration deadline) {
-    Limits.key(key, failures);
-    Limits.value(seen, failures);
+    Limits.key(key);
+    Limits.value(seen);
     byte[] own = copy(seen);
     Call call = call("await " + key, deadline);
     while (true) {
@@ -118,7 +115,7 @@ final class EtcdStore implements Store {
 
   @Override
   public boolean compareAndSet(String key, byte[] expected, byte[] value, Duration deadline) {
-    Limits.value(expected, failures);
+    Limits.value(expected);
     byte[] own = copy(expected);
     Call call = call("compare and set " + key, deadline);
     return change(call, key, seen -> Arrays.equals(seen, own), value, owner.lease());
@@ -132,7 +129,7 @@ final class EtcdStore implements Store {
 
   @Override
   public List<String> keys(String prefix, Duration deadline) {
-    Limits.prefix(prefix, failures);
+    Limits.prefix(prefix);
     Call call = call("keys " + prefix, deadline);
     List<String> found = new ArrayList<>();
     long[] listing = new long[1];
@@ -187,7 +184,7 @@ final class EtcdStore implements Store {
   }
 
   private Call call(String name, Duration deadline) {
-    return new Call(name, Deadline.of(deadline, failures));
+    return new Call(name, Deadline.of(deadline));
   }
 
   private TxnResponse read(Call call, String key) {
@@ -223,8 +220,8 @@ final class EtcdStore implements Store {
    */
   private boolean change(
       Call call, String key, Predicate<byte[]> condition, byte[] value, long newLease) {
-    Limits.key(key, failures);
-    Limits.value(value, failures);
+    Limits.key(key);
+    Limits.value(value);
     byte[] own = copy(value);
     // A key that may be absent is taken to be absent, which saves a request if it is.
     boolean mayBeAbsent = own != null && condition.test(null);

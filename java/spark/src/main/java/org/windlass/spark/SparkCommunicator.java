@@ -16,7 +16,7 @@ import org.windlass.CommunicatorOptions;
  * <p>A communicator ends with its task: where that ends well it is closed, and where it fails it is
  * aborted, with those that came from it, so that no other task waits for it. Spark then tries the
  * stage anew, whose tasks meet in a communicator of their own; and so it does where an executor is
- * lost, which tasks in an operation get a {@link org.windlass.PeerLostException} of.
+ * lost, which tasks in an operation get a {@link org.windlass.error.PeerLostException} of.
  */
 public final class SparkCommunicator {
   private static final Duration DEADLINE = Duration.ofSeconds(60);
@@ -37,10 +37,10 @@ public final class SparkCommunicator {
    * @param options the same in all tasks; cores 0 means those that the executors together may use
    * @param deadline for all tasks to have come. Spark's own limit, {@code
    *     spark.barrier.sync.timeout}, holds beside it
-   * @throws org.windlass.DeadlineExceededException if some have not
-   * @throws org.windlass.MismatchException if tasks run different versions of Windlass, ask for
+   * @throws org.windlass.error.DeadlineExceededException if some have not
+   * @throws org.windlass.error.MismatchException if tasks run different versions of Windlass, ask for
    *     different options, or call {@code allGather} in another order
-   * @throws org.windlass.UnsupportedException if executors of the tasks live on several hosts, and one
+   * @throws org.windlass.error.UnsupportedException if executors of the tasks live on several hosts, and one
    *     has no UCX, or none of the networks that its settings name; or the natives don't load in one
    */
   public static Communicator of(

@@ -9,10 +9,10 @@ import org.windlass.CudaDriver;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
 import org.windlass.Target;
-import org.windlass.UnsupportedException;
 import org.windlass.cuda.CudaPresets;
 import org.windlass.cuda.DevicePointers;
 import org.windlass.cuda.DeviceStreams;
+import org.windlass.error.UnsupportedException;
 
 /**
  * All-reduce of what a program has on GPUs by the CUDA presets of Bytedeco: each rank's numbers go to

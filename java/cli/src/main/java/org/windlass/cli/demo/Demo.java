@@ -68,7 +68,7 @@ public final class Demo {
    *
    * @param layers how many layers the model has
    * @param deadline of each operation
-   * @throws org.windlass.VerificationFailedException if a byte is wrong
+   * @throws org.windlass.error.VerificationFailedException if a byte is wrong
    */
   public static void run(
       int layers, Duration deadline, PrintWriter out, ProgressListener listener) {

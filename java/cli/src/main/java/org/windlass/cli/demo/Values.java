@@ -2,7 +2,7 @@
 package org.windlass.cli.demo;
 
 import org.windlass.Tensor;
-import org.windlass.VerificationFailedException;
+import org.windlass.error.VerificationFailedException;
 import org.windlass.layout.Placement;
 
 /**

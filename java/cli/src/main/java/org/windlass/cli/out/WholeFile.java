@@ -12,8 +12,8 @@ import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
-import org.windlass.InvalidArgumentException;
 import org.windlass.checkpoint.FileFault;
+import org.windlass.error.InvalidArgumentException;
 
 /**
  * A text file that appears under its name whole or not at all: it is written beside, and takes the

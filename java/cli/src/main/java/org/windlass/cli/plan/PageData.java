@@ -12,8 +12,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
-import org.windlass.InvalidArgumentException;
 import org.windlass.cli.out.JsonLine;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
@@ -23,8 +23,8 @@ import org.windlass.plan.LinkSpeeds;
 import org.windlass.plan.Plan;
 import org.windlass.plan.PlanOptions;
 import org.windlass.plan.Totals;
-import org.windlass.plan.Traffic;
 import org.windlass.plan.Traffic.Link;
+import org.windlass.plan.Traffic;
 
 /**
  * The data that a {@link PlanPage} shows, as JSON: the meshes with their shards of a tensor, who

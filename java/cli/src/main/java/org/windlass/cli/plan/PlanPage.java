@@ -10,9 +10,9 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.OptionalInt;
-import org.windlass.InvalidArgumentException;
 import org.windlass.checkpoint.FileFault;
 import org.windlass.cli.out.WholeFile;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.plan.PlanOptions;
 
 /**

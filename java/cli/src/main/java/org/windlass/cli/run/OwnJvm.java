@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.regex.MatchResult;
 import java.util.regex.Pattern;
-import org.windlass.AbortedException;
+import org.windlass.error.AbortedException;
 
 /**
  * The command lines of JVMs with the classes, the options and the settings of this one. What others

@@ -7,8 +7,8 @@ import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.security.SecureRandom;
 import java.util.HexFormat;
-import org.windlass.AbortedException;
 import org.windlass.checkpoint.FileFault;
+import org.windlass.error.AbortedException;
 
 /** The file with a job's token, a line of digits that the file's owner alone may read. */
 public final class TokenFile implements AutoCloseable {

@@ -13,8 +13,10 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Supplier;
+import org.windlass.error.AbortedException;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Deadline;
-import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 import org.windlass.internal.Natives;
 import org.windlass.internal.ProcessName;
@@ -37,26 +39,18 @@ public final class AllGatherStart {
   private final Start start;
   private final Supplier<long[]> alone;
   private final Deadline until;
-  private final FailureMaker failures;
 
   /** Handle of this rank; cancelled if it has given up. */
   private final CompletableFuture<Long> handle = new CompletableFuture<>();
 
   private AllGatherStart(
-      StartSteps steps,
-      int rank,
-      int size,
-      Start start,
-      Supplier<long[]> alone,
-      Deadline until,
-      FailureMaker failures) {
+      StartSteps steps, int rank, int size, Start start, Supplier<long[]> alone, Deadline until) {
     this.steps = steps;
     this.rank = rank;
     this.size = size;
     this.start = start;
     this.alone = alone;
     this.until = until;
-    this.failures = failures;
   }
 
   /**
@@ -64,10 +58,10 @@ public final class AllGatherStart {
    *
    * @param host settings of this host
    * @param alone makes a {@code wl_comm_t*} for each rank if all live in this process
-   * @param failures makes the exceptions: Mismatch if ranks have different versions or options, or
-   *     say something else; Unsupported if hosts can't reach one another, or one process has ranks
-   *     of several class loaders; Timeout; Resource
    * @return a {@code wl_comm_t*}
+   * @throws WindlassException Mismatch if ranks have different versions or options, or say
+   *     something else; Unsupported if hosts can't reach one another, or one process has ranks of
+   *     several class loaders; Timeout; Resource
    */
   public static long join(
       AllGather all,
@@ -76,12 +70,11 @@ public final class AllGatherStart {
       Start.Config config,
       Host host,
       Supplier<long[]> alone,
-      Duration deadline,
-      FailureMaker failures) {
-    Deadline until = Deadline.of(deadline, failures);
-    StartSteps steps = new StartSteps(all, List.of(rank), size, until, failures);
-    Start start = new Start(steps, size, config, host, failures);
-    return new AllGatherStart(steps, rank, size, start, alone, until, failures).join();
+      Duration deadline) {
+    Deadline until = Deadline.of(deadline);
+    StartSteps steps = new StartSteps(all, List.of(rank), size, until);
+    Start start = new Start(steps, size, config, host);
+    return new AllGatherStart(steps, rank, size, start, alone, until).join();
   }
 
   private long join() {
@@ -89,7 +82,7 @@ public final class AllGatherStart {
     boolean isTaken = false;
     try {
       Natives.refusal().ifPresent(this::tellThatNothingLoads);
-      Natives.require(failures);
+      Natives.require();
       Hosts hosts = start.arrive(List.of(rank));
       requireLoadedTogether(hosts.all());
       List<Integer> here = here(hosts);
@@ -117,7 +110,7 @@ public final class AllGatherStart {
       steps.gather(
           "arrive",
           () -> {
-            throw new StartSteps.Unable(Native.WL_UNSUPPORTED, why);
+            throw new UnsupportedException(why);
           });
     } catch (RuntimeException e) {
       // The caller throws the reason in any case.
@@ -139,12 +132,9 @@ public final class AllGatherStart {
     for (Arrival each : all) {
       Integer before = first.putIfAbsent(each.process(), each.rank());
       if (before != null && !steps.areLoadedTogether(before, each.rank())) {
-        throw failures.make(
-            Native.WL_UNSUPPORTED,
+        throw new UnsupportedException(
             "ranks " + before + " and " + each.rank() + " live in one process, in which each has"
                 + " loaded windlass by a class loader of its own; have one load it for both",
-            null,
-            "",
             List.of(before, each.rank()));
       }
     }
@@ -175,16 +165,14 @@ public final class AllGatherStart {
     try {
       return handle.get(Math.max(1, until.leftNs()), TimeUnit.NANOSECONDS);
     } catch (ExecutionException e) {
-      throw failures.make(
-          Native.WL_ABORTED,
+      throw new AbortedException(
           "rank " + leader + " of this process did not start: " + e.getCause().getMessage(),
           e.getCause(),
           "",
           List.of(leader));
     } catch (TimeoutException e) {
       failure =
-          failures.make(
-              Native.WL_TIMEOUT,
+          new DeadlineExceededException(
               "rank " + leader + ", which starts for all ranks of this process, had not done so"
                   + " when the deadline of " + Deadline.text(until.deadline())
                   + " passed; give more time",
@@ -192,7 +180,7 @@ public final class AllGatherStart {
               "",
               List.of(leader));
     } catch (InterruptedException e) {
-      failure = Waits.interrupted("the start", failures);
+      failure = Waits.interrupted("the start");
     }
     if (handle.cancel(false)) {
       throw failure;

@@ -4,9 +4,7 @@ package org.windlass.internal.rendezvous;
 import java.io.ByteArrayInputStream;
 import java.io.DataInputStream;
 import java.io.IOException;
-import java.util.List;
-import org.windlass.internal.FailureMaker;
-import org.windlass.internal.Native;
+import org.windlass.error.MismatchException;
 import org.windlass.internal.store.Encoding;
 import org.windlass.internal.store.Member;
 import org.windlass.internal.store.Texts;
@@ -54,12 +52,11 @@ public record Announcement(
    *
    * @param versions versions of this job; throws Mismatch if the other job has different ones
    */
-  public static Announcement of(byte[] bytes, String versions, FailureMaker failures) {
+  public static Announcement of(byte[] bytes, String versions) {
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
       String theirs = versions(in);
       if (!theirs.equals(versions)) {
-        throw failures.make(
-            Native.WL_MISMATCH,
+        throw new MismatchException(
             "the other job has " + Texts.printable(theirs) + "; this one has " + versions
                 + "; run both with one version of Windlass");
       }
@@ -70,7 +67,7 @@ public record Announcement(
       return read;
     } catch (IOException e) {
       String message = "what the other job says of itself can't be read: " + Encoding.why(e);
-      throw failures.make(Native.WL_MISMATCH, message, e, "", List.of());
+      throw new MismatchException(message, e);
     }
   }
 

@@ -8,7 +8,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.BitSet;
 import java.util.List;
-import org.windlass.internal.FailureMaker;
+import org.windlass.error.MismatchException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
 import org.windlass.internal.ProcessName;
 import org.windlass.internal.store.Encoding;
@@ -48,11 +49,10 @@ record Arrival(
    *
    * @param named name of this host; empty for none
    */
-  static Arrival own(
-      int rank, ProcessName process, String named, String options, FailureMaker failures) {
-    String machine = file("/proc/sys/kernel/hostname", failures).strip();
+  static Arrival own(int rank, ProcessName process, String named, String options) {
+    String machine = file("/proc/sys/kernel/hostname").strip();
     String cpus =
-        file("/proc/self/status", failures)
+        file("/proc/self/status")
             .lines()
             .filter(line -> line.startsWith(ALLOWED))
             .map(line -> line.substring(ALLOWED.length()).strip())
@@ -62,7 +62,7 @@ record Arrival(
         rank,
         Native.wl_version(),
         Native.wl_target(),
-        ownHost(failures),
+        ownHost(),
         machine,
         named,
         process,
@@ -72,15 +72,15 @@ record Arrival(
   }
 
   /** Id of this machine since its last boot. */
-  static String ownHost(FailureMaker failures) {
-    return file("/proc/sys/kernel/random/boot_id", failures).strip();
+  static String ownHost() {
+    return file("/proc/sys/kernel/random/boot_id").strip();
   }
 
-  private static String file(String path, FailureMaker failures) {
+  private static String file(String path) {
     try {
       return Files.readString(Path.of(path));
     } catch (IOException e) {
-      throw failures.make(Native.WL_UNSUPPORTED, "/proc doesn't tell of this host: " + e, e);
+      throw new UnsupportedException("/proc doesn't tell of this host: " + e, e);
     }
   }
 
@@ -104,11 +104,10 @@ record Arrival(
   }
 
   /** Decodes the description of {@code rank}; Mismatch if it names another rank. */
-  static Arrival of(int rank, byte[] bytes, FailureMaker failures) {
-    Arrival arrival = of("rank " + rank, List.of(rank), bytes, failures);
+  static Arrival of(int rank, byte[] bytes) {
+    Arrival arrival = of("rank " + rank, List.of(rank), bytes);
     if (arrival.rank != rank) {
-      throw failures.make(
-          Native.WL_MISMATCH,
+      throw new MismatchException(
           "rank " + rank + " says that it is rank " + arrival.rank + "; start all ranks again",
           List.of(rank));
     }
@@ -121,13 +120,12 @@ record Arrival(
    * @param who the sender's name in errors
    * @param culprits the sender's rank, if it is known
    */
-  static Arrival of(String who, List<Integer> culprits, byte[] bytes, FailureMaker failures) {
+  static Arrival of(String who, List<Integer> culprits, byte[] bytes) {
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
       int protocol = in.readInt();
       String library = Texts.printable(in.readUTF());
       if (protocol != PROTOCOL) {
-        throw failures.make(
-            Native.WL_MISMATCH,
+        throw new MismatchException(
             who + " runs windlass " + library + ", which starts by protocol " + protocol
                 + "; this one runs " + Native.wl_version() + ", by protocol " + PROTOCOL
                 + "; use one version everywhere",
@@ -146,7 +144,7 @@ record Arrival(
           Texts.printable(in.readUTF()));
     } catch (IOException e) {
       String text = "what " + who + " says of itself can't be read: " + Encoding.why(e);
-      throw failures.make(Native.WL_MISMATCH, text, e, "", culprits);
+      throw new MismatchException(text, e, "", culprits);
     }
   }
 

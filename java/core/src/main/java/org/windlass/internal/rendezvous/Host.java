@@ -3,8 +3,7 @@ package org.windlass.internal.rendezvous;
 
 import java.util.Map;
 import java.util.regex.Pattern;
-import org.windlass.internal.FailureMaker;
-import org.windlass.internal.Native;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.store.Texts;
 
 /**
@@ -27,11 +26,10 @@ public record Host(String name, long silenceNs) {
   private static final double LEAST_SILENCE = 0.5;
 
   /** Parses the variables; InvalidArgument if one is malformed. */
-  public static Host of(Map<String, String> variables, FailureMaker failures) {
+  public static Host of(Map<String, String> variables) {
     String name = variables.getOrDefault(NAME_VARIABLE, "");
     if (!name.isEmpty() && !NAME.matcher(name).matches()) {
-      throw failures.make(
-          Native.WL_INVALID_ARGUMENT,
+      throw new InvalidArgumentException(
           NAME_VARIABLE + " is '" + Texts.printable(name)
               + "'; a host's name has 1 to 63 characters of ASCII, none of them a space");
     }
@@ -39,8 +37,7 @@ public record Host(String name, long silenceNs) {
     String silence = given.isEmpty() ? "2" : given;
     double seconds = SECONDS.matcher(silence).matches() ? Double.parseDouble(silence) : -1;
     if (seconds != 0 && seconds < LEAST_SILENCE) {
-      throw failures.make(
-          Native.WL_INVALID_ARGUMENT,
+      throw new InvalidArgumentException(
           SILENCE_VARIABLE + " is '" + Texts.printable(silence) + "'; it is a number of seconds, "
               + LEAST_SILENCE + " to 9999.999, or 0, which lets a host be silent");
     }

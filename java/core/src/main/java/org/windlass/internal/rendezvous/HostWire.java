@@ -4,7 +4,6 @@ package org.windlass.internal.rendezvous;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.util.List;
-import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
@@ -23,21 +22,21 @@ final class HostWire {
    * @param own the ranks of this process
    * @return the name by which others connect to it
    */
-  static byte[] open(long group, List<Integer> own, FailureMaker failures) {
-    UcxLibrary.open(failures);
+  static byte[] open(long group, List<Integer> own) {
+    UcxLibrary.open();
     ByteBuffer ranks = NativeMemory.copy(own.stream().mapToInt(Integer::intValue).toArray());
     try (Scratch scratch = Scratch.take()) {
       int code =
           Native.wl_group_open_wire(
               group, NativeMemory.address(ranks), own.size(), scratch.error());
-      Failures.check(code, scratch, failures);
+      Failures.check(code, scratch);
       code = Native.wl_group_wire_name(group, 0, 0, scratch.out(), scratch.error());
-      Failures.check(code, scratch, failures);
+      Failures.check(code, scratch);
       ByteBuffer room = Structs.allocate((int) scratch.outValue());
       code =
           Native.wl_group_wire_name(
               group, NativeMemory.address(room), room.capacity(), scratch.out(), scratch.error());
-      Failures.check(code, scratch, failures);
+      Failures.check(code, scratch);
       byte[] name = new byte[room.capacity()];
       room.get(name);
       return name;
@@ -52,7 +51,7 @@ final class HostWire {
    * @param names the names of all processes
    * @param silenceNs silence after which a host is lost; 0 for no limit
    */
-  static void connect(long group, List<byte[]> names, long silenceNs, FailureMaker failures) {
+  static void connect(long group, List<byte[]> names, long silenceNs) {
     ByteBuffer all = Structs.allocate(names.stream().mapToInt(name -> name.length).sum());
     ByteBuffer lengths = Structs.allocate(names.size() * Long.BYTES);
     for (byte[] name : names) {
@@ -68,7 +67,7 @@ final class HostWire {
               names.size(),
               silenceNs,
               scratch.error());
-      Failures.check(code, scratch, failures);
+      Failures.check(code, scratch);
     } finally {
       Reference.reachabilityFence(all);
       Reference.reachabilityFence(lengths);

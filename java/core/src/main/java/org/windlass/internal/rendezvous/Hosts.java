@@ -6,8 +6,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
-import org.windlass.internal.FailureMaker;
-import org.windlass.internal.Native;
+import org.windlass.error.MismatchException;
 
 /**
  * The hosts of the ranks of a start. Ranks of one host can share memory. Hosts have numbers from 0
@@ -23,11 +22,11 @@ final class Hosts {
   private final List<Arrival> firsts = new ArrayList<>();
 
   /** Assigns ranks to hosts; Mismatch if one host name is that of several machines. */
-  static Hosts of(List<Arrival> all, FailureMaker failures) {
-    return new Hosts(all, failures);
+  static Hosts of(List<Arrival> all) {
+    return new Hosts(all);
   }
 
-  private Hosts(List<Arrival> all, FailureMaker failures) {
+  private Hosts(List<Arrival> all) {
     this.all = all;
     this.numbers = new int[all.size()];
     Map<String, Integer> known = new HashMap<>();
@@ -40,8 +39,7 @@ final class Hosts {
       }
       Arrival first = first(rank);
       if (!machine(first).equals(machine(arrival))) {
-        throw failures.make(
-            Native.WL_MISMATCH,
+        throw new MismatchException(
             "ranks " + first.rank() + " and " + rank + " both have " + Host.NAME_VARIABLE + " '"
                 + arrival.named() + "', and live on different machines, or in different pid"
                 + " namespaces; give those of each a name of their own, or none",

@@ -7,7 +7,8 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
-import org.windlass.internal.FailureMaker;
+import org.windlass.error.MismatchException;
+import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
 import org.windlass.internal.ProcessName;
 import org.windlass.internal.store.Member;
@@ -30,9 +31,9 @@ public final class JobProcesses {
    *
    * @param rank its first rank
    */
-  public static void tell(Store store, int rank, Duration deadline, FailureMaker failures) {
-    ProcessName process = ProcessName.own(failures);
-    Arrival own = Arrival.own(rank, process, "", "", failures);
+  public static void tell(Store store, int rank, Duration deadline) {
+    ProcessName process = ProcessName.own();
+    Arrival own = Arrival.own(rank, process, "", "");
     // A process of another host may have the same pid.
     store.set(PREFIX + process.pid() + "/" + own.host(), own.toBytes(), deadline);
   }
@@ -41,20 +42,19 @@ public final class JobProcesses {
    * Returns the registered processes of this host; none if the job has not begun to start.
    *
    * @param deadline time limit for the answer of the store
-   * @param failures makes the exceptions: those of {@link SocketStore#connect}, Mismatch if the job
-   *     runs another version, and Unsupported if it runs only on other hosts
+   * @throws WindlassException those of {@link SocketStore#connect}, Mismatch if the job runs
+   *     another version, and Unsupported if it runs only on other hosts
    */
-  public static Set<ProcessName> at(
-      InetSocketAddress address, Token token, Duration deadline, FailureMaker failures) {
+  public static Set<ProcessName> at(InetSocketAddress address, Token token, Duration deadline) {
     Member observer = Member.observer("report", Native.wl_version());
     Set<ProcessName> processes = new LinkedHashSet<>();
-    String host = Arrival.ownHost(failures);
+    String host = Arrival.ownHost();
     boolean isElsewhere = false;
-    try (Store store = SocketStore.connect(address, token, observer, deadline, failures)) {
+    try (Store store = SocketStore.connect(address, token, observer, deadline)) {
       for (String key : store.keys(PREFIX, deadline)) {
         Optional<byte[]> value = store.get(key, deadline);
         if (value.isPresent()) {
-          Arrival arrival = arrival(key, value.get(), failures);
+          Arrival arrival = arrival(key, value.get());
           if (arrival.host().equals(host)) {
             processes.add(arrival.process());
           } else {
@@ -64,22 +64,20 @@ public final class JobProcesses {
       }
     }
     if (isElsewhere && processes.isEmpty()) {
-      throw failures.make(
-          Native.WL_UNSUPPORTED,
+      throw new UnsupportedException(
           "the job runs on another host, and what its ranks share can be read there alone; run"
               + " this on that host");
     }
     return processes;
   }
 
-  private static Arrival arrival(String key, byte[] value, FailureMaker failures) {
+  private static Arrival arrival(String key, byte[] value) {
     String pid = key.substring(PREFIX.length()).replaceFirst("/.*", "");
-    Arrival arrival = Arrival.of("process " + Texts.printable(pid), List.of(), value, failures);
+    Arrival arrival = Arrival.of("process " + Texts.printable(pid), List.of(), value);
     String version = Native.wl_version();
     String target = Native.wl_target();
     if (!arrival.library().equals(version) || !arrival.target().equals(target)) {
-      throw failures.make(
-          Native.WL_MISMATCH,
+      throw new MismatchException(
           "the job runs windlass " + arrival.library() + " for " + arrival.target()
               + "; this one is " + version + " for " + target + "; take the one that the job runs");
     }

@@ -27,9 +27,9 @@ import java.util.UUID;
 import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.ResourceException;
 import org.windlass.internal.Deadline;
-import org.windlass.internal.FailureMaker;
-import org.windlass.internal.Native;
 import org.windlass.internal.ProcessName;
 import org.windlass.internal.store.HostAndPort;
 import org.windlass.internal.store.Token;
@@ -86,7 +86,6 @@ public final class MeetingFile implements AutoCloseable {
 
   private final Path path;
   private final ProcessName process;
-  private final FailureMaker failures;
   private String written; // by this object; null for nothing
 
   // Results of the last reading of the file.
@@ -102,37 +101,32 @@ public final class MeetingFile implements AutoCloseable {
    * @param job text that no other job on this host has
    * @param environment names the folder. If that is missing, or open to others, the folder is
    *     {@code windlass-UID} under {@code java.io.tmpdir}, which is created.
-   * @param failures makes what this and all calls throw; here, Resource if there is no private
-   *     folder
+   * @throws WindlassException here, Resource if there is no private folder
    */
-  public static MeetingFile of(
-      String job, Map<String, String> environment, FailureMaker failures) {
+  public static MeetingFile of(String job, Map<String, String> environment) {
     String folder = environment.getOrDefault(FOLDER_VARIABLE, "");
-    return of(job, "WINDLASS_RENDEZVOUS", folder, TEMPORARY, failures);
+    return of(job, "WINDLASS_RENDEZVOUS", folder, TEMPORARY);
   }
 
   /** Finds the file of jobs that meet by a name. */
-  public static MeetingFile ofJobs(
-      String name, Map<String, String> environment, FailureMaker failures) {
+  public static MeetingFile ofJobs(String name, Map<String, String> environment) {
     String folder = environment.getOrDefault(FOLDER_VARIABLE, "");
-    return of("jobs\n" + name, "WINDLASS_MEETING", folder, TEMPORARY, failures);
+    return of("jobs\n" + name, "WINDLASS_MEETING", folder, TEMPORARY);
   }
 
   /** Finds a file in {@code named} if that is a private folder, else under {@code temporary}. */
-  static MeetingFile of(
-      String what, String variable, String named, Path temporary, FailureMaker failures) {
-    ProcessName process = ProcessName.own(failures);
-    Path folder = folder(named, temporary, CURE + variable + " and WINDLASS_TOKEN_FILE", failures);
-    String host = Arrival.ownHost(failures);
+  static MeetingFile of(String what, String variable, String named, Path temporary) {
+    ProcessName process = ProcessName.own();
+    Path folder = folder(named, temporary, CURE + variable + " and WINDLASS_TOKEN_FILE");
+    String host = Arrival.ownHost();
     String name = String.join("\n", host, "" + process.pidNamespace(), what);
     UUID unique = UUID.nameUUIDFromBytes(name.getBytes(StandardCharsets.UTF_8));
-    return new MeetingFile(folder.resolve("windlass-meeting-" + unique), process, failures);
+    return new MeetingFile(folder.resolve("windlass-meeting-" + unique), process);
   }
 
-  private MeetingFile(Path path, ProcessName process, FailureMaker failures) {
+  private MeetingFile(Path path, ProcessName process) {
     this.path = path;
     this.process = process;
-    this.failures = failures;
   }
 
   Path path() {
@@ -145,8 +139,7 @@ public final class MeetingFile implements AutoCloseable {
    */
   public void write(Place place) {
     if (read() != null) {
-      throw failures.make(
-          Native.WL_RESOURCE,
+      throw new ResourceException(
           "process " + writer + " starts a job of this name already, and says so in "
               + path + "; give each job a name of its own by WINDLASS_JOB");
     }
@@ -160,7 +153,7 @@ public final class MeetingFile implements AutoCloseable {
    * @param deadline limit for waiting for another process that does the same; Timeout
    */
   public Place findOr(Supplier<Place> open, Duration deadline) {
-    Deadline until = Deadline.of(deadline, failures);
+    Deadline until = Deadline.of(deadline);
     Path lock = path.resolveSibling(path.getFileName() + ".lock");
     Properties shared = System.getProperties();
     try {
@@ -184,17 +177,15 @@ public final class MeetingFile implements AutoCloseable {
         shared.remove(name);
       }
     } catch (IOException | UnsupportedOperationException | OverlappingFileLockException e) {
-      throw failures.make(
-          Native.WL_RESOURCE, lock + ": can't be locked: " + e, e, "", List.of());
+      throw new ResourceException(lock + ": can't be locked: " + e, e);
     } catch (InterruptedException e) {
-      throw Waits.interrupted("lock " + lock, failures);
+      throw Waits.interrupted("lock " + lock);
     }
   }
 
   private void pause(Path lock, String holder, Deadline until) throws InterruptedException {
     if (until.isOver()) {
-      throw failures.make(
-          Native.WL_TIMEOUT,
+      throw new DeadlineExceededException(
           lock + ": " + holder + " has held it for " + Deadline.text(until.deadline()));
     }
     Thread.sleep(LOCK_PAUSE_MS);
@@ -219,13 +210,13 @@ public final class MeetingFile implements AutoCloseable {
       }
     } catch (IOException | UnsupportedOperationException e) {
       String message = path + ": where the ranks meet can't be written: " + e;
-      throw failures.make(Native.WL_RESOURCE, message, e, "", List.of());
+      throw new ResourceException(message, e);
     }
   }
 
   /** Waits until rank 0's process has written the file; Timeout. */
   public Place await(Duration deadline) {
-    Deadline until = Deadline.of(deadline, failures);
+    Deadline until = Deadline.of(deadline);
     long pause = FIRST_PAUSE_MS;
     while (true) {
       Place place = read();
@@ -233,21 +224,18 @@ public final class MeetingFile implements AutoCloseable {
         return place;
       }
       if (until.isOver()) {
-        throw failures.make(
-            Native.WL_TIMEOUT,
+        throw new DeadlineExceededException(
             "rank 0 has not said where the ranks meet within " + Deadline.text(deadline) + ": "
                 + path + " " + problem
                 + "; see why rank 0 did not start, or give more time. Where it lives on another"
                 + " host or in another container, or runs as another user, set"
                 + " WINDLASS_RENDEZVOUS and WINDLASS_TOKEN_FILE on all ranks",
-            null,
-            "",
             List.of(0));
       }
       try {
         Thread.sleep(pause);
       } catch (InterruptedException e) {
-        throw Waits.interrupted("await " + path, failures);
+        throw Waits.interrupted("await " + path);
       }
       pause = Math.min(2 * pause, LONGEST_PAUSE_MS);
     }
@@ -286,7 +274,7 @@ public final class MeetingFile implements AutoCloseable {
         return null;
       }
       InetAddress host = InetAddress.getByName(text.group(1));
-      Token token = Token.parse(text.group(3), path.toString(), failures);
+      Token token = Token.parse(text.group(3), path.toString());
       return new Place(new InetSocketAddress(host, port), token);
     } catch (NoSuchFileException e) {
       problem = "is not there";
@@ -302,8 +290,7 @@ public final class MeetingFile implements AutoCloseable {
     }
   }
 
-  private static Path folder(
-      String named, Path temporary, String cure, FailureMaker failures) {
+  private static Path folder(String named, Path temporary, String cure) {
     if (isPrivateFolder(named)) {
       return Path.of(named);
     }
@@ -319,10 +306,9 @@ public final class MeetingFile implements AutoCloseable {
       if (problem == null) {
         return own;
       }
-      throw failures.make(Native.WL_RESOURCE, own + " " + problem + cure);
+      throw new ResourceException(own + " " + problem + cure);
     } catch (IOException | UnsupportedOperationException e) {
-      throw failures.make(
-          Native.WL_RESOURCE, own + " can't be made or read: " + e + cure, e, "", List.of());
+      throw new ResourceException(own + " can't be made or read: " + e + cure, e);
     }
   }
 

@@ -5,9 +5,8 @@ import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.Map;
 import java.util.regex.Pattern;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Deadline;
-import org.windlass.internal.FailureMaker;
-import org.windlass.internal.Native;
 import org.windlass.internal.store.HostAndPort;
 import org.windlass.internal.store.Member;
 import org.windlass.internal.store.SocketStore;
@@ -34,7 +33,6 @@ public final class MeetingStore implements AutoCloseable {
 
   private final Map<String, String> environment;
   private final String library;
-  private final FailureMaker failures;
 
   private final String provided; // address of a provider's store; null for another form
   private final String name; // of the store among those at that address
@@ -47,13 +45,12 @@ public final class MeetingStore implements AutoCloseable {
    * Reads the environment.
    *
    * @param library version of this library, as errors name it
-   * @param failures makes what this and all calls throw; here, InvalidArgument if the variable is
-   *     not set or malformed, or what {@link MeetingFile} throws
+   * @throws WindlassException here, InvalidArgument if the variable is not set or malformed, or
+   *     what {@link MeetingFile} throws
    */
-  public MeetingStore(Map<String, String> environment, String library, FailureMaker failures) {
+  public MeetingStore(Map<String, String> environment, String library) {
     this.environment = environment;
     this.library = library;
-    this.failures = failures;
     String setting = environment.getOrDefault(VARIABLE, "");
     if (setting.isEmpty()) {
       throw invalid(
@@ -61,38 +58,37 @@ public final class MeetingStore implements AutoCloseable {
               + " all of them, such as " + VARIABLE + "=demo, or to HOST:PORT with"
               + " WINDLASS_TOKEN_FILE");
     }
-    check(setting, failures);
-    boolean isProvided = StoreProviders.address(VARIABLE, setting, failures).isPresent();
+    check(setting);
+    boolean isProvided = StoreProviders.address(VARIABLE, setting).isPresent();
     boolean isAddress = !isProvided && setting.contains(":");
     provided = isProvided ? setting : null;
     name = isProvided ? name() : null;
     place = isAddress ? address(setting) : null;
-    file = isProvided || isAddress ? null : MeetingFile.ofJobs(setting, environment, failures);
+    file = isProvided || isAddress ? null : MeetingFile.ofJobs(setting, environment);
   }
 
   /** Throws InvalidArgument if {@link #VARIABLE} may not have this value. Looks up no host. */
-  public static void check(String setting, FailureMaker failures) {
-    if (StoreProviders.address(VARIABLE, setting, failures).isPresent()) {
+  public static void check(String setting) {
+    if (StoreProviders.address(VARIABLE, setting).isPresent()) {
       return;
     }
     if (setting.contains(":")) {
-      HostAndPort.parse(VARIABLE, setting, "", failures);
+      HostAndPort.parse(VARIABLE, setting, "");
     } else if (!NAME.matcher(setting).matches()) {
-      throw failures.make(
-          Native.WL_INVALID_ARGUMENT,
+      throw new InvalidArgumentException(
           VARIABLE + " has " + setting.length() + " characters, or some that do not print; it is"
               + " HOST:PORT, an etcd:// address, or a name of at most 255 that do");
     }
   }
 
   private RuntimeException invalid(String message) {
-    return failures.make(Native.WL_INVALID_ARGUMENT, message);
+    return new InvalidArgumentException(message);
   }
 
   /** Returns a name that all who have the same token, or no token, use at a provider's address. */
   private String name() {
-    StoreProviders.of(provided, failures); // throws if there is none
-    return Token.fromEnvironment(environment, failures)
+    StoreProviders.of(provided); // throws if there is none
+    return Token.fromEnvironment(environment)
         .map(token -> token.name(JOBS))
         .orElse(JOBS);
   }
@@ -100,10 +96,9 @@ public final class MeetingStore implements AutoCloseable {
   private MeetingFile.Place address(String setting) {
     InetSocketAddress address =
         HostAndPort.resolved(
-            VARIABLE + " is '" + setting + "'",
-            HostAndPort.parse(VARIABLE, setting, "", failures), failures);
+            VARIABLE + " is '" + setting + "'", HostAndPort.parse(VARIABLE, setting, ""));
     Token token =
-        Token.fromEnvironment(environment, failures)
+        Token.fromEnvironment(environment)
             .orElseThrow(
                 () ->
                     invalid(
@@ -122,7 +117,7 @@ public final class MeetingStore implements AutoCloseable {
    */
   public void find(Duration deadline) {
     if (provided != null) {
-      own(Deadline.of(deadline, failures));
+      own(Deadline.of(deadline));
     } else if (file != null) {
       place = file.findOr(this::openAnywhere, deadline);
     } else if (server == null) {
@@ -137,13 +132,13 @@ public final class MeetingStore implements AutoCloseable {
   /** Connects to the store, which was found. */
   public Store connect(Member member, Duration deadline) {
     return provided == null
-        ? SocketStore.connect(place.address(), place.token(), member, deadline, failures)
+        ? SocketStore.connect(place.address(), place.token(), member, deadline)
         : connectProvided(Member.observer(member.job(), library), deadline);
   }
 
   private Store connectProvided(Member member, Duration deadline) {
-    return StoreProviders.of(provided, failures)
-        .connect(provided, name, member, environment, deadline, failures);
+    return StoreProviders.of(provided)
+        .connect(provided, name, member, environment, deadline);
   }
 
   /** Makes this process the owner of the provided store if no other process owns it. */
@@ -181,8 +176,7 @@ public final class MeetingStore implements AutoCloseable {
   }
 
   private StoreServer open(MeetingFile.Place place) {
-    return StoreServer.open(
-        place.address(), place.token(), library, StoreServer.Bounds.defaults(), failures);
+    return StoreServer.open(place.address(), place.token(), library, StoreServer.Bounds.defaults());
   }
 
   /** Closes the store if this process has it. All members lose it then. Idempotent. */

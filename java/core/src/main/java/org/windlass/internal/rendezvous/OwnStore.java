@@ -4,7 +4,6 @@ package org.windlass.internal.rendezvous;
 import java.net.InetSocketAddress;
 import java.util.HashMap;
 import java.util.Map;
-import org.windlass.internal.FailureMaker;
 import org.windlass.internal.store.StoreServer;
 import org.windlass.internal.store.Token;
 
@@ -31,16 +30,16 @@ public final class OwnStore implements AutoCloseable {
    * other start is in progress there.
    *
    * @param library version of this library, as errors name it
-   * @param failures makes what is thrown; Resource if the server can't listen at the address
+   * @throws WindlassException Resource if the server can't listen at the address
    */
-  public static OwnStore open(MeetingFile.Place place, String library, FailureMaker failures) {
+  public static OwnStore open(MeetingFile.Place place, String library) {
     synchronized (OPEN) {
       OwnStore store = OPEN.get(place.address());
       if (store == null || store.isStarting || !store.hasToken(place.token())) {
         StoreServer.Bounds bounds = StoreServer.Bounds.defaults();
         store =
             new OwnStore(
-                place, StoreServer.open(place.address(), place.token(), library, bounds, failures));
+                place, StoreServer.open(place.address(), place.token(), library, bounds));
         OPEN.put(place.address(), store);
       }
       store.users++;

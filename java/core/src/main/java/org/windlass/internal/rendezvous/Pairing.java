@@ -13,9 +13,9 @@ import java.util.Optional;
 import java.util.UUID;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.MismatchException;
 import org.windlass.internal.Deadline;
-import org.windlass.internal.FailureMaker;
-import org.windlass.internal.Native;
 import org.windlass.internal.store.Encoding;
 import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
@@ -49,7 +49,6 @@ public final class Pairing {
   private final String pair;
   private final String path;
   private final Announcement own;
-  private final FailureMaker failures;
   private final Deadline until;
   private final Holders holders;
 
@@ -117,19 +116,16 @@ public final class Pairing {
    *
    * @param pair name of the pair, without a slash
    * @param own announcement of this job
-   * @param failures makes what calls throw. Timeout says whether the other job was seen. Mismatch
-   *     names the versions that differ, or the job that holds the key of this one.
+   * @throws WindlassException Timeout says whether the other job was seen. Mismatch names the
+   *     versions that differ, or the job that holds the key of this one.
    */
-  public Pairing(
-      Store store, String pair, Announcement own, Duration deadline, Holders holders,
-      FailureMaker failures) {
+  public Pairing(Store store, String pair, Announcement own, Duration deadline, Holders holders) {
     this.store = store;
     this.pair = pair;
     this.path = "pair/" + pair + "/";
     this.own = own;
-    this.until = Deadline.of(deadline, failures);
+    this.until = Deadline.of(deadline);
     this.holders = holders;
-    this.failures = failures;
   }
 
   /** Finds an open target for this source: the one of name {@code job}, or any if that is null. */
@@ -250,7 +246,7 @@ public final class Pairing {
       String why = reason.formatted(job == null ? "a job of another version" : job);
       Holder holder = holders.holder(key, job, store.silence());
       if (isOther && holder.fail.isOver()) {
-        throw failures.make(Native.WL_MISMATCH, "pair '" + pair + "': " + why);
+        throw new MismatchException("pair '" + pair + "': " + why);
       }
       if (holder.log.isOver() && holder.isLogged.compareAndSet(false, true)) {
         LOGGER.log(
@@ -295,7 +291,7 @@ public final class Pairing {
         return null;
       }
       // If the versions differ, the target has the answer and fails too.
-      Announcement other = Announcement.of(entry.target(), own.versions(), failures);
+      Announcement other = Announcement.of(entry.target(), own.versions());
       isMatched = true;
       return new Match(name(meeting), new Round.Presence(key, answered), source, other);
     } finally {
@@ -325,12 +321,11 @@ public final class Pairing {
     }
     TargetEntry entry = TargetEntry.of(answered);
     if (entry.meeting() <= TargetEntry.OPEN) {
-      throw failures.make(
-          Native.WL_MISMATCH,
+      throw new MismatchException(
           "pair '" + pair + "': what the source answered can't be read; run one version on both"
               + " jobs");
     }
-    Announcement source = Announcement.of(entry.source(), own.versions(), failures);
+    Announcement source = Announcement.of(entry.source(), own.versions());
     String name = name(entry.meeting());
     return new Match(name, sourceOf(name), new Round.Presence(key, answered), source);
   }
@@ -387,11 +382,10 @@ public final class Pairing {
   }
 
   private RuntimeException late(RuntimeException failure, String why, String advice) {
-    return failures.make(
-        Native.WL_TIMEOUT,
+    return new DeadlineExceededException(
         "pair '" + pair + "': " + why + ", at the store at " + store.address()
             + ", when the deadline passed" + advice,
-        failure, "", List.of());
+        failure);
   }
 
   /**

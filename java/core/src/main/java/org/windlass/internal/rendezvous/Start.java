@@ -9,8 +9,9 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
+import org.windlass.error.MismatchException;
+import org.windlass.error.ResourceException;
 import org.windlass.internal.Deadline;
-import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
@@ -18,7 +19,6 @@ import org.windlass.internal.Natives;
 import org.windlass.internal.ProcessName;
 import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
-import org.windlass.internal.rendezvous.StartSteps.Unable;
 
 /**
  * The start of a communicator whose ranks live in several processes.
@@ -79,14 +79,12 @@ public final class Start {
   private final int size;
   private final Config config;
   private final Host host;
-  private final FailureMaker failures;
 
-  Start(StartSteps ranks, int size, Config config, Host host, FailureMaker failures) {
+  Start(StartSteps ranks, int size, Config config, Host host) {
     this.ranks = ranks;
     this.size = size;
     this.config = config;
     this.host = host;
-    this.failures = failures;
   }
 
   /**
@@ -97,26 +95,19 @@ public final class Start {
    * @param size number of all ranks
    * @param host settings of this host
    * @param deadline of the whole start
-   * @param failures makes the exceptions: Timeout names the ranks that have not come; Mismatch if
-   *     ranks have different versions, options or sizes; Unsupported if hosts can't reach one
-   *     another; Resource
    * @return a {@code wl_comm_t*} for each of {@code own}
    * @throws OthersGoneException if the other ranks come no more
+   * @throws WindlassException Timeout names the ranks that have not come; Mismatch if ranks have
+   *     different versions, options or sizes; Unsupported if hosts can't reach one another;
+   *     Resource
    */
   public static long[] join(
-      AllGather all,
-      List<Integer> own,
-      int size,
-      Config config,
-      Host host,
-      Duration deadline,
-      FailureMaker failures) {
-    Natives.require(failures);
-    StartSteps steps =
-        new StartSteps(all, own, size, Deadline.of(deadline, failures), failures);
+      AllGather all, List<Integer> own, int size, Config config, Host host, Duration deadline) {
+    Natives.require();
+    StartSteps steps = new StartSteps(all, own, size, Deadline.of(deadline));
     boolean isDone = false;
     try {
-      long[] handles = new Start(steps, size, config, host, failures).join(own);
+      long[] handles = new Start(steps, size, config, host).join(own);
       isDone = true;
       return handles;
     } finally {
@@ -143,23 +134,23 @@ public final class Start {
         ranks.gather(
             "arrive",
             () -> {
-              ProcessName process = ProcessName.own(Unable.MAKER);
+              ProcessName process = ProcessName.own();
               Map<Integer, byte[]> said = new LinkedHashMap<>();
               own.forEach(rank -> said.put(rank, own(rank, process).toBytes()));
               return said;
             });
     List<Arrival> all = new ArrayList<>(size);
     for (int rank = 0; rank < size; rank++) {
-      all.add(Arrival.of(rank, told.get(rank), failures));
+      all.add(Arrival.of(rank, told.get(rank)));
     }
     compare(all);
-    Hosts hosts = Hosts.of(all, failures);
+    Hosts hosts = Hosts.of(all);
     ranks.settle(hosts);
     return hosts;
   }
 
   private Arrival own(int rank, ProcessName process) {
-    return Arrival.own(rank, process, host.name(), config.toString(), Unable.MAKER);
+    return Arrival.own(rank, process, host.name(), config.toString());
   }
 
   /** Takes the other steps. Returns a {@code wl_comm_t*} for each of {@code own}. */
@@ -174,7 +165,7 @@ public final class Start {
                 file[0] = own.contains(maker) ? share(hosts) : -1;
                 return ranks.forEachRank(SharedFile.of(file[0]).toBytes());
               });
-      return attach(own, hosts, SharedFile.of(files.get(maker), maker, failures));
+      return attach(own, hosts, SharedFile.of(files.get(maker), maker));
     } finally {
       if (file[0] >= 0) {
         Native.wl_file_close(file[0]);
@@ -195,15 +186,12 @@ public final class Start {
       return new SharedFile(number, number < 0 ? 0 : Native.wl_file_inode(number));
     }
 
-    static SharedFile of(byte[] told, int maker, FailureMaker failures) {
+    static SharedFile of(byte[] told, int maker) {
       if (told.length != BYTES) {
-        throw failures.make(
-            Native.WL_MISMATCH,
+        throw new MismatchException(
             "what rank " + maker + " says of the memory that all share can't be read: it has "
                 + told.length
                 + " bytes; run one version of windlass on all ranks",
-            null,
-            "",
             List.of(maker));
       }
       ByteBuffer words = ByteBuffer.wrap(told);
@@ -230,12 +218,8 @@ public final class Start {
                 + "; give all ranks the same options";
       }
       if (what != null) {
-        throw failures.make(
-            Native.WL_MISMATCH,
-            "ranks 0 and " + other.rank() + " " + what,
-            null,
-            "",
-            List.of(0, other.rank()));
+        throw new MismatchException(
+            "ranks 0 and " + other.rank() + " " + what, List.of(0, other.rank()));
       }
     }
   }
@@ -255,7 +239,7 @@ public final class Start {
       if (numbers != null) {
         scratch.configLong(Structs.GroupConfig.HOSTS, NativeMemory.address(numbers));
       }
-      check(Native.wl_group_share(address, scratch.out(), scratch.error()), scratch);
+      Failures.check(Native.wl_group_share(address, scratch.out(), scratch.error()), scratch);
       return (int) scratch.outValue();
     } finally {
       Reference.reachabilityFence(numbers);
@@ -263,7 +247,7 @@ public final class Start {
   }
 
   private long[] attach(List<Integer> own, Hosts hosts, SharedFile shared) {
-    ProcessName process = ProcessName.own(failures);
+    ProcessName process = ProcessName.own();
     ProcessName maker = hosts.first(own.get(0)).process();
     long[] group = {0};
     long[] handles = new long[own.size()];
@@ -276,7 +260,7 @@ public final class Start {
             if (wires == null) {
               group[0] = open(process, maker, shared);
             } else {
-              HostWire.connect(group[0], wires, host.silenceNs(), Unable.MAKER);
+              HostWire.connect(group[0], wires, host.silenceNs());
             }
             for (int i = 0; i < handles.length; i++) {
               handles[i] = joined(group[0], own.get(i));
@@ -307,7 +291,7 @@ public final class Start {
             () -> {
               group[0] = open(process, maker, shared);
               Map<Integer, byte[]> said = ranks.forEachRank(new byte[0]);
-              said.put(own.get(0), HostWire.open(group[0], own, Unable.MAKER));
+              said.put(own.get(0), HostWire.open(group[0], own));
               return said;
             });
     return names.stream().filter(name -> name.length > 0).toList();
@@ -319,17 +303,16 @@ public final class Start {
       int file = shared.number();
       if (!isOwn) {
         long address = maker.in(scratch);
-        check(
+        Failures.check(
             Native.wl_file_open(address, shared.number(), scratch.out(), scratch.error()), scratch);
         file = (int) scratch.outValue();
       }
       try {
         if (Native.wl_file_inode(file) != shared.inode()) {
-          throw new Unable(
-              Native.WL_RESOURCE,
+          throw new ResourceException(
               "process " + maker.pid() + " has given up this start, and has other memory by now");
         }
-        check(Native.wl_group_attach(file, scratch.out(), scratch.error()), scratch);
+        Failures.check(Native.wl_group_attach(file, scratch.out(), scratch.error()), scratch);
         return scratch.outValue();
       } finally {
         if (!isOwn) {
@@ -341,7 +324,7 @@ public final class Start {
 
   private static long joined(long group, int rank) {
     try (Scratch scratch = Scratch.take()) {
-      check(Native.wl_group_join(group, rank, scratch.out(), scratch.error()), scratch);
+      Failures.check(Native.wl_group_join(group, rank, scratch.out(), scratch.error()), scratch);
       return scratch.outValue();
     }
   }
@@ -359,7 +342,7 @@ public final class Start {
       for (Map.Entry<ProcessName, List<Integer>> other : processes.entrySet()) {
         int[] theirs = other.getValue().stream().mapToInt(Integer::intValue).toArray();
         ByteBuffer list = NativeMemory.copy(theirs);
-        check(
+        Failures.check(
             Native.wl_group_watch(
                 group,
                 other.getKey().in(scratch),
@@ -371,9 +354,5 @@ public final class Start {
         Reference.reachabilityFence(list);
       }
     }
-  }
-
-  private static void check(int code, Scratch scratch) {
-    Failures.check(code, scratch, Unable.MAKER);
   }
 }

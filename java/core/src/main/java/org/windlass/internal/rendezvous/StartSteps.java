@@ -13,9 +13,11 @@ import java.util.UUID;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
+import org.windlass.error.AbortedException;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
-import org.windlass.internal.FailureMaker;
-import org.windlass.internal.Native;
 import org.windlass.internal.store.Encoding;
 import org.windlass.internal.store.MalformedException;
 import org.windlass.internal.store.Refusal;
@@ -39,7 +41,6 @@ final class StartSteps {
   private final List<Integer> own;
   private final int size;
   private final Deadline until;
-  private final FailureMaker failures;
 
   /** Tells what is said here from what another process says in the name of the same ranks. */
   private final UUID member = new UUID(LOADED, UUID.randomUUID().getLeastSignificantBits());
@@ -50,28 +51,13 @@ final class StartSteps {
   /** Null before it is known which ranks live on which host. */
   private Hosts hosts;
 
-  /** Why a process can't go on. */
-  static final class Unable extends RuntimeException {
-    private static final long serialVersionUID = 1;
-
-    static final FailureMaker MAKER =
-        (code, message, cause, operation, culprits) -> new Unable(code, message);
-
-    private final int code;
-
-    Unable(int code, String message) {
-      super(message, null, false, false);
-      this.code = code;
-    }
-  }
-
   /**
    * Statement of a rank in a step.
    *
    * @param value empty if the rank has failed
    * @param failure null for none
    */
-  private record Statement(UUID member, String step, byte[] value, Unable failure) {
+  private record Statement(UUID member, String step, byte[] value, WindlassException failure) {
     byte[] toBytes() {
       return Encoding.bytes(
           out -> {
@@ -81,7 +67,7 @@ final class StartSteps {
             if (failure == null) {
               Encoding.putArray(out, value);
             } else {
-              out.writeInt(failure.code);
+              out.writeInt(failure.code().number());
               out.writeUTF(failure.getMessage());
             }
           });
@@ -94,10 +80,10 @@ final class StartSteps {
       try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
         UUID member = Encoding.id(in);
         String step = in.readUTF();
-        Unable failure = null;
+        WindlassException failure = null;
         byte[] value = new byte[0];
         if (in.readBoolean()) {
-          failure = new Unable(in.readInt(), Texts.printable(in.readUTF()));
+          failure = WindlassException.of(in.readInt(), Texts.printable(in.readUTF()), List.of());
         } else {
           value = Encoding.array(in);
         }
@@ -107,13 +93,11 @@ final class StartSteps {
   }
 
   /** @param own the ranks that this process speaks for */
-  StartSteps(
-      AllGather all, List<Integer> own, int size, Deadline until, FailureMaker failures) {
+  StartSteps(AllGather all, List<Integer> own, int size, Deadline until) {
     this.all = all;
     this.own = own;
     this.size = size;
     this.until = until;
-    this.failures = failures;
   }
 
   UUID member() {
@@ -150,16 +134,16 @@ final class StartSteps {
   /**
    * Takes part in a step.
    *
-   * @param work gives what each own rank says; if it throws {@link Unable}, the step fails for all
+   * @param work gives what each own rank says; if it throws a {@link WindlassException}, the step fails for all
    *     ranks
    * @return what each rank said, in rank order
    */
   List<byte[]> gather(String step, Supplier<Map<Integer, byte[]>> work) {
-    Unable failure = null;
+    WindlassException failure = null;
     Map<Integer, byte[]> values = Map.of();
     try {
       values = work.get();
-    } catch (Unable e) {
+    } catch (WindlassException e) {
       failure = e;
     }
     Map<Integer, byte[]> statements = new LinkedHashMap<>();
@@ -177,10 +161,10 @@ final class StartSteps {
     }
     members = told.stream().map(Statement::member).toList();
     for (int rank = 0; rank < size; rank++) {
-      Unable why = told.get(rank).failure();
+      WindlassException why = told.get(rank).failure();
       if (why != null) {
         String message = "rank " + Hosts.rank(hosts, rank) + ": " + why.getMessage();
-        throw failures.make(why.code, message, null, "", List.of(rank));
+        throw WindlassException.of(why.code().number(), message, List.of(rank));
       }
     }
     return told.stream().map(Statement::value).toList();
@@ -209,24 +193,20 @@ final class StartSteps {
       if (e.isOthersGone()) {
         throw new OthersGoneException(e);
       }
-      throw failures.make(
+      throw WindlassException.of(
           e.code(), e.getMessage() + whereabouts(e.culprits()), e, "", e.culprits());
     } catch (TimeoutException e) {
-      throw failures.make(
-          Native.WL_TIMEOUT,
+      throw new DeadlineExceededException(
           "some of " + size + " ranks had not come to step " + step
               + " of the start when the deadline of " + Deadline.text(until.deadline())
               + " passed: " + e.getMessage() + "; see which of them run, or give more time",
-          e,
-          "",
-          List.of());
+          e);
     } catch (InterruptedException e) {
-      throw Waits.interrupted("step " + step + " of the start", failures);
+      throw Waits.interrupted("step " + step + " of the start");
     } catch (RuntimeException e) {
       throw e;
     } catch (Exception e) {
-      throw failures.make(
-          Native.WL_ABORTED, "step " + step + " of the start: " + e, e, "", List.of());
+      throw new AbortedException("step " + step + " of the start: " + e, e);
     }
   }
 
@@ -244,8 +224,7 @@ final class StartSteps {
   private List<Statement> statements(List<byte[]> told) {
     int count = told == null ? 0 : told.size();
     if (count != size) {
-      throw failures.make(
-          Native.WL_MISMATCH,
+      throw new MismatchException(
           "an all-gather of " + size + " ranks gave what " + count
               + " have said; give all ranks one size");
     }
@@ -264,6 +243,6 @@ final class StartSteps {
   }
 
   private RuntimeException mismatch(int culprit, String message) {
-    return failures.make(Native.WL_MISMATCH, message, null, "", List.of(culprit));
+    return new MismatchException(message, List.of(culprit));
   }
 }

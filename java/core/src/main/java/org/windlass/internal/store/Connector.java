@@ -13,9 +13,10 @@ import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
 import java.nio.channels.SocketChannel;
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
-import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 
 /**
@@ -36,7 +37,6 @@ final class Connector {
   private final Token token;
   private final Member member;
   private final boolean isOpened;
-  private final FailureMaker failures;
   private final String call;
   private final Deadline until;
 
@@ -68,19 +68,13 @@ final class Connector {
    * @param isOpened true if the store is open; then it is lost if nobody listens
    */
   Connector(
-      InetSocketAddress address,
-      Token token,
-      Member member,
-      boolean isOpened,
-      Duration deadline,
-      FailureMaker failures) {
+      InetSocketAddress address, Token token, Member member, boolean isOpened, Duration deadline) {
     this.address = address;
     this.token = token;
     this.member = member;
     this.isOpened = isOpened;
-    this.failures = failures;
     this.call = "connect to the store at " + Sockets.name(address) + " as " + member;
-    this.until = Deadline.of(deadline, failures);
+    this.until = Deadline.of(deadline);
   }
 
   Connection connect() {
@@ -111,7 +105,7 @@ final class Connector {
       try {
         Thread.sleep(Math.min(pause, leftMs(until)));
       } catch (InterruptedException e) {
-        throw Waits.interrupted(call, failures);
+        throw Waits.interrupted(call);
       }
     }
     throw failure(
@@ -132,7 +126,7 @@ final class Connector {
     Connection made = null;
     isConnected = false;
     boolean isLast = until.leftNs() <= LONGEST_ATTEMPT.toNanos();
-    attemptUntil = isLast ? until : Deadline.of(LONGEST_ATTEMPT, failures);
+    attemptUntil = isLast ? until : Deadline.of(LONGEST_ATTEMPT);
     try {
       selector = Selector.open();
       socket = SocketChannel.open();
@@ -260,7 +254,7 @@ final class Connector {
       }
       selector.select(left);
       if (Thread.interrupted()) {
-        throw Waits.interrupted(call, failures);
+        throw Waits.interrupted(call);
       }
     } while (selector.selectedKeys().isEmpty());
     selector.selectedKeys().clear();
@@ -272,6 +266,6 @@ final class Connector {
   }
 
   private RuntimeException failure(int code, String text) {
-    return failures.make(code, call + ": " + text);
+    return WindlassException.of(code, call + ": " + text, List.of());
   }
 }

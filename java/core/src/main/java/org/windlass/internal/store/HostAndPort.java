@@ -6,9 +6,9 @@ import java.net.UnknownHostException;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Deadline;
-import org.windlass.internal.FailureMaker;
-import org.windlass.internal.Native;
 
 /** HOST:PORT in settings: how to parse it, and how to resolve the host. */
 public final class HostAndPort {
@@ -39,32 +39,31 @@ public final class HostAndPort {
    * @param setting name of the setting with the text
    * @param or end of the error message, with what else the setting may be; may be empty
    */
-  public static InetSocketAddress parse(
-      String setting, String text, String or, FailureMaker failures) {
+  public static InetSocketAddress parse(String setting, String text, String or) {
     Matcher bare = WITHOUT_BRACKETS.matcher(text);
     if (bare.matches()) {
       String right = "[" + bare.group(1) + "]:" + bare.group(2);
       String why = "an address of IPv6 stands in brackets before its port: " + right;
-      throw wrong(setting, text, why, failures);
+      throw wrong(setting, text, why);
     }
     Matcher matcher = TEXT.matcher(text);
     if (!matcher.matches()) {
       String why = "it must be HOST:PORT, such as 127.0.0.1:29500 or [::1]:29500" + or;
-      throw wrong(setting, text, why, failures);
+      throw wrong(setting, text, why);
     }
     String digits = matcher.group("port");
     int port = digits.matches("[0-9]{1,9}") ? Integer.parseInt(digits) : 0;
     if (port < 1 || port > LAST_PORT) {
       String why = "its port must be a number from 1 to " + LAST_PORT + "; correct what sets it";
-      throw wrong(setting, text, why, failures);
+      throw wrong(setting, text, why);
     }
     String literal = matcher.group("literal");
     String host = literal == null ? matcher.group("name") : literal;
     if (ANY.matcher(host).matches()) {
       String why = "'" + host + "' is every address of a host; name one by which others reach it";
-      throw wrong(setting, text, why, failures);
+      throw wrong(setting, text, why);
     }
-    return of(setting, text, host, port, failures);
+    return of(setting, text, host, port);
   }
 
   /**
@@ -72,18 +71,16 @@ public final class HostAndPort {
    *
    * @param text text of the setting, which includes the host
    */
-  public static InetSocketAddress of(
-      String setting, String text, String host, int port, FailureMaker failures) {
+  public static InetSocketAddress of(String setting, String text, String host, int port) {
     if (!HOST.matcher(host).matches()) {
-      throw wrong(setting, text, "'" + host + "' is no host; name one, or its address", failures);
+      throw wrong(setting, text, "'" + host + "' is no host; name one, or its address");
     }
     return InetSocketAddress.createUnresolved(host, port);
   }
 
-  private static RuntimeException wrong(
-      String setting, String text, String why, FailureMaker failures) {
+  private static RuntimeException wrong(String setting, String text, String why) {
     String shown = setting + " is '" + Texts.printable(text) + "'; " + Texts.printable(why);
-    return failures.make(Native.WL_INVALID_ARGUMENT, shown);
+    return new InvalidArgumentException(shown);
   }
 
   /**
@@ -92,12 +89,11 @@ public final class HostAndPort {
    *
    * @param where begin of the error message
    */
-  public static InetSocketAddress resolved(
-      String where, InetSocketAddress parsed, FailureMaker failures) {
+  public static InetSocketAddress resolved(String where, InetSocketAddress parsed) {
     try {
       return Sockets.resolved(parsed);
     } catch (UnknownHostException e) {
-      throw failures.make(Native.WL_INVALID_ARGUMENT, where + ": " + e.getMessage());
+      throw new InvalidArgumentException(where + ": " + e.getMessage());
     }
   }
 
@@ -107,23 +103,21 @@ public final class HostAndPort {
    *
    * @param where begin of the error message
    */
-  public static InetSocketAddress awaited(
-      String where, InetSocketAddress parsed, Deadline until, FailureMaker failures) {
+  public static InetSocketAddress awaited(String where, InetSocketAddress parsed, Deadline until) {
     while (true) {
       try {
         return Sockets.resolved(parsed);
       } catch (UnknownHostException e) {
         long left = TimeUnit.NANOSECONDS.toMillis(until.leftNs());
         if (left <= 0) {
-          throw failures.make(
-              Native.WL_TIMEOUT,
+          throw new DeadlineExceededException(
               where + ": " + e.getMessage() + " after " + Deadline.text(until.deadline())
                   + "; correct the name, or see why it is not known here");
         }
         try {
           Thread.sleep(Math.min(RESOLVE_AGAIN_MS, left));
         } catch (InterruptedException interrupted) {
-          throw Waits.interrupted(where, failures);
+          throw Waits.interrupted(where);
         }
       }
     }

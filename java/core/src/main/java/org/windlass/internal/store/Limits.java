@@ -3,7 +3,7 @@ package org.windlass.internal.store;
 
 import java.nio.charset.StandardCharsets;
 import java.util.Objects;
-import org.windlass.internal.FailureMaker;
+import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Native;
 
 /** Limits of a {@link Store} in bytes. */
@@ -26,34 +26,31 @@ public final class Limits {
   private Limits() {}
 
   /** Checks a key, and returns it as UTF-8. */
-  public static byte[] key(String key, FailureMaker failures) {
+  public static byte[] key(String key) {
     Objects.requireNonNull(key, "key");
     if (key.isEmpty()) {
-      throw failures.make(Native.WL_INVALID_ARGUMENT, "key is empty");
+      throw new InvalidArgumentException("key is empty");
     }
-    return prefix(key, failures);
+    return prefix(key);
   }
 
   /** Checks a prefix of keys, which may be empty, and returns it as UTF-8. */
-  public static byte[] prefix(String prefix, FailureMaker failures) {
+  public static byte[] prefix(String prefix) {
     byte[] bytes = utf8(Objects.requireNonNull(prefix, "prefix"));
     if (bytes == null) {
-      throw failures.make(
-          Native.WL_INVALID_ARGUMENT, "a key holds half of a surrogate pair, which is no letter");
+      throw new InvalidArgumentException("a key holds half of a surrogate pair, which is no letter");
     }
     if (bytes.length > KEY) {
-      throw failures.make(
-          Native.WL_INVALID_ARGUMENT,
+      throw new InvalidArgumentException(
           "a key has " + bytes.length + " bytes of UTF-8; it may have " + KEY);
     }
     return bytes;
   }
 
   /** Checks the length of a value, which may be null. */
-  public static void value(byte[] value, FailureMaker failures) {
+  public static void value(byte[] value) {
     if (value != null && value.length > VALUE) {
-      throw failures.make(
-          Native.WL_INVALID_ARGUMENT,
+      throw new InvalidArgumentException(
           "a value has " + value.length + " bytes; it may have " + VALUE);
     }
   }

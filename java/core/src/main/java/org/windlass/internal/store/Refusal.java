@@ -2,7 +2,7 @@
 package org.windlass.internal.store;
 
 import java.util.List;
-import org.windlass.internal.FailureMaker;
+import org.windlass.error.WindlassException;
 
 /** A store's reply instead of a result: a code of the C ABI, a text, and the culprits. */
 public final class Refusal extends RuntimeException {
@@ -42,7 +42,7 @@ public final class Refusal extends RuntimeException {
   }
 
   /** Returns the exception for the caller of {@code call}, with this as its cause. */
-  public RuntimeException thrown(String call, FailureMaker failures) {
-    return failures.make(code, call + ": " + getMessage(), this, "", culprits);
+  public RuntimeException thrown(String call) {
+    return WindlassException.of(code, call + ": " + getMessage(), this, "", culprits);
   }
 }

@@ -24,8 +24,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
+import org.windlass.error.InternalException;
+import org.windlass.error.ResourceException;
 import org.windlass.internal.Deadline;
-import org.windlass.internal.FailureMaker;
 import org.windlass.internal.Native;
 
 /**
@@ -42,7 +43,6 @@ public final class SocketStore implements Store {
   private static final System.Logger LOGGER = System.getLogger("org.windlass");
 
   private final String address;
-  private final FailureMaker failures;
   private final Selector selector;
   private final SelectionKey key;
   private final FrameChannel channel;
@@ -64,58 +64,40 @@ public final class SocketStore implements Store {
    * Connects. If nobody listens yet, waits until somebody does.
    *
    * @param address its host may be a name, which each attempt looks up
-   * @param failures makes the exceptions of this and of all calls. Here: Mismatch if the server has
-   *     another version of the protocol, or the rank is connected already; Resource if the server
-   *     has another token or is full; InvalidArgument if no store listens there; Timeout; Aborted
+   * @throws WindlassException Mismatch if the server has another version of the protocol, or the
+   *     rank is connected already; Resource if the server has another token or is full;
+   *     InvalidArgument if no store listens there; Timeout; Aborted
    */
   public static SocketStore connect(
-      InetSocketAddress address,
-      Token token,
-      Member member,
-      Duration deadline,
-      FailureMaker failures) {
-    return connected(address, token, member, false, deadline, failures);
+      InetSocketAddress address, Token token, Member member, Duration deadline) {
+    return connected(address, token, member, false, deadline);
   }
 
   /** Connects to a store that is open. PeerLost if nobody listens. */
   public static SocketStore connectToOpen(
-      InetSocketAddress address,
-      Token token,
-      Member member,
-      Duration deadline,
-      FailureMaker failures) {
-    return connected(address, token, member, true, deadline, failures);
+      InetSocketAddress address, Token token, Member member, Duration deadline) {
+    return connected(address, token, member, true, deadline);
   }
 
   private static SocketStore connected(
-      InetSocketAddress address,
-      Token token,
-      Member member,
-      boolean isOpened,
-      Duration deadline,
-      FailureMaker failures) {
+      InetSocketAddress address, Token token, Member member, boolean isOpened, Duration deadline) {
     Objects.requireNonNull(token, "token");
     Objects.requireNonNull(member, "member");
     Connector.Connection made =
-        new Connector(address, token, member, isOpened, deadline, failures).connect();
-    SocketStore store = new SocketStore(Sockets.name(address), made, failures);
+        new Connector(address, token, member, isOpened, deadline).connect();
+    SocketStore store = new SocketStore(Sockets.name(address), made);
     try {
       store.thread.start();
     } catch (OutOfMemoryError e) {
       store.finish(new Refusal(Native.WL_CLOSED, Waits.CLOSED));
-      throw failures.make(
-          Native.WL_RESOURCE,
-          "no thread for the connection to the store at " + store.address,
-          e,
-          "",
-          List.of());
+      throw new ResourceException(
+          "no thread for the connection to the store at " + store.address, e);
     }
     return store;
   }
 
-  private SocketStore(String address, Connector.Connection made, FailureMaker failures) {
+  private SocketStore(String address, Connector.Connection made) {
     this.address = address;
-    this.failures = failures;
     this.selector = made.selector();
     this.key = made.key();
     this.channel = made.channel();
@@ -137,9 +119,9 @@ public final class SocketStore implements Store {
 
   @Override
   public void set(String key, byte[] value, Duration deadline) {
-    byte[] name = Limits.key(key, failures);
+    byte[] name = Limits.key(key);
     Objects.requireNonNull(value, "value");
-    Limits.value(value, failures);
+    Limits.value(value);
     ask(
         "set " + key,
         deadline,
@@ -149,15 +131,15 @@ public final class SocketStore implements Store {
 
   @Override
   public Optional<byte[]> get(String key, Duration deadline) {
-    byte[] name = Limits.key(key, failures);
+    byte[] name = Limits.key(key);
     ByteBuffer request = request(Wire.GET, name, 0, f -> {});
     return ask("get " + key, deadline, request, reply -> Optional.ofNullable(Wire.array(reply)));
   }
 
   @Override
   public Optional<byte[]> awaitOther(String key, byte[] seen, Duration deadline) {
-    byte[] name = Limits.key(key, failures);
-    Limits.value(seen, failures);
+    byte[] name = Limits.key(key);
+    Limits.value(seen);
     return ask(
         "await " + key,
         Waits.lacking(seen),
@@ -168,9 +150,9 @@ public final class SocketStore implements Store {
 
   @Override
   public boolean compareAndSet(String key, byte[] expected, byte[] value, Duration deadline) {
-    byte[] name = Limits.key(key, failures);
-    Limits.value(expected, failures);
-    Limits.value(value, failures);
+    byte[] name = Limits.key(key);
+    Limits.value(expected);
+    Limits.value(value);
     return ask(
         "compare and set " + key,
         deadline,
@@ -187,9 +169,9 @@ public final class SocketStore implements Store {
 
   @Override
   public boolean hold(String key, byte[] value, Duration deadline) {
-    byte[] name = Limits.key(key, failures);
+    byte[] name = Limits.key(key);
     Objects.requireNonNull(value, "value");
-    Limits.value(value, failures);
+    Limits.value(value);
     return ask(
         "hold " + key,
         deadline,
@@ -199,7 +181,7 @@ public final class SocketStore implements Store {
 
   @Override
   public List<String> keys(String prefix, Duration deadline) {
-    byte[] name = Limits.prefix(prefix, failures);
+    byte[] name = Limits.prefix(prefix);
     ByteBuffer request = request(Wire.KEYS, name, 0, f -> {});
     return ask("keys " + prefix, deadline, request, Wire::keys);
   }
@@ -306,7 +288,7 @@ public final class SocketStore implements Store {
    */
   private <T> T ask(
       String what, String lacking, Duration deadline, ByteBuffer request, Reading<T> reading) {
-    long nanos = Deadline.nanos(deadline, failures);
+    long nanos = Deadline.nanos(deadline);
     String late = lacking + "the store at " + address + " after " + Deadline.text(deadline);
     try {
       ByteBuffer body = exchange(what, late, nanos, request, new Reply(false, () -> {}));
@@ -314,15 +296,14 @@ public final class SocketStore implements Store {
       Wire.end(body);
       return result;
     } catch (Refusal e) {
-      throw e.thrown(what, failures);
+      throw e.thrown(what);
     } catch (MalformedException | BufferUnderflowException e) {
       throw unreadable(what, e);
     }
   }
 
   private RuntimeException unreadable(String what, Exception e) {
-    return failures.make(
-        Native.WL_INTERNAL,
+    return new InternalException(
         what + ": the store at " + address + " answered with " + e.getMessage());
   }
 
@@ -351,7 +332,7 @@ public final class SocketStore implements Store {
     } catch (TimeoutException e) {
       throw new Refusal(Native.WL_TIMEOUT, late);
     } catch (InterruptedException e) {
-      throw Waits.interrupted(what, failures);
+      throw Waits.interrupted(what);
     } catch (ExecutionException e) {
       answered = true;
       throw (Refusal) e.getCause();

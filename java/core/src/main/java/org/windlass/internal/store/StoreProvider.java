@@ -3,7 +3,6 @@ package org.windlass.internal.store;
 
 import java.time.Duration;
 import java.util.Map;
-import org.windlass.internal.FailureMaker;
 
 /**
  * A kind of store that a separate artifact provides, together with its dependencies. See {@link
@@ -22,15 +21,10 @@ public interface StoreProvider {
    * @param name name of the job's store among the stores at that address
    * @param variables the environment, which may have credentials
    * @param deadline time limit for this call
-   * @param failures makes the exceptions of this and all later calls. Here: InvalidArgument for a
-   *     wrong address or variable; Mismatch if the rank is present already, or rank 0 runs another
-   *     version; Resource if this member is refused; Unsupported; Timeout; Aborted
+   * @throws WindlassException InvalidArgument for a wrong address or variable; Mismatch if the rank
+   *     is present already, or rank 0 runs another version; Resource if this member is refused;
+   *     Unsupported; Timeout; Aborted
    */
   Store connect(
-      String address,
-      String name,
-      Member member,
-      Map<String, String> variables,
-      Duration deadline,
-      FailureMaker failures);
+      String address, String name, Member member, Map<String, String> variables, Duration deadline);
 }

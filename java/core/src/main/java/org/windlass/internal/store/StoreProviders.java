@@ -5,8 +5,8 @@ import java.util.Optional;
 import java.util.ServiceConfigurationError;
 import java.util.ServiceLoader;
 import java.util.regex.Pattern;
-import org.windlass.internal.FailureMaker;
-import org.windlass.internal.Native;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.UnsupportedException;
 
 /** The store providers on the class path or module path, and the form of their addresses. */
 public final class StoreProviders {
@@ -20,14 +20,13 @@ public final class StoreProviders {
    *
    * @param setting name of the setting with the text
    */
-  public static Optional<String> address(String setting, String text, FailureMaker failures) {
+  public static Optional<String> address(String setting, String text) {
     if (!text.contains("://")) {
       return Optional.empty();
     }
     if (!ADDRESS.matcher(text).matches()) {
       // It may have a password.
-      throw failures.make(
-          Native.WL_INVALID_ARGUMENT,
+      throw new InvalidArgumentException(
           setting + " is no address of a store, such as etcd://10.0.0.1:2379/windlass: it has at"
               + " most 1000 letters of ASCII behind ://, and neither user nor password");
     }
@@ -35,7 +34,7 @@ public final class StoreProviders {
   }
 
   /** Returns the provider for {@code address}; Unsupported if there is none. */
-  public static StoreProvider of(String address, FailureMaker failures) {
+  public static StoreProvider of(String address) {
     String scheme = address.substring(0, address.indexOf("://"));
     try {
       // The thread's class loader may know others than this library's.
@@ -47,10 +46,9 @@ public final class StoreProviders {
       }
     } catch (ServiceConfigurationError | LinkageError e) {
       String text = "what brings a store for " + scheme + ":// addresses can't be loaded: " + e;
-      throw failures.make(Native.WL_UNSUPPORTED, text, e);
+      throw new UnsupportedException(text, e);
     }
-    throw failures.make(
-        Native.WL_UNSUPPORTED,
+    throw new UnsupportedException(
         "nothing on the class path has a store for " + address
             + "; for an address that begins with etcd://, add the artifact"
             + " org.windlass:windlass-etcd of this library's version");

@@ -20,9 +20,8 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import org.windlass.error.ResourceException;
 import org.windlass.internal.Deadline;
-import org.windlass.internal.FailureMaker;
-import org.windlass.internal.Native;
 
 /**
  * The server of a store. Members reach it through a {@link SocketStore}. One daemon thread serves
@@ -112,14 +111,10 @@ public final class StoreServer implements AutoCloseable {
    * @param address to listen at; its host may be a name, and port 0 stands for any free port
    * @param token that members prove
    * @param library the version of this library, as errors name it; see {@link Member#library}
-   * @param failures makes the exceptions: Resource if the address can't be used
+   * @throws WindlassException Resource if the address can't be used
    */
   public static StoreServer open(
-      InetSocketAddress address,
-      Token token,
-      String library,
-      Bounds bounds,
-      FailureMaker failures) {
+      InetSocketAddress address, Token token, String library, Bounds bounds) {
     Objects.requireNonNull(token, "token");
     Objects.requireNonNull(bounds, "bounds");
     Member.observer("the server", library); // checks it
@@ -136,12 +131,8 @@ public final class StoreServer implements AutoCloseable {
     } catch (IOException | OutOfMemoryError e) {
       Sockets.close(listener);
       Sockets.close(selector);
-      throw failures.make(
-          Native.WL_RESOURCE,
-          "no store can be opened at " + Sockets.name(address) + ": " + e.getMessage(),
-          e,
-          "",
-          List.of());
+      throw new ResourceException(
+          "no store can be opened at " + Sockets.name(address) + ": " + e.getMessage(), e);
     }
   }
 

@@ -19,7 +19,9 @@ import java.util.Optional;
 import java.util.Set;
 import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
-import org.windlass.internal.FailureMaker;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.ResourceException;
+import org.windlass.error.WindlassException;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
@@ -55,30 +57,33 @@ public final class Token {
   }
 
   /** Reads the token of the environment. Empty if neither variable has a value. */
-  public static Optional<Token> fromEnvironment(
-      Map<String, String> environment, FailureMaker failures) {
+  public static Optional<Token> fromEnvironment(Map<String, String> environment) {
     String digits = environment.getOrDefault(VARIABLE, "");
     String file = environment.getOrDefault(FILE_VARIABLE, "");
     if (!digits.isEmpty() && !file.isEmpty()) {
-      throw failures.make(
-          Native.WL_INVALID_ARGUMENT,
+      throw new InvalidArgumentException(
           VARIABLE + " and " + FILE_VARIABLE + " are both set; unset one of them");
     }
     if (!digits.isEmpty()) {
-      return Optional.of(parse(digits, VARIABLE, failures));
+      return Optional.of(parse(digits, VARIABLE));
     }
-    FailureMaker named =
-        (code, message, cause, operation, culprits) ->
-            failures.make(code, FILE_VARIABLE + ": " + message, cause, operation, culprits);
-    return file.isEmpty() ? Optional.empty() : Optional.of(fromFile(Path.of(file), named));
+    if (file.isEmpty()) {
+      return Optional.empty();
+    }
+    try {
+      return Optional.of(fromFile(Path.of(file)));
+    } catch (WindlassException e) {
+      throw WindlassException.of(
+          e.code().number(), FILE_VARIABLE + ": " + e.getMessage(), e, "", e.culprits());
+    }
   }
 
   /**
    * Reads a regular file that only its owner may access. It checks the file that it reads, even if
    * the name refers to another one meanwhile.
    */
-  public static Token fromFile(Path file, FailureMaker failures) {
-    Natives.require(failures);
+  public static Token fromFile(Path file) {
+    Natives.require();
     ByteBuffer text = ByteBuffer.allocateDirect(DIGITS + 2);
     try (Scratch scratch = Scratch.take()) {
       int code =
@@ -88,25 +93,24 @@ public final class Token {
               text.capacity(),
               scratch.out(),
               scratch.error());
-      Failures.check(code, scratch, failures);
+      Failures.check(code, scratch);
       text.limit((int) scratch.outValue());
     }
     String digits = StandardCharsets.UTF_8.decode(text).toString().strip();
-    return parse(digits, file.toString(), failures);
+    return parse(digits, file.toString());
   }
 
   /** Parses digits. Errors name the source {@code where}, and don't show the digits. */
-  public static Token parse(String digits, String where, FailureMaker failures) {
+  public static Token parse(String digits, String where) {
     if (!digits.matches("[0-9A-Fa-f]{" + DIGITS + "}")) {
-      throw failures.make(
-          Native.WL_INVALID_ARGUMENT,
+      throw new InvalidArgumentException(
           where + " has no token, which is " + DIGITS + " hexadecimal digits");
     }
     return new Token(HexFormat.of().parseHex(digits));
   }
 
   /** Writes the token to a new file that only its owner may access. */
-  public void write(Path file, FailureMaker failures) {
+  public void write(Path file) {
     byte[] line = (digits() + "\n").getBytes(StandardCharsets.US_ASCII);
     try (SeekableByteChannel channel =
         Files.newByteChannel(
@@ -115,7 +119,7 @@ public final class Token {
             PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")))) {
       Channels.newOutputStream(channel).write(line);
     } catch (IOException | UnsupportedOperationException e) {
-      throw failures.make(Native.WL_RESOURCE, file + ": a token can't be written: " + e, e);
+      throw new ResourceException(file + ": a token can't be written: " + e, e);
     }
   }
 

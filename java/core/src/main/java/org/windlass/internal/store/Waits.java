@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.store;
 
-import org.windlass.internal.FailureMaker;
-import org.windlass.internal.Native;
+import org.windlass.error.AbortedException;
 
 /** Messages of calls that end without a result, the same for all stores. */
 public final class Waits {
@@ -16,10 +15,9 @@ public final class Waits {
   }
 
   /** Sets the thread's interrupt flag again, and returns what the call throws. */
-  public static RuntimeException interrupted(String call, FailureMaker failures) {
+  public static RuntimeException interrupted(String call) {
     Thread thread = Thread.currentThread();
     thread.interrupt();
-    return failures.make(
-        Native.WL_ABORTED, call + ": thread \"" + thread.getName() + "\" was interrupted");
+    return new AbortedException(call + ": thread \"" + thread.getName() + "\" was interrupted");
   }
 }

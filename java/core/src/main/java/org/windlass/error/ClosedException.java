@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass;
+package org.windlass.error;
 
 import java.util.List;
 
-/**
- * The failure of an operation that someone ended; the message carries the reason. The communicator
- * is dead, unless the thread was interrupted in {@link Operation#await}, which ends that wait
- * alone.
- */
-public final class AbortedException extends WindlassException {
+/** The failure of a call on what was closed. */
+public final class ClosedException extends WindlassException {
   private static final long serialVersionUID = 1L;
 
   /** {@code message} says what happened, where and what to do. */
-  public AbortedException(String message) {
+  public ClosedException(String message) {
     this(message, null);
   }
 
   /** The same, with what led to it. */
-  public AbortedException(String message, Throwable cause) {
+  public ClosedException(String message, Throwable cause) {
     this(message, cause, "", List.of());
   }
 
@@ -27,8 +23,8 @@ public final class AbortedException extends WindlassException {
    * @param operation the operation in which the failure was observed
    * @param culprits the ranks at fault
    */
-  public AbortedException(
+  public ClosedException(
       String message, Throwable cause, String operation, List<Integer> culprits) {
-    super(ErrorCode.ABORTED, message, cause, operation, culprits);
+    super(ErrorCode.CLOSED, message, cause, operation, culprits);
   }
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass;
+package org.windlass.error;
 
 import java.util.List;
 
-/** The failure of a call on what was closed. */
-public final class ClosedException extends WindlassException {
+/** A fault of Windlass itself. */
+public final class InternalException extends WindlassException {
   private static final long serialVersionUID = 1L;
 
   /** {@code message} says what happened, where and what to do. */
-  public ClosedException(String message) {
+  public InternalException(String message) {
     this(message, null);
   }
 
   /** The same, with what led to it. */
-  public ClosedException(String message, Throwable cause) {
+  public InternalException(String message, Throwable cause) {
     this(message, cause, "", List.of());
   }
 
@@ -23,8 +23,8 @@ public final class ClosedException extends WindlassException {
    * @param operation the operation in which the failure was observed
    * @param culprits the ranks at fault
    */
-  public ClosedException(
+  public InternalException(
       String message, Throwable cause, String operation, List<Integer> culprits) {
-    super(ErrorCode.CLOSED, message, cause, operation, culprits);
+    super(ErrorCode.INTERNAL, message, cause, operation, culprits);
   }
 }

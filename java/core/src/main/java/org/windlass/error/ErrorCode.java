@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass;
+package org.windlass.error;
 
 /**
  * The kinds of failure that a {@link WindlassException} is. The numbers are those of the C ABI's

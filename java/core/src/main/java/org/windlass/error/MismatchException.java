@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass;
+package org.windlass.error;
 
 import java.util.List;
 
@@ -12,12 +12,17 @@ public final class MismatchException extends WindlassException {
 
   /** {@code message} says what happened, where and what to do. */
   public MismatchException(String message) {
-    this(message, null);
+    this(message, null, "", List.of());
   }
 
   /** The same, with what led to it. */
   public MismatchException(String message, Throwable cause) {
     this(message, cause, "", List.of());
+  }
+
+  /** The same, with the ranks at fault. */
+  public MismatchException(String message, List<Integer> culprits) {
+    this(message, null, "", culprits);
   }
 
   /**

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass;
+package org.windlass.error;
 
 import java.util.List;
 
@@ -9,12 +9,17 @@ public final class PeerLostException extends WindlassException {
 
   /** {@code message} says what happened, where and what to do. */
   public PeerLostException(String message) {
-    this(message, null);
+    this(message, null, "", List.of());
   }
 
   /** The same, with what led to it. */
   public PeerLostException(String message, Throwable cause) {
     this(message, cause, "", List.of());
+  }
+
+  /** The same, with the ranks at fault. */
+  public PeerLostException(String message, List<Integer> culprits) {
+    this(message, null, "", culprits);
   }
 
   /**

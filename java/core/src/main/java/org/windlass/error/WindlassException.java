@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass;
+package org.windlass.error;
 
 import java.util.List;
 import java.util.Objects;
-import org.windlass.internal.Copies;
 
 /**
  * The root of everything that Windlass throws: a code, a message that says what happened, where and
@@ -36,7 +35,7 @@ public abstract sealed class WindlassException extends RuntimeException
     super(message, cause);
     this.code = code;
     this.operation = Objects.requireNonNull(operation, "operation");
-    this.culprits = Copies.list(culprits, "culprits");
+    this.culprits = List.copyOf(Objects.requireNonNull(culprits, "culprits"));
   }
 
   /**
@@ -60,6 +59,11 @@ public abstract sealed class WindlassException extends RuntimeException
         cause,
         operation,
         culprits);
+  }
+
+  /** The same, in no operation, with no other cause. */
+  public static WindlassException of(int code, String message, List<Integer> culprits) {
+    return of(code, message, null, "", culprits);
   }
 
   private static WindlassException of(

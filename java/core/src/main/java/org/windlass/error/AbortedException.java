@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.error;
+
+import java.util.List;
+
+/**
+ * The failure of an operation that someone ended; the message carries the reason. The communicator
+ * is dead, unless the thread was interrupted in {@link Operation#await}, which ends that wait
+ * alone.
+ */
+public final class AbortedException extends WindlassException {
+  private static final long serialVersionUID = 1L;
+
+  /** {@code message} says what happened, where and what to do. */
+  public AbortedException(String message) {
+    this(message, null, "", List.of());
+  }
+
+  /** The same, with what led to it. */
+  public AbortedException(String message, Throwable cause) {
+    this(message, cause, "", List.of());
+  }
+
+  /** The same, with the ranks at fault. */
+  public AbortedException(String message, List<Integer> culprits) {
+    this(message, null, "", culprits);
+  }
+
+  /**
+   * Makes the exception of an operation that ranks take part in.
+   *
+   * @param operation the operation in which the failure was observed
+   * @param culprits the ranks at fault
+   */
+  public AbortedException(
+      String message, Throwable cause, String operation, List<Integer> culprits) {
+    super(ErrorCode.ABORTED, message, cause, operation, culprits);
+  }
+}
