@@ -2,7 +2,7 @@
 # windlass_add_kernel(NAME name SOURCES file... TARGETS target...)
 #
 # Builds a library of kernels for each of the targets, lib<name>-<target>.so in the current build folder, by the CMake
-# target <name>-<target>; <name> builds them all. org.windlass.KernelLibrary.load reads one. The target cuda takes one source, and
+# target <name>-<target>; <name> builds them all. org.windlass.kernel.KernelLibrary.load reads one. The target cuda takes one source, and
 # nvcc, which compiles it for GPUs beside the host's compiler.
 
 include("${CMAKE_CURRENT_LIST_DIR}/windlass_nvcc.cmake")

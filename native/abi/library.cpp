@@ -32,6 +32,9 @@ const char* wl_operation_name(int32_t operation) {
 const char* wl_call_name(int32_t operation) {
   return callName(operation);
 }
+const char* wl_algorithm_name(int32_t algorithm) {
+  return algorithmName(algorithm);
+}
 const char* wl_isa_path(void) {
   return kTarget.path();
 }

@@ -76,7 +76,7 @@ const char* callName(int32_t operation) {
 
 const char* algorithmName(int32_t algorithm) {
   static const char* const names[] = {"auto",      "push",      "pull", "staged",
-                                      "one-phase", "two-phase", "ring", "bidirectional ring"};
+                                      "one-phase", "two-phase", "ring", "bidirectional-ring"};
   static_assert(sizeof names / sizeof *names == WL_BIDIRECTIONAL_RING + 1);
   return algorithm >= 0 && algorithm <= WL_BIDIRECTIONAL_RING ? names[algorithm] : "?";
 }

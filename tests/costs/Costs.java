@@ -16,7 +16,6 @@ import org.windlass.DType;
 import org.windlass.DistributedTensor;
 import org.windlass.LocalGroup;
 import org.windlass.ReduceOp;
-import org.windlass.Report;
 import org.windlass.Tensor;
 import org.windlass.Window;
 import org.windlass.experts.ExpertOptions;
@@ -24,12 +23,13 @@ import org.windlass.experts.ExpertParallel;
 import org.windlass.experts.ExpertRouting;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
-import org.windlass.redistribute.Batch;
-import org.windlass.redistribute.Link;
-import org.windlass.redistribute.LinkTransfer;
-import org.windlass.redistribute.Transfer;
+import org.windlass.link.Link;
+import org.windlass.link.LinkTransfer;
+import org.windlass.report.Report;
 import org.windlass.reshard.Reshard;
 import org.windlass.reshard.ReshardResult;
+import org.windlass.transfer.Batch;
+import org.windlass.transfer.Transfer;
 
 /**
  * What Java adds to the cost table. Prints for each operation: name, ranks, size, bytes that all

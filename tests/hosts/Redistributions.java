@@ -18,8 +18,8 @@ import org.windlass.layout.Region;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Hosts;
 import org.windlass.plan.TransferMode;
-import org.windlass.redistribute.Batch;
-import org.windlass.redistribute.Transfer;
+import org.windlass.transfer.Batch;
+import org.windlass.transfer.Transfer;
 
 /**
  * A process of ranks on hosts with a link each, which redistributes tensors, and holds what the

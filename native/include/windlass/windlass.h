@@ -175,6 +175,8 @@ WL_API const char* wl_code_name(int32_t code);
 WL_API const char* wl_operation_name(int32_t operation);
 /* Name of the method that calls the operation, such as "allGatherv". */
 WL_API const char* wl_call_name(int32_t operation);
+/* Name of an algorithm, such as "one-phase". */
+WL_API const char* wl_algorithm_name(int32_t algorithm);
 /* Vector path in use: "avx512-fp16", "avx512-bf16", "avx512", "avx2" or "portable". WINDLASS_ISA
  * selects a lower one. */
 WL_API const char* wl_isa_path(void);

@@ -8,13 +8,23 @@ module org.windlass {
 
   exports org.windlass;
   exports org.windlass.error;
-  exports org.windlass.layout;
   exports org.windlass.experts;
+  exports org.windlass.gpu;
+  exports org.windlass.job;
+  exports org.windlass.kernel;
+  exports org.windlass.launch;
+  exports org.windlass.layout;
+  exports org.windlass.link;
   exports org.windlass.manifest;
   exports org.windlass.plan;
-  exports org.windlass.redistribute;
+  exports org.windlass.report;
+  exports org.windlass.transfer;
   exports org.windlass.internal to
       org.windlass.checkpoint, org.windlass.etcd;
+  exports org.windlass.internal.json to
+      org.windlass.checkpoint;
+  exports org.windlass.internal.memory to
+      org.windlass.checkpoint;
   exports org.windlass.internal.store to
       org.windlass.etcd;
 

@@ -18,6 +18,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.error.DeviceException;
 import org.windlass.error.UnsupportedException;
+import org.windlass.kernel.Kernel;
+import org.windlass.kernel.Target;
+import org.windlass.report.KernelProfile;
 import org.windlass.testing.Processes;
 import org.windlass.testing.TestKernels;
 

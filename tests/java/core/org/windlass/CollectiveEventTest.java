@@ -17,8 +17,8 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
-import org.windlass.redistribute.Batch;
-import org.windlass.redistribute.Transfer;
+import org.windlass.transfer.Batch;
+import org.windlass.transfer.Transfer;
 
 /** Operations as events of JDK Flight Recorder. */
 @Timeout(60)

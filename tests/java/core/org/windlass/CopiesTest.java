@@ -20,6 +20,7 @@ import org.windlass.plan.Plan;
 import org.windlass.plan.PlanOptions;
 import org.windlass.plan.Route;
 import org.windlass.plan.Traffic;
+import org.windlass.report.Report;
 
 /** Values keep what they were made of, whatever becomes of the arrays and collections. */
 class CopiesTest {

@@ -17,8 +17,8 @@ import org.windlass.experts.ExpertOptions;
 import org.windlass.experts.ExpertParallel;
 import org.windlass.experts.ExpertRouting;
 import org.windlass.layout.Layout;
-import org.windlass.redistribute.Batch;
 import org.windlass.testing.TestKernels;
+import org.windlass.transfer.Batch;
 
 /** Tensors over memory of a device: here none is, so that whoever touched one would crash. */
 @Timeout(60)

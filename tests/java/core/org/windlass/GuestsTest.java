@@ -39,6 +39,8 @@ import org.windlass.error.MismatchException;
 import org.windlass.error.PeerLostException;
 import org.windlass.error.ResourceException;
 import org.windlass.internal.NativeLoader;
+import org.windlass.launch.LaunchEnvironment;
+import org.windlass.launch.LaunchStore;
 import org.windlass.testing.Processes;
 import org.windlass.testing.Ucx;
 

@@ -16,8 +16,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.windlass.error.AbortedException;
 import org.windlass.layout.Layout;
-import org.windlass.redistribute.Batch;
-import org.windlass.redistribute.Transfer;
+import org.windlass.transfer.Batch;
+import org.windlass.transfer.Transfer;
 
 /**
  * Calls from threads that must not block: ForkJoin workers, and virtual threads where there are

@@ -34,13 +34,14 @@ import org.windlass.error.WindlassException;
 import org.windlass.experts.ExpertOptions;
 import org.windlass.experts.ExpertParallel;
 import org.windlass.experts.ExpertRouting;
+import org.windlass.launch.LaunchEnvironment;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Hosts;
-import org.windlass.redistribute.Batch;
-import org.windlass.redistribute.Transfer;
 import org.windlass.testing.Processes;
 import org.windlass.testing.Ucx;
+import org.windlass.transfer.Batch;
+import org.windlass.transfer.Transfer;
 
 /**
  * Communicators of processes that WINDLASS_HOST puts on several hosts, which reach one another over

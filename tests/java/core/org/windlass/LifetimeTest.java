@@ -22,15 +22,15 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.windlass.error.ClosedException;
 import org.windlass.error.DeadlineExceededException;
-import org.windlass.internal.Leaks;
-import org.windlass.internal.Lifetime;
-import org.windlass.internal.Memory;
+import org.windlass.internal.memory.Leaks;
+import org.windlass.internal.memory.Lifetime;
+import org.windlass.internal.memory.Memory;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
-import org.windlass.redistribute.Link;
-import org.windlass.redistribute.LinkBatch;
-import org.windlass.redistribute.LinkTransfer;
+import org.windlass.link.Link;
+import org.windlass.link.LinkBatch;
+import org.windlass.link.LinkTransfer;
 
 /**
  * When memory goes: pins, deferred releases, leak reports, garbage collection in the middle of

@@ -41,6 +41,7 @@ import org.windlass.internal.store.SocketStore;
 import org.windlass.internal.store.Store;
 import org.windlass.internal.store.StoreServer;
 import org.windlass.internal.store.Token;
+import org.windlass.launch.Rendezvous;
 import org.windlass.testing.NothingLeft;
 import org.windlass.testing.Processes;
 import org.windlass.testing.RandomSeeds;

@@ -26,10 +26,10 @@ import org.windlass.error.AbortedException;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.Layout;
-import org.windlass.redistribute.Batch;
-import org.windlass.redistribute.Transfer;
 import org.windlass.testing.OnRanks;
 import org.windlass.testing.Ranks;
+import org.windlass.transfer.Batch;
+import org.windlass.transfer.Transfer;
 
 /** Asynchronous operations: their order, what comes of them, and waiting for them. */
 @Timeout(120)

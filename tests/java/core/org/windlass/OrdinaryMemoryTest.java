@@ -25,15 +25,15 @@ import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.layout.TensorSpec;
+import org.windlass.link.Link;
+import org.windlass.link.LinkBatch;
+import org.windlass.link.LinkTransfer;
 import org.windlass.plan.TransferMode;
-import org.windlass.redistribute.Batch;
-import org.windlass.redistribute.Link;
-import org.windlass.redistribute.LinkBatch;
-import org.windlass.redistribute.LinkTransfer;
-import org.windlass.redistribute.Transfer;
 import org.windlass.testing.OnRanks;
 import org.windlass.testing.Processes;
 import org.windlass.testing.Ranks;
+import org.windlass.transfer.Batch;
+import org.windlass.transfer.Transfer;
 
 /**
  * Operations of ranks that are processes, on memory that only its own process maps, and on that of

@@ -7,7 +7,7 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 
 /** Two ranks that have met as those of two processes do, though both live in this one. */
-final class PairOfRanks implements AutoCloseable {
+public final class PairOfRanks implements AutoCloseable {
   private static final Duration SOON = Duration.ofSeconds(60);
 
   private final Communicator first;

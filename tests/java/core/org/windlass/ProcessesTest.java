@@ -16,6 +16,7 @@ import org.windlass.error.AbortedException;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.PeerLostException;
 import org.windlass.error.WindlassException;
+import org.windlass.report.Report;
 import org.windlass.testing.Processes;
 import org.windlass.testing.Resources;
 

@@ -16,11 +16,23 @@ import org.windlass.experts.ExpertOptions;
 import org.windlass.experts.ExpertParallel;
 import org.windlass.experts.ExpertRouting;
 import org.windlass.internal.store.Token;
+import org.windlass.job.Follower;
+import org.windlass.job.Followers;
+import org.windlass.job.Job;
+import org.windlass.job.Role;
+import org.windlass.job.SampleJobs;
+import org.windlass.kernel.Kernel;
+import org.windlass.kernel.KernelLibrary;
+import org.windlass.kernel.Target;
+import org.windlass.launch.Rendezvous;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.layout.Region;
 import org.windlass.layout.TensorSpec;
+import org.windlass.link.Link;
+import org.windlass.link.LinkBatch;
+import org.windlass.link.LinkTransfer;
 import org.windlass.manifest.Bootstrap;
 import org.windlass.manifest.CommContext;
 import org.windlass.manifest.CommContexts;
@@ -36,19 +48,14 @@ import org.windlass.plan.Plan;
 import org.windlass.plan.PlanOptions;
 import org.windlass.plan.Route;
 import org.windlass.plan.TransferMode;
-import org.windlass.redistribute.Batch;
-import org.windlass.redistribute.Follower;
-import org.windlass.redistribute.Followers;
-import org.windlass.redistribute.Job;
-import org.windlass.redistribute.Link;
-import org.windlass.redistribute.LinkBatch;
-import org.windlass.redistribute.LinkTransfer;
-import org.windlass.redistribute.Role;
-import org.windlass.redistribute.SampleJobs;
-import org.windlass.redistribute.Transfer;
+import org.windlass.report.KernelProfile;
+import org.windlass.report.Report;
+import org.windlass.report.RunningJob;
 import org.windlass.testing.Processes;
 import org.windlass.testing.SampleValues;
 import org.windlass.testing.TestKernels;
+import org.windlass.transfer.Batch;
+import org.windlass.transfer.Transfer;
 
 /** The values of this module. */
 final class Samples extends SampleValues {
@@ -81,16 +88,16 @@ final class Samples extends SampleValues {
         "List<org.windlass.layout.Placement>",
         () -> List.of(Placement.replicate(), Placement.shard(0)));
     generic(
-        "Map<org.windlass.KernelProfile$Engine, org.windlass.KernelProfile$Work>",
+        "Map<org.windlass.report.KernelProfile$Engine, org.windlass.report.KernelProfile$Work>",
         () -> Map.of(KernelProfile.Engine.S, new KernelProfile.Work(1, 1, 1)));
     generic("List<org.windlass.plan.Plan>", () -> List.of(plan()));
     generic("List<org.windlass.plan.Traffic$Link>", () -> plan().traffic().links());
     generic("List<org.windlass.plan.HostTraffic$Link>", List::of);
     generic("List<org.windlass.plan.HostTraffic$Within>", List::of);
-    generic("List<org.windlass.Report$Call>", List::of);
-    generic("List<org.windlass.Report$Rank>", List::of);
-    generic("List<org.windlass.JobReport$Group>", List::of);
-    generic("Optional<org.windlass.Report$Process>", Optional::empty);
+    generic("List<org.windlass.report.Report$Call>", List::of);
+    generic("List<org.windlass.report.Report$Rank>", List::of);
+    generic("List<org.windlass.report.JobReport$Group>", List::of);
+    generic("Optional<org.windlass.report.Report$Process>", Optional::empty);
     put(Report.class, () -> new Report(List.of(), Optional.empty(), ""));
     put(Report.ProcessState.class, () -> Report.ProcessState.RUNS);
     put(Report.Process.class, () -> new Report.Process(1, Report.ProcessState.RUNS));
@@ -181,7 +188,7 @@ final class Samples extends SampleValues {
     put(Followers.class, () -> job.get().followers("pair", ignored()));
     put(Follower.class, () -> new Follower("job", OptionalLong.of(1), 0, Optional.empty()));
     put(OptionalLong.class, OptionalLong::empty);
-    generic("java.util.function.Consumer<org.windlass.redistribute.LinkBatch>", () -> ignored());
+    generic("java.util.function.Consumer<org.windlass.link.LinkBatch>", () -> ignored());
     put(RunningJob.class, once(Samples::running));
     put(Operation.class, () -> done(one.get()));
     Consumer<Object> nothing = ignored();

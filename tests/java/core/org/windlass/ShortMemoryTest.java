@@ -20,6 +20,8 @@ import org.junit.jupiter.api.Timeout;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Native;
 import org.windlass.internal.Scratch;
+import org.windlass.kernel.Kernel;
+import org.windlass.launch.Rendezvous;
 import org.windlass.testing.TestKernels;
 
 /** What a rank whose heap is full does to its peers, in a JVM that may end so. */

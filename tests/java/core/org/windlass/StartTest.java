@@ -30,6 +30,7 @@ import org.windlass.error.PeerLostException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.store.Token;
+import org.windlass.launch.LaunchStore;
 import org.windlass.testing.NothingLeft;
 import org.windlass.testing.Processes;
 import org.windlass.testing.RandomSeeds;

@@ -16,6 +16,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.windlass.error.UnsupportedException;
+import org.windlass.kernel.Target;
+import org.windlass.report.RunningJob;
 import org.windlass.testing.WithoutNatives;
 
 /** Calls of a process that finds no natives. */

@@ -20,11 +20,14 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.error.WindlassException;
+import org.windlass.kernel.Kernel;
+import org.windlass.kernel.KernelLibrary;
+import org.windlass.kernel.Target;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
-import org.windlass.redistribute.Batch;
-import org.windlass.redistribute.Transfer;
 import org.windlass.testing.TestKernels;
+import org.windlass.transfer.Batch;
+import org.windlass.transfer.Transfer;
 
 /**
  * Calls that cannot be carried out as written: each is an exception of the right kind whose message

@@ -8,10 +8,10 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
-import org.windlass.CudaGrids;
 import org.windlass.bench.GridTuner.Choice;
 import org.windlass.bench.GridTuner.Tried;
 import org.windlass.error.InvalidArgumentException;
+import org.windlass.gpu.CudaGrids;
 
 /** Tables of grids as they are read and written; the natives say what is one. */
 class GridRowsTest {

@@ -12,7 +12,7 @@ import java.util.function.Supplier;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
-import org.windlass.Target;
+import org.windlass.kernel.Target;
 import org.windlass.layout.Layout;
 import org.windlass.plan.TransferMode;
 import org.windlass.reshard.ProgressListener;

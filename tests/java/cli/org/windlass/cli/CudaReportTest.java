@@ -5,10 +5,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.Map;
 import org.junit.jupiter.api.Test;
-import org.windlass.CudaDriver;
 import org.windlass.cli.out.JsonLine;
 import org.windlass.error.DeviceException;
 import org.windlass.error.InvalidArgumentException;
+import org.windlass.gpu.CudaDriver;
 
 /** What doctor says of GPUs, of machines as they may be. */
 class CudaReportTest {

@@ -6,14 +6,14 @@ import java.util.Arrays;
 import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.DistributedTensor;
-import org.windlass.KernelLibrary;
 import org.windlass.LocalGroup;
 import org.windlass.ReduceOp;
 import org.windlass.Signals;
-import org.windlass.Target;
 import org.windlass.Tensor;
 import org.windlass.Window;
 import org.windlass.error.UnsupportedException;
+import org.windlass.kernel.KernelLibrary;
+import org.windlass.kernel.Target;
 
 /** Ranks that are threads of this process and have windows on GPUs, as a test starts them. */
 final class DeviceWindowProgram {

@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.windlass.Target;
+import org.windlass.kernel.Target;
 
 /** Which target's kernels a command runs, by its option, by the variable, and without either. */
 @Timeout(120)

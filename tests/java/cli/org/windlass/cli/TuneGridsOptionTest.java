@@ -12,10 +12,10 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
-import org.windlass.CudaGrids;
-import org.windlass.Target;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
+import org.windlass.gpu.CudaGrids;
+import org.windlass.kernel.Target;
 import picocli.CommandLine;
 
 /** What --tune-grids refuses before anything is measured. */

@@ -11,23 +11,23 @@ import java.util.Map;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
-import org.windlass.LaunchEnvironment;
 import org.windlass.LocalGroup;
 import org.windlass.Tensor;
 import org.windlass.Window;
 import org.windlass.error.MismatchException;
+import org.windlass.launch.LaunchEnvironment;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.layout.TensorSpec;
+import org.windlass.link.Link;
 import org.windlass.plan.Plan;
-import org.windlass.redistribute.Batch;
-import org.windlass.redistribute.Link;
 import org.windlass.testing.PublicApi;
 import org.windlass.testing.RandomArguments;
 import org.windlass.testing.RandomSeeds;
 import org.windlass.testing.RandomSessions;
 import org.windlass.testing.TestKernels;
+import org.windlass.transfer.Batch;
 
 /** Random calls of the public API of the library. */
 class RandomCallsTest extends RandomSessions {

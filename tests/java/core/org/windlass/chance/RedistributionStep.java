@@ -9,12 +9,12 @@ import org.windlass.Tensor;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
+import org.windlass.link.Link;
+import org.windlass.link.LinkBatch;
+import org.windlass.link.LinkTransfer;
 import org.windlass.plan.TransferMode;
-import org.windlass.redistribute.Batch;
-import org.windlass.redistribute.Link;
-import org.windlass.redistribute.LinkBatch;
-import org.windlass.redistribute.LinkTransfer;
-import org.windlass.redistribute.Transfer;
+import org.windlass.transfer.Batch;
+import org.windlass.transfer.Transfer;
 
 /** A redistribution of a random program on one rank, and what plain Java says that it gives. */
 record RedistributionStep(Step step, Communicator comm) {

@@ -20,9 +20,9 @@ import org.windlass.error.WindlassException;
 import org.windlass.internal.Steps;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
-import org.windlass.redistribute.Batch;
 import org.windlass.testing.RandomLayouts;
 import org.windlass.testing.RandomSeeds;
+import org.windlass.transfer.Batch;
 
 /** Plans whose routes can be checked by hand. */
 class PlanTest {

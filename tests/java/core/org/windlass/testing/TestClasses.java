@@ -10,7 +10,7 @@ import org.junit.platform.launcher.TestExecutionListener;
 import org.junit.platform.launcher.TestIdentifier;
 import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
 import org.junit.platform.launcher.core.LauncherFactory;
-import org.windlass.Target;
+import org.windlass.kernel.Target;
 
 /** Classes of tests that run in a process of their own, which has another target. */
 public final class TestClasses implements TestExecutionListener {

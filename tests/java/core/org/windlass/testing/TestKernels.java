@@ -2,9 +2,9 @@
 package org.windlass.testing;
 
 import java.nio.file.Path;
-import org.windlass.Kernel;
-import org.windlass.KernelLibrary;
-import org.windlass.Target;
+import org.windlass.kernel.Kernel;
+import org.windlass.kernel.KernelLibrary;
+import org.windlass.kernel.Target;
 
 /** The library of {@code tests/kernels}, which each process of a test loads for itself. */
 public final class TestKernels {

@@ -13,7 +13,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
-import org.windlass.CudaDriver;
+import org.windlass.gpu.CudaDriver;
 
 /** A machine without driver, natives of the presets, or the presets. */
 class WithoutCudaTest {

@@ -12,13 +12,13 @@ import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.error.AbortedException;
 import org.windlass.error.PeerLostException;
+import org.windlass.job.Job;
+import org.windlass.job.Role;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
-import org.windlass.redistribute.Job;
-import org.windlass.redistribute.Link;
-import org.windlass.redistribute.LinkTransfer;
-import org.windlass.redistribute.Role;
+import org.windlass.link.Link;
+import org.windlass.link.LinkTransfer;
 
 /** Jobs that meet through etcd, and meet again when the one whose store it was has gone. */
 @Timeout(240)

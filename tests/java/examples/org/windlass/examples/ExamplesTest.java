@@ -24,12 +24,12 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.windlass.Communicator;
 import org.windlass.DType;
-import org.windlass.Target;
 import org.windlass.Tensor;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.PeerLostException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.error.VerificationFailedException;
+import org.windlass.kernel.Target;
 
 @Timeout(60)
 class ExamplesTest {

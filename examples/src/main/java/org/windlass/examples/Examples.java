@@ -7,9 +7,9 @@ import java.util.Optional;
 import java.util.function.Consumer;
 import org.windlass.Communicator;
 import org.windlass.LocalGroup;
-import org.windlass.Target;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.examples.jobs.WeightSyncJobs;
+import org.windlass.kernel.Target;
 
 /** The bundled examples, for {@code windlass example} and for tests. */
 public final class Examples {

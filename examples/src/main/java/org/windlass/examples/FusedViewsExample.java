@@ -12,7 +12,7 @@ import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Region;
 import org.windlass.layout.TensorSpec;
-import org.windlass.redistribute.Batch;
+import org.windlass.transfer.Batch;
 
 /**
  * Fused views: a trainer holds q, k and v each by itself, and an inference fleet holds the three in

@@ -23,7 +23,7 @@ import org.windlass.manifest.CommManifest;
 import org.windlass.manifest.ElementType;
 import org.windlass.manifest.HostTensors;
 import org.windlass.manifest.Slot;
-import org.windlass.redistribute.Batch;
+import org.windlass.transfer.Batch;
 
 /**
  * Weight sync from a manifest: a comm manifest, written ahead of time, names two groups that have a

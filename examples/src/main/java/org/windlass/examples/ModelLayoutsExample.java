@@ -13,7 +13,7 @@ import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Region;
 import org.windlass.layout.TensorSpec;
-import org.windlass.redistribute.Batch;
+import org.windlass.transfer.Batch;
 
 /**
  * Layouts that models need: KV heads of which there are fewer than tensor parallel ranks, a padded

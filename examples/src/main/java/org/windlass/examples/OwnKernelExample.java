@@ -6,12 +6,12 @@ import java.net.URISyntaxException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import org.windlass.DType;
-import org.windlass.Kernel;
-import org.windlass.KernelLibrary;
 import org.windlass.LocalGroup;
-import org.windlass.Target;
 import org.windlass.Tensor;
 import org.windlass.error.UnsupportedException;
+import org.windlass.kernel.Kernel;
+import org.windlass.kernel.KernelLibrary;
+import org.windlass.kernel.Target;
 
 /**
  * A kernel of one's own: a ring shift in C++, {@code examples/kernels/ring_shift.cpp}, which CMake

@@ -8,7 +8,7 @@ import org.windlass.Tensor;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Placement;
 import org.windlass.layout.TensorSpec;
-import org.windlass.redistribute.Batch;
+import org.windlass.transfer.Batch;
 
 /**
  * Redistribution: a matrix of which each rank holds some rows becomes the same matrix of which each

@@ -13,7 +13,7 @@ import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Region;
 import org.windlass.layout.TensorSpec;
-import org.windlass.redistribute.Batch;
+import org.windlass.transfer.Batch;
 
 /**
  * Stacked views: experts that a trainer deals out whole arrive as parts of one stack on an inference

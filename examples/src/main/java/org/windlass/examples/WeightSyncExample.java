@@ -12,7 +12,7 @@ import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.layout.Region;
-import org.windlass.redistribute.Link;
+import org.windlass.link.Link;
 
 /**
  * Weight sync: f32 weights of a trainer (data x tensor parallel, on the first half of the ranks)

@@ -4,7 +4,6 @@ package org.windlass;
 import java.util.Arrays;
 import java.util.Locale;
 import java.util.Objects;
-import java.util.Optional;
 import java.util.stream.Collectors;
 import org.windlass.error.InvalidArgumentException;
 
@@ -54,13 +53,6 @@ public enum Algorithm {
             + name
             + "\"; known are "
             + Arrays.stream(values()).map(Algorithm::toString).collect(Collectors.joining(", ")));
-  }
-
-  /** The algorithm of a code in a recording; empty where the operation has one alone. */
-  static Optional<Algorithm> recorded(int code) {
-    return Arrays.stream(values())
-        .filter(algorithm -> algorithm != AUTO && algorithm.code == code)
-        .findFirst();
   }
 
   @Override

@@ -5,6 +5,7 @@ import java.util.Objects;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
+import org.windlass.kernel.Target;
 
 /**
  * The checks of what the native side knows nothing of: null, read-only and strided tensors, dtypes

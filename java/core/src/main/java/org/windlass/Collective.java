@@ -2,10 +2,10 @@
 package org.windlass;
 
 import java.lang.ref.Reference;
-import org.windlass.internal.CallStruct;
-import org.windlass.internal.Endpoint;
-import org.windlass.internal.Memory;
 import org.windlass.internal.Native;
+import org.windlass.internal.call.CallStruct;
+import org.windlass.internal.call.Endpoint;
+import org.windlass.internal.memory.Memory;
 
 /**
  * One collective over tensors that have been checked: pins, one native call, and what follows it.

@@ -9,8 +9,9 @@ import org.windlass.error.ClosedException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
 import org.windlass.error.UnsupportedException;
-import org.windlass.internal.Endpoint;
 import org.windlass.internal.Native;
+import org.windlass.internal.call.Endpoint;
+import org.windlass.kernel.Kernel;
 
 /**
  * The operations of one rank under one deadline: a {@link Communicator} with its own, or what

@@ -18,16 +18,19 @@ import org.windlass.error.ResourceException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
-import org.windlass.internal.Endpoint;
-import org.windlass.internal.EndpointOwner;
-import org.windlass.internal.Leaks;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.PeerMemory;
-import org.windlass.internal.RankLook;
+import org.windlass.internal.call.Endpoint;
+import org.windlass.internal.call.EndpointOwner;
+import org.windlass.internal.memory.Leaks;
 import org.windlass.internal.rendezvous.AllGatherStart;
 import org.windlass.internal.rendezvous.Host;
 import org.windlass.internal.rendezvous.OwnStore;
+import org.windlass.internal.report.RankLook;
+import org.windlass.kernel.Target;
+import org.windlass.launch.Rendezvous;
+import org.windlass.report.Report;
 
 /**
  * A communicator as one rank has it: the ranks that met, their deadline and their one failure
@@ -74,9 +77,7 @@ public final class Communicator extends Collectives
    */
   Communicator(long handle, Duration deadline, LocalGroup group, String maker) {
     super(
-        new Endpoint(
-            handle,
-            code -> Algorithm.recorded(code).map(Algorithm::toString).orElse("")),
+        new Endpoint(handle),
         Deadline.DEFAULT,
         null);
     this.deadline = deadline;
@@ -128,7 +129,7 @@ public final class Communicator extends Collectives
 
   /**
    * Collective: meets the other ranks that a launcher started, each a process; see
-   * {@link LaunchEnvironment} for the variables that say which rank this process is, and {@link
+   * {@link org.windlass.launch.LaunchEnvironment} for the variables that say which rank this process is, and {@link
    * LaunchEnvironment#rendezvous} for where they meet. Where all live on one host, peers reach the
    * tensors of a {@link Window} and of a {@link MemoryPool} as they are, and what others hold is
    * copied from one process to another; where they live on several, so is all that collectives and

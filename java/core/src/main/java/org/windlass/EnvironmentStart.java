@@ -36,6 +36,7 @@ import org.windlass.internal.store.Store;
 import org.windlass.internal.store.StoreProviders;
 import org.windlass.internal.store.StoreServer;
 import org.windlass.internal.store.Token;
+import org.windlass.launch.LaunchEnvironment;
 
 /**
  * The start of a communicator of processes that a launcher started. Each process has one rank, or
@@ -44,11 +45,6 @@ import org.windlass.internal.store.Token;
 final class EnvironmentStart {
   /** Name of the start at its store. */
   private static final String START = "start";
-
-  /** Variable of a launcher that gives no name of the job, which ranks need to meet. */
-  private static final String PMI_RANK = "PMI_RANK";
-
-  private static final System.Logger LOGGER = System.getLogger("org.windlass");
 
   private final Map<String, String> variables;
   private final LaunchEnvironment environment;
@@ -71,11 +67,7 @@ final class EnvironmentStart {
     this.options = options;
     this.deadline = deadline;
     host = Host.of(variables);
-    environment =
-        LaunchEnvironment.of(variables)
-            .orElseThrow(
-                () -> new InvalidArgumentException("fromEnvironment: " + noLauncher(variables)));
-    environment.others().ifPresent(told -> LOGGER.log(System.Logger.Level.WARNING, told));
+    environment = LaunchEnvironment.required(variables);
     int most = Native.WL_MAX_RANKS / environment.size();
     if (ranks < 1 || ranks > most) {
       throw new InvalidArgumentException(
@@ -89,20 +81,6 @@ final class EnvironmentStart {
     int first = environment.rank() * ranks;
     own = IntStream.range(first, first + ranks).boxed().toList();
     size = environment.size() * ranks;
-  }
-
-  private static String noLauncher(Map<String, String> variables) {
-    LaunchVariables all = new LaunchVariables(variables);
-    if (all.isSet(PMI_RANK)) {
-      return "only "
-          + PMI_RANK
-          + " is set, as MPICH's mpiexec does, which is not supported; have each rank set"
-          + " WINDLASS_RANK to $PMI_RANK, WINDLASS_WORLD_SIZE to $PMI_SIZE and WINDLASS_JOB to a"
-          + " name of the job's own, or start it with windlass run or Open MPI's mpirun";
-    }
-    return "no launcher has set its variables; start the program with windlass run, Open MPI's"
-        + " mpirun, torchrun or srun, or set WINDLASS_RANK, WINDLASS_WORLD_SIZE and WINDLASS_JOB, a"
-        + " name of the job's own";
   }
 
   /** Starts the one rank of this process. */
@@ -296,9 +274,9 @@ final class EnvironmentStart {
 
   /** Returns the name of the variable that says where the ranks meet. */
   private String placeVariable() {
-    return variables.getOrDefault(LaunchEnvironment.RENDEZVOUS, "").isEmpty()
-        ? LaunchEnvironment.MASTER_ADDRESS
-        : LaunchEnvironment.RENDEZVOUS;
+    return variables.getOrDefault("WINDLASS_RENDEZVOUS", "").isEmpty()
+        ? "MASTER_ADDR"
+        : "WINDLASS_RENDEZVOUS";
   }
 
   /** Returns true if an address is one of this host, or if that is unknown. */

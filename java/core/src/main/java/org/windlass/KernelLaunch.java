@@ -3,10 +3,12 @@ package org.windlass;
 
 import java.lang.ref.Reference;
 import org.windlass.error.InvalidArgumentException;
-import org.windlass.internal.CallWords;
-import org.windlass.internal.Endpoint;
-import org.windlass.internal.Memory;
 import org.windlass.internal.Native;
+import org.windlass.internal.call.CallWords;
+import org.windlass.internal.call.Endpoint;
+import org.windlass.internal.memory.Memory;
+import org.windlass.kernel.Kernel;
+import org.windlass.kernel.Target;
 
 /**
  * One launch of a library's kernel: pins, words that describe the arguments, one native call, and what
@@ -42,8 +44,8 @@ final class KernelLaunch {
     int code =
         Native.wl_launch(
             own.handle,
-            kernel.library.handle,
-            kernel.index,
+            kernel.library().handle(),
+            kernel.index(),
             list.address(),
             words,
             deadlineNs,
@@ -67,7 +69,7 @@ final class KernelLaunch {
     for (int i = 0; i < arguments.length; i++) {
       Object argument = arguments[i];
       if (argument instanceof Tensor tensor) {
-        if (tensor.memory.onDevice && kernel.library.target() != Target.CUDA) {
+        if (tensor.memory.onDevice && kernel.library().target() != Target.CUDA) {
           throw tensor.onDevice(what(own, kernel), "argument " + i);
         }
         words += TENSOR_WORDS + 2 * tensor.shape.length;

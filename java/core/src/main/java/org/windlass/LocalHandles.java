@@ -5,11 +5,11 @@ import java.util.List;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Failures;
-import org.windlass.internal.Leaks;
 import org.windlass.internal.Native;
 import org.windlass.internal.Natives;
 import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
+import org.windlass.internal.memory.Leaks;
 
 /** The makers of the native side of ranks that are threads of this process. */
 final class LocalHandles {

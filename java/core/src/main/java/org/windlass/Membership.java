@@ -5,8 +5,8 @@ import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
-import org.windlass.internal.Endpoint;
-import org.windlass.internal.Leaks;
+import org.windlass.internal.call.Endpoint;
+import org.windlass.internal.memory.Leaks;
 import org.windlass.internal.rendezvous.OwnStore;
 
 /**

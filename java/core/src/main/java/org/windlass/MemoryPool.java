@@ -5,14 +5,14 @@ import java.lang.ref.Cleaner;
 import org.windlass.error.ClosedException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
-import org.windlass.internal.Endpoint;
 import org.windlass.internal.Failures;
-import org.windlass.internal.Leaks;
-import org.windlass.internal.Lifetime;
-import org.windlass.internal.Memory;
 import org.windlass.internal.Native;
 import org.windlass.internal.Scratch;
 import org.windlass.internal.Shapes;
+import org.windlass.internal.call.Endpoint;
+import org.windlass.internal.memory.Leaks;
+import org.windlass.internal.memory.Lifetime;
+import org.windlass.internal.memory.Memory;
 
 /**
  * A memory pool: what a rank allocates tensors from by itself, in any order, of any size, and what

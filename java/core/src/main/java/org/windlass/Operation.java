@@ -7,7 +7,7 @@ import java.util.concurrent.CompletableFuture;
 import org.windlass.error.AbortedException;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.internal.Deadline;
-import org.windlass.internal.QueuedCall;
+import org.windlass.internal.call.QueuedCall;
 
 /**
  * An operation that was submitted by {@link Collectives#async} or {@link Collectives#asyncCall}, or

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
-import org.windlass.internal.Endpoint;
 import org.windlass.internal.Native;
-import org.windlass.internal.RankLists;
+import org.windlass.internal.call.Endpoint;
+import org.windlass.internal.call.RankLists;
 
 /**
  * One collective whose parts differ in size, over tensors and lists that have been checked but for

@@ -4,7 +4,7 @@ package org.windlass;
 import java.util.List;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Native;
-import org.windlass.internal.RankLook;
+import org.windlass.internal.report.RankLook;
 
 /**
  * Where threads of ranks are placed as they start: where every rank of a host may have a core, each

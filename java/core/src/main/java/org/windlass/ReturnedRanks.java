@@ -5,10 +5,10 @@ import java.nio.ByteBuffer;
 import java.util.BitSet;
 import java.util.List;
 import java.util.stream.IntStream;
-import org.windlass.internal.Endpoint;
 import org.windlass.internal.Native;
-import org.windlass.internal.RankLook;
 import org.windlass.internal.Structs;
+import org.windlass.internal.call.Endpoint;
+import org.windlass.internal.report.RankLook;
 
 /**
  * Ranks of a run whose bodies have returned. Nothing calls operations of such a rank until the run

@@ -2,7 +2,7 @@
 package org.windlass;
 
 import org.windlass.error.UnsupportedException;
-import org.windlass.internal.Memory;
+import org.windlass.internal.memory.Memory;
 
 /**
  * The memory segments of Java, as {@link Memory}. This is what runs before Java 22, which has none,

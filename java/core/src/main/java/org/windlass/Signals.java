@@ -5,8 +5,8 @@ import java.time.Duration;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Deadline;
-import org.windlass.internal.Endpoint;
 import org.windlass.internal.Native;
+import org.windlass.internal.call.Endpoint;
 
 /**
  * The signals of a {@link Window}: sequences by which ranks tell one another how far they are.

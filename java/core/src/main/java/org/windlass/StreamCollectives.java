@@ -5,8 +5,8 @@ import java.util.Objects;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.UnsupportedException;
-import org.windlass.internal.Endpoint;
 import org.windlass.internal.Native;
+import org.windlass.internal.call.Endpoint;
 
 /**
  * One rank's collectives on a stream of the caller's, as {@link Collectives#on} gives them: each is
@@ -32,7 +32,7 @@ import org.windlass.internal.Native;
  * runs after that.
  *
  * <p>Any call throws {@link UnsupportedException}, and nothing was enqueued, where the kernels are of
- * another target than {@link Target#CUDA}; a tensor lies in the host's memory; the stream is the
+ * another target than {@link org.windlass.kernel.Target#CUDA}; a tensor lies in the host's memory; the stream is the
  * calling thread's, 2, or of another GPU; some ranks' streams capture a graph and some don't; they
  * go on with one once another, which came after it, holds operations of the communicator; any
  * captures one where ranks live in several processes. It throws {@link ResourceException} where the

@@ -9,10 +9,10 @@ import java.util.Objects;
 import org.windlass.error.ClosedException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
-import org.windlass.internal.Memory;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Natives;
 import org.windlass.internal.Shapes;
+import org.windlass.internal.memory.Memory;
 
 /**
  * A tensor: typed memory with a shape and strides. It is a view: {@link #narrow}, {@link #select},

@@ -10,11 +10,11 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Deadline;
-import org.windlass.internal.Endpoint;
-import org.windlass.internal.Leaks;
-import org.windlass.internal.Memory;
 import org.windlass.internal.Native;
 import org.windlass.internal.Shapes;
+import org.windlass.internal.call.Endpoint;
+import org.windlass.internal.memory.Leaks;
+import org.windlass.internal.memory.Memory;
 
 /**
  * A window: memory that every rank of a communicator holds at the same size, so that peers reach

@@ -3,7 +3,7 @@
  * Communicators, windows, tensors and errors. {@link org.windlass.Communicator#local} makes the
  * ranks; {@link org.windlass.Collectives} are their operations. What builds on them has packages of
  * its own, each of which knows those before it alone: {@code org.windlass.layout}, {@code
- * org.windlass.plan} and {@code org.windlass.redistribute}.
+ * org.windlass.plan} and {@code org.windlass.transfer}.
  *
  * <h2>Wrong calls</h2>
  *

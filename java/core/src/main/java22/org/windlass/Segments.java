@@ -3,7 +3,7 @@ package org.windlass;
 
 import java.lang.foreign.MemorySegment;
 import org.windlass.error.InvalidArgumentException;
-import org.windlass.internal.Memory;
+import org.windlass.internal.memory.Memory;
 
 /** Memory segments as {@link Memory}. This is what runs on Java 22 and later. */
 final class Segments {

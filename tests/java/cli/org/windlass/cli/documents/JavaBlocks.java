@@ -62,12 +62,19 @@ final class JavaBlocks {
       import java.util.*;
       import org.windlass.*;
       import org.windlass.checkpoint.*;
+      import org.windlass.error.*;
       import org.windlass.experts.*;
+      import org.windlass.gpu.*;
+      import org.windlass.job.*;
+      import org.windlass.kernel.*;
+      import org.windlass.launch.*;
       import org.windlass.layout.*;
+      import org.windlass.link.*;
       import org.windlass.manifest.*;
       import org.windlass.plan.*;
-      import org.windlass.redistribute.*;
+      import org.windlass.report.*;
       import org.windlass.reshard.*;
+      import org.windlass.transfer.*;
       """
           .replace('\n', ' ');
 

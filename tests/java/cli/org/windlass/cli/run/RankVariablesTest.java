@@ -17,8 +17,8 @@ import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
-import org.windlass.LaunchEnvironment;
 import org.windlass.error.AbortedException;
+import org.windlass.launch.LaunchEnvironment;
 
 /** What ranks of {@code windlass run} are told. */
 class RankVariablesTest {

@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.windlass.CudaDriver;
+import org.windlass.gpu.CudaDriver;
 
 /**
  * The example without a driver, and through stand-ins for NVIDIA's driver and runtime, which the

@@ -9,10 +9,10 @@ import org.windlass.Operation;
 import org.windlass.ReduceOp;
 import org.windlass.Tensor;
 import org.windlass.error.VerificationFailedException;
+import org.windlass.job.Job;
+import org.windlass.job.Role;
 import org.windlass.layout.Layout;
-import org.windlass.redistribute.Job;
-import org.windlass.redistribute.LinkTransfer;
-import org.windlass.redistribute.Role;
+import org.windlass.link.LinkTransfer;
 
 /**
  * An inference job: holds the model cut by rows, and answers all the time, each answer by a forward

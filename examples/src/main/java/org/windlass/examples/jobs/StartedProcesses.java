@@ -16,7 +16,7 @@ import java.util.UUID;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import java.util.stream.Stream;
-import org.windlass.Target;
+import org.windlass.kernel.Target;
 
 /**
  * The processes of an example's jobs, which meet by a name of their own, and the folder that has

@@ -3,11 +3,11 @@ package org.windlass.examples.jobs;
 
 import java.util.List;
 import org.windlass.Tensor;
+import org.windlass.job.Job;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.layout.Region;
-import org.windlass.redistribute.Job;
 
 /** The model that the jobs share: of each layer the weights of a version, and what they answer. */
 final class SyncedModel {

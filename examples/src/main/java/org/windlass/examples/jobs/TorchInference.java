@@ -12,13 +12,13 @@ import java.util.List;
 import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.error.VerificationFailedException;
+import org.windlass.job.Job;
+import org.windlass.job.Role;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.layout.Region;
-import org.windlass.redistribute.Job;
-import org.windlass.redistribute.LinkTransfer;
-import org.windlass.redistribute.Role;
+import org.windlass.link.LinkTransfer;
 
 /**
  * The inference job of the example torch-trainer: holds the model's matrices cut by columns and its

@@ -7,10 +7,10 @@ import java.util.concurrent.BlockingQueue;
 import java.util.stream.Collectors;
 import org.windlass.DType;
 import org.windlass.Tensor;
+import org.windlass.job.Follower;
+import org.windlass.job.Followers;
+import org.windlass.job.Job;
 import org.windlass.layout.Layout;
-import org.windlass.redistribute.Follower;
-import org.windlass.redistribute.Followers;
-import org.windlass.redistribute.Job;
 
 /**
  * The trainer's job: serves any number of inference jobs, each at its own pace. It holds the model

@@ -5,7 +5,7 @@ import java.io.PrintStream;
 import java.time.Duration;
 import java.util.function.Consumer;
 import org.windlass.CommunicatorOptions;
-import org.windlass.redistribute.Job;
+import org.windlass.job.Job;
 
 /**
  * Weight sync between jobs: a trainer of two processes sends five versions of a model to two

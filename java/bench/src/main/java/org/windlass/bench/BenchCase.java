@@ -3,7 +3,7 @@ package org.windlass.bench;
 
 import java.util.Map;
 import org.windlass.DType;
-import org.windlass.Target;
+import org.windlass.kernel.Target;
 
 /**
  * The case that a bench measures, apart from the size.

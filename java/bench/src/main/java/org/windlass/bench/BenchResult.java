@@ -11,7 +11,7 @@ import java.util.Map;
 import java.util.OptionalDouble;
 import java.util.stream.Collectors;
 import org.windlass.Algorithm;
-import org.windlass.internal.JsonObject;
+import org.windlass.internal.json.JsonObject;
 
 /** One line of {@code windlass bench}: what was measured, times in microseconds. */
 public record BenchResult(

@@ -10,11 +10,11 @@ import java.util.OptionalDouble;
 import java.util.function.Function;
 import org.windlass.Communicator;
 import org.windlass.DType;
-import org.windlass.Report;
 import org.windlass.Tensor;
 import org.windlass.experts.ExpertOptions;
 import org.windlass.experts.ExpertParallel;
 import org.windlass.experts.ExpertRouting;
+import org.windlass.report.Report;
 
 /**
  * A dispatch of tokens to experts, which leave them as they are, and the combine: sorting, counts and

@@ -3,8 +3,8 @@ package org.windlass.bench;
 
 import java.util.ArrayList;
 import java.util.List;
-import org.windlass.CudaGrids;
 import org.windlass.error.InvalidArgumentException;
+import org.windlass.gpu.CudaGrids;
 
 /**
  * The rows of a table of grids, as its text has them: for each, what GPU and operation it is of, how

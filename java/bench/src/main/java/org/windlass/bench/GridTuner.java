@@ -5,10 +5,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.Function;
-import org.windlass.CudaDriver;
-import org.windlass.CudaGrids;
 import org.windlass.LocalGroup;
 import org.windlass.error.UnsupportedException;
+import org.windlass.gpu.CudaDriver;
+import org.windlass.gpu.CudaGrids;
 
 /**
  * A bench of an operation's grids on target cuda: at each size with 1, 2, 4 and so on cores a rank,

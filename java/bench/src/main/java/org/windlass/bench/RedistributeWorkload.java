@@ -15,8 +15,8 @@ import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
 import org.windlass.plan.Route;
 import org.windlass.plan.TransferMode;
-import org.windlass.redistribute.Batch;
-import org.windlass.redistribute.Transfer;
+import org.windlass.transfer.Batch;
+import org.windlass.transfer.Transfer;
 
 /** A tensor on its way from one layout to another, through a transfer that is registered once. */
 public final class RedistributeWorkload implements Workload {

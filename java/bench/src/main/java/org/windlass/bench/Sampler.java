@@ -17,9 +17,9 @@ import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
 import org.windlass.ReduceOp;
-import org.windlass.Report;
 import org.windlass.Tensor;
 import org.windlass.bench.Workload.RankWork;
+import org.windlass.report.Report;
 
 /**
  * A taker of samples of a workload. In an iteration every rank rewrites its input, takes

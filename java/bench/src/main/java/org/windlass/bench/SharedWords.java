@@ -3,7 +3,7 @@ package org.windlass.bench;
 
 import org.windlass.Communicator;
 import org.windlass.Window;
-import org.windlass.internal.PaddedWords;
+import org.windlass.internal.memory.PaddedWords;
 
 /**
  * Words that all ranks of a communicator share, whichever process they live in, zero at first: rank

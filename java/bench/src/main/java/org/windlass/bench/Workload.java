@@ -4,7 +4,7 @@ package org.windlass.bench;
 import java.util.Map;
 import java.util.OptionalDouble;
 import org.windlass.Communicator;
-import org.windlass.Report;
+import org.windlass.report.Report;
 
 /** One operation at one size: what the sampler runs, and what the result says about it. */
 public interface Workload {

@@ -21,7 +21,7 @@ import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.windlass.error.InvalidArgumentException;
-import org.windlass.internal.JsonText;
+import org.windlass.internal.json.JsonText;
 import org.windlass.layout.DeviceMesh;
 
 /**

@@ -21,7 +21,7 @@ import org.windlass.error.ClosedException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
-import org.windlass.internal.JsonText;
+import org.windlass.internal.json.JsonText;
 
 /**
  * A checkpoint in the making: a folder or a single file that appears under its name complete or not

@@ -12,9 +12,9 @@ import java.util.Optional;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
-import org.windlass.internal.JsonObject;
-import org.windlass.internal.JsonText;
 import org.windlass.internal.Native;
+import org.windlass.internal.json.JsonObject;
+import org.windlass.internal.json.JsonText;
 import org.windlass.layout.Layout;
 
 /**

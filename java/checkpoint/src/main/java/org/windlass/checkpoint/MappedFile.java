@@ -2,8 +2,8 @@
 package org.windlass.checkpoint;
 
 import java.nio.file.Path;
-import org.windlass.internal.Leaks;
-import org.windlass.internal.Memory;
+import org.windlass.internal.memory.Leaks;
+import org.windlass.internal.memory.Memory;
 
 /** A whole file as memory, at one address whatever its size. */
 final class MappedFile {

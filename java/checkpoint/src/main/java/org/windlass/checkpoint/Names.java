@@ -5,7 +5,7 @@ import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.util.stream.Stream;
 import org.windlass.error.InvalidArgumentException;
-import org.windlass.internal.JsonText;
+import org.windlass.internal.json.JsonText;
 
 /** Names that a checkpoint can hold: its readers refuse others, and so its writers do. */
 final class Names {

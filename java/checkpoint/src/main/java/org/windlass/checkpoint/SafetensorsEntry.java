@@ -6,7 +6,7 @@ import java.util.Objects;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
-import org.windlass.internal.JsonText;
+import org.windlass.internal.json.JsonText;
 
 /**
  * One tensor of a safetensors file.

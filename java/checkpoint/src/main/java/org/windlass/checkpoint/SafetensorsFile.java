@@ -12,8 +12,8 @@ import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.error.ClosedException;
 import org.windlass.error.InvalidArgumentException;
-import org.windlass.internal.JsonText;
-import org.windlass.internal.Memory;
+import org.windlass.internal.json.JsonText;
+import org.windlass.internal.memory.Memory;
 
 /**
  * A safetensors file whose header was read and checked. Its tensors are views of the mapped file:

@@ -19,8 +19,8 @@ import java.util.Optional;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
-import org.windlass.internal.JsonObject;
-import org.windlass.internal.JsonText;
+import org.windlass.internal.json.JsonObject;
+import org.windlass.internal.json.JsonText;
 
 /**
  * The header of a safetensors file: eight bytes of length, then one JSON object. A header that was

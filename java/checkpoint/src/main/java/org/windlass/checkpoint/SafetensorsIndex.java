@@ -12,8 +12,8 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
-import org.windlass.internal.JsonObject;
-import org.windlass.internal.JsonText;
+import org.windlass.internal.json.JsonObject;
+import org.windlass.internal.json.JsonText;
 
 /**
  * {@code model.safetensors.index.json}, or one of another model's name: which file of the folder

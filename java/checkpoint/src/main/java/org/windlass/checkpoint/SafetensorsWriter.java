@@ -12,7 +12,7 @@ import java.util.Map;
 import java.util.Objects;
 import org.windlass.error.ClosedException;
 import org.windlass.error.InvalidArgumentException;
-import org.windlass.internal.JsonText;
+import org.windlass.internal.json.JsonText;
 
 /**
  * A new safetensors file of its final size, whose tensors are zero at first. The disk blocks are

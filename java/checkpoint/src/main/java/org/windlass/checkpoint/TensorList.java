@@ -10,7 +10,7 @@ import java.util.Optional;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
-import org.windlass.internal.JsonText;
+import org.windlass.internal.json.JsonText;
 
 /** A JSON list of tensors to be planned: what {@code windlass plan --tensors} takes. */
 public final class TensorList {

@@ -18,8 +18,8 @@ import org.windlass.checkpoint.Checkpoint;
 import org.windlass.checkpoint.SafetensorsFile;
 import org.windlass.layout.Layout;
 import org.windlass.plan.TransferMode;
-import org.windlass.redistribute.Batch;
-import org.windlass.redistribute.Transfer;
+import org.windlass.transfer.Batch;
+import org.windlass.transfer.Transfer;
 
 /**
  * Moves tensors from files to files. What the target ranks take of a tensor is read in boxes that

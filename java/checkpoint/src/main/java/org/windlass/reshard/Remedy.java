@@ -9,7 +9,7 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.Function;
 import java.util.function.IntFunction;
-import org.windlass.internal.JsonText;
+import org.windlass.internal.json.JsonText;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Placement;
 

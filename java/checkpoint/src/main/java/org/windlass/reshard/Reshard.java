@@ -14,11 +14,11 @@ import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.DType;
 import org.windlass.LocalGroup;
-import org.windlass.Target;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
+import org.windlass.kernel.Target;
 import org.windlass.layout.Layout;
 import org.windlass.plan.TransferMode;
 

@@ -13,7 +13,7 @@ import java.util.function.Function;
 import org.windlass.DType;
 import org.windlass.checkpoint.FileFault;
 import org.windlass.error.InvalidArgumentException;
-import org.windlass.internal.JsonText;
+import org.windlass.internal.json.JsonText;
 import org.windlass.layout.Layout;
 
 /**

@@ -11,7 +11,7 @@ import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.layout.TensorSpec;
-import org.windlass.redistribute.Batch;
+import org.windlass.transfer.Batch;
 
 /**
  * What moves together: boxes of sources that are read into memory, windows of targets, and the

@@ -14,14 +14,14 @@ import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import org.windlass.Communicator;
 import org.windlass.LocalGroup;
-import org.windlass.Report;
 import org.windlass.Window;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.NativeMemory;
-import org.windlass.internal.PaddedWords;
+import org.windlass.internal.memory.PaddedWords;
+import org.windlass.report.Report;
 
 /**
  * The ranks of this process that do a run's work, and what they share with those of the other

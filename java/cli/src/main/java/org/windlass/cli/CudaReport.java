@@ -11,9 +11,9 @@ import java.util.Optional;
 import java.util.function.IntFunction;
 import java.util.function.IntUnaryOperator;
 import java.util.stream.Collectors;
-import org.windlass.CudaDriver;
-import org.windlass.CudaGrids;
 import org.windlass.error.WindlassException;
+import org.windlass.gpu.CudaDriver;
+import org.windlass.gpu.CudaGrids;
 
 /**
  * What {@code windlass doctor} says of NVIDIA's driver and GPUs.

@@ -6,8 +6,8 @@ import java.util.function.Consumer;
 import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.LocalGroup;
-import org.windlass.Target;
 import org.windlass.error.InvalidArgumentException;
+import org.windlass.kernel.Target;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 

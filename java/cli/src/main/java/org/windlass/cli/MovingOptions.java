@@ -2,8 +2,8 @@
 package org.windlass.cli;
 
 import java.time.Duration;
-import org.windlass.Target;
 import org.windlass.error.InvalidArgumentException;
+import org.windlass.kernel.Target;
 import picocli.CommandLine.Option;
 
 /** The options that every command that moves data takes. */

@@ -3,11 +3,11 @@ package org.windlass.cli;
 
 import java.util.List;
 import java.util.Locale;
-import org.windlass.KernelProfile.Engine;
-import org.windlass.KernelProfile.Work;
-import org.windlass.KernelProfile;
-import org.windlass.Target;
 import org.windlass.cli.out.JsonLine;
+import org.windlass.kernel.Target;
+import org.windlass.report.KernelProfile.Engine;
+import org.windlass.report.KernelProfile.Work;
+import org.windlass.report.KernelProfile;
 
 /** What kernels did on a checked target, as the command prints it. */
 final class ProfileOutput {

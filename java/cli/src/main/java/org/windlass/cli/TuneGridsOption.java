@@ -12,7 +12,6 @@ import java.util.List;
 import java.util.Locale;
 import java.util.function.Function;
 import org.windlass.LocalGroup;
-import org.windlass.Target;
 import org.windlass.bench.BenchCase;
 import org.windlass.bench.ByteSize;
 import org.windlass.bench.GridRows;
@@ -27,6 +26,7 @@ import org.windlass.cli.out.JsonLine;
 import org.windlass.cli.out.WholeFile;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
+import org.windlass.kernel.Target;
 import picocli.CommandLine.Option;
 
 /** The option by which a bench tries grids, and what comes of it: a line for each size, and a file. */

@@ -6,8 +6,8 @@ import org.windlass.Communicator;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Deadline;
-import org.windlass.internal.Gathered;
 import org.windlass.internal.Native;
+import org.windlass.internal.call.Gathered;
 
 /** The comparison of what ranks open an {@link ExpertParallel} with. */
 final class ExpertAgreement {

@@ -3,9 +3,9 @@ package org.windlass.experts;
 
 import org.windlass.Tensor;
 import org.windlass.error.ClosedException;
-import org.windlass.internal.Endpoint;
-import org.windlass.internal.Memory;
 import org.windlass.internal.Native;
+import org.windlass.internal.call.Endpoint;
+import org.windlass.internal.memory.Memory;
 
 /**
  * The call of an {@link ExpertParallel} in progress: what it has pinned. Whoever is in that call uses

@@ -18,9 +18,9 @@ import org.windlass.Window;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
 import org.windlass.internal.Deadline;
-import org.windlass.internal.Endpoint;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
+import org.windlass.internal.call.Endpoint;
 
 /**
  * Expert parallelism over the ranks of a communicator, each of which has some experts of a mixture and

@@ -27,6 +27,22 @@ public final class Failures {
     return WindlassException.of(code, message, null, operation(operation), culprits(error));
   }
 
+  /** The same failure as seen in {@code operation}, whose part the one that failed was. */
+  public static WindlassException within(String operation, WindlassException failure) {
+    WindlassException whole =
+        WindlassException.of(
+            failure.code().number(),
+            operation + ": " + failure.getMessage(),
+            failure.getCause(),
+            operation,
+            failure.culprits());
+    whole.setStackTrace(failure.getStackTrace());
+    for (Throwable suppressed : failure.getSuppressed()) {
+      whole.addSuppressed(suppressed);
+    }
+    return whole;
+  }
+
   private static String operation(int operation) {
     return operation == Native.WL_OP_NONE ? "" : Native.wl_operation_name(operation);
   }

@@ -58,6 +58,7 @@ public class NativeConfig implements InfoMapper {
     text(infoMap, "wl_code_name", "@Cast(\"const char*\") String", "int code");
     text(infoMap, "wl_operation_name", "@Cast(\"const char*\") String", "int operation");
     text(infoMap, "wl_call_name", "@Cast(\"const char*\") String", "int operation");
+    text(infoMap, "wl_algorithm_name", "@Cast(\"const char*\") String", "int algorithm");
 
     String ofKernel = "@Cast(\"const wl_kernel_library_t*\") long library, int kernel";
     text(infoMap, "wl_kernel_name", "@Cast(\"const char*\") String", ofKernel);

@@ -13,7 +13,7 @@ public final class PeerMemory {
   /**
    * Which way it is, and why.
    *
-   * @throws RuntimeException of {@code failures}, where the setting names no way
+   * @throws org.windlass.error.InvalidArgumentException if the setting names no way
    */
   public static String of(long comm) {
     return of((memory, error) -> Native.wl_comm_peer_memory(comm, memory, error));
@@ -21,11 +21,11 @@ public final class PeerMemory {
 
   /** What fills in a {@code wl_peer_memory_t}. */
   @FunctionalInterface
-  interface Question {
+  public interface Question {
     int ask(long memory, long error);
   }
 
-  static String of(Question question) {
+  public static String of(Question question) {
     ByteBuffer memory = Structs.allocate(Structs.PeerMemory.SIZE);
     memory.putInt(0, Structs.PeerMemory.SIZE);
     try (Scratch scratch = Scratch.take()) {

@@ -7,7 +7,7 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 /**
  * Native memory for the arguments of one call: an error record, an out-parameter, two tensor
  * descriptions, one element. Taken from a small pool without a lock; never shared between threads.
- * An {@link Endpoint} keeps one for its calls, so that those take none.
+ * An {@link org.windlass.internal.call.Endpoint} keeps one for its calls, so that those take none.
  */
 public final class Scratch implements AutoCloseable {
   private static final int MAX_DIMS = Native.WL_MAX_DIMS;

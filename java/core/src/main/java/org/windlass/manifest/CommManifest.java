@@ -24,7 +24,7 @@ import org.windlass.error.ResourceException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Copies;
 import org.windlass.internal.Deadline;
-import org.windlass.internal.JsonText;
+import org.windlass.internal.json.JsonText;
 
 /**
  * What a comm manifest says, in version {@value #VERSION}: groups of devices that communicate, and

@@ -3,7 +3,7 @@ package org.windlass.manifest;
 
 import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
-import org.windlass.internal.JsonObject;
+import org.windlass.internal.json.JsonObject;
 
 /** Makes the text of a {@link CommManifest}. */
 final class ManifestWriter {

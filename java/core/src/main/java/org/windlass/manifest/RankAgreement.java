@@ -10,7 +10,7 @@ import org.windlass.error.ErrorCode;
 import org.windlass.error.MismatchException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
-import org.windlass.internal.Gathered;
+import org.windlass.internal.call.Gathered;
 
 /**
  * The agreement of a communicator's ranks on whether they go on: what fails on one of them all get,

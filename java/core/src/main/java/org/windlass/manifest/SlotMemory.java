@@ -4,11 +4,11 @@ package org.windlass.manifest;
 import java.time.Duration;
 import java.util.Locale;
 import org.windlass.Communicator;
-import org.windlass.Target;
 import org.windlass.Window;
 import org.windlass.error.ResourceException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
+import org.windlass.kernel.Target;
 
 /** The memory in which the slots of a manifest lie, as whoever opens it chooses. */
 enum SlotMemory {

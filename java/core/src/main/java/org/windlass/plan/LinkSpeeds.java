@@ -11,7 +11,7 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
 import org.windlass.error.InvalidArgumentException;
-import org.windlass.internal.JsonText;
+import org.windlass.internal.json.JsonText;
 
 /**
  * The speeds of what bytes take between hosts and within them, as a table in JSON:

@@ -9,8 +9,8 @@ import java.util.List;
 import java.util.function.Function;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
-import org.windlass.internal.JsonObject;
-import org.windlass.internal.JsonText;
+import org.windlass.internal.json.JsonObject;
+import org.windlass.internal.json.JsonText;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 

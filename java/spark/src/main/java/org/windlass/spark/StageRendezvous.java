@@ -11,7 +11,7 @@ import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.apache.spark.BarrierTaskContext;
-import org.windlass.Rendezvous;
+import org.windlass.launch.Rendezvous;
 
 /** The all-gather of a barrier stage, as one of its tasks has it. */
 final class StageRendezvous implements Rendezvous {

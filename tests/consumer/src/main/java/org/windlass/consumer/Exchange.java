@@ -6,7 +6,7 @@ import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.layout.Layout;
 import org.windlass.plan.TransferMode;
-import org.windlass.redistribute.Batch;
+import org.windlass.transfer.Batch;
 
 /** Four ranks exchange rows, and make columns of rows; each checks what it got. */
 public final class Exchange {

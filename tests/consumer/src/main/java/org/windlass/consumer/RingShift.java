@@ -4,10 +4,10 @@ package org.windlass.consumer;
 import java.nio.file.Path;
 import org.windlass.Communicator;
 import org.windlass.DType;
-import org.windlass.Kernel;
-import org.windlass.KernelLibrary;
-import org.windlass.Target;
 import org.windlass.Tensor;
+import org.windlass.kernel.Kernel;
+import org.windlass.kernel.KernelLibrary;
+import org.windlass.kernel.Target;
 
 /**
  * Ranks shift what they hold by a kernel of a library: {@code RingShift LIBRARY}. They are threads, or

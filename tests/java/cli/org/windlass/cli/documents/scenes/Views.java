@@ -10,7 +10,7 @@ import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
-import org.windlass.redistribute.Batch;
+import org.windlass.transfer.Batch;
 
 /** Two ranks that have q cut by rows, and get it whole into a fused qkv of two groups of heads. */
 public abstract class Views extends Scene {

@@ -5,14 +5,14 @@ import org.bytedeco.cuda.cudart.CUstream_st;
 import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.javacpp.FloatPointer;
 import org.windlass.Communicator;
-import org.windlass.CudaDriver;
 import org.windlass.DType;
 import org.windlass.ReduceOp;
-import org.windlass.Target;
 import org.windlass.cuda.CudaPresets;
 import org.windlass.cuda.DevicePointers;
 import org.windlass.cuda.DeviceStreams;
 import org.windlass.error.UnsupportedException;
+import org.windlass.gpu.CudaDriver;
+import org.windlass.kernel.Target;
 
 /**
  * All-reduce of what a program has on GPUs by the CUDA presets of Bytedeco: each rank's numbers go to

@@ -15,9 +15,9 @@ import org.windlass.Tensor;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Placement;
 import org.windlass.layout.TensorSpec;
-import org.windlass.redistribute.Batch;
 import org.windlass.spark.BarrierStage;
 import org.windlass.spark.SparkCommunicator;
+import org.windlass.transfer.Batch;
 import scala.Tuple2;
 
 /**

@@ -20,9 +20,9 @@ import org.windlass.Tensor;
 import org.windlass.bench.Floor;
 import org.windlass.layout.Placement;
 import org.windlass.layout.TensorSpec;
-import org.windlass.redistribute.Batch;
-import org.windlass.redistribute.Transfer;
 import org.windlass.reshard.ProgressListener;
+import org.windlass.transfer.Batch;
+import org.windlass.transfer.Transfer;
 
 /**
  * The demo, in which a trainer's weights become an inference fleet's: twelve ranks of this process,

@@ -8,7 +8,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import org.windlass.LaunchStore;
+import org.windlass.launch.LaunchStore;
 
 /**
  * The environment variables that ranks of one machine get: their numbers under the names that

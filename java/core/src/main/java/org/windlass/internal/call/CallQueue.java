@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.call;
+
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import java.lang.invoke.VarHandle;
+import java.util.concurrent.ForkJoinWorkerThread;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import org.windlass.error.ResourceException;
+import org.windlass.internal.Native;
+
+/**
+ * The calls that one rank's communicator makes on a thread of its own, in the order in which they
+ * came: asynchronous ones; those of virtual and ForkJoin threads, whose carriers and workers a
+ * blocked native call would take away from others; and any that come while one is here. The thread
+ * starts with the first call and ends when idle.
+ */
+final class CallQueue {
+  private static final long IDLE_SECONDS = 10;
+  private static final MethodHandle IS_VIRTUAL = isVirtual();
+  private static final VarHandle UNFINISHED;
+
+  static {
+    try {
+      UNFINISHED =
+          MethodHandles.lookup().findVarHandle(CallQueue.class, "unfinished", int.class);
+    } catch (ReflectiveOperationException e) {
+      throw new ExceptionInInitializerError(e);
+    }
+  }
+
+  private final String name;
+  private final Runnable started;
+  private final ThreadPoolExecutor executor;
+
+  /** Calls that wait here or run. */
+  @SuppressWarnings("unused") // through UNFINISHED
+  private volatile int unfinished;
+
+  /** The thread that makes the calls, or the last one that did. */
+  private volatile Thread thread;
+
+  /** @param started runs before a thread does */
+  CallQueue(String name, Runnable started) {
+    this.name = name;
+    this.started = started;
+    this.executor =
+        new ThreadPoolExecutor(
+            1,
+            1,
+            IDLE_SECONDS,
+            TimeUnit.SECONDS,
+            new LinkedBlockingQueue<>(),
+            this::start,
+            (call, shutDown) -> call.run()); // the communicator is closed: the call says so
+    executor.allowCoreThreadTimeOut(true);
+  }
+
+  private Thread start(Runnable worker) {
+    Runnable adopted =
+        () -> {
+          Native.wl_thread_adopt(-1, 0);
+          worker.run();
+        };
+    started.run();
+    Thread made = new Thread(null, adopted, name, 0, false);
+    made.setDaemon(true);
+    thread = made;
+    return made;
+  }
+
+  /** Whether a call from {@code caller} would overtake one that is here. */
+  boolean precedes(Thread caller) {
+    return (int) UNFINISHED.getOpaque(this) != 0 && caller != thread;
+  }
+
+  /** Whether others depend on {@code thread} not being blocked in native code. */
+  static boolean mustNotBlock(Thread thread) {
+    return thread.getClass() != Thread.class
+        && (thread instanceof ForkJoinWorkerThread || virtual(thread));
+  }
+
+  /** Whether calls wait here or run. */
+  boolean hasCalls() {
+    return (int) UNFINISHED.getOpaque(this) != 0;
+  }
+
+  /** Whether {@code caller} is the thread that makes the calls. */
+  boolean runs(Thread caller) {
+    return caller == thread;
+  }
+
+  void add(QueuedCall<?> call) {
+    UNFINISHED.getAndAdd(this, 1);
+    try {
+      executor.execute(call);
+    } catch (OutOfMemoryError e) {
+      remove(call);
+      left();
+      throw new ResourceException("no thread \"" + name + "\" for a queued call", e);
+    }
+  }
+
+  /** Drops a call that shall not run. */
+  void remove(QueuedCall<?> call) {
+    executor.remove(call);
+  }
+
+  /** Says that one call is over. */
+  void left() {
+    UNFINISHED.getAndAdd(this, -1);
+  }
+
+  /** Lets the thread end once no call waits. */
+  void shutdown() {
+    executor.shutdown();
+  }
+
+  private static boolean virtual(Thread thread) {
+    if (IS_VIRTUAL == null) {
+      return false;
+    }
+    try {
+      return (boolean) IS_VIRTUAL.invokeExact(thread);
+    } catch (Throwable e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  private static MethodHandle isVirtual() {
+    try {
+      return MethodHandles.lookup()
+          .findVirtual(Thread.class, "isVirtual", MethodType.methodType(boolean.class));
+    } catch (NoSuchMethodException | IllegalAccessException e) {
+      return null; // before Java 21
+    }
+  }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.call;
+
+import java.nio.ByteBuffer;
+import org.windlass.internal.NativeMemory;
+import org.windlass.internal.Structs;
+
+/**
+ * The {@code wl_call_t} of one rank. The one caller of the rank's {@link Endpoint} states each
+ * collective in it: first {@link #of}, then each field that the operation uses.
+ */
+public final class CallStruct {
+  private final ByteBuffer struct = Structs.allocate(Structs.Call.SIZE);
+  private final long address = NativeMemory.address(struct);
+
+  CallStruct() {
+    struct.putInt(Structs.Call.STRUCT_SIZE, Structs.Call.SIZE);
+  }
+
+  public long address() {
+    return address;
+  }
+
+  /** Begins a call that isn't enqueued. */
+  public CallStruct of(int operation, int dtype, long deadlineNs) {
+    struct.putInt(Structs.Call.OPERATION, operation);
+    struct.putInt(Structs.Call.DTYPE, dtype);
+    struct.putLong(Structs.Call.DEADLINE_NS, deadlineNs);
+    struct.putLong(Structs.Call.TICKET, 0);
+    return this;
+  }
+
+  public CallStruct in(long buffer, long elements) {
+    struct.putLong(Structs.Call.IN, buffer);
+    struct.putLong(Structs.Call.IN_ELEMENTS, elements);
+    return this;
+  }
+
+  public CallStruct out(long buffer, long elements) {
+    struct.putLong(Structs.Call.OUT, buffer);
+    struct.putLong(Structs.Call.OUT_ELEMENTS, elements);
+    return this;
+  }
+
+  public CallStruct op(int op) {
+    struct.putInt(Structs.Call.OP, op);
+    return this;
+  }
+
+  /** What a collective of equal parts uses besides its buffers. */
+  public CallStruct equalParts(int op, int root, long rows, int algorithm) {
+    struct.putInt(Structs.Call.OP, op);
+    struct.putInt(Structs.Call.ROOT, root);
+    struct.putLong(Structs.Call.ROWS, rows);
+    struct.putInt(Structs.Call.ALGORITHM, algorithm);
+    return this;
+  }
+
+  /** Addresses of lists, 0 for none. */
+  public CallStruct inParts(long counts, long offsets) {
+    struct.putLong(Structs.Call.IN_COUNTS, counts);
+    struct.putLong(Structs.Call.IN_OFFSETS, offsets);
+    return this;
+  }
+
+  /** Addresses of lists, 0 for none. */
+  public CallStruct outParts(long counts, long offsets) {
+    struct.putLong(Structs.Call.OUT_COUNTS, counts);
+    struct.putLong(Structs.Call.OUT_OFFSETS, offsets);
+    return this;
+  }
+
+  /** Address of the list for what comes from each rank, 0 for none. */
+  public CallStruct received(long counts) {
+    struct.putLong(Structs.Call.RECEIVED_COUNTS, counts);
+    return this;
+  }
+
+  /** Makes the call enqueue its operation. */
+  public CallStruct on(long stream, long ticket) {
+    struct.putLong(Structs.Call.STREAM, stream);
+    struct.putLong(Structs.Call.TICKET, ticket);
+    return this;
+  }
+}

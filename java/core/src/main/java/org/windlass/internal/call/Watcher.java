@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.call;
+
+import java.util.LinkedHashSet;
+import java.util.Set;
+
+/**
+ * One daemon thread that looks at every open communicator of this library: it ends calls that have
+ * been blocked for more than 10 ms and whose thread was interrupted, and unpins what failed calls
+ * left behind. It exists only while there is something to look at.
+ */
+final class Watcher {
+  /** Between looks while some call is in progress. */
+  private static final long BUSY_MS = 10;
+
+  /** Between looks while none is. */
+  private static final long IDLE_MS = 40;
+
+  private static final Object LOCK = new Object();
+
+  /** Guarded by LOCK. */
+  private static final Set<Endpoint> ENDPOINTS = new LinkedHashSet<>();
+
+  /** Guarded by LOCK; null while nothing is watched. */
+  private static Thread thread;
+
+  private Watcher() {}
+
+  static void add(Endpoint endpoint) {
+    synchronized (LOCK) {
+      if (thread == null) {
+        Thread made = new Thread(null, Watcher::watch, "windlass-watcher", 0, false);
+        made.setDaemon(true);
+        made.setContextClassLoader(null);
+        made.start();
+        thread = made; // once there is one: where it can't start, the next to come tries again
+      }
+      ENDPOINTS.add(endpoint);
+    }
+  }
+
+  static void remove(Endpoint endpoint) {
+    synchronized (LOCK) {
+      ENDPOINTS.remove(endpoint);
+    }
+  }
+
+  private static void watch() {
+    while (!over()) {
+      // Looks again once the heap has room: what it is short of now is no reason to stop.
+    }
+  }
+
+  /** Looks until there is nothing to look at (true), or the heap is full (false). */
+  private static boolean over() {
+    try {
+      lookAtAll();
+      return true;
+    } catch (OutOfMemoryError e) {
+      return false;
+    }
+  }
+
+  private static void lookAtAll() {
+    boolean busy = false;
+    for (; ; ) {
+      Endpoint[] watched;
+      synchronized (LOCK) {
+        if (!ENDPOINTS.isEmpty()) {
+          pause(busy ? BUSY_MS : IDLE_MS);
+        }
+        if (ENDPOINTS.isEmpty()) {
+          thread = null;
+          return;
+        }
+        watched = ENDPOINTS.toArray(new Endpoint[0]);
+      }
+      busy = false;
+      for (Endpoint endpoint : watched) {
+        busy |= endpoint.look();
+      }
+    }
+  }
+
+  private static void pause(long millis) {
+    try {
+      LOCK.wait(millis);
+    } catch (InterruptedException e) {
+      // Nobody has a reason to interrupt the watcher; it goes on looking.
+    }
+  }
+}

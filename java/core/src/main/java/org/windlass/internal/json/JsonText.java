@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.json;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.JsonToken;
+import com.fasterxml.jackson.core.StreamReadConstraints;
+import com.fasterxml.jackson.core.StreamReadFeature;
+import java.io.IOException;
+import java.io.InputStream;
+import java.math.BigInteger;
+import java.nio.ByteBuffer;
+import java.nio.CharBuffer;
+import java.nio.charset.CharacterCodingException;
+import java.nio.charset.CodingErrorAction;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.function.BiFunction;
+import java.util.regex.Pattern;
+
+/**
+ * A strict reader of one JSON text: UTF-8 without a malformed byte, no key twice in an object,
+ * nothing but white space after it, integers that are integers. Every complaint is an exception of
+ * the reader's choice that starts with where the text stands.
+ */
+public final class JsonText implements AutoCloseable {
+  private static final int LARGEST = 100_000_000;
+  // Which text Jackson reads, that it says inside some messages.
+  private static final Pattern SOURCE = Pattern.compile("\\[Source: [^;]*; |\\](?=\\)$)");
+  private static final JsonFactory FACTORY =
+      JsonFactory.builder()
+          .streamReadConstraints(constraints())
+          .disable(StreamReadFeature.AUTO_CLOSE_SOURCE)
+          // Whose table refuses names that collide; each is read once.
+          .disable(JsonFactory.Feature.CANONICALIZE_FIELD_NAMES)
+          .build();
+
+  private static StreamReadConstraints constraints() {
+    StreamReadConstraints.Builder builder =
+        StreamReadConstraints.builder().maxNestingDepth(100).maxStringLength(LARGEST);
+    try {
+      return builder.maxNameLength(LARGEST).build();
+    } catch (NoSuchMethodError before216) {
+      // Names have no limit in the Jackson 2.15 that a host application may bring.
+      return builder.build();
+    }
+  }
+
+  /** Reads the value that stands under a key; the parser is on that value's first token. */
+  @FunctionalInterface
+  public interface Member {
+    void read(String key) throws IOException;
+  }
+
+  private final String where;
+  private final JsonParser parser;
+  private final Refusal refusal;
+
+  private JsonText(String where, JsonParser parser, Refusal refusal) {
+    this.where = where;
+    this.parser = parser;
+    this.refusal = refusal;
+  }
+
+  /** Makes what is thrown for a text that is refused. */
+  @FunctionalInterface
+  public interface Refusal {
+    /** {@code cause} may be null. */
+    RuntimeException of(String message, Throwable cause);
+  }
+
+  /** Reads one element of a list; the parser is on its first token. */
+  @FunctionalInterface
+  public interface Element {
+    void read(int index) throws IOException;
+  }
+
+  /** What to do with the outermost value; the parser is on its first token. */
+  @FunctionalInterface
+  private interface Whole {
+    void read(JsonText json) throws IOException;
+  }
+
+  /**
+   * The bytes of a file in which a JSON text stands.
+   *
+   * @param refusal makes what is thrown if it is too large
+   * @param fault what an IOException of the file becomes
+   */
+  public static byte[] bytesOf(
+      Path path,
+      Refusal refusal,
+      BiFunction<Path, IOException, ? extends RuntimeException> fault) {
+    try (InputStream in = Files.newInputStream(path)) {
+      // What is no regular file may say that it has no bytes, and give them without an end.
+      byte[] bytes = in.readNBytes(LARGEST + 1);
+      requireReadable(path.toString(), bytes.length, refusal);
+      return bytes;
+    } catch (IOException thrown) {
+      throw fault.apply(path, thrown);
+    }
+  }
+
+  /** Refuses a JSON text that is longer than the readers take. */
+  public static void requireReadable(String where, long bytes, Refusal refusal) {
+    if (bytes > LARGEST) {
+      throw refusal.of(
+          where + ": has more than " + LARGEST + " bytes, which are read at most", null);
+    }
+  }
+
+  /**
+   * Reads {@code bytes} as one object.
+   *
+   * @param reader is called for each key of the object, with the parser on its value
+   */
+  public static void object(String where, byte[] bytes, Refusal refusal, Reader reader) {
+    read(
+        where, bytes, refusal, json -> json.members("the whole", key -> reader.read(json, key)));
+  }
+
+  /**
+   * Reads {@code bytes} as one list.
+   *
+   * @param reader is called for each element, with the parser on it
+   */
+  public static void list(
+      String where, byte[] bytes, Refusal refusal, ElementReader reader) {
+    read(
+        where,
+        bytes,
+        refusal,
+        json -> json.elements("the whole", index -> reader.read(json, index)));
+  }
+
+  private static void read(String where, byte[] bytes, Refusal refusal, Whole whole) {
+    CharBuffer text;
+    try {
+      text =
+          StandardCharsets.UTF_8
+              .newDecoder()
+              .onMalformedInput(CodingErrorAction.REPORT)
+              .onUnmappableCharacter(CodingErrorAction.REPORT)
+              .decode(ByteBuffer.wrap(bytes));
+    } catch (CharacterCodingException malformed) {
+      throw refusal.of(where + ": the JSON is not valid UTF-8", null);
+    }
+    try (JsonText json =
+        new JsonText(
+            where,
+            FACTORY.createParser(text.array(), text.arrayOffset(), text.length()),
+            refusal)) {
+      if (json.parser.nextToken() == null) {
+        throw json.bad("the JSON is empty");
+      }
+      whole.read(json);
+      if (json.parser.nextToken() != null) {
+        throw json.bad("something follows the JSON");
+      }
+    } catch (JsonProcessingException malformed) {
+      String at =
+          malformed.getLocation() == null
+              ? ""
+              : " at character " + malformed.getLocation().getCharOffset();
+      String what = SOURCE.matcher(malformed.getOriginalMessage()).replaceAll("");
+      throw refusal.of(where + ": not valid JSON: " + what + at, null);
+    } catch (IOException impossible) {
+      throw refusal.of(where + ": unreadable JSON", impossible);
+    }
+  }
+
+  /** What to do with each key of the outermost object. */
+  @FunctionalInterface
+  public interface Reader {
+    void read(JsonText json, String key) throws IOException;
+  }
+
+  /** What to do with each element of the outermost list. */
+  @FunctionalInterface
+  public interface ElementReader {
+    void read(JsonText json, int index) throws IOException;
+  }
+
+  /** Reads an object; the parser is on its opening brace. */
+  public void members(String what, Member member) throws IOException {
+    if (parser.currentToken() != JsonToken.START_OBJECT) {
+      throw bad(what + " is " + found() + ", not an object");
+    }
+    Set<String> seen = new HashSet<>();
+    while (parser.nextToken() != JsonToken.END_OBJECT) {
+      String key = parser.currentName();
+      if (!wellFormed(key)) {
+        throw bad("a key holds half a surrogate pair: " + quoted(key));
+      }
+      if (!seen.add(key)) {
+        throw bad("the key " + quoted(key) + " stands twice in " + what);
+      }
+      parser.nextToken();
+      member.read(key);
+    }
+  }
+
+  /** The string that the parser is on. */
+  public String string(String what) throws IOException {
+    if (parser.currentToken() != JsonToken.VALUE_STRING) {
+      throw bad(what + " is " + found() + ", not a string");
+    }
+    String text = parser.getText();
+    if (!wellFormed(text)) {
+      throw bad(what + " holds half a surrogate pair");
+    }
+    return text;
+  }
+
+  /** The integer that the parser is on: no sign, no fraction, no exponent, below 2^63. */
+  public long natural(String what) throws IOException {
+    if (parser.currentToken() != JsonToken.VALUE_NUMBER_INT) {
+      throw bad(what + " is " + found() + ", not an integer");
+    }
+    String digits = parser.getText();
+    if (digits.startsWith("-")) {
+      throw bad(what + " is " + digits + ", which is negative");
+    }
+    if (new BigInteger(digits).bitLength() > 63) {
+      throw bad(what + " is " + digits + ", which does not fit 63 bits");
+    }
+    return parser.getLongValue();
+  }
+
+  /** The number that the parser is on, which is not negative and not too large for a double. */
+  public double number(String what) throws IOException {
+    JsonToken token = parser.currentToken();
+    if (token != JsonToken.VALUE_NUMBER_INT && token != JsonToken.VALUE_NUMBER_FLOAT) {
+      throw bad(what + " is " + found() + ", not a number");
+    }
+    double value = Double.parseDouble(parser.getText());
+    if (value < 0 || Double.isInfinite(value)) {
+      throw bad(
+          what + " is " + parser.getText() + ", which is " + (value < 0 ? "negative" : "too large"));
+    }
+    return value;
+  }
+
+  /** The boolean that the parser is on. */
+  public boolean bool(String what) throws IOException {
+    JsonToken token = parser.currentToken();
+    if (token != JsonToken.VALUE_TRUE && token != JsonToken.VALUE_FALSE) {
+      throw bad(what + " is " + found() + ", neither true nor false");
+    }
+    return token == JsonToken.VALUE_TRUE;
+  }
+
+  /** Reads a list; the parser is on its opening bracket. */
+  public void elements(String what, Element element) throws IOException {
+    if (parser.currentToken() != JsonToken.START_ARRAY) {
+      throw bad(what + " is " + found() + ", not a list");
+    }
+    for (int index = 0; parser.nextToken() != JsonToken.END_ARRAY; index++) {
+      element.read(index);
+    }
+  }
+
+  /** The list of integers that the parser is on. */
+  public List<Long> naturals(String what) throws IOException {
+    List<Long> values = new ArrayList<>();
+    elements(what, index -> values.add(natural(what + "[" + index + "]")));
+    return values;
+  }
+
+  /** The list of strings that the parser is on. */
+  public List<String> strings(String what) throws IOException {
+    List<String> values = new ArrayList<>();
+    elements(what, index -> values.add(string(what + "[" + index + "]")));
+    return values;
+  }
+
+  /** Whether the value that the parser is on is a list. */
+  public boolean isList() {
+    return parser.currentToken() == JsonToken.START_ARRAY;
+  }
+
+  /** Whether the value that the parser is on is {@code true}. */
+  public boolean isTrue() {
+    return parser.currentToken() == JsonToken.VALUE_TRUE;
+  }
+
+  /** Whether the value that the parser is on is {@code null}. */
+  public boolean isNull() {
+    return parser.currentToken() == JsonToken.VALUE_NULL;
+  }
+
+  /** Passes over the value that the parser is on, checking that it is JSON. */
+  public void skip() throws IOException {
+    parser.skipChildren();
+  }
+
+  /** A complaint about the text. */
+  public RuntimeException bad(String what) {
+    return refusal.of(where + ": " + what, null);
+  }
+
+  private String found() throws IOException {
+    JsonToken token = parser.currentToken();
+    return switch (token) {
+      case START_OBJECT -> "an object";
+      case START_ARRAY -> "a list";
+      case VALUE_STRING -> "the string " + quoted(parser.getText());
+      case VALUE_NULL -> "null";
+      default -> parser.getText();
+    };
+  }
+
+  /** A name in a message, cut short where it is long. */
+  public static String quoted(String text) {
+    return '"' + (text.length() > 200 ? text.substring(0, 200) + "..." : text) + '"';
+  }
+
+  /** Whether a text has no half of a surrogate pair, so that UTF-8 can hold it. */
+  public static boolean wellFormed(String text) {
+    return StandardCharsets.UTF_8.newEncoder().canEncode(text);
+  }
+
+  @Override
+  public void close() throws IOException {
+    parser.close();
+  }
+}

@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Reading and writing JSON. */
+package org.windlass.internal.json;

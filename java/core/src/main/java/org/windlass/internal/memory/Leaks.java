@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.memory;
+
+import java.lang.ref.Cleaner;
+import java.time.Duration;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * The end of what was dropped without {@code close()}: it is freed, and reported on the logger
+ * {@code org.windlass}. Where it was made is recorded only under {@code -Dorg.windlass.leaks=full},
+ * since a stack costs microseconds.
+ */
+public final class Leaks {
+  public static final String PROPERTY = "org.windlass.leaks";
+
+  private static final System.Logger LOGGER = System.getLogger("org.windlass");
+  // The JDK's own thread: one of ours would hold the class loader that it was made under.
+  private static final Cleaner CLEANER = Cleaner.create();
+
+  /** A program that closes nothing is told so, and not for each thing that it makes. */
+  private static final Pace PACE = new Pace(50, Duration.ofMinutes(1));
+
+  private static final int MOST_THREADS = 16;
+
+  /** Runs each {@code free} that may wait for peers or a network. The others wait in its queue. */
+  private static final ThreadPoolExecutor BESIDE = beside();
+
+  private Leaks() {}
+
+  /**
+   * Runs {@code resource} once {@code owner} is unreachable, or at the returned handle's {@code
+   * clean()}, whichever is first. The resource may not reach its owner.
+   */
+  public static Cleaner.Cleanable watch(Object owner, Resource resource) {
+    return CLEANER.register(owner, resource);
+  }
+
+  /** Something native behind a closeable object. */
+  public abstract static class Resource implements Runnable {
+    private final String what;
+    private final Throwable made;
+    private volatile boolean closed;
+
+    /**
+     * @param what what is reported when it leaks; null if being dropped is a proper end
+     */
+    protected Resource(String what) {
+      this.what = what;
+      this.made =
+          what != null && "full".equals(System.getProperty(PROPERTY))
+              ? new Throwable("made here")
+              : null;
+    }
+
+    /** Says that the owner was closed: no leak. */
+    public final void closed() {
+      closed = true;
+    }
+
+    @Override
+    public final void run() {
+      if (closed) {
+        free();
+        return;
+      }
+      if (what != null && isReported()) {
+        report();
+      }
+      if (!mayWait() || !freesBeside()) {
+        free();
+      }
+    }
+
+    /** Whether a leak of it is reported; not one of a part of something that is reported itself. */
+    protected boolean isReported() {
+      return true;
+    }
+
+    /** Whether {@link #free} may wait for peers or a network: then it keeps nothing else waiting. */
+    protected boolean mayWait() {
+      return false;
+    }
+
+    private boolean freesBeside() {
+      try {
+        BESIDE.execute(this::free);
+        return true;
+      } catch (OutOfMemoryError noThread) {
+        return false;
+      }
+    }
+
+    private void report() {
+      long unsaid = PACE.next(System.nanoTime());
+      if (unsaid < 0) {
+        return;
+      }
+      String message = what + " was dropped without close(); its memory is released now.";
+      if (unsaid > 0) {
+        message += " So were " + unsaid + " things before it, of which nothing was said.";
+      }
+      if (made != null) {
+        LOGGER.log(System.Logger.Level.WARNING, message, made);
+      } else {
+        LOGGER.log(
+            System.Logger.Level.WARNING,
+            message + " Run with -D" + PROPERTY + "=full to see where it was made.");
+      }
+    }
+
+    /** Frees the native side; must not throw. */
+    protected abstract void free();
+  }
+
+  private static ThreadPoolExecutor beside() {
+    ThreadPoolExecutor executor =
+        new ThreadPoolExecutor(
+            MOST_THREADS,
+            MOST_THREADS,
+            1,
+            TimeUnit.SECONDS,
+            new LinkedBlockingQueue<>(),
+            free -> {
+              Thread thread = new Thread(null, free, "windlass-dropped", 0, false);
+              thread.setDaemon(true);
+              return thread;
+            });
+    executor.allowCoreThreadTimeOut(true);
+    return executor;
+  }
+
+  /** Limits reports to a number in each span of time, and counts those that it suppresses. */
+  static final class Pace {
+    private final int most;
+    private final long timeNs;
+    private long beginNs;
+    private int told;
+    private long unsaid;
+
+    Pace(int most, Duration time) {
+      this.most = most;
+      this.timeNs = time.toNanos();
+      this.told = most;
+      this.beginNs = System.nanoTime() - timeNs;
+    }
+
+    /** The number of suppressed reports before this one, or -1 if this one is suppressed too. */
+    synchronized long next(long nowNs) {
+      if (nowNs - beginNs >= timeNs) {
+        beginNs = nowNs;
+        told = 0;
+      }
+      if (told == most) {
+        unsaid++;
+        return -1;
+      }
+      told++;
+      long before = unsaid;
+      unsaid = 0;
+      return before;
+    }
+  }
+}

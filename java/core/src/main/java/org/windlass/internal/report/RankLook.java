@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.report;
+
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.windlass.internal.Native;
+import org.windlass.internal.NativeMemory;
+import org.windlass.internal.ProcessName;
+import org.windlass.internal.Structs;
+import org.windlass.internal.call.Endpoint;
+
+/**
+ * One look at a rank, from any thread: its state line, then what was recorded of it. The two may be
+ * of different moments.
+ *
+ * @param awaited the rank that it waits for, {@link #NOBODY} or {@link #SEVERAL}
+ * @param contested times that a wait found another thread busy on its core
+ * @param item the piece of an operation's work that it runs, or null
+ * @param recorded its last operations, the newest first
+ * @param process in which it lives, or null where all live in one or it has not come yet
+ * @param processState a {@code wl_process_state} of that
+ * @param former which rank it is in the communicator that this one comes from; -1 for none
+ * @param host the number of its host
+ * @param elsewhere whether that is another one than where it is looked at
+ */
+public record RankLook(
+    boolean closed,
+    int awaited,
+    int contested,
+    String item,
+    List<Recorded> recorded,
+    ProcessName process,
+    int processState,
+    int former,
+    int host,
+    boolean elsewhere) {
+  public static final int NOBODY = -1;
+  public static final int SEVERAL = -2;
+
+  /**
+   * One recorded operation. Times are those of {@code wl_clock_ns}.
+   *
+   * @param sequence of a one-sided operation, that of the last one before
+   * @param algorithm which one it was; {@code WL_AUTO} where it has one alone
+   * @param text the operation with what it moves
+   * @param code {@code WL_RECORD_INSIDE} while it is in progress; {@code WL_RECORD_ENTERED} of a rank
+   *     that is elsewhere
+   * @param enteredNs 0 if it has not entered yet
+   */
+  public record Recorded(
+      int sequence,
+      int operation,
+      int algorithm,
+      String text,
+      long bytes,
+      int code,
+      long enteredNs,
+      long leftNs,
+      long waitedNs) {
+    public boolean inside() {
+      return code == Native.WL_RECORD_INSIDE;
+    }
+
+    /** Whether it is the rank's own, or follows a failure, and takes no sequence. */
+    public boolean uncounted() {
+      return operation == Native.WL_OP_SHRINK
+          || (operation >= Native.WL_OP_FIRST_ONE_SIDED
+              && operation <= Native.WL_OP_LAST_ONE_SIDED);
+    }
+  }
+
+  /** Who may look at a communicator. */
+  interface Source {
+    /** Fills in a {@code wl_rank_state_t}. */
+    void state(int rank, long state);
+
+    /** Fills in so many {@code wl_record_t} at most; how many it has filled in. */
+    int recorded(int rank, long records, int capacity);
+  }
+
+  /** A look at every rank, by one of them. */
+  public static List<RankLook> all(Endpoint endpoint) {
+    long comm = endpoint.handle;
+    return all(
+        endpoint.size,
+        new Source() {
+          @Override
+          public void state(int rank, long state) {
+            Native.wl_comm_state(comm, rank, state);
+          }
+
+          @Override
+          public int recorded(int rank, long records, int capacity) {
+            return Native.wl_comm_recorded(comm, rank, records, capacity);
+          }
+        });
+  }
+
+  /**
+   * The rank that an endpoint's own rank waits for, {@link #NOBODY} or {@link #SEVERAL}.
+   *
+   * @param state a {@code wl_rank_state_t} to fill in
+   */
+  public static int awaited(Endpoint endpoint, ByteBuffer state) {
+    state.putInt(0, Structs.RankState.SIZE);
+    Native.wl_comm_state(endpoint.handle, endpoint.rank, NativeMemory.address(state));
+    return state.getInt(Structs.RankState.AWAITED);
+  }
+
+  /**
+   * Which rank of the communicator that this one comes from each of its ranks is, in rank order;
+   * empty where it comes from none.
+   */
+  public static List<Integer> former(Endpoint endpoint) {
+    return Arrays.stream(of(endpoint, Structs.RankState.FORMER))
+        .filter(former -> former >= 0)
+        .boxed()
+        .toList();
+  }
+
+  /** The number of each rank's host, in rank order. */
+  public static int[] hosts(Endpoint endpoint) {
+    return of(endpoint, Structs.RankState.HOST);
+  }
+
+  /** What the state of each rank has at an offset. */
+  private static int[] of(Endpoint endpoint, int offset) {
+    ByteBuffer state = Structs.allocate(Structs.RankState.SIZE);
+    int[] values = new int[endpoint.size];
+    for (int rank = 0; rank < endpoint.size; rank++) {
+      state.putInt(0, Structs.RankState.SIZE);
+      Native.wl_comm_state(endpoint.handle, rank, NativeMemory.address(state));
+      values[rank] = state.getInt(offset);
+    }
+    return values;
+  }
+
+  /** A look at every rank of {@code ranks}. */
+  static List<RankLook> all(int ranks, Source source) {
+    ByteBuffer state = Structs.allocate(Structs.RankState.SIZE);
+    ByteBuffer records = Structs.allocate(Structs.Record.SIZE * Native.WL_RECORDS);
+    List<RankLook> looks = new ArrayList<>(ranks);
+    Map<ProcessName, Integer> states = new HashMap<>();
+    for (int rank = 0; rank < ranks; rank++) {
+      looks.add(look(source, rank, state, records, states));
+    }
+    return looks;
+  }
+
+  /** @param states of the processes that have been looked at */
+  private static RankLook look(
+      Source source,
+      int rank,
+      ByteBuffer state,
+      ByteBuffer records,
+      Map<ProcessName, Integer> states) {
+    state.putInt(0, Structs.RankState.SIZE);
+    records.putInt(0, Structs.Record.SIZE);
+    source.state(rank, NativeMemory.address(state));
+    int count = source.recorded(rank, NativeMemory.address(records), Native.WL_RECORDS);
+    ProcessName process =
+        state.getInt(Structs.RankState.PID) <= 0
+            ? null
+            : new ProcessName(
+                state.getInt(Structs.RankState.PID),
+                state.getLong(Structs.RankState.STARTED),
+                state.getLong(Structs.RankState.PID_NAMESPACE));
+    List<Recorded> recorded = new ArrayList<>(count);
+    for (int i = 0; i < count; i++) {
+      recorded.add(recorded(records, i * Structs.Record.SIZE));
+    }
+    boolean elsewhere = state.getInt(Structs.RankState.ELSEWHERE) != 0;
+    return new RankLook(
+        state.getInt(Structs.RankState.CLOSED) != 0,
+        state.getInt(Structs.RankState.AWAITED),
+        state.getInt(Structs.RankState.CONTESTED),
+        item(state),
+        recorded,
+        process,
+        elsewhere || process == null
+            ? toldOf(state)
+            : states.computeIfAbsent(process, ProcessName::look),
+        state.getInt(Structs.RankState.FORMER),
+        state.getInt(Structs.RankState.HOST),
+        elsewhere);
+  }
+
+  /** What others tell of the process of a rank that can't be looked at. */
+  private static int toldOf(ByteBuffer state) {
+    return state.getInt(Structs.RankState.LOST) == 0
+        ? Native.WL_PROCESS_UNKNOWN
+        : Native.WL_PROCESS_ENDED;
+  }
+
+  private static String item(ByteBuffer state) {
+    int owner = state.getInt(Structs.RankState.ITEM_OWNER);
+    return owner < 0
+        ? null
+        : "item "
+            + state.getInt(Structs.RankState.ITEM)
+            + " of rank "
+            + owner
+            + ", phase "
+            + state.getInt(Structs.RankState.ITEM_PHASE);
+  }
+
+  private static Recorded recorded(ByteBuffer records, int at) {
+    return new Recorded(
+        records.getInt(at + Structs.Record.SEQUENCE),
+        records.getInt(at + Structs.Record.OPERATION),
+        records.getInt(at + Structs.Record.ALGORITHM),
+        Structs.text(records, at + Structs.Record.TEXT, Native.WL_RECORD_TEXT),
+        records.getLong(at + Structs.Record.BYTES),
+        records.getInt(at + Structs.Record.CODE),
+        records.getLong(at + Structs.Record.ENTERED_NS),
+        records.getLong(at + Structs.Record.LEFT_NS),
+        records.getLong(at + Structs.Record.WAITED_NS));
+  }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.transfer;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.windlass.Tensor;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.internal.Fingerprint;
+import org.windlass.internal.Shapes;
+import org.windlass.layout.TensorSpec;
+import org.windlass.plan.Plan;
+
+/** A tensor of a batch: what it is, how it moves, and this rank's views of both ends. */
+public record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor target, Plan plan) {
+  /**
+   * Checks {@code view} against what {@code rank} holds of {@code spec}.
+   *
+   * @param role source or target
+   */
+  public static void checkView(String call, String role, TensorSpec spec, Tensor view, int rank) {
+    boolean member = spec.layout().mesh().contains(rank);
+    if (!member) {
+      if (view != null) {
+        throw refused(
+            call,
+            role,
+            spec,
+            "is "
+                + view
+                + "; rank "
+                + rank
+                + " is outside the mesh of "
+                + spec.layout()
+                + " and holds nothing: give null");
+      }
+      return;
+    }
+    long[] local = spec.localShape(rank);
+    if (view == null) {
+      if (Shapes.numel(local) != 0) {
+        throw new NullPointerException(
+            text(role, spec) + " is null; rank " + rank + " holds " + Arrays.toString(local)
+                + " of it");
+      }
+      return;
+    }
+    if (view.dtype() != spec.dtype()) {
+      throw refused(call, role, spec, "has dtype " + view.dtype() + "; it must be " + spec.dtype());
+    }
+    if (!Arrays.equals(view.shape(), local)) {
+      throw refused(
+          call,
+          role,
+          spec,
+          "has shape "
+              + Arrays.toString(view.shape())
+              + "; under "
+              + spec.layout()
+              + " rank "
+              + rank
+              + " holds "
+              + Arrays.toString(local));
+    }
+    if (role.equals("target") && view.isReadOnly()) {
+      throw refused(call, role, spec, "is read-only");
+    }
+    Views.requireDevices(call, text(role, spec), view);
+    if (!Views.memory(view).usable()) {
+      throw Views.closed(call, text(role, spec), view);
+    }
+  }
+
+  private static InvalidArgumentException refused(
+      String call, String role, TensorSpec spec, String why) {
+    return new InvalidArgumentException(call + ": " + text(role, spec) + " " + why);
+  }
+
+  private static String text(String role, TensorSpec spec) {
+    return role + " of tensor '" + spec.name() + "'";
+  }
+
+  /** Of all that every rank has to have alike of it. */
+  public long fingerprint() {
+    return new Fingerprint().add(from.name()).add(to.name()).add(plan.fingerprint()).value();
+  }
+
+  /** What enters {@link #fingerprint}, as messages say it. */
+  public String text() {
+    return "'"
+        + from.name()
+        + "', "
+        + text(from)
+        + ", to "
+        + (to.name().equals(from.name()) ? "" : "'" + to.name() + "', ")
+        + text(to)
+        + ", "
+        + new Moving(plan.wire(), plan.options());
+  }
+
+  private static String text(TensorSpec spec) {
+    boolean isPadded = !spec.paddedShape().equals(spec.shape());
+    return spec.dtype()
+        + spec.shape().toString()
+        + (isPadded ? " padded to " + spec.paddedShape() : "")
+        + " under "
+        + spec.layout();
+  }
+
+  /** Bytes of the target on all ranks together, without padding. */
+  public long targetBytes() {
+    long elements = 0;
+    for (int rank : to.layout().mesh().ranks()) {
+      elements += to.localRegion(rank).numel();
+    }
+    return to.dtype().bytesOf(elements);
+  }
+
+  /** The views of the target's padding: together each of its elements once. */
+  public List<Tensor> padding(int rank) {
+    List<Tensor> padding = new ArrayList<>();
+    if (target == null) {
+      return padding;
+    }
+    Tensor rest = target;
+    long[] real = to.localRegion(rank).shape();
+    for (int d = 0; d < real.length; d++) {
+      padding.add(rest.narrow(d, real[d], rest.shape()[d] - real[d]));
+      rest = rest.narrow(d, 0, real[d]);
+    }
+    padding.removeIf(view -> view.numel() == 0);
+    return padding;
+  }
+
+  /** Bytes of the target on one rank, without padding. */
+  public long targetBytes(int rank) {
+    return to.layout().mesh().contains(rank)
+        ? to.dtype().bytesOf(to.localRegion(rank).numel())
+        : 0;
+  }
+}

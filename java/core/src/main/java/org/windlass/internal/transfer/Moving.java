@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.transfer;
+
+import java.util.Objects;
+import org.windlass.DType;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.plan.Plan;
+import org.windlass.plan.PlanOptions;
+import org.windlass.plan.TransferMode;
+
+/**
+ * The choices of how a tensor moves: those of {@link org.windlass.transfer.Batch} and {@link org.windlass.link.LinkBatch} for what is added
+ * from then on.
+ *
+ * @param wire the dtype in which it crosses ranks; null for {@link Plan#defaultWire}
+ * @param options its mode and its buckets
+ */
+public record Moving(DType wire, PlanOptions options) {
+  public static final Moving DEFAULT = new Moving(null, PlanOptions.defaults());
+
+  public Moving withWire(DType dtype) {
+    return new Moving(Objects.requireNonNull(dtype, "dtype"), options);
+  }
+
+  public Moving withMode(TransferMode mode) {
+    return new Moving(wire, options.withMode(mode));
+  }
+
+  public Moving withBucketBytes(long bytes) {
+    return new Moving(wire, options.withBucketBytes(bytes));
+  }
+
+  /** The same for a tensor of dtype {@code source}: a wire dtype is for floating ones alone. */
+  public Moving of(DType source) {
+    return wire == null || source.isFloating() ? this : new Moving(null, options);
+  }
+
+  /** The dtype on the wire between a source and a target of these dtypes. */
+  public DType wire(DType source, DType target) {
+    DType chosen = of(source).wire;
+    return chosen != null ? chosen : Plan.defaultWire(source, target);
+  }
+
+  /**
+   * Throws where the last choice came after the last tensor, and so is of none.
+   *
+   * @param unused the call that made it; null where a tensor follows
+   * @param hasTensors whether any came before
+   */
+  public static void requireUsed(String unused, boolean hasTensors) {
+    if (unused != null && hasTensors) {
+      throw new InvalidArgumentException(
+          "register: "
+              + unused
+              + " was called after the last tensor was added; it is of those that are added later:"
+              + " call it before them");
+    }
+  }
+
+  @Override
+  public String toString() {
+    return (wire == null ? "" : "by " + wire + ", ")
+        + options.mode()
+        + ", buckets of "
+        + options.bucketBytes();
+  }
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.transfer;
+
+import java.nio.charset.StandardCharsets;
+import java.util.Objects;
+import java.util.regex.Pattern;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.internal.store.Texts;
+
+/** Names of jobs, pairs and links, which messages and keys of stores hold as they are. */
+public final class Names {
+  private static final Pattern NAME = Pattern.compile("[^\\p{Cc}\\p{Cf}\\p{Cs}\\p{Zl}\\p{Zp}/]+");
+
+  /** In bytes of UTF-8. */
+  private static final int LONGEST = 64;
+
+  private Names() {}
+
+  /** Refuses what is none; {@code what} is the argument. */
+  public static void require(String what, String name) {
+    Objects.requireNonNull(name, what);
+    if (!NAME.matcher(name).matches()
+        || name.getBytes(StandardCharsets.UTF_8).length > LONGEST) {
+      String shown = name.length() <= LONGEST ? name : name.substring(0, LONGEST) + "...";
+      throw new InvalidArgumentException(
+          what
+              + ": '"
+              + Texts.printable(shown)
+              + "' is no name, which has 1 to "
+              + LONGEST
+              + " bytes of characters that print, and no slash");
+    }
+  }
+}

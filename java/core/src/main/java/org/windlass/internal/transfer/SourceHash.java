@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.transfer;
+
+import java.lang.ref.Reference;
+import java.nio.ByteBuffer;
+import org.windlass.internal.Native;
+import org.windlass.internal.NativeMemory;
+import org.windlass.internal.Structs;
+import org.windlass.internal.call.Endpoint;
+
+/**
+ * The XXH64 of boxes of a transfer's sources, of whatever ranks, as they reach a target. Each is a
+ * call on the transfer's communicator, so that ranks which fail know how long their sources are
+ * read. The caller has pinned the transfer. Not for several threads at a time.
+ */
+public final class SourceHash {
+  private static final int BOX = 2 * Long.BYTES * Native.WL_MAX_DIMS;
+
+  private final TransferHandle transfer;
+
+  /** Start and length of the box, its ranks. */
+  private ByteBuffer buffer = Structs.allocate(BOX + Integer.BYTES);
+
+  public SourceHash(TransferHandle transfer) {
+    this.transfer = transfer;
+  }
+
+  /**
+   * The hash of the box that source binding {@code binding} of {@code ranks} has at {@code start},
+   * folded with {@code op} where they are several, rounded to {@code wire}, then to {@code dtype}.
+   */
+  public long of(
+      int binding,
+      int[] ranks,
+      long[] start,
+      long[] length,
+      int op,
+      int wire,
+      int dtype,
+      long seed) {
+    Endpoint endpoint = transfer.endpoint();
+    Thread thread = Thread.currentThread();
+    if (endpoint.mustHandOff(thread)) {
+      return endpoint.handOff(() -> of(binding, ranks, start, length, op, wire, dtype, seed));
+    }
+    if (buffer.capacity() < BOX + ranks.length * Integer.BYTES) {
+      buffer = Structs.allocate(BOX + ranks.length * Integer.BYTES);
+    }
+    for (int d = 0; d < start.length; d++) {
+      buffer.putLong(d * Long.BYTES, start[d]);
+      buffer.putLong(BOX / 2 + d * Long.BYTES, length[d]);
+    }
+    for (int i = 0; i < ranks.length; i++) {
+      buffer.putInt(BOX + i * Integer.BYTES, ranks[i]);
+    }
+    long address = NativeMemory.address(buffer);
+    endpoint.begin(thread);
+    int code =
+        Native.wl_transfer_hash(
+            transfer.handle,
+            binding,
+            address + BOX,
+            ranks.length,
+            address,
+            address + BOX / 2,
+            op,
+            wire,
+            dtype,
+            seed,
+            endpoint.scratch.out(),
+            endpoint.error);
+    Reference.reachabilityFence(buffer);
+    if (code != Native.WL_OK) {
+      throw endpoint.settle(code, null, null);
+    }
+    long hash = endpoint.scratch.outValue();
+    endpoint.end();
+    return hash;
+  }
+}

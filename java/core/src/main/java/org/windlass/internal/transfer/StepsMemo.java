@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.transfer;
+
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.List;
+import org.windlass.plan.Plan;
+
+/**
+ * The steps of transfers that were planned last, by what ranks compare of their plans: those that
+ * move the same between the same layouts again, in other memory, compute them once. From any
+ * thread.
+ */
+public final class StepsMemo {
+  /** Words of all that it keeps; the last one it keeps however many that has. */
+  private static final long MOST_WORDS = 1 << 22;
+
+  private record Known(List<Long> plans, int rank, TransferSteps steps) {
+    public long words() {
+      return steps.chunks().size() + (long) steps.stages().size();
+    }
+  }
+
+  /** The one that was asked for last stands first. Guarded by this, as is all below. */
+  private final Deque<Known> all = new ArrayDeque<>();
+
+  private int computed;
+
+  /** Those of {@code rank} in a transfer of {@code plans}. */
+  public synchronized TransferSteps of(List<Plan> plans, int rank) {
+    List<Long> key = plans.stream().map(Plan::fingerprint).toList();
+    Known found = null;
+    for (Known each : all) {
+      if (each.rank == rank && each.plans.equals(key)) {
+        found = each;
+        break;
+      }
+    }
+    if (found == null) {
+      found = new Known(key, rank, TransferSteps.of(plans, rank));
+      computed++;
+    } else {
+      all.remove(found);
+    }
+    all.addFirst(found);
+    long words = 0;
+    for (Known each : all) {
+      words += each.words();
+    }
+    while (all.size() > 1 && words > MOST_WORDS) {
+      words -= all.removeLast().words();
+    }
+    return found.steps;
+  }
+
+  /** How often it had to. */
+  public synchronized int computed() {
+    return computed;
+  }
+}

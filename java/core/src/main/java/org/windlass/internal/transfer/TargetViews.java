@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.transfer;
+
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import org.windlass.Tensor;
+import org.windlass.error.InvalidArgumentException;
+
+/**
+ * The check of target views of one batch, which refuses those that share bytes with each other or
+ * with a source view.
+ */
+public final class TargetViews {
+  private record View(String name, Tensor tensor, boolean isTarget) {
+    public String text() {
+      return (isTarget ? "target" : "source") + " of tensor '" + name + "' (" + tensor + ")";
+    }
+  }
+
+  private TargetViews() {}
+
+  public static void check(List<BoundTensor> tensors) {
+    List<View> views = new ArrayList<>();
+    for (BoundTensor bound : tensors) {
+      add(views, bound.from().name(), bound.source(), false);
+      add(views, bound.to().name(), bound.target(), true);
+    }
+    views.sort(Comparator.comparingLong(view -> view.tensor().address()));
+    List<View> open = new ArrayList<>();
+    for (View view : views) {
+      open.removeIf(other -> end(other) <= view.tensor().address());
+      for (View other : open) {
+        if ((view.isTarget() || other.isTarget())
+            && Views.overlap(view.tensor(), other.tensor())) {
+          throw new InvalidArgumentException(
+              "register: " + view.text() + " overlaps " + other.text());
+        }
+      }
+      open.add(view);
+    }
+  }
+
+  private static void add(List<View> views, String name, Tensor tensor, boolean isTarget) {
+    if (tensor != null && tensor.numel() != 0) {
+      views.add(new View(name, tensor, isTarget));
+    }
+  }
+
+  private static long end(View view) {
+    return view.tensor().address() + Views.span(view.tensor());
+  }
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.transfer;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.windlass.Tensor;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.internal.memory.Memory;
+import org.windlass.layout.TensorSpec;
+
+/**
+ * The views into which a rank receives, in one half or two. The first half is the caller's memory;
+ * the second is a copy of its shape: for each allocation as many bytes as lie from the first view's
+ * start to the last one's end, so that views which share bytes or lie side by side do so in both.
+ */
+public final class Targets {
+  /** Bytes that both halves have: in the first from {@code low} to {@code high}. */
+  private static final class Stretch {
+    public long low = Long.MAX_VALUE;
+    public long high = Long.MIN_VALUE;
+    public Memory second;
+
+    public void include(Tensor view) {
+      low = Math.min(low, view.address());
+      high = Math.max(high, view.address() + Views.span(view));
+    }
+
+    public boolean holds(Tensor view) {
+      return low <= view.address() && view.address() + Views.span(view) <= high;
+    }
+
+    /** The second half begins where the first does within a line of 64 bytes. */
+    public long base() {
+      return low & -64;
+    }
+  }
+
+  private final Map<String, List<Tensor>> views = new HashMap<>();
+  private final Map<Memory, Stretch> stretches = new HashMap<>();
+  private final boolean doubled;
+
+  public Targets(List<TensorSpec> specs, List<Tensor> targets, boolean inPlace) {
+    doubled = !inPlace && !targets.isEmpty();
+    for (int i = 0; i < specs.size(); i++) {
+      Tensor view = targets.get(i);
+      views.computeIfAbsent(specs.get(i).name(), n -> new ArrayList<>()).add(view);
+      stretches.computeIfAbsent(Views.memory(view), m -> new Stretch()).include(view);
+    }
+    if (doubled) {
+      stretches.forEach((memory, stretch) -> stretch.second = like(memory, stretch));
+    }
+  }
+
+  /** Memory for the second half of a stretch, on the device where the first lies on one. */
+  private static Memory like(Memory memory, Stretch stretch) {
+    long bytes = stretch.high - stretch.base();
+    return memory.onDevice
+        ? Memory.allocateBeside(memory, bytes)
+        : Memory.allocate(bytes);
+  }
+
+  /** Whether there are views, and one half of them alone. */
+  public boolean isInPlace() {
+    return !doubled && !views.isEmpty();
+  }
+
+  /** A view of a name in a half, as they were added; null where this rank takes no part. */
+  public Tensor view(String name, int view, int half) {
+    List<Tensor> known = views.get(name);
+    return known == null || view >= known.size() ? null : in(half, known.get(view));
+  }
+
+  /** Throws unless there is one view of that name. */
+  public void requireOne(String name) {
+    List<Tensor> known = views.get(name);
+    if (known == null) {
+      throw new InvalidArgumentException(
+          "tensor: this rank takes nothing of a tensor '" + name + "'");
+    }
+    if (known.size() > 1) {
+      throw new InvalidArgumentException(
+          "tensor: '"
+              + name
+              + "' is taken into "
+              + known.size()
+              + " views; ask by the view that was bound");
+    }
+  }
+
+  /** The one view of a name in a half. */
+  public Tensor view(String name, int half) {
+    return in(half, views.get(name).get(0));
+  }
+
+  /** Where a half has what {@code view} is of the first. */
+  public Tensor view(Tensor view, int half) {
+    Stretch stretch = stretches.get(Views.memory(view));
+    if (stretch == null || !stretch.holds(view)) {
+      throw new InvalidArgumentException(
+          "tensor: " + view + " is no view of what was bound, nor of what lies between");
+    }
+    return in(half, view);
+  }
+
+  private Tensor in(int half, Tensor view) {
+    if (half == 0 || !doubled) {
+      return view;
+    }
+    Stretch stretch = stretches.get(Views.memory(view));
+    long address = stretch.second.address + (view.address() - stretch.base());
+    return Views.at(stretch.second, address, view);
+  }
+}

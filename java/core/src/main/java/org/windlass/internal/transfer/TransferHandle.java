@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.transfer;
+
+import java.nio.ByteBuffer;
+import org.windlass.internal.Failures;
+import org.windlass.internal.Native;
+import org.windlass.internal.NativeMemory;
+import org.windlass.internal.Scratch;
+import org.windlass.internal.Structs;
+import org.windlass.internal.call.Endpoint;
+import org.windlass.internal.memory.Lifetime;
+import org.windlass.internal.memory.Memory;
+
+/**
+ * The {@code wl_transfer_t*} of a transfer, with the memory that it is bound to, which stays pinned
+ * as long as it lives.
+ */
+public final class TransferHandle extends Lifetime {
+  public final long handle;
+  private final Endpoint endpoint;
+  private final Memory[] memories;
+
+  /** Takes over {@code handle} and one pin of each memory. */
+  public TransferHandle(long handle, Endpoint endpoint, Memory[] memories) {
+    this.handle = handle;
+    this.endpoint = endpoint;
+    this.memories = memories;
+    endpoint.retain();
+  }
+
+  /**
+   * Bytes written to each of the first {@code count} targets of {@code rank}, of all ranks where it
+   * is -1. The caller has pinned it.
+   */
+  public long[] moved(int rank, int count) {
+    ByteBuffer buffer = Structs.allocate(Math.max(1, count) * Long.BYTES);
+    try (Scratch scratch = Scratch.take()) {
+      long address = NativeMemory.address(buffer);
+      int code = Native.wl_transfer_progress(handle, rank, address, count, scratch.error());
+      Failures.check(code, scratch);
+      long[] moved = new long[count];
+      buffer.asLongBuffer().get(moved);
+      return moved;
+    }
+  }
+
+  public Endpoint endpoint() {
+    return endpoint;
+  }
+
+  /**
+   * Takes back a pin of what other ranks may still read, of a communicator that has failed: once
+   * none of them does.
+   */
+  public void unpinOnceQuiet() {
+    endpoint.keepUntilQuiet(this);
+  }
+
+  @Override
+  protected void release() {
+    Native.wl_transfer_free(handle);
+    for (Memory memory : memories) {
+      memory.unpin();
+    }
+    endpoint.release();
+  }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.transfer;
+
+import java.nio.LongBuffer;
+import java.util.List;
+import org.windlass.internal.Fingerprint;
+import org.windlass.layout.TensorSpec;
+import org.windlass.plan.Plan;
+
+/**
+ * What one rank does in a transfer, as words: its views of all tensors, the boxes that it stages, the
+ * boxes that it writes; windlass.h says of {@code wl_transfer_config_t} what they mean. Whoever knows
+ * the plans, and where that rank's views lie, can make them, for itself or for another process to
+ * hand over.
+ *
+ * <p>First stand a fingerprint and, for sources, targets, chunks and stages, how many they are and of
+ * how many words; then the words of each.
+ */
+public final class TransferWords {
+  /** A view in the allocation of {@code bytes} bytes at {@code low}. */
+  public record Binding(
+      int dtype, long address, long low, long bytes, long[] shape, long[] strides) {
+    /** That of a rank which holds nothing of a tensor. */
+    public static Binding empty(TensorSpec spec) {
+      long[] none = new long[Math.max(1, spec.extents().length)];
+      return new Binding(spec.dtype().code(), 0, 0, 0, none, none);
+    }
+  }
+
+  /** A tensor that moves, and where one rank has its parts of it. */
+  public record Bound(TensorSpec from, Binding source, TensorSpec to, Binding target, Plan plan) {}
+
+  private TransferWords() {}
+
+  /** Those of {@code rank}, whose steps are computed unless {@code memo} has them. */
+  public static long[] of(List<Bound> tensors, int rank, StepsMemo memo) {
+    Words sources = new Words();
+    Words targets = new Words();
+    Fingerprint fingerprint = new Fingerprint();
+    for (Bound tensor : tensors) {
+      fingerprint.add(tensor.from().name());
+      fingerprint.add(tensor.to().name());
+      fingerprint.add(tensor.plan().fingerprint());
+      sources.add(tensor.source());
+      targets.add(tensor.target());
+    }
+    TransferSteps steps = memo.of(tensors.stream().map(Bound::plan).toList(), rank);
+    long[] header = {
+      fingerprint.value(),
+      tensors.size(),
+      sources.size(),
+      tensors.size(),
+      targets.size(),
+      steps.chunkCount(),
+      steps.chunks().size(),
+      steps.stageCount(),
+      steps.stages().size()
+    };
+    List<Words> sections = List.of(sources, targets, steps.chunks(), steps.stages());
+    long size = header.length + sections.stream().mapToLong(Words::size).sum();
+    LongBuffer all = LongBuffer.allocate(Words.checked(size)).put(header);
+    sections.forEach(section -> section.into(all));
+    return all.array();
+  }
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.transfer;
+
+import java.lang.ref.Reference;
+import org.windlass.Communicator;
+import org.windlass.Tensor;
+import org.windlass.error.ClosedException;
+import org.windlass.error.UnsupportedException;
+import org.windlass.internal.Failures;
+import org.windlass.internal.Native;
+import org.windlass.internal.Scratch;
+import org.windlass.internal.Shapes;
+import org.windlass.internal.call.Endpoint;
+import org.windlass.internal.memory.Memory;
+import org.windlass.kernel.Target;
+
+/** The memory under tensors that ranks bind, and what is done with it as bytes. */
+public final class Views {
+  private Views() {}
+
+  public static Memory memory(Tensor view) {
+    return view.memory();
+  }
+
+  /** Bytes from the first element to the end of the last; 0 without elements. */
+  public static long span(Tensor view) {
+    return Shapes.span(view.shape(), view.strides()) * view.dtype().bytes();
+  }
+
+  /** Whether an element of {@code a} and one of {@code b} share a byte. */
+  public static boolean overlap(Tensor a, Tensor b) {
+    try (Scratch scratch = Scratch.take()) {
+      return Native.wl_tensors_overlap(describe(scratch, 0, a), describe(scratch, 1, b)) == 1;
+    }
+  }
+
+  /** The same view of other memory, where its first element is at {@code address}. */
+  public static Tensor at(Memory memory, long address, Tensor view) {
+    return view.at(memory, address);
+  }
+
+  /** What a call says that finds the memory of {@code view} gone, which it calls {@code name}. */
+  public static ClosedException closed(String call, String name, Tensor view) {
+    return new ClosedException(
+        call + ": " + name + " (" + view + ") is over memory that " + memory(view).ending());
+  }
+
+  /** A view in a device's memory is for kernels that devices run. */
+  public static void requireDevices(String call, String name, Tensor view) {
+    Target target = Target.loaded();
+    if (memory(view).onDevice && target != Target.CUDA) {
+      throw new UnsupportedException(
+          call + ": " + name + " (" + view + ") lies in a device's memory, which kernels of target "
+              + target + " don't get at; those of target " + Target.CUDA + " do");
+    }
+  }
+
+  /** Clears every bit of memory of the host that is known to be there. */
+  public static void zero(Tensor view) {
+    try (Scratch scratch = Scratch.take()) {
+      scratch.elementLong(0);
+      long target = describe(scratch, 0, view);
+      check(Native.wl_tensor_fill(target, scratch.element(), scratch.error()), scratch);
+    }
+  }
+
+  /**
+   * The same of a device's, by that of the rank whose call is in progress.
+   *
+   * @return what the call comes to, of which its error record says more
+   */
+  public static int zeroOnDevice(Endpoint endpoint, Tensor view) {
+    try (Scratch scratch = Scratch.take()) {
+      return Native.wl_device_clear(endpoint.handle, describe(scratch, 0, view), endpoint.error);
+    }
+  }
+
+  /**
+   * The XXH64 of the elements in row-major order.
+   *
+   * @param communicator of the rank whose device reads what lies in a device's memory
+   */
+  public static long hash(Communicator communicator, String call, Tensor view, long seed) {
+    Memory memory = memory(view);
+    if (!memory.hold()) {
+      throw closed(call, "a view", view);
+    }
+    try (Scratch scratch = Scratch.take()) {
+      long tensor = describe(scratch, 0, view);
+      if (memory.onDevice) {
+        Endpoint endpoint = communicator.endpoint();
+        return endpoint.call(
+            (out, error) -> Native.wl_device_hash(endpoint.handle, tensor, seed, out, error));
+      }
+      scratch.elementLong(tensor);
+      int dtype = view.dtype().code();
+      long out = scratch.out();
+      long error = scratch.error();
+      check(
+          Native.wl_tensor_hash(scratch.element(), 1, 0, dtype, dtype, seed, out, error), scratch);
+      return scratch.outValue();
+    } finally {
+      memory.unpin();
+      Reference.reachabilityFence(view);
+      Reference.reachabilityFence(communicator);
+    }
+  }
+
+  private static long describe(Scratch scratch, int slot, Tensor view) {
+    return scratch.tensor(slot, view.dtype().code(), view.address(), view.shape(), view.strides());
+  }
+
+  private static void check(int code, Scratch scratch) {
+    Failures.check(code, scratch);
+  }
+}

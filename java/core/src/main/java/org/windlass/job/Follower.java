@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.job;
+
+import java.util.Objects;
+import java.util.Optional;
+import java.util.OptionalLong;
+import org.windlass.error.WindlassException;
+
+/**
+ * State of a job that follows a source.
+ *
+ * @param job name of the job
+ * @param version last version that it received since it was linked; empty before the first
+ * @param lag number of versions that were sent after that one
+ * @param lost why the job is no longer linked; empty while it is linked
+ */
+public record Follower(
+    String job, OptionalLong version, long lag, Optional<WindlassException> lost) {
+  /** Checks the components. */
+  public Follower {
+    Objects.requireNonNull(job, "job");
+    Objects.requireNonNull(version, "version");
+    Objects.requireNonNull(lost, "lost");
+  }
+
+  /** Such as {@code inference: version 4, 1 behind}. */
+  @Override
+  public String toString() {
+    String received = version.isPresent() ? "version " + version.getAsLong() : "no version yet";
+    String current = received + (lag == 0 ? "" : ", " + lag + " behind");
+    return job + ": " + lost.map(why -> "lost (" + why.getMessage() + ")").orElse(current);
+  }
+}

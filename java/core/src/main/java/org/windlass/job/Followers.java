@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.job;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.Consumer;
+import org.windlass.error.AbortedException;
+import org.windlass.error.ClosedException;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.ResourceException;
+import org.windlass.error.WindlassException;
+import org.windlass.internal.rendezvous.Pairing;
+import org.windlass.internal.transfer.Until;
+import org.windlass.link.Link;
+import org.windlass.link.LinkBatch;
+import org.windlass.link.LinkTransfer;
+import org.windlass.report.Report;
+
+/**
+ * Jobs that follow a source by one pair, each at its own pace. A target that comes is linked. A
+ * target that is lost is unlinked, and is linked again when it comes back. Each send offers a
+ * version to all of them at once. A follower that does not request the version in time skips it.
+ *
+ * <pre>{@code
+ * try (var job = Job.fromEnvironment("trainer");
+ *     var followers = job.followers("policy", batch -> batch.add("w", shape, w, layout))) {
+ *   for (long v = 1; train(); v++) {
+ *     followers.send(v, ofSeconds(5)).forEach(System.out::println);
+ *   }
+ * }
+ * }</pre>
+ *
+ * <p>Operations are collective over the source's ranks. One thread at a time may call them. Sends
+ * to different followers do not wait for each other. A follower that hangs while it receives a
+ * version is lost at the deadline. A follower that one rank of the source loses is lost for all of
+ * them. While the store where jobs meet is lost, linked followers still get versions.
+ */
+public final class Followers implements AutoCloseable {
+  private static final System.Logger LOGGER = System.getLogger("org.windlass");
+
+  // A send waits this long for the store, and a fourth of its deadline at most. If the store does
+  // not answer, sends do not ask it again for a multiple of the time that this one has waited.
+  private static final Duration SEARCH_LIMIT = Duration.ofSeconds(1);
+  private static final int SEARCH_PAUSE = 10;
+
+  // Outcomes of a step for a follower on a rank. All ranks take the highest one.
+  private static final long DONE = 0;
+  private static final long SKIPPED = 1;
+  private static final long LOST = 2;
+
+  private final Job job;
+  private final String pair;
+  private final Consumer<LinkBatch> binding;
+
+  /** All followers by name. The ranks have the same ones, and have the same ones linked. */
+  private final Map<String, Entry> all = new TreeMap<>();
+
+  private volatile WindlassException blind; // why the last send could not search for targets
+  private long searchAgainNs; // no rank searches before, as long as blind is not null
+  private long newest = -1;
+  private long sentVersions;
+  private volatile List<Follower> now = List.of();
+
+  /** A follower on this rank. */
+  private static final class Entry {
+    private final String name;
+    private Link link; // null while it is not linked
+    private LinkTransfer transfer;
+    private WindlassException lost;
+    private OptionalLong version = OptionalLong.empty();
+    private long versionsThen; // number of versions sent up to that one
+
+    // Outcome of the last step, on this rank or on all ranks, and why this rank lost the follower.
+    private long outcome;
+    private Throwable failure;
+
+    Entry(String name) {
+      this.name = name;
+    }
+
+    void set(long outcome, Throwable failure) {
+      this.outcome = outcome;
+      this.failure = failure;
+    }
+
+    /** Sets the outcome to whether the link has ended. */
+    void check() {
+      Report report = link.communicator().report();
+      WindlassException end = report.failure().orElse(null);
+      for (Report.Rank rank : report.ranks()) {
+        if (end == null && rank.closed()) {
+          end =
+              new AbortedException(
+                  link.operation("await") + ": rank " + rank.rank() + " has left");
+        }
+      }
+      set(end == null ? DONE : LOST, end);
+    }
+
+    /** Ends the link, for the failure of this rank or of another one. */
+    void lose() {
+      if (failure instanceof WindlassException known) {
+        lose(known);
+      } else if (failure != null) {
+        lose(new AbortedException("a call for it failed: " + failure, failure));
+      } else {
+        lose(new AbortedException("another rank of this job has lost it; see what it says"));
+      }
+    }
+
+    void lose(WindlassException why) {
+      lost = why;
+      version = OptionalLong.empty();
+      versionsThen = 0;
+      Link last = link;
+      LinkTransfer open = transfer;
+      try (last;
+          open) {
+        link = null;
+        transfer = null;
+      } catch (WindlassException e) {
+        why.addSuppressed(e);
+      }
+    }
+
+    Follower state(long sentVersions) {
+      return new Follower(name, version, sentVersions - versionsThen, Optional.ofNullable(lost));
+    }
+  }
+
+  Followers(Job job, String pair, Consumer<LinkBatch> binding) {
+    this.job = job;
+    this.pair = pair;
+    this.binding = Objects.requireNonNull(binding, "binding");
+  }
+
+  /**
+   * Waits until at least {@code count} followers are linked.
+   *
+   * @return the state of each follower
+   * @throws DeadlineExceededException if there are fewer; they stay linked
+   */
+  public List<Follower> await(int count, Duration deadline) {
+    Until until = Job.until(deadline);
+    List<String> open = newcomers(until);
+    while (true) {
+      link(open, until);
+      checkLinks(until);
+      if (linked().size() >= count) {
+        return now;
+      }
+      try {
+        job.requireSameSearch(pair, until);
+        open = job.search(pair, until, pairing -> pairing.awaitOpen(null));
+      } catch (DeadlineExceededException e) {
+        throw new DeadlineExceededException(
+            "await of " + count + " followers of pair '" + pair + "': there are " + now, e);
+      }
+    }
+  }
+
+  private List<Entry> linked() {
+    return all.values().stream().filter(each -> each.link != null).toList();
+  }
+
+  /** Collective: loses the followers whose links have ended on a rank. */
+  private void checkLinks(Until until) {
+    List<Entry> linked = linked();
+    linked.forEach(Entry::check);
+    settle(linked, until);
+    publish(linked);
+  }
+
+  /** Collective: takes the highest outcome of the ranks, and loses the followers that one lost. */
+  private void settle(List<Entry> followers, Until until) {
+    long[] outcomes = followers.stream().mapToLong(each -> each.outcome).toArray();
+    long[] highest = outcomes.length == 0 ? outcomes : job.max(until, outcomes);
+    for (int i = 0; i < highest.length; i++) {
+      followers.get(i).outcome = highest[i];
+      if (highest[i] == LOST) {
+        followers.get(i).lose();
+      }
+    }
+  }
+
+  /** Publishes the state of all followers. Throws if a step for one of these failed by an error. */
+  private void publish(List<Entry> settled) {
+    now = all.values().stream().map(each -> each.state(sentVersions)).toList();
+    for (Entry each : settled) {
+      if (each.failure instanceof Error error) {
+        throw error;
+      }
+    }
+  }
+
+  /** Throws if this job's own ranks have failed, and lets go of the follower's link before. */
+  private void requireAlive(Entry follower) {
+    try {
+      job.requireAlive();
+    } catch (RuntimeException e) {
+      follower.lose();
+      throw e;
+    }
+  }
+
+  /** Returns the names of open targets; none if the store does not answer in time. */
+  private List<String> newcomers(Until until) {
+    job.requireSameSearch(pair, until);
+    long startNs = System.nanoTime();
+    if (blind != null && job.max(until, startNs - searchAgainNs < 0 ? 1 : 0)[0] != 0) {
+      return List.of();
+    }
+    long limitNs = Math.max(1, Math.min(until.leftNs() / 4, SEARCH_LIMIT.toNanos()));
+    try {
+      List<String> open = job.search(pair, new Until(limitNs), Pairing::open);
+      blind = null;
+      return open;
+    } catch (WindlassException e) {
+      job.requireAlive();
+      if (e instanceof MismatchException && linked().isEmpty()) {
+        throw e; // another job is the source of the pair
+      }
+      if (blind == null && job.communicator().rank() == 0) {
+        LOGGER.log(
+            System.Logger.Level.WARNING,
+            this + ": none that comes is seen for now: " + e.getMessage());
+      }
+      long nowNs = System.nanoTime();
+      searchAgainNs = nowNs + SEARCH_PAUSE * (nowNs - startNs);
+      blind = e;
+      return List.of();
+    }
+  }
+
+  /** Collective: links each of these targets on all ranks, or on none. */
+  private void link(List<String> names, Until until) {
+    for (String name : names) {
+      Entry follower = all.computeIfAbsent(name, Entry::new);
+      if (follower.link != null) {
+        follower.lose(new AbortedException("the job has come to meet again"));
+      }
+      follower.set(DONE, null);
+      try {
+        // A target that hangs leaves time for the others.
+        link(follower, new Until(Math.max(1, until.leftNs() / 2)));
+      } catch (RuntimeException | Error e) {
+        follower.set(LOST, e);
+        requireAlive(follower);
+      }
+      settle(List.of(follower), until);
+      publish(List.of(follower));
+    }
+  }
+
+  private void link(Entry follower, Until until) {
+    Link link = job.meet(pair, Role.SOURCE, null, follower.name, until);
+    follower.link = link;
+    follower.lost = null;
+    LinkBatch batch = link.batch();
+    try {
+      binding.accept(batch);
+    } catch (RuntimeException | Error e) {
+      throw Link.failed(link.communicator(), link.operation("binding"), e, List.of());
+    }
+    follower.transfer = batch.register(until.left());
+  }
+
+  /**
+   * Links with new targets. Then offers a version to all followers, until each has received it or
+   * the deadline has passed. The caller may change the tensors afterwards.
+   *
+   * @param version at least 0, and larger than the last one
+   * @return the state of each follower. A lost one stays in the list until it comes again.
+   * @throws MismatchException if no follower is linked, and another job has been the source of this
+   *     pair for longer than the store keeps the keys of a job that has ended
+   * @throws WindlassException if this job's own ranks fail. A failure of a follower is part of its
+   *     state instead.
+   */
+  public List<Follower> send(long version, Duration deadline) {
+    if (version <= newest) {
+      throw new InvalidArgumentException(
+          "send: version is " + version
+              + (newest < 0 ? "; it must be 0 or more" : "; it must be beyond " + newest));
+    }
+    Until until = Job.until(deadline);
+    link(newcomers(until), until);
+    newest = version;
+    sentVersions++;
+    List<Entry> receivers = linked();
+    List<CompletableFuture<Throwable>> sends =
+        receivers.stream().map(each -> begin(each, version, until.left())).toList();
+    for (int i = 0; i < sends.size(); i++) {
+      Throwable failure = sends.get(i).join();
+      boolean isSkipped =
+          failure instanceof DeadlineExceededException
+              && receivers.get(i).link.communicator().failure().isEmpty();
+      if (isSkipped) {
+        receivers.get(i).set(SKIPPED, null);
+      } else {
+        receivers.get(i).set(failure == null ? DONE : LOST, failure);
+      }
+    }
+    settle(receivers, until);
+    for (Entry each : receivers) {
+      if (each.outcome == DONE) {
+        each.version = OptionalLong.of(version);
+        each.versionsThen = sentVersions;
+      }
+    }
+    publish(receivers);
+    job.requireAlive();
+    return now;
+  }
+
+  /** Sends on a thread of its own. The result is the failure, or null. */
+  private static CompletableFuture<Throwable> begin(Entry to, long version, Duration limit) {
+    LinkTransfer transfer = to.transfer;
+    try {
+      return CompletableFuture.supplyAsync(
+          () -> {
+            try {
+              transfer.send(version, limit);
+              return null;
+            } catch (Throwable e) {
+              return e;
+            }
+          },
+          send -> {
+            Thread thread = new Thread(null, send, "windlass-send-to-" + to.name, 0, false);
+            thread.setDaemon(true);
+            thread.start();
+          });
+    } catch (OutOfMemoryError e) {
+      return CompletableFuture.completedFuture(
+          new ResourceException("no thread for the send to " + to.name, e));
+    }
+  }
+
+  /** Returns the state of each follower after the last call. Thread-safe. */
+  public List<Follower> now() {
+    return now;
+  }
+
+  /**
+   * Returns why the last send could not search for targets; empty if it could. As long as sends
+   * can't search, they link no other followers.
+   */
+  public Optional<WindlassException> blind() {
+    return Optional.ofNullable(blind);
+  }
+
+  /** Ends the links of all followers. Idempotent. */
+  @Override
+  public void close() {
+    WindlassException left = new ClosedException("the source has left its followers");
+    all.values().forEach(each -> each.lose(left));
+    publish(List.of());
+  }
+
+  @Override
+  public String toString() {
+    return "Followers of pair '" + pair + "': " + now;
+  }
+}

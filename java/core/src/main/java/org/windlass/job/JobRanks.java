@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.job;
+
+import java.io.ByteArrayInputStream;
+import java.io.DataInputStream;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
+import org.windlass.Communicator;
+import org.windlass.error.MismatchException;
+import org.windlass.error.WindlassException;
+import org.windlass.internal.Fingerprint;
+import org.windlass.internal.Native;
+import org.windlass.internal.call.Gathered;
+import org.windlass.internal.store.Encoding;
+import org.windlass.internal.store.Refusal;
+import org.windlass.internal.transfer.Alike;
+import org.windlass.internal.transfer.Until;
+
+/**
+ * The ranks of a job while it looks for other jobs. Rank 0 acts, and all ranks get the result. They
+ * have a communicator of their own.
+ */
+final class JobRanks implements AutoCloseable {
+  /** Time that the ranks have, after a deadline, to exchange results. */
+  private static final Duration GRACE = Duration.ofSeconds(5);
+
+  private static final byte DONE = 0;
+  private static final byte FAILED = 1;
+  private static final byte REFUSED = 2;
+
+  private final String job;
+  private final Communicator ranks;
+
+  /** Reads the result of rank 0. */
+  interface Decoder<T> {
+    T read(DataInputStream in) throws IOException;
+  }
+
+  /** Collective over {@code communicator}, whose ranks it copies. */
+  JobRanks(String job, Communicator communicator, Until until) {
+    this.job = job;
+    this.ranks = communicator.split(0, communicator.rank(), until.later(GRACE).left());
+    ranks.endpoint().own(); // leaks of the job are reported, not of this communicator
+  }
+
+  int rank() {
+    return ranks.rank();
+  }
+
+  int size() {
+    return ranks.size();
+  }
+
+  Communicator communicator() {
+    return ranks;
+  }
+
+  /** Collective: returns the ranks with another communicator, which the caller closes. */
+  JobRanks copy(Until until) {
+    return new JobRanks(job, ranks, until);
+  }
+
+  /** Throws if the communicator of the ranks has failed. */
+  void requireAlive() {
+    ranks.failure().ifPresent(
+        failure -> {
+          throw failure;
+        });
+  }
+
+  /**
+   * Collective: runs a step on rank 0, and returns its result on every rank. If the step throws a
+   * {@link WindlassException} or a {@link Refusal}, every rank throws the same.
+   *
+   * @param until deadline of the step
+   */
+  <T> T fromRank0(Until until, Decoder<T> decoder, Supplier<Encoding> step) {
+    until.later(GRACE).on(ranks).barrier();
+    byte[] own = new byte[0];
+    RuntimeException failure = null;
+    if (ranks.rank() == 0) {
+      try {
+        Encoding result = step.get();
+        own =
+            Encoding.bytes(
+                out -> {
+                  out.writeByte(DONE);
+                  result.to(out);
+                });
+      } catch (WindlassException e) {
+        failure = e;
+        own = encoded(FAILED, e, e.code().number(), e.culprits());
+      } catch (Refusal e) {
+        failure = e;
+        own = encoded(REFUSED, e, e.code(), e.culprits());
+      } catch (RuntimeException | Error e) {
+        ranks.abort("rank 0 of job '" + job + "' has failed: " + e);
+        throw e;
+      }
+    }
+    byte[] sent = gather(until, own)[0];
+    if (failure != null) {
+      throw failure;
+    }
+    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(sent))) {
+      byte kind = in.readByte();
+      if (kind == DONE) {
+        return decoder.read(in);
+      }
+      int code = in.readInt();
+      String message = new String(Encoding.array(in), StandardCharsets.UTF_8);
+      List<Integer> culprits = new ArrayList<>();
+      while (in.available() > 0) {
+        culprits.add(in.readInt());
+      }
+      throw kind == REFUSED
+          ? new Refusal(code, message, culprits)
+          : WindlassException.of(code, message, null, "", culprits);
+    } catch (IOException e) {
+      throw new MismatchException("what rank 0 told can't be read: " + e.getMessage(), e);
+    }
+  }
+
+  private static byte[] encoded(
+      byte kind, RuntimeException failure, int code, List<Integer> culprits) {
+    return Encoding.bytes(
+        out -> {
+          out.writeByte(kind);
+          out.writeInt(code);
+          String message = String.valueOf(failure.getMessage());
+          Encoding.putArray(out, message.getBytes(StandardCharsets.UTF_8));
+          for (int rank : culprits) {
+            out.writeInt(rank);
+          }
+        });
+  }
+
+  /** Collective: {@link #fromRank0} of a step that finds whether something is the case. */
+  boolean testOnRank0(Until until, BooleanSupplier step) {
+    return fromRank0(
+        until,
+        DataInputStream::readBoolean,
+        () -> {
+          boolean result = step.getAsBoolean();
+          return out -> out.writeBoolean(result);
+        });
+  }
+
+  /**
+   * Collective: throws Mismatch on every rank, which names both calls, if two ranks differ. The
+   * ranks can go on afterwards.
+   *
+   * @param call name and arguments of the call on this rank
+   */
+  void requireSame(Until until, String call) {
+    String here = "of job '" + job + "' calls " + call;
+    Alike.require(
+        ranks, until.later(GRACE), Native.WL_OP_LINK, new Fingerprint().add(here), here);
+  }
+
+  /** Collective: returns the maximum over the ranks of each number. */
+  long[] max(Until until, long... own) {
+    long[] max = own.clone();
+    for (long[] each :
+        Gathered.words(ranks, until.later(GRACE)::leftNs, Native.WL_OP_LINK, own)) {
+      for (int i = 0; i < max.length; i++) {
+        max[i] = Math.max(max[i], each[i]);
+      }
+    }
+    return max;
+  }
+
+  /** Collective: returns what each rank has given. */
+  byte[][] gather(Until until, byte[] own) {
+    return Gathered.bytes(ranks, until.later(GRACE)::leftNs, Native.WL_OP_LINK, own);
+  }
+
+  @Override
+  public void close() {
+    ranks.close();
+  }
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.job;
+
+import java.lang.ref.Cleaner;
+import java.time.Duration;
+import java.util.Map;
+import java.util.UUID;
+import org.windlass.error.ClosedException;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.PeerLostException;
+import org.windlass.error.WindlassException;
+import org.windlass.internal.Deadline;
+import org.windlass.internal.Native;
+import org.windlass.internal.memory.Leaks;
+import org.windlass.internal.rendezvous.MeetingStore;
+import org.windlass.internal.rendezvous.Pairing;
+import org.windlass.internal.store.Member;
+import org.windlass.internal.store.Round;
+import org.windlass.internal.store.Store;
+import org.windlass.internal.transfer.Until;
+
+/**
+ * Connection of rank 0 of a job to the store where jobs meet, which it finds or opens. A new
+ * connection replaces a lost one. Other ranks make none. One thread at a time may call the methods
+ * other than {@link #close}, which ends calls in progress.
+ */
+final class JobStore implements AutoCloseable {
+  // Limits of one attempt to find or reach the store, of a test whether it answers, and of the wait
+  // for a presence key to disappear. The last one is less than the ranks' grace time.
+  private static final Duration ATTEMPT_LIMIT = Duration.ofSeconds(5);
+  private static final Duration PROBE_LIMIT = Duration.ofSeconds(2);
+  private static final Duration REMOVAL_LIMIT = Duration.ofSeconds(3);
+
+  private final String job;
+  private final JobRanks ranks;
+  private final Map<String, String> environment;
+  private final Resources resources;
+  private final Cleaner.Cleanable cleanable;
+  private String instance = ""; // identifier of the connection; empty before the first
+
+  /** Resources that outlive an object which nobody closes. Thread-safe. */
+  private static final class Resources extends Leaks.Resource {
+    private volatile MeetingStore meeting; // null before the first search
+    private Store store; // null while there is no connection
+    private volatile boolean isClosed;
+
+    Resources(String what) {
+      super(what);
+    }
+
+    void requireOpen() {
+      if (isClosed) {
+        throw new ClosedException("the job was closed");
+      }
+    }
+
+    synchronized Store store() {
+      requireOpen();
+      return store;
+    }
+
+    /** Tries once to find or open the store, and to connect to it. */
+    void connect(Map<String, String> environment, Member member, Until until) {
+      replace(null);
+      requireOpen();
+      if (meeting == null) {
+        meeting = new MeetingStore(environment, Native.wl_version());
+      }
+      try {
+        meeting.find(atMost(ATTEMPT_LIMIT, until));
+        requireOpen();
+        replace(meeting.connect(member, atMost(ATTEMPT_LIMIT, until)));
+      } finally {
+        if (isClosed) {
+          free();
+        }
+      }
+      requireOpen();
+    }
+
+    private void replace(Store next) {
+      Store last;
+      synchronized (this) {
+        last = store;
+        store = next;
+      }
+      if (last != null) {
+        last.close();
+      }
+    }
+
+    @Override
+    protected boolean mayWait() {
+      return true;
+    }
+
+    @Override
+    protected void free() {
+      isClosed = true;
+      replace(null);
+      if (meeting != null) {
+        meeting.close();
+      }
+    }
+  }
+
+  /** Makes no connection yet. The environment names the store. */
+  JobStore(String job, JobRanks ranks, Map<String, String> environment) {
+    this.job = job;
+    this.ranks = ranks;
+    this.environment = environment;
+    resources = new Resources("Job '" + job + "' of rank " + ranks.rank());
+    cleanable = Leaks.watch(this, resources);
+  }
+
+  /** Returns the connected store; null if there is none. */
+  Store store() {
+    return resources.store();
+  }
+
+  /** Returns the identifier of the connection, which no other connection has. */
+  String instance() {
+    return instance;
+  }
+
+  /** Connects if there is no connection, or a lost one, and returns the store. */
+  Store reach(Until until) {
+    if (isLost(until)) {
+      open(until);
+    }
+    return store();
+  }
+
+  /** Returns whether there is no connection, or a lost one. */
+  boolean isLost(Until until) {
+    Store store = resources.store();
+    if (store == null) {
+      return true;
+    }
+    Duration limit = atMost(PROBE_LIMIT, until);
+    try {
+      store.get("jobs", limit); // any key
+      return false;
+    } catch (PeerLostException | ClosedException e) {
+      resources.requireOpen();
+      return true;
+    } catch (DeadlineExceededException e) {
+      return limit.equals(PROBE_LIMIT); // in less time, the store may still answer
+    }
+  }
+
+  /**
+   * Returns whether the job that has a presence key has given up. Waits a short time for the key to
+   * disappear.
+   */
+  boolean hasGivenUp(Round.Presence theirs, Until until) {
+    try {
+      Duration limit = atMost(REMOVAL_LIMIT, until);
+      resources.store().awaitOther(theirs.key(), theirs.value(), limit);
+      return true;
+    } catch (DeadlineExceededException e) {
+      return false;
+    } catch (PeerLostException | ClosedException e) {
+      resources.requireOpen();
+      return true; // the key was lost with the store
+    }
+  }
+
+  private static Duration atMost(Duration limit, Until until) {
+    return Duration.ofNanos(Math.min(until.leftNs(), limit.toNanos()));
+  }
+
+  private void open(Until until) {
+    long startNs = System.nanoTime();
+    while (true) {
+      // The store may not have noticed yet that an earlier connection was lost.
+      String next = UUID.randomUUID().toString();
+      Member member = new Member(job + "/" + next, 0, ranks.size(), Native.wl_version());
+      try {
+        resources.connect(environment, member, until);
+        instance = next;
+        return;
+      } catch (PeerLostException e) {
+        if (until.isOver()) {
+          throw e;
+        }
+      } catch (DeadlineExceededException e) {
+        if (until.isOver()) {
+          Duration waited = Duration.ofNanos(System.nanoTime() - startNs);
+          throw new DeadlineExceededException(
+              "no store for " + Deadline.text(waited) + " where " + MeetingStore.VARIABLE
+                  + " has jobs meet; the last attempt: " + e.getMessage(),
+              e);
+        }
+      }
+    }
+  }
+
+  /** Removes a presence key of this job, if the store still answers. */
+  void remove(Round.Presence own) {
+    try {
+      Store store = resources.store();
+      if (store != null) {
+        Pairing.remove(store, own);
+      }
+    } catch (WindlassException e) {
+      // The key disappears with the connection.
+    }
+  }
+
+  /** Disconnects, and closes the store if this process has it. Idempotent. */
+  @Override
+  public void close() {
+    resources.closed();
+    cleanable.clean();
+  }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.kernel;
+
+/** A kernel of a {@link KernelLibrary}. Threads may share one. */
+public final class Kernel {
+  private final String name;
+  private final String signature;
+
+  private final int index;
+  private final KernelLibrary library;
+
+  Kernel(KernelLibrary library, int index, String name, String signature) {
+    this.library = library;
+    this.index = index;
+    this.name = name;
+    this.signature = signature;
+  }
+
+  /** What its author called it. */
+  public String name() {
+    return name;
+  }
+
+  /** The library that it is of. */
+  public KernelLibrary library() {
+    return library;
+  }
+
+  /**
+   * Its number in the library. For packages of Windlass.
+   *
+   * @hidden
+   */
+  public int index() {
+    return index;
+  }
+
+  /** What it takes, such as {@code shift(f32 in, distributed written f32 out, scalar i32 steps)}. */
+  @Override
+  public String toString() {
+    return signature;
+  }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.kernel;
+
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.UnsupportedException;
+import org.windlass.internal.Failures;
+import org.windlass.internal.Native;
+import org.windlass.internal.NativeMemory;
+import org.windlass.internal.Natives;
+import org.windlass.internal.Scratch;
+
+/**
+ * A library of kernels that its author built for one target, with CMake's {@code
+ * windlass_add_kernel}: what {@link org.windlass.Communicator#launch} runs. Its code stays in the process as long
+ * as that lives; where ranks live in several processes, each loads the same file.
+ */
+public final class KernelLibrary {
+  private final Path path;
+  private final Target target;
+  private final List<Kernel> kernels;
+
+  /** The {@code wl_kernel_library_t*}; valid as long as the process lives. */
+  private final long handle;
+
+  private KernelLibrary(Path path, Target target, long handle) {
+    this.path = path;
+    this.target = target;
+    this.handle = handle;
+    List<Kernel> all = new ArrayList<>();
+    for (int i = 0; i < Native.wl_kernel_count(handle); i++) {
+      all.add(
+          new Kernel(
+              this, i, Native.wl_kernel_name(handle, i), Native.wl_kernel_signature(handle, i)));
+    }
+    this.kernels = List.copyOf(all);
+  }
+
+  /**
+   * Loads the library at {@code path}. The file, its machine and the table of its kernels are checked
+   * before anything of it is used.
+   *
+   * @param target that it was built for, and that this process runs
+   * @throws InvalidArgumentException if there is no such file, or it is no library of kernels
+   * @throws UnsupportedException if it was built for another target, machine or version of Windlass;
+   *     build it anew
+   */
+  public static KernelLibrary load(Path path, Target target) {
+    Path file = Objects.requireNonNull(path, "path").toAbsolutePath();
+    Objects.requireNonNull(target, "target");
+    Natives.require();
+    try (Scratch scratch = Scratch.take()) {
+      int code =
+          Native.wl_kernel_library_load(
+              NativeMemory.utf8(file.toString()),
+              NativeMemory.utf8(target.toString()),
+              scratch.out(),
+              scratch.error());
+      Failures.check(code, scratch);
+      return new KernelLibrary(file, target, scratch.outValue());
+    }
+  }
+
+  /** Its kernels, in the order in which it names them. */
+  public List<Kernel> kernels() {
+    return kernels;
+  }
+
+  /**
+   * The kernel of that name.
+   *
+   * @throws InvalidArgumentException if it has none; the message lists those that it has
+   */
+  public Kernel kernel(String name) {
+    Objects.requireNonNull(name, "name");
+    for (Kernel kernel : kernels) {
+      if (kernel.name().equals(name)) {
+        return kernel;
+      }
+    }
+    throw new InvalidArgumentException(
+        "kernel: " + this + " has no \"" + name + "\"; it has " + kernels);
+  }
+
+  /**
+   * The {@code wl_kernel_library_t*}. For packages of Windlass.
+   *
+   * @hidden
+   */
+  public long handle() {
+    return handle;
+  }
+
+  /** Where it was loaded from. */
+  public Path path() {
+    return path;
+  }
+
+  /** What it is built for. */
+  public Target target() {
+    return target;
+  }
+
+  /** Such as {@code library /opt/libshift-sim.so}. */
+  @Override
+  public String toString() {
+    return "library " + path;
+  }
+}

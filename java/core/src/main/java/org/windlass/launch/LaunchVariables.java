@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.launch;
+
+import java.util.Map;
+import java.util.Optional;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.internal.Native;
+import org.windlass.internal.store.Texts;
+
+/** Environment variables of a launcher. Errors name the variables and show their values. */
+record LaunchVariables(Map<String, String> all) {
+  /** True if a variable has a value. The name is null if the launcher has no such variable. */
+  boolean isSet(String name) {
+    return name != null && value(name).isPresent();
+  }
+
+  String get(String name) {
+    return all.get(name);
+  }
+
+  /** Returns the value of a variable; empty if it has none. */
+  Optional<String> value(String name) {
+    return Optional.ofNullable(all.get(name)).filter(value -> !value.isEmpty());
+  }
+
+  /** Returns a text such as {@code RANK is '3'}. */
+  String quoted(String name) {
+    return name + " is '" + Texts.printable(get(name)) + "'";
+  }
+
+  /** Returns a text such as {@code RANK is '3', and WORLD_SIZE is '2'}. */
+  String quoted(String one, String other) {
+    return quoted(one) + ", and " + quoted(other);
+  }
+
+  /** Requires that both variables are set, or neither. The message ends with {@code cure}. */
+  void requireBoth(String one, String other, String cure) {
+    if (isSet(one) != isSet(other)) {
+      String set = isSet(one) ? one : other;
+      String missing = isSet(one) ? other : one;
+      throw new InvalidArgumentException(
+          quoted(set) + ", and " + missing + " is not set; " + cure);
+    }
+  }
+
+  /** Parses a number from {@code least} to {@code most}. */
+  int number(String name, int least, int most) {
+    long value = get(name).matches("[0-9]{1,18}") ? Long.parseLong(get(name)) : -1;
+    if (value < least || value > most) {
+      throw new InvalidArgumentException(
+          quoted(name) + "; it must be a number from " + least + " to " + most
+              + "; correct what sets it");
+    }
+    return (int) value;
+  }
+
+  /** Parses a number of ranks. */
+  int count(String name) {
+    return number(name, 1, Native.WL_MAX_RANKS);
+  }
+
+  /** Parses a rank, which is less than the number of ranks in another variable. */
+  int rank(String name, String counter) {
+    int value = number(name, 0, Native.WL_MAX_RANKS - 1);
+    if (value >= count(counter)) {
+      throw new InvalidArgumentException(
+          quoted(name, counter)
+              + "; a rank lies below the number of ranks; correct what sets them");
+    }
+    return value;
+  }
+}

@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
+/** How a launcher describes the processes of a job, and where they meet. */
+package org.windlass.launch;

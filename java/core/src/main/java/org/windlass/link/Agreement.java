@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.link;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.IdentityHashMap;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.BiFunction;
+import org.windlass.error.MismatchException;
+import org.windlass.internal.Shapes;
+import org.windlass.internal.transfer.Offer;
+import org.windlass.layout.Layout;
+import org.windlass.layout.TensorSpec;
+
+/**
+ * The agreement that the ranks of a {@link Link} come to from what each has offered: the same on
+ * every rank, or the same {@link MismatchException} on every rank.
+ */
+final class Agreement {
+  /**
+   * A tensor as it is sent and as one view takes it.
+   *
+   * @param view counts the views that one name has on the receiving side
+   */
+  record Pair(Offer.Sent from, TensorSpec to, int view) {}
+
+  /** One side's name for a piece of memory. */
+  private record Key(String name, int view) {}
+
+  /** Something that a rank has said first. */
+  private record Said<T>(int rank, T what) {}
+
+  private final BiFunction<Boolean, Layout, String> named;
+  private final List<Offer> offers = new ArrayList<>();
+  private final Map<Key, Said<Offer.Sent>> sent = new LinkedHashMap<>();
+  private final Map<Key, Said<TensorSpec>> received = new LinkedHashMap<>();
+  private final List<Pair> pairs = new ArrayList<>();
+
+  /**
+   * @param encoded what {@link Offer#encode} made on each rank; equal ones may be one array
+   * @param named a layout as messages have it; of a sender's tensor, or of a receiver's
+   */
+  Agreement(byte[][] encoded, BiFunction<Boolean, Layout, String> named) {
+    this.named = named;
+    Map<byte[], Offer> decoded = new IdentityHashMap<>();
+    for (int rank = 0; rank < encoded.length; rank++) {
+      Offer known = decoded.get(encoded[rank]);
+      if (known == null) {
+        known = Offer.decode(rank, encoded[rank]);
+        decoded.put(encoded[rank], known);
+        collect(rank, known);
+      }
+      offers.add(known);
+    }
+    requireMembers();
+    match();
+  }
+
+  /** The pairs, in one order on every rank. */
+  List<Pair> pairs() {
+    return pairs;
+  }
+
+  /** Whether any rank asks for checksums. */
+  boolean checksums() {
+    return offers.stream().anyMatch(Offer::checksums);
+  }
+
+  /** Whether any rank receives into two halves. */
+  boolean doubled() {
+    return offers.stream().anyMatch(offer -> !offer.receives().isEmpty() && !offer.inPlace());
+  }
+
+  private void collect(int rank, Offer offer) {
+    for (Offer.Sent each : offer.sends()) {
+      agree("sends", new Key(each.spec().name(), 0), rank, each, sent);
+    }
+    Iterator<Key> keys = keys(offer.receives()).iterator();
+    for (TensorSpec spec : offer.receives()) {
+      agree("receives", keys.next(), rank, spec, received);
+    }
+  }
+
+  private <T> void agree(String verb, Key key, int rank, T what, Map<Key, Said<T>> known) {
+    Said<T> first = known.putIfAbsent(key, new Said<>(rank, what));
+    if (first != null && !first.what.equals(what)) {
+      throw mismatch(
+          key.name,
+          "rank "
+              + first.rank
+              + " "
+              + verb
+              + " it as "
+              + text(first.what)
+              + ", rank "
+              + rank
+              + " as "
+              + text(what),
+          first.rank,
+          rank);
+    }
+  }
+
+  /** Checks that each rank has named what it holds a part of. */
+  private void requireMembers() {
+    Map<Offer, Set<Key>> sentKeys = new IdentityHashMap<>();
+    Map<Offer, Set<Key>> receivedKeys = new IdentityHashMap<>();
+    for (Offer offer : offers) {
+      sentKeys.computeIfAbsent(offer, o -> keys(o.sends().stream().map(Offer.Sent::spec).toList()));
+      receivedKeys.computeIfAbsent(offer, o -> keys(o.receives()));
+    }
+    sent.forEach((key, said) -> requireMembers("sends", key, said, said.what.spec(), sentKeys));
+    received.forEach((key, said) -> requireMembers("receives", key, said, said.what, receivedKeys));
+  }
+
+  private void requireMembers(
+      String verb, Key key, Said<?> said, TensorSpec spec, Map<Offer, Set<Key>> named) {
+    for (int rank : spec.layout().mesh().ranks()) {
+      if (rank >= offers.size()) {
+        throw mismatch(
+            key.name,
+            claim(verb, said) + "the link has ranks 0 to " + (offers.size() - 1),
+            said.rank);
+      }
+      if (!named.get(offers.get(rank)).contains(key)
+          && Shapes.numel(spec.localShape(rank)) != 0) {
+        throw mismatch(
+            key.name,
+            claim(verb, said) + "rank " + rank + " holds a part of that and has not named it",
+            said.rank,
+            rank);
+      }
+    }
+  }
+
+  /** One key for each tensor: the views of one name are counted in order. */
+  private static Set<Key> keys(List<TensorSpec> specs) {
+    Set<Key> keys = new LinkedHashSet<>();
+    Map<String, Integer> views = new HashMap<>();
+    for (TensorSpec spec : specs) {
+      keys.add(new Key(spec.name(), views.merge(spec.name(), 1, Integer::sum) - 1));
+    }
+    return keys;
+  }
+
+  private void match() {
+    Set<String> taken = new HashSet<>();
+    received.forEach(
+        (key, to) -> {
+          Said<Offer.Sent> from = sent.get(new Key(key.name, 0));
+          if (from == null) {
+            throw mismatch(
+                key.name, "rank " + to.rank + " receives it and no rank sends it", to.rank);
+          }
+          TensorSpec spec = from.what.spec();
+          if (!spec.shape().equals(to.what.shape())) {
+            throw mismatch(
+                key.name,
+                "rank "
+                    + from.rank
+                    + " sends shape "
+                    + spec.shape()
+                    + ", rank "
+                    + to.rank
+                    + " receives shape "
+                    + to.what.shape(),
+                from.rank,
+                to.rank);
+          }
+          taken.add(key.name);
+          pairs.add(new Pair(from.what, to.what, key.view));
+        });
+    sent.forEach(
+        (key, from) -> {
+          if (!taken.contains(key.name)) {
+            throw mismatch(
+                key.name, "rank " + from.rank + " sends it and no rank receives it", from.rank);
+          }
+        });
+  }
+
+  private String claim(String verb, Said<?> said) {
+    return "rank " + said.rank + " " + verb + " it as " + text(said.what) + "; ";
+  }
+
+  private String text(Object said) {
+    return said instanceof Offer.Sent sent
+        ? text(true, sent.spec()) + ", " + sent.moving()
+        : text(false, (TensorSpec) said);
+  }
+
+  private String text(boolean isSent, TensorSpec spec) {
+    return spec.dtype() + spec.shape().toString() + " under " + named.apply(isSent, spec.layout());
+  }
+
+  private static MismatchException mismatch(String name, String what, Integer... culprits) {
+    return new MismatchException(
+        "tensor '" + name + "': " + what, null, "", List.of(culprits));
+  }
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.link;
+
+import java.io.ByteArrayInputStream;
+import java.io.DataInputStream;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.Supplier;
+import java.util.stream.Collectors;
+import org.windlass.DType;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.UnsupportedException;
+import org.windlass.error.WindlassException;
+import org.windlass.internal.Native;
+import org.windlass.internal.Shapes;
+import org.windlass.internal.call.Gathered;
+import org.windlass.internal.store.Encoding;
+import org.windlass.internal.transfer.StepsMemo;
+import org.windlass.internal.transfer.TransferWords;
+import org.windlass.internal.transfer.Until;
+import org.windlass.layout.TensorSpec;
+import org.windlass.plan.Plan;
+
+/**
+ * The parts of a plan that guests bind: the senders of a link that are no JVMs and plan nothing.
+ * After the offers each guest states where its views lie; the first receiver makes the {@link
+ * TransferWords} of each, and all ranks are given them, or what they refuse alike. docs/guests.md
+ * has both encodings.
+ */
+final class GuestTables {
+  /** Changes whenever an encoding does. */
+  static final int FORMAT = 1;
+
+  private static final byte MADE = 0;
+  private static final byte REFUSED = 1;
+
+  /** The most dimensions of a view. */
+  private static final int MOST_DIMS = Native.WL_MAX_DIMS;
+
+  private GuestTables() {}
+
+  /**
+   * Collective over the link, guests too: what {@code plan} gives on this rank, once guests have
+   * theirs of it. Where it throws, on all receivers alike, guests throw the same.
+   */
+  static LinkBatch.Planned told(Link link, Until until, Supplier<LinkBatch.Planned> plan) {
+    byte[][] stated = gather(link, until, new byte[0]);
+    boolean isPlanner = link.communicator().rank() == link.firstReceiver();
+    LinkBatch.Planned planned = null;
+    WindlassException refusal = null;
+    byte[] own = {};
+    try {
+      planned = plan.get();
+      Map<Integer, Map<String, TransferWords.Binding>> views = checked(link, planned, stated);
+      if (isPlanner) {
+        own = made(link, planned, views);
+      }
+    } catch (MismatchException | UnsupportedException | InvalidArgumentException e) {
+      refusal = e;
+      own = isPlanner ? refused(e) : own;
+    }
+    byte[] told = gather(link, until, own)[link.firstReceiver()];
+    if (refusal == null && !isPlanner) {
+      refusal = refusal(told);
+    }
+    if (refusal != null) {
+      throw refusal;
+    }
+    return planned;
+  }
+
+  private static byte[][] gather(Link link, Until until, byte[] own) {
+    return Gathered.bytes(link.communicator(), until::leftNs, Native.WL_OP_LINK_REGISTER, own);
+  }
+
+  /** What each guest has stated, by its rank and the tensors' names. */
+  private static Map<Integer, Map<String, TransferWords.Binding>> checked(
+      Link link, LinkBatch.Planned planned, byte[][] stated) {
+    if (planned.agreement().checksums()) {
+      throw new UnsupportedException(
+          "register: the senders are Python ranks, which make no checksums; leave checksums() out");
+    }
+    Map<String, TensorSpec> sent =
+        planned.agreement().pairs().stream()
+            .map(pair -> pair.from().spec())
+            .collect(Collectors.toMap(TensorSpec::name, spec -> spec, (one, same) -> one));
+    Map<Integer, Map<String, TransferWords.Binding>> views = new HashMap<>();
+    for (int rank : link.senderRanks()) {
+      Map<String, TransferWords.Binding> own = decode(rank, stated[rank], sent.keySet());
+      sent.values().forEach(spec -> check(link, rank, spec, own.get(spec.name())));
+      views.put(rank, own);
+    }
+    return views;
+  }
+
+  /**
+   * What a guest has stated, by the tensors' names.
+   *
+   * @param names of what is sent
+   * @throws MismatchException if it is malformed
+   */
+  static Map<String, TransferWords.Binding> decode(
+      int rank, byte[] bytes, Set<String> names) {
+    Map<String, TransferWords.Binding> views = new HashMap<>();
+    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
+      int format = in.readInt();
+      if (format != FORMAT) {
+        throw new IOException("format is " + format + ", here it is " + FORMAT);
+      }
+      for (int left = in.readInt(); left > 0; left--) {
+        String name = new String(Encoding.array(in), StandardCharsets.UTF_8);
+        if (views.put(name, binding(in)) != null || !names.contains(name)) {
+          throw new IOException("a tensor is there twice, or is not sent");
+        }
+      }
+      if (in.available() != 0) {
+        throw new IOException(in.available() + " bytes follow its end");
+      }
+      return views;
+    } catch (IOException e) {
+      throw new MismatchException(
+          "what Python rank "
+              + rank
+              + " says of its tensors can't be read: "
+              + Encoding.why(e)
+              + "; run one version of Windlass on all ranks",
+          e,
+          "",
+          List.of(rank));
+    }
+  }
+
+  private static TransferWords.Binding binding(DataInputStream in) throws IOException {
+    long dtype = in.readLong();
+    long ndim = in.readLong();
+    if (ndim < 0 || ndim > MOST_DIMS) {
+      throw new IOException("a view has " + ndim + " dimensions");
+    }
+    long address = in.readLong();
+    long low = in.readLong();
+    long bytes = in.readLong();
+    return new TransferWords.Binding(
+        (int) dtype, address, low, bytes, longs(in, (int) ndim), longs(in, (int) ndim));
+  }
+
+  private static long[] longs(DataInputStream in, int count) throws IOException {
+    long[] longs = new long[count];
+    for (int i = 0; i < count; i++) {
+      longs[i] = in.readLong();
+    }
+    return longs;
+  }
+
+  /**
+   * Refuses a view that is not what {@code rank} holds of the tensor; null for none. Senders that are
+   * guests have the same ranks in the link as in their job.
+   */
+  private static void check(
+      Link link, int rank, TensorSpec spec, TransferWords.Binding view) {
+    long[] local = spec.layout().mesh().contains(rank) ? spec.localShape(rank) : new long[] {0};
+    if (view == null && Shapes.numel(local) == 0) {
+      return;
+    }
+    if (view == null
+        || view.dtype() != spec.dtype().code()
+        || !Arrays.equals(view.shape(), local)) {
+      throw new InvalidArgumentException(
+          "register: source of tensor '"
+              + spec.name()
+              + "' on rank "
+              + rank
+              + " is "
+              + (view == null ? "None" : named(view.dtype()) + Arrays.toString(view.shape()))
+              + "; under "
+              + link.named(true, spec.layout())
+              + " rank "
+              + rank
+              + " holds "
+              + spec.dtype()
+              + Arrays.toString(local),
+          null,
+          "",
+          List.of(rank));
+    }
+  }
+
+  /** A dtype by its number, which comes from another process. */
+  static String named(int code) {
+    return Arrays.stream(DType.values())
+        .filter(dtype -> code >= 0 && dtype.code() == code)
+        .findFirst()
+        .map(DType::toString)
+        .orElse("dtype " + code);
+  }
+
+  private static byte[] made(
+      Link link,
+      LinkBatch.Planned planned,
+      Map<Integer, Map<String, TransferWords.Binding>> views) {
+    StepsMemo memo = link.memo();
+    byte[] made =
+        Encoding.bytes(
+            out -> {
+              out.writeInt(FORMAT);
+              out.writeByte(MADE);
+              out.writeInt(planned.halves().size());
+              out.writeInt(views.size());
+              for (int rank : link.senderRanks()) {
+                // Of all halves: a guest sends the same, wherever it goes.
+                long[] words = TransferWords.of(bound(planned, views.get(rank)), rank, memo);
+                ByteBuffer bytes =
+                    ByteBuffer.allocate(Math.multiplyExact(words.length, Long.BYTES));
+                bytes.asLongBuffer().put(words);
+                out.writeInt(rank);
+                out.writeInt(words.length);
+                out.write(bytes.array());
+              }
+            });
+    if (made.length > Gathered.MOST_BYTES) {
+      throw new InvalidArgumentException(
+          "register: the parts of the plan for Python ranks take "
+              + made.length
+              + " bytes, of at most "
+              + Gathered.MOST_BYTES
+              + "; register the tensors as several batches");
+    }
+    return made;
+  }
+
+  private static List<TransferWords.Bound> bound(
+      LinkBatch.Planned planned, Map<String, TransferWords.Binding> views) {
+    List<Agreement.Pair> pairs = planned.agreement().pairs();
+    List<Plan> plans = planned.halves().get(0).plans();
+    List<TransferWords.Bound> bound = new ArrayList<>();
+    for (int i = 0; i < pairs.size(); i++) {
+      TensorSpec from = pairs.get(i).from().spec();
+      TensorSpec to = pairs.get(i).to();
+      TransferWords.Binding view = views.get(from.name());
+      TransferWords.Binding source =
+          view == null || view.bytes() == 0 ? TransferWords.Binding.empty(from) : view;
+      bound.add(
+          new TransferWords.Bound(
+              from, source, to, TransferWords.Binding.empty(to), plans.get(i)));
+    }
+    return bound;
+  }
+
+  private static byte[] refused(WindlassException why) {
+    return Encoding.bytes(
+        out -> {
+          out.writeInt(FORMAT);
+          out.writeByte(REFUSED);
+          out.writeInt(why.code().number());
+          Encoding.putArray(out, why.getMessage().getBytes(StandardCharsets.UTF_8));
+          out.writeInt(why.culprits().size());
+          for (int rank : why.culprits()) {
+            out.writeInt(rank);
+          }
+        });
+  }
+
+  /** What the first receiver refuses; null for nothing. */
+  private static WindlassException refusal(byte[] told) {
+    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(told))) {
+      in.readInt();
+      if (in.readByte() == MADE) {
+        return null;
+      }
+      int code = in.readInt();
+      String message = new String(Encoding.array(in), StandardCharsets.UTF_8);
+      List<Integer> culprits = new ArrayList<>();
+      for (int left = in.readInt(); left > 0; left--) {
+        culprits.add(in.readInt());
+      }
+      return WindlassException.of(code, message, null, "", culprits);
+    } catch (IOException e) {
+      return new MismatchException(
+          "what the first receiver told of Python ranks can't be read: " + Encoding.why(e), e);
+    }
+  }
+}

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.link;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.OptionalLong;
+import java.util.concurrent.locks.LockSupport;
+import java.util.stream.IntStream;
+import org.windlass.Communicator;
+import org.windlass.DType;
+import org.windlass.DistributedTensor;
+import org.windlass.Signals;
+import org.windlass.Tensor;
+import org.windlass.Window;
+import org.windlass.error.AbortedException;
+import org.windlass.error.WindlassException;
+import org.windlass.internal.Native;
+import org.windlass.internal.transfer.Until;
+
+/**
+ * The handover of versions between the two jobs of a link, by which all their ranks come to a move
+ * at one time, or none does. Each job's rank 0 looks at what the other's has said, until its
+ * deadline, and tells the other ranks of its job what came of it; for one another these have some
+ * time more. So a side that waits in vain has
+ * lost nothing, and the link goes on.
+ *
+ * <p>A receive is a ticket, the next one. Rank 0 of the receivers sets {@code ASKED} to it at the
+ * senders', and then either {@code CONFIRMED}, once the senders have set {@code OFFERED} to it, or
+ * {@code WITHDRAWN}, at its deadline. So of each ticket both sides come to know the same: senders
+ * that have offered wait for either word, which a receiver that runs says at once. Where none comes
+ * before the senders' deadline, the receivers hang, and the link ends. After a confirmation the
+ * ranks of both jobs move.
+ */
+final class Handover implements AutoCloseable {
+  private static final int ASKED = 0;
+  private static final int CONFIRMED = 1;
+  private static final int WITHDRAWN = 2;
+  private static final int OFFERED = 3;
+  private static final int SIGNALS = 4;
+
+  /** Elements of what senders tell receivers. */
+  private static final int VERSION = 0;
+
+  private static final int LEFT_NS = 1;
+  private static final int NEWEST = 2;
+
+  /** The registration that they wait with; {@link #NONE} where they don't. */
+  private static final int WAITING = 3;
+
+  private static final int WORDS = 4;
+
+  private static final long NONE = -1;
+
+  /** What rank 0 tells its job. */
+  private static final long FAILED = 0;
+
+  private static final long LATE = 1;
+  private static final long MOVES = 2;
+
+  /** For what rank 0 tells once its deadline has passed, and for a move that began before it. */
+  private static final Duration GRACE = Duration.ofSeconds(2);
+
+  /** What is kept of a deadline for the move, of half of it at most; what a move has at least. */
+  static final Duration RESERVE = Duration.ofSeconds(1);
+
+  private static final long RESERVE_NS = RESERVE.toNanos();
+
+  private static final long FIRST_PAUSE_NS = 20_000;
+  private static final long LONGEST_PAUSE_NS = 1_000_000;
+
+  private final Communicator communicator;
+
+  /** The ranks of this job alone. */
+  private final LinkSide side;
+
+  /** Ranks of the link: of the other job's rank 0, and of the first receiver. */
+  private final int other;
+
+  private final int firstReceiver;
+  private final Window window;
+  private final Signals signals;
+  private final DistributedTensor words;
+
+  /** What is put elsewhere. */
+  private final Tensor own = Tensor.allocate(DType.I64, WORDS);
+
+  /** The last one that was settled; rank 0's alone. */
+  private int ticket;
+
+  /** How long the last move took. */
+  private long moveNs;
+
+  /**
+   * Collective over both jobs.
+   *
+   * @param communicator senders first, then receivers
+   * @param side the ranks of this job, in their order
+   * @param senders how many they are
+   */
+  Handover(Communicator communicator, Communicator side, int senders, Until until) {
+    this.communicator = communicator;
+    this.firstReceiver = senders;
+    int first = communicator.rank() < senders ? 0 : senders;
+    int[] linked = IntStream.range(first, first + side.size()).toArray();
+    this.side = new LinkSide(communicator, side, linked, "its job");
+    this.other = communicator.rank() < senders ? senders : 0;
+    long bytes = Signals.bytes(SIGNALS, communicator.size()) + WORDS * (long) Long.BYTES;
+    window = communicator.window(bytes, until.left());
+    signals = window.signals(SIGNALS);
+    words = window.tensor(DType.I64, WORDS);
+    words.copyFrom(new long[] {NONE, 0, NONE, NONE});
+    own.copyFrom(new long[] {NONE, 0, NONE, NONE});
+  }
+
+  LinkSide side() {
+    return side;
+  }
+
+  /**
+   * Collective over the senders: waits until the receivers ask.
+   *
+   * @param registration what the version is of
+   * @return for the move that follows; null where they have not asked in time
+   */
+  Until offer(long registration, long version, Until until) {
+    long[] told = led(until, agreed -> offered(registration, version, agreed));
+    return told[0] == LATE ? null : new Until(Math.max(1, told[1]));
+  }
+
+  /**
+   * Collective over the receivers: asks, and waits until the senders have a version.
+   *
+   * @return for the move that follows; null where they have had none in time
+   */
+  Until ask(Until until) {
+    long[] told = led(until, this::asked);
+    return told[0] == LATE ? null : new Until(Math.max(1, told[1])).later(GRACE);
+  }
+
+  /** What rank 0 of this job does; it tells FAILED, LATE, or MOVES and the time for that. */
+  @FunctionalInterface
+  private interface Step {
+    long[] within(Until until);
+  }
+
+  /** What rank 0's step gives, on every rank of this job. */
+  private long[] led(Until until, Step step) {
+    long leastNs = until.leftNs(communicator);
+    // What this job's own ranks have for one another: not all come at one time.
+    Until coming = new Until(leastNs).later(GRACE);
+    for (long[] each : side.words(coming, Native.WL_OP_LINK_MOVE, leastNs)) {
+      leastNs = Math.min(leastNs, each[0]);
+    }
+    Until agreed = new Until(leastNs);
+    long[] own = {FAILED, 0};
+    try {
+      if (side.rank() == 0) {
+        own = step.within(agreed);
+      }
+    } catch (RuntimeException | Error e) {
+      // Before others of this job are told: they would take the end of the link upon themselves.
+      Link.end(communicator, "the handover", e, List.of());
+      throw e;
+    } finally {
+      own = tell(agreed, own);
+    }
+    if (own[0] == FAILED) {
+      throw failure();
+    }
+    return own;
+  }
+
+  private long[] tell(Until agreed, long[] own) {
+    return side.words(agreed.later(GRACE), Native.WL_OP_LINK_MOVE, own)[0];
+  }
+
+  /** Why the link can't go on, as a rank sees it whose rank 0 has failed. */
+  private WindlassException failure() {
+    return communicator
+        .failure()
+        .orElseGet(() -> new AbortedException("rank 0 of this job has failed in it"));
+  }
+
+  private long[] offered(long registration, long version, Until until) {
+    announce(version, registration);
+    try {
+      long wholeNs = until.leftNs();
+      long reserveNs = Math.min(wholeNs / 2, Math.max(RESERVE_NS, 2 * moveNs));
+      long pauseNs = FIRST_PAUSE_NS;
+      while (!until.isOver() && until.leftNs() > reserveNs) {
+        if (signals.test(other, ASKED, ticket + 1)) {
+          ticket++;
+          // A link is not to be lost to a deadline that passes now that both sides are there.
+          Until moving = new Until(Math.max(until.leftNs(), RESERVE_NS));
+          if (isConfirmed(version, moving)) {
+            return new long[] {MOVES, Math.max(moving.leftNs(), RESERVE_NS)};
+          }
+          pauseNs = FIRST_PAUSE_NS;
+        } else {
+          pauseNs = pause(pauseNs);
+        }
+      }
+      return new long[] {LATE, 0};
+    } finally {
+      announce(version, NONE);
+    }
+  }
+
+  /** Offers a version for the ticket; false where that has been, or is, withdrawn. */
+  private boolean isConfirmed(long version, Until until) {
+    if (signals.test(other, WITHDRAWN, ticket)) {
+      return false;
+    }
+    put(other, VERSION, version);
+    put(other, LEFT_NS, until.leftNs());
+    signals.notify(other, OFFERED, ticket);
+    long pauseNs = FIRST_PAUSE_NS;
+    while (!signals.test(other, CONFIRMED, ticket)) {
+      if (signals.test(other, WITHDRAWN, ticket)) {
+        return false;
+      }
+      if (until.isOver()) {
+        throw side.failed(
+            Native.WL_ABORTED,
+            List.of(other),
+            "the receivers have asked for a version, and don't answer to version "
+                + version
+                + ", which they were offered; see whether rank "
+                + other
+                + " is stopped");
+      }
+      pauseNs = pause(pauseNs);
+    }
+    return true;
+  }
+
+  /** Tells every receiver which version is the newest, and what senders wait with. */
+  private void announce(long version, long waiting) {
+    if (communicator.failure().isPresent()) {
+      return; // which the call says that follows, or has said
+    }
+    for (int rank = firstReceiver; rank < communicator.size(); rank++) {
+      put(rank, NEWEST, version);
+      put(rank, WAITING, waiting);
+    }
+  }
+
+  private void put(int rank, int word, long value) {
+    own.setLong(value, word);
+    window.put(own.narrow(0, word, 1), rank, words.narrow(0, word, 1));
+  }
+
+  private long[] asked(Until until) {
+    ticket++;
+    signals.notify(other, ASKED, ticket);
+    boolean isSettled = false;
+    try {
+      long pauseNs = FIRST_PAUSE_NS;
+      while (!signals.test(other, OFFERED, ticket)) {
+        if (until.isOver()) {
+          return new long[] {LATE, 0};
+        }
+        pauseNs = pause(pauseNs);
+      }
+      signals.notify(other, CONFIRMED, ticket);
+      isSettled = true;
+      return new long[] {MOVES, words.getLong(LEFT_NS)};
+    } finally {
+      if (!isSettled && communicator.failure().isEmpty()) {
+        signals.notify(other, WITHDRAWN, ticket);
+      }
+    }
+  }
+
+  private long pause(long pauseNs) {
+    LockSupport.parkNanos(pauseNs);
+    if (Thread.interrupted()) {
+      Thread thread = Thread.currentThread();
+      thread.interrupt();
+      throw side.failed(
+          Native.WL_ABORTED,
+          List.of(communicator.rank()),
+          "thread \"" + thread.getName() + "\" was interrupted");
+    }
+    return Math.min(2 * pauseNs, LONGEST_PAUSE_NS);
+  }
+
+  /**
+   * Collective over the receivers, after a move: the ranks of this job, as the link counts them,
+   * that don't have the version whole. All commit it where there is none, or none does.
+   *
+   * @param until of the move
+   */
+  List<Integer> without(boolean has, Until until) {
+    List<Integer> without = new ArrayList<>();
+    long[][] all = side.words(until.later(GRACE), Native.WL_OP_LINK_MOVE, has ? 1 : 0);
+    for (int rank = 0; rank < all.length; rank++) {
+      if (all[rank][0] == 0) {
+        without.add(side.linked(rank));
+      }
+    }
+    return without;
+  }
+
+  /** Says how long a move took. */
+  void moved(long nanoseconds) {
+    moveNs = nanoseconds;
+  }
+
+  /** The newest version that the senders have come with; on a receiver, from any thread. */
+  OptionalLong newest() {
+    long version = words.getLong(NEWEST);
+    return version == NONE ? OptionalLong.empty() : OptionalLong.of(version);
+  }
+
+  /** Whether the senders wait with one of a registration; on a receiver, from any thread. */
+  boolean isWaiting(long registration) {
+    return words.getLong(WAITING) == registration && communicator.failure().isEmpty();
+  }
+
+  /** Lets go of its memory. Idempotent. */
+  @Override
+  public void close() {
+    window.close();
+    own.close();
+  }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.link;
+
+import java.util.List;
+import org.windlass.error.AbortedException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.WindlassException;
+
+/**
+ * The versions that a receiver's targets hold; a commit replaces it as one.
+ *
+ * @param version the version that is held whole, or {@link #NONE}
+ * @param half where it is
+ * @param arriving the version that was or is being written over it, or {@link #NONE}
+ * @param torn tensors that hold neither
+ * @param failure why {@code arriving} didn't arrive; null while it may
+ */
+record Holding(long version, int half, long arriving, List<String> torn, Throwable failure) {
+  static final long NONE = -1;
+
+  /** A version that this rank has not been told yet. */
+  static final long NEXT = -2;
+
+  /** Nothing has arrived yet. */
+  static final Holding NOTHING = new Holding(NONE, 0, NONE, List.of(), null);
+
+  static Holding of(long version, int half) {
+    return new Holding(version, half, NONE, List.of(), null);
+  }
+
+  static Holding overwritten(long arriving) {
+    return new Holding(NONE, 0, arriving, List.of(), null);
+  }
+
+  Holding torn(List<String> tensors, Throwable cause) {
+    return new Holding(NONE, half, arriving, tensors, cause);
+  }
+
+  /** The half to read, or why there is none. */
+  int readable(String what) {
+    if (version != NONE) {
+      return half;
+    }
+    if (failure != null) {
+      throw new AbortedException(
+          what
+              + ": version "
+              + arriving
+              + " did not arrive whole; torn are "
+              + torn
+              + ". Receive a version anew ("
+              + failure.getMessage()
+              + ")",
+          failure,
+          "",
+          failure instanceof WindlassException known ? known.culprits() : List.of());
+    }
+    throw new InvalidArgumentException(
+        what
+            + ": "
+            + (arriving == NONE
+                ? "no version has arrived yet"
+                : (arriving == NEXT ? "the next version" : "version " + arriving)
+                    + " is arriving in place; read when receive has returned"));
+  }
+}

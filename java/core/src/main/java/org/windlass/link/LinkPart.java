@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.link;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Supplier;
+import org.windlass.error.MismatchException;
+import org.windlass.error.UnsupportedException;
+import org.windlass.error.VerificationFailedException;
+import org.windlass.error.WindlassException;
+import org.windlass.internal.Native;
+import org.windlass.internal.transfer.Replicas;
+import org.windlass.internal.transfer.TransferHandle;
+import org.windlass.internal.transfer.Until;
+import org.windlass.transfer.Progress;
+import org.windlass.transfer.Transfer;
+
+/**
+ * The part of a {@link LinkTransfer} that one link moves: what it has registered there, and how a
+ * version crosses it. One thread at a time, but for what says otherwise.
+ */
+final class LinkPart {
+  private static final long ANY = Transfer.ANY_VERSION;
+
+  /** Failures of a move that every rank has alike, and that the link outlives. */
+  private static final List<Class<? extends WindlassException>> SHARED =
+      List.of(MismatchException.class, VerificationFailedException.class);
+
+  private final Link link;
+  private final int registration;
+
+  /** One for each half: receivers with one half have the same memory in both. */
+  private final List<Transfer> transfers;
+
+  /** As many; or none. */
+  private final List<Checksums> checksums = new ArrayList<>();
+
+  /** Of the last move, which failed: names of this rank's targets that have parts of it. */
+  private Supplier<List<String>> torn = List::of;
+
+  /** What all ranks of the link threw alike, with nothing moved; or null. */
+  private UnsupportedException refusal;
+
+  /** Which ran last; from any thread. */
+  private volatile Transfer latest;
+
+  LinkPart(Link link, List<Transfer> transfers, boolean checked) {
+    this.link = link;
+    this.registration = link.nextRegistration();
+    this.transfers = List.copyOf(transfers);
+    this.latest = transfers.get(0);
+    if (checked) {
+      transfers.forEach(
+          transfer -> checksums.add(new Checksums(link.communicator(), transfer)));
+    }
+  }
+
+  /** Collective: {@link Checksums#checkSources}. */
+  void checkSources(Until until) {
+    if (!checksums.isEmpty()) {
+      checksums.get(0).checkSources(until);
+    }
+  }
+
+  Link link() {
+    return link;
+  }
+
+  int halves() {
+    return transfers.size();
+  }
+
+  /** That of a half. */
+  Transfer transfer(int half) {
+    return transfers.get(half);
+  }
+
+  /**
+   * Comes to a move with the ranks of the other side.
+   *
+   * @param named the version that this rank names, or {@link Transfer#ANY_VERSION}
+   * @return for the move; null where the other side has not come in time, and nothing was said
+   */
+  Until come(boolean isSender, long named, Until until) {
+    torn = List::of;
+    Handover handover = link.handover();
+    if (handover == null) {
+      return until;
+    }
+    return isSender ? handover.offer(registration, named, until) : handover.ask(until);
+  }
+
+  /**
+   * Moves a version into a half, on all ranks of the link, and checks it there. It returns where
+   * this rank has it; of two jobs, where all ranks of this one have.
+   *
+   * @param version gets the one that all name, where the call throws too; it stays as it is where
+   *     nothing has moved
+   */
+  void move(int half, long named, long[] version, Until until) {
+    Handover handover = link.handover();
+    if (handover == null) {
+      moveHere(half, named, version, until);
+      return;
+    }
+    boolean isDone = false;
+    List<Integer> without = List.of();
+    try {
+      long startNs = System.nanoTime();
+      moveHere(half, named, version, until);
+      handover.moved(System.nanoTime() - startNs);
+      isDone = true;
+    } finally {
+      if (link.receives()) {
+        without = without(handover, isDone, until);
+      }
+    }
+    if (!without.isEmpty()) {
+      throw handover
+          .side()
+          .failed(
+              Native.WL_ABORTED,
+              without,
+              "ranks "
+                  + without
+                  + " have not got it, so that no rank of their job takes it");
+    }
+  }
+
+  private static List<Integer> without(Handover handover, boolean has, Until until) {
+    try {
+      return handover.without(has, until);
+    } catch (WindlassException e) {
+      if (has) {
+        throw e;
+      }
+      return List.of(); // why this rank has it not says more
+    }
+  }
+
+  private void moveHere(int half, long named, long[] version, Until until) {
+    latest = transfers.get(half);
+    torn = latest::incomplete;
+    if (checksums.isEmpty()) {
+      transfer(named, version, until);
+      return;
+    }
+    Checksums.Failure failure = moveAndVerify(half, named, version, until);
+    if (failure != null) {
+      torn = failure::wrong;
+      throw failure.exception();
+    }
+  }
+
+  private void transfer(long named, long[] version, Until until) {
+    try {
+      latest.move(registration, named, version, until.leftNs());
+    } catch (UnsupportedException e) {
+      refusal = e;
+      torn = List::of;
+      throw e;
+    }
+    torn = List::of;
+  }
+
+  /** Failures that every rank has alike, {@code failure} too where it is a refusal. */
+  private List<Class<? extends WindlassException>> shared(Throwable failure) {
+    return failure == refusal ? List.of(UnsupportedException.class) : SHARED;
+  }
+
+  /** Peers hash this rank's sources, which stay until that is over, whatever ends it here. */
+  private Checksums.Failure moveAndVerify(int half, long named, long[] version, Until until) {
+    TransferHandle sources = latest.handle();
+    boolean held = sources.pin(); // once closed, the move says so
+    boolean isOver = false;
+    try {
+      transfer(named, version, until);
+      Checksums.Failure failure = checksums.get(half).verify(version[0], until);
+      isOver = true;
+      return failure;
+    } catch (RuntimeException | Error e) {
+      String what = operation(link.sends() ? "send" : "receive", version[0], named);
+      Link.end(link.communicator(), what, e, shared(e));
+      throw e;
+    } finally {
+      if (held && isOver) {
+        sources.unpin();
+      } else if (held) {
+        sources.unpinOnceQuiet();
+      }
+    }
+  }
+
+  /** Of two jobs: whether the senders have come with a version of it; from any thread. */
+  boolean isThere() {
+    return link.handover().isWaiting(registration);
+  }
+
+  /** Names of this rank's targets that have parts of the version of the move that failed last. */
+  List<String> torn() {
+    return torn.get();
+  }
+
+  /** What {@code what} of {@code version} throws for {@code failure}; see {@link Link#failed}. */
+  RuntimeException failed(String what, long version, Throwable failure) {
+    String operation = operation(what, version, ANY);
+    return Link.failed(link.communicator(), operation, failure, shared(failure));
+  }
+
+  /** {@code what} of a version, or of the one that was named where ranks have agreed on none. */
+  private String operation(String what, long version, long named) {
+    long of = version == ANY ? named : version;
+    return link.operation(of == ANY ? what : what + " of version " + of);
+  }
+
+  /** From any thread. */
+  Progress progress() {
+    return latest.progress();
+  }
+
+  void checkReplicas(Until until) {
+    try {
+      LinkSide senders = link.senders();
+      senders.on(
+          () -> {
+            Replicas.check(
+                until,
+                senders.communicator(),
+                link.senderRanks(),
+                layout -> link.named(true, layout),
+                transfers.get(0).tensors());
+            return null;
+          });
+    } catch (RuntimeException | Error e) {
+      List<Class<? extends WindlassException>> shared = List.of(VerificationFailedException.class);
+      // The link's failure too, which the other ranks of the link look at.
+      Link.failed(link.communicator(), link.operation("checkReplicas"), e, shared);
+      throw Link.failed(link.senders().communicator(), link.operation("checkReplicas"), e, shared);
+    }
+  }
+
+  void close() {
+    transfers.forEach(Transfer::close);
+  }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.link;
+
+import java.util.Arrays;
+import java.util.List;
+import java.util.function.Supplier;
+import java.util.stream.Collectors;
+import org.windlass.Communicator;
+import org.windlass.error.WindlassException;
+import org.windlass.internal.Native;
+import org.windlass.internal.call.Gathered;
+import org.windlass.internal.transfer.Until;
+
+/**
+ * The ranks of one side of a link among themselves, on a communicator of their own. Its failures
+ * are the link's: they name ranks as the link counts them, and all ranks of the link are told.
+ */
+final class LinkSide {
+  private final Communicator link;
+  private final Communicator own;
+
+  /** For each rank of the side its rank of the link, ascending. */
+  private final int[] linked;
+
+  /** What messages call it, as in "their job". */
+  private final String name;
+
+  LinkSide(Communicator link, Communicator own, int[] linked, String name) {
+    this.link = link;
+    this.own = own;
+    this.linked = linked.clone();
+    this.name = name;
+  }
+
+  /** Whose failures {@link #on} makes the link's. */
+  Communicator communicator() {
+    return own;
+  }
+
+  int rank() {
+    return own.rank();
+  }
+
+  int linked(int rank) {
+    return linked[rank];
+  }
+
+  /** Collective over the side: {@link Gathered#words}. */
+  long[][] words(Until until, int operation, long... words) {
+    return on(() -> Gathered.words(own, until::leftNs, operation, words));
+  }
+
+  /** What {@code call} gives, which makes calls on {@link #communicator}. */
+  <T> T on(Supplier<T> call) {
+    try {
+      return call.get();
+    } catch (WindlassException e) {
+      // What leaves the side alive names no rank as the side counts it.
+      boolean isOver = own.failure().filter(record -> record.code() == e.code()).isPresent();
+      throw isOver ? linked(e) : e;
+    }
+  }
+
+  /**
+   * Ends the link, unless it has ended, as a failure of {@code ranks}, as it counts them.
+   *
+   * @return what the link failed of, which every rank is told
+   */
+  WindlassException failed(int code, List<Integer> ranks, String message) {
+    link.endpoint().fail(code, ranks, message);
+    return link.failure()
+        .orElseGet(() -> WindlassException.of(code, message, null, "", ranks));
+  }
+
+  private WindlassException linked(WindlassException failure) {
+    int code = failure.code().number();
+    if (code == Native.WL_CLOSED) {
+      return failure; // this rank leaves, and the link with it
+    }
+    List<Integer> ranks = failure.culprits().stream().map(rank -> linked[rank]).toList();
+    String message =
+        whose(failure.culprits(), ranks)
+            + ". In the numbers of "
+            + name
+            + ": "
+            + failure.getMessage();
+    // A deadline that passes says of a link that it goes on, which this one doesn't.
+    int told = code == Native.WL_TIMEOUT ? Native.WL_ABORTED : code;
+    WindlassException whole = failed(told, ranks, message);
+    whole.addSuppressed(failure);
+    return whole;
+  }
+
+  private String whose(List<Integer> culprits, List<Integer> ranks) {
+    if (culprits.size() == 1) {
+      return "rank " + ranks.get(0) + " failed " + name + ", where it is rank " + culprits.get(0);
+    }
+    List<Integer> all = Arrays.stream(linked).boxed().toList();
+    List<Integer> shown = ranks.isEmpty() ? all : ranks;
+    List<Integer> counted =
+        ranks.isEmpty() ? all.stream().map(all::indexOf).toList() : culprits;
+    return "ranks "
+        + list(shown)
+        + (ranks.isEmpty() ? " failed as " + name : " failed " + name)
+        + ", where they are ranks "
+        + list(counted);
+  }
+
+  private static String list(List<Integer> ranks) {
+    return ranks.stream().map(String::valueOf).collect(Collectors.joining(", "));
+  }
+}

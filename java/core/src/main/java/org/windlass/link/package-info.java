@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * Sends versions of tensors from one group of ranks to another. A {@link org.windlass.link.Link}
+ * joins two sides of one communicator, or two {@linkplain org.windlass.job.Job jobs}. Each side
+ * knows only its own layouts.
+ */
+package org.windlass.link;

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.report;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.Locale;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import org.windlass.internal.Copies;
+
+/**
+ * A report of where the ranks of a job's communicators are, from outside; see {@link RunningJob}.
+ * {@link #toString} has a table for each communicator.
+ *
+ * @param communicators the one that was made first stands first; none where the job has not begun
+ * @param isOver whether all ranks of its communicators that live on this host are closed, or their
+ *     processes have ended, and no other communicator follows
+ */
+public record JobReport(List<Group> communicators, boolean isOver) {
+  /** Checks the components. */
+  public JobReport {
+    communicators = Copies.list(communicators, "communicators");
+  }
+
+  /**
+   * A communicator of the job.
+   *
+   * @param id tells it from all others of this host
+   * @param parent the id of the one that it was split or shrunk from; empty for none
+   * @param former which rank there each of its ranks is, in rank order; empty without a parent
+   * @param age since it was made
+   * @param report where its ranks are
+   */
+  public record Group(
+      String id, Optional<String> parent, List<Integer> former, Duration age, Report report) {
+    /** Checks the components. */
+    public Group {
+      Objects.requireNonNull(id, "id");
+      Objects.requireNonNull(parent, "parent");
+      former = Copies.list(former, "former");
+      Objects.requireNonNull(age, "age");
+      Objects.requireNonNull(report, "report");
+    }
+
+    /**
+     * The ranks whose processes have ended before they closed it; of those of another host the ones
+     * of which this host was told so.
+     */
+    public List<Integer> lost() {
+      return report.ranks().stream()
+          .filter(rank -> rank.isGone() && !rank.closed())
+          .map(Report.Rank::rank)
+          .toList();
+    }
+
+    @Override
+    public String toString() {
+      int ranks = report.ranks().size();
+      String origin =
+          parent
+              .map(id -> ", ranks " + ranges(former) + " of " + id)
+              .orElse("");
+      return String.format(
+          Locale.ROOT,
+          "communicator %s: %d %s, made %.1f s ago%s%n%s",
+          id,
+          ranks,
+          ranks == 1 ? "rank" : "ranks",
+          age.getSeconds() + age.getNano() / 1e9,
+          origin,
+          report);
+    }
+
+    /** Such as {@code 0-2 5}. */
+    private static String ranges(List<Integer> ranks) {
+      return IntStream.range(0, ranks.size())
+          .filter(i -> i == 0 || ranks.get(i) != ranks.get(i - 1) + 1)
+          .mapToObj(
+              first -> {
+                int last = first;
+                while (last + 1 < ranks.size() && ranks.get(last + 1) == ranks.get(last) + 1) {
+                  last++;
+                }
+                return first == last
+                    ? String.valueOf(ranks.get(first))
+                    : ranks.get(first) + "-" + ranks.get(last);
+              })
+          .collect(Collectors.joining(" "));
+    }
+  }
+
+  @Override
+  public String toString() {
+    return communicators.isEmpty()
+        ? "no communicator yet"
+        : communicators.stream().map(Group::toString).collect(Collectors.joining("\n\n"));
+  }
+}

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.report;
+
+import java.net.InetSocketAddress;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.Set;
+import java.util.function.Supplier;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import org.windlass.error.ClosedException;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.PeerLostException;
+import org.windlass.error.ResourceException;
+import org.windlass.error.UnsupportedException;
+import org.windlass.error.WindlassException;
+import org.windlass.internal.Copies;
+import org.windlass.internal.Deadline;
+import org.windlass.internal.Native;
+import org.windlass.internal.Natives;
+import org.windlass.internal.ProcessName;
+import org.windlass.internal.memory.Leaks;
+import org.windlass.internal.rendezvous.JobProcesses;
+import org.windlass.internal.report.ObservedGroup;
+import org.windlass.internal.report.RankLook;
+import org.windlass.internal.store.HostAndPort;
+import org.windlass.internal.store.Texts;
+import org.windlass.internal.store.Token;
+
+/**
+ * A job that runs in several processes on this host, as an observer sees it. The observer reads the
+ * memory that the processes share, as their user or root may, and writes nothing. So it delays no
+ * rank, and sees ranks that hang, are stopped or have ended. Of ranks on other hosts, it sees
+ * what this host knows.
+ *
+ * <pre>{@code
+ * try (var job = RunningJob.at("127.0.0.1:29500", System.getenv(), ofSeconds(10))) {
+ *   System.out.println(job.report());
+ * }
+ * }</pre>
+ */
+public final class RunningJob implements AutoCloseable {
+  private static final Pattern PID = Pattern.compile("[0-9]{1,10}");
+
+  /** Time without an open communicator after which the job counts as over. */
+  private static final long IDLE_NS = 2_000_000_000;
+
+  private final String address;
+
+  /** Asks the job's store for the processes that have registered there. */
+  private final Supplier<Set<ProcessName>> source;
+
+  /** Processes to read; guarded by {@link #observed}. */
+  private final Set<ProcessName> processes = new LinkedHashSet<>();
+
+  /** True once {@link #processes} has those of the job's first communicator. */
+  private boolean isComplete;
+
+  /** Time since which no process has an open communicator; 0 while one has. */
+  private long idleSinceNs;
+
+  private final Observed observed = new Observed();
+
+  /** Communicators that are open for reading, which are closed even if nobody closes this. */
+  private static final class Observed extends Leaks.Resource {
+    /** Communicators by id, in the order in which they were found. */
+    final Map<Long, ObservedGroup> groups = new LinkedHashMap<>();
+
+    /** Ids of communicators that all ranks had left while others went on. */
+    final Set<Long> left = new HashSet<>();
+
+    boolean isClosed;
+
+    Observed() {
+      super(null);
+    }
+
+    @Override
+    protected synchronized void free() {
+      isClosed = true;
+      groups.values().forEach(ObservedGroup::close);
+      groups.clear();
+    }
+  }
+
+  /** One search for communicators in the memory of processes. */
+  private final class Search {
+    /** Ids of the communicators that live processes have. */
+    final Set<Long> held = new HashSet<>();
+
+    /** True if one of the processes has not ended. */
+    boolean isAnyAlive;
+
+    /** Why a process could not be read; null if all could. */
+    WindlassException refusal;
+
+    /** Why some shared memory is not a readable communicator; null if all is. */
+    WindlassException other;
+
+    void read(ProcessName process) {
+      try {
+        for (int number : ObservedGroup.find(process)) {
+          read(process, number);
+        }
+        isAnyAlive = true;
+      } catch (PeerLostException e) {
+        // The process has ended; other processes may have its communicators.
+      } catch (UnsupportedException | ResourceException e) {
+        isAnyAlive = true;
+        refusal = e;
+      }
+    }
+
+    private void read(ProcessName process, int number) {
+      try {
+        ObservedGroup found = ObservedGroup.open(process, number);
+        long id = found.about().id();
+        held.add(id);
+        if (observed.left.contains(id) || observed.groups.putIfAbsent(id, found) != null) {
+          found.close();
+        }
+      } catch (PeerLostException e) {
+        // The process has ended meanwhile.
+      } catch (InvalidArgumentException | ResourceException e) {
+        other = e; // for example a window, memory that was closed meanwhile, or another build's
+      }
+    }
+  }
+
+  private RunningJob(String address, Supplier<Set<ProcessName>> source) {
+    this.address = address;
+    this.source = source;
+    processes.addAll(source.get());
+    Leaks.watch(this, observed);
+  }
+
+  /**
+   * Finds the job at an address. HOST:PORT is where its ranks have met. Rank 0's process listens
+   * there while it has the communicator, or {@code windlass run} while it runs. The process id of a
+   * rank works for any job.
+   *
+   * @param variables variables with the job's token, for HOST:PORT: {@code WINDLASS_TOKEN_FILE} or
+   *     {@code WINDLASS_TOKEN}
+   * @param deadline time limit for the answer of the job's store
+   * @throws InvalidArgumentException if the address is malformed, another program listens there, or
+   *     the process does not exist or has no communicator that spans processes. Then the message
+   *     names the processes that it has started and that have one
+   * @throws DeadlineExceededException if nobody listens there, or answers
+   * @throws ResourceException if the token is another one, or if the job runs as another user
+   * @throws MismatchException if the job runs another version
+   * @throws UnsupportedException if the job runs on another host or in another pid namespace
+   */
+  public static RunningJob at(String address, Map<String, String> variables, Duration deadline) {
+    Objects.requireNonNull(address, "address");
+    Map<String, String> all = Copies.map(variables, "variables");
+    Deadline.nanos(deadline);
+    Natives.require();
+    return PID.matcher(address).matches()
+        ? ofProcess(address)
+        : new RunningJob(address, storeAt(address, all, deadline));
+  }
+
+  private static Supplier<Set<ProcessName>> storeAt(
+      String address, Map<String, String> variables, Duration deadline) {
+    if (address.contains("://")) {
+      throw new UnsupportedException(
+          "report: " + address + ": what ranks tell of themselves at such a store goes with their"
+              + " start; name the process id of a rank");
+    }
+    InetSocketAddress named =
+        HostAndPort.parse("the address of the job", address, ", or the process id of a rank");
+    InetSocketAddress at = HostAndPort.resolved("report", named);
+    Token token =
+        Token.fromEnvironment(variables)
+            .orElseThrow(
+                () ->
+                    new InvalidArgumentException(
+                        "report: there is no token, which the job asks for; set"
+                            + " WINDLASS_TOKEN_FILE to that of its ranks, or name the process id of"
+                            + " one of them"));
+    return () -> JobProcesses.at(at, token, deadline);
+  }
+
+  private static RunningJob ofProcess(String pid) {
+    long number = Long.parseLong(pid);
+    if (number < 1 || number > Integer.MAX_VALUE) {
+      throw new InvalidArgumentException("report: " + pid + " is no process id");
+    }
+    Set<ProcessName> one;
+    try {
+      one = Set.of(ProcessName.of((int) number));
+    } catch (PeerLostException gone) {
+      throw new InvalidArgumentException(
+          "report: " + gone.getMessage() + "; name one of the job's ranks that runs", gone);
+    }
+    RunningJob job = new RunningJob(pid, () -> one);
+    try {
+      Search search = job.search();
+      if (job.observed.groups.isEmpty()) {
+        throw search.refusal != null ? search.refusal : job.nothingIn(number, search.other);
+      }
+      return job;
+    } catch (Throwable e) {
+      job.close();
+      throw e;
+    }
+  }
+
+  private WindlassException nothingIn(long pid, WindlassException other) {
+    String ranks =
+        ProcessHandle.of(pid).stream()
+            .flatMap(ProcessHandle::descendants)
+            .map(ProcessHandle::pid)
+            .filter(this::hasCommunicator)
+            .sorted()
+            .limit(8)
+            .map(String::valueOf)
+            .collect(Collectors.joining(", "));
+    String cure =
+        ranks.isEmpty()
+            ? "; name a process of the job's ranks. Where all ranks are threads of one process,"
+                + " comm.report() tells there"
+            : "; name one of those that it has started: " + ranks;
+    return new InvalidArgumentException(
+        "report: process " + pid + " has no communicator whose ranks live in several processes"
+            + (other == null ? "" : ", as this build has them: " + other.getMessage()) + cure,
+        other);
+  }
+
+  private boolean hasCommunicator(long pid) {
+    try {
+      Search search = new Search();
+      search.read(ProcessName.of((int) pid));
+      return !search.held.isEmpty();
+    } catch (PeerLostException gone) {
+      return false;
+    }
+  }
+
+  /** The address at which the job was found. */
+  public String address() {
+    return address;
+  }
+
+  /**
+   * Reports the state of all ranks in the communicators that are open or have failed. If none is
+   * open, reports the last state. The job is over once its processes have ended, or have made no
+   * other communicator for 2 s.
+   *
+   * @throws ResourceException if this process may not read the job's processes
+   * @throws UnsupportedException if they live in another pid namespace
+   * @throws ClosedException if this was closed
+   */
+  public JobReport report() {
+    synchronized (observed) {
+      if (observed.isClosed) {
+        throw new ClosedException("report: it was closed");
+      }
+      if (observed.groups.isEmpty()) {
+        processes.addAll(source.get());
+      }
+      Search search = search();
+      if (observed.groups.isEmpty() && search.refusal != null) {
+        throw search.refusal;
+      }
+      return reportOf(search);
+    }
+  }
+
+  /**
+   * Reports the communicators in which some rank is left. If there are none, reports those with
+   * lost ranks, or else the first one.
+   */
+  private JobReport reportOf(Search search) {
+    long now = Native.wl_clock_ns();
+    List<JobReport.Group> living = new ArrayList<>();
+    List<JobReport.Group> over = new ArrayList<>();
+    for (ObservedGroup group : inOrder()) {
+      JobReport.Group made = reportOf(group, now);
+      boolean isOver =
+          made.report().ranks().stream().allMatch(rank -> rank.elsewhere() || rank.isGone());
+      (isOver ? over : living).add(made);
+    }
+    if (living.isEmpty() && !over.isEmpty()) {
+      List<JobReport.Group> lost = over.stream().filter(group -> !group.lost().isEmpty()).toList();
+      return new JobReport(
+          lost.isEmpty() ? over.subList(0, 1) : lost, isIdle(now) || !search.isAnyAlive);
+    }
+    if (search.held.isEmpty() && search.refusal == null) {
+      // A process closes its memory before it counts as ended.
+      return new JobReport(living, isIdle(now) && !living.isEmpty());
+    }
+    idleSinceNs = 0;
+    for (JobReport.Group group : over) {
+      long id = Long.parseUnsignedLong(group.id(), 16);
+      observed.left.add(id);
+      observed.groups.remove(id).close();
+    }
+    return new JobReport(living, false);
+  }
+
+  /** True if no process has had an open communicator for a while. */
+  private boolean isIdle(long now) {
+    idleSinceNs = idleSinceNs == 0 ? now : idleSinceNs;
+    return now - idleSinceNs >= IDLE_NS;
+  }
+
+  private Search search() {
+    Search search = new Search();
+    List.copyOf(processes).forEach(search::read);
+    if (!isComplete && !observed.groups.isEmpty()) {
+      List<ProcessName> first =
+          inOrder().get(0).looks().stream()
+              .filter(look -> !look.elsewhere())
+              .map(RankLook::process)
+              .toList();
+      isComplete = !first.contains(null);
+      first.stream().filter(Objects::nonNull).filter(processes::add).forEach(search::read);
+    }
+    return search;
+  }
+
+  private List<ObservedGroup> inOrder() {
+    return observed.groups.values().stream()
+        .sorted(Comparator.comparingLong((ObservedGroup group) -> group.about().madeNs()))
+        .toList();
+  }
+
+  private static WindlassException printable(WindlassException e) {
+    return WindlassException.of(
+        e.code().number(), Texts.printable(e.getMessage()), null, e.operation(), e.culprits());
+  }
+
+  private static JobReport.Group reportOf(ObservedGroup group, long now) {
+    ObservedGroup.About about = group.about();
+    List<RankLook> looks = group.looks();
+    boolean hasParent = about.parent() != 0;
+    WindlassException failure = group.failure().map(RunningJob::printable).orElse(null);
+    return new JobReport.Group(
+        Long.toHexString(about.id()),
+        hasParent ? Optional.of(Long.toHexString(about.parent())) : Optional.empty(),
+        hasParent ? looks.stream().map(RankLook::former).toList() : List.of(),
+        Duration.ofNanos(Math.max(0, now - about.madeNs())),
+        Report.of(looks, failure, group.peerMemory()));
+  }
+
+  /** Stops observing the job, which continues. Idempotent. */
+  @Override
+  public void close() {
+    synchronized (observed) {
+      observed.free();
+    }
+  }
+
+  @Override
+  public String toString() {
+    return "RunningJob at " + address;
+  }
+}

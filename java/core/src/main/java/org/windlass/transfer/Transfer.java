@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.transfer;
+
+import java.lang.ref.Cleaner;
+import java.lang.ref.Reference;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import org.windlass.Communicator;
+import org.windlass.Tensor;
+import org.windlass.error.ClosedException;
+import org.windlass.error.VerificationFailedException;
+import org.windlass.error.WindlassException;
+import org.windlass.internal.Deadline;
+import org.windlass.internal.Native;
+import org.windlass.internal.call.Endpoint;
+import org.windlass.internal.memory.Leaks;
+import org.windlass.internal.memory.Memory;
+import org.windlass.internal.transfer.BoundTensor;
+import org.windlass.internal.transfer.Replicas;
+import org.windlass.internal.transfer.StepsMemo;
+import org.windlass.internal.transfer.TransferConfig;
+import org.windlass.internal.transfer.TransferHandle;
+import org.windlass.internal.transfer.TransferWords;
+import org.windlass.internal.transfer.Until;
+import org.windlass.internal.transfer.Views;
+import org.windlass.layout.Layout;
+import org.windlass.layout.TensorSpec;
+import org.windlass.plan.Plan;
+import org.windlass.plan.TransferMode;
+
+/**
+ * A transfer: a {@link Batch} bound to memory on every rank. Each {@link #run} moves every tensor
+ * once, in the {@link TransferMode} of its plan. The memory of the views, and of what is staged,
+ * stays until the transfer is closed.
+ */
+public final class Transfer implements AutoCloseable {
+  /**
+   * For packages of Windlass.
+   *
+   * @hidden
+   */
+  public static final long ANY_VERSION = Native.WL_ANY_VERSION;
+
+  private final Communicator communicator;
+  private final Endpoint endpoint;
+  private final List<BoundTensor> tensors;
+  private final TransferHandle handle;
+  private final Memory[] memories;
+
+  /** Padding of this rank's targets in the host's memory, and in a device's. */
+  private final Tensor[] padding;
+
+  private final Tensor[] devicePadding;
+  private final Bound bound;
+  private final Cleaner.Cleanable cleanable;
+  private final long[] tensorBytes;
+  private final long totalBytes;
+  private long lastVersion;
+
+  private Transfer(
+      Communicator communicator,
+      List<BoundTensor> tensors,
+      boolean isOfLink,
+      TransferHandle handle,
+      Memory[] memories) {
+    this.communicator = communicator;
+    this.endpoint = communicator.endpoint();
+    this.tensors = tensors;
+    this.handle = handle;
+    this.memories = memories;
+    Map<Boolean, List<Tensor>> padded =
+        tensors.stream()
+            .flatMap(t -> t.padding(communicator.rank()).stream())
+            .collect(Collectors.partitioningBy(Tensor::isOnDevice));
+    this.padding = padded.get(false).toArray(Tensor[]::new);
+    this.devicePadding = padded.get(true).toArray(Tensor[]::new);
+    this.tensorBytes = tensors.stream().mapToLong(BoundTensor::targetBytes).toArray();
+    this.totalBytes = Arrays.stream(tensorBytes).sum();
+    String what = "Transfer of " + tensors.size() + " tensors of rank " + communicator.rank();
+    this.bound = new Bound(isOfLink ? null : what, handle);
+    this.cleanable = Leaks.watch(this, bound);
+  }
+
+  /**
+   * Collective.
+   *
+   * @param isOfLink whether a link closes it, so that nobody else has to
+   */
+  static Transfer create(
+      Communicator communicator,
+      List<BoundTensor> tensors,
+      boolean isOfLink,
+      StepsMemo memo,
+      long deadlineNs) {
+    Endpoint endpoint = communicator.endpoint();
+    TransferConfig config =
+        new TransferConfig(
+            TransferWords.of(
+                tensors.stream().map(Transfer::bound).toList(), communicator.rank(), memo));
+    Memory[] memories = hold(tensors);
+    try {
+      long handle =
+          endpoint.call(
+              (out, error) ->
+                  Native.wl_transfer_create(
+                      endpoint.handle, config.address(), deadlineNs, out, error));
+      TransferHandle owner = new TransferHandle(handle, endpoint, memories);
+      return new Transfer(communicator, List.copyOf(tensors), isOfLink, owner, memories);
+    } catch (WindlassException e) {
+      for (Memory memory : memories) {
+        memory.unpin(); // registering touches no tensor
+      }
+      throw e;
+    } finally {
+      Reference.reachabilityFence(config);
+      Reference.reachabilityFence(communicator);
+    }
+  }
+
+  private static TransferWords.Bound bound(BoundTensor tensor) {
+    return new TransferWords.Bound(
+        tensor.from(),
+        binding(tensor.from(), tensor.source()),
+        tensor.to(),
+        binding(tensor.to(), tensor.target()),
+        tensor.plan());
+  }
+
+  /**
+   * Every rank binds both ends of every tensor, if only as nothing: so a tensor has one binding
+   * index on all ranks.
+   */
+  private static TransferWords.Binding binding(TensorSpec spec, Tensor view) {
+    if (view == null || view.numel() == 0) {
+      return TransferWords.Binding.empty(spec);
+    }
+    Memory memory = Views.memory(view);
+    return new TransferWords.Binding(
+        spec.dtype().code(),
+        view.address(),
+        memory.address,
+        memory.bytes,
+        view.shape(),
+        view.strides());
+  }
+
+  /** Pins the memory of every view, each memory once. */
+  private static Memory[] hold(List<BoundTensor> tensors) {
+    Map<Memory, Boolean> held = new LinkedHashMap<>();
+    for (BoundTensor tensor : tensors) {
+      for (Tensor view : new Tensor[] {tensor.source(), tensor.target()}) {
+        if (view == null || held.containsKey(Views.memory(view))) {
+          continue;
+        }
+        if (!Views.memory(view).hold()) {
+          held.keySet().forEach(Memory::unpin);
+          throw Views.closed(
+              "register", "a view of tensor '" + tensor.from().name() + "'", view);
+        }
+        held.put(Views.memory(view), true);
+      }
+    }
+    return held.keySet().toArray(new Memory[0]);
+  }
+
+  /**
+   * Collective: moves every tensor once, under the version after the last one that this transfer
+   * ran.
+   */
+  public void run() {
+    run(lastVersion + 1);
+  }
+
+  /**
+   * Collective: moves every tensor once. Outputs are complete when it returns.
+   *
+   * @param version must be the same on every rank
+   */
+  public void run(long version) {
+    run(version, Deadline.DEFAULT);
+  }
+
+  /** {@link #run(long)} with a deadline of its own. */
+  public void run(long version, Duration deadline) {
+    run(version, Deadline.nanos(deadline));
+  }
+
+  void run(long version, long deadlineNs) {
+    Thread thread = Thread.currentThread();
+    if (endpoint.mustHandOff(thread)) {
+      endpoint.handOff(
+          () -> {
+            run(version, deadlineNs);
+            return null;
+          });
+      return;
+    }
+    begin(thread);
+    try {
+      ClosedException closed = closedView();
+      if (closed != null) {
+        endpoint.end();
+        handle.unpin();
+        throw closed;
+      }
+      int cleared = clearOnDevice();
+      if (cleared != Native.WL_OK) {
+        throw endpoint.settle(cleared, handle, null);
+      }
+      end(Native.wl_transfer_run(handle.handle, version, deadlineNs, endpoint.error));
+      lastVersion = version;
+    } finally {
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  /**
+   * Collective: {@link #run(long)} where each rank names a version or {@link #ANY_VERSION}, of a
+   * transfer that ranks number alike. A rank whose view was closed tells its peers that it takes no
+   * part; it throws, and is to abort the communicator.
+   *
+   * @param named what this rank names
+   * @param version gets the one that all name, where the call throws too; it stays as it is where
+   *     nothing has moved
+   * @hidden
+   */
+  public void move(long number, long named, long[] version, long deadlineNs) {
+    Thread thread = Thread.currentThread();
+    if (endpoint.mustHandOff(thread)) {
+      endpoint.handOff(
+          () -> {
+            move(number, named, version, deadlineNs);
+            return null;
+          });
+      return;
+    }
+    begin(thread);
+    try {
+      ClosedException closed = closedView();
+      if (closed == null) {
+        int cleared = clearOnDevice();
+        if (cleared != Native.WL_OK) {
+          throw endpoint.settle(cleared, handle, null);
+        }
+      }
+      long cell = endpoint.scratch.out(closed == null ? named : Native.WL_NO_VERSION);
+      int code =
+          Native.wl_transfer_move(handle.handle, number, cell, deadlineNs, endpoint.error);
+      if (endpoint.scratch.outValue() != ANY_VERSION) {
+        version[0] = endpoint.scratch.outValue();
+      }
+      if (closed != null) {
+        endpoint.settle(code, handle, null);
+        throw closed;
+      }
+      end(code);
+    } finally {
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  /**
+   * How many moves have begun to write to targets, as many as there can be once it is closed; from
+   * any thread.
+   *
+   * @hidden
+   */
+  public long begun() {
+    if (!handle.pin()) {
+      return Long.MAX_VALUE;
+    }
+    try {
+      return Native.wl_transfer_begun(handle.handle);
+    } finally {
+      handle.unpin();
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  private void begin(Thread thread) {
+    endpoint.begin(thread);
+    if (!handle.pin()) {
+      endpoint.end();
+      throw new ClosedException("run: the transfer was closed");
+    }
+  }
+
+  private void end(int code) {
+    if (code != Native.WL_OK) {
+      throw endpoint.settle(code, handle, null);
+    }
+    try {
+      for (Tensor view : padding) {
+        Views.zero(view); // the memory is pinned, and no peer writes there
+      }
+    } finally {
+      endpoint.end();
+      handle.unpin();
+    }
+  }
+
+  /**
+   * Clears padding in a device's memory before anything moves: where that fails, it ends the
+   * communicator, so that nobody takes what this rank has not whole.
+   */
+  private int clearOnDevice() {
+    int code = Native.WL_OK;
+    for (int i = 0; i < devicePadding.length && code == Native.WL_OK; i++) {
+      code = Views.zeroOnDevice(endpoint, devicePadding[i]);
+    }
+    return code;
+  }
+
+  /** What a run throws where the memory of a view was closed; else null. */
+  private ClosedException closedView() {
+    for (Memory memory : memories) {
+      if (!memory.usable()) {
+        return closedView(memory);
+      }
+    }
+    return null;
+  }
+
+  private ClosedException closedView(Memory memory) {
+    for (BoundTensor tensor : tensors) {
+      if (tensor.source() != null && Views.memory(tensor.source()) == memory) {
+        String name = "source of tensor '" + tensor.from().name() + "'";
+        return Views.closed("run", name, tensor.source());
+      }
+      if (tensor.target() != null && Views.memory(tensor.target()) == memory) {
+        String name = "target of tensor '" + tensor.to().name() + "'";
+        return Views.closed("run", name, tensor.target());
+      }
+    }
+    return new ClosedException("run: a view's memory was closed");
+  }
+
+  /** How far the run in progress has come, or the last one came; from any thread. */
+  public Progress progress() {
+    long[] moved = moved(-1);
+    int complete = 0;
+    long bytes = 0;
+    for (int i = 0; i < moved.length; i++) {
+      complete += moved[i] == tensorBytes[i] ? 1 : 0;
+      bytes += moved[i];
+    }
+    return new Progress(complete, moved.length, bytes, totalBytes);
+  }
+
+  /**
+   * Names of this rank's targets of which a run has not, or not yet, written every byte; once
+   * closed, of all.
+   *
+   * @hidden
+   */
+  public List<String> incomplete() {
+    int rank = communicator.rank();
+    long[] moved = handle.ended() ? new long[tensors.size()] : moved(rank);
+    Set<String> names = new LinkedHashSet<>();
+    for (int i = 0; i < moved.length; i++) {
+      if (moved[i] != tensors.get(i).targetBytes(rank)) {
+        names.add(tensors.get(i).to().name());
+      }
+    }
+    return List.copyOf(names);
+  }
+
+  /** Bytes written of each tensor on {@code rank}, on all ranks where that is -1. */
+  private long[] moved(int rank) {
+    if (!handle.pin()) {
+      throw new ClosedException("progress: the transfer was closed");
+    }
+    try {
+      return handle.moved(rank, tensors.size());
+    } finally {
+      handle.unpin();
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  /** Bytes that one run writes to targets of all ranks. */
+  public long totalBytes() {
+    return totalBytes;
+  }
+
+  /** Bytes of memory in which this rank stages what it sends on: none in direct mode. */
+  public long stagingBytes() {
+    if (!handle.pin()) {
+      throw new ClosedException("stagingBytes: the transfer was closed");
+    }
+    try {
+      return Native.wl_transfer_staging_bytes(handle.handle);
+    } finally {
+      handle.unpin();
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  /**
+   * Collective: proves that ranks which hold the same part of a tensor hold the same bits of it; a
+   * run takes that for granted.
+   *
+   * @throws VerificationFailedException on every rank; it names the tensor, the index of the first
+   *     element that differs, and both ranks
+   */
+  public void checkReplicas() {
+    int[] ranks = IntStream.range(0, communicator.size()).toArray();
+    Replicas.check(
+        new Until(Deadline.DEFAULT), communicator, ranks, Layout::toString, tensors);
+  }
+
+  /** The plans of the batch's tensors, in the order in which they were added. */
+  public List<Plan> plans() {
+    return tensors.stream().map(BoundTensor::plan).toList();
+  }
+
+  /**
+   * For packages of Windlass.
+   *
+   * @hidden
+   */
+  @SuppressWarnings("exports")
+  public List<BoundTensor> tensors() {
+    return tensors;
+  }
+
+  /**
+   * For packages of Windlass.
+   *
+   * @hidden
+   */
+  @SuppressWarnings("exports")
+  public TransferHandle handle() {
+    return handle;
+  }
+
+  /** Lets go of the views' memory, once a run in progress is over. Idempotent. */
+  @Override
+  public void close() {
+    bound.closed();
+    cleanable.clean();
+  }
+
+  @Override
+  public String toString() {
+    return "Transfer of " + tensors.size() + " tensors, " + totalBytes + " bytes";
+  }
+
+  private static final class Bound extends Leaks.Resource {
+    private final TransferHandle handle;
+
+    Bound(String what, TransferHandle handle) {
+      super(what);
+      this.handle = handle;
+    }
+
+    @Override
+    protected void free() {
+      handle.end();
+    }
+  }
+}

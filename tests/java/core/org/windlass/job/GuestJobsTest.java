@@ -1,0 +1,577 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.job;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+import static org.windlass.job.JobThreads.SOON;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.UUID;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
+import org.windlass.DType;
+import org.windlass.LocalGroup;
+import org.windlass.Tensor;
+import org.windlass.error.AbortedException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.PeerLostException;
+import org.windlass.error.UnsupportedException;
+import org.windlass.error.WindlassException;
+import org.windlass.layout.Layout;
+import org.windlass.layout.Placement;
+import org.windlass.layout.Region;
+import org.windlass.link.Link;
+import org.windlass.link.LinkBatch;
+import org.windlass.link.LinkTransfer;
+import org.windlass.testing.Processes;
+import org.windlass.testing.RandomLayouts;
+import org.windlass.testing.Ucx;
+
+/** A job of guests that sends to one of JVMs, here threads of the test's JVM, or processes. */
+@Timeout(240)
+class GuestJobsTest {
+  private static final CommunicatorOptions OPTIONS =
+      CommunicatorOptions.defaults().withDeadline(SOON);
+
+  @TempDir private Path folder;
+  private final String meeting = "guests-" + UUID.randomUUID();
+  private Processes processes;
+
+  /** As tests/python/guests.py has them, cut for the receivers. */
+  private record Taken(String name, long[] shape, DType dtype, String layout) {
+    double value(long index, long version) {
+      return (index % 61 + 3 * version) % 120;
+    }
+  }
+
+  private static List<Taken> tensors(int ranks) {
+    return List.of(
+        new Taken("columns", new long[] {6, 40}, DType.F32, ranks + ":S0"),
+        new Taken("rows", new long[] {7, 5}, DType.F32, ranks + ":S1"),
+        new Taken("same", new long[] {9}, DType.I64, ranks + ":S0"),
+        new Taken("one", new long[] {3, 4}, DType.F64, ranks + ":R"),
+        new Taken("sum", new long[] {4, 6}, DType.F32, ranks + ":S1"),
+        new Taken("sum", new long[] {4, 6}, DType.BF16, "1:R"),
+        new Taken("cast", new long[] {33}, DType.BF16, ranks + ":R"),
+        new Taken("cube", new long[] {2, 3, 4}, DType.U8, ranks + ":S1"));
+  }
+
+  private static final List<Taken> ONE =
+      List.of(new Taken("w", new long[] {8, 4}, DType.F32, "2:S1"));
+
+  @AfterEach
+  void endProcesses() {
+    processes.close();
+  }
+
+  @BeforeEach
+  void closeFolder() throws Exception {
+    Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString("rwx------"));
+    processes =
+        new Processes(GuestJobsTest.class, 1, Files.createDirectory(folder.resolve("tokens")));
+  }
+
+  private Map<String, String> environment(String host) {
+    return Map.of(
+        "WINDLASS_MEETING", meeting,
+        "XDG_RUNTIME_DIR", folder.toString(),
+        "WINDLASS_HOST", host);
+  }
+
+  private Map<String, String> launched(String job, int rank, int size, String host) {
+    Map<String, String> variables = new HashMap<>(environment(host));
+    variables.put("WINDLASS_RANK", "" + rank);
+    variables.put("WINDLASS_WORLD_SIZE", "" + size);
+    variables.put("WINDLASS_JOB", job + meeting);
+    return variables;
+  }
+
+  private List<Processes.Rank> guests(String function) throws Exception {
+    return guests(function, List.of("", ""));
+  }
+
+  /** Each on the host of that name. */
+  private List<Processes.Rank> guests(String function, List<String> hosts) throws Exception {
+    List<Processes.Rank> guests = new ArrayList<>();
+    for (int rank = 0; rank < 2; rank++) {
+      Map<String, String> variables = launched("trainer", rank, 2, hosts.get(rank));
+      guests.add(processes.startGuest(rank, function, variables));
+    }
+    return guests;
+  }
+
+  /** A job of threads. */
+  private FutureTask<Void> fleet(int ranks, JobThreads.Body body) {
+    return fleet(ranks, "", body);
+  }
+
+  private FutureTask<Void> fleet(int ranks, String host, JobThreads.Body body) {
+    FutureTask<Void> task =
+        new FutureTask<>(
+            () -> {
+              try (LocalGroup group = Communicator.local(ranks, OPTIONS)) {
+                group.run(
+                    comm -> {
+                      try (Job job = Job.of("fleet", comm, OPTIONS, environment(host), SOON)) {
+                        body.run(job);
+                      } catch (WindlassException e) {
+                        throw e;
+                      } catch (Exception e) {
+                        throw new IllegalStateException(e);
+                      }
+                    });
+              }
+              return null;
+            });
+    new Thread(task, "fleet").start();
+    return task;
+  }
+
+  /** Waits for both jobs; each guest has said last of all that it is done. */
+  private static void requireDone(FutureTask<Void> fleet, List<Processes.Rank> guests)
+      throws Exception {
+    fleet.get(120, TimeUnit.SECONDS);
+    for (Processes.Rank guest : guests) {
+      assertThat(guest.ended()).endsWith("done\n");
+    }
+  }
+
+  private static LinkTransfer register(Link link, Job job, List<Taken> tensors) {
+    return batch(link, job, tensors).register(SOON);
+  }
+
+  private static LinkBatch batch(Link link, Job job, List<Taken> tensors) {
+    LinkBatch batch = link.batch();
+    for (Taken each : tensors) {
+      Layout layout = Layout.parse(each.layout);
+      if (layout.mesh().contains(job.communicator().rank())) {
+        long[] local = layout.localShape(each.shape, job.communicator().rank());
+        batch.into(each.name, each.shape, Tensor.allocate(each.dtype, local), layout);
+      }
+    }
+    return batch;
+  }
+
+  /** Every element of a version, by its place in the whole. */
+  private static void require(LinkTransfer transfer, Job job, List<Taken> tensors, long version) {
+    int rank = job.communicator().rank();
+    for (Taken each : tensors) {
+      Layout layout = Layout.parse(each.layout);
+      if (!layout.mesh().contains(rank) || each.name.equals("sum")) {
+        continue; // of two views: by their own test
+      }
+      requirePart(transfer.tensor(each.name), each, layout.localRegion(each.shape, rank), version);
+    }
+  }
+
+  private static void requirePart(Tensor part, Taken of, Region region, long version) {
+    long[] shape = region.shape();
+    long[] at = new long[shape.length];
+    for (long i = 0; i < part.numel(); i++) {
+      long rest = i;
+      long index = 0;
+      for (int d = shape.length - 1; d >= 0; d--) {
+        at[d] = rest % shape[d];
+        rest /= shape[d];
+      }
+      for (int d = 0; d < shape.length; d++) {
+        index = index * of.shape[d] + region.intervals(d).get(0).start() + at[d];
+      }
+      assertThat(part.getDouble(at))
+          .as("%s of version %d at %s", of.name, version, Arrays.toString(at))
+          .isEqualTo(of.value(index, version));
+    }
+  }
+
+  /** One rank and three: on other hosts, and here without UCX or in the long form. */
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3})
+  void versionsGoFromGuestsToEachLayout(int ranks) throws Exception {
+    assumeTrue(
+        ranks == 2 || !Ucx.isThere() || Boolean.getBoolean("windlass.long"),
+        "-Dwindlass.long=true runs it");
+    sendVersions(List.of("", ""), "", ranks);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"a, a, b, 2", "a, b, c, 1", "a, b, b, 3"})
+  void versionsGoFromGuestsToJobsOnOtherHosts(String one, String other, String fleet, int ranks)
+      throws Exception {
+    Ucx.require();
+    sendVersions(List.of(one, other), fleet, ranks);
+  }
+
+  private void sendVersions(List<String> hosts, String fleetHost, int ranks) throws Exception {
+    List<Processes.Rank> guests = guests("trainer", hosts);
+    FutureTask<Void> fleet =
+        fleet(
+            ranks,
+            fleetHost,
+            job -> {
+              List<Taken> tensors = tensors(ranks);
+              try (Link link = job.meet("policy", Role.TARGET, SOON);
+                  LinkTransfer transfer = register(link, job, tensors)) {
+                for (long version = 1; version <= 5; version++) {
+                  assertThat(transfer.receive(SOON)).isEqualTo(version);
+                  require(transfer, job, tensors, version);
+                }
+              }
+            });
+    requireDone(fleet, guests);
+  }
+
+  /** The sum of both guests' terms, in either view of it. */
+  @Test
+  void termsOfGuestsAreReduced() throws Exception {
+    List<Processes.Rank> guests = guests("trainer");
+    FutureTask<Void> fleet =
+        fleet(
+            1,
+            job -> {
+              List<Taken> tensors = tensors(1);
+              Tensor sum = Tensor.allocate(DType.F32, 4, 6);
+              Tensor rounded = Tensor.allocate(DType.BF16, 4, 6);
+              try (Link link = job.meet("policy", Role.TARGET, SOON)) {
+                LinkBatch batch =
+                    batch(
+                        link, job, tensors.stream().filter(t -> !t.name.equals("sum")).toList());
+                Layout layout = Layout.parse("1:R");
+                batch.into("sum", new long[] {4, 6}, sum, layout);
+                batch.into("sum", new long[] {4, 6}, rounded, layout);
+                try (LinkTransfer transfer = batch.inPlace().register(SOON)) {
+                  for (long version = 1; version <= 5; version++) {
+                    transfer.receive(SOON);
+                    for (Tensor each : List.of(sum, rounded)) {
+                      Region all = layout.localRegion(new long[] {4, 6}, 0);
+                      requirePart(each, tensors.get(4), all, version);
+                    }
+                  }
+                }
+              }
+            });
+    requireDone(fleet, guests);
+  }
+
+  @Test
+  void bothSidesSayAlikeWhatTheyRefuse() throws Exception {
+    Map<String, Class<? extends WindlassException>> refused = new LinkedHashMap<>();
+    refused.put("part", InvalidArgumentException.class);
+    refused.put("name", MismatchException.class);
+    refused.put("shape", MismatchException.class);
+    refused.put("layout", MismatchException.class);
+    refused.put("mesh", MismatchException.class);
+    refused.put("checksums", UnsupportedException.class);
+    List<Processes.Rank> guests =
+        guests("refused " + String.join(" ", refused.keySet()));
+    FutureTask<Void> fleet =
+        fleet(
+            2,
+            job -> {
+              try (Link link = job.meet("policy", Role.TARGET, SOON)) {
+                for (String what : refused.keySet()) {
+                  LinkBatch batch = batch(link, job, ONE);
+                  assertThatThrownBy(
+                          () ->
+                              (what.equals("checksums") ? batch.checksums() : batch)
+                                  .register(SOON))
+                      .as(what)
+                      .isInstanceOf(refused.get(what));
+                }
+                try (LinkTransfer transfer = register(link, job, ONE)) {
+                  assertThat(transfer.receive(SOON)).isEqualTo(1);
+                  require(transfer, job, ONE, 1);
+                }
+              }
+            });
+    requireDone(fleet, guests);
+    for (Processes.Rank guest : guests) {
+      String said = guest.said();
+      refused.forEach(
+          (what, kind) -> assertThat(said).contains(what + " " + kind.getSimpleName()));
+      assertThat(said)
+          .contains(
+              "register: source of tensor 'w' on rank 0 is f32[3, 4]; under 2:S0 rank 0 holds"
+                  + " f32[4, 4]");
+    }
+  }
+
+  /** Of each kind, one link: it ends, and receivers keep the version before. */
+  @Test
+  void arraysThatChangeInPlaceAreNotSent() throws Exception {
+    List<String> kinds =
+        List.of("dtype", "strides", "shape", "resize", "base", "order", "tensor", "early");
+    List<Processes.Rank> guests = guests("changes " + String.join(" ", kinds));
+    FutureTask<Void> fleet =
+        fleet(
+            1,
+            job -> {
+              for (String kind : kinds) {
+                try (Link link = job.meet("policy", Role.TARGET, SOON);
+                    LinkTransfer transfer =
+                        register(
+                            link,
+                            job,
+                            List.of(new Taken("w", new long[] {8, 4}, DType.F32, "1:R")))) {
+                  if (!kind.equals("early")) {
+                    assertThat(transfer.receive(SOON)).as(kind).isEqualTo(1);
+                  }
+                  assertThatThrownBy(() -> transfer.receive(SOON))
+                      .as(kind)
+                      .isInstanceOf(WindlassException.class)
+                      .hasMessageContaining("tensor 'w' has changed since it was added: ");
+                }
+              }
+            });
+    requireDone(fleet, guests);
+  }
+
+  @Test
+  void receiversAreToldWhatEndedAGuest() throws Exception {
+    List<Processes.Rank> guests = guests("throws_in_link");
+    FutureTask<Void> fleet =
+        fleet(
+            2,
+            job -> {
+              try (Link link = job.meet("policy", Role.TARGET, SOON);
+                  LinkTransfer transfer = register(link, job, ONE)) {
+                assertThatThrownBy(() -> transfer.receive(SOON))
+                    .isInstanceOf(AbortedException.class)
+                    .hasMessageContaining("rank 1 ended with KeyError: 'mine'");
+              }
+            });
+    fleet.get(120, TimeUnit.SECONDS);
+    assertThat(guests.get(0).ended()).contains("rank 1 ended with KeyError: 'mine'");
+  }
+
+  @Test
+  void aVersionThatNobodyAsksForIsSkipped() throws Exception {
+    List<Processes.Rank> guests = guests("late");
+    FutureTask<Void> fleet =
+        fleet(
+            2,
+            job -> {
+              List<Taken> tensors = tensors(2);
+              try (Link link = job.meet("policy", Role.TARGET, SOON);
+                  LinkTransfer transfer = register(link, job, tensors)) {
+                for (Processes.Rank guest : guests) {
+                  guest.await("is there");
+                }
+                assertThat(transfer.receive(SOON)).isEqualTo(2);
+                require(transfer, job, tensors, 2);
+              }
+            });
+    fleet.get(120, TimeUnit.SECONDS);
+    for (Processes.Rank guest : guests) {
+      assertThat(guest.ended()).contains("DeadlineExceededException send of version 1 on link");
+    }
+  }
+
+  @Test
+  void guestsThatWouldSendWhereAnotherJobDoesAreRefused() throws Exception {
+    CountDownLatch there = new CountDownLatch(1);
+    CountDownLatch over = new CountDownLatch(1);
+    FutureTask<Void> fleet =
+        fleet(
+            1,
+            job -> {
+              catchThrowable(() -> job.meet("policy", Role.SOURCE, Duration.ofMillis(500)));
+              there.countDown();
+              over.await();
+            });
+    there.await();
+    try {
+      List<Processes.Rank> guests = guests("second");
+      assertThat(guests.get(0).ended())
+          .contains("logged job 'trainer', pair 'policy': another sends it already: job 'fleet'")
+          .contains("MismatchException meet", "another sends it already: job 'fleet'");
+      guests.get(1).ended();
+    } finally {
+      over.countDown();
+    }
+    fleet.get(120, TimeUnit.SECONDS);
+  }
+
+  /** Strikes at a moment of its own each time; the guests that come next are met. */
+  @Test
+  void aGuestThatIsKilledAmidVersionsIsNamedAndMetAgain() throws Exception {
+    int kills = Boolean.getBoolean("windlass.long") ? 20 : 2; // one of each rank
+    Random random = new Random(5);
+    List<List<Processes.Rank>> guests = new ArrayList<>();
+    guests.add(guests("again_and_again"));
+    FutureTask<Void> fleet =
+        fleet(
+            2,
+            job -> {
+              for (int kill = 0; kill < kills; kill++) {
+                int killed = kill % 2;
+                try (Link link = job.meet("policy", Role.TARGET, SOON);
+                    LinkTransfer transfer = register(link, job, tensors(2))) {
+                  transfer.receive(SOON);
+                  if (job.communicator().rank() == 0) {
+                    strike(guests, killed, random.nextInt(30));
+                  }
+                  assertThatThrownBy(() -> receiveOn(transfer, job))
+                      .isInstanceOfSatisfying(
+                          PeerLostException.class,
+                          e -> assertThat(e.culprits()).contains(killed));
+                  long held = transfer.version().orElseThrow();
+                  require(transfer, job, tensors(2), held);
+                }
+                if (job.communicator().rank() == 0) {
+                  guests.get(guests.size() - 1).forEach(Processes.Rank::kill);
+                  if (kill + 1 < kills) {
+                    guests.add(guests("again_and_again"));
+                  }
+                }
+              }
+            });
+    fleet.get(200, TimeUnit.SECONDS);
+  }
+
+  private static void strike(List<List<Processes.Rank>> guests, int rank, int afterMs) {
+    Processes.Rank guest = guests.get(guests.size() - 1).get(rank);
+    Thread striking =
+        new Thread(
+            () -> {
+              try {
+                Thread.sleep(afterMs);
+              } catch (InterruptedException e) {
+                return;
+              }
+              guest.kill();
+            });
+    striking.start();
+  }
+
+  private static void receiveOn(LinkTransfer transfer, Job job) {
+    while (true) {
+      require(transfer, job, tensors(2), transfer.receive(SOON));
+    }
+  }
+
+  /** What a process of the fleet runs that is killed. */
+  static void inference() throws Exception {
+    try (Job job = Job.fromEnvironment("fleet", OPTIONS, SOON);
+        Link link = job.meet("policy", Role.TARGET, SOON);
+        LinkTransfer transfer = register(link, job, tensors(2))) {
+      System.out.println("received " + transfer.receive(SOON));
+      receiveOn(transfer, job);
+    }
+  }
+
+  @Test
+  void guestsNameAPeerThatIsKilledAndMeetAgain() throws Exception {
+    List<Processes.Rank> guests = guests("again_and_again");
+    for (int round = 0; round < 2; round++) {
+      List<Processes.Rank> fleet = new ArrayList<>();
+      for (int rank = 0; rank < 2; rank++) {
+        fleet.add(processes.start(rank, "inference", launched("fleet" + round, rank, 2, "")));
+      }
+      fleet.get(1).await("received");
+      fleet.get(1).kill();
+      for (Processes.Rank guest : guests) {
+        guest.await("[3]");
+      }
+      fleet.get(0).await("PeerLostException");
+      fleet.get(0).kill();
+    }
+    for (Processes.Rank guest : guests) {
+      assertThat(guest.said()).containsPattern("(PeerLost|Aborted)Exception \\[3\\]");
+    }
+  }
+
+  /** Layouts of every kind, and what becomes of them where letters change. */
+  @Test
+  void layoutsAreReadAsByJvms() throws Exception {
+    List<String> cases =
+        new ArrayList<>(
+            List.of(
+                "", "garbage", "2", "2:", "2:R,", "2:R,R", "2x2:R", "2x:R", "x2:R", "2xx=3:R,R",
+                "a=2xa=2:R,R", "0:R", "2x0:R,R", "1048576:S0", "1048577:S0", "1024x1025:R,R",
+                "1@1048575:R", "2@1048575:R", "1@1048576:R", "2@[1,1]:R", "2@[1]:R", "2@[1-0]:R",
+                "2@[0-2]:R", "2@[0,1048576]:R", "3@[2,0-1]:S1", "2@[]:R", "2@:R", "002:S00",
+                "2:S2147483647", "2:S2147483648", "2:S0*0", "2:S0*9223372036854775807",
+                "2:S0*9223372036854775808", "2:SS0", "2:SS0/0", "2:SS0/2147483648", "2:P:",
+                "2:P:median", "2x2:P,P:sum", "2x2:P,P:max", "2: R", "2:R ", "2:R:sum"));
+    Random random = new Random(7);
+    String letters = "0123x:,@[]-*/=RSPa_ ";
+    for (int seed = 0; seed < 200; seed++) {
+      String text = new RandomLayouts(seed, 64).layout(4, true).toString();
+      cases.add(text);
+      for (int change = 0; change < 4; change++) {
+        int at = random.nextInt(text.length());
+        char letter = letters.charAt(random.nextInt(letters.length()));
+        cases.add(text.substring(0, at) + letter + text.substring(at + random.nextInt(2)));
+      }
+    }
+    Path file = Files.write(folder.resolve("cases"), cases);
+    String said = processes.startGuest(0, "layouts " + file, Map.of()).ended();
+    List<String> expected = cases.stream().map(GuestJobsTest::read).toList();
+    assertThat(said.lines().toList()).isEqualTo(expected);
+    assertThat(expected).contains("refused").anyMatch(each -> each.startsWith("3 2 2 0 1 cut 1 [7, 4,"));
+  }
+
+  private static String read(String text) {
+    try {
+      Layout layout = Layout.parse(text);
+      List<Object> said = new ArrayList<>();
+      said.add(layout.mesh().size());
+      said.add(layout.mesh().highestRank());
+      layout.mesh().ranks().stream().limit(8).forEach(said::add);
+      said.add("cut");
+      int dims = 0;
+      for (Placement placement : layout.placements()) {
+        if (placement instanceof Placement.Shard shard) {
+          said.add(shard.dim());
+          dims = Math.max(dims, shard.dim());
+        } else if (placement instanceof Placement.StridedShard strided) {
+          said.add(strided.dim());
+          dims = Math.max(dims, strided.dim());
+        }
+      }
+      for (int place = 0; dims < 8 && place < Math.min(layout.mesh().size(), 64); place++) {
+        long[] shape = {7, 12, 30, 5, 1, 64, 0, 9};
+        said.add(Arrays.toString(layout.localShape(shape, layout.mesh().rankOf(place))));
+      }
+      return said.stream().map(Object::toString).collect(Collectors.joining(" "));
+    } catch (InvalidArgumentException e) {
+      return "refused";
+    }
+  }
+
+  @Test
+  void aGuestChecksItsPartOfThePlan() throws Exception {
+    assertThat(processes.startGuest(0, "tampered", Map.of()).ended()).endsWith("done\n");
+  }
+
+  @Test
+  void guestsRunTheProtocolsOfTheseClasses() throws Exception {
+    assertThat(processes.startGuest(0, "versions", Map.of()).ended())
+        .isEqualTo(Job.versions() + "\n");
+  }
+}
