@@ -14,7 +14,7 @@ public final class PairOfRanks implements AutoCloseable {
   private final Communicator second;
 
   /** At {@code address}, with what says which token. */
-  PairOfRanks(String address, Map<String, String> token) {
+  public PairOfRanks(String address, Map<String, String> token) {
     CompletableFuture<Communicator> other =
         CompletableFuture.supplyAsync(() -> join(1, address, token));
     first = join(0, address, token);
@@ -30,12 +30,12 @@ public final class PairOfRanks implements AutoCloseable {
     return new EnvironmentStart(variables, 1, options, SOON).join();
   }
 
-  boolean isOpen() {
+  public boolean isOpen() {
     return first.failure().isEmpty() && second.failure().isEmpty();
   }
 
   /** Closes both. Idempotent. */
-  void leave() {
+  public void leave() {
     second.close();
     first.close();
   }

@@ -220,7 +220,8 @@ public final class Sampler {
   private Optional<Algorithm> algorithm() {
     return group.communicators().get(0).report().ranks().get(0).recent().stream()
         .findFirst()
-        .flatMap(Report.Call::algorithm);
+        .flatMap(Report.Call::algorithm)
+        .map(Algorithm::parse);
   }
 
   private static int iterations(List<Stamps> batches) {

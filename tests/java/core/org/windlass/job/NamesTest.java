@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass.internal.transfer;
+package org.windlass.job;
 
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -13,7 +13,6 @@ import org.windlass.Communicator;
 import org.windlass.CommunicatorOptions;
 import org.windlass.LocalGroup;
 import org.windlass.error.InvalidArgumentException;
-import org.windlass.job.Job;
 import org.windlass.layout.DeviceMesh;
 import org.windlass.link.Link;
 

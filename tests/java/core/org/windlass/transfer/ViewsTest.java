@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass.internal.transfer;
+package org.windlass.transfer;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -23,8 +23,6 @@ import org.windlass.layout.TensorSpec;
 import org.windlass.testing.DistributionReference;
 import org.windlass.testing.OnRanks;
 import org.windlass.testing.Ranks;
-import org.windlass.transfer.Batch;
-import org.windlass.transfer.Transfer;
 
 /**
  * The views and layouts that models need, moved for real between a trainer and a fleet. Every bit
