@@ -50,17 +50,17 @@ Code readHosts(const wl_group_config_t& config, GroupConfig* out, wl_error_t* er
   return WL_OK;
 }
 
-Code readFailure(int32_t code, const int32_t* culprits, uint32_t count, const char* message,
+Code readFailure(int32_t code, const int32_t* faultyRanks, uint32_t count, const char* message,
                  uint32_t size, wl_error_t* record, wl_error_t* error) {
   if (Code wrong = checkNotNull(message, "message", error)) return wrong;
   if (code <= WL_OK || code > WL_INTERNAL)
     return fail(error, WL_INVALID_ARGUMENT, "code %d is no failure", code);
   if (count > 0) {
-    if (Code wrong = checkRanks(culprits, count, size, "culprits", error)) return wrong;
+    if (Code wrong = checkRanks(faultyRanks, count, size, "faultyRanks", error)) return wrong;
   }
   *record = errorOf(static_cast<Code>(code), "%s", message);
-  record->culprit_count = static_cast<int32_t>(count);
-  std::copy_n(culprits, std::min<uint32_t>(count, WL_ERROR_CULPRITS), record->culprits);
+  record->faulty_rank_count = static_cast<int32_t>(count);
+  std::copy_n(faultyRanks, std::min<uint32_t>(count, WL_ERROR_FAULTY_RANKS), record->faulty_ranks);
   return WL_OK;
 }
 
@@ -193,22 +193,22 @@ int32_t wl_group_watch(wl_group_t* group, const wl_process_t* process, const int
   return withMemory(error, watch, "no memory, or no thread, to watch process %d", process->pid);
 }
 
-int32_t wl_group_fail(wl_group_t* group, int32_t code, const int32_t* culprits, uint32_t count,
+int32_t wl_group_fail(wl_group_t* group, int32_t code, const int32_t* faultyRanks, uint32_t count,
                       const char* message, wl_error_t* error) {
   if (Code wrong = checkHandle(group, "group", error)) return wrong;
   wl_error_t record;
-  const Code wrong = readFailure(code, culprits, count, message, group->group->ranks(), &record,
+  const Code wrong = readFailure(code, faultyRanks, count, message, group->group->ranks(), &record,
                                  error);
   if (wrong != WL_OK) return wrong;
   group->group->publishFailure(record);
   return WL_OK;
 }
 
-int32_t wl_comm_fail(wl_comm_t* comm, int32_t code, const int32_t* culprits, uint32_t count,
+int32_t wl_comm_fail(wl_comm_t* comm, int32_t code, const int32_t* faultyRanks, uint32_t count,
                      const char* message, wl_error_t* error) {
   if (Code wrong = checkHandle(comm, "comm", error)) return wrong;
   wl_error_t record;
-  const Code wrong = readFailure(code, culprits, count, message, comm->comm.group().ranks(),
+  const Code wrong = readFailure(code, faultyRanks, count, message, comm->comm.group().ranks(),
                                  &record, error);
   return wrong != WL_OK ? wrong : comm->comm.gate().blame(record, error);
 }

@@ -17,7 +17,7 @@ size_t messageRoom(const wl_error_t& error) {
 }
 
 bool hasHeader(const wl_error_t* error) {
-  return error != nullptr && error->struct_size >= offsetof(wl_error_t, culprits);
+  return error != nullptr && error->struct_size >= offsetof(wl_error_t, faulty_ranks);
 }
 
 void write(wl_error_t* error, Code code, const char* format, va_list arguments) {
@@ -25,7 +25,7 @@ void write(wl_error_t* error, Code code, const char* format, va_list arguments) 
   error->operation = WL_OP_NONE;
   error->observer = -1;
   error->sequence = 0;
-  error->culprit_count = 0;
+  error->faulty_rank_count = 0;
   const size_t room = messageRoom(*error);
   if (room > 0) std::vsnprintf(error->message, room, format, arguments);
 }
@@ -66,11 +66,11 @@ Code copyError(wl_error_t* to, const wl_error_t& from, const char* prefix) {
   to->operation = from.operation;
   to->observer = from.observer;
   to->sequence = from.sequence;
-  to->culprit_count = 0;
-  const size_t at = offsetof(wl_error_t, culprits);
-  if (to->struct_size >= at + sizeof from.culprits) {
-    to->culprit_count = from.culprit_count;
-    std::memcpy(to->culprits, from.culprits, sizeof from.culprits);
+  to->faulty_rank_count = 0;
+  const size_t at = offsetof(wl_error_t, faulty_ranks);
+  if (to->struct_size >= at + sizeof from.faulty_ranks) {
+    to->faulty_rank_count = from.faulty_rank_count;
+    std::memcpy(to->faulty_ranks, from.faulty_ranks, sizeof from.faulty_ranks);
   }
   const size_t room = messageRoom(*to);
   if (room > 0)
@@ -78,15 +78,15 @@ Code copyError(wl_error_t* to, const wl_error_t& from, const char* prefix) {
   return code;
 }
 
-void addCulprit(wl_error_t* error, uint32_t rank) {
-  const int32_t number = error->culprit_count++;
-  if (number < WL_ERROR_CULPRITS) error->culprits[number] = static_cast<int32_t>(rank);
+void addFaultyRank(wl_error_t* error, uint32_t rank) {
+  const int32_t number = error->faulty_rank_count++;
+  if (number < WL_ERROR_FAULTY_RANKS) error->faulty_ranks[number] = static_cast<int32_t>(rank);
 }
 
-void nameCulprit(wl_error_t* error, uint32_t rank) {
+void nameFaultyRank(wl_error_t* error, uint32_t rank) {
   if (error == nullptr || error->struct_size < sizeof(wl_error_t)) return;
-  error->culprit_count = 1;
-  error->culprits[0] = static_cast<int32_t>(rank);
+  error->faulty_rank_count = 1;
+  error->faulty_ranks[0] = static_cast<int32_t>(rank);
 }
 
 const char* codeName(int32_t code) {

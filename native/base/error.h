@@ -24,11 +24,11 @@ wl_error_t noMemory(uint32_t rank);
 // the message.
 Code copyError(wl_error_t* to, const wl_error_t& from, const char* prefix);
 
-// Counts the rank among the culprits, and names it if there is room.
-void addCulprit(wl_error_t* error, uint32_t rank);
-// Sets `rank` as the only culprit of `error` (may be null). Does nothing if error->struct_size is
-// less than sizeof(wl_error_t).
-void nameCulprit(wl_error_t* error, uint32_t rank);
+// Counts the rank among the faulty ranks, and names it if there is room.
+void addFaultyRank(wl_error_t* error, uint32_t rank);
+// Sets `rank` as the only faulty rank of `error` (may be null). Does nothing if
+// error->struct_size is less than sizeof(wl_error_t).
+void nameFaultyRank(wl_error_t* error, uint32_t rank);
 
 const char* codeName(int32_t code);
 

@@ -135,15 +135,15 @@ bool isInsideElsewhere(const Group& group, uint32_t rank, int32_t pid) {
          member.pid.load(std::memory_order_relaxed) != pid;
 }
 
-// Writes the text of `record`, which names the culprits.
+// Writes the text of `record`, which names the faulty ranks.
 void writeLost(const Group& group, int32_t pid, const char* why, wl_error_t* record) {
-  const auto count = static_cast<uint32_t>(record->culprit_count);
+  const auto count = static_cast<uint32_t>(record->faulty_rank_count);
   Text out(record->message, sizeof record->message);
   out.add("process %d on %s %s: ", pid, HostName().text, why);
   for (uint32_t i = 0; i < std::min(count, kNamedRanks); ++i) {
-    const auto culprit = static_cast<uint32_t>(record->culprits[i]);
-    out.add("%srank %u is lost: ", i == 0 ? "" : "; ", culprit);
-    addCall(out, group, culprit, count <= kDescribedRanks);
+    const auto faultyRank = static_cast<uint32_t>(record->faulty_ranks[i]);
+    out.add("%srank %u is lost: ", i == 0 ? "" : "; ", faultyRank);
+    addCall(out, group, faultyRank, count <= kDescribedRanks);
   }
   if (count > kNamedRanks) out.add("; and %u more", count - kNamedRanks);
   uint32_t inside = 0;
@@ -212,7 +212,7 @@ wl_error_t ofShrink(const Group& group, uint32_t rank, wl_error_t record) {
   record.operation = WL_OP_SHRINK;
   record.observer = static_cast<int32_t>(rank);
   record.sequence = group.lines(rank).state.sequence.load(std::memory_order_relaxed);
-  nameCulprit(&record, rank);
+  nameFaultyRank(&record, rank);
   return record;
 }
 
@@ -244,12 +244,12 @@ void addWhereabouts(Text& out, const Group& group, uint32_t peer, bool described
 }
 
 void writeProgress(Text& out, const OffloadProgress& progress, const wl_error_t& record) {
-  const auto count = static_cast<uint32_t>(record.culprit_count);
+  const auto count = static_cast<uint32_t>(record.faulty_rank_count);
   for (uint32_t i = 0; i < std::min(count, kDescribedRanks); ++i) {
-    const auto culprit = static_cast<uint32_t>(record.culprits[i]);
-    const OffloadProgress::Rank& rank = progress.ranks[culprit];
-    out.add("%srank %u's has ended %u of %u phases", i == 0 ? ". Of the devices, " : "; ", culprit,
-            rank.over, progress.phases);
+    const auto faultyRank = static_cast<uint32_t>(record.faulty_ranks[i]);
+    const OffloadProgress::Rank& rank = progress.ranks[faultyRank];
+    out.add("%srank %u's has ended %u of %u phases", i == 0 ? ". Of the devices, " : "; ",
+            faultyRank, rank.over, progress.phases);
     if (rank.over < progress.phases) out.add(", its core %u no more", rank.core);
   }
 }
@@ -259,7 +259,7 @@ wl_error_t lostOf(const Group& group, int32_t pid, const char* why,
   wl_error_t record = blankError(WL_PEER_LOST);
   for (uint32_t rank = 0; rank < group.ranks(); ++rank) {
     const bool hasLeft = group.lines(rank).state.left.load(std::memory_order_seq_cst) != 0;
-    if (!hasLeft && isOwn(rank)) addCulprit(&record, rank);
+    if (!hasLeft && isOwn(rank)) addFaultyRank(&record, rank);
   }
   for (uint32_t rank = 0; rank < group.ranks() && record.observer < 0; ++rank) {
     if (!isInsideElsewhere(group, rank, pid)) continue;

@@ -28,15 +28,15 @@ struct OperationText {
   char text[48];
 };
 
-// A text names up to kNamedRanks culprits. If there are at most kDescribedRanks of them, it also
-// says what their operations move.
+// A text names up to kNamedRanks faulty ranks. If there are at most kDescribedRanks of them, it
+// also says what their operations move.
 constexpr uint32_t kNamedRanks = 8;
 constexpr uint32_t kDescribedRanks = 3;
 
 // Adds the current or last call of `peer`, and its process. `described`: also adds what the call
 // moves.
 void addWhereabouts(Text& out, const Group& group, uint32_t peer, bool described);
-// Adds the phases of the operation that the devices of the record's culprits have ended.
+// Adds the phases of the operation that the devices of the record's faulty ranks have ended.
 void writeProgress(Text& out, const OffloadProgress& progress, const wl_error_t& record);
 // Returns the record for a process `pid` that is gone or silent. `why` is the verb of the text,
 // such as "has ended". The text names the ranks of the process, for which isOwn(rank) is true,

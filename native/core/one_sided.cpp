@@ -33,7 +33,7 @@ Code outcomeOf(Comm& comm, const wl_error_t& ofDevice, wl_error_t* error) {
   if (code == WL_OK) return code;
   if (code == WL_INVALID_ARGUMENT) {
     comm.failures().refuse(code, ofDevice.message, error);
-    nameCulprit(error, comm.rank());
+    nameFaultyRank(error, comm.rank());
     return code;
   }
   return code == WL_UNSUPPORTED ? copyError(error, ofDevice, nullptr)

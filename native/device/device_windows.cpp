@@ -131,7 +131,7 @@ class Making {
     failure->operation = WL_OP_DEVICE_WINDOW;
     failure->observer = static_cast<int32_t>(comm_.rank());
     failure->sequence = comm_.operation().sequence();
-    nameCulprit(failure, comm_.rank());
+    nameFaultyRank(failure, comm_.rank());
   }
   void onDevice(const Offload::Body& body) {
     failure_ = blankError();

@@ -76,21 +76,21 @@ Code Enqueuing::checkCaptures(wl_error_t* error) const {
   return WL_OK;
 }
 
-Code Enqueuing::makeRoom(uint32_t cores, OffloadPeers& peers, uint32_t* culprit,
+Code Enqueuing::makeRoom(uint32_t cores, OffloadPeers& peers, uint32_t* faultyRank,
                          wl_error_t* error) {
   const uint64_t bytes = stated_.bytes(cores);
   if (bytes <= streams_->partBytes()) return WL_OK;
-  *culprit = kNobody;
+  *faultyRank = kNobody;
   if (captured_ > 0) {
     return fail(error, WL_RESOURCE,
                 "graphs hold operations in a window of %llu bytes, and this one takes %llu: call "
                 "the largest one before the first that is captured",
                 text(streams_->partBytes()), text(bytes));
   }
-  Code code = stated_.agree(drain(peers), peers, culprit, error);
+  Code code = stated_.agree(drain(peers), peers, faultyRank, error);
   if (code != WL_OK) return code;
-  code = stated_.makeRoom(*streams_, cores, peers, culprit, error);
-  if (isRefusal(code)) *culprit = kNobody;
+  code = stated_.makeRoom(*streams_, cores, peers, faultyRank, error);
+  if (isRefusal(code)) *faultyRank = kNobody;
   return code;
 }
 
@@ -117,12 +117,12 @@ Code Enqueuing::findStream(const OnStream& on, wl_error_t* error) {
   return code == WL_OK ? streams_->look(on.stream, &stated_.own.capture, error) : code;
 }
 
-Code Enqueuing::run(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
+Code Enqueuing::run(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* faultyRank,
                     wl_error_t* error) {
   Code code = checkCaptures(error);
-  if (code == WL_OK) code = makeRoom(operation.cores, peers, culprit, error);
+  if (code == WL_OK) code = makeRoom(operation.cores, peers, faultyRank, error);
   if (code != WL_OK) return code;
-  code = hand(operation, peers, culprit, error);
+  code = hand(operation, peers, faultyRank, error);
   if (code == WL_OK) return code;
   // A stream may hold the operation although not all ranks have enqueued it. It ends with the
   // communicator, and is in flight until then.
@@ -132,7 +132,7 @@ Code Enqueuing::run(const DeviceOperation& operation, OffloadPeers& peers, uint3
   return code;
 }
 
-Code Enqueuing::hand(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
+Code Enqueuing::hand(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* faultyRank,
                      wl_error_t* error) {
   OnStream& on = *operation.on;
   Statement& said = stated_.own;
@@ -152,7 +152,7 @@ Code Enqueuing::hand(const DeviceOperation& operation, OffloadPeers& peers, uint
   const cuda::Streams::Placed placed = {on.stream, said.capture, place_};
   Code code = streams_->mark(placed, brought, &said.mark, error);
   // Ranks can't refuse an operation that a stream already holds.
-  if (code = stated_.agree(code, peers, culprit, error); code != WL_OK) return code;
+  if (code = stated_.agree(code, peers, faultyRank, error); code != WL_OK) return code;
   InFlight own = {operation.operation, operation.sequence, operation.phases,
                   stated_.cores(operation.cores), operation.limitNs, 0, {}};
   std::vector<uint64_t> marks;
@@ -164,10 +164,10 @@ Code Enqueuing::hand(const DeviceOperation& operation, OffloadPeers& peers, uint
   const OffloadedOperation given = describe(operation);
   code = streams_->join(placed, given, marks, error);
   // Ranks that share a device have joined, and the last of them has launched.
-  if (code = stated_.agree(code, peers, culprit, error); code != WL_OK) return code;
+  if (code = stated_.agree(code, peers, faultyRank, error); code != WL_OK) return code;
   const cuda::Streams::Copy back = {operation.buffers.out, there, stated_.outBytes()};
   code = streams_->leave(placed, back, error);
-  *culprit = rank_;
+  *faultyRank = rank_;
   if (code != WL_OK) return code;
   if (said.capture != 0) {
     ++captured_;

@@ -31,7 +31,7 @@ class Enqueuing {
   //   ranks have done so.
   Code findStream(const OnStream& on, wl_error_t* error);
   Code takePlace(OffloadPeers& peers, wl_error_t* error);
-  Code run(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
+  Code run(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* faultyRank,
            wl_error_t* error);
   // Blocks until nothing is in flight. If `peers` ends the wait, returns why. On a timeout,
   // publishes the ranks that hold up the oldest operation.
@@ -62,22 +62,22 @@ class Enqueuing {
   };
 
   // Enqueues an operation that no rank has refused.
-  Code hand(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
+  Code hand(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* faultyRank,
             wl_error_t* error);
   // Like drain(), for operations up to this one.
   Code awaitOver(uint64_t ticket, OffloadPeers& peers);
   // Adds an operation to those in flight.
   void follow(const InFlight& own);
   Code checkCaptures(wl_error_t* error) const;
-  Code makeRoom(uint32_t cores, OffloadPeers& peers, uint32_t* culprit, wl_error_t* error);
+  Code makeRoom(uint32_t cores, OffloadPeers& peers, uint32_t* faultyRank, wl_error_t* error);
   OffloadedOperation describe(const DeviceOperation& operation) const;
   InFlight& inFlight(uint64_t ticket) { return inFlight_[ticket % cuda::Streams::kMostInFlight]; }
   InFlight& oldest() { return inFlight(over_.load() + 1); }
 
   // Records which operations have ended.
   Code poll(wl_error_t* error);
-  // Publishes a failure of the oldest operation, if one is in flight. write(text, &culprits) writes
-  // its text; its own error is returned and prevents the record.
+  // Publishes a failure of the oldest operation, if one is in flight. write(text, &faultyRanks)
+  // writes its text; its own error is returned and prevents the record.
   template <class Write>
   Code publish(Code code, Write&& write);
   // Publishes a failure of this rank's device.

@@ -87,21 +87,21 @@ template <class Write>
 Code Enqueuing::publish(Code code, Write&& write) {
   wl_error_t record = blankError(code);
   Text text(record.message, sizeof record.message);
-  std::vector<uint32_t> culprits;
-  if (Code failed = write(text, &culprits); failed != WL_OK) return failed;
+  std::vector<uint32_t> faultyRanks;
+  if (Code failed = write(text, &faultyRanks); failed != WL_OK) return failed;
   const InFlight of = isInFlight() ? oldest() : InFlight{};
   record.operation = of.operation;
   record.observer = static_cast<int32_t>(rank_);
   record.sequence = of.sequence;
-  for (const uint32_t culprit : culprits) addCulprit(&record, culprit);
+  for (const uint32_t faultyRank : faultyRanks) addFaultyRank(&record, faultyRank);
   group_.publishFailure(record);
   return WL_OK;
 }
 
 void Enqueuing::publishDevice(const wl_error_t& why) {
-  publish(static_cast<Code>(why.code), [&](Text& text, std::vector<uint32_t>* culprits) {
+  publish(static_cast<Code>(why.code), [&](Text& text, std::vector<uint32_t>* faultyRanks) {
     text.add("rank %u: what it has put on streams: %s", rank_, why.message);
-    culprits->push_back(rank_);
+    faultyRanks->push_back(rank_);
     return WL_OK;
   });
 }
@@ -117,10 +117,10 @@ Code Enqueuing::checkDeadline(wl_error_t* error) {
     group_.block().offloadLine(rank_).come.store(over_.load() + 1, std::memory_order_release);
   }
   if (now - late.begunNs < late.deadlineNs) return WL_OK;
-  return publish(WL_TIMEOUT, [&](Text& text, std::vector<uint32_t>* culprits) {
+  return publish(WL_TIMEOUT, [&](Text& text, std::vector<uint32_t>* faultyRanks) {
     text.add("rank %u: %s on a stream was not over %.3f s after its stream had come to it: ",
              rank_, operationName(late.operation), static_cast<double>(late.deadlineNs) / 1e9);
-    return findLate(&text, culprits, error);
+    return findLate(&text, faultyRanks, error);
   });
 }
 
@@ -166,22 +166,22 @@ void Enqueuing::publishInTheWay(OffloadPeers& peers) {
            count, count == 1 ? "" : "s", count == 1 ? "is" : "are",
            count == cuda::Streams::kMostInFlight ? ", as many as may be" : "",
            operationName(oldest().operation));
-  std::vector<uint32_t> culprits;
+  std::vector<uint32_t> faultyRanks;
   wl_error_t error = blankError();
   // If findLate() fails, the watch publishes the device's error.
-  if (findLate(&text, &culprits, &error) == WL_OK)
-    peers.busy(culprits, why);
+  if (findLate(&text, &faultyRanks, &error) == WL_OK)
+    peers.busy(faultyRanks, why);
 }
 
 Code Enqueuing::publishReported(uint32_t sequence, wl_error_t* error) {
-  return publish(WL_TIMEOUT, [&](Text& text, std::vector<uint32_t>* culprits) {
+  return publish(WL_TIMEOUT, [&](Text& text, std::vector<uint32_t>* faultyRanks) {
     uint32_t over = 0;
-    const Code code = leastFar(sequence, culprits, &over, error);
+    const Code code = leastFar(sequence, faultyRanks, &over, error);
     text.add(
         "rank %u: its device ended an operation on streams at its deadline, the %uth of them: "
         "the device of ",
         rank_, sequence);
-    addRanks(text, *culprits);
+    addRanks(text, *faultyRanks);
     text.add(" has ended %u phases, and no other one fewer", over);
     return code;
   });

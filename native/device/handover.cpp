@@ -126,10 +126,10 @@ class Handover final : public OffloadPeers, public Steps {
     return stated(peer) == fewest && fewest < stated(comm_.rank());
   }
 
-  // Waits until `culprit`, whose device fails the operation, says why and ends the communicator.
-  Code awaitReason(uint32_t culprit) {
-    owesWhy_ = culprit;
-    return comm_.waits().wait([] { return false; }, culprit, deadline_);
+  // Waits until `faultyRank`, whose device fails the operation, says why and ends the communicator.
+  Code awaitReason(uint32_t faultyRank) {
+    owesWhy_ = faultyRank;
+    return comm_.waits().wait([] { return false; }, faultyRank, deadline_);
   }
 
  private:
@@ -234,21 +234,22 @@ Code offload(Comm& comm, const Call& call, uint32_t kernel, uint32_t phases, con
     buffers = plainBuffers(comm, call, launch);
   }
   wl_error_t error = blankError();
-  uint32_t culprit = kNobody;
+  uint32_t faultyRank = kNobody;
   const Code code = comm.orNoMemory([&] {
-    return group.offloadSeats().offload(rank).run(operation, peers, &culprit, &error);
+    return group.offloadSeats().offload(rank).run(operation, peers, &faultyRank, &error);
   });
   if (code == WL_OK) return code;
   // No rank is at fault: all ranks refuse the operation, or `peers` ended it.
-  if (culprit == kNobody) {
+  if (faultyRank == kNobody) {
     comm.failures().refuse(code, error.message, call.error);
-    if (error.culprit_count > 0) nameCulprit(call.error, static_cast<uint32_t>(error.culprits[0]));
+    if (error.faulty_rank_count > 0)
+      nameFaultyRank(call.error, static_cast<uint32_t>(error.faulty_ranks[0]));
     return code;
   }
   // If the device has no error, a wait of this rank ended the operation, and the failure record
   // says why.
-  if (culprit == rank) return error.code == WL_OK ? code : comm.failures().publishDevice(error);
-  return peers.awaitReason(culprit);
+  if (faultyRank == rank) return error.code == WL_OK ? code : comm.failures().publishDevice(error);
+  return peers.awaitReason(faultyRank);
 }
 
 Code awaitEnqueued(Comm& comm, uint64_t ticket, int64_t limitNs, bool* isOver, wl_error_t* error) {

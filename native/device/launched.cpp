@@ -61,11 +61,11 @@ class Checked {
   KernelSession* session() { return session_; }
   struct Verdict {
     std::string broken;
-    uint32_t culprit;
+    uint32_t faultyRank;
   };
   Verdict verdict(bool over) {
     Verdict found = {};
-    if (const char* broken = entry_.verdict(session_, over, &found.culprit); broken != nullptr)
+    if (const char* broken = entry_.verdict(session_, over, &found.faultyRank); broken != nullptr)
       found.broken = broken;
     return found;
   }

@@ -190,14 +190,14 @@ Code Offload::alone(const Body& body, DeviceWait& wait, wl_error_t* error) {
   return onItsThread(opened, wait, error);
 }
 
-Code Offload::run(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
+Code Offload::run(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* faultyRank,
                   wl_error_t* error) {
-  // This rank is the culprit if the thread is abandoned or memory is short.
-  *culprit = peers.rank();
+  // This rank is the faulty rank if the thread is abandoned or memory is short.
+  *faultyRank = peers.rank();
   const auto body = [&] {
     uint32_t named = kNobody;
     const Code code = runHere(operation, peers, &named, error);
-    *culprit = named;
+    *faultyRank = named;
     return code;
   };
   try {
@@ -232,7 +232,7 @@ Code Offload::find(DeviceOperation* operation, const OffloadPeers& peers, wl_err
   return stated_.find(*device_, buffers, error);
 }
 
-Code Offload::runHere(const DeviceOperation& asked, OffloadPeers& peers, uint32_t* culprit,
+Code Offload::runHere(const DeviceOperation& asked, OffloadPeers& peers, uint32_t* faultyRank,
                       wl_error_t* error) {
   const uint32_t self = peers.rank();
   DeviceOperation operation = asked;
@@ -252,27 +252,27 @@ Code Offload::runHere(const DeviceOperation& asked, OffloadPeers& peers, uint32_
   if (code == WL_OK) code = find(&operation, peers, error);
   if (code == WL_OK && streams != nullptr) code = streams->takePlace(peers, error);
   // If one rank's memory is invalid, all ranks refuse the operation, with nothing moved.
-  if (code = stated_.agreeOrRefuse(code, peers, culprit, error); code != WL_OK) return code;
-  if (code = stated_.checkExtents(culprit, error); code != WL_OK) return code;
-  if (streams != nullptr) return streams->run(operation, peers, culprit, error);
+  if (code = stated_.agreeOrRefuse(code, peers, faultyRank, error); code != WL_OK) return code;
+  if (code = stated_.checkExtents(faultyRank, error); code != WL_OK) return code;
+  if (streams != nullptr) return streams->run(operation, peers, faultyRank, error);
   // All ranks are past the previous operation, so no kernel accesses the window.
   if (stated_.bytes(operation.cores) > device_->partBytes()) {
     sequence_ = written_ = 0;
     held_ = 0;
-    code = stated_.makeRoom(*device_, operation.cores, peers, culprit, error);
+    code = stated_.makeRoom(*device_, operation.cores, peers, faultyRank, error);
     if (code != WL_OK) return code;
   }
   code = chooseCores(operation, peers, error);
   nextSequence();
   if (code == WL_OK) code = writeLines(self, operation.cores, error);
   if (code == WL_OK) code = send(operation, self, error);
-  if (code = stated_.agree(code, peers, culprit, error); code != WL_OK) return code;
-  if (code = runKernel(operation, peers, culprit, error); code != WL_OK) return code;
-  *culprit = self;
+  if (code = stated_.agree(code, peers, faultyRank, error); code != WL_OK) return code;
+  if (code = runKernel(operation, peers, faultyRank, error); code != WL_OK) return code;
+  *faultyRank = self;
   code = fetch(operation, self, error);
   // Every host reads every rank's table, so all ranks agree that it is there.
   const bool isRead = operation.buffers.launch == nullptr && operation.buffers.partBytes > 0;
-  return isRead ? stated_.agree(code, peers, culprit, error) : code;
+  return isRead ? stated_.agree(code, peers, faultyRank, error) : code;
 }
 
 Code Offload::chooseCores(const DeviceOperation& operation, OffloadPeers& peers,

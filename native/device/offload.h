@@ -84,10 +84,10 @@ class Offload {
   // device then accepts no more work.
   //
   // Collective: every rank has entered the operation. If it fails on one rank, it fails on all. The
-  // failed rank is *culprit, and its own error says why. If `peers` ended the operation, *culprit
-  // is kNobody. It is also kNobody if all ranks refuse the operation (isRefusal()), with nothing
-  // moved. An operation on a stream returns once all ranks have enqueued it.
-  Code run(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
+  // failed rank is *faultyRank, and its own error says why. If `peers` ended the operation,
+  // *faultyRank is kNobody. It is also kNobody if all ranks refuse the operation (isRefusal()), with
+  // nothing moved. An operation on a stream returns once all ranks have enqueued it.
+  Code run(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* faultyRank,
            wl_error_t* error);
   // Runs body(device, error) on the thread that makes the device's calls, after the device is open.
   // Not collective. Throws std::bad_alloc, also that of the body.
@@ -127,7 +127,7 @@ class Offload {
   Code onItsThread(const std::function<Code()>& body, DeviceWait& wait, wl_error_t* error);
   bool giveUpLocked(int64_t sinceNs);
   Code failGivenUp(wl_error_t* error) const;
-  Code runHere(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
+  Code runHere(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* faultyRank,
                wl_error_t* error);
   Code open(wl_error_t* error);
   // Finds the location and the size of the rank's data.
@@ -146,7 +146,7 @@ class Offload {
   // Copies the rank's data to its part of the window, and back.
   Code send(const DeviceOperation& operation, uint32_t self, wl_error_t* error);
   Code fetch(const DeviceOperation& operation, uint32_t self, wl_error_t* error);
-  Code runKernel(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
+  Code runKernel(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* faultyRank,
                  wl_error_t* error);
   // Awaits the running kernel until goesOn() returns false, and checks it once more then. If it is
   // still running, returns WL_TIMEOUT. If the device fails, stops it.

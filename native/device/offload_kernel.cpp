@@ -144,7 +144,7 @@ bool Offload::stop(const char* kernel, const OffloadedOperation& given) {
   return false;
 }
 
-Code Offload::runKernel(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* culprit,
+Code Offload::runKernel(const DeviceOperation& operation, OffloadPeers& peers, uint32_t* faultyRank,
                         wl_error_t* error) {
   const uint32_t ranks = peers.ranks();
   const uint32_t self = peers.rank();
@@ -159,7 +159,7 @@ Code Offload::runKernel(const DeviceOperation& operation, OffloadPeers& peers, u
     given.noteBytes = note;
   }
   given.limitNs = static_cast<uint64_t>(std::max<int64_t>(peers.leftNs(), 0)) + kDeviceOwnLimitNs;
-  *culprit = self;
+  *faultyRank = self;
   // Allocates everything before the kernel runs.
   progress_.phases = operation.phases;
   progress_.ranks.resize(ranks);
@@ -176,7 +176,7 @@ Code Offload::runKernel(const DeviceOperation& operation, OffloadPeers& peers, u
   const Code why = code == WL_OK ? peers.ended(progress_) : code;
   const bool hasEnded = stop(operation.name, given);
   if (code != WL_OK) return code;
-  *culprit = kNobody;
+  *faultyRank = kNobody;
   // The operation succeeds if the kernel meanwhile ended with all phases done.
   const bool isWhole =
       hasEnded && look(given, nullptr) == WL_OK && progress_.fewest() == progress_.phases;

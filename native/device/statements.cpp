@@ -39,13 +39,13 @@ Code Statements::find(RankDevice& device, const DeviceBuffers& buffers, wl_error
   return findOne({"out", buffers.out, buffers.outBytes}, &out_, &own.outThere);
 }
 
-Code Statements::agree(Code code, AllRanks& ranks, uint32_t* culprit, wl_error_t* error) {
+Code Statements::agree(Code code, AllRanks& ranks, uint32_t* faultyRank, wl_error_t* error) {
   own.code = code;
   bool isWhole = false;
   wl_error_t ofOthers = blankError();
-  const Code agreed = stateToAll(ranks, own, all_, culprit, &isWhole, &ofOthers);
+  const Code agreed = stateToAll(ranks, own, all_, faultyRank, &isWhole, &ofOthers);
   if (agreed != WL_OK && code == WL_OK && isWhole) {
-    fail(error, agreed, "rank %u does not %s: its own error says why", *culprit,
+    fail(error, agreed, "rank %u does not %s: its own error says why", *faultyRank,
          isOnStream_ ? "put it on its stream" : "take its memory");
   }
   isOneDevice_ = isOneProcess_ && std::all_of(all_.begin(), all_.end(), [&](const auto& each) {
@@ -54,20 +54,21 @@ Code Statements::agree(Code code, AllRanks& ranks, uint32_t* culprit, wl_error_t
   return agreed;
 }
 
-Code Statements::agreeOrRefuse(Code code, AllRanks& ranks, uint32_t* culprit, wl_error_t* error) {
-  code = agree(code, ranks, culprit, error);
+Code Statements::agreeOrRefuse(Code code, AllRanks& ranks, uint32_t* faultyRank,
+                              wl_error_t* error) {
+  code = agree(code, ranks, faultyRank, error);
   if (isOnStream_ ? !isRefusal(code) : code != WL_INVALID_ARGUMENT) return code;
-  if (*culprit != kNobody) nameCulprit(error, *culprit);
-  *culprit = kNobody;
+  if (*faultyRank != kNobody) nameFaultyRank(error, *faultyRank);
+  *faultyRank = kNobody;
   return code;
 }
 
-Code Statements::checkExtents(uint32_t* culprit, wl_error_t* error) const {
+Code Statements::checkExtents(uint32_t* faultyRank, wl_error_t* error) const {
   for (uint32_t rank = 0; rank < ranks(); ++rank) {
     const Statement& each = all_[rank];
     for (const uint64_t bytes : {each.in, each.out, each.parts}) {
       if (bytes <= kMostWindowBytes) continue;
-      *culprit = rank;
+      *faultyRank = rank;
       return fail(error, WL_INVALID_ARGUMENT, "%llu bytes: a window holds %llu at most",
                   text(bytes), text(kMostWindowBytes));
     }
@@ -75,12 +76,12 @@ Code Statements::checkExtents(uint32_t* culprit, wl_error_t* error) const {
   return WL_OK;
 }
 
-Code Statements::makeRoom(KernelWindow& window, uint32_t cores, AllRanks& ranks, uint32_t* culprit,
-                          wl_error_t* error) {
-  Code code = agree(window.closeWindow(error), ranks, culprit, error);
+Code Statements::makeRoom(KernelWindow& window, uint32_t cores, AllRanks& ranks,
+                          uint32_t* faultyRank, wl_error_t* error) {
+  Code code = agree(window.closeWindow(error), ranks, faultyRank, error);
   if (code != WL_OK) return code;
   code = window.makeWindow(ranks, bytes(cores), error);
-  *culprit = window.culprit();
+  *faultyRank = window.faultyRank();
   return code;
 }
 

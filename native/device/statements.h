@@ -91,16 +91,16 @@ class Statements {
   void begin(const AllRanks& ranks, uint32_t device, bool isOnStream);
   // Finds the location and the size of the rank's data.
   Code find(RankDevice& device, const DeviceBuffers& buffers, wl_error_t* error);
-  // Exchanges the statements. Returns WL_OK once all ranks have stated WL_OK. *culprit is the
+  // Exchanges the statements. Returns WL_OK once all ranks have stated WL_OK. *faultyRank is the
   // failing rank; kNobody: no rank failed, or only the exchange.
-  Code agree(Code code, AllRanks& ranks, uint32_t* culprit, wl_error_t* error);
+  Code agree(Code code, AllRanks& ranks, uint32_t* faultyRank, wl_error_t* error);
   // Like agree(), before anything has moved. If one rank refuses its memory or stream, all ranks
-  // do, and *culprit is kNobody.
-  Code agreeOrRefuse(Code code, AllRanks& ranks, uint32_t* culprit, wl_error_t* error);
+  // do, and *faultyRank is kNobody.
+  Code agreeOrRefuse(Code code, AllRanks& ranks, uint32_t* faultyRank, wl_error_t* error);
   // Refuses sizes that no window can hold, identically on all ranks.
-  Code checkExtents(uint32_t* culprit, wl_error_t* error) const;
+  Code checkExtents(uint32_t* faultyRank, wl_error_t* error) const;
   // Replaces the window by one that is large enough. No kernel may access it any more.
-  Code makeRoom(KernelWindow& window, uint32_t cores, AllRanks& ranks, uint32_t* culprit,
+  Code makeRoom(KernelWindow& window, uint32_t cores, AllRanks& ranks, uint32_t* faultyRank,
                 wl_error_t* error);
 
   uint32_t ranks() const { return static_cast<uint32_t>(all_.size()); }

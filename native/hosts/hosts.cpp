@@ -323,14 +323,14 @@ bool Hosts::isAnyInside() {
 bool Hosts::haveHostsFailed() const {
   const wl_error_t& failure = *group_.failure();
   const int32_t* const end =
-      failure.culprits + std::min<int32_t>(failure.culprit_count, WL_ERROR_CULPRITS);
+      failure.faulty_ranks + std::min<int32_t>(failure.faulty_rank_count, WL_ERROR_FAULTY_RANKS);
   for (uint32_t host = 0; host < count(); ++host) {
     bool knows = host == own_;
     bool mayLive = false;
     for (const uint32_t rank : ranksOf(host)) {
       knows |= group_.member(rank).saysFailed.load(std::memory_order_relaxed) != 0;
       mayLive |= !isGone(rank) &&
-                 std::find(failure.culprits, end, static_cast<int32_t>(rank)) == end;
+                 std::find(failure.faulty_ranks, end, static_cast<int32_t>(rank)) == end;
     }
     if (mayLive && !knows) return false;
   }

@@ -29,8 +29,8 @@ void Hosts::send(uint32_t host, const Outgoing& message, Order order) {
 void Hosts::lackMemory() {
   untold_.store(true);
   wl_error_t record = noMemory(first());
-  nameCulprit(&record, first());
-  record.observer = record.culprits[0];
+  nameFaultyRank(&record, first());
+  record.observer = record.faulty_ranks[0];
   if (group_.publishHere(record)) ring();
 }
 
@@ -121,7 +121,7 @@ void Hosts::arrived(Run first, Run second) {
       if (!rest.take(&record, sizeof record)) return;
       record.struct_size = sizeof record;
       record.message[sizeof record.message - 1] = 0;
-      record.culprit_count = std::clamp<int32_t>(record.culprit_count, 0,
+      record.faulty_rank_count = std::clamp<int32_t>(record.faulty_rank_count, 0,
                                                  static_cast<int32_t>(group_.ranks()));
       if (record.code <= WL_OK || record.code > WL_INTERNAL) return;
       group_.publishHere(record);

@@ -60,8 +60,8 @@ bool Hosts::lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* 
   wl_error_t record = blankError(WL_PEER_LOST);
   Text out(record.message, sizeof record.message);
   for (const uint32_t rank : ranks)
-    if (!hasLeft(rank)) addCulprit(&record, rank);
-  const int32_t lost = record.culprit_count;
+    if (!hasLeft(rank)) addFaultyRank(&record, rank);
+  const int32_t lost = record.faulty_rank_count;
   if (lost == 0) return false;
   record.observer = static_cast<int32_t>(first());
   const std::vector<uint32_t>& all = ranksOf(host);
@@ -71,7 +71,7 @@ bool Hosts::lose(uint32_t host, const std::vector<uint32_t>& ranks, const char* 
   out.add(isWhole ? "host %u (%s) is lost, with" : "host %u (%s) is lost in part, with", host,
           nameOf(host));
   for (int32_t i = 0; i < std::min(lost, 8); ++i)
-    out.add("%s rank %d", i == 0 ? "" : ",", record.culprits[i]);
+    out.add("%s rank %d", i == 0 ? "" : ",", record.faulty_ranks[i]);
   if (lost > 8) out.add(" and %d more", lost - 8);
   out.add(": %s", why);
   group_.publishFailure(record);
@@ -104,7 +104,7 @@ void Hosts::publishRouteLeft(uint32_t host) {
   const Process& process = partnerOf(hosts_[host]);
   wl_error_t record = blankError(WL_ABORTED);
   Text out(record.message, sizeof record.message);
-  for (const uint32_t rank : process.ranks) addCulprit(&record, rank);
+  for (const uint32_t rank : process.ranks) addFaultyRank(&record, rank);
   record.observer = static_cast<int32_t>(first());
   out.add("process %d, which had rank %u, has closed, and host %u (%s) was reached by it: ",
           process.pid, process.ranks[0], host, nameOf(host));

@@ -30,22 +30,22 @@ class AllRanks : public Liveness {
 };
 
 // Collective. Sends `own` to all ranks; own.code is this rank's result so far. Returns WL_OK if
-// every rank's code is WL_OK. *culprit is the failing rank. It is kNobody if no rank failed, or
+// every rank's code is WL_OK. *faultyRank is the failing rank. It is kNobody if no rank failed, or
 // only the exchange itself. *isWhole is true if all ranks sent theirs. Otherwise peers may still be
 // in an earlier step.
 template <class Statement>
 Code stateToAll(AllRanks& exchange, const Statement& own, std::vector<Statement>& statements,
-                uint32_t* culprit, bool* isWhole, wl_error_t* error) {
+                uint32_t* faultyRank, bool* isWhole, wl_error_t* error) {
   const auto code = static_cast<Code>(own.code);
   const Code told =
       exchange.all(&own, statements.data(), sizeof own, code == WL_OK ? error : nullptr);
   *isWhole = told == WL_OK;
-  *culprit = code == WL_OK ? kNobody : exchange.rank();
+  *faultyRank = code == WL_OK ? kNobody : exchange.rank();
   if (code != WL_OK || told != WL_OK) return code != WL_OK ? code : told;
   for (uint32_t rank = 0; rank < statements.size(); ++rank) {
     const auto theirs = static_cast<Code>(statements[rank].code);
     if (theirs == WL_OK) continue;
-    *culprit = rank;
+    *faultyRank = rank;
     return fail(error, theirs,
                 "rank %u could not make its part of the window: %s; its own error says more", rank,
                 codeName(theirs));
@@ -121,7 +121,7 @@ class KernelWindow {
   // closeWindow().
   virtual Code makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) = 0;
   // Rank where a failure of makeWindow() began; kNobody if the exchange itself failed.
-  virtual uint32_t culprit() const = 0;
+  virtual uint32_t faultyRank() const = 0;
   // Frees the window, even after failures, and returns the first failure. Call after every rank's
   // kernels have stopped using it.
   virtual Code closeWindow(wl_error_t* error) = 0;

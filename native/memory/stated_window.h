@@ -26,8 +26,8 @@ class StatedWindow {
   StatedWindow(const StatedWindow&) = delete;
   StatedWindow& operator=(const StatedWindow&) = delete;
 
-  // See KernelWindow::culprit() and KernelWindow::partBytes().
-  uint32_t culprit() const { return culprit_; }
+  // See KernelWindow::faulty rank() and KernelWindow::partBytes().
+  uint32_t faultyRank() const { return faultyRank_; }
   uint64_t bytes() const { return bytes_; }
 
  protected:
@@ -36,7 +36,7 @@ class StatedWindow {
   // Refuses sizes and numbers of ranks that no rank supports. All ranks refuse them alike.
   Code begin(const AllRanks& exchange, uint64_t bytes, wl_error_t* error) {
     const uint32_t ranks = exchange.ranks();
-    rank_ = culprit_ = exchange.rank();
+    rank_ = faultyRank_ = exchange.rank();
     if (ranks > kMostDeviceRanks) {
       return fail(error, WL_UNSUPPORTED, "%u ranks: a group on devices has %u at most", ranks,
                   kMostDeviceRanks);
@@ -50,7 +50,7 @@ class StatedWindow {
   // Exchanges `code` and this rank's statement. Returns WL_OK once all ranks have stated WL_OK.
   Code state(AllRanks& exchange, Code code, wl_error_t* error) {
     own_.code = code;
-    return stateToAll(exchange, own_, statements_, &culprit_, &isWhole_, error);
+    return stateToAll(exchange, own_, statements_, &faultyRank_, &isWhole_, error);
   }
   // Refuses parts of peers that have another size.
   Code checkBytes(wl_error_t* error) const {
@@ -63,7 +63,7 @@ class StatedWindow {
   }
 
   uint32_t rank_ = 0;
-  uint32_t culprit_ = kNobody;
+  uint32_t faultyRank_ = kNobody;
   bool isWhole_ = false;  // the last exchange is complete
   uint64_t bytes_ = 0;    // of each part, in whole pages
   Statement own_ = {};

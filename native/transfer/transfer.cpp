@@ -15,15 +15,15 @@ namespace {
 constexpr uint64_t kEntering = uint64_t{1} << 32;
 constexpr uint32_t kMovesShift = 33;
 
-// Returns a mismatch error with two culprits, unless the operation failed before with `code`.
+// Returns a mismatch error with two faulty ranks, unless the operation failed before with `code`.
 template <class... Values>
 Code disagree(Code code, wl_error_t* error, uint32_t a, uint32_t b, const char* format,
               Values... values) {
   if (code != WL_OK) return code;
   wl_error_t told = errorOf(WL_MISMATCH, format, values...);
-  told.culprit_count = 2;
-  told.culprits[0] = static_cast<int32_t>(a);
-  told.culprits[1] = static_cast<int32_t>(b);
+  told.faulty_rank_count = 2;
+  told.faulty_ranks[0] = static_cast<int32_t>(a);
+  told.faulty_ranks[1] = static_cast<int32_t>(b);
   return copyError(error, told, nullptr);
 }
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What guests of the tests run: `guests.py NAME`, with what a launcher would tell. A failure of
-Windlass is printed as the name of its class, its culprits and its message. It ends when whoever
+Windlass is printed as the name of its class, its faulty_ranks and its message. It ends when whoever
 started it does."""
 
 import ctypes
@@ -755,7 +755,7 @@ def again_and_again():
                         fill(job, sources, version)
                         transfer.send(version, SOON)
             except (windlass.PeerLostException, windlass.AbortedException) as e:
-                say(type(e).__name__, e.culprits, e)
+                say(type(e).__name__, e.faulty_ranks, e)
     in_job(work)
 
 
@@ -1043,7 +1043,7 @@ def tampered():
         batch._table(pack(">ibi", 1, 1, 7) + pack(">i", 2) + b"no" + pack(">ii", 1, 1))
         raise SystemExit("it was taken")
     except windlass.UnsupportedException as e:
-        assert (str(e), e.culprits) == ("no", [1])
+        assert (str(e), e.faulty_ranks) == ("no", [1])
     say("done")
 
 
@@ -1062,7 +1062,7 @@ def main():
     try:
         globals()[sys.argv[1]]()
     except windlass.WindlassException as e:
-        say("%s %s: %s" % (type(e).__name__, e.culprits, e))
+        say("%s %s: %s" % (type(e).__name__, e.faulty_ranks, e))
 
 
 if __name__ == "__main__":

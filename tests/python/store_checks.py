@@ -56,9 +56,9 @@ class Call(threading.Thread):
         return self.result
 
 
-def fails(call, kind, culprits, *words):
+def fails(call, kind, faulty_ranks, *words):
     result = call.end() if isinstance(call, Call) else call
-    assert type(result) is kind and result.culprits == culprits, (result, result.culprits)
+    assert type(result) is kind and result.faulty_ranks == faulty_ranks, (result, result.faulty_ranks)
     assert all(each in str(result) for each in words), (words, str(result))
 
 

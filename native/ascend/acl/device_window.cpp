@@ -30,7 +30,7 @@ Code DeviceWindow::make(Device& device, AllRanks& exchange, uint64_t bytes, wl_e
   code = state(exchange, code, error);
   if (code == WL_OK) {
     code = checkRanks(exchange, error);
-    if (code != WL_OK) culprit_ = rank_;
+    if (code != WL_OK) faultyRank_ = rank_;
     // All ranks refuse this alike, without an exchange.
     if (code == WL_OK) code = state(exchange, makeOwn(bytes, error), error);
   }

@@ -176,7 +176,7 @@ Code runCores(Comm& comm, const InLineCode<Session>& kernel, const Call& call,
   if constexpr (Session::kChecks) {
     if (cores.lackMemory()) return comm.failures().publishNoMemory();
     if (const auto verdict = cores.verdict(); !verdict.broken.empty())
-      return comm.failures().publishBreach(verdict.culprit, verdict.broken.c_str());
+      return comm.failures().publishBreach(verdict.faultyRank, verdict.broken.c_str());
   }
   if (code != WL_OK) return code;
   comm.operation().finishPhase(comm.rank(), kernel.phases);

@@ -35,7 +35,7 @@ wl_error_t RankFailures::failedFor(Code code, const char* why) const {
 
 Code RankFailures::publishDisagreement(wl_error_t record, uint32_t caller, uint32_t other,
                                        uint64_t sequence) {
-  addCulprit(&record, std::min(caller, other));
+  addFaultyRank(&record, std::min(caller, other));
   record = recordOf(record, std::max(caller, other));
   record.operation = group_.lines(caller).entry[sequence & 1].descriptor.operation();
   record.sequence = static_cast<uint32_t>(sequence);
@@ -87,16 +87,16 @@ Code RankFailures::publishSignalTimeout(const Descriptor& current, uint32_t sign
 
 Code RankFailures::publishTimeout(const Descriptor& current, wl_error_t record, bool behind,
                                   const Steps* devices, int64_t limitNs) {
-  const auto count = static_cast<uint32_t>(record.culprit_count);
+  const auto count = static_cast<uint32_t>(record.faulty_rank_count);
   Text out(record.message, sizeof record.message);
   out.add("rank %u waited %.3f s in %s, operation #%u on %u ranks: ", rank_, seconds(limitNs),
           Described(current).text, state_.sequence.load(std::memory_order_relaxed),
           group_.ranks());
   for (uint32_t i = 0; i < std::min(count, kNamedRanks); ++i) {
-    const auto culprit = static_cast<uint32_t>(record.culprits[i]);
-    out.add("%srank %u %s: ", i == 0 ? "" : "; ", culprit,
+    const auto faultyRank = static_cast<uint32_t>(record.faulty_ranks[i]);
+    out.add("%srank %u %s: ", i == 0 ? "" : "; ", faultyRank,
             behind ? "has not come" : "has not finished");
-    addWhereabouts(out, group_, culprit, count <= kDescribedRanks);
+    addWhereabouts(out, group_, faultyRank, count <= kDescribedRanks);
   }
   if (count > kNamedRanks) out.add("; and %u more", count - kNamedRanks);
   if (count == 0) out.add("every rank came; this rank was not scheduled in time");
@@ -161,18 +161,18 @@ Code RankFailures::publishDevice(const wl_error_t& error) {
   return publish(failedFor(static_cast<Code>(error.code), error.message), rank_);
 }
 
-Code RankFailures::publishBusy(const std::vector<uint32_t>& culprits, const char* why,
+Code RankFailures::publishBusy(const std::vector<uint32_t>& faultyRanks, const char* why,
                                int64_t limitNs) {
   wl_error_t record = errorOf(WL_TIMEOUT, "rank %u waited %.3f s in %s %s", rank_, seconds(limitNs),
                               OperationText(state_).text, why);
-  for (const uint32_t culprit : culprits) addCulprit(&record, culprit);
+  for (const uint32_t faultyRank : faultyRanks) addFaultyRank(&record, faultyRank);
   return publish(record);
 }
 
-Code RankFailures::publishBreach(uint32_t culprit, const char* broken) {
-  return publish(errorOf(WL_DEVICE, "rank %u: %s breaks what %s allows: %s", culprit,
+Code RankFailures::publishBreach(uint32_t faultyRank, const char* broken) {
+  return publish(errorOf(WL_DEVICE, "rank %u: %s breaks what %s allows: %s", faultyRank,
                          OperationText(state_).text, kTarget.limits.name, broken),
-                 culprit);
+                 faultyRank);
 }
 
 }  // namespace windlass

@@ -13,15 +13,17 @@ class RankFailures {
   RankFailures(Group& group, uint32_t rank)
       : group_(group), rank_(rank), state_(group.lines(rank).state) {}
 
-  // Adds to `record` the operation in progress, this rank as the observer, and the culprit.
+  // Adds to `record` the operation in progress, this rank as the observer, and the faulty rank.
   wl_error_t recordOf(wl_error_t record) const;
-  wl_error_t recordOf(wl_error_t record, uint32_t culprit) const {
-    addCulprit(&record, culprit);
+  wl_error_t recordOf(wl_error_t record, uint32_t faultyRank) const {
+    addFaultyRank(&record, faultyRank);
     return recordOf(record);
   }
   // Publishes the completed record. Returns its code, like all other methods.
   Code publish(const wl_error_t& record);
-  Code publish(wl_error_t record, uint32_t culprit) { return publish(recordOf(record, culprit)); }
+  Code publish(wl_error_t record, uint32_t faultyRank) {
+    return publish(recordOf(record, faultyRank));
+  }
   // Refuses the operation in progress and publishes nothing. The communicator stays as it was.
   Code refuse(Code code, const char* why, wl_error_t* error) const;
 
@@ -34,7 +36,7 @@ class RankFailures {
   Code publishLeft(const Descriptor& current);
   // `signal` is the last value seen.
   Code publishSignalTimeout(const Descriptor& current, uint32_t signal, int64_t limitNs);
-  // Writes the text of `record`, which names the culprits. `behind`: they have not entered the
+  // Writes the text of `record`, which names the faulty ranks. `behind`: they have not entered the
   // operation. Otherwise they have not finished it. `devices`: its steps, if devices run it, or
   // nullptr.
   Code publishTimeout(const Descriptor& current, wl_error_t record, bool behind,
@@ -54,10 +56,10 @@ class RankFailures {
   Code publishNoMemory();
   // This rank's device failed.
   Code publishDevice(const wl_error_t& error);
-  // The operation waits `why`, such as "for its turn", because of the culprits.
-  Code publishBusy(const std::vector<uint32_t>& culprits, const char* why, int64_t limitNs);
-  // A core of the culprit broke a rule of the target.
-  Code publishBreach(uint32_t culprit, const char* broken);
+  // The operation waits `why`, such as "for its turn", because of the faulty ranks.
+  Code publishBusy(const std::vector<uint32_t>& faultyRanks, const char* why, int64_t limitNs);
+  // A core of the faulty rank broke a rule of the target.
+  Code publishBreach(uint32_t faultyRank, const char* broken);
 
  private:
   // Record about the operation in progress, which failed on this rank because of `why`.

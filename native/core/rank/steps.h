@@ -21,7 +21,7 @@ class Steps {
   virtual bool areOfDevices() const { return false; }
   // True if this rank waits for `peer` before the steps, and no other peer is further behind.
   virtual bool isUnmet(uint32_t /*peer*/) const { return false; }
-  // Adds the progress of the record's culprits to a report.
+  // Adds the progress of the record's faulty ranks to a report.
   virtual void write(Text& /*out*/, const wl_error_t& /*record*/) const {}
 
  protected:

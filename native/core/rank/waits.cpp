@@ -145,9 +145,9 @@ Code Waits::publishTimeout(int64_t limitNs) {
   wl_error_t record = blankError(WL_TIMEOUT);
   const auto collect = [&](auto&& guilty) {
     for (uint32_t peer = 0; peer < group_.ranks(); ++peer) {
-      if (peer != rank_ && guilty(peer)) addCulprit(&record, peer);
+      if (peer != rank_ && guilty(peer)) addFaultyRank(&record, peer);
     }
-    return record.culprit_count > 0;
+    return record.faulty_rank_count > 0;
   };
   const auto isMissing = [&](uint32_t peer) { return !operation_.entered(peer); };
   // True if the rank still waits for another rank in the previous operation.
@@ -175,7 +175,7 @@ Code Waits::publishTimeout(int64_t limitNs) {
     });
     // The rank, or one of its workers, runs an item.
     if (!works && group_.lines(rank_).state.running.load() > 0) {
-      addCulprit(&record, rank_);
+      addFaultyRank(&record, rank_);
     } else if (!works && shownSteps() != 0) {
       uint32_t fewest = shownSteps();
       for (uint32_t rank = 0; rank < group_.ranks(); ++rank)
@@ -184,7 +184,7 @@ Code Waits::publishTimeout(int64_t limitNs) {
         return fewest < shownSteps() && stepsOver(rank) == fewest;
       };
       // A device that waits for no other rank is itself the reason.
-      if (!collect(slowest) && (onDevices || slowest(rank_))) addCulprit(&record, rank_);
+      if (!collect(slowest) && (onDevices || slowest(rank_))) addFaultyRank(&record, rank_);
     }
   }
   const Steps* const devices = onDevices ? steps_ : nullptr;

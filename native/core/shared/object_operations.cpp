@@ -156,7 +156,7 @@ void leaveSplit(Group& group, uint32_t rank, wl_operation operation, const wl_er
               rank, operationName(operation), why.message);
   record.operation = operation;
   record.observer = static_cast<int32_t>(rank);
-  nameCulprit(&record, rank);
+  nameFaultyRank(&record, rank);
   group.publishFailure(record);
   // Set after the record: otherwise a peer that sees a rank gone without a record writes its own.
   group.lines(rank).state.closing.store(1, std::memory_order_seq_cst);

@@ -29,7 +29,7 @@ Code ObservedGroup::failure(wl_error_t* error) const {
   std::memcpy(&record, &block_.shared().records[number - 1], sizeof record);
   record.struct_size = sizeof record;
   record.code = record.code <= WL_OK || record.code > WL_INTERNAL ? WL_INTERNAL : record.code;
-  record.culprit_count = std::clamp(record.culprit_count, 0, WL_MAX_RANKS);
+  record.faulty_rank_count = std::clamp(record.faulty_rank_count, 0, WL_MAX_RANKS);
   record.message[sizeof record.message - 1] = 0;
   return copyError(error, record, nullptr);
 }

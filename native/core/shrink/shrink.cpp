@@ -410,8 +410,8 @@ class Shrink {
     for (uint32_t rank = 0; rank < whole_.ranks(); ++rank) {
       const uint32_t said = whole_.member(rank).shrink.load(std::memory_order_seq_cst);
       if (isGone(rank) || said >= Agreement::came(round_)) continue;
-      out.add("%s rank %u", record.culprit_count == 0 ? "; what has not answered:" : ",", rank);
-      addCulprit(&record, rank);
+      out.add("%s rank %u", record.faulty_rank_count == 0 ? "; what has not answered:" : ",", rank);
+      addFaultyRank(&record, rank);
     }
     if (lastWhy_.code != WL_OK) out.add("; the last try to connect failed: %s", lastWhy_.message);
     out.add(". Call it again, or close this communicator and start anew");

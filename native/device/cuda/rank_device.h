@@ -20,7 +20,7 @@ class CudaRankDevice final : public RankDevice {
   DeviceKind kind() const override { return gpu_->kind(); }
 
   Code makeWindow(AllRanks& exchange, uint64_t bytes, wl_error_t* error) override;
-  uint32_t culprit() const override { return window_.culprit(); }
+  uint32_t faultyRank() const override { return window_.faultyRank(); }
   Code closeWindow(wl_error_t* error) override { return window_.close(error); }
   void* part(uint32_t rank) const override { return window_.part(rank); }
   uint64_t partBytes() const override { return window_.bytes(); }

@@ -46,7 +46,7 @@ class Streams final : public KernelWindow {
     return window_.make(device_, exchange, bytes, error);
   }
   Code closeWindow(wl_error_t* error) override { return window_.close(error); }
-  uint32_t culprit() const override { return window_.culprit(); }
+  uint32_t faultyRank() const override { return window_.faultyRank(); }
   void* part(uint32_t rank) const override { return window_.part(rank); }
   uint64_t partBytes() const override { return window_.bytes(); }
   uint32_t coresAtOnce(uint32_t most) const { return window_.coresAtOnce(most, gpu_.own()); }

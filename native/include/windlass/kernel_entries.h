@@ -85,10 +85,10 @@ class InSession {
       return nullptr;
     }
   }
-  static const char* verdict(KernelSession* session, bool over, uint32_t* culprit) {
+  static const char* verdict(KernelSession* session, bool over, uint32_t* faultyRank) {
     auto found = of(session).cores_.verdict(over);
     if (found.broken.empty()) return nullptr;
-    *culprit = found.culprit;
+    *faultyRank = found.faultyRank;
     std::string& broken = of(session).broken_;
     broken = std::move(found.broken);
     return broken.c_str();

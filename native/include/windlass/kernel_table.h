@@ -60,9 +60,9 @@ struct SessionEntry {
   KernelSession* (*open)(const char* kernel, const Launch&, const InLine& line, const Reach* reach,
                          size_t count, const checked::RunRecorder* recorder);
   // Called on one thread. `over`: all cores have ended; otherwise they may go on. Returns nullptr,
-  // or a line for each breach of a rule, valid until the next verdict. *culprit is the rank whose
-  // core broke a rule first. Throws std::bad_alloc.
-  const char* (*verdict)(KernelSession*, bool over, uint32_t* culprit);
+  // or a line for each breach of a rule, valid until the next verdict. *faultyRank is the rank
+  // whose core broke a rule first. Throws std::bad_alloc.
+  const char* (*verdict)(KernelSession*, bool over, uint32_t* faultyRank);
   void (*close)(KernelSession*);
 };
 

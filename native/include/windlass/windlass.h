@@ -142,7 +142,7 @@ typedef enum wl_operation {
 /* Limits of groups with device_cores. */
 #define WL_MAX_DEVICE_RANKS 64
 #define WL_MAX_DEVICE_CORES 16
-#define WL_ERROR_CULPRITS 64
+#define WL_ERROR_FAULTY_RANKS 64
 #define WL_ERROR_MESSAGE 2048
 
 typedef struct wl_error {
@@ -152,9 +152,8 @@ typedef struct wl_error {
                             that the observer was in, if any */
   int32_t observer;      /* rank that saw it first, or -1 */
   uint32_t sequence;     /* operation sequence at which it was seen */
-  int32_t culprit_count; /* number of ranks at fault; if more than WL_ERROR_CULPRITS, only the first
-                            are listed */
-  int32_t culprits[WL_ERROR_CULPRITS];
+  int32_t faulty_rank_count; /* if more than WL_ERROR_FAULTY_RANKS, only the first are listed */
+  int32_t faulty_ranks[WL_ERROR_FAULTY_RANKS];
   char message[WL_ERROR_MESSAGE]; /* UTF-8, NUL-terminated: what happened, where, what to do */
 } wl_error_t;
 
@@ -325,7 +324,7 @@ WL_API int32_t wl_group_watch(wl_group_t* group, const wl_process_t* process, co
 /* Writes the failure record, for a failure that only the caller can see: `code` other than WL_OK,
  * the ranks at fault, and what happened. The first failure stands, and a later one changes nothing.
  * Any thread. */
-WL_API int32_t wl_group_fail(wl_group_t* group, int32_t code, const int32_t* culprits,
+WL_API int32_t wl_group_fail(wl_group_t* group, int32_t code, const int32_t* faulty_ranks,
                              uint32_t count, const char* message, wl_error_t* error);
 
 /* ---- several hosts ----
@@ -406,8 +405,8 @@ WL_API int32_t wl_comm_shrink(wl_comm_t* comm, int64_t deadline_ns, wl_comm_t** 
 WL_API int32_t wl_comm_abort(wl_comm_t* comm, const char* reason, wl_error_t* error);
 /* Does the same as wl_group_fail, as one of the ranks. It blames the ranks that it names;
  * wl_comm_abort blames the caller. */
-WL_API int32_t wl_comm_fail(wl_comm_t* comm, int32_t code, const int32_t* culprits, uint32_t count,
-                            const char* message, wl_error_t* error);
+WL_API int32_t wl_comm_fail(wl_comm_t* comm, int32_t code, const int32_t* faulty_ranks,
+                            uint32_t count, const char* message, wl_error_t* error);
 
 /* The failure record. WL_OK while the communicator lives. Any thread. */
 WL_API int32_t wl_comm_status(wl_comm_t* comm, wl_error_t* error);

@@ -81,7 +81,7 @@ Verdict Session::verdict(bool over) {
     for (const std::unique_ptr<Core>& core : cores_) core->finish();
   }
   Verdict verdict = {machine_->report()};
-  if (!verdict.broken.empty()) verdict.culprit = machine_->breaches().front().origin.rank;
+  if (!verdict.broken.empty()) verdict.faultyRank = machine_->breaches().front().origin.rank;
   return verdict;
 }
 

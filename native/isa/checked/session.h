@@ -17,7 +17,7 @@ namespace windlass::checked {
 // Breaches of an operation so far.
 struct Verdict {
   std::string broken;    // one line for each breach; empty: no breach
-  uint32_t culprit = 0;  // rank of the core with the first breach
+  uint32_t faultyRank = 0;  // rank of the core with the first breach
 };
 
 class Session {

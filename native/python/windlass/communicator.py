@@ -315,9 +315,9 @@ class Communicator(Scope):
         """Ends the communicator. All ranks raise AbortedException with the reason."""
         self._stop("abort", "wl_comm_abort", reason.encode("utf-8", "replace"))
 
-    def _fail(self, code, culprits, message):
-        ranks = (c_int32 * max(1, len(culprits)))(*culprits)
-        self._stop("fail", "wl_comm_fail", code, ranks, len(culprits),
+    def _fail(self, code, faulty_ranks, message):
+        ranks = (c_int32 * max(1, len(faulty_ranks)))(*faulty_ranks)
+        self._stop("fail", "wl_comm_fail", code, ranks, len(faulty_ranks),
                    message.encode("utf-8", "replace"))
 
     def close(self) -> None:

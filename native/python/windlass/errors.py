@@ -11,13 +11,13 @@ _KINDS: dict[int, type[WindlassException]] = {}
 
 
 class WindlassException(Exception):
-    """A failure. `code` is the C ABI's number of its kind, `culprits` the ranks at fault."""
+    """A failure. `code` is the C ABI's number of its kind, `faulty_ranks` the ranks at fault."""
 
     code = 11
 
-    def __init__(self, message: str, culprits: Iterable[int] = ()) -> None:
+    def __init__(self, message: str, faulty_ranks: Iterable[int] = ()) -> None:
         super().__init__(message)
-        self.culprits = list(culprits)
+        self.faulty_ranks = list(faulty_ranks)
 
     def __init_subclass__(cls, code: int | None = None) -> None:
         if code is not None:
@@ -25,9 +25,9 @@ class WindlassException(Exception):
             _KINDS[code] = cls
 
     @staticmethod
-    def of(code: int, message: str, culprits: Iterable[int] = ()) -> WindlassException:
+    def of(code: int, message: str, faulty_ranks: Iterable[int] = ()) -> WindlassException:
         """Returns the exception of a code. An unknown code gives an InternalException."""
-        return _KINDS.get(code, InternalException)(message, culprits)
+        return _KINDS.get(code, InternalException)(message, faulty_ranks)
 
 
 class InvalidArgumentException(WindlassException, code=1):
@@ -107,9 +107,9 @@ def peek(read: Callable[[bytes], T], data: bytes | None) -> T | None:
 
 
 @contextlib.contextmanager
-def reading(what: str, advice: str = "", culprits: Iterable[int] = ()) -> Iterator[None]:
+def reading(what: str, advice: str = "", faulty_ranks: Iterable[int] = ()) -> Iterator[None]:
     """Turns Malformed into a MismatchException that names `what` was read."""
     try:
         yield
     except Malformed as e:
-        raise MismatchException(f"{what} can't be read: {e}{advice}", culprits) from e
+        raise MismatchException(f"{what} can't be read: {e}{advice}", faulty_ranks) from e

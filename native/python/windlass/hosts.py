@@ -59,7 +59,7 @@ class Arrival(collections.namedtuple(
 
     @staticmethod
     def of(rank: int, data: bytes) -> Arrival:
-        with reading(f"what rank {rank} says of itself", culprits=[rank]):
+        with reading(f"what rank {rank} says of itself", faulty_ranks=[rank]):
             protocol, library = Reader(data).fields("iv")
             if protocol != START_PROTOCOL:
                 raise MismatchException(

@@ -234,7 +234,7 @@ class Job(Scope):
                 failure = failure or lost or AbortedException(
                     f"another rank of job '{self.name}' has failed; see its output")
                 raise WindlassException.of(
-                    failure.code, f"{what}: {failure}", failure.culprits) from failure
+                    failure.code, f"{what}: {failure}", failure.faulty_ranks) from failure
 
     def _meet_once(self, pair, until):
         own = _Announcement(

@@ -50,8 +50,8 @@ def sized(struct: Any, **values: Any) -> Any:
 
 
 ErrorStruct = _struct(
-    code=c_int32, operation=c_int32, observer=c_int32, sequence=c_uint32, culprit_count=c_int32,
-    culprits=c_int32 * 64, message=c_char * 2048)
+    code=c_int32, operation=c_int32, observer=c_int32, sequence=c_uint32, faulty_rank_count=c_int32,
+    faulty_ranks=c_int32 * 64, message=c_char * 2048)
 GroupConfig = _struct(
     ranks=c_int32, first_sequence=c_uint32, cores=c_int32, deadline_ns=c_int64, blocks=c_int32,
     adjust_threads=c_int32, device_cores=c_int32, hosts=c_void_p)
@@ -185,11 +185,11 @@ def native() -> Any:
 
 
 def _error(code: int, error: Any) -> WindlassException:
-    count = max(0, min(error.culprit_count, 64))
+    count = max(0, min(error.faulty_rank_count, 64))
     message = error.message.decode("utf-8", "replace")
     if code != AbortedException.code:  # the reason is a rank's own text
         message = re.sub(r"\ballReduce\b", "all_reduce", message)
-    return WindlassException.of(code, message, error.culprits[:count])
+    return WindlassException.of(code, message, error.faulty_ranks[:count])
 
 
 def invoke(name: str, *arguments: Any) -> None:

@@ -90,7 +90,7 @@ class Link(Scope):
             self._end(operation, e, shared)
             if not isinstance(e, WindlassException):
                 raise
-            raise WindlassException.of(e.code, f"{operation}: {e}", e.culprits) from e
+            raise WindlassException.of(e.code, f"{operation}: {e}", e.faulty_ranks) from e
 
     def _side_words(self, until, *own):
         """Collective over the senders. A failure of theirs ends the link."""
@@ -100,12 +100,12 @@ class Link(Scope):
             if self._side.failure() is None or isinstance(e, ClosedException):
                 raise
             code = AbortedException.code if isinstance(e, DeadlineExceededException) else e.code
-            self._raise_on_all(code, e.culprits, f"the senders failed: {e}")
+            self._raise_on_all(code, e.faulty_ranks, f"the senders failed: {e}")
 
-    def _raise_on_all(self, code, culprits, message):
+    def _raise_on_all(self, code, faulty_ranks, message):
         """Ends the link. If it had ended before, its first failure is raised."""
-        self.communicator._fail(code, culprits, message)
-        raise self.communicator.failure() or WindlassException.of(code, message, culprits)
+        self.communicator._fail(code, faulty_ranks, message)
+        raise self.communicator.failure() or WindlassException.of(code, message, faulty_ranks)
 
     def _offer(self, registration: int, version: int, until: Deadline) -> Deadline | None:
         """Collective over the senders: waits until the receivers ask for a version.

@@ -57,7 +57,7 @@ class _Session:
         self.send(packed("Bi", 0, number), *fields)
 
     def refuse(self, number: int, why: WindlassException) -> None:
-        ranks = why.culprits
+        ranks = why.faulty_ranks
         self.send(packed("Bisi" + "i" * len(ranks), why.code, number, _cut(str(why)), len(ranks),
                          *ranks))
 

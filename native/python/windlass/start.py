@@ -74,7 +74,7 @@ class _Steps:
             every = self._gather(own, is_last)
         except WindlassException as e:
             raise failure or WindlassException.of(
-                e.code, f"{e}{self._where(e.culprits)}", e.culprits) from e
+                e.code, f"{e}{self._where(e.faulty_ranks)}", e.faulty_ranks) from e
         said = [self._read(rank, data) for rank, data in enumerate(every)]
         self._compare(step, said)
         for rank, (_, _, why, _) in enumerate(said):
@@ -288,7 +288,7 @@ def _meet(launch: LaunchEnvironment, address: Address, token: bytes, options: Op
     job = (launch.job or "windlass").encode("utf-8", "replace")
     name = job.decode("utf-8") if len(job) <= 128 else hashlib.sha256(job).hexdigest()
     is_own = launch.rank == 0 and not launch.launcher_has_store
-    whose, culprits = ("the launcher", []) if launch.launcher_has_store else ("rank 0", [0])
+    whose, faulty_ranks = ("the launcher", []) if launch.launcher_has_store else ("rank 0", [0])
     before = ""
     while True:
         store = None
@@ -306,11 +306,11 @@ def _meet(launch: LaunchEnvironment, address: Address, token: bytes, options: Op
             if is_earlier and not until.over():
                 before = f" (before that: {e})"
                 continue
-            if is_own or e.culprits:
+            if is_own or e.faulty_ranks:
                 raise
             raise WindlassException.of(
                 e.code, f"waiting for {whose}, which has the store where ranks meet: {e}{before}",
-                culprits) from e
+                faulty_ranks) from e
         finally:
             if store is not None:
                 store.close()

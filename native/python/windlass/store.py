@@ -273,10 +273,10 @@ class Store:
                 if code == GONE:
                     raise PeerLostException("the other job gave up before they had met")
                 if code != 0:
-                    text, culprits = printable(reader.text()), reader.ints(MOST_RANKS)
+                    text, faulty_ranks = printable(reader.text()), reader.ints(MOST_RANKS)
                     reader.end()
                     raise WindlassException.of(
-                        code, text if kind == GATHER else f"{what}: {text}", culprits)
+                        code, text if kind == GATHER else f"{what}: {text}", faulty_ranks)
                 result = read(reader)
                 if result is not _MORE:
                     return result

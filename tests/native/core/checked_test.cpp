@@ -190,8 +190,8 @@ void expectRankOneNamed(std::vector<int>* codes) {
   const wl_error_t* failure = ranks.group->failure();
   ASSERT_NE(nullptr, failure);
   EXPECT_EQ(WL_DEVICE, failure->code);
-  EXPECT_EQ(1, failure->culprit_count);
-  EXPECT_EQ(1, failure->culprits[0]);
+  EXPECT_EQ(1, failure->faulty_rank_count);
+  EXPECT_EQ(1, failure->faulty_ranks[0]);
 }
 
 TEST(Checked, ABreachFailsTheOperationOfItsRankAndEndsTheCommunicator) {
@@ -227,7 +227,7 @@ void expectNoMemory() {
   const wl_error_t* failure = ranks.group->failure();
   ASSERT_NE(nullptr, failure);
   EXPECT_EQ(WL_RESOURCE, failure->code);
-  EXPECT_EQ(1, failure->culprits[0]);
+  EXPECT_EQ(1, failure->faulty_ranks[0]);
 }
 
 TEST(Checked, TooLittleMemoryForWhatChecksFailsTheOperation) {

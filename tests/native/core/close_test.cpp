@@ -88,7 +88,7 @@ TEST(Leaving, EveryRankThatWasTheRootOfItsOwnBroadcastIsToldOfIt) {
         }
         EXPECT_EQ(WL_OP_BROADCAST, left.errors[0].operation);
         EXPECT_EQ(1u, left.errors[0].sequence);
-        EXPECT_EQ(2, left.errors[0].culprit_count);
+        EXPECT_EQ(2, left.errors[0].faulty_rank_count);
       }
       // As they come, the last one to leave sees the others, whatever else happens.
       const Left left = leave(n, cores, {}, [](int rank, wl_comm_t* comm, Error* error) {

@@ -46,11 +46,11 @@ int64_t latest(int n, int cores, int64_t deadline, uint64_t count) {
     for (int64_t seen = worst; late > seen && !worst.compare_exchange_weak(seen, late);) {
     }
     EXPECT_TRUE(contains(error.message, "barrier #1"));
-    if (error.culprit_count > 1) {
+    if (error.faulty_rank_count > 1) {
       *moreAreLate = true;
     } else {
-      EXPECT_EQ(1, error.culprit_count) << error.message;
-      EXPECT_EQ(missing, error.culprits[0]) << error.message;
+      EXPECT_EQ(1, error.faulty_rank_count) << error.message;
+      EXPECT_EQ(missing, error.faulty_ranks[0]) << error.message;
       EXPECT_TRUE(contains(error.message, "rank " + std::to_string(missing) + " has not come"));
     }
     EXPECT_EQ(WL_TIMEOUT, callBarrier(comm, 0, &error)) << "a dead communicator stays dead";
@@ -91,8 +91,8 @@ TEST(Timeout, NamesTheRankThatIsFurthestBehindAndNotItsNeighbour) {
       code = broadcast(comm, &value, &value, 1, WL_U32, root, WL_AUTO, 0, &error);
     }
     EXPECT_EQ(WL_TIMEOUT, code);
-    EXPECT_EQ(1, error.culprit_count) << error.message;
-    EXPECT_EQ(2, error.culprits[0]) << error.message;
+    EXPECT_EQ(1, error.faulty_rank_count) << error.message;
+    EXPECT_EQ(2, error.faulty_ranks[0]) << error.message;
   });
 }
 
@@ -141,31 +141,31 @@ TEST(Abort, FirstReasonStands) {
   EXPECT_EQ(WL_OK, wl_comm_abort(ranks.comms[1], "second", &error));
   EXPECT_EQ(WL_ABORTED, callBarrier(ranks.comms[1], 0, &error));
   EXPECT_TRUE(contains(error.message, "first"));
-  EXPECT_EQ(1, error.culprit_count);
-  EXPECT_EQ(0, error.culprits[0]);
+  EXPECT_EQ(1, error.faulty_rank_count);
+  EXPECT_EQ(0, error.faulty_ranks[0]);
   EXPECT_EQ(WL_ABORTED, wl_comm_status(ranks.comms[0], &error));
 }
 
 TEST(Fail, NamesThoseWhomTheCallerBlames) {
   LocalRanks ranks(3);
   Error error;
-  const int32_t culprits[] = {1, 3};
+  const int32_t faultyRanks[] = {1, 3};
   EXPECT_EQ(WL_INVALID_ARGUMENT,
-            wl_comm_fail(ranks.comms[0], WL_TIMEOUT, culprits, 2, "late", &error));
-  EXPECT_TRUE(contains(error.message, "culprits[1] is 3, not 0 to 2")) << error.message;
-  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_comm_fail(ranks.comms[0], WL_OK, culprits, 1, "", &error));
+            wl_comm_fail(ranks.comms[0], WL_TIMEOUT, faultyRanks, 2, "late", &error));
+  EXPECT_TRUE(contains(error.message, "faultyRanks[1] is 3, not 0 to 2")) << error.message;
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_comm_fail(ranks.comms[0], WL_OK, faultyRanks, 1, "", &error));
   EXPECT_EQ(WL_OK, wl_comm_status(ranks.comms[0], &error));
 
-  EXPECT_EQ(WL_OK, wl_comm_fail(ranks.comms[0], WL_TIMEOUT, culprits, 1, "late", &error));
+  EXPECT_EQ(WL_OK, wl_comm_fail(ranks.comms[0], WL_TIMEOUT, faultyRanks, 1, "late", &error));
   EXPECT_EQ(WL_OK, wl_comm_abort(ranks.comms[0], "second", &error));
   EXPECT_EQ(WL_TIMEOUT, callBarrier(ranks.comms[2], 0, &error));
   EXPECT_TRUE(contains(error.message, "late")) << error.message;
-  EXPECT_EQ(1, error.culprit_count);
-  EXPECT_EQ(1, error.culprits[0]);
+  EXPECT_EQ(1, error.faulty_rank_count);
+  EXPECT_EQ(1, error.faulty_ranks[0]);
 
   LocalRanks others(2);
   wl_comm_close(others.comms[0], &error);
-  wl_comm_fail(others.comms[0], WL_TIMEOUT, culprits, 1, "late", &error);
+  wl_comm_fail(others.comms[0], WL_TIMEOUT, faultyRanks, 1, "late", &error);
   EXPECT_EQ(WL_OK, wl_comm_status(others.comms[1], &error));
 }
 
@@ -203,7 +203,7 @@ TEST(Close, APeerThatWaitsForARankThatLeftIsToldAtOnce) {
       }
       // Not the Timeout of its deadline.
       EXPECT_EQ(WL_ABORTED, callBarrier(comm, 0, &error));
-      EXPECT_EQ(n - 1, error.culprits[0]) << error.message;
+      EXPECT_EQ(n - 1, error.faulty_ranks[0]) << error.message;
     });
   }
 }
@@ -247,7 +247,7 @@ TEST(Mismatch, OfOperationCountDTypeRootAndAlgorithmNamesBothSides) {
           if (code == WL_OK)
             code = callBarrier(comm, 0, &error);  // a rank that had returned gets it now
           EXPECT_EQ(WL_MISMATCH, code) << error.message;
-          EXPECT_EQ(2, error.culprit_count);
+          EXPECT_EQ(2, error.faulty_rank_count);
           mismatches += contains(error.message, "rank " + std::to_string(n - 1)) ? 1 : 0;
         });
         EXPECT_EQ(n, mismatches);
@@ -346,7 +346,7 @@ bool stopInMidCopy() {
   const bool inTime = code != WL_OK;
   if (inTime) {
     EXPECT_EQ(WL_TIMEOUT, code) << error.message;
-    EXPECT_EQ(1, error.culprits[0]) << error.message;
+    EXPECT_EQ(1, error.faulty_ranks[0]) << error.message;
     EXPECT_TRUE(contains(error.message, "rank 1 has not finished: it is in all-to-all("));
     EXPECT_EQ(0, wl_comm_quiescent(ranks.comms[0]));
   }

@@ -256,8 +256,8 @@ TEST_P(Faults, AKillShowsAtOnceAndTheOthersGoOn) {
           EXPECT_OF_MATE(mate, await([&] {
             return wl_comm_status(mate.comm, &whole) == WL_PEER_LOST;
           }));
-          EXPECT_OF_MATE(mate, whole.culprit_count == crew.threads);
-          EXPECT_OF_MATE(mate, crew.processOf(whole.culprits[0]) == victim);
+          EXPECT_OF_MATE(mate, whole.faulty_rank_count == crew.threads);
+          EXPECT_OF_MATE(mate, crew.processOf(whole.faulty_ranks[0]) == victim);
           wl_comm_free(goOn(work, victim, 20'000 * kMs));
           // One pidfd less.
           expectHeld(mate, crew, victim, {before.files - 1, before.threads, before.mappings});

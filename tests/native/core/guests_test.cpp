@@ -72,7 +72,7 @@ TEST(Guests, ADeathEndsEveryWaitAtOnceAndNamesTheRank) {
     }
     CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_PEER_LOST);
     const int64_t tookNs = wl_clock_ns() - *died;
-    CHECK_IN_CHILD(error.culprit_count == 1 && error.culprits[0] == 1);
+    CHECK_IN_CHILD(error.faulty_rank_count == 1 && error.faulty_ranks[0] == 1);
     char host[65] = {};
     CHECK_IN_CHILD(gethostname(host, sizeof host - 1) == 0);
     const std::string expected =
@@ -124,7 +124,7 @@ TEST(Guests, AStoppedProcessIsSilentAndNamed) {
         CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
         if (guest.rank == 2) raise(SIGSTOP);
         CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_PEER_LOST);
-        CHECK_IN_CHILD(error.culprit_count == 1 && error.culprits[0] == 2);
+        CHECK_IN_CHILD(error.faulty_rank_count == 1 && error.faulty_ranks[0] == 2);
         CHECK_IN_CHILD(std::strstr(error.message, "is silent since 1") != nullptr);
         return 0;
       },
@@ -157,7 +157,7 @@ TEST(Guests, AProcessThatEndedBeforeItWasWatchedIsLostAtOnce) {
   process.started = own + 1'000'000;
   ASSERT_EQ(WL_OK, wl_group_watch(group, &process, &rank, 1, 0, &error)) << error.message;
   EXPECT_EQ(WL_PEER_LOST, wl_comm_status(comm, &error));
-  EXPECT_EQ(2, error.culprits[0]);
+  EXPECT_EQ(2, error.faulty_ranks[0]);
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
   wl_comm_free(comm);
@@ -213,7 +213,7 @@ TEST(Guests, ADeathHalfWayThroughARecordLeavesItToTheNextObserver) {
       return 0;
     }
     CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_PEER_LOST);
-    CHECK_IN_CHILD(error.culprit_count == 1 && error.culprits[0] == 1);
+    CHECK_IN_CHILD(error.faulty_rank_count == 1 && error.faulty_ranks[0] == 1);
     CHECK_IN_CHILD(contains(error.message, "rank 1 is lost"));
     return 0;
   });
@@ -269,12 +269,12 @@ TEST(Guests, PublishWhatOnlyTheySee) {
     Error error;
     CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_OK);
     if (guest.rank == 0) {
-      const int32_t culprits[] = {1, 2};
-      CHECK_IN_CHILD(wl_group_fail(guest.own.group, WL_PEER_LOST, culprits, 2, "host b is silent",
-                                   &error) == WL_OK);
+      const int32_t faultyRanks[] = {1, 2};
+      CHECK_IN_CHILD(wl_group_fail(guest.own.group, WL_PEER_LOST, faultyRanks, 2,
+                                   "host b is silent", &error) == WL_OK);
     }
     CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_PEER_LOST);
-    CHECK_IN_CHILD(error.culprit_count == 2 && error.culprits[1] == 2);
+    CHECK_IN_CHILD(error.faulty_rank_count == 2 && error.faulty_ranks[1] == 2);
     CHECK_IN_CHILD(std::strstr(error.message, "host b is silent") != nullptr);
     return 0;
   });

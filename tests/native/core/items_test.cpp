@@ -144,8 +144,8 @@ TEST(Items, ATimeoutOfASmallMeetingNamesTheRankThatRunsItsItems) {
       const Code code = runOnCpu<SlowItem>(comm, callOf(1, &error));
       if (code == WL_OK) return;
       EXPECT_EQ(WL_TIMEOUT, code) << error.message;
-      EXPECT_EQ(1, error.culprit_count) << error.message;
-      EXPECT_EQ(SlowItem::runner, error.culprits[0]) << error.message;
+      EXPECT_EQ(1, error.faulty_rank_count) << error.message;
+      EXPECT_EQ(SlowItem::runner, error.faulty_ranks[0]) << error.message;
     });
   }
 }
@@ -162,7 +162,7 @@ TEST(Items, ATimeoutOfASmallMeetingNamesNobodyWhoLeftIt) {
   }
   Error error;
   EXPECT_EQ(WL_TIMEOUT, runOnCpu<OneItem>(*ranks.comms[0], callOf(1, &error)));
-  EXPECT_EQ(0, error.culprit_count) << error.message;
+  EXPECT_EQ(0, error.faulty_rank_count) << error.message;
   EXPECT_TRUE(contains(error.message, "every rank came"));
 }
 
@@ -191,9 +191,9 @@ TEST(Items, ATimeoutOfClaimedItemsNamesTheRanksWhoseLaterPhaseHasNotRun) {
   Error error;
   EXPECT_EQ(WL_TIMEOUT,
             runOnCpu<TwoPhases>(*ranks.comms[0], callOf(windlass::kSharedWorkBytes, &error)));
-  EXPECT_EQ(2, error.culprit_count) << error.message;
-  EXPECT_EQ(2, error.culprits[0]) << error.message;
-  EXPECT_EQ(3, error.culprits[1]) << error.message;
+  EXPECT_EQ(2, error.faulty_rank_count) << error.message;
+  EXPECT_EQ(2, error.faulty_ranks[0]) << error.message;
+  EXPECT_EQ(3, error.faulty_ranks[1]) << error.message;
   EXPECT_TRUE(contains(error.message, "rank 2 has not finished"));
 }
 
@@ -206,8 +206,8 @@ TEST(Items, ATimeoutNamesNobodyWhoWaitsInTheOperationBefore) {
   ranks.group->lines(2).state.busy = 0;
   EXPECT_EQ(WL_TIMEOUT,
             runOnCpu<TwoPhases>(*ranks.comms[0], callOf(windlass::kSharedWorkBytes, &error)));
-  EXPECT_EQ(1, error.culprit_count) << error.message;
-  EXPECT_EQ(2, error.culprits[0]) << error.message;
+  EXPECT_EQ(1, error.faulty_rank_count) << error.message;
+  EXPECT_EQ(2, error.faulty_ranks[0]) << error.message;
   EXPECT_TRUE(contains(error.message, "rank 2 has not come"));
 }
 
@@ -228,8 +228,8 @@ TEST(Items, ATimeoutOfClaimedItemsNamesThisRankWhereItsOwnAloneHaveNotRun) {
   Error error;
   EXPECT_EQ(WL_TIMEOUT,
             runOnCpu<TakenItem>(*ranks.comms[0], callOf(windlass::kSharedWorkBytes, &error)));
-  EXPECT_EQ(1, error.culprit_count) << error.message;
-  EXPECT_EQ(0, error.culprits[0]) << error.message;
+  EXPECT_EQ(1, error.faulty_rank_count) << error.message;
+  EXPECT_EQ(0, error.faulty_ranks[0]) << error.message;
 }
 
 TEST(Items, ATimeoutOfClaimedItemsNamesTheRankThatRunsOneOfAnother) {
@@ -240,8 +240,8 @@ TEST(Items, ATimeoutOfClaimedItemsNamesTheRankThatRunsOneOfAnother) {
   Error error;
   EXPECT_EQ(WL_TIMEOUT,
             runOnCpu<TwoPhases>(*ranks.comms[0], callOf(windlass::kSharedWorkBytes, &error)));
-  EXPECT_EQ(1, error.culprit_count) << error.message;
-  EXPECT_EQ(1, error.culprits[0]) << error.message;
+  EXPECT_EQ(1, error.faulty_rank_count) << error.message;
+  EXPECT_EQ(1, error.faulty_ranks[0]) << error.message;
 }
 
 TEST(Items, EveryCollectiveHasItsKernels) {

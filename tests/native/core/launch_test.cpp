@@ -455,7 +455,7 @@ TEST(LaunchFaults, AKillInsideAKernelNamesItsRank) {
         Words words;
         words.tensor(WL_I32, wl_window_address(window, mate.rank), {1}, window).scalar(WL_I32, 1);
         EXPECT_OF_MATE(mate, words.launch(mate.comm, "gate", &error) == WL_PEER_LOST);
-        EXPECT_OF_MATE(mate, error.culprit_count == 1 && error.culprits[0] == 1);
+        EXPECT_OF_MATE(mate, error.faulty_rank_count == 1 && error.faulty_ranks[0] == 1);
         EXPECT_OF_MATE(mate, contains(error.message, "rank 1"));
         if (looking.joinable()) looking.join();
         wl_window_free(window);

@@ -460,7 +460,7 @@ TEST(PoolsOfProcesses, OfAPeerThatDiedAreLikeItsWindows) {
       CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_PEER_LOST);
       void* memory = nullptr;
       CHECK_IN_CHILD(wl_memory_pool_alloc(pool.handle, 64, &memory, &error) == WL_PEER_LOST);
-      CHECK_IN_CHILD(error.culprit_count == 1 && error.culprits[0] == 1);
+      CHECK_IN_CHILD(error.faulty_rank_count == 1 && error.faulty_ranks[0] == 1);
       CHECK_IN_CHILD(piece[999] == 7);
       wl_comm_t* left = nullptr;
       CHECK_IN_CHILD(wl_comm_shrink(guest.comm, 10'000 * kMs, &left, &error) == WL_OK);

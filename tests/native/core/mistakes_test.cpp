@@ -40,7 +40,7 @@ std::vector<std::string> breachesOf(const std::string& name, int64_t count) {
     EXPECT_EQ(WL_DEVICE, error.code) << error.message;
     EXPECT_TRUE(contains(error.message, ": launch #"));
     EXPECT_TRUE(contains(error.message, "seed of the pipes' order "));
-    EXPECT_EQ(1, error.culprit_count);
+    EXPECT_EQ(1, error.faulty_rank_count);
     messages[static_cast<size_t>(rank)] = error.message;
   });
   std::vector<std::string> lines;

@@ -293,8 +293,8 @@ TEST(OneSidedTimeout, NamesTheWriterAndWhatWasSeen) {
       EXPECT_EQ(WL_TIMEOUT, windows.wait(0, 1, 0, 9, &error, kDeadline));
       EXPECT_GE(wl_clock_ns() - start, kDeadline - kMs);
       EXPECT_EQ(WL_OP_WAIT, error.operation);
-      EXPECT_EQ(1, error.culprit_count);
-      EXPECT_EQ(1, error.culprits[0]);
+      EXPECT_EQ(1, error.faulty_rank_count);
+      EXPECT_EQ(1, error.faulty_ranks[0]);
       EXPECT_TRUE(contains(error.message, "wait(value 9 from rank 1)"));
       EXPECT_TRUE(contains(error.message, "rank 1 has notified no more than 7"));
       EXPECT_TRUE(contains(error.message, "it finished notify(value 7 to rank 0) after #1 "));
@@ -318,8 +318,8 @@ TEST(OneSidedTimeout, OfACollectiveNamesTheRankThatWaitsForASignalInstead) {
       awaitInside(comm, 2, WL_OP_BARRIER);
     }
     EXPECT_EQ(WL_TIMEOUT, callBarrier(comm, rank == 0 ? 200 * kMs : 0, &error));
-    EXPECT_EQ(1, error.culprit_count) << error.message;
-    EXPECT_EQ(1, error.culprits[0]) << error.message;
+    EXPECT_EQ(1, error.faulty_rank_count) << error.message;
+    EXPECT_EQ(1, error.faulty_ranks[0]) << error.message;
     EXPECT_TRUE(contains(error.message, "it is in wait(value 1 from rank 0) after #1"));
   });
 }
@@ -397,8 +397,8 @@ TEST(OneSidedClose, OfThePeerEndsEveryOperationThatNeedsIt) {
     EXPECT_EQ(WL_OK, wl_comm_close(ranks.comms[1], &error));
     // Not the Timeout of its deadline.
     EXPECT_EQ(WL_ABORTED, body(windows, &error)) << error.message;
-    EXPECT_EQ(1, error.culprit_count) << error.message;
-    EXPECT_EQ(1, error.culprits[0]) << error.message;
+    EXPECT_EQ(1, error.faulty_rank_count) << error.message;
+    EXPECT_EQ(1, error.faulty_ranks[0]) << error.message;
     EXPECT_TRUE(contains(error.message, "rank 1 closed the communicator"));
   }
 }

@@ -384,9 +384,9 @@ TEST(PartsMismatch, NamesBothSidesAndBothCountsBeforeThePeersElementsAreWritten)
                                            receives.data(), nullptr, WL_U32, 0, &error));
       EXPECT_TRUE(
           says(error.message, "rank 0 sends 50000 elements to rank 2, which expects 50001"));
-      EXPECT_EQ(2, error.culprit_count);
-      EXPECT_EQ(0, error.culprits[0]);
-      EXPECT_EQ(2, error.culprits[1]);
+      EXPECT_EQ(2, error.faulty_rank_count);
+      EXPECT_EQ(0, error.faulty_ranks[0]);
+      EXPECT_EQ(2, error.faulty_ranks[1]);
       EXPECT_EQ(WL_MISMATCH, callBarrier(comm, 0, &error)) << "a dead communicator stays dead";
     });
     const auto fromRankZero = outs[2].begin();

@@ -335,8 +335,8 @@ TEST_P(Processes, NameARankOfTheOtherOneThatNeverComes) {
               }
               Error error;
               const int code = runBarrier(comm, 500 * kMs, &error);
-              const bool named = code == WL_TIMEOUT && error.culprit_count == 1 &&
-                                 error.culprits[0] == 1;
+              const bool named = code == WL_TIMEOUT && error.faulty_rank_count == 1 &&
+                                 error.faulty_ranks[0] == 1;
               if (!named) std::printf("%s\n", error.message);
               return named ? 0 : 1;
             }));

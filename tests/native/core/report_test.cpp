@@ -165,7 +165,7 @@ TEST(Report, ShowsRanksThatWaitAreStoppedAndAreDead) {
         EXPECT_TRUE(await([&] { return wl_process_look(&last) == WL_PROCESS_ENDED; }));
         EXPECT_TRUE(await([&] { return wl_report_failure(report.get(), &error) != WL_OK; }));
         EXPECT_EQ(WL_PEER_LOST, error.code);
-        EXPECT_EQ(2, error.culprits[0]);
+        EXPECT_EQ(2, error.faulty_ranks[0]);
         EXPECT_TRUE(contains(error.message, "has ended: rank 2 is lost"));
         EXPECT_EQ(1, report.state(2).lost);
         EXPECT_TRUE(numbersOf(last, WL_PEER_LOST, &error).empty());
@@ -303,7 +303,7 @@ void readAll(const Report& report, int32_t ranks) {
   EXPECT_GE(code, WL_OK);
   EXPECT_LE(code, WL_INTERNAL);
   if (code != WL_OK) {
-    EXPECT_GE(error.culprit_count, 0);
+    EXPECT_GE(error.faulty_rank_count, 0);
     EXPECT_LT(std::strlen(error.message), static_cast<size_t>(WL_ERROR_MESSAGE));
   }
   wl_peer_memory_t memory = {};

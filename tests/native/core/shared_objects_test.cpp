@@ -190,7 +190,7 @@ TEST(SharedObjects, ADeathEndsThePartThatTheRankIsOf) {
     if (guest.rank == 1) raise(SIGKILL);
     if (guest.rank == 2) {
       CHECK_IN_CHILD(callBarrier(part, 0, &error) == WL_PEER_LOST);
-      CHECK_IN_CHILD(error.culprit_count == 1 && error.culprits[0] == 1);
+      CHECK_IN_CHILD(error.faulty_rank_count == 1 && error.faulty_ranks[0] == 1);
       wl_comm_free(part);
     }
     CHECK_IN_CHILD(callBarrier(guest.comm, 0, &error) == WL_PEER_LOST);
@@ -230,8 +230,8 @@ TEST(SharedObjects, ADeathWhileTheyAreMadeIsNamedAndLeavesNothing) {
           if (code != WL_PEER_LOST && code != WL_ABORTED)
             std::fprintf(stderr, "%d: %s\n", code, error.message);
           CHECK_IN_CHILD(code == WL_PEER_LOST || code == WL_ABORTED);
-          CHECK_IN_CHILD(error.culprit_count > 0);
-          CHECK_IN_CHILD(code == WL_ABORTED || error.culprits[0] == victim);
+          CHECK_IN_CHILD(error.faulty_rank_count > 0);
+          CHECK_IN_CHILD(code == WL_ABORTED || error.faulty_ranks[0] == victim);
           CHECK_IN_CHILD(Held::look().files <= files);
           return 0;
         },

@@ -89,7 +89,7 @@ TEST_P(Shrinks, ARankThatDoesNotComeByTheDeadlineIsLeftOut) {
       wl_comm_t* shrunk = nullptr;
       EXPECT_OF_MATE(mate, wl_comm_shrink(mate.comm, 0, &shrunk, &error) == WL_ABORTED);
       EXPECT_OF_MATE(mate, contains(error.message, "rank 0 was left out") && shrunk == nullptr);
-      EXPECT_OF_MATE(mate, error.operation == WL_OP_SHRINK && error.culprits[0] == 0);
+      EXPECT_OF_MATE(mate, error.operation == WL_OP_SHRINK && error.faulty_ranks[0] == 0);
       EXPECT_OF_MATE(mate, callBarrier(mate.comm, 0, &error) == WL_ABORTED);
       EXPECT_OF_MATE(mate, contains(error.message, "rank 0 was left out"));
       EXPECT_OF_MATE(mate, wl_comm_status(mate.comm, &error) == WL_ABORTED);
@@ -344,8 +344,9 @@ TEST(Shrink, ARevivedRankIsLeftOutAndHarmsNobody) {
             wl_window_free(window);
             return;
           }
-          if (error.culprits[0] != victim) std::fprintf(stderr, "%d: %s\n", code, error.message);
-          EXPECT_OF_MATE(mate, code == WL_TIMEOUT && error.culprits[0] == victim);
+          if (error.faulty_ranks[0] != victim)
+            std::fprintf(stderr, "%d: %s\n", code, error.message);
+          EXPECT_OF_MATE(mate, code == WL_TIMEOUT && error.faulty_ranks[0] == victim);
           wl_comm_t* shrunk = nullptr;
           EXPECT_OF_MATE(mate,
                          wl_comm_shrink(mate.comm, 2 * deadline, &shrunk, &error) == WL_OK);

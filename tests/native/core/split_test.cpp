@@ -55,7 +55,7 @@ void overtake(int n, int cores, End end, bool subset, std::mt19937_64& random, O
       const int met = callBarrier(child, 0, &error);
       if (met != WL_OK) {
         EXPECT_EQ(WL_ABORTED, met) << error.message;
-        EXPECT_EQ(1, error.culprit_count) << error.message;
+        EXPECT_EQ(1, error.faulty_rank_count) << error.message;
         EXPECT_TRUE(contains(error.message, "never joined"));
         EXPECT_TRUE(contains(error.message, subset ? "its subset failed" : "its split failed"));
       }

@@ -81,7 +81,7 @@ TEST_P(Standstill, OfARankThatWaitsIsItsOwn) {
         const int32_t code = operation.run(member, 300 * kMs, &error);
         beside.join();
         CHECK_IN_MEMBER(code == WL_TIMEOUT);
-        CHECK_IN_MEMBER(error.culprit_count == 1 && error.culprits[0] == 1);
+        CHECK_IN_MEMBER(error.faulty_rank_count == 1 && error.faulty_ranks[0] == 1);
         CHECK_IN_MEMBER(contains(error.message, "rank 1 has not finished"));
         return 0;
       },

@@ -130,8 +130,8 @@ TEST_F(DeviceTensors, OfNoMemoryAreRefusedAndTheCommunicatorLives) {
       EXPECT_TRUE(contains(error.message, "rank 1: ")) << error.message;
       EXPECT_TRUE(contains(error.message, because)) << error.message;
       EXPECT_EQ(error.operation, WL_OP_PUT);
-      ASSERT_EQ(error.culprit_count, 1);
-      EXPECT_EQ(error.culprits[0], 1);
+      ASSERT_EQ(error.faulty_rank_count, 1);
+      EXPECT_EQ(error.faulty_ranks[0], 1);
       EXPECT_EQ(wl_device_hash(comm, &tensor, 0, &hash, &error), WL_INVALID_ARGUMENT);
     };
     if (rank == 1) {

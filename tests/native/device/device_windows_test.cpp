@@ -231,11 +231,11 @@ TEST_F(DeviceWindows, ARankWhoseDeviceFailsIsNamedToAll) {
         EXPECT_EQ(callBarrier(comm, 0, &after), result == 2 ? WL_OK : WL_DEVICE) << after.message;
       });
       for (const Error& error : errors) {
-        ASSERT_EQ(error.culprit_count, 1);
-        EXPECT_EQ(error.culprits[0], errors[0].culprits[0]);
-        const std::string named = "rank " + std::to_string(error.culprits[0]) +
+        ASSERT_EQ(error.faulty_rank_count, 1);
+        EXPECT_EQ(error.faulty_ranks[0], errors[0].faulty_ranks[0]);
+        const std::string named = "rank " + std::to_string(error.faulty_ranks[0]) +
                                   ": device window creation: cuMemsetD8Async of device " +
-                                  std::to_string(error.culprits[0] % devices);
+                                  std::to_string(error.faulty_ranks[0] % devices);
         EXPECT_EQ(std::string(error.message).rfind(named, 0), 0u) << error.message;
       }
     }

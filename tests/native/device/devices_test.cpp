@@ -84,7 +84,7 @@ struct Devices {
     own.code = seats[rank].offload->run(
         {"all-reduce", windlass::OffloadedKernels::indexOf<K>(), &launch, K::phases(launch), 2,
          {in.data(), inBytes, out.data(), 4 * kCount, nullptr, 0, 0}},
-        peers, &own.culprit, &own.error);
+        peers, &own.faultyRank, &own.error);
     own.progress = peers.progress;
     own.isRight = true;
     for (uint32_t i = 0; i < kCount; ++i) {
@@ -96,7 +96,7 @@ struct Devices {
   struct Outcome {
     Code code = WL_OK;
     Error error;
-    uint32_t culprit = 0;
+    uint32_t faultyRank = 0;
     OffloadProgress progress = {};
     bool isRight = false;
   };
@@ -136,7 +136,7 @@ TEST(OffloadDevices, AreToldHowFarEachRankIs) {
   beside.join();
   const Devices::Outcome& own = devices.outcomes[0];
   EXPECT_EQ(own.code, WL_TIMEOUT);
-  EXPECT_EQ(own.culprit, windlass::kNobody);
+  EXPECT_EQ(own.faultyRank, windlass::kNobody);
   EXPECT_EQ(own.progress.phases, 1u);
   ASSERT_EQ(own.progress.ranks.size(), 3u);
   EXPECT_EQ(own.progress.ranks[0].over, 1u);
@@ -224,7 +224,7 @@ TEST(OffloadDevices, AnExtentThatNoWindowHoldsIsRefusedOnAllRanks) {
   devices.reduce(kAlways, ~uint64_t{0} - 100);
   for (const Devices::Outcome& one : devices.outcomes) {
     EXPECT_EQ(one.code, WL_INVALID_ARGUMENT);
-    EXPECT_EQ(one.culprit, 0u);
+    EXPECT_EQ(one.faultyRank, 0u);
     EXPECT_TRUE(contains(one.error.message, "18446744073709551515 bytes: a window holds"));
   }
 }

@@ -45,9 +45,9 @@ TEST_P(GpuProcessesKilled, AreNamedAtOnce) {
           mate.board.sawNs[mate.rank] = wl_clock_ns();
           if (code != WL_PEER_LOST) std::fprintf(stderr, "%d: %s\n", code, error.message);
           EXPECT_OF_MATE(mate, code == WL_PEER_LOST);
-          EXPECT_OF_MATE(mate, error.culprit_count == crew.threads);
-          for (int32_t i = 0; i < error.culprit_count; ++i)
-            EXPECT_OF_MATE(mate, crew.processOf(error.culprits[i]) == victim);
+          EXPECT_OF_MATE(mate, error.faulty_rank_count == crew.threads);
+          for (int32_t i = 0; i < error.faulty_rank_count; ++i)
+            EXPECT_OF_MATE(mate, crew.processOf(error.faulty_ranks[i]) == victim);
         },
         [&] {
           EXPECT_TRUE(muster.board().awaitAll(crew, 1));

@@ -118,7 +118,8 @@ TEST_P(GpuProcesses, AKilledOneIsNamed) {
             sumOnce(mate.comm, mate.rank, 1000, false, WL_RING, 0, &error, &isRight);
         beside.join();
         EXPECT_OF_MATE(mate, code == WL_PEER_LOST);
-        EXPECT_OF_MATE(mate, error.culprit_count == crew.threads && error.culprits[0] == kKilled);
+        EXPECT_OF_MATE(mate, error.faulty_rank_count == crew.threads);
+        EXPECT_OF_MATE(mate, error.faulty_ranks[0] == kKilled);
         mate.board.at[mate.rank] = 3;
       },
       [&] {
@@ -144,7 +145,7 @@ TEST_P(GpuProcesses, AtTheDeadlineTheRankIsNamedWhoseCoresAreLeastFar) {
     const int32_t code =
         sumOnce(mate.comm, mate.rank, 1000, false, WL_RING, 2'000 * kMs, &error, &isRight);
     EXPECT_OF_MATE(mate, code == WL_TIMEOUT);
-    EXPECT_OF_MATE(mate, error.culprit_count == 1 && error.culprits[0] == kSlowest);
+    EXPECT_OF_MATE(mate, error.faulty_rank_count == 1 && error.faulty_ranks[0] == kSlowest);
     EXPECT_OF_MATE(mate, contains(error.message, "has ended 0 of "));
   });
   EXPECT_EQ(muster.board().wrong, 0);
@@ -206,7 +207,7 @@ TEST_P(GpuProcesses, AFailureInOneIsToldToAll) {
           sumOnce(mate.comm, mate.rank, 1000, false, WL_TWO_PHASE, 0, &error, &isRight);
       EXPECT_OF_MATE(mate, code == WL_DEVICE);
       EXPECT_OF_MATE(mate, contains(error.message, std::string(call) + " of device"));
-      EXPECT_OF_MATE(mate, error.culprit_count == 1 && error.culprits[0] % 2 == 1);
+      EXPECT_OF_MATE(mate, error.faulty_rank_count == 1 && error.faulty_ranks[0] % 2 == 1);
     });
     EXPECT_EQ(muster.board().wrong, 0) << call;
   }
@@ -245,7 +246,7 @@ TEST(GpuProcessesAlone, AStoppedOneIsNamedThatOwesWhyItsDeviceFailed) {
         });
         EXPECT_OF_MATE(mate, sum(1'500 * kMs) == WL_TIMEOUT);
         beside.join();
-        EXPECT_OF_MATE(mate, error.culprit_count == 1 && error.culprits[0] == kStopped);
+        EXPECT_OF_MATE(mate, error.faulty_rank_count == 1 && error.faulty_ranks[0] == kStopped);
         EXPECT_OF_MATE(mate, contains(error.message, "rank 1 has not finished: it is in all"));
         mate.board.at[mate.rank] = 3;
       },

@@ -208,8 +208,8 @@ TEST_F(Gpus, TensorsOfNoMemoryAreRefusedAndTheCommunicatorLives) {
             << error.message;
         EXPECT_EQ(error.operation, WL_OP_ALL_REDUCE);
         EXPECT_EQ(error.observer, rank);
-        ASSERT_EQ(error.culprit_count, 1);
-        EXPECT_EQ(error.culprits[0], 1);
+        ASSERT_EQ(error.faulty_rank_count, 1);
+        EXPECT_EQ(error.faulty_ranks[0], 1);
       };
       const std::string lost = "nor mapped in this process";
       isRefused(none.begin(), host.data(), "in, 400 bytes at 0x");
@@ -269,7 +269,7 @@ void failSums(int devices, const std::string& call, int number, bool isDone) {
   for (const Outcome& one : sumTwice()) {
     if (one.code == WL_OK) continue;
     EXPECT_EQ(one.code, WL_DEVICE) << one.error.message;
-    EXPECT_EQ(one.error.culprit_count, 1);
+    EXPECT_EQ(one.error.faulty_rank_count, 1);
     EXPECT_TRUE(contains(one.error.message, call + " of device"));
     EXPECT_TRUE(contains(one.error.message, "CUDA_ERROR_LAUNCH_FAILED (719)"));
   }
@@ -310,11 +310,11 @@ std::vector<Outcome> sumBesideSlowOne(int slow) {
       own.code = sumOnce(comm, rank, 1000, WL_RING, deadlineNs, &own.error);
     });
     const auto isTold = [](const Outcome& one) {
-      return one.error.culprit_count == 1 && contains(one.error.message, "'s has ended 0 of ");
+      return one.error.faulty_rank_count == 1 && contains(one.error.message, "'s has ended 0 of ");
     };
-    // A deadline that came before some of them is told with several culprits.
+    // A deadline that came before some of them is told with several faulty ranks.
     const auto isEarly = [](const Outcome& one) {
-      return one.code == WL_TIMEOUT && one.error.culprit_count != 1;
+      return one.code == WL_TIMEOUT && one.error.faulty_rank_count != 1;
     };
     if (std::all_of(outcomes.begin(), outcomes.end(), isTold)) break;
     if (std::none_of(outcomes.begin(), outcomes.end(), isEarly)) break;
@@ -326,8 +326,8 @@ TEST_F(Gpus, AtTheDeadlineTheRankIsNamedWhoseCoresAreLeastFar) {
   for (int slow = 0; slow < kRanks; ++slow) {
     for (const auto& [code, error] : sumBesideSlowOne(slow)) {
       EXPECT_EQ(code, WL_TIMEOUT);
-      ASSERT_EQ(error.culprit_count, 1) << error.message;
-      EXPECT_EQ(error.culprits[0], slow) << error.message;
+      ASSERT_EQ(error.faulty_rank_count, 1) << error.message;
+      EXPECT_EQ(error.faulty_ranks[0], slow) << error.message;
       EXPECT_TRUE(contains(error.message, "rank " + std::to_string(slow) + "'s has ended 0 of "));
     }
     EXPECT_EQ(gpus::held(), "");
@@ -452,13 +452,13 @@ TEST_F(Gpus, WhatAKernelLeftUndoneAtItsOwnDeadlineIsNoResult) {
                                          {in.data(), 400, out.data(), 400, nullptr, 0, 0}};
   windlass::Offload offload(0);
   Asleep peers;
-  uint32_t culprit = 1;
+  uint32_t faultyRank = 1;
   Error error;
-  EXPECT_EQ(offload.run(sum, peers, &culprit, &error), WL_OK) << error.message;
+  EXPECT_EQ(offload.run(sum, peers, &faultyRank, &error), WL_OK) << error.message;
   EXPECT_EQ(out, in);
   gpus::hang(0);
-  EXPECT_EQ(offload.run(sum, peers, &culprit, &error), WL_TIMEOUT);
-  EXPECT_EQ(culprit, 0u);
+  EXPECT_EQ(offload.run(sum, peers, &faultyRank, &error), WL_TIMEOUT);
+  EXPECT_EQ(faultyRank, 0u);
   EXPECT_TRUE(contains(error.message, "device 0 ended all-reduce by itself"));
   offload.beginToClose(false);
   EXPECT_TRUE(offload.closed(wl_clock_ns() + 20'000 * kMs));
@@ -472,8 +472,8 @@ TEST_F(Gpus, ARankThatNeverComesIsNamed) {
     if (rank == 1) return;
     Error error;
     EXPECT_EQ(sumOnce(comm, rank, 1000, WL_TWO_PHASE, 100 * kMs, &error), WL_TIMEOUT);
-    ASSERT_EQ(error.culprit_count, 1) << error.message;
-    EXPECT_EQ(error.culprits[0], 1) << error.message;
+    ASSERT_EQ(error.faulty_rank_count, 1) << error.message;
+    EXPECT_EQ(error.faulty_ranks[0], 1) << error.message;
   });
   EXPECT_EQ(gpus::countCalls("cuLaunchCooperativeKernel"), 0);
 }

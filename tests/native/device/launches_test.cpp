@@ -153,8 +153,8 @@ TEST_F(GpusLaunches, RefuseTensorsOfNoMemoryAndTheCommunicatorLives) {
                                                   : "rank 1 does not take"))
         << error.message;
     EXPECT_EQ(error.operation, WL_OP_LAUNCH);
-    ASSERT_EQ(error.culprit_count, 1);
-    EXPECT_EQ(error.culprits[0], 1);
+    ASSERT_EQ(error.faulty_rank_count, 1);
+    EXPECT_EQ(error.faulty_ranks[0], 1);
     ASSERT_EQ(work(comm, data.data(), data.data(), 100, &error), WL_OK) << error.message;
   });
 }

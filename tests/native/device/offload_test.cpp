@@ -109,8 +109,8 @@ TEST(Offload, AFailureOfAnyCallIsToldToAllAndLeavesNothing) {
         continue;
       }
       EXPECT_EQ(one.code, WL_DEVICE) << text << ": " << one.error.message;
-      EXPECT_EQ(one.error.culprit_count, 1) << text;
-      EXPECT_EQ(one.error.culprits[0], 1) << text << ": " << one.error.message;
+      EXPECT_EQ(one.error.faulty_rank_count, 1) << text;
+      EXPECT_EQ(one.error.faulty_ranks[0], 1) << text << ": " << one.error.message;
       EXPECT_NE(std::string(one.error.message).find("acl"), std::string::npos)
           << one.error.message;
     }
@@ -153,8 +153,8 @@ TEST(Offload, AtTheDeadlineTheRankIsNamedWhoseDeviceIsLeastFar) {
           if (code == WL_OK) return;
           ++late;
           EXPECT_EQ(code, WL_TIMEOUT);
-          ASSERT_EQ(error.culprit_count, 1) << error.message;
-          EXPECT_EQ(error.culprits[0], slow) << error.message;
+          ASSERT_EQ(error.faulty_rank_count, 1) << error.message;
+          EXPECT_EQ(error.faulty_ranks[0], slow) << error.message;
           const std::string behind = "rank " + std::to_string(slow) + "'s has ended 0 of ";
           EXPECT_TRUE(contains(error.message, behind));
           EXPECT_TRUE(contains(error.message, "its core 0 no more"));
@@ -236,8 +236,8 @@ TEST(Offload, ADeviceThatBeginsNothingIsNamed) {
   ranks.run([&](int rank, wl_comm_t* comm) {
     Error error;
     EXPECT_EQ(sumOnce(comm, rank, WL_TWO_PHASE, 0, &error), WL_DEVICE);
-    ASSERT_EQ(error.culprit_count, 1);
-    EXPECT_EQ(error.culprits[0], 1);
+    ASSERT_EQ(error.faulty_rank_count, 1);
+    EXPECT_EQ(error.faulty_ranks[0], 1);
     EXPECT_TRUE(contains(error.message, "device 1 began 0 of 2 cores"));
   });
   beside.join();

@@ -231,7 +231,7 @@ TEST_P(StreamProcesses, ARankWhoseStreamDoesNotComeIsNamed) {
     uint64_t ticket = 0;
     EXPECT_OF_MATE(mate, isOk(own.sum(mate.comm, &ticket, &error, 3'000 * kMs), error));
     EXPECT_OF_MATE(mate, awaitEnqueued(mate.comm, ticket, &error) == WL_TIMEOUT);
-    EXPECT_OF_MATE(mate, error.culprit_count == 1 && error.culprits[0] == 1);
+    EXPECT_OF_MATE(mate, error.faulty_rank_count == 1 && error.faulty_ranks[0] == 1);
     EXPECT_OF_MATE(mate, contains(error.message, "the stream of rank 1 has not"));
     mate.board.at[mate.rank] = 1;
     EXPECT_OF_MATE(mate, mate.board.awaitAll(GetParam(), 1));
@@ -245,7 +245,7 @@ TEST_P(StreamProcesses, AtTheDeadlineTheRankIsNamedWhoseCoresAreLeastFar) {
       3'000 * kMs, [](Mate&) {},
       [](Mate& mate, int32_t code, const Error& error) {
         EXPECT_OF_MATE(mate, code == WL_TIMEOUT);
-        EXPECT_OF_MATE(mate, error.culprit_count == 1 && error.culprits[0] == 1);
+        EXPECT_OF_MATE(mate, error.faulty_rank_count == 1 && error.faulty_ranks[0] == 1);
         EXPECT_OF_MATE(mate, contains(error.message, "the device of rank 1 has ended 0"));
       });
 }
@@ -272,7 +272,7 @@ TEST_P(StreamProcesses, ARankThatClosesEndsWhatItHasEnqueued) {
       },
       [](Mate& mate, int32_t code, const Error& error) {
         EXPECT_OF_MATE(mate, code == WL_ABORTED);
-        EXPECT_OF_MATE(mate, error.culprit_count == 1 && error.culprits[0] == 1);
+        EXPECT_OF_MATE(mate, error.faulty_rank_count == 1 && error.faulty_ranks[0] == 1);
         EXPECT_OF_MATE(mate, contains(error.message, "rank 1 closed the communicator while 1 op"));
       });
 }
@@ -303,7 +303,8 @@ TEST_P(StreamProcesses, AKilledOneIsNamed) {
             while (code == WL_OK) code = own.sum(mate.comm, &ticket, &error);
           }
           EXPECT_OF_MATE(mate, code == WL_PEER_LOST);
-          EXPECT_OF_MATE(mate, error.culprit_count == crew.threads && error.culprits[0] == kKilled);
+          EXPECT_OF_MATE(mate, error.faulty_rank_count == crew.threads);
+          EXPECT_OF_MATE(mate, error.faulty_ranks[0] == kKilled);
           mate.board.at[mate.rank] = 3;
         },
         [&] {
@@ -352,8 +353,8 @@ TEST_P(StreamProcesses, AFailureInOneIsToldToAll) {
               if (code == WL_OK) code = program.sum(comm, &ticket, &error);
               if (code == WL_OK) code = awaitEnqueued(comm, ticket, &error);
               if (code == WL_OK) return;
-              const bool isTold = code == WL_DEVICE && error.culprit_count == 1 &&
-                                  error.culprits[0] % crew.processes == 1 &&
+              const bool isTold = code == WL_DEVICE && error.faulty_rank_count == 1 &&
+                                  error.faulty_ranks[0] % crew.processes == 1 &&
                                   contains(error.message, std::string(call) + " of device");
               if (!isTold) std::fprintf(stderr, "rank %d: %d %s\n", rank, code, error.message);
               wrong += isTold ? 0 : 1;

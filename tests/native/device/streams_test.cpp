@@ -180,7 +180,7 @@ void failStreams(int devices, const std::string& call, int number, bool isDone) 
   for (const Outcome& one : outcomes) {
     if (one.code == WL_OK) continue;
     EXPECT_EQ(one.code, WL_DEVICE) << one.error.message;
-    EXPECT_EQ(one.error.culprit_count, 1);
+    EXPECT_EQ(one.error.faulty_rank_count, 1);
     EXPECT_TRUE(contains(one.error.message, call + " of device"));
   }
   EXPECT_TRUE(gpus::isGivenBack(call, isDone, before));
@@ -225,8 +225,8 @@ TEST_F(GpusStreams, WhatAllRefuseLeavesTheCommunicatorAsItIs) {
       EXPECT_TRUE(contains(error.message, "rank " + std::to_string(rank) + ": "));
       EXPECT_EQ(error.operation, WL_OP_ALL_REDUCE);
       EXPECT_EQ(error.observer, rank);
-      ASSERT_EQ(error.culprit_count, 1);
-      EXPECT_EQ(error.culprits[0], 0);
+      ASSERT_EQ(error.faulty_rank_count, 1);
+      EXPECT_EQ(error.faulty_ranks[0], 0);
       EXPECT_EQ(ticket, 0u);
     };
     const uint64_t own = program.stream(rank).handle();
@@ -271,8 +271,8 @@ TEST_F(GpusStreams, AtTheDeadlineTheRankIsNamedWhoseCoresAreLeastFar) {
     onStuckRanks(devices, 2'000 * kMs, [](LocalRanks& ranks, int rank, uint64_t ticket) {
       Error error;
       EXPECT_EQ(awaitEnqueued(ranks.comms[static_cast<size_t>(rank)], ticket, &error), WL_TIMEOUT);
-      ASSERT_EQ(error.culprit_count, 1) << error.message;
-      EXPECT_EQ(error.culprits[0], 1) << error.message;
+      ASSERT_EQ(error.faulty_rank_count, 1) << error.message;
+      EXPECT_EQ(error.faulty_ranks[0], 1) << error.message;
       EXPECT_TRUE(contains(error.message, "the device of rank 1 has ended 0"));
     });
   }
@@ -302,8 +302,8 @@ TEST_F(GpusStreams, ARankThatClosesEndsWhatItHasEnqueued) {
         return;
       }
       EXPECT_EQ(awaitEnqueued(comm, ticket, &error), WL_ABORTED);
-      ASSERT_EQ(error.culprit_count, 1) << error.message;
-      EXPECT_EQ(error.culprits[0], 0) << error.message;
+      ASSERT_EQ(error.faulty_rank_count, 1) << error.message;
+      EXPECT_EQ(error.faulty_ranks[0], 0) << error.message;
       EXPECT_TRUE(contains(error.message, "rank 0 closed the communicator while 1 operation"));
     });
   }
@@ -317,8 +317,8 @@ TEST_F(GpusStreams, ARankThatNeverComesIsNamed) {
     Error error;
     uint64_t ticket = 0;
     EXPECT_EQ(program.sum(comm, rank, &ticket, &error, 100 * kMs), WL_TIMEOUT);
-    ASSERT_EQ(error.culprit_count, 1) << error.message;
-    EXPECT_EQ(error.culprits[0], 1) << error.message;
+    ASSERT_EQ(error.faulty_rank_count, 1) << error.message;
+    EXPECT_EQ(error.faulty_ranks[0], 1) << error.message;
   });
   EXPECT_EQ(gpus::countCalls("cuLaunchCooperativeKernel"), 0);
 }
@@ -343,8 +343,8 @@ TEST_F(GpusStreams, ARankWhoseStreamDoesNotComeIsNamed) {
     uint64_t ticket = 0;
     ASSERT_EQ(program.sum(comm, rank, &ticket, &error, 2'000 * kMs), WL_OK) << error.message;
     EXPECT_EQ(awaitEnqueued(comm, ticket, &error), WL_TIMEOUT);
-    ASSERT_EQ(error.culprit_count, 1) << error.message;
-    EXPECT_EQ(error.culprits[0], 1) << error.message;
+    ASSERT_EQ(error.faulty_rank_count, 1) << error.message;
+    EXPECT_EQ(error.faulty_ranks[0], 1) << error.message;
     EXPECT_TRUE(contains(error.message, "the stream of rank 1 has not"));
   });
   Error error;
@@ -384,8 +384,8 @@ TEST_F(GpusStreams, WhatWaitsForThoseInFlightNamesTheStreamThatDoesNotCome) {
           return;
         }
         EXPECT_EQ(code, WL_TIMEOUT) << devices << " devices, " << waits << ": " << error.message;
-        ASSERT_EQ(error.culprit_count, 1) << error.message;
-        EXPECT_EQ(error.culprits[0], 1) << error.message;
+        ASSERT_EQ(error.faulty_rank_count, 1) << error.message;
+        EXPECT_EQ(error.faulty_ranks[0], 1) << error.message;
         // The call that had no more time, and how much it had.
         const std::string called = waits == 2 ? "broadcast" : "all-reduce";
         EXPECT_EQ(error.operation, waits == 2 ? WL_OP_BROADCAST : WL_OP_ALL_REDUCE);
@@ -439,7 +439,7 @@ TEST_F(GpusStreams, WhatADestroyedStreamHasInFlightEnds) {
           if (isLate) {
             EXPECT_EQ(code, WL_TIMEOUT) << error.message;
             EXPECT_TRUE(contains(error.message, "the stream of rank 1 has not")) << error.message;
-            EXPECT_EQ(error.culprits[0], 1);
+            EXPECT_EQ(error.faulty_ranks[0], 1);
             ++waited;
             if (rank == 1) {
               EXPECT_TRUE(await([&] { return waited == kRanks; }));

@@ -24,7 +24,7 @@ struct Fault {
 // What all processes and the test see.
 struct Told {
   struct {
-    std::atomic<int32_t> code, culprit;  // -1: nobody is named
+    std::atomic<int32_t> code, faultyRank;  // -1: nobody is named
     std::atomic<bool> isNamed;
   } ranks[kRanks];
   std::atomic<int> failures;  // of calls that were told to fail
@@ -47,8 +47,8 @@ void noteCalls(Told* told, int process) {
 }
 
 // Of a registration, which the communicator outlives, the text alone names it.
-int32_t culpritOf(const Error& error) {
-  if (error.culprit_count == 1) return error.culprits[0];
+int32_t faultyRankOf(const Error& error) {
+  if (error.faulty_rank_count == 1) return error.faulty_ranks[0];
   for (int32_t rank = 0; rank < kRanks; ++rank) {
     const std::string part = "rank " + std::to_string(rank) + "'s part of the transfer: ";
     if (std::strstr(error.message, part.c_str()) != nullptr) return rank;
@@ -72,7 +72,7 @@ void moveTwice(Told* told, const Fault& fault, int rank, wl_comm_t* comm) {
   }
   auto& own = told->ranks[rank];
   own.code = code;
-  own.culprit = culpritOf(error);
+  own.faultyRank = faultyRankOf(error);
   own.isNamed = std::strstr(error.message, (fault.call + " of ").c_str()) != nullptr;
   if (code != WL_OK && !own.isNamed) std::fprintf(stderr, "rank %d: %s\n", rank, error.message);
   wl_transfer_free(transfer);
@@ -118,8 +118,8 @@ void failInOne(Told* told, const Fault& fault) {
     if (rank.code == WL_OK) continue;
     EXPECT_EQ(rank.code, WL_DEVICE);
     EXPECT_TRUE(rank.isNamed);
-    EXPECT_GE(rank.culprit, 0);
-    EXPECT_EQ(rank.culprit % kProcesses, fault.process);
+    EXPECT_GE(rank.faultyRank, 0);
+    EXPECT_EQ(rank.faultyRank % kProcesses, fault.process);
   }
 }
 

@@ -282,13 +282,13 @@ TEST_F(GpusTransfers, NameTheRankWhoseDeviceFailsAsTheyAreMade) {
         if (result == 2) columns.moveTwice(rank, comm);
       });
       for (const Error& error : errors) {
-        ASSERT_EQ(error.culprit_count, 1);
-        EXPECT_EQ(error.culprits[0], errors[0].culprits[0]);
-        const std::string rank = std::to_string(error.culprits[0]);
+        ASSERT_EQ(error.faulty_rank_count, 1);
+        EXPECT_EQ(error.faulty_ranks[0], errors[0].faulty_ranks[0]);
+        const std::string rank = std::to_string(error.faulty_ranks[0]);
         const std::string named = "rank " + rank + "'s part of the transfer: ";
         EXPECT_EQ(std::string(error.message).rfind(named, 0), 0u) << error.message;
         EXPECT_TRUE(contains(error.message, "cuPointerGetAttribute of device " +
-                                                std::to_string(error.culprits[0] % devices)))
+                                                std::to_string(error.faulty_ranks[0] % devices)))
             << error.message;
       }
     }
@@ -324,8 +324,8 @@ TEST_F(GpusTransfers, NameTheRankWhoseDeviceFailsAsItHashesSources) {
     });
     for (const Error& error : errors) {
       if (result == 2) continue;
-      ASSERT_EQ(error.culprit_count, 1) << error.message;
-      EXPECT_EQ(error.culprits[0], 1);
+      ASSERT_EQ(error.faulty_rank_count, 1) << error.message;
+      EXPECT_EQ(error.faulty_ranks[0], 1);
       EXPECT_TRUE(contains(error.message, "rank 1: ")) << error.message;
     }
   }

@@ -37,9 +37,9 @@ class HostConnects : public testing::TestWithParam<HostSpread> {
       if (crew.fellInUcx(rank)) return;
       const Seen& seen = crew.board().seen[rank];
       EXPECT_EQ(WL_PEER_LOST, seen.code) << "rank " << rank << ": " << seen.message;
-      EXPECT_FALSE(seen.culprits().empty());
-      for (const int32_t culprit : seen.culprits())
-        EXPECT_NE(lost.end(), std::find(lost.begin(), lost.end(), culprit)) << seen.message;
+      EXPECT_FALSE(seen.faultyRanks().empty());
+      for (const int32_t faultyRank : seen.faultyRanks())
+        EXPECT_NE(lost.end(), std::find(lost.begin(), lost.end(), faultyRank)) << seen.message;
     }
   }
 };

@@ -56,7 +56,7 @@ inline void PrintTo(const HostSpread& spread, std::ostream* out) {
 struct Seen {
   std::atomic<int32_t> code{-1};  // once the rest is there; -1: they have not
   int64_t atNs = 0;
-  std::vector<int32_t> culprits() const {
+  std::vector<int32_t> faultyRanks() const {
     return {named, named + std::min<int32_t>(count, kMostSeats)};
   }
   int32_t count = 0;
@@ -138,8 +138,8 @@ struct Seat {
   void sees(int32_t code, const wl_error_t& error) const {
     Seen& seen = board.seen[rank];
     seen.atNs = wl_clock_ns();
-    seen.count = error.culprit_count;
-    std::copy_n(error.culprits, std::min(kMostSeats, WL_ERROR_CULPRITS), seen.named);
+    seen.count = error.faulty_rank_count;
+    std::copy_n(error.faulty_ranks, std::min(kMostSeats, WL_ERROR_FAULTY_RANKS), seen.named);
     std::snprintf(seen.message, sizeof seen.message, "%s", error.message);
     seen.code = code;
   }

@@ -189,11 +189,11 @@ int64_t expectSeen(HostCrew& crew, const std::vector<int32_t>& survivors, int32_
   return last;
 }
 
-void expectCulprits(HostCrew& crew, const std::vector<int32_t>& survivors,
-                    const std::vector<int32_t>& culprits) {
+void expectFaultyRanks(HostCrew& crew, const std::vector<int32_t>& survivors,
+                    const std::vector<int32_t>& faultyRanks) {
   for (const int32_t rank : survivors) {
     const Seen& seen = crew.board().seen[rank];
-    EXPECT_EQ(culprits, seen.culprits()) << "rank " << rank << ": " << seen.message;
+    EXPECT_EQ(faultyRanks, seen.faultyRanks()) << "rank " << rank << ": " << seen.message;
   }
 }
 
@@ -233,7 +233,7 @@ TEST_P(HostFaults, AKilledProcessIsNamedByItsRanks) {
     crew.signal(victim, SIGKILL);
     const std::vector<int32_t> survivors = allBut(spread(), spread().ranksOf(victim));
     times.add(expectSeen(crew, survivors, WL_PEER_LOST, struck));
-    expectCulprits(crew, survivors, spread().ranksOf(victim));
+    expectFaultyRanks(crew, survivors, spread().ranksOf(victim));
     std::vector<int> ends(static_cast<size_t>(spread().all()), 0);
     ends[static_cast<size_t>(victim)] = -SIGKILL;
     EXPECT_EQ(ends, crew.end());
@@ -256,10 +256,10 @@ TEST_P(HostFaults, AKilledHostIsNamedByRanksOfIts) {
     times.add(expectSeen(crew, survivors, WL_PEER_LOST, struck));
     for (const int32_t rank : survivors) {
       const Seen& seen = crew.board().seen[rank];
-      const std::vector<int32_t> culprits = seen.culprits();
-      EXPECT_FALSE(culprits.empty()) << seen.message;
-      for (const int32_t culprit : culprits)
-        EXPECT_EQ(victim, spread().hostOf(culprit)) << "rank " << rank << ": " << seen.message;
+      const std::vector<int32_t> faultyRanks = seen.faultyRanks();
+      EXPECT_FALSE(faultyRanks.empty()) << seen.message;
+      for (const int32_t faultyRank : faultyRanks)
+        EXPECT_EQ(victim, spread().hostOf(faultyRank)) << "rank " << rank << ": " << seen.message;
     }
     std::vector<int> ends(static_cast<size_t>(spread().all()), 0);
     for (const int32_t rank : dead) ends[static_cast<size_t>(spread().processOf(rank))] = -SIGKILL;
@@ -280,7 +280,7 @@ TEST_P(HostFaults, APausedHostIsNamedAndHearsOfIt) {
     crew.signalHost(victim, SIGSTOP);
     const std::vector<int32_t> survivors = allBut(spread(), paused);
     times.add(expectSeen(crew, survivors, WL_PEER_LOST, struck));
-    expectCulprits(crew, survivors, paused);
+    expectFaultyRanks(crew, survivors, paused);
     crew.signalHost(victim, SIGCONT);
     expectSeen(crew, paused, WL_PEER_LOST, struck);
     EXPECT_EQ(std::vector<int>(static_cast<size_t>(spread().all()), 0), crew.end());
@@ -302,12 +302,12 @@ TEST_P(HostFaults, ACutLinkIsNamedByTheHostBehindIt) {
     ASSERT_TRUE(setLink(victim, false));
     const std::vector<int32_t> survivors = allBut(spread(), beyond);
     times.add(expectSeen(crew, survivors, WL_PEER_LOST, struck));
-    expectCulprits(crew, survivors, beyond);
+    expectFaultyRanks(crew, survivors, beyond);
     // Those behind it name others, of whom they hear nothing.
     times.add(expectSeen(crew, beyond, WL_PEER_LOST, struck));
     for (const int32_t rank : beyond) {
-      for (const int32_t culprit : crew.board().seen[rank].culprits())
-        EXPECT_NE(victim, spread().hostOf(culprit)) << crew.board().seen[rank].message;
+      for (const int32_t faultyRank : crew.board().seen[rank].faultyRanks())
+        EXPECT_NE(victim, spread().hostOf(faultyRank)) << crew.board().seen[rank].message;
     }
     EXPECT_EQ(std::vector<int>(static_cast<size_t>(spread().all()), 0), crew.end());
     ASSERT_TRUE(setLink(victim, true));
@@ -411,7 +411,7 @@ TEST_P(HostFaults, AnAbortReachesEveryHost) {
     const std::vector<int32_t> others = allBut(spread(), {aborter});
     ASSERT_TRUE(crew.awaitSeen(others));
     times.add(expectSeen(crew, others, WL_ABORTED, *struck));
-    expectCulprits(crew, others, {aborter});
+    expectFaultyRanks(crew, others, {aborter});
     for (const int32_t rank : others)
       EXPECT_TRUE(contains(crew.board().seen[rank].message, "the test's reason"));
     EXPECT_EQ(std::vector<int>(static_cast<size_t>(spread().all()), 0), crew.end());
@@ -436,7 +436,7 @@ TEST_P(HostFaults, AClosedHandleIsNamedToThoseWhoWaitForIt) {
     const std::vector<int32_t> others = allBut(spread(), {leaver});
     ASSERT_TRUE(crew.awaitSeen(others));
     times.add(expectSeen(crew, others, WL_ABORTED, *struck));
-    expectCulprits(crew, others, {leaver});
+    expectFaultyRanks(crew, others, {leaver});
     EXPECT_EQ(std::vector<int>(static_cast<size_t>(spread().all()), 0), crew.end());
   }
   expectMeetingAfter();
@@ -484,7 +484,7 @@ TEST_P(HostFaults, ACloseAmongALongPutNamesWhoCloses) {
   crew.signalHost(paused, SIGCONT);
   for (const int32_t rank : spread().ranksOfHost(paused)) others.push_back(rank);
   expectSeen(crew, others, WL_ABORTED, wl_clock_ns());
-  expectCulprits(crew, others, {0});
+  expectFaultyRanks(crew, others, {0});
   EXPECT_EQ(std::vector<int>(static_cast<size_t>(spread().all()), 0), crew.end());
 }
 

@@ -208,7 +208,7 @@ TEST_P(HostLeavingAmongMoves, NamesWhoHasLeft) {
   for (const int rank : {1, 2, 3}) {
     const Seen& seen = crew.board().seen[rank];
     EXPECT_EQ(WL_ABORTED, seen.code) << "rank " << rank << ": " << seen.message;
-    EXPECT_EQ(std::vector<int32_t>{0}, seen.culprits()) << seen.message;
+    EXPECT_EQ(std::vector<int32_t>{0}, seen.faultyRanks()) << seen.message;
   }
   EXPECT_EQ(std::vector<int>(4, 0), crew.end());
 }

@@ -189,7 +189,7 @@ TEST_F(HostPressure, ASenderThatLacksMemoryNamesItself) {
   for (int rank = 0; rank < 2; ++rank) {
     const Seen& seen = crew.board().seen[rank];
     EXPECT_EQ(WL_RESOURCE, seen.code) << seen.message;
-    EXPECT_EQ(std::vector<int32_t>{0}, seen.culprits()) << seen.message;
+    EXPECT_EQ(std::vector<int32_t>{0}, seen.faultyRanks()) << seen.message;
   }
   EXPECT_EQ(std::vector<int>(2, 0), crew.end());
 }

@@ -158,7 +158,7 @@ TEST(OutOfMemory, OfASplitFailsOnAllRanksOrShowsInTheNewCommunicatorAtOnce) {
     EXPECT_EQ(WL_ABORTED, inside) << error->message;
     EXPECT_TRUE(contains(error->message, "never joined it"));
     std::snprintf(error->message, sizeof error->message, "rank %d is out of memory",
-                  error->culprits[0]);
+                  error->faulty_ranks[0]);
     return static_cast<int>(WL_RESOURCE);
   });
 }

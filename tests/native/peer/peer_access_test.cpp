@@ -273,9 +273,9 @@ TEST_P(OrdinaryMemoryFaultsOfProcesses, ADeathInAPullIsPeerLost) {
             code = reduceOrdinary(member, &error, 0, 600'000 / kSlow);
           CHECK_IN_MEMBER(code == WL_PEER_LOST);
           // All ranks of its process.
-          CHECK_IN_MEMBER(error.culprit_count == member.spread.ranks / 3);
-          CHECK_IN_MEMBER(error.culprits[0] == 1);
-          CHECK_IN_MEMBER(error.culprit_count == 1 || error.culprits[1] == 4);
+          CHECK_IN_MEMBER(error.faulty_rank_count == member.spread.ranks / 3);
+          CHECK_IN_MEMBER(error.faulty_ranks[0] == 1);
+          CHECK_IN_MEMBER(error.faulty_rank_count == 1 || error.faulty_ranks[1] == 4);
           CHECK_IN_MEMBER(wl_comm_status(member.comm, &error) == WL_PEER_LOST);
           return 0;
         },
@@ -324,7 +324,7 @@ TEST_P(OrdinaryMemoryFaultsOfProcesses, APeerThatStandsStillIsNamedByTheDeadline
           beside.join();
           CHECK_IN_MEMBER(code == WL_TIMEOUT);
           CHECK_IN_MEMBER(member.rank == 1 || wl_clock_ns() - start < 15'000 * kMs);
-          CHECK_IN_MEMBER(error.culprit_count == 1 && error.culprits[0] == 1);
+          CHECK_IN_MEMBER(error.faulty_rank_count == 1 && error.faulty_ranks[0] == 1);
           return 0;
         },
         {},
@@ -386,7 +386,7 @@ TEST(OrdinaryMemoryOfProcesses, OfOneThatIsBeingEndedIsLostBeforeItsEndShows) {
         const int code = broadcast(member.comm, isRoot ? data.data() : nullptr, data.data(),
                                    data.size(), WL_U32, 1, WL_AUTO, 0, &error);
         CHECK_IN_MEMBER(code == WL_PEER_LOST);
-        CHECK_IN_MEMBER(error.culprit_count == 1 && error.culprits[0] == 1);
+        CHECK_IN_MEMBER(error.faulty_rank_count == 1 && error.faulty_ranks[0] == 1);
         return 0;
       },
       {},

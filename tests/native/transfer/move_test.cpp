@@ -100,9 +100,9 @@ TEST_P(Moves, NothingWhereVersionsDifferAndGoOn) {
       EXPECT_EQ("rank 0 names version 5, rank " + std::to_string(other) +
                     " version 6; nothing has moved",
                 std::string(error.message));
-      ASSERT_EQ(2, error.culprit_count);
-      EXPECT_EQ(0, error.culprits[0]);
-      EXPECT_EQ(other, error.culprits[1]);
+      ASSERT_EQ(2, error.faulty_rank_count);
+      EXPECT_EQ(0, error.faulty_ranks[0]);
+      EXPECT_EQ(other, error.faulty_ranks[1]);
       EXPECT_EQ(WL_ANY_VERSION, version);
       ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
       EXPECT_TRUE(own.holds(1));
@@ -162,8 +162,8 @@ TEST_P(Moves, NothingWhereARankTakesNoPartAndTellPeersWhatItAbortsWith) {
     } else {
       EXPECT_EQ(WL_ABORTED, code);
       EXPECT_TRUE(contains(error.message, "its view was closed"));
-      ASSERT_EQ(1, error.culprit_count);
-      EXPECT_EQ(absent, error.culprits[0]);
+      ASSERT_EQ(1, error.faulty_rank_count);
+      EXPECT_EQ(absent, error.faulty_ranks[0]);
     }
   });
 }

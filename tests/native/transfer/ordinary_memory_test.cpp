@@ -439,7 +439,7 @@ TEST(OrdinaryMemoryOfTransfersThatFail, NameWhoDies) {
             code = wl_transfer_run(gather.transfer, version, 0, &error);
           }
           CHECK_IN_MEMBER(code == WL_PEER_LOST);
-          CHECK_IN_MEMBER(error.culprit_count == 1 && error.culprits[0] == 1);
+          CHECK_IN_MEMBER(error.faulty_rank_count == 1 && error.faulty_ranks[0] == 1);
           return 0;
         },
         {},

@@ -66,20 +66,20 @@ class CopiesTest {
     TensorSpec spec = new TensorSpec("w", shape, DType.F32, layout, shape);
     List<Traffic.Link> links = new ArrayList<>(List.of(new Traffic.Link(0, 1, 8)));
     Traffic traffic = new Traffic(links, 8, 0, links, 8);
-    List<Integer> culprits = new ArrayList<>(List.of(1));
+    List<Integer> faultyRanks = new ArrayList<>(List.of(1));
     DeadlineExceededException timeout =
-        new DeadlineExceededException("late", null, "barrier", culprits);
+        new DeadlineExceededException("late", null, "barrier", faultyRanks);
     placements.clear();
     shape.clear();
     links.clear();
-    culprits.clear();
+    faultyRanks.clear();
     assertThat(layout.placements()).hasSize(1);
     assertThat(spec.shape()).containsExactly(2L);
     assertThat(spec.paddedShape()).containsExactly(2L);
     assertThat(traffic.links()).hasSize(1);
-    assertThat(timeout.culprits()).containsExactly(1);
+    assertThat(timeout.faultyRanks()).containsExactly(1);
     for (List<?> list :
-        List.of(layout.placements(), spec.shape(), traffic.links(), timeout.culprits())) {
+        List.of(layout.placements(), spec.shape(), traffic.links(), timeout.faultyRanks())) {
       assertThatThrownBy(list::clear).isInstanceOf(UnsupportedOperationException.class);
     }
   }

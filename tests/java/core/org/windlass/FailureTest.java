@@ -31,8 +31,8 @@ import org.windlass.error.WindlassException;
 class FailureTest {
   private static final Duration SHORT = Duration.ofMillis(800);
 
-  private static List<Integer> culprits(Throwable failure) {
-    return ((WindlassException) failure).culprits();
+  private static List<Integer> faultyRanks(Throwable failure) {
+    return ((WindlassException) failure).faultyRanks();
   }
 
   /** The deadline is longer than the test may take. */
@@ -58,7 +58,7 @@ class FailureTest {
           .isInstanceOf(AbortedException.class)
           .hasMessageContaining(" is in all-reduce #")
           .hasMessageContaining(", and rank " + missing + ", whose body has returned, never came to it")
-          .satisfies(failure -> assertThat(culprits(failure)).containsExactly(missing));
+          .satisfies(failure -> assertThat(faultyRanks(failure)).containsExactly(missing));
     }
   }
 
@@ -372,7 +372,7 @@ class FailureTest {
             .isInstanceOf(DeadlineExceededException.class)
             .hasMessageContaining("rank " + missing);
         DeadlineExceededException timeout = (DeadlineExceededException) failures[rank];
-        assertThat(timeout.culprits()).containsExactly(missing);
+        assertThat(timeout.faultyRanks()).containsExactly(missing);
         assertThat(timeout.operation()).isEqualTo("barrier");
         assertThat(timeout.code()).isEqualTo(ErrorCode.TIMEOUT);
       }
@@ -396,7 +396,7 @@ class FailureTest {
       assertThat(blocked.failure.get())
           .isInstanceOf(AbortedException.class)
           .hasMessageContaining("out of patience \u00fc");
-      assertThat(culprits(blocked.failure.get())).containsExactly(1);
+      assertThat(faultyRanks(blocked.failure.get())).containsExactly(1);
       assertThatThrownBy(group.communicator(1)::barrier).isInstanceOf(AbortedException.class);
     }
   }
@@ -434,7 +434,7 @@ class FailureTest {
       assertThat(blocked.failure.get())
           .isInstanceOf(AbortedException.class)
           .hasMessageContaining("rank 1");
-      assertThat(((AbortedException) blocked.failure.get()).culprits()).containsExactly(1);
+      assertThat(((AbortedException) blocked.failure.get()).faultyRanks()).containsExactly(1);
     }
   }
 
@@ -458,7 +458,7 @@ class FailureTest {
       assertThat(blocked.failure.get())
           .isInstanceOf(AbortedException.class)
           .hasMessageContaining("interrupted");
-      assertThat(culprits(blocked.failure.get())).containsExactly(0);
+      assertThat(faultyRanks(blocked.failure.get())).containsExactly(0);
       assertThat(blocked.interruptFlag).isTrue();
       assertThat(group.communicator(1).failure()).isPresent();
     }
@@ -498,7 +498,7 @@ class FailureTest {
                               assertThat(other)
                                   .isInstanceOf(AbortedException.class)
                                   .hasMessageContaining("disk on fire")
-                                  .satisfies(e -> assertThat(culprits(e)).containsExactly(1))));
+                                  .satisfies(e -> assertThat(faultyRanks(e)).containsExactly(1))));
       assertThatThrownBy(() -> group.run(Communicator::barrier))
           .isInstanceOf(AbortedException.class);
     }
@@ -568,7 +568,7 @@ class FailureTest {
             .isInstanceOf(MismatchException.class)
             .hasMessageContaining("f32")
             .hasMessageContaining("i32");
-        assertThat(((MismatchException) failure).culprits()).containsExactly(0, 1);
+        assertThat(((MismatchException) failure).faultyRanks()).containsExactly(0, 1);
       }
     }
   }

@@ -281,7 +281,7 @@ class GuestsTest {
     try (Communicator comm = join(0, 2, false)) {
       assertThatThrownBy(() -> comm.within(SOON).barrier())
           .isInstanceOfSatisfying(
-              AbortedException.class, e -> assertThat(e.culprits()).containsExactly(1))
+              AbortedException.class, e -> assertThat(e.faultyRanks()).containsExactly(1))
           .hasMessageContaining(told);
     }
     assertThat(guest.ended()).endsWith("done\n");
@@ -329,7 +329,7 @@ class GuestsTest {
                 }
               })
           .isInstanceOfSatisfying(
-              PeerLostException.class, e -> assertThat(e.culprits()).containsExactly(rank));
+              PeerLostException.class, e -> assertThat(e.faultyRanks()).containsExactly(rank));
     }
   }
 

@@ -325,7 +325,7 @@ class HostsTest {
       Thread.sleep(60_000);
     }
     PeerLostException lost = (PeerLostException) catchThrowable(comm::barrier);
-    System.out.println("lost: " + lost.culprits() + ", " + lost.getMessage());
+    System.out.println("lost: " + lost.faultyRanks() + ", " + lost.getMessage());
     // The old one may be closed as soon as there is a new one.
     try (Communicator dead = comm) {
       comm = dead.shrink(SOON);
@@ -369,7 +369,7 @@ class HostsTest {
         Thread.sleep(60_000);
       }
       PeerLostException lost = (PeerLostException) catchThrowable(comm::barrier);
-      System.out.println("lost: " + lost.culprits() + ", " + lost.getMessage());
+      System.out.println("lost: " + lost.faultyRanks() + ", " + lost.getMessage());
     }
   }
 
@@ -403,10 +403,10 @@ class HostsTest {
 
   /** One process with those variables is what the others hear of. */
   private void assertRefused(
-      String hosts, int culprit, Map<String, String> others, String... said) throws Exception {
+      String hosts, int faultyRank, Map<String, String> others, String... said) throws Exception {
     try (Processes processes = processes(hosts).with("TEST_SECONDS", "80")) {
       for (int process = 0; process < hosts.length(); process++) {
-        start(processes, hosts, process, "refused", process == culprit ? others : Map.of());
+        start(processes, hosts, process, "refused", process == faultyRank ? others : Map.of());
       }
       for (Processes.Rank rank : processes.all()) {
         assertThat(rank.ended()).contains(said);
@@ -420,7 +420,7 @@ class HostsTest {
         (WindlassException)
             catchThrowable(() -> Communicator.fromEnvironment(OPTIONS, deadline).close());
     System.out.println(
-        failure.getClass().getSimpleName() + " " + failure.culprits() + ": " + failure.getMessage());
+        failure.getClass().getSimpleName() + " " + failure.faultyRanks() + ": " + failure.getMessage());
   }
 
   @Test

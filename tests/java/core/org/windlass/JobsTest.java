@@ -156,7 +156,7 @@ class JobsTest {
             }
           }
         } catch (PeerLostException | AbortedException e) {
-          System.out.println("lost: " + e.culprits() + " " + e.getMessage());
+          System.out.println("lost: " + e.faultyRanks() + " " + e.getMessage());
         }
       }
     }
@@ -183,7 +183,7 @@ class JobsTest {
             }
           }
         } catch (PeerLostException | AbortedException e) {
-          System.out.println("lost: " + e.culprits() + " " + e.getMessage());
+          System.out.println("lost: " + e.faultyRanks() + " " + e.getMessage());
         }
       }
     }

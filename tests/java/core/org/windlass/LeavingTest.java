@@ -39,7 +39,7 @@ class LeavingTest {
         .hasMessageContaining("broadcast(4 x f32, root 1)")
         .satisfies(
             failure -> {
-              assertThat(((MismatchException) failure).culprits()).containsExactly(0, 1);
+              assertThat(((MismatchException) failure).faultyRanks()).containsExactly(0, 1);
               assertThat(((MismatchException) failure).operation()).isEqualTo("broadcast");
             });
     for (int rank = 0; rank < 3; rank++) {

@@ -298,7 +298,7 @@ class OneSidedTest {
           .hasMessageContaining("rank 1 has notified no more than 3")
           .satisfies(
               failure ->
-                  assertThat(((DeadlineExceededException) failure).culprits()).containsExactly(1));
+                  assertThat(((DeadlineExceededException) failure).faultyRanks()).containsExactly(1));
       assertThat(System.nanoTime() - start).isGreaterThanOrEqualTo(SHORT.toNanos());
       assertThatThrownBy(() -> pair.signals[1].test(0, 0, 1))
           .isInstanceOf(DeadlineExceededException.class);
@@ -340,7 +340,7 @@ class OneSidedTest {
       assertThat(failure)
           .isInstanceOf(AbortedException.class)
           .hasMessageContaining("rank 1 closed the communicator");
-      assertThat(((AbortedException) failure).culprits()).containsExactly(1);
+      assertThat(((AbortedException) failure).faultyRanks()).containsExactly(1);
     }
     try (Pair pair = new Pair()) {
       Thread.currentThread().interrupt();

@@ -86,7 +86,7 @@ class OperationEndTest {
       assertThatThrownBy(barrier::await)
           .isInstanceOf(AbortedException.class)
           .hasMessageContaining("cancelled")
-          .satisfies(e -> assertThat(((AbortedException) e).culprits()).containsExactly(0));
+          .satisfies(e -> assertThat(((AbortedException) e).faultyRanks()).containsExactly(0));
       assertThatThrownBy(group.communicator(1)::barrier).isInstanceOf(AbortedException.class);
     }
   }

@@ -366,7 +366,7 @@ class PartCollectivesTest {
                   MismatchException.class, () -> comm.allToAllv(in, sends, out, receives));
           assertThat(failure)
               .hasMessageContaining("rank 2 sends 2 elements to rank 0, which expects 4");
-          assertThat(failure.culprits()).containsExactly(0, 2);
+          assertThat(failure.faultyRanks()).containsExactly(0, 2);
         });
   }
 

@@ -50,7 +50,7 @@ class ProcessesTest {
     if (comm.rank() != 1) {
       WindlassException failure = (WindlassException) catchThrowable(comm::barrier);
       assertThat(failure).isInstanceOf(AbortedException.class).hasMessageContaining("it is enough");
-      assertThat(failure.culprits()).containsExactly(1);
+      assertThat(failure.faultyRanks()).containsExactly(1);
     } else {
       awaitOthersIn("barrier", comm);
       Report report = comm.report();
@@ -91,7 +91,7 @@ class ProcessesTest {
       WindlassException lost =
           (WindlassException) catchThrowable(() -> comm.allReduce(tensor, ReduceOp.SUM));
       assertThat(lost).isInstanceOf(PeerLostException.class);
-      assertThat(lost.culprits()).containsExactly(1);
+      assertThat(lost.faultyRanks()).containsExactly(1);
       assertThatThrownBy(comm::barrier).isInstanceOf(PeerLostException.class);
       System.out.println("lost: " + lost.getMessage());
     }

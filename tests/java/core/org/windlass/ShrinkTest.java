@@ -96,7 +96,7 @@ class ShrinkTest {
                     (AbortedException) catchThrowable(() -> comm.shrink(SOON));
                 assertThat(leftOut).hasMessageContaining("rank 0 was left out");
                 assertThat(leftOut.operation()).isEqualTo("shrink");
-                assertThat(leftOut.culprits()).containsExactly(0);
+                assertThat(leftOut.faultyRanks()).containsExactly(0);
                 assertThatThrownBy(comm::barrier)
                     .isInstanceOf(AbortedException.class)
                     .hasMessageContaining("rank 0 was left out");
@@ -257,7 +257,7 @@ class ShrinkTest {
                   });
       System.out.println(lost.getMessage());
       assertThat(lost).isInstanceOf(PeerLostException.class);
-      assertThat(lost.culprits()).containsExactly(2);
+      assertThat(lost.faultyRanks()).containsExactly(2);
       try (Communicator shrunk = comm.shrink(SOON)) {
         assertMembers(shrunk, comm.rank(), 0, 1, 3);
         assertThat(shrunk.formerRanks()).containsExactly(0, 1, 3);

@@ -132,7 +132,7 @@ class StartTest {
 
   private static void assertMissing(WindlassException failure, Integer... ranks) {
     assertThat(failure).isInstanceOf(DeadlineExceededException.class);
-    assertThat(failure.culprits()).as(failure.getMessage()).containsExactly(ranks);
+    assertThat(failure.faultyRanks()).as(failure.getMessage()).containsExactly(ranks);
   }
 
   private void assertStarts(int size) throws Exception {
@@ -371,7 +371,7 @@ class StartTest {
             .isInstanceOf(MismatchException.class)
             .hasMessage(
                 "ranks 0 and 2 were given blocks=0 and blocks=3; give all ranks the same options");
-        assertThat(failure.culprits()).containsExactly(0, 2);
+        assertThat(failure.faultyRanks()).containsExactly(0, 2);
       }
     }
     assertStarts(3);

@@ -98,12 +98,12 @@ record Program(int ranks, CommunicatorOptions options, List<Step> steps, Fault f
     }
     boolean nested = steps.stream().anyMatch(s -> s.kind() == Step.Kind.SPLIT || s.kind() == Step.Kind.LINK);
     boolean names =
-        failure.culprits().stream()
+        failure.faultyRanks().stream()
             .anyMatch(c -> c == fault.rank() || (c < ranks && failures.get(c) != null));
     // Within a part or a link ranks have other numbers.
-    if (failure.culprits().isEmpty() || !(names || nested)) {
+    if (failure.faultyRanks().isEmpty() || !(names || nested)) {
       throw new AssertionError(
-          "rank " + rank + " names " + failure.culprits() + ": " + failure, failure);
+          "rank " + rank + " names " + failure.faultyRanks() + ": " + failure, failure);
     }
   }
 }

@@ -438,7 +438,7 @@ class GuestJobsTest {
                   assertThatThrownBy(() -> receiveOn(transfer, job))
                       .isInstanceOfSatisfying(
                           PeerLostException.class,
-                          e -> assertThat(e.culprits()).contains(killed));
+                          e -> assertThat(e.faultyRanks()).contains(killed));
                   long held = transfer.version().orElseThrow();
                   require(transfer, job, tensors(2), held);
                 }

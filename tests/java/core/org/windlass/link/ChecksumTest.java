@@ -122,7 +122,7 @@ class ChecksumTest {
               }
               assertThat(failure.exception())
                   .hasMessageContaining("tensor 't" + wrongTensor + "' on rank " + wrongRank);
-              assertThat(failure.exception().culprits()).containsExactly(wrongRank);
+              assertThat(failure.exception().faultyRanks()).containsExactly(wrongRank);
               assertThat(failure.wrong().isEmpty()).isEqualTo(comm.rank() != wrongRank);
             }
           });
@@ -347,7 +347,7 @@ class ChecksumTest {
         failure = e;
       }
     }
-    assertThat(((WindlassException) failure).culprits()).containsExactly(1);
+    assertThat(((WindlassException) failure).faultyRanks()).containsExactly(1);
     if (inPlace) {
       assertThat(transfer.version()).isEmpty();
       assertThat(transfer.torn()).containsExactly("w");

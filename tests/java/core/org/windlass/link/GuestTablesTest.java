@@ -37,7 +37,7 @@ class GuestTablesTest {
     assertThatThrownBy(() -> GuestTables.decode(RANK, bytes, Set.of("v", "w")))
         .as(Arrays.toString(bytes))
         .isInstanceOfSatisfying(
-            MismatchException.class, e -> assertThat(e.culprits()).containsExactly(RANK))
+            MismatchException.class, e -> assertThat(e.faultyRanks()).containsExactly(RANK))
         .hasMessageStartingWith("what Python rank 1 says of its tensors can't be read: ");
   }
 

@@ -263,7 +263,7 @@ class LinkAgreementTest {
                         + "': rank 0 opens link 'weights' from mesh 1 to mesh 1@1, rank 1 opens link"
                         + " 'other' from mesh 1 to mesh 1@1")
                 .satisfies(
-                    e -> assertThat(((WindlassException) e).culprits()).containsExactly(0, 1));
+                    e -> assertThat(((WindlassException) e).faultyRanks()).containsExactly(0, 1));
             DeviceMesh last = one.at(comm.rank() == 2 ? 2 : 1);
             assertThatThrownBy(() -> Link.open(comm, "weights", one, last))
                 .isInstanceOf(MismatchException.class)

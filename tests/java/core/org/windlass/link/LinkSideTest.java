@@ -112,7 +112,7 @@ class LinkSideTest {
                 .isInstanceOf(AbortedException.class)
                 .hasMessageContaining("on link 'policy'")
                 .hasMessageContaining("was interrupted")
-                .extracting(WindlassException::culprits, LIST)
+                .extracting(WindlassException::faultyRanks, LIST)
                 .containsExactly(linked));
   }
 
@@ -141,7 +141,7 @@ class LinkSideTest {
                 .hasMessageContaining(
                     "rank 3 failed its job, where it is rank 1. In the numbers of its job: rank 0"
                         + " waited")
-                .extracting(WindlassException::culprits, LIST)
+                .extracting(WindlassException::faultyRanks, LIST)
                 .containsExactly(3));
   }
 
@@ -159,7 +159,7 @@ class LinkSideTest {
                     catchThrowableOfType(
                         WindlassException.class,
                         () -> link.senders().words(soon, Native.WL_OP_CHECK_REPLICAS, 1));
-                assertThat(failure.culprits()).containsExactly(3);
+                assertThat(failure.faultyRanks()).containsExactly(3);
                 over.countDown();
               }
               await(over);
@@ -168,7 +168,7 @@ class LinkSideTest {
                   .isInstanceOf(AbortedException.class)
                   .hasMessageContaining("rank 3 failed the senders, where it is rank 1. In the numbers of"
                           + " the senders: rank 0");
-              assertThat(told.culprits()).containsExactly(3);
+              assertThat(told.faultyRanks()).containsExactly(3);
               comm.barrier();
             }
           });

@@ -121,7 +121,7 @@ class LinkStepsTest {
           .hasMessageContaining("link 'weights'")
           .hasMessageContaining("rank 0 calls link register")
           .hasMessageContaining("calls link send/receive");
-      assertThat(failures[rank].culprits()).hasSize(2).contains(0);
+      assertThat(failures[rank].faultyRanks()).hasSize(2).contains(0);
     }
     assertThat(failures[0].operation()).isEqualTo("register on link 'weights'");
     assertThat(failures[1].operation())
@@ -146,7 +146,7 @@ class LinkStepsTest {
           .hasMessageContaining("of version 5 on link 'weights'")
           .hasMessageContaining("of tensor 'w'");
       if (rank != victim) {
-        assertThat(failures[rank].culprits()).containsExactly(victim);
+        assertThat(failures[rank].faultyRanks()).containsExactly(victim);
         assertThat(failures[rank]).hasMessageContaining("rank " + victim + " aborted");
       }
     }
@@ -169,7 +169,7 @@ class LinkStepsTest {
           .hasMessageContaining("register on link 'weights'")
           .hasMessageContaining("tensor 'w'");
     }
-    assertThat(failures[0].culprits()).containsExactly(2);
+    assertThat(failures[0].faultyRanks()).containsExactly(2);
   }
 
   @Test
@@ -219,7 +219,7 @@ class LinkStepsTest {
           .hasMessageContaining("rank 3 has not come")
           .satisfies(e -> assertThat(e.getMessage()).doesNotContain("gather"));
       assertThat(failures[rank].operation()).isEqualTo(operation);
-      assertThat(failures[rank].culprits()).containsExactly(3);
+      assertThat(failures[rank].faultyRanks()).containsExactly(3);
     }
   }
 
@@ -280,7 +280,7 @@ class LinkStepsTest {
                 end = catchThrowable(() -> meet(communicator, made));
               }
               assertThat(end).as("seed %d", seed).isInstanceOf(AbortedException.class);
-              assertThat(((AbortedException) end).culprits()).as("seed %d", seed).isNotEmpty();
+              assertThat(((AbortedException) end).faultyRanks()).as("seed %d", seed).isNotEmpty();
               torn.addAndGet(end.getMessage().contains("never joined") ? 1 : 0);
             });
         ender.join();

@@ -318,7 +318,7 @@ class RefusedContextsTest {
           assertThat(failure)
               .isInstanceOf(ResourceException.class)
               .hasMessage("open: rank 2: no memory");
-          assertThat(((WindlassException) failure).culprits()).containsExactly(2);
+          assertThat(((WindlassException) failure).faultyRanks()).containsExactly(2);
           assertThatThrownBy(
                   () ->
                       agreement.carryOut(

@@ -202,7 +202,7 @@ class RunningJobTest {
                     && state(2, report) == Report.ProcessState.ENDED);
         JobReport.Group world = lost.communicators().get(0);
         assertThat(world.report().failure().get()).isInstanceOf(PeerLostException.class);
-        assertThat(world.report().failure().get().culprits()).containsExactly(2);
+        assertThat(world.report().failure().get().faultyRanks()).containsExactly(2);
         assertThat(world.lost()).containsExactly(2);
         assertThat(lost.isOver()).isFalse();
         assertThat(lost.toString()).contains("process " + started.get(2).pid() + " on ");

@@ -120,9 +120,9 @@ class EtcdStartTest {
       assertThat(zero.get()).isInstanceOf(DeadlineExceededException.class);
       assertThat(zero.get()).hasMessageContaining(missing);
       assertThat(one).isInstanceOf(DeadlineExceededException.class);
-      assertThat(zero.get().culprits()).containsExactly(1);
+      assertThat(zero.get().faultyRanks()).containsExactly(1);
       assertThat(one).hasMessageContaining("rank 0").hasMessageContaining(address);
-      assertThat(one.culprits()).containsExactly(0);
+      assertThat(one.faultyRanks()).containsExactly(0);
       assertThat(etcd.keys(Etcd.PREFIX + "-alone")).isEmpty();
       return;
     }

@@ -155,7 +155,7 @@ abstract class ExecutorCases {
       if (processes(comm).get(comm.rank()) != dying) {
         Files.writeString(
             Path.of(notes, "survivor-" + comm.rank()),
-            e.getClass().getName() + "\n" + e.culprits());
+            e.getClass().getName() + "\n" + e.faultyRanks());
       }
       throw e;
     }

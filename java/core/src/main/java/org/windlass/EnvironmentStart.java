@@ -209,7 +209,7 @@ final class EnvironmentStart {
                 environment.rank() == 0
                     || environment.launcherHasStore()
                     || all.isOpen()
-                    || !e.culprits().isEmpty();
+                    || !e.faultyRanks().isEmpty();
             if (isOfThisStart || until.isOver()) {
               throw e;
             }
@@ -219,7 +219,7 @@ final class EnvironmentStart {
       }
     } catch (DeadlineExceededException | PeerLostException e) {
       boolean isOwn = environment.rank() == 0 && !environment.launcherHasStore();
-      if (isOwn || !e.culprits().isEmpty()) {
+      if (isOwn || !e.faultyRanks().isEmpty()) {
         throw e;
       }
       throw storeFailure(e);

@@ -139,7 +139,7 @@ final class ReshardRun implements AutoCloseable {
     return shown.equals(said)
         ? failure
         : WindlassException.of(
-            failure.code().number(), shown, failure, failure.operation(), failure.culprits());
+            failure.code().number(), shown, failure, failure.operation(), failure.faultyRanks());
   }
 
   private String named(String message) {

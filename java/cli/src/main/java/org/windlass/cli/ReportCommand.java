@@ -215,7 +215,7 @@ final class ReportCommand implements Callable<Integer> {
     json.writeStringField("code", failure.code().toString());
     json.writeStringField("message", failure.getMessage());
     json.writeStringField("operation", failure.operation());
-    writeRanks(json, "ranks", failure.culprits());
+    writeRanks(json, "ranks", failure.faultyRanks());
     json.writeEndObject();
   }
 

@@ -22,18 +22,18 @@ public final class AbortedException extends WindlassException {
   }
 
   /** The same, with the ranks at fault. */
-  public AbortedException(String message, List<Integer> culprits) {
-    this(message, null, "", culprits);
+  public AbortedException(String message, List<Integer> faultyRanks) {
+    this(message, null, "", faultyRanks);
   }
 
   /**
    * Makes the exception of an operation that ranks take part in.
    *
    * @param operation the operation in which the failure was observed
-   * @param culprits the ranks at fault
+   * @param faultyRanks the ranks at fault
    */
   public AbortedException(
-      String message, Throwable cause, String operation, List<Integer> culprits) {
-    super(ErrorCode.ABORTED, message, cause, operation, culprits);
+      String message, Throwable cause, String operation, List<Integer> faultyRanks) {
+    super(ErrorCode.ABORTED, message, cause, operation, faultyRanks);
   }
 }

@@ -21,10 +21,10 @@ public final class InternalException extends WindlassException {
    * Makes the exception of an operation that ranks take part in.
    *
    * @param operation the operation in which the failure was observed
-   * @param culprits the ranks at fault
+   * @param faultyRanks the ranks at fault
    */
   public InternalException(
-      String message, Throwable cause, String operation, List<Integer> culprits) {
-    super(ErrorCode.INTERNAL, message, cause, operation, culprits);
+      String message, Throwable cause, String operation, List<Integer> faultyRanks) {
+    super(ErrorCode.INTERNAL, message, cause, operation, faultyRanks);
   }
 }

@@ -21,18 +21,18 @@ public final class MismatchException extends WindlassException {
   }
 
   /** The same, with the ranks at fault. */
-  public MismatchException(String message, List<Integer> culprits) {
-    this(message, null, "", culprits);
+  public MismatchException(String message, List<Integer> faultyRanks) {
+    this(message, null, "", faultyRanks);
   }
 
   /**
    * Makes the exception of an operation that ranks take part in.
    *
    * @param operation the operation in which the failure was observed
-   * @param culprits the ranks at fault
+   * @param faultyRanks the ranks at fault
    */
   public MismatchException(
-      String message, Throwable cause, String operation, List<Integer> culprits) {
-    super(ErrorCode.MISMATCH, message, cause, operation, culprits);
+      String message, Throwable cause, String operation, List<Integer> faultyRanks) {
+    super(ErrorCode.MISMATCH, message, cause, operation, faultyRanks);
   }
 }

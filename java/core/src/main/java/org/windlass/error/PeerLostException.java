@@ -18,18 +18,18 @@ public final class PeerLostException extends WindlassException {
   }
 
   /** The same, with the ranks at fault. */
-  public PeerLostException(String message, List<Integer> culprits) {
-    this(message, null, "", culprits);
+  public PeerLostException(String message, List<Integer> faultyRanks) {
+    this(message, null, "", faultyRanks);
   }
 
   /**
    * Makes the exception of an operation that ranks take part in.
    *
    * @param operation the operation in which the failure was observed
-   * @param culprits the ranks at fault
+   * @param faultyRanks the ranks at fault
    */
   public PeerLostException(
-      String message, Throwable cause, String operation, List<Integer> culprits) {
-    super(ErrorCode.PEER_LOST, message, cause, operation, culprits);
+      String message, Throwable cause, String operation, List<Integer> faultyRanks) {
+    super(ErrorCode.PEER_LOST, message, cause, operation, faultyRanks);
   }
 }

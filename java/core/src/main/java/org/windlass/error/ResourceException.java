@@ -18,18 +18,18 @@ public final class ResourceException extends WindlassException {
   }
 
   /** The same, with the ranks at fault. */
-  public ResourceException(String message, List<Integer> culprits) {
-    this(message, null, "", culprits);
+  public ResourceException(String message, List<Integer> faultyRanks) {
+    this(message, null, "", faultyRanks);
   }
 
   /**
    * Makes the exception of an operation that ranks take part in.
    *
    * @param operation the operation in which the failure was observed
-   * @param culprits the ranks at fault
+   * @param faultyRanks the ranks at fault
    */
   public ResourceException(
-      String message, Throwable cause, String operation, List<Integer> culprits) {
-    super(ErrorCode.RESOURCE, message, cause, operation, culprits);
+      String message, Throwable cause, String operation, List<Integer> faultyRanks) {
+    super(ErrorCode.RESOURCE, message, cause, operation, faultyRanks);
   }
 }

@@ -28,14 +28,14 @@ public abstract sealed class WindlassException extends RuntimeException
   /** Where it was observed; empty if in no operation. */
   private final String operation;
 
-  private final transient List<Integer> culprits;
+  private final transient List<Integer> faultyRanks;
 
   WindlassException(
-      ErrorCode code, String message, Throwable cause, String operation, List<Integer> culprits) {
+      ErrorCode code, String message, Throwable cause, String operation, List<Integer> faultyRanks) {
     super(message, cause);
     this.code = code;
     this.operation = Objects.requireNonNull(operation, "operation");
-    this.culprits = List.copyOf(Objects.requireNonNull(culprits, "culprits"));
+    this.faultyRanks = List.copyOf(Objects.requireNonNull(faultyRanks, "faultyRanks"));
   }
 
   /**
@@ -45,43 +45,43 @@ public abstract sealed class WindlassException extends RuntimeException
    * @param message what happened, where and what to do
    * @param cause what led to it, or null
    * @param operation the operation in which the failure was observed; empty if in none
-   * @param culprits the ranks at fault
+   * @param faultyRanks the ranks at fault
    */
   public static WindlassException of(
-      int code, String message, Throwable cause, String operation, List<Integer> culprits) {
+      int code, String message, Throwable cause, String operation, List<Integer> faultyRanks) {
     for (ErrorCode known : ErrorCode.values()) {
       if (known.number() == code) {
-        return of(known, message, cause, operation, culprits);
+        return of(known, message, cause, operation, faultyRanks);
       }
     }
     return new InternalException(
         "the native library returned the unknown code " + code + ": " + message,
         cause,
         operation,
-        culprits);
+        faultyRanks);
   }
 
   /** The same, in no operation, with no other cause. */
-  public static WindlassException of(int code, String message, List<Integer> culprits) {
-    return of(code, message, null, "", culprits);
+  public static WindlassException of(int code, String message, List<Integer> faultyRanks) {
+    return of(code, message, null, "", faultyRanks);
   }
 
   private static WindlassException of(
-      ErrorCode code, String message, Throwable cause, String operation, List<Integer> culprits) {
+      ErrorCode code, String message, Throwable cause, String operation, List<Integer> faultyRanks) {
     return switch (code) {
       case INVALID_ARGUMENT ->
-          new InvalidArgumentException(message, cause, operation, culprits);
-      case MISMATCH -> new MismatchException(message, cause, operation, culprits);
-      case TIMEOUT -> new DeadlineExceededException(message, cause, operation, culprits);
-      case PEER_LOST -> new PeerLostException(message, cause, operation, culprits);
-      case ABORTED -> new AbortedException(message, cause, operation, culprits);
+          new InvalidArgumentException(message, cause, operation, faultyRanks);
+      case MISMATCH -> new MismatchException(message, cause, operation, faultyRanks);
+      case TIMEOUT -> new DeadlineExceededException(message, cause, operation, faultyRanks);
+      case PEER_LOST -> new PeerLostException(message, cause, operation, faultyRanks);
+      case ABORTED -> new AbortedException(message, cause, operation, faultyRanks);
       case VERIFICATION_FAILED ->
-          new VerificationFailedException(message, cause, operation, culprits);
-      case UNSUPPORTED -> new UnsupportedException(message, cause, operation, culprits);
-      case RESOURCE -> new ResourceException(message, cause, operation, culprits);
-      case CLOSED -> new ClosedException(message, cause, operation, culprits);
-      case DEVICE -> new DeviceException(message, cause, operation, culprits);
-      case INTERNAL -> new InternalException(message, cause, operation, culprits);
+          new VerificationFailedException(message, cause, operation, faultyRanks);
+      case UNSUPPORTED -> new UnsupportedException(message, cause, operation, faultyRanks);
+      case RESOURCE -> new ResourceException(message, cause, operation, faultyRanks);
+      case CLOSED -> new ClosedException(message, cause, operation, faultyRanks);
+      case DEVICE -> new DeviceException(message, cause, operation, faultyRanks);
+      case INTERNAL -> new InternalException(message, cause, operation, faultyRanks);
     };
   }
 
@@ -96,7 +96,7 @@ public abstract sealed class WindlassException extends RuntimeException
   }
 
   /** The ranks at fault, ascending; empty where no rank is. */
-  public final List<Integer> culprits() {
-    return culprits == null ? List.of() : culprits;
+  public final List<Integer> faultyRanks() {
+    return faultyRanks == null ? List.of() : faultyRanks;
   }
 }

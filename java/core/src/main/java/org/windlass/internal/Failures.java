@@ -24,7 +24,7 @@ public final class Failures {
   public static WindlassException of(int code, ByteBuffer error) {
     int operation = error.getInt(Structs.Error.OPERATION);
     String message = Structs.text(error, Structs.Error.MESSAGE, Native.WL_ERROR_MESSAGE);
-    return WindlassException.of(code, message, null, operation(operation), culprits(error));
+    return WindlassException.of(code, message, null, operation(operation), faultyRanks(error));
   }
 
   /** The same failure as seen in {@code operation}, whose part the one that failed was. */
@@ -35,7 +35,7 @@ public final class Failures {
             operation + ": " + failure.getMessage(),
             failure.getCause(),
             operation,
-            failure.culprits());
+            failure.faultyRanks());
     whole.setStackTrace(failure.getStackTrace());
     for (Throwable suppressed : failure.getSuppressed()) {
       whole.addSuppressed(suppressed);
@@ -47,12 +47,12 @@ public final class Failures {
     return operation == Native.WL_OP_NONE ? "" : Native.wl_operation_name(operation);
   }
 
-  private static List<Integer> culprits(ByteBuffer error) {
-    int count = Math.min(error.getInt(Structs.Error.CULPRIT_COUNT), Native.WL_ERROR_CULPRITS);
-    List<Integer> culprits = new ArrayList<>();
+  private static List<Integer> faultyRanks(ByteBuffer error) {
+    int count = Math.min(error.getInt(Structs.Error.FAULTY_RANK_COUNT), Native.WL_ERROR_FAULTY_RANKS);
+    List<Integer> faultyRanks = new ArrayList<>();
     for (int i = 0; i < count; i++) {
-      culprits.add(error.getInt(Structs.Error.CULPRITS + 4 * i));
+      faultyRanks.add(error.getInt(Structs.Error.FAULTY_RANKS + 4 * i));
     }
-    return culprits;
+    return faultyRanks;
   }
 }

@@ -522,7 +522,7 @@ public final class Job implements AutoCloseable {
       throw new PeerLostException(e.getMessage() + whose, e);
     } catch (WindlassException e) {
       throw WindlassException.of(
-          e.code().number(), e.getMessage() + whose, e, e.operation(), e.culprits());
+          e.code().number(), e.getMessage() + whose, e, e.operation(), e.faultyRanks());
     } finally {
       meeting = null;
       // A linked target keeps its key, so that no other job of its name takes it.

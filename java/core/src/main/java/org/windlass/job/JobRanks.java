@@ -94,10 +94,10 @@ final class JobRanks implements AutoCloseable {
                 });
       } catch (WindlassException e) {
         failure = e;
-        own = encoded(FAILED, e, e.code().number(), e.culprits());
+        own = encoded(FAILED, e, e.code().number(), e.faultyRanks());
       } catch (Refusal e) {
         failure = e;
-        own = encoded(REFUSED, e, e.code(), e.culprits());
+        own = encoded(REFUSED, e, e.code(), e.faultyRanks());
       } catch (RuntimeException | Error e) {
         ranks.abort("rank 0 of job '" + job + "' has failed: " + e);
         throw e;
@@ -114,27 +114,27 @@ final class JobRanks implements AutoCloseable {
       }
       int code = in.readInt();
       String message = new String(Encoding.array(in), StandardCharsets.UTF_8);
-      List<Integer> culprits = new ArrayList<>();
+      List<Integer> faultyRanks = new ArrayList<>();
       while (in.available() > 0) {
-        culprits.add(in.readInt());
+        faultyRanks.add(in.readInt());
       }
       throw kind == REFUSED
-          ? new Refusal(code, message, culprits)
-          : WindlassException.of(code, message, null, "", culprits);
+          ? new Refusal(code, message, faultyRanks)
+          : WindlassException.of(code, message, null, "", faultyRanks);
     } catch (IOException e) {
       throw new MismatchException("what rank 0 told can't be read: " + e.getMessage(), e);
     }
   }
 
   private static byte[] encoded(
-      byte kind, RuntimeException failure, int code, List<Integer> culprits) {
+      byte kind, RuntimeException failure, int code, List<Integer> faultyRanks) {
     return Encoding.bytes(
         out -> {
           out.writeByte(kind);
           out.writeInt(code);
           String message = String.valueOf(failure.getMessage());
           Encoding.putArray(out, message.getBytes(StandardCharsets.UTF_8));
-          for (int rank : culprits) {
+          for (int rank : faultyRanks) {
             out.writeInt(rank);
           }
         });

@@ -199,8 +199,8 @@ final class Agreement {
     return spec.dtype() + spec.shape().toString() + " under " + named.apply(isSent, spec.layout());
   }
 
-  private static MismatchException mismatch(String name, String what, Integer... culprits) {
+  private static MismatchException mismatch(String name, String what, Integer... faultyRanks) {
     return new MismatchException(
-        "tensor '" + name + "': " + what, null, "", List.of(culprits));
+        "tensor '" + name + "': " + what, null, "", List.of(faultyRanks));
   }
 }

@@ -143,11 +143,11 @@ final class Checksums {
   record Failure(VerificationFailedException exception, List<String> wrong) {}
 
   private Failure verdict(long[][] firsts, long version, Set<String> wrong) {
-    List<Integer> culprits = new ArrayList<>();
+    List<Integer> faultyRanks = new ArrayList<>();
     List<String> texts = new ArrayList<>();
     for (int rank = 0; rank < firsts.length; rank++) {
       if (firsts[rank][0] >= 0) {
-        culprits.add(rank);
+        faultyRanks.add(rank);
         BoundTensor tensor = transfer.tensors().get((int) firsts[rank][0]);
         texts.add(
             "tensor '"
@@ -159,7 +159,7 @@ final class Checksums {
                 + " sent");
       }
     }
-    if (culprits.isEmpty()) {
+    if (faultyRanks.isEmpty()) {
       return null;
     }
     String message =
@@ -170,7 +170,7 @@ final class Checksums {
             + " (their checksums differ). Nothing has been committed; send it again, don't write to"
             + " sources while they are sent, and see by checkReplicas whether replicas are equal";
     return new Failure(
-        new VerificationFailedException(message, null, "transfer", culprits), List.copyOf(wrong));
+        new VerificationFailedException(message, null, "transfer", faultyRanks), List.copyOf(wrong));
   }
 
   /** The senders' hashes of what is {@link #incoming}. */

@@ -260,8 +260,8 @@ final class GuestTables {
           out.writeByte(REFUSED);
           out.writeInt(why.code().number());
           Encoding.putArray(out, why.getMessage().getBytes(StandardCharsets.UTF_8));
-          out.writeInt(why.culprits().size());
-          for (int rank : why.culprits()) {
+          out.writeInt(why.faultyRanks().size());
+          for (int rank : why.faultyRanks()) {
             out.writeInt(rank);
           }
         });
@@ -276,11 +276,11 @@ final class GuestTables {
       }
       int code = in.readInt();
       String message = new String(Encoding.array(in), StandardCharsets.UTF_8);
-      List<Integer> culprits = new ArrayList<>();
+      List<Integer> faultyRanks = new ArrayList<>();
       for (int left = in.readInt(); left > 0; left--) {
-        culprits.add(in.readInt());
+        faultyRanks.add(in.readInt());
       }
-      return WindlassException.of(code, message, null, "", culprits);
+      return WindlassException.of(code, message, null, "", faultyRanks);
     } catch (IOException e) {
       return new MismatchException(
           "what the first receiver told of Python ranks can't be read: " + Encoding.why(e), e);

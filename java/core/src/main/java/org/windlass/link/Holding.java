@@ -53,7 +53,7 @@ record Holding(long version, int half, long arriving, List<String> torn, Throwab
               + ")",
           failure,
           "",
-          failure instanceof WindlassException known ? known.culprits() : List.of());
+          failure instanceof WindlassException known ? known.faultyRanks() : List.of());
     }
     throw new InvalidArgumentException(
         what

@@ -77,9 +77,9 @@ final class LinkSide {
     if (code == Native.WL_CLOSED) {
       return failure; // this rank leaves, and the link with it
     }
-    List<Integer> ranks = failure.culprits().stream().map(rank -> linked[rank]).toList();
+    List<Integer> ranks = failure.faultyRanks().stream().map(rank -> linked[rank]).toList();
     String message =
-        whose(failure.culprits(), ranks)
+        whose(failure.faultyRanks(), ranks)
             + ". In the numbers of "
             + name
             + ": "
@@ -91,14 +91,14 @@ final class LinkSide {
     return whole;
   }
 
-  private String whose(List<Integer> culprits, List<Integer> ranks) {
-    if (culprits.size() == 1) {
-      return "rank " + ranks.get(0) + " failed " + name + ", where it is rank " + culprits.get(0);
+  private String whose(List<Integer> faultyRanks, List<Integer> ranks) {
+    if (faultyRanks.size() == 1) {
+      return "rank " + ranks.get(0) + " failed " + name + ", where it is rank " + faultyRanks.get(0);
     }
     List<Integer> all = Arrays.stream(linked).boxed().toList();
     List<Integer> shown = ranks.isEmpty() ? all : ranks;
     List<Integer> counted =
-        ranks.isEmpty() ? all.stream().map(all::indexOf).toList() : culprits;
+        ranks.isEmpty() ? all.stream().map(all::indexOf).toList() : faultyRanks;
     return "ranks "
         + list(shown)
         + (ranks.isEmpty() ? " failed as " + name : " failed " + name)

@@ -174,7 +174,7 @@ public final class CommContexts implements AutoCloseable {
             stores.get(i).what() + ": " + e.getMessage() + torn(i),
             e,
             e.operation(),
-            e.culprits());
+            e.faultyRanks());
       }
     }
   }

@@ -338,7 +338,7 @@ public final class RunningJob implements AutoCloseable {
 
   private static WindlassException printable(WindlassException e) {
     return WindlassException.of(
-        e.code().number(), Texts.printable(e.getMessage()), null, e.operation(), e.culprits());
+        e.code().number(), Texts.printable(e.getMessage()), null, e.operation(), e.faultyRanks());
   }
 
   private static JobReport.Group reportOf(ObservedGroup group, long now) {

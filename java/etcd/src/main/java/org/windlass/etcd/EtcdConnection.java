@@ -208,9 +208,9 @@ final class EtcdConnection implements AutoCloseable {
    * Returns the result of {@code event}, which is cancelled if it does not arrive.
    *
    * @param lacking what is missing at the deadline; the name of the store follows
-   * @param culprits the ranks that should have caused the event
+   * @param faultyRanks the ranks that should have caused the event
    */
-  <T> T await(Call call, String lacking, List<Integer> culprits, CompletableFuture<T> event) {
+  <T> T await(Call call, String lacking, List<Integer> faultyRanks, CompletableFuture<T> event) {
     try {
       CompletableFuture.anyOf(event, end).get(call.until().leftNs(), TimeUnit.NANOSECONDS);
       if (end.isDone()) {
@@ -220,7 +220,7 @@ final class EtcdConnection implements AutoCloseable {
     } catch (TimeoutException e) {
       String limit = Deadline.text(call.until().deadline());
       String text = call.name() + ": " + lacking + "the store at " + address + " after " + limit;
-      throw new DeadlineExceededException(text, culprits);
+      throw new DeadlineExceededException(text, faultyRanks);
     } catch (InterruptedException e) {
       throw Waits.interrupted(call.name());
     } catch (ExecutionException e) {

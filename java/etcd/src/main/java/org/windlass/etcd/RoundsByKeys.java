@@ -30,7 +30,7 @@ import org.windlass.internal.store.Store;
  * NAME/K/R         number of ranks, and what rank R says in round K; held by its process
  * NAME/K/all/I     piece I of what all said; held by the process of rank 0
  * NAME/K/all       number of pieces; held by the process of rank 0, written after them
- * NAME/failed      code, message and culprits of the first failure; rank 0's process removes it
+ * NAME/failed      code, message and faulty ranks of the first failure; rank 0's process removes it
  * </pre>
  */
 final class RoundsByKeys {
@@ -226,11 +226,11 @@ final class RoundsByKeys {
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(told))) {
       int code = in.readInt();
       String message = in.readUTF();
-      List<Integer> culprits = new ArrayList<>();
-      while (in.available() > 0 && culprits.size() < Native.WL_MAX_RANKS) {
-        culprits.add(in.readInt());
+      List<Integer> faultyRanks = new ArrayList<>();
+      while (in.available() > 0 && faultyRanks.size() < Native.WL_MAX_RANKS) {
+        faultyRanks.add(in.readInt());
       }
-      return new Refusal(code, message, culprits);
+      return new Refusal(code, message, faultyRanks);
     } catch (IOException e) {
       return new Refusal(
           Native.WL_MISMATCH,
@@ -245,7 +245,7 @@ final class RoundsByKeys {
             out -> {
               out.writeInt(why.code());
               out.writeUTF(why.getMessage());
-              for (int rank : why.culprits()) {
+              for (int rank : why.faultyRanks()) {
                 out.writeInt(rank);
               }
             });

@@ -329,15 +329,15 @@ public final class Endpoint {
   }
 
   /**
-   * Ends the communicator on every rank, unless it has ended, as a failure of {@code culprits},
+   * Ends the communicator on every rank, unless it has ended, as a failure of {@code faultyRanks},
    * where {@link #abort} names this rank.
    *
    * @param code a {@code wl_code} other than Ok
    */
-  public void fail(int code, List<Integer> culprits, String message) {
+  public void fail(int code, List<Integer> faultyRanks, String message) {
     if (nativeHandle.pin()) {
       try {
-        int[] ranks = culprits.stream().mapToInt(Integer::intValue).toArray();
+        int[] ranks = faultyRanks.stream().mapToInt(Integer::intValue).toArray();
         ByteBuffer list = NativeMemory.copy(ranks);
         Native.wl_comm_fail(
             handle, code, NativeMemory.address(list), ranks.length, text(message), 0);

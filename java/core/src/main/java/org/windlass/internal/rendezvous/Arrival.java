@@ -118,9 +118,9 @@ record Arrival(
    * Decodes a description; Mismatch if it is malformed or of another protocol.
    *
    * @param who the sender's name in errors
-   * @param culprits the sender's rank, if it is known
+   * @param faultyRanks the sender's rank, if it is known
    */
-  static Arrival of(String who, List<Integer> culprits, byte[] bytes) {
+  static Arrival of(String who, List<Integer> faultyRanks, byte[] bytes) {
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
       int protocol = in.readInt();
       String library = Texts.printable(in.readUTF());
@@ -129,7 +129,7 @@ record Arrival(
             who + " runs windlass " + library + ", which starts by protocol " + protocol
                 + "; this one runs " + Native.wl_version() + ", by protocol " + PROTOCOL
                 + "; use one version everywhere",
-            culprits);
+            faultyRanks);
       }
       return new Arrival(
           in.readInt(),
@@ -144,7 +144,7 @@ record Arrival(
           Texts.printable(in.readUTF()));
     } catch (IOException e) {
       String text = "what " + who + " says of itself can't be read: " + Encoding.why(e);
-      throw new MismatchException(text, e, "", culprits);
+      throw new MismatchException(text, e, "", faultyRanks);
     }
   }
 

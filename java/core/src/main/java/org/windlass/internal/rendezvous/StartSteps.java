@@ -194,7 +194,7 @@ final class StartSteps {
         throw new OthersGoneException(e);
       }
       throw WindlassException.of(
-          e.code(), e.getMessage() + whereabouts(e.culprits()), e, "", e.culprits());
+          e.code(), e.getMessage() + whereabouts(e.faultyRanks()), e, "", e.faultyRanks());
     } catch (TimeoutException e) {
       throw new DeadlineExceededException(
           "some of " + size + " ranks had not come to step " + step
@@ -242,7 +242,7 @@ final class StartSteps {
     return statements;
   }
 
-  private RuntimeException mismatch(int culprit, String message) {
-    return new MismatchException(message, List.of(culprit));
+  private RuntimeException mismatch(int faultyRank, String message) {
+    return new MismatchException(message, List.of(faultyRank));
   }
 }

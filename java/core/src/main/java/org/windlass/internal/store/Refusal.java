@@ -4,22 +4,22 @@ package org.windlass.internal.store;
 import java.util.List;
 import org.windlass.error.WindlassException;
 
-/** A store's reply instead of a result: a code of the C ABI, a text, and the culprits. */
+/** A store's reply instead of a result: a code of the C ABI, a text, and the faulty ranks. */
 public final class Refusal extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
   private final int code;
-  private final List<Integer> culprits;
+  private final List<Integer> faultyRanks;
 
   public Refusal(int code, String message) {
     this(code, message, List.of());
   }
 
-  /** @param culprits ranks that are to blame */
-  public Refusal(int code, String message, List<Integer> culprits) {
+  /** @param faultyRanks ranks that are to blame */
+  public Refusal(int code, String message, List<Integer> faultyRanks) {
     super(message, null, false, false);
     this.code = code;
-    this.culprits = List.copyOf(culprits);
+    this.faultyRanks = List.copyOf(faultyRanks);
   }
 
   /** Returns the refusal of an all-gather whose other ranks come no more. */
@@ -32,8 +32,8 @@ public final class Refusal extends RuntimeException {
     return code;
   }
 
-  public List<Integer> culprits() {
-    return culprits;
+  public List<Integer> faultyRanks() {
+    return faultyRanks;
   }
 
   /** Returns true if the other ranks of an all-gather come no more. */
@@ -43,6 +43,6 @@ public final class Refusal extends RuntimeException {
 
   /** Returns the exception for the caller of {@code call}, with this as its cause. */
   public RuntimeException thrown(String call) {
-    return WindlassException.of(code, call + ": " + getMessage(), this, "", culprits);
+    return WindlassException.of(code, call + ": " + getMessage(), this, "", faultyRanks);
   }
 }

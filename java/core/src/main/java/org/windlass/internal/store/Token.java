@@ -74,7 +74,7 @@ public final class Token {
       return Optional.of(fromFile(Path.of(file)));
     } catch (WindlassException e) {
       throw WindlassException.of(
-          e.code().number(), FILE_VARIABLE + ": " + e.getMessage(), e, "", e.culprits());
+          e.code().number(), FILE_VARIABLE + ": " + e.getMessage(), e, "", e.faultyRanks());
     }
   }
 

@@ -34,7 +34,7 @@ import java.util.TreeMap;
  *
  * and a reply a byte of code, 0 for done, the request's id, and the above or a text. Replies come
  * in any order. A reply with a code and the id 0 says why the server ends the session. After the
- * text of a refusal follow a count of four bytes and as many ranks, the culprits.
+ * text of a refusal follow a count of four bytes and as many ranks, the faulty ranks.
  *
  * <p>GATHER is one round of an all-gather. It has the number of all ranks, 1 if this is the last
  * round, the milliseconds that the member waits, a key and the value that it has as long as the
@@ -202,24 +202,24 @@ final class Wire {
   /** Makes a reply with a refusal. */
   static ByteBuffer refusal(int id, Refusal refusal) {
     byte[] utf8 = cut(refusal.getMessage());
-    List<Integer> culprits = refusal.culprits();
-    ByteBuffer frame = frame(HEAD + textBytes(utf8) + Integer.BYTES * (1 + culprits.size()));
+    List<Integer> faultyRanks = refusal.faultyRanks();
+    ByteBuffer frame = frame(HEAD + textBytes(utf8) + Integer.BYTES * (1 + faultyRanks.size()));
     frame.put((byte) refusal.code()).putInt(id);
     putText(frame, utf8);
-    frame.putInt(culprits.size());
-    culprits.forEach(frame::putInt);
+    frame.putInt(faultyRanks.size());
+    faultyRanks.forEach(frame::putInt);
     return frame.flip();
   }
 
   /** Reads a refusal behind its id. */
   static Refusal refusal(byte code, ByteBuffer frame) throws MalformedException {
     String text = Texts.printable(text(frame, REFUSAL));
-    List<Integer> culprits = new ArrayList<>();
+    List<Integer> faultyRanks = new ArrayList<>();
     for (int count = count(frame, Member.MOST_RANKS); count > 0; count--) {
-      culprits.add(frame.getInt());
+      faultyRanks.add(frame.getInt());
     }
     end(frame);
-    return new Refusal(code, text, culprits);
+    return new Refusal(code, text, faultyRanks);
   }
 
   private static int count(ByteBuffer frame, int most) throws MalformedException {
