@@ -78,14 +78,15 @@ final class RankThreads<T, E extends Exception> {
     for (int i = 0; i < bodies.length; i++) {
       try {
         workers.get(i).begin(bodies[i]);
-      } catch (OutOfMemoryError e) {
-        fail(i, noThread(communicators.get(i).rank(), e));
+      } catch (Throwable e) {
+        // The ranks before this one run: they end by the abort.
+        fail(i, e instanceof OutOfMemoryError ? noThread(communicators.get(i).rank(), e) : e);
         break;
       }
     }
   }
 
-  private static Throwable noThread(int rank, OutOfMemoryError e) {
+  private static Throwable noThread(int rank, Throwable e) {
     try {
       return new ResourceException("run: no thread for rank " + rank, e);
     } catch (OutOfMemoryError again) {

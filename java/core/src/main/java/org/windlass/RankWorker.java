@@ -40,11 +40,15 @@ final class RankWorker {
   /**
    * Has the thread run {@code next}, which throws nothing, under the caller's context class loader.
    *
+   * @throws ClosedException after {@link #end}: the thread may be gone, and nothing would run
    * @throws OutOfMemoryError if the thread can't be made
    */
   synchronized void begin(Runnable next) {
     if (body != null) {
       throw new IllegalStateException(name + " runs a body");
+    }
+    if (hasEnded) {
+      throw new ClosedException("run: the group is closed");
     }
     if (!hasBegun) {
       thread.start();
@@ -105,6 +109,7 @@ final class RankWorker {
   private synchronized void over() {
     body = null;
     loader = null;
+    notifyAll(); // first, since what follows may throw
     thread.setContextClassLoader(null);
     thread.setPriority(Thread.NORM_PRIORITY);
     thread.setUncaughtExceptionHandler(null);
@@ -112,7 +117,6 @@ final class RankWorker {
       thread.setName(name);
     }
     Thread.interrupted();
-    notifyAll();
   }
 
   /** Waits until the body is over, for so long at most; whether it is. */
