@@ -72,7 +72,7 @@ struct alignas(kLine) State {
   std::atomic<uint32_t> sequence;  // low 32 bits
   std::atomic<int32_t> operation;
   std::atomic<int32_t> awaited;  // rank, -1 nobody, -2 several
-  std::atomic<int32_t> core;     // on which this rank last began an operation
+  std::atomic<int32_t> core;     // on which this rank last began an operation; -1: it began none
   std::atomic<uint32_t> closing;
   std::atomic<uint32_t> left;       // 1 after close: the rank enters nothing any more
   std::atomic<uint32_t> running;    // threads of this rank inside a claimed item of any rank
