@@ -77,13 +77,13 @@ final class LineUp {
             });
     if (waitedNs > member.deadline().toNanos()) {
       throw new DeadlineExceededException(
-          "the line-up of rank "
+          "line-up: rank "
               + member.rank()
-              + " with all of "
+              + " waited "
+              + member.deadline().toMillis() / 1e3
+              + " s, and not all of "
               + parties
-              + " ranks: not all came within "
-              + member.deadline().toSeconds()
-              + " s");
+              + " ranks came");
     }
   }
 }
