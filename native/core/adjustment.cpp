@@ -61,6 +61,7 @@ void moveToCore(uint32_t core, const cpu_set_t& allowed) {
 void placeThread(uint32_t place, bool stays) {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  if (CPU_COUNT(&allowed) == 0) return;  // the last core of the mask goes offline now
   uint32_t before = place % static_cast<uint32_t>(CPU_COUNT(&allowed));
   uint32_t core = 0;
   while (!CPU_ISSET(core, &allowed) || before-- > 0) ++core;

@@ -72,15 +72,17 @@ struct alignas(kLine) State {
   std::atomic<uint32_t> sequence;  // low 32 bits
   std::atomic<int32_t> operation;
   std::atomic<int32_t> awaited;  // rank, -1 nobody, -2 several
-  std::atomic<int32_t> core;     // on which this rank last began an operation
+  std::atomic<int32_t> core;     // on which this rank last began an operation; -1: it began none
   std::atomic<uint32_t> closing;
   std::atomic<uint32_t> left;       // 1 after close: the rank enters nothing any more
   std::atomic<uint32_t> running;    // threads of this rank inside a claimed item of any rank
   std::atomic<uint32_t> contested;  // times that a wait found another thread busy on its core
-  std::atomic<int32_t> movingCore;  // on which this rank last began a claimed item in a wait
+  std::atomic<int32_t> movingCore;  // on which this rank last began Waiter::move()
   std::atomic<uint64_t> item;       // the last claimed item that it began, valid while `running`
-  std::atomic<int64_t> movedNs;     // when it last ended a claimed item in a wait
+  std::atomic<int64_t> movedNs;     // when it last ended Waiter::move(); kMovesNow: it is inside
 };
+
+constexpr int64_t kMovesNow = INT64_MAX;
 
 // A claimed item, as a state line names it. 0: none yet.
 struct Item {

@@ -62,8 +62,9 @@ Code FarItems::runOwnItems(FarPlan& far, const Launch& launch, uint32_t k, Deadl
     if (Code code = localize(far, far.item.data(), deadline)) return code;
     // Data that an item writes counts as moved, so its input is confirmed first.
     if (Code code = access_.confirm()) return code;
-    if (const char* broken = kRankMoves.moveItem(launch, own))
-      return comm_.failures().publishBreach(rank_, broken);
+    const char* broken = nullptr;
+    comm_.waits().waiter().move([&] { broken = kRankMoves.moveItem(launch, own); });
+    if (broken != nullptr) return comm_.failures().publishBreach(rank_, broken);
     if (Code code = comm_.waits().ended(deadline, clockNs())) return code;
   }
   return WL_OK;
@@ -82,8 +83,12 @@ Code FarItems::localize(FarPlan& far, uint64_t* words, Deadline& deadline) {
     const FarBox box(place.offset(), static_cast<uint32_t>(sizeOf(dtype)), item.ndim(),
                      item.extents(), strides,
                      access_.reads() ? FarBox::Gaps::kShort : FarBox::Gaps::kNone);
-    const Code code = access_.reads() ? readBox(from, box, to, deadline)
-                                      : takeBox(far, from, box.bytes(), to, deadline);
+    Code code = WL_OK;
+    if (access_.reads()) {
+      comm_.waits().waiter().move([&] { code = readBox(from, box, to, deadline); });
+    } else {
+      code = takeBox(far, from, box.bytes(), to, deadline);
+    }
     if (code != WL_OK) return code;
     source[0] = rank_ | static_cast<uint64_t>(dtype) << 32;
     source[1] = Place::of(kAddressSpace, reinterpret_cast<uint64_t>(to)).word;

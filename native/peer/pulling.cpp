@@ -183,9 +183,11 @@ Code Pulling::runPhase(const Phase& phase, Deadline& deadline) {
   if (Code code = land(phase, deadline)) return code;
   const uint64_t rounds = (most + segment - 1) / segment;
   if (Code code = rounds > 0 ? runRounds(phase, segment, rounds, deadline) : WL_OK) return code;
-  if (phase.of().folds) return foldAll(phase, deadline);
-  const Code code = readAll(phase, deadline);
-  return code == WL_OK ? awaitLanded(phase, deadline) : code;
+  const bool folds = phase.of().folds;
+  Code code = WL_OK;
+  comm_.waits().waiter().move(
+      [&] { code = folds ? foldAll(phase, deadline) : readAll(phase, deadline); });
+  return code == WL_OK && !folds ? awaitLanded(phase, deadline) : code;
 }
 
 // Reads the data that does not go through staging buffers.

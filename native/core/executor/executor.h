@@ -154,11 +154,14 @@ __attribute__((always_inline)) inline Code runItems(Comm& comm, const Launch& la
                                                     uint32_t blocks, uint32_t phase,
                                                     Deadline& deadline) {
   const uint32_t rank = comm.rank();
+  // Eager input is short, so peers need not see that this rank moves it.
+  const bool shows = !K::kEager && comm.group().oversubscribed();
   for (uint32_t block = 0; block < blocks; ++block) {
     const Code code =
         comm.waits().awaitNeed(K::needs(launch, rank, block, phase), phase, deadline);
     if (code != WL_OK) return code;
-    K::phase(launch, rank, block, phase);
+    const auto move = [&] { K::phase(launch, rank, block, phase); };
+    shows ? comm.waits().waiter().move(move) : move();
   }
   return WL_OK;
 }

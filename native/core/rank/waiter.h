@@ -53,11 +53,13 @@ class Waiter {
   int64_t waitedNs() const { return waitedNs_; }
   void reset() { waitedNs_ = 0; }
 
-  // Runs `work`, which moves data, and does not count it as waiting.
+  // Runs `work`, which moves data, and does not count it as waiting. Peers on this core see that a
+  // rank, and no foreign thread, has the core meanwhile.
   template <class Work>
   void move(Work&& work) {
     State& state = own_.state;
     state.movingCore.store(sched_getcpu(), std::memory_order_relaxed);
+    state.movedNs.store(kMovesNow, std::memory_order_relaxed);
     const int64_t start = isSlow_ ? clockNs() : 0;
     work();
     const int64_t end = clockNs();
@@ -115,8 +117,8 @@ class Waiter {
   // entry.
   void leaveCore(const Inside& inside, int64_t now);
   // Returns true if the thread that had this core since `sinceNs` may have been a rank. This is so
-  // if a peer has moved data on this core since, or moves data now on any core. The kernel may have
-  // moved that peer.
+  // if a peer has moved data on this core since, or moves some now. It is also so if a peer runs a
+  // claimed item on any core, since the kernel may have moved that peer.
   bool metRank(int64_t sinceNs) const;
   bool yieldAwhile(const Look& look, int64_t* now);
   // Yields the core once, unless it is contested. Returns true if the awaited condition holds.

@@ -213,6 +213,14 @@ TEST(Wait, ASleeperIsRungByWhoeverItWaitsFor) {
   }
 }
 
+// A rank that waits for a signal looks where its peer last began an operation.
+TEST(Wait, NoCoreIsKnownOfARankThatHasBegunNothing) {
+  LocalRanks ranks(2);
+  if (ranks.comms[0] == nullptr || ranks.comms[1] == nullptr) GTEST_SKIP() << "they live apart";
+  for (uint32_t rank = 0; rank < 2; ++rank)
+    EXPECT_EQ(-1, ranks.comms[0]->comm.group().lines(rank).state.core.load()) << rank;
+}
+
 TEST(Arguments, AreCheckedBeforeAnythingIsSent) {
   LocalRanks ranks(1);
   wl_comm_t* comm = ranks.comms[0];

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Items of kernels that are made for these tests: what a rank may look at before it claims one, and
 // whom a Timeout names.
+#include <sched.h>
+
 #include "native/core/collectives.h"
 #include "native/core/executor/cpu_executor.h"
 #include "native/core/launch/kernels.h"
@@ -120,6 +122,40 @@ TEST(Items, ThatAskRunNoMoreOnceARankHasFailedBeforeAllHadCome) {
       EXPECT_EQ(0, AsksLate::ran);
     }
   }
+}
+
+// ---- whom a rank takes for a foreign thread -----------------------------------------------------
+
+// Rank 1 has the core for more than a time slice, in an item that no other rank can claim.
+struct LongOwnItem : OneItem {
+  static constexpr bool kOfLibrary = true;
+  static void phase(const Launch&, uint32_t rank, uint32_t, uint32_t) {
+    const int64_t start = wl_clock_ns();
+    while (rank == 1 && wl_clock_ns() - start < 15 * kMs) {
+    }
+  }
+};
+
+TEST(Items, ARankThatRunsItsOwnIsNoForeignThreadOnTheCore) {
+  constexpr uint32_t kOperations = 30;
+  Comms ranks(2, 1);
+  Launch launch = {};
+  launch.ranks = 2;
+  launch.cut(1, 1);
+  ranks.run([&](uint32_t rank, Comm& comm) {
+    cpu_set_t one;
+    ASSERT_EQ(0, sched_getaffinity(0, sizeof one, &one));
+    for (size_t core = CPU_SETSIZE; CPU_COUNT(&one) > 1;) CPU_CLR(--core, &one);
+    ASSERT_EQ(0, sched_setaffinity(0, sizeof one, &one));
+    for (uint32_t i = 0; i < kOperations; ++i) {
+      Error error;
+      Call call = callOf(1, &error);
+      call.args.aux = &launch;
+      ASSERT_EQ(WL_OK, runOnCpu<LongOwnItem>(comm, call)) << error.message;
+    }
+    // Other programs may compute on that core too.
+    EXPECT_LE(comm.group().lines(rank).state.contested, kOperations / 4) << "rank " << rank;
+  });
 }
 
 // ---- whom a Timeout of a small meeting names ----------------------------------------------------

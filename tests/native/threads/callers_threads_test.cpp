@@ -78,6 +78,9 @@ class Moves {
 };
 thread_local Moves* Moves::ofThread = nullptr;
 
+// Whether the calling thread's mask reads as empty.
+thread_local bool hasNoCore = false;
+
 pid_t threadId() {
   return static_cast<pid_t>(syscall(SYS_gettid));
 }
@@ -287,6 +290,20 @@ TEST(AdoptedThreads, NeverWidenAMask) {
   }
 }
 
+// As while the last core that a thread may use goes offline.
+TEST(AdoptedThreads, AreNotPlacedIfTheirMaskHasNoCore) {
+  for (int stays = 0; stays < 2; ++stays) {
+    onThread([&] {
+      const cpu_set_t before = maskOf(0);
+      hasNoCore = true;
+      EXPECT_EQ(0, wl_thread_adopt(0, stays));
+      hasNoCore = false;
+      const cpu_set_t now = maskOf(0);
+      EXPECT_TRUE(CPU_EQUAL(&before, &now));
+    });
+  }
+}
+
 // The library's own threads, which a pinned rank's first long operation makes, may use all cores,
 // unless the process got fewer since.
 class LibrarysThreads : public testing::TestWithParam<bool> {};
@@ -442,10 +459,15 @@ TEST(ThreadsOfTheLibrary, TakeNoSignalsButThoseOfFaults) {
 }  // namespace callers_threads_test
 }  // namespace windlass_test
 
-// In place of the C library's.
+// In place of the C library's functions.
 extern "C" int sched_setaffinity(pid_t thread, size_t bytes, const cpu_set_t* mask) noexcept {
   windlass_test::callers_threads_test::Moves* const moves =
       windlass_test::callers_threads_test::Moves::ofThread;
   if (moves != nullptr && thread == 0 && CPU_COUNT(mask) == 1) moves->add(*mask);
   return syscall(SYS_sched_setaffinity, thread, bytes, mask) < 0 ? -1 : 0;
+}
+extern "C" int sched_getaffinity(pid_t thread, size_t bytes, cpu_set_t* mask) noexcept {
+  CPU_ZERO_S(bytes, mask);
+  if (thread == 0 && windlass_test::callers_threads_test::hasNoCore) return 0;
+  return syscall(SYS_sched_getaffinity, thread, bytes, mask) < 0 ? -1 : 0;
 }

@@ -3,6 +3,7 @@ package org.windlass;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.IOException;
@@ -97,6 +98,48 @@ class RankWorkersTest {
     assertThat(worker.await(SOON.toMillis())).isTrue();
     assertThat(threads[1]).isNotNull().isSameAs(threads[0]);
     worker.end();
+  }
+
+  /** A close() may come after a run has looked whether the group is closed. */
+  @Test
+  void aRunThatAClosePassesFailsAndWaitsForNobody() throws InterruptedException {
+    LocalGroup group = Communicator.local(2);
+    List<RankWorker> workers = List.of(new RankWorker(0, -1, false), new RankWorker(1, -1, false));
+    RankFunction<Thread, RuntimeException> function = communicator -> Thread.currentThread();
+    List<Thread> threads = new RankThreads<>(group.communicators(), workers, function).run();
+    workers.forEach(RankWorker::end);
+    group.close();
+    for (Thread thread : threads) {
+      thread.join(SOON.toMillis());
+    }
+    RankThreads<Thread, RuntimeException> late =
+        new RankThreads<>(group.communicators(), workers, function);
+    assertTimeoutPreemptively(
+        SOON,
+        () ->
+            assertThatThrownBy(late::run)
+                .isInstanceOf(ClosedException.class)
+                .hasMessage("run: the group is closed"));
+  }
+
+  /** As where one of several threads has ended: those that run end too. */
+  @Test
+  void aRankThatCannotBeginEndsTheOthers() {
+    try (LocalGroup group = Communicator.local(2)) {
+      List<RankWorker> workers =
+          List.of(new RankWorker(0, -1, false), new RankWorker(1, -1, false));
+      workers.get(1).end();
+      RankFunction<Void, RuntimeException> function =
+          communicator -> {
+            communicator.barrier();
+            return null;
+          };
+      RankThreads<Void, RuntimeException> run =
+          new RankThreads<>(group.communicators(), workers, function);
+      assertTimeoutPreemptively(
+          SOON, () -> assertThatThrownBy(run::run).isInstanceOf(ClosedException.class));
+      workers.forEach(RankWorker::end);
+    }
   }
 
   @Test

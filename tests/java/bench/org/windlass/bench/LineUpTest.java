@@ -77,7 +77,7 @@ class LineUpTest {
                       }
                     }))
         .isInstanceOf(DeadlineExceededException.class)
-        .hasMessageContaining("rank 1");
+        .hasMessage("line-up: rank 1 waited 0.1 s, and not all of 2 ranks came");
   }
 
   private static void run(int parties, Duration deadline, ObjIntConsumer<LineUp> body) {

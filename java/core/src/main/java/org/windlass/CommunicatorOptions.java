@@ -18,15 +18,14 @@ import org.windlass.internal.rendezvous.Start;
  * @param blocks how many threads a rank's long operations run on, its own included, at most 64; 0
  *     means one for each core that a rank has. On a2a3sim and a5sim the emulated cores of a rank, of
  *     which there are at most 16, and one where this is 0
- * @param adjustThreads whether operations may adjust the threads that call them where ranks share
- *     cores: move one among the cores of its affinity mask, and ask the kernel for short time
- *     slices, which a later wait gives back. Threads that Windlass makes, those of {@link
- *     LocalGroup#run} among them, are adjusted anyway; a caller's are left as they are unless this
- *     is true
- * @param pinnedThreads whether the threads of {@link LocalGroup#run} stay on one core each, of those
- *     that their masks allow, for the group's life; where cores are fewer than ranks they are left
- *     as they are. Threads that Java makes for a body inherit that core, and so does the one of its
- *     asynchronous calls; another group's get the same cores
+ * @param adjustThreads whether operations may also adjust the threads of callers. If ranks share
+ *     cores, an operation may move its thread among the cores of the thread's affinity mask. It may
+ *     also ask the kernel for short time slices, which a later wait gives back. Without this option
+ *     it does so only to threads that Windlass makes, such as those of {@link LocalGroup#run}
+ * @param pinnedThreads whether each thread of {@link LocalGroup#run} stays on one core of its
+ *     affinity mask for the group's life. No effect if a host has fewer cores than ranks. Threads
+ *     and processes that a body starts, and the thread of its asynchronous calls, inherit this
+ *     core. Two groups pin their ranks to the same cores, also in two programs with the same mask
  */
 public record CommunicatorOptions(
     Duration deadline,

@@ -16,9 +16,9 @@ import org.windlass.internal.Copies;
 import org.windlass.internal.Native;
 
 /**
- * The ranks of this process, as threads: all ranks of a communicator ({@link Communicator#local}),
- * or some, where other processes have the others ({@link #fromEnvironment}). {@link #run} gives
- * each a thread; callers with threads of their own take each rank's {@link #communicator}.
+ * The ranks of a communicator that live in this process: all of them ({@link Communicator#local}),
+ * or some, if other processes have the others ({@link #fromEnvironment}). {@link #run} runs code on
+ * a thread of each rank. Callers with threads of their own use each rank's {@link #communicator}.
  */
 public final class LocalGroup implements AutoCloseable {
   private final List<Communicator> communicators;
@@ -109,17 +109,21 @@ public final class LocalGroup implements AutoCloseable {
   }
 
   /**
-   * Runs {@code body} once for each rank, and returns when all are over. Each rank has a daemon
-   * thread, named {@code windlass-rank-N}, which lives from the first run until the group is closed:
-   * it inherits no thread-local variables of a caller, and what a body sets there the next one
-   * finds, also a reference to the group, which keeps that from being collected. A body that throws
-   * aborts the communicator, so that no peer waits for it. Neither does one wait for a rank whose
-   * body has returned: where it has not come to an operation that another rank of this group is in,
-   * the operation's communicator is aborted, and the reason names both. A body returns once its
-   * rank has made all its calls, those of threads that it started too; calls by {@code async} may
-   * go on, and others wait for a rank that ever made one until their deadline. A body that neither
-   * returns nor calls the library can't be ended: some seconds after a failure a warning of logger
-   * {@code org.windlass} names the ranks that are still inside.
+   * Runs {@code body} once for each rank, and returns when all bodies have ended.
+   *
+   * <p>Each rank has a daemon thread, named {@code windlass-rank-N}, from the first run until the
+   * group is closed. The thread inherits no thread-local variables of a caller. A body finds those
+   * that an earlier body has set. If one refers to the group, the group is collected only after
+   * {@link #close}.
+   *
+   * <p>If a body throws, the communicator is aborted, so that no peer waits for its rank. If a body
+   * returns, and another rank of this group waits in an operation that the first rank has not
+   * entered, the communicator of that operation is aborted. The reason names both ranks. So a body
+   * must return only after all calls of its rank, including calls of threads that it started. Calls
+   * by {@code async} may go on: if a rank ever made one, peers wait for it until their deadline.
+   *
+   * <p>A body that neither returns nor calls the library can't be ended. Some seconds after a
+   * failure, a warning of logger {@code org.windlass} names the ranks that are still inside.
    *
    * @throws E the first failure, with those of other ranks that say something else suppressed in it
    */
@@ -156,13 +160,13 @@ public final class LocalGroup implements AutoCloseable {
   /**
    * Closes every rank's communicator. Idempotent; legal while ranks are inside operations.
    *
-   * <p>Ranks whose threads still call operations, outside of {@link #run}, may be one operation
-   * apart when they are closed, which looks as if they had called different things: {@link
-   * Communicator#abort} one of them first.
+   * <p>If threads outside of {@link #run} still call operations, their ranks may be one operation
+   * apart at the close. This looks as if they had called different operations. To avoid it, {@link
+   * Communicator#abort} one of the ranks first.
    *
-   * @throws MismatchException as {@link Communicator#close} does, once all are closed; not during a
-   *     {@link #run}, which ends with what its ranks throw, nor where a failure stands, which a
-   *     call has thrown
+   * @throws MismatchException as {@link Communicator#close} does, once all are closed. Not during a
+   *     {@link #run}, which throws what its ranks throw, and not after a failure, which a call has
+   *     thrown already
    */
   @Override
   public void close() {

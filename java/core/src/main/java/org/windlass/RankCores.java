@@ -7,8 +7,9 @@ import org.windlass.internal.Native;
 import org.windlass.internal.report.RankLook;
 
 /**
- * Where threads of ranks are placed as they start: where every rank of a host may have a core, each
- * on one of its own. A rank alone begins where the kernel has it, unless it is to stay.
+ * The choice of the core on which each rank's thread starts. If a host has at least as many cores
+ * as ranks, each rank gets a core of its own. The only rank of a communicator gets none, unless its
+ * thread is pinned.
  */
 final class RankCores {
   private static final String SETTING = "WINDLASS_PINNED_THREADS";
@@ -17,10 +18,10 @@ final class RankCores {
   private RankCores() {}
 
   /**
-   * A worker for each rank of a process.
+   * Returns a worker for each rank of a process.
    *
-   * @param setting that of the environment, or null
-   * @throws InvalidArgumentException if that can't be read
+   * @param setting the value of {@code WINDLASS_PINNED_THREADS}, or null
+   * @throws InvalidArgumentException if the setting is neither 0, 1 nor empty
    */
   static List<RankWorker> workers(
       List<Communicator> ranks, CommunicatorOptions options, String setting) {
@@ -41,7 +42,7 @@ final class RankCores {
     return System.getenv(SETTING);
   }
 
-  /** Whether either says so; an empty setting is none. */
+  /** Returns true if the options or the setting ask for pinned threads. */
   static boolean pins(CommunicatorOptions options, String setting) {
     if (setting != null && !setting.matches("[01]?")) {
       throw new InvalidArgumentException(
@@ -50,7 +51,7 @@ final class RankCores {
     return options.pinnedThreads() || "1".equals(setting);
   }
 
-  /** The number that a rank has among those of its host; {@link #NONE} where cores are too few. */
+  /** Returns a rank's number among those of its host; {@link #NONE} if these exceed the cores. */
   private static int place(int rank, int[] hosts, int cores) {
     int before = 0;
     int all = 0;

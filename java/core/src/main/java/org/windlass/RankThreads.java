@@ -20,13 +20,13 @@ import org.windlass.error.WindlassException;
 final class RankThreads<T, E extends Exception> {
   private static final System.Logger LOGGER = System.getLogger("org.windlass");
 
-  /** How long after the first failure the ranks that are still inside are told of. */
+  /** Time from the first failure to the warning that names the ranks that are still inside. */
   private static final long PATIENCE_MS = 5_000;
 
-  /** Between two looks at what is still inside. */
+  /** Time between two checks of the ranks that are still inside. */
   private static final long LOOK_MS = 200;
 
-  /** Before a communicator's failure, where it is told at a rank's next call. */
+  /** Start of a communicator's failure in the message of a rank's next call. */
   private static final String IS_DEAD = "the communicator is dead: ";
 
   private final List<Communicator> communicators;
@@ -36,8 +36,8 @@ final class RankThreads<T, E extends Exception> {
   private final ReturnedRanks returned;
 
   /**
-   * In the order in which ranks failed, with room for every rank's: a rank may fail since the heap is
-   * full. Guarded by itself.
+   * The failures in their order, with room for one of each rank, since a full heap may be the cause
+   * of one. Guarded by itself.
    */
   private final List<Throwable> failures;
 
@@ -72,7 +72,7 @@ final class RankThreads<T, E extends Exception> {
   }
 
   private void start() {
-    // All before the first begins: what is thrown in between would leave that one behind.
+    // Made before the first begins, since a full heap in between would leave that one behind.
     Runnable[] bodies = new Runnable[results.length];
     for (int i = 0; i < bodies.length; i++) {
       int own = i;
@@ -81,14 +81,15 @@ final class RankThreads<T, E extends Exception> {
     for (int i = 0; i < bodies.length; i++) {
       try {
         workers.get(i).begin(bodies[i]);
-      } catch (OutOfMemoryError e) {
-        fail(i, noThread(communicators.get(i).rank(), e));
+      } catch (Throwable e) {
+        // The ranks before this one run: they end by the abort.
+        fail(i, e instanceof OutOfMemoryError ? noThread(communicators.get(i).rank(), e) : e);
         break;
       }
     }
   }
 
-  private static Throwable noThread(int rank, OutOfMemoryError e) {
+  private static Throwable noThread(int rank, Throwable e) {
     try {
       return new ResourceException("run: no thread for rank " + rank, e);
     } catch (OutOfMemoryError again) {
@@ -118,7 +119,7 @@ final class RankThreads<T, E extends Exception> {
     }
   }
 
-  /** What ended the rank, also where what it threw can't be told. */
+  /** Returns what ended the rank, even if the throwable has no text. */
   private static String reason(int rank, Throwable failure) {
     try {
       return "rank " + rank + " ended with " + failure;
@@ -128,9 +129,9 @@ final class RankThreads<T, E extends Exception> {
   }
 
   /**
-   * Waits for all threads; an interrupt goes on to them. Says once which are still inside some time
-   * after one failed: a rank that neither returns nor calls the library can't be ended. True if there
-   * was an interrupt.
+   * Waits for the end of all bodies, and passes an interrupt on to them. Some time after a failure,
+   * logs once which ranks are still inside, since a rank that neither returns nor calls the library
+   * can't be ended. Returns true if there was an interrupt.
    */
   private boolean join() {
     boolean interrupted = false;
@@ -214,7 +215,7 @@ final class RankThreads<T, E extends Exception> {
             + " Failed so far: " + failed);
   }
 
-  /** The first failure that isn't the consequence of another, with those that say more suppressed. */
+  /** Returns the first failure that no other caused, with those that say more suppressed in it. */
   private Throwable root() {
     synchronized (failures) {
       Throwable root = null;
@@ -234,14 +235,14 @@ final class RankThreads<T, E extends Exception> {
     }
   }
 
-  /** Of a failure of the communicator every rank is told the same. */
+  /** Returns true if two ranks report the same failure of the communicator. */
   private static boolean repeats(Throwable failure, Throwable root) {
     return failure.getClass() == root.getClass()
         && failure instanceof WindlassException
         && (Objects.equals(failure.getMessage(), root.getMessage()) || isLater(failure, root));
   }
 
-  /** Whether a rank learned only at its next call of what another one found. */
+  /** Returns true if a rank learned only at its next call what another rank found. */
   private static boolean isLater(Throwable failure, Throwable found) {
     return failure.getClass() == found.getClass()
         && Objects.equals(failure.getMessage(), IS_DEAD + found.getMessage());

@@ -4,15 +4,15 @@ package org.windlass;
 import org.windlass.internal.Native;
 
 /**
- * The thread of one rank of a group, which runs one body after another. It starts with the first and
- * lives as long as the group; between bodies it holds nothing of the caller's.
+ * The thread of one rank of a group, which runs one body after another. It starts with the first
+ * body and lives as long as the group. Between bodies it refers to nothing of a caller.
  */
 final class RankWorker {
   private final String name;
   private final int place;
   private final boolean stays;
 
-  /** Made with the group, since it keeps the class loaders of those that call its constructor. */
+  /** Made with the group, since it refers to the class loaders of its constructor's callers. */
   private final Thread thread;
 
   /** Guarded by this, as is all below. */
@@ -25,8 +25,8 @@ final class RankWorker {
   /**
    * A thread that has not begun.
    *
-   * @param place the number of the core, among those that it may use, where it begins; -1 for any
-   * @param stays whether it stays there
+   * @param place number of the core on which it begins, among the cores that it may use; -1 for any
+   * @param stays whether it may use only this core
    */
   RankWorker(int rank, int place, boolean stays) {
     this.name = "windlass-rank-" + rank;
@@ -38,13 +38,18 @@ final class RankWorker {
   }
 
   /**
-   * Has the thread run {@code next}, which throws nothing, under the caller's context class loader.
+   * Starts {@code next}, which throws nothing, on the thread, with the caller's context class
+   * loader.
    *
+   * @throws ClosedException after {@link #end}: the thread may be gone, and nothing would run
    * @throws OutOfMemoryError if the thread can't be made
    */
   synchronized void begin(Runnable next) {
     if (body != null) {
       throw new IllegalStateException(name + " runs a body");
+    }
+    if (hasEnded) {
+      throw new ClosedException("run: the group is closed");
     }
     if (!hasBegun) {
       thread.start();
@@ -69,7 +74,7 @@ final class RankWorker {
           runNext();
         }
       } catch (Throwable e) {
-        // Out of memory, as the body's own failure was told; the thread has bodies to come.
+        // A full heap, for example, while a body's failure was recorded. The thread goes on.
       }
     }
   }
@@ -89,7 +94,7 @@ final class RankWorker {
     return true;
   }
 
-  /** No frame of a thread that waits keeps the body. */
+  /** A method of its own, so that no frame of the waiting thread refers to the body. */
   private void runNext() {
     Runnable next;
     synchronized (this) {
@@ -105,6 +110,7 @@ final class RankWorker {
   private synchronized void over() {
     body = null;
     loader = null;
+    notifyAll(); // first, since what follows may throw
     thread.setContextClassLoader(null);
     thread.setPriority(Thread.NORM_PRIORITY);
     thread.setUncaughtExceptionHandler(null);
@@ -112,10 +118,9 @@ final class RankWorker {
       thread.setName(name);
     }
     Thread.interrupted();
-    notifyAll();
   }
 
-  /** Waits until the body is over, for so long at most; whether it is. */
+  /** Waits at most {@code ms} for the end of the body; 0: without a limit. True if it is over. */
   synchronized boolean await(long ms) throws InterruptedException {
     if (body != null) {
       wait(ms);
@@ -123,7 +128,7 @@ final class RankWorker {
     return body == null;
   }
 
-  /** Whether a body is not over yet. */
+  /** Returns true while a body runs. */
   synchronized boolean isBusy() {
     return body != null;
   }
@@ -139,12 +144,12 @@ final class RankWorker {
     }
   }
 
-  /** Where the body is; empty where none runs. */
+  /** Returns the stack of the body; empty if none runs. */
   synchronized StackTraceElement[] stack() {
     return body == null ? new StackTraceElement[0] : thread.getStackTrace();
   }
 
-  /** Has the thread end, once the body that it runs is over. */
+  /** Ends the thread after the body that it runs. */
   synchronized void end() {
     hasEnded = true;
     notifyAll();

@@ -27,17 +27,17 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 /**
- * The command of {@code scripts/bench --against}: this build beside another one, and that one
- * beside itself, which says how far two equal builds come to lie apart on this machine.
+ * The command of {@code scripts/bench --against}. It compares this build with another one, and that
+ * one with itself. The second comparison shows how much the times of equal builds differ here.
  */
 @Command(
     name = "scripts/bench --against",
     mixinStandardHelpOptions = true,
     description =
         "Compares the build of this checkout with that of another, over operations, ranks, sizes"
-            + " and kinds of buffers; in the same run the other with itself. Builds alternate. A"
-            + " ratio is the median over the rounds of a run, of those in which an empty call took"
-            + " about as long by each build.")
+            + " and kinds of buffers, and the other build with itself. Builds alternate. A ratio is"
+            + " the median over the rounds of a run. Rounds in which an empty call took longer with"
+            + " one build than with another do not count.")
 final class AgainstCommand implements Runnable {
   /** Beyond this ratio in every run a cell counts as slower. */
   private static final double SLOWER = 1.15;
@@ -78,8 +78,8 @@ final class AgainstCommand implements Runnable {
   @Mixin private CellOptions options;
 
   /**
-   * Times that a process measures its first cell for nothing: the compiler's threads take cores from
-   * ranks for some tenths of a second.
+   * Times that a process measures its first cell and discards the result, since the compiler's
+   * threads take cores from ranks for some tenths of a second.
    */
   private static final int WARM_UPS = 4;
 
@@ -222,7 +222,7 @@ final class AgainstCommand implements Runnable {
   /** Where a checkout has built the program that measures a side, and its name there. */
   private enum Program {
     MODULE("java/bench/target/classes", SideMain.class.getName()),
-    /** Of checkouts from before benchmarks were a module. */
+    /** For checkouts in which benchmarks are no module yet. */
     BESIDE_TESTS("tests/bench/target/classes", "org.windlass.cli.bench.SideMain");
 
     private final String folder;
@@ -275,19 +275,19 @@ final class AgainstCommand implements Runnable {
     measured.forEach(
         each -> out.printf(" %5s", number("%.3f", geometricMean(each, Build.CONTROL))));
     out.printf(
-        "%ncells above %.2f in every run, or left out since an empty call took longer by this build"
-            + " each time: %s%n",
+        "%ncells that are slower: above %.2f in every run, or without a round because an empty call"
+            + " always took longer with this build: %s%n",
         SLOWER, slower.isEmpty() ? "none" : String.join("; ", slower));
     if (!unmet.isEmpty()) {
       out.printf(
-          "cells of fewer rounds than %d, since the machine changed between builds, and how many"
-              + " each run has: %s%n",
+          "cells with fewer than %d rounds, because the machine changed between builds; with the"
+              + " rounds of each run: %s%n",
           rounds, String.join("; ", unmet));
     }
     out.flush();
   }
 
-  /** Of the runs that have a round, the first one's. */
+  /** Returns the median of the first run that has a round; NaN if none has. */
   private static double median(List<BuildRounds> runs) {
     return runs.stream()
         .mapToDouble(BuildRounds::median)
@@ -300,7 +300,7 @@ final class AgainstCommand implements Runnable {
     return Double.isNaN(value) ? "-" : String.format(Locale.ROOT, format, value);
   }
 
-  /** Over cells that have a round; NaN where none has. */
+  /** Returns the mean over the cells that have a round; NaN if none has. */
   private static double geometricMean(Map<String, BuildRounds> cells, Build build) {
     return Math.exp(
         cells.values().stream()

@@ -11,10 +11,10 @@ import java.util.Map;
  * build: a host moves virtual cores near and far between rounds, and an empty call shows it.
  */
 final class BuildRounds {
-  /** How much more an empty call may take by one build than by another, where they are compared. */
+  /** Largest difference between the builds' empty calls in a round that counts, as a share. */
   private static final double MOST_APART = 0.25;
 
-  /** The same, as a share of the shortest median of the builds; the larger of the two counts. */
+  /** Another limit, as a share of the builds' shortest median. The larger limit applies. */
   private static final double OF_MEDIAN = 0.03;
 
   /** The other checkout's build, the same build once more, and this checkout's build. */
@@ -28,7 +28,7 @@ final class BuildRounds {
   private int leftOut;
   private int slowHere;
 
-  /** Whether it was added: not where what the builds met is too different. */
+  /** Adds the round and returns true, if the builds' empty calls are alike. */
   boolean add(Map<Build, Times> round) {
     DoubleSummaryStatistics empty =
         round.values().stream().mapToDouble(Times::empty).summaryStatistics();
@@ -47,8 +47,8 @@ final class BuildRounds {
   }
 
   /**
-   * Whether no round was added, of two or more, since an empty call took longer by this build than
-   * {@link #MOST_APART} allows in each: then it is the build, and not the machine.
+   * Returns true if two or more rounds were offered and none counts, because in each an empty call
+   * took longer with this build. Then the build is the cause, and not the machine.
    */
   boolean isSlowByItself() {
     return rounds.isEmpty() && leftOut > 1 && slowHere == leftOut;
@@ -58,7 +58,7 @@ final class BuildRounds {
     return rounds.size();
   }
 
-  /** The other build's, in microseconds; NaN without a round. */
+  /** Returns the other build's median, in microseconds; NaN without a round. */
   double median() {
     return Row.median(rounds.stream().map(round -> round.get(Build.OTHER)).toList(), Times::median);
   }

@@ -15,10 +15,10 @@ final class LineUp {
   private static final int ARRIVED = 0;
   private static final int SENSE = 1;
 
-  /** What a rank on a core of its own spins before it yields. */
+  /** Time that a rank spins before it yields, if each rank has a core. */
   private static final long SPIN_NS = 2_000;
 
-  /** Looks between two at whether the others can still come. */
+  /** Number of looks after which a rank checks that the others can still come. */
   private static final int PATIENCE = 4096;
 
   private final SharedWords words;
@@ -27,11 +27,11 @@ final class LineUp {
   private final long spinNs;
 
   /**
-   * A place for all ranks of a communicator, one object for those of a process.
+   * A place for all ranks of a communicator. The ranks of a process share one object.
    *
-   * @param words {@link #WORDS} or more, of this alone
+   * @param words at least {@link #WORDS}, used only by this line-up
    * @param member any rank of the communicator
-   * @param cores cores that the ranks share; one spins before it yields only where each has one
+   * @param cores cores that the ranks share; a rank spins before it yields only if each has a core
    */
   LineUp(SharedWords words, Communicator member, int cores) {
     this.words = words;
@@ -77,13 +77,13 @@ final class LineUp {
             });
     if (waitedNs > member.deadline().toNanos()) {
       throw new DeadlineExceededException(
-          "the line-up of rank "
+          "line-up: rank "
               + member.rank()
-              + " with all of "
+              + " waited "
+              + member.deadline().toMillis() / 1e3
+              + " s, and not all of "
               + parties
-              + " ranks: not all came within "
-              + member.deadline().toSeconds()
-              + " s");
+              + " ranks came");
     }
   }
 }

@@ -40,13 +40,13 @@ public final class Sampler {
 
   private static final CompilationMXBean COMPILATION = ManagementFactory.getCompilationMXBean();
 
-  /** Share of a measurement in which a JVM compiles, up to which it has compiled what counts. */
+  /** Largest share of a measurement in which a JVM may compile and count as warm. */
   private static final double SETTLED = 0.03;
 
-  /** For each rank of another process too, since the JVMs of all compile on the same cores. */
+  /** Per process, since the JVMs of all processes compile on the same cores. */
   private static final int MOST_WARM_UPS = 4;
 
-  /** Rounds and warm-up, floors included, take less than this many times the time asked for. */
+  /** Limit of the time of all rounds, warm-up and floors, as a multiple of the time asked for. */
   private static final int MOST_TIMES = 20;
 
   private final LocalGroup group;

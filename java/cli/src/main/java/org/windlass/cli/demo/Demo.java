@@ -30,7 +30,7 @@ import org.windlass.transfer.Transfer;
  * right.
  */
 public final class Demo {
-  /** The first of them brings page faults, and counts apart. */
+  /** The first one includes page faults, and is shown separately. */
   private static final int VERSIONS = 9;
 
   /** Source bytes of the copy-cast that is the floor: more than caches hold, as the weights are. */
@@ -226,12 +226,13 @@ public final class Demo {
     printRow("all", model.weights().size(), bytes, all, floor);
     out.printf(
         Locale.ROOT,
-        "%nMB are written; the first version brings page faults, and times are medians of the other %d; the floor is"
-            + " what a copy-cast of as many bytes takes, at the rate of one right after each version.%n",
+        "%nMB: bytes written. First ms: the first version, which includes page faults.%n"
+            + "ms, GB/s, of floor: medians of the other %d versions. At least: the lowest of those.%n"
+            + "The floor of a version: a copy-cast of as many bytes, at a rate measured right after it.%n",
         VERSIONS - 1);
   }
 
-  /** One line, of microseconds of each version and of its floor. */
+  /** Prints a line from the microseconds of each version and of its floor. */
   private void printRow(
       String name, int tensors, long bytes, double[] micros, double[] floor) {
     double[] later = Arrays.copyOfRange(micros, 1, VERSIONS);
