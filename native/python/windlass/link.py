@@ -68,9 +68,9 @@ class Link(Scope):
 
         self._handle.use("meet", create)
 
-    def batch(self) -> LinkBatch:
-        """Returns an empty batch of tensors, which are sent together."""
-        return LinkBatch(self)
+    def transfer_builder(self) -> LinkTransferBuilder:
+        """Returns an empty builder of tensors, which are sent together."""
+        return LinkTransferBuilder(self)
 
     def _operation(self, what):
         return f"{what} on link '{self.name}'{self._whose}"
@@ -193,7 +193,7 @@ class Link(Scope):
         return f"Link({self.name!r}{self._whose})"
 
 
-class LinkBatch:
+class LinkTransferBuilder:
     """Tensors of a link that are sent together. Each rank adds the tensors that it has a part of.
 
     `register` compares them with the other job's, and returns what sends them."""
@@ -206,8 +206,8 @@ class LinkBatch:
 
     def add(self, name: str, shape: Iterable[int], source: Any, layout: str,
             dtype: str | None = None, wire: str | None = None, mode: str = "direct",
-            bucket_bytes: int = 16 << 20, padded_shape: Iterable[int] | None = None) -> LinkBatch:
-        """Adds a tensor to send, and returns this batch. Copies nothing.
+            bucket_bytes: int = 16 << 20, padded_shape: Iterable[int] | None = None) -> LinkTransferBuilder:
+        """Adds a tensor to send, and returns this builder. Copies nothing.
 
         name: the same in both jobs. shape: of the whole tensor, without padding; padded_shape:
         with it. source: this rank's part, as `tensor` takes it, or None if this rank has none.
@@ -215,7 +215,7 @@ class LinkBatch:
         dtype: see `tensor`. wire: dtype to convert floating-point elements to before they are
         sent. mode: direct, staged or gather-broadcast. bucket_bytes: size of the buckets into
         which mode staged packs tensors. Raises InvalidArgumentException or UnsupportedException."""
-        require(not self._registered, "add: the batch is registered already; make another")
+        require(not self._registered, "add: the builder was registered already; make another")
         require(isinstance(name, str), f"add: name is {name!r}; it must be a string")
         what = f"add: tensor '{name}'"
         require(name not in self._tensors, what + " was added before; add each once")
@@ -266,11 +266,11 @@ class LinkBatch:
                 f"{what} has shape {part and part.shape}; under {layout} rank {rank} holds {local}")
 
     def register(self, deadline: float = 60.0) -> LinkTransfer:
-        """Collective over both jobs: plans how the tensors of this batch move.
+        """Collective over both jobs: plans how the tensors of this builder move.
 
         Raises MismatchException on every rank if only one job has a name, or shapes differ, and
         InvalidArgumentException if a part is not of its layout's shape. Then the link goes on."""
-        require(not self._registered, "register: the batch is registered already")
+        require(not self._registered, "register: the builder was registered already")
         until = Deadline(deadline)
         link, comm = self._link, self._link.communicator
         self._registered = True
@@ -379,7 +379,7 @@ def _transfer_config(words):
 
 
 class LinkTransfer(Scope):
-    """A batch that both jobs have registered. Each version is sent once.
+    """A builder that both jobs have registered. Each version is sent once.
 
     The transfer keeps the tensors' memory until it, or its link, is closed."""
 

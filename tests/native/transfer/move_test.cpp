@@ -131,8 +131,8 @@ TEST_P(Moves, NothingWhereTransfersDifferAndGoOn) {
       Error error;
       ASSERT_EQ(WL_MISMATCH,
                 wl_transfer_move(mine.transfer(), isOther ? 4 : 3, &version, 0, &error));
-      EXPECT_TRUE(contains(error.message, "rank 0 is at batch 3 of those that were registered"));
-      EXPECT_TRUE(contains(error.message, " at batch 4"));
+      EXPECT_TRUE(contains(error.message, "rank 0 is at transfer 3 of those that were registered"));
+      EXPECT_TRUE(contains(error.message, " at transfer 4"));
       EXPECT_EQ(WL_ANY_VERSION, version);
       ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
       EXPECT_TRUE(own.holds(1));

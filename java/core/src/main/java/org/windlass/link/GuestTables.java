@@ -51,10 +51,11 @@ final class GuestTables {
    * Collective over the link, guests too: what {@code plan} gives on this rank, once guests have
    * theirs of it. Where it throws, on all receivers alike, guests throw the same.
    */
-  static LinkBatch.Planned told(Link link, Until until, Supplier<LinkBatch.Planned> plan) {
+  static LinkTransferBuilder.Planned told(Link link, Until until,
+      Supplier<LinkTransferBuilder.Planned> plan) {
     byte[][] stated = gather(link, until, new byte[0]);
     boolean isPlanner = link.communicator().rank() == link.firstReceiver();
-    LinkBatch.Planned planned = null;
+    LinkTransferBuilder.Planned planned = null;
     WindlassException refusal = null;
     byte[] own = {};
     try {
@@ -83,7 +84,7 @@ final class GuestTables {
 
   /** What each guest has stated, by its rank and the tensors' names. */
   private static Map<Integer, Map<String, TransferWords.Binding>> checked(
-      Link link, LinkBatch.Planned planned, byte[][] stated) {
+      Link link, LinkTransferBuilder.Planned planned, byte[][] stated) {
     if (planned.agreement().checksums()) {
       throw new UnsupportedException(
           "register: the senders are Python ranks, which make no checksums; leave checksums() out");
@@ -203,7 +204,7 @@ final class GuestTables {
 
   private static byte[] made(
       Link link,
-      LinkBatch.Planned planned,
+      LinkTransferBuilder.Planned planned,
       Map<Integer, Map<String, TransferWords.Binding>> views) {
     StepsMemo memo = link.memo();
     byte[] made =
@@ -230,13 +231,13 @@ final class GuestTables {
               + made.length
               + " bytes, of at most "
               + Gathered.MOST_BYTES
-              + "; register the tensors as several batches");
+              + "; register the tensors as several transfers");
     }
     return made;
   }
 
   private static List<TransferWords.Bound> bound(
-      LinkBatch.Planned planned, Map<String, TransferWords.Binding> views) {
+      LinkTransferBuilder.Planned planned, Map<String, TransferWords.Binding> views) {
     List<Agreement.Pair> pairs = planned.agreement().pairs();
     List<Plan> plans = planned.halves().get(0).plans();
     List<TransferWords.Bound> bound = new ArrayList<>();

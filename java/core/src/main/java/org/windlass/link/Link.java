@@ -30,24 +30,26 @@ import org.windlass.layout.Layout;
 /**
  * A link of two sides of a communicator, senders and receivers, between which tensors move version
  * after version. Each side knows its own layouts alone: a trainer adds what it holds, a fleet names
- * what it takes, and {@link LinkBatch#register} makes one plan of both.
+ * what it takes, and {@link LinkTransferBuilder#register} makes one plan of both.
  *
  * <pre>{@code
  * Link link = Link.open(comm, "policy", trainers, fleet);
  *
- * var batch = link.batch().wire(BF16)                            // on a rank of the trainers
+ * var transfer = link.transferBuilder().defaultWire(BF16)                            // on a rank
+ * of the trainers
  *     .add("l0.q_proj", shape, q, trainers.layout(partial(SUM), shard(0)))
  *     .register(ofMinutes(1));
- * for (long v = 1; train(); v++) batch.send(v);
+ * for (long v = 1; train(); v++) transfer.send(v);
  *
- * var batch = link.batch()                                       // on a rank of the fleet
+ * var transfer = link.transferBuilder()                                       // on a rank of the
+ * fleet
  *     .into("l0.q_proj", shape, q, fleet.layout(shard(0)))
  *     .register(ofMinutes(1));
- * for (long v = batch.receive(); ; v = batch.receive()) serve(batch.tensor("l0.q_proj"));
+ * for (long v = transfer.receive(); ; v = transfer.receive()) serve(transfer.tensor("l0.q_proj"));
  * }</pre>
  *
- * <p>{@link org.windlass.job.Job#meet} makes one of two jobs, each with a communicator of its own. There a layout is
- * over ranks as its own job counts them.
+ * <p>{@link org.windlass.job.Job#meet} makes one of two jobs, each with a communicator of its own.
+ * There a layout is over ranks as its own job counts them.
  *
  * <p>A link has a communicator of its own: when it fails, each side goes on with its own work and
  * may join another.
@@ -373,12 +375,12 @@ public final class Link implements AutoCloseable {
   }
 
   /** Tensors that move together. */
-  public LinkBatch batch() {
-    return new LinkBatch(this);
+  public LinkTransferBuilder transferBuilder() {
+    return new LinkTransferBuilder(this);
   }
 
   /**
-   * Makes the calling thread the one that calls operations of this link, whichever of its batches
+   * Makes the calling thread the one that calls operations of this link, whichever of its transfers
    * they are of: they share its communicator.
    *
    * @throws InvalidArgumentException where another thread does; nothing was sent
@@ -451,7 +453,7 @@ public final class Link implements AutoCloseable {
   }
 
   /**
-   * For a batch. For packages of Windlass.
+   * For a transfer. For packages of Windlass.
    *
    * @hidden
    */
@@ -469,7 +471,7 @@ public final class Link implements AutoCloseable {
     return layout;
   }
 
-  /** How many batches this rank has registered before; they count alike on every rank. */
+  /** How many transfers this rank has registered before; they count alike on every rank. */
   int nextRegistration() {
     return registrations++;
   }
@@ -560,7 +562,7 @@ public final class Link implements AutoCloseable {
       synchronized (transfers) {
         closed = true;
       }
-      // A call that is ending still says what of its transfer is torn, and does this itself.
+      // A call that is ending still says what of its transfer is incomplete, and does this itself.
       if (caller.get() == null) {
         closeKept();
       }

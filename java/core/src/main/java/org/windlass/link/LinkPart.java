@@ -36,7 +36,7 @@ final class LinkPart {
   private final List<Checksums> checksums = new ArrayList<>();
 
   /** Of the last move, which failed: names of this rank's targets that have parts of it. */
-  private Supplier<List<String>> torn = List::of;
+  private Supplier<List<String>> incomplete = List::of;
 
   /** What all ranks of the link threw alike, with nothing moved; or null. */
   private UnsupportedException refusal;
@@ -82,7 +82,7 @@ final class LinkPart {
    * @return for the move; null where the other side has not come in time, and nothing was said
    */
   Until come(boolean isSender, long named, Until until) {
-    torn = List::of;
+    incomplete = List::of;
     Handover handover = link.handover();
     if (handover == null) {
       return until;
@@ -140,14 +140,14 @@ final class LinkPart {
 
   private void moveHere(int half, long named, long[] version, Until until) {
     latest = transfers.get(half);
-    torn = latest::incomplete;
+    incomplete = latest::incomplete;
     if (checksums.isEmpty()) {
       transfer(named, version, until);
       return;
     }
     Checksums.Failure failure = moveAndVerify(half, named, version, until);
     if (failure != null) {
-      torn = failure::wrong;
+      incomplete = failure::wrong;
       throw failure.exception();
     }
   }
@@ -157,10 +157,10 @@ final class LinkPart {
       latest.move(registration, named, version, until.leftNs());
     } catch (UnsupportedException e) {
       refusal = e;
-      torn = List::of;
+      incomplete = List::of;
       throw e;
     }
-    torn = List::of;
+    incomplete = List::of;
   }
 
   /** Failures that every rank has alike, {@code failure} too where it is a refusal. */
@@ -197,8 +197,8 @@ final class LinkPart {
   }
 
   /** Names of this rank's targets that have parts of the version of the move that failed last. */
-  List<String> torn() {
-    return torn.get();
+  List<String> incomplete() {
+    return incomplete.get();
   }
 
   /** What {@code what} of {@code version} throws for {@code failure}; see {@link Link#failed}. */

@@ -23,11 +23,11 @@ import org.windlass.transfer.Progress;
 import org.windlass.transfer.Transfer;
 
 /**
- * A transfer of a {@link LinkBatch} that both sides have registered. Each version moves once: every
- * sender calls {@link #send}, every receiver {@link #receive}, and a rank that is both calls send
- * alone. All tensors of a version move as one: ranks name it as they come, and nothing moves unless
- * they agree; its bytes move; each receiver commits it once every target on every rank is
- * complete, and checked where {@link LinkBatch#checksums} asks for it.
+ * A transfer of a {@link LinkTransferBuilder} that both sides have registered. Each version moves
+ * once: every sender calls {@link #send}, every receiver {@link #receive}, and a rank that is both
+ * calls send alone. All tensors of a version move as one: ranks name it as they come, and nothing
+ * moves unless they agree; its bytes move; each receiver commits it once every target on every rank
+ * is complete, and checked where {@link LinkTransferBuilder#checksums} asks for it.
  *
  * <p>What a receiver reads through {@link #tensor} is always one version, whole:
  *
@@ -35,22 +35,23 @@ import org.windlass.transfer.Transfer;
  *   <li>By default it has two halves. The version before stays readable, and as it is, while the
  *       next one is written to the other half; the commit flips between them. What {@code tensor}
  *       gave stays as it is until the receive after the next.
- *   <li>{@link LinkBatch#inPlace In place} there is nothing to read while a version arrives.
+ *   <li>{@link LinkTransferBuilder#inPlace In place} there is nothing to read while a version
+ * arrives.
  * </ul>
  *
  * <p>After a failure, a receiver with two halves holds the last version that it committed; in place
- * {@link #version} is empty unless nothing had been moved, and {@link #torn} names the tensors that
- * hold parts of two versions. A rank that had committed before a failure reached it stays with the
- * new version, while others keep the one before; no rank commits before all are complete. What was
- * received stays readable when the link, or this object, is closed.
+ * {@link #version} is empty unless nothing had been moved, and {@link #incomplete} names the
+ * tensors that hold parts of two versions. A rank that had committed before a failure reached it
+ * stays with the new version, while others keep the one before; no rank commits before all are
+ * complete. What was received stays readable when the link, or this object, is closed.
  *
  * <p><b>Of two jobs</b>, a side that waits in vain has lost nothing: {@link #send} and {@link
  * #receive} throw {@link DeadlineExceededException}, and the link goes on. So a version that no
  * receive asked for in time is skipped, and the next receive gets the newest. Of its deadline, send
  * keeps up to half, and a second or twice the last move, for the move itself; a receive that has
  * been offered a version lasts as long as the send, 2 s more at most. Once both sides have come,
- * either has a second at least for the move; and of a batch over several links for each link after
- * the first, over which a version has moved by then. A receiver commits once all
+ * either has a second at least for the move; and of a transfer over several links for each link
+ * after the first, over which a version has moved by then. A receiver commits once all
  * ranks of its job have the version: after a failure they all have the new one, or all the one
  * before, unless one of themselves is lost.
  *
@@ -192,7 +193,7 @@ public final class LinkTransfer implements AutoCloseable {
       return version[0];
     } catch (RuntimeException | Error e) {
       if (targets.isInPlace() && version[0] != ANY) {
-        holding = Holding.overwritten(version[0]).torn(at.torn(), e);
+        holding = Holding.overwritten(version[0]).incomplete(at.incomplete(), e);
       }
       if (isLate) {
         throw e;
@@ -277,7 +278,7 @@ public final class LinkTransfer implements AutoCloseable {
 
   /**
    * Of a link of two jobs, on a receiver: the newest version that the senders have come to send so
-   * far on the link, of whichever batch, received or not; empty before the first.
+   * far on the link, of whichever transfer, received or not; empty before the first.
    */
   public OptionalLong newest() {
     requireHandover("newest");
@@ -340,9 +341,9 @@ public final class LinkTransfer implements AutoCloseable {
    * have, written a part. Those that it had written wholly are not among them. Empty with two
    * halves.
    */
-  public List<String> torn() {
-    requireReceiver("torn");
-    return holding.torn();
+  public List<String> incomplete() {
+    requireReceiver("incomplete");
+    return holding.incomplete();
   }
 
   private void requireReceiver(String what) {

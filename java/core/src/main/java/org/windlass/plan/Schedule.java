@@ -13,14 +13,14 @@ import org.windlass.ReduceOp;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Native;
 import org.windlass.internal.Shapes;
-import org.windlass.internal.Steps.Place;
 import org.windlass.internal.Steps;
+import org.windlass.internal.Steps.Place;
 
 /**
- * The schedule of one rank in a run of a batch, in phases: what is staged in one phase is read in
- * the next. Each rank makes its own schedule. A rank numbers the boxes that it stages, and a reader
- * those that a certain rank stages for it: both in the order of buckets, then of tensors, to which
- * all ranks come alike.
+ * The schedule of one rank in a run of a transfer, in phases: what is staged in one phase is read
+ * in the next. Each rank makes its own schedule. A rank numbers the boxes that it stages, and a
+ * reader those that a certain rank stages for it: both in the order of buckets, then of tensors, to
+ * which all ranks come alike.
  */
 final class Schedule {
   private static final int LINE = 64;
@@ -318,7 +318,7 @@ final class Schedule {
                 + " tensors in "
                 + Native.WL_MAX_PHASES
                 + " turns or more, which a transfer does not have: use larger buckets, or several"
-                + " batches");
+                + " transfers");
       }
     }
   }

@@ -36,9 +36,9 @@ import org.windlass.plan.Plan;
 import org.windlass.plan.TransferMode;
 
 /**
- * A transfer: a {@link Batch} bound to memory on every rank. Each {@link #run} moves every tensor
- * once, in the {@link TransferMode} of its plan. The memory of the views, and of what is staged,
- * stays until the transfer is closed.
+ * A transfer: a {@link TransferBuilder} bound to memory on every rank. Each {@link #run} moves
+ * every tensor once, in the {@link TransferMode} of its plan. The memory of the views, and of what
+ * is staged, stays until the transfer is closed.
  */
 public final class Transfer implements AutoCloseable {
   /**
@@ -416,7 +416,7 @@ public final class Transfer implements AutoCloseable {
         new Until(Deadline.DEFAULT), communicator, ranks, Layout::toString, tensors);
   }
 
-  /** The plans of the batch's tensors, in the order in which they were added. */
+  /** The plans of the transfer's tensors, in the order in which they were added. */
   public List<Plan> plans() {
     return tensors.stream().map(BoundTensor::plan).toList();
   }
