@@ -741,6 +741,24 @@ def trainer():
     in_job(work)
 
 
+def finishes():
+    """Sends two versions, one that no receiver asks for, and then the end."""
+    def work(job):
+        with job.meet("policy", SOON) as link:
+            sources, transfer = bound(job, link)
+            for version in (1, 2):
+                fill(job, sources, version)
+                assert transfer.try_send(version, SOON) is True
+            if len(sys.argv) > 2:
+                assert transfer.try_send(3, 0.5) is False
+                say("is late")
+            transfer.finish(SOON)
+            transfer.finish(SOON)
+            raised(lambda: transfer.send(4, SOON), "send: link 'policy' was finished")
+        say("done")
+    in_job(work)
+
+
 def again_and_again():
     """Sends version after version, and meets again once a link has ended; until it is ended."""
     def work(job):

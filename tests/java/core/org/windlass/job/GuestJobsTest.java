@@ -391,6 +391,33 @@ class GuestJobsTest {
     }
   }
 
+  /** Receivers wait while the guests finish, or ask once these have ended. */
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void receiversGetTheEndOfGuestsAsAResult(boolean isWaiting) throws Exception {
+    List<Processes.Rank> guests = guests(isWaiting ? "finishes" : "finishes late");
+    FutureTask<Void> fleet =
+        fleet(
+            2,
+            job -> {
+              List<Taken> tensors = tensors(2);
+              try (Link link = job.meet("policy", Role.TARGET, SOON);
+                  LinkTransfer transfer = register(link, job, tensors)) {
+                for (long version = 1; version <= 2; version++) {
+                  assertThat(transfer.tryReceive(SOON)).hasValue(version);
+                  require(transfer, job, tensors, version);
+                }
+                for (Processes.Rank guest : isWaiting ? List.<Processes.Rank>of() : guests) {
+                  guest.ended();
+                }
+                assertThat(transfer.tryReceive(SOON)).isEmpty();
+                assertThat(transfer.isFinished()).isTrue();
+                require(transfer, job, tensors, 2);
+              }
+            });
+    requireDone(fleet, guests);
+  }
+
   @Test
   void guestsThatWouldSendWhereAnotherJobDoesAreRefused() throws Exception {
     CountDownLatch there = new CountDownLatch(1);

@@ -296,19 +296,10 @@ public final class Followers implements AutoCloseable {
     newest = version;
     sentVersions++;
     List<Entry> receivers = linked();
-    List<CompletableFuture<Throwable>> sends =
-        receivers.stream().map(each -> begin(each, version, until.left())).toList();
-    for (int i = 0; i < sends.size(); i++) {
-      Throwable failure = sends.get(i).join();
-      boolean isSkipped =
-          failure instanceof DeadlineExceededException
-              && receivers.get(i).link.communicator().failure().isEmpty();
-      if (isSkipped) {
-        receivers.get(i).set(SKIPPED, null);
-      } else {
-        receivers.get(i).set(failure == null ? DONE : LOST, failure);
-      }
-    }
+    receivers.stream()
+        .map(each -> begin(each, version, until.left()))
+        .toList()
+        .forEach(CompletableFuture::join);
     settle(receivers, until);
     for (Entry each : receivers) {
       if (each.outcome == DONE) {
@@ -321,17 +312,40 @@ public final class Followers implements AutoCloseable {
     return now;
   }
 
-  /** Sends on a thread of its own. The result is the failure, or null. */
-  private static CompletableFuture<Throwable> begin(Entry to, long version, Duration limit) {
+  /**
+   * Ends the versions of all followers, which get that as a result ({@link LinkTransfer#finish(Duration)}). Then
+   * nothing more can be sent to them.
+   *
+   * @return the state of each follower
+   * @throws WindlassException if this job's own ranks fail
+   */
+  public List<Follower> finish(Duration deadline) {
+    Until until = Job.until(deadline);
+    List<Entry> receivers = linked();
+    for (Entry each : receivers) {
+      try {
+        each.transfer.finish(until.left());
+        each.set(DONE, null);
+      } catch (RuntimeException | Error e) {
+        each.set(LOST, e);
+      }
+    }
+    settle(receivers, until);
+    publish(receivers);
+    job.requireAlive();
+    return now;
+  }
+
+  /** Sends on a thread of its own, and sets the outcome. */
+  private static CompletableFuture<Void> begin(Entry to, long version, Duration limit) {
     LinkTransfer transfer = to.transfer;
     try {
-      return CompletableFuture.supplyAsync(
+      return CompletableFuture.runAsync(
           () -> {
             try {
-              transfer.send(version, limit);
-              return null;
+              to.set(transfer.trySend(version, limit) ? DONE : SKIPPED, null);
             } catch (Throwable e) {
-              return e;
+              to.set(LOST, e);
             }
           },
           send -> {
@@ -340,8 +354,8 @@ public final class Followers implements AutoCloseable {
             thread.start();
           });
     } catch (OutOfMemoryError e) {
-      return CompletableFuture.completedFuture(
-          new ResourceException("no thread for the send to " + to.name, e));
+      to.set(LOST, new ResourceException("no thread for the send to " + to.name, e));
+      return CompletableFuture.completedFuture(null);
     }
   }
 

@@ -76,7 +76,7 @@ public final class Job implements AutoCloseable {
   private static final System.Logger LOGGER = System.getLogger("org.windlass");
 
   /** Version of what jobs and their ranks exchange until they have met. */
-  private static final int PROTOCOL = 3;
+  private static final int PROTOCOL = 4;
 
   // Outcomes of a meeting on a rank. All ranks of a job take the highest one.
   private static final long JOINED = 0;

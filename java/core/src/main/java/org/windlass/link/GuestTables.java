@@ -54,7 +54,7 @@ final class GuestTables {
   static LinkTransferBuilder.Planned told(Link link, Until until,
       Supplier<LinkTransferBuilder.Planned> plan) {
     byte[][] stated = gather(link, until, new byte[0]);
-    boolean isPlanner = link.communicator().rank() == link.firstReceiver();
+    boolean isPlanner = link.communicator().rank() == link.ranks().firstReceiver();
     LinkTransferBuilder.Planned planned = null;
     WindlassException refusal = null;
     byte[] own = {};
@@ -68,7 +68,7 @@ final class GuestTables {
       refusal = e;
       own = isPlanner ? refused(e) : own;
     }
-    byte[] told = gather(link, until, own)[link.firstReceiver()];
+    byte[] told = gather(link, until, own)[link.ranks().firstReceiver()];
     if (refusal == null && !isPlanner) {
       refusal = refusal(told);
     }
@@ -94,7 +94,7 @@ final class GuestTables {
             .map(pair -> pair.from().spec())
             .collect(Collectors.toMap(TensorSpec::name, spec -> spec, (one, same) -> one));
     Map<Integer, Map<String, TransferWords.Binding>> views = new HashMap<>();
-    for (int rank : link.senderRanks()) {
+    for (int rank : link.ranks().senders()) {
       Map<String, TransferWords.Binding> own = decode(rank, stated[rank], sent.keySet());
       sent.values().forEach(spec -> check(link, rank, spec, own.get(spec.name())));
       views.put(rank, own);
@@ -181,7 +181,7 @@ final class GuestTables {
               + " is "
               + (view == null ? "None" : named(view.dtype()) + Arrays.toString(view.shape()))
               + "; under "
-              + link.named(true, spec.layout())
+              + link.ranks().named(true, spec.layout())
               + " rank "
               + rank
               + " holds "
@@ -214,7 +214,7 @@ final class GuestTables {
               out.writeByte(MADE);
               out.writeInt(planned.halves().size());
               out.writeInt(views.size());
-              for (int rank : link.senderRanks()) {
+              for (int rank : link.ranks().senders()) {
                 // Of all halves: a guest sends the same, wherever it goes.
                 long[] words = TransferWords.of(bound(planned, views.get(rank)), rank, memo);
                 ByteBuffer bytes =

@@ -3,12 +3,10 @@ package org.windlass.link;
 
 import java.lang.ref.WeakReference;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.TreeSet;
 import java.util.concurrent.atomic.AtomicReference;
-import java.util.stream.IntStream;
 import org.windlass.Communicator;
 import org.windlass.error.AbortedException;
 import org.windlass.error.ClosedException;
@@ -65,11 +63,7 @@ public final class Link implements AutoCloseable {
   /** The senders alone; null on other ranks. */
   private final LinkSide senders;
 
-  /** For each rank of {@code senders} its rank of the link, ascending. */
-  private final int[] senderRanks;
-
-  private final Side sending;
-  private final Side receiving;
+  private final LinkRanks ranks;
   private final boolean sends;
   private final boolean receives;
 
@@ -95,6 +89,9 @@ public final class Link implements AutoCloseable {
 
   private volatile boolean closed;
 
+  /** Whether this rank's side has agreed that no version follows. */
+  private volatile boolean finished;
+
   private final Unclosed unclosed;
 
   /** A link that nobody has closed yet, in place of its communicators. */
@@ -107,40 +104,11 @@ public final class Link implements AutoCloseable {
     protected void free() {}
   }
 
-  /**
-   * One side of a link.
-   *
-   * @param mesh of the ranks as whoever names them counts them
-   * @param counted all that are counted so, ascending
-   * @param first rank of the link of those
-   */
-  private record Side(DeviceMesh mesh, int[] counted, int first) {
-    int linked(int rank) {
-      return first + Arrays.binarySearch(counted, rank);
-    }
-
-    /** As the side counts it; -1 where the side has no such rank. */
-    int own(int linked) {
-      int place = linked - first;
-      return place >= 0 && place < counted.length ? counted[place] : -1;
-    }
-
-    int[] linked() {
-      return mesh.ranks().stream().mapToInt(this::linked).sorted().toArray();
-    }
-
-    /** Job {@code size} ranks, of which the link counts {@code first} before them. */
-    static Side ofJob(int size, int first) {
-      return new Side(DeviceMesh.of(size), IntStream.range(0, size).toArray(), first);
-    }
-  }
-
   /** Collective over {@code communicator}, which it takes over. */
   private Link(
       String name,
       String whose,
-      Side sending,
-      Side receiving,
+      LinkRanks ranks,
       Communicator communicator,
       Handover handover,
       boolean hasGuests,
@@ -148,17 +116,16 @@ public final class Link implements AutoCloseable {
       StepsMemo memo) {
     this.name = name;
     this.whose = whose;
-    this.sending = sending;
-    this.receiving = receiving;
+    this.ranks = ranks;
     this.communicator = communicator;
     this.handover = handover;
     this.hasGuests = hasGuests;
     this.layout = layout;
     this.memo = memo;
-    this.senderRanks = sending.linked();
-    this.sends = Arrays.binarySearch(senderRanks, communicator.rank()) >= 0;
-    this.receives = Arrays.binarySearch(receiving.linked(), communicator.rank()) >= 0;
+    this.sends = ranks.sends(communicator.rank());
+    this.receives = ranks.receives(communicator.rank());
     if (handover == null) {
+      int[] senderRanks = ranks.senders();
       Communicator own = communicator.subset(senderRanks);
       this.senders =
           own == null ? null : new LinkSide(communicator, own, senderRanks, "the senders");
@@ -218,8 +185,7 @@ public final class Link implements AutoCloseable {
       return new Link(
           name,
           whose,
-          Side.ofJob(senders, 0),
-          Side.ofJob(communicator.size() - senders, senders),
+          LinkRanks.ofJobs(name, senders, communicator.size() - senders),
           communicator,
           new Handover(communicator, side, senders, until),
           hasGuests,
@@ -294,8 +260,7 @@ public final class Link implements AutoCloseable {
       return new Link(
           name,
           "",
-          new Side(senders, ranks, 0),
-          new Side(receivers, ranks, 0),
+          LinkRanks.within(name, senders, receivers, ranks),
           own,
           null,
           false,
@@ -401,7 +366,7 @@ public final class Link implements AutoCloseable {
   void leave() {
     caller.set(null);
     if (closed) {
-      closeKept();
+      kept().forEach(LinkTransfer::close);
     }
   }
 
@@ -426,12 +391,8 @@ public final class Link implements AutoCloseable {
     return senders;
   }
 
-  int[] senderRanks() {
-    return senderRanks;
-  }
-
-  int firstReceiver() {
-    return receiving.linked()[0];
+  LinkRanks ranks() {
+    return ranks;
   }
 
   boolean hasGuests() {
@@ -445,6 +406,14 @@ public final class Link implements AutoCloseable {
    */
   public String operation(String what) {
     return what + " on link '" + name + "'" + whose;
+  }
+
+  boolean isFinished() {
+    return finished;
+  }
+
+  void setFinished() {
+    finished = true;
   }
 
   /** Null where both sides are of one communicator. */
@@ -476,51 +445,6 @@ public final class Link implements AutoCloseable {
     return registrations++;
   }
 
-  /** {@code layout} by ranks of the link; its ranks belong to one side. */
-  Layout within(String what, boolean isSender, Layout layout) {
-    Side side = isSender ? sending : receiving;
-    int[] linked = new int[layout.mesh().size()];
-    for (int place = 0; place < linked.length; place++) {
-      int rank = layout.mesh().rankOf(place);
-      if (!side.mesh.contains(rank)) {
-        throw new InvalidArgumentException(
-            what
-                + ": layout "
-                + layout
-                + " holds rank "
-                + rank
-                + ", which is no "
-                + (isSender ? "sender" : "receiver")
-                + " of link '"
-                + name
-                + "' ("
-                + side.mesh
-                + ")");
-      }
-      linked[place] = side.linked(rank);
-    }
-    return new Layout(layout.mesh().ranks(linked), layout.placements());
-  }
-
-  /** What {@link #within} has made of a layout as messages have it: as that side has named it. */
-  String named(boolean isSender, Layout layout) {
-    Side side = isSender ? sending : receiving;
-    DeviceMesh mesh = layout.mesh();
-    int[] own = new int[mesh.size()];
-    for (int place = 0; place < own.length; place++) {
-      own[place] = side.own(mesh.rankOf(place));
-      if (own[place] < 0) {
-        return layout.qualified();
-      }
-    }
-    return new Layout(mesh.ranks(own), layout.placements()).toString();
-  }
-
-  /** This rank as that side counts it, which has it. */
-  int counted(boolean isSender) {
-    return (isSender ? sending : receiving).own(communicator.rank());
-  }
-
   /** Has {@link #close} close a transfer that moves over this link, too. */
   void keep(LinkTransfer transfer) {
     synchronized (transfers) {
@@ -540,12 +464,10 @@ public final class Link implements AutoCloseable {
     }
   }
 
-  private void closeKept() {
-    List<LinkTransfer> kept;
+  private List<LinkTransfer> kept() {
     synchronized (transfers) {
-      kept = transfers.stream().map(WeakReference::get).filter(Objects::nonNull).toList();
+      return transfers.stream().map(WeakReference::get).filter(Objects::nonNull).toList();
     }
-    kept.forEach(LinkTransfer::close);
   }
 
   /**
@@ -564,7 +486,7 @@ public final class Link implements AutoCloseable {
       }
       // A call that is ending still says what of its transfer is incomplete, and does this itself.
       if (caller.get() == null) {
-        closeKept();
+        kept().forEach(LinkTransfer::close);
       }
     }
   }
@@ -596,6 +518,6 @@ public final class Link implements AutoCloseable {
 
   @Override
   public String toString() {
-    return "Link '" + name + "'" + whose + " from " + sending.mesh + " to " + receiving.mesh;
+    return "Link '" + name + "'" + whose + " " + ranks;
   }
 }

@@ -65,6 +65,7 @@ import org.windlass.transfer.Transfer;
  */
 public final class LinkTransfer implements AutoCloseable {
   private static final long ANY = Transfer.ANY_VERSION;
+  private static final long FINISHED = Transfer.FINISHED;
 
   /** In the order of their links' names: so the ranks of all links come to each in one order. */
   private final List<LinkPart> parts;
@@ -113,11 +114,66 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   private void send(long version, long deadlineNs) {
-    if (!link.sends()) {
-      throw new InvalidArgumentException("send: this rank is no sender of " + link);
-    }
+    requireSent(version);
+    move("send", version, deadlineNs).orThrow();
+  }
+
+  /**
+   * {@link #send(long, Duration)} for loops without a catch block.
+   *
+   * @return false if the receivers have not asked for a version before the deadline; then nobody
+   *     has it, and the link goes on. All senders get the same result. Within one communicator,
+   *     where receivers come to every version, it returns true.
+   * @throws WindlassException if the link is over, or the call was wrong as of {@link #send(long)}
+   */
+  public boolean trySend(long version, Duration deadline) {
+    requireSent(version);
+    return move("send", version, Deadline.nanos(deadline)).late == null;
+  }
+
+  private void requireSent(long version) {
+    requireSender("send");
     requireVersion("send", version);
-    move("send", version, deadlineNs);
+    if (isFinished()) {
+      throw new InvalidArgumentException("send: " + link + " was finished");
+    }
+  }
+
+  /** {@link #finish(Duration)} with the deadline of the communicator. */
+  public void finish() {
+    finish(Deadline.DEFAULT);
+  }
+
+  /**
+   * Collective over the senders: ends the versions. Nothing more can be sent over the links of this
+   * transfer. Receivers get that as a result ({@link #isFinished}), whether they wait now or ask
+   * later, and keep the version that they hold. Idempotent.
+   *
+   * <p>Between two jobs it does not wait until receivers ask, and the senders may leave when it
+   * returns. Receivers that have left already are no failure. Within one communicator receivers come
+   * to it by a receive, as to a version.
+   *
+   * @param deadline limit of the call; if it passes, the link is over
+   */
+  public void finish(Duration deadline) {
+    finish(Deadline.nanos(deadline));
+  }
+
+  private void finish(long deadlineNs) {
+    requireSender("finish");
+    Link.enter("finish", links);
+    LinkPart at = parts.get(0);
+    try {
+      Until until = new Until(deadlineNs);
+      for (LinkPart part : parts) {
+        at = part;
+        part.finish(until);
+      }
+    } catch (RuntimeException | Error e) {
+      throw at.failed("finish", ANY, e);
+    } finally {
+      Link.leave(links);
+    }
   }
 
   /**
@@ -154,12 +210,44 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   private long receive(long version, long deadlineNs) {
+    requireReceived();
+    return move("receive", version, deadlineNs).orThrow();
+  }
+
+  /**
+   * {@link #receive(Duration)} for loops without a catch block.
+   *
+   * <pre>{@code
+   * while (!weights.isFinished()) {
+   *   weights.tryReceive(ofSeconds(30)).ifPresent(v -> engine.swap(weights.tensor("w"), v));
+   * }
+   * }</pre>
+   *
+   * @return the version; empty if the senders had none before the deadline, or have finished, as
+   *     {@link #isFinished} says then. All receivers get the same result. Within one communicator
+   *     senders come to every receive, and a deadline that passes is an exception.
+   * @throws WindlassException if the link is over, or the call was wrong as of {@link #receive()}
+   */
+  public OptionalLong tryReceive(Duration deadline) {
+    requireReceived();
+    Outcome outcome = move("receive", ANY, Deadline.nanos(deadline));
+    return outcome.late == null ? OptionalLong.of(outcome.version) : OptionalLong.empty();
+  }
+
+  /**
+   * Whether the senders have finished ({@link #finish()}), so that no version follows. A receive
+   * finds that out, on all ranks of the receivers alike. Thread-safe.
+   */
+  public boolean isFinished() {
+    return links.stream().anyMatch(Link::isFinished);
+  }
+
+  private void requireReceived() {
     requireReceiver("receive");
     if (link.sends()) {
       throw new InvalidArgumentException(
           "receive: this rank is a sender too, of " + link + "; it receives in its send");
     }
-    return move("receive", version, deadlineNs);
   }
 
   private static void requireVersion(String what, long version) {
@@ -169,11 +257,24 @@ public final class LinkTransfer implements AutoCloseable {
     }
   }
 
-  private long move(String what, long wanted, long deadlineNs) {
+  /**
+   * What a move has come to.
+   *
+   * @param late why nothing came; null if it came
+   */
+  private record Outcome(long version, WindlassException late) {
+    long orThrow() {
+      if (late != null) {
+        throw late;
+      }
+      return version;
+    }
+  }
+
+  private Outcome move(String what, long wanted, long deadlineNs) {
     Link.enter(what, links);
     long[] version = {ANY};
     LinkPart at = parts.get(0);
-    boolean isLate = false;
     try {
       Until until = new Until(deadlineNs);
       overwriting = targets.isInPlace() ? Overwriting.of(parts, next) : null;
@@ -182,27 +283,54 @@ public final class LinkTransfer implements AutoCloseable {
         long named = version[0] == ANY ? wanted : version[0];
         Until coming = part == parts.get(0) ? until : until.orLonger(Handover.RESERVE);
         Until moving = part.come(link.sends(), named, coming);
-        if (moving == null) {
-          isLate = true;
-          throw late(what, part.link(), parts.subList(0, parts.indexOf(part)), version[0]);
+        if (moving != null) {
+          part.move(next, named, version, moving);
+        } else if (!part.link().isFinished()) {
+          WindlassException late =
+              late(what, part.link(), parts.subList(0, parts.indexOf(part)), version[0]);
+          keep(version[0], at, late);
+          return new Outcome(ANY, late);
         }
-        part.move(next, named, version, moving);
+        if (part.link().isFinished()) {
+          version[0] = part == parts.get(0) ? ANY : named; // which has moved over those before
+          requireEnd(named, part);
+          version[0] = FINISHED;
+        }
+      }
+      if (version[0] == FINISHED) {
+        return new Outcome(FINISHED, finished(what));
       }
       holding = Holding.of(version[0], next);
       next = (next + 1) % parts.get(0).halves();
-      return version[0];
+      return new Outcome(version[0], null);
     } catch (RuntimeException | Error e) {
-      if (targets.isInPlace() && version[0] != ANY) {
-        holding = Holding.overwritten(version[0]).incomplete(at.incomplete(), e);
-      }
-      if (isLate) {
-        throw e;
-      }
-      throw at.failed(what, version[0] == ANY ? wanted : version[0], e);
+      keep(version[0], at, e);
+      throw at.failed(what, version[0] < 0 ? wanted : version[0], e);
     } finally {
       overwriting = null;
       Link.leave(links);
     }
+  }
+
+  /** Says what targets in place hold after a version that has moved over some links or in part. */
+  private void keep(long version, LinkPart at, Throwable failure) {
+    if (targets.isInPlace() && version >= 0) {
+      holding = Holding.overwritten(version).incomplete(at.incomplete(), failure);
+    }
+  }
+
+  /** Throws where a link was finished in place of a version that this rank sends or has begun. */
+  private void requireEnd(long named, LinkPart part) {
+    if (named >= 0 && (link.sends() || part != parts.get(0))) {
+      throw new AbortedException(
+          "senders have finished " + part.link() + " in place of version " + named);
+    }
+  }
+
+  /** What {@code receive} throws if the senders have finished. */
+  private WindlassException finished(String what) {
+    return new AbortedException(
+        link.operation(what) + ": the senders have finished; no version follows");
   }
 
   /**
@@ -346,6 +474,12 @@ public final class LinkTransfer implements AutoCloseable {
     return holding.incomplete();
   }
 
+  private void requireSender(String what) {
+    if (!link.sends()) {
+      throw new InvalidArgumentException(what + ": this rank is no sender of " + link);
+    }
+  }
+
   private void requireReceiver(String what) {
     if (!link.receives()) {
       throw new InvalidArgumentException(what + ": this rank is no receiver of " + link);
@@ -363,9 +497,7 @@ public final class LinkTransfer implements AutoCloseable {
    * @throws VerificationFailedException on every sender, as there
    */
   public void checkReplicas() {
-    if (!link.sends()) {
-      throw new InvalidArgumentException("checkReplicas: this rank is no sender of " + link);
-    }
+    requireSender("checkReplicas");
     Link.enter("checkReplicas", links);
     try {
       Until until = new Until(Deadline.DEFAULT);

@@ -272,10 +272,10 @@ public final class LinkTransferBuilder {
       throw new InvalidArgumentException(
           call + ": this rank is no " + (isSender ? "sender" : "receiver") + " of " + link);
     }
-    Layout layout = link.within(call + ": tensor '" + spec.name() + "'", isSender, spec.layout());
+    Layout layout = link.ranks().linked(call + ": tensor '" + spec.name() + "'", isSender, spec.layout());
     TensorSpec linked =
         new TensorSpec(spec.name(), spec.shape(), spec.dtype(), layout, spec.paddedShape());
-    BoundTensor.checkView(call, role, spec, view, link.counted(isSender));
+    BoundTensor.checkView(call, role, spec, view, link.ranks().counted(isSender, link.communicator().rank()));
     Link other = bound.putIfAbsent(spec.name(), link);
     if (other != null && other != link) {
       throw new InvalidArgumentException(
@@ -373,7 +373,7 @@ public final class LinkTransferBuilder {
   record Planned(Agreement agreement, List<TransferBuilder> halves) {}
 
   private static Planned planned(Share share, byte[][] offers, Targets views) {
-    Agreement agreement = new Agreement(offers, share.link::named);
+    Agreement agreement = new Agreement(offers, share.link.ranks()::named);
     List<TransferBuilder> halves = new ArrayList<>();
     for (int half = 0; half < (agreement.doubled() ? 2 : 1); half++) {
       halves.add(builder(share, agreement, views, half));

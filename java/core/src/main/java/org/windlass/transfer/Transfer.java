@@ -48,6 +48,13 @@ public final class Transfer implements AutoCloseable {
    */
   public static final long ANY_VERSION = Native.WL_ANY_VERSION;
 
+  /**
+   * For packages of Windlass: what {@link #move} takes and gives if no version follows.
+   *
+   * @hidden
+   */
+  public static final long FINISHED = Native.WL_FINISHED;
+
   private final Communicator communicator;
   private final Endpoint endpoint;
   private final List<BoundTensor> tensors;
@@ -243,7 +250,7 @@ public final class Transfer implements AutoCloseable {
     }
     begin(thread);
     try {
-      ClosedException closed = closedView();
+      ClosedException closed = named == FINISHED ? null : closedView();
       if (closed == null) {
         int cleared = clearOnDevice();
         if (cleared != Native.WL_OK) {
