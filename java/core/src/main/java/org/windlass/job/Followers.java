@@ -313,8 +313,8 @@ public final class Followers implements AutoCloseable {
   }
 
   /**
-   * Ends the versions of all followers, which get that as a result ({@link LinkTransfer#finish(Duration)}). Then
-   * nothing more can be sent to them.
+   * Ends the versions of all followers, which get that as a result ({@link
+   * LinkTransfer#finish(Duration)}). Then nothing more can be sent to them.
    *
    * @return the state of each follower
    * @throws WindlassException if this job's own ranks fail

@@ -54,9 +54,9 @@ import org.windlass.plan.Plan;
  *   var transfer = link.transferBuilder()
  *       .into("l0.q_proj", shape, qkv.narrow(0, 0, 128), tp.layout(shard(0)))
  *       .register(ofMinutes(1));
- *   while (serving) {
- *     transfer.receive(ofSeconds(30));
- *     engine.swap(transfer.tensor("l0.q_proj"), transfer.version()); // one of two halves
+ *   while (!transfer.isFinished()) {
+ *     transfer.tryReceive(ofSeconds(30))
+ *         .ifPresent(v -> engine.swap(transfer.tensor("l0.q_proj"), v)); // one of two halves
  *   }
  * }
  * }</pre>
@@ -249,8 +249,7 @@ public final class Job implements AutoCloseable {
     Objects.requireNonNull(role, "role");
     String operation = "meet of pair '" + pair + "' as " + role.name().toLowerCase(Locale.ROOT);
     String call =
-        operation
-            + (target == null ? "" : " of job '" + target + "'")
+        operation + (target == null ? "" : " of job '" + target + "'")
             + (layout == null ? "" : " with layout " + layout.qualified());
     return exclusively(
         operation,
@@ -276,7 +275,7 @@ public final class Job implements AutoCloseable {
   /**
    * Returns the followers of this job, which is the source of a pair.
    *
-   * @param binding adds the tensors to send to a transfer. It is called for each new follower.
+   * @param binding adds the tensors to send to a builder. It is called for each new follower.
    */
   public Followers followers(String pair, Consumer<LinkTransferBuilder> binding) {
     Names.require("pair", pair);

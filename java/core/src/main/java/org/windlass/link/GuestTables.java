@@ -128,10 +128,7 @@ final class GuestTables {
       return views;
     } catch (IOException e) {
       throw new MismatchException(
-          "what Python rank "
-              + rank
-              + " says of its tensors can't be read: "
-              + Encoding.why(e)
+          "what Python rank " + rank + " says of its tensors can't be read: " + Encoding.why(e)
               + "; run one version of Windlass on all ranks",
           e,
           "",
@@ -161,8 +158,8 @@ final class GuestTables {
   }
 
   /**
-   * Refuses a view that is not what {@code rank} holds of the tensor; null for none. Senders that are
-   * guests have the same ranks in the link as in their job.
+   * Refuses a view that is not what {@code rank} holds of the tensor; null for none. Senders that
+   * are guests have the same ranks in the link as in their job.
    */
   private static void check(
       Link link, int rank, TensorSpec spec, TransferWords.Binding view) {
@@ -174,19 +171,10 @@ final class GuestTables {
         || view.dtype() != spec.dtype().code()
         || !Arrays.equals(view.shape(), local)) {
       throw new InvalidArgumentException(
-          "register: source of tensor '"
-              + spec.name()
-              + "' on rank "
-              + rank
-              + " is "
+          "register: source of tensor '" + spec.name() + "' on rank " + rank + " is "
               + (view == null ? "None" : named(view.dtype()) + Arrays.toString(view.shape()))
-              + "; under "
-              + link.ranks().named(true, spec.layout())
-              + " rank "
-              + rank
-              + " holds "
-              + spec.dtype()
-              + Arrays.toString(local),
+              + "; under " + link.ranks().named(true, spec.layout()) + " rank " + rank + " holds "
+              + spec.dtype() + Arrays.toString(local),
           null,
           "",
           List.of(rank));
@@ -227,10 +215,8 @@ final class GuestTables {
             });
     if (made.length > Gathered.MOST_BYTES) {
       throw new InvalidArgumentException(
-          "register: the parts of the plan for Python ranks take "
-              + made.length
-              + " bytes, of at most "
-              + Gathered.MOST_BYTES
+          "register: the parts of the plan for Python ranks take " + made.length
+              + " bytes, of at most " + Gathered.MOST_BYTES
               + "; register the tensors as several transfers");
     }
     return made;

@@ -33,17 +33,18 @@ import org.windlass.layout.Layout;
  * <pre>{@code
  * Link link = Link.open(comm, "policy", trainers, fleet);
  *
- * var transfer = link.transferBuilder().defaultWire(BF16)                            // on a rank
- * of the trainers
+ * var transfer = link.transferBuilder().defaultWire(BF16) // on a rank of the trainers
  *     .add("l0.q_proj", shape, q, trainers.layout(partial(SUM), shard(0)))
  *     .register(ofMinutes(1));
  * for (long v = 1; train(); v++) transfer.send(v);
+ * transfer.finish();
  *
- * var transfer = link.transferBuilder()                                       // on a rank of the
- * fleet
+ * var transfer = link.transferBuilder()                   // on a rank of the fleet
  *     .into("l0.q_proj", shape, q, fleet.layout(shard(0)))
  *     .register(ofMinutes(1));
- * for (long v = transfer.receive(); ; v = transfer.receive()) serve(transfer.tensor("l0.q_proj"));
+ * while (!transfer.isFinished()) {
+ *   transfer.tryReceive(ofMinutes(1)).ifPresent(v -> serve(transfer.tensor("l0.q_proj")));
+ * }
  * }</pre>
  *
  * <p>{@link org.windlass.job.Job#meet} makes one of two jobs, each with a communicator of its own.
@@ -173,12 +174,7 @@ public final class Link implements AutoCloseable {
       Until until) {
     try {
       String here =
-          "meets as '"
-              + name
-              + "' from layout "
-              + qualified(from)
-              + " to layout "
-              + qualified(to)
+          "meets as '" + name + "' from layout " + qualified(from) + " to layout " + qualified(to)
               + whose;
       Alike.require(
           communicator, until, Native.WL_OP_LINK, new Fingerprint().add(here), here);
@@ -227,12 +223,8 @@ public final class Link implements AutoCloseable {
     both.addAll(receivers.ranks());
     if (both.last() >= communicator.size()) {
       throw new InvalidArgumentException(
-          "link '"
-              + name
-              + "': a side holds rank "
-              + both.last()
-              + "; the communicator has ranks 0 to "
-              + (communicator.size() - 1));
+          "link '" + name + "': a side holds rank " + both.last()
+              + "; the communicator has ranks 0 to " + (communicator.size() - 1));
     }
     int[] ranks = both.stream().mapToInt(Integer::intValue).toArray();
     String operation = "link '" + name + "'";
@@ -354,11 +346,7 @@ public final class Link implements AutoCloseable {
     Thread other = caller.compareAndExchange(null, Thread.currentThread());
     if (other != null) {
       throw new InvalidArgumentException(
-          what
-              + ": link '"
-              + name
-              + "' is in a call of thread \""
-              + other.getName()
+          what + ": link '" + name + "' is in a call of thread \"" + other.getName()
               + "\"; one thread at a time may call operations on it");
     }
   }

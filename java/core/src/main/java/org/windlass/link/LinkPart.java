@@ -125,8 +125,7 @@ final class LinkPart {
           .failed(
               Native.WL_ABORTED,
               without,
-              "ranks "
-                  + without
+              "ranks " + without
                   + (link.receives()
                       ? " have not got it, so that no rank of their job takes it"
                       : " have not sent it, so that it fails on all ranks of their job"));

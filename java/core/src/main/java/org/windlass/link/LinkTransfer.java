@@ -23,45 +23,52 @@ import org.windlass.transfer.Progress;
 import org.windlass.transfer.Transfer;
 
 /**
- * A transfer of a {@link LinkTransferBuilder} that both sides have registered. Each version moves
- * once: every sender calls {@link #send}, every receiver {@link #receive}, and a rank that is both
- * calls send alone. All tensors of a version move as one: ranks name it as they come, and nothing
- * moves unless they agree; its bytes move; each receiver commits it once every target on every rank
- * is complete, and checked where {@link LinkTransferBuilder#checksums} asks for it.
+ * Tensors that both sides of a {@link Link} have registered, and that move together, version by
+ * version. Made by {@link LinkTransferBuilder#register}.
  *
- * <p>What a receiver reads through {@link #tensor} is always one version, whole:
+ * <p>Every sender calls {@link #send} or {@link #trySend}, and every receiver {@link #receive} or
+ * {@link #tryReceive}. A rank that is on both sides only sends. Nothing moves unless all ranks name
+ * the same version. A receiver commits a version once all targets of all ranks are complete, and
+ * checked if {@link LinkTransferBuilder#checksums} asks for it. {@link #finish()} ends the
+ * versions.
+ *
+ * <p>{@link #tensor} always reads one whole version:
  *
  * <ul>
- *   <li>By default it has two halves. The version before stays readable, and as it is, while the
- *       next one is written to the other half; the commit flips between them. What {@code tensor}
- *       gave stays as it is until the receive after the next.
- *   <li>{@link LinkTransferBuilder#inPlace In place} there is nothing to read while a version
- * arrives.
+ *   <li>By default, a receiver has two halves. The next version is written to the half that is not
+ *       read. Tensors that {@code tensor} returned stay as they are until the receive after the
+ *       next one.
+ *   <li>{@link LinkTransferBuilder#inPlace In place}, there is nothing to read while a version
+ *       arrives.
  * </ul>
  *
- * <p>After a failure, a receiver with two halves holds the last version that it committed; in place
- * {@link #version} is empty unless nothing had been moved, and {@link #incomplete} names the
- * tensors that hold parts of two versions. A rank that had committed before a failure reached it
- * stays with the new version, while others keep the one before; no rank commits before all are
- * complete. What was received stays readable when the link, or this object, is closed.
+ * <p><b>Failures.</b> An exception means that the link is over, or that the call was wrong; the
+ * methods list the exceptions after which the link goes on. A receiver with two halves keeps the
+ * last version that it committed. In place, {@link #version} is empty if anything had moved, and
+ * {@link #incomplete} names the tensors that hold parts of two versions. What was received stays
+ * readable after {@link #close} and {@link Link#close}. If a call fails on one rank only, such as
+ * for a closed view, its peers get an {@link AbortedException} that names the rank.
  *
- * <p><b>Of two jobs</b>, a side that waits in vain has lost nothing: {@link #send} and {@link
- * #receive} throw {@link DeadlineExceededException}, and the link goes on. So a version that no
- * receive asked for in time is skipped, and the next receive gets the newest. Of its deadline, send
- * keeps up to half, and a second or twice the last move, for the move itself; a receive that has
- * been offered a version lasts as long as the send, 2 s more at most. Once both sides have come,
- * either has a second at least for the move; and of a transfer over several links for each link
- * after the first, over which a version has moved by then. A receiver commits once all
- * ranks of its job have the version: after a failure they all have the new one, or all the one
- * before, unless one of themselves is lost.
+ * <p><b>Between two jobs</b>
  *
- * <p>The ranks of a link make their calls in one order: one that registers while others send is a
- * {@link MismatchException} on all, and the link is dead. So it is after a call that fails on one
- * rank alone, such as for a view that was closed: its peers get an {@link AbortedException} that
- * names the rank. A call that is refused before it sends anything ({@link
- * InvalidArgumentException}) changes nothing.
+ * <ul>
+ *   <li>a side that waits in vain loses nothing, and the link goes on. A version for which nobody
+ *       asked in time is skipped, and the next receive gets the newest one.
+ *   <li>a version succeeds or fails on all ranks of a job alike, unless a rank of that job is lost.
+ *       So do {@link #trySend} and {@link #tryReceive} that return without a version.
+ *   <li>a send keeps a part of its deadline for the move: one second or twice the last move, and at
+ *       most half of the deadline. A receive that was offered a version lasts as long as the send,
+ *       and at most 2 s longer. Once both sides have come, a move has at least one second over each
+ *       link.
+ * </ul>
  *
- * <p>One thread at a time calls an operation; queries may come from any thread at any time.
+ * <p><b>Within one communicator</b> all ranks come to each version, as to a collective. A deadline
+ * that passes ends the link. A rank that had committed before a failure reached it keeps the new
+ * version, and others the one before. No rank commits before all are complete.
+ *
+ * <p>The ranks of a link make their calls in one order. If one registers while others send, all get
+ * a {@link MismatchException}, and the link is over. One thread at a time calls an operation.
+ * Queries are thread-safe.
  */
 public final class LinkTransfer implements AutoCloseable {
   private static final long ANY = Transfer.ANY_VERSION;
@@ -150,8 +157,8 @@ public final class LinkTransfer implements AutoCloseable {
    * later, and keep the version that they hold. Idempotent.
    *
    * <p>Between two jobs it does not wait until receivers ask, and the senders may leave when it
-   * returns. Receivers that have left already are no failure. Within one communicator receivers come
-   * to it by a receive, as to a version.
+   * returns. Receivers that have left already are no failure. Within one communicator receivers
+   * come to it by a receive, as to a version.
    *
    * @param deadline limit of the call; if it passes, the link is over
    */
@@ -189,9 +196,9 @@ public final class LinkTransfer implements AutoCloseable {
   }
 
   /**
-   * {@link #receive()} with a deadline of its own. Between two jobs the link goes on where it passes
-   * and the senders have had no version; the ranks of one job wait 2 s longer for one another, and
-   * one that does not come by then ends the link.
+   * {@link #receive()} with a deadline of its own. Between two jobs the link goes on where it
+   * passes and the senders have had no version; the ranks of one job wait 2 s longer for one
+   * another, and one that does not come by then ends the link.
    */
   public long receive(Duration deadline) {
     return receive(ANY, Deadline.nanos(deadline));
@@ -346,17 +353,14 @@ public final class LinkTransfer implements AutoCloseable {
             .collect(Collectors.joining(", "));
     String operation = link.operation(what);
     return new DeadlineExceededException(
-        operation
-            + ": "
+        operation + ": "
             + (link.sends()
                 ? "the receivers have not asked for a version"
                 : "the senders have had no version to send")
             + (before.isEmpty()
                 ? " when the deadline passed; nothing moved, and the link goes on"
                 : " when the deadline passed; version "
-                    + version
-                    + " had moved over "
-                    + moved
+                    + version + " had moved over " + moved
                     + " by then, and who receives over this link too has not taken it; the links"
                     + " go on"),
         null,
@@ -520,8 +524,7 @@ public final class LinkTransfer implements AutoCloseable {
   @Override
   public String toString() {
     return "LinkTransfer of "
-        + parts.stream().mapToInt(part -> part.transfer(0).tensors().size()).sum()
-        + " tensors, "
+        + parts.stream().mapToInt(part -> part.transfer(0).tensors().size()).sum() + " tensors, "
         + links.stream().map(Link::toString).collect(Collectors.joining(", "));
   }
 }

@@ -33,18 +33,19 @@ import org.windlass.transfer.Transfer;
 import org.windlass.transfer.TransferBuilder;
 
 /**
- * A transfer of tensors of a {@link Link} that move together, or of several, each bound by a rank
- * to the part that it holds or takes. A rank names those of its own side alone, in any order, and
- * only the ones that it has a part of; {@link #register} finds each name's other side.
+ * Builder of a {@link LinkTransfer}. A rank adds the tensors of its own side, in any order, and
+ * only those that it has a part of. {@link #register} finds each name's other side.
  *
- * <p>Layouts are by ranks as the communicator counts them that the link was made from; of two jobs,
- * as each job counts its own. Views are
- * those of a {@link TransferBuilder}: strided as they may be, fused ones by {@code narrow}. One
- * name may be taken into several views (tied embeddings).
+ * <p>Layouts use the ranks of the communicator that the link was opened on. Between two jobs, each
+ * job uses its own ranks. Views may have any strides, as those of a {@link TransferBuilder}: a part
+ * of a fused tensor is a {@code narrow}. One name may be received into several views (tied
+ * embeddings).
  *
  * <p>A transfer over several links, by {@link #and}, moves as one: a receiver commits a version
  * once it has come whole over all of them. Every rank of a link names the same ones that it has in
  * common with others.
+ *
+ * <p>The methods that begin with {@code default} hold for tensors that are added after them.
  */
 public final class LinkTransferBuilder {
   /** What is bound on one link. */
@@ -107,24 +108,24 @@ public final class LinkTransferBuilder {
   }
 
   /**
-   * {@link TransferBuilder#defaultWire} of tensors that are added from here on; the sender's
-   * choice, while a receiver's counts for nothing.
+   * {@link TransferBuilder#defaultWire} of the tensors that are added after this call. The senders'
+   * choice holds.
    */
   public LinkTransferBuilder defaultWire(DType dtype) {
     return choose("defaultWire", moving.withWire(dtype));
   }
 
   /**
-   * {@link TransferBuilder#defaultBucketBytes} of tensors that are added from here on; the sender's
-   * choice, while a receiver's counts for nothing.
+   * {@link TransferBuilder#defaultBucketBytes} of the tensors that are added after this call. The
+   * senders' choice holds.
    */
   public LinkTransferBuilder defaultBucketBytes(long bytes) {
     return choose("defaultBucketBytes", moving.withBucketBytes(bytes));
   }
 
   /**
-   * {@link TransferBuilder#defaultMode} of tensors that are added from here on; the sender's
-   * choice, while a receiver's counts for nothing.
+   * {@link TransferBuilder#defaultMode} of the tensors that are added after this call. The senders'
+   * choice holds.
    */
   public LinkTransferBuilder defaultMode(TransferMode mode) {
     return choose("defaultMode", moving.withMode(mode));
@@ -235,10 +236,7 @@ public final class LinkTransferBuilder {
     Objects.requireNonNull(spec, "spec");
     if (spec.layout().hasPartial()) {
       throw new InvalidArgumentException(
-          "into: tensor '"
-              + spec.name()
-              + "' has layout "
-              + spec.layout()
+          "into: tensor '" + spec.name() + "' has layout " + spec.layout()
               + ", which holds Partial; a target holds values: use R or S");
     }
     TensorSpec linked = linked("into", "target", false, spec, target);
@@ -397,11 +395,8 @@ public final class LinkTransferBuilder {
     byte[] offer = new Offer(checksums, inPlace, share.sends, share.receives).encode();
     if (offer.length > Gathered.MOST_BYTES) {
       throw new InvalidArgumentException(
-          "register: the list of this rank's tensors takes "
-              + offer.length
-              + " bytes, of at most "
-              + Gathered.MOST_BYTES
-              + "; register them as several transfers");
+          "register: the list of this rank's tensors takes " + offer.length + " bytes, of at most "
+              + Gathered.MOST_BYTES + "; register them as several transfers");
     }
     return offer;
   }
@@ -442,7 +437,6 @@ public final class LinkTransferBuilder {
     return "LinkTransferBuilder of "
         + shares.values().stream().mapToInt(each -> each.sends.size()).sum()
         + " tensors to send and "
-        + shares.values().stream().mapToInt(each -> each.receives.size()).sum()
-        + " to receive";
+        + shares.values().stream().mapToInt(each -> each.receives.size()).sum() + " to receive";
   }
 }

@@ -32,10 +32,10 @@ import org.windlass.plan.PlanOptions;
 import org.windlass.plan.TransferMode;
 
 /**
- * A transfer of tensors that are redistributed together: each a global tensor with its layouts
- * before and after, bound to this rank's local views. Every rank of the communicator adds the same
- * tensors in the same order; {@link #register} then makes a {@link Transfer} of them. Plans know
- * which ranks of the communicator live on one host.
+ * Builder of a {@link Transfer}, which redistributes tensors together. Each is a global tensor with
+ * its layouts before and after, bound to this rank's local views. Every rank of the communicator
+ * adds the same tensors in the same order, and calls {@link #register}. Plans know which ranks of
+ * the communicator live on one host.
  *
  * <p>A view holds this rank's piece in the layout's local order, with any strides: fused tensors
  * are bound by {@code narrow}, stacks by {@code select}. It is null on a rank outside the layout's
@@ -62,14 +62,14 @@ public final class TransferBuilder {
     }
   }
 
-  /** A transfer of tensors to redistribute among the ranks of {@code communicator}. */
+  /** Returns a builder without tensors, of a transfer among the ranks of {@code communicator}. */
   public static TransferBuilder of(Communicator communicator) {
     return new TransferBuilder(Objects.requireNonNull(communicator, "communicator"));
   }
 
   /**
-   * The dtype in which floating tensors that are added from here on cross ranks. Without it, the
-   * wire adds no rounding: {@link Plan#defaultWire}.
+   * Sets the dtype in which floating-point tensors that are added after this call cross ranks. By
+   * default, the wire adds no rounding: {@link Plan#defaultWire}.
    */
   public TransferBuilder defaultWire(DType dtype) {
     moving = moving.withWire(dtype);
@@ -77,14 +77,14 @@ public final class TransferBuilder {
     return this;
   }
 
-  /** The {@link TransferMode} of tensors that are added from here on. */
+  /** Sets the {@link TransferMode} of the tensors that are added after this call. */
   public TransferBuilder defaultMode(TransferMode mode) {
     moving = moving.withMode(mode);
     unused = "defaultMode";
     return this;
   }
 
-  /** {@link PlanOptions#bucketBytes()} of tensors that are added from here on. */
+  /** Sets {@link PlanOptions#bucketBytes()} of the tensors that are added after this call. */
   public TransferBuilder defaultBucketBytes(long bytes) {
     moving = moving.withBucketBytes(bytes);
     unused = "defaultBucketBytes";
@@ -149,19 +149,12 @@ public final class TransferBuilder {
     }
     if (!from.shape().equals(to.shape())) {
       throw new InvalidArgumentException(
-          "add: to: tensor '"
-              + to.name()
-              + "' has shape "
-              + to.shape()
-              + ", from has "
+          "add: to: tensor '" + to.name() + "' has shape " + to.shape() + ", from has "
               + from.shape());
     }
     if (to.layout().hasPartial()) {
       throw new InvalidArgumentException(
-          "add: to: tensor '"
-              + to.name()
-              + "' has layout "
-              + to.layout()
+          "add: to: tensor '" + to.name() + "' has layout " + to.layout()
               + ", which holds Partial; a target holds values: use R or S");
     }
     checkMesh("from", from);
@@ -179,15 +172,8 @@ public final class TransferBuilder {
     int highest = spec.layout().mesh().highestRank();
     if (highest >= communicator.size()) {
       throw new InvalidArgumentException(
-          "add: "
-              + argument
-              + ": tensor '"
-              + spec.name()
-              + "' has layout "
-              + spec.layout()
-              + ", which needs rank "
-              + highest
-              + "; the communicator has ranks 0 to "
+          "add: " + argument + ": tensor '" + spec.name() + "' has layout " + spec.layout()
+              + ", which needs rank " + highest + "; the communicator has ranks 0 to "
               + (communicator.size() - 1));
     }
   }
@@ -219,7 +205,7 @@ public final class TransferBuilder {
     return Plan.stagingBytes(plans(), communicator.rank());
   }
 
-  /** Collective: binds the plans to memory on all ranks. The transfer is used up. */
+  /** Collective: binds the plans to memory on all ranks. The builder is used up. */
   public Transfer register() {
     return register(Deadline.DEFAULT);
   }
