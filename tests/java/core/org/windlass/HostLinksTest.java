@@ -14,6 +14,7 @@ import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Random;
 import java.util.UUID;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
@@ -106,6 +107,8 @@ class HostLinksTest {
                   side.move(version);
                   side.requireHolds(version);
                 }
+                side.end();
+                side.requireHolds(VERSIONS);
               }
             });
       }
@@ -228,6 +231,15 @@ class HostLinksTest {
       }
     }
 
+    void end() {
+      if (link.sends()) {
+        transfer.finish(SOON);
+      } else {
+        assertThat(transfer.tryReceive(SOON)).isEmpty();
+      }
+      assertThat(transfer.isFinished()).isTrue();
+    }
+
     void requireHolds(long version) {
       if (link.sends()) {
         return;
@@ -306,6 +318,13 @@ class HostLinksTest {
           assertThat(transfer.receive(SOON)).isEqualTo(version);
           requireAll(transfer.tensor("t"), version);
         }
+        if (role == Role.SOURCE) {
+          transfer.finish(SOON); // and leaves at once
+        } else {
+          Thread.sleep(ThreadLocalRandom.current().nextInt(50));
+          assertThat(transfer.tryReceive(SOON)).isEmpty();
+        }
+        assertThat(transfer.isFinished()).isTrue();
       }
       System.out.println("holds " + VERSIONS);
     }

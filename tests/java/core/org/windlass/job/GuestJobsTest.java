@@ -395,10 +395,22 @@ class GuestJobsTest {
   @ParameterizedTest
   @ValueSource(booleans = {true, false})
   void receiversGetTheEndOfGuestsAsAResult(boolean isWaiting) throws Exception {
-    List<Processes.Rank> guests = guests(isWaiting ? "finishes" : "finishes late");
+    finish(isWaiting, List.of("", ""), "");
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void receiversOnOtherHostsGetTheEndOfGuests(boolean isWaiting) throws Exception {
+    Ucx.require();
+    finish(isWaiting, List.of("a", "b"), "c");
+  }
+
+  private void finish(boolean isWaiting, List<String> hosts, String fleetHost) throws Exception {
+    List<Processes.Rank> guests = guests(isWaiting ? "finishes" : "finishes late", hosts);
     FutureTask<Void> fleet =
         fleet(
             2,
+            fleetHost,
             job -> {
               List<Taken> tensors = tensors(2);
               try (Link link = job.meet("policy", Role.TARGET, SOON);

@@ -31,6 +31,9 @@ import org.windlass.internal.transfer.Until;
  * that have offered wait for either word, which a receiver that runs says at once. Where none comes
  * before the senders' deadline, the receivers hang, and the link ends. After a confirmation the
  * ranks of both jobs move.
+ *
+ * <p>The end of the versions stays at rank 0 of the receivers, so that the senders may leave before
+ * these ask.
  */
 final class Handover implements AutoCloseable {
   private static final int ASKED = 0;
