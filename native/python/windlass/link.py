@@ -79,8 +79,13 @@ class Link(Scope):
     def _finish(self, until):
         if not self._finished:
             with self._operating("finish", ()):
-                self._lead(until, self._tell_end)
+                self._require_alike(self._lead(until, self._tell_end)[0] == self._ENDS)
             self._finished = True
+
+    @staticmethod
+    def _require_alike(is_alike):
+        if not is_alike:
+            raise AbortedException("some senders finish, and others send a version")
 
     def _tell_end(self, until):
         """Returns once the receivers have the end, or have left: then this job may leave."""
@@ -137,6 +142,7 @@ class Link(Scope):
         Returns the deadline of the move; None if the receivers have not asked before `until`."""
         kind, left_ns = self._lead(
             until, lambda agreed: self._hand_over(registration, version, agreed))
+        self._require_alike(kind != self._ENDS)
         return None if kind == self._LATE else Deadline(max(1, left_ns) / 1e9)
 
     def _lead(self, until, step):

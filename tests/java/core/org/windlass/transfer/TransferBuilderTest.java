@@ -221,13 +221,14 @@ class TransferBuilderTest {
       builder.defaultBucketBytes(4096);
       assertThatThrownBy(builder::register)
           .isInstanceOf(InvalidArgumentException.class)
-          .hasMessageContaining("register: bucketBytes was called after the last tensor was added");
+          .hasMessageContaining(
+              "register: defaultBucketBytes was called after the last tensor was added");
       LinkTransferBuilder linked = link.transferBuilder().defaultMode(TransferMode.STAGED);
       linked.add("w", new long[] {4}, source, WHOLE).into("w", new long[] {4}, target, WHOLE);
       linked.defaultWire(DType.BF16);
       assertThatThrownBy(linked::register)
           .isInstanceOf(InvalidArgumentException.class)
-          .hasMessageContaining("register: wire was called after the last tensor was added");
+          .hasMessageContaining("register: defaultWire was called after the last tensor was added");
     }
   }
 

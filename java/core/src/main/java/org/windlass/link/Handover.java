@@ -131,6 +131,7 @@ final class Handover implements AutoCloseable {
    */
   Until offer(long registration, long version, Until until) {
     long[] told = led(until, agreed -> offered(registration, version, agreed));
+    requireAlike(told[0] != ENDS);
     return told[0] == LATE ? null : new Until(Math.max(1, told[1]));
   }
 
@@ -150,7 +151,13 @@ final class Handover implements AutoCloseable {
 
   /** Collective over the senders: tells the receivers that no version follows. */
   void finish(Until until) {
-    led(until, this::finished);
+    requireAlike(led(until, this::finished)[0] == ENDS);
+  }
+
+  private static void requireAlike(boolean isAlike) {
+    if (!isAlike) {
+      throw new AbortedException("some senders finish, and others send a version");
+    }
   }
 
   /** What rank 0 of this job does; it tells FAILED, LATE, or MOVES and the time for that. */
