@@ -189,7 +189,7 @@ final class ComparisonOptions {
       Files.writeString(folder().resolve(name + ".svg"), chart);
       Files.writeString(folder().resolve(name + ".md"), table);
     } catch (IOException e) {
-      throw new ResourceException("--out: cannot write to " + folder() + ": " + e.getMessage(), e);
+      throw new ResourceException("--out: cannot write to " + folder() + ": " + reason(e), e);
     }
     line.getOut().print(table);
     line.getOut().flush();

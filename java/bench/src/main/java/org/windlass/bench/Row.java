@@ -59,7 +59,7 @@ record Row(Cell cell, Contender contender, int rounds, Times times, String note)
     try {
       Files.write(file, lines);
     } catch (IOException e) {
-      throw new ResourceException("cannot write " + file + ": " + e.getMessage(), e);
+      throw new ResourceException("cannot write " + file + ": " + ComparisonOptions.reason(e), e);
     }
   }
 
