@@ -10,6 +10,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.LongConsumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.windlass.Communicator;
@@ -24,7 +25,7 @@ class ProgressWatchTest {
   private static void run(long lateMillis, boolean calls) {
     AtomicLong count = new AtomicLong();
     ProgressWatch watch =
-        new ProgressWatch(DEADLINE, () -> 0, count::get, 1, (moved, total) -> {});
+        new ProgressWatch(DEADLINE, () -> 0, count::get, 1, moved -> {});
     try (LocalGroup group = Communicator.local(2);
         Team team = Team.open(group, () -> 0, DEADLINE)) {
       watch.run(
@@ -55,7 +56,7 @@ class ProgressWatchTest {
         .hasMessageEndingWith("; the others wait for rank 1");
   }
 
-  private static void watched(ProgressListener listener, Runnable body) {
+  private static void watched(LongConsumer listener, Runnable body) {
     AtomicLong moved = new AtomicLong();
     ProgressWatch watch = new ProgressWatch(DEADLINE, moved::incrementAndGet, () -> 0, 9, listener);
     try (LocalGroup group = Communicator.local(1);
@@ -76,7 +77,7 @@ class ProgressWatchTest {
   void aListenerIsNotInterruptedAtTheEndAndHearsOfIt() {
     List<Long> heard = new CopyOnWriteArrayList<>();
     watched(
-        (moved, total) -> {
+        moved -> {
           sleep(300);
           heard.add(moved);
         },
@@ -88,7 +89,7 @@ class ProgressWatchTest {
   void theLongestDeadlineIsNotOverAtOnce() {
     ProgressWatch watch =
         new ProgressWatch(
-            Duration.ofNanos(Long.MAX_VALUE), () -> 1, () -> 0, 9, (moved, total) -> sleep(200));
+            Duration.ofNanos(Long.MAX_VALUE), () -> 1, () -> 0, 9, moved -> sleep(200));
     try (LocalGroup group = Communicator.local(1);
         Team team = Team.open(group, () -> 0, DEADLINE)) {
       watch.run(team, () -> sleep(100));
@@ -99,7 +100,7 @@ class ProgressWatchTest {
   void aListenerThatLeavesItsThreadInterruptedHearsOn() {
     List<Long> heard = new CopyOnWriteArrayList<>();
     watched(
-        (moved, total) -> {
+        moved -> {
           heard.add(moved);
           Thread.currentThread().interrupt();
         },
@@ -110,7 +111,7 @@ class ProgressWatchTest {
   @Test
   void aListenerThatDoesNotReturnHoldsNoFailure() {
     CountDownLatch forever = new CountDownLatch(1);
-    ProgressListener stuck = (moved, total) -> await(forever);
+    LongConsumer stuck = moved -> await(forever);
     try {
       assertThatThrownBy(
               () ->

@@ -205,7 +205,7 @@ final class GroupNumbers {
     }
     TargetTensor target = scale.target();
     return target.to().mesh().ranks().stream()
-        .anyMatch(rank -> ScaleBlocks.held(target, rank).shape()[written] != target.shape()[written]);
+        .anyMatch(rank -> target.held(rank).shape()[written] != target.shape()[written]);
   }
 
   /** Whether groups of one size follow one another. */

@@ -25,7 +25,7 @@ import org.windlass.layout.Region;
  * in tensors of at most {@link #CHUNK} elements.
  */
 final class LostValues {
-  /** {@link Overflows} looks at larger tensors while they move. */
+  /** Larger tensors are looked at while they move. */
   private static final int MOST_ELEMENTS = 65_536;
 
   private static final int KEPT = 10;
@@ -95,9 +95,9 @@ final class LostValues {
   }
 
   /** Reads the tensors that are cast to a smaller range, on their way too, and says what is lost. */
-  static void look(Checkpoint in, MoveList list, Consumer<String> warnings) {
+  static void look(Checkpoint in, List<TensorMove> moves, Consumer<String> warnings) {
     List<TensorMove> casts =
-        list.moves().stream().filter(move -> has(move) && Casts.shrink(move)).toList();
+        moves.stream().filter(move -> has(move) && Casts.shrink(move)).toList();
     if (!casts.isEmpty()) {
       LostValues lost = new LostValues(in);
       casts.forEach(lost::look);

@@ -36,7 +36,7 @@ final class Mover {
   private final Output output;
   private final List<TensorMove> moves;
   private final Overflows overflows;
-  private final Cancellation cancellation;
+  private final Runnable check;
   private final TransferMode mode;
   private final OptionalLong bucketBytes;
   private final ProgressWatch watch;
@@ -44,29 +44,33 @@ final class Mover {
   private final List<ByteBuffer> scratch = new ArrayList<>();
   private volatile Transfer current;
 
+  /**
+   * @param progress hears how many bytes have moved
+   * @param check throws where the run shall end
+   */
   Mover(
       Checkpoint in,
       Team team,
       Output output,
-      MoveList list,
+      List<TensorMove> moves,
       Overflows overflows,
       ReshardRequest request,
-      ProgressListener listener,
-      Cancellation cancellation) {
+      LongConsumer progress,
+      Runnable check) {
     this.in = in;
     this.team = team;
     this.output = output;
-    this.moves = list.moves();
+    this.moves = moves;
     this.overflows = overflows;
-    this.cancellation = cancellation;
+    this.check = check;
     this.mode = request.mode();
     this.bucketBytes = request.bucketBytes();
     for (int i = 0; i < team.workersHere(); i++) {
       scratch.add(
           ByteBuffer.allocateDirect(FileRead.SCRATCH_BYTES).order(ByteOrder.nativeOrder()));
     }
-    long total = list.targets().stream().mapToLong(output::bytes).sum();
-    this.watch = new ProgressWatch(request.deadline(), this::moved, team::calls, total, listener);
+    this.watch =
+        new ProgressWatch(request.deadline(), this::moved, team::calls, output.bytes(), progress);
   }
 
   private long moved() {
@@ -112,7 +116,7 @@ final class Mover {
       Map<TensorMove, SourceFiles> files = new LinkedHashMap<>();
       entry.getValue().forEach(move -> files.put(move, new SourceFiles(in, move.source())));
       for (Window window : windows(target, held, files)) {
-        cancellation.check();
+        check.run();
         Map<Integer, long[]> shapes = shapes(held, window);
         if (shapes.isEmpty()) {
           continue;
@@ -158,7 +162,7 @@ final class Mover {
       held.put(
           rank,
           target.fuse().isPresent()
-              ? target.fuse().get().runs(target.shape(), rank)
+              ? target.held(rank)
               : Runs.of(layout, target.shape(), rank));
     }
     return held;

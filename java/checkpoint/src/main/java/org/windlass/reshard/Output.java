@@ -29,6 +29,8 @@ final class Output {
   /** Bytes of each tensor in all of them. */
   private final Map<String, Long> bytesOnRanks = new HashMap<>();
 
+  private long bytes;
+
   private Output(List<Integer> ranks, boolean whole) {
     this.ranks = ranks;
     this.whole = whole;
@@ -50,6 +52,7 @@ final class Output {
     } else {
       output.createByRank(writer, targets, metadata);
     }
+    output.bytes = targets.stream().mapToLong(output::bytes).sum();
     return output;
   }
 
@@ -133,6 +136,11 @@ final class Output {
   /** The file of a tensor, or of a rank's part of it. */
   SafetensorsWriter file(TargetTensor target, int rank) {
     return whole ? byTensor.get(target.name()) : byRank.get(target.fileOf(rank));
+  }
+
+  /** Bytes that are written of all tensors, replicas counted. */
+  long bytes() {
+    return bytes;
   }
 
   /** Bytes that are written of a tensor, replicas counted. */

@@ -119,9 +119,9 @@ final class Overflows {
   private final List<TensorMove> moves = new ArrayList<>();
   private final Map<TargetTensor, Watch> watches = new LinkedHashMap<>();
 
-  Overflows(Checkpoint in, MoveList list) {
+  Overflows(Checkpoint in, List<TensorMove> all) {
     this.in = in;
-    for (TensorMove move : list.moves()) {
+    for (TensorMove move : all) {
       DType narrowest = Casts.narrowest(move);
       // Their ranges differ by less than 1 %.
       boolean isEqual = narrowest == DType.BF16 && move.source().dtype() == DType.F32;

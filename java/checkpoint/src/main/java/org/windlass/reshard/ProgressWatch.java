@@ -4,6 +4,7 @@ package org.windlass.reshard;
 import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.function.LongConsumer;
 import java.util.function.LongSupplier;
 import org.windlass.error.AbortedException;
 import org.windlass.error.DeadlineExceededException;
@@ -20,7 +21,7 @@ final class ProgressWatch {
   private final LongSupplier moved;
   private final LongSupplier calls;
   private final long total;
-  private final ProgressListener listener;
+  private final LongConsumer listener;
   private final CountDownLatch over = new CountDownLatch(1);
   private volatile boolean complete;
   private volatile String expired;
@@ -31,13 +32,14 @@ final class ProgressWatch {
    *
    * @param moved bytes that have moved, of {@code total}
    * @param calls of the system that have read or written something, which is progress too
+   * @param listener takes how many bytes have moved
    */
   ProgressWatch(
       Duration deadline,
       LongSupplier moved,
       LongSupplier calls,
       long total,
-      ProgressListener listener) {
+      LongConsumer listener) {
     this.deadline = deadline;
     this.moved = moved;
     this.calls = calls;
@@ -120,7 +122,7 @@ final class ProgressWatch {
   /** Calls the listener, which may leave its thread interrupted. */
   private void tell(long bytes) {
     try {
-      listener.progress(bytes, total);
+      listener.accept(bytes);
     } finally {
       Thread.interrupted();
     }

@@ -167,7 +167,7 @@ final class ScaleBlocks {
       return;
     }
     for (int rank : scale.to().mesh().ranks()) {
-      if (!Arrays.equals(held(scale, rank).shape(), scale.shape())) {
+      if (!Arrays.equals(scale.held(rank).shape(), scale.shape())) {
         throw new InvalidArgumentException(
             "tensor \"" + scale.name() + "\" " + Arrays.toString(scale.shape())
                 + " belongs to all of a weight, by its name, and " + scale.shown() + " cuts it; "
@@ -255,7 +255,7 @@ final class ScaleBlocks {
     }
     for (int rank : weight.to().mesh().ranks()) {
       if (!scale.to().mesh().contains(weight.fileOf(rank) + scale.firstFile())
-          && !isEmpty(held(weight, rank))) {
+          && !isEmpty(weight.held(rank))) {
         throw new InvalidArgumentException(
             them(weight, scale) + file(weight, rank) + " would have a piece of the weight, by "
                 + weight.shown() + ", and none of the scales, by " + scale.shown() + "; "
@@ -304,14 +304,6 @@ final class ScaleBlocks {
               + pair.weight().name() + "\", and " + all + " of them are not those of the whole; give it R in"
               + " the source, or ignoreScales() joins them all the same");
     }
-  }
-
-  /** What a rank holds of it, in the order of the whole. */
-  static Runs held(TargetTensor target, int rank) {
-    return target
-        .fuse()
-        .map(fuse -> fuse.runs(target.shape(), rank))
-        .orElseGet(() -> Runs.of(target.to(), target.shape(), rank));
   }
 
   /** What joins a weight with others joins its scales with theirs. */
@@ -494,13 +486,13 @@ final class ScaleBlocks {
   /** What a rank holds of a weight ends where blocks do, and it holds their scales. */
   private void checkHeld(
       TargetTensor weight, TargetTensor scale, int rank, List<Along> all) {
-    Runs held = held(weight, rank);
+    Runs held = weight.held(rank);
     if (isEmpty(held)) {
       return;
     }
     // Files tell who holds both.
     int other = weight.fileOf(rank) + scale.firstFile();
-    Runs scales = held(scale, other);
+    Runs scales = scale.held(other);
     for (int d = 0; d < scale.shape().length; d++) {
       int dim = d;
       Span whole = new Span(0, scale.shape()[d]);

@@ -55,6 +55,11 @@ record TargetTensor(
     return Arrays.stream(shape).boxed().toList();
   }
 
+  /** Returns the runs that a rank of {@link #to} holds, in the order of the whole tensor. */
+  Runs held(int rank) {
+    return fuse.map(each -> each.runs(shape, rank)).orElseGet(() -> Runs.of(to, shape, rank));
+  }
+
   /** Bytes of the whole tensor. */
   long bytes() {
     return dtype.bytesOf(elements(shape));

@@ -35,7 +35,7 @@ record TensorMove(
   /** Whether files have parts of the tensor, and not only of what a rule stacks. */
   boolean isCut() {
     for (int rank : target.to().mesh().ranks()) {
-      long[] held = ScaleBlocks.held(target, rank).shape();
+      long[] held = target.held(rank).shape();
       for (int d = 0; d < held.length; d++) {
         if (axes.stored().get(d) != Axes.NEW && held[d] != target.shape()[d]) {
           return true;
