@@ -23,6 +23,21 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.plan.Plan;
 import org.windlass.plan.PlanOptions;
+import org.windlass.reshard.check.LostValues;
+import org.windlass.reshard.move.Mover;
+import org.windlass.reshard.move.Overflows;
+import org.windlass.reshard.move.PackedBits;
+import org.windlass.reshard.move.Team;
+import org.windlass.reshard.output.EarlySync;
+import org.windlass.reshard.output.OtherFiles;
+import org.windlass.reshard.output.Output;
+import org.windlass.reshard.output.OutputFiles;
+import org.windlass.reshard.request.MoveList;
+import org.windlass.reshard.request.RequestFingerprint;
+import org.windlass.reshard.request.ReshardRequest;
+import org.windlass.reshard.tensor.Leg;
+import org.windlass.reshard.tensor.TargetTensor;
+import org.windlass.reshard.tensor.TensorMove;
 
 /**
  * One redistribution of a checkpoint on disk, as one process takes part in it. The process of rank 0

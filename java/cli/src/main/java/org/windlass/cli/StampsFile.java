@@ -3,7 +3,7 @@ package org.windlass.cli;
 
 import java.nio.file.Path;
 import java.util.List;
-import org.windlass.bench.Stamps;
+import org.windlass.bench.sample.Stamps;
 import org.windlass.cli.out.WholeFile;
 
 /** The raw stamps as CSV: one line a rank and iteration, nanoseconds on one clock. */
