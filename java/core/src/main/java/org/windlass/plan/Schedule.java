@@ -13,8 +13,8 @@ import org.windlass.ReduceOp;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Native;
 import org.windlass.internal.Shapes;
-import org.windlass.internal.Steps.Place;
 import org.windlass.internal.Steps;
+import org.windlass.internal.Steps.Place;
 
 /**
  * The schedule of one rank in a run of a batch, in phases: what is staged in one phase is read in

@@ -13,9 +13,9 @@ import org.windlass.error.InternalException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
+import picocli.CommandLine;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
-import picocli.CommandLine;
 
 /** The options for how a comparison is measured, and for where its files go. */
 final class ComparisonOptions {

@@ -19,8 +19,8 @@ import org.windlass.LocalGroup;
 import org.windlass.ReduceOp;
 import org.windlass.Tensor;
 import org.windlass.bench.data.SharedWords;
-import org.windlass.bench.workload.Workload.RankWork;
 import org.windlass.bench.workload.Workload;
+import org.windlass.bench.workload.Workload.RankWork;
 import org.windlass.report.Report;
 
 /**
