@@ -147,8 +147,7 @@ public final class BenchCommand implements Runnable {
   @Parameters(
       paramLabel = "OP",
       description =
-          "One of "
-              + OPERATIONS
+          "One of " + OPERATIONS
               + ". Reductions are sums. put: every even rank puts into the window of the rank after"
               + " it and notifies it, and that one waits. accumulate: every rank adds to one tensor"
               + " of rank 0, which waits for all.")
@@ -362,10 +361,7 @@ public final class BenchCommand implements Runnable {
       }
       default ->
           throw new InvalidArgumentException(
-              "bench '"
-                  + op
-                  + "': no such operation; there are "
-                  + OPERATIONS);
+              "bench '" + op + "': no such operation; there are " + OPERATIONS);
     };
   }
 
@@ -374,12 +370,7 @@ public final class BenchCommand implements Runnable {
     boolean ring = algorithm() == Algorithm.RING || algorithm() == Algorithm.BIDIRECTIONAL_RING;
     if (ring && !new Sums(type, ranks()).areExact()) {
       throw new UnsupportedException(
-          "bench all-reduce: a "
-              + algorithm()
-              + " of "
-              + ranks()
-              + " ranks rounds sums of "
-              + type
+          "bench all-reduce: a " + algorithm() + " of " + ranks() + " ranks rounds sums of " + type
               + " on the way, which a bench can't verify; take fewer ranks or a wider dtype");
     }
   }

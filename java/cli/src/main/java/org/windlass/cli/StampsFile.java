@@ -21,20 +21,8 @@ final class StampsFile implements AutoCloseable {
       for (int i = 0; i < stamps.iterations(); i++) {
         for (int rank = 0; rank < stamps.ranks(); rank++) {
           file.write(
-              op
-                  + ","
-                  + bytes
-                  + ","
-                  + batch
-                  + ","
-                  + i
-                  + ","
-                  + rank
-                  + ","
-                  + stamps.ready(rank, i)
-                  + ","
-                  + stamps.leave(rank, i)
-                  + "\n");
+              op + "," + bytes + "," + batch + "," + i + "," + rank + "," + stamps.ready(rank, i)
+                  + "," + stamps.leave(rank, i) + "\n");
         }
       }
     }

@@ -83,9 +83,7 @@ enum Contender {
         .orElseThrow(
             () ->
                 new InvalidArgumentException(
-                    complaint
-                        + name
-                        + "; "
+                    complaint + name + "; "
                         + among.stream().map(Contender::toString).collect(Collectors.joining(", "))));
   }
 

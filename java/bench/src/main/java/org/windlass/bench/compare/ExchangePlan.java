@@ -77,13 +77,8 @@ final class ExchangePlan {
         }
         for (Chunk.Box box : chunk.boxes()) {
           moves.add(
-              numbers(chunk.route().source(), rank)
-                  + " "
-                  + numbers(box.length())
-                  + " "
-                  + numbers(box.sourceStart())
-                  + " "
-                  + numbers(box.targetStart()));
+              numbers(chunk.route().source(), rank) + " " + numbers(box.length()) + " "
+                  + numbers(box.sourceStart()) + " " + numbers(box.targetStart()));
         }
       }
     }

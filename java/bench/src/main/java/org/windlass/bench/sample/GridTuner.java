@@ -88,12 +88,7 @@ public final class GridTuner implements AutoCloseable {
       CudaDriver.Device is = CudaDriver.device(other);
       if (!kind(is).equals(kind(device))) {
         throw new UnsupportedException(
-            "GPU 0 is "
-                + device.name()
-                + " and GPU "
-                + other
-                + " is "
-                + is.name()
+            "GPU 0 is " + device.name() + " and GPU " + other + " is " + is.name()
                 + ": grids are measured on GPUs of one kind, which CUDA_VISIBLE_DEVICES names");
       }
     }

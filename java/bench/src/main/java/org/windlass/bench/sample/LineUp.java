@@ -78,13 +78,8 @@ public final class LineUp {
             });
     if (waitedNs > member.deadline().toNanos()) {
       throw new DeadlineExceededException(
-          "line-up: rank "
-              + member.rank()
-              + " waited "
-              + member.deadline().toMillis() / 1e3
-              + " s, and not all of "
-              + parties
-              + " ranks came");
+          "line-up: rank " + member.rank() + " waited " + member.deadline().toMillis() / 1e3
+              + " s, and not all of " + parties + " ranks came");
     }
   }
 }

@@ -23,10 +23,7 @@ public record AccumulateWorkload(int ranks, long bytes, DType dtype, boolean pla
     Buffers.requireAddressable("--bytes", 2 * bytes);
     if (!new Sums(dtype, ranks).areExact()) {
       throw new UnsupportedException(
-          "bench accumulate: sums of "
-              + ranks
-              + " terms in "
-              + dtype
+          "bench accumulate: sums of " + ranks + " terms in " + dtype
               + " depend on their order, which a bench can't verify; take fewer ranks or a wider"
               + " dtype");
     }
@@ -71,10 +68,8 @@ public record AccumulateWorkload(int ranks, long bytes, DType dtype, boolean pla
       int at = rank == 0 ? terms.mismatch(Buffers.bytesOf(reached), 0, iteration) : -1;
       if (at >= 0) {
         throw new VerificationFailedException(
-            "accumulate: rank 0's tensor differs at element "
-                + at
-                + " from the sum over all ranks in iteration "
-                + iteration);
+            "accumulate: rank 0's tensor differs at element " + at
+                + " from the sum over all ranks in iteration " + iteration);
       }
     }
   }

@@ -60,14 +60,8 @@ public final class BarrierWorkload implements Workload {
       int seen = posted.applyAsInt(peer);
       if (seen < entered) {
         throw new VerificationFailedException(
-            "barrier: rank "
-                + rank
-                + " left call "
-                + entered
-                + " while rank "
-                + peer
-                + " had entered "
-                + seen);
+            "barrier: rank " + rank + " left call " + entered + " while rank " + peer
+                + " had entered " + seen);
       }
     }
   }

@@ -71,11 +71,7 @@ public record CastWorkload(int ranks, long bytes, DType from, DType to, boolean 
       int at = Digits.mismatch(Buffers.bytesOf(out), digits, outputBits, to.bytes(), iteration);
       if (at >= 0) {
         throw new VerificationFailedException(
-            "cast: rank "
-                + rank
-                + "'s output differs at element "
-                + at
-                + " in iteration "
+            "cast: rank " + rank + "'s output differs at element " + at + " in iteration "
                 + iteration);
       }
     }

@@ -119,12 +119,7 @@ public final class CollectiveWorkload implements Workload {
 
   private VerificationFailedException difference(int rank, String where, long iteration) {
     return new VerificationFailedException(
-        operation
-            + ": rank "
-            + rank
-            + "'s output differs at "
-            + where
-            + " in iteration "
+        operation + ": rank " + rank + "'s output differs at " + where + " in iteration "
             + iteration);
   }
 

@@ -85,14 +85,8 @@ public record PutWorkload(int ranks, long bytes, DType dtype, boolean plain) imp
     int at = Pattern.mismatch(inbox, 0, bytes, rank - 1, 0, iteration);
     if (at >= 0) {
       throw new VerificationFailedException(
-          "put: rank "
-              + rank
-              + "'s inbox differs at byte "
-              + at
-              + " from what rank "
-              + (rank - 1)
-              + " put in iteration "
-              + iteration);
+          "put: rank " + rank + "'s inbox differs at byte " + at + " from what rank " + (rank - 1)
+              + " put in iteration " + iteration);
     }
   }
 

@@ -154,12 +154,8 @@ public final class RedistributeWorkload implements Workload {
     int at = Digits.mismatch(target, digits, outputBits, targetDtype.bytes(), iteration);
     if (at >= 0) {
       throw new VerificationFailedException(
-          "redistribute: rank "
-              + rank
-              + "'s target differs at local element "
-              + at
-              + " in iteration "
-              + iteration);
+          "redistribute: rank " + rank + "'s target differs at local element " + at
+              + " in iteration " + iteration);
     }
   }
 

@@ -232,8 +232,7 @@ public final class Team implements AutoCloseable {
   }
 
   private String name(int rank) {
-    return "rank " + rank
-        + (isWhole() ? "" : " (process " + wordsOf(rank).peek(PROCESS) + ")");
+    return "rank " + rank + (isWhole() ? "" : " (process " + wordsOf(rank).peek(PROCESS) + ")");
   }
 
   /** Tells the other processes that OUT's files are made, and where; by the first process. */
