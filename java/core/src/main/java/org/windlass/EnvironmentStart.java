@@ -71,12 +71,8 @@ final class EnvironmentStart {
     int most = Native.WL_MAX_RANKS / environment.size();
     if (ranks < 1 || ranks > most) {
       throw new InvalidArgumentException(
-          "fromEnvironment: ranks is "
-              + ranks
-              + "; each of "
-              + environment.size()
-              + " processes has 1 to "
-              + most);
+          "fromEnvironment: ranks is " + ranks + "; each of " + environment.size()
+              + " processes has 1 to " + most);
     }
     int first = environment.rank() * ranks;
     own = IntStream.range(first, first + ranks).boxed().toList();
@@ -261,13 +257,11 @@ final class EnvironmentStart {
       return OwnStore.open(place, Native.wl_version());
     } catch (ResourceException e) {
       throw new ResourceException(
-          "rank 0: "
-              + e.getMessage()
+          "rank 0: " + e.getMessage()
               + (isOfThisHost(place.address().getAddress())
                   ? "; another process that has rank 0 too, or another program, may listen there"
                   : "; this host has no such address: start rank 0 on the host that "
-                      + placeVariable()
-                      + " names, or have it name this one, on all ranks"),
+                      + placeVariable() + " names, or have it name this one, on all ranks"),
           e);
     }
   }

@@ -249,8 +249,7 @@ public final class Job implements AutoCloseable {
     Objects.requireNonNull(role, "role");
     String operation = "meet of pair '" + pair + "' as " + role.name().toLowerCase(Locale.ROOT);
     String call =
-        operation
-            + (target == null ? "" : " of job '" + target + "'")
+        operation + (target == null ? "" : " of job '" + target + "'")
             + (layout == null ? "" : " with layout " + layout.qualified());
     return exclusively(
         operation,

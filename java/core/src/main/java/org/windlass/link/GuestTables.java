@@ -127,10 +127,7 @@ final class GuestTables {
       return views;
     } catch (IOException e) {
       throw new MismatchException(
-          "what Python rank "
-              + rank
-              + " says of its tensors can't be read: "
-              + Encoding.why(e)
+          "what Python rank " + rank + " says of its tensors can't be read: " + Encoding.why(e)
               + "; run one version of Windlass on all ranks",
           e,
           "",
@@ -173,19 +170,10 @@ final class GuestTables {
         || view.dtype() != spec.dtype().code()
         || !Arrays.equals(view.shape(), local)) {
       throw new InvalidArgumentException(
-          "register: source of tensor '"
-              + spec.name()
-              + "' on rank "
-              + rank
-              + " is "
+          "register: source of tensor '" + spec.name() + "' on rank " + rank + " is "
               + (view == null ? "None" : named(view.dtype()) + Arrays.toString(view.shape()))
-              + "; under "
-              + link.named(true, spec.layout())
-              + " rank "
-              + rank
-              + " holds "
-              + spec.dtype()
-              + Arrays.toString(local),
+              + "; under " + link.named(true, spec.layout()) + " rank " + rank + " holds "
+              + spec.dtype() + Arrays.toString(local),
           null,
           "",
           List.of(rank));
@@ -226,10 +214,8 @@ final class GuestTables {
             });
     if (made.length > Gathered.MOST_BYTES) {
       throw new InvalidArgumentException(
-          "register: the parts of the plan for Python ranks take "
-              + made.length
-              + " bytes, of at most "
-              + Gathered.MOST_BYTES
+          "register: the parts of the plan for Python ranks take " + made.length
+              + " bytes, of at most " + Gathered.MOST_BYTES
               + "; register the tensors as several batches");
     }
     return made;

@@ -224,11 +224,8 @@ final class Handover implements AutoCloseable {
         throw side.failed(
             Native.WL_ABORTED,
             List.of(other),
-            "the receivers have asked for a version, and don't answer to version "
-                + version
-                + ", which they were offered; see whether rank "
-                + other
-                + " is stopped");
+            "the receivers have asked for a version, and don't answer to version " + version
+                + ", which they were offered; see whether rank " + other + " is stopped");
       }
       pauseNs = pause(pauseNs);
     }

@@ -43,21 +43,14 @@ record Holding(long version, int half, long arriving, List<String> torn, Throwab
     }
     if (failure != null) {
       throw new AbortedException(
-          what
-              + ": version "
-              + arriving
-              + " did not arrive whole; torn are "
-              + torn
-              + ". Receive a version anew ("
-              + failure.getMessage()
-              + ")",
+          what + ": version " + arriving + " did not arrive whole; torn are " + torn
+              + ". Receive a version anew (" + failure.getMessage() + ")",
           failure,
           "",
           failure instanceof WindlassException known ? known.faultyRanks() : List.of());
     }
     throw new InvalidArgumentException(
-        what
-            + ": "
+        what + ": "
             + (arriving == NONE
                 ? "no version has arrived yet"
                 : (arriving == NEXT ? "the next version" : "version " + arriving)

@@ -204,12 +204,7 @@ public final class Link implements AutoCloseable {
       Until until) {
     try {
       String here =
-          "meets as '"
-              + name
-              + "' from layout "
-              + qualified(from)
-              + " to layout "
-              + qualified(to)
+          "meets as '" + name + "' from layout " + qualified(from) + " to layout " + qualified(to)
               + whose;
       Alike.require(
           communicator, until, Native.WL_OP_LINK, new Fingerprint().add(here), here);
@@ -259,12 +254,8 @@ public final class Link implements AutoCloseable {
     both.addAll(receivers.ranks());
     if (both.last() >= communicator.size()) {
       throw new InvalidArgumentException(
-          "link '"
-              + name
-              + "': a side holds rank "
-              + both.last()
-              + "; the communicator has ranks 0 to "
-              + (communicator.size() - 1));
+          "link '" + name + "': a side holds rank " + both.last()
+              + "; the communicator has ranks 0 to " + (communicator.size() - 1));
     }
     int[] ranks = both.stream().mapToInt(Integer::intValue).toArray();
     String operation = "link '" + name + "'";
@@ -387,11 +378,7 @@ public final class Link implements AutoCloseable {
     Thread other = caller.compareAndExchange(null, Thread.currentThread());
     if (other != null) {
       throw new InvalidArgumentException(
-          what
-              + ": link '"
-              + name
-              + "' is in a call of thread \""
-              + other.getName()
+          what + ": link '" + name + "' is in a call of thread \"" + other.getName()
               + "\"; one thread at a time may call operations on it");
     }
   }
@@ -482,17 +469,8 @@ public final class Link implements AutoCloseable {
       int rank = layout.mesh().rankOf(place);
       if (!side.mesh.contains(rank)) {
         throw new InvalidArgumentException(
-            what
-                + ": layout "
-                + layout
-                + " holds rank "
-                + rank
-                + ", which is no "
-                + (isSender ? "sender" : "receiver")
-                + " of link '"
-                + name
-                + "' ("
-                + side.mesh
+            what + ": layout " + layout + " holds rank " + rank + ", which is no "
+                + (isSender ? "sender" : "receiver") + " of link '" + name + "' (" + side.mesh
                 + ")");
       }
       linked[place] = side.linked(rank);

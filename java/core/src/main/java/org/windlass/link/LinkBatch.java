@@ -235,10 +235,7 @@ public final class LinkBatch {
     Objects.requireNonNull(spec, "spec");
     if (spec.layout().hasPartial()) {
       throw new InvalidArgumentException(
-          "into: tensor '"
-              + spec.name()
-              + "' has layout "
-              + spec.layout()
+          "into: tensor '" + spec.name() + "' has layout " + spec.layout()
               + ", which holds Partial; a target holds values: use R or S");
     }
     TensorSpec linked = linked("into", "target", false, spec, target);
@@ -396,11 +393,8 @@ public final class LinkBatch {
     byte[] offer = new Offer(checksums, inPlace, share.sends, share.receives).encode();
     if (offer.length > Gathered.MOST_BYTES) {
       throw new InvalidArgumentException(
-          "register: the list of this rank's tensors takes "
-              + offer.length
-              + " bytes, of at most "
-              + Gathered.MOST_BYTES
-              + "; register them as several batches");
+          "register: the list of this rank's tensors takes " + offer.length + " bytes, of at most "
+              + Gathered.MOST_BYTES + "; register them as several batches");
     }
     return offer;
   }
@@ -437,10 +431,8 @@ public final class LinkBatch {
 
   @Override
   public String toString() {
-    return "LinkBatch of "
-        + shares.values().stream().mapToInt(each -> each.sends.size()).sum()
+    return "LinkBatch of " + shares.values().stream().mapToInt(each -> each.sends.size()).sum()
         + " tensors to send and "
-        + shares.values().stream().mapToInt(each -> each.receives.size()).sum()
-        + " to receive";
+        + shares.values().stream().mapToInt(each -> each.receives.size()).sum() + " to receive";
   }
 }

@@ -121,9 +121,7 @@ final class LinkPart {
           .failed(
               Native.WL_ABORTED,
               without,
-              "ranks "
-                  + without
-                  + " have not got it, so that no rank of their job takes it");
+              "ranks " + without + " have not got it, so that no rank of their job takes it");
     }
   }
 

@@ -217,17 +217,13 @@ public final class LinkTransfer implements AutoCloseable {
             .collect(Collectors.joining(", "));
     String operation = link.operation(what);
     return new DeadlineExceededException(
-        operation
-            + ": "
+        operation + ": "
             + (link.sends()
                 ? "the receivers have not asked for a version"
                 : "the senders have had no version to send")
             + (before.isEmpty()
                 ? " when the deadline passed; nothing moved, and the link goes on"
-                : " when the deadline passed; version "
-                    + version
-                    + " had moved over "
-                    + moved
+                : " when the deadline passed; version " + version + " had moved over " + moved
                     + " by then, and who receives over this link too has not taken it; the links"
                     + " go on"),
         null,
@@ -387,8 +383,7 @@ public final class LinkTransfer implements AutoCloseable {
   @Override
   public String toString() {
     return "LinkTransfer of "
-        + parts.stream().mapToInt(part -> part.transfer(0).tensors().size()).sum()
-        + " tensors, "
+        + parts.stream().mapToInt(part -> part.transfer(0).tensors().size()).sum() + " tensors, "
         + links.stream().map(Link::toString).collect(Collectors.joining(", "));
   }
 }

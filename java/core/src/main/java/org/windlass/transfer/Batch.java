@@ -149,19 +149,12 @@ public final class Batch {
     }
     if (!from.shape().equals(to.shape())) {
       throw new InvalidArgumentException(
-          "add: to: tensor '"
-              + to.name()
-              + "' has shape "
-              + to.shape()
-              + ", from has "
+          "add: to: tensor '" + to.name() + "' has shape " + to.shape() + ", from has "
               + from.shape());
     }
     if (to.layout().hasPartial()) {
       throw new InvalidArgumentException(
-          "add: to: tensor '"
-              + to.name()
-              + "' has layout "
-              + to.layout()
+          "add: to: tensor '" + to.name() + "' has layout " + to.layout()
               + ", which holds Partial; a target holds values: use R or S");
     }
     checkMesh("from", from);
@@ -179,15 +172,8 @@ public final class Batch {
     int highest = spec.layout().mesh().highestRank();
     if (highest >= communicator.size()) {
       throw new InvalidArgumentException(
-          "add: "
-              + argument
-              + ": tensor '"
-              + spec.name()
-              + "' has layout "
-              + spec.layout()
-              + ", which needs rank "
-              + highest
-              + "; the communicator has ranks 0 to "
+          "add: " + argument + ": tensor '" + spec.name() + "' has layout " + spec.layout()
+              + ", which needs rank " + highest + "; the communicator has ranks 0 to "
               + (communicator.size() - 1));
     }
   }

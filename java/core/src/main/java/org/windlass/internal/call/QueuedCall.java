@@ -145,10 +145,8 @@ public final class QueuedCall<T> implements Runnable {
     Thread thread = Thread.currentThread();
     if (!outcome.isDone() && queue.runs(thread)) {
       throw new InvalidArgumentException(
-          "await: the operation of rank "
-              + endpoint.rank
-              + " waits for the one that awaits it; both run on thread \""
-              + thread.getName()
+          "await: the operation of rank " + endpoint.rank
+              + " waits for the one that awaits it; both run on thread \"" + thread.getName()
               + "\"");
     }
     boolean isUnlimited = nanos == Long.MAX_VALUE;
@@ -161,19 +159,13 @@ public final class QueuedCall<T> implements Runnable {
       throw thrown(e.getCause());
     } catch (TimeoutException e) {
       throw new DeadlineExceededException(
-          "await: the operation of rank "
-              + endpoint.rank
-              + " is not over after "
-              + Deadline.text(Duration.ofNanos(nanos))
-              + "; it goes on");
+          "await: the operation of rank " + endpoint.rank + " is not over after "
+              + Deadline.text(Duration.ofNanos(nanos)) + "; it goes on");
     } catch (InterruptedException e) {
       thread.interrupt();
       throw new AbortedException(
-          "await: thread \""
-              + thread.getName()
-              + "\" was interrupted; the operation of rank "
-              + endpoint.rank
-              + " goes on",
+          "await: thread \"" + thread.getName() + "\" was interrupted; the operation of rank "
+              + endpoint.rank + " goes on",
           List.of(endpoint.rank));
     } finally {
       if (isUnlimited) {
@@ -236,8 +228,7 @@ public final class QueuedCall<T> implements Runnable {
           (result, failure) -> {
             if (untold) {
               String message =
-                  "An operation of rank "
-                      + endpoint.rank
+                  "An operation of rank " + endpoint.rank
                       + " failed and nobody awaited it; its peers may be waiting for that rank.";
               LOGGER.log(System.Logger.Level.WARNING, message, failure);
             }

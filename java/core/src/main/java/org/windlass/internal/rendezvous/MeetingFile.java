@@ -55,10 +55,8 @@ public final class MeetingFile implements AutoCloseable {
   private static final int LONGEST_TEXT = 512;
   private static final Pattern TEXT =
       Pattern.compile(
-          "windlass meeting 1\n"
-              + "store ([0-9a-f.:]{2,45}) ([0-9]{1,5})\n"
-              + "token ([0-9a-f]{64})\n"
-              + "process ([0-9]{1,9}) ([0-9]{1,18})\n");
+          "windlass meeting 1\n" + "store ([0-9a-f.:]{2,45}) ([0-9]{1,5})\n"
+              + "token ([0-9a-f]{64})\n" + "process ([0-9]{1,9}) ([0-9]{1,18})\n");
 
   private static final String CURE =
       ", and those who have neither address nor token meet by a file in it, which only its user"
@@ -193,10 +191,8 @@ public final class MeetingFile implements AutoCloseable {
 
   private void put(Place place) {
     String text =
-        "windlass meeting 1\n"
-            + "store " + place.address().getAddress().getHostAddress()
-            + " " + place.address().getPort()
-            + "\ntoken " + place.token().digits()
+        "windlass meeting 1\n" + "store " + place.address().getAddress().getHostAddress()
+            + " " + place.address().getPort() + "\ntoken " + place.token().digits()
             + "\nprocess " + process.pid() + " " + process.started() + "\n";
     Path draft = path.resolveSibling(path.getFileName() + "." + UUID.randomUUID());
     try {

@@ -190,8 +190,7 @@ public final class Start {
       if (told.length != BYTES) {
         throw new MismatchException(
             "what rank " + maker + " says of the memory that all share can't be read: it has "
-                + told.length
-                + " bytes; run one version of windlass on all ranks",
+                + told.length + " bytes; run one version of windlass on all ranks",
             List.of(maker));
       }
       ByteBuffer words = ByteBuffer.wrap(told);

@@ -110,11 +110,7 @@ final class Connector {
     }
     throw failure(
         Native.WL_TIMEOUT,
-        "no store there after "
-            + Deadline.text(until.deadline())
-            + ": "
-            + why
-            + changed
+        "no store there after " + Deadline.text(until.deadline()) + ": " + why + changed
             + "; does its owner run?"
             + (isLoopback
                 ? " That address is another in each host: where ranks live on several, name one of"

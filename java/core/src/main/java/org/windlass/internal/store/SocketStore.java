@@ -375,10 +375,7 @@ public final class SocketStore implements Store {
       why =
           new Refusal(
               Native.WL_PEER_LOST,
-              "the store at "
-                  + address
-                  + " was lost: "
-                  + reason
+              "the store at " + address + " was lost: " + reason
                   + "; its owner has ended, closed it or turned this member away, or the"
                   + " network is cut");
     } finally {

@@ -50,8 +50,7 @@ public record Moving(DType wire, PlanOptions options) {
   public static void requireUsed(String unused, boolean hasTensors) {
     if (unused != null && hasTensors) {
       throw new InvalidArgumentException(
-          "register: "
-              + unused
+          "register: " + unused
               + " was called after the last tensor was added; it is of those that are added later:"
               + " call it before them");
     }
@@ -59,9 +58,7 @@ public record Moving(DType wire, PlanOptions options) {
 
   @Override
   public String toString() {
-    return (wire == null ? "" : "by " + wire + ", ")
-        + options.mode()
-        + ", buckets of "
+    return (wire == null ? "" : "by " + wire + ", ") + options.mode() + ", buckets of "
         + options.bucketBytes();
   }
 }
