@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
+import org.windlass.error.ClosedException;
 import org.windlass.internal.Native;
 
 /**
