@@ -5,16 +5,18 @@ import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collection;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.stream.Collectors;
+import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.internal.Deadline;
@@ -31,14 +33,15 @@ import org.windlass.internal.store.Store;
  * the others say, and publishes it.
  *
  * <pre>
- * NAME/rank/R   {@link Head} of what the process says whose lowest rank is R, which holds it
- * NAME/all      {@link Head} of what all say; held by the process of rank 0
- * KEY/I         piece I of a long value, from 1 on, written before KEY
- * NAME/failed   code, message and faulty ranks of the first failure; rank 0's process removes it
+ * NAME/rank/R    {@link Head} of what a process says; R is its lowest rank
+ * NAME/all       {@link Head} of what all say, by the process of rank 0
+ * NAME/I/rank/R  piece I of a long value, from 1 on; NAME/I/all the same
+ * NAME/failed    {@link Head} of the first failure, with its code, faulty ranks and message in place
+ *                of size, ranks and values; rank 0's process removes it
  * </pre>
  *
- * <p>Each round replaces the values. Nobody writes a value of the next round before all have read
- * that of the present one.
+ * <p>A process holds its keys, and writes pieces before their head. Each round replaces the values:
+ * a process speaks again only after all have read what it said before.
  */
 final class RoundsByKeys {
   /** Time between two looks for a failure, while this waits for a key. */
@@ -48,26 +51,35 @@ final class RoundsByKeys {
   private static final Duration LAST_WORD = Duration.ofSeconds(2);
 
   private static final int PIECE = Limits.VALUE / 2;
+  private static final String ALL = "all";
+  private static final String FAILED = "failed";
+  private static final String RANK = "rank/";
 
   private final Store store;
   private final String name;
   private final int size;
 
-  /** Keys that this process holds; empty once the all-gather is over. */
-  private final Set<String> held = ConcurrentHashMap.newKeySet();
+  /** Keys of this process with their values; empty once the all-gather is over. */
+  private final Map<String, byte[]> held = new ConcurrentHashMap<>();
 
   private int number = -1;
   private Round round;
   private Deadline until;
 
+  RoundsByKeys(Store store, String name, int size) {
+    this.store = store;
+    this.name = name;
+    this.size = size;
+  }
+
   /**
-   * First part of a value.
+   * Begin of a value.
    *
    * @param number of the round
    * @param size number of all ranks, as the writer has it
-   * @param ranks for whom it speaks
-   * @param pieces that follow
-   * @param begin of the values of the ranks, each an array
+   * @param ranks whose values these are
+   * @param pieces number of pieces that follow
+   * @param begin of the values, each of which is an array
    */
   private record Head(int number, int size, List<Integer> ranks, int pieces, byte[] begin) {
     byte[] toBytes() {
@@ -99,34 +111,29 @@ final class RoundsByKeys {
     }
   }
 
-  RoundsByKeys(Store store, String name, int size) {
-    this.store = store;
-    this.name = name;
-    this.size = size;
-  }
-
   /** Takes part in the next round; see {@link Store#gather}. */
   List<byte[]> next(Round next) {
     number++;
     round = next;
     until = Deadline.of(Duration.ofMillis(next.limitMs()));
     try {
-      put(key(first()), new TreeSet<>(next.own().keySet()).stream().toList(), next.own()::get);
+      put(RANK + first(), next.own().keySet(), next.own()::get);
       byte[][] said = new byte[size][];
       if (isCollector()) {
+        next.own().forEach((rank, own) -> said[rank] = own);
         for (int rank = 0; rank < size; rank++) {
           if (said[rank] == null) {
-            take(key(rank), rank, said);
+            take(RANK + rank, rank, said);
           }
         }
-        put(name + "/all", IntStream.range(0, size).boxed().toList(), rank -> said[rank]);
+        put(ALL, IntStream.range(0, size).boxed().toList(), rank -> said[rank]);
       } else {
-        take(name + "/all", 0, said);
+        take(ALL, 0, said);
       }
       if (next.isLast()) {
         end();
       }
-      return List.of(said);
+      return Arrays.asList(said);
     } catch (Refusal why) {
       throw failed(why);
     } catch (RuntimeException e) {
@@ -146,21 +153,20 @@ final class RoundsByKeys {
     }
   }
 
-  private boolean isCollector() {
-    return round.own().containsKey(0);
-  }
-
-  /** Returns the lowest rank of this process. */
   private int first() {
     return Collections.min(round.own().keySet());
   }
 
-  private String key(int rank) {
-    return name + "/rank/" + rank;
+  private boolean isCollector() {
+    return first() == 0;
   }
 
-  /** Writes what ranks say in this round, the first part last. */
-  private void put(String key, List<Integer> ranks, IntFunction<byte[]> said) {
+  private String place(int piece, String key) {
+    return name + "/" + (piece == 0 ? "" : piece + "/") + key;
+  }
+
+  /** Writes what {@code ranks} say in this round. */
+  private void put(String key, Collection<Integer> ranks, IntFunction<byte[]> said) {
     byte[] all =
         Encoding.bytes(
             out -> {
@@ -170,26 +176,173 @@ final class RoundsByKeys {
             });
     int pieces = all.length / PIECE;
     for (int i = pieces; i >= 0; i--) {
-      int from = i * PIECE;
-      byte[] piece = Arrays.copyOfRange(all, from, Math.min(all.length, from + PIECE));
-      String place = i > 0 ? key + "/" + i : key;
-      byte[] value = i > 0 ? piece : new Head(number, size, ranks, pieces, piece).toBytes();
-      if (store.hold(place, value, until.left())) {
-        held.add(place);
-      } else if (held.contains(place)) {
+      byte[] piece = Arrays.copyOfRange(all, i * PIECE, Math.min(all.length, (i + 1) * PIECE));
+      byte[] value =
+          i > 0 ? piece : new Head(number, size, List.copyOf(ranks), pieces, piece).toBytes();
+      String place = place(i, key);
+      if (held.containsKey(place)) {
         store.set(place, value, until.left());
-      } else {
-        throw RoundFailures.anotherProcess(ranks.get(0));
+      } else if (!store.hold(place, value, until.left())) {
+        throw RoundFailures.anotherProcess(first());
+      }
+      held.put(place, value);
+    }
+  }
+
+  /** Waits for this round's value of a key, which {@code rank} writes, and adds what it says. */
+  private void take(String key, int rank, byte[][] said) {
+    Head head = await(key, rank);
+    ByteArrayOutputStream all = new ByteArrayOutputStream();
+    all.writeBytes(head.begin());
+    for (int i = 1; i <= head.pieces(); i++) {
+      all.writeBytes(
+          store.get(place(i, key), until.left()).orElseThrow(() -> RoundFailures.left(rank)));
+    }
+    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(all.toByteArray()))) {
+      for (int each : head.ranks()) {
+        if (each < 0 || each >= size || said[each] != null) {
+          throw unreadable();
+        }
+        said[each] = Encoding.array(in);
+      }
+    } catch (IOException e) {
+      throw unreadable();
+    }
+    if (said[rank] == null || key.equals(ALL) && Arrays.asList(said).contains(null)) {
+      throw unreadable();
+    }
+  }
+
+  private Head await(String key, int rank) {
+    String place = place(0, key);
+    byte[] value = store.get(place, until.left()).orElse(null);
+    while (true) {
+      if (value != null) {
+        Head head = Head.of(value);
+        requireSize(rank, head);
+        if (head.number() == number) {
+          return head;
+        }
+      } else if (number > 0) {
+        throw RoundFailures.left(rank);
+      }
+      try {
+        value = store.awaitOther(place, value, until.left(LOOK_INTERVAL)).orElse(null);
+      } catch (DeadlineExceededException e) {
+        if (until.isOver()) {
+          throw e;
+        }
+        look();
       }
     }
   }
 
-  /** Waits until a key of {@code rank} has this round's value, and adds what that says. */
-  private void take(String key, int rank, byte[][] said) {
-    Optional<byte[]> value = store.get(key, until.left());
-    Head head = null;
-    while (head == null || head.number() != number) {
-      ...
+  /** Throws if the all-gather has failed, or the missing ranks come no more. */
+  private void look() {
+    store.get(place(0, FAILED), until.left()).map(RoundsByKeys::failure).ifPresent(
+        failure -> {
+          throw failure;
+        });
+    if (number > 0) {
+      return;
     }
+    store.get(place(0, RANK + 0), until.left()).ifPresent(zero -> requireSize(0, Head.of(zero)));
+    Round.Presence others = round.others();
+    if (others != null
+        && !Arrays.equals(store.get(others.key(), until.left()).orElse(null), others.value())) {
+      throw Refusal.othersGone();
+    }
+  }
+
+  private void requireSize(int rank, Head head) {
+    if (head.size() != size) {
+      throw RoundFailures.sizes(Map.of(first(), size, rank, head.size()));
+    }
+  }
+
+  /** The failure of a round whose deadline has passed: names the ranks that have not come. */
+  private Refusal late() {
+    Set<Integer> missing = new TreeSet<>(IntStream.range(0, size).boxed().toList());
+    for (String place : store.keys(place(0, RANK), LAST_WORD)) {
+      store
+          .get(place, LAST_WORD)
+          .map(Head::of)
+          .filter(head -> head.number() == number)
+          .ifPresent(head -> head.ranks().forEach(missing::remove));
+    }
+    if (missing.isEmpty()) {
+      missing.add(0); // all have come, and rank 0 is to say so
+    }
+    List<Integer> some = List.copyOf(missing);
+    List<Integer> none = List.of();
+    boolean isFirst = number == 0;
+    return new RoundFailures.Missing(
+            store.address(), size, isFirst ? some : none, isFirst ? none : some)
+        .late(null);
+  }
+
+  private static Refusal failure(byte[] told) {
+    Head head = Head.of(told);
+    return new Refusal(
+        head.size(), new String(head.begin(), StandardCharsets.UTF_8), head.ranks());
+  }
+
+  private static Refusal unreadable() {
+    return new Refusal(
+        Native.WL_MISMATCH,
+        "what ranks say at the start can't be read; run one version of windlass on all ranks",
+        List.of(0));
+  }
+
+  /** Publishes a failure, and returns it, or the one that another process published before. */
+  private Refusal tell(Refusal why) {
+    byte[] message = why.getMessage().getBytes(StandardCharsets.UTF_8);
+    byte[] told = new Head(number, why.code(), why.faultyRanks(), 0, message).toBytes();
+    String place = place(0, FAILED);
+    return store.compareAndSet(place, null, told, LAST_WORD)
+        ? why
+        : store.get(place, LAST_WORD).map(RoundsByKeys::failure).orElse(why);
+  }
+
+  /** Tells the others why this process goes, if it has come. Returns the reason that all throw. */
+  private Refusal failed(Refusal why) {
+    Refusal told = why.isOthersGone() || held.isEmpty() ? why : tell(why);
+    try {
+      forget();
+      if (isCollector()) {
+        awaitOthersGone(Deadline.of(LAST_WORD));
+        String place = place(0, FAILED);
+        store
+            .get(place, LAST_WORD)
+            .ifPresent(failure -> store.compareAndSet(place, failure, null, LAST_WORD));
+      }
+    } catch (RuntimeException e) {
+      // The keys go with the lease.
+    }
+    return told;
+  }
+
+  /** Ends the last round; rank 0's process keeps what it published until all have read it. */
+  private void end() {
+    if (isCollector()) {
+      awaitOthersGone(until);
+    }
+    forget();
+  }
+
+  /** Waits until no other process holds a key. */
+  private void awaitOthersGone(Deadline end) {
+    for (String place : store.keys(place(0, RANK), end.left())) {
+      byte[] said = held.containsKey(place) ? null : store.get(place, end.left()).orElse(null);
+      while (said != null) {
+        said = store.awaitOther(place, said, end.left()).orElse(null);
+      }
+    }
+  }
+
+  /** Removes the keys of this process. */
+  private void forget() {
+    held.forEach((place, value) -> store.compareAndSet(place, value, null, LAST_WORD));
+    held.clear();
   }
 }
