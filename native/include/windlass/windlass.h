@@ -1038,10 +1038,12 @@ WL_API int32_t wl_transfer_run(wl_transfer_t* transfer, uint64_t version, int64_
 /* Values of wl_transfer_move in addition to versions, which are 0 or more. */
 #define WL_ANY_VERSION (-1) /* the version that others name */
 #define WL_NO_VERSION (-2)  /* the rank takes no part, reports this to its peers, and then aborts */
+#define WL_FINISHED (-3)    /* no version follows; the rank may name any transfer */
 /* Collective. Runs the transfer if all ranks name the same `number` and version. `number`
  * identifies the transfer on all ranks. *version is the version that this rank names. On return it
  * is the version that all ranks name, or WL_ANY_VERSION if they do not or not all have arrived;
- * then nothing has moved.
+ * then nothing has moved. If all have arrived and a rank names WL_FINISHED, all ranks get WL_OK
+ * and WL_FINISHED, and nothing has moved.
  * Ranks that name different transfers or versions get WL_MISMATCH, and the communicator stays
  * usable. All ranks get WL_UNSUPPORTED, with the same effect, if a rank's setting requires reads of
  * memory outside windows, and a rank does not read it. Peers of a rank that takes no part get its
