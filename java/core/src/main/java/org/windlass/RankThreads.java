@@ -77,7 +77,11 @@ final class RankThreads<T, E extends Exception> {
     }
     for (int i = 0; i < bodies.length; i++) {
       try {
-        workers.get(i).begin(bodies[i]);
+        if (!workers.get(i).begin(bodies[i])) {
+          // The close ends the ranks that have begun, and peers' waits.
+          record(new ClosedException("run: the group is closed"));
+          break;
+        }
       } catch (OutOfMemoryError e) {
         fail(i, noThread(communicators.get(i).rank(), e));
         break;
@@ -103,15 +107,19 @@ final class RankThreads<T, E extends Exception> {
 
   /** Records the failure before any peer can see the abort, so that the cause comes first. */
   private void fail(int index, Throwable failure) {
-    synchronized (failures) {
-      failures.add(failure);
-    }
+    record(failure);
     Communicator communicator = communicators.get(index);
     try {
       communicator.abortAll(reason(communicator.rank(), failure));
     } catch (OutOfMemoryError e) {
       // The communicator itself is aborted. A look at the ranks finds which of this process's wait in
       // one of its children.
+    }
+  }
+
+  private void record(Throwable failure) {
+    synchronized (failures) {
+      failures.add(failure);
     }
   }
 

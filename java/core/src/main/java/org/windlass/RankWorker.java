@@ -40,11 +40,15 @@ final class RankWorker {
   /**
    * Has the thread run {@code next}, which throws nothing, under the caller's context class loader.
    *
+   * @return false if {@link #end} was called before; then nothing runs {@code next}
    * @throws OutOfMemoryError if the thread can't be made
    */
-  synchronized void begin(Runnable next) {
+  synchronized boolean begin(Runnable next) {
     if (body != null) {
       throw new IllegalStateException(name + " runs a body");
+    }
+    if (hasEnded) {
+      return false;
     }
     if (!hasBegun) {
       thread.start();
@@ -53,6 +57,7 @@ final class RankWorker {
     body = next;
     loader = Thread.currentThread().getContextClassLoader();
     notifyAll();
+    return true;
   }
 
   private void run() {
