@@ -31,7 +31,9 @@ record Program(int ranks, CommunicatorOptions options, List<Step> steps, Fault f
             .withDeadline(fault.deadline(steps.size()))
             .withCores(cores[random.nextInt(cores.length)])
             .withBlocks(random.nextInt(3))
-            .withFirstSequence(sequences[random.nextInt(sequences.length)]);
+            .withFirstSequence(sequences[random.nextInt(sequences.length)])
+            .withPinnedThreads(random.nextBoolean())
+            .withAdjustThreads(random.nextBoolean());
     return new Program(ranks, options, steps, fault);
   }
 
