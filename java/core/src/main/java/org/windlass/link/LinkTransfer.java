@@ -236,8 +236,9 @@ public final class LinkTransfer implements AutoCloseable {
    * @throws WindlassException if the link is over, or the call was wrong as of {@link #receive()}
    */
   public OptionalLong tryReceive(Duration deadline) {
+    long deadlineNs = Deadline.nanos(deadline);
     requireReceived();
-    Outcome outcome = move("receive", ANY, Deadline.nanos(deadline));
+    Outcome outcome = move("receive", ANY, deadlineNs);
     return outcome.late == null ? OptionalLong.of(outcome.version) : OptionalLong.empty();
   }
 
