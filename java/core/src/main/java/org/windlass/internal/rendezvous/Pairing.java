@@ -16,6 +16,7 @@ import java.util.function.Function;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.MismatchException;
 import org.windlass.internal.Deadline;
+import org.windlass.internal.Log;
 import org.windlass.internal.store.Encoding;
 import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
@@ -38,8 +39,6 @@ import org.windlass.internal.store.Texts;
 public final class Pairing {
   /** Limit of store calls that explain a failure or clean up after the deadline. */
   private static final Duration CLEANUP_LIMIT = Duration.ofSeconds(2);
-
-  private static final System.Logger LOGGER = System.getLogger("org.windlass");
 
   private static final String CHECK_OTHER_JOB =
       "; see whether the other job runs, meets there by that name, with the same token where it has"
@@ -249,8 +248,7 @@ public final class Pairing {
         throw new MismatchException("pair '" + pair + "': " + why);
       }
       if (holder.log.isOver() && holder.isLogged.compareAndSet(false, true)) {
-        LOGGER.log(
-            System.Logger.Level.WARNING,
+        Log.warn(
             "job ''{0}'', pair ''{1}'': {2}; it waits for that one to end, {3} at most", own.job(),
             pair, why, Deadline.text(isOther ? until.left(holder.fail.left()) : until.left()));
       }
