@@ -9,7 +9,6 @@ import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.UUID;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
@@ -77,13 +76,14 @@ public final class Pairing {
     /** Returns the entry of a key's holder; {@code job} is null for a job of another version. */
     private Holder holder(String key, Announcement job, Duration silence) {
       String instance = job == null ? "" : job.instance();
-      Holder known = byKey.get(key);
-      if (known == null || !known.instance.equals(instance)) {
-        Deadline fail = Deadline.of(silence.plus(failAfter));
-        known = new Holder(instance, Deadline.of(logAfter), fail, new AtomicBoolean());
-        byKey.put(key, known);
-      }
-      return known;
+      return byKey.compute(
+          key,
+          (any, known) ->
+              known != null && known.instance.equals(instance)
+                  ? known
+                  : new Holder(
+                      instance, Deadline.of(logAfter), Deadline.of(silence.plus(failAfter)),
+                      new AtomicBoolean()));
     }
   }
 
@@ -328,10 +328,6 @@ public final class Pairing {
     return new Match(name, sourceOf(name), new Round.Presence(key, answered), source);
   }
 
-  private static Announcement targetIn(byte[] value) {
-    return Announcement.peek(TargetEntry.of(value).target());
-  }
-
   /** Removes a presence key of this job if it still has the value. Interrupts do not prevent it. */
   public static void remove(Store store, Round.Presence own) {
     uninterrupted(() -> store.compareAndSet(own.key(), own.value(), null, CLEANUP_LIMIT));
@@ -349,17 +345,20 @@ public final class Pairing {
     }
   }
 
+  private static Announcement targetIn(byte[] value) {
+    return Announcement.peek(TargetEntry.of(value).target());
+  }
+
   /** Removes this target's key, even if it is unknown whether the store has it. */
   private void retract(String key, RuntimeException failure) {
     try {
       uninterrupted(
           () -> {
-            Optional<byte[]> found = store.get(key, CLEANUP_LIMIT);
-            while (found.isPresent()
-                && isOwn(targetIn(found.get()))
-                && !store.compareAndSet(key, found.get(), null, CLEANUP_LIMIT)) {
-              found = store.get(key, CLEANUP_LIMIT); // the source has answered meanwhile
-            }
+            byte[] found;
+            do { // again if the source has answered meanwhile
+              found = store.get(key, CLEANUP_LIMIT).orElse(new byte[0]);
+            } while (isOwn(targetIn(found))
+                && !store.compareAndSet(key, found, null, CLEANUP_LIMIT));
           });
     } catch (RuntimeException e) {
       failure.addSuppressed(e);
