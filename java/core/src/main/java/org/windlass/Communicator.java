@@ -179,14 +179,11 @@ public final class Communicator extends Collectives
               + Native.WL_MAX_RANKS + " ranks, from rank 0 on");
     }
     long handle =
-        AllGatherStart.join(
-            (own, isLast, limit) -> rendezvous.allGather(own.get(rank), limit),
-            rank,
-            size,
-            options.config(),
-            Host.of(System.getenv()),
-            () -> LocalHandles.create(size, options),
-            deadline);
+        new AllGatherStart(
+                (own, isLast, limit) -> rendezvous.allGather(own.get(rank), limit), rank, size,
+                options.config(), Host.of(System.getenv()),
+                () -> LocalHandles.create(size, options), deadline)
+            .join();
     return of(handle, options.deadline(), null, "meet");
   }
 
