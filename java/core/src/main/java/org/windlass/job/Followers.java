@@ -97,9 +97,11 @@ public final class Followers implements AutoCloseable {
       WindlassException end = report.failure().orElse(null);
       for (Report.Rank rank : report.ranks()) {
         if (end == null && rank.closed()) {
+          String operation = link.operation("await");
           end =
               new AbortedException(
-                  link.operation("await") + ": rank " + rank.rank() + " has left");
+                  operation + ": rank " + rank.rank() + " has left", null, operation,
+                  List.of(rank.rank()));
         }
       }
       set(end == null ? DONE : LOST, end);
