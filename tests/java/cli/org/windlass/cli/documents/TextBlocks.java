@@ -15,7 +15,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import org.windlass.bench.GridRows;
+import org.windlass.bench.sample.GridRows;
 import org.windlass.gpu.CudaGrids;
 
 /** The blocks of plain text: output, held against that of a run by its shape, and notations. */

@@ -9,9 +9,9 @@ import java.util.Optional;
 import org.windlass.cli.out.JsonLine;
 import org.windlass.error.ErrorCode;
 import org.windlass.error.WindlassException;
+import picocli.CommandLine;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.UnmatchedArgumentException;
-import picocli.CommandLine;
 
 /**
  * An error as the command prints it: one line that says what happened and where, and one that says

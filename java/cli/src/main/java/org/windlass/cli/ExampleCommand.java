@@ -15,8 +15,8 @@ import org.windlass.cli.out.WholeFile;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.examples.ExampleOfProcesses;
-import org.windlass.examples.Examples.Example;
 import org.windlass.examples.Examples;
+import org.windlass.examples.Examples.Example;
 import org.windlass.report.KernelProfile;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -129,8 +129,7 @@ final class ExampleCommand implements Runnable {
   private void run(ExampleOfProcesses example, PrintWriter out) {
     if (counters || trace != null) {
       throw new InvalidArgumentException(
-          "--counters and --trace: "
-              + example.name()
+          "--counters and --trace: " + example.name()
               + " is processes, which count each for itself");
     }
     Optional<String> lacking = example.lacking().get();

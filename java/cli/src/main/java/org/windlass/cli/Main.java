@@ -22,6 +22,7 @@ import org.windlass.error.ErrorCode;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.WindlassException;
 import org.windlass.kernel.Target;
+import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.IVersionProvider;
 import picocli.CommandLine.Model.CommandSpec;
@@ -29,7 +30,6 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ScopeType;
 import picocli.CommandLine.Spec;
 import picocli.CommandLine.TypeConversionException;
-import picocli.CommandLine;
 
 /** The {@code windlass} command. */
 @Command(

@@ -5,9 +5,9 @@ import java.util.List;
 import java.util.Locale;
 import org.windlass.cli.out.JsonLine;
 import org.windlass.kernel.Target;
+import org.windlass.report.KernelProfile;
 import org.windlass.report.KernelProfile.Engine;
 import org.windlass.report.KernelProfile.Work;
-import org.windlass.report.KernelProfile;
 
 /** What kernels did on a checked target, as the command prints it. */
 final class ProfileOutput {

@@ -9,7 +9,6 @@ import java.util.stream.Collectors;
 import org.windlass.Operation;
 import org.windlass.Tensor;
 import org.windlass.error.AbortedException;
-import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
 import org.windlass.error.UnsupportedException;
@@ -235,8 +234,9 @@ public final class LinkTransfer implements AutoCloseable {
    * @throws WindlassException if the link is over, or the call was wrong as of {@link #receive()}
    */
   public OptionalLong tryReceive(Duration deadline) {
+    long deadlineNs = Deadline.nanos(deadline);
     requireReceived();
-    Outcome outcome = move("receive", ANY, Deadline.nanos(deadline));
+    Outcome outcome = move("receive", ANY, deadlineNs);
     return outcome.late == null ? OptionalLong.of(outcome.version) : OptionalLong.empty();
   }
 

@@ -373,17 +373,8 @@ public final class Plan {
 
   @Override
   public String toString() {
-    return "Plan "
-        + from.qualified()
-        + " -> "
-        + to.qualified()
-        + " of "
-        + dtype()
-        + Arrays.toString(shape)
-        + " by "
-        + wire
-        + " to "
-        + targetDtype();
+    return "Plan " + from.qualified() + " -> " + to.qualified() + " of " + dtype()
+        + Arrays.toString(shape) + " by " + wire + " to " + targetDtype();
   }
 
   RouteFinder finder() {

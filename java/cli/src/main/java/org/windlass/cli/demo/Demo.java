@@ -17,7 +17,7 @@ import org.windlass.DType;
 import org.windlass.LocalGroup;
 import org.windlass.NativeLibrary;
 import org.windlass.Tensor;
-import org.windlass.bench.Floor;
+import org.windlass.bench.data.Floor;
 import org.windlass.layout.Placement;
 import org.windlass.layout.TensorSpec;
 import org.windlass.reshard.ProgressListener;

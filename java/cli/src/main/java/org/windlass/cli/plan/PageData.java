@@ -23,8 +23,8 @@ import org.windlass.plan.LinkSpeeds;
 import org.windlass.plan.Plan;
 import org.windlass.plan.PlanOptions;
 import org.windlass.plan.Totals;
-import org.windlass.plan.Traffic.Link;
 import org.windlass.plan.Traffic;
+import org.windlass.plan.Traffic.Link;
 
 /**
  * The data that a {@link PlanPage} shows, as JSON: the meshes with their shards of a tensor, who
@@ -120,8 +120,7 @@ final class PageData {
     links += traffic.links().size() + traffic.reads().size();
     if (links > MOST_LINKS) {
       throw new InvalidArgumentException(
-          "--html: more than "
-              + MOST_LINKS
+          "--html: more than " + MOST_LINKS
               + " pairs of ranks exchange bytes; show fewer tensors, or one --rank");
     }
     out.writeStartObject();

@@ -21,8 +21,8 @@ import org.windlass.plan.Plan;
 import org.windlass.plan.PlanOptions;
 import org.windlass.plan.Route;
 import org.windlass.plan.Totals;
-import org.windlass.plan.Traffic.Link;
 import org.windlass.plan.Traffic;
+import org.windlass.plan.Traffic.Link;
 import org.windlass.plan.Transport;
 
 /** Plans as lines: JSON objects, or text for people. */

@@ -19,8 +19,7 @@ public final class RoundFailures {
   public static Refusal left(int rank) {
     return new Refusal(
         Native.WL_PEER_LOST,
-        "rank "
-            + rank
+        "rank " + rank
             + " came to the start and left before all had met; see what its process says",
         List.of(rank));
   }
@@ -29,8 +28,7 @@ public final class RoundFailures {
   public static Refusal anotherProcess(int rank) {
     return new Refusal(
         Native.WL_MISMATCH,
-        "another process has come to this start as rank "
-            + rank
+        "another process has come to this start as rank " + rank
             + " too, and counts as that; two may not have one rank: start all ranks again",
         List.of(rank));
   }
@@ -81,18 +79,15 @@ public final class RoundFailures {
       String gone = absent.isEmpty() ? "" : listed(absent) + of + "not " + come;
       String stopped =
           behind.isEmpty() ? "" : listed(behind) + of + come + " and not gone on with the others";
-      return gone
-          + (isOfOneHost && !gone.isEmpty() ? NO_OTHER_HOST : "")
-          + (gone.isEmpty() || stopped.isEmpty() ? "" : ", and ")
-          + stopped;
+      return gone + (isOfOneHost && !gone.isEmpty() ? NO_OTHER_HOST : "")
+          + (gone.isEmpty() || stopped.isEmpty() ? "" : ", and ") + stopped;
     }
 
     private static String listed(List<Integer> ranks) {
       String first =
           ranks.stream().limit(MOST_LISTED).map(String::valueOf).collect(Collectors.joining(", "));
       int more = ranks.size() - MOST_LISTED;
-      return (ranks.size() == 1 ? "rank " : "ranks ")
-          + first
+      return (ranks.size() == 1 ? "rank " : "ranks ") + first
           + (more > 0 ? " and " + more + " more" : "");
     }
   }

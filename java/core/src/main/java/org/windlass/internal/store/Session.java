@@ -192,10 +192,8 @@ final class Session {
     if (said.protocol() != Wire.PROTOCOL) {
       refuse(
           Native.WL_MISMATCH,
-          "the member has "
-              + Greeting.versions(said.protocol(), said.library())
-              + "; the store has "
-              + Greeting.versions(Wire.PROTOCOL, server.library())
+          "the member has " + Greeting.versions(said.protocol(), said.library())
+              + "; the store has " + Greeting.versions(Wire.PROTOCOL, server.library())
               + "; run both with one version");
       return;
     }
