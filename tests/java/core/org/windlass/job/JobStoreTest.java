@@ -83,7 +83,7 @@ class JobStoreTest {
                 .isInstanceOf(DeadlineExceededException.class);
           }
           if (role == SOURCE) {
-            try (Followers followers = job.followers("another", batch -> {})) {
+            try (Followers followers = job.followers("another", builder -> {})) {
               assertThat(followers.send(1, none)).isEmpty();
               assertThatThrownBy(() -> followers.await(1, none))
                   .isInstanceOf(DeadlineExceededException.class);
@@ -123,7 +123,7 @@ class JobStoreTest {
               int rank = job.communicator().rank();
               Tensor own = allocate(ROWS, rank);
               try (Followers followers =
-                  job.followers("policy", batch -> batch.add("w", SHAPE, own, ROWS))) {
+                  job.followers("policy", builder -> builder.add("w", SHAPE, own, ROWS))) {
                 followers.await(1, SOON);
                 linked.countDown();
                 hung.await();
@@ -133,7 +133,7 @@ class JobStoreTest {
                   // A send that waited for the store would have no time left for the version.
                   List<Follower> now = followers.send(version, SOON);
                   assertThat(now.get(0).version()).as("%s", now).hasValue(version);
-                  answers.add(followers.blind().orElseThrow());
+                  answers.add(followers.searchFailure().orElseThrow());
                 }
                 if (rank == 0) {
                   // Sends that follow do not ask the store again, but repeat what was found.
@@ -197,7 +197,7 @@ class JobStoreTest {
           Tensor own = allocate(ROWS, rank).copyFrom(part(ROWS, rank, 1));
           if (waits.equals("followers")) {
             try (Followers followers =
-                job.followers("policy", batch -> batch.add("w", SHAPE, own, ROWS))) {
+                job.followers("policy", builder -> builder.add("w", SHAPE, own, ROWS))) {
               followers.await(1, SOON);
               followers.send(1, SOON);
             }

@@ -124,7 +124,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   /**
    * Collective: meets the other ranks that a launcher started, each a process; see
    * {@link org.windlass.launch.LaunchEnvironment} for the variables that say which rank this process is, and {@link
-   * LaunchEnvironment#rendezvous} for where they meet. Where all live on one host, peers reach the
+   * org.windlass.launch.LaunchEnvironment#rendezvous} for where they meet. Where all live on one host, peers reach the
    * tensors of a {@link Window} and of a {@link MemoryPool} as they are, and what others hold is
    * copied from one process to another; where they live on several, so is all that collectives and
    * transfers move.

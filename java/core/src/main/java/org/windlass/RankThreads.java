@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.stream.Collectors;
 import org.windlass.error.AbortedException;
+import org.windlass.error.ClosedException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
 
@@ -81,6 +82,9 @@ final class RankThreads<T, E extends Exception> {
     for (int i = 0; i < bodies.length; i++) {
       try {
         workers.get(i).begin(bodies[i]);
+      } catch (ClosedException e) {
+        record(e); // the close ends the ranks before this one, and tells their peers
+        break;
       } catch (Throwable e) {
         // The ranks before this one run: they end by the abort.
         fail(i, e instanceof OutOfMemoryError ? noThread(communicators.get(i).rank(), e) : e);
@@ -107,15 +111,19 @@ final class RankThreads<T, E extends Exception> {
 
   /** Records the failure before any peer can see the abort, so that the cause comes first. */
   private void fail(int index, Throwable failure) {
-    synchronized (failures) {
-      failures.add(failure);
-    }
+    record(failure);
     Communicator communicator = communicators.get(index);
     try {
       communicator.abortAll(reason(communicator.rank(), failure));
     } catch (OutOfMemoryError e) {
       // The communicator itself is aborted. A look at the ranks finds which of this process's wait in
       // one of its children.
+    }
+  }
+
+  private void record(Throwable failure) {
+    synchronized (failures) {
+      failures.add(failure);
     }
   }
 

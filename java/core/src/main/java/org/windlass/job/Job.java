@@ -40,7 +40,7 @@ import org.windlass.internal.transfer.StepsMemo;
 import org.windlass.internal.transfer.Until;
 import org.windlass.layout.Layout;
 import org.windlass.link.Link;
-import org.windlass.link.LinkBatch;
+import org.windlass.link.LinkTransferBuilder;
 import org.windlass.plan.Plan;
 
 /**
@@ -51,12 +51,12 @@ import org.windlass.plan.Plan;
  * <pre>{@code
  * try (var job = Job.fromEnvironment("inference");
  *     var link = job.meet("policy", Role.TARGET, ofMinutes(5))) {
- *   var batch = link.batch()
+ *   var transfer = link.transferBuilder()
  *       .into("l0.q_proj", shape, qkv.narrow(0, 0, 128), tp.layout(shard(0)))
  *       .register(ofMinutes(1));
- *   while (serving) {
- *     batch.receive(ofSeconds(30));
- *     engine.swap(batch.tensor("l0.q_proj"), batch.version()); // one of two halves
+ *   while (!transfer.isFinished()) {
+ *     transfer.tryReceive(ofSeconds(30))
+ *         .ifPresent(v -> engine.swap(transfer.tensor("l0.q_proj"), v)); // one of two halves
  *   }
  * }
  * }</pre>
@@ -76,7 +76,7 @@ public final class Job implements AutoCloseable {
   private static final System.Logger LOGGER = System.getLogger("org.windlass");
 
   /** Version of what jobs and their ranks exchange until they have met. */
-  private static final int PROTOCOL = 3;
+  private static final int PROTOCOL = 4;
 
   // Outcomes of a meeting on a rank. All ranks of a job take the highest one.
   private static final long JOINED = 0;
@@ -275,9 +275,9 @@ public final class Job implements AutoCloseable {
   /**
    * Returns the followers of this job, which is the source of a pair.
    *
-   * @param binding adds the tensors to send to a batch. It is called for each new follower.
+   * @param binding adds the tensors to send to a builder. It is called for each new follower.
    */
-  public Followers followers(String pair, Consumer<LinkBatch> binding) {
+  public Followers followers(String pair, Consumer<LinkTransferBuilder> binding) {
     Names.require("pair", pair);
     return new Followers(this, pair, binding);
   }

@@ -44,7 +44,7 @@ final class Loads {
         throw new InvalidArgumentException(
             "bucketBytes of " + most + " may take " + plans.size() + " tensors in "
                 + Native.WL_MAX_PHASES + " turns or more, which a transfer does not have: use larger"
-                + " buckets, or several batches");
+                + " buckets, or several transfers");
       }
     }
   }

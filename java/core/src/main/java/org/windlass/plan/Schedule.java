@@ -15,10 +15,10 @@ import org.windlass.internal.Steps;
 import org.windlass.internal.Steps.Place;
 
 /**
- * The schedule of one rank in a run of a batch, in phases: what is staged in one phase is read in
- * the next. Each rank makes its own schedule. A rank numbers the boxes that it stages, and a reader
- * those that a certain rank stages for it: both in the order of buckets, then of tensors, to which
- * all ranks come alike.
+ * The schedule of one rank in a run of a transfer, in phases: what is staged in one phase is read
+ * in the next. Each rank makes its own schedule. A rank numbers the boxes that it stages, and a
+ * reader those that a certain rank stages for it: both in the order of buckets, then of tensors, to
+ * which all ranks come alike.
  */
 final class Schedule {
   private static final int LINE = 64;

@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.bench.compare;
 
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.charset.Charset;
+import java.nio.file.AccessDeniedException;
+import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
+import org.windlass.error.ErrorCode;
 import org.windlass.error.InternalException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
@@ -54,11 +62,16 @@ final class ComparisonOptions {
 
   @Mixin private RootOption root;
 
-  /** Runs {@code command} and exits with its status. */
+  /**
+   * Runs {@code command}, writes its output after it has ended, and exits with its status, or with
+   * that of output that cannot be written.
+   */
   static void execute(Runnable command, String[] args) {
     CommandLine line = new CommandLine(command);
     PrintWriter err = new PrintWriter(System.err, true);
+    StringWriter out = new StringWriter();
     line.setErr(err);
+    line.setOut(new PrintWriter(out));
     line.setParameterExceptionHandler(
         (wrong, given) -> refuse(err, new InvalidArgumentException(wrong.getMessage(), wrong)));
     line.setExecutionExceptionHandler(
@@ -68,7 +81,23 @@ final class ComparisonOptions {
           }
           throw fault;
         });
-    System.exit(line.execute(args));
+    int status = line.execute(args);
+    int written = write(out.toString(), err);
+    System.exit(status == 0 ? written : status);
+  }
+
+  /** Writes {@code text} to standard output. Says nothing if its reader has closed the pipe. */
+  private static int write(String text, PrintWriter err) {
+    try (FileOutputStream out = new FileOutputStream(FileDescriptor.out)) {
+      out.write(text.getBytes(Charset.defaultCharset()));
+      return 0;
+    } catch (IOException e) {
+      if (!"Broken pipe".equals(e.getMessage())) {
+        err.println("windlass: Resource: standard output cannot be written: " + e.getMessage());
+        err.println("hint: send it where there is room; files that the command wrote are there");
+      }
+      return ErrorCode.RESOURCE.exitStatus();
+    }
   }
 
   /** Prints the error as the windlass command does, and gives its status. */
@@ -136,8 +165,22 @@ final class ComparisonOptions {
     try {
       return Files.createDirectories(folder);
     } catch (IOException e) {
-      throw new ResourceException("--out: cannot make " + folder + ": " + e.getMessage(), e);
+      throw new ResourceException("--out: cannot make " + folder + ": " + reason(e), e);
     }
+  }
+
+  /** The reason of a fault whose message may be only the file's name. */
+  static String reason(IOException fault) {
+    if (fault instanceof NoSuchFileException) {
+      return "no such file or folder";
+    }
+    if (fault instanceof FileAlreadyExistsException) {
+      return "it is no folder";
+    }
+    if (fault instanceof AccessDeniedException) {
+      return "permission denied";
+    }
+    return fault.getMessage();
   }
 
   /** Writes NAME.svg and NAME.md, and prints the latter. */
@@ -146,7 +189,7 @@ final class ComparisonOptions {
       Files.writeString(folder().resolve(name + ".svg"), chart);
       Files.writeString(folder().resolve(name + ".md"), table);
     } catch (IOException e) {
-      throw new ResourceException("--out: cannot write to " + folder() + ": " + e.getMessage(), e);
+      throw new ResourceException("--out: cannot write to " + folder() + ": " + reason(e), e);
     }
     line.getOut().print(table);
     line.getOut().flush();

@@ -2,7 +2,9 @@
 package org.windlass.bench.compare;
 
 import java.io.IOException;
+import java.nio.charset.CharacterCodingException;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -58,7 +60,7 @@ record Row(Cell cell, Contender contender, int rounds, Times times, String note)
     try {
       Files.write(file, lines);
     } catch (IOException e) {
-      throw new ResourceException("cannot write " + file + ": " + e.getMessage(), e);
+      throw new ResourceException("cannot write " + file + ": " + ComparisonOptions.reason(e), e);
     }
   }
 
@@ -69,8 +71,13 @@ record Row(Cell cell, Contender contender, int rounds, Times times, String note)
     List<String> lines;
     try {
       lines = Files.readAllLines(file);
+    } catch (NoSuchFileException e) {
+      throw new InvalidArgumentException(file + ": no such file", e);
+    } catch (CharacterCodingException e) {
+      throw new InvalidArgumentException(file + ": it is no text", e);
     } catch (IOException e) {
-      throw new ResourceException("cannot read " + file + ": " + e.getMessage(), e);
+      throw new ResourceException(
+          "cannot read " + file + ": " + ComparisonOptions.reason(e), e);
     }
     if (lines.isEmpty() || !lines.get(0).equals(HEAD)) {
       throw new InvalidArgumentException(file + ": the first line is not " + HEAD);

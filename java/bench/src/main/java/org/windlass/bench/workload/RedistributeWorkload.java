@@ -18,8 +18,8 @@ import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
 import org.windlass.plan.Route;
 import org.windlass.plan.TransferMode;
-import org.windlass.transfer.Batch;
 import org.windlass.transfer.Transfer;
+import org.windlass.transfer.TransferBuilder;
 
 /** A tensor on its way from one layout to another, through a transfer that is registered once. */
 public final class RedistributeWorkload implements Workload {
@@ -94,9 +94,9 @@ public final class RedistributeWorkload implements Workload {
       this.source = side(from);
       this.target = side(to);
       this.transfer =
-          Batch.of(comm)
-              .wire(wire)
-              .mode(mode)
+          TransferBuilder.of(comm)
+              .defaultWire(wire)
+              .defaultMode(mode)
               .add(
                   from,
                   source == null ? null : source.tensor(),

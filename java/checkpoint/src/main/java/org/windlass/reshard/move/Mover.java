@@ -24,8 +24,8 @@ import org.windlass.reshard.tensor.Leg;
 import org.windlass.reshard.tensor.Runs;
 import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
-import org.windlass.transfer.Batch;
 import org.windlass.transfer.Transfer;
+import org.windlass.transfer.TransferBuilder;
 
 /**
  * Moves tensors from files to files. What the target ranks take of a tensor is read in boxes that
@@ -327,11 +327,11 @@ public final class Mover {
   }
 
   private void transfer(Communicator comm, Step step) {
-    Batch batch = Batch.of(comm).mode(mode);
-    bucketBytes.ifPresent(batch::bucketBytes);
-    step.addTo(batch, comm.rank());
+    TransferBuilder builder = TransferBuilder.of(comm).defaultMode(mode);
+    bucketBytes.ifPresent(builder::defaultBucketBytes);
+    step.addTo(builder, comm.rank());
     boolean shows = team.place(comm) == 0;
-    try (Transfer transfer = batch.register(Team.NO_LIMIT)) {
+    try (Transfer transfer = builder.register(Team.NO_LIMIT)) {
       if (shows) {
         current = transfer;
       }

@@ -12,13 +12,13 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 import org.windlass.layout.TensorSpec;
 import org.windlass.reshard.tensor.TensorMove;
-import org.windlass.transfer.Batch;
+import org.windlass.transfer.TransferBuilder;
 
 /**
  * What moves together: boxes of sources that are read into memory, windows of targets, and the
  * parts of boxes that windows take. The ranks of a communicator share the work, whatever ranks the
- * layouts have: they copy parts, and a transfer reduces those that have several terms. Every process
- * has the same steps, in the same order.
+ * layouts have: they copy parts, and a transfer reduces those that have several terms. Every
+ * process has the same steps, in the same order.
  */
 final class Step {
   private record Bound(
@@ -28,9 +28,9 @@ final class Step {
       int worker,
       Tensor target,
       Optional<DType> wire) {
-    void addTo(Batch batch, int rank) {
+    void addTo(TransferBuilder builder, int rank) {
       Tensor term = rank < terms.size() ? terms.get(rank) : null;
-      batch.add(from, term, to, rank == worker ? target : null);
+      builder.add(from, term, to, rank == worker ? target : null);
     }
   }
 
@@ -180,19 +180,19 @@ final class Step {
   }
 
   /**
-   * Adds every part that is reduced to a rank's batch: those that name no wire dtype first, since a batch's holds
-   * for all that follow.
+   * Adds every part that is reduced to a rank's transfer: those that name no wire dtype first,
+   * since a transfer's holds for all that follow.
    */
-  void addTo(Batch batch, int rank) {
+  void addTo(TransferBuilder builder, int rank) {
     for (Bound part : bound) {
       if (part.wire().isEmpty()) {
-        part.addTo(batch, rank);
+        part.addTo(builder, rank);
       }
     }
     for (Bound part : bound) {
       if (part.wire().isPresent()) {
-        batch.wire(part.wire().get());
-        part.addTo(batch, rank);
+        builder.defaultWire(part.wire().get());
+        part.addTo(builder, rank);
       }
     }
   }

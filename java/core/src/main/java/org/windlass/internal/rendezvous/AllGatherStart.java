@@ -64,12 +64,7 @@ public final class AllGatherStart {
    *     several class loaders; Timeout; Resource
    */
   public static long join(
-      AllGather all,
-      int rank,
-      int size,
-      Start.Config config,
-      Host host,
-      Supplier<long[]> alone,
+      AllGather all, int rank, int size, Start.Config config, Host host, Supplier<long[]> alone,
       Duration deadline) {
     Deadline until = Deadline.of(deadline);
     StartSteps steps = new StartSteps(all, List.of(rank), size, until);

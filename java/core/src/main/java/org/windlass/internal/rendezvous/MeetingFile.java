@@ -80,7 +80,6 @@ public final class MeetingFile implements AutoCloseable {
   private static final int OTHER_USERS = 0077;
 
   private static final Path STATUS = Path.of("/proc/self/status");
-  private static final Path TEMPORARY = Path.of(System.getProperty("java.io.tmpdir"));
 
   private final Path path;
   private final ProcessName process;
@@ -102,14 +101,17 @@ public final class MeetingFile implements AutoCloseable {
    * @throws WindlassException here, Resource if there is no private folder
    */
   public static MeetingFile of(String job, Map<String, String> environment) {
-    String folder = environment.getOrDefault(FOLDER_VARIABLE, "");
-    return of(job, "WINDLASS_RENDEZVOUS", folder, TEMPORARY);
+    return of(job, "WINDLASS_RENDEZVOUS", environment);
   }
 
   /** Finds the file of jobs that meet by a name. */
   public static MeetingFile ofJobs(String name, Map<String, String> environment) {
-    String folder = environment.getOrDefault(FOLDER_VARIABLE, "");
-    return of("jobs\n" + name, "WINDLASS_MEETING", folder, TEMPORARY);
+    return of("jobs\n" + name, "WINDLASS_MEETING", environment);
+  }
+
+  private static MeetingFile of(String what, String variable, Map<String, String> environment) {
+    String named = environment.getOrDefault(FOLDER_VARIABLE, "");
+    return of(what, variable, named, Path.of(System.getProperty("java.io.tmpdir")));
   }
 
   /** Finds a file in {@code named} if that is a private folder, else under {@code temporary}. */

@@ -343,11 +343,7 @@ public final class Start {
         ByteBuffer list = NativeMemory.copy(theirs);
         Failures.check(
             Native.wl_group_watch(
-                group,
-                other.getKey().in(scratch),
-                NativeMemory.address(list),
-                theirs.length,
-                0,
+                group, other.getKey().in(scratch), NativeMemory.address(list), theirs.length, 0,
                 scratch.error()),
             scratch);
         Reference.reachabilityFence(list);

@@ -11,7 +11,7 @@ import org.windlass.internal.Shapes;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
 
-/** A tensor of a batch: what it is, how it moves, and this rank's views of both ends. */
+/** A tensor of a transfer: what it is, how it moves, and this rank's views of both ends. */
 public record BoundTensor(TensorSpec from, Tensor source, TensorSpec to, Tensor target, Plan plan) {
   /**
    * Checks {@code view} against what {@code rank} holds of {@code spec}.

@@ -9,8 +9,8 @@ import org.windlass.plan.PlanOptions;
 import org.windlass.plan.TransferMode;
 
 /**
- * The choices of how a tensor moves: those of {@link org.windlass.transfer.Batch} and {@link org.windlass.link.LinkBatch} for what is added
- * from then on.
+ * The choices of how a tensor moves: those of {@link org.windlass.transfer.TransferBuilder} and
+ * {@link org.windlass.link.LinkTransferBuilder} for what is added from then on.
  *
  * @param wire the dtype in which it crosses ranks; null for {@link Plan#defaultWire}
  * @param options its mode and its buckets

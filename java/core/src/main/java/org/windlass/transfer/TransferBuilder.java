@@ -32,17 +32,17 @@ import org.windlass.plan.PlanOptions;
 import org.windlass.plan.TransferMode;
 
 /**
- * A batch of tensors that are redistributed together: each a global tensor with its layouts before
- * and after, bound to this rank's local views. Every rank of the communicator adds the same tensors
- * in the same order; {@link #register} then makes a {@link Transfer} of them. Plans know which
- * ranks of the communicator live on one host.
+ * Builder of a {@link Transfer}, which redistributes tensors together. Each is a global tensor with
+ * its layouts before and after, bound to this rank's local views. Every rank of the communicator
+ * adds the same tensors in the same order, and calls {@link #register}. Plans know which ranks of
+ * the communicator live on one host.
  *
  * <p>A view holds this rank's piece in the layout's local order, with any strides: fused tensors
  * are bound by {@code narrow}, stacks by {@code select}. It is null on a rank outside the layout's
  * mesh, and may be null where the piece is empty. Several tensors may come from one source (tied
  * embeddings); every target element is written by one of them.
  */
-public final class Batch {
+public final class TransferBuilder {
   private final Communicator communicator;
   private Hosts hosts;
   private final List<BoundTensor> tensors = new ArrayList<>();
@@ -53,7 +53,7 @@ public final class Batch {
   /** The choice that was made last, where nothing was added since; or null. */
   private String unused;
 
-  private Batch(Communicator communicator) {
+  private TransferBuilder(Communicator communicator) {
     this.communicator = communicator;
     try {
       this.hosts = Hosts.of(RankLook.hosts(communicator.endpoint()));
@@ -62,37 +62,37 @@ public final class Batch {
     }
   }
 
-  /** A batch of tensors to redistribute among the ranks of {@code communicator}. */
-  public static Batch of(Communicator communicator) {
-    return new Batch(Objects.requireNonNull(communicator, "communicator"));
+  /** Returns a builder without tensors, of a transfer among the ranks of {@code communicator}. */
+  public static TransferBuilder of(Communicator communicator) {
+    return new TransferBuilder(Objects.requireNonNull(communicator, "communicator"));
   }
 
   /**
-   * The dtype in which floating tensors that are added from here on cross ranks. Without it, the
-   * wire adds no rounding: {@link Plan#defaultWire}.
+   * Sets the dtype in which floating-point tensors that are added after this call cross ranks. By
+   * default, the wire adds no rounding: {@link Plan#defaultWire}.
    */
-  public Batch wire(DType dtype) {
+  public TransferBuilder defaultWire(DType dtype) {
     moving = moving.withWire(dtype);
-    unused = "wire";
+    unused = "defaultWire";
     return this;
   }
 
-  /** The {@link TransferMode} of tensors that are added from here on. */
-  public Batch mode(TransferMode mode) {
+  /** Sets the {@link TransferMode} of the tensors that are added after this call. */
+  public TransferBuilder defaultMode(TransferMode mode) {
     moving = moving.withMode(mode);
-    unused = "mode";
+    unused = "defaultMode";
     return this;
   }
 
-  /** {@link PlanOptions#bucketBytes()} of tensors that are added from here on. */
-  public Batch bucketBytes(long bytes) {
+  /** Sets {@link PlanOptions#bucketBytes()} of the tensors that are added after this call. */
+  public TransferBuilder defaultBucketBytes(long bytes) {
     moving = moving.withBucketBytes(bytes);
-    unused = "bucketBytes";
+    unused = "defaultBucketBytes";
     return this;
   }
 
   /** Plans what is added from here on as if ranks lived on these. */
-  Batch hosts(Hosts hosts) {
+  TransferBuilder hosts(Hosts hosts) {
     this.hosts = hosts;
     return this;
   }
@@ -103,13 +103,13 @@ public final class Batch {
    * @hidden
    */
   @SuppressWarnings("exports")
-  public Batch moving(Moving moving) {
+  public TransferBuilder moving(Moving moving) {
     this.moving = moving;
     return this;
   }
 
   /** Adds a tensor that keeps its name and dtype. */
-  public Batch add(
+  public TransferBuilder add(
       String name,
       long[] shape,
       DType dtype,
@@ -135,9 +135,9 @@ public final class Batch {
    *     layout holds no {@code Partial}
    * @param target this rank's piece of {@code to}, or null
    */
-  public Batch add(TensorSpec from, Tensor source, TensorSpec to, Tensor target) {
+  public TransferBuilder add(TensorSpec from, Tensor source, TensorSpec to, Tensor target) {
     if (registered) {
-      throw new InvalidArgumentException("add: the batch is registered already; make another");
+      throw new InvalidArgumentException("add: the builder was registered already; make another");
     }
     Objects.requireNonNull(from, "from");
     Objects.requireNonNull(to, "to");
@@ -205,7 +205,7 @@ public final class Batch {
     return Plan.stagingBytes(plans(), communicator.rank());
   }
 
-  /** Collective: binds the plans to memory on all ranks. The batch is used up. */
+  /** Collective: binds the plans to memory on all ranks. The builder is used up. */
   public Transfer register() {
     return register(Deadline.DEFAULT);
   }
@@ -227,7 +227,7 @@ public final class Batch {
   @SuppressWarnings("exports")
   public Transfer register(boolean isOfLink, StepsMemo memo, long deadlineNs) {
     if (registered) {
-      throw new InvalidArgumentException("register: the batch is registered already");
+      throw new InvalidArgumentException("register: the builder was registered already");
     }
     Moving.requireUsed(unused, !tensors.isEmpty());
     TargetViews.check(tensors);
@@ -259,6 +259,6 @@ public final class Batch {
 
   @Override
   public String toString() {
-    return "Batch of " + tensors.size() + " tensors";
+    return "TransferBuilder of " + tensors.size() + " tensors";
   }
 }

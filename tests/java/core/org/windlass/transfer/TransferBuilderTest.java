@@ -18,13 +18,13 @@ import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 import org.windlass.link.Link;
-import org.windlass.link.LinkBatch;
+import org.windlass.link.LinkTransferBuilder;
 import org.windlass.plan.TransferMode;
 import org.windlass.testing.OnRanks;
 import org.windlass.testing.Ranks;
 
-/** Batches: fused, stacked and tied views, renaming, casts, versions, failures. */
-class BatchTest {
+/** Transfers: fused, stacked and tied views, renaming, casts, versions, failures. */
+class TransferBuilderTest {
   private static final Layout WHOLE = Layout.parse("1:R");
 
   private static double[] values(Tensor tensor) {
@@ -40,19 +40,19 @@ class BatchTest {
           Layout rows = Layout.parse("2:S0");
           Layout replicated = Layout.parse("2:R");
           Tensor fused = Tensor.allocate(DType.BF16, 12, 3);
-          Batch batch = Batch.of(communicator);
+          TransferBuilder builder = TransferBuilder.of(communicator);
           int at = 0;
           for (String name : new String[] {"q", "k", "v"}) {
             Tensor piece = Tensor.allocate(DType.F32, 2, 3);
             piece.fill(10 * at + communicator.rank());
-            batch.add(
+            builder.add(
                 TensorSpec.of(name, DType.F32, rows, 4, 3),
                 piece,
                 TensorSpec.of(name, DType.BF16, replicated, 4, 3),
                 fused.narrow(0, at, 4));
             at += 4;
           }
-          try (Transfer transfer = batch.register()) {
+          try (Transfer transfer = builder.register()) {
             transfer.run();
             assertThat(transfer.totalBytes()).isEqualTo(2 * 12 * 3 * 2);
             assertThat(transfer.plans()).hasSize(3);
@@ -72,11 +72,11 @@ class BatchTest {
             Tensor source = Tensor.allocate(DType.F32, 3).copyFrom(new float[] {1, 2, 3});
             Tensor input = Tensor.allocate(DType.F32, 3);
             Tensor output = Tensor.allocate(DType.F16, 3);
-            Batch batch =
-                Batch.of(communicator)
+            TransferBuilder builder =
+                TransferBuilder.of(communicator)
                     .add(embedding, source, embedding, input)
                     .add(embedding, source, TensorSpec.of("head", DType.F16, WHOLE, 3), output);
-            try (Transfer transfer = batch.register()) {
+            try (Transfer transfer = builder.register()) {
               transfer.run();
               assertThat(values(input)).containsExactly(1, 2, 3);
               assertThat(values(output)).containsExactly(1, 2, 3);
@@ -95,9 +95,9 @@ class BatchTest {
           Tensor source = Tensor.allocate(DType.F32, 2, 4);
           source.fill(1 << rank);
           Tensor target = rank >= 2 ? Tensor.allocate(DType.F32, 2, 2) : null;
-          Batch batch = Batch.of(communicator);
-          batch.add("w", new long[] {2, 4}, DType.F32, partial, source, columns, target);
-          try (Transfer transfer = batch.register(Duration.ofSeconds(20))) {
+          TransferBuilder builder = TransferBuilder.of(communicator);
+          builder.add("w", new long[] {2, 4}, DType.F32, partial, source, columns, target);
+          try (Transfer transfer = builder.register(Duration.ofSeconds(20))) {
             transfer.run(1, Duration.ofSeconds(20));
           }
           assertThat(values(source)).containsOnly(1 << rank);
@@ -115,12 +115,12 @@ class BatchTest {
       Tensor target = Tensor.allocate(DType.F32, 1);
       Tensor count = Tensor.allocate(DType.I64, 1).fill(1L << 40);
       Tensor counted = Tensor.allocate(DType.I64, 1);
-      Batch batch =
-          Batch.of(communicator)
-              .wire(DType.BF16)
+      TransferBuilder builder =
+          TransferBuilder.of(communicator)
+              .defaultWire(DType.BF16)
               .add("w", new long[] {1}, DType.F32, WHOLE, source, WHOLE, target)
               .add("steps", new long[] {1}, DType.I64, WHOLE, count, WHOLE, counted);
-      try (Transfer transfer = batch.register()) {
+      try (Transfer transfer = builder.register()) {
         transfer.run();
       }
       assertThat(target.getDouble(0)).isEqualTo(1);
@@ -137,9 +137,9 @@ class BatchTest {
           int rank = communicator.rank();
           Tensor source = rank == 0 ? Tensor.allocate(DType.F32, 1).fill(5) : null;
           Tensor target = Tensor.allocate(DType.F32, 1);
-          Batch batch = Batch.of(communicator);
-          batch.add("b", new long[] {1}, DType.F32, rows, source, Layout.parse(n + ":R"), target);
-          try (Transfer transfer = batch.register()) {
+          TransferBuilder builder = TransferBuilder.of(communicator);
+          builder.add("b", new long[] {1}, DType.F32, rows, source, Layout.parse(n + ":R"), target);
+          try (Transfer transfer = builder.register()) {
             transfer.run();
           }
           assertThat(target.getDouble(0)).isEqualTo(5);
@@ -153,9 +153,9 @@ class BatchTest {
           Layout rows = Layout.parse(communicator.rank() == 0 ? "2:S0" : "2:R");
           Tensor source = Tensor.allocate(DType.F32, communicator.rank() == 0 ? 1 : 2);
           Tensor target = Tensor.allocate(DType.F32, 2);
-          Batch batch = Batch.of(communicator);
-          batch.add("w", new long[] {2}, DType.F32, rows, source, Layout.parse("2:R"), target);
-          assertThatThrownBy(batch::register)
+          TransferBuilder builder = TransferBuilder.of(communicator);
+          builder.add("w", new long[] {2}, DType.F32, rows, source, Layout.parse("2:R"), target);
+          assertThatThrownBy(builder::register)
               .isInstanceOf(MismatchException.class)
               .hasMessage(
                   "register: rank 0 adds as tensor 1 'w', f32[2] under 2:S0, to f32[2] under 2:R,"
@@ -172,13 +172,13 @@ class BatchTest {
         communicator -> {
           int rank = communicator.rank();
           Layout all = Layout.parse("3:R");
-          Batch batch = Batch.of(communicator);
+          TransferBuilder builder = TransferBuilder.of(communicator);
           for (int i = 0; i < (rank == 2 ? 4 : 5); i++) {
             Tensor target = Tensor.allocate(DType.F32, 2);
             Tensor source = Tensor.allocate(DType.F32, 2);
-            batch.add("w" + i, new long[] {2}, DType.F32, all, source, all, target);
+            builder.add("w" + i, new long[] {2}, DType.F32, all, source, all, target);
           }
-          assertThatThrownBy(batch::register)
+          assertThatThrownBy(builder::register)
               .isInstanceOf(MismatchException.class)
               .hasMessageContaining("rank 0 adds as tensor 5 'w4', f32[2] under 3:R, to ")
               .hasMessageEndingWith(", rank 2 adds no tensor 5");
@@ -193,14 +193,14 @@ class BatchTest {
         communicator -> {
           int rank = communicator.rank();
           Layout all = Layout.parse("4:R");
-          Batch batch = Batch.of(communicator);
+          TransferBuilder builder = TransferBuilder.of(communicator);
           for (int i = 0; i < List.of(3, 3, 1, 0).get(rank); i++) {
             Tensor target = Tensor.allocate(DType.F32, 2);
             Tensor source = Tensor.allocate(DType.F32, 2);
             String name = rank == 1 && i == 2 ? "other" : "w" + i;
-            batch.add(name, new long[] {2}, DType.F32, all, source, all, target);
+            builder.add(name, new long[] {2}, DType.F32, all, source, all, target);
           }
-          assertThatThrownBy(batch::register)
+          assertThatThrownBy(builder::register)
               .isInstanceOf(MismatchException.class)
               .hasMessageContaining("rank 0 adds as tensor 3 'w2', ")
               .hasMessageContaining(", rank 1 adds as tensor 3 'other', ");
@@ -215,15 +215,16 @@ class BatchTest {
         Link link = Link.open(group.communicator(0), "policy", DeviceMesh.of(1), DeviceMesh.of(1))) {
       Tensor source = Tensor.allocate(DType.F32, 4);
       Tensor target = Tensor.allocate(DType.F32, 4);
-      Batch batch = Batch.of(group.communicator(0));
-      batch.wire(DType.BF16).add("w", new long[] {4}, DType.F32, WHOLE, source, WHOLE, target);
-      batch.bucketBytes(4096);
-      assertThatThrownBy(batch::register)
+      TransferBuilder builder = TransferBuilder.of(group.communicator(0));
+      builder.defaultWire(DType.BF16)
+          .add("w", new long[] {4}, DType.F32, WHOLE, source, WHOLE, target);
+      builder.defaultBucketBytes(4096);
+      assertThatThrownBy(builder::register)
           .isInstanceOf(InvalidArgumentException.class)
           .hasMessageContaining("register: bucketBytes was called after the last tensor was added");
-      LinkBatch linked = link.batch().mode(TransferMode.STAGED);
+      LinkTransferBuilder linked = link.transferBuilder().defaultMode(TransferMode.STAGED);
       linked.add("w", new long[] {4}, source, WHOLE).into("w", new long[] {4}, target, WHOLE);
-      linked.wire(DType.BF16);
+      linked.defaultWire(DType.BF16);
       assertThatThrownBy(linked::register)
           .isInstanceOf(InvalidArgumentException.class)
           .hasMessageContaining("register: wire was called after the last tensor was added");
@@ -236,10 +237,10 @@ class BatchTest {
         communicator -> {
           Tensor source = Tensor.allocate(DType.F32, 1);
           Tensor target = Tensor.allocate(DType.F32, 2);
-          Batch batch = Batch.of(communicator);
+          TransferBuilder builder = TransferBuilder.of(communicator);
           Layout rows = Layout.parse("2:S0");
-          batch.add("w", new long[] {2}, DType.F32, rows, source, Layout.parse("2:R"), target);
-          try (Transfer transfer = batch.register()) {
+          builder.add("w", new long[] {2}, DType.F32, rows, source, Layout.parse("2:R"), target);
+          try (Transfer transfer = builder.register()) {
             assertThatThrownBy(() -> transfer.run(7 + communicator.rank()))
                 .isInstanceOf(MismatchException.class)
                 .hasMessageContaining("7")
@@ -253,10 +254,10 @@ class BatchTest {
     try (LocalGroup group = Communicator.local(1)) {
       Tensor source = Tensor.allocate(DType.F32, 4);
       Tensor target = Tensor.allocate(DType.F32, 4);
-      Batch batch = Batch.of(group.communicator(0));
-      batch.add("w", new long[] {4}, DType.F32, WHOLE, source, WHOLE, target);
-      Transfer transfer = batch.register();
-      assertThatThrownBy(batch::register).isInstanceOf(InvalidArgumentException.class);
+      TransferBuilder builder = TransferBuilder.of(group.communicator(0));
+      builder.add("w", new long[] {4}, DType.F32, WHOLE, source, WHOLE, target);
+      Transfer transfer = builder.register();
+      assertThatThrownBy(builder::register).isInstanceOf(InvalidArgumentException.class);
       source.close();
       assertThatThrownBy(transfer::run).isInstanceOf(ClosedException.class);
       transfer.close();

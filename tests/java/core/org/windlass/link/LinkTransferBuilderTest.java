@@ -37,11 +37,11 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
 /**
- * Batches of tensors that move over links: what both sides have to agree on, and those of two
+ * Transfers of tensors that move over links: what both sides have to agree on, and those of two
  * links, which move as one.
  */
 @Timeout(180)
-class LinkBatchTest {
+class LinkTransferBuilderTest {
   @RegisterExtension private final JobThreads jobs = JobThreads.byFile();
 
   @Test
@@ -52,20 +52,20 @@ class LinkBatchTest {
           Role role = job.name().equals("trainer") ? SOURCE : TARGET;
           try (Link link = job.meet("policy", role, SOON)) {
             Tensor own = Tensor.allocate(DType.F32, 12, 5);
-            LinkBatch batch =
+            LinkTransferBuilder builder =
                 role == SOURCE
-                    ? link.batch().add("w", SHAPE, own, ALONE)
-                    : link.batch().into("v", SHAPE, own, ALONE);
-            Throwable refused = catchThrowable(() -> batch.register(SOON));
+                    ? link.transferBuilder().add("w", SHAPE, own, ALONE)
+                    : link.transferBuilder().into("v", SHAPE, own, ALONE);
+            Throwable refused = catchThrowable(() -> builder.register(SOON));
             assertThat(refused).isInstanceOf(MismatchException.class);
             synchronized (said) {
               said.add(refused.getMessage());
             }
             // The link goes on.
-            LinkBatch next =
+            LinkTransferBuilder next =
                 role == SOURCE
-                    ? link.batch().add("w", SHAPE, own, ALONE)
-                    : link.batch().into("w", SHAPE, own, ALONE);
+                    ? link.transferBuilder().add("w", SHAPE, own, ALONE)
+                    : link.transferBuilder().into("w", SHAPE, own, ALONE);
             next.register(SOON).close();
           }
         };
@@ -90,7 +90,7 @@ class LinkBatchTest {
               second.copyFrom(part(ROWS, rank, 1));
               try (var both =
                   policy
-                      .batch()
+                      .transferBuilder()
                       .add("p", SHAPE, first, ROWS)
                       .and(critic)
                       .add("c", SHAPE, second, ROWS)
@@ -105,7 +105,7 @@ class LinkBatchTest {
             } else {
               try (var both =
                   policy
-                      .batch()
+                      .transferBuilder()
                       .and(critic)
                       .into("c", SHAPE, second, ROWS)
                       .and(policy)
@@ -142,7 +142,7 @@ class LinkBatchTest {
                   Tensor other = allocate(ALONE, 0);
                   LinkTransfer both =
                       first
-                          .batch()
+                          .transferBuilder()
                           .add("w", SHAPE, own, ALONE)
                           .and(second)
                           .add("v", SHAPE, other, ALONE)
@@ -165,7 +165,8 @@ class LinkBatchTest {
           try (Link link = job.meet(job.name(), TARGET, SOON);
               Tensor own = allocate(ALONE, 0);
               LinkTransfer transfer =
-                  link.batch().into(isFirst ? "w" : "v", SHAPE, own, ALONE).register(SOON)) {
+                  link.transferBuilder().into(isFirst ? "w" : "v", SHAPE, own, ALONE)
+                      .register(SOON)) {
             if (isFirst) {
               assertThat(transfer.receive(SOON)).isEqualTo(1);
             } else {
@@ -188,21 +189,21 @@ class LinkBatchTest {
                 Link same = Link.open(comm, "a", one, one.at(1));
                 Link back = Link.open(comm, "b", one.at(1), one);
                 Link also = Link.open(comm, "c", one, one.at(1))) {
-              LinkBatch batch = there.batch();
-              assertThatThrownBy(() -> batch.and(same))
+              LinkTransferBuilder builder = there.transferBuilder();
+              assertThatThrownBy(() -> builder.and(same))
                   .isInstanceOf(InvalidArgumentException.class)
                   .hasMessageContaining("of the same name");
-              assertThatThrownBy(() -> batch.and(back))
+              assertThatThrownBy(() -> builder.and(back))
                   .isInstanceOf(InvalidArgumentException.class)
                   .hasMessageContaining("another side");
               Tensor own = Tensor.allocate(DType.F32, SHAPE);
               if (there.sends()) {
                 Layout layout = one.layout(Placement.replicate());
-                batch.add("w", SHAPE, own, layout).and(also);
-                assertThatThrownBy(() -> batch.add("w", SHAPE, own, layout))
+                builder.add("w", SHAPE, own, layout).and(also);
+                assertThatThrownBy(() -> builder.add("w", SHAPE, own, layout))
                     .isInstanceOf(InvalidArgumentException.class)
                     .hasMessageContaining("a tensor is of one link");
-                assertThatThrownBy(() -> batch.add("v", SHAPE, own))
+                assertThatThrownBy(() -> builder.add("v", SHAPE, own))
                     .isInstanceOf(InvalidArgumentException.class)
                     .hasMessageContaining("has no layout of its own");
               }

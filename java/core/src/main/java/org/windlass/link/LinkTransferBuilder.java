@@ -29,24 +29,25 @@ import org.windlass.internal.transfer.Until;
 import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.TransferMode;
-import org.windlass.transfer.Batch;
 import org.windlass.transfer.Transfer;
+import org.windlass.transfer.TransferBuilder;
 
 /**
- * A batch of tensors of a {@link Link} that move together, or of several, each bound by a rank to
- * the part that it holds or takes. A rank names those of its own side alone, in any order, and only
- * the ones that it has a part of; {@link #register} finds each name's other side.
+ * Builder of a {@link LinkTransfer}. A rank adds the tensors of its own side, in any order, and
+ * only those that it has a part of. {@link #register} finds each name's other side.
  *
- * <p>Layouts are by ranks as the communicator counts them that the link was made from; of two jobs,
- * as each job counts its own. Views are
- * those of a {@link Batch}: strided as they may be, fused ones by {@code narrow}. One name may be
- * taken into several views (tied embeddings).
+ * <p>Layouts use the ranks of the communicator that the link was opened on. Between two jobs, each
+ * job uses its own ranks. Views may have any strides, as those of a {@link TransferBuilder}: a part
+ * of a fused tensor is a {@code narrow}. One name may be received into several views (tied
+ * embeddings).
  *
- * <p>A batch over several links, by {@link #and}, moves as one: a receiver commits a version once
- * it has come whole over all of them. Every rank of a link names the same ones that it has in
+ * <p>A transfer over several links, by {@link #and}, moves as one: a receiver commits a version
+ * once it has come whole over all of them. Every rank of a link names the same ones that it has in
  * common with others.
+ *
+ * <p>The methods that begin with {@code default} hold for tensors that are added after them.
  */
-public final class LinkBatch {
+public final class LinkTransferBuilder {
   /** What is bound on one link. */
   private record Share(
       Link link,
@@ -75,7 +76,7 @@ public final class LinkBatch {
   /** The choice that was made last, where nothing was added since; or null. */
   private String unused;
 
-  LinkBatch(Link link) {
+  LinkTransferBuilder(Link link) {
     share = new Share(link);
     shares.put(link.name(), share);
   }
@@ -86,10 +87,10 @@ public final class LinkBatch {
    * @param link where this rank is on the same side as on the links before; links that move as one
    *     have different names
    */
-  public LinkBatch and(Link link) {
+  public LinkTransferBuilder and(Link link) {
     Objects.requireNonNull(link, "link");
     if (registered) {
-      throw new InvalidArgumentException("and: the batch is registered already; make another");
+      throw new InvalidArgumentException("and: the builder was registered already; make another");
     }
     Link first = share.link;
     if (link.sends() != first.sends() || link.receives() != first.receives()) {
@@ -99,7 +100,7 @@ public final class LinkBatch {
     Share known = shares.get(link.name());
     if (known != null && known.link != link) {
       throw new InvalidArgumentException(
-          "and: the batch has " + known.link + " already, of the same name as " + link);
+          "and: the builder has " + known.link + " already, of the same name as " + link);
     }
     share = known != null ? known : new Share(link);
     shares.put(link.name(), share);
@@ -107,30 +108,30 @@ public final class LinkBatch {
   }
 
   /**
-   * {@link Batch#wire} of tensors that are added from here on; the sender's choice, while a
-   * receiver's counts for nothing.
+   * {@link TransferBuilder#defaultWire} of the tensors that are added after this call. The senders'
+   * choice holds.
    */
-  public LinkBatch wire(DType dtype) {
-    return choose("wire", moving.withWire(dtype));
+  public LinkTransferBuilder defaultWire(DType dtype) {
+    return choose("defaultWire", moving.withWire(dtype));
   }
 
   /**
-   * {@link Batch#bucketBytes} of tensors that are added from here on; the sender's choice, while a
-   * receiver's counts for nothing.
+   * {@link TransferBuilder#defaultBucketBytes} of the tensors that are added after this call. The
+   * senders' choice holds.
    */
-  public LinkBatch bucketBytes(long bytes) {
-    return choose("bucketBytes", moving.withBucketBytes(bytes));
+  public LinkTransferBuilder defaultBucketBytes(long bytes) {
+    return choose("defaultBucketBytes", moving.withBucketBytes(bytes));
   }
 
   /**
-   * {@link Batch#mode} of tensors that are added from here on; the sender's choice, while a
-   * receiver's counts for nothing.
+   * {@link TransferBuilder#defaultMode} of the tensors that are added after this call. The senders'
+   * choice holds.
    */
-  public LinkBatch mode(TransferMode mode) {
-    return choose("mode", moving.withMode(mode));
+  public LinkTransferBuilder defaultMode(TransferMode mode) {
+    return choose("defaultMode", moving.withMode(mode));
   }
 
-  private LinkBatch choose(String call, Moving choice) {
+  private LinkTransferBuilder choose(String call, Moving choice) {
     moving = choice;
     unused = share.link.sends() ? call : null; // a receiver's choice is of nothing
     return this;
@@ -140,7 +141,7 @@ public final class LinkBatch {
    * Receives straight into the views, with no second half: while a version arrives there is none to
    * read, and after a failure neither. {@link LinkTransfer} says what holds otherwise.
    */
-  public LinkBatch inPlace() {
+  public LinkTransferBuilder inPlace() {
     inPlace = true;
     return this;
   }
@@ -154,7 +155,7 @@ public final class LinkBatch {
    * Partial} lie in several processes, outside windows of {@link Link#communicator}, or the senders
    * are no JVMs, {@link #register} refuses it.
    */
-  public LinkBatch checksums() {
+  public LinkTransferBuilder checksums() {
     checksums = true;
     return this;
   }
@@ -167,7 +168,7 @@ public final class LinkBatch {
    * @param source this rank's part; null where it holds nothing
    * @param layout of the whole tensor over senders; may hold {@code Partial}
    */
-  public LinkBatch add(String name, long[] shape, Tensor source, Layout layout) {
+  public LinkTransferBuilder add(String name, long[] shape, Tensor source, Layout layout) {
     return add(spec(name, shape, source, layout), source);
   }
 
@@ -176,7 +177,7 @@ public final class LinkBatch {
    *
    * @param source this rank's part; a rank that holds nothing adds nothing
    */
-  public LinkBatch add(String name, long[] shape, Tensor source) {
+  public LinkTransferBuilder add(String name, long[] shape, Tensor source) {
     requireAll(name, shape);
     Objects.requireNonNull(source, "source");
     return add(name, shape, source, share.link.layout("add"));
@@ -188,7 +189,7 @@ public final class LinkBatch {
    * @param spec the whole tensor over senders; its name once on the sending side
    * @param source this rank's part; null where it holds nothing
    */
-  public LinkBatch add(TensorSpec spec, Tensor source) {
+  public LinkTransferBuilder add(TensorSpec spec, Tensor source) {
     TensorSpec linked = linked("add", "source", true, spec, source);
     unused = null;
     if (source == null) {
@@ -210,7 +211,7 @@ public final class LinkBatch {
    *     nothing. The first version goes here, and where there are two halves every second one
    * @param layout of the whole tensor over receivers; without {@code Partial}
    */
-  public LinkBatch into(String name, long[] shape, Tensor target, Layout layout) {
+  public LinkTransferBuilder into(String name, long[] shape, Tensor target, Layout layout) {
     return into(spec(name, shape, target, layout), target);
   }
 
@@ -219,7 +220,7 @@ public final class LinkBatch {
    *
    * @param target this rank's part; a rank that takes nothing names nothing
    */
-  public LinkBatch into(String name, long[] shape, Tensor target) {
+  public LinkTransferBuilder into(String name, long[] shape, Tensor target) {
     requireAll(name, shape);
     Objects.requireNonNull(target, "target");
     return into(name, shape, target, share.link.layout("into"));
@@ -231,7 +232,7 @@ public final class LinkBatch {
    * @param spec the whole tensor over receivers; without {@code Partial}
    * @param target as of the other form
    */
-  public LinkBatch into(TensorSpec spec, Tensor target) {
+  public LinkTransferBuilder into(TensorSpec spec, Tensor target) {
     Objects.requireNonNull(spec, "spec");
     if (spec.layout().hasPartial()) {
       throw new InvalidArgumentException(
@@ -260,7 +261,8 @@ public final class LinkBatch {
   private TensorSpec linked(
       String call, String role, boolean isSender, TensorSpec spec, Tensor view) {
     if (registered) {
-      throw new InvalidArgumentException(call + ": the batch is registered already; make another");
+      throw new InvalidArgumentException(
+          call + ": the builder was registered already; make another");
     }
     Objects.requireNonNull(spec, "spec");
     Link link = share.link;
@@ -268,10 +270,10 @@ public final class LinkBatch {
       throw new InvalidArgumentException(
           call + ": this rank is no " + (isSender ? "sender" : "receiver") + " of " + link);
     }
-    Layout layout = link.within(call + ": tensor '" + spec.name() + "'", isSender, spec.layout());
+    Layout layout = link.ranks().linked(call + ": tensor '" + spec.name() + "'", isSender, spec.layout());
     TensorSpec linked =
         new TensorSpec(spec.name(), spec.shape(), spec.dtype(), layout, spec.paddedShape());
-    BoundTensor.checkView(call, role, spec, view, link.counted(isSender));
+    BoundTensor.checkView(call, role, spec, view, link.ranks().counted(isSender, link.communicator().rank()));
     Link other = bound.putIfAbsent(spec.name(), link);
     if (other != null && other != link) {
       throw new InvalidArgumentException(
@@ -297,7 +299,7 @@ public final class LinkBatch {
 
   private LinkTransfer register(long deadlineNs) {
     if (registered) {
-      throw new InvalidArgumentException("register: the batch is registered already");
+      throw new InvalidArgumentException("register: the builder was registered already");
     }
     Moving.requireUsed(unused, !bound.isEmpty());
     checkViews();
@@ -349,7 +351,7 @@ public final class LinkBatch {
               ? GuestTables.told(link, until, () -> planned(share, offers, views))
               : planned(share, offers, views);
       StepsMemo memo = link.memo();
-      for (Batch half : planned.halves()) {
+      for (TransferBuilder half : planned.halves()) {
         transfers.add(half.register(true, memo, until.leftNs()));
       }
       LinkPart part = new LinkPart(link, transfers, planned.agreement().checksums());
@@ -366,13 +368,13 @@ public final class LinkBatch {
    *
    * @param halves each the same tensors, into the targets of one half
    */
-  record Planned(Agreement agreement, List<Batch> halves) {}
+  record Planned(Agreement agreement, List<TransferBuilder> halves) {}
 
   private static Planned planned(Share share, byte[][] offers, Targets views) {
-    Agreement agreement = new Agreement(offers, share.link::named);
-    List<Batch> halves = new ArrayList<>();
+    Agreement agreement = new Agreement(offers, share.link.ranks()::named);
+    List<TransferBuilder> halves = new ArrayList<>();
     for (int half = 0; half < (agreement.doubled() ? 2 : 1); half++) {
-      halves.add(batch(share, agreement, views, half));
+      halves.add(builder(share, agreement, views, half));
     }
     return new Planned(agreement, halves);
   }
@@ -394,7 +396,7 @@ public final class LinkBatch {
     if (offer.length > Gathered.MOST_BYTES) {
       throw new InvalidArgumentException(
           "register: the list of this rank's tensors takes " + offer.length + " bytes, of at most "
-              + Gathered.MOST_BYTES + "; register them as several batches");
+              + Gathered.MOST_BYTES + "; register them as several transfers");
     }
     return offer;
   }
@@ -415,23 +417,25 @@ public final class LinkBatch {
   }
 
   /** What all ranks agreed on, with this rank's views and the targets of one half. */
-  private static Batch batch(Share share, Agreement agreement, Targets views, int half) {
-    Batch batch = Batch.of(share.link.communicator());
+  private static TransferBuilder builder(Share share, Agreement agreement, Targets views,
+      int half) {
+    TransferBuilder builder = TransferBuilder.of(share.link.communicator());
     for (Agreement.Pair pair : agreement.pairs()) {
       Offer.Sent from = pair.from();
-      batch.moving(from.moving());
-      batch.add(
+      builder.moving(from.moving());
+      builder.add(
           from.spec(),
           share.sources.get(from.spec().name()),
           pair.to(),
           views.view(pair.to().name(), pair.view(), half));
     }
-    return batch;
+    return builder;
   }
 
   @Override
   public String toString() {
-    return "LinkBatch of " + shares.values().stream().mapToInt(each -> each.sends.size()).sum()
+    return "LinkTransferBuilder of "
+        + shares.values().stream().mapToInt(each -> each.sends.size()).sum()
         + " tensors to send and "
         + shares.values().stream().mapToInt(each -> each.receives.size()).sum() + " to receive";
   }
