@@ -18,12 +18,14 @@ import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
  * The calls that users make of a module: public constructors and methods of the public classes of its
- * exported packages.
+ * exported packages, but for those that its documentation leaves out.
  */
 public final class PublicApi {
   /** One parameter of one of them. */
@@ -75,6 +77,10 @@ public final class PublicApi {
     }
   }
 
+  private static final Pattern HIDDEN =
+      Pattern.compile(
+          "@hidden\\s+\\*/\\s+(?:@\\w+(?:\\(.*\\))?\\s+)*public [^;{(]*\\b(\\w+)\\(([^)]*)\\)");
+
   private PublicApi() {}
 
   /** Every parameter of every call of the module that {@code type} is in, in one order. */
@@ -92,9 +98,11 @@ public final class PublicApi {
   public static List<Executable> calls(Class<?> type) {
     List<Executable> calls = new ArrayList<>();
     for (Class<?> each : classes(type)) {
+      Set<String> hidden = hidden(each);
       Stream.of(each.getDeclaredConstructors(), each.getDeclaredMethods())
           .flatMap(Arrays::stream)
           .filter(call -> isCalled(each, call))
+          .filter(call -> !hidden.contains(call.getName() + "/" + call.getParameterCount()))
           .sorted(Comparator.comparing(Executable::toString))
           .forEach(calls::add);
     }
@@ -111,10 +119,38 @@ public final class PublicApi {
         && !inherited;
   }
 
+  /** Names of the methods that only packages of Windlass call, each with its number of parameters. */
+  private static Set<String> hidden(Class<?> type) {
+    String name = type.getName().replaceFirst("\\$.*", "").replace('.', '/') + ".java";
+    Path source = root(type).resolveSibling("../src/main/java").resolve(name).normalize();
+    try {
+      return HIDDEN
+          .matcher(Files.readString(source))
+          .results()
+          .map(found -> found.group(1) + "/" + parameters(found.group(2)))
+          .collect(Collectors.toSet());
+    } catch (IOException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  private static long parameters(String list) {
+    String simple = list.replaceAll("<[^<>]*>", "").replaceAll("<[^<>]*>", "");
+    return list.isBlank() ? 0 : 1 + simple.chars().filter(c -> c == ',').count();
+  }
+
+  private static Path root(Class<?> type) {
+    try {
+      return Path.of(type.getProtectionDomain().getCodeSource().getLocation().toURI());
+    } catch (URISyntaxException e) {
+      throw new AssertionError(e);
+    }
+  }
+
   /** The public classes of the exported packages of the module that {@code type} is in. */
   public static List<Class<?>> classes(Class<?> type) {
     try {
-      Path root = Path.of(type.getProtectionDomain().getCodeSource().getLocation().toURI());
+      Path root = root(type);
       List<Class<?>> classes = new ArrayList<>();
       for (String exported : exports(root)) {
         try (Stream<Path> files = Files.list(root.resolve(exported.replace('.', '/')))) {
@@ -131,7 +167,7 @@ public final class PublicApi {
         }
       }
       return classes;
-    } catch (IOException | URISyntaxException | ClassNotFoundException e) {
+    } catch (IOException | ClassNotFoundException e) {
       throw new AssertionError(e);
     }
   }
