@@ -135,7 +135,7 @@ class FollowersTest {
               Duration patience = Duration.ofMillis(100);
               // As if the store let go at once of a job that has ended.
               Duration beyond = patience.minus(StoreServer.Bounds.defaults().silence());
-              job.holders = new Pairing.Holders(patience, beyond);
+              job.meetings.holders = new Pairing.Holders(patience, beyond);
               try (Followers followers = job.followers("policy", builder -> {})) {
                 assertThatThrownBy(
                         () -> {
@@ -173,6 +173,7 @@ class FollowersTest {
                     .isInstanceOf(DeadlineExceededException.class)
                     .hasMessageContaining("await of 1 followers of pair 'policy'")
                     .hasMessageContaining("inference: lost (");
+                assertThat(followers.now()).hasToString("[inference: lost (rank 2 has left)]");
                 noticed.countDown();
                 assertThat(followers.await(1, SOON).get(0).lost()).isEmpty();
                 back.countDown();
@@ -220,6 +221,10 @@ class FollowersTest {
                       })) {
                 List<Follower> now = followers.send(1, Duration.ofSeconds(10));
                 assertThat(now).hasSize(2);
+                assertThat(now.get(0).toString())
+                    .startsWith("a: lost (")
+                    .doesNotMatch(".*on link .*on link .*")
+                    .endsWith("java.lang.IllegalStateException: not this one)");
                 assertThat(now.get(0).lost().orElseThrow())
                     .isInstanceOf(AbortedException.class)
                     .hasMessageContaining("not this one");

@@ -599,6 +599,6 @@ class GuestJobsTest {
   @Test
   void guestsRunTheProtocolsOfTheseClasses() throws Exception {
     assertThat(processes.startGuest(0, "versions", Map.of()).ended())
-        .isEqualTo(Job.versions() + "\n");
+        .isEqualTo(JobMeetings.versions() + "\n");
   }
 }

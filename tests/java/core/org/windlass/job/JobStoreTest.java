@@ -45,6 +45,7 @@ import org.windlass.internal.store.Token;
 import org.windlass.internal.transfer.StepsMemo;
 import org.windlass.internal.transfer.Until;
 import org.windlass.link.Link;
+import org.windlass.link.LinkedJobs;
 import org.windlass.testing.RandomSeeds;
 
 /** Jobs whose store, or whose deadline, lets them down: what goes on, and what ends when. */
@@ -249,8 +250,8 @@ class JobStoreTest {
             }
             Until until = new Until(Duration.ofMillis(300).toNanos());
             StepsMemo memo = new StepsMemo();
-            assertThatThrownBy(
-                    () -> Link.between("policy", "", both, side, 1, false, null, null, memo, until))
+            LinkedJobs jobs = new LinkedJobs("", 1, false, null, null);
+            assertThatThrownBy(() -> Link.between("policy", jobs, both, side, memo, until))
                 .isInstanceOf(DeadlineExceededException.class);
             over.countDown();
           });

@@ -18,14 +18,12 @@ import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
-import java.util.Set;
-import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
  * The calls that users make of a module: public constructors and methods of the public classes of its
- * exported packages, but for those that its documentation leaves out.
+ * exported packages.
  */
 public final class PublicApi {
   /** One parameter of one of them. */
@@ -77,10 +75,6 @@ public final class PublicApi {
     }
   }
 
-  private static final Pattern HIDDEN =
-      Pattern.compile(
-          "@hidden\\s+\\*/\\s+(?:@\\w+(?:\\(.*\\))?\\s+)*public [^;{(]*\\b(\\w+)\\(([^)]*)\\)");
-
   private PublicApi() {}
 
   /** Every parameter of every call of the module that {@code type} is in, in one order. */
@@ -98,11 +92,9 @@ public final class PublicApi {
   public static List<Executable> calls(Class<?> type) {
     List<Executable> calls = new ArrayList<>();
     for (Class<?> each : classes(type)) {
-      Set<String> hidden = hidden(each);
       Stream.of(each.getDeclaredConstructors(), each.getDeclaredMethods())
           .flatMap(Arrays::stream)
           .filter(call -> isCalled(each, call))
-          .filter(call -> !hidden.contains(call.getName() + "/" + call.getParameterCount()))
           .sorted(Comparator.comparing(Executable::toString))
           .forEach(calls::add);
     }
@@ -116,41 +108,14 @@ public final class PublicApi {
     return Modifier.isPublic(modifiers)
         && !Modifier.isAbstract(modifiers)
         && !call.isSynthetic()
-        && !inherited;
-  }
-
-  /** Names of the methods that only packages of Windlass call, each with its number of parameters. */
-  private static Set<String> hidden(Class<?> type) {
-    String name = type.getName().replaceFirst("\\$.*", "").replace('.', '/') + ".java";
-    Path source = root(type).resolveSibling("../src/main/java").resolve(name).normalize();
-    try {
-      return HIDDEN
-          .matcher(Files.readString(source))
-          .results()
-          .map(found -> found.group(1) + "/" + parameters(found.group(2)))
-          .collect(Collectors.toSet());
-    } catch (IOException e) {
-      throw new AssertionError(e);
-    }
-  }
-
-  private static long parameters(String list) {
-    String simple = list.replaceAll("<[^<>]*>", "").replaceAll("<[^<>]*>", "");
-    return list.isBlank() ? 0 : 1 + simple.chars().filter(c -> c == ',').count();
-  }
-
-  private static Path root(Class<?> type) {
-    try {
-      return Path.of(type.getProtectionDomain().getCodeSource().getLocation().toURI());
-    } catch (URISyntaxException e) {
-      throw new AssertionError(e);
-    }
+        && !inherited
+        && !HiddenMembers.contains(type.getName(), call.getName(), call.getParameterCount());
   }
 
   /** The public classes of the exported packages of the module that {@code type} is in. */
   public static List<Class<?>> classes(Class<?> type) {
     try {
-      Path root = root(type);
+      Path root = Path.of(type.getProtectionDomain().getCodeSource().getLocation().toURI());
       List<Class<?>> classes = new ArrayList<>();
       for (String exported : exports(root)) {
         try (Stream<Path> files = Files.list(root.resolve(exported.replace('.', '/')))) {
@@ -167,7 +132,7 @@ public final class PublicApi {
         }
       }
       return classes;
-    } catch (IOException | ClassNotFoundException e) {
+    } catch (IOException | URISyntaxException | ClassNotFoundException e) {
       throw new AssertionError(e);
     }
   }

@@ -11,6 +11,7 @@ import org.windlass.error.AbortedException;
 import org.windlass.error.ClosedException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
+import org.windlass.internal.Log;
 
 /**
  * One run of a function on the threads of a group's ranks.
@@ -19,8 +20,6 @@ import org.windlass.error.WindlassException;
  * @param <E> what it may throw
  */
 final class RankThreads<T, E extends Exception> {
-  private static final System.Logger LOGGER = System.getLogger("org.windlass");
-
   /** Time from the first failure to the warning that names the ranks that are still inside. */
   private static final long PATIENCE_MS = 5_000;
 
@@ -216,8 +215,7 @@ final class RankThreads<T, E extends Exception> {
     synchronized (failures) {
       failed = failures.stream().map(Throwable::toString).distinct().collect(Collectors.joining("; "));
     }
-    LOGGER.log(
-        System.Logger.Level.WARNING,
+    Log.warn(
         "A run fails, and waits for ranks that are still inside: " + inside
             + ". What runs there ends by itself or not at all, such as a kernel whose phase loops."
             + " Failed so far: " + failed);

@@ -21,13 +21,10 @@ final class RendezvousStart {
           "meet: the rendezvous has rank " + rank + " of " + size + "; there are 1 to "
               + Native.WL_MAX_RANKS + " ranks, from rank 0 on");
     }
-    return AllGatherStart.join(
-        (own, isLast, limit) -> rendezvous.allGather(own.get(rank), limit),
-        rank,
-        size,
-        options.config(),
-        Host.of(System.getenv()),
-        () -> LocalHandles.create(size, options),
-        deadline);
+    return new AllGatherStart(
+            (own, isLast, limit) -> rendezvous.allGather(own.get(rank), limit), rank, size,
+            options.config(), Host.of(System.getenv()),
+            () -> LocalHandles.create(size, options), deadline)
+        .join();
   }
 }

@@ -17,6 +17,7 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
+import org.windlass.internal.Log;
 import org.windlass.internal.rendezvous.Pairing;
 import org.windlass.internal.transfer.Until;
 import org.windlass.link.Link;
@@ -44,8 +45,6 @@ import org.windlass.report.Report;
  * them. While the store where jobs meet is lost, linked followers still get versions.
  */
 public final class Followers implements AutoCloseable {
-  private static final System.Logger LOGGER = System.getLogger("org.windlass");
-
   // A send waits this long for the store, and a fourth of its deadline at most. If the store does
   // not answer, sends do not ask it again for a multiple of the time that this one has waited.
   private static final Duration SEARCH_LIMIT = Duration.ofSeconds(1);
@@ -98,9 +97,11 @@ public final class Followers implements AutoCloseable {
       WindlassException end = report.failure().orElse(null);
       for (Report.Rank rank : report.ranks()) {
         if (end == null && rank.closed()) {
+          String operation = link.operation("await");
           end =
               new AbortedException(
-                  link.operation("await") + ": rank " + rank.rank() + " has left");
+                  operation + ": rank " + rank.rank() + " has left", null, operation,
+                  List.of(rank.rank()));
         }
       }
       set(end == null ? DONE : LOST, end);
@@ -230,8 +231,7 @@ public final class Followers implements AutoCloseable {
         throw e; // another job is the source of the pair
       }
       if (searchFailure == null && job.communicator().rank() == 0) {
-        LOGGER.log(
-            System.Logger.Level.WARNING,
+        Log.warn(
             this + ": none that comes is seen for now: " + e.getMessage());
       }
       long nowNs = System.nanoTime();

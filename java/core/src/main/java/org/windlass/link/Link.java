@@ -107,14 +107,8 @@ public final class Link implements AutoCloseable {
 
   /** Collective over {@code communicator}, which it takes over. */
   private Link(
-      String name,
-      String whose,
-      LinkRanks ranks,
-      Communicator communicator,
-      Handover handover,
-      boolean hasGuests,
-      Layout layout,
-      StepsMemo memo) {
+      String name, String whose, LinkRanks ranks, Communicator communicator, Handover handover,
+      boolean hasGuests, Layout layout, StepsMemo memo) {
     this.name = name;
     this.whose = whose;
     this.ranks = ranks;
@@ -148,56 +142,32 @@ public final class Link implements AutoCloseable {
   }
 
   /**
-   * Collective over two jobs: the link of the first {@code senders} ranks of a communicator with
-   * the rest; layouts are by ranks as each job counts its own.
+   * Collective over two jobs: returns the link between them. Each job's layouts use its own ranks.
    *
-   * @param whose what messages say of the ranks
-   * @param communicator of both, which the link takes over
-   * @param side the ranks of this job, which the link takes over
-   * @param hasGuests whether the senders are guests
-   * @param from layout of the source, for tensors of which none is named; may be null
-   * @param to of the target
+   * @param communicator ranks of both jobs, the senders first; the link takes it over
+   * @param side ranks of this job; the link takes it over
    * @param memo of this job
    * @hidden
    */
   @SuppressWarnings("exports")
   public static Link between(
-      String name,
-      String whose,
-      Communicator communicator,
-      Communicator side,
-      int senders,
-      boolean hasGuests,
-      Layout from,
-      Layout to,
-      StepsMemo memo,
+      String name, LinkedJobs jobs, Communicator communicator, Communicator side, StepsMemo memo,
       Until until) {
     try {
-      String here =
-          "meets as '" + name + "' from layout " + qualified(from) + " to layout " + qualified(to)
-              + whose;
+      String here = jobs.text(name);
       Alike.require(
           communicator, until, Native.WL_OP_LINK, new Fingerprint().add(here), here);
+      int senders = jobs.senders();
       return new Link(
-          name,
-          whose,
-          LinkRanks.ofJobs(name, senders, communicator.size() - senders),
-          communicator,
-          new Handover(communicator, side, senders, until),
-          hasGuests,
-          communicator.rank() < senders ? from : to,
-          memo);
+          name, jobs.whose(), LinkRanks.ofJobs(name, senders, communicator.size() - senders),
+          communicator, new Handover(communicator, side, senders, until), jobs.hasGuests(),
+          communicator.rank() < senders ? jobs.from() : jobs.to(), memo);
     } catch (RuntimeException | Error e) {
       try (side;
           communicator) {
         throw failed(communicator, "link '" + name + "'", e, List.of());
       }
     }
-  }
-
-  /** As jobs tell one another; guests, which parse none, compare it too. */
-  private static String qualified(Layout layout) {
-    return layout == null ? "none" : layout.qualified();
   }
 
   /**
@@ -250,14 +220,7 @@ public final class Link implements AutoCloseable {
     }
     try {
       return new Link(
-          name,
-          "",
-          LinkRanks.within(name, senders, receivers, ranks),
-          own,
-          null,
-          false,
-          null,
-          null);
+          name, "", LinkRanks.within(name, senders, receivers, ranks), own, null, false, null, null);
     } catch (RuntimeException | Error e) {
       try (own) {
         throw failed(own, operation, e, List.of());

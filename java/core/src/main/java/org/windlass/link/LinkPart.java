@@ -4,6 +4,8 @@ package org.windlass.link;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
+import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.MismatchException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.error.VerificationFailedException;
@@ -237,6 +239,33 @@ final class LinkPart {
   private String operation(String what, long version, long named) {
     long of = version < 0 ? named : version;
     return link.operation(of < 0 ? what : what + " of version " + of);
+  }
+
+  /**
+   * What is thrown where the other side of a link has not come; the links go on.
+   *
+   * @param before the parts that have moved {@code version} by then
+   */
+  WindlassException late(String what, List<LinkPart> before, long version) {
+    String moved =
+        before.stream()
+            .map(part -> "'" + part.link().name() + "'")
+            .collect(Collectors.joining(", "));
+    String operation = link.operation(what);
+    return new DeadlineExceededException(
+        operation + ": "
+            + (link.sends()
+                ? "the receivers have not asked for a version"
+                : "the senders have had no version to send")
+            + (before.isEmpty()
+                ? " when the deadline passed; nothing moved, and the link goes on"
+                : " when the deadline passed; version "
+                    + version + " had moved over " + moved
+                    + " by then, and who receives over this link too has not taken it; the links"
+                    + " go on"),
+        null,
+        operation,
+        List.of());
   }
 
   /** From any thread. */

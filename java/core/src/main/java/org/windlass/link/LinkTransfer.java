@@ -2,7 +2,6 @@
 package org.windlass.link;
 
 import java.time.Duration;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.OptionalLong;
@@ -10,7 +9,6 @@ import java.util.stream.Collectors;
 import org.windlass.Operation;
 import org.windlass.Tensor;
 import org.windlass.error.AbortedException;
-import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
 import org.windlass.error.UnsupportedException;
@@ -236,8 +234,9 @@ public final class LinkTransfer implements AutoCloseable {
    * @throws WindlassException if the link is over, or the call was wrong as of {@link #receive()}
    */
   public OptionalLong tryReceive(Duration deadline) {
+    long deadlineNs = Deadline.nanos(deadline);
     requireReceived();
-    Outcome outcome = move("receive", ANY, Deadline.nanos(deadline));
+    Outcome outcome = move("receive", ANY, deadlineNs);
     return outcome.late == null ? OptionalLong.of(outcome.version) : OptionalLong.empty();
   }
 
@@ -294,7 +293,7 @@ public final class LinkTransfer implements AutoCloseable {
           part.move(next, named, version, moving);
         } else if (!part.link().isFinished()) {
           WindlassException late =
-              late(what, part.link(), parts.subList(0, parts.indexOf(part)), version[0]);
+              part.late(what, parts.subList(0, parts.indexOf(part)), version[0]);
           keep(version[0], at, late);
           return new Outcome(ANY, late);
         }
@@ -336,54 +335,9 @@ public final class LinkTransfer implements AutoCloseable {
 
   /** What {@code receive} throws if the senders have finished. */
   private WindlassException finished(String what) {
-    return new AbortedException(
-        link.operation(what) + ": the senders have finished; no version follows");
-  }
-
-  /**
-   * What is thrown where the other side of a link has not come; the links go on.
-   *
-   * @param before the parts that have moved {@code version} by then
-   */
-  private static WindlassException late(
-      String what, Link link, List<LinkPart> before, long version) {
-    String moved =
-        before.stream()
-            .map(part -> "'" + part.link().name() + "'")
-            .collect(Collectors.joining(", "));
     String operation = link.operation(what);
-    return new DeadlineExceededException(
-        operation + ": "
-            + (link.sends()
-                ? "the receivers have not asked for a version"
-                : "the senders have had no version to send")
-            + (before.isEmpty()
-                ? " when the deadline passed; nothing moved, and the link goes on"
-                : " when the deadline passed; version " + version + " had moved over " + moved
-                    + " by then, and who receives over this link too has not taken it; the links"
-                    + " go on"),
-        null,
-        operation,
-        List.of());
-  }
-
-  /**
-   * A call that writes over the version that is held, once all ranks have come: when a transfer has
-   * begun more moves than before.
-   */
-  private record Overwriting(List<Transfer> transfers, long[] before) {
-    static Overwriting of(List<LinkPart> parts, int half) {
-      List<Transfer> transfers = parts.stream().map(part -> part.transfer(half)).toList();
-      return new Overwriting(transfers, begun(transfers));
-    }
-
-    private static long[] begun(List<Transfer> transfers) {
-      return transfers.stream().mapToLong(Transfer::begun).toArray();
-    }
-
-    boolean hasBegun() {
-      return !Arrays.equals(begun(transfers), before);
-    }
+    return new AbortedException(
+        operation + ": the senders have finished; no version follows", null, operation, List.of());
   }
 
   /** What the targets hold now, from any thread. */

@@ -270,14 +270,16 @@ public final class LinkTransferBuilder {
       throw new InvalidArgumentException(
           call + ": this rank is no " + (isSender ? "sender" : "receiver") + " of " + link);
     }
-    Layout layout = link.ranks().linked(call + ": tensor '" + spec.name() + "'", isSender, spec.layout());
+    String what = call + ": tensor '" + spec.name() + "'";
+    Layout layout = link.ranks().linked(what, isSender, spec.layout());
     TensorSpec linked =
         new TensorSpec(spec.name(), spec.shape(), spec.dtype(), layout, spec.paddedShape());
-    BoundTensor.checkView(call, role, spec, view, link.ranks().counted(isSender, link.communicator().rank()));
+    int own = link.ranks().counted(isSender, link.communicator().rank());
+    BoundTensor.checkView(call, role, spec, view, own);
     Link other = bound.putIfAbsent(spec.name(), link);
     if (other != null && other != link) {
       throw new InvalidArgumentException(
-          call + ": tensor '" + spec.name() + "' is of " + other + "; a tensor is of one link");
+          what + " is of " + other + "; a tensor is of one link");
     }
     return linked;
   }

@@ -14,6 +14,7 @@ import org.windlass.error.AbortedException;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Deadline;
+import org.windlass.internal.Log;
 import org.windlass.internal.memory.Leaks;
 
 /**
@@ -26,8 +27,6 @@ import org.windlass.internal.memory.Leaks;
 public final class QueuedCall<T> implements Runnable {
   /** How long an interrupted caller's call may go on before it counts as blocked. */
   private static final long GRACE_MS = 10;
-
-  private static final System.Logger LOGGER = System.getLogger("org.windlass");
 
   private final Endpoint endpoint;
   private final CallQueue queue;
@@ -230,7 +229,7 @@ public final class QueuedCall<T> implements Runnable {
               String message =
                   "An operation of rank " + endpoint.rank
                       + " failed and nobody awaited it; its peers may be waiting for that rank.";
-              LOGGER.log(System.Logger.Level.WARNING, message, failure);
+              Log.warn(message, failure);
             }
           });
     }

@@ -49,7 +49,6 @@ public final class MeetingFile implements AutoCloseable {
   /** Environment variable that names a folder of the user, which exists until the last logout. */
   public static final String FOLDER_VARIABLE = "XDG_RUNTIME_DIR";
 
-  private static final long FIRST_PAUSE_MS = 1;
   private static final long LONGEST_PAUSE_MS = 32;
   private static final long LOCK_PAUSE_MS = 5;
   private static final int LONGEST_TEXT = 512;
@@ -161,8 +160,7 @@ public final class MeetingFile implements AutoCloseable {
       while (shared.putIfAbsent(name, "") != null) {
         pause(lock, "another thread", until);
       }
-      Set<StandardOpenOption> options =
-          Set.of(StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+      Set<StandardOpenOption> options = Set.of(StandardOpenOption.CREATE, StandardOpenOption.WRITE);
       try (FileChannel channel = FileChannel.open(lock, options, mode(PRIVATE_FILE))) {
         while (channel.tryLock() == null) {
           pause(lock, "another process", until);
@@ -207,15 +205,13 @@ public final class MeetingFile implements AutoCloseable {
         Files.deleteIfExists(draft);
       }
     } catch (IOException | UnsupportedOperationException e) {
-      String message = path + ": where the ranks meet can't be written: " + e;
-      throw new ResourceException(message, e);
+      throw new ResourceException(path + ": where the ranks meet can't be written: " + e, e);
     }
   }
 
   /** Waits until rank 0's process has written the file; Timeout. */
   public Place await(Duration deadline) {
     Deadline until = Deadline.of(deadline);
-    long pause = FIRST_PAUSE_MS;
     while (true) {
       Place place = read();
       if (place != null) {
@@ -230,12 +226,12 @@ public final class MeetingFile implements AutoCloseable {
                 + " WINDLASS_RENDEZVOUS and WINDLASS_TOKEN_FILE on all ranks",
             List.of(0));
       }
+      long waitedMs = (System.nanoTime() - until.startNs()) / 1_000_000;
       try {
-        Thread.sleep(pause);
+        Thread.sleep(Math.max(1, Math.min(waitedMs / 8, LONGEST_PAUSE_MS)));
       } catch (InterruptedException e) {
         throw Waits.interrupted("await " + path);
       }
-      pause = Math.min(2 * pause, LONGEST_PAUSE_MS);
     }
   }
 

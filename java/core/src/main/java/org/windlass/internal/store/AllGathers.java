@@ -15,6 +15,7 @@ import java.util.Set;
 import java.util.function.IntPredicate;
 import java.util.stream.IntStream;
 import org.windlass.internal.Deadline;
+import org.windlass.internal.Log;
 import org.windlass.internal.Native;
 
 /**
@@ -29,8 +30,6 @@ final class AllGathers {
 
   private static final int MOST_NAMES = 8192;
   private static final int MOST_FAILURES = 64;
-  private static final System.Logger LOGGER = System.getLogger("org.windlass");
-
   private final String address;
   private final Table table;
   private final Map<String, AllGather> byName = new HashMap<>();
@@ -299,8 +298,7 @@ final class AllGathers {
       } else if (!all.isLogged && !all.waiting.isEmpty() && nowNs - all.logNs >= 0) {
         all.isLogged = true;
         long leftNs = all.untilDeadlineNs(nowNs);
-        LOGGER.log(
-            System.Logger.Level.WARNING,
+        Log.warn(
             "{0} so far; the start waits for {1} more",
             missing(all),
             Deadline.text(Duration.ofMillis(Math.max(1, leftNs / 1_000_000))));

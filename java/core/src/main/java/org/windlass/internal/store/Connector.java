@@ -17,6 +17,7 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
+import org.windlass.internal.Log;
 import org.windlass.internal.Native;
 
 /**
@@ -30,8 +31,6 @@ final class Connector {
 
   /** Limit of one attempt. A stranger who listens there and says nothing costs no more. */
   private static final Duration LONGEST_ATTEMPT = Duration.ofSeconds(5);
-
-  private static final System.Logger LOGGER = System.getLogger("org.windlass");
 
   private final InetSocketAddress address;
   private final Token token;
@@ -178,7 +177,7 @@ final class Connector {
       return beWelcomed();
     } catch (MalformedException | BufferUnderflowException e) {
       String why = "this member got " + e.getMessage();
-      LOGGER.log(System.Logger.Level.WARNING, call + ": " + why);
+      Log.warn(call + ": " + why);
       sendLast(Wire.leave(why));
       changed = "; an attempt before failed because " + why;
       throw new IOException(why);

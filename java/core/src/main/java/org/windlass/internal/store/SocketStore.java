@@ -27,6 +27,7 @@ import java.util.function.Consumer;
 import org.windlass.error.InternalException;
 import org.windlass.error.ResourceException;
 import org.windlass.internal.Deadline;
+import org.windlass.internal.Log;
 import org.windlass.internal.Native;
 
 /**
@@ -39,8 +40,6 @@ public final class SocketStore implements Store {
 
   /** Time that the server has after the deadline of a round to say why it failed. */
   private static final long LAST_WORD_MS = 2000;
-
-  private static final System.Logger LOGGER = System.getLogger("org.windlass");
 
   private final String address;
   private final Selector selector;
@@ -385,7 +384,7 @@ public final class SocketStore implements Store {
 
   /** Logs why the connection ends, and sends the reason to the server if that is possible. */
   private void leave(String why) {
-    LOGGER.log(System.Logger.Level.WARNING, "The store at " + address + " is left: " + why);
+    Log.warn("The store at " + address + " is left: " + why);
     try {
       channel.send(Wire.leave(why));
       channel.flush();

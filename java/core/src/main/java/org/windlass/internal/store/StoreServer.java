@@ -22,6 +22,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.windlass.error.ResourceException;
 import org.windlass.internal.Deadline;
+import org.windlass.internal.Log;
 
 /**
  * The server of a store. Members reach it through a {@link SocketStore}. One daemon thread serves
@@ -43,8 +44,6 @@ public final class StoreServer implements AutoCloseable {
   private static final long CLOSE_MS = 10_000;
   private static final Duration LINGER = Duration.ofSeconds(2);
   private static final long LINGER_TICK_MS = 2;
-  private static final System.Logger LOGGER = System.getLogger("org.windlass");
-
   private final Token token;
   private final String library;
   private final Bounds bounds;
@@ -235,7 +234,7 @@ public final class StoreServer implements AutoCloseable {
       }
       linger();
     } catch (IOException | RuntimeException | OutOfMemoryError e) {
-      LOGGER.log(System.Logger.Level.ERROR, "The store at " + Sockets.name(address) + " ends.", e);
+      Log.error("The store at " + Sockets.name(address) + " ends.", e);
     } finally {
       strangers.forEach(Session::end);
       members.all().forEach(Session::end);
