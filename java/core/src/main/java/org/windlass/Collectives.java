@@ -11,6 +11,7 @@ import org.windlass.error.MismatchException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
 import org.windlass.internal.call.Endpoint;
+import org.windlass.internal.call.RankLists;
 import org.windlass.kernel.Kernel;
 
 /**
@@ -305,16 +306,11 @@ public sealed class Collectives permits Communicator {
           () -> exchange(in, sendCounts, sendOffsets, out, receiveCounts, receiveOffsets));
       return;
     }
-    PartCollective.allToAll(
-        endpoint,
-        thread,
-        in,
-        sendCounts,
-        sendOffsets,
-        out,
-        receiveCounts,
-        receiveOffsets,
-        deadlineNs);
+    RankLists lists = endpoint.lists();
+    Collective.begin(endpoint, thread, Native.WL_OP_ALL_TO_ALL_V, in, out, deadlineNs)
+        .inParts(lists.put(0, sendCounts), lists.put(1, sendOffsets))
+        .outParts(lists.put(2, receiveCounts), lists.put(3, receiveOffsets))
+        .received(0);
     PartCollective.run(endpoint, in, out);
     Reference.reachabilityFence(owner);
   }
@@ -399,7 +395,9 @@ public sealed class Collectives permits Communicator {
       handOff(() -> run(operation, in, out, op, root, rows, algorithm));
       return;
     }
-    Collective.run(endpoint, thread, operation, in, out, op, root, rows, algorithm, deadlineNs);
+    Collective.begin(endpoint, thread, operation, in, out, deadlineNs)
+        .equalParts(op, root, rows, algorithm);
+    Collective.end(endpoint, endpoint.submit(), in, out);
     Reference.reachabilityFence(owner);
   }
 

@@ -24,8 +24,6 @@ import org.windlass.internal.PeerMemory;
 import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.call.EndpointOwner;
 import org.windlass.internal.memory.Leaks;
-import org.windlass.internal.rendezvous.AllGatherStart;
-import org.windlass.internal.rendezvous.Host;
 import org.windlass.internal.rendezvous.OwnStore;
 import org.windlass.internal.report.RankLook;
 import org.windlass.kernel.Target;
@@ -57,8 +55,7 @@ import org.windlass.report.Report;
  * of the communicator's own.
  */
 @SuppressWarnings("exports") // what packages of Windlass alone use
-public final class Communicator extends Collectives
-    implements AutoCloseable, EndpointOwner {
+public final class Communicator extends Collectives implements AutoCloseable, EndpointOwner {
   private final Duration deadline;
   private final Membership membership;
 
@@ -76,10 +73,7 @@ public final class Communicator extends Collectives
    * @param maker the call that made it, for what is said of one that nobody closes
    */
   Communicator(long handle, Duration deadline, LocalGroup group, String maker) {
-    super(
-        new Endpoint(handle),
-        Deadline.DEFAULT,
-        null);
+    super(new Endpoint(handle), Deadline.DEFAULT, null);
     this.deadline = deadline;
     this.group = group;
     String what =
@@ -171,19 +165,7 @@ public final class Communicator extends Collectives
     Objects.requireNonNull(rendezvous, "rendezvous");
     Objects.requireNonNull(options, "options");
     Objects.requireNonNull(deadline, "deadline");
-    int rank = rendezvous.rank();
-    int size = rendezvous.size();
-    if (size < 1 || size > Native.WL_MAX_RANKS || rank < 0 || rank >= size) {
-      throw new InvalidArgumentException(
-          "meet: the rendezvous has rank " + rank + " of " + size + "; there are 1 to "
-              + Native.WL_MAX_RANKS + " ranks, from rank 0 on");
-    }
-    long handle =
-        new AllGatherStart(
-                (own, isLast, limit) -> rendezvous.allGather(own.get(rank), limit), rank, size,
-                options.config(), Host.of(System.getenv()),
-                () -> LocalHandles.create(size, options), deadline)
-            .join();
+    long handle = RendezvousStart.join(rendezvous, options, deadline);
     return of(handle, options.deadline(), null, "meet");
   }
 
@@ -218,25 +200,12 @@ public final class Communicator extends Collectives
 
   /** Collective: {@code bytes} bytes on every rank, zeroed, aligned to 4,096. */
   public Window window(long bytes) {
-    return window(bytes, Deadline.DEFAULT);
+    return MemoryCalls.window(this, bytes, Deadline.DEFAULT);
   }
 
   /** {@link #window(long)} with a deadline of its own. */
   public Window window(long bytes, Duration deadline) {
-    return window(bytes, Deadline.nanos(deadline));
-  }
-
-  private Window window(long bytes, long deadlineNs) {
-    if (bytes < 0) {
-      throw new InvalidArgumentException("window: bytes is " + bytes + "; it must be 0 or more");
-    }
-    return Window.onHost(
-        this,
-        endpoint,
-        call(
-            (out, error) ->
-                Native.wl_window_create(endpoint.handle, bytes, deadlineNs, out, error)),
-        bytes);
+    return MemoryCalls.window(this, bytes, Deadline.nanos(deadline));
   }
 
   /**
@@ -251,26 +220,12 @@ public final class Communicator extends Collectives
    * @throws ResourceException if a device has no room for it: what was asked for and what is free
    */
   public Window deviceWindow(long bytes) {
-    return deviceWindow(bytes, Deadline.DEFAULT);
+    return MemoryCalls.deviceWindow(this, bytes, Deadline.DEFAULT);
   }
 
   /** {@link #deviceWindow(long)} with a deadline of its own. */
   public Window deviceWindow(long bytes, Duration deadline) {
-    return deviceWindow(bytes, Deadline.nanos(deadline));
-  }
-
-  private Window deviceWindow(long bytes, long deadlineNs) {
-    if (bytes < 0) {
-      throw new InvalidArgumentException(
-          "deviceWindow: bytes is " + bytes + "; it must be 0 or more");
-    }
-    return Window.onDevices(
-        this,
-        endpoint,
-        call(
-            (out, error) ->
-                Native.wl_device_window_create(endpoint.handle, bytes, deadlineNs, out, error)),
-        bytes);
+    return MemoryCalls.deviceWindow(this, bytes, Deadline.nanos(deadline));
   }
 
   /**
@@ -281,26 +236,12 @@ public final class Communicator extends Collectives
    * @param bytes 1 or more
    */
   public MemoryPool memoryPool(long bytes) {
-    return memoryPool(bytes, Deadline.DEFAULT);
+    return MemoryCalls.memoryPool(this, bytes, Deadline.DEFAULT);
   }
 
   /** {@link #memoryPool(long)} with a deadline of its own. */
   public MemoryPool memoryPool(long bytes, Duration deadline) {
-    return memoryPool(bytes, Deadline.nanos(deadline));
-  }
-
-  private MemoryPool memoryPool(long bytes, long deadlineNs) {
-    if (bytes < 1) {
-      throw new InvalidArgumentException(
-          "memoryPool: bytes is " + bytes + "; it must be 1 or more");
-    }
-    return new MemoryPool(
-        this,
-        endpoint,
-        call(
-            (out, error) ->
-                Native.wl_memory_pool_create(endpoint.handle, bytes, deadlineNs, out, error)),
-        bytes);
+    return MemoryCalls.memoryPool(this, bytes, Deadline.nanos(deadline));
   }
 
   /**
@@ -452,7 +393,7 @@ public final class Communicator extends Collectives
   }
 
   /** Makes a collective call that names no memory of the caller's; its out-parameter. */
-  private long call(Endpoint.NativeCall nativeCall) {
+  long call(Endpoint.NativeCall nativeCall) {
     try {
       return endpoint.call(nativeCall);
     } finally {
@@ -502,10 +443,7 @@ public final class Communicator extends Collectives
    */
   public Report report() {
     try {
-      return Report.of(
-          RankLook.all(endpoint),
-          endpoint.failure(),
-          PeerMemory.of(endpoint.handle));
+      return Report.of(RankLook.all(endpoint), endpoint.failure(), PeerMemory.of(endpoint.handle));
     } finally {
       Reference.reachabilityFence(this);
     }

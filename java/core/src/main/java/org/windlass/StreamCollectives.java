@@ -7,6 +7,7 @@ import org.windlass.error.ResourceException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
 import org.windlass.internal.call.Endpoint;
+import org.windlass.internal.call.RankLists;
 
 /**
  * One rank's collectives on a stream of the caller's, as {@link Collectives#on} gives them: each is
@@ -216,16 +217,11 @@ public final class StreamCollectives {
       return endpoint.handOff(
           () -> exchange(in, sendCounts, sendOffsets, out, receiveCounts, receiveOffsets));
     }
-    PartCollective.allToAll(
-        endpoint,
-        thread,
-        in,
-        sendCounts,
-        sendOffsets,
-        out,
-        receiveCounts,
-        receiveOffsets,
-        deadlineNs);
+    RankLists lists = endpoint.lists();
+    Collective.begin(endpoint, thread, Native.WL_OP_ALL_TO_ALL_V, in, out, deadlineNs)
+        .inParts(lists.put(0, sendCounts), lists.put(1, sendOffsets))
+        .outParts(lists.put(2, receiveCounts), lists.put(3, receiveOffsets))
+        .received(0);
     return Collective.enqueue(endpoint, stream, in, out, owner);
   }
 
@@ -244,8 +240,14 @@ public final class StreamCollectives {
     if (endpoint.mustHandOff(thread)) {
       return endpoint.handOff(() -> enqueue(operation, in, out, op, root, rows, algorithm));
     }
-    return Collective.enqueue(
-        endpoint, thread, stream, operation, in, out, op, root, rows, algorithm, deadlineNs, owner);
+    if (in == null && out == null) {
+      endpoint.begin(thread);
+      endpoint.call.of(operation, 0, deadlineNs);
+    } else {
+      Collective.begin(endpoint, thread, operation, in, out, deadlineNs)
+          .equalParts(op, root, rows, algorithm);
+    }
+    return Collective.enqueue(endpoint, stream, in, out, owner);
   }
 
   private static Tensor given(Tensor tensor, String name) {

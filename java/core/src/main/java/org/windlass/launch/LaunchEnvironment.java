@@ -52,9 +52,7 @@ public final class LaunchEnvironment {
         "set WINDLASS_RANK and WINDLASS_WORLD_SIZE, since PMIx sets no number of ranks"),
     /** {@code srun}. */
     SLURM(
-        "Slurm",
-        "SLURM_PROCID SLURM_NTASKS SLURM_LOCALID",
-        "start it with srun, which sets both");
+        "Slurm", "SLURM_PROCID SLURM_NTASKS SLURM_LOCALID", "start it with srun, which sets both");
 
     private final String label;
     private final String rank;

@@ -265,8 +265,7 @@ final class LinkPart {
                 : "the senders have had no version to send")
             + (before.isEmpty()
                 ? " when the deadline passed; nothing moved, and the link goes on"
-                : " when the deadline passed; version "
-                    + version + " had moved over " + moved
+                : " when the deadline passed; version " + version + " had moved over " + moved
                     + " by then, and who receives over this link too has not taken it; the links"
                     + " go on"),
         null,

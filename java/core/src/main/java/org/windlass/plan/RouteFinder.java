@@ -80,13 +80,7 @@ final class RouteFinder {
       Overlap[] nothing = new Overlap[piece.cells().length];
       Arrays.fill(nothing, Overlap.none());
       routes.add(
-          new Route(
-              rank,
-              Transport.NONE,
-              sources(piece, member),
-              List.of(),
-              nothing,
-              terms));
+          new Route(rank, Transport.NONE, sources(piece, member), List.of(), nothing, terms));
       return;
     }
     List<Route> others = new ArrayList<>();

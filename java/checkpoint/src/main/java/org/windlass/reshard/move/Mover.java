@@ -234,8 +234,7 @@ public final class Mover {
               rank,
               new Staged(
                   output.file(target, rank),
-                  target.name(),
-                  target.dtype(),
+                  target,
                   window.start(shape.length),
                   shape,
                   target.dtype().bytesOf(window.firstElement(held.get(rank).shape())),

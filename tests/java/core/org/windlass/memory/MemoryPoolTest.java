@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass;
+package org.windlass.memory;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -11,6 +11,14 @@ import java.util.Random;
 import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.windlass.Communicator;
+import org.windlass.CommunicatorOptions;
+import org.windlass.DType;
+import org.windlass.LocalGroup;
+import org.windlass.MemoryPool;
+import org.windlass.ReduceOp;
+import org.windlass.Tensor;
+import org.windlass.Window;
 import org.windlass.error.ClosedException;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;

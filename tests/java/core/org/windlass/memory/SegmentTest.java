@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass;
+package org.windlass.memory;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -9,6 +9,10 @@ import java.net.URL;
 import java.net.URLClassLoader;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
+import org.windlass.Communicator;
+import org.windlass.DType;
+import org.windlass.LocalGroup;
+import org.windlass.Tensor;
 import org.windlass.error.ClosedException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.windlass;
+package org.windlass.memory;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -10,6 +10,12 @@ import java.nio.file.Path;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.windlass.Communicator;
+import org.windlass.DType;
+import org.windlass.DistributedTensor;
+import org.windlass.LocalGroup;
+import org.windlass.Tensor;
+import org.windlass.Window;
 import org.windlass.error.DeadlineExceededException;
 
 /** Windows that are closed while a peer may still touch them. */
